@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# Install rules: headers, both libraries, the plumb command, documents, the CMake package and pkg-config file.
+
+include(CMakePackageConfigHelpers)
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/plumb")
+
+install(DIRECTORY include/plumb DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+
+# One export file per library: a consumer of the shared one needs no zstd package.
+foreach(kind IN ITEMS static shared)
+  install(TARGETS plumb_${kind} EXPORT plumb_${kind}
+          ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+          LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+          RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(EXPORT plumb_${kind} NAMESPACE plumb:: FILE plumb_${kind}.cmake DESTINATION "${package_dir}")
+endforeach()
+
+if(TARGET plumb_cli)
+  install(TARGETS plumb_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+
+configure_package_config_file(cmake/plumbConfig.cmake.in "${PROJECT_BINARY_DIR}/plumbConfig.cmake"
+                              INSTALL_DESTINATION "${package_dir}")
+# Before 1.0 a minor version may change the ABI.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/plumbConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/plumbConfig.cmake" "${PROJECT_BINARY_DIR}/plumbConfigVersion.cmake"
+        DESTINATION "${package_dir}")
+
+# Relative to the .pc file, so that an installed tree may be moved.
+file(RELATIVE_PATH PLUMB_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" PLUMB_PC_PREFIX "${PLUMB_PC_PREFIX}")
+configure_file(cmake/plumb.pc.in "${PROJECT_BINARY_DIR}/plumb.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/plumb.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+install(FILES LICENSE NOTICE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+foreach(document IN ITEMS README.md docs)
+  if(EXISTS "${PROJECT_SOURCE_DIR}/${document}")
+    if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/${document}")
+      install(DIRECTORY "${document}/" DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING PATTERN "*.md")
+    else()
+      install(FILES "${document}" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+    endif()
+  endif()
+endforeach()

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# plumb_room(<name>
+#   SOURCES a.cpp b.cpp            # listed once, relative to the room
+#   [TESTS a_test.cpp …]           # becomes plumb_<name>_test; test-only helpers (.cpp) go here too
+#   [DEPENDS room …]               # the rooms it includes; whatever those depend on comes along
+#   [LIBRARIES pkg::tgt …]         # what its sources use: zstd::libzstd_shared, plumb::xxhash, …
+#   [TEST_LIBRARIES pkg::tgt …])   # what only its tests use: nlohmann_json::nlohmann_json, GTest::gmock, …
+#
+# A room is an OBJECT library plumb_<name>; its objects end in libplumb.a and libplumb.so. Its tests link the objects
+# of this room and of the rooms it depends on, never the whole library: a call to a room further up does not
+# link, and an edit elsewhere does not relink these tests.
+#
+# libplumb links zstd, threads and dl, nothing else: other LIBRARIES of a room must be header-only.
+
+function(plumb_room name)
+  cmake_parse_arguments(PARSE_ARGV 1 room "" "" "SOURCES;TESTS;DEPENDS;LIBRARIES;TEST_LIBRARIES")
+  if(room_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "plumb_room(${name}): unknown arguments: ${room_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT room_SOURCES)
+    message(FATAL_ERROR "plumb_room(${name}): SOURCES is empty; a room without sources is not created yet")
+  endif()
+
+  set(closure ${name})
+  foreach(dependency IN LISTS room_DEPENDS)
+    if(NOT TARGET plumb_${dependency})
+      message(WARNING "plumb_room(${name}): the room ${dependency} is not there; its tests may not link")
+      continue()
+    endif()
+    get_property(below GLOBAL PROPERTY plumb_closure_${dependency})
+    list(APPEND closure ${below})
+  endforeach()
+  list(REMOVE_DUPLICATES closure)
+  set_property(GLOBAL PROPERTY plumb_closure_${name} ${closure})
+  set_property(GLOBAL PROPERTY plumb_libraries_${name} ${room_LIBRARIES})
+  set_property(GLOBAL APPEND PROPERTY plumb_rooms ${name})
+
+  add_library(plumb_${name} OBJECT ${room_SOURCES})
+  plumb_target(plumb_${name})
+  target_include_directories(plumb_${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(plumb_${name} PRIVATE Threads::Threads ${room_LIBRARIES})
+
+  if(PLUMB_BUILD_TESTS AND room_TESTS)
+    add_executable(plumb_${name}_test ${room_TESTS})
+    plumb_target(plumb_${name}_test)
+    target_include_directories(plumb_${name}_test PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    foreach(part IN LISTS closure)
+      target_sources(plumb_${name}_test PRIVATE $<TARGET_OBJECTS:plumb_${part}>)
+      get_property(libraries GLOBAL PROPERTY plumb_libraries_${part})
+      target_link_libraries(plumb_${name}_test PRIVATE ${libraries})
+    endforeach()
+    target_link_libraries(plumb_${name}_test PRIVATE
+      GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS} ${room_TEST_LIBRARIES})
+    plumb_test(plumb_${name}_test)
+  endif()
+endfunction()
+
+# plumb_backend_registry(<source> <rooms>): for each word of PLUMB_BACKENDS adds the folder src/backends/<word>, which calls
+#   plumb_room(backends_<word> SOURCES … TESTS … DEPENDS record)
+# and writes the registry. Sets <source> to the generated .cpp and <rooms> to the list backends_<word> …
+# src/backends/CMakeLists.txt then reads
+#   plumb_backend_registry(registry_source backend_rooms)
+#   plumb_room(backends SOURCES ${registry_source} … DEPENDS record ${backend_rooms})
+function(plumb_backend_registry out_source out_rooms)
+  set(rooms "")
+  set(PLUMB_BACKEND_DECLARATIONS "")
+  set(PLUMB_BACKEND_ADDRESSES "")
+  foreach(backend IN LISTS PLUMB_BACKENDS)
+    add_subdirectory("${PROJECT_SOURCE_DIR}/src/backends/${backend}" "backends_${backend}")
+    list(APPEND rooms backends_${backend})
+    string(APPEND PLUMB_BACKEND_DECLARATIONS "Backend& ${backend}_backend();\n")
+    string(APPEND PLUMB_BACKEND_ADDRESSES "      &${backend}_backend(),\n")
+  endforeach()
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/backend_registry.cpp.in"
+                 "${PROJECT_BINARY_DIR}/generated/backend_registry.cpp" @ONLY)
+  set(${out_source} "${PROJECT_BINARY_DIR}/generated/backend_registry.cpp" PARENT_SCOPE)
+  set(${out_rooms} ${rooms} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every target of this project shares: language level, visibility, warnings, sanitizers, where
+# binaries go, and the libraries that more than one room uses. Consumers inherit none of it.
+
+include(GNUInstallDirs)
+find_package(Threads REQUIRED)
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+  set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+  find_program(PLUMB_CCACHE ccache)
+  if(PLUMB_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    # Relative paths and no directory hash: a copy of the tree elsewhere (tools/mutations.py) hits the same cache.
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+        "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${PLUMB_CCACHE}")
+  endif()
+endif()
+
+if(PLUMB_BUILD_TESTS)
+  enable_testing()
+  include(GoogleTest)
+  find_package(GTest REQUIRED)
+  if(NOT TARGET plumb_tests)
+    add_custom_target(plumb_tests COMMENT "All tests are built")
+  endif()
+endif()
+
+# zstd: its own CMake package where there is one, else pkg-config, under one name.
+find_package(zstd CONFIG QUIET)
+if(NOT TARGET zstd::libzstd_shared)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(plumb_zstd REQUIRED IMPORTED_TARGET GLOBAL libzstd)
+  add_library(zstd::libzstd_shared ALIAS PkgConfig::plumb_zstd)
+endif()
+
+# xxhash is compiled in (XXH_INLINE_ALL): header-only for us, nothing to link for anybody.
+if(NOT TARGET plumb_xxhash)
+  find_path(PLUMB_XXHASH_INCLUDE xxhash.h REQUIRED)
+  add_library(plumb_xxhash INTERFACE)
+  add_library(plumb::xxhash ALIAS plumb_xxhash)
+  target_include_directories(plumb_xxhash SYSTEM INTERFACE "${PLUMB_XXHASH_INCLUDE}")
+  target_compile_definitions(plumb_xxhash INTERFACE XXH_INLINE_ALL)
+endif()
+
+# plumb_target(<target>): C++20, hidden symbols, this project's warnings, include/ and src/ on the include path.
+# Rooms and their tests get it from plumb_room(); decoder, cli, bench and tests call it for their own targets.
+function(plumb_target target)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  set_target_properties(${target} PROPERTIES
+    CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    POSITION_INDEPENDENT_CODE ON)
+  target_compile_definitions(${target} PRIVATE PLUMB_BUILD_VERSION="${PROJECT_VERSION}")
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include")
+  if(PROJECT_IS_TOP_LEVEL)
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+    if(PLUMB_WERROR)
+      target_compile_options(${target} PRIVATE -Werror)
+    endif()
+  endif()
+  if(PLUMB_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${PLUMB_SANITIZE} -fno-omit-frame-pointer
+                                             -fno-sanitize-recover=all)
+    target_link_options(${target} PRIVATE -fsanitize=${PLUMB_SANITIZE})
+  endif()
+endfunction()
+
+# plumb_test(<target>): registers a GoogleTest executable with ctest and with the target plumb_tests.
+# Tests are built by plumb_tests only, so that building the product stays short.
+# Further arguments go to gtest_discover_tests, for example PROPERTIES LABELS slow.
+function(plumb_test target)
+  set_target_properties(${target} PROPERTIES
+    EXCLUDE_FROM_ALL ON
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  add_dependencies(plumb_tests ${target})
+  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 120 ${ARGN})
+endfunction()
