@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every header compiles alone. Public ones as C++17 and C++20, with g++ and clang++, without exceptions and RTTI, as
+they are and under PLUMB_DISABLE, and with nvcc where there is one; .h files as C11 too. record.hpp stays small."""
+
+import concurrent.futures
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tree
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+LINES = {"include/plumb/record.hpp": 30_000, "include/plumb/plumb.h": 1_000}
+
+
+def compilers(names):
+    found = [name for name in names if shutil.which(name)]
+    for name in sorted(set(names) - set(found)):
+        print(f"note: {name} is not installed, its checks are left out")
+    return found
+
+
+def commands(name):
+    """(what, argument list) for every way in which the header must compile."""
+    public = name.startswith("include/plumb/")
+    include = f"#include <{name.removeprefix('include/')}>\n" if public else f'#include "{tree.ROOT / name}"\n'
+    paths = ["-I", str(tree.ROOT / "include")] + ([] if public else ["-I", str(tree.ROOT / "src")])
+    for compiler in CXX:
+        if not public:
+            yield include, [compiler, "-std=c++20", *WARNINGS, "-Wshadow", "-fsyntax-only", *paths, "-x", "c++", "-"]
+            continue
+        for standard in ("c++17", "c++20"):
+            for define in ([], ["-DPLUMB_DISABLE"]):
+                yield include, [compiler, f"-std={standard}", *define, *WARNINGS, "-fno-exceptions", "-fno-rtti",
+                                "-fsyntax-only", *paths, "-x", "c++", "-"]
+    if public and name.endswith(".h"):
+        for compiler in C:
+            yield include, [compiler, "-std=c11", *WARNINGS, "-fsyntax-only", *paths, "-x", "c", "-"]
+    if public and NVCC:
+        yield include, [NVCC, "-std=c++17", "-c", "-o", os.devnull, *paths, "-x", "cu"]
+
+
+def compile_one(job):
+    source, command = job
+    if command[0] != NVCC:
+        done = subprocess.run(command, input=source, text=True, capture_output=True)
+    else:  # nvcc reads no standard input
+        with tempfile.NamedTemporaryFile("w", suffix=".cu") as file:
+            file.write(source)
+            file.flush()
+            done = subprocess.run([*command, file.name], text=True, capture_output=True)
+    if done.returncode:
+        return f"{source.strip()}\n  {' '.join(command)}\n{done.stderr.rstrip()}"
+    return None
+
+
+def preprocessed_lines(name):
+    done = subprocess.run([CXX[0], "-std=c++17", "-E", "-I", str(tree.ROOT / "include"), str(tree.ROOT / name)],
+                          text=True, capture_output=True)
+    return sum(1 for line in done.stdout.splitlines() if line.strip() and not line.startswith("#"))
+
+
+def self_test():
+    broken = ("std::string needs_its_include();\n", [CXX[0], "-std=c++17", "-fsyntax-only", "-x", "c++", "-"])
+    assert compile_one(broken), "a header that does not compile alone is not reported"
+
+
+def main():
+    if not CXX:
+        print("no C++ compiler is installed: install g++")
+        return True
+    self_test()
+    headers = [str(name) for name in tree.files()
+               if str(name).endswith((".hpp", ".h")) and str(name).startswith(("include/plumb/", "src/"))]
+    only = sys.argv[1:]
+    headers = [name for name in headers if not only or name in only]
+    jobs = [job for name in headers for job in commands(name)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = [complaint for complaint in pool.map(compile_one, jobs) if complaint]
+    for name, limit in LINES.items():
+        if name in headers:
+            lines = preprocessed_lines(name)
+            if lines > limit:
+                found.append(f"{name}: {lines} preprocessed lines, the limit is {limit}")
+    print("\n".join(found), end="\n" if found else "")
+    print(f"{len(headers)} headers, {len(jobs)} compilations, {len(found)} problems")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    CXX, C = compilers(["g++", "clang++"]), compilers(["gcc"])
+    NVCC = shutil.which("nvcc") if os.environ.get("PLUMB_CHECK_NVCC") != "0" else None
+    sys.exit(main())

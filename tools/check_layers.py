@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rooms include one way only (docs/architecture.md has the map). Any room may include <plumb/...>; public headers include
+only each other and the system; cli and decoder include <plumb/...> and their own folders."""
+
+import re
+import sys
+
+import tree
+
+# Direct edges, lowest first; what a room may include is everything reachable.
+BELOW = {
+    "base": [],
+    "clock": ["base"],
+    "record": ["clock"],
+    "recording": ["base"],
+    "drain": ["record", "recording"],
+    "backends": ["record"],
+    "cudagraph": ["drain", "backends"],
+    "fingerprint": ["drain", "backends"],
+    "resolve": ["recording"],
+    "stats": ["recording"],
+    "execgraph": ["recording"],
+    "numerics": ["recording"],
+    "analysis": ["resolve", "stats", "execgraph", "numerics"],
+    "export": ["analysis"],
+    "render": ["analysis"],
+    "session": ["cudagraph", "fingerprint", "export", "render"],
+    "capi": ["session"],
+    "inject": ["session"],
+}
+PARTS = {"cli": {"cli", "decoder"}, "decoder": {"decoder"}}
+THIRD_PARTY = re.compile(r"^(fmt/|nlohmann/|CLI/|zstd|xxhash|gtest/|gmock/|benchmark/|hwy/|dnnl|oneapi/|cblas|openblas)")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>]+)>|"([^"]+)")', re.M)
+SOURCES = (".cpp", ".hpp", ".h", ".c", ".cu", ".mm", ".inc")
+
+
+def reachable(room):
+    seen, open_rooms = {room}, [room]
+    while open_rooms:
+        for below in BELOW[open_rooms.pop()]:
+            if below not in seen:
+                seen.add(below)
+                open_rooms.append(below)
+    return seen
+
+
+def target_of(include, quoted, own_folder, names):
+    """The repository path an include means, or None for a system header."""
+    if quoted and f"{own_folder}/{include}" in names:
+        return f"{own_folder}/{include}"
+    for base in ("include/", "src/", ""):
+        if base + include in names:
+            return base + include
+    return None
+
+
+def complaint(name, include, target):
+    """Why file `name` may not include `target` (its text was `include`), or None."""
+    if ".." in include.split("/"):
+        return "includes must not climb with '..'"
+    area = name.split("/")
+    if target is not None and target.startswith("include/plumb/"):
+        return None
+    if area[0] == "include":
+        if target is not None:
+            return "a public header includes only <plumb/...> and system headers"
+        if THIRD_PARTY.match(include):
+            return "a public header must not need a third-party library"
+        return None
+    if target is None:
+        return None
+    to = target.split("/")
+    if area[0] == "src":
+        if area[1] not in BELOW:
+            return f"the room {area[1]} is not on the map in tools/check_layers.py"
+        if to[0] != "src":
+            return f"a room must not include {to[0]}/"
+        if to[1] not in reachable(area[1]):
+            return f"the room {area[1]} must not include the room {to[1]}"
+        if to[1] == "backends" and len(to) > 3 and area[:3] != to[:3]:
+            return f"{target} belongs to one backend: reach it through the registry"
+        return None
+    if area[0] in PARTS and to[0] not in PARTS[area[0]]:
+        return f"{area[0]} includes only <plumb/...> and its own folder, not {to[0]}/"
+    if area[0] == "examples" and to[0] == "src":
+        return "an example includes only <plumb/...>"
+    return None
+
+
+def check(texts):
+    """texts: path -> content. Yields 'path:line: reason'."""
+    for name, text in sorted(texts.items()):
+        for found in INCLUDE.finditer(text):
+            include = found.group(1) or found.group(2)
+            target = target_of(include, found.group(2) is not None, name.rpartition("/")[0], texts)
+            reason = complaint(name, include, target)
+            if reason:
+                line = text.count("\n", 0, found.start()) + 1
+                yield f"{name}:{line}: #include of {include}: {reason}"
+
+
+def self_test():
+    good = {
+        "include/plumb/a.hpp": "#include <plumb/b.hpp>\n#include <cstdint>\n", "include/plumb/b.hpp": "",
+        "src/base/x.hpp": "#include <plumb/a.hpp>\n", "src/record/r.hpp": '#include "base/x.hpp"\n',
+        "src/recording/f.hpp": "", "src/drain/d.cpp": '#include "record/r.hpp"\n#include "recording/f.hpp"\n',
+        "src/backends/cpu/c.hpp": "", "src/backends/cpu/c.cpp": '#include "c.hpp"\n',
+        "decoder/d.hpp": "", "cli/m.cpp": '#include "decoder/d.hpp"\n#include <CLI/CLI.hpp>\n',
+    }
+    assert not list(check(good)), list(check(good))
+    planted = {
+        "src/base/up.cpp": '#include "record/r.hpp"\n', "src/recording/up.cpp": '#include "drain/d.hpp"\n',
+        "src/drain/d.hpp": '#include "../base/x.hpp"\n', "include/plumb/room.hpp": '#include "base/x.hpp"\n',
+        "include/plumb/fmt.hpp": "#include <fmt/format.h>\n", "decoder/in.cpp": '#include "record/r.hpp"\n',
+        "cli/in.cpp": '#include "base/x.hpp"\n', "src/session/b.cpp": '#include "backends/cpu/c.hpp"\n',
+        "src/utils/u.cpp": '#include "base/x.hpp"\n',
+    }
+    for name, text in planted.items():
+        found = list(check({**good, "src/drain/d.hpp": "", name: text}))
+        assert len(found) == 1 and found[0].startswith(name + ":1"), f"planted {name}: {found}"
+
+
+def main():
+    self_test()
+    texts = {str(name): (tree.ROOT / name).read_text(encoding="utf-8")
+             for name in tree.files() if str(name).endswith(SOURCES)}
+    found = list(check(texts))
+    print("\n".join(found), end="\n" if found else "")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
