@@ -11,6 +11,8 @@
 # of this room and of the rooms it depends on, never the whole library: a call to a room further up does not
 # link, and an edit elsewhere does not relink these tests.
 #
+# Each test carries the room's name as its ctest label.
+#
 # libplumb links zstd, threads and dl, nothing else: other LIBRARIES of a room must be header-only.
 
 function(plumb_room name)
@@ -52,7 +54,7 @@ function(plumb_room name)
     endforeach()
     target_link_libraries(plumb_${name}_test PRIVATE
       GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS} ${room_TEST_LIBRARIES})
-    plumb_test(plumb_${name}_test)
+    plumb_test(plumb_${name}_test PROPERTIES LABELS ${name})
   endif()
 endfunction()
 
