@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operating system knows about this machine, process and thread. One file per system implements it
+// (os_linux.cpp, os_other.cpp); CMake chooses. Plain functions, safe from any thread; texts are empty where unknown.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "plumb/result.hpp"
+
+namespace plumb::base {
+
+/// Changes at every boot of the machine; empty where the system has none.
+std::string boot_id();
+
+/// When the process began, in the system's own units: with pid and boot_id it names one process for good, although
+/// pids are reused. Error not_found when there is no such process.
+Result<std::uint64_t> process_start_time(std::uint32_t pid);
+
+/// Whether that very process still runs. A process that was killed and not yet waited for is dead.
+/// An empty `boot` or a `start` of 0 (not known to the writer) is not compared.
+bool process_alive(std::uint32_t pid, std::uint64_t start, const std::string& boot);
+
+std::uint32_t process_id();
+std::string host_name();
+/// The arguments of this process, separated by blanks.
+std::string command_line();
+/// "Intel(R) Xeon(R) …", as the kernel names the CPU.
+std::string cpu_model();
+/// CPUs this process may run on, at least 1.
+unsigned usable_cpus();
+
+/// As the kernel numbers it: what `ps -L` and debuggers show.
+std::uint64_t thread_id();
+/// Name of the calling thread, at most 31 bytes.
+std::string thread_name();
+/// Best effort; longer names are cut where the system must.
+void set_thread_name(const char* name);
+/// CPU time the calling thread has used.
+std::int64_t thread_cpu_ns();
+
+/// A folder in memory for files that live as long as the session: $XDG_RUNTIME_DIR, else /dev/shm.
+/// Error unavailable when neither is a writable folder.
+Result<std::string> runtime_dir();
+
+/// Keeps the executable or shared library that holds our code mapped for good: our drain thread and thread-local
+/// destructors may still run when a plugin that contains us is dlclosed. Idempotent.
+Status pin_own_module();
+
+}  // namespace plumb::base
