@@ -39,6 +39,10 @@ void set_thread_name(const char* name);
 /// CPU time the calling thread has used.
 std::int64_t thread_cpu_ns();
 
+/// Whether programs here may read the CPU's time stamp counter and the kernel still believes in it. True where the
+/// system has no opinion: the CPU's own statement then decides.
+bool kernel_trusts_tsc();
+
 /// A folder in memory for files that live as long as the session: $XDG_RUNTIME_DIR, else /dev/shm.
 /// Error unavailable when neither is a writable folder.
 Result<std::string> runtime_dir();

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -153,6 +154,22 @@ std::int64_t thread_cpu_ns() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+bool kernel_trusts_tsc() {
+#if defined(PR_GET_TSC)
+  int access_mode = PR_TSC_ENABLE;
+  if (prctl(PR_GET_TSC, &access_mode) == 0 && access_mode != PR_TSC_ENABLE)
+    return false;  // reading it would kill the process
+#endif
+  // A counter that the kernel found to drift or to differ between cores is no longer listed.
+  std::istringstream list(read_text("/sys/devices/system/clocksource/clocksource0/available_clocksource"));
+  bool any = false;
+  for (std::string name; list >> name; any = true) {
+    if (name == "tsc")
+      return true;
+  }
+  return !any;
 }
 
 Result<std::string> runtime_dir() {

@@ -126,6 +126,10 @@ std::int64_t thread_cpu_ns() {
   return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
+bool kernel_trusts_tsc() {
+  return true;
+}
+
 Result<std::string> runtime_dir() {
   const char* session = std::getenv("XDG_RUNTIME_DIR");
   if (session != nullptr && session[0] == '/' && writable_folder(session))
