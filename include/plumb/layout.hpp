@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes that a recording thread writes: 16-byte records, and the ring file they lie in (docs/plumb_format.md).
+// This is ABI between inlined user code and the library, and the input format of recovery: change layout_version with it.
+// A ring file read by another process is hostile input: whoever reads one validates every field first.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace plumb {
+inline namespace v1 {
+
+inline constexpr std::uint32_t layout_version = 1;
+
+/// One record. `second` = kind (6 bits) | flags (2) | id (16) | payload (40), from the top.
+struct alignas(16) Record {
+    std::uint64_t first;
+    std::uint64_t second;
+};
+
+enum class RecordKind : std::uint8_t {
+    empty = 0,       // never written: an unwritten or foreign slot
+    scope = 1,       // first = begin ticks, id = name, payload = duration in ticks; a child precedes its parent
+    long_value = 2,  // first = the full 64-bit duration of the next record, whose payload is payload_mask
+    step_begin = 3,  // first = begin ticks, id = phase, payload = step id
+    step_value = 4,  // first = value, id = StepValue: belongs to the innermost open step of this track
+    step_end = 5,    // first = begin ticks, id = phase, payload = duration
+    layer_begin = 6, // first = begin ticks, id = layer
+    layer_end = 7,   // first = begin ticks, id = layer, payload = duration
+    context = 8,     // first = step id + 1 (0: none), id = layer + 1 (0: none): what follows belongs there
+    context_end = 9, // the innermost `context` of this track ends
+    work = 10,       // first = bits of a double, id = name, payload = WorkQuantity: for scopes of that name from here on
+    span = 11,       // as scope, but timed elsewhere or across threads: outside the nesting of the track
+    origin = 12,     // first = track the next span began on
+    label = 13,      // first = nanoseconds, id = name: feeds label totals only
+    cpu_time = 14,   // first = ticks, low 56 bits of second = CPU time of this thread in ns at that moment
+    mark = 15,       // first = ticks, id = Mark
+    device_scope = 16,  // first = token of the queue's timer, id = name, payload = track of the queue
+    device_submit = 17, // first = host ticks at begin, payload = host duration of the next device_scope
+};
+
+inline constexpr std::uint64_t flag_work = std::uint64_t{1} << 56; // the last `work` records of this name apply
+inline constexpr std::uint64_t flag_lap = std::uint64_t{1} << 57;  // made by a lap: the gap to the next border is inside
+inline constexpr unsigned kind_shift = 58;
+inline constexpr unsigned id_shift = 40;
+inline constexpr std::uint64_t payload_mask = (std::uint64_t{1} << 40) - 1;
+inline constexpr std::uint64_t cpu_time_mask = (std::uint64_t{1} << 56) - 1;
+
+enum class WorkQuantity : std::uint8_t { bytes = 0, flops = 1, elements = 2, bytes_per_kv = 3 };
+inline constexpr std::size_t work_quantities = 4;
+
+enum class StepValue : std::uint16_t { prefill_tokens = 1, decode_tokens = 2, sequences = 3, kv_length = 4 };
+enum class Mark : std::uint16_t {
+    reset = 1, // totals start anew here
+    cut_step = 2,  // the innermost open step of this track ended without a usable time
+    cut_layer = 3, // the same for its innermost open layer
+};
+
+constexpr std::uint64_t pack(RecordKind kind, std::uint16_t id = 0, std::uint64_t payload = 0) noexcept {
+    return (static_cast<std::uint64_t>(kind) << kind_shift) | (static_cast<std::uint64_t>(id) << id_shift) |
+           (payload & payload_mask);
+}
+constexpr RecordKind kind_of(const Record& r) noexcept { return static_cast<RecordKind>(r.second >> kind_shift); }
+constexpr std::uint16_t id_of(const Record& r) noexcept { return static_cast<std::uint16_t>(r.second >> id_shift); }
+constexpr std::uint64_t payload_of(const Record& r) noexcept { return r.second & payload_mask; }
+
+/// Why a record was not kept. Counted per ring; index into RingHeader::drops.
+enum class Drop : std::uint8_t {
+    ring_full = 0,         // the drain did not keep up
+    across_toggle = 1,     // a scope or lap open across enable()/disable()
+    lap_outside_scope = 2, // a lap with no open scope
+    too_deep = 3,          // more than max_depth scopes open on one thread
+    thread_exit = 4,       // recorded from a thread's last destructors
+    bad_token = 5,         // end() of a token that is not open
+    device_failed = 6,     // the queue's timer refused begin or end
+    negative_span = 7,     // record_span with end before begin
+};
+inline constexpr std::size_t drop_reasons = 8;
+inline constexpr std::size_t drop_slots = 8;
+
+enum class RingState : std::uint32_t { free = 0, live = 1, retired = 2 };
+
+/// One thread's ring: this header (one page), then `capacity` records. Record n lies at index n mod capacity.
+struct RingHeader {
+    alignas(64) std::atomic<std::uint64_t> head;  // records ever written; producer stores, release
+    alignas(64) std::atomic<std::uint64_t> tail;  // records safely in the recording; consumer stores, release
+    alignas(64) std::atomic<std::uint64_t> drops[drop_slots]; // producer adds, relaxed
+    alignas(64) std::atomic<std::uint32_t> state; // RingState
+    std::uint32_t track;                          // id of the track while live or retired
+    std::uint64_t os_thread;
+    char thread_name[32]; // zero-terminated
+};
+
+inline constexpr std::size_t ring_page = 4096;
+inline constexpr char ring_magic[8] = {'P', 'L', 'M', 'B', 'R', 'I', 'N', 'G'};
+
+/// First page of a ring file; ring i starts at ring_page + i * (ring_page + capacity * sizeof(Record)).
+struct RingFileHeader {
+    char magic[8];
+    std::uint32_t version; // layout_version
+    std::uint32_t reserved;
+    std::uint64_t capacity;                // records per ring, a power of two
+    std::atomic<std::uint32_t> ring_count; // rings that follow
+    std::uint32_t pid;
+    std::uint64_t process_start; // field 22 of /proc/<pid>/stat, clock ticks after boot
+    char boot_id[40];            // /proc/sys/kernel/random/boot_id, zero-terminated
+    std::uint64_t recording_id[2]; // the same 128 random bits as in the recording's header
+    char recording[2048];        // absolute path of the recording, zero-terminated
+};
+
+static_assert(sizeof(Record) == 16, "a record is 16 bytes");
+static_assert(sizeof(RingHeader) <= ring_page && sizeof(RingFileHeader) <= ring_page, "headers fit their page");
+
+} // namespace v1
+} // namespace plumb

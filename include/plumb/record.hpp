@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recording: scopes, laps, steps, layers, contexts, tokens, and the macros. The hot path of the library.
+// A Recorder is the hot half of a Profiler (session.hpp). Thread rule: every function may be called from any thread at any
+// time while the Profiler lives; objects returned (Scope, Step, …) belong to the thread that made them.
+// Cost: off, one relaxed load; on, two clock reads and one 16-byte store. Nothing here throws or blocks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "plumb/api.hpp"
+#include "plumb/bricks.hpp"
+#include "plumb/clock.hpp"
+#include "plumb/layout.hpp"
+#include "plumb/thread_recorder.hpp"
+#include "plumb/work.hpp"
+
+namespace plumb {
+
+class QueueTimer; // backend.hpp
+namespace record {
+class RingSet; // src/record
+}
+
+inline namespace v1 {
+
+class Scope;
+
+/// Where work runs: the calling thread (plumb::host), or a device queue that a backend times.
+struct Queue {
+    QueueTimer* timer = nullptr; // null: the calling thread
+    std::uint32_t track = 0;     // of the device queue
+};
+inline constexpr Queue host{};
+
+/// A moment on the profiler's clock; only the resolver turns it into nanoseconds.
+struct Timestamp {
+    std::uint64_t ticks = 0;
+};
+
+/// Step and layer of the calling thread, to be carried to a worker.
+struct Context {
+    std::uint64_t step_plus_one = 0;
+    std::uint32_t layer_plus_one = 0;
+};
+
+/// An open begin() that may be ended on another thread, once.
+struct Token {
+    std::uint64_t begin = 0;
+    std::uint64_t bits = 0; // 0: not open
+    std::uint32_t mode = 0;
+    std::uint32_t track = 0;
+    Work work{};
+};
+
+// Bits of Recorder::mode(); the upper bits count enable()/disable(), so that equality means "nothing changed".
+inline constexpr std::uint32_t mode_on = 1;
+inline constexpr std::uint32_t mode_indirect = 2; // stamps go through a function: injected clock, no sound TSC, immediate
+inline constexpr std::uint32_t mode_slow_end = 4; // of a Scope, never of a Recorder: its end must not take the fast path
+inline constexpr std::uint32_t mode_epoch = 16;
+
+class PLUMB_API Recorder {
+  public:
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+
+    // Relaxed: a scope that misses a toggle by a moment is as good as one begun a moment earlier.
+    [[nodiscard]] std::uint32_t mode() const noexcept { return mode_.load(std::memory_order_relaxed); }
+    /// True while scopes are being recorded.
+    [[nodiscard]] bool enabled() const noexcept { return (mode() & mode_on) != 0; }
+
+    /// The clock that scopes are stamped with.
+    [[nodiscard]] Timestamp now() const noexcept;
+
+    /// A scope by value: ends when the object does. Name is a plumb::Brick or an interned name.
+    template <class... Tags>
+    [[nodiscard]] Scope scope(Queue queue, Name name, Tags... tags) noexcept;
+
+    /// begin() on one thread, end() on this or another. A token ended twice is refused and counted.
+    template <class... Tags>
+    [[nodiscard]] Token begin(Name name, Tags... tags) noexcept {
+        return begin_token(name, sizeof...(Tags) != 0, make_work(tags...));
+    }
+    void end(Token& token) noexcept;
+
+    /// A span timed elsewhere, with begin and end from now(). Outside the nesting of this thread.
+    template <class... Tags>
+    void record_span(Name name, Timestamp begin, Timestamp end, Tags... tags) noexcept {
+        put_span(name, begin, end, sizeof...(Tags) != 0, make_work(tags...));
+    }
+
+    /// Adds to the totals of a label: count, total, min, max. Untimed: never part of coverage or trace.
+    void record(Name label, std::uint64_t nanoseconds) noexcept;
+
+    /// Step and layer of the calling thread.
+    [[nodiscard]] Context context() noexcept;
+
+    // For the inline path; not for users.
+    PLUMB_ALWAYS_INLINE ThreadRecorder* thread() noexcept {
+        const ThreadSlot& slot = thread_slot_table[slot_];
+        return PLUMB_LIKELY(slot.generation == generation_) ? slot.thread : attach_thread();
+    }
+    [[nodiscard]] std::uint64_t stamp() const noexcept;        // by the configured clock and mode
+    [[nodiscard]] std::uint64_t plain_stamp() const noexcept;  // the same without serialising
+    PLUMB_NOINLINE ThreadRecorder* attach_thread() noexcept;   // null: cannot record here, counted
+    [[nodiscard]] std::uint64_t next_step_id() noexcept {
+        return next_step_.fetch_add(1, std::memory_order_relaxed);
+    }
+
+  protected:
+    Recorder() noexcept;
+    ~Recorder();
+
+    friend struct RecorderAccess; // src/record
+
+  private:
+    Token begin_token(Name name, bool has_work, const Work& work) noexcept;
+    void put_span(Name name, Timestamp begin, Timestamp end, bool has_work, const Work& work) noexcept;
+
+    // One cache line that recording threads only read.
+    alignas(64) std::atomic<std::uint32_t> mode_{0};
+    std::uint32_t slot_ = 0;
+    std::uint64_t generation_ = 0; // never 0 once usable: an untouched ThreadSlot cannot match
+    bool serialise_ = false;              // sync=immediate: nothing may cross a stamp
+    const HostClock* clock_ = nullptr;    // null: read_ticks()
+    record::RingSet* rings_ = nullptr;
+    alignas(64) std::atomic<std::uint64_t> next_step_{0};
+};
+
+// The rare paths of a scope, out of line; not for users.
+struct SlowBegin {
+    std::uint64_t begin;
+    std::uint64_t token; // of the queue's timer
+    bool open;           // false: too deep, counted
+};
+struct SlowEnd {
+    std::uint64_t now, begin, bits;
+    std::uint32_t mode;
+    Queue queue;
+    std::uint64_t token;
+    Work work;
+};
+PLUMB_API SlowBegin begin_scope_slow(ThreadRecorder& thread, Queue queue) noexcept;
+PLUMB_API std::uint64_t begin_after_gap(ThreadRecorder& thread) noexcept;
+PLUMB_API void end_scope_slow(ThreadRecorder& thread, const SlowEnd& ended) noexcept;
+
+/// One begin/end of a brick on the calling thread or on a device queue. May not change threads.
+class Scope {
+  public:
+    /// An off scope: does nothing.
+    Scope() noexcept : thread_(nullptr) {}
+
+    template <class... Tags>
+    PLUMB_ALWAYS_INLINE Scope(Recorder& recorder, std::uint32_t mode, Queue queue, Name name, Tags... tags) noexcept
+        : thread_(recorder.thread()), mode_(mode) {
+        bits_ = pack(RecordKind::scope, name.id) | (sizeof...(Tags) != 0 ? flag_work : 0);
+        if constexpr (sizeof...(Tags) != 0) {
+            work_ = make_work(tags...);
+        }
+        ThreadRecorder* thread = thread_;
+        if (PLUMB_UNLIKELY(thread == nullptr)) {
+            return;
+        }
+        const unsigned depth = thread->depth;
+        if (PLUMB_UNLIKELY(depth >= max_depth || (mode & mode_indirect) != 0 || queue.timer != nullptr)) {
+            const SlowBegin begun = begin_scope_slow(*thread, queue);
+            thread_ = begun.open ? thread : nullptr;
+            mode_ |= mode_slow_end; // never equal to Recorder::mode(): the end takes the slow path too
+            begin_ = begun.begin;
+            token_ = begun.token;
+            queue_timer_ = queue.timer;
+            queue_track_ = queue.track;
+            return;
+        }
+        thread->depth = depth + 1;
+        begin_ = read_ticks();
+        if (PLUMB_UNLIKELY(begin_ >= thread->deadline)) {
+            begin_ = begin_after_gap(*thread);
+        }
+        std::atomic_signal_fence(std::memory_order_seq_cst); // the compiler keeps the body behind the stamp
+    }
+
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    PLUMB_ALWAYS_INLINE ~Scope() { end(); }
+
+    /// Work known only now; replaces what was given at the beginning.
+    template <class... Tags>
+    void work(Tags... tags) noexcept {
+        if (thread_ != nullptr) {
+            work_ = make_work(tags...);
+            bits_ |= flag_work;
+        }
+    }
+
+    PLUMB_ALWAYS_INLINE void end() noexcept {
+        ThreadRecorder* thread = thread_;
+        if (thread == nullptr) {
+            return;
+        }
+        std::atomic_signal_fence(std::memory_order_seq_cst); // the compiler keeps the body before the stamp
+        const std::uint64_t now = read_ticks();
+        const std::uint64_t duration = now - begin_;
+        const unsigned depth = thread->depth;
+        if (PLUMB_UNLIKELY(duration >= long_ticks || thread->recorder->mode() != mode_ || thread->laps[depth].bits != 0)) {
+            const SlowEnd slow{now, begin_, bits_, mode_, Queue{queue_timer_, queue_track_}, token_, work_};
+            thread_ = nullptr;
+            end_scope_slow(*thread, slow);
+            return;
+        }
+        thread->depth = depth - 1;
+        std::uint64_t bits = bits_;
+        if ((bits & flag_work) != 0) {
+            bits = thread->push_work(bits, work_);
+        }
+        if (PLUMB_UNLIKELY(!thread->push(begin_, bits | duration))) {
+            thread->drop(Drop::ring_full);
+        }
+        thread->deadline = now + long_ticks;
+        thread_ = nullptr;
+    }
+
+  private:
+    // No function takes a pointer to a Scope: it lives in registers, and an off scope leaves nothing behind.
+    ThreadRecorder* thread_; // null: off or ended
+    std::uint64_t begin_ = 0;
+    std::uint64_t bits_ = 0;
+    std::uint32_t mode_ = 0; // differs from Recorder::mode() also where the fast end must not be taken
+    std::uint64_t token_ = 0; // with the next two: of a device scope
+    QueueTimer* queue_timer_ = nullptr;
+    std::uint32_t queue_track_ = 0;
+    Work work_{};
+};
+
+template <class... Tags>
+Scope Recorder::scope(Queue queue, Name name, Tags... tags) noexcept {
+    const std::uint32_t now_mode = mode();
+    return PLUMB_UNLIKELY((now_mode & mode_on) != 0) ? Scope(*this, now_mode, queue, name, tags...) : Scope();
+}
+
+PLUMB_API void lap_slow(Recorder& recorder, ThreadRecorder& thread, std::uint32_t mode, Queue queue, std::uint64_t bits,
+                        const Work& work) noexcept;
+
+/// Ends the lap before and begins this one: one stamp for both. Belongs to the innermost open scope.
+template <class... Tags>
+PLUMB_ALWAYS_INLINE void lap(Recorder& recorder, std::uint32_t mode, Queue queue, Name name, Tags... tags) noexcept {
+    ThreadRecorder* thread = recorder.thread();
+    if (PLUMB_UNLIKELY(thread == nullptr)) {
+        return;
+    }
+    const std::uint64_t bits = pack(RecordKind::scope, name.id) | flag_lap | (sizeof...(Tags) != 0 ? flag_work : 0);
+    OpenLap& lap = thread->laps[thread->depth];
+    const std::uint64_t open_bits = lap.bits;
+    if (PLUMB_LIKELY(open_bits != 0 && lap.mode == mode && (mode & mode_indirect) == 0 && queue.timer == nullptr)) {
+        const std::uint64_t now = read_ticks();
+        const std::uint64_t duration = now - lap.begin;
+        if (PLUMB_LIKELY(duration < long_ticks)) {
+            std::uint64_t ended = open_bits;
+            if ((ended & flag_work) != 0) {
+                ended = thread->push_work(ended, lap.work);
+            }
+            if (PLUMB_UNLIKELY(!thread->push(lap.begin, ended | duration))) {
+                thread->drop(Drop::ring_full);
+            }
+            lap.begin = now;
+            lap.bits = bits;
+            if constexpr (sizeof...(Tags) != 0) {
+                lap.work = make_work(tags...);
+            }
+            thread->deadline = now + long_ticks;
+            return;
+        }
+    }
+    lap_slow(recorder, *thread, mode, queue, bits, make_work(tags...));
+}
+
+/// Ends the lap that is open at this depth, if any.
+PLUMB_API void end_lap(Recorder& recorder, Queue queue) noexcept;
+
+/// One forward pass. Scopes of this thread, and of threads that carry its context, belong to it.
+class PLUMB_API Step {
+  public:
+    Step() noexcept = default;
+    template <class... Tags>
+    Step(Recorder& recorder, std::uint32_t mode, Queue queue, Phase phase, Tags... tags) noexcept {
+        StepValues values;
+        (apply_step(values, phase, tags), ...);
+        begin(recorder, mode, queue, phase, values);
+    }
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+    ~Step() { end(); }
+    void end() noexcept;
+
+  private:
+    static void apply_step(StepValues& values, Phase phase, TokensTag tag) noexcept {
+        (phase == Phase::prefill ? values.prefill_tokens : values.decode_tokens) = tag.value;
+    }
+    static void apply_step(StepValues& values, Phase, StepTag<StepValue::prefill_tokens> tag) noexcept {
+        values.prefill_tokens = tag.value;
+    }
+    static void apply_step(StepValues& values, Phase, StepTag<StepValue::decode_tokens> tag) noexcept {
+        values.decode_tokens = tag.value;
+    }
+    static void apply_step(StepValues& values, Phase, StepTag<StepValue::sequences> tag) noexcept {
+        values.sequences = tag.value;
+    }
+    static void apply_step(StepValues& values, Phase, StepTag<StepValue::kv_length> tag) noexcept {
+        values.kv_length = tag.value;
+    }
+    void begin(Recorder& recorder, std::uint32_t mode, Queue queue, Phase phase, const StepValues& values) noexcept;
+
+    ThreadRecorder* thread_ = nullptr;
+    std::uint64_t begin_ = 0;
+    std::uint32_t mode_ = 0;
+    Phase phase_ = Phase::none;
+    Context outer_;
+};
+
+/// One transformer layer inside a step.
+class PLUMB_API Layer {
+  public:
+    Layer() noexcept = default;
+    template <class Integer>
+    Layer(Recorder& recorder, std::uint32_t mode, Integer index) noexcept {
+        begin(recorder, mode, static_cast<std::uint32_t>(index));
+    }
+    Layer(const Layer&) = delete;
+    Layer& operator=(const Layer&) = delete;
+    ~Layer() { end(); }
+    void end() noexcept;
+
+  private:
+    void begin(Recorder& recorder, std::uint32_t mode, std::uint32_t index) noexcept;
+
+    ThreadRecorder* thread_ = nullptr;
+    std::uint64_t begin_ = 0;
+    std::uint32_t mode_ = 0;
+    std::uint32_t layer_ = 0;
+    std::uint32_t outer_plus_one_ = 0;
+};
+
+/// While it lives, the calling thread's scopes belong to the given step and layer.
+class PLUMB_API ContextScope {
+  public:
+    ContextScope() noexcept = default;
+    ContextScope(Recorder& recorder, std::uint32_t mode, Context context) noexcept;
+    ContextScope(const ContextScope&) = delete;
+    ContextScope& operator=(const ContextScope&) = delete;
+    ~ContextScope();
+
+  private:
+    ThreadRecorder* thread_ = nullptr;
+    Context outer_;
+};
+
+} // namespace v1
+} // namespace plumb
+
+#include "plumb/macros.hpp"

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/name_registry.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
+namespace plumb::record {
+namespace {
+
+constexpr std::size_t longest_name = 256;
+
+struct Registry {
+    std::mutex mutex;
+    std::unordered_map<std::string, std::uint16_t> by_name; // aliases too
+    std::vector<NameEntry> entries;                         // in order of id
+    std::atomic<std::uint16_t> end{first_interned_id};
+    std::atomic<std::uint64_t> refused{0};
+
+    Registry() {
+#define PLUMB_ADD_WELL_KNOWN(name, id, category, aliases) add_well_known(#name, id, Category::category, aliases);
+        PLUMB_WELL_KNOWN_BRICKS(PLUMB_ADD_WELL_KNOWN)
+#undef PLUMB_ADD_WELL_KNOWN
+    }
+
+    void add_well_known(const char* name, std::uint16_t id, Category category, std::string_view aliases) {
+        entries.push_back({id, category, name});
+        by_name.emplace(name, id);
+        while (!aliases.empty()) {
+            const std::size_t space = aliases.find(' ');
+            by_name.emplace(std::string(aliases.substr(0, space)), id);
+            aliases = space == std::string_view::npos ? std::string_view{} : aliases.substr(space + 1);
+        }
+    }
+};
+
+// Never destroyed: threads may intern during static destruction.
+Registry& registry() {
+    static Registry* instance = new Registry;
+    return *instance;
+}
+
+} // namespace
+
+Name intern_name(std::string_view name, Category category) {
+    Registry& r = registry();
+    const std::lock_guard<std::mutex> lock(r.mutex);
+    const std::string key(name.substr(0, longest_name));
+    if (const auto found = r.by_name.find(key); found != r.by_name.end()) {
+        return Name(found->second);
+    }
+    const std::uint16_t id = r.end.load(std::memory_order_relaxed);
+    if (key.empty() || id >= name_capacity) {
+        r.refused.fetch_add(1, std::memory_order_relaxed);
+        return Name{};
+    }
+    r.entries.push_back({id, category, key});
+    r.by_name.emplace(key, id);
+    // Release: whoever sees the new end finds the entry behind it (under the lock).
+    r.end.store(static_cast<std::uint16_t>(id + 1), std::memory_order_release);
+    return Name(id);
+}
+
+std::uint64_t refused_names() { return registry().refused.load(std::memory_order_relaxed); }
+
+std::vector<NameEntry> names_from(std::uint16_t first_id) {
+    Registry& r = registry();
+    const std::lock_guard<std::mutex> lock(r.mutex);
+    std::vector<NameEntry> result;
+    for (const NameEntry& entry : r.entries) {
+        if (entry.id >= first_id) {
+            result.push_back(entry);
+        }
+    }
+    return result;
+}
+
+std::uint16_t names_end() { return registry().end.load(std::memory_order_acquire); }
+
+} // namespace plumb::record

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one process-wide table of names: well-known bricks, and names interned by users. Capped; ids are never reused, so
+// they may be kept in static storage and recorded from any profiler.
+// Thread rule: every function may be called from any thread; intern() takes a lock and may allocate (cold by contract).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumb/bricks.hpp"
+
+namespace plumb::record {
+
+struct NameEntry {
+    std::uint16_t id;
+    Category category;
+    std::string name;
+};
+
+/// The id of a name or alias; a new one on first use. The same name keeps the category it was first given.
+/// Name{} (0) when the registry is full or the name is empty: scopes of it are recorded as "unnamed".
+Name intern_name(std::string_view name, Category category);
+/// Names refused because the registry was full.
+std::uint64_t refused_names();
+/// Every entry with an id of at least `first_id`, in order of id.
+std::vector<NameEntry> names_from(std::uint16_t first_id);
+/// One past the largest id in use; grows only. A cheap question for the drain.
+std::uint16_t names_end();
+
+} // namespace plumb::record

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/ring_set.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "base/os.hpp"
+#include "record/recorder_access.hpp"
+#include "record/thread_registry.hpp"
+
+namespace plumb::record {
+namespace {
+
+std::uint64_t records_for(std::uint64_t bytes) {
+    std::uint64_t capacity = 64;
+    while (capacity * 2 * sizeof(Record) <= bytes) {
+        capacity *= 2;
+    }
+    return capacity;
+}
+
+void touch(void* memory, std::size_t bytes) {
+    for (std::size_t offset = 0; offset < bytes; offset += ring_page) {
+        static_cast<volatile char*>(memory)[offset] = 0;
+    }
+}
+
+void copy_text(char* to, std::size_t size, const std::string& text) {
+    std::memset(to, 0, size);
+    std::memcpy(to, text.data(), text.size() < size ? text.size() : size - 1);
+}
+
+} // namespace
+
+Ring::Ring(void* mapping, std::size_t bytes, std::uint64_t capacity) noexcept
+    : header_(new (mapping) RingHeader{}), records_(reinterpret_cast<Record*>(static_cast<char*>(mapping) + ring_page)),
+      capacity_(capacity), bytes_(bytes), pen_{} {
+    touch(records_, capacity * sizeof(Record)); // a first touch costs 1-3 us: pay it here
+}
+
+Ring::~Ring() { munmap(header_, bytes_); }
+
+void Ring::adopt(Recorder& recorder, std::uint32_t track) noexcept {
+    pen_ = ThreadRecorder{};
+    pen_.records = records_;
+    pen_.ring = header_;
+    pen_.mask = capacity_ - 1;
+    pen_.limit = header_->tail.load(std::memory_order_acquire) + capacity_;
+    pen_.deadline = 0; // the first scope takes a CPU-time sample: the beginning of this thread's account
+    pen_.track = track;
+    pen_.recorder = &recorder;
+    pen_.generation = RecorderAccess::generation(recorder);
+    for (auto& count : header_->drops) {
+        count.store(0, std::memory_order_relaxed);
+    }
+    header_->track = track;
+    header_->os_thread = base::thread_id();
+    copy_text(header_->thread_name, sizeof header_->thread_name, base::thread_name());
+    // Release: the drain sees track and name before the ring is live.
+    header_->state.store(static_cast<std::uint32_t>(RingState::live), std::memory_order_release);
+}
+
+RingSet::RingSet(RingOptions options) : options_(std::move(options)), capacity_(records_for(options_.bytes_per_ring)) {
+    if (options_.directory.empty()) {
+        reason_ = "rings were not asked to lie in a file";
+        return;
+    }
+    create_file();
+}
+
+RingSet::~RingSet() {
+    if (file_header_ != nullptr) {
+        munmap(file_header_, ring_page);
+    }
+    if (file_ >= 0) {
+        close(file_);
+    }
+}
+
+void RingSet::create_file() {
+    static std::atomic<std::uint32_t> serial{0};
+    file_path_ = options_.directory + "/plumb-" + std::to_string(getpid()) + "-" + std::to_string(serial.fetch_add(1)) + ".ring";
+    file_ = open(file_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int allocated = file_ >= 0 ? posix_fallocate(file_, 0, static_cast<off_t>(ring_page)) : errno;
+    void* mapping = MAP_FAILED;
+    if (file_ >= 0 && allocated == 0) {
+        mapping = mmap(nullptr, ring_page, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+    }
+    if (mapping == MAP_FAILED) {
+        reason_ = options_.directory + ": " + std::strerror(allocated != 0 ? allocated : errno);
+        if (file_ >= 0) {
+            close(file_);
+            unlink(file_path_.c_str());
+        }
+        file_ = -1;
+        file_path_.clear();
+        return;
+    }
+    file_header_ = new (mapping) RingFileHeader{};
+    std::memcpy(file_header_->magic, ring_magic, sizeof ring_magic);
+    file_header_->version = layout_version;
+    file_header_->capacity = capacity_;
+    file_header_->pid = static_cast<std::uint32_t>(getpid());
+    const Result<std::uint64_t> start = base::process_start_time(file_header_->pid);
+    file_header_->process_start = start.ok() ? *start : 0;
+    copy_text(file_header_->boot_id, sizeof file_header_->boot_id, base::boot_id());
+    std::memcpy(file_header_->recording_id, options_.recording_id, sizeof file_header_->recording_id);
+    copy_text(file_header_->recording, sizeof file_header_->recording, options_.recording_path);
+}
+
+std::shared_ptr<Ring> RingSet::make_ring() {
+    const std::size_t bytes = ring_page + capacity_ * sizeof(Record);
+    if (file_ >= 0) {
+        const std::uint32_t index = file_header_->ring_count.load(std::memory_order_relaxed);
+        const auto offset = static_cast<off_t>(ring_page + index * bytes);
+        // Allocated in full now: a store into a hole of a full tmpfs would kill the process.
+        const int failed = posix_fallocate(file_, offset, static_cast<off_t>(bytes));
+        void* mapping = failed != 0 ? MAP_FAILED
+                                    : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_, offset);
+        if (mapping != MAP_FAILED) {
+            auto ring = std::make_shared<Ring>(mapping, bytes, capacity_);
+            file_header_->ring_count.store(index + 1, std::memory_order_release);
+            return ring;
+        }
+        if (reason_.empty()) {
+            reason_ = options_.directory + ": " + std::strerror(failed != 0 ? failed : errno);
+        }
+        if (ftruncate(file_, offset) != 0) { /* the file keeps a little unused space: harmless */
+        }
+    }
+    void* mapping =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    return mapping == MAP_FAILED ? nullptr : std::make_shared<Ring>(mapping, bytes, capacity_);
+}
+
+ThreadRecorder* RingSet::attach(Recorder& recorder) noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::shared_ptr<Ring> ring;
+    for (const auto& candidate : rings_) {
+        if (candidate->header().state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(RingState::free)) {
+            ring = candidate;
+            break;
+        }
+    }
+    if (ring == nullptr) {
+        ring = make_ring();
+        if (ring == nullptr) {
+            return nullptr;
+        }
+        rings_.push_back(ring);
+    }
+    ring->adopt(recorder, new_track());
+    ++version_;
+    remember_ring(ring);
+    return &ring->pen();
+}
+
+bool RingSet::rings(std::uint64_t& version, std::vector<std::shared_ptr<Ring>>& out) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (version == version_) {
+        return false;
+    }
+    version = version_;
+    out = rings_;
+    return true;
+}
+
+void RingSet::release(Ring& ring) noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ring.header().state.store(static_cast<std::uint32_t>(RingState::free), std::memory_order_release);
+}
+
+std::string RingSet::file_path() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return file_path_;
+}
+
+std::string RingSet::reason() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return reason_;
+}
+
+void RingSet::remove_file() noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!file_path_.empty()) {
+        unlink(file_path_.c_str());
+        file_path_.clear();
+    }
+}
+
+void RingSet::forget_file() noexcept {
+    file_path_.clear();
+}
+
+} // namespace plumb::record

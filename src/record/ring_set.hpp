@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// All rings of one profiler: a file in tmpfs (so that a killed process leaves its records), or anonymous memory where
+// that fails. Threads attach once and get a ring of their own; a ring of an ended thread is reused once it is drained.
+// Ownership: a ring is kept by the set and by its thread, whoever lets go last unmaps it: a profiler may be destroyed
+// while a thread that recorded still runs.
+// Thread rule: attach() from any thread (takes a lock, once per thread); rings(), release() from the drain thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "plumb/layout.hpp"
+#include "plumb/record.hpp"
+#include "plumb/result.hpp"
+
+namespace plumb::record {
+
+/// A mapping of one header page and its records, with the pen of the thread that writes it.
+class Ring {
+  public:
+    Ring(void* mapping, std::size_t bytes, std::uint64_t capacity) noexcept;
+    ~Ring();
+    Ring(const Ring&) = delete;
+    Ring& operator=(const Ring&) = delete;
+
+    [[nodiscard]] RingHeader& header() noexcept { return *header_; }
+    [[nodiscard]] const Record* records() const noexcept { return records_; }
+    [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
+    [[nodiscard]] ThreadRecorder& pen() noexcept { return pen_; }
+    /// Makes the ring the calling thread's.
+    void adopt(Recorder& recorder, std::uint32_t track) noexcept;
+
+  private:
+    RingHeader* header_;
+    Record* records_;
+    std::uint64_t capacity_;
+    std::size_t bytes_;
+    ThreadRecorder pen_;
+};
+
+struct RingOptions {
+    std::uint64_t bytes_per_ring = std::uint64_t{1} << 20;
+    std::string directory;      // of the ring file; empty: anonymous memory
+    std::string recording_path; // absolute
+    std::uint64_t recording_id[2] = {0, 0};
+};
+
+class RingSet {
+  public:
+    explicit RingSet(RingOptions options);
+    ~RingSet();
+    RingSet(const RingSet&) = delete;
+    RingSet& operator=(const RingSet&) = delete;
+
+    /// Null when no memory can be had; counted by drops_without_ring().
+    ThreadRecorder* attach(Recorder& recorder) noexcept;
+    /// The rings, when they changed since `version`.
+    bool rings(std::uint64_t& version, std::vector<std::shared_ptr<Ring>>& out) const;
+    /// A retired, fully drained ring may be given to the next thread.
+    void release(Ring& ring) noexcept;
+    [[nodiscard]] std::uint32_t new_track() noexcept { return next_track_.fetch_add(1, std::memory_order_relaxed); }
+
+    /// Empty when every ring lies in anonymous memory.
+    [[nodiscard]] std::string file_path() const;
+    /// Why some ring lies in anonymous memory; empty when none does.
+    [[nodiscard]] std::string reason() const;
+    /// Removes the ring file: everything in it is in the recording.
+    void remove_file() noexcept;
+    /// In a forked child: the file and its rings are the parent's.
+    void forget_file() noexcept;
+    /// Scopes recorded where no ring could be had, or from a thread's last destructors.
+    std::atomic<std::uint64_t> drops_without_ring{0};
+
+  private:
+    std::shared_ptr<Ring> make_ring();
+    void create_file();
+
+    RingOptions options_;
+    std::uint64_t capacity_;
+    mutable std::mutex mutex_;
+    std::vector<std::shared_ptr<Ring>> rings_;
+    std::uint64_t version_ = 0;
+    std::atomic<std::uint32_t> next_track_{1}; // 0 is nobody's track, so that it cannot be mistaken for "unset"
+    int file_ = -1;
+    RingFileHeader* file_header_ = nullptr;
+    std::string file_path_;
+    std::string reason_;
+};
+
+} // namespace plumb::record

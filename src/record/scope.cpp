@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rare paths of scopes and laps: gaps, long scopes, indirect clocks, toggles, device queues.
+#include "plumb/backend.hpp"
+#include "plumb/record.hpp"
+#include "record/recorder_access.hpp"
+
+namespace plumb {
+inline namespace v1 {
+namespace {
+
+constexpr std::uint64_t refused = ~std::uint64_t{0};
+
+bool device_begin(Queue queue, std::uint64_t& token) noexcept {
+    const Result<DeviceToken> begun = queue.timer->begin();
+    token = begun.ok() ? begun->value : refused;
+    return begun.ok();
+}
+
+} // namespace
+
+SlowBegin begin_scope_slow(ThreadRecorder& pen, Queue queue) noexcept {
+    if (pen.depth >= max_depth) {
+        pen.drop(Drop::too_deep);
+        return {0, refused, false};
+    }
+    ++pen.depth;
+    SlowBegin begun{0, refused, true};
+    if (queue.timer != nullptr && !device_begin(queue, begun.token)) {
+        pen.drop(Drop::device_failed);
+    }
+    begun.begin = pen.recorder->stamp();
+    if (begun.begin >= pen.deadline) {
+        pen.sample_cpu_time();
+        begun.begin = pen.recorder->stamp();
+    }
+    return begun;
+}
+
+std::uint64_t begin_after_gap(ThreadRecorder& pen) noexcept {
+    pen.sample_cpu_time();
+    return pen.recorder->plain_stamp();
+}
+
+namespace {
+
+bool push_device_scope(ThreadRecorder& pen, const SlowEnd& ended, std::uint64_t bits, std::uint64_t duration) noexcept {
+    const auto id = static_cast<std::uint16_t>(bits >> id_shift);
+    const std::uint64_t flags = bits & (flag_work | flag_lap);
+    return pen.push_timed(ended.begin, pack(RecordKind::device_submit), duration) &&
+           pen.push(ended.token, pack(RecordKind::device_scope, id, ended.queue.track) | flags);
+}
+
+/// False when the device refused the scope: counted, nothing to record.
+bool end_on_device(ThreadRecorder& pen, const SlowEnd& ended) noexcept {
+    if (ended.token == refused) {
+        return false;
+    }
+    if (!ended.queue.timer->end(DeviceToken{ended.token}).ok()) {
+        pen.drop(Drop::device_failed);
+        return false;
+    }
+    return true;
+}
+
+} // namespace
+
+void end_scope_slow(ThreadRecorder& pen, const SlowEnd& ended) noexcept {
+    Recorder& recorder = *pen.recorder;
+    const std::uint64_t now = (ended.mode & mode_slow_end) != 0 ? recorder.stamp() : ended.now;
+    const std::uint32_t mode = recorder.mode();
+    pen.end_lap(now, mode);
+    --pen.depth;
+    const bool on_device = ended.queue.timer != nullptr;
+    if (on_device && !end_on_device(pen, ended)) {
+        return;
+    }
+    if ((ended.mode & ~mode_slow_end) != mode) {
+        pen.drop(Drop::across_toggle);
+        return;
+    }
+    std::uint64_t bits = ended.bits;
+    if ((bits & flag_work) != 0) {
+        bits = pen.push_work(bits, ended.work);
+    }
+    const std::uint64_t duration = now - ended.begin;
+    if (!(on_device ? push_device_scope(pen, ended, bits, duration) : pen.push_timed(ended.begin, bits, duration))) {
+        pen.drop(Drop::ring_full);
+    }
+    if (duration >= long_ticks) {
+        pen.sample_cpu_time();
+    }
+    pen.deadline = now + long_ticks;
+}
+
+void lap_slow(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Queue queue, std::uint64_t bits,
+              const Work& work) noexcept {
+    if (pen.depth == 0) {
+        pen.drop(Drop::lap_outside_scope);
+        return;
+    }
+    if (queue.timer != nullptr) {
+        // One stamp per border on a device needs the backend's event pool; a lap there is refused, not timed by the host.
+        pen.drop(Drop::device_failed);
+        return;
+    }
+    std::uint64_t now = recorder.stamp();
+    const bool gap = pen.laps[pen.depth].bits == 0 && now >= pen.deadline;
+    pen.end_lap(now, mode);
+    if (gap) {
+        pen.sample_cpu_time();
+        now = recorder.stamp();
+    }
+    OpenLap& lap = pen.laps[pen.depth];
+    lap.begin = now;
+    lap.bits = bits;
+    lap.mode = mode;
+    lap.work = work;
+    pen.deadline = now + long_ticks;
+}
+
+void end_lap(Recorder& recorder, Queue) noexcept {
+    ThreadRecorder* pen = recorder.thread();
+    if (pen != nullptr) {
+        pen->end_lap(recorder.stamp(), recorder.mode());
+    }
+}
+
+} // namespace v1
+} // namespace plumb

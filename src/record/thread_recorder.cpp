@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plumb/thread_recorder.hpp"
+
+#include "plumb/clock.hpp"
+#include "record/recorder_access.hpp"
+
+namespace plumb {
+inline namespace v1 {
+
+bool ThreadRecorder::refill(std::uint64_t head) noexcept {
+    // Acquire: the drain has copied everything before tail before we write over it.
+    limit = ring->tail.load(std::memory_order_acquire) + mask + 1;
+    return head != limit;
+}
+
+void ThreadRecorder::drop(Drop reason) noexcept {
+    auto& count = ring->drops[static_cast<std::size_t>(reason)];
+    // Relaxed, and no read-modify-write: only this thread adds; readers want a number, not an order.
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+std::uint64_t ThreadRecorder::push_changed_work(std::uint64_t bits, KnownWork& known, const Work& work) noexcept {
+    const auto id = static_cast<std::uint16_t>(bits >> id_shift);
+    const double given[] = {work.bytes, work.flops, work.elements, work.bytes_per_kv};
+    const double last[] = {known.work.bytes, known.work.flops, known.work.elements, known.work.bytes_per_kv};
+    const bool same_name = known.id == id;
+    for (std::size_t i = 0; i < work_quantities; ++i) {
+        if (same_name && same(given[i], last[i])) {
+            continue;
+        }
+        std::uint64_t value = 0;
+        std::memcpy(&value, &given[i], sizeof value);
+        if (!push(value, pack(RecordKind::work, id, i))) {
+            known.id = 0; // unknown to the reader from here on
+            return bits & ~flag_work;
+        }
+    }
+    known.work = work;
+    known.id = id;
+    return bits;
+}
+
+bool ThreadRecorder::push_timed(std::uint64_t first, std::uint64_t bits, std::uint64_t duration) noexcept {
+    if (duration < payload_mask) {
+        return push(first, bits | duration);
+    }
+    // Both or neither: a long value alone would be taken for the next record's.
+    const std::uint64_t head = ring->head.load(std::memory_order_relaxed);
+    if (limit - head < 2) {
+        refill(head);
+        if (limit - head < 2) {
+            return false;
+        }
+    }
+    return push(duration, pack(RecordKind::long_value)) && push(first, bits | payload_mask);
+}
+
+void ThreadRecorder::sample_cpu_time() noexcept {
+    const std::uint64_t cpu = record::RecorderAccess::thread_cpu_ns(*recorder);
+    const std::uint64_t now = recorder->plain_stamp();
+    push(now, (static_cast<std::uint64_t>(RecordKind::cpu_time) << kind_shift) | (cpu & cpu_time_mask));
+}
+
+void ThreadRecorder::end_lap(std::uint64_t now, std::uint32_t mode) noexcept {
+    OpenLap& lap = laps[depth];
+    if (lap.bits == 0) {
+        return;
+    }
+    std::uint64_t bits = lap.bits;
+    lap.bits = 0;
+    if (lap.mode != mode) {
+        drop(Drop::across_toggle);
+        return;
+    }
+    if ((bits & flag_work) != 0) {
+        bits = push_work(bits, lap.work);
+    }
+    if (!push_timed(lap.begin, bits, now - lap.begin)) {
+        drop(Drop::ring_full);
+    }
+    if (now - lap.begin >= long_ticks) {
+        sample_cpu_time();
+    }
+    deadline = now + long_ticks;
+}
+
+} // namespace v1
+} // namespace plumb
