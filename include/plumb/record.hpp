@@ -18,6 +18,7 @@
 namespace plumb {
 
 class QueueTimer; // backend.hpp
+struct DeviceToken;
 namespace record {
 class RingSet; // src/record
 }
@@ -88,6 +89,9 @@ class PLUMB_API Recorder {
     void record_span(Name name, Timestamp begin, Timestamp end, Tags... tags) noexcept {
         put_span(name, begin, end, sizeof...(Tags) != 0, make_work(tags...));
     }
+
+    /// A scope of a device queue that was begun and ended elsewhere: its time is collected from the queue's timer.
+    void record_device(Name name, Queue queue, DeviceToken token) noexcept;
 
     /// Adds to the totals of a label: count, total, min, max. Untimed: never part of coverage or trace.
     void record(Name label, std::uint64_t nanoseconds) noexcept;

@@ -15,6 +15,9 @@
 #include "plumb/work.hpp"
 
 namespace plumb {
+
+class QueueTimer; // backend.hpp
+
 inline namespace v1 {
 
 class Recorder;
@@ -46,6 +49,20 @@ struct OpenLap {
     Work work;
 };
 
+/// The lap open on a device queue at one depth.
+struct OpenDeviceLap {
+    QueueTimer* timer; // null: none
+    std::uint32_t track;
+    std::uint32_t mode;
+    std::uint64_t token;
+    std::uint64_t begin; // host ticks at submission
+    std::uint64_t bits;
+    Work work;
+};
+
+/// In OpenLap::bits where only a device lap is open at that depth; OpenLap::mode then equals no mode.
+inline constexpr std::uint64_t only_device_lap = 1;
+
 struct KnownWork {
     std::uint16_t id;
     Work work;
@@ -64,6 +81,7 @@ struct alignas(64) ThreadRecorder {
     Recorder* recorder;
     std::uint64_t generation; // of the recorder: a new one may lie at the same address
     OpenLap laps[max_depth + 1];          // invariant: laps[d].bits == 0 for every d > depth
+    OpenDeviceLap device_laps[max_depth + 1];
     KnownWork known_work[work_cache_size]; // last work written, by id modulo size
 
     /// False when the ring is full: the record is dropped and counted.
@@ -98,8 +116,12 @@ struct alignas(64) ThreadRecorder {
     /// A record with a duration of any length.
     PLUMB_API bool push_timed(std::uint64_t first, std::uint64_t bits, std::uint64_t duration) noexcept;
     PLUMB_API void sample_cpu_time() noexcept;
-    /// Ends the lap open at `depth`, if any, at `now`.
+    /// Ends the laps open at `depth`, host and device, if any, at `now`.
     PLUMB_API void end_lap(std::uint64_t now, std::uint32_t mode) noexcept;
+    void end_host_lap(std::uint64_t now, std::uint32_t mode) noexcept;
+    void end_device_lap(std::uint64_t now, std::uint32_t mode) noexcept;
+    /// A device scope: `token` is collected later. Given back to the timer when the ring is full.
+    void push_device(const OpenDeviceLap& ended, std::uint64_t duration) noexcept;
 };
 
 /// Where a thread finds its recorder for a profiler: by slot, checked by generation. Zero-initialised, trivial.

@@ -77,4 +77,7 @@ std::vector<NameEntry> names_from(std::uint16_t first_id) {
 
 std::uint16_t names_end() { return registry().end.load(std::memory_order_acquire); }
 
+void lock_names() { registry().mutex.lock(); }
+void unlock_names() { registry().mutex.unlock(); }
+
 } // namespace plumb::record

@@ -28,5 +28,8 @@ std::uint64_t refused_names();
 std::vector<NameEntry> names_from(std::uint16_t first_id);
 /// One past the largest id in use; grows only. A cheap question for the drain.
 std::uint16_t names_end();
+/// Around a fork: the child must not inherit a lock that another thread held.
+void lock_names();
+void unlock_names();
 
 } // namespace plumb::record

@@ -6,6 +6,7 @@
 #endif
 
 #include "base/os.hpp"
+#include "plumb/backend.hpp"
 #include "plumb/record.hpp"
 #include "record/name_registry.hpp"
 #include "record/recorder_access.hpp"
@@ -148,6 +149,15 @@ void Recorder::put_span(Name name, Timestamp begin, Timestamp end, bool has_work
     }
     if (!pen->push_timed(begin.ticks, bits, end.ticks - begin.ticks)) {
         pen->drop(Drop::ring_full);
+    }
+}
+
+void Recorder::record_device(Name name, Queue queue, DeviceToken token) noexcept {
+    ThreadRecorder* pen = enabled() && queue.timer != nullptr ? thread() : nullptr;
+    if (pen != nullptr) {
+        pen->push_device({queue.timer, queue.track, mode(), token.value, plain_stamp(), pack(RecordKind::scope, name.id), {}}, 0);
+    } else if (queue.timer != nullptr) {
+        queue.timer->cancel(token);
     }
 }
 

@@ -170,6 +170,18 @@ bool RingSet::rings(std::uint64_t& version, std::vector<std::shared_ptr<Ring>>& 
     return true;
 }
 
+std::map<std::uint32_t, std::uint64_t> RingSet::heads() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::map<std::uint32_t, std::uint64_t> result;
+    for (std::uint32_t track = 1; track < next_track_.load(std::memory_order_relaxed); ++track) {
+        result[track] = ~std::uint64_t{0}; // of a thread that ended: nothing of it counts any more
+    }
+    for (const auto& ring : rings_) {
+        result[ring->header().track] = ring->header().head.load(std::memory_order_acquire);
+    }
+    return result;
+}
+
 void RingSet::release(Ring& ring) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     ring.header().state.store(static_cast<std::uint32_t>(RingState::free), std::memory_order_release);

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -60,6 +61,8 @@ class RingSet {
     ThreadRecorder* attach(Recorder& recorder) noexcept;
     /// The rings, when they changed since `version`.
     bool rings(std::uint64_t& version, std::vector<std::shared_ptr<Ring>>& out) const;
+    /// Records written so far by track: where a reset begins to count.
+    [[nodiscard]] std::map<std::uint32_t, std::uint64_t> heads() const;
     /// A retired, fully drained ring may be given to the next thread.
     void release(Ring& ring) noexcept;
     [[nodiscard]] std::uint32_t new_track() noexcept { return next_track_.fetch_add(1, std::memory_order_relaxed); }

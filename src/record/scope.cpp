@@ -43,13 +43,6 @@ std::uint64_t begin_after_gap(ThreadRecorder& pen) noexcept {
 
 namespace {
 
-bool push_device_scope(ThreadRecorder& pen, const SlowEnd& ended, std::uint64_t bits, std::uint64_t duration) noexcept {
-    const auto id = static_cast<std::uint16_t>(bits >> id_shift);
-    const std::uint64_t flags = bits & (flag_work | flag_lap);
-    return pen.push_timed(ended.begin, pack(RecordKind::device_submit), duration) &&
-           pen.push(ended.token, pack(RecordKind::device_scope, id, ended.queue.track) | flags);
-}
-
 /// False when the device refused the scope: counted, nothing to record.
 bool end_on_device(ThreadRecorder& pen, const SlowEnd& ended) noexcept {
     if (ended.token == refused) {
@@ -75,22 +68,52 @@ void end_scope_slow(ThreadRecorder& pen, const SlowEnd& ended) noexcept {
         return;
     }
     if ((ended.mode & ~mode_slow_end) != mode) {
+        if (on_device) {
+            ended.queue.timer->cancel(DeviceToken{ended.token});
+        }
         pen.drop(Drop::across_toggle);
+        return;
+    }
+    const std::uint64_t duration = now - ended.begin;
+    pen.deadline = now + long_ticks;
+    if (on_device) {
+        pen.push_device({ended.queue.timer, ended.queue.track, mode, ended.token, ended.begin, ended.bits, ended.work},
+                        duration);
         return;
     }
     std::uint64_t bits = ended.bits;
     if ((bits & flag_work) != 0) {
         bits = pen.push_work(bits, ended.work);
     }
-    const std::uint64_t duration = now - ended.begin;
-    if (!(on_device ? push_device_scope(pen, ended, bits, duration) : pen.push_timed(ended.begin, bits, duration))) {
+    if (!pen.push_timed(ended.begin, bits, duration)) {
         pen.drop(Drop::ring_full);
     }
     if (duration >= long_ticks) {
         pen.sample_cpu_time();
     }
-    pen.deadline = now + long_ticks;
 }
+
+namespace {
+
+// A queue's lap ends where the next begins, on whatever queue: one device lap is open per depth.
+void device_lap(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Queue queue, std::uint64_t bits,
+                const Work& work) noexcept {
+    const std::uint64_t now = recorder.stamp();
+    pen.end_device_lap(now, mode);
+    OpenDeviceLap lap{queue.timer, queue.track, mode, refused, now, bits, work};
+    if (!device_begin(queue, lap.token)) {
+        pen.drop(Drop::device_failed);
+        return;
+    }
+    pen.device_laps[pen.depth] = lap;
+    OpenLap& host_lap = pen.laps[pen.depth];
+    if (host_lap.bits == 0) {
+        host_lap.bits = only_device_lap;
+        host_lap.mode = ~std::uint32_t{0}; // equals no mode: the fast path of a host lap passes it by
+    }
+}
+
+} // namespace
 
 void lap_slow(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Queue queue, std::uint64_t bits,
               const Work& work) noexcept {
@@ -99,13 +122,12 @@ void lap_slow(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Queue
         return;
     }
     if (queue.timer != nullptr) {
-        // One stamp per border on a device needs the backend's event pool; a lap there is refused, not timed by the host.
-        pen.drop(Drop::device_failed);
+        device_lap(recorder, pen, mode, queue, bits, work);
         return;
     }
     std::uint64_t now = recorder.stamp();
     const bool gap = pen.laps[pen.depth].bits == 0 && now >= pen.deadline;
-    pen.end_lap(now, mode);
+    pen.end_host_lap(now, mode);
     if (gap) {
         pen.sample_cpu_time();
         now = recorder.stamp();
@@ -118,10 +140,15 @@ void lap_slow(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Queue
     pen.deadline = now + long_ticks;
 }
 
-void end_lap(Recorder& recorder, Queue) noexcept {
+void end_lap(Recorder& recorder, Queue queue) noexcept {
     ThreadRecorder* pen = recorder.thread();
-    if (pen != nullptr) {
-        pen->end_lap(recorder.stamp(), recorder.mode());
+    if (pen == nullptr) {
+        return;
+    }
+    if (queue.timer != nullptr) {
+        pen->end_device_lap(recorder.stamp(), recorder.mode());
+    } else {
+        pen->end_host_lap(recorder.stamp(), recorder.mode());
     }
 }
 

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plumb/thread_recorder.hpp"
 
+#include "plumb/backend.hpp"
 #include "plumb/clock.hpp"
+#include "plumb/record.hpp"
 #include "record/recorder_access.hpp"
 
 namespace plumb {
 inline namespace v1 {
+namespace {
+
+constexpr std::uint32_t no_mode = ~std::uint32_t{0}; // equals no Recorder::mode()
+
+} // namespace
 
 bool ThreadRecorder::refill(std::uint64_t head) noexcept {
     // Acquire: the drain has copied everything before tail before we write over it.
@@ -62,13 +69,25 @@ void ThreadRecorder::sample_cpu_time() noexcept {
 }
 
 void ThreadRecorder::end_lap(std::uint64_t now, std::uint32_t mode) noexcept {
-    OpenLap& lap = laps[depth];
-    if (lap.bits == 0) {
+    if (laps[depth].bits == 0) {
         return;
     }
+    end_device_lap(now, mode);
+    end_host_lap(now, mode);
+    deadline = now + long_ticks;
+}
+
+void ThreadRecorder::end_host_lap(std::uint64_t now, std::uint32_t mode) noexcept {
+    OpenLap& lap = laps[depth];
     std::uint64_t bits = lap.bits;
-    lap.bits = 0;
-    if (lap.mode != mode) {
+    const bool device_only = bits == only_device_lap;
+    lap.bits = device_laps[depth].timer != nullptr ? only_device_lap : 0;
+    const std::uint32_t begun_in = lap.mode;
+    lap.mode = no_mode;
+    if (bits == 0 || device_only) {
+        return;
+    }
+    if (begun_in != mode) {
         drop(Drop::across_toggle);
         return;
     }
@@ -81,7 +100,42 @@ void ThreadRecorder::end_lap(std::uint64_t now, std::uint32_t mode) noexcept {
     if (now - lap.begin >= long_ticks) {
         sample_cpu_time();
     }
-    deadline = now + long_ticks;
+}
+
+void ThreadRecorder::end_device_lap(std::uint64_t now, std::uint32_t mode) noexcept {
+    OpenDeviceLap lap = device_laps[depth];
+    if (lap.timer == nullptr) {
+        return;
+    }
+    device_laps[depth].timer = nullptr;
+    if (laps[depth].bits == only_device_lap) {
+        laps[depth].bits = 0;
+    }
+    const DeviceToken token{lap.token};
+    if (!lap.timer->end(token).ok()) {
+        drop(Drop::device_failed);
+    } else if (lap.mode != mode) {
+        lap.timer->cancel(token);
+        drop(Drop::across_toggle);
+    } else {
+        push_device(lap, now - lap.begin);
+    }
+}
+
+void ThreadRecorder::push_device(const OpenDeviceLap& ended, std::uint64_t duration) noexcept {
+    std::uint64_t bits = ended.bits;
+    if ((bits & flag_work) != 0) {
+        bits = push_work(bits, ended.work);
+    }
+    const auto id = static_cast<std::uint16_t>(bits >> id_shift);
+    if (ended.timer->immediate() && !ended.timer->wait(DeviceToken{ended.token}).ok()) {
+        drop(Drop::device_failed);
+    }
+    if (!push_timed(ended.begin, pack(RecordKind::device_submit), duration) ||
+        !push(ended.token, pack(RecordKind::device_scope, id, ended.track) | (bits & (flag_work | flag_lap)))) {
+        ended.timer->cancel(DeviceToken{ended.token});
+        drop(Drop::ring_full);
+    }
 }
 
 } // namespace v1

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "record/name_registry.hpp"
 #include "record/ring_set.hpp"
 
 namespace plumb {
@@ -45,20 +46,34 @@ void end_thread(void* value) {
     thread_rings = nullptr;
 }
 
-void before_fork() { registry().mutex.lock(); }
-void after_fork_in_parent() { registry().mutex.unlock(); }
-void after_fork_in_child() {
-    Registry& r = registry();
-    for (ForkListener* listener : r.listeners) {
-        listener->in_child();
+void before_fork() {
+    registry().mutex.lock();
+    lock_names();
+    for (ForkListener* listener : registry().listeners) {
+        listener->before_fork();
     }
+}
+
+void after_fork_in_parent() {
+    for (ForkListener* listener : registry().listeners) {
+        listener->in_parent();
+    }
+    unlock_names();
+    registry().mutex.unlock();
+}
+
+void after_fork_in_child() {
     // The child's copy of this thread must not write into the parent's rings.
     for (ThreadSlot& slot : thread_slot_table) {
         slot = ThreadSlot{};
     }
     thread_rings = nullptr; // leaked on purpose: its rings are the parent's
-    pthread_setspecific(r.key, nullptr);
-    r.mutex.unlock();
+    pthread_setspecific(registry().key, nullptr);
+    unlock_names();
+    for (ForkListener* listener : registry().listeners) {
+        listener->in_child();
+    }
+    registry().mutex.unlock();
 }
 
 // Never destroyed: threads may end during static destruction.

@@ -12,11 +12,13 @@ namespace plumb::record {
 
 class Ring;
 
-/// Who must hear of a fork. Called in the child, before fork() returns there: async-signal-like conditions, so only plain
-/// stores, close() and munmap().
+/// Who must hear of a fork. before_fork() takes its locks, so that the child finds nothing half-done; in_parent() and
+/// in_child() let them go. The child has only the forking thread.
 class ForkListener {
   public:
     virtual ~ForkListener() = default;
+    virtual void before_fork() noexcept = 0;
+    virtual void in_parent() noexcept = 0;
     virtual void in_child() noexcept = 0;
 };
 

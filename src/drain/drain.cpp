@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drain/drain.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/os.hpp"
+#include "record/name_registry.hpp"
+
+namespace plumb::drain {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A ring is written when it is a quarter full, or when its oldest record has waited this long: few, large chunks.
+constexpr auto longest_wait = 250ms;
+constexpr auto longest_pause = 10ms; // a 1 MiB ring holds 10 ms of 6.5 million records per second
+constexpr auto shortest_pause = 1ms;
+constexpr auto clock_pair_interval = 1s;
+constexpr auto pause_after_failure = 200ms;
+
+std::uint64_t load_tail(record::Ring& ring) { return ring.header().tail.load(std::memory_order_relaxed); }
+// Acquire: the records behind head are complete.
+std::uint64_t load_head(record::Ring& ring) { return ring.header().head.load(std::memory_order_acquire); }
+
+RingState load_state(record::Ring& ring) {
+    return static_cast<RingState>(ring.header().state.load(std::memory_order_acquire));
+}
+
+const char* words_for(std::size_t reason) {
+    switch (static_cast<Drop>(reason)) {
+    case Drop::ring_full: return "ring full: the drain did not keep up (a larger ring= helps)";
+    case Drop::across_toggle: return "open across enable() or disable()";
+    case Drop::lap_outside_scope: return "lap outside any scope";
+    case Drop::too_deep: return "nested deeper than 64 scopes";
+    case Drop::thread_exit: return "recorded while its thread was ending";
+    case Drop::bad_token: return "end() of a token that was not open";
+    case Drop::device_failed: return "refused by the device queue";
+    case Drop::negative_span: return "span that ends before it begins";
+    }
+    return "unknown reason";
+}
+
+/// All signals stay with the program's own threads.
+std::thread start_quiet_thread(std::function<void()> body) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread thread(std::move(body));
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return thread;
+}
+
+} // namespace
+
+Drain::Drain(record::RingSet& rings, recording::Writer& writer, DrainOptions options)
+    : rings_(rings), writer_(writer), options_(std::move(options)) {}
+
+Drain::~Drain() {
+    if (thread_.joinable()) {
+        (void)stop();
+    }
+}
+
+void Drain::start() {
+    thread_ = start_quiet_thread([this] { run(); });
+}
+
+Status Drain::stop() {
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        stop_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) {
+        thread_.join();
+    }
+    return flush_status_;
+}
+
+Status Drain::flush(std::chrono::milliseconds timeout) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const std::uint64_t mine = ++flush_asked_;
+    wake_.notify_all();
+    if (!done_.wait_for(lock, timeout, [&] { return flush_done_ >= mine || stop_; })) {
+        return Error{ErrorCode::pending, "the recording is not written up to date yet; call flush() again"};
+    }
+    return flush_status_;
+}
+
+void Drain::describe(const std::string& key, const std::string& value) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    descriptions_.emplace_back(key, value);
+}
+
+std::map<std::uint32_t, std::uint64_t> Drain::device_heads() {
+    const std::lock_guard<std::mutex> lock(round_mutex_);
+    return collector_.written();
+}
+
+void Drain::add_queue(QueueTimer& timer, const recording::TrackInfo& track) { collector_.add(timer, track); }
+
+void Drain::before_fork() noexcept {
+    round_mutex_.lock();
+    mutex_.lock();
+}
+
+void Drain::after_fork() noexcept {
+    mutex_.unlock();
+    round_mutex_.unlock();
+}
+
+void Drain::forget_thread() noexcept {
+    if (thread_.joinable()) {
+        thread_.detach(); // the handle names a thread of the parent
+    }
+}
+
+void Drain::run() {
+    base::set_thread_name("plumb-drain");
+    std::unique_lock<std::mutex> lock(mutex_);
+    bool last = false;
+    while (!last) {
+        wake_.wait_for(lock, pause_, [&] { return stop_ || flush_asked_ > flush_done_; });
+        last = stop_;
+        const std::uint64_t asked = flush_asked_;
+        const bool all = last || asked > flush_done_;
+        lock.unlock();
+        const Status status = guarded_round(all);
+        lock.lock();
+        if (all) {
+            flush_done_ = asked;
+            flush_status_ = status;
+            done_.notify_all();
+        }
+    }
+}
+
+Status Drain::guarded_round(bool all) {
+    const std::lock_guard<std::mutex> lock(round_mutex_);
+    Status status = round(all);
+    note_failure(status);
+    return status;
+}
+
+Status Drain::round(bool all) {
+    const auto now = Clock::now();
+    refresh_rings();
+    Status status = write_descriptions();
+    pause_ = std::min<std::chrono::milliseconds>(pause_ * 2, longest_pause);
+    for (Watched& watched : watched_) {
+        if (status.ok()) {
+            status = write_ring(watched, all, now);
+        }
+    }
+    if (status.ok() && collector_.active()) {
+        status = collector_.collect(writer_);
+    }
+    if (status.ok() && (all || now >= next_clock_pair_)) {
+        next_clock_pair_ = now + clock_pair_interval;
+        cpu_ns_ = static_cast<std::uint64_t>(base::thread_cpu_ns());
+        status = write_clock_pairs();
+        if (status.ok()) {
+            status = write_counters();
+        }
+    }
+    return status;
+}
+
+void Drain::refresh_rings() {
+    std::vector<std::shared_ptr<record::Ring>> rings;
+    if (!rings_.rings(rings_version_, rings)) {
+        return;
+    }
+    for (const auto& ring : rings) {
+        const bool known = std::any_of(watched_.begin(), watched_.end(), [&](const Watched& w) { return w.ring == ring; });
+        if (!known) {
+            watched_.push_back(Watched{ring, 0, 0, {}, false});
+        }
+    }
+}
+
+Status Drain::write_ring(Watched& watched, bool all, Clock::time_point now) {
+    record::Ring& ring = *watched.ring;
+    const RingState state = load_state(ring); // before head: a retired ring gets no record after this
+    const std::uint64_t head = load_head(ring);
+    const std::uint64_t tail = load_tail(ring);
+    const std::uint64_t waiting = head - tail;
+    if (head - watched.polled_head > ring.capacity() / 8) {
+        pause_ = shortest_pause;
+    }
+    watched.polled_head = head;
+    if (waiting != 0 && !watched.waiting) {
+        watched.waiting = true;
+        watched.oldest = now;
+    }
+    const bool ended = state == RingState::retired;
+    const bool due = waiting >= ring.capacity() / 4 || (watched.waiting && now - watched.oldest >= longest_wait);
+    if (waiting != 0 && (all || ended || due)) {
+        if (Status status = write_records(watched, tail, head); !status.ok()) {
+            return status;
+        }
+        watched.waiting = false;
+    }
+    if (ended) {
+        for (std::size_t i = 0; i < drop_slots; ++i) {
+            retired_drops_[i] += ring.header().drops[i].load(std::memory_order_relaxed);
+            ring.header().drops[i].store(0, std::memory_order_relaxed);
+        }
+        rings_.release(ring);
+    }
+    return {};
+}
+
+Status Drain::write_records(Watched& watched, std::uint64_t tail, std::uint64_t head) {
+    if (Status status = announce(watched); !status.ok()) {
+        return status;
+    }
+    record::Ring& ring = *watched.ring;
+    while (tail != head) {
+        const std::uint64_t index = tail & (ring.capacity() - 1);
+        const std::uint64_t count = std::min(head - tail, ring.capacity() - index); // to the end of the ring at most
+        const recording::RecordBatch batch{ring.header().track, tail, ring.records() + index, count};
+        if (Status status = writer_.append(batch); !status.ok()) {
+            return status;
+        }
+        if (collector_.active()) {
+            collector_.scan(batch);
+        }
+        tail += count;
+        records_ += count;
+        // Release: the producer may overwrite what is in the recording now.
+        ring.header().tail.store(tail, std::memory_order_release);
+    }
+    return {};
+}
+
+Status Drain::announce(Watched& watched) {
+    if (Status status = write_names(); !status.ok()) {
+        return status;
+    }
+    const RingHeader& header = watched.ring->header();
+    if (watched.announced_track == header.track) {
+        return {};
+    }
+    recording::TrackInfo track;
+    track.id = header.track;
+    track.os_thread = header.os_thread;
+    track.name = header.thread_name;
+    track.source = clock::source_of(options_.clock.kind);
+    Status status = writer_.add_track(track);
+    if (status.ok()) {
+        watched.announced_track = header.track;
+    }
+    return status;
+}
+
+Status Drain::write_names() {
+    const std::uint16_t end = record::names_end();
+    if (next_name_ >= end) {
+        return {};
+    }
+    for (const record::NameEntry& entry : record::names_from(next_name_)) {
+        if (Status status = writer_.add_name({entry.id, entry.category, entry.name}); !status.ok()) {
+            return status;
+        }
+    }
+    next_name_ = end;
+    return {};
+}
+
+Status Drain::write_descriptions() {
+    std::vector<std::pair<std::string, std::string>> taken;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        taken.swap(descriptions_);
+    }
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+        if (Status status = writer_.describe(taken[i].first, taken[i].second); !status.ok()) {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            descriptions_.insert(descriptions_.begin(), taken.begin() + static_cast<std::ptrdiff_t>(i), taken.end());
+            return status;
+        }
+    }
+    return {};
+}
+
+Status Drain::write_clock_pairs() {
+    const clock::ClockReading reading = clock::read_clock_pair(options_.clock);
+    recording::ClockPair pair;
+    pair.ticks = reading.ticks.value;
+    pair.monotonic_ns = reading.monotonic.value;
+    pair.realtime_ns = reading.realtime.value;
+    pair.uncertainty_ticks = reading.uncertainty_ticks;
+    Status status = writer_.add_clock_pair(pair);
+    return status.ok() && collector_.active() ? collector_.write_clock_pairs(writer_) : status;
+}
+
+Status Drain::write_counters() { return writer_.set_counters(counters()); }
+
+recording::Counters Drain::counters() {
+    std::uint64_t drops[drop_slots];
+    std::copy(std::begin(retired_drops_), std::end(retired_drops_), drops);
+    for (const Watched& watched : watched_) {
+        for (std::size_t i = 0; i < drop_slots; ++i) {
+            drops[i] += watched.ring->header().drops[i].load(std::memory_order_relaxed);
+        }
+    }
+    recording::Counters result;
+    for (std::size_t i = 0; i < drop_reasons; ++i) {
+        if (drops[i] != 0) {
+            result.drops.emplace_back(words_for(i), drops[i]);
+        }
+    }
+    if (const std::uint64_t lost = rings_.drops_without_ring.load(std::memory_order_relaxed); lost != 0) {
+        result.drops.emplace_back("no ring to be had: its thread was ending, or memory ran out", lost);
+    }
+    if (const std::uint64_t refused = record::refused_names(); refused != 0) {
+        result.drops.emplace_back("name refused: the registry is full (kept as \"unnamed\")", refused);
+    }
+    result.drain_cpu_ns = cpu_ns_;
+    result.records = records_;
+    result.unresolved = collector_.unresolved();
+    return result;
+}
+
+void Drain::note_failure(const Status& status) {
+    if (status.ok()) {
+        failing_ = false;
+        return;
+    }
+    pause_ = pause_after_failure;
+    if (!failing_ && options_.diagnose) {
+        options_.diagnose(status.error().message);
+    }
+    failing_ = true;
+}
+
+} // namespace plumb::drain

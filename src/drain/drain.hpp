@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that moves records from rings into the recording. A ring's tail advances only after the recording has the
+// records, so that at any moment of a kill every record is in the ring, the file, or both.
+// Thread rule: start(), stop(), flush(), add_queue() from any thread but the drain's own; recorders are never blocked.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "clock/host_clock.hpp"
+#include "drain/device_collector.hpp"
+#include "plumb/result.hpp"
+#include "record/ring_set.hpp"
+#include "recording/writer.hpp"
+
+namespace plumb::drain {
+
+struct DrainOptions {
+    clock::HostClockSource clock;
+    std::function<void(const std::string&)> diagnose; // one sentence for the user
+};
+
+class Drain {
+  public:
+    Drain(record::RingSet& rings, recording::Writer& writer, DrainOptions options);
+    ~Drain();
+    Drain(const Drain&) = delete;
+    Drain& operator=(const Drain&) = delete;
+
+    void start();
+    /// Writes what is left and ends the thread. An error says what could not be written (it is still in the rings).
+    Status stop();
+    Status flush(std::chrono::milliseconds timeout);
+    void describe(const std::string& key, const std::string& value);
+    /// From now on device scopes of that track are collected from the timer.
+    void add_queue(QueueTimer& timer, const recording::TrackInfo& track);
+    /// Records written so far by device track.
+    [[nodiscard]] std::map<std::uint32_t, std::uint64_t> device_heads();
+    /// Around a fork: between rounds, so that the child inherits no lock and no half-written chunk.
+    void before_fork() noexcept;
+    void after_fork() noexcept;
+    /// In a forked child: the thread does not exist here.
+    void forget_thread() noexcept;
+
+  private:
+    using Clock = std::chrono::steady_clock;
+
+    struct Watched {
+        std::shared_ptr<record::Ring> ring;
+        std::uint32_t announced_track = 0;
+        std::uint64_t polled_head = 0;
+        Clock::time_point oldest{}; // when records now in the ring were first seen
+        bool waiting = false;
+    };
+
+    void run();
+    Status guarded_round(bool all);
+    /// One round over all rings; `all`: write even a few records. Sets the next pause.
+    Status round(bool all);
+    Status write_ring(Watched& watched, bool all, Clock::time_point now);
+    Status write_records(Watched& watched, std::uint64_t tail, std::uint64_t head);
+    Status announce(Watched& watched);
+    Status write_names();
+    Status write_descriptions();
+    Status write_clock_pairs();
+    Status write_counters();
+    void refresh_rings();
+    void note_failure(const Status& status);
+    [[nodiscard]] recording::Counters counters();
+
+    record::RingSet& rings_;
+    recording::Writer& writer_;
+    DrainOptions options_;
+
+    // The drain thread's own.
+    std::vector<Watched> watched_;
+    std::uint64_t rings_version_ = ~std::uint64_t{0};
+    std::uint16_t next_name_ = 0;
+    std::uint64_t retired_drops_[drop_slots] = {};
+    std::uint64_t records_ = 0;
+    std::uint64_t cpu_ns_ = 0;
+    Clock::time_point next_clock_pair_{};
+    std::chrono::milliseconds pause_{1};
+    DeviceCollector collector_;
+    bool failing_ = false;
+
+    std::mutex round_mutex_; // held by the drain thread while it works
+    std::mutex mutex_;       // guards what follows
+    std::condition_variable wake_;
+    std::condition_variable done_;
+    bool stop_ = false;
+    std::uint64_t flush_asked_ = 0;
+    std::uint64_t flush_done_ = 0;
+    Status flush_status_;
+    std::vector<std::pair<std::string, std::string>> descriptions_;
+    std::thread thread_;
+};
+
+} // namespace plumb::drain

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// The spec string: one grammar, one table of keys, for code, environment and docs.
+#include <charconv>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "plumb/session.hpp"
+
+namespace plumb {
+namespace {
+
+std::optional<double> parse_number(std::string_view text, std::string_view& rest) {
+    double value = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+    if (failed != std::errc{} || value < 0) {
+        return std::nullopt;
+    }
+    rest = text.substr(static_cast<std::size_t>(end - text.data()));
+    return value;
+}
+
+using Units = std::initializer_list<std::pair<std::string_view, double>>;
+
+std::optional<double> parse_unit(std::string_view text, Units units) {
+    std::string_view rest;
+    const std::optional<double> number = parse_number(text, rest);
+    if (number) {
+        for (const auto& [name, factor] : units) {
+            if (rest == name) {
+                return *number * factor;
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+constexpr double kib = 1024.0;
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+    const auto value = parse_unit(text, {{"", 1},
+                                         {"KiB", kib},
+                                         {"MiB", kib * kib},
+                                         {"GiB", kib * kib * kib},
+                                         {"KB", 1e3},
+                                         {"MB", 1e6},
+                                         {"GB", 1e9}});
+    return value && *value < 1e18 ? std::optional(static_cast<std::uint64_t>(*value)) : std::nullopt;
+}
+
+std::optional<double> parse_seconds(std::string_view text) {
+    return parse_unit(text, {{"s", 1}, {"ms", 1e-3}, {"min", 60}, {"h", 3600}});
+}
+
+constexpr std::pair<std::string_view, SyncMode> sync_modes[] = {
+    {"deferred", SyncMode::deferred},
+    {"immediate", SyncMode::immediate},
+    {"per_layer", SyncMode::per_layer},
+    {"none", SyncMode::none},
+};
+
+bool set_sync(Config& config, std::string_view value) {
+    for (const auto& [name, mode] : sync_modes) {
+        if (name == value) {
+            config.sync = mode;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool set_redact(Config& config, std::string_view value) {
+    const std::pair<std::string_view, bool*> parts[] = {
+        {"host", &config.redact_host}, {"paths", &config.redact_paths}, {"command", &config.redact_command}};
+    while (!value.empty()) {
+        const std::size_t plus = value.find('+');
+        const std::string_view word = value.substr(0, plus);
+        bool known = false;
+        for (const auto& [name, flag] : parts) {
+            if (word == name) {
+                *flag = known = true;
+            }
+        }
+        if (!known) {
+            return false;
+        }
+        value = plus == std::string_view::npos ? std::string_view{} : value.substr(plus + 1);
+    }
+    return true;
+}
+
+template <class T>
+bool assign(T& target, std::optional<T> value) {
+    if (value) {
+        target = *value;
+    }
+    return value.has_value();
+}
+
+struct KeyRule {
+    ConfigKey key;
+    bool (*set)(Config&, std::string_view);
+};
+
+constexpr std::uint64_t smallest_ring = 4096;
+constexpr std::uint64_t largest_ring = std::uint64_t{1} << 30;
+
+// The one table of keys.
+const KeyRule rules[] = {
+    {{"out", "path with %p (pid), %h (host), %r (rank), or none",
+      "where the recording goes; an existing file is kept aside; none keeps it in memory for snapshot() only "
+      "(default plumb-%p.plumb)"},
+     [](Config& c, std::string_view v) { return !v.empty() && (c.out = v, true); }},
+    {{"ring", "bytes: 65536, 512KiB, 4MiB",
+      "ring of each recording thread, from 4 KiB to 1 GiB, rounded down to a power of two (default 1MiB)"},
+     [](Config& c, std::string_view v) {
+         return assign(c.ring_bytes, parse_bytes(v)) && c.ring_bytes >= smallest_ring && c.ring_bytes <= largest_ring;
+     }},
+    {{"max_size", "bytes: 100MB, 1GiB", "bound of the recording; the oldest records go first (default: no bound)"},
+     [](Config& c, std::string_view v) { return assign(c.max_bytes, parse_bytes(v)) && c.max_bytes >= (std::uint64_t{1} << 20); }},
+    {{"keep", "time: 500ms, 60s, 5min, 1h", "keep only the last so much time (default: everything)"},
+     [](Config& c, std::string_view v) { return assign(c.keep_seconds, parse_seconds(v)) && c.keep_seconds > 0; }},
+    {{"sync", "deferred, immediate, per_layer or none", "when stamps are taken and collected (default deferred)"},
+     set_sync},
+    {{"warmup", "number of steps", "decode steps that reports keep apart (default 8)"},
+     [](Config& c, std::string_view v) { return assign(c.warmup_steps, parse_bytes(v)); }},
+    {{"fork", "off or own", "a forked child records nothing, or opens its own file (own needs %p in out; default off)"},
+     [](Config& c, std::string_view v) { return (v == "off" || v == "own") && (c.follow_fork = v == "own", true); }},
+    {{"redact", "host, paths, command, joined by +", "leave these out of the recording (default: nothing)"}, set_redact},
+};
+
+std::string known_keys() {
+    std::string list = "on, off";
+    for (const KeyRule& rule : rules) {
+        list += std::string(", ") + rule.key.key + "=";
+    }
+    return list;
+}
+
+Error bad(const std::string& message) { return Error{ErrorCode::invalid_argument, message}; }
+
+Status apply_word(Config& config, std::string_view word) {
+    const std::size_t equals = word.find('=');
+    const std::string_view key = word.substr(0, equals);
+    if (equals == std::string_view::npos) {
+        if (word == "on" || word == "1") {
+            config.on = true;
+            return {};
+        }
+        if (word == "off" || word == "0") {
+            config.on = false;
+            return {};
+        }
+    }
+    for (const KeyRule& rule : rules) {
+        if (key != rule.key.key) {
+            continue;
+        }
+        if (equals == std::string_view::npos || !rule.set(config, word.substr(equals + 1))) {
+            return bad("PLUMB: \"" + std::string(word) + "\" does not fit; " + rule.key.key + "= takes " + rule.key.value);
+        }
+        return {};
+    }
+    return bad("PLUMB: unknown key \"" + std::string(key) + "\"; known are " + known_keys());
+}
+
+std::string text_of(std::uint64_t value) { return std::to_string(value); }
+
+} // namespace
+
+const std::vector<ConfigKey>& config_keys() {
+    static const std::vector<ConfigKey> keys = [] {
+        std::vector<ConfigKey> list;
+        for (const KeyRule& rule : rules) {
+            list.push_back(rule.key);
+        }
+        return list;
+    }();
+    return keys;
+}
+
+Result<Config> Config::parse(std::string_view spec) {
+    Config config;
+    while (!spec.empty()) {
+        const std::size_t comma = spec.find(',');
+        const std::string_view word = spec.substr(0, comma);
+        if (Status status = apply_word(config, word); !status.ok()) {
+            return status.error();
+        }
+        spec = comma == std::string_view::npos ? std::string_view{} : spec.substr(comma + 1);
+    }
+    if (config.follow_fork && config.out.find("%p") == std::string::npos) {
+        return bad("PLUMB: fork=own needs %p in out=, so that every process has a file of its own");
+    }
+    return config;
+}
+
+Result<Config> Config::from_env() {
+    const char* spec = std::getenv("PLUMB");
+    return spec == nullptr ? Result<Config>(Config{}) : parse(spec);
+}
+
+std::string Config::spec() const {
+    std::string text = on ? "on" : "off";
+    text += ",out=" + out + ",ring=" + text_of(ring_bytes);
+    if (max_bytes != 0) {
+        text += ",max_size=" + text_of(max_bytes);
+    }
+    if (keep_seconds > 0) {
+        text += ",keep=" + text_of(static_cast<std::uint64_t>(keep_seconds * 1e3)) + "ms";
+    }
+    for (const auto& [name, mode] : sync_modes) {
+        if (mode == sync) {
+            text += ",sync=" + std::string(name);
+        }
+    }
+    text += ",warmup=" + text_of(warmup_steps);
+    if (follow_fork) {
+        text += ",fork=own";
+    }
+    std::string redacted;
+    for (const auto& [name, flag] : {std::pair{"host", redact_host}, {"paths", redact_paths}, {"command", redact_command}}) {
+        if (flag) {
+            redacted += (redacted.empty() ? "" : "+") + std::string(name);
+        }
+    }
+    return redacted.empty() ? text : text + ",redact=" + redacted;
+}
+
+} // namespace plumb

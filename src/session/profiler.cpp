@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plumb/session.hpp"
+#include "record/name_registry.hpp"
+#include "session/session.hpp"
+
+namespace plumb {
+
+Profiler::Profiler(Result<Config> config)
+    : session_(std::make_unique<Session>(*this, config.ok() ? *config : Config{})) {
+    if (!config.ok()) {
+        session_->fail(config.error());
+    } else if (config->on) {
+        (void)session_->enable();
+    }
+}
+
+Profiler::~Profiler() = default;
+
+Status Profiler::status() const { return session_->status(); }
+std::string Profiler::path() const { return session_->path(); }
+Status Profiler::enable() { return session_->enable(); }
+void Profiler::disable() { session_->disable(); }
+
+Name Profiler::intern(std::string_view name, Category category) { return record::intern_name(name, category); }
+
+void Profiler::describe(const std::string& key, const std::string& value) { session_->describe(key, value); }
+
+Queue Profiler::add_queue(QueueTimer& timer, const std::string& name) { return session_->add_queue(timer, name); }
+
+Status Profiler::flush(std::chrono::milliseconds timeout) { return session_->flush(timeout); }
+Result<Report> Profiler::snapshot(const ReportOptions& options) { return session_->snapshot(options); }
+void Profiler::reset() { session_->reset(); }
+Status Profiler::close() { return session_->close(); }
+
+std::vector<LabelTotal> Profiler::labels() {
+    Result<Report> report = session_->snapshot({});
+    return report.ok() ? std::move(report->labels) : std::vector<LabelTotal>{};
+}
+
+} // namespace plumb

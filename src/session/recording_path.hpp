@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the out= of a config to the absolute path of a recording. Plain functions, safe from any thread.
+#pragma once
+
+#include <string>
+
+namespace plumb::session {
+
+/// %p pid, %h host name, %r rank ("0" where no launcher tells one), %% a percent sign; relative to the working folder.
+std::string expand_path(const std::string& pattern);
+/// What the launcher (torchrun, MPI, Slurm) says this process's rank is; null when there is none.
+const char* rank_variable();
+
+} // namespace plumb::session

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/session.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+
+#include "analysis/report_builder.hpp"
+#include "base/os.hpp"
+#include "record/recorder_access.hpp"
+#include "recording/reader.hpp"
+#include "session/own_cost.hpp"
+#include "session/recording_path.hpp"
+
+namespace plumb {
+namespace {
+
+/// CLOCK_MONOTONIC as an injected clock: for machines whose counter is not sound.
+class MonotonicClock final : public HostClock {
+  public:
+    [[nodiscard]] std::uint64_t now_ticks() const noexcept override {
+        return static_cast<std::uint64_t>(clock::monotonic_ns());
+    }
+    [[nodiscard]] std::int64_t now_ns() const noexcept override { return clock::monotonic_ns(); }
+    [[nodiscard]] std::int64_t thread_cpu_ns() const noexcept override { return base::thread_cpu_ns(); }
+};
+
+const HostClock* clock_for(const Config& config) {
+    static const MonotonicClock monotonic;
+    if (config.clock != nullptr) {
+        return config.clock;
+    }
+    return clock::machine_clock().kind == clock::HostClockKind::monotonic ? &monotonic : nullptr;
+}
+
+const char* name_of(SyncMode mode) {
+    switch (mode) {
+    case SyncMode::immediate: return "immediate";
+    case SyncMode::per_layer: return "per_layer";
+    case SyncMode::none: return "none";
+    case SyncMode::deferred: break;
+    }
+    return "deferred";
+}
+
+} // namespace
+
+Session::Session(Recorder& recorder, Config config) : recorder_(recorder), config_(std::move(config)) {
+    (void)base::pin_own_module(); // our thread outlives a dlclose of the library that holds it
+    record::add_fork_listener(*this);
+}
+
+Session::~Session() {
+    (void)close();
+    record::remove_fork_listener(*this);
+}
+
+void Session::fail(const Error& error) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    status_ = error;
+    diagnose(error.message);
+}
+
+void Session::diagnose(const std::string& sentence) const {
+    if (config_.diagnostic != nullptr) {
+        config_.diagnostic(sentence.c_str(), config_.diagnostic_user);
+    } else {
+        std::fprintf(stderr, "plumb: %s\n", sentence.c_str());
+    }
+}
+
+Status Session::status() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return status_;
+}
+
+std::string Session::path() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return path_;
+}
+
+Status Session::enable() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closed_ || !status_.ok()) {
+        return closed_ ? Status(Error{ErrorCode::invalid_argument, "the profiler was closed; make a new one"}) : status_;
+    }
+    if (drain_ == nullptr) {
+        if (Status status = open_locked(); !status.ok()) {
+            status_ = status;
+            diagnose(status.error().message);
+            return status;
+        }
+    }
+    RecorderAccess::set_enabled(recorder_, true);
+    return {};
+}
+
+void Session::disable() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    RecorderAccess::set_enabled(recorder_, false);
+}
+
+Status Session::open_locked() {
+    std::random_device random;
+    for (std::uint64_t& half : recording_id_) {
+        half = (static_cast<std::uint64_t>(random()) << 32) | random();
+    }
+    const bool in_memory = config_.out == "none";
+    path_ = in_memory ? std::string() : session::expand_path(config_.out);
+    record::RingOptions ring_options;
+    ring_options.bytes_per_ring = config_.ring_bytes;
+    ring_options.recording_path = path_;
+    std::copy(std::begin(recording_id_), std::end(recording_id_), ring_options.recording_id);
+    std::string reason = in_memory ? "the recording is kept in memory (out=none)" : "";
+    if (!in_memory) {
+        const Result<std::string> directory = base::runtime_dir();
+        if (directory.ok()) {
+            ring_options.directory = *directory;
+        } else {
+            reason = directory.error().message;
+        }
+    }
+    rings_ = std::make_unique<record::RingSet>(ring_options);
+    if (reason.empty()) {
+        reason = rings_->reason();
+    }
+    RecorderAccess::connect(recorder_, rings_.get(), clock_for(config_), config_.sync == SyncMode::immediate);
+    if (Status status = open_writer(reason); !status.ok()) {
+        rings_->remove_file();
+        rings_.reset();
+        return status;
+    }
+    drain::DrainOptions options;
+    options.clock = clock::host_clock(config_.clock);
+    options.diagnose = [this](const std::string& sentence) { diagnose(sentence); };
+    drain_ = std::make_unique<drain::Drain>(*rings_, *writer_, std::move(options));
+    for (const auto& [key, value] : descriptions_) {
+        drain_->describe(key, value);
+    }
+    drain_->start();
+    return {};
+}
+
+Status Session::open_writer(const std::string& ring_reason) {
+    recording::WriterOptions options;
+    options.path = path_;
+    options.max_bytes = config_.max_bytes;
+    options.keep_ns = static_cast<std::int64_t>(config_.keep_seconds * 1e9);
+    Result<std::unique_ptr<recording::Writer>> writer = recording::Writer::create(options, metadata(ring_reason));
+    if (!writer.ok()) {
+        return writer.error();
+    }
+    writer_ = *std::move(writer);
+    return {};
+}
+
+recording::Metadata Session::metadata(const std::string& ring_reason) const {
+    recording::Metadata m;
+    std::copy(std::begin(recording_id_), std::end(recording_id_), m.recording_id);
+    m.start_realtime_ns = clock::realtime_ns();
+    m.host = config_.redact_host ? "" : base::host_name();
+    m.pid = base::process_id();
+    const Result<std::uint64_t> start = base::process_start_time(m.pid);
+    m.process_start = start.ok() ? *start : 0;
+    m.boot_id = base::boot_id();
+    const char* rank = session::rank_variable();
+    m.rank = rank != nullptr ? rank : "";
+    m.ring_path = rings_->file_path();
+    m.ring_reason = m.ring_path.empty() ? ring_reason : rings_->reason();
+    Config shown = config_;
+    if (config_.redact_paths) {
+        shown.out = "redacted";
+    }
+    m.config = shown.spec();
+    m.sync_mode = name_of(config_.sync);
+    m.warmup_steps = config_.warmup_steps;
+    if (!config_.redact_command) {
+        m.identity.emplace_back("command", base::command_line());
+    }
+    m.identity.emplace_back("plumb", PLUMB_BUILD_VERSION);
+    m.comparability.emplace_back("cpu", base::cpu_model());
+    m.comparability.emplace_back("cpus", std::to_string(base::usable_cpus()));
+    m.comparability.emplace_back("sync", m.sync_mode);
+    const clock::HostClockSource source = clock::host_clock(config_.clock);
+    m.clocks.push_back({0, clock::name_of(source.kind)});
+    m.costs = session::measure_own_cost(clock_for(config_), config_.sync == SyncMode::immediate, config_.clock != nullptr);
+    return m;
+}
+
+Status Session::close() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    RecorderAccess::set_enabled(recorder_, false);
+    closed_ = true;
+    if (drain_ == nullptr) {
+        return status_;
+    }
+    Status status = drain_->stop();
+    drain_.reset();
+    if (Status closed = writer_->close(); status.ok()) {
+        status = closed;
+    }
+    if (status.ok()) {
+        rings_->remove_file();
+    } else if (!rings_->file_path().empty()) {
+        diagnose("some records did not reach " + path_ + "; they are kept in " + rings_->file_path() +
+                 ": make room, then run plumb recover " + path_);
+    }
+    writer_.reset();
+    RecorderAccess::connect(recorder_, nullptr, nullptr, false);
+    rings_.reset();
+    return status;
+}
+
+Status Session::flush(std::chrono::milliseconds timeout) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return drain_ != nullptr ? drain_->flush(timeout) : status_;
+}
+
+Result<Report> Session::snapshot(const ReportOptions& options) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (drain_ == nullptr) {
+        return Error{ErrorCode::not_found, "nothing is being recorded; call enable() before snapshot()"};
+    }
+    if (Status status = drain_->flush(std::chrono::seconds(5)); !status.ok()) {
+        return status.error();
+    }
+    recording::ReadOptions read;
+    read.merge_ring = false; // flushed: all of it is in the recording
+    Result<recording::Reader> reader = path_.empty() ? recording::Reader::from_bytes(writer_->snapshot())
+                                                     : recording::Reader::open(path_, read);
+    if (!reader.ok()) {
+        return reader.error();
+    }
+    return analysis::build_report(*reader, options, cut_);
+}
+
+void Session::reset() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (drain_ == nullptr) {
+        return;
+    }
+    (void)drain_->flush(std::chrono::seconds(5)); // device scopes ended before now count as before
+    cut_ = rings_->heads();
+    for (const auto& [track, records] : drain_->device_heads()) {
+        cut_[track] = records;
+    }
+    if (ThreadRecorder* pen = recorder_.enabled() ? recorder_.thread() : nullptr; pen != nullptr) {
+        pen->push(recorder_.plain_stamp(), pack(RecordKind::mark, static_cast<std::uint16_t>(Mark::reset)));
+    }
+}
+
+void Session::describe(const std::string& key, const std::string& value) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    descriptions_.emplace_back(key, value);
+    if (drain_ != nullptr) {
+        drain_->describe(key, value);
+    }
+}
+
+Queue Session::add_queue(QueueTimer& timer, const std::string& name) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (drain_ == nullptr) {
+        return Queue{};
+    }
+    recording::TrackInfo track;
+    track.id = rings_->new_track();
+    track.kind = recording::TrackKind::device_queue;
+    track.name = name;
+    drain_->add_queue(timer, track);
+    return Queue{&timer, track.id};
+}
+
+void Session::before_fork() noexcept {
+    mutex_.lock();
+    if (drain_ != nullptr) {
+        drain_->before_fork();
+    }
+}
+
+void Session::in_parent() noexcept {
+    if (drain_ != nullptr) {
+        drain_->after_fork();
+    }
+    mutex_.unlock();
+}
+
+void Session::in_child() noexcept {
+    RecorderAccess::set_enabled(recorder_, false);
+    if (drain_ != nullptr) {
+        drain_->after_fork();
+        forget_parent();
+        if (config_.follow_fork && config_.on) {
+            if (Status status = open_locked(); status.ok()) {
+                RecorderAccess::set_enabled(recorder_, true);
+            } else {
+                status_ = status;
+                diagnose(status.error().message);
+            }
+        } else {
+            status_ = Error{ErrorCode::unavailable,
+                            "recording is off in a forked child; say fork=own to give it a recording of its own"};
+        }
+    }
+    mutex_.unlock();
+}
+
+void Session::forget_parent() noexcept {
+    // The drain thread, the rings and the file belong to the parent. Nothing here may be destroyed in the usual way:
+    // that would join a thread that does not exist and finish a file that is not ours.
+    drain_.release()->forget_thread();
+    writer_.release()->forget();
+    rings_.release()->forget_file();
+    RecorderAccess::connect(recorder_, nullptr, nullptr, false);
+    cut_.clear();
+    path_.clear();
+}
+
+} // namespace plumb

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The working half of a Profiler: rings, recording and drain of one run, opened on the first enable().
+// Thread rule: methods from any thread, serialised by its own mutex; in_child() by the fork handler only.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "drain/drain.hpp"
+#include "plumb/session.hpp"
+#include "record/ring_set.hpp"
+#include "record/thread_registry.hpp"
+#include "recording/writer.hpp"
+
+namespace plumb {
+
+class Session final : public record::ForkListener {
+  public:
+    Session(Recorder& recorder, Config config);
+    ~Session() override;
+
+    Status enable();
+    void disable();
+    Status close();
+    Status flush(std::chrono::milliseconds timeout);
+    Result<Report> snapshot(const ReportOptions& options);
+    void reset();
+    void describe(const std::string& key, const std::string& value);
+    Queue add_queue(QueueTimer& timer, const std::string& name);
+    [[nodiscard]] Status status() const;
+    [[nodiscard]] std::string path() const;
+    void fail(const Error& error);
+    void before_fork() noexcept override;
+    void in_parent() noexcept override;
+    void in_child() noexcept override;
+
+  private:
+    Status open_writer(const std::string& ring_reason);
+    Status open_locked();
+    void forget_parent() noexcept;
+    void diagnose(const std::string& sentence) const;
+    [[nodiscard]] recording::Metadata metadata(const std::string& ring_reason) const;
+
+    Recorder& recorder_;
+    Config config_;
+    mutable std::mutex mutex_;
+    Status status_;
+    std::string path_;
+    std::uint64_t recording_id_[2] = {0, 0};
+    std::unique_ptr<record::RingSet> rings_;
+    std::unique_ptr<recording::Writer> writer_;
+    std::unique_ptr<drain::Drain> drain_;
+    std::vector<std::pair<std::string, std::string>> descriptions_; // until the drain is there
+    std::map<std::uint32_t, std::uint64_t> cut_;                    // track -> first sequence that counts
+    bool closed_ = false;
+};
+
+} // namespace plumb
