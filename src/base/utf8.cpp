@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/utf8.hpp"
+
+namespace plumb::base {
+
+namespace {
+
+struct Form {
+    std::size_t length;            // 0: no sequence starts with this byte
+    unsigned char lowest, highest; // of the second byte: this is where overlong forms and surrogates show
+};
+
+Form form_of(unsigned char lead) noexcept {
+    if (lead < 0x80) {
+        return {1, 0, 0};
+    }
+    if (lead >= 0xC2 && lead <= 0xDF) {
+        return {2, 0x80, 0xBF};
+    }
+    if ((lead & 0xF0) == 0xE0) {
+        return {3, static_cast<unsigned char>(lead == 0xE0 ? 0xA0 : 0x80),
+                static_cast<unsigned char>(lead == 0xED ? 0x9F : 0xBF)};
+    }
+    if (lead >= 0xF0 && lead <= 0xF4) {
+        return {4, static_cast<unsigned char>(lead == 0xF0 ? 0x90 : 0x80),
+                static_cast<unsigned char>(lead == 0xF4 ? 0x8F : 0xBF)};
+    }
+    return {0, 0, 0};
+}
+
+} // namespace
+
+std::size_t utf8_sequence(std::string_view text, std::size_t at) noexcept {
+    const auto byte = [text](std::size_t index) {
+        return static_cast<unsigned char>(text[index]);
+    };
+    const Form form = form_of(byte(at));
+    if (form.length == 0 || text.size() - at < form.length) {
+        return 0;
+    }
+    if (form.length > 1 && (byte(at + 1) < form.lowest || byte(at + 1) > form.highest)) {
+        return 0;
+    }
+    for (std::size_t index = at + 2; index < at + form.length; ++index) {
+        if ((byte(index) & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    return form.length;
+}
+
+} // namespace plumb::base

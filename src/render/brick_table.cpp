@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/brick_table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "render/text_table.hpp"
+
+namespace plumb::render {
+
+namespace {
+
+constexpr std::size_t name_columns = 40;
+constexpr std::string_view not_applicable = "-";
+constexpr std::string_view absent = "n/a";
+
+struct FigureColumn {
+    std::string_view heading;
+    Figure (*of)(const Row&);
+    double unit; // one printed unit in the figure's own
+    int digits, least, most;
+    bool always; // else only where some row has a value
+};
+
+constexpr double ns_per_us = 1e3;
+constexpr double ns_per_ms = 1e6;
+
+const FigureColumn time_columns[] = {
+    {"p50 us", [](const Row& row) { return row.time.p50_ns; }, ns_per_us, 4, 1, 3, true},
+    {"p90 us", [](const Row& row) { return row.time.p90_ns; }, ns_per_us, 4, 1, 3, true},
+};
+const FigureColumn rate_columns[] = {
+    {"GB/s", [](const Row& row) { return row.gigabytes_per_second; }, 1, 3, 1, 3, true},
+    {"TFLOP/s", [](const Row& row) { return row.teraflops; }, 1, 3, 2, 5, false},
+};
+
+/// One column of a phase's table: which figures, how many decimals.
+struct FigureCells {
+    const FigureColumn* column;
+    int decimals;
+    bool any;
+
+    FigureCells(const FigureColumn& which, const std::vector<const Row*>& rows) : column(&which), any(which.always) {
+        double largest = 0;
+        for (const Row* row : rows) {
+            if (const Figure figure = which.of(*row); figure.value) {
+                largest = std::max(largest, *figure.value / which.unit);
+                any = true;
+            }
+        }
+        decimals = decimals_for(largest, which.digits, which.least, which.most);
+    }
+    [[nodiscard]] std::string cell(const Row& row) const {
+        const Figure figure = column->of(row);
+        return figure.value ? fixed(*figure.value / column->unit, decimals) : std::string(absent);
+    }
+};
+
+std::string marked_name(const Row& row) {
+    std::string name = printable(row.key.name.empty() ? "(unnamed)" : row.key.name, name_columns);
+    if (row.parent) {
+        name += " +";
+    }
+    if (row.lap) {
+        name += " ~";
+    }
+    return name;
+}
+
+std::string calls_cell(double calls) { return fixed(calls, calls == std::floor(calls) ? 0 : 2); }
+
+double milliseconds_per_step(const PhaseSummary& phase, double total_ns) {
+    return phase.steps == 0 ? 0 : total_ns / static_cast<double>(phase.steps) / ns_per_ms;
+}
+
+/// Everything that decides what the table of one phase looks like.
+struct Layout {
+    std::vector<FigureCells> times, rates;
+    int sum_decimals;
+
+    explicit Layout(const PhaseRows& phase) {
+        for (const FigureColumn& column : time_columns) {
+            times.emplace_back(column, phase.rows);
+        }
+        for (const FigureColumn& column : rate_columns) {
+            if (FigureCells cells(column, phase.rows); cells.any) {
+                rates.push_back(cells);
+            }
+        }
+        double largest = phase.phase != nullptr ? milliseconds_per_step(*phase.phase, phase.phase->wall.period_ns) : 0;
+        for (const Row* row : phase.rows) {
+            const double sum = phase.phase != nullptr ? row->sum_per_step_ns : row->time.total_ns;
+            largest = std::max(largest, sum / ns_per_ms);
+        }
+        sum_decimals = decimals_for(largest, 4, 2, 6);
+    }
+};
+
+TextTable table_with_headings(const PhaseRows& phase, const Layout& layout) {
+    using Align = TextTable::Align;
+    const bool steps = phase.phase != nullptr;
+    TextTable table;
+    table.add_column("brick", Align::left);
+    table.add_column(steps ? "calls/step" : "calls", Align::right);
+    for (const FigureCells& cells : layout.times) {
+        table.add_column(std::string(cells.column->heading), Align::right);
+    }
+    table.add_column(steps ? "sum/step ms" : "sum ms", Align::right);
+    if (steps) {
+        table.add_column("% wall", Align::right);
+    }
+    for (const FigureCells& cells : layout.rates) {
+        table.add_column(std::string(cells.column->heading), Align::right);
+    }
+    table.add_column("source", Align::left);
+    return table;
+}
+
+void add_brick(TextTable& table, const Row& row, bool steps, const Layout& layout) {
+    std::vector<std::string> cells{marked_name(row), steps ? calls_cell(row.calls_per_step) : grouped(row.time.count)};
+    for (const FigureCells& column : layout.times) {
+        cells.push_back(column.cell(row));
+    }
+    cells.push_back(fixed((steps ? row.sum_per_step_ns : row.time.total_ns) / ns_per_ms, layout.sum_decimals));
+    if (steps) {
+        cells.push_back(row.wall_share.value ? fixed(*row.wall_share.value, 1) : std::string(absent));
+    }
+    for (const FigureCells& column : layout.rates) {
+        cells.push_back(column.cell(row));
+    }
+    cells.push_back(printable(row.source, name_columns));
+    table.add_row(std::move(cells));
+}
+
+/// A row of the wall account: it has a sum and a share, nothing else.
+void add_remainder(TextTable& table, const char* name, const PhaseSummary& phase, double total_ns,
+                   const Layout& layout) {
+    std::vector<std::string> cells{name};
+    cells.insert(cells.end(), 1 + layout.times.size(), std::string(not_applicable));
+    cells.push_back(fixed(milliseconds_per_step(phase, total_ns), layout.sum_decimals));
+    const double period = phase.wall.period_ns;
+    cells.push_back(period > 0 ? fixed(100 * total_ns / period, 1) : std::string(absent));
+    cells.insert(cells.end(), layout.rates.size(), std::string(not_applicable));
+    table.add_row(std::move(cells));
+}
+
+void add_remainders(TextTable& table, const PhaseSummary& phase, const Layout& layout) {
+    const WallAccount& wall = phase.wall;
+    if (wall.overlap_ns > 0) {
+        add_remainder(table, "overlap", phase, wall.overlap_ns, layout);
+    }
+    add_remainder(table, "unattributed", phase, wall.unattributed_ns, layout);
+    if (wall.lap_union_ns > 0) {
+        add_remainder(table, "  of it in laps", phase, wall.lap_union_ns, layout);
+    }
+    add_remainder(table, "idle", phase, wall.idle_ns, layout);
+}
+
+void append_reasons(std::string& out, const PhaseRows& phase, const FigureCells& cells) {
+    std::map<std::string, std::size_t> reasons;
+    std::size_t rows = 0;
+    for (const Row* row : phase.rows) {
+        if (const Figure figure = cells.column->of(*row); !figure.value) {
+            ++reasons[figure.reason.empty() ? "no reason was given" : figure.reason];
+            ++rows;
+        }
+    }
+    if (rows == 0) {
+        return;
+    }
+    const auto most = std::max_element(reasons.begin(), reasons.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    out += "n/a  " + std::string(cells.column->heading) + ": " + printable(most->first, 200);
+    if (most->second < rows) {
+        out += "; " + grouped(rows - most->second) + " more rows for reasons like it (all of them with --json)";
+    } else if (rows > 1) {
+        out += " (" + grouped(rows) + " rows)";
+    }
+    out += '\n';
+}
+
+void append_legend(std::string& out, const PhaseRows& phase, const Layout& layout, const Style& style) {
+    const auto any = [&phase](bool Row::*mark) {
+        return std::any_of(phase.rows.begin(), phase.rows.end(), [mark](const Row* row) { return row->*mark; });
+    };
+    out += style.faint;
+    if (any(&Row::parent)) {
+        out += "+  holds other bricks: their time is in its sum too\n";
+    }
+    if (any(&Row::lap)) {
+        out += "~  made of laps: also holds the gap to the next one, so it does not count as covered\n";
+    }
+    for (const FigureCells& cells : layout.times) {
+        append_reasons(out, phase, cells);
+    }
+    for (const FigureCells& cells : layout.rates) {
+        append_reasons(out, phase, cells);
+    }
+    out += style.plain;
+}
+
+} // namespace
+
+PhaseRows rows_of(const Report& report, const PhaseSummary* summary) {
+    PhaseRows found;
+    found.phase = summary;
+    const Phase phase = summary != nullptr ? summary->phase : Phase::none;
+    for (const Row& row : report.bricks) {
+        if (row.key.phase == phase) {
+            found.rows.push_back(&row);
+        }
+    }
+    std::stable_sort(found.rows.begin(), found.rows.end(),
+                     [](const Row* a, const Row* b) { return a->time.total_ns > b->time.total_ns; });
+    return found;
+}
+
+void append_brick_table(std::string& out, const PhaseRows& phase, const Style& style) {
+    const Layout layout(phase);
+    TextTable table = table_with_headings(phase, layout);
+    for (const Row* row : phase.rows) {
+        add_brick(table, *row, phase.phase != nullptr, layout);
+    }
+    if (phase.phase != nullptr) {
+        add_remainders(table, *phase.phase, layout);
+    }
+    table.append_to(out, style.heading, style.plain);
+    append_legend(out, phase, layout, style);
+}
+
+} // namespace plumb::render

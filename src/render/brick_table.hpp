@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of one phase: bricks by their share of the step, then what lies between and beside them.
+// Pure functions over a Report; no thread rule.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plumb/results.hpp"
+#include "render/style.hpp"
+
+namespace plumb::render {
+
+/// Rows of one phase. `phase` is null for scopes that belong to no step.
+struct PhaseRows {
+    const PhaseSummary* phase = nullptr;
+    std::vector<const Row*> rows; // largest sum first
+};
+
+/// The rows of `phase`; of no step at all where `summary` is null.
+[[nodiscard]] PhaseRows rows_of(const Report& report, const PhaseSummary* summary);
+
+/// The table with its legend and the reasons for what is n/a.
+void append_brick_table(std::string& out, const PhaseRows& rows, const Style& style);
+
+/// The mean of every brick in every layer, in blocks no wider than `width`.
+void append_layer_table(std::string& out, const Report& report, const PhaseSummary& phase, std::size_t width,
+                        const Style& style);
+
+} // namespace plumb::render

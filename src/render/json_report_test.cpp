@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "render/sample_report.hpp"
+
+namespace {
+
+using nlohmann::json;
+using namespace plumb;
+using namespace plumb::render;
+
+std::string file(const char* path) {
+    std::ifstream in(path);
+    std::ostringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+/// The part of JSON Schema that tests/schema uses. Empty: valid; else where and why not.
+class SchemaCheck {
+  public:
+    explicit SchemaCheck(const json& schema) : root_(schema) {}
+    [[nodiscard]] std::string problem(const json& value) const { return check(root_, value, "$"); }
+
+  private:
+    [[nodiscard]] static bool has_type(const json& value, const std::string& type) {
+        return type == "integer"   ? value.is_number_integer()
+               : type == "number"  ? value.is_number()
+               : type == "string"  ? value.is_string()
+               : type == "boolean" ? value.is_boolean()
+               : type == "array"   ? value.is_array()
+                                   : type == "object" && value.is_object();
+    }
+
+    [[nodiscard]] std::string check(const json& schema, const json& value, const std::string& where) const {
+        if (schema.contains("$ref")) {
+            const auto target = schema["$ref"].get<std::string>().substr(1);
+            return check(root_.at(json::json_pointer(target)), value, where);
+        }
+        if (schema.contains("anyOf")) {
+            for (const json& option : schema["anyOf"]) {
+                if (check(option, value, where).empty()) {
+                    return {};
+                }
+            }
+            return where + " is none of the allowed forms: " + value.dump();
+        }
+        if (schema.contains("enum") &&
+            std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end()) {
+            return where + " is not one of " + schema["enum"].dump();
+        }
+        if (schema.contains("type") && !has_type(value, schema["type"])) {
+            return where + " is no " + schema["type"].get<std::string>();
+        }
+        return value.is_object() ? check_object(schema, value, where) : check_array(schema, value, where);
+    }
+
+    [[nodiscard]] std::string check_array(const json& schema, const json& value, const std::string& where) const {
+        for (std::size_t index = 0; value.is_array() && index < value.size(); ++index) {
+            if (std::string found = check(schema.at("items"), value[index], where + "[" + std::to_string(index) + "]");
+                !found.empty()) {
+                return found;
+            }
+        }
+        return {};
+    }
+
+    [[nodiscard]] std::string check_object(const json& schema, const json& value, const std::string& where) const {
+        for (const json& name : schema.at("required")) {
+            if (!value.contains(name.get<std::string>())) {
+                return where + " lacks " + name.get<std::string>();
+            }
+        }
+        for (const auto& [name, member] : value.items()) {
+            if (!schema.at("properties").contains(name)) {
+                return where + "." + name + " is not in the schema";
+            }
+            if (std::string found = check(schema["properties"][name], member, where + "." + name); !found.empty()) {
+                return found;
+            }
+        }
+        return {};
+    }
+
+    const json& root_;
+};
+
+const json& schema() {
+    static const json parsed = json::parse(file(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.report.1.json"));
+    return parsed;
+}
+
+void collect_keys(const json& value, std::set<std::string>& keys) {
+    for (const auto& [name, member] : value.items()) {
+        if (value.is_object()) {
+            keys.insert(name);
+        }
+        if (member.is_structured()) {
+            collect_keys(member, keys);
+        }
+    }
+}
+
+TEST(JsonReport, output_is_valid_under_the_schema) {
+    for (const Report& report : {Report{}, healthy_report(), crowded_report()}) {
+        EXPECT_EQ(SchemaCheck(schema()).problem(json::parse(render_json(report))), "");
+    }
+}
+
+TEST(JsonReport, the_schema_check_rejects_what_is_wrong) {
+    const json good = json::parse(render_json(crowded_report()));
+    const auto problem_after = [&good](const char* pointer, const json& value) {
+        json bad = good;
+        bad[json::json_pointer(pointer)] = value;
+        return SchemaCheck(schema()).problem(bad);
+    };
+    EXPECT_NE(problem_after("/schema", "plumb.report/2"), "");
+    EXPECT_NE(problem_after("/bricks/0/time/p50_ns", nullptr), "");
+    EXPECT_NE(problem_after("/bricks/0/time/p50_ns", json::object({{"missing", "x"}})), "");
+    EXPECT_NE(problem_after("/phases/0/steps", "1"), "");
+    EXPECT_NE(problem_after("/losses/0/extra", 1), "");
+    json bad = good;
+    bad["phases"][0].erase("wall");
+    EXPECT_NE(SchemaCheck(schema()).problem(bad), "");
+}
+
+TEST(JsonReport, every_key_of_the_output_is_documented) {
+    std::set<std::string> keys;
+    collect_keys(json::parse(render_json(crowded_report())), keys);
+    const std::string document = file(PLUMB_TEST_SOURCE_DIR "/docs/report_schema.md");
+    for (const std::string& key : keys) {
+        EXPECT_NE(document.find("`" + key + "`"), std::string::npos) << key << " is not in docs/report_schema.md";
+    }
+}
+
+TEST(JsonReport, F1_an_absent_figure_carries_its_reason) {
+    const json report = json::parse(render_json(healthy_report()));
+    EXPECT_EQ(report["phases"][0]["period"]["p90_ns"]["absent"], "too few samples (n = 1, p90 needs 100)");
+    EXPECT_EQ(report["bricks"][0]["gigabytes_per_second"]["absent"], "no work was given");
+    EXPECT_EQ(report["bricks"][1]["gigabytes_per_second"], 29.85);
+}
+
+TEST(JsonReport, values_arrive_unrounded) {
+    const json report = json::parse(render_json(crowded_report()));
+    EXPECT_EQ(report["phases"][1]["wall"]["coverage"].get<double>(), 47.71 / 47.92);
+    EXPECT_EQ(report["bricks"][2]["time"]["p90_ns"].get<double>(), 412 * 1.05e3);
+    EXPECT_EQ(report["brick_layers"][1]["layer"], 1);
+    EXPECT_EQ(report["description"][0]["value"], "qwen2.5-0.5b bf16");
+    EXPECT_EQ(report["sync_mode"], "deferred");
+}
+
+TEST(JsonReport, M3_dropped_records_are_listed) {
+    const json report = json::parse(render_json(crowded_report()));
+    ASSERT_EQ(report["losses"].size(), 2U);
+    EXPECT_EQ(report["losses"][0], json({{"reason", "ring full"}, {"count", 12345}}));
+    EXPECT_EQ(report["unresolved"], 7);
+}
+
+TEST(JsonReport, T8_hostile_names_stay_inside_their_strings) {
+    Report report = crowded_report();
+    const std::string evil = "a\"},{\n\t\\\x01 \xC3\xA9 \xff";
+    report.bricks[0].key.name = evil;
+    report.tracks[0].name = evil;
+    report.labels[0].label = evil;
+    report.losses[0].reason = evil;
+    report.notes = {evil};
+    report.description[0] = {evil, evil};
+    report.phases[0].wall.coverage = missing(evil.c_str());
+    const json parsed = json::parse(render_json(report));
+    const std::string replaced = "a\"},{\n\t\\\x01 \xC3\xA9 \xEF\xBF\xBD";
+    EXPECT_EQ(parsed["bricks"][0]["name"], replaced);
+    EXPECT_EQ(parsed["tracks"][0]["name"], replaced);
+    EXPECT_EQ(parsed["labels"][0]["label"], replaced);
+    EXPECT_EQ(parsed["losses"][0]["reason"], replaced);
+    EXPECT_EQ(parsed["notes"][0], replaced);
+    EXPECT_EQ(parsed["description"][0]["key"], replaced);
+    EXPECT_EQ(parsed["phases"][0]["wall"]["coverage"]["absent"], replaced);
+    EXPECT_EQ(SchemaCheck(schema()).problem(parsed), "");
+}
+
+} // namespace

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/sample_report.hpp"
+
+namespace plumb::render {
+
+namespace {
+
+PhaseSummary decode_phase() {
+    PhaseSummary phase;
+    phase.phase = Phase::decode;
+    phase.steps = phase.tokens = phase.decode_tokens = phase.sequences = 120;
+    phase.warmup_steps = 8;
+    phase.tokens_per_second = measured(20.79);
+    phase.period.count = 120;
+    phase.period.mean_ns = 48.2e6;
+    phase.period.p50_ns = measured(48.1e6);
+    phase.period.p90_ns = measured(50.3e6);
+    phase.period.p99_ns = missing("too few samples (n = 120, p99 needs 1000)");
+    phase.period.p999_ns = missing("too few samples (n = 120, p99.9 needs 10000)");
+    phase.span = phase.period;
+    phase.wall.period_ns = 120 * 48.0e6;
+    phase.wall.busy_ns = 120 * 47.92e6;
+    phase.wall.idle_ns = 120 * 0.08e6;
+    phase.wall.union_ns = phase.wall.sum_ns = 120 * 47.71e6;
+    phase.wall.unattributed_ns = 120 * 0.21e6;
+    phase.wall.coverage = measured(47.71 / 47.92);
+    return phase;
+}
+
+PhaseSummary prefill_phase() {
+    PhaseSummary phase;
+    phase.phase = Phase::prefill;
+    phase.steps = phase.sequences = 1;
+    phase.tokens = phase.prefill_tokens = 64;
+    phase.tokens_per_second = measured(205.13);
+    phase.period.count = 1;
+    phase.period.mean_ns = 312e6;
+    phase.period.p50_ns = missing("too few samples (n = 1, p50 needs 20)");
+    phase.period.p90_ns = missing("too few samples (n = 1, p90 needs 100)");
+    phase.wall.period_ns = phase.wall.busy_ns = 312e6;
+    phase.wall.union_ns = phase.wall.sum_ns = 310e6;
+    phase.wall.unattributed_ns = 2e6;
+    phase.wall.coverage = measured(310.0 / 312.0);
+    return phase;
+}
+
+} // namespace
+
+Figure measured(double value) { return {value, {}}; }
+Figure missing(const char* reason) { return {std::nullopt, reason}; }
+
+Row brick_row(Phase phase, const char* name, double calls_per_step, double p50_us, std::uint64_t steps) {
+    Row row;
+    row.key.phase = phase;
+    row.key.name = name;
+    row.key.category = Category::ffn;
+    row.time.count = static_cast<std::uint64_t>(calls_per_step * static_cast<double>(steps));
+    row.time.mean_ns = p50_us * 1e3;
+    row.time.total_ns = row.time.self_ns = row.time.mean_ns * static_cast<double>(row.time.count);
+    row.time.min_ns = row.time.max_ns = row.time.mean_ns;
+    row.time.p50_ns = measured(p50_us * 1e3);
+    row.time.p90_ns = measured(p50_us * 1.05e3);
+    row.time.p99_ns = row.time.p999_ns = missing("too few samples");
+    row.calls_per_step = calls_per_step;
+    row.sum_per_step_ns = row.time.mean_ns * calls_per_step;
+    row.wall_share = measured(100 * row.sum_per_step_ns / 48.0e6);
+    row.gigabytes_per_second = row.bytes_per_call = missing("no work was given");
+    row.teraflops = row.flops_per_call = row.elements_per_call = missing("no work was given");
+    row.source = "cpu_tsc";
+    return row;
+}
+
+Report healthy_report() {
+    Report report;
+    report.description = {{"model", "qwen2.5-0.5b bf16"}, {"device", "cpu, 2 threads"}, {"layers", "24"}};
+    report.phases = {prefill_phase(), decode_phase()};
+    Row lm_head = brick_row(Phase::decode, "lm_head", 1, 9120, 120);
+    lm_head.gigabytes_per_second = measured(29.85);
+    lm_head.bytes_per_call = measured(272e6);
+    Row up = brick_row(Phase::decode, "up_projection", 24, 412, 120);
+    up.gigabytes_per_second = measured(21.1);
+    up.bytes_per_call = measured(8.7e6);
+    report.bricks = {brick_row(Phase::decode, "sampling", 1, 4.5, 120), lm_head, up,
+                     brick_row(Phase::prefill, "up_projection", 24, 5012, 1)};
+    report.bricks[3].time.p50_ns = missing("too few samples (n = 24, p50 needs 20)");
+    report.own_cost = {measured(17.4), measured(9.1), measured(16.9), measured(2.5e6), measured(0.12)};
+    report.clock = {"tsc", 2.0e9, measured(31.0), 5};
+    report.sync_mode = "deferred";
+    report.scopes = 3121;
+    return report;
+}
+
+Report crowded_report() {
+    Report report = healthy_report();
+    Row lap = brick_row(Phase::decode, "rope_embedding", 24, 6.25, 120);
+    lap.lap = true;
+    Row parent = brick_row(Phase::decode, "block", 24, 1800, 120);
+    parent.parent = true;
+    parent.teraflops = measured(0.0625);
+    report.bricks.push_back(lap);
+    report.bricks.push_back(parent);
+    report.phases[1].wall.overlap_ns = 120 * 0.5e6;
+    report.phases[1].wall.lap_union_ns = 120 * 0.15e6;
+    report.phases[1].wall.off_cpu_uncertain_ns = 120 * 0.48e6;
+    Row layer = brick_row(Phase::decode, "", 24, 1900, 120);
+    layer.key.layer = 0;
+    report.layers = {layer};
+    for (std::uint32_t index = 0; index < 2; ++index) {
+        Row cell = brick_row(Phase::decode, "up_projection", 1, 410 + index, 120);
+        cell.key.layer = index;
+        report.brick_layers.push_back(cell);
+    }
+    Row category = brick_row(Phase::decode, "", 48, 400, 120);
+    category.key.track = 1;
+    report.categories = {category};
+    report.tracks = {{1, "main", false, "cpu_tsc", 3121, 5.7e9}};
+    report.labels = {{"tokenizer", 3, 1.5e6, 4e5, 6e5}};
+    report.losses = {{"ring full", 12345}, {"lap outside any scope", 1}};
+    report.unresolved = 7;
+    report.notes = {"not crash-safe: rings are in anonymous memory"};
+    return report;
+}
+
+} // namespace plumb::render

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A report made by hand for the tests of this room: every kind of row, figure and remark occurs. Plain data.
+#pragma once
+
+#include "plumb/results.hpp"
+
+namespace plumb::render {
+
+[[nodiscard]] Figure measured(double value);
+[[nodiscard]] Figure missing(const char* reason);
+
+/// A row of one decode step count; times in microseconds.
+[[nodiscard]] Row brick_row(Phase phase, const char* name, double calls_per_step, double p50_us, std::uint64_t steps);
+
+/// Decode and prefill with full accounts, nothing lost, nothing to remark.
+[[nodiscard]] Report healthy_report();
+
+/// healthy_report() plus laps, parents, overlap, labels, losses, notes, layers, tracks, categories.
+[[nodiscard]] Report crowded_report();
+
+} // namespace plumb::render

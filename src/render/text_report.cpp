@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "plumb/results.hpp"
+#include "render/brick_table.hpp"
+#include "render/style.hpp"
+#include "render/text_table.hpp"
+
+namespace plumb {
+
+namespace {
+
+using namespace render;
+
+constexpr std::string_view bullet = " \xC2\xB7 ";
+constexpr std::string_view absent = "n/a";
+constexpr std::size_t sentence_columns = 1000;
+constexpr double ns_per_us = 1e3;
+constexpr double ns_per_ms = 1e6;
+
+constexpr Phase phase_order[] = {Phase::decode, Phase::prefill, Phase::mixed, Phase::none};
+
+/// Phases with steps, the one that matters most first.
+std::vector<const PhaseSummary*> phases_with_steps(const Report& report) {
+    std::vector<const PhaseSummary*> found;
+    for (const Phase wanted : phase_order) {
+        for (const PhaseSummary& phase : report.phases) {
+            if (phase.phase == wanted && phase.steps > 0) {
+                found.push_back(&phase);
+            }
+        }
+    }
+    return found;
+}
+
+std::string plural(std::uint64_t count, std::string_view word) {
+    return grouped(count) + " " + std::string(word) + (count == 1 ? "" : "s");
+}
+
+std::string percent(const Figure& figure, double scale) {
+    return figure.value ? fixed(*figure.value * scale, 1) + " %" : std::string(absent);
+}
+
+std::string milliseconds(double ns) { return fixed(ns / ns_per_ms, decimals_for(ns / ns_per_ms, 3, 1, 5)); }
+
+std::string steps_words(const PhaseSummary& phase) {
+    std::string words = plural(phase.steps, "step");
+    if (phase.warmup_steps > 0) {
+        words += " (" + grouped(phase.warmup_steps) + " warm-up apart)";
+    }
+    return words;
+}
+
+/// "qwen2.5-0.5b bf16 · cpu, 2 threads · 24 layers · prefill 64 tok · decode 120 steps (8 warm-up apart)"
+std::string description_line(const Report& report) {
+    std::vector<std::string> parts;
+    for (const auto& [key, text] : report.description) {
+        // "layers" → "24" says nothing without its key; "model" → "qwen2.5-0.5b bf16" does.
+        const bool number = !text.empty() && text.find_first_not_of("0123456789.,") == std::string::npos;
+        parts.push_back(printable(number ? text + " " + key : text, sentence_columns));
+    }
+    for (const Phase wanted : {Phase::prefill, Phase::decode, Phase::mixed, Phase::none}) {
+        for (const PhaseSummary& phase : report.phases) {
+            if (phase.phase != wanted || (phase.steps == 0 && phase.warmup_steps == 0)) {
+                continue;
+            }
+            const std::string word = wanted == Phase::none ? "no phase" : std::string(phase_word(wanted));
+            parts.push_back(word + " " +
+                            (wanted == Phase::prefill && phase.prefill_tokens > 0
+                                 ? grouped(phase.prefill_tokens) + " tok"
+                                 : steps_words(phase)));
+        }
+    }
+    std::string line;
+    for (const std::string& part : parts) {
+        line += (line.empty() ? "" : std::string(bullet)) + part;
+    }
+    return line;
+}
+
+/// "p50 48.1 ms/tok  p90 50.3"; the mean where there are too few steps for a median.
+std::string period_words(const PhaseSummary& phase) {
+    // One token a step is the latency of a token; more are a batch, whose step is what can be said.
+    const std::string unit = phase.tokens == phase.steps ? " ms/tok" : " ms/step";
+    const Distribution& period = phase.period;
+    if (!period.p50_ns.value) {
+        return period.count == 0
+                   ? "p50 n/a"
+                   : "mean " + milliseconds(period.mean_ns) + unit + " (n = " + grouped(period.count) + ")";
+    }
+    return "p50 " + milliseconds(*period.p50_ns.value) + unit + "  p90 " +
+           (period.p90_ns.value ? milliseconds(*period.p90_ns.value) : std::string(absent));
+}
+
+std::string tokens_words(const PhaseSummary& phase) {
+    const Figure& rate = phase.tokens_per_second;
+    return (rate.value ? fixed(*rate.value, decimals_for(*rate.value, 3, 0, 3)) : std::string(absent)) + " tok/s";
+}
+
+/// "decode  p50 48.1 ms/tok  p90 50.3  20.8 tok/s     prefill 205 tok/s     coverage 99.4 %   own cost 0.1 % (measured)"
+std::string headline(const Report& report, const std::vector<const PhaseSummary*>& phases) {
+    std::string line;
+    for (const PhaseSummary* phase : phases) {
+        line += std::string(phase_word(phase->phase));
+        line += phase->phase == Phase::prefill ? " " + tokens_words(*phase)
+                                               : "  " + period_words(*phase) + "  " + tokens_words(*phase);
+        line += "     ";
+    }
+    if (!phases.empty()) {
+        line += "coverage " + percent(phases.front()->wall.coverage, 100);
+        if (phases.size() > 1) {
+            line += " (" + std::string(phase_word(phases.front()->phase)) + ")";
+        }
+        line += "   ";
+    }
+    const Figure& cost = report.own_cost.percent_of_wall;
+    return line + "own cost " + percent(cost, 1) + (cost.value ? " (measured)" : "");
+}
+
+std::string phase_title(const PhaseSummary& phase) {
+    return std::string(phase_word(phase.phase)) + ": " + steps_words(phase) + ", " + period_words(phase) +
+           ", coverage " + percent(phase.wall.coverage, 100) + "\n";
+}
+
+void append_tables(std::string& out, const Report& report, const std::vector<const PhaseSummary*>& phases,
+                   const Style& style) {
+    // A recording without steps still shows its bricks.
+    const bool has_none = std::any_of(phases.begin(), phases.end(),
+                                      [](const PhaseSummary* phase) { return phase->phase == Phase::none; });
+    const PhaseRows outside = has_none ? PhaseRows{} : rows_of(report, nullptr);
+    const bool titles = phases.size() + (outside.rows.empty() ? 0 : 1) > 1;
+    for (const PhaseSummary* phase : phases) {
+        out += '\n';
+        if (titles) {
+            out += phase_title(*phase);
+        }
+        append_brick_table(out, rows_of(report, phase), style);
+    }
+    if (!outside.rows.empty()) {
+        out += "\noutside any step\n";
+        append_brick_table(out, outside, style);
+    }
+}
+
+void append_labels(std::string& out, const Report& report, const Style& style) {
+    if (report.labels.empty()) {
+        return;
+    }
+    TextTable table;
+    table.add_column("label (untimed)", TextTable::Align::left);
+    for (const char* heading : {"count", "total ms", "mean us", "min us", "max us"}) {
+        table.add_column(heading, TextTable::Align::right);
+    }
+    for (const LabelTotal& label : report.labels) {
+        const double mean = label.count > 0 ? label.total_ns / static_cast<double>(label.count) : 0;
+        table.add_row({printable(label.label, 40), grouped(label.count), fixed(label.total_ns / ns_per_ms, 3),
+                       label.count > 0 ? fixed(mean / ns_per_us, 3) : std::string(absent),
+                       fixed(label.min_ns / ns_per_us, 3), fixed(label.max_ns / ns_per_us, 3)});
+    }
+    out += '\n';
+    table.append_to(out, style.heading, style.plain);
+    out += style.faint;
+    out +=
+        "labels are durations that the program states itself: they are in no table above, no coverage and no trace\n";
+    out += style.plain;
+}
+
+std::string_view sync_sentence(const std::string& mode) {
+    if (mode == "immediate") {
+        return "sync=immediate: every scope waits until its work is done, so work that would run side by side was "
+               "serialised, and the waits are part of the period";
+    }
+    if (mode == "per_layer") {
+        return "sync=per_layer: the program waits at the end of every layer, so layers that would overlap were "
+               "serialised";
+    }
+    if (mode == "none") {
+        return "sync=none: only the host side was timed; work on a device queue has no time of its own";
+    }
+    return {};
+}
+
+void append_line(std::string& out, std::string_view head, std::string_view sentence, const Style& style) {
+    out += style.warning;
+    out += head;
+    out += style.plain;
+    out += printable(sentence, sentence_columns);
+    out += '\n';
+}
+
+double uncertain_share(const PhaseSummary& phase) {
+    return phase.wall.period_ns > 0 ? phase.wall.off_cpu_uncertain_ns / phase.wall.period_ns : 0;
+}
+
+/// What the reader must know before trusting the tables; nothing where all went well.
+void append_remarks(std::string& out, const Report& report, const std::vector<const PhaseSummary*>& phases,
+                    const Style& style) {
+    std::string remarks;
+    for (const LossRow& loss : report.losses) {
+        append_line(remarks, "lost  ", plural(loss.count, "record") + ": " + loss.reason, style);
+    }
+    if (report.unresolved > 0) {
+        append_line(remarks, "lost  ", plural(report.unresolved, "scope") + ": recorded, but never given a time",
+                    style);
+    }
+    if (const std::string_view sentence = sync_sentence(report.sync_mode); !sentence.empty()) {
+        append_line(remarks, "note  ", sentence, style);
+    }
+    for (const PhaseSummary* phase : phases) {
+        if (constexpr double worth_saying = 1e-3; uncertain_share(*phase) >= worth_saying) {
+            append_line(remarks, "note  ",
+                        std::string(phase_word(phase->phase)) + ": " + fixed(100 * uncertain_share(*phase), 1) +
+                            " % of the period was off the CPU at moments that could not be placed inside or between "
+                            "bricks; unattributed may be wrong by as much",
+                        style);
+        }
+    }
+    for (const std::string& note : report.notes) {
+        append_line(remarks, "note  ", note, style);
+    }
+    if (!remarks.empty()) {
+        out += '\n' + remarks;
+    }
+}
+
+} // namespace
+
+std::string render_text(const Report& report, const TextOptions& options) {
+    const Style& style = options.color ? colored : uncolored;
+    const std::vector<const PhaseSummary*> phases = phases_with_steps(report);
+    std::string out;
+    if (const std::string line = description_line(report); !line.empty()) {
+        out += line + '\n';
+    }
+    out += headline(report, phases) + '\n';
+    append_tables(out, report, phases, style);
+    for (const PhaseSummary* phase : phases) {
+        append_layer_table(out, report, *phase, options.width, style);
+    }
+    append_labels(out, report, style);
+    append_remarks(out, report, phases, style);
+    return out;
+}
+
+} // namespace plumb

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "render/sample_report.hpp"
+
+namespace {
+
+using namespace plumb;
+using namespace plumb::render;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// The line that starts with `head`, without its newline.
+std::string line_of(const std::string& text, const std::string& head) {
+    const std::size_t found = text.starts_with(head) ? 0 : text.find("\n" + head);
+    if (found == std::string::npos) {
+        return {};
+    }
+    const std::size_t begin = found == 0 ? 0 : found + 1;
+    return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+Report only_decode(Report report) {
+    report.phases.erase(report.phases.begin());
+    std::erase_if(report.bricks, [](const Row& row) { return row.key.phase == Phase::prefill; });
+    return report;
+}
+
+TEST(TextReport, a_healthy_run_reads_as_a_table_and_nothing_else) {
+    EXPECT_EQ(render_text(only_decode(healthy_report())),
+              R"(qwen2.5-0.5b bf16 · cpu, 2 threads · 24 layers · decode 120 steps (8 warm-up apart)
+decode  p50 48.1 ms/tok  p90 50.3  20.8 tok/s     coverage 99.6 %   own cost 0.1 % (measured)
+
+brick           calls/step   p50 us   p90 us   sum/step ms   % wall   GB/s   source
+up_projection           24    412.0    432.6          9.89     20.6   21.1   cpu_tsc
+lm_head                  1   9120.0   9576.0          9.12     19.0   29.9   cpu_tsc
+sampling                 1      4.5      4.7         <0.01     <0.1    n/a   cpu_tsc
+unattributed             -        -        -          0.21      0.4      -
+idle                     -        -        -          0.08      0.2      -
+n/a  GB/s: no work was given
+)");
+}
+
+TEST(TextReport, a_crowded_run_marks_laps_and_parents_and_shows_overlap) {
+    const std::string text = render_text(only_decode(crowded_report()));
+    EXPECT_TRUE(contains(text, R"(
+brick              calls/step   p50 us   p90 us   sum/step ms   % wall   GB/s   TFLOP/s   source
+block +                    24   1800.0   1890.0         43.20     90.0    n/a    0.0625   cpu_tsc
+up_projection              24    412.0    432.6          9.89     20.6   21.1       n/a   cpu_tsc
+lm_head                     1   9120.0   9576.0          9.12     19.0   29.9       n/a   cpu_tsc
+rope_embedding ~           24      6.2      6.6          0.15      0.3    n/a       n/a   cpu_tsc
+sampling                    1      4.5      4.7         <0.01     <0.1    n/a       n/a   cpu_tsc
+overlap                     -        -        -          0.50      1.0      -         -
+unattributed                -        -        -          0.21      0.4      -         -
+  of it in laps             -        -        -          0.15      0.3      -         -
+idle                        -        -        -          0.08      0.2      -         -
++  holds other bricks: their time is in its sum too
+~  made of laps: also holds the gap to the next one, so it does not count as covered
+n/a  GB/s: no work was given (3 rows)
+n/a  TFLOP/s: no work was given (4 rows)
+)")) << text;
+}
+
+TEST(TextReport, every_phase_with_steps_has_a_table_of_its_own) {
+    const std::string text = render_text(healthy_report());
+    EXPECT_TRUE(
+        contains(text, "\ndecode: 120 steps (8 warm-up apart), p50 48.1 ms/tok  p90 50.3, coverage 99.6 %\nbrick"));
+    EXPECT_TRUE(contains(text, "\nprefill: 1 step, mean 312.0 ms/step (n = 1), coverage 99.4 %\nbrick"));
+    EXPECT_TRUE(contains(line_of(text, "decode  "), "prefill 205 tok/s     coverage 99.6 % (decode)"));
+    EXPECT_FALSE(contains(text, "mixed"));
+}
+
+TEST(TextReport, scopes_of_no_step_are_shown_with_totals) {
+    Report report;
+    report.bricks = {brick_row(Phase::none, "copy_h2d", 3, 100, 1)};
+    const std::string text = render_text(report);
+    EXPECT_TRUE(contains(text, "outside any step\nbrick      calls   p50 us   p90 us   sum ms   GB/s   source\n"
+                               "copy_h2d       3   "))
+        << text;
+    EXPECT_FALSE(contains(text, "unattributed")) << "nothing is known about a period without steps";
+}
+
+TEST(TextReport, F1_an_absent_figure_is_never_a_zero) {
+    Report report = only_decode(healthy_report());
+    report.bricks.resize(1);
+    report.bricks[0].time.p50_ns = missing("the clock failed");
+    report.bricks[0].wall_share = missing("no period");
+    report.phases[0].tokens_per_second = missing("steps carry no tokens");
+    report.phases[0].wall.coverage = missing("no busy time");
+    report.own_cost.percent_of_wall = missing("not measured");
+    const std::string text = render_text(report);
+    EXPECT_TRUE(contains(text, "n/a tok/s     coverage n/a   own cost n/a\n")) << text;
+    EXPECT_EQ(line_of(text, "sampling"),
+              "sampling                1      n/a    4.725         <0.01      n/a    n/a   cpu_tsc");
+    EXPECT_TRUE(contains(text, "n/a  p50 us: the clock failed\n"));
+}
+
+TEST(TextReport, a_batch_is_reported_per_step_and_few_steps_by_their_mean) {
+    Report report = only_decode(healthy_report());
+    report.phases[0].tokens = 480;
+    EXPECT_TRUE(contains(render_text(report), "p50 48.1 ms/step  p90"));
+    report.phases[0].period.count = 5;
+    report.phases[0].period.p50_ns = missing("too few samples (n = 5, p50 needs 20)");
+    EXPECT_TRUE(contains(render_text(report), "decode  mean 48.2 ms/step (n = 5)"));
+}
+
+TEST(TextReport, M3_dropped_records_are_printed_with_their_reason) {
+    const std::string text = render_text(crowded_report());
+    EXPECT_TRUE(contains(text, "\nlost  12,345 records: ring full\n")) << text;
+    EXPECT_TRUE(contains(text, "\nlost  1 record: lap outside any scope\n"));
+    EXPECT_FALSE(contains(render_text(healthy_report()), "lost"));
+}
+
+TEST(TextReport, M2_unresolved_scopes_are_counted_and_printed) {
+    EXPECT_TRUE(contains(render_text(crowded_report()), "\nlost  7 scopes: recorded, but never given a time\n"));
+}
+
+TEST(TextReport, M5_what_a_sync_mode_serialises_is_stated) {
+    Report report = healthy_report();
+    EXPECT_FALSE(contains(render_text(report), "sync")) << "the default mode waits for nothing and says nothing";
+    report.sync_mode = "immediate";
+    EXPECT_TRUE(contains(render_text(report),
+                         "\nnote  sync=immediate: every scope waits until its work is done, so work "
+                         "that would run side by side was serialised"));
+    report.sync_mode = "per_layer";
+    EXPECT_TRUE(contains(render_text(report), "\nnote  sync=per_layer: the program waits at the end of every layer"));
+    report.sync_mode = "none";
+    EXPECT_TRUE(contains(render_text(report), "\nnote  sync=none: only the host side was timed"));
+}
+
+TEST(TextReport, notes_and_uncertain_time_are_printed) {
+    const std::string text = render_text(crowded_report());
+    EXPECT_TRUE(contains(text, "\nnote  not crash-safe: rings are in anonymous memory\n"));
+    EXPECT_TRUE(contains(text, "\nnote  decode: 1.0 % of the period was off the CPU at moments"));
+    EXPECT_FALSE(contains(render_text(healthy_report()), "note  "));
+}
+
+TEST(TextReport, labels_are_marked_untimed) {
+    const std::string text = render_text(crowded_report());
+    EXPECT_TRUE(contains(text, "\nlabel (untimed)   count   total ms   mean us    min us    max us\n"
+                               "tokenizer             3      1.500   500.000   400.000   600.000\n"))
+        << text;
+    EXPECT_FALSE(contains(render_text(healthy_report()), "label"));
+}
+
+TEST(TextReport, layers_come_in_blocks_that_fit_the_width) {
+    Report report = only_decode(crowded_report());
+    for (const char* name : {"norm_of_attention", "down_projection", "gate_projection"}) {
+        Row cell = brick_row(Phase::decode, name, 1, 10, 120);
+        cell.key.layer = 1;
+        report.brick_layers.push_back(cell);
+    }
+    const std::string text = render_text(report, {false, 60});
+    EXPECT_TRUE(contains(text, "\nmean us per call, by layer and brick (decode)\n"
+                               "layer   up_projection   down_projection   gate_projection\n"
+                               "    0           410.0                 -                 -\n"
+                               "    1           411.0              10.0              10.0\n"
+                               "\n"
+                               "layer   norm_of_attention\n"))
+        << text;
+}
+
+TEST(TextReport, colour_appears_only_when_asked) {
+    EXPECT_FALSE(contains(render_text(crowded_report()), "\x1b"));
+    const std::string colored = render_text(crowded_report(), {true, 100});
+    EXPECT_TRUE(contains(colored, "\x1b[1mbrick"));
+    EXPECT_TRUE(contains(colored, "\x1b[33mlost  \x1b[0m"));
+}
+
+TEST(TextReport, T8_names_from_a_recording_cannot_forge_lines_or_command_the_terminal) {
+    Report report = only_decode(healthy_report());
+    const std::string evil = "x\n\x1b[2Jidle \xff";
+    report.bricks[0].key.name = evil;
+    report.bricks[0].source = evil;
+    report.description[0].second = evil;
+    report.notes = {evil};
+    report.losses = {{evil, 1}};
+    report.labels = {{evil, 1, 1, 1, 1}};
+    const std::string text = render_text(report);
+    EXPECT_FALSE(contains(text, "\x1b"));
+    EXPECT_FALSE(contains(text, "\xff"));
+    EXPECT_FALSE(contains(text, "x\n"));
+}
+
+TEST(TextReport, an_empty_report_is_still_a_report) { EXPECT_EQ(render_text(Report{}), "own cost n/a\n"); }
+
+} // namespace
