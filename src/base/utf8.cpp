@@ -49,4 +49,14 @@ std::size_t utf8_sequence(std::string_view text, std::size_t at) noexcept {
     return form.length;
 }
 
+std::string valid_utf8(std::string_view text) {
+    std::string out;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t length = utf8_sequence(text, at);
+        out += length == 0 ? replacement_character : text.substr(at, length);
+        at += length == 0 ? 1 : length;
+    }
+    return out;
+}
+
 } // namespace plumb::base

@@ -16,4 +16,7 @@ namespace plumb::base {
 /// What stands for a byte that is not part of well-formed text: U+FFFD.
 inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
 
+/// `text` with every such byte replaced.
+[[nodiscard]] std::string valid_utf8(std::string_view text);
+
 } // namespace plumb::base

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+#include "base/json_writer.hpp"
+#include "export/export.hpp"
+#include "export/span_lanes.hpp"
+#include "export/text_sink.hpp"
+#include "export/words.hpp"
+
+namespace plumb::exporting {
+
+namespace {
+
+using resolve::Sample;
+using resolve::SampleKind;
+
+constexpr std::size_t event_room = 1024; // of one event without its name; every number has at most 24 bytes
+
+std::string json_text(std::string_view text) {
+    std::string out;
+    base::append_json_string(out, text);
+    return out;
+}
+
+std::string name_prefix(const NameTable::Entry& entry) {
+    return R"("name":)" + json_text(entry.name) + R"(,"cat":")" + std::string(category_word(entry.category)) + '"';
+}
+
+/// Writes the events of one trace. Lanes: each track has its own id; lanes of spans follow after all tracks.
+class TraceWriter {
+  public:
+    TraceWriter(SampleSource& source, std::ostream& out)
+        : source_(source), sink_(out), names_(source.names()), prefix_(names_, name_prefix),
+          pid_(source.metadata().pid), origin_ns_(source.origin_ns()) {
+        for (const recording::TrackInfo& track : source.tracks()) {
+            next_lane_ = std::max(next_lane_, lane_of(track.id) + 1);
+        }
+    }
+
+    Status write() {
+        sink_.append("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+        write_metadata();
+        Status read = source_.for_each_sample([this](std::span<const Sample> samples) {
+            for (const Sample& sample : samples) {
+                write_sample(sample);
+            }
+            return sink_.good();
+        });
+        write_trailer(read);
+        Status written = sink_.flush();
+        return written.ok() ? read : written;
+    }
+
+  private:
+    using LaneId = std::uint64_t;
+
+    // Lane 0 would be shown as the process itself.
+    static LaneId lane_of(std::uint32_t track) { return LaneId{track} + 1; }
+
+    void write_metadata() {
+        const recording::Metadata& run = source_.metadata();
+        const std::string where = run.host.empty() ? "plumb" : "plumb on " + run.host;
+        write_name("process_name", 0, run.rank.empty() ? where : where + ", rank " + run.rank);
+        for (const recording::TrackInfo& track : source_.tracks()) {
+            std::string name = track.name.empty() ? "track " + std::to_string(track.id) : track.name;
+            if (track.os_thread != 0) {
+                name += " (" + std::to_string(track.os_thread) + ")";
+            }
+            track_names_[track.id] = name;
+            write_name("thread_name", lane_of(track.id), name);
+            write_order(lane_of(track.id), lane_of(track.id) * (SpanLanes::max_lanes + 1));
+        }
+    }
+
+    void begin_event() {
+        sink_.append(first_ ? "" : ",\n");
+        first_ = false;
+    }
+
+    void write_name(const char* kind, LaneId lane, const std::string& name) {
+        begin_event();
+        sink_.append(R"({"ph":"M","pid":)" + std::to_string(pid_) + R"(,"tid":)" + std::to_string(lane) +
+                     R"(,"name":")" + kind + R"(","args":{"name":)" + json_text(name) + "}}");
+    }
+
+    void write_order(LaneId lane, std::uint64_t order) {
+        begin_event();
+        sink_.append(R"({"ph":"M","pid":)" + std::to_string(pid_) + R"(,"tid":)" + std::to_string(lane) +
+                     R"(,"name":"thread_sort_index","args":{"sort_index":)" + std::to_string(order) + "}}");
+    }
+
+    void write_sample(const Sample& sample) {
+        // Neither occurs in samples that the resolver made; a trace must not show one whoever made them.
+        if (sample.duration_ns < 0 || sample.begin_ns < origin_ns_) {
+            ++left_out_;
+            return;
+        }
+        if (sample.kind != SampleKind::span) {
+            write_event(sample, lane_of(sample.track), "X");
+            return;
+        }
+        const auto lane = spans_[sample.track].place(sample.begin_ns, sample.begin_ns + sample.duration_ns);
+        if (lane) {
+            write_event(sample, span_lane(sample.track, *lane), "X");
+        } else {
+            write_event(sample, lane_of(sample.track), "b");
+            write_async_end(sample);
+        }
+    }
+
+    LaneId span_lane(std::uint32_t track, std::size_t lane) {
+        std::vector<LaneId>& lanes = span_lane_ids_[track];
+        if (lane == lanes.size()) {
+            lanes.push_back(next_lane_++);
+            const auto name = track_names_.find(track);
+            write_name("thread_name", lanes.back(),
+                       (name == track_names_.end() ? "track " + std::to_string(track) : name->second) + ", spans" +
+                           (lane == 0 ? "" : " " + std::to_string(lane + 1)));
+            write_order(lanes.back(), lane_of(track) * (SpanLanes::max_lanes + 1) + 1 + lane);
+        }
+        return lanes[lane];
+    }
+
+    void put_what(const Sample& sample) {
+        switch (sample.kind) {
+        case SampleKind::step:
+            sink_.put(R"("name":"step )");
+            sink_.put_integer(sample.step);
+            sink_.put(R"(","cat":"step")");
+            return;
+        case SampleKind::layer:
+            sink_.put(R"("name":"layer )");
+            sink_.put_integer(sample.layer);
+            sink_.put(R"(","cat":"layer")");
+            return;
+        default:
+            sink_.append(prefix_(sample.name));
+            sink_.reserve(event_room);
+        }
+    }
+
+    void put_place(LaneId lane) {
+        sink_.put(R"(,"pid":)");
+        sink_.put_integer(pid_);
+        sink_.put(R"(,"tid":)");
+        sink_.put_integer(lane);
+        sink_.put(R"(,"ts":)");
+    }
+
+    void write_event(const Sample& sample, LaneId lane, std::string_view shape) {
+        sink_.reserve(event_room);
+        sink_.put(first_ ? "{\"ph\":\"" : ",\n{\"ph\":\"");
+        first_ = false;
+        sink_.put(shape);
+        sink_.put("\",");
+        put_what(sample);
+        put_place(lane);
+        sink_.put_microseconds(sample.begin_ns - origin_ns_);
+        if (shape == "X") {
+            sink_.put(R"(,"dur":)");
+            sink_.put_microseconds(sample.duration_ns);
+        } else {
+            sink_.put(R"(,"id":)");
+            sink_.put_integer(++async_);
+        }
+        put_arguments(sample);
+    }
+
+    void write_async_end(const Sample& sample) {
+        sink_.reserve(event_room);
+        sink_.put(",\n{\"ph\":\"e\",");
+        put_what(sample);
+        put_place(lane_of(sample.track));
+        sink_.put_microseconds(sample.begin_ns + sample.duration_ns - origin_ns_);
+        sink_.put(R"(,"id":)");
+        sink_.put_integer(async_);
+        sink_.put("}");
+    }
+
+    void put_arguments(const Sample& sample) {
+        sink_.put(R"(,"args":{"phase":")");
+        sink_.put(phase_word(sample.phase));
+        sink_.put('"');
+        if (sample.step != resolve::no_step) {
+            sink_.put(R"(,"step":)");
+            sink_.put_integer(sample.step);
+        }
+        if (sample.layer != resolve::no_layer) {
+            sink_.put(R"(,"layer":)");
+            sink_.put_integer(sample.layer);
+        }
+        if (sample.kind == SampleKind::lap) {
+            sink_.put(R"(,"lap":true)");
+        }
+        if (sample.warmup) {
+            sink_.put(R"(,"warmup":true)");
+        }
+        put_work(R"(,"bytes":)", sample.bytes);
+        put_work(R"(,"flops":)", sample.flops);
+        put_work(R"(,"elements":)", sample.elements);
+        sink_.put("}}");
+    }
+
+    void put_work(std::string_view key, double amount) {
+        if (std::isfinite(amount)) {
+            sink_.put(key);
+            sink_.put_number(amount);
+        }
+    }
+
+    void write_trailer(const Status& read) {
+        std::string text;
+        base::JsonWriter json(text);
+        json.begin_object();
+        json.field("schema", "plumb.trace/1");
+        json.field("origin_ns", origin_ns_);
+        json.field("left_out", left_out_);
+        json.field("sync_mode", source_.metadata().sync_mode);
+        json.key("notes");
+        json.begin_array();
+        for (const std::string& note : source_.notes()) {
+            json.value(note);
+        }
+        if (!read.ok()) {
+            json.value("cut short: " + read.error().message);
+        }
+        json.finish();
+        sink_.append("\n],\"otherData\":" + text + "}\n");
+    }
+
+    SampleSource& source_;
+    TextSink sink_;
+    NameTable names_;
+    NameText prefix_;
+    std::uint32_t pid_;
+    std::int64_t origin_ns_;
+    bool first_ = true;
+    std::uint64_t left_out_ = 0;
+    std::uint64_t async_ = 0;
+    LaneId next_lane_ = 1;
+    std::map<std::uint32_t, std::string> track_names_;
+    std::unordered_map<std::uint32_t, SpanLanes> spans_;
+    std::unordered_map<std::uint32_t, std::vector<LaneId>> span_lane_ids_;
+};
+
+} // namespace
+
+Status chrome_trace(SampleSource& source, std::ostream& out) { return TraceWriter(source, out).write(); }
+
+} // namespace plumb::exporting

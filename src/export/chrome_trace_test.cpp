@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "export/export.hpp"
+#include "export/planted_source.hpp"
+
+namespace {
+
+using nlohmann::json;
+using namespace plumb;
+using namespace plumb::exporting;
+using resolve::Sample;
+using resolve::SampleKind;
+
+json trace_of(PlantedSource& source) {
+    std::ostringstream out;
+    EXPECT_TRUE(chrome_trace(source, out).ok());
+    return json::parse(out.str());
+}
+
+std::int64_t nanoseconds(const json& microseconds) {
+    return static_cast<std::int64_t>(std::llround(microseconds.get<double>() * 1e3));
+}
+
+/// Reads a trace with nothing but the format's rules. Empty: sound; else what is wrong.
+std::string lane_problem(const json& trace) {
+    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::pair<std::int64_t, std::int64_t>>> lanes;
+    for (const json& event : trace.at("traceEvents")) {
+        if (event.at("ph") == "M") {
+            continue;
+        }
+        const std::int64_t begin = nanoseconds(event.at("ts"));
+        const std::int64_t duration = event.at("ph") == "X" ? nanoseconds(event.at("dur")) : 0;
+        if (begin < 0 || duration < 0) {
+            return "negative time: " + event.dump();
+        }
+        if (event.at("ph") == "X") {
+            lanes[{event.at("pid"), event.at("tid")}].emplace_back(begin, -(begin + duration));
+        }
+    }
+    for (auto& [lane, intervals] : lanes) {
+        std::sort(intervals.begin(), intervals.end()); // an outer interval before the inner ones that begin with it
+        std::vector<std::int64_t> open;
+        for (const auto& [begin, negated_end] : intervals) {
+            while (!open.empty() && open.back() <= begin) {
+                open.pop_back();
+            }
+            if (!open.empty() && open.back() < -negated_end) {
+                return "overlap in lane " + std::to_string(lane.second) + " at " + std::to_string(begin);
+            }
+            open.push_back(-negated_end);
+        }
+    }
+    return {};
+}
+
+std::map<std::string, std::int64_t> sums_of(const json& trace) {
+    std::map<std::string, std::int64_t> sums;
+    for (const json& event : trace.at("traceEvents")) {
+        if (event.at("ph") == "X" && event.at("cat") != "step" && event.at("cat") != "layer") {
+            sums[event.at("name")] += nanoseconds(event.at("dur"));
+        }
+    }
+    return sums;
+}
+
+std::set<std::int64_t> lanes_of(const json& trace, const std::string& name) {
+    std::set<std::int64_t> lanes;
+    for (const json& event : trace.at("traceEvents")) {
+        if (event.at("ph") == "X" && event.at("name") == name) {
+            lanes.insert(event.at("tid").get<std::int64_t>());
+        }
+    }
+    return lanes;
+}
+
+TEST(ChromeTrace, F4_events_carry_their_true_start_and_lanes_never_overlap) {
+    PlantedSource source;
+    source.add_steps(3, 4);
+    const json trace = trace_of(source);
+    EXPECT_EQ(lane_problem(trace), "");
+    std::size_t at = 0;
+    for (const json& event : trace["traceEvents"]) {
+        if (event["ph"] != "X") {
+            continue;
+        }
+        const Sample& sample = source.samples.at(at++);
+        EXPECT_EQ(nanoseconds(event["ts"]), sample.begin_ns - source.origin);
+        EXPECT_EQ(nanoseconds(event["dur"]), sample.duration_ns);
+    }
+    EXPECT_EQ(at, source.samples.size());
+}
+
+TEST(ChromeTrace, sums_per_brick_equal_those_of_the_samples) {
+    PlantedSource source;
+    source.add_steps(50, 4);
+    const auto sums = sums_of(trace_of(source));
+    EXPECT_EQ(sums, (std::map<std::string, std::int64_t>{{"rms_norm", 200 * 1001}, {"attention", 200 * 1001}}));
+}
+
+TEST(ChromeTrace, the_lane_check_finds_what_it_looks_for) {
+    PlantedSource source;
+    source.add(SampleKind::scope, 1, 0, 100);
+    source.add(SampleKind::scope, 1, 50, 100);
+    EXPECT_NE(lane_problem(trace_of(source)), "");
+    const json negative = json::parse(R"({"traceEvents":[{"ph":"X","pid":1,"tid":1,"ts":-1,"dur":2,"name":"x"}]})");
+    EXPECT_NE(lane_problem(negative), "");
+}
+
+TEST(ChromeTrace, spans_lie_in_as_many_lanes_of_their_own_as_they_need) {
+    PlantedSource source;
+    source.add_steps(1, 2);
+    source.add(SampleKind::span, 29, 0, 100);
+    source.add(SampleKind::span, 29, 50, 100); // overlaps the first
+    source.add(SampleKind::span, 30, 60, 20);  // nested in both
+    source.add(SampleKind::span, 30, 300, 10); // clear of all
+    source.add(SampleKind::span, 31, 90, 300); // overlaps the first two
+    const json trace = trace_of(source);
+    EXPECT_EQ(lane_problem(trace), "");
+    EXPECT_EQ(lanes_of(trace, "rms_norm"), std::set<std::int64_t>{2});
+    EXPECT_EQ(lanes_of(trace, "copy_h2d"), (std::set<std::int64_t>{3, 4}));
+    EXPECT_EQ(lanes_of(trace, "copy_d2h"), std::set<std::int64_t>{3});
+    EXPECT_EQ(lanes_of(trace, "copy_d2d"), std::set<std::int64_t>{5});
+    EXPECT_NE(trace.dump().find("main (99), spans 3"), std::string::npos);
+}
+
+TEST(ChromeTrace, any_number_of_overlapping_spans_is_kept_without_overlap_in_a_lane) {
+    PlantedSource source;
+    for (std::int64_t index = 0; index < 1000; ++index) {
+        source.add(SampleKind::span, 29, index, 2000);
+    }
+    const json trace = trace_of(source);
+    EXPECT_EQ(lane_problem(trace), "");
+    std::map<std::string, int> shapes;
+    for (const json& event : trace["traceEvents"]) {
+        ++shapes[event["ph"]];
+    }
+    EXPECT_EQ(shapes["X"] + shapes["b"], 1000);
+    EXPECT_EQ(shapes["b"], shapes["e"]);
+}
+
+TEST(ChromeTrace, steps_layers_and_bricks_nest_and_say_where_they_belong) {
+    PlantedSource source;
+    source.add_steps(2, 1);
+    source.samples[0].bytes = 4096;
+    source.samples[0].flops = 0.5;
+    source.samples[0].warmup = true;
+    const json events = trace_of(source)["traceEvents"];
+    const auto find = [&events](const std::string& name) {
+        return *std::find_if(events.begin(), events.end(), [&](const json& event) { return event["name"] == name; });
+    };
+    EXPECT_EQ(find("rms_norm")["args"], json::parse(R"({"phase":"decode","step":0,"layer":0,"warmup":true,
+                                                        "bytes":4096,"flops":0.5})"));
+    EXPECT_EQ(find("rms_norm")["cat"], "norm");
+    EXPECT_EQ(find("layer 0")["args"], json::parse(R"({"phase":"decode","step":0,"layer":0})"));
+    EXPECT_EQ(find("step 1")["args"], json::parse(R"({"phase":"decode","step":1})"));
+    EXPECT_EQ(find("process_name")["args"]["name"], "plumb on box");
+    EXPECT_EQ(find("thread_name")["args"]["name"], "main (99)");
+}
+
+TEST(ChromeTrace, whole_nanoseconds_survive_days_after_the_origin) {
+    PlantedSource source;
+    source.add(SampleKind::scope, 1, 345'600'123'456'789, 1);
+    std::ostringstream out;
+    ASSERT_TRUE(chrome_trace(source, out).ok());
+    EXPECT_NE(out.str().find(R"("ts":345600123456.789,"dur":0.001)"), std::string::npos) << out.str();
+}
+
+TEST(ChromeTrace, M4_a_negative_time_is_left_out_and_counted_never_clamped) {
+    PlantedSource source;
+    source.add(SampleKind::scope, 1, 10, -5);
+    source.add(SampleKind::scope, 1, -10, 5);
+    source.add(SampleKind::scope, 1, 20, 5);
+    const json trace = trace_of(source);
+    EXPECT_EQ(lane_problem(trace), "");
+    EXPECT_EQ(sums_of(trace)["rms_norm"], 5);
+    EXPECT_EQ(trace["otherData"]["left_out"], 2);
+}
+
+TEST(ChromeTrace, T8_hostile_names_are_escaped_and_the_trace_is_complete) {
+    PlantedSource source;
+    const std::string evil = "a\"},{\n\t\\\x01 \xC3\xA9 \xff";
+    const std::string shown = "a\"},{\n\t\\\x01 \xC3\xA9 \xEF\xBF\xBD";
+    source.all_names = {{300, Category::moe, evil}};
+    source.all_tracks[0].name = evil;
+    source.all_notes = {evil};
+    source.add(SampleKind::scope, 300, 0, 1);
+    source.add(SampleKind::span, 300, 0, 1);
+    source.add(SampleKind::scope, 4000, 2, 1); // a name that the recording does not explain
+    const json trace = trace_of(source);
+    EXPECT_EQ(lanes_of(trace, shown), (std::set<std::int64_t>{2, 3}));
+    EXPECT_EQ(lanes_of(trace, "name 4000"), std::set<std::int64_t>{2});
+    EXPECT_EQ(trace["otherData"]["notes"][0], shown);
+    EXPECT_EQ(trace["traceEvents"][1]["args"]["name"], shown + " (99)");
+}
+
+TEST(ChromeTrace, a_name_of_any_length_is_written_whole) {
+    PlantedSource source;
+    source.all_names = {{300, Category::other, std::string(300'000, 'x')}};
+    source.add(SampleKind::scope, 300, 0, 1);
+    EXPECT_EQ(sums_of(trace_of(source)).begin()->first.size(), 300'000U);
+}
+
+TEST(ChromeTrace, an_output_that_refuses_data_is_an_error) {
+    PlantedSource source;
+    source.add_steps(10, 2);
+    std::ostringstream out;
+    out.setstate(std::ios::badbit);
+    const Status status = chrome_trace(source, out);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code, ErrorCode::no_space);
+}
+
+TEST(ChromeTrace, a_recording_that_cannot_be_read_to_its_end_gives_a_valid_trace_and_the_error) {
+    PlantedSource source;
+    source.add_steps(1, 1);
+    source.end = Error{ErrorCode::corrupt, "chunk 3 is damaged"};
+    std::ostringstream out;
+    EXPECT_EQ(chrome_trace(source, out).error().code, ErrorCode::corrupt);
+    EXPECT_EQ(json::parse(out.str())["otherData"]["notes"][0], "cut short: chunk 3 is damaged");
+}
+
+TEST(ChromeTrace, an_empty_recording_is_a_valid_trace) {
+    PlantedSource source;
+    source.all_tracks.clear();
+    EXPECT_EQ(trace_of(source)["traceEvents"].size(), 1U) << "only the name of the process";
+}
+
+} // namespace

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "base/utf8.hpp"
+#include "export/export.hpp"
+#include "export/text_sink.hpp"
+#include "export/words.hpp"
+
+namespace plumb::exporting {
+
+namespace {
+
+using resolve::Sample;
+
+constexpr std::size_t row_room = 1024; // of one row without its name
+
+std::string name_cells(const NameTable::Entry& entry) {
+    std::string cell = base::valid_utf8(entry.name);
+    if (cell.find_first_of(",\"\r\n") != std::string::npos) {
+        for (std::size_t at = 0; (at = cell.find('"', at)) != std::string::npos; at += 2) {
+            cell.insert(at, 1, '"');
+        }
+        cell = '"' + cell + '"';
+    }
+    return cell + ',' + std::string(category_word(entry.category));
+}
+
+void put_work(TextSink& sink, double amount) {
+    sink.put(',');
+    if (std::isfinite(amount)) {
+        sink.put_number(amount);
+    }
+}
+
+template <class T>
+void put_cell(TextSink& sink, T value) {
+    sink.put(',');
+    sink.put_integer(value);
+}
+
+void write_row(TextSink& sink, const Sample& sample, NameText& names) {
+    sink.reserve(row_room);
+    sink.put(kind_word(sample.kind));
+    sink.put(',');
+    if (sample.kind == resolve::SampleKind::step || sample.kind == resolve::SampleKind::layer) {
+        sink.put(',');
+    } else {
+        sink.append(names(sample.name));
+        sink.reserve(row_room);
+    }
+    sink.put(',');
+    sink.put(phase_word(sample.phase));
+    sink.put(',');
+    if (sample.step != resolve::no_step) {
+        sink.put_integer(sample.step);
+    }
+    sink.put(',');
+    if (sample.layer != resolve::no_layer) {
+        sink.put_integer(sample.layer);
+    }
+    put_cell(sink, sample.track);
+    put_cell(sink, sample.begin_ns);
+    put_cell(sink, sample.duration_ns);
+    put_cell(sink, sample.self_ns);
+    sink.put(sample.leaf ? ",1" : ",0");
+    sink.put(sample.warmup ? ",1" : ",0");
+    put_work(sink, sample.bytes);
+    put_work(sink, sample.flops);
+    put_work(sink, sample.elements);
+    sink.put('\n');
+}
+
+} // namespace
+
+Status csv(SampleSource& source, std::ostream& out) {
+    TextSink sink(out);
+    const NameTable table(source.names());
+    NameText names(table, name_cells);
+    sink.append("kind,name,category,phase,step,layer,track,begin_ns,duration_ns,self_ns,leaf,warmup,bytes,flops,"
+                "elements\n");
+    Status read = source.for_each_sample([&](std::span<const Sample> samples) {
+        for (const Sample& sample : samples) {
+            write_row(sink, sample, names);
+        }
+        return sink.good();
+    });
+    Status written = sink.flush();
+    return written.ok() ? read : written;
+}
+
+} // namespace plumb::exporting

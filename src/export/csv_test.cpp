@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sstream>
+
+#include "export/export.hpp"
+#include "export/planted_source.hpp"
+
+namespace {
+
+using namespace plumb;
+using namespace plumb::exporting;
+using resolve::SampleKind;
+
+std::string csv_of(PlantedSource& source) {
+    std::ostringstream out;
+    EXPECT_TRUE(csv(source, out).ok());
+    return out.str();
+}
+
+TEST(Csv, a_header_row_then_one_row_per_sample) {
+    PlantedSource source;
+    source.add_steps(1, 1);
+    source.samples[0].bytes = 4096;
+    source.samples[1].warmup = true;
+    EXPECT_EQ(
+        csv_of(source),
+        "kind,name,category,phase,step,layer,track,begin_ns,duration_ns,self_ns,leaf,warmup,bytes,flops,elements\n"
+        "scope,rms_norm,norm,decode,0,0,1,1000000007,1001,1001,1,0,4096,,\n"
+        "scope,attention,attention,decode,0,0,1,1000001241,1001,1001,1,1,,,\n"
+        "layer,,,decode,0,0,1,1000000007,2468,2468,0,0,,,\n"
+        "step,,,decode,0,,1,1000000007,2468,2468,0,0,,,\n");
+}
+
+TEST(Csv, T8_names_with_commas_quotes_newlines_and_broken_text_stay_in_their_cell) {
+    PlantedSource source;
+    source.all_names = {{300, Category::moe, "a,\"b\"\nc\xff"}};
+    source.add(SampleKind::scope, 300, 0, 1);
+    EXPECT_NE(csv_of(source).find("\nscope,\"a,\"\"b\"\"\nc\xEF\xBF\xBD\",moe,none,,,1,"), std::string::npos)
+        << csv_of(source);
+}
+
+TEST(Csv, an_output_that_refuses_data_is_an_error) {
+    PlantedSource source;
+    std::ostringstream out;
+    out.setstate(std::ios::badbit);
+    EXPECT_FALSE(csv(source, out).ok());
+}
+
+} // namespace

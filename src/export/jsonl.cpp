@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "base/json_writer.hpp"
+#include "export/export.hpp"
+#include "export/text_sink.hpp"
+#include "export/words.hpp"
+
+namespace plumb::exporting {
+
+namespace {
+
+using resolve::Sample;
+
+constexpr std::size_t line_room = 1024; // of one line without its name
+
+void put_pairs(base::JsonWriter& json, std::string_view name,
+               const std::vector<std::pair<std::string, std::string>>& pairs) {
+    json.key(name);
+    json.begin_array();
+    for (const auto& [key, text] : pairs) {
+        json.begin_object();
+        json.field("key", key);
+        json.field("value", text);
+        json.end();
+    }
+    json.end();
+}
+
+void put_run(base::JsonWriter& json, const recording::Metadata& run) {
+    json.field("start_realtime_ns", run.start_realtime_ns);
+    json.field("host", run.host);
+    json.field("pid", run.pid);
+    json.field("rank", run.rank);
+    json.field("config", run.config);
+    json.field("sync_mode", run.sync_mode);
+    json.field("warmup_steps", run.warmup_steps);
+    put_pairs(json, "identity", run.identity);
+    put_pairs(json, "comparability", run.comparability);
+    json.key("costs");
+    json.begin_array();
+    for (const auto& [what, cost] : run.costs) {
+        json.begin_object();
+        json.field("what", what);
+        json.field("ns", cost);
+        json.end();
+    }
+    json.end();
+}
+
+std::string header_line(const SampleSource& source) {
+    std::string line;
+    base::JsonWriter json(line);
+    json.begin_object();
+    json.field("schema", "plumb.samples/1");
+    put_run(json, source.metadata());
+    json.key("tracks");
+    json.begin_array();
+    for (const recording::TrackInfo& track : source.tracks()) {
+        json.begin_object();
+        json.field("id", track.id);
+        json.field("name", track.name);
+        json.field("device", track.kind == recording::TrackKind::device_queue);
+        json.field("os_thread", track.os_thread);
+        json.field("source", track.source);
+        json.end();
+    }
+    json.end();
+    json.key("notes");
+    json.begin_array();
+    for (const std::string& note : source.notes()) {
+        json.value(note);
+    }
+    json.finish();
+    return line + '\n';
+}
+
+std::string name_fields(const NameTable::Entry& entry) {
+    std::string text = R"(,"name":)";
+    base::append_json_string(text, entry.name);
+    return text + R"(,"category":")" + std::string(category_word(entry.category)) + '"';
+}
+
+template <class T>
+void put_field(TextSink& sink, std::string_view key, T value) {
+    sink.put(key);
+    sink.put_integer(value);
+}
+
+void put_work(TextSink& sink, std::string_view key, double amount) {
+    if (std::isfinite(amount)) {
+        sink.put(key);
+        sink.put_number(amount);
+    }
+}
+
+void write_line(TextSink& sink, const Sample& sample, NameText& names) {
+    sink.reserve(line_room);
+    sink.put(R"({"kind":")");
+    sink.put(kind_word(sample.kind));
+    sink.put('"');
+    if (sample.kind != resolve::SampleKind::step && sample.kind != resolve::SampleKind::layer) {
+        sink.append(names(sample.name));
+        sink.reserve(line_room);
+    }
+    sink.put(R"(,"phase":")");
+    sink.put(phase_word(sample.phase));
+    sink.put('"');
+    if (sample.step != resolve::no_step) {
+        put_field(sink, R"(,"step":)", sample.step);
+    }
+    if (sample.layer != resolve::no_layer) {
+        put_field(sink, R"(,"layer":)", sample.layer);
+    }
+    put_field(sink, R"(,"track":)", sample.track);
+    put_field(sink, R"(,"begin_ns":)", sample.begin_ns);
+    put_field(sink, R"(,"duration_ns":)", sample.duration_ns);
+    put_field(sink, R"(,"self_ns":)", sample.self_ns);
+    sink.put(sample.leaf ? R"(,"leaf":true)" : R"(,"leaf":false)");
+    sink.put(sample.warmup ? R"(,"warmup":true)" : R"(,"warmup":false)");
+    put_work(sink, R"(,"bytes":)", sample.bytes);
+    put_work(sink, R"(,"flops":)", sample.flops);
+    put_work(sink, R"(,"elements":)", sample.elements);
+    sink.put("}\n");
+}
+
+} // namespace
+
+Status jsonl(SampleSource& source, std::ostream& out) {
+    TextSink sink(out);
+    const NameTable table(source.names());
+    NameText names(table, name_fields);
+    sink.append(header_line(source));
+    Status read = source.for_each_sample([&](std::span<const Sample> samples) {
+        for (const Sample& sample : samples) {
+            write_line(sink, sample, names);
+        }
+        return sink.good();
+    });
+    Status written = sink.flush();
+    return written.ok() ? read : written;
+}
+
+} // namespace plumb::exporting

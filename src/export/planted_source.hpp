@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recording made by hand for the tests of the exporters. Owned by a test; one thread.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "export/sample_source.hpp"
+
+namespace plumb::exporting {
+
+class PlantedSource final : public SampleSource {
+  public:
+    recording::Metadata run;
+    std::vector<recording::TrackInfo> all_tracks;
+    std::vector<recording::NameInfo> all_names;
+    std::vector<std::string> all_notes;
+    std::vector<resolve::Sample> samples;
+    std::int64_t origin = 1'000'000'000;
+    Status end; // what reading them ends with
+
+    PlantedSource() {
+        run.pid = 4711;
+        run.host = "box";
+        run.sync_mode = "deferred";
+        recording::TrackInfo track;
+        track.id = 1;
+        track.os_thread = 99;
+        track.name = "main";
+        track.source = "cpu_tsc";
+        all_tracks.push_back(track);
+    }
+
+    resolve::Sample& add(resolve::SampleKind kind, std::uint16_t name, std::int64_t begin_ns,
+                         std::int64_t duration_ns) {
+        resolve::Sample sample;
+        sample.kind = kind;
+        sample.name = name;
+        sample.track = 1;
+        sample.begin_ns = origin + begin_ns;
+        sample.duration_ns = sample.self_ns = duration_ns;
+        samples.push_back(sample);
+        return samples.back();
+    }
+
+    /// Steps of `layers` layers of two bricks each, in the order in which a resolver delivers them: children first.
+    void add_steps(std::uint64_t steps, std::uint32_t layers) {
+        std::int64_t now = 7;
+        for (std::uint64_t step = 0; step < steps; ++step) {
+            const std::int64_t step_begin = now;
+            for (std::uint32_t layer = 0; layer < layers; ++layer) {
+                const std::int64_t layer_begin = now;
+                for (const Brick brick : {Brick::rms_norm, Brick::attention}) {
+                    place(add(resolve::SampleKind::scope, Name(brick).id, now, 1001), step, layer);
+                    now += 1234;
+                }
+                place(add(resolve::SampleKind::layer, 0, layer_begin, now - layer_begin), step, layer).leaf = false;
+            }
+            resolve::Sample& whole = add(resolve::SampleKind::step, 0, step_begin, now - step_begin);
+            place(whole, step, resolve::no_layer).leaf = false;
+            now += 10;
+        }
+    }
+
+    const recording::Metadata& metadata() const override { return run; }
+    const std::vector<recording::TrackInfo>& tracks() const override { return all_tracks; }
+    const std::vector<recording::NameInfo>& names() const override { return all_names; }
+    const std::vector<std::string>& notes() const override { return all_notes; }
+    std::int64_t origin_ns() const override { return origin; }
+    Status for_each_sample(const SampleSink& sink) override {
+        constexpr std::size_t batch = 64;
+        for (std::size_t at = 0; at < samples.size(); at += batch) {
+            const std::span<const resolve::Sample> all(samples);
+            if (!sink(all.subspan(at, std::min(batch, samples.size() - at)))) {
+                break;
+            }
+        }
+        return end;
+    }
+
+  private:
+    static resolve::Sample& place(resolve::Sample& sample, std::uint64_t step, std::uint32_t layer) {
+        sample.step = step;
+        sample.layer = layer;
+        sample.phase = Phase::decode;
+        return sample;
+    }
+};
+
+} // namespace plumb::exporting

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where exporters get their data: the tables of a recording, and its samples as a stream that is never held as a whole.
+// Owned by the caller; used by one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plumb/result.hpp"
+#include "recording/recording.hpp"
+#include "resolve/sample.hpp"
+
+namespace plumb::exporting {
+
+/// Takes some consecutive samples of one track; false: no more are wanted, though more may still be given.
+using SampleSink = std::function<bool(std::span<const resolve::Sample>)>;
+
+class SampleSource {
+  public:
+    virtual ~SampleSource() = default;
+    [[nodiscard]] virtual const recording::Metadata& metadata() const = 0;
+    [[nodiscard]] virtual const std::vector<recording::TrackInfo>& tracks() const = 0;
+    /// Well-known bricks need not be among them.
+    [[nodiscard]] virtual const std::vector<recording::NameInfo>& names() const = 0;
+    /// Losses and damage in plain words.
+    [[nodiscard]] virtual const std::vector<std::string>& notes() const = 0;
+    /// A moment of the common clock that no sample begins before: traces count from it, so that their numbers stay small.
+    [[nodiscard]] virtual std::int64_t origin_ns() const = 0;
+    /// Every sample once; those of a track in the order of their ends, spans excepted.
+    virtual Status for_each_sample(const SampleSink& sink) = 0;
+};
+
+} // namespace plumb::exporting

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/words.hpp"
+
+namespace plumb::exporting {
+
+std::string_view phase_word(Phase phase) noexcept {
+    switch (phase) {
+    case Phase::prefill:
+        return "prefill";
+    case Phase::decode:
+        return "decode";
+    case Phase::mixed:
+        return "mixed";
+    case Phase::none:
+        break;
+    }
+    return "none";
+}
+
+std::string_view category_word(Category category) noexcept {
+    static constexpr std::string_view words[] = {"other",     "norm",   "attention", "ffn",        "moe",
+                                                 "embedding", "output", "cache",     "collective", "transfer"};
+    const auto index = static_cast<std::size_t>(category);
+    return index < std::size(words) ? words[index] : words[0];
+}
+
+std::string_view kind_word(resolve::SampleKind kind) noexcept {
+    switch (kind) {
+    case resolve::SampleKind::lap:
+        return "lap";
+    case resolve::SampleKind::span:
+        return "span";
+    case resolve::SampleKind::layer:
+        return "layer";
+    case resolve::SampleKind::step:
+        return "step";
+    case resolve::SampleKind::scope:
+        break;
+    }
+    return "scope";
+}
+
+NameTable::NameTable(const std::vector<recording::NameInfo>& names) {
+    entries_.resize(first_interned_id);
+#define PLUMB_BRICK_ENTRY(name, id, category, aliases) entries_[id] = {#name, Category::category};
+    PLUMB_WELL_KNOWN_BRICKS(PLUMB_BRICK_ENTRY)
+#undef PLUMB_BRICK_ENTRY
+    for (const recording::NameInfo& info : names) {
+        if (info.id >= entries_.size()) {
+            entries_.resize(std::size_t{info.id} + 1);
+        }
+        entries_[info.id] = {info.name, info.category};
+    }
+}
+
+NameTable::Entry NameTable::entry(std::uint16_t id) const {
+    if (id < entries_.size() && !entries_[id].name.empty()) {
+        return entries_[id];
+    }
+    return {id == 0 ? "unnamed" : "name " + std::to_string(id), Category::other};
+}
+
+} // namespace plumb::exporting

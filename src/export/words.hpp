@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words that every format writes for names, phases, categories and kinds. Built once per export; read-only after.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "export/sample_source.hpp"
+
+namespace plumb::exporting {
+
+[[nodiscard]] std::string_view phase_word(Phase phase) noexcept;
+[[nodiscard]] std::string_view category_word(Category category) noexcept;
+[[nodiscard]] std::string_view kind_word(resolve::SampleKind kind) noexcept;
+
+/// Names by id: those of the recording, the well-known bricks, and "name 1234" for an id that nobody explains.
+class NameTable {
+  public:
+    explicit NameTable(const std::vector<recording::NameInfo>& names);
+    struct Entry {
+        std::string name;
+        Category category = Category::other;
+    };
+    [[nodiscard]] Entry entry(std::uint16_t id) const;
+
+  private:
+    std::vector<Entry> entries_; // by id; empty name: unknown
+};
+
+/// Formatted once per id: what a format writes for a name.
+class NameText {
+  public:
+    using Format = std::string (*)(const NameTable::Entry&);
+    NameText(const NameTable& names, Format format) : names_(names), format_(format) {}
+    [[nodiscard]] const std::string& operator()(std::uint16_t id) {
+        if (id >= texts_.size()) {
+            texts_.resize(std::size_t{id} + 1);
+        }
+        std::string& text = texts_[id];
+        if (text.empty()) {
+            text = format_(names_.entry(id));
+        }
+        return text;
+    }
+
+  private:
+    const NameTable& names_;
+    Format format_;
+    std::vector<std::string> texts_;
+};
+
+} // namespace plumb::exporting
