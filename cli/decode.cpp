@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// plumb decode: runs the reference decoder under the profiler and prints the report.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/interrupt.hpp"
+#include "cli/model_cache.hpp"
+#include "cli/progress.hpp"
+#include "decoder/decoder.hpp"
+#include "plumb/plumb.hpp"
+
+namespace {
+
+using plumb::Result;
+using plumb::Status;
+using plumb::decoder::Decoder;
+
+constexpr int bad_input = 2;
+
+struct DecodeArguments {
+    std::string model;
+    std::size_t prompt_tokens = 64;
+    std::vector<std::int32_t> tokens;
+    std::string prompt;
+    std::size_t steps = 128;
+    int threads = 0;
+    std::size_t chunk = 64;
+    std::size_t context = 0;
+    plumb::decoder::SamplingOptions sampling;
+    std::string out;
+    bool print_tokens = false;
+    bool json = false;
+    bool no_profile = false;
+};
+
+int fail(const std::string& message) {
+    fmt::print(stderr, "error: {}\n", message);
+    return bad_input;
+}
+
+/// What the profiler says while it starts is part of its status; what it says later is a warning.
+struct Sentences {
+    std::atomic<bool> started{false};
+    static void hear(const char* sentence, void* user) {
+        if (static_cast<Sentences*>(user)->started.load())
+            fmt::print(stderr, "warning: {}\n", sentence);
+    }
+};
+
+/// PLUMB where it is set, else on; --out and --no-profile win over both.
+Result<plumb::Config> profiler_config(const DecodeArguments& arguments, Sentences& sentences) {
+    if (arguments.no_profile)
+        return plumb::Config{};
+    Result<plumb::Config> config = plumb::Config{};
+    if (std::getenv("PLUMB") != nullptr)
+        config = plumb::Config::from_env();
+    else
+        config->on = true, config->out = "run.plumb";
+    if (!config)
+        return config;
+    if (!arguments.out.empty())
+        config->on = true, config->out = arguments.out;
+    config->diagnostic = Sentences::hear;
+    config->diagnostic_user = &sentences;
+    return config;
+}
+
+std::size_t prompt_length(const DecodeArguments& arguments) {
+    if (!arguments.tokens.empty())
+        return arguments.tokens.size();
+    return arguments.prompt.empty() ? arguments.prompt_tokens : arguments.prompt.size();
+}
+
+/// Token ids as given; a text gives one id per byte, since this decoder has no tokenizer.
+std::vector<std::int32_t> prompt_of(const DecodeArguments& arguments, const Decoder& decoder) {
+    if (!arguments.tokens.empty())
+        return arguments.tokens;
+    if (arguments.prompt.empty())
+        return decoder.random_prompt(arguments.prompt_tokens, arguments.sampling.seed);
+    std::vector<std::int32_t> out;
+    for (const char c : arguments.prompt)
+        out.push_back(static_cast<unsigned char>(c));
+    return out;
+}
+
+plumb::decoder::Options decoder_options(const DecodeArguments& arguments) {
+    plumb::decoder::Options options;
+    options.threads = arguments.threads;
+    options.chunk = arguments.chunk;
+    options.context = arguments.context != 0 ? arguments.context : prompt_length(arguments) + arguments.steps;
+    options.sampling = arguments.sampling;
+    options.stop = &plumb::cli::interrupted();
+    return options;
+}
+
+/// Prompt and steps. Returns the steps done.
+Result<std::size_t> run(const DecodeArguments& arguments, Decoder& decoder, plumb::Profiler& profiler) {
+    plumb::cli::Progress prefill("prefill", "tokens");
+    const auto prompt = prompt_of(arguments, decoder);
+    if (Status status = decoder.prefill(prompt, profiler, [&](auto done, auto total) { prefill.show(done, total); });
+        !status)
+        return status.error();
+    prefill.clear();
+    plumb::cli::Progress decode("decode", "steps");
+    Result<std::size_t> done =
+        decoder.decode(arguments.steps, profiler, [&](auto step, auto total) { decode.show(step, total); });
+    decode.clear();
+    return done;
+}
+
+Status print_report(const DecodeArguments& arguments, plumb::Profiler& profiler) {
+    const std::string path = profiler.path();
+    if (path.empty()) {
+        // Recorded in memory only.
+        Result<plumb::Report> report = profiler.snapshot();
+        if (!report)
+            return report.error();
+        fmt::print("{}\n", arguments.json ? plumb::render_json(*report) : plumb::render_text(*report));
+        return profiler.close();
+    }
+    if (Status status = profiler.close(); !status)
+        return status;
+    Result<plumb::Report> report = plumb::report_recording(path);
+    if (!report)
+        return report.error();
+    fmt::print("{}\n", arguments.json ? plumb::render_json(*report) : plumb::render_text(*report));
+    fmt::print(stderr, "recording: {}\n", path);
+    return {};
+}
+
+void print_tokens(const DecodeArguments& arguments, const Decoder& decoder) {
+    std::string line = "tokens";
+    for (const std::int32_t token : decoder.tokens())
+        line += fmt::format(" {}", token);
+    fmt::print(arguments.json ? stderr : stdout, "{}\n", line);
+}
+
+int decode(DecodeArguments arguments) {
+    if (arguments.model.empty()) {
+        Result<std::string> cached = plumb::cli::cached_model();
+        if (!cached)
+            return fail(cached.error().message);
+        arguments.model = *cached;
+        fmt::print(stderr, "no model given: using {} (tiny-llama, random weights)\n", arguments.model);
+    }
+    plumb::cli::catch_interrupts();
+    Result<Decoder> decoder = Decoder::load(arguments.model, decoder_options(arguments));
+    if (!decoder)
+        return fail(decoder.error().message);
+
+    Sentences sentences;
+    const Result<plumb::Config> config = profiler_config(arguments, sentences);
+    if (!config)
+        return fail(config.error().message);
+    plumb::Profiler profiler(*config);
+    if (Status status = profiler.status(); !status)
+        return fail(status.error().message);
+    sentences.started = true;
+    for (const auto& [key, value] : decoder->description())
+        profiler.describe(key, value);
+
+    const Result<std::size_t> done = run(arguments, *decoder, profiler);
+    if (!done)
+        return fail(done.error().message);
+    if (*done < arguments.steps)
+        fmt::print(stderr, "stopped after {} of {} decode steps\n", *done, arguments.steps);
+    if (arguments.print_tokens)
+        print_tokens(arguments, *decoder);
+    if (!config->on) {
+        fmt::print(stderr, "profiling is off: there is no report\n");
+        return 0;
+    }
+    const Status printed = print_report(arguments, profiler);
+    return printed ? 0 : fail(printed.error().message);
+}
+
+} // namespace
+
+void add_decode(CLI::App& root, int& exit_code) {
+    auto arguments = std::make_shared<DecodeArguments>();
+    CLI::App& app = *root.add_subcommand("decode", "Run the reference decoder, profiled, and print the report");
+    app.add_option("model", arguments->model,
+                   "GGUF file (llama or qwen2; F32 or BF16); without it a small one is made once");
+    auto* count =
+        app.add_option("--prompt-tokens", arguments->prompt_tokens, "Prompt of so many pseudo-random token ids")
+            ->capture_default_str();
+    auto* ids = app.add_option("--tokens", arguments->tokens, "Prompt of these token ids: 1,2,3")->delimiter(',');
+    auto* text = app.add_option("-p,--prompt", arguments->prompt, "Prompt of this text, one token id per byte");
+    count->excludes(ids)->excludes(text);
+    ids->excludes(text);
+    app.add_option("--steps", arguments->steps, "Decode steps after the prompt")->capture_default_str();
+    app.add_option("--threads", arguments->threads, "Threads; 0: every core this process may use")
+        ->capture_default_str();
+    app.add_option("--chunk", arguments->chunk, "Prompt tokens of one prefill step")->capture_default_str();
+    app.add_option("--ctx", arguments->context, "Positions of the kv cache; 0: prompt and steps")
+        ->capture_default_str();
+    app.add_option("--seed", arguments->sampling.seed, "Of the pseudo-random prompt and of sampling")
+        ->capture_default_str();
+    app.add_option("--temperature", arguments->sampling.temperature, "Sampling temperature; 0: greedy")
+        ->capture_default_str();
+    app.add_option("--top-k", arguments->sampling.top_k, "Sample among the k best tokens; 0: all")
+        ->capture_default_str();
+    app.add_option("--top-p", arguments->sampling.top_p, "Sample among the best tokens that reach this probability")
+        ->capture_default_str();
+    app.add_option("--out", arguments->out, "Recording to write (default run.plumb, or what PLUMB says)");
+    app.add_flag("--print-tokens", arguments->print_tokens, "Add a line with the sampled token ids");
+    app.add_flag("--json", arguments->json, "Print the report as JSON (schema plumb.report/1)");
+    app.add_flag("--no-profile", arguments->no_profile, "Run with the profiler off; no report");
+    app.callback([arguments, &exit_code] { exit_code = decode(*arguments); });
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// plumb model: makes a GGUF of a named shape with random weights, and describes any GGUF.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/interrupt.hpp"
+#include "cli/progress.hpp"
+#include "decoder/gguf/describe.hpp"
+#include "decoder/gguf/reader.hpp"
+#include "decoder/model_maker/maker.hpp"
+
+namespace {
+
+using plumb::Result;
+using plumb::Status;
+using plumb::decoder::Type;
+namespace gguf = plumb::decoder::gguf;
+
+struct MakeArguments {
+    std::string shape = "tiny-llama";
+    Type type = Type::bf16;
+    std::uint64_t seed = 1;
+    std::string out;
+    bool force = false;
+    bool json = false;
+};
+
+struct ShowArguments {
+    std::string path;
+    bool json = false;
+};
+
+int fail(const std::string& message) {
+    fmt::print(stderr, "error: {}\n", message);
+    return 2;
+}
+
+int make(const MakeArguments& arguments) {
+    plumb::cli::catch_interrupts();
+    plumb::cli::Progress progress("writing " + arguments.out, "MB");
+    plumb::decoder::MakeOptions options;
+    options.type = arguments.type;
+    options.seed = arguments.seed;
+    options.replace = arguments.force;
+    options.stop = &plumb::cli::interrupted();
+    std::uint64_t bytes = 0;
+    options.progress = [&](std::uint64_t done, std::uint64_t total) {
+        bytes = total;
+        progress.show(done / 1000000, total / 1000000);
+    };
+    const Status status =
+        plumb::decoder::make_model(*plumb::decoder::find_shape(arguments.shape), arguments.out, options);
+    progress.clear();
+    if (!status)
+        return fail(status.error().message);
+    if (arguments.json) {
+        Result<gguf::File> file = gguf::File::open(arguments.out);
+        if (!file)
+            return fail(file.error().message);
+        fmt::print("{}\n", gguf::describe_json(file->contents(), arguments.out));
+    } else {
+        fmt::print("{}: {} {}, {:.1f} MB\n", arguments.out, arguments.shape,
+                   arguments.type == Type::bf16 ? "bf16" : "f32", static_cast<double>(bytes) / 1e6);
+    }
+    return 0;
+}
+
+int show(const ShowArguments& arguments) {
+    Result<gguf::File> file = gguf::File::open(arguments.path);
+    if (!file)
+        return fail(file.error().message);
+    if (arguments.json)
+        fmt::print("{}\n", gguf::describe_json(file->contents(), arguments.path));
+    else
+        fmt::print("{}", gguf::describe_text(file->contents(), arguments.path));
+    return 0;
+}
+
+std::vector<std::string> shape_names() {
+    std::vector<std::string> out;
+    for (const auto& shape : plumb::decoder::shapes())
+        out.emplace_back(shape.name);
+    return out;
+}
+
+void add_make(CLI::App& model, int& exit_code) {
+    auto arguments = std::make_shared<MakeArguments>();
+    CLI::App& app = *model.add_subcommand("make", "Write a GGUF of a named shape with random weights");
+    app.add_option("--shape", arguments->shape, "Named shape")
+        ->check(CLI::IsMember(shape_names()))
+        ->capture_default_str();
+    app.add_option("--type", arguments->type, "Type of the matrices (default bf16)")
+        ->transform(CLI::CheckedTransformer(std::map<std::string, Type>{{"bf16", Type::bf16}, {"f32", Type::f32}}));
+    app.add_option("--seed", arguments->seed, "The same seed gives the same bytes on every machine")
+        ->capture_default_str();
+    app.add_option("-o,--out", arguments->out, "File to write")->required();
+    app.add_flag("--force", arguments->force, "Replace an existing file");
+    app.add_flag("--json", arguments->json, "Describe what was written as JSON (schema plumb.model/1)");
+    app.callback([arguments, &exit_code] { exit_code = make(*arguments); });
+}
+
+void add_show(CLI::App& model, int& exit_code) {
+    auto arguments = std::make_shared<ShowArguments>();
+    CLI::App& app = *model.add_subcommand("show", "Describe any GGUF: metadata, tensors, types, sizes");
+    app.add_option("file", arguments->path, "GGUF file")->required();
+    app.add_flag("--json", arguments->json, "As JSON (schema plumb.model/1)");
+    app.callback([arguments, &exit_code] { exit_code = show(*arguments); });
+}
+
+} // namespace
+
+void add_model(CLI::App& root, int& exit_code) {
+    CLI::App& app = *root.add_subcommand("model", "Make and describe GGUF model files");
+    app.require_subcommand(1);
+    add_make(app, exit_code);
+    add_show(app, exit_code);
+}

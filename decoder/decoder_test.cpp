@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The facade: what a prompt and steps give, what is refused, how a stop ends.
+#include "decoder/decoder.hpp"
+
+#include "decoder/test_support.hpp"
+
+namespace plumb::decoder {
+namespace {
+
+class DecoderTest : public testing::Test {
+  protected:
+    Options options() const {
+        Options out;
+        out.threads = test_threads();
+        out.context = 100;
+        out.chunk = 16;
+        return out;
+    }
+    Decoder load(const Options& wanted) {
+        Result<Decoder> decoder = Decoder::load(model_, wanted);
+        EXPECT_TRUE(decoder.ok()) << decoder.error().message;
+        return std::move(*decoder);
+    }
+
+    TemporaryFolder folder_;
+    const std::string model_ = make_test_model(folder_, "test-qwen2", Type::bf16);
+    OffRecorder off_;
+};
+
+TEST_F(DecoderTest, n_steps_after_a_prompt_leave_n_plus_one_tokens) {
+    Decoder decoder = load(options());
+    const auto prompt = decoder.random_prompt(20, 1);
+    ASSERT_TRUE(decoder.prefill(prompt, off_).ok());
+    EXPECT_EQ(decoder.tokens().size(), 1U);
+    EXPECT_EQ(decoder.position(), 20U);
+    ASSERT_EQ(decoder.decode(7, off_).value(), 7U);
+    EXPECT_EQ(decoder.tokens().size(), 8U);
+    EXPECT_EQ(decoder.position(), 27U);
+}
+
+TEST_F(DecoderTest, a_reset_repeats_the_same_tokens) {
+    for (const float temperature : {0.0F, 1.0F}) {
+        Options wanted = options();
+        wanted.sampling.temperature = temperature;
+        Decoder decoder = load(wanted);
+        const auto prompt = decoder.random_prompt(20, 1);
+        ASSERT_TRUE(decoder.prefill(prompt, off_).ok());
+        ASSERT_TRUE(decoder.decode(30, off_).ok());
+        const auto first = decoder.tokens();
+        decoder.reset();
+        ASSERT_TRUE(decoder.prefill(prompt, off_).ok());
+        ASSERT_TRUE(decoder.decode(30, off_).ok());
+        EXPECT_EQ(decoder.tokens(), first);
+    }
+}
+
+TEST_F(DecoderTest, the_number_of_threads_does_not_change_the_tokens) {
+    std::vector<std::int32_t> first;
+    for (int threads = 1; threads <= test_threads(); ++threads) {
+        Options wanted = options();
+        wanted.threads = threads;
+        Decoder decoder = load(wanted);
+        ASSERT_TRUE(decoder.prefill(decoder.random_prompt(33, 1), off_).ok());
+        ASSERT_TRUE(decoder.decode(40, off_).ok());
+        if (first.empty())
+            first = decoder.tokens();
+        EXPECT_EQ(decoder.tokens(), first);
+    }
+}
+
+TEST_F(DecoderTest, prompts_that_cannot_be_fed_are_refused) {
+    Decoder decoder = load(options());
+    EXPECT_EQ(decoder.prefill({}, off_).error().message, "the prompt is empty; give at least one token");
+    const std::vector<std::int32_t> foreign{1, 300};
+    EXPECT_EQ(decoder.prefill(foreign, off_).error().message,
+              "token 300 is not one of the model's 300; use ids from 0 to 299");
+    const std::vector<std::int32_t> negative{-1};
+    EXPECT_FALSE(decoder.prefill(negative, off_).ok());
+    EXPECT_EQ(decoder.prefill(decoder.random_prompt(101, 1), off_).error().message,
+              "the prompt of 101 tokens does not fit the cache of 100; use a larger --ctx");
+    EXPECT_EQ(decoder.position(), 0U) << "a refused prompt feeds nothing";
+    EXPECT_EQ(decoder.decode(1, off_).error().message, "there is nothing to go on from; feed a prompt first");
+}
+
+TEST_F(DecoderTest, the_cache_can_be_filled_to_the_last_position_and_no_further) {
+    Decoder decoder = load(options());
+    ASSERT_TRUE(decoder.prefill(decoder.random_prompt(90, 1), off_).ok());
+    EXPECT_EQ(decoder.decode(11, off_).error().message,
+              "11 steps after 90 positions do not fit the cache of 100; use a larger --ctx");
+    EXPECT_EQ(decoder.decode(10, off_).value(), 10U);
+    EXPECT_FALSE(decoder.decode(1, off_).ok());
+}
+
+TEST_F(DecoderTest, a_stop_ends_before_the_next_step) {
+    std::atomic<bool> stop{false};
+    Options wanted = options();
+    wanted.stop = &stop;
+    Decoder decoder = load(wanted);
+    ASSERT_TRUE(decoder.prefill(decoder.random_prompt(20, 1), off_).ok());
+    const auto steps = decoder.decode(50, off_, [&](std::size_t done, std::size_t) { stop = done == 5; });
+    EXPECT_EQ(steps.value(), 5U);
+    decoder.reset();
+    EXPECT_TRUE(decoder.prefill(decoder.random_prompt(20, 1), off_).ok());
+    EXPECT_EQ(decoder.position(), 0U);
+    EXPECT_EQ(decoder.decode(5, off_).value(), 0U);
+}
+
+TEST_F(DecoderTest, progress_counts_every_chunk_and_step) {
+    Decoder decoder = load(options());
+    std::vector<std::size_t> seen;
+    const auto note = [&](std::size_t done, std::size_t) {
+        seen.push_back(done);
+    };
+    ASSERT_TRUE(decoder.prefill(decoder.random_prompt(40, 1), off_, note).ok());
+    EXPECT_EQ(seen, (std::vector<std::size_t>{16, 32, 40}));
+    seen.clear();
+    ASSERT_TRUE(decoder.decode(3, off_, note).ok());
+    EXPECT_EQ(seen, (std::vector<std::size_t>{1, 2, 3}));
+}
+
+TEST_F(DecoderTest, options_that_cannot_be_are_refused) {
+    const auto refused = [&](auto change) {
+        Options wanted = options();
+        change(wanted);
+        return !Decoder::load(model_, wanted).ok();
+    };
+    EXPECT_TRUE(refused([](Options& o) { o.context = 0; }));
+    EXPECT_TRUE(refused([](Options& o) { o.chunk = 0; }));
+    EXPECT_TRUE(refused([](Options& o) { o.chunk = 1000000; }));
+    EXPECT_TRUE(refused([](Options& o) { o.threads = -1; }));
+    EXPECT_TRUE(refused([](Options& o) { o.sampling.temperature = -1; }));
+    EXPECT_FALSE(refused([](Options&) {}));
+}
+
+TEST_F(DecoderTest, random_prompts_depend_on_the_seed_alone) {
+    Decoder decoder = load(options());
+    EXPECT_EQ(decoder.random_prompt(50, 3), decoder.random_prompt(50, 3));
+    EXPECT_NE(decoder.random_prompt(50, 3), decoder.random_prompt(50, 4));
+    for (const std::int32_t token : decoder.random_prompt(500, 5))
+        EXPECT_LT(token, 300);
+}
+
+} // namespace
+} // namespace plumb::decoder

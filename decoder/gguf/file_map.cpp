@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decoder/gguf/file_map.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace plumb::decoder::gguf {
+namespace {
+
+Error open_error(const std::string& path, int code) {
+    if (code == ENOENT)
+        return {ErrorCode::not_found,
+                path + ": there is no such file; check the path, or make one with `plumb model make`"};
+    if (code == EACCES || code == EPERM)
+        return {ErrorCode::permission, path + ": you may not read this file; check its permissions"};
+    return {ErrorCode::failed, path + ": cannot be opened (" + std::strerror(code) + "); check the path"};
+}
+
+} // namespace
+
+Result<FileMap> FileMap::open(const std::string& path) {
+    // Non-blocking, or the open of a named pipe would wait for ever.
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0)
+        return open_error(path, errno);
+    struct stat info {};
+    if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
+        ::close(descriptor);
+        return Error{ErrorCode::invalid_argument, path + ": is not a regular file; give the path of a .gguf file"};
+    }
+    if (info.st_size <= 0) {
+        ::close(descriptor);
+        return Error{ErrorCode::corrupt, path + ": the file is empty; copy it again"};
+    }
+    const auto size = static_cast<std::size_t>(info.st_size);
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
+    const int map_error = errno;
+    ::close(descriptor);
+    if (address == MAP_FAILED)
+        return Error{ErrorCode::failed,
+                     path + ": cannot be mapped (" + std::strerror(map_error) + "); copy it to a local disk"};
+    FileMap map;
+    map.bytes_ = {static_cast<const std::byte*>(address), size};
+    return map;
+}
+
+FileMap::FileMap(FileMap&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+FileMap& FileMap::operator=(FileMap&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+}
+
+FileMap::~FileMap() {
+    if (!bytes_.empty())
+        ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void FileMap::prefault() const noexcept {
+#if defined(MADV_POPULATE_READ)
+    // Best effort: where the kernel is older than 5.14 the pages come in with the first step.
+    (void)::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_POPULATE_READ);
+#else
+    (void)::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_WILLNEED);
+#endif
+}
+
+} // namespace plumb::decoder::gguf

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole file, mapped read-only. Owns the mapping; movable; the bytes may be read from any thread.
+// A file that another program shortens while it is mapped kills the reader (SIGBUS), as with any mapping.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "plumb/result.hpp"
+
+namespace plumb::decoder::gguf {
+
+class FileMap {
+  public:
+    /// Errors: not_found, permission, invalid_argument (a folder, a device, an empty file), failed.
+    static Result<FileMap> open(const std::string& path);
+
+    FileMap() = default;
+    FileMap(FileMap&& other) noexcept;
+    FileMap& operator=(FileMap&& other) noexcept;
+    FileMap(const FileMap&) = delete;
+    FileMap& operator=(const FileMap&) = delete;
+    ~FileMap();
+
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+    /// Brings the file into memory and maps its pages, so that the first step does not wait for the disk.
+    void prefault() const noexcept;
+
+  private:
+    std::span<const std::byte> bytes_;
+};
+
+} // namespace plumb::decoder::gguf

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels a device offers to the decoder: one interface, one folder per device behind it (cpu/ today).
+// Contract: a backend is used by one thread at a time; operations are queued in order on queue() and may run
+// asynchronously, read() waits. Memory comes from allocate() and is addressed by pointers that only this backend may
+// follow (on the cpu: plain memory). prepare() does all that can fail or allocate; operations after it do neither.
+// Matrices are row-major; a Weight of `rows` outputs times `cols` inputs lies as in a GGUF file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "plumb/record.hpp"
+#include "plumb/result.hpp"
+
+namespace plumb::decoder {
+
+enum class Type : std::uint8_t { f32, bf16 };
+
+[[nodiscard]] constexpr std::size_t size_of(Type type) noexcept { return type == Type::f32 ? 4 : 2; }
+
+/// A matrix of the model, read-only, at least 8-byte aligned.
+struct Weight {
+    const void* data = nullptr;
+    Type type = Type::f32;
+    std::size_t rows = 0; // outputs
+    std::size_t cols = 0; // inputs
+
+    [[nodiscard]] std::size_t bytes() const noexcept { return rows * cols * size_of(type); }
+};
+
+/// y = W x + bias. `plan` is the backend's, set by prepare().
+struct Linear {
+    Weight weight;
+    const float* bias = nullptr; // weight.rows values, or none
+    std::size_t plan = 0;
+};
+
+/// Activations: `rows` tokens times `cols` values, contiguous.
+struct Block {
+    void* data = nullptr;
+    Type type = Type::f32;
+    std::size_t rows = 0;
+    std::size_t cols = 0;
+
+    [[nodiscard]] float* f32() const noexcept { return static_cast<float*>(data); }
+    [[nodiscard]] std::size_t bytes() const noexcept { return rows * cols * size_of(type); }
+};
+
+/// Rotation of query and key heads. The table holds cos then sin of `pairs` angles for each position.
+struct Rope {
+    const float* table = nullptr;
+    std::size_t pairs = 0; // rotated pairs of a head; the rest of the head stays
+    bool halves = false;   // false: neighbours (2i, 2i+1); true: (i, i + pairs)
+};
+
+/// The cache of one layer: [kv_head][context][head_size], float.
+struct KvCache {
+    float* keys = nullptr;
+    float* values = nullptr;
+    std::size_t context = 0;
+};
+
+struct HeadShape {
+    std::size_t heads = 0;
+    std::size_t kv_heads = 0;
+    std::size_t size = 0;
+};
+
+/// Memory of a backend; gives it back when it goes. Outlives nothing: the backend must live longer.
+struct FreeBuffer {
+    void (*free)(void* data, std::size_t bytes) noexcept = nullptr;
+    std::size_t bytes = 0;
+    void operator()(void* data) const noexcept { free(data, bytes); }
+};
+using Buffer = std::unique_ptr<void, FreeBuffer>;
+
+class Backend {
+  public:
+    virtual ~Backend() = default;
+
+    /// Where the operations run, for the profiler.
+    [[nodiscard]] virtual Queue queue() const noexcept = 0;
+    /// "cpu, 2 threads, oneDNN bf16": one line for reports.
+    [[nodiscard]] virtual std::string description() const = 0;
+    [[nodiscard]] virtual int threads() const noexcept = 0;
+
+    /// Zeroed memory, aligned to 64 bytes. Errors: out_of_memory.
+    [[nodiscard]] virtual Result<Buffer> allocate(std::size_t bytes) = 0;
+    /// What the input block of a product with such weights must be.
+    [[nodiscard]] virtual Type input_type(Type weights) const noexcept = 0;
+    /// Makes products with these matrices possible for blocks of `rows`. Repeating it is cheap.
+    /// Errors: unsupported, out_of_memory.
+    [[nodiscard]] virtual Status prepare(Linear& linear, std::size_t rows) = 0;
+    /// Called at the start and end of a run of operations on the calling thread.
+    virtual void enter() noexcept = 0;
+    virtual void leave() noexcept = 0;
+
+    /// out[r] = row `ids[r]` of the table; REQUIRES every id below table.rows. out is f32.
+    virtual void embed(std::span<const std::int32_t> ids, const Weight& table, const Block& out) noexcept = 0;
+    virtual void rms_norm(const Block& in, const float* weight, float epsilon, const Block& out) noexcept = 0;
+    /// in: input_type(weight.type); out: f32. REQUIRES prepare(linear, in.rows).
+    virtual void linear(const Linear& linear, const Block& in, const Block& out) noexcept = 0;
+    /// Rotates every head of every row; row r is at position `first + r`.
+    virtual void rope(const Rope& rope, const Block& heads, std::size_t head_size, std::size_t first) noexcept = 0;
+    virtual void kv_append(const KvCache& cache, const HeadShape& shape, const Block& keys, const Block& values,
+                           std::size_t first) noexcept = 0;
+    /// Causal: row r sees the positions 0 … first + r. `scratch`: threads() times cache.context floats.
+    virtual void attention(const KvCache& cache, const HeadShape& shape, const Block& queries, std::size_t first,
+                           float* scratch, const Block& out) noexcept = 0;
+    /// x += y, both f32.
+    virtual void add(const Block& x, const Block& y) noexcept = 0;
+    /// out = silu(gate) * up.
+    virtual void silu_multiply(const Block& gate, const Block& up, const Block& out) noexcept = 0;
+    /// Index of the largest value of one row, the first of equals.
+    [[nodiscard]] virtual std::size_t largest(std::span<const float> values) noexcept = 0;
+};
+
+} // namespace plumb::decoder

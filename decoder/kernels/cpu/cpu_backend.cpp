@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decoder/kernels/cpu/cpu_backend.hpp"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <utility>
+
+#include "decoder/kernels/cpu/matrix.hpp"
+#include "decoder/kernels/cpu/team.hpp"
+#include "decoder/kernels/cpu/vector_ops.hpp"
+
+namespace plumb::decoder::cpu {
+namespace {
+
+// Below this many values a fork and join of the team (about 1 us) costs more than it saves.
+constexpr std::size_t worth_a_team = 16384;
+
+void unmap(void* data, std::size_t bytes) noexcept { ::munmap(data, bytes); }
+
+class CpuBackend final : public Backend {
+  public:
+    CpuBackend(std::unique_ptr<Matrices> matrices, int threads) : matrices_(std::move(matrices)), threads_(threads) {}
+
+    [[nodiscard]] Queue queue() const noexcept override { return host; }
+    [[nodiscard]] int threads() const noexcept override { return threads_; }
+    [[nodiscard]] std::string description() const override {
+        return "cpu, " + std::to_string(threads_) + (threads_ == 1 ? " thread, oneDNN " : " threads, oneDNN ") +
+               matrices_->implementation();
+    }
+
+    [[nodiscard]] Result<Buffer> allocate(std::size_t bytes) override {
+        const std::size_t size = bytes == 0 ? 64 : bytes;
+        void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (data == MAP_FAILED)
+            return Error{ErrorCode::out_of_memory, "there is no memory for " + std::to_string(size >> 20) +
+                                                       " MiB of buffers; use a smaller --ctx or --chunk"};
+        return Buffer(data, FreeBuffer{unmap, size});
+    }
+
+    [[nodiscard]] Type input_type(Type weights) const noexcept override {
+        return weights == Type::bf16 && matrices_->native_bf16() ? Type::bf16 : Type::f32;
+    }
+    [[nodiscard]] Status prepare(Linear& linear, std::size_t rows) override { return matrices_->prepare(linear, rows); }
+
+    void enter() noexcept override { team_before_ = set_team_size(threads_); }
+    void leave() noexcept override { set_team_size(team_before_); }
+
+    void embed(std::span<const std::int32_t> ids, const Weight& table, const Block& out) noexcept override {
+        for (std::size_t r = 0; r < ids.size(); ++r) {
+            const std::size_t at = static_cast<std::size_t>(ids[r]) * table.cols;
+            float* row = out.f32() + r * out.cols;
+            if (table.type == Type::bf16)
+                from_bf16(static_cast<const Bf16*>(table.data) + at, table.cols, row);
+            else
+                std::memcpy(row, static_cast<const float*>(table.data) + at, table.cols * sizeof(float));
+        }
+    }
+
+    void rms_norm(const Block& in, const float* weight, float epsilon, const Block& out) noexcept override {
+        const std::size_t n = in.cols;
+        for_each_index(in.rows, in.rows * n > worth_a_team, [&](std::size_t r, int) {
+            if (out.type == Type::bf16)
+                cpu::rms_norm(in.f32() + r * n, weight, epsilon, n, static_cast<Bf16*>(out.data) + r * n);
+            else
+                cpu::rms_norm(in.f32() + r * n, weight, epsilon, n, out.f32() + r * n);
+        });
+    }
+
+    void linear(const Linear& linear, const Block& in, const Block& out) noexcept override {
+        matrices_->run(linear, in, out);
+    }
+
+    void rope(const Rope& rope, const Block& heads, std::size_t head_size, std::size_t first) noexcept override {
+        for (std::size_t r = 0; r < heads.rows; ++r) {
+            const float* cosines = rope.table + (first + r) * 2 * rope.pairs;
+            const float* sines = cosines + rope.pairs;
+            for (std::size_t h = 0; h < heads.cols; h += head_size) {
+                float* head = heads.f32() + r * heads.cols + h;
+                rope.halves ? rotate_halves(head, cosines, sines, rope.pairs)
+                            : rotate_neighbours(head, cosines, sines, rope.pairs);
+            }
+        }
+    }
+
+    void kv_append(const KvCache& cache, const HeadShape& shape, const Block& keys, const Block& values,
+                   std::size_t first) noexcept override {
+        const std::size_t bytes = shape.size * sizeof(float);
+        for (std::size_t r = 0; r < keys.rows; ++r)
+            for (std::size_t h = 0; h < shape.kv_heads; ++h) {
+                const std::size_t from = r * keys.cols + h * shape.size;
+                const std::size_t to = (h * cache.context + first + r) * shape.size;
+                std::memcpy(cache.keys + to, keys.f32() + from, bytes);
+                std::memcpy(cache.values + to, values.f32() + from, bytes);
+            }
+    }
+
+    void attention(const KvCache& cache, const HeadShape& shape, const Block& queries, std::size_t first,
+                   float* scratch, const Block& out) noexcept override {
+        const std::size_t group = shape.heads / shape.kv_heads;
+        const std::size_t work = queries.rows * shape.heads * (first + queries.rows) * shape.size;
+        for_each_index(queries.rows * shape.heads, work > 4 * worth_a_team, [&](std::size_t i, int thread) {
+            const std::size_t row = i / shape.heads;
+            const std::size_t head = i % shape.heads;
+            const std::size_t kv = head / group * cache.context * shape.size;
+            const std::size_t at = row * queries.cols + head * shape.size;
+            // The query is read for the last time here, so that its place can take the result.
+            float* place = queries.f32() + at;
+            attend(place, cache.keys + kv, cache.values + kv, first + row + 1, shape.size,
+                   scratch + static_cast<std::size_t>(thread) * cache.context, place);
+            if (out.type == Type::bf16)
+                to_bf16(place, shape.size, static_cast<Bf16*>(out.data) + at);
+            else
+                std::memcpy(out.f32() + at, place, shape.size * sizeof(float));
+        });
+    }
+
+    void add(const Block& x, const Block& y) noexcept override {
+        for_each_index(x.rows, x.rows * x.cols > worth_a_team,
+                       [&](std::size_t r, int) { cpu::add(x.f32() + r * x.cols, y.f32() + r * x.cols, x.cols); });
+    }
+
+    void silu_multiply(const Block& gate, const Block& up, const Block& out) noexcept override {
+        const std::size_t n = gate.cols;
+        for_each_index(gate.rows, gate.rows * n > worth_a_team, [&](std::size_t r, int) {
+            if (out.type == Type::bf16)
+                cpu::silu_multiply(gate.f32() + r * n, up.f32() + r * n, n, static_cast<Bf16*>(out.data) + r * n);
+            else
+                cpu::silu_multiply(gate.f32() + r * n, up.f32() + r * n, n, out.f32() + r * n);
+        });
+    }
+
+    [[nodiscard]] std::size_t largest(std::span<const float> values) noexcept override {
+        return cpu::largest(values.data(), values.size());
+    }
+
+  private:
+    std::unique_ptr<Matrices> matrices_;
+    int threads_;
+    int team_before_ = 1;
+};
+
+} // namespace
+
+Result<std::unique_ptr<Backend>> make_backend(const CpuOptions& options) {
+    const int cores = available_cores();
+    if (options.threads < 0 || options.threads > 1024)
+        return Error{ErrorCode::invalid_argument, "--threads must lie between 1 and 1024, or be 0 for all cores"};
+    const int threads = options.threads == 0 ? cores : options.threads;
+    const int before = set_team_size(threads);
+    Result<std::unique_ptr<Matrices>> matrices = Matrices::make(options.widen_bf16);
+    set_team_size(before);
+    if (!matrices)
+        return matrices.error();
+    return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(std::move(*matrices), threads));
+}
+
+} // namespace plumb::decoder::cpu

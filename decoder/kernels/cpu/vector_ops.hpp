@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small operations on rows of floats, compiled for every instruction set and chosen at run time.
+// Pure functions on the caller's memory; any thread. bf16 values are the upper halves of floats, rounded to even.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace plumb::decoder::cpu {
+
+using Bf16 = std::uint16_t;
+
+void to_bf16(const float* in, std::size_t n, Bf16* out) noexcept;
+void from_bf16(const Bf16* in, std::size_t n, float* out) noexcept;
+
+/// out = in * weight / sqrt(mean(in²) + epsilon)
+void rms_norm(const float* in, const float* weight, float epsilon, std::size_t n, float* out) noexcept;
+void rms_norm(const float* in, const float* weight, float epsilon, std::size_t n, Bf16* out) noexcept;
+
+/// out = gate / (1 + exp(-gate)) * up
+void silu_multiply(const float* gate, const float* up, std::size_t n, float* out) noexcept;
+void silu_multiply(const float* gate, const float* up, std::size_t n, Bf16* out) noexcept;
+
+/// x += y
+void add(float* x, const float* y, std::size_t n) noexcept;
+
+/// Rotates one head by the angles whose cos and sin lie in `cosines`, `sines` (`pairs` of each).
+void rotate_neighbours(float* head, const float* cosines, const float* sines, std::size_t pairs) noexcept;
+void rotate_halves(float* head, const float* cosines, const float* sines, std::size_t pairs) noexcept;
+
+/// One query against `positions` keys and values of `size` each: softmax(q·k / sqrt(size))·v. scores: `positions` floats.
+void attend(const float* query, const float* keys, const float* values, std::size_t positions, std::size_t size,
+            float* scores, float* out) noexcept;
+
+[[nodiscard]] float dot(const Bf16* a, const float* b, std::size_t n) noexcept;
+
+/// Index of the largest value, the first of equals; 0 where nothing is comparable.
+[[nodiscard]] std::size_t largest(const float* values, std::size_t n) noexcept;
+
+} // namespace plumb::decoder::cpu

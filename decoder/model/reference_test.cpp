@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoder's logits against the double reference. Tolerances, relative to the largest logit: 2e-5 where everything is
+// computed in float; 3e-2 where activations are rounded to bf16 (8 bits) before each product.
+#include "decoder/model/reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+#include "decoder/test_support.hpp"
+
+namespace plumb::decoder {
+namespace {
+
+struct Case {
+    const char* shape;
+    Type type;
+    bool widen;
+    double tolerance;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+    return out << c.shape << (c.type == Type::bf16 ? " bf16" : " f32") << (c.widen ? " widened" : "");
+}
+
+constexpr double float_tolerance = 2e-5;
+constexpr double bf16_tolerance = 3e-2;
+
+class Logits : public testing::TestWithParam<Case> {
+  protected:
+    Options options(std::size_t chunk) const {
+        Options out;
+        out.threads = test_threads();
+        out.context = 160;
+        out.chunk = chunk;
+        out.widen_bf16 = GetParam().widen;
+        return out;
+    }
+    std::string model() const { return make_test_model(folder_, GetParam().shape, GetParam().type); }
+
+    TemporaryFolder folder_;
+    OffRecorder off_;
+};
+
+double largest_difference(std::span<const float> actual, const std::vector<double>& expected) {
+    double worst = 0;
+    double scale = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        worst = std::max(worst, std::abs(static_cast<double>(actual[i]) - expected[i]));
+        scale = std::max(scale, std::abs(expected[i]));
+    }
+    return worst / scale;
+}
+
+std::vector<double> as_doubles(std::span<const float> values) { return {values.begin(), values.end()}; }
+
+TEST_P(Logits, agree_with_the_double_reference_after_a_prompt) {
+    const std::string path = model();
+    Result<Decoder> decoder = Decoder::load(path, options(64));
+    ASSERT_TRUE(decoder.ok()) << decoder.error().message;
+    const auto prompt = decoder->random_prompt(40, 3);
+    ASSERT_TRUE(decoder->prefill(prompt, off_).ok());
+    const auto expected = reference::logits(path, prompt);
+    ASSERT_EQ(decoder->logits().size(), expected.size());
+    EXPECT_LT(largest_difference(decoder->logits(), expected), GetParam().tolerance);
+}
+
+TEST_P(Logits, agree_with_the_double_reference_after_decode_steps) {
+    const std::string path = model();
+    Result<Decoder> decoder = Decoder::load(path, options(16));
+    ASSERT_TRUE(decoder.ok()) << decoder.error().message;
+    auto sequence = decoder->random_prompt(21, 4);
+    ASSERT_TRUE(decoder->prefill(sequence, off_).ok());
+    ASSERT_EQ(decoder->decode(9, off_).value(), 9U);
+    ASSERT_EQ(decoder->tokens().size(), 10U);
+    // The last sampled token was not fed back.
+    sequence.insert(sequence.end(), decoder->tokens().begin(), decoder->tokens().end() - 1);
+    EXPECT_LT(largest_difference(decoder->logits(), reference::logits(path, sequence)), GetParam().tolerance);
+}
+
+TEST_P(Logits, do_not_depend_on_the_size_of_prefill_chunks) {
+    const std::string path = model();
+    std::vector<double> first;
+    for (const std::size_t chunk : {1U, 7U, 64U}) {
+        Result<Decoder> decoder = Decoder::load(path, options(chunk));
+        ASSERT_TRUE(decoder.ok()) << decoder.error().message;
+        ASSERT_TRUE(decoder->prefill(decoder->random_prompt(100, 5), off_).ok());
+        if (first.empty())
+            first = as_doubles(decoder->logits());
+        EXPECT_LT(largest_difference(decoder->logits(), first), GetParam().tolerance) << "chunk " << chunk;
+    }
+}
+
+TEST_P(Logits, after_decode_steps_equal_those_of_one_long_prefill) {
+    const std::string path = model();
+    Result<Decoder> stepped = Decoder::load(path, options(64));
+    ASSERT_TRUE(stepped.ok()) << stepped.error().message;
+    auto sequence = stepped->random_prompt(30, 6);
+    ASSERT_TRUE(stepped->prefill(sequence, off_).ok());
+    ASSERT_TRUE(stepped->decode(20, off_).ok());
+    sequence.insert(sequence.end(), stepped->tokens().begin(), stepped->tokens().end() - 1);
+    Result<Decoder> whole = Decoder::load(path, options(64));
+    ASSERT_TRUE(whole.ok()) << whole.error().message;
+    ASSERT_TRUE(whole->prefill(sequence, off_).ok());
+    EXPECT_LT(largest_difference(stepped->logits(), as_doubles(whole->logits())), GetParam().tolerance);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Logits,
+                         testing::Values(Case{"test", Type::f32, false, float_tolerance},
+                                         Case{"test-qwen2", Type::f32, false, float_tolerance},
+                                         Case{"test", Type::bf16, false, bf16_tolerance},
+                                         Case{"test-qwen2", Type::bf16, false, bf16_tolerance},
+                                         Case{"test", Type::bf16, true, float_tolerance},
+                                         Case{"test-qwen2", Type::bf16, true, float_tolerance}),
+                         [](const auto& parameter) {
+                             std::string name = testing::PrintToString(parameter.param);
+                             for (char& c : name)
+                                 if (c == ' ' || c == '-')
+                                     c = '_';
+                             return name;
+                         });
+
+} // namespace
+} // namespace plumb::decoder

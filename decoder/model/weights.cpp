@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decoder/model/weights.hpp"
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <unordered_set>
+
+#include "decoder/gguf/text.hpp"
+
+namespace plumb::decoder {
+namespace {
+
+using gguf::Tensor;
+using gguf::TensorType;
+
+/// Looks tensors up, checks them, counts them; remembers the first error.
+class Finder {
+  public:
+    explicit Finder(const gguf::File& file) : file_(file) {}
+
+    Weight matrix(const std::string& name, std::size_t cols, std::size_t rows) {
+        const Tensor* tensor = require(name, {cols, rows});
+        if (!tensor)
+            return {};
+        const Type type = tensor->is(TensorType::bf16) ? Type::bf16 : Type::f32;
+        if (!tensor->is(TensorType::bf16) && !tensor->is(TensorType::f32))
+            wrong_type(*tensor, "F32 and BF16");
+        bytes_ += tensor->data.size();
+        return {tensor->data.data(), type, rows, cols};
+    }
+
+    Linear linear(const std::string& name, std::size_t cols, std::size_t rows) {
+        Linear out;
+        out.weight = matrix(name + ".weight", cols, rows);
+        if (file_.contents().tensor(name + ".bias"))
+            out.bias = vector(name + ".bias", rows);
+        return out;
+    }
+
+    const float* vector(const std::string& name, std::size_t size) {
+        const Tensor* tensor = require(name, {size, 1});
+        if (!tensor)
+            return nullptr;
+        if (!tensor->is(TensorType::f32))
+            wrong_type(*tensor, "F32 for norms and biases");
+        bytes_ += tensor->data.size();
+        return reinterpret_cast<const float*>(tensor->data.data());
+    }
+
+    [[nodiscard]] bool has(const std::string& name) const { return file_.contents().tensor(name) != nullptr; }
+    [[nodiscard]] std::size_t bytes() const { return bytes_; }
+    /// A tensor of the file that nothing asked for: leaving it out would give wrong answers.
+    [[nodiscard]] const Tensor* unused() const {
+        for (const Tensor& tensor : file_.contents().tensors)
+            if (used_.count(&tensor) == 0)
+                return &tensor;
+        return nullptr;
+    }
+    [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+
+    void fail(ErrorCode code, const std::string& what) {
+        if (!error_)
+            error_ = Error{code, file_.path() + ": " + what};
+    }
+
+  private:
+    struct Size {
+        std::size_t cols;
+        std::size_t rows;
+    };
+
+    const Tensor* require(const std::string& name, Size size) {
+        const Tensor* tensor = file_.contents().tensor(name);
+        if (!tensor) {
+            fail(ErrorCode::corrupt, "the tensor '" + name + "' is missing; convert the model again");
+            return nullptr;
+        }
+        used_.insert(tensor);
+        if (tensor->size[0] != size.cols || tensor->size[1] != size.rows || tensor->size[2] * tensor->size[3] != 1) {
+            fail(ErrorCode::corrupt, "tensor '" + name + "' is " + std::to_string(tensor->size[0]) + " × " +
+                                         std::to_string(tensor->size[1]) + ", and its metadata asks for " +
+                                         std::to_string(size.cols) + " × " + std::to_string(size.rows) +
+                                         "; convert the model again");
+            return nullptr;
+        }
+        return tensor;
+    }
+
+    void wrong_type(const Tensor& tensor, const std::string& possible) {
+        fail(ErrorCode::unsupported, "tensor '" + gguf::printable(tensor.name) + "' has the type " +
+                                         gguf::type_name(tensor.type) + ", and this decoder computes with " + possible +
+                                         " only; convert the model to BF16");
+    }
+
+    const gguf::File& file_;
+    std::size_t bytes_ = 0;
+    std::unordered_set<const Tensor*> used_;
+    std::optional<Error> error_;
+};
+
+LayerWeights read_layer(Finder& find, const Config& config, std::size_t index) {
+    const std::string prefix = "blk." + std::to_string(index) + ".";
+    LayerWeights layer;
+    layer.attention_norm = find.vector(prefix + "attn_norm.weight", config.hidden);
+    layer.query = find.linear(prefix + "attn_q", config.hidden, config.query_size());
+    layer.key = find.linear(prefix + "attn_k", config.hidden, config.kv_size());
+    layer.value = find.linear(prefix + "attn_v", config.hidden, config.kv_size());
+    layer.output = find.linear(prefix + "attn_output", config.query_size(), config.hidden);
+    layer.feed_forward_norm = find.vector(prefix + "ffn_norm.weight", config.hidden);
+    layer.gate = find.linear(prefix + "ffn_gate", config.hidden, config.feed_forward);
+    layer.up = find.linear(prefix + "ffn_up", config.hidden, config.feed_forward);
+    layer.down = find.linear(prefix + "ffn_down", config.feed_forward, config.hidden);
+    return layer;
+}
+
+bool one_type(const LayerWeights& layer, Type type) {
+    for (const Linear* linear :
+         {&layer.query, &layer.key, &layer.value, &layer.output, &layer.gate, &layer.up, &layer.down})
+        if (linear->weight.type != type)
+            return false;
+    return true;
+}
+
+} // namespace
+
+Result<Weights> read_weights(const gguf::File& file, const Config& config) {
+    Finder find(file);
+    Weights out;
+    const Tensor* embedding = file.contents().tensor("token_embd.weight");
+    const std::uint64_t vocabulary = embedding ? embedding->size[1] : 1;
+    if (vocabulary > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()))
+        find.fail(ErrorCode::corrupt, "has more tokens than 31 bits can count; convert the model again");
+    out.embedding = find.matrix("token_embd.weight", config.hidden, static_cast<std::size_t>(vocabulary));
+    const std::size_t embedding_bytes = find.bytes();
+    for (std::size_t i = 0; i < config.layers && !find.error(); ++i)
+        out.layers.push_back(read_layer(find, config, i));
+    out.output_norm = find.vector("output_norm.weight", config.hidden);
+    out.tied = !find.has("output.weight");
+    if (out.tied)
+        out.head.weight = out.embedding;
+    else
+        out.head = find.linear("output", config.hidden, static_cast<std::size_t>(vocabulary));
+    const std::size_t read_bytes = find.bytes() - (out.tied ? 0 : embedding_bytes);
+    if (find.has("rope_freqs.weight"))
+        out.rope_factors = find.vector("rope_freqs.weight", config.rope_size / 2);
+    if (find.error())
+        return *find.error();
+
+    if (const Tensor* unknown = find.unused())
+        find.fail(ErrorCode::unsupported, "tensor '" + gguf::printable(unknown->name) + "' is no part of a dense " +
+                                              config.architecture + " model; use a model without such additions");
+    out.type = out.layers[0].query.weight.type;
+    for (const LayerWeights& layer : out.layers)
+        if (!one_type(layer, out.type))
+            find.fail(ErrorCode::unsupported, "mixes F32 and BF16 in its layers; convert the model to one of them");
+    if (find.error())
+        return *find.error();
+    out.bytes = read_bytes;
+    return out;
+}
+
+} // namespace plumb::decoder

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the decoder's tests share: a folder that goes with the test, and small models in it. One thread.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "decoder/decoder.hpp"
+#include "decoder/model_maker/maker.hpp"
+
+namespace plumb::decoder {
+
+/// A fresh folder under the system's temporary folder; removed with all it holds.
+class TemporaryFolder {
+  public:
+    TemporaryFolder() {
+        std::string pattern = (std::filesystem::temp_directory_path() / "plumb-decoder-XXXXXX").string();
+        if (::mkdtemp(pattern.data()) != nullptr)
+            path_ = pattern;
+    }
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+    ~TemporaryFolder() {
+        std::error_code ignored;
+        if (!path_.empty())
+            std::filesystem::remove_all(path_, ignored);
+    }
+    [[nodiscard]] std::string file(std::string_view name) const { return (path_ / name).string(); }
+    [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+  private:
+    std::filesystem::path path_;
+};
+
+/// The thread sanitizer does not see libgomp's synchronisation: one thread there.
+inline int test_threads() {
+#if defined(__SANITIZE_THREAD__)
+    return 1;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+    return 1;
+#else
+    return 2;
+#endif
+#else
+    return 2;
+#endif
+}
+
+inline std::string make_test_model(const TemporaryFolder& folder, std::string_view shape, Type type) {
+    const std::string path = folder.file(std::string(shape) + (type == Type::bf16 ? "-bf16.gguf" : "-f32.gguf"));
+    MakeOptions options;
+    options.type = type;
+    options.seed = 7;
+    const Status status = make_model(*find_shape(shape), path, options);
+    EXPECT_TRUE(status.ok()) << status.error().message;
+    return path;
+}
+
+/// A recorder that is off, for tests that are not about profiling.
+class OffRecorder : public Recorder {
+  public:
+    OffRecorder() = default;
+    ~OffRecorder() = default;
+};
+
+} // namespace plumb::decoder
