@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes to read from, a window at a time: a file (by pread: one cut short underneath is an end, not a SIGBUS) or memory.
+// Owned by one reader; one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "recording/bytes.hpp"
+#include "recording/file_access.hpp"
+
+namespace plumb::recording {
+
+class ByteSource {
+  public:
+    ByteSource(FileHandle file, std::uint64_t size) : file_(std::move(file)), size_(size) {}
+    explicit ByteSource(std::shared_ptr<const Bytes> bytes) : memory_(std::move(bytes)), size_(memory_->size()) {}
+
+    /// As it was when opened; a file may grow.
+    [[nodiscard]] std::uint64_t size() const { return size_; }
+    [[nodiscard]] int file() const { return file_.get(); }
+    /// `size` bytes at `offset`, valid until the next call; null when they are not (or no longer) there.
+    [[nodiscard]] const std::byte* view(std::uint64_t offset, std::size_t size);
+
+  private:
+    [[nodiscard]] bool fill(std::uint64_t offset, std::size_t size);
+
+    FileHandle file_;
+    std::shared_ptr<const Bytes> memory_;
+    std::uint64_t size_;
+    Bytes window_;
+    std::uint64_t window_offset_ = 0;
+    std::size_t window_size_ = 0;
+};
+
+} // namespace plumb::recording

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/drop_reasons.hpp"
+
+namespace plumb::recording {
+
+const char* drop_reason_text(Drop reason) {
+    switch (reason) {
+    case Drop::ring_full:
+        return "ring full";
+    case Drop::across_toggle:
+        return "open across enable or disable";
+    case Drop::lap_outside_scope:
+        return "lap outside any scope";
+    case Drop::too_deep:
+        return "nested too deeply";
+    case Drop::thread_exit:
+        return "recorded while its thread ended";
+    case Drop::bad_token:
+        return "end without begin";
+    case Drop::device_failed:
+        return "device timer refused";
+    case Drop::negative_span:
+        return "span with end before begin";
+    }
+    return "unknown reason";
+}
+
+} // namespace plumb::recording

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/index.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "recording/chunk_scan.hpp"
+
+namespace plumb::recording {
+namespace {
+
+// Far more than any run has; they bound what a hostile file can make us hold.
+constexpr std::size_t most_tracks = 131072;
+constexpr std::size_t most_descriptions = 16384;
+constexpr std::size_t most_gap_notes = 16;
+
+class IndexBuilder {
+  public:
+    explicit IndexBuilder(Index& index) : index_(index) {}
+
+    void take(const ChunkHeader& header, const std::byte* payload, std::uint64_t offset) {
+        const std::uint64_t own = header.type == ChunkType::records ? header.count : 0;
+        if (header.records_before <= std::numeric_limits<std::uint64_t>::max() - own) {
+            index_.records_written = std::max(index_.records_written, header.records_before + own);
+        }
+        index_.closed = false;
+        switch (header.type) {
+        case ChunkType::metadata:
+            malformed_ += take_metadata(header, payload) ? 0 : 1;
+            return;
+        case ChunkType::tracks:
+            entries<TrackInfo>(header, payload, [this](TrackInfo&& track) { add_track(std::move(track)); });
+            return;
+        case ChunkType::names:
+            entries<NameInfo>(header, payload, [this](NameInfo&& name) { add_name(std::move(name)); });
+            return;
+        case ChunkType::clock_pairs:
+            entries<ClockPair>(header, payload, [this](ClockPair&& pair) { index_.clock_pairs.push_back(pair); });
+            return;
+        case ChunkType::counters:
+            entries<Counters>(header, payload, [this](Counters&& counters) { index_.counters = std::move(counters); });
+            return;
+        case ChunkType::descriptions:
+            entries<Description>(header, payload, [this](Description&& entry) { add_description(std::move(entry)); });
+            return;
+        case ChunkType::removed:
+            entries<Removal>(header, payload, [this](Removal&& removal) { removals_[removal.track] = removal; });
+            return;
+        case ChunkType::records:
+        case ChunkType::carried:
+            malformed_ += add_records(header, offset + chunk_header_size) ? 0 : 1;
+            return;
+        case ChunkType::recovered:
+            index_.records_recovered += header.count;
+            return;
+        case ChunkType::closed:
+            index_.closed = true;
+            return;
+        }
+        ++unknown_;
+    }
+
+    void finish(const ScanOutcome& scan, std::uint64_t size) {
+        index_.end = scan.end;
+        index_.tail_bytes = size - scan.end;
+        for (const auto& [track, removal] : removals_) {
+            index_.records_removed +=
+                std::min(removal.records, std::numeric_limits<std::uint64_t>::max() - index_.records_removed);
+        }
+        if (!index_.has_metadata) {
+            note("the description of the run is damaged: clocks, host and shapes are unknown");
+        }
+        if (scan.damaged_places != 0) {
+            note(std::to_string(scan.damaged_bytes) + " bytes in " + std::to_string(scan.damaged_places) +
+                 (scan.damaged_places == 1 ? " place are damaged and were skipped"
+                                           : " places are damaged and were skipped"));
+        }
+        if (scan.torn_bytes != 0) {
+            note("the last " + std::to_string(scan.torn_bytes) +
+                 " bytes are an unfinished chunk: the process ended, or the disk filled, while it was written");
+        }
+        note_lost_records();
+        note_if(malformed_, " chunks hold what no writer writes and were skipped");
+        note_if(unknown_, " chunks are of kinds that this version does not know and were skipped");
+        note_if(repeated_, " records were there twice; each is used once");
+        note_if(index_.records_removed, " older records were removed to keep the recording within max_size= or keep=");
+        note_if(index_.records_recovered, " records were recovered from the ring of a process that ended early");
+    }
+
+  private:
+    template <class T, class Take>
+    void entries(const ChunkHeader& header, const std::byte* payload, Take&& take) {
+        if (!for_each_entry<T>(payload, header.payload_size, std::forward<Take>(take))) {
+            ++malformed_;
+        }
+    }
+
+    bool take_metadata(const ChunkHeader& header, const std::byte* payload) {
+        Metadata metadata;
+        if (index_.has_metadata || !decode(payload, header.payload_size, metadata)) {
+            return false;
+        }
+        index_.metadata = std::move(metadata);
+        index_.has_metadata = true;
+        return true;
+    }
+
+    void add_track(TrackInfo&& track) {
+        if (index_.tracks.size() < most_tracks && known_tracks_.emplace(track.id, true).second) {
+            index_.tracks.push_back(std::move(track));
+        }
+    }
+
+    void add_name(NameInfo&& name) {
+        if (known_names_.emplace(name.id, true).second) {
+            index_.names.push_back(std::move(name));
+        }
+    }
+
+    void add_description(Description&& entry) {
+        const auto known = known_keys_.find(entry.first);
+        if (known != known_keys_.end()) {
+            index_.descriptions[known->second].second = std::move(entry.second);
+        } else if (index_.descriptions.size() < most_descriptions) {
+            known_keys_.emplace(entry.first, index_.descriptions.size());
+            index_.descriptions.push_back(std::move(entry));
+        }
+    }
+
+    bool add_records(const ChunkHeader& header, std::uint64_t offset) {
+        if (header.codec != Codec::columns || header.count == 0 || header.count > max_chunk_records ||
+            header.first_sequence > std::numeric_limits<std::uint64_t>::max() - header.count) {
+            return false;
+        }
+        const std::uint64_t end = header.first_sequence + header.count;
+        const auto [entry, first] = index_.next_sequence.emplace(header.track, header.first_sequence);
+        std::uint64_t& next = entry->second;
+        const bool carried = header.type == ChunkType::carried;
+        present_ += carried ? 0 : header.count;
+        std::uint32_t skip = 0;
+        if (header.first_sequence < next) {
+            const std::uint64_t overlap = std::min<std::uint64_t>(next - header.first_sequence, header.count);
+            skip = static_cast<std::uint32_t>(overlap);
+            repeated_ += overlap;
+        } else if (header.first_sequence > next && !first) {
+            note_gap(header.track, header.first_sequence - next);
+        }
+        if (skip < header.count) {
+            index_.places.push_back({offset, header.payload_checksum, header.first_sequence, header.payload_size,
+                                     header.track, header.count, skip});
+            next = end;
+        }
+        return true;
+    }
+
+    void note_gap(std::uint32_t track, std::uint64_t missing) {
+        if (gaps_.size() < most_gap_notes) {
+            gaps_.emplace_back(track, missing);
+        }
+    }
+
+    void note_lost_records() {
+        const std::uint64_t accounted = present_ + index_.records_removed;
+        if (index_.records_written > accounted) {
+            note(std::to_string(index_.records_written - accounted) + " of " + std::to_string(index_.records_written) +
+                 " records are lost");
+        }
+        for (const auto& [track, missing] : gaps_) {
+            note(index_.track_name(track) + " misses " + std::to_string(missing) + " records");
+        }
+    }
+
+    void note(std::string text) { index_.notes.push_back(std::move(text)); }
+    void note_if(std::uint64_t count, const char* text) {
+        if (count != 0) {
+            note(std::to_string(count) + text);
+        }
+    }
+
+    Index& index_;
+    std::unordered_map<std::uint32_t, bool> known_tracks_;
+    std::unordered_map<std::uint16_t, bool> known_names_;
+    std::unordered_map<std::string, std::size_t> known_keys_;
+    std::unordered_map<std::uint32_t, Removal> removals_;
+    std::vector<std::pair<std::uint32_t, std::uint64_t>> gaps_;
+    std::uint64_t present_ = 0;
+    std::uint64_t repeated_ = 0;
+    std::uint64_t malformed_ = 0;
+    std::uint64_t unknown_ = 0;
+};
+
+Error no_recording(const std::string& path) {
+    return {ErrorCode::corrupt, path + " is no plumb recording: name a file that a profiled run wrote"};
+}
+
+} // namespace
+
+const TrackInfo* Index::track(std::uint32_t id) const {
+    const auto found = std::find_if(tracks.begin(), tracks.end(), [id](const TrackInfo& t) { return t.id == id; });
+    return found == tracks.end() ? nullptr : &*found;
+}
+
+std::string Index::track_name(std::uint32_t id) const {
+    const TrackInfo* known = track(id);
+    std::string name = "track " + std::to_string(id);
+    return known == nullptr || known->name.empty() ? name : name + " (" + known->name + ")";
+}
+
+Result<Index> read_index(ByteSource& source, const std::string& path) {
+    Index index;
+    Preamble preamble;
+    const std::byte* head = source.view(0, preamble_size);
+    const PreambleState state = head == nullptr ? PreambleState::foreign : read_preamble(head, preamble);
+    if (state == PreambleState::foreign) {
+        // Eight flipped bytes must not cost a whole run: chunks that hold are proof enough.
+        const std::byte* first = source.view(preamble_size, chunk_header_size);
+        ChunkHeader header;
+        if (first == nullptr || !read_chunk_header(first, header)) {
+            return no_recording(path);
+        }
+    }
+    if (state == PreambleState::good && preamble.version != format_version) {
+        const bool newer = preamble.version > format_version;
+        return Error{newer ? ErrorCode::unsupported : ErrorCode::corrupt,
+                     path + " has format version " + std::to_string(preamble.version) + ", this program reads " +
+                         std::to_string(format_version) + ": " +
+                         (newer ? "use a newer plumb" : "no such version was ever made")};
+    }
+    if (state != PreambleState::good) {
+        index.notes.push_back("the first " + std::to_string(preamble_size) + " bytes are damaged");
+    }
+    IndexBuilder builder(index);
+    const ScanOutcome scan =
+        scan_chunks(source, [&builder](const ChunkHeader& header, const std::byte* payload, std::uint64_t offset) {
+            builder.take(header, payload, offset);
+        });
+    builder.finish(scan, source.size());
+    if (state != PreambleState::good && !index.has_metadata && index.places.empty()) {
+        return no_recording(path);
+    }
+    return index;
+}
+
+} // namespace plumb::recording

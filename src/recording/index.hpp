@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass over a recording: everything but the records, where the records lie, and what is missing.
+// Owned by a reader or by recovery; plain data; no thread rule. Size is bounded by the file's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "plumb/result.hpp"
+#include "recording/byte_source.hpp"
+#include "recording/metadata_codec.hpp"
+#include "recording/recording.hpp"
+
+namespace plumb::recording {
+
+/// A chunk of records of which the last `count - skip` are new.
+struct RecordPlace {
+    std::uint64_t offset = 0; // of the payload
+    std::uint64_t checksum = 0;
+    std::uint64_t first_sequence = 0;
+    std::uint32_t payload_size = 0;
+    std::uint32_t track = 0;
+    std::uint32_t count = 0;
+    std::uint32_t skip = 0; // already in an earlier chunk
+};
+
+struct Index {
+    Metadata metadata;
+    bool has_metadata = false;
+    std::vector<TrackInfo> tracks;
+    std::vector<NameInfo> names;
+    std::vector<ClockPair> clock_pairs;
+    std::vector<Description> descriptions;
+    Counters counters;
+    std::vector<RecordPlace> places;
+    std::unordered_map<std::uint32_t, std::uint64_t> next_sequence; // of each track that has records
+    std::uint64_t records_written = 0; // by the writer, as far as the file tells, lost and removed ones included
+    std::uint64_t records_removed = 0;
+    std::uint64_t records_recovered = 0;
+    bool closed = false;
+    std::uint64_t end = 0;        // behind the last good chunk
+    std::uint64_t tail_bytes = 0; // behind that: unreadable
+    std::vector<std::string> notes;
+
+    [[nodiscard]] const TrackInfo* track(std::uint32_t id) const;
+    [[nodiscard]] std::string track_name(std::uint32_t id) const;
+};
+
+/// Errors: corrupt when `path` (only named) is no recording; unsupported when a newer version made it.
+Result<Index> read_index(ByteSource& source, const std::string& path);
+
+} // namespace plumb::recording

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/metadata_codec.hpp"
+
+#include <bit>
+
+namespace plumb::recording {
+namespace {
+
+// More than any run needs; bounds what a hostile file can make a reader hold.
+constexpr std::size_t most_pairs = 4096;
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+void take_pair(const Field& field, Pairs& to) {
+    std::string_view key;
+    std::string_view value;
+    if (to.size() < most_pairs && field.as_pair(key, value)) {
+        to.emplace_back(key, value);
+    }
+}
+
+bool take_named_number(const Field& field, std::string_view& key, std::uint64_t& number) {
+    std::string_view value;
+    if (!field.as_pair(key, value) || value.size() != sizeof number) {
+        return false;
+    }
+    number = load_le<std::uint64_t>(reinterpret_cast<const std::byte*>(value.data()));
+    return true;
+}
+
+/// Calls `take` with every field; false when the fields do not fill the buffer exactly.
+template <class Take>
+bool walk(const std::byte* data, std::size_t size, Take&& take) {
+    FieldReader reader(data, size);
+    Field field;
+    while (reader.next(field)) {
+        take(field);
+    }
+    return reader.intact();
+}
+
+} // namespace
+
+void encode(const Metadata& from, Bytes& to) {
+    FieldWriter fields(to);
+    fields.number(1, from.recording_id[0]);
+    fields.number(2, from.recording_id[1]);
+    fields.number(3, static_cast<std::uint64_t>(from.start_realtime_ns));
+    fields.text(4, from.host);
+    fields.number(5, from.pid);
+    fields.number(6, from.process_start);
+    fields.text(7, from.boot_id);
+    fields.text(8, from.rank);
+    fields.text(9, from.ring_path);
+    fields.text(10, from.ring_reason);
+    fields.text(11, from.config);
+    fields.text(12, from.sync_mode);
+    fields.number(13, from.warmup_steps);
+    for (const auto& [key, value] : from.identity) {
+        fields.pair(14, key, value);
+    }
+    for (const auto& [key, value] : from.comparability) {
+        fields.pair(15, key, value);
+    }
+    for (const auto& [key, value] : from.costs) {
+        fields.named_number(16, key, std::bit_cast<std::uint64_t>(value));
+    }
+    for (const auto& clock : from.clocks) {
+        fields.named_number(17, clock.name, clock.id);
+    }
+}
+
+bool decode(const std::byte* data, std::size_t size, Metadata& to) {
+    return walk(data, size, [&to](const Field& field) {
+        std::string_view key;
+        std::uint64_t number = 0;
+        switch (field.number) {
+        case 1:
+            to.recording_id[0] = field.as_number();
+            break;
+        case 2:
+            to.recording_id[1] = field.as_number();
+            break;
+        case 3:
+            to.start_realtime_ns = static_cast<std::int64_t>(field.as_number());
+            break;
+        case 4:
+            to.host = field.as_text();
+            break;
+        case 5:
+            to.pid = static_cast<std::uint32_t>(field.as_number());
+            break;
+        case 6:
+            to.process_start = field.as_number();
+            break;
+        case 7:
+            to.boot_id = field.as_text();
+            break;
+        case 8:
+            to.rank = field.as_text();
+            break;
+        case 9:
+            to.ring_path = field.as_text();
+            break;
+        case 10:
+            to.ring_reason = field.as_text();
+            break;
+        case 11:
+            to.config = field.as_text();
+            break;
+        case 12:
+            to.sync_mode = field.as_text();
+            break;
+        case 13:
+            to.warmup_steps = field.as_number();
+            break;
+        case 14:
+            take_pair(field, to.identity);
+            break;
+        case 15:
+            take_pair(field, to.comparability);
+            break;
+        case 16:
+            if (to.costs.size() < most_pairs && take_named_number(field, key, number)) {
+                to.costs.emplace_back(key, std::bit_cast<double>(number));
+            }
+            break;
+        case 17:
+            if (to.clocks.size() < most_pairs && take_named_number(field, key, number)) {
+                to.clocks.push_back({static_cast<std::uint32_t>(number), std::string(key)});
+            }
+            break;
+        default:
+            break;
+        }
+    });
+}
+
+void encode(const TrackInfo& from, Bytes& to) {
+    FieldWriter fields(to);
+    fields.number(1, from.id);
+    fields.number(2, static_cast<std::uint64_t>(from.kind));
+    fields.number(3, from.clock);
+    fields.number(4, from.os_thread);
+    fields.text(5, from.name);
+    fields.text(6, from.source);
+}
+
+bool decode(const std::byte* data, std::size_t size, TrackInfo& to) {
+    bool has_id = false;
+    const bool whole = walk(data, size, [&](const Field& field) {
+        switch (field.number) {
+        case 1:
+            to.id = static_cast<std::uint32_t>(field.as_number());
+            has_id = true;
+            break;
+        case 2:
+            to.kind = field.as_number() == 1 ? TrackKind::device_queue : TrackKind::host_thread;
+            break;
+        case 3:
+            to.clock = static_cast<std::uint32_t>(field.as_number());
+            break;
+        case 4:
+            to.os_thread = field.as_number();
+            break;
+        case 5:
+            to.name = field.as_text();
+            break;
+        case 6:
+            to.source = field.as_text();
+            break;
+        default:
+            break;
+        }
+    });
+    return whole && has_id;
+}
+
+void encode(const NameInfo& from, Bytes& to) {
+    FieldWriter fields(to);
+    fields.number(1, from.id);
+    fields.number(2, static_cast<std::uint64_t>(from.category));
+    fields.text(3, from.name);
+}
+
+bool decode(const std::byte* data, std::size_t size, NameInfo& to) {
+    std::uint64_t id = 0;
+    const bool whole = walk(data, size, [&](const Field& field) {
+        switch (field.number) {
+        case 1:
+            id = field.as_number();
+            break;
+        case 2:
+            // A category this version does not know counts as other.
+            to.category = field.as_number() <= static_cast<std::uint64_t>(Category::transfer)
+                              ? static_cast<Category>(field.as_number())
+                              : Category::other;
+            break;
+        case 3:
+            to.name = field.as_text();
+            break;
+        default:
+            break;
+        }
+    });
+    to.id = static_cast<std::uint16_t>(id);
+    return whole && id != 0 && id <= 0xffff;
+}
+
+void encode(const ClockPair& from, Bytes& to) {
+    FieldWriter fields(to);
+    fields.number(1, from.clock);
+    fields.number(2, from.ticks);
+    fields.number(3, static_cast<std::uint64_t>(from.monotonic_ns));
+    fields.number(4, static_cast<std::uint64_t>(from.realtime_ns));
+    fields.number(5, from.uncertainty_ticks);
+}
+
+bool decode(const std::byte* data, std::size_t size, ClockPair& to) {
+    unsigned seen = 0;
+    const bool whole = walk(data, size, [&](const Field& field) {
+        const std::uint64_t value = field.as_number();
+        switch (field.number) {
+        case 1:
+            to.clock = static_cast<std::uint32_t>(value);
+            break;
+        case 2:
+            to.ticks = value;
+            break;
+        case 3:
+            to.monotonic_ns = static_cast<std::int64_t>(value);
+            break;
+        case 4:
+            to.realtime_ns = static_cast<std::int64_t>(value);
+            break;
+        case 5:
+            to.uncertainty_ticks = value;
+            break;
+        default:
+            return;
+        }
+        seen |= 1u << field.number;
+    });
+    return whole && (seen & 0b1110) == 0b1110; // a pair without clock, ticks or time is none
+}
+
+void encode(const Counters& from, Bytes& to) {
+    FieldWriter fields(to);
+    for (const auto& [reason, count] : from.drops) {
+        fields.named_number(1, reason, count);
+    }
+    fields.number(2, from.drain_cpu_ns);
+    fields.number(3, from.records);
+    fields.number(4, from.records_removed);
+    fields.number(5, from.unresolved);
+}
+
+bool decode(const std::byte* data, std::size_t size, Counters& to) {
+    return walk(data, size, [&](const Field& field) {
+        std::string_view key;
+        std::uint64_t number = 0;
+        switch (field.number) {
+        case 1:
+            if (to.drops.size() < most_pairs && take_named_number(field, key, number)) {
+                to.drops.emplace_back(key, number);
+            }
+            break;
+        case 2:
+            to.drain_cpu_ns = field.as_number();
+            break;
+        case 3:
+            to.records = field.as_number();
+            break;
+        case 4:
+            to.records_removed = field.as_number();
+            break;
+        case 5:
+            to.unresolved = field.as_number();
+            break;
+        default:
+            break;
+        }
+    });
+}
+
+void encode(const Description& from, Bytes& to) { FieldWriter(to).pair(1, from.first, from.second); }
+
+bool decode(const std::byte* data, std::size_t size, Description& to) {
+    bool found = false;
+    const bool whole = walk(data, size, [&](const Field& field) {
+        std::string_view key;
+        std::string_view value;
+        if (field.number == 1 && field.as_pair(key, value)) {
+            to = {std::string(key), std::string(value)};
+            found = true;
+        }
+    });
+    return whole && found;
+}
+
+void encode(const Removal& from, Bytes& to) {
+    FieldWriter fields(to);
+    fields.number(1, from.track);
+    fields.number(2, from.until_sequence);
+    fields.number(3, from.records);
+}
+
+bool decode(const std::byte* data, std::size_t size, Removal& to) {
+    return walk(data, size, [&to](const Field& field) {
+        switch (field.number) {
+        case 1:
+            to.track = static_cast<std::uint32_t>(field.as_number());
+            break;
+        case 2:
+            to.until_sequence = field.as_number();
+            break;
+        case 3:
+            to.records = field.as_number();
+            break;
+        default:
+            break;
+        }
+    });
+}
+
+} // namespace plumb::recording

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/reader.hpp"
+
+#include <algorithm>
+
+#include "base/os.hpp"
+#include "recording/format.hpp"
+#include "recording/index.hpp"
+#include "recording/record_codec.hpp"
+#include "recording/ring_merge.hpp"
+
+namespace plumb::recording {
+
+struct Reader::State {
+    std::string path;
+    ByteSource source;
+    Index index;
+    std::vector<RingRemainder> rings;
+    RecordDecoder decoder;
+    bool being_written = false;
+    bool losses_noted = false;
+
+    State(std::string name, ByteSource from) : path(std::move(name)), source(std::move(from)) {}
+
+    void note(std::string text) { index.notes.push_back(std::move(text)); }
+    void note_unwritten_end();
+    bool decode(const RecordPlace& place, std::vector<Record>& records);
+};
+
+void Reader::State::note_unwritten_end() {
+    if (being_written) {
+        note("the recording is still being written: later records are missing");
+    } else if (!index.closed && index.records_recovered == 0 && rings.empty()) {
+        note("the process ended without closing the recording, and its ring is gone: its last records may be missing");
+    }
+}
+
+bool Reader::State::decode(const RecordPlace& place, std::vector<Record>& records) {
+    const std::byte* payload = source.view(place.offset, place.payload_size);
+    // Again, because a file may have changed since it was opened.
+    return payload != nullptr && checksum(payload, place.payload_size) == place.checksum &&
+           decoder.decode(payload, place.payload_size, place.count, records);
+}
+
+Reader::Reader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Reader::Reader(Reader&&) noexcept = default;
+Reader& Reader::operator=(Reader&&) noexcept = default;
+Reader::~Reader() = default;
+
+Result<Reader> Reader::open(const std::string& path, ReadOptions options) {
+    std::uint64_t size = 0;
+    Result<FileHandle> file = open_to_read(path, size);
+    if (!file) {
+        return file.error();
+    }
+    const bool locked = is_locked(file->get());
+    auto state = std::make_unique<State>(path, ByteSource(std::move(*file), size));
+    Result<Index> index = read_index(state->source, path);
+    if (!index) {
+        return index.error();
+    }
+    state->index = std::move(*index);
+    const Metadata& facts = state->index.metadata;
+    state->being_written =
+        locked && (facts.pid == 0 || base::process_alive(facts.pid, facts.process_start, facts.boot_id));
+    if (!state->being_written && options.merge_ring) {
+        state->rings = merge_ring(state->index);
+    }
+    if (options.merge_ring) {
+        state->note_unwritten_end();
+    }
+    return Reader(std::move(state));
+}
+
+Result<Reader> Reader::from_bytes(std::shared_ptr<const Bytes> bytes) {
+    auto state = std::make_unique<State>("this recording", ByteSource(std::move(bytes)));
+    Result<Index> index = read_index(state->source, state->path);
+    if (!index) {
+        return index.error();
+    }
+    state->index = std::move(*index);
+    return Reader(std::move(state));
+}
+
+const Metadata& Reader::metadata() const { return state_->index.metadata; }
+const std::vector<TrackInfo>& Reader::tracks() const { return state_->index.tracks; }
+const std::vector<NameInfo>& Reader::names() const { return state_->index.names; }
+const std::vector<ClockPair>& Reader::clock_pairs() const { return state_->index.clock_pairs; }
+const Counters& Reader::counters() const { return state_->index.counters; }
+const std::vector<std::pair<std::string, std::string>>& Reader::descriptions() const {
+    return state_->index.descriptions;
+}
+const std::vector<std::string>& Reader::notes() const { return state_->index.notes; }
+bool Reader::closed() const { return state_->index.closed; }
+bool Reader::being_written() const { return state_->being_written; }
+
+Status Reader::for_each_batch(const std::function<bool(const RecordBatch&)>& take) {
+    State& state = *state_;
+    std::vector<Record> records;
+    std::uint64_t unreadable = 0;
+    for (const RecordPlace& place : state.index.places) {
+        if (!state.decode(place, records)) {
+            unreadable += place.count - place.skip;
+            continue;
+        }
+        const RecordBatch batch{place.track, place.first_sequence + place.skip, records.data() + place.skip,
+                                place.count - place.skip};
+        if (!take(batch)) {
+            return {};
+        }
+    }
+    for (const RingRemainder& ring : state.rings) {
+        if (!ring.records.empty() &&
+            !take({ring.track, ring.first_sequence, ring.records.data(), ring.records.size()})) {
+            return {};
+        }
+    }
+    if (unreadable != 0 && !state.losses_noted) {
+        state.note(std::to_string(unreadable) + " records could not be decoded and are lost");
+    }
+    state.losses_noted = true;
+    return {};
+}
+
+} // namespace plumb::recording

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/redact.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace plumb::recording {
+namespace {
+
+constexpr char redacted[] = "redacted";
+
+bool tells_who(std::string_view key) {
+    for (const char* secret : {"command", "host", "user", "path", "cwd", "folder", "directory"}) {
+        if (key.find(secret) != std::string_view::npos) {
+            return true;
+        }
+    }
+    return false;
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+void redact_identity(std::vector<std::pair<std::string, std::string>>& pairs) {
+    for (auto& [key, value] : pairs) {
+        if (tells_who(key) || value.find('/') != std::string::npos) {
+            value = redacted;
+        }
+    }
+}
+
+/// Two runs must not seem comparable because both were redacted: of a path its last part stays.
+void redact_comparability(std::vector<std::pair<std::string, std::string>>& pairs) {
+    for (auto& [key, value] : pairs) {
+        if (!value.empty() && (value[0] == '/' || value[0] == '.' || value[0] == '~')) {
+            value = file_name(value);
+        }
+    }
+}
+
+/// "on,out=/a/b.plumb,keep=60s" becomes "on,out=redacted,keep=60s".
+std::string redact_config(const std::string& config) {
+    std::string result;
+    for (std::size_t begin = 0; begin <= config.size();) {
+        const std::size_t end = std::min(config.find(',', begin), config.size());
+        const std::string word = config.substr(begin, end - begin);
+        const std::size_t equals = word.find('=');
+        const bool path = word.find('/') != std::string::npos || word.compare(0, 4, "out=") == 0;
+        if (begin != 0) {
+            result += ',';
+        }
+        if (path) {
+            result += equals == std::string::npos ? redacted : word.substr(0, equals + 1) + redacted;
+        } else {
+            result += word;
+        }
+        begin = end + 1;
+    }
+    return result;
+}
+
+} // namespace
+
+void redact(Metadata& metadata) {
+    metadata.host = redacted;
+    metadata.config = redact_config(metadata.config);
+    metadata.ring_path = file_name(metadata.ring_path);
+    if (!metadata.ring_reason.empty()) {
+        metadata.ring_reason = redacted;
+    }
+    redact_identity(metadata.identity);
+    redact_comparability(metadata.comparability);
+}
+
+} // namespace plumb::recording

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which record chunks a bounded recording may let go, and what the rest still needs of them. Owned by one writer.
+// Invariant: chunks are kept in file order, and always a suffix of them stays.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "recording/metadata_codec.hpp"
+#include "recording/recording.hpp"
+#include "recording/store.hpp"
+
+namespace plumb::recording {
+
+class Retention {
+  public:
+    struct Chunk {
+        ByteRange place;
+        std::uint32_t track = 0;
+        std::uint64_t first_sequence = 0;
+        std::uint32_t count = 0;
+        std::int64_t written_ns = 0;
+        std::vector<Record> work; // the last work record of each name and quantity in it
+    };
+
+    Retention(std::uint64_t max_bytes, std::int64_t keep_ns) : max_bytes_(max_bytes), keep_ns_(keep_ns) {}
+
+    [[nodiscard]] bool bounded() const { return max_bytes_ != 0 || keep_ns_ != 0; }
+    /// Whether the recording must be shortened before `more` bytes are added to its `size`.
+    [[nodiscard]] bool due(std::uint64_t size, std::uint64_t more, std::int64_t now_ns) const;
+    void add(Chunk chunk) { chunks_.push_back(std::move(chunk)); }
+
+    /// How many of the oldest chunks to remove; `share` of max_bytes is what may stay.
+    [[nodiscard]] std::size_t removable(double share, std::int64_t now_ns) const;
+    /// What removing the `n` oldest leaves behind: totals, and the work records still in force, by track.
+    struct Outcome {
+        std::map<std::uint32_t, Removal> removals;
+        std::map<std::uint32_t, std::map<std::pair<std::uint16_t, std::uint64_t>, Record>> carried;
+    };
+    [[nodiscard]] Outcome after_removing(std::size_t n) const;
+    [[nodiscard]] std::vector<ByteRange> kept_after(std::size_t n) const;
+    /// The chunks were removed; the first that stays now lies at `offset`.
+    void removed(std::size_t n, Outcome outcome, std::uint64_t offset);
+    [[nodiscard]] std::uint64_t records_removed() const;
+
+    /// The last work record of each name and quantity, in order of appearance.
+    [[nodiscard]] static std::vector<Record> work_of(const Record* records, std::size_t count);
+
+  private:
+    std::uint64_t max_bytes_;
+    std::int64_t keep_ns_;
+    std::deque<Chunk> chunks_;
+    Outcome so_far_;
+};
+
+} // namespace plumb::recording

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/writer.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+
+#include "recording/format.hpp"
+#include "recording/metadata_codec.hpp"
+#include "recording/record_codec.hpp"
+#include "recording/retention.hpp"
+
+namespace plumb::recording {
+namespace {
+
+/// Metadata that could not be written yet; far more than any run has.
+constexpr std::size_t most_pending = std::size_t{4} << 20;
+/// In a bounded recording old clock pairs are thinned out beyond this many.
+constexpr std::size_t most_clock_pairs = 4096;
+
+std::int64_t monotonic_ns() {
+    timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+template <class T>
+void append_entries(Bytes& to, ChunkHeader header, const std::vector<T>& entries) {
+    Bytes payload;
+    std::uint32_t count = 0;
+    const auto flush = [&] {
+        if (count != 0) {
+            header.count = count;
+            append_chunk(to, header, payload);
+        }
+        payload.clear();
+        count = 0;
+    };
+    for (const T& entry : entries) {
+        append_entry(entry, payload);
+        ++count;
+        if (payload.size() > max_chunk_payload / 2) {
+            flush();
+        }
+    }
+    flush();
+}
+
+} // namespace
+
+struct Writer::State {
+    WriterOptions options;
+    Metadata metadata;
+    std::unique_ptr<Store> store;
+    RecordEncoder encoder;
+    Retention retention;
+    Bytes pending; // whole chunks of metadata, to be written before the next records
+    Bytes buffer;
+    std::uint64_t records = 0; // in the recording, plus those removed again
+    bool closed = false;
+
+    // Only for a bounded recording, which is rewritten now and then.
+    std::vector<TrackInfo> tracks;
+    std::vector<NameInfo> names;
+    std::vector<ClockPair> clock_pairs;
+    std::vector<Description> descriptions;
+    std::vector<Counters> counters;
+
+    State(WriterOptions given, const Metadata& facts)
+        : options(std::move(given)), metadata(facts), encoder(options.compress),
+          retention(options.max_bytes, options.keep_ns) {}
+
+    [[nodiscard]] std::int64_t now() const { return options.now_ns ? options.now_ns() : monotonic_ns(); }
+    [[nodiscard]] ChunkHeader header(ChunkType type, std::uint32_t count) const {
+        ChunkHeader made;
+        made.type = type;
+        made.count = count;
+        made.records_before = records;
+        made.written_ns = now();
+        return made;
+    }
+    [[nodiscard]] static Error closed_error() {
+        return {ErrorCode::invalid_argument, "this recording is closed: create another writer"};
+    }
+
+    [[nodiscard]] Bytes head() const;
+    Status write_pending();
+    template <class T>
+    Status add(ChunkType type, const T& entry);
+    template <class T>
+    Status add_kept(ChunkType type, const T& entry, std::vector<T>& kept);
+    Status append(const RecordBatch& batch);
+    Retention::Chunk encode_chunk(const RecordBatch& piece, std::uint64_t records_before);
+    Status shorten();
+    Status shorten_to(double share);
+    void thin_clock_pairs();
+};
+
+Bytes Writer::State::head() const {
+    Bytes bytes;
+    Preamble preamble;
+    preamble.recording_id[0] = metadata.recording_id[0];
+    preamble.recording_id[1] = metadata.recording_id[1];
+    append_preamble(bytes, preamble);
+    Bytes payload;
+    encode(metadata, payload);
+    ChunkHeader first = header(ChunkType::metadata, 1);
+    first.records_before = 0;
+    append_chunk(bytes, first, payload);
+    return bytes;
+}
+
+Status Writer::State::write_pending() {
+    if (pending.empty()) {
+        return {};
+    }
+    Status written = store->append(pending);
+    if (written) {
+        pending.clear();
+    }
+    return written;
+}
+
+template <class T>
+Status Writer::State::add(ChunkType type, const T& entry) {
+    if (closed) {
+        return closed_error();
+    }
+    Bytes payload;
+    append_entry(entry, payload);
+    if (payload.size() > max_chunk_payload || pending.size() + payload.size() > most_pending) {
+        return Error{ErrorCode::out_of_memory,
+                     "an entry does not fit into the recording: shorten names and descriptions, "
+                     "or free space on the disk of " +
+                         options.path};
+    }
+    append_chunk(pending, header(type, 1), payload);
+    return write_pending();
+}
+
+template <class T>
+Status Writer::State::add_kept(ChunkType type, const T& entry, std::vector<T>& kept) {
+    if (retention.bounded() && !closed) {
+        kept.push_back(entry);
+    }
+    return add(type, entry);
+}
+
+Retention::Chunk Writer::State::encode_chunk(const RecordBatch& piece, std::uint64_t records_before) {
+    const std::size_t start = buffer.size();
+    buffer.resize(start + chunk_header_size);
+    encoder.encode(piece.records, piece.count, buffer);
+    ChunkHeader made = header(ChunkType::records, static_cast<std::uint32_t>(piece.count));
+    made.codec = Codec::columns;
+    made.track = piece.track;
+    made.first_sequence = piece.first_sequence;
+    made.records_before = records_before;
+    const std::byte* payload = buffer.data() + start + chunk_header_size;
+    made.payload_size = static_cast<std::uint32_t>(buffer.size() - start - chunk_header_size);
+    made.payload_checksum = checksum(payload, made.payload_size);
+    store_chunk_header(buffer.data() + start, made);
+
+    Retention::Chunk chunk;
+    chunk.place = {start, buffer.size() - start};
+    chunk.track = piece.track;
+    chunk.first_sequence = piece.first_sequence;
+    chunk.count = made.count;
+    chunk.written_ns = made.written_ns;
+    if (retention.bounded()) {
+        chunk.work = Retention::work_of(piece.records, piece.count);
+    }
+    return chunk;
+}
+
+Status Writer::State::append(const RecordBatch& batch) {
+    if (closed) {
+        return closed_error();
+    }
+    if (batch.count == 0) {
+        return {};
+    }
+    buffer = pending;
+    std::vector<Retention::Chunk> chunks;
+    for (std::size_t done = 0; done < batch.count;) {
+        RecordBatch piece = batch;
+        piece.count = std::min(batch.count - done, max_chunk_records);
+        piece.first_sequence = batch.first_sequence + done;
+        piece.records = batch.records + done;
+        chunks.push_back(encode_chunk(piece, records + done));
+        done += piece.count;
+    }
+    if (retention.due(store->size(), buffer.size(), now())) {
+        if (Status shortened = shorten(); !shortened) {
+            return shortened;
+        }
+    }
+    const std::uint64_t offset = store->size();
+    if (Status written = store->append(buffer); !written) {
+        return written;
+    }
+    pending.clear();
+    records += batch.count;
+    if (retention.bounded()) {
+        for (Retention::Chunk& chunk : chunks) {
+            chunk.place.offset += offset;
+            retention.add(std::move(chunk));
+        }
+    }
+    return {};
+}
+
+Status Writer::State::shorten() {
+    Status done = shorten_to(0.5);
+    // Less to copy needs less room beside the old file.
+    if (!done && done.error().code == ErrorCode::no_space) {
+        done = shorten_to(0.125);
+    }
+    return done;
+}
+
+Status Writer::State::shorten_to(double share) {
+    const std::size_t n = retention.removable(share, now());
+    if (n == 0) {
+        return {};
+    }
+    thin_clock_pairs();
+    Retention::Outcome outcome = retention.after_removing(n);
+    Bytes bytes = head();
+    append_entries(bytes, header(ChunkType::tracks, 0), tracks);
+    append_entries(bytes, header(ChunkType::names, 0), names);
+    append_entries(bytes, header(ChunkType::clock_pairs, 0), clock_pairs);
+    append_entries(bytes, header(ChunkType::descriptions, 0), descriptions);
+    append_entries(bytes, header(ChunkType::counters, 0), counters);
+    std::vector<Removal> removals;
+    for (const auto& [track, removal] : outcome.removals) {
+        removals.push_back(removal);
+    }
+    append_entries(bytes, header(ChunkType::removed, 0), removals);
+    for (const auto& [track, work] : outcome.carried) {
+        std::vector<Record> carried;
+        for (const auto& [key, record] : work) {
+            carried.push_back(record);
+        }
+        if (carried.empty() || carried.size() > max_chunk_records) {
+            continue;
+        }
+        ChunkHeader made = header(ChunkType::carried, static_cast<std::uint32_t>(carried.size()));
+        made.codec = Codec::columns;
+        made.track = track;
+        made.first_sequence = outcome.removals[track].until_sequence - carried.size();
+        Bytes payload;
+        encoder.encode(carried.data(), carried.size(), payload);
+        append_chunk(bytes, made, payload);
+    }
+    Status replaced = store->replace(bytes, retention.kept_after(n));
+    if (replaced) {
+        retention.removed(n, std::move(outcome), bytes.size());
+        pending.clear(); // all of it is in the new head
+    }
+    return replaced;
+}
+
+void Writer::State::thin_clock_pairs() {
+    while (clock_pairs.size() > most_clock_pairs) {
+        // Every second of the older half goes: a fit needs ends and a few between.
+        std::vector<ClockPair> fewer;
+        for (std::size_t i = 0; i < clock_pairs.size(); ++i) {
+            if (i % 2 == 0 || i >= clock_pairs.size() / 2) {
+                fewer.push_back(clock_pairs[i]);
+            }
+        }
+        clock_pairs = std::move(fewer);
+    }
+}
+
+Writer::Writer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Writer::~Writer() {
+    if (!state_->closed) {
+        (void)close().ok();
+    }
+}
+
+Result<std::unique_ptr<Writer>> Writer::create(WriterOptions options, const Metadata& metadata) {
+    auto state = std::make_unique<State>(std::move(options), metadata);
+    const Bytes head = state->head();
+    if (head.size() > max_chunk_payload) {
+        return Error{ErrorCode::invalid_argument,
+                     "the description of this run exceeds 2 MiB: shorten its command line and notes"};
+    }
+    if (state->options.path.empty()) {
+        state->store = make_memory_store();
+        if (Status written = state->store->append(head); !written) {
+            return written.error();
+        }
+    } else {
+        Result<std::unique_ptr<Store>> store = create_file_store(state->options.path, head, state->options.write);
+        if (!store) {
+            return store.error();
+        }
+        state->store = std::move(*store);
+    }
+    return std::unique_ptr<Writer>(new Writer(std::move(state)));
+}
+
+Status Writer::append(const RecordBatch& batch) { return state_->append(batch); }
+
+Status Writer::add_track(const TrackInfo& track) { return state_->add_kept(ChunkType::tracks, track, state_->tracks); }
+Status Writer::add_name(const NameInfo& name) { return state_->add_kept(ChunkType::names, name, state_->names); }
+Status Writer::add_clock_pair(const ClockPair& pair) {
+    return state_->add_kept(ChunkType::clock_pairs, pair, state_->clock_pairs);
+}
+
+Status Writer::set_counters(const Counters& counters) {
+    Counters totals = counters;
+    totals.records = state_->records;
+    totals.records_removed = state_->retention.records_removed();
+    state_->counters.assign(1, totals);
+    return state_->add(ChunkType::counters, totals);
+}
+
+Status Writer::describe(std::string_view key, std::string_view value) {
+    const Description description{std::string(key), std::string(value)};
+    auto& known = state_->descriptions;
+    const auto same = std::find_if(known.begin(), known.end(), [&](const auto& d) { return d.first == key; });
+    if (same != known.end()) {
+        same->second = description.second;
+        return state_->add(ChunkType::descriptions, description);
+    }
+    return state_->add_kept(ChunkType::descriptions, description, known);
+}
+
+Status Writer::close() {
+    if (state_->closed) {
+        return {};
+    }
+    append_chunk(state_->pending, state_->header(ChunkType::closed, 0), {});
+    Status written = state_->write_pending();
+    state_->closed = true;
+    if (!state_->options.path.empty()) {
+        state_->store->forget();
+    }
+    return written;
+}
+
+void Writer::forget() noexcept {
+    state_->closed = true;
+    state_->store->forget();
+}
+
+const std::string& Writer::path() const { return state_->options.path; }
+std::uint64_t Writer::size() const { return state_->store->size(); }
+std::shared_ptr<const Bytes> Writer::snapshot() const { return std::make_shared<const Bytes>(state_->store->bytes()); }
+std::uint64_t Writer::records_removed() const { return state_->retention.records_removed(); }
+
+} // namespace plumb::recording

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a recording, as a .plumb file or in memory with the same bytes. What append() accepted survives a kill of the
+// process at any later moment; it is not forced to the disk, so a power cut may lose the last seconds.
+// Thread rule: one thread at a time. Owned by whoever records.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumb/result.hpp"
+#include "recording/bytes.hpp"
+#include "recording/recording.hpp"
+#include "recording/store.hpp"
+
+namespace plumb::recording {
+
+struct WriterOptions {
+    std::string path;            // empty: in memory
+    std::uint64_t max_bytes = 0; // 0: no limit; the disk never holds more than about 1.5 times this
+    std::int64_t keep_ns = 0;    // 0: for ever; else records of the last keep_ns stay, and up to half of that more
+    bool compress = true;        // false: readable without zstd, about three times as large
+    WriteFunction write;         // empty: pwrite
+    std::function<std::int64_t()> now_ns; // empty: CLOCK_MONOTONIC; dates chunks for keep_ns
+};
+
+class Writer {
+  public:
+    /// Errors: already_exists names the pid of a live writer; no_space, permission, not_found name path and fix.
+    static Result<std::unique_ptr<Writer>> create(WriterOptions options, const Metadata& metadata);
+    /// Closes, without a word about failures: call close() to hear of them.
+    ~Writer();
+    Writer(const Writer&) = delete;
+    Writer& operator=(const Writer&) = delete;
+
+    /// One system call for all of it. After an error (no_space) nothing of the batch is in the recording: call again
+    /// with the same batch, later. An empty batch is no error.
+    Status append(const RecordBatch& batch);
+    /// Kept for the next call when they cannot be written now, so that an error need not be answered by a retry.
+    Status add_track(const TrackInfo& track);
+    Status add_name(const NameInfo& name);
+    Status add_clock_pair(const ClockPair& pair);
+    Status set_counters(const Counters& counters);
+    Status describe(std::string_view key, std::string_view value);
+    /// Ends the recording in good order: readers then know that nothing is missing. Later calls are errors.
+    Status close();
+    /// In a forked child: lets go of the file, which stays the parent's.
+    void forget() noexcept;
+
+    [[nodiscard]] const std::string& path() const;
+    [[nodiscard]] std::uint64_t size() const;
+    /// A copy of the recording so far, in memory mode; empty for a file.
+    [[nodiscard]] std::shared_ptr<const Bytes> snapshot() const;
+    /// What max_bytes and keep_ns took out so far.
+    [[nodiscard]] std::uint64_t records_removed() const;
+
+  private:
+    struct State;
+    explicit Writer(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+} // namespace plumb::recording
