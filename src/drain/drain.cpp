@@ -8,6 +8,7 @@
 
 #include "base/os.hpp"
 #include "record/name_registry.hpp"
+#include "recording/drop_reasons.hpp"
 
 namespace plumb::drain {
 namespace {
@@ -27,20 +28,6 @@ std::uint64_t load_head(record::Ring& ring) { return ring.header().head.load(std
 
 RingState load_state(record::Ring& ring) {
     return static_cast<RingState>(ring.header().state.load(std::memory_order_acquire));
-}
-
-const char* words_for(std::size_t reason) {
-    switch (static_cast<Drop>(reason)) {
-    case Drop::ring_full: return "ring full: the drain did not keep up (a larger ring= helps)";
-    case Drop::across_toggle: return "open across enable() or disable()";
-    case Drop::lap_outside_scope: return "lap outside any scope";
-    case Drop::too_deep: return "nested deeper than 64 scopes";
-    case Drop::thread_exit: return "recorded while its thread was ending";
-    case Drop::bad_token: return "end() of a token that was not open";
-    case Drop::device_failed: return "refused by the device queue";
-    case Drop::negative_span: return "span that ends before it begins";
-    }
-    return "unknown reason";
 }
 
 /// All signals stay with the program's own threads.
@@ -312,7 +299,7 @@ recording::Counters Drain::counters() {
     recording::Counters result;
     for (std::size_t i = 0; i < drop_reasons; ++i) {
         if (drops[i] != 0) {
-            result.drops.emplace_back(words_for(i), drops[i]);
+            result.drops.emplace_back(recording::drop_reason_text(static_cast<Drop>(i)), drops[i]);
         }
     }
     if (const std::uint64_t lost = rings_.drops_without_ring.load(std::memory_order_relaxed); lost != 0) {

@@ -70,26 +70,6 @@ bool set_sync(Config& config, std::string_view value) {
     return false;
 }
 
-bool set_redact(Config& config, std::string_view value) {
-    const std::pair<std::string_view, bool*> parts[] = {
-        {"host", &config.redact_host}, {"paths", &config.redact_paths}, {"command", &config.redact_command}};
-    while (!value.empty()) {
-        const std::size_t plus = value.find('+');
-        const std::string_view word = value.substr(0, plus);
-        bool known = false;
-        for (const auto& [name, flag] : parts) {
-            if (word == name) {
-                *flag = known = true;
-            }
-        }
-        if (!known) {
-            return false;
-        }
-        value = plus == std::string_view::npos ? std::string_view{} : value.substr(plus + 1);
-    }
-    return true;
-}
-
 template <class T>
 bool assign(T& target, std::optional<T> value) {
     if (value) {
@@ -127,7 +107,8 @@ const KeyRule rules[] = {
      [](Config& c, std::string_view v) { return assign(c.warmup_steps, parse_bytes(v)); }},
     {{"fork", "off or own", "a forked child records nothing, or opens its own file (own needs %p in out; default off)"},
      [](Config& c, std::string_view v) { return (v == "off" || v == "own") && (c.follow_fork = v == "own", true); }},
-    {{"redact", "host, paths, command, joined by +", "leave these out of the recording (default: nothing)"}, set_redact},
+    {{"redact", "on or off", "leave host, command line and paths out of the recording (default off)"},
+     [](Config& c, std::string_view v) { return (v == "on" || v == "off") && (c.redact = v == "on", true); }},
 };
 
 std::string known_keys() {
@@ -219,13 +200,7 @@ std::string Config::spec() const {
     if (follow_fork) {
         text += ",fork=own";
     }
-    std::string redacted;
-    for (const auto& [name, flag] : {std::pair{"host", redact_host}, {"paths", redact_paths}, {"command", redact_command}}) {
-        if (flag) {
-            redacted += (redacted.empty() ? "" : "+") + std::string(name);
-        }
-    }
-    return redacted.empty() ? text : text + ",redact=" + redacted;
+    return redact ? text + ",redact=on" : text;
 }
 
 } // namespace plumb

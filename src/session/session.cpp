@@ -9,6 +9,7 @@
 #include "base/os.hpp"
 #include "record/recorder_access.hpp"
 #include "recording/reader.hpp"
+#include "recording/redact.hpp"
 #include "session/own_cost.hpp"
 #include "session/recording_path.hpp"
 
@@ -158,7 +159,7 @@ recording::Metadata Session::metadata(const std::string& ring_reason) const {
     recording::Metadata m;
     std::copy(std::begin(recording_id_), std::end(recording_id_), m.recording_id);
     m.start_realtime_ns = clock::realtime_ns();
-    m.host = config_.redact_host ? "" : base::host_name();
+    m.host = base::host_name();
     m.pid = base::process_id();
     const Result<std::uint64_t> start = base::process_start_time(m.pid);
     m.process_start = start.ok() ? *start : 0;
@@ -167,16 +168,10 @@ recording::Metadata Session::metadata(const std::string& ring_reason) const {
     m.rank = rank != nullptr ? rank : "";
     m.ring_path = rings_->file_path();
     m.ring_reason = m.ring_path.empty() ? ring_reason : rings_->reason();
-    Config shown = config_;
-    if (config_.redact_paths) {
-        shown.out = "redacted";
-    }
-    m.config = shown.spec();
+    m.config = config_.spec();
     m.sync_mode = name_of(config_.sync);
     m.warmup_steps = config_.warmup_steps;
-    if (!config_.redact_command) {
-        m.identity.emplace_back("command", base::command_line());
-    }
+    m.identity.emplace_back("command", base::command_line());
     m.identity.emplace_back("plumb", PLUMB_BUILD_VERSION);
     m.comparability.emplace_back("cpu", base::cpu_model());
     m.comparability.emplace_back("cpus", std::to_string(base::usable_cpus()));
@@ -184,6 +179,9 @@ recording::Metadata Session::metadata(const std::string& ring_reason) const {
     const clock::HostClockSource source = clock::host_clock(config_.clock);
     m.clocks.push_back({0, clock::name_of(source.kind)});
     m.costs = session::measure_own_cost(clock_for(config_), config_.sync == SyncMode::immediate, config_.clock != nullptr);
+    if (config_.redact) {
+        recording::redact(m);
+    }
     return m;
 }
 

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything an engine needs to be profiled: include this one.
+#pragma once
+
+#include "plumb/record.hpp"
+#include "plumb/results.hpp"
+#include "plumb/session.hpp"

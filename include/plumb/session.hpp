@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Config, from one spec string, and Profiler: recording, its file, and live results.
+// Thread rule: a Profiler may be used from any thread; make and destroy it where no other thread uses it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumb/api.hpp"
+#include "plumb/record.hpp"
+#include "plumb/result.hpp"
+#include "plumb/results.hpp"
+
+namespace plumb {
+
+class Session; // src/session
+
+/// When stamps are taken and collected (docs/configuration.md says what each means on each backend).
+enum class SyncMode : std::uint8_t { deferred, immediate, per_layer, none };
+
+/// Told one sentence when something went wrong that the user must know. Called from any thread; must not record.
+using Diagnostic = void (*)(const char* sentence, void* user);
+
+/// What PLUMB="on,out=run-%p.plumb" says. Plain data.
+struct PLUMB_API Config {
+    bool on = false;
+    std::string out = "plumb-%p.plumb"; // %p pid, %h host, %r rank; "none": in memory, for snapshot() only
+    std::uint64_t ring_bytes = std::uint64_t{1} << 20; // per recording thread
+    std::uint64_t max_bytes = 0;                       // of the recording; 0: no bound
+    double keep_seconds = 0;                           // only the last so many; 0: all
+    SyncMode sync = SyncMode::deferred;
+    std::uint64_t warmup_steps = 8; // decode steps kept apart in reports
+    bool follow_fork = false;       // fork=own: a forked child opens its own file
+    bool redact = false;            // host, command line and paths stay out of the recording
+
+    // Not part of the spec.
+    const HostClock* clock = nullptr;  // injected; must outlive the profiler
+    Diagnostic diagnostic = nullptr;   // null: one line on stderr
+    void* diagnostic_user = nullptr;
+
+    /// "off", "0" and "" are off; "on" and "1" are on; then key=value, separated by commas.
+    /// invalid_argument: an unknown key (the message lists the known ones) or a value that does not fit.
+    static Result<Config> parse(std::string_view spec);
+    /// parse() of the environment variable PLUMB; off when it is not set.
+    static Result<Config> from_env();
+    /// The spec that gives this config.
+    [[nodiscard]] std::string spec() const;
+};
+
+/// One row of the table of keys: docs/configuration.md is made from it.
+struct ConfigKey {
+    const char* key;
+    const char* value;   // grammar
+    const char* meaning; // one sentence
+};
+PLUMB_API const std::vector<ConfigKey>& config_keys();
+
+class PLUMB_API Profiler : public Recorder {
+  public:
+    /// Never fails to construct: made from an error, or where the recording cannot be opened, it is off, keeps status()
+    /// and says one sentence through the diagnostic.
+    explicit Profiler(Result<Config> config = Config{});
+    ~Profiler();
+
+    [[nodiscard]] Status status() const;
+    /// Path of the recording; empty while none is open.
+    [[nodiscard]] std::string path() const;
+
+    /// Starts recording (and opens the recording, the first time). Scopes open now are not recorded.
+    Status enable();
+    /// Stops recording; the recording stays open. Scopes open now are dropped and counted.
+    void disable();
+
+    /// A handle for a name that is not a well-known brick; the same name gives the same handle in every profiler.
+    /// Cold: takes a lock. Name{} (recorded as "unnamed") when the registry of 16,384 names is full.
+    [[nodiscard]] Name intern(std::string_view name, Category category = Category::other);
+
+    /// Says something about the run, shown at the head of reports: ("model", "qwen2.5-0.5b bf16"). Last value wins.
+    void describe(const std::string& key, const std::string& value);
+
+    /// A handle for a device queue timed by a backend. The timer must outlive the profiler.
+    [[nodiscard]] Queue add_queue(QueueTimer& timer, const std::string& name);
+
+    /// Waits until everything recorded before the call is in the recording. Error pending after `timeout`.
+    Status flush(std::chrono::milliseconds timeout = std::chrono::seconds(5));
+    /// The results of everything since the start or the last reset(): the same numbers as `plumb report` gives.
+    [[nodiscard]] Result<Report> snapshot(const ReportOptions& options = {});
+    /// Clears what snapshot() and labels() count; leaves a mark in the recording.
+    void reset();
+    /// Totals of Recorder::record(label, ns), by total, largest first.
+    [[nodiscard]] std::vector<LabelTotal> labels();
+    /// True while record(label, ns) counts.
+    [[nodiscard]] bool is_enabled() const noexcept { return enabled(); }
+
+    /// Finishes the recording. The destructor does the same, unheard.
+    Status close();
+
+  private:
+    std::unique_ptr<Session> session_;
+};
+
+} // namespace plumb
