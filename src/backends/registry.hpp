@@ -11,4 +11,4 @@ namespace plumb {
 
 std::span<Backend* const> registered_backends();
 
-}  // namespace plumb
+} // namespace plumb

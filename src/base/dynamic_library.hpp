@@ -11,36 +11,36 @@
 namespace plumb::base {
 
 class DynamicLibrary {
- public:
-  /// Opens the first of `names` that is there. `advice` ends the sentence of the error when none is:
-  /// "install the NVIDIA driver". The error is `unavailable`.
-  static Result<DynamicLibrary> open(const std::vector<std::string>& names, const std::string& advice);
+  public:
+    /// Opens the first of `names` that is there. `advice` ends the sentence of the error when none is:
+    /// "install the NVIDIA driver". The error is `unavailable`.
+    static Result<DynamicLibrary> open(const std::vector<std::string>& names, const std::string& advice);
 
-  DynamicLibrary(DynamicLibrary&& other) noexcept;
-  DynamicLibrary& operator=(DynamicLibrary&& other) noexcept;
-  DynamicLibrary(const DynamicLibrary&) = delete;
-  DynamicLibrary& operator=(const DynamicLibrary&) = delete;
-  ~DynamicLibrary();
+    DynamicLibrary(DynamicLibrary&& other) noexcept;
+    DynamicLibrary& operator=(DynamicLibrary&& other) noexcept;
+    DynamicLibrary(const DynamicLibrary&) = delete;
+    DynamicLibrary& operator=(const DynamicLibrary&) = delete;
+    ~DynamicLibrary();
 
-  /// The address of a symbol; never null. The error `unsupported` names symbol and library.
-  Result<void*> symbol(const std::string& name) const;
+    /// The address of a symbol; never null. The error `unsupported` names symbol and library.
+    Result<void*> symbol(const std::string& name) const;
 
-  template <class Function>
-  Result<Function*> function(const std::string& name) const {
-    Result<void*> address = symbol(name);
-    if (!address)
-      return address.error();
-    return reinterpret_cast<Function*>(*address);
-  }
+    template <class Function>
+    Result<Function*> function(const std::string& name) const {
+        Result<void*> address = symbol(name);
+        if (!address)
+            return address.error();
+        return reinterpret_cast<Function*>(*address);
+    }
 
-  /// The name it was opened by.
-  const std::string& name() const { return name_; }
+    /// The name it was opened by.
+    const std::string& name() const { return name_; }
 
- private:
-  DynamicLibrary(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
+  private:
+    DynamicLibrary(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
 
-  void* handle_ = nullptr;
-  std::string name_;
+    void* handle_ = nullptr;
+    std::string name_;
 };
 
-}  // namespace plumb::base
+} // namespace plumb::base

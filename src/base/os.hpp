@@ -51,4 +51,4 @@ Result<std::string> runtime_dir();
 /// destructors may still run when a plugin that contains us is dlclosed. Idempotent.
 Status pin_own_module();
 
-}  // namespace plumb::base
+} // namespace plumb::base

@@ -23,178 +23,174 @@ namespace plumb::base {
 namespace {
 
 std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return file ? std::move(text).str() : std::string();
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return file ? std::move(text).str() : std::string();
 }
 
 struct ProcessStat {
-  char state = 0;
-  std::uint64_t threads = 0;
-  std::uint64_t start = 0;
+    char state = 0;
+    std::uint64_t threads = 0;
+    std::uint64_t start = 0;
 };
 
 bool parse_field(std::string_view field, std::uint64_t& value) {
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  return error == std::errc() && end == field.data() + field.size();
+    const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+    return error == std::errc() && end == field.data() + field.size();
 }
 
 // The command (field 2) may hold blanks and parentheses, so fields are counted from the last parenthesis.
 bool read_process_stat(std::uint32_t pid, ProcessStat& stat) {
-  const std::string text = read_text("/proc/" + std::to_string(pid) + "/stat");
-  const std::size_t command_end = text.rfind(')');
-  if (command_end == std::string::npos)
-    return false;
-  std::istringstream rest(text.substr(command_end + 1));
-  std::vector<std::string> fields(3);  // fields[n] is field n of proc(5)
-  for (std::string field; rest >> field;)
-    fields.push_back(field);
-  if (fields.size() <= 22 || fields[3].size() != 1)
-    return false;
-  stat.state = fields[3][0];
-  return parse_field(fields[20], stat.threads) && parse_field(fields[22], stat.start);
+    const std::string text = read_text("/proc/" + std::to_string(pid) + "/stat");
+    const std::size_t command_end = text.rfind(')');
+    if (command_end == std::string::npos)
+        return false;
+    std::istringstream rest(text.substr(command_end + 1));
+    std::vector<std::string> fields(3); // fields[n] is field n of proc(5)
+    for (std::string field; rest >> field;)
+        fields.push_back(field);
+    if (fields.size() <= 22 || fields[3].size() != 1)
+        return false;
+    stat.state = fields[3][0];
+    return parse_field(fields[20], stat.threads) && parse_field(fields[22], stat.start);
 }
 
 bool writable_folder(const std::string& path) {
-  struct stat info {};
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && access(path.c_str(), W_OK | X_OK) == 0;
+    struct stat info {};
+    return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && access(path.c_str(), W_OK | X_OK) == 0;
 }
 
 // The program's own headers lie in the program; it is never unloaded, and cannot be opened by its file name.
 bool is_main_program(const Dl_info& module) {
-  Dl_info program{};
-  const auto* headers = reinterpret_cast<const void*>(getauxval(AT_PHDR));
-  return headers != nullptr && dladdr(headers, &program) != 0 && program.dli_fbase == module.dli_fbase;
+    Dl_info program{};
+    const auto* headers = reinterpret_cast<const void*>(getauxval(AT_PHDR));
+    return headers != nullptr && dladdr(headers, &program) != 0 && program.dli_fbase == module.dli_fbase;
 }
 
 // Any object of this module will do; a variable needs no cast from a function pointer.
 const char own_address = 0;
 
-}  // namespace
+} // namespace
 
 std::string boot_id() {
-  std::string id = read_text("/proc/sys/kernel/random/boot_id");
-  while (!id.empty() && id.back() == '\n')
-    id.pop_back();
-  return id;
+    std::string id = read_text("/proc/sys/kernel/random/boot_id");
+    while (!id.empty() && id.back() == '\n')
+        id.pop_back();
+    return id;
 }
 
 Result<std::uint64_t> process_start_time(std::uint32_t pid) {
-  ProcessStat stat;
-  if (read_process_stat(pid, stat))
-    return stat.start;
-  return Error{ErrorCode::not_found,
-               "process " + std::to_string(pid) + " is not listed in /proc; check its id and that /proc is mounted"};
+    ProcessStat stat;
+    if (read_process_stat(pid, stat))
+        return stat.start;
+    return Error{ErrorCode::not_found,
+                 "process " + std::to_string(pid) + " is not listed in /proc; check its id and that /proc is mounted"};
 }
 
 bool process_alive(std::uint32_t pid, std::uint64_t start, const std::string& boot) {
-  if (!boot.empty() && boot != boot_id())
-    return false;
-  ProcessStat stat;
-  if (!read_process_stat(pid, stat) || (start != 0 && stat.start != start))
-    return false;
-  // The first thread of a live process may have ended (Z) while others run.
-  const bool ended = stat.state == 'X' || stat.state == 'x' || (stat.state == 'Z' && stat.threads <= 1);
-  return !ended;
+    if (!boot.empty() && boot != boot_id())
+        return false;
+    ProcessStat stat;
+    if (!read_process_stat(pid, stat) || (start != 0 && stat.start != start))
+        return false;
+    // The first thread of a live process may have ended (Z) while others run.
+    const bool ended = stat.state == 'X' || stat.state == 'x' || (stat.state == 'Z' && stat.threads <= 1);
+    return !ended;
 }
 
-std::uint32_t process_id() {
-  return static_cast<std::uint32_t>(getpid());
-}
+std::uint32_t process_id() { return static_cast<std::uint32_t>(getpid()); }
 
 std::string host_name() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+    char name[256] = {};
+    return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
 std::string command_line() {
-  std::string line = read_text("/proc/self/cmdline");
-  while (!line.empty() && line.back() == '\0')
-    line.pop_back();
-  std::replace(line.begin(), line.end(), '\0', ' ');
-  return line;
+    std::string line = read_text("/proc/self/cmdline");
+    while (!line.empty() && line.back() == '\0')
+        line.pop_back();
+    std::replace(line.begin(), line.end(), '\0', ' ');
+    return line;
 }
 
 std::string cpu_model() {
-  std::istringstream text(read_text("/proc/cpuinfo"));
-  for (std::string line; std::getline(text, line);) {
-    const std::size_t colon = line.find(':');
-    if (colon == std::string::npos || colon + 2 > line.size())
-      continue;
-    if (line.starts_with("model name") || line.starts_with("Model"))
-      return line.substr(colon + 2);
-  }
-  return "";
+    std::istringstream text(read_text("/proc/cpuinfo"));
+    for (std::string line; std::getline(text, line);) {
+        const std::size_t colon = line.find(':');
+        if (colon == std::string::npos || colon + 2 > line.size())
+            continue;
+        if (line.starts_with("model name") || line.starts_with("Model"))
+            return line.substr(colon + 2);
+    }
+    return "";
 }
 
 unsigned usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0)
-    return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
-  return static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+    return static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-std::uint64_t thread_id() {
-  return static_cast<std::uint64_t>(syscall(SYS_gettid));
-}
+std::uint64_t thread_id() { return static_cast<std::uint64_t>(syscall(SYS_gettid)); }
 
 std::string thread_name() {
-  char name[32] = {};
-  return pthread_getname_np(pthread_self(), name, sizeof(name)) == 0 ? name : "";
+    char name[32] = {};
+    return pthread_getname_np(pthread_self(), name, sizeof(name)) == 0 ? name : "";
 }
 
 void set_thread_name(const char* name) {
-  // The kernel refuses more than 15 bytes instead of cutting them.
-  pthread_setname_np(pthread_self(), std::string(name).substr(0, 15).c_str());
+    // The kernel refuses more than 15 bytes instead of cutting them.
+    pthread_setname_np(pthread_self(), std::string(name).substr(0, 15).c_str());
 }
 
 std::int64_t thread_cpu_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
 bool kernel_trusts_tsc() {
 #if defined(PR_GET_TSC)
-  int access_mode = PR_TSC_ENABLE;
-  if (prctl(PR_GET_TSC, &access_mode) == 0 && access_mode != PR_TSC_ENABLE)
-    return false;  // reading it would kill the process
+    int access_mode = PR_TSC_ENABLE;
+    if (prctl(PR_GET_TSC, &access_mode) == 0 && access_mode != PR_TSC_ENABLE)
+        return false; // reading it would kill the process
 #endif
-  // A counter that the kernel found to drift or to differ between cores is no longer listed.
-  std::istringstream list(read_text("/sys/devices/system/clocksource/clocksource0/available_clocksource"));
-  bool any = false;
-  for (std::string name; list >> name; any = true) {
-    if (name == "tsc")
-      return true;
-  }
-  return !any;
+    // A counter that the kernel found to drift or to differ between cores is no longer listed.
+    std::istringstream list(read_text("/sys/devices/system/clocksource/clocksource0/available_clocksource"));
+    bool any = false;
+    for (std::string name; list >> name; any = true) {
+        if (name == "tsc")
+            return true;
+    }
+    return !any;
 }
 
 Result<std::string> runtime_dir() {
-  const char* session = std::getenv("XDG_RUNTIME_DIR");
-  // A relative path would move with the working folder, and the standard forbids it.
-  if (session != nullptr && session[0] == '/' && writable_folder(session))
-    return std::string(session);
-  if (writable_folder("/dev/shm"))
-    return std::string("/dev/shm");
-  return Error{ErrorCode::unavailable,
-               "neither $XDG_RUNTIME_DIR nor /dev/shm is a writable folder; set XDG_RUNTIME_DIR to one in memory"};
+    const char* session = std::getenv("XDG_RUNTIME_DIR");
+    // A relative path would move with the working folder, and the standard forbids it.
+    if (session != nullptr && session[0] == '/' && writable_folder(session))
+        return std::string(session);
+    if (writable_folder("/dev/shm"))
+        return std::string("/dev/shm");
+    return Error{ErrorCode::unavailable,
+                 "neither $XDG_RUNTIME_DIR nor /dev/shm is a writable folder; set XDG_RUNTIME_DIR to one in memory"};
 }
 
 Status pin_own_module() {
-  Dl_info module{};
-  if (dladdr(&own_address, &module) == 0 || module.dli_fname == nullptr)
+    Dl_info module{};
+    if (dladdr(&own_address, &module) == 0 || module.dli_fname == nullptr)
+        return Error{ErrorCode::failed,
+                     "the module that holds plumb cannot be found; do not dlclose it while a profiler lives"};
+    if (is_main_program(module))
+        return {};
+    // The handle is kept on purpose: the module then stays, whoever closes it how often.
+    if (dlopen(module.dli_fname, RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY) != nullptr)
+        return {};
     return Error{ErrorCode::failed,
-                 "the module that holds plumb cannot be found; do not dlclose it while a profiler lives"};
-  if (is_main_program(module))
-    return {};
-  // The handle is kept on purpose: the module then stays, whoever closes it how often.
-  if (dlopen(module.dli_fname, RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY) != nullptr)
-    return {};
-  return Error{ErrorCode::failed, std::string(module.dli_fname) +
-                                      " cannot be kept in memory; do not dlclose it while a profiler lives"};
+                 std::string(module.dli_fname) + " cannot be kept in memory; do not dlclose it while a profiler lives"};
 }
 
-}  // namespace plumb::base
+} // namespace plumb::base

@@ -22,133 +22,121 @@ namespace {
 
 #if defined(__APPLE__)
 std::string system_text(const char* name) {
-  char text[256] = {};
-  std::size_t size = sizeof(text) - 1;
-  return sysctlbyname(name, text, &size, nullptr, 0) == 0 ? text : "";
+    char text[256] = {};
+    std::size_t size = sizeof(text) - 1;
+    return sysctlbyname(name, text, &size, nullptr, 0) == 0 ? text : "";
 }
 #else
-std::string system_text(const char*) {
-  return "";
-}
+std::string system_text(const char*) { return ""; }
 #endif
 
 bool writable_folder(const std::string& path) {
-  struct stat info {};
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && access(path.c_str(), W_OK | X_OK) == 0;
+    struct stat info {};
+    return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && access(path.c_str(), W_OK | X_OK) == 0;
 }
 
 const char own_address = 0;
 
-}  // namespace
+} // namespace
 
-std::string boot_id() {
-  return system_text("kern.bootsessionuuid");
-}
+std::string boot_id() { return system_text("kern.bootsessionuuid"); }
 
 Result<std::uint64_t> process_start_time(std::uint32_t pid) {
 #if defined(__APPLE__)
-  kinfo_proc info{};
-  std::size_t size = sizeof(info);
-  int query[4] = {CTL_KERN, KERN_PROC, KERN_PROC_PID, static_cast<int>(pid)};
-  if (sysctl(query, 4, &info, &size, nullptr, 0) == 0 && size == sizeof(info)) {
-    const timeval start = info.kp_proc.p_starttime;
-    return static_cast<std::uint64_t>(start.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(start.tv_usec);
-  }
+    kinfo_proc info{};
+    std::size_t size = sizeof(info);
+    int query[4] = {CTL_KERN, KERN_PROC, KERN_PROC_PID, static_cast<int>(pid)};
+    if (sysctl(query, 4, &info, &size, nullptr, 0) == 0 && size == sizeof(info)) {
+        const timeval start = info.kp_proc.p_starttime;
+        return static_cast<std::uint64_t>(start.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(start.tv_usec);
+    }
 #endif
-  return Error{ErrorCode::not_found,
-               "the start time of process " + std::to_string(pid) + " is not known here; check its id"};
+    return Error{ErrorCode::not_found,
+                 "the start time of process " + std::to_string(pid) + " is not known here; check its id"};
 }
 
 bool process_alive(std::uint32_t pid, std::uint64_t start, const std::string& boot) {
-  if (!boot.empty() && boot != boot_id())
-    return false;
-  if (kill(static_cast<pid_t>(pid), 0) != 0 && errno != EPERM)
-    return false;
-  const Result<std::uint64_t> now = process_start_time(pid);
-  return start == 0 || !now || *now == start;
+    if (!boot.empty() && boot != boot_id())
+        return false;
+    if (kill(static_cast<pid_t>(pid), 0) != 0 && errno != EPERM)
+        return false;
+    const Result<std::uint64_t> now = process_start_time(pid);
+    return start == 0 || !now || *now == start;
 }
 
-std::uint32_t process_id() {
-  return static_cast<std::uint32_t>(getpid());
-}
+std::uint32_t process_id() { return static_cast<std::uint32_t>(getpid()); }
 
 std::string host_name() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+    char name[256] = {};
+    return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
 std::string command_line() {
 #if defined(__APPLE__)
-  return getprogname();
+    return getprogname();
 #else
-  return "";
+    return "";
 #endif
 }
 
-std::string cpu_model() {
-  return system_text("machdep.cpu.brand_string");
-}
+std::string cpu_model() { return system_text("machdep.cpu.brand_string"); }
 
-unsigned usable_cpus() {
-  return static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-}
+unsigned usable_cpus() { return static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))); }
 
 std::uint64_t thread_id() {
 #if defined(__APPLE__)
-  std::uint64_t id = 0;
-  pthread_threadid_np(nullptr, &id);
-  return id;
+    std::uint64_t id = 0;
+    pthread_threadid_np(nullptr, &id);
+    return id;
 #else
-  std::uint64_t id = 0;
-  const pthread_t self = pthread_self();
-  std::memcpy(&id, &self, std::min(sizeof(id), sizeof(self)));
-  return id;
+    std::uint64_t id = 0;
+    const pthread_t self = pthread_self();
+    std::memcpy(&id, &self, std::min(sizeof(id), sizeof(self)));
+    return id;
 #endif
 }
 
 std::string thread_name() {
-  char name[32] = {};
+    char name[32] = {};
 #if defined(__APPLE__)
-  pthread_getname_np(pthread_self(), name, sizeof(name));
+    pthread_getname_np(pthread_self(), name, sizeof(name));
 #endif
-  return name;
+    return name;
 }
 
 void set_thread_name([[maybe_unused]] const char* name) {
 #if defined(__APPLE__)
-  pthread_setname_np(name);
+    pthread_setname_np(name);
 #endif
 }
 
 std::int64_t thread_cpu_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-bool kernel_trusts_tsc() {
-  return true;
-}
+bool kernel_trusts_tsc() { return true; }
 
 Result<std::string> runtime_dir() {
-  const char* session = std::getenv("XDG_RUNTIME_DIR");
-  if (session != nullptr && session[0] == '/' && writable_folder(session))
-    return std::string(session);
-  return Error{ErrorCode::unavailable,
-               "$XDG_RUNTIME_DIR is not a writable folder; set it to one in memory to make recordings crash-safe"};
+    const char* session = std::getenv("XDG_RUNTIME_DIR");
+    if (session != nullptr && session[0] == '/' && writable_folder(session))
+        return std::string(session);
+    return Error{ErrorCode::unavailable,
+                 "$XDG_RUNTIME_DIR is not a writable folder; set it to one in memory to make recordings crash-safe"};
 }
 
 Status pin_own_module() {
-  Dl_info module{};
+    Dl_info module{};
 #if defined(RTLD_NODELETE)
-  constexpr int flags = RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY;
+    constexpr int flags = RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY;
 #else
-  constexpr int flags = RTLD_LAZY;  // one reference that is never given back
+    constexpr int flags = RTLD_LAZY; // one reference that is never given back
 #endif
-  if (dladdr(&own_address, &module) != 0 && dlopen(module.dli_fname, flags) != nullptr)
-    return {};
-  return Error{ErrorCode::failed,
-               "the module that holds plumb cannot be kept in memory; do not dlclose it while a profiler lives"};
+    if (dladdr(&own_address, &module) != 0 && dlopen(module.dli_fname, flags) != nullptr)
+        return {};
+    return Error{ErrorCode::failed,
+                 "the module that holds plumb cannot be kept in memory; do not dlclose it while a profiler lives"};
 }
 
-}  // namespace plumb::base
+} // namespace plumb::base

@@ -18,134 +18,134 @@ namespace {
 
 /// A child that waits to be killed; its main thread carries `name`.
 pid_t start_child(const char* name) {
-  int ready[2];
-  if (pipe(ready) != 0)
-    return -1;
-  const pid_t child = fork();
-  if (child == 0) {
-    set_thread_name(name);
-    const char byte = 1;
-    if (write(ready[1], &byte, 1) != 1)
-      _exit(1);
-    for (;;)
-      pause();
-  }
-  char byte = 0;
-  EXPECT_EQ(read(ready[0], &byte, 1), 1);
-  close(ready[0]);
-  close(ready[1]);
-  return child;
+    int ready[2];
+    if (pipe(ready) != 0)
+        return -1;
+    const pid_t child = fork();
+    if (child == 0) {
+        set_thread_name(name);
+        const char byte = 1;
+        if (write(ready[1], &byte, 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    char byte = 0;
+    EXPECT_EQ(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return child;
 }
 
 class Environment {
- public:
-  explicit Environment(const char* name) : name_(name) {
-    if (const char* value = std::getenv(name))
-      before_ = value;
-  }
-  ~Environment() {
-    if (before_)
-      setenv(name_, before_->c_str(), 1);
-    else
-      unsetenv(name_);
-  }
+  public:
+    explicit Environment(const char* name) : name_(name) {
+        if (const char* value = std::getenv(name))
+            before_ = value;
+    }
+    ~Environment() {
+        if (before_)
+            setenv(name_, before_->c_str(), 1);
+        else
+            unsetenv(name_);
+    }
 
- private:
-  const char* name_;
-  std::optional<std::string> before_;
+  private:
+    const char* name_;
+    std::optional<std::string> before_;
 };
 
 TEST(Os, this_process_is_alive_under_its_start_time_and_boot) {
-  const auto start = process_start_time(process_id());
-  ASSERT_TRUE(start.ok()) << start.error().message;
-  EXPECT_GT(*start, 0u);
-  EXPECT_TRUE(process_alive(process_id(), *start, boot_id()));
-  EXPECT_FALSE(process_alive(process_id(), *start + 1, boot_id())) << "a reused pid is another process";
-  EXPECT_FALSE(process_alive(process_id(), *start, "another boot"));
-  EXPECT_TRUE(process_alive(process_id(), 0, "")) << "what is not known is not compared";
+    const auto start = process_start_time(process_id());
+    ASSERT_TRUE(start.ok()) << start.error().message;
+    EXPECT_GT(*start, 0u);
+    EXPECT_TRUE(process_alive(process_id(), *start, boot_id()));
+    EXPECT_FALSE(process_alive(process_id(), *start + 1, boot_id())) << "a reused pid is another process";
+    EXPECT_FALSE(process_alive(process_id(), *start, "another boot"));
+    EXPECT_TRUE(process_alive(process_id(), 0, "")) << "what is not known is not compared";
 }
 
 TEST(Os, a_command_name_with_blanks_and_parentheses_does_not_move_the_fields) {
-  const pid_t child = start_child("x) S 1 (2 3)");
-  ASSERT_GT(child, 0);
-  const auto own = process_start_time(process_id());
-  const auto start = process_start_time(static_cast<std::uint32_t>(child));
-  ASSERT_TRUE(own.ok() && start.ok());
-  EXPECT_GE(*start, *own);
-  EXPECT_LE(*start, *own + 100 * 3600) << "started in this hour, not some other field";
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
+    const pid_t child = start_child("x) S 1 (2 3)");
+    ASSERT_GT(child, 0);
+    const auto own = process_start_time(process_id());
+    const auto start = process_start_time(static_cast<std::uint32_t>(child));
+    ASSERT_TRUE(own.ok() && start.ok());
+    EXPECT_GE(*start, *own);
+    EXPECT_LE(*start, *own + 100 * 3600) << "started in this hour, not some other field";
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
 }
 
 TEST(Os, a_killed_process_is_dead_before_and_after_it_is_waited_for) {
-  const pid_t child = start_child("victim");
-  ASSERT_GT(child, 0);
-  const auto pid = static_cast<std::uint32_t>(child);
-  const auto start = process_start_time(pid);
-  ASSERT_TRUE(start.ok());
-  EXPECT_TRUE(process_alive(pid, *start, boot_id()));
-  kill(child, SIGKILL);
-  siginfo_t info{};
-  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
-  EXPECT_FALSE(process_alive(pid, *start, boot_id())) << "a zombie";
-  ASSERT_EQ(waitpid(child, nullptr, 0), child);
-  EXPECT_FALSE(process_alive(pid, *start, boot_id()));
-  EXPECT_EQ(process_start_time(pid).error().code, ErrorCode::not_found);
+    const pid_t child = start_child("victim");
+    ASSERT_GT(child, 0);
+    const auto pid = static_cast<std::uint32_t>(child);
+    const auto start = process_start_time(pid);
+    ASSERT_TRUE(start.ok());
+    EXPECT_TRUE(process_alive(pid, *start, boot_id()));
+    kill(child, SIGKILL);
+    siginfo_t info{};
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+    EXPECT_FALSE(process_alive(pid, *start, boot_id())) << "a zombie";
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    EXPECT_FALSE(process_alive(pid, *start, boot_id()));
+    EXPECT_EQ(process_start_time(pid).error().code, ErrorCode::not_found);
 }
 
 TEST(Os, each_thread_has_its_own_id_and_name) {
-  std::uint64_t other_id = 0;
-  std::string other_name;
-  std::thread other([&] {
-    set_thread_name("a name that is far too long");
-    other_id = thread_id();
-    other_name = thread_name();
-  });
-  other.join();
-  EXPECT_NE(other_id, thread_id());
-  EXPECT_NE(other_id, 0u);
+    std::uint64_t other_id = 0;
+    std::string other_name;
+    std::thread other([&] {
+        set_thread_name("a name that is far too long");
+        other_id = thread_id();
+        other_name = thread_name();
+    });
+    other.join();
+    EXPECT_NE(other_id, thread_id());
+    EXPECT_NE(other_id, 0u);
 #if defined(__linux__)
-  EXPECT_EQ(other_name, "a name that is ");
+    EXPECT_EQ(other_name, "a name that is ");
 #endif
 }
 
 TEST(Os, cpu_time_of_a_thread_grows_with_its_work) {
-  const std::int64_t before = thread_cpu_ns();
-  volatile unsigned sink = 0;
-  for (unsigned i = 0; i < 3'000'000; ++i)
-    sink = sink + i;
-  EXPECT_GT(thread_cpu_ns(), before);
+    const std::int64_t before = thread_cpu_ns();
+    volatile unsigned sink = 0;
+    for (unsigned i = 0; i < 3'000'000; ++i)
+        sink = sink + i;
+    EXPECT_GT(thread_cpu_ns(), before);
 }
 
 TEST(Os, the_runtime_folder_is_the_session_folder_where_that_is_writable) {
-  const Environment keep("XDG_RUNTIME_DIR");
-  const std::string folder = std::filesystem::temp_directory_path() / ("plumb-os-" + std::to_string(getpid()));
-  ASSERT_TRUE(std::filesystem::create_directory(folder));
-  setenv("XDG_RUNTIME_DIR", folder.c_str(), 1);
-  auto dir = runtime_dir();
-  ASSERT_TRUE(dir.ok());
-  EXPECT_EQ(*dir, folder);
-  std::filesystem::remove(folder);
-  for (const char* unusable : {folder.c_str(), "relative", "", "/proc/self/stat"}) {
-    setenv("XDG_RUNTIME_DIR", unusable, 1);
-    dir = runtime_dir();
-    EXPECT_TRUE(!dir.ok() || *dir == "/dev/shm") << unusable;
-  }
+    const Environment keep("XDG_RUNTIME_DIR");
+    const std::string folder = std::filesystem::temp_directory_path() / ("plumb-os-" + std::to_string(getpid()));
+    ASSERT_TRUE(std::filesystem::create_directory(folder));
+    setenv("XDG_RUNTIME_DIR", folder.c_str(), 1);
+    auto dir = runtime_dir();
+    ASSERT_TRUE(dir.ok());
+    EXPECT_EQ(*dir, folder);
+    std::filesystem::remove(folder);
+    for (const char* unusable : {folder.c_str(), "relative", "", "/proc/self/stat"}) {
+        setenv("XDG_RUNTIME_DIR", unusable, 1);
+        dir = runtime_dir();
+        EXPECT_TRUE(!dir.ok() || *dir == "/dev/shm") << unusable;
+    }
 }
 
 TEST(Os, names_of_machine_and_process_are_known) {
-  EXPECT_FALSE(host_name().empty());
-  EXPECT_GE(usable_cpus(), 1u);
+    EXPECT_FALSE(host_name().empty());
+    EXPECT_GE(usable_cpus(), 1u);
 #if defined(__linux__)
-  EXPECT_EQ(boot_id().size(), 36u);
-  EXPECT_NE(command_line().find("plumb_base_test"), std::string::npos);
+    EXPECT_EQ(boot_id().size(), 36u);
+    EXPECT_NE(command_line().find("plumb_base_test"), std::string::npos);
 #endif
 }
 
 TEST(Os, the_module_that_holds_this_code_can_be_pinned_twice) {
-  EXPECT_TRUE(pin_own_module().ok());
-  EXPECT_TRUE(pin_own_module().ok());
+    EXPECT_TRUE(pin_own_module().ok());
+    EXPECT_TRUE(pin_own_module().ok());
 }
 
-}  // namespace
-}  // namespace plumb::base
+} // namespace
+} // namespace plumb::base
