@@ -18,28 +18,28 @@ namespace plumb {
 
 /// What a backend can do here, or why not: never a quiet no-op.
 struct Capability {
-  std::string name;       // "graph_capture"
-  bool supported = false;
-  std::string reason;     // never empty where unsupported: "a CPU has no captured graphs"
+    std::string name; // "graph_capture"
+    bool supported = false;
+    std::string reason; // never empty where unsupported: "a CPU has no captured graphs"
 };
 
 struct Device {
-  std::uint32_t index = 0;
-  std::string name;    // as the vendor calls it
-  std::string driver;  // version, empty where there is none
-  std::vector<Capability> capabilities;
+    std::uint32_t index = 0;
+    std::string name;   // as the vendor calls it
+    std::string driver; // version, empty where there is none
+    std::vector<Capability> capabilities;
 };
 
 /// One open or finished scope of a queue; names it in that queue's timer only. Never 0 and never 2^64-1.
 struct DeviceToken {
-  std::uint64_t value = 0;
+    std::uint64_t value = 0;
 };
 
 /// Begin and end in ticks of the queue's clock; begin_ticks <= end_ticks.
 struct DeviceSpan {
-  std::uint64_t begin_ticks = 0;
-  std::uint64_t end_ticks = 0;
-  std::uint32_t flags = 0;
+    std::uint64_t begin_ticks = 0;
+    std::uint64_t end_ticks = 0;
+    std::uint32_t flags = 0;
 };
 /// Flags of a DeviceSpan. The queue was idle when the scope began: waiting for its launch is inside.
 inline constexpr std::uint32_t span_includes_launch_wait = 1;
@@ -48,78 +48,78 @@ inline constexpr std::uint32_t span_below_floor = 2;
 
 /// The queue's clock and the host's at one moment: `ticks` is the middle of a bracket `uncertainty_ticks` wide.
 struct DeviceClockPair {
-  std::uint64_t ticks = 0;
-  std::int64_t monotonic_ns = 0;  // the common clock: CLOCK_MONOTONIC, or that of an injected host clock
-  std::int64_t realtime_ns = 0;
-  std::uint64_t uncertainty_ticks = 0;
+    std::uint64_t ticks = 0;
+    std::int64_t monotonic_ns = 0; // the common clock: CLOCK_MONOTONIC, or that of an injected host clock
+    std::int64_t realtime_ns = 0;
+    std::uint64_t uncertainty_ticks = 0;
 };
 
 /// A duration and how far it may be off, both in nanoseconds.
 struct Elapsed {
-  double nanoseconds = 0;
-  double uncertainty = 0;
+    double nanoseconds = 0;
+    double uncertainty = 0;
 };
 
 struct TimerOptions {
-  /// sync=immediate: whoever ends a scope waits until the device has finished it. Exact, and it serialises.
-  bool immediate = false;
-  /// Scopes begun and not yet collected, at most; beyond it begin() is refused. Memory is taken when the timer is made.
-  std::uint32_t max_in_flight = 16384;
-  /// Injected host clock; null: this machine's. Must outlive the timer.
-  const HostClock* host_clock = nullptr;
+    /// sync=immediate: whoever ends a scope waits until the device has finished it. Exact, and it serialises.
+    bool immediate = false;
+    /// Scopes begun and not yet collected, at most; beyond it begin() is refused. Memory is taken when the timer is made.
+    std::uint32_t max_in_flight = 16384;
+    /// Injected host clock; null: this machine's. Must outlive the timer.
+    const HostClock* host_clock = nullptr;
 };
 
 /// Times scopes on one queue. begin() and end() are called where the engine enqueues its work: they do not wait for the
 /// device, take no lock that another thread may hold long, and allocate nothing unless they fail.
 class PLUMB_API QueueTimer {
- public:
-  virtual ~QueueTimer() = default;
-  QueueTimer() = default;
-  QueueTimer(const QueueTimer&) = delete;
-  QueueTimer& operator=(const QueueTimer&) = delete;
+  public:
+    virtual ~QueueTimer() = default;
+    QueueTimer() = default;
+    QueueTimer(const QueueTimer&) = delete;
+    QueueTimer& operator=(const QueueTimer&) = delete;
 
-  /// Error out_of_memory when max_in_flight scopes are not collected yet.
-  [[nodiscard]] virtual Result<DeviceToken> begin() noexcept = 0;
-  /// Once per token. Error not_found for a token that is not open.
-  [[nodiscard]] virtual Status end(DeviceToken token) noexcept = 0;
-  /// The token's times, once; never waits. Error pending while the scope is open or the device has not finished it
-  /// (the token stays valid), not_found for a token that was never given or is spent, corrupt when the stamps
-  /// contradict each other (the token is spent).
-  [[nodiscard]] virtual Result<DeviceSpan> collect(DeviceToken token) noexcept = 0;
-  /// Gives up a token that nobody will collect, open or ended. An unknown one is ignored.
-  virtual void cancel(DeviceToken token) noexcept = 0;
-  /// Waits until the device has finished an ended scope; for sync=immediate only. May drain the queue.
-  [[nodiscard]] virtual Status wait(DeviceToken token) noexcept = 0;
-  [[nodiscard]] virtual bool immediate() const noexcept = 0;
+    /// Error out_of_memory when max_in_flight scopes are not collected yet.
+    [[nodiscard]] virtual Result<DeviceToken> begin() noexcept = 0;
+    /// Once per token. Error not_found for a token that is not open.
+    [[nodiscard]] virtual Status end(DeviceToken token) noexcept = 0;
+    /// The token's times, once; never waits. Error pending while the scope is open or the device has not finished it
+    /// (the token stays valid), not_found for a token that was never given or is spent, corrupt when the stamps
+    /// contradict each other (the token is spent).
+    [[nodiscard]] virtual Result<DeviceSpan> collect(DeviceToken token) noexcept = 0;
+    /// Gives up a token that nobody will collect, open or ended. An unknown one is ignored.
+    virtual void cancel(DeviceToken token) noexcept = 0;
+    /// Waits until the device has finished an ended scope; for sync=immediate only. May drain the queue.
+    [[nodiscard]] virtual Status wait(DeviceToken token) noexcept = 0;
+    [[nodiscard]] virtual bool immediate() const noexcept = 0;
 
-  /// Source of its samples: "cpu_tsc", "cuda_event", …
-  [[nodiscard]] virtual const char* source() const noexcept = 0;
-  /// Name of the queue's clock: "tsc", "cuda:0". Queues with one clock share its name.
-  [[nodiscard]] virtual std::string clock_name() const = 0;
-  /// True where the queue's ticks are the host clock's own: such spans need no fit.
-  [[nodiscard]] virtual bool clock_is_host() const noexcept = 0;
-  [[nodiscard]] virtual Result<DeviceClockPair> clock_pair() noexcept = 0;
-  /// The span's length. Error unavailable where the clock's rate is not known yet.
-  [[nodiscard]] virtual Result<Elapsed> duration(const DeviceSpan& span) = 0;
-  /// What an empty scope reads, in nanoseconds: the median of a measurement made now.
-  [[nodiscard]] virtual Result<double> floor_ns() = 0;
-  [[nodiscard]] virtual std::vector<Capability> capabilities() const = 0;
-  /// Tokens begun and neither collected nor cancelled.
-  [[nodiscard]] virtual std::size_t in_flight() const noexcept = 0;
+    /// Source of its samples: "cpu_tsc", "cuda_event", …
+    [[nodiscard]] virtual const char* source() const noexcept = 0;
+    /// Name of the queue's clock: "tsc", "cuda:0". Queues with one clock share its name.
+    [[nodiscard]] virtual std::string clock_name() const = 0;
+    /// True where the queue's ticks are the host clock's own: such spans need no fit.
+    [[nodiscard]] virtual bool clock_is_host() const noexcept = 0;
+    [[nodiscard]] virtual Result<DeviceClockPair> clock_pair() noexcept = 0;
+    /// The span's length. Error unavailable where the clock's rate is not known yet.
+    [[nodiscard]] virtual Result<Elapsed> duration(const DeviceSpan& span) = 0;
+    /// What an empty scope reads, in nanoseconds: the median of a measurement made now.
+    [[nodiscard]] virtual Result<double> floor_ns() = 0;
+    [[nodiscard]] virtual std::vector<Capability> capabilities() const = 0;
+    /// Tokens begun and neither collected nor cancelled.
+    [[nodiscard]] virtual std::size_t in_flight() const noexcept = 0;
 };
 
 /// One vendor's way to time work. A missing driver is a state of the object, not of the build.
 class PLUMB_API Backend {
- public:
-  virtual ~Backend() = default;
+  public:
+    virtual ~Backend() = default;
 
-  /// One word: "cpu", "cuda".
-  [[nodiscard]] virtual const char* name() const noexcept = 0;
-  /// Error unavailable, with one sentence of advice, where driver or device is missing.
-  [[nodiscard]] virtual Result<std::vector<Device>> enumerate() = 0;
-  /// A timer for the vendor's queue `native` (a stream, a command queue; null where the backend has no such thing).
-  [[nodiscard]] virtual Result<std::unique_ptr<QueueTimer>> make_queue_timer(std::uint32_t device, void* native,
-                                                                             const TimerOptions& options) = 0;
+    /// One word: "cpu", "cuda".
+    [[nodiscard]] virtual const char* name() const noexcept = 0;
+    /// Error unavailable, with one sentence of advice, where driver or device is missing.
+    [[nodiscard]] virtual Result<std::vector<Device>> enumerate() = 0;
+    /// A timer for the vendor's queue `native` (a stream, a command queue; null where the backend has no such thing).
+    [[nodiscard]] virtual Result<std::unique_ptr<QueueTimer>> make_queue_timer(std::uint32_t device, void* native,
+                                                                               const TimerOptions& options) = 0;
 };
 
 /// Every backend of this build, available here or not.
@@ -127,4 +127,4 @@ PLUMB_API std::vector<Backend*> all_backends();
 /// Error not_found lists the ones there are.
 PLUMB_API Result<Backend*> find_backend(const std::string& name);
 
-}  // namespace plumb
+} // namespace plumb

@@ -16,31 +16,31 @@ namespace plumb {
 
 /// One device of one backend. A figure that could not be measured is absent with its reason.
 struct DeviceSelfTest {
-  Device device;
-  std::string source;         // "cpu_tsc"
-  std::string clock;          // "tsc"
-  Figure ticks_per_second;    // slope of the clock fit
-  Figure floor_ns;            // what an empty scope reads
-  Figure begin_end_ns;        // host time of one begin() and end(), median
-  Figure clock_read_ns;       // one read of the queue's clock by clock_pair(), median
-  Figure fit_residual_ns;     // largest distance of a clock pair from the fitted line
-  Figure fit_bound_ns;        // how far a placed stamp may be off
-  std::vector<Capability> capabilities;  // of its queue timer
+    Device device;
+    std::string source;                   // "cpu_tsc"
+    std::string clock;                    // "tsc"
+    Figure ticks_per_second;              // slope of the clock fit
+    Figure floor_ns;                      // what an empty scope reads
+    Figure begin_end_ns;                  // host time of one begin() and end(), median
+    Figure clock_read_ns;                 // one read of the queue's clock by clock_pair(), median
+    Figure fit_residual_ns;               // largest distance of a clock pair from the fitted line
+    Figure fit_bound_ns;                  // how far a placed stamp may be off
+    std::vector<Capability> capabilities; // of its queue timer
 };
 
 struct BackendSelfTest {
-  std::string name;
-  std::string unavailable;  // why and what to do; empty where available
-  std::vector<DeviceSelfTest> devices;
+    std::string name;
+    std::string unavailable; // why and what to do; empty where available
+    std::vector<DeviceSelfTest> devices;
 };
 
 struct SelfTest {
-  std::string cpu;           // as the system names it
-  std::string clock;         // that the host's scopes are stamped with: "tsc"
-  std::string clock_reason;  // why this one
-  std::vector<BackendSelfTest> backends;
+    std::string cpu;          // as the system names it
+    std::string clock;        // that the host's scopes are stamped with: "tsc"
+    std::string clock_reason; // why this one
+    std::vector<BackendSelfTest> backends;
 };
 
 PLUMB_API Result<SelfTest> run_selftest();
 
-}  // namespace plumb
+} // namespace plumb
