@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/own_cost.hpp"
+
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "stats/figure.hpp"
+
+namespace plumb::analysis {
+namespace {
+
+Figure price(const recording::Metadata& metadata, std::string_view name) {
+    for (const auto& [key, value] : metadata.costs) {
+        if ((key == name || key.starts_with(std::string(name) + ".")) && std::isfinite(value) && value >= 0)
+            return stats::measured(value);
+    }
+    return stats::absent("not measured when the run started");
+}
+
+} // namespace
+
+OwnCost own_cost(const recording::Metadata& metadata, const recording::Counters& counters,
+                 const RecordedCounts& recorded) {
+    OwnCost cost;
+    cost.scope_ns = price(metadata, "scope");
+    cost.lap_ns = price(metadata, "lap");
+    cost.floor_ns = price(metadata, "floor");
+    const Figure cpu_stamp_ns = price(metadata, "cpu_time");
+    cost.drain_cpu_ns = counters.drain_cpu_ns != 0 ? stats::measured(static_cast<double>(counters.drain_cpu_ns))
+                                                   : stats::absent("the recording ends before the drain noted it");
+    const auto wall = static_cast<double>(recorded.last_ns) - static_cast<double>(recorded.first_ns);
+    if (!cost.scope_ns.value || (!cost.lap_ns.value && recorded.laps != 0)) {
+        cost.percent_of_wall = stats::absent("the price of a scope was not measured when the run started");
+    } else if (!cost.drain_cpu_ns.value) {
+        cost.percent_of_wall = stats::absent(cost.drain_cpu_ns.reason);
+    } else if (!(wall > 0)) {
+        cost.percent_of_wall = stats::absent("nothing was recorded that takes time");
+    } else {
+        const double ns = static_cast<double>(recorded.scopes) * *cost.scope_ns.value +
+                          static_cast<double>(recorded.laps) * cost.lap_ns.value.value_or(0) +
+                          static_cast<double>(recorded.cpu_stamps) * cpu_stamp_ns.value.value_or(0) +
+                          *cost.drain_cpu_ns.value;
+        cost.percent_of_wall = stats::measured(100 * ns / wall);
+    }
+    return cost;
+}
+
+} // namespace plumb::analysis

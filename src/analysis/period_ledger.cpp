@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/period_ledger.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace plumb::analysis {
+
+void WallSums::add(const WallSums& other) noexcept {
+    period += other.period;
+    busy += other.busy;
+    united += other.united;
+    sum += other.sum;
+    lap_union += other.lap_union;
+    uncertain += other.uncertain;
+}
+
+void PeriodLedger::Page::clear() {
+    bricks.clear();
+    laps.clear();
+    presence.clear();
+    uncertain = 0;
+}
+
+PeriodLedger::PeriodLedger(const resolve::StepTable& steps, Settled settled)
+    : steps_(steps), settled_(std::move(settled)) {}
+
+std::size_t PeriodLedger::period_at(std::int64_t time, std::size_t hint) const noexcept {
+    const auto& all = steps_.all();
+    const auto ends_after = [&](std::size_t i) { return i == all.size() || time < all[i].end_ns; };
+    // Tracks move forward in time, so the answer is nearly always the hint or just after it.
+    if (hint <= all.size() && (hint == 0 || !ends_after(hint - 1))) {
+        for (std::size_t i = hint; i <= all.size() && i < hint + 4; ++i) {
+            if (ends_after(i))
+                return i;
+        }
+    }
+    const auto found = std::upper_bound(all.begin(), all.end(), time,
+                                        [](std::int64_t at, const resolve::Step& step) { return at < step.end_ns; });
+    return static_cast<std::size_t>(found - all.begin());
+}
+
+void PeriodLedger::add(What what, Interval interval, std::size_t& hint) {
+    const std::size_t first = period_at(interval.begin, hint);
+    hint = first;
+    if (interval.end <= interval.begin)
+        return;
+    const std::size_t farthest = first + longest_reach;
+    if (what != What::presence && farthest < steps_.size() && steps_[farthest].end_ns < interval.end) {
+        ++left_out_;
+        return;
+    }
+    for (std::size_t i = first; i < steps_.size(); ++i) {
+        const resolve::Step& step = steps_[i];
+        if (step.period_begin_ns >= interval.end)
+            break;
+        put(what, {std::max(interval.begin, step.period_begin_ns), std::min(interval.end, step.end_ns)}, i);
+        if (interval.end <= step.end_ns)
+            break;
+    }
+}
+
+void PeriodLedger::put(What what, Interval clipped, std::size_t period) {
+    if (clipped.end <= clipped.begin)
+        return;
+    if (period < next_ || pending_ >= max_pending) {
+        ++left_out_;
+        return;
+    }
+    Page& page = page_of(period);
+    switch (what) {
+    case What::brick: page.bricks.push_back(clipped); break;
+    case What::lap: page.laps.push_back(clipped); break;
+    case What::presence: page.presence.push_back(clipped); break;
+    case What::uncertain: page.uncertain += clipped.end - clipped.begin; return;
+    }
+    ++pending_;
+}
+
+PeriodLedger::Page& PeriodLedger::page_of(std::size_t period) {
+    while (open_.size() <= period - next_)
+        open_.push_back(nullptr);
+    auto& page = open_[period - next_];
+    if (!page && !spare_.empty()) {
+        page = std::move(spare_.back());
+        spare_.pop_back();
+    } else if (!page) {
+        page = std::make_unique<Page>();
+    }
+    return *page;
+}
+
+std::size_t PeriodLedger::settled_until(std::int64_t no_earlier_than) const noexcept {
+    // Something that ends later than step i + reach began after step i ended, or reaches too far to count.
+    std::size_t until = next_;
+    while (until < steps_.size() &&
+           steps_[std::min(until + longest_reach, steps_.size() - 1)].end_ns <= no_earlier_than)
+        ++until;
+    return until;
+}
+
+std::int64_t PeriodLedger::horizon(std::int64_t no_earlier_than) const noexcept {
+    const std::size_t until = settled_until(no_earlier_than);
+    return until == next_ ? std::numeric_limits<std::int64_t>::min() : steps_[until - 1].end_ns;
+}
+
+void PeriodLedger::settle(std::int64_t no_earlier_than) {
+    const std::size_t until = settled_until(no_earlier_than);
+    while (next_ < until)
+        settle_next();
+}
+
+void PeriodLedger::settle_all() {
+    while (next_ < steps_.size())
+        settle_next();
+}
+
+void PeriodLedger::settle_next() {
+    const resolve::Step& step = steps_[next_];
+    WallSums sums;
+    sums.period = step.end_ns - step.period_begin_ns;
+    std::unique_ptr<Page> page;
+    if (!open_.empty()) {
+        page = std::move(open_.front());
+        open_.pop_front();
+    }
+    if (page) {
+        sort_by_begin(page->presence);
+        unite(page->presence, busy_);
+        sums.busy = length_of(busy_);
+        sort_by_begin(page->bricks);
+        unite(page->bricks, united_);
+        sums.united = shared_length(united_, busy_);
+        sums.sum = sum_inside(page->bricks, busy_);
+        if (!page->laps.empty()) {
+            scratch_ = united_;
+            scratch_.insert(scratch_.end(), page->laps.begin(), page->laps.end());
+            sort_by_begin(scratch_);
+            unite(scratch_, with_laps_);
+            sums.lap_union = shared_length(with_laps_, busy_) - sums.united;
+        }
+        sums.uncertain = page->uncertain;
+        pending_ -= page->bricks.size() + page->laps.size() + page->presence.size();
+        page->clear();
+        if (spare_.size() < 2 * longest_reach)
+            spare_.push_back(std::move(page));
+    }
+    settled_(next_, sums);
+    ++next_;
+}
+
+} // namespace plumb::analysis

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The wall clock, period by period: collects what happened in each period between step ends, from all tracks in any
+// order, and settles a period's account as soon as nothing that belongs to it can still come. Owned by one report; one
+// thread. Memory: the periods not settled yet, bounded.
+// Invariants, in whole nanoseconds: union + unattributed = busy, busy + idle = period, sum - union = overlap.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "analysis/interval.hpp"
+#include "resolve/step_table.hpp"
+
+namespace plumb::analysis {
+
+/// Sums over periods, in nanoseconds.
+struct WallSums {
+    std::int64_t period = 0, busy = 0, united = 0, sum = 0, lap_union = 0, uncertain = 0;
+
+    [[nodiscard]] std::int64_t idle() const noexcept { return period - busy; }
+    [[nodiscard]] std::int64_t unattributed() const noexcept { return busy - united; }
+    [[nodiscard]] std::int64_t overlap() const noexcept { return sum - united; }
+    void add(const WallSums& other) noexcept;
+};
+
+class PeriodLedger {
+  public:
+    /// Intervals that reach over more step ends than this belong to no forward pass: they are left out.
+    static constexpr std::size_t longest_reach = 8;
+    static constexpr std::size_t max_pending = std::size_t{1} << 21;
+
+    enum class What : std::uint8_t {
+        brick,     // a leaf brick ran
+        lap,       // a lap ran
+        presence,  // a tracked thread was on the CPU
+        uncertain, // off-CPU time whose place is a convention
+    };
+    using Settled = std::function<void(std::size_t step, const WallSums&)>;
+
+    PeriodLedger(const resolve::StepTable& steps, Settled settled);
+
+    /// Index of the period that holds this moment: the first step that ends after it (steps.size(): none does).
+    [[nodiscard]] std::size_t period_at(std::int64_t time, std::size_t hint) const noexcept;
+    /// `hint`: a period near it, updated.
+    void add(What what, Interval interval, std::size_t& hint);
+
+    /// First moment whose period is still open after settle(no_earlier_than).
+    [[nodiscard]] std::int64_t horizon(std::int64_t no_earlier_than) const noexcept;
+    /// Settles every period of which all is known, given that nothing added later ends before `no_earlier_than`.
+    void settle(std::int64_t no_earlier_than);
+    void settle_all();
+
+    /// Intervals left out: too late, or too many waiting.
+    [[nodiscard]] std::uint64_t left_out() const noexcept { return left_out_; }
+
+  private:
+    struct Page {
+        std::vector<Interval> bricks, laps, presence;
+        std::int64_t uncertain = 0;
+        void clear();
+    };
+
+    [[nodiscard]] std::size_t settled_until(std::int64_t no_earlier_than) const noexcept;
+    void put(What what, Interval clipped, std::size_t period);
+    Page& page_of(std::size_t period);
+    void settle_next();
+
+    const resolve::StepTable& steps_;
+    Settled settled_;
+    std::deque<std::unique_ptr<Page>> open_; // of periods next_, next_ + 1, …; null where nothing came yet
+    std::vector<std::unique_ptr<Page>> spare_;
+    std::size_t next_ = 0;
+    std::size_t pending_ = 0;
+    std::uint64_t left_out_ = 0;
+    std::vector<Interval> busy_, united_, with_laps_, scratch_;
+};
+
+} // namespace plumb::analysis

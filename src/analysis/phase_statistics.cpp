@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/phase_statistics.hpp"
+
+#include <string>
+
+#include "stats/figure.hpp"
+
+namespace plumb::analysis {
+
+const char* phase_word(Phase phase) {
+    switch (phase) {
+    case Phase::prefill: return "prefill";
+    case Phase::decode: return "decode";
+    case Phase::mixed: return "mixed";
+    case Phase::none: break;
+    }
+    return "none";
+}
+
+void PhaseStatistics::add(const resolve::Step& step, const WallSums& wall) {
+    if (step.warmup) {
+        ++warmup_steps_;
+        return;
+    }
+    ++steps_;
+    prefill_tokens_ += step.prefill_tokens;
+    decode_tokens_ += step.decode_tokens;
+    sequences_ += step.sequences;
+    periods_.add(static_cast<std::uint64_t>(step.end_ns - step.period_begin_ns));
+    spans_.add(static_cast<std::uint64_t>(step.end_ns - step.begin_ns));
+    wall_.add(wall);
+}
+
+PhaseBase PhaseStatistics::base(Phase phase) const {
+    PhaseBase base;
+    base.steps = steps_;
+    base.period_ns = static_cast<double>(wall_.period);
+    if (phase == Phase::none)
+        base.reason = "belongs to no complete step";
+    else if (steps_ == 0)
+        base.reason = warmup_steps_ != 0 ? "all steps are warm-up" : "no complete step of this phase";
+    return base;
+}
+
+Figure PhaseStatistics::tokens_per_second() const {
+    const std::uint64_t tokens = prefill_tokens_ + decode_tokens_;
+    if (steps_ == 0)
+        return stats::absent("all steps are warm-up");
+    if (tokens == 0)
+        return stats::absent("the steps carry no tokens (plumb::tokens(n) gives them)");
+    if (wall_.period <= 0)
+        return stats::absent("the steps took no time on this clock");
+    return stats::measured(static_cast<double>(tokens) * 1e9 / static_cast<double>(wall_.period));
+}
+
+WallAccount PhaseStatistics::account() const {
+    WallAccount account;
+    account.period_ns = static_cast<double>(wall_.period);
+    account.busy_ns = static_cast<double>(wall_.busy);
+    account.idle_ns = static_cast<double>(wall_.idle());
+    account.union_ns = static_cast<double>(wall_.united);
+    account.sum_ns = static_cast<double>(wall_.sum);
+    account.overlap_ns = static_cast<double>(wall_.overlap());
+    account.unattributed_ns = static_cast<double>(wall_.unattributed());
+    account.lap_union_ns = static_cast<double>(wall_.lap_union);
+    account.off_cpu_uncertain_ns = static_cast<double>(wall_.uncertain);
+    if (steps_ == 0)
+        account.coverage = stats::absent("all steps are warm-up");
+    else if (wall_.busy <= 0)
+        account.coverage = stats::absent("no thread was seen on the CPU");
+    else
+        account.coverage = stats::measured(static_cast<double>(wall_.united) / static_cast<double>(wall_.busy));
+    return account;
+}
+
+PhaseSummary PhaseStatistics::finish(Phase phase) const {
+    PhaseSummary summary;
+    summary.phase = phase;
+    summary.steps = steps_;
+    summary.warmup_steps = warmup_steps_;
+    summary.tokens = prefill_tokens_ + decode_tokens_;
+    summary.prefill_tokens = prefill_tokens_;
+    summary.decode_tokens = decode_tokens_;
+    summary.sequences = sequences_;
+    summary.tokens_per_second = tokens_per_second();
+    summary.period = periods_.finish();
+    summary.span = spans_.finish();
+    summary.wall = account();
+    return summary;
+}
+
+} // namespace plumb::analysis

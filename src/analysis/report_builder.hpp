@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recording -> a Report: the one function that session and tests call. Pure: the same records give the same report.
+// Any thread, one at a time per source. Partial recordings give partial reports that say what is missing.
+#pragma once
+
+#include "plumb/result.hpp"
+#include "plumb/results.hpp"
+#include "recording/reader.hpp"
+#include "resolve/record_source.hpp"
+#include "resolve/track_table.hpp"
+
+namespace plumb::analysis {
+
+/// `cut`: what a live run cleared by reset(); steps begun before it do not count.
+[[nodiscard]] Result<Report> build_report(resolve::RecordSource& source, const ReportOptions& options,
+                                          const resolve::Cut& cut = {});
+[[nodiscard]] Result<Report> build_report(recording::Reader& reader, const ReportOptions& options,
+                                          const resolve::Cut& cut = {});
+
+} // namespace plumb::analysis

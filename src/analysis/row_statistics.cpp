@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/row_statistics.hpp"
+
+#include "stats/figure.hpp"
+
+namespace plumb::analysis {
+
+void RowStatistics::Quantity::merge(const Quantity& other) {
+    sum += other.sum;
+    time_ns += other.time_ns;
+    count += other.count;
+}
+
+Figure RowStatistics::Quantity::per_call(const char* name) const {
+    if (count == 0)
+        return stats::absent(std::string("no ") + name + " were given");
+    return stats::measured(sum / static_cast<double>(count));
+}
+
+Figure RowStatistics::Quantity::rate(const char* name, double scale) const {
+    if (count == 0)
+        return stats::absent(std::string("no ") + name + " were given");
+    if (time_ns <= 0)
+        return stats::absent("shorter than the clock can tell");
+    return stats::measured(sum / static_cast<double>(time_ns) / scale); // units per ns = 10^9 units per s
+}
+
+void RowStatistics::merge(const RowStatistics& other) {
+    time_.merge(other.time_);
+    bytes_.merge(other.bytes_);
+    flops_.merge(other.flops_);
+    elements_.merge(other.elements_);
+}
+
+Row RowStatistics::finish(RowKey key, const PhaseBase& base) const {
+    Row row;
+    row.key = std::move(key);
+    row.time = time_.finish();
+    if (base.steps != 0) {
+        row.calls_per_step = static_cast<double>(row.time.count) / static_cast<double>(base.steps);
+        row.sum_per_step_ns = row.time.total_ns / static_cast<double>(base.steps);
+    }
+    if (base.steps == 0)
+        row.wall_share = stats::absent(base.reason);
+    else if (!(base.period_ns > 0))
+        row.wall_share = stats::absent("the steps took no time on this clock");
+    else
+        row.wall_share = stats::measured(100 * row.time.total_ns / base.period_ns);
+    row.gigabytes_per_second = bytes_.rate("bytes", 1);
+    row.teraflops = flops_.rate("flops", 1000);
+    row.bytes_per_call = bytes_.per_call("bytes");
+    row.flops_per_call = flops_.per_call("flops");
+    row.elements_per_call = elements_.per_call("elements");
+    return row;
+}
+
+} // namespace plumb::analysis

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/row_table.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace plumb::analysis {
+namespace {
+
+// Prefill, decode, mixed, then what belongs to no step; the longest first within a phase.
+bool reads_before(const Row& a, const Row& b) {
+    const auto order = [](Phase phase) { return phase == Phase::none ? 4 : static_cast<int>(phase); };
+    if (order(a.key.phase) != order(b.key.phase))
+        return order(a.key.phase) < order(b.key.phase);
+    if (a.time.total_ns != b.time.total_ns)
+        return a.time.total_ns > b.time.total_ns;
+    return std::tie(a.key.name, a.lap, a.parent, a.source) < std::tie(b.key.name, b.lap, b.parent, b.source);
+}
+
+bool reads_before_by_layer(const Row& a, const Row& b) {
+    if (a.key.phase != b.key.phase || a.key.layer == b.key.layer)
+        return reads_before(a, b);
+    return a.key.layer < b.key.layer;
+}
+
+} // namespace
+
+unsigned RowTable::source_number(const std::string& source) {
+    const auto found = std::find(sources_.begin(), sources_.end(), source);
+    if (found != sources_.end())
+        return static_cast<unsigned>(found - sources_.begin());
+    if (sources_.size() == max_sources)
+        return max_sources - 1;
+    sources_.push_back(sources_.size() + 1 == max_sources ? "other sources" : source);
+    return static_cast<unsigned>(sources_.size() - 1);
+}
+
+RowTable::Entry* RowTable::brick_entry(const Key& key) {
+    if (slots_.size() <= key.name)
+        slots_.resize(std::size_t{key.name} + 1);
+    auto& slots = slots_[key.name];
+    if (!slots) {
+        if (bricks_.size() >= max_rows)
+            return nullptr;
+        slots = std::make_unique<Slots>();
+    }
+    const std::size_t slot = ((static_cast<std::size_t>(key.phase) * 2 + (key.lap ? 1 : 0)) * 2 + (key.leaf ? 1 : 0)) *
+                                 max_sources +
+                             key.source;
+    std::uint32_t& row = (*slots)[slot];
+    if (row == 0) {
+        if (bricks_.size() >= max_rows)
+            return nullptr;
+        bricks_.push_back(std::make_unique<Entry>(key, &budget_));
+        row = static_cast<std::uint32_t>(bricks_.size());
+    }
+    return bricks_[row - 1].get();
+}
+
+void RowTable::add(const resolve::Sample& sample, unsigned source) {
+    Key key;
+    key.phase = sample.phase;
+    key.source = static_cast<std::uint8_t>(source);
+    if (sample.kind == resolve::SampleKind::layer) {
+        key.layer = sample.layer;
+        key.named = false;
+        add_to_layer(key, sample, layer_rows_, layer_index_);
+        return;
+    }
+    key.name = sample.name;
+    key.lap = sample.kind == resolve::SampleKind::lap;
+    key.leaf = sample.leaf;
+    Entry* entry = brick_entry(key);
+    if (entry == nullptr) {
+        ++refused_;
+        return;
+    }
+    entry->statistics.add(sample);
+    if (brick_layers_ && sample.layer != resolve::no_layer) {
+        key.layer = sample.layer;
+        add_to_layer(key, sample, brick_layer_rows_, brick_layer_index_);
+    }
+}
+
+void RowTable::add_to_layer(const Key& key, const resolve::Sample& sample, std::vector<std::unique_ptr<Entry>>& rows,
+                            std::unordered_map<std::uint64_t, std::uint32_t>& index) {
+    if (key.layer >= max_layers) {
+        ++refused_;
+        return;
+    }
+    const std::uint64_t packed = (std::uint64_t{key.layer} << 32) | (std::uint64_t{key.name} << 16) |
+                                 (static_cast<std::uint64_t>(key.phase) << 8) | (key.lap ? 128u : 0u) |
+                                 (key.leaf ? 64u : 0u) | key.source;
+    auto found = index.find(packed);
+    if (found == index.end()) {
+        if (rows.size() >= max_rows) {
+            ++refused_;
+            return;
+        }
+        found = index.emplace(packed, static_cast<std::uint32_t>(rows.size())).first;
+        rows.push_back(std::make_unique<Entry>(key, &budget_));
+    }
+    rows[found->second]->statistics.add(sample);
+}
+
+Row RowTable::finish(const Entry& entry, const PhaseBases& bases) const {
+    RowKey key;
+    key.phase = entry.key.phase;
+    if (entry.key.named) {
+        key.name = entry.key.name != 0 ? names_->text(entry.key.name) : "unnamed";
+        key.category = names_->category(entry.key.name);
+    }
+    if (entry.key.layer != resolve::no_layer)
+        key.layer = entry.key.layer;
+    Row row = entry.statistics.finish(std::move(key), bases[static_cast<std::size_t>(entry.key.phase)]);
+    row.source = sources_[entry.key.source];
+    row.lap = entry.key.lap;
+    row.parent = !entry.key.leaf;
+    return row;
+}
+
+// A name that is a leaf in one place and a parent in another is one row, marked parent: only the categories, which sum
+// over leaves, need the two apart.
+std::vector<Row> RowTable::finish_all(const std::vector<std::unique_ptr<Entry>>& rows, const PhaseBases& bases) const {
+    using Place = std::tuple<std::uint32_t, std::uint16_t, Phase, bool, std::uint8_t>;
+    std::map<Place, std::vector<const Entry*>> places;
+    for (const auto& entry : rows) {
+        const Key& key = entry->key;
+        places[{key.layer, key.name, key.phase, key.lap, key.source}].push_back(entry.get());
+    }
+    std::vector<Row> result;
+    for (const auto& [place, entries] : places) {
+        if (entries.size() == 1) {
+            result.push_back(finish(*entries.front(), bases));
+            continue;
+        }
+        Entry both(entries.front()->key, nullptr);
+        both.key.leaf = false;
+        for (const Entry* entry : entries)
+            both.statistics.merge(entry->statistics);
+        result.push_back(finish(both, bases));
+    }
+    return result;
+}
+
+std::vector<Row> RowTable::bricks(const PhaseBases& bases) const {
+    std::vector<Row> rows = finish_all(bricks_, bases);
+    std::sort(rows.begin(), rows.end(), reads_before);
+    return rows;
+}
+
+std::vector<Row> RowTable::brick_layers(const PhaseBases& bases) const {
+    std::vector<Row> rows = finish_all(brick_layer_rows_, bases);
+    std::sort(rows.begin(), rows.end(), reads_before_by_layer);
+    return rows;
+}
+
+std::vector<Row> RowTable::layers(const PhaseBases& bases) const {
+    std::vector<Row> rows;
+    for (const auto& entry : layer_rows_)
+        rows.push_back(finish(*entry, bases));
+    std::sort(rows.begin(), rows.end(), reads_before_by_layer);
+    return rows;
+}
+
+std::vector<Row> RowTable::categories(const PhaseBases& bases) const {
+    using Place = std::tuple<Phase, Category, bool, std::uint8_t>;
+    std::map<Place, std::unique_ptr<RowStatistics>> sums;
+    for (const auto& entry : bricks_) {
+        if (!entry->key.leaf)
+            continue;
+        auto& sum = sums[{entry->key.phase, names_->category(entry->key.name), entry->key.lap, entry->key.source}];
+        if (!sum)
+            sum = std::make_unique<RowStatistics>(nullptr);
+        sum->merge(entry->statistics);
+    }
+    std::vector<Row> rows;
+    for (const auto& [place, sum] : sums) {
+        RowKey key;
+        key.phase = std::get<0>(place);
+        key.category = std::get<1>(place);
+        Row row = sum->finish(std::move(key), bases[static_cast<std::size_t>(std::get<0>(place))]);
+        row.lap = std::get<2>(place);
+        row.source = sources_[std::get<3>(place)];
+        rows.push_back(std::move(row));
+    }
+    std::sort(rows.begin(), rows.end(), reads_before);
+    return rows;
+}
+
+} // namespace plumb::analysis

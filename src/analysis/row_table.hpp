@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples sorted into rows: by phase, brick, lap or scope, leaf or parent, source, and layer on demand. One array look-up
+// per sample. Memory is bounded by the number of rows and a budget of histogram blocks, however many names, layers or
+// samples a recording claims. Owned by one report; one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analysis/row_statistics.hpp"
+#include "plumb/results.hpp"
+#include "resolve/name_table.hpp"
+#include "resolve/sample.hpp"
+
+namespace plumb::analysis {
+
+inline constexpr std::size_t phase_count = 4;
+using PhaseBases = std::array<PhaseBase, phase_count>;
+
+class RowTable {
+  public:
+    static constexpr std::size_t max_rows = 8192;  // of bricks; as many of brick and layer
+    static constexpr std::size_t max_sources = 16;
+    static constexpr std::uint32_t max_layers = 4096;
+
+    RowTable(const resolve::NameTable& names, bool brick_layers) : names_(&names), brick_layers_(brick_layers) {}
+
+    /// Number of a source by its name; the last one collects what is above the limit.
+    [[nodiscard]] unsigned source_number(const std::string& source);
+    /// `sample.kind` is scope, lap, span or layer.
+    void add(const resolve::Sample& sample, unsigned source);
+
+    [[nodiscard]] std::vector<Row> bricks(const PhaseBases& bases) const;
+    [[nodiscard]] std::vector<Row> brick_layers(const PhaseBases& bases) const;
+    [[nodiscard]] std::vector<Row> categories(const PhaseBases& bases) const;
+    [[nodiscard]] std::vector<Row> layers(const PhaseBases& bases) const;
+    /// Samples that found no row.
+    [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
+
+  private:
+    struct Key {
+        std::uint16_t name = 0;
+        std::uint32_t layer = resolve::no_layer;
+        Phase phase = Phase::none;
+        bool lap = false;
+        bool leaf = true;
+        std::uint8_t source = 0;
+        bool named = true; // false in rows that sum over bricks
+    };
+    struct Entry {
+        Entry(const Key& row_key, stats::BlockBudget* budget) : key(row_key), statistics(budget) {}
+        Key key;
+        RowStatistics statistics;
+    };
+    static constexpr std::size_t slots_per_name = phase_count * 2 * 2 * max_sources;
+    using Slots = std::array<std::uint32_t, slots_per_name>; // 1 + index into bricks_; 0: none yet
+
+    [[nodiscard]] Entry* brick_entry(const Key& key);
+    void add_to_layer(const Key& key, const resolve::Sample& sample, std::vector<std::unique_ptr<Entry>>& rows,
+                      std::unordered_map<std::uint64_t, std::uint32_t>& index);
+    [[nodiscard]] Row finish(const Entry& entry, const PhaseBases& bases) const;
+    [[nodiscard]] std::vector<Row> finish_all(const std::vector<std::unique_ptr<Entry>>& rows,
+                                              const PhaseBases& bases) const;
+
+    const resolve::NameTable* names_;
+    bool brick_layers_;
+    stats::BlockBudget budget_{std::size_t{40000}}; // 20 MiB
+    std::vector<std::string> sources_;
+    std::vector<std::unique_ptr<Slots>> slots_; // by name id
+    std::vector<std::unique_ptr<Entry>> bricks_;
+    std::vector<std::unique_ptr<Entry>> brick_layer_rows_;
+    std::vector<std::unique_ptr<Entry>> layer_rows_;
+    std::unordered_map<std::uint64_t, std::uint32_t> brick_layer_index_;
+    std::unordered_map<std::uint64_t, std::uint32_t> layer_index_;
+    std::uint64_t refused_ = 0;
+};
+
+} // namespace plumb::analysis

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/thread_presence.hpp"
+
+#include <algorithm>
+
+namespace plumb::analysis {
+namespace {
+
+// Reading CPU time and the clock takes a fraction of a microsecond, an interrupt between them some more. More than this
+// is no jitter.
+constexpr std::int64_t largest_credit = 1'000'000;
+constexpr std::int64_t largest_excess = 10'000'000;
+
+} // namespace
+
+void ThreadPresence::seen(std::int64_t time) {
+    if (!begun_) {
+        begun_ = true;
+        from_ = last_ = time;
+        now_ = ledger_->period_at(time, 0);
+        given_ = now_;
+        return;
+    }
+    if (time <= last_)
+        return;
+    const std::size_t period = ledger_->period_at(time, now_);
+    if (period > now_ + PeriodLedger::longest_reach) {
+        // Silent over so many steps: the thread was not part of them, whatever it did.
+        give_as_present();
+        from_ = time;
+        sampled_ = false;
+        credit_ = 0;
+    }
+    now_ = period;
+    last_ = time;
+}
+
+void ThreadPresence::leaf(Interval interval) {
+    seen(interval.begin);
+    seen(interval.end);
+    const std::int64_t behind = leaves_.empty() ? from_ : std::max(from_, leaves_.back().end);
+    interval.begin = std::max(interval.begin, behind);
+    if (interval.end > interval.begin)
+        leaves_.push_back(interval);
+    if (leaves_.size() >= max_pieces)
+        give_as_present();
+}
+
+void ThreadPresence::cpu_stamp(std::int64_t time, std::int64_t cpu_ns) {
+    seen(time);
+    if (time < from_)
+        return;
+    last_ = std::max(last_, time);
+    const std::int64_t used = cpu_ns - sample_cpu_;
+    const std::int64_t passed = time - sample_time_;
+    if (!sampled_) {
+        give_as_present();
+    } else if (used < 0 || used > passed + largest_excess) {
+        ++contradictions_;
+        credit_ = 0;
+        give_as_present();
+    } else {
+        const std::int64_t off_cpu = passed - used - credit_;
+        credit_ = std::clamp<std::int64_t>(-off_cpu, 0, largest_credit);
+        if (off_cpu > 0)
+            give_less(off_cpu, time);
+        else
+            give_as_present();
+    }
+    sampled_ = ever_sampled_ = true;
+    sample_time_ = time;
+    sample_cpu_ = cpu_ns;
+    from_ = time;
+}
+
+void ThreadPresence::give_before(std::int64_t time) {
+    if (begun_ && from_ < time)
+        give_as_present();
+}
+
+void ThreadPresence::give_as_present() {
+    if (last_ > from_)
+        give(from_, last_);
+    from_ = std::max(from_, last_);
+    leaves_.clear();
+}
+
+void ThreadPresence::give_less(std::int64_t off_cpu, std::int64_t until) {
+    off_cpu = std::min(off_cpu, until - from_);
+    if (!place_in_the_long_one(off_cpu, until))
+        place_by_length(off_cpu, until);
+    leaves_.clear();
+}
+
+void ThreadPresence::collect_pieces(std::int64_t until) {
+    pieces_.clear();
+    std::int64_t at = from_;
+    for (const Interval& leaf : leaves_) {
+        if (leaf.begin > at)
+            pieces_.push_back({{at, leaf.begin}, true});
+        pieces_.push_back({leaf, false});
+        at = leaf.end;
+    }
+    if (until > at)
+        pieces_.push_back({{at, until}, true});
+}
+
+bool ThreadPresence::place_in_the_long_one(std::int64_t off_cpu, std::int64_t until) {
+    Interval found;
+    std::int64_t at = from_;
+    long_ones_ = 0;
+    const auto look_at = [&](const Interval& interval) {
+        if (interval.end - interval.begin < long_ns_)
+            return;
+        ++long_ones_;
+        found = interval;
+    };
+    for (const Interval& leaf : leaves_) {
+        look_at({at, leaf.begin});
+        look_at(leaf);
+        at = leaf.end;
+    }
+    look_at({at, until});
+    if (long_ones_ != 1 || found.end - found.begin < off_cpu)
+        return false;
+    // At its end: who waits spins first and sleeps then, and is woken to go on.
+    give(from_, found.end - off_cpu);
+    give(found.end, until);
+    return true;
+}
+
+void ThreadPresence::place_by_length(std::int64_t off_cpu, std::int64_t until) {
+    collect_pieces(until);
+    const auto rank = [this](const Piece& piece) {
+        const bool is_long = piece.interval.end - piece.interval.begin >= long_ns_;
+        return (is_long ? 2 : 0) + (piece.gap ? 1 : 0);
+    };
+    const auto comes_later = [&](const Piece& a, const Piece& b) {
+        if (rank(a) != rank(b))
+            return rank(a) < rank(b);
+        return a.interval.end - a.interval.begin < b.interval.end - b.interval.begin;
+    };
+    // A heap: off-CPU time is used up by the first few pieces.
+    std::make_heap(pieces_.begin(), pieces_.end(), comes_later);
+    auto heap_end = pieces_.end();
+    bool certain = long_ones_ == 1; // then it is on top
+    off_.clear();
+    while (off_cpu > 0 && heap_end != pieces_.begin()) {
+        std::pop_heap(pieces_.begin(), heap_end, comes_later);
+        --heap_end;
+        const Interval piece = heap_end->interval;
+        const std::int64_t part = std::min(off_cpu, piece.end - piece.begin);
+        off_.push_back({piece.end - part, piece.end});
+        off_cpu -= part;
+        if (!certain)
+            ledger_->add(PeriodLedger::What::uncertain, off_.back(), given_);
+        certain = false;
+    }
+    sort_by_begin(off_);
+    std::int64_t at = from_;
+    for (const Interval& interval : off_) {
+        give(at, interval.begin);
+        at = interval.end;
+    }
+    give(at, until);
+}
+
+} // namespace plumb::analysis

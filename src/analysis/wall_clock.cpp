@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/wall_clock.hpp"
+
+#include <limits>
+
+namespace plumb::analysis {
+namespace {
+
+// Recorders sample CPU time behind anything longer than this (seen in the stream as scope or gap, sample).
+constexpr std::uint64_t long_ticks = std::uint64_t{1} << 18;
+
+} // namespace
+
+WallClock::TrackState& WallClock::state_of(const resolve::ResolvedBatch& batch) {
+    while (states_.size() <= batch.track_index)
+        states_.push_back(nullptr);
+    auto& state = states_[batch.track_index];
+    if (!state) {
+        const resolve::TickLine* line = batch.track->line;
+        const std::int64_t long_ns = line != nullptr ? line->length_ns(long_ticks) : 0;
+        const bool device = batch.track->info.kind == recording::TrackKind::device_queue;
+        state = std::make_unique<TrackState>(ledger_, long_ns, device, batch.track->info.name);
+    }
+    return *state;
+}
+
+void WallClock::sample(TrackState& state, const resolve::Sample& sample) {
+    using resolve::SampleKind;
+    const Interval interval{sample.begin_ns, sample.begin_ns + sample.duration_ns};
+    if (sample.kind == SampleKind::span) {
+        // Timed elsewhere or across threads: says nothing about where this thread was.
+        if (sample.leaf)
+            ledger_.add(PeriodLedger::What::brick, interval, state.hint);
+        return;
+    }
+    if (sample.kind == SampleKind::lap)
+        ledger_.add(PeriodLedger::What::lap, interval, state.hint);
+    else if (sample.kind == SampleKind::scope && sample.leaf)
+        ledger_.add(PeriodLedger::What::brick, interval, state.hint);
+    if (state.device)
+        ledger_.add(PeriodLedger::What::presence, interval, state.hint);
+    else if (sample.leaf)
+        state.presence.leaf(interval);
+    else
+        state.presence.seen(interval.end);
+}
+
+void WallClock::consume(const resolve::ResolvedBatch& batch) {
+    TrackState& state = state_of(batch);
+    state.samples += batch.samples.size();
+    std::size_t next = 0;
+    for (const resolve::CpuStamp& stamp : batch.cpu_stamps) {
+        for (; next < stamp.position; ++next)
+            sample(state, batch.samples[next]);
+        if (!state.device)
+            state.presence.cpu_stamp(stamp.time_ns, stamp.cpu_ns);
+    }
+    for (; next < batch.samples.size(); ++next)
+        sample(state, batch.samples[next]);
+
+    const std::int64_t horizon = ledger_.horizon(batch.no_earlier_than);
+    if (horizon == std::numeric_limits<std::int64_t>::min())
+        return;
+    for (const auto& other : states_) {
+        if (other)
+            other->presence.give_before(horizon);
+    }
+    ledger_.settle(batch.no_earlier_than);
+}
+
+void WallClock::finish() {
+    for (const auto& state : states_) {
+        if (state)
+            state->presence.give_all();
+    }
+    ledger_.settle_all();
+}
+
+std::vector<std::string> WallClock::notes() const {
+    std::vector<std::string> sentences;
+    std::uint64_t contradictions = 0;
+    std::string unsampled;
+    for (const auto& state : states_) {
+        if (!state)
+            continue;
+        contradictions += state->presence.contradictions();
+        if (!state->device && state->samples > 0 && !state->presence.sampled())
+            unsampled += (unsampled.empty() ? "" : ", ") + state->name;
+    }
+    if (!unsampled.empty())
+        sentences.push_back("CPU time is not known for these threads, so all their time counts as busy: " + unsampled + ".");
+    if (contradictions != 0)
+        sentences.push_back(std::to_string(contradictions) +
+                            " samples of CPU time contradict the clock; the time around them counts as busy.");
+    if (ledger_.left_out() != 0)
+        sentences.push_back(std::to_string(ledger_.left_out()) +
+                            " intervals are in no wall account: they reach over more than 8 steps, or came too late.");
+    return sentences;
+}
+
+} // namespace plumb::analysis

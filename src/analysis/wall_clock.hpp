@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Feeds the period ledger from resolved batches: leaf bricks and laps of every track, presence of host threads from CPU
+// time, of device queues from their commands. Owned by one report; one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/period_ledger.hpp"
+#include "analysis/thread_presence.hpp"
+#include "resolve/resolve.hpp"
+
+namespace plumb::analysis {
+
+class WallClock {
+  public:
+    WallClock(const resolve::StepTable& steps, PeriodLedger::Settled settled) : ledger_(steps, std::move(settled)) {}
+
+    void consume(const resolve::ResolvedBatch& batch);
+    void finish();
+
+    /// Sentences about what the account could not know.
+    [[nodiscard]] std::vector<std::string> notes() const;
+
+  private:
+    struct TrackState {
+        TrackState(PeriodLedger& ledger, std::int64_t long_ns, bool is_device, std::string thread_name)
+            : presence(ledger, long_ns), device(is_device), name(std::move(thread_name)) {}
+        ThreadPresence presence;
+        bool device;
+        std::string name;
+        std::size_t hint = 0;
+        std::uint64_t samples = 0;
+    };
+
+    TrackState& state_of(const resolve::ResolvedBatch& batch);
+    void sample(TrackState& state, const resolve::Sample& sample);
+
+    PeriodLedger ledger_;
+    std::vector<std::unique_ptr<TrackState>> states_; // by track index
+};
+
+} // namespace plumb::analysis

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: a source made of records that a test writes by hand, so that it knows the truth. One tick is 2 ns unless
+// the test says otherwise, so that ticks taken for nanoseconds show. Owned by the test; one thread.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "resolve/record_source.hpp"
+
+namespace plumb::resolve {
+
+class PlantedSource final : public RecordSource {
+  public:
+    static constexpr std::uint64_t first_tick = 1'000'000'000;
+
+    PlantedSource() {
+        metadata_.warmup_steps = 0;
+        metadata_.clocks = {{0, "caller"}};
+        clock_pairs_ = {{0, first_tick, 0, 0, 0}, {0, first_tick + 500'000'000, 1'000'000'000, 0, 0}};
+    }
+
+    /// Ticks of a moment in ns.
+    static std::uint64_t at(std::int64_t ns) { return first_tick + static_cast<std::uint64_t>(ns) / 2; }
+    static std::uint64_t lasting(std::int64_t ns) { return static_cast<std::uint64_t>(ns) / 2; }
+
+    void track(std::uint32_t id, const std::string& name = "main", const std::string& source = "cpu_tsc") {
+        tracks_.push_back({id, recording::TrackKind::host_thread, 0, 1, name, source});
+    }
+    void raw(std::uint32_t id, Record record) { pending_[id].push_back(record); }
+    void scope(std::uint32_t id, Name name, std::int64_t begin, std::int64_t end, std::uint64_t flags = 0) {
+        raw(id, {at(begin), pack(RecordKind::scope, name.id, lasting(end - begin)) | flags});
+    }
+    void lap(std::uint32_t id, Name name, std::int64_t begin, std::int64_t end) {
+        scope(id, name, begin, end, flag_lap);
+    }
+    void span(std::uint32_t id, Name name, std::int64_t begin, std::int64_t end) {
+        raw(id, {at(begin), pack(RecordKind::span, name.id, lasting(end - begin))});
+    }
+    void work(std::uint32_t id, Name name, WorkQuantity quantity, double value) {
+        raw(id, {std::bit_cast<std::uint64_t>(value),
+                 pack(RecordKind::work, name.id, static_cast<std::uint64_t>(quantity))});
+    }
+    void step_begin(std::uint32_t id, std::uint64_t step, Phase phase, std::int64_t begin) {
+        raw(id, {at(begin), pack(RecordKind::step_begin, static_cast<std::uint16_t>(phase), step)});
+    }
+    void step_value(std::uint32_t id, StepValue which, std::uint64_t value) {
+        raw(id, {value, pack(RecordKind::step_value, static_cast<std::uint16_t>(which))});
+    }
+    void step_end(std::uint32_t id, Phase phase, std::int64_t begin, std::int64_t end) {
+        raw(id, {at(begin), pack(RecordKind::step_end, static_cast<std::uint16_t>(phase), lasting(end - begin))});
+    }
+    void layer_begin(std::uint32_t id, std::uint16_t layer, std::int64_t begin) {
+        raw(id, {at(begin), pack(RecordKind::layer_begin, layer)});
+    }
+    void layer_end(std::uint32_t id, std::uint16_t layer, std::int64_t begin, std::int64_t end) {
+        raw(id, {at(begin), pack(RecordKind::layer_end, layer, lasting(end - begin))});
+    }
+    void context(std::uint32_t id, std::uint64_t step, int layer = -1) {
+        raw(id, {step + 1, pack(RecordKind::context, static_cast<std::uint16_t>(layer + 1))});
+    }
+    void context_end(std::uint32_t id) { raw(id, {0, pack(RecordKind::context_end)}); }
+    void label(std::uint32_t id, Name name, std::uint64_t ns) { raw(id, {ns, pack(RecordKind::label, name.id)}); }
+    void cpu_time(std::uint32_t id, std::int64_t time, std::int64_t cpu_ns) {
+        raw(id, {at(time), (static_cast<std::uint64_t>(RecordKind::cpu_time) << kind_shift) |
+                               (static_cast<std::uint64_t>(cpu_ns) & cpu_time_mask)});
+    }
+    /// Ends the batch of a track: what follows of it arrives later.
+    void deliver(std::uint32_t id) {
+        auto& records = pending_[id];
+        if (records.empty())
+            return;
+        batches_.push_back({id, sequence_[id], records});
+        sequence_[id] += records.size();
+        records.clear();
+    }
+    void deliver_all() {
+        for (const auto& [id, records] : pending_)
+            deliver_later_.push_back(id);
+        for (const std::uint32_t id : deliver_later_)
+            deliver(id);
+        deliver_later_.clear();
+    }
+    /// The next records of this track are not the next ones that were written.
+    void lose(std::uint32_t id, std::uint64_t records) {
+        deliver(id);
+        sequence_[id] += records;
+    }
+    [[nodiscard]] std::uint64_t written(std::uint32_t id) { return sequence_[id] + pending_[id].size(); }
+
+    [[nodiscard]] const recording::Metadata& metadata() const override { return metadata_; }
+    [[nodiscard]] const std::vector<recording::TrackInfo>& tracks() const override { return tracks_; }
+    [[nodiscard]] const std::vector<recording::NameInfo>& names() const override { return names_; }
+    [[nodiscard]] const std::vector<recording::ClockPair>& clock_pairs() const override { return clock_pairs_; }
+    [[nodiscard]] const recording::Counters& counters() const override { return counters_; }
+    [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& descriptions() const override {
+        return descriptions_;
+    }
+    [[nodiscard]] const std::vector<std::string>& notes() const override { return notes_; }
+    Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) override {
+        deliver_all();
+        for (const Batch& batch : batches_) {
+            if (!visit({batch.track, batch.first_sequence, batch.records.data(), batch.records.size()}))
+                break;
+        }
+        return {};
+    }
+
+    // What a test sets as it likes.
+    recording::Metadata metadata_;
+    std::vector<recording::TrackInfo> tracks_;
+    std::vector<recording::NameInfo> names_;
+    std::vector<recording::ClockPair> clock_pairs_;
+    recording::Counters counters_;
+    std::vector<std::pair<std::string, std::string>> descriptions_;
+    std::vector<std::string> notes_;
+
+  private:
+    struct Batch {
+        std::uint32_t track;
+        std::uint64_t first_sequence;
+        std::vector<Record> records;
+    };
+    std::map<std::uint32_t, std::vector<Record>> pending_;
+    std::map<std::uint32_t, std::uint64_t> sequence_;
+    std::vector<Batch> batches_;
+    std::vector<std::uint32_t> deliver_later_;
+};
+
+} // namespace plumb::resolve

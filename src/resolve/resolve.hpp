@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Raw records -> samples on one clock. Two passes over the source: steps first, then every record once, streaming.
+// Pure: the same source gives the same samples. One thread; the sink is called on it and keeps nothing it is given.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plumb/result.hpp"
+#include "resolve/losses.hpp"
+#include "resolve/record_source.hpp"
+#include "resolve/sample.hpp"
+#include "resolve/step_table.hpp"
+#include "resolve/track_table.hpp"
+
+namespace plumb::resolve {
+
+/// CPU time that a thread had used at a moment. `position`: it stands before the sample of that index in its batch.
+struct CpuStamp {
+    std::int64_t time_ns = 0;
+    std::int64_t cpu_ns = 0;
+    std::size_t position = 0;
+};
+
+/// A number given by the caller for a label; no time, no place.
+struct LabelValue {
+    std::uint16_t name = 0;
+    std::uint64_t ns = 0;
+};
+
+/// Some consecutive samples of one track, in the order of their ends (spans excepted). Valid during the call only.
+struct ResolvedBatch {
+    std::size_t track_index = 0;
+    const Track* track = nullptr;
+    std::span<const Sample> samples;
+    std::span<const CpuStamp> cpu_stamps;
+    std::span<const LabelValue> labels;
+    /// What comes after this batch, on any track, ends no earlier.
+    std::int64_t no_earlier_than = 0;
+};
+
+struct ResolveOptions {
+    std::uint64_t warmup_steps = 8;
+    Cut cut;
+};
+
+/// What holds for the whole recording once its samples have been delivered.
+struct Resolution {
+    std::unique_ptr<TrackTable> tracks;
+    std::unique_ptr<StepTable> steps;
+    Losses losses;
+    std::vector<std::string> complaints; // about clocks, one sentence each
+    std::uint64_t records = 0;           // after the cut
+};
+
+/// Called between the passes, with what the samples will refer to; it lives as long as the resolution.
+using PassSink = std::function<void(const StepTable&, const TrackTable&)>;
+using BatchSink = std::function<void(const ResolvedBatch&)>;
+
+[[nodiscard]] Result<Resolution> resolve(RecordSource& source, const ResolveOptions& options, const PassSink& on_steps,
+                                         const BatchSink& on_batch);
+
+} // namespace plumb::resolve

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first pass: nothing but step records, and how far in time each batch lets its reader be sure.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "resolve/duration_reader.hpp"
+#include "resolve/frame_stack.hpp"
+#include "resolve/step_table.hpp"
+
+namespace plumb::resolve {
+namespace {
+
+constexpr std::size_t max_breaks = 65536;
+constexpr std::uint64_t largest_value = std::uint64_t{1} << 40;
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+struct OpenStep {
+    Step step;
+    std::uint64_t first_sequence = 0;
+};
+
+struct TrackScan {
+    FrameStack<OpenStep> open;
+    DurationReader duration;
+};
+
+class Scanner {
+  public:
+    Scanner(TrackTable& tracks, Losses& losses) : tracks_(tracks), losses_(losses) {}
+
+    void batch(const recording::RecordBatch& batch) {
+        const std::size_t index = tracks_.index_of(batch.track);
+        first_ends_.push_back(never);
+        if (index == no_track || tracks_[index].line == nullptr)
+            return;
+        while (scans_.size() <= index)
+            scans_.push_back(std::make_unique<TrackScan>());
+        first_ends_.back() = first_end(batch, *tracks_[index].line);
+        for (std::size_t i = 0; i < batch.count; ++i)
+            record(batch.records[i], batch.first_sequence + i, index);
+    }
+
+    FirstPass finish(std::uint64_t warmup_steps) {
+        for (const auto& scan : scans_)
+            losses_.count(Loss::step_cut_short, scan->open.size());
+        FirstPass result;
+        result.steps = StepTable::build(std::move(found_), std::move(breaks_), warmup_steps, losses_);
+        result.no_earlier_than = std::move(first_ends_);
+        std::int64_t earliest = never;
+        for (std::size_t i = result.no_earlier_than.size(); i > 0; --i) {
+            std::swap(earliest, result.no_earlier_than[i - 1]);
+            earliest = std::min(earliest, result.no_earlier_than[i - 1]);
+        }
+        return result;
+    }
+
+  private:
+    // Records of a track stand in the order of their ends, so the first one that has an end bounds the others.
+    static std::int64_t first_end(const recording::RecordBatch& batch, const TickLine& line) {
+        for (std::size_t i = 0; i < batch.count; ++i) {
+            const Record& record = batch.records[i];
+            const RecordKind kind = kind_of(record);
+            const bool has_end = kind == RecordKind::scope || kind == RecordKind::step_end || kind == RecordKind::layer_end;
+            const bool has_stamp = has_end || kind == RecordKind::step_begin || kind == RecordKind::layer_begin ||
+                                   kind == RecordKind::cpu_time || kind == RecordKind::mark;
+            if (!has_stamp)
+                continue;
+            // A duration above 40 bits stands elsewhere; the begin is a bound as well, only a looser one.
+            const std::uint64_t duration = has_end && payload_of(record) != payload_mask ? payload_of(record) : 0;
+            if (line.contains(record.first, duration))
+                return line.to_ns(record.first + duration);
+        }
+        return never;
+    }
+
+    void record(const Record& record, std::uint64_t sequence, std::size_t index) {
+        TrackScan& scan = *scans_[index];
+        switch (kind_of(record)) {
+        case RecordKind::step_begin: begin(record, sequence, index); break;
+        case RecordKind::step_value: value(record, scan); break;
+        case RecordKind::step_end: end(record, scan, index); return;
+        case RecordKind::mark: mark(record, scan, index); break;
+        case RecordKind::long_value: scan.duration.announce(record.first); return;
+        default: break;
+        }
+        scan.duration.forget();
+    }
+
+    void begin(const Record& record, std::uint64_t sequence, std::size_t index) {
+        OpenStep open;
+        open.first_sequence = sequence;
+        open.step.id = payload_of(record);
+        open.step.track = static_cast<std::uint32_t>(index);
+        const std::uint16_t phase = id_of(record);
+        open.step.phase = phase <= static_cast<std::uint16_t>(Phase::mixed) ? static_cast<Phase>(phase) : Phase::none;
+        if (!scans_[index]->open.push(FrameKind::step, record.first, open))
+            losses_.count(Loss::step_cut_short);
+    }
+
+    void value(const Record& record, TrackScan& scan) {
+        OpenStep* open = scan.open.innermost_of(FrameKind::step);
+        if (open == nullptr)
+            return;
+        if (record.first > largest_value) {
+            losses_.count(Loss::bad_value);
+            return;
+        }
+        switch (static_cast<StepValue>(id_of(record))) {
+        case StepValue::prefill_tokens: open->step.prefill_tokens = record.first; break;
+        case StepValue::decode_tokens: open->step.decode_tokens = record.first; break;
+        case StepValue::sequences: open->step.sequences = record.first; break;
+        case StepValue::kv_length:
+            open->step.kv_length = record.first;
+            open->step.has_kv_length = true;
+            break;
+        default: losses_.count(Loss::unknown_kind); break;
+        }
+    }
+
+    void end(const Record& record, TrackScan& scan, std::size_t index) {
+        const std::optional<std::uint64_t> duration = scan.duration.take(record);
+        const TickLine& line = *tracks_[index].line;
+        OpenStep open;
+        const std::size_t depth = scan.open.size();
+        if (!scan.open.pop(FrameKind::step, record.first, &open)) {
+            losses_.count(Loss::step_cut_short);
+            return;
+        }
+        losses_.count(Loss::step_cut_short, depth - scan.open.size() - 1); // those inside it have no end
+        if (!duration || !line.contains(record.first, *duration)) { // its reason is counted with its sample
+            losses_.count(Loss::step_cut_short);
+            return;
+        }
+        open.step.begin_ns = line.to_ns(record.first);
+        open.step.end_ns = line.to_ns(record.first + *duration);
+        keep(open, index);
+    }
+
+    void keep(const OpenStep& open, std::size_t index) {
+        if (open.step.phase == Phase::none) {
+            losses_.count(Loss::step_without_phase);
+        } else if (found_.size() == StepTable::max_steps) {
+            losses_.count(Loss::too_many_steps);
+        } else {
+            found_.push_back({open.step, open.first_sequence >= tracks_[index].cut});
+        }
+    }
+
+    void mark(const Record& record, TrackScan& scan, std::size_t index) {
+        if (id_of(record) != static_cast<std::uint16_t>(Mark::cut_step))
+            return;
+        if (scan.open.pop_innermost(FrameKind::step))
+            losses_.count(Loss::step_cut_short);
+        const TickLine& line = *tracks_[index].line;
+        if (line.contains(record.first) && breaks_.size() < max_breaks)
+            breaks_.push_back(line.to_ns(record.first));
+    }
+
+    TrackTable& tracks_;
+    Losses& losses_;
+    std::vector<std::unique_ptr<TrackScan>> scans_;
+    std::vector<StepTable::Found> found_;
+    std::vector<std::int64_t> breaks_;
+    std::vector<std::int64_t> first_ends_;
+};
+
+} // namespace
+
+Result<FirstPass> scan_steps(RecordSource& source, TrackTable& tracks, std::uint64_t warmup_steps, Losses& losses) {
+    Scanner scanner(tracks, losses);
+    const Status read = source.for_each_batch([&](const recording::RecordBatch& batch) {
+        scanner.batch(batch);
+        return true;
+    });
+    if (!read.ok())
+        return read.error();
+    return scanner.finish(warmup_steps);
+}
+
+} // namespace plumb::resolve

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "resolve/track_resolver.hpp"
+
+#include <bit>
+#include <cmath>
+#include <optional>
+
+namespace plumb::resolve {
+namespace {
+
+constexpr double not_given = std::numeric_limits<double>::quiet_NaN();
+
+} // namespace
+
+void TrackResolver::records_are_missing() {
+    missing_ = true;
+    duration_.forget();
+}
+
+void TrackResolver::consume(const Record* records, std::size_t count, std::uint64_t sequence, ResolvedBuffers& out) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const Record& record = records[i];
+        const bool wanted = sequence + i >= track_->cut;
+        switch (kind_of(record)) {
+        case RecordKind::scope: scope(record, wanted, out); break;
+        case RecordKind::span: span(record, wanted, out); break;
+        case RecordKind::long_value: duration_.announce(record.first); continue;
+        case RecordKind::step_begin: step_begin(record); break;
+        case RecordKind::step_end: frame_end(record, FrameKind::step, wanted, out); break;
+        case RecordKind::layer_begin: layer_begin(record); break;
+        case RecordKind::layer_end: frame_end(record, FrameKind::layer, wanted, out); break;
+        case RecordKind::context: context(record); break;
+        case RecordKind::work: work(record); break;
+        case RecordKind::cpu_time: cpu_time(record, wanted, out); break;
+        default: other(record, wanted, out); break;
+        }
+        duration_.forget();
+    }
+}
+
+void TrackResolver::other(const Record& record, bool wanted, ResolvedBuffers& out) {
+    switch (kind_of(record)) {
+    case RecordKind::label:
+        if (wanted)
+            out.labels.push_back({id_of(record), record.first});
+        break;
+    case RecordKind::context_end:
+        if (!frames_.pop_innermost(FrameKind::context))
+            losses_->count(Loss::end_without_begin);
+        refresh();
+        break;
+    case RecordKind::mark: mark(record); break;
+    case RecordKind::step_value:    // read by the first pass
+    case RecordKind::origin:        // only places a span's begin
+    case RecordKind::device_scope:  // its time arrives on the queue's own track
+    case RecordKind::device_submit: break;
+    default: losses_->count(Loss::unknown_kind); break;
+    }
+}
+
+void TrackResolver::unresolved(Loss reason, bool wanted) {
+    if (wanted)
+        losses_->count(reason);
+}
+
+bool TrackResolver::interval(const Record& record, bool wanted, std::uint64_t& duration) {
+    const std::optional<std::uint64_t> given = duration_.take(record);
+    const TickLine* line = track_->line;
+    if (line == nullptr) {
+        unresolved(track_->described ? Loss::clock_not_fitted : Loss::track_unknown, wanted);
+        return false;
+    }
+    if (!given) {
+        unresolved(Loss::long_duration_missing, wanted);
+        return false;
+    }
+    duration = *given;
+    if (line->contains(record.first, duration)) [[likely]]
+        return true;
+    unresolved(line->contains(record.first) ? Loss::duration_impossible : Loss::stamp_outside, wanted);
+    return false;
+}
+
+Sample TrackResolver::sample_of(SampleKind kind, const Surroundings& around, std::uint64_t begin,
+                                std::uint64_t duration) const {
+    Sample sample;
+    sample.kind = kind;
+    sample.phase = around.phase;
+    sample.track = track_->info.id;
+    sample.layer = around.layer;
+    sample.step = around.step;
+    sample.warmup = around.warmup;
+    // Both ends by the same line, so that intervals that share a tick share a nanosecond.
+    sample.begin_ns = track_->line->to_ns(begin);
+    sample.duration_ns = track_->line->to_ns(begin + duration) - sample.begin_ns;
+    sample.self_ns = sample.duration_ns;
+    return sample;
+}
+
+void TrackResolver::add_work(Sample& sample, const Record& record) const {
+    const WorkValues* given = work_.find(sample.name);
+    if ((record.second & flag_work) == 0 || given == nullptr)
+        return;
+    const auto of = [given](WorkQuantity quantity) { return given->value[static_cast<std::size_t>(quantity)]; };
+    sample.bytes = of(WorkQuantity::bytes);
+    sample.flops = of(WorkQuantity::flops);
+    sample.elements = of(WorkQuantity::elements);
+    const double per_kv = of(WorkQuantity::bytes_per_kv);
+    if (!std::isnan(per_kv))
+        sample.bytes = (std::isnan(sample.bytes) ? 0 : sample.bytes) + per_kv * now_.kv_length;
+}
+
+void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& out) {
+    std::uint64_t duration = 0;
+    if (!interval(record, wanted, duration))
+        return;
+    if (missing_) [[unlikely]] {
+        nesting_.records_missing_until(record.first + duration);
+        missing_ = false;
+    }
+    const Nesting::Outcome nest = nesting_.close(record.first, duration);
+    if (!wanted)
+        return;
+    if (nest.overlaps) [[unlikely]]
+        losses_->count(Loss::overlap_without_nesting);
+    if (nest.children > duration) [[unlikely]] {
+        losses_->count(Loss::children_exceed);
+        return;
+    }
+    const SampleKind kind = (record.second & flag_lap) != 0 ? SampleKind::lap : SampleKind::scope;
+    Sample& sample = out.samples.emplace_back(sample_of(kind, now_, record.first, duration));
+    sample.name = id_of(record);
+    sample.leaf = nest.leaf;
+    if (nest.children != 0)
+        sample.self_ns = track_->line->length_ns(duration - nest.children);
+    if ((record.second & flag_work) != 0)
+        add_work(sample, record);
+}
+
+void TrackResolver::span(const Record& record, bool wanted, ResolvedBuffers& out) {
+    std::uint64_t duration = 0;
+    if (!interval(record, wanted, duration) || !wanted)
+        return;
+    Sample& sample = out.samples.emplace_back(sample_of(SampleKind::span, now_, record.first, duration));
+    sample.name = id_of(record);
+    // A span stands outside the nesting, so it has no children; but one that encloses scopes is no leaf either.
+    sample.leaf = !nesting_.has_scope_within(record.first, record.first + duration);
+    add_work(sample, record);
+}
+
+TrackResolver::Surroundings TrackResolver::surroundings_of_step(std::uint64_t id) const {
+    Surroundings around;
+    around.step = id;
+    const std::size_t found = steps_->find(id);
+    if (found == step_not_found)
+        return around;
+    const Step& step = (*steps_)[found];
+    around.phase = step.phase;
+    around.warmup = step.warmup;
+    if (step.has_kv_length)
+        around.kv_length = static_cast<double>(step.kv_length);
+    return around;
+}
+
+void TrackResolver::push(FrameKind kind, std::uint64_t begin, const Surroundings& around) {
+    if (!frames_.push(kind, begin, around))
+        losses_->count(Loss::nested_too_deep);
+    refresh();
+}
+
+void TrackResolver::refresh() {
+    const Surroundings* innermost = frames_.innermost();
+    now_ = innermost != nullptr ? *innermost : Surroundings{};
+}
+
+void TrackResolver::step_begin(const Record& record) {
+    push(FrameKind::step, record.first, surroundings_of_step(payload_of(record)));
+}
+
+void TrackResolver::layer_begin(const Record& record) {
+    Surroundings around = now_;
+    around.layer = id_of(record);
+    push(FrameKind::layer, record.first, around);
+}
+
+void TrackResolver::context(const Record& record) {
+    Surroundings around;
+    if (record.first != 0)
+        around = surroundings_of_step(record.first - 1);
+    if (id_of(record) != 0)
+        around.layer = static_cast<std::uint32_t>(id_of(record)) - 1;
+    push(FrameKind::context, 0, around);
+}
+
+void TrackResolver::frame_end(const Record& record, FrameKind kind, bool wanted, ResolvedBuffers& out) {
+    Surroundings around;
+    std::uint64_t duration = 0;
+    const bool timed = interval(record, wanted, duration);
+    const bool known = frames_.pop(kind, record.first, &around);
+    refresh();
+    if (!known) {
+        if (kind == FrameKind::layer) // steps were counted by the first pass
+            losses_->count(Loss::end_without_begin);
+        return;
+    }
+    if (!timed || !wanted)
+        return;
+    const SampleKind sample_kind = kind == FrameKind::step ? SampleKind::step : SampleKind::layer;
+    Sample& sample = out.samples.emplace_back(sample_of(sample_kind, around, record.first, duration));
+    sample.leaf = false;
+}
+
+void TrackResolver::mark(const Record& record) {
+    const auto which = static_cast<Mark>(id_of(record));
+    if (which == Mark::cut_step)
+        (void)frames_.pop_innermost(FrameKind::step);
+    else if (which == Mark::cut_layer)
+        (void)frames_.pop_innermost(FrameKind::layer);
+    refresh();
+}
+
+void TrackResolver::work(const Record& record) {
+    const std::uint64_t quantity = payload_of(record);
+    const double value = std::bit_cast<double>(record.first);
+    if (quantity >= work_quantities) {
+        losses_->count(Loss::unknown_kind);
+        return;
+    }
+    // NaN takes a value back: the next scopes of that name have none.
+    const bool usable = std::isnan(value) || (value >= 0 && std::isfinite(value));
+    if (!usable)
+        losses_->count(Loss::bad_value);
+    if (!work_.set(id_of(record), static_cast<WorkQuantity>(quantity), usable ? value : not_given))
+        losses_->count(Loss::work_not_kept);
+}
+
+void TrackResolver::cpu_time(const Record& record, bool wanted, ResolvedBuffers& out) {
+    const TickLine* line = track_->line;
+    if (!wanted || line == nullptr || !line->contains(record.first))
+        return;
+    const auto cpu_ns = static_cast<std::int64_t>(record.second & cpu_time_mask);
+    out.cpu_stamps.push_back({line->to_ns(record.first), cpu_ns, out.samples.size()});
+}
+
+} // namespace plumb::resolve

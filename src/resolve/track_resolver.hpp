@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state machine that turns one track's records into samples, and keeps step, layer, work and nesting between batches.
+// Owned by one resolution; one thread. Never fails: what cannot be resolved is counted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "resolve/duration_reader.hpp"
+#include "resolve/frame_stack.hpp"
+#include "resolve/losses.hpp"
+#include "resolve/nesting.hpp"
+#include "resolve/resolve.hpp"
+#include "resolve/sample.hpp"
+#include "resolve/step_table.hpp"
+#include "resolve/work_cache.hpp"
+
+namespace plumb::resolve {
+
+/// Buffers a batch is resolved into; reused from batch to batch.
+struct ResolvedBuffers {
+    std::vector<Sample> samples;
+    std::vector<CpuStamp> cpu_stamps;
+    std::vector<LabelValue> labels;
+
+    void clear() {
+        samples.clear();
+        cpu_stamps.clear();
+        labels.clear();
+    }
+};
+
+class TrackResolver {
+  public:
+    TrackResolver(const Track& track, const StepTable& steps, WorkPool& pool, Losses& losses)
+        : track_(&track), steps_(&steps), losses_(&losses), work_(pool) {}
+
+    /// Records of this track follow that are not consecutive with those before.
+    void records_are_missing();
+
+    /// Appends to the buffers. `sequence` is that of the first record.
+    void consume(const Record* records, std::size_t count, std::uint64_t sequence, ResolvedBuffers& out);
+
+  private:
+    // What a sample inherits from the frames around it.
+    struct Surroundings {
+        std::uint64_t step = no_step;
+        std::uint32_t layer = no_layer;
+        Phase phase = Phase::none;
+        bool warmup = false;
+        double kv_length = std::numeric_limits<double>::quiet_NaN();
+    };
+
+    void scope(const Record& record, bool wanted, ResolvedBuffers& out);
+    void span(const Record& record, bool wanted, ResolvedBuffers& out);
+    void step_begin(const Record& record);
+    void layer_begin(const Record& record);
+    void context(const Record& record);
+    void frame_end(const Record& record, FrameKind kind, bool wanted, ResolvedBuffers& out);
+    void mark(const Record& record);
+    void work(const Record& record);
+    void cpu_time(const Record& record, bool wanted, ResolvedBuffers& out);
+    void other(const Record& record, bool wanted, ResolvedBuffers& out);
+
+    /// The record's interval, or false with the reason counted (only where it is wanted).
+    bool interval(const Record& record, bool wanted, std::uint64_t& duration);
+    void unresolved(Loss reason, bool wanted);
+    Sample sample_of(SampleKind kind, const Surroundings& around, std::uint64_t begin, std::uint64_t duration) const;
+    void add_work(Sample& sample, const Record& record) const;
+    [[nodiscard]] Surroundings surroundings_of_step(std::uint64_t id) const;
+    void push(FrameKind kind, std::uint64_t begin, const Surroundings& around);
+    void refresh();
+
+    const Track* track_;
+    const StepTable* steps_;
+    Losses* losses_;
+    WorkCache work_;
+    Nesting nesting_;
+    FrameStack<Surroundings> frames_;
+    DurationReader duration_;
+    Surroundings now_;
+    bool missing_ = false;
+};
+
+} // namespace plumb::resolve

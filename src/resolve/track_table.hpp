@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tracks of a recording by dense index, each with the line that turns its ticks into time. Built once per
+// resolution; constant afterwards, except that tracks met without a description are added (bounded).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "resolve/record_source.hpp"
+#include "resolve/tick_conversion.hpp"
+
+namespace plumb::resolve {
+
+inline constexpr std::size_t no_track = ~std::size_t{0};
+
+/// What a live run has cleared: track id -> sequence below which records only move the state on. Empty: nothing.
+using Cut = std::map<std::uint32_t, std::uint64_t>;
+
+struct Track {
+    recording::TrackInfo info;
+    bool described = true;
+    const TickLine* line = nullptr; // null: its clock cannot be fitted
+    std::uint64_t cut = 0;          // records below this sequence yield nothing
+};
+
+class TrackTable {
+  public:
+    static constexpr std::size_t max_tracks = 65536;
+
+    TrackTable(const RecordSource& source, const Cut& cut);
+
+    /// Dense index of a track id; an id nobody described gets an index too, until there are too many (no_track).
+    [[nodiscard]] std::size_t index_of(std::uint32_t id);
+    [[nodiscard]] const Track& operator[](std::size_t index) const { return tracks_[index]; }
+    [[nodiscard]] std::size_t size() const noexcept { return tracks_.size(); }
+
+    /// The clock of the host tracks, or why it has no line.
+    [[nodiscard]] const Result<TickLine>& host_line() const { return lines_.at(0); }
+    /// Why clocks that tracks refer to could not be fitted.
+    [[nodiscard]] std::vector<std::string> complaints() const;
+
+  private:
+    const TickLine* line_of(const RecordSource& source, std::uint32_t clock);
+
+    std::unordered_map<std::uint32_t, Result<TickLine>> lines_; // by clock id
+    std::unordered_map<std::uint32_t, std::size_t> index_;
+    std::deque<Track> tracks_; // addresses stay
+};
+
+} // namespace plumb::resolve

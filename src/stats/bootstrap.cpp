@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stats/bootstrap.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "stats/sample_check.hpp"
+
+namespace plumb::stats {
+namespace {
+
+using Statistic = double (*)(std::span<const double>);
+
+// SplitMix64 (Steele, Lea, Flood 2014): a counter and a mixer, which is all that resampling needs.
+class Random {
+  public:
+    explicit Random(std::uint64_t seed) : state_(seed) {}
+    std::size_t below(std::size_t limit) {
+        state_ += 0x9e3779b97f4a7c15u;
+        std::uint64_t z = state_;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        return static_cast<std::size_t>((z ^ (z >> 31)) % limit);
+    }
+
+  private:
+    std::uint64_t state_;
+};
+
+double of_resample(std::span<const double> values, Statistic statistic, Random& random, std::vector<double>& scratch) {
+    scratch.resize(values.size());
+    for (double& value : scratch)
+        value = values[random.below(values.size())];
+    return statistic(scratch);
+}
+
+Interval middle_of(std::vector<double> estimates, double estimate, double confidence) {
+    std::sort(estimates.begin(), estimates.end());
+    const auto last = static_cast<double>(estimates.size() - 1);
+    const auto at = [&](double fraction) { return estimates[static_cast<std::size_t>(std::lround(fraction * last))]; };
+    return {estimate, at((1 - confidence) / 2), at((1 + confidence) / 2)};
+}
+
+Status check_options(const BootstrapOptions& options) {
+    if (options.resamples < 100 || options.resamples > 1000000)
+        return Error{ErrorCode::invalid_argument, "A bootstrap takes 100 to 1000000 resamples; 2000 is usual."};
+    return {};
+}
+
+Result<Interval> one_sample(std::span<const double> values, Statistic statistic, const BootstrapOptions& options) {
+    if (Status usable = check_sample(values, options.confidence); !usable.ok())
+        return usable.error();
+    if (Status usable = check_options(options); !usable.ok())
+        return usable.error();
+    Random random(options.seed);
+    std::vector<double> scratch;
+    std::vector<double> estimates(options.resamples);
+    for (double& estimate : estimates)
+        estimate = of_resample(values, statistic, random, scratch);
+    return middle_of(std::move(estimates), statistic(values), options.confidence);
+}
+
+Result<Interval> ratio(std::span<const double> base, std::span<const double> changed, Statistic statistic,
+                       const BootstrapOptions& options) {
+    for (const auto side : {base, changed}) {
+        if (Status usable = check_sample(side, options.confidence); !usable.ok())
+            return usable.error();
+        if (std::any_of(side.begin(), side.end(), [](double value) { return !(value > 0); }))
+            return Error{ErrorCode::invalid_argument, "A ratio needs values above 0; leave out runs that failed."};
+    }
+    if (Status usable = check_options(options); !usable.ok())
+        return usable.error();
+    Random random(options.seed);
+    std::vector<double> scratch;
+    std::vector<double> estimates(options.resamples);
+    for (double& estimate : estimates) {
+        const double below = of_resample(base, statistic, random, scratch);
+        estimate = of_resample(changed, statistic, random, scratch) / below;
+    }
+    return middle_of(std::move(estimates), statistic(changed) / statistic(base), options.confidence);
+}
+
+} // namespace
+
+double median(std::span<const double> values) {
+    std::vector<double> sorted(values.begin(), values.end());
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+    std::nth_element(sorted.begin(), middle, sorted.end());
+    if (sorted.size() % 2 == 1)
+        return *middle;
+    const double below = *std::max_element(sorted.begin(), middle);
+    return below + (*middle - below) / 2;
+}
+
+double mean(std::span<const double> values) {
+    double sum = 0;
+    for (const double value : values)
+        sum += value;
+    return sum / static_cast<double>(values.size());
+}
+
+Result<Interval> bootstrap_median(std::span<const double> values, const BootstrapOptions& options) {
+    return one_sample(values, median, options);
+}
+
+Result<Interval> bootstrap_mean(std::span<const double> values, const BootstrapOptions& options) {
+    return one_sample(values, mean, options);
+}
+
+Result<Interval> bootstrap_median_ratio(std::span<const double> base, std::span<const double> changed,
+                                        const BootstrapOptions& options) {
+    return ratio(base, changed, median, options);
+}
+
+Result<Interval> bootstrap_mean_ratio(std::span<const double> base, std::span<const double> changed,
+                                      const BootstrapOptions& options) {
+    return ratio(base, changed, mean, options);
+}
+
+} // namespace plumb::stats
