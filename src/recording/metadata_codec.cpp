@@ -8,6 +8,8 @@ namespace {
 
 // More than any run needs; bounds what a hostile file can make a reader hold.
 constexpr std::size_t most_pairs = 4096;
+/// Counters::ended_drops has one field for each reason, from this number on.
+constexpr std::uint16_t first_ended_drop = 16;
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
@@ -253,6 +255,11 @@ void encode(const Counters& from, Bytes& to) {
     fields.number(3, from.records);
     fields.number(4, from.records_removed);
     fields.number(5, from.unresolved);
+    for (std::size_t i = 0; i < drop_slots; ++i) {
+        if (from.ended_drops[i] != 0) {
+            fields.number(static_cast<std::uint16_t>(first_ended_drop + i), from.ended_drops[i]);
+        }
+    }
 }
 
 bool decode(const std::byte* data, std::size_t size, Counters& to) {
@@ -278,6 +285,9 @@ bool decode(const std::byte* data, std::size_t size, Counters& to) {
             to.unresolved = field.as_number();
             break;
         default:
+            if (field.number >= first_ended_drop && field.number - first_ended_drop < static_cast<int>(drop_slots)) {
+                to.ended_drops[field.number - first_ended_drop] = field.as_number();
+            }
             break;
         }
     });

@@ -31,11 +31,11 @@ void add_missing_track(Index& index, const RingRemainder& ring) {
     index.tracks.push_back(std::move(track));
 }
 
-/// The writer's totals hold at least part of what these rings counted, so neither may be added to the other: the
-/// larger one is a lower bound, and exact when the writer noted its totals after the last drop.
+/// Total = rings given up before the writer's last note of it, plus these. The writer's own total wins where it is larger:
+/// it may have given up a ring since.
 void merge_drops(Index& index, const std::vector<RingRemainder>& rings) {
     for (std::size_t reason = 0; reason < drop_reasons; ++reason) {
-        std::uint64_t total = 0;
+        std::uint64_t total = index.counters.ended_drops[reason];
         for (const RingRemainder& ring : rings) {
             total += ring.drops[reason];
         }

@@ -13,8 +13,6 @@
 namespace plumb::recording {
 namespace {
 
-/// Metadata that could not be written yet; far more than any run has.
-constexpr std::size_t most_pending = std::size_t{4} << 20;
 /// In a bounded recording old clock pairs are thinned out beyond this many.
 constexpr std::size_t most_clock_pairs = 4096;
 
@@ -54,7 +52,6 @@ struct Writer::State {
     std::unique_ptr<Store> store;
     RecordEncoder encoder;
     Retention retention;
-    Bytes pending; // whole chunks of metadata, to be written before the next records
     Bytes buffer;
     std::uint64_t records = 0; // in the recording, plus those removed again
     bool closed = false;
@@ -84,7 +81,6 @@ struct Writer::State {
     }
 
     [[nodiscard]] Bytes head() const;
-    Status write_pending();
     template <class T>
     Status add(ChunkType type, const T& entry);
     template <class T>
@@ -110,17 +106,6 @@ Bytes Writer::State::head() const {
     return bytes;
 }
 
-Status Writer::State::write_pending() {
-    if (pending.empty()) {
-        return {};
-    }
-    Status written = store->append(pending);
-    if (written) {
-        pending.clear();
-    }
-    return written;
-}
-
 template <class T>
 Status Writer::State::add(ChunkType type, const T& entry) {
     if (closed) {
@@ -128,22 +113,21 @@ Status Writer::State::add(ChunkType type, const T& entry) {
     }
     Bytes payload;
     append_entry(entry, payload);
-    if (payload.size() > max_chunk_payload || pending.size() + payload.size() > most_pending) {
-        return Error{ErrorCode::out_of_memory,
-                     "an entry does not fit into the recording: shorten names and descriptions, "
-                     "or free space on the disk of " +
-                         options.path};
+    if (payload.size() > max_chunk_payload) {
+        return Error{ErrorCode::invalid_argument, "an entry of more than 2 MiB does not fit into a recording: shorten it"};
     }
-    append_chunk(pending, header(type, 1), payload);
-    return write_pending();
+    buffer.clear();
+    append_chunk(buffer, header(type, 1), payload);
+    return store->append(buffer);
 }
 
 template <class T>
 Status Writer::State::add_kept(ChunkType type, const T& entry, std::vector<T>& kept) {
-    if (retention.bounded() && !closed) {
+    Status added = add(type, entry);
+    if (added && retention.bounded()) {
         kept.push_back(entry);
     }
-    return add(type, entry);
+    return added;
 }
 
 Retention::Chunk Writer::State::encode_chunk(const RecordBatch& piece, std::uint64_t records_before) {
@@ -179,7 +163,7 @@ Status Writer::State::append(const RecordBatch& batch) {
     if (batch.count == 0) {
         return {};
     }
-    buffer = pending;
+    buffer.clear();
     std::vector<Retention::Chunk> chunks;
     for (std::size_t done = 0; done < batch.count;) {
         RecordBatch piece = batch;
@@ -198,7 +182,6 @@ Status Writer::State::append(const RecordBatch& batch) {
     if (Status written = store->append(buffer); !written) {
         return written;
     }
-    pending.clear();
     records += batch.count;
     if (retention.bounded()) {
         for (Retention::Chunk& chunk : chunks) {
@@ -255,7 +238,6 @@ Status Writer::State::shorten_to(double share) {
     Status replaced = store->replace(bytes, retention.kept_after(n));
     if (replaced) {
         retention.removed(n, std::move(outcome), bytes.size());
-        pending.clear(); // all of it is in the new head
     }
     return replaced;
 }
@@ -315,27 +297,34 @@ Status Writer::set_counters(const Counters& counters) {
     Counters totals = counters;
     totals.records = state_->records;
     totals.records_removed = state_->retention.records_removed();
-    state_->counters.assign(1, totals);
-    return state_->add(ChunkType::counters, totals);
+    Status added = state_->add(ChunkType::counters, totals);
+    if (added) {
+        state_->counters.assign(1, totals);
+    }
+    return added;
 }
 
 Status Writer::describe(std::string_view key, std::string_view value) {
     const Description description{std::string(key), std::string(value)};
     auto& known = state_->descriptions;
     const auto same = std::find_if(known.begin(), known.end(), [&](const auto& d) { return d.first == key; });
-    if (same != known.end()) {
-        same->second = description.second;
-        return state_->add(ChunkType::descriptions, description);
+    if (same == known.end()) {
+        return state_->add_kept(ChunkType::descriptions, description, known);
     }
-    return state_->add_kept(ChunkType::descriptions, description, known);
+    Status added = state_->add(ChunkType::descriptions, description);
+    if (added) {
+        same->second = description.second;
+    }
+    return added;
 }
 
 Status Writer::close() {
     if (state_->closed) {
         return {};
     }
-    append_chunk(state_->pending, state_->header(ChunkType::closed, 0), {});
-    Status written = state_->write_pending();
+    Bytes end;
+    append_chunk(end, state_->header(ChunkType::closed, 0), {});
+    Status written = state_->store->append(end);
     state_->closed = true;
     if (!state_->options.path.empty()) {
         state_->store->forget();

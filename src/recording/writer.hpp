@@ -40,7 +40,7 @@ class Writer {
     /// One system call for all of it. After an error (no_space) nothing of the batch is in the recording: call again
     /// with the same batch, later. An empty batch is no error.
     Status append(const RecordBatch& batch);
-    /// Kept for the next call when they cannot be written now, so that an error need not be answered by a retry.
+    /// One small write each. After an error (no_space) the entry is not in the recording: call again, later.
     Status add_track(const TrackInfo& track);
     Status add_name(const NameInfo& name);
     Status add_clock_pair(const ClockPair& pair);
