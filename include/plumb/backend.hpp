@@ -63,7 +63,7 @@ struct Elapsed {
 struct TimerOptions {
     /// sync=immediate: whoever ends a scope waits until the device has finished it. Exact, and it serialises.
     bool immediate = false;
-    /// Scopes begun and not yet collected, at most; beyond it begin() is refused. Memory is taken when the timer is made.
+    /// Scopes begun and not yet collected, at most; beyond it begin() is refused. Memory is taken at creation.
     std::uint32_t max_in_flight = 16384;
     /// Injected host clock; null: this machine's. Must outlive the timer.
     const HostClock* host_clock = nullptr;

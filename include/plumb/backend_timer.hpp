@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timing for generic code: code templated on its backend type B measures with BackendTimer<B> or a probe, whatever B is.
+// Timing for generic code: code templated on a backend type B measures with BackendTimer<B> or a probe, whatever B is.
 // B says where its queues are timed by BackendTraits<B>. Owned by the caller, movable between threads, used by one at a
 // time. Nothing here waits for a device, except where the queue's timer is `immediate`.
 #pragma once

@@ -5,8 +5,8 @@
 // Invariants
 //  1. A slot's state is (generation, phase). A token names a slot and the generation it was given in; it is valid while
 //     the generations agree. Generations only grow, by one each time a slot is freed.
-//  2. free -> open -> ended -> free, each through `busy`: whoever moved a slot into busy owns its payload until the next
-//     move, so two threads that end or collect one token cannot both succeed.
+//  2. free -> open -> ended -> free, each through `busy`: whoever moved a slot into busy owns its payload until it moves
+//     on, so two threads that end or collect one token cannot both succeed.
 //  3. A slot is on the free list exactly when its phase is free.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Units and clock domains as types: ticks of the host's clock, ticks of a device's clock, nanoseconds on the common clock.
+// Units and clock domains as types: ticks of the host's clock, ticks of a device's, nanoseconds on the common clock.
 // Two points of different clocks can neither be subtracted nor compared; only a fit (src/clock) leads from ticks to
 // nanoseconds. Plain values; no thread rule.
 #pragma once

@@ -28,7 +28,7 @@ bool tsc_is_invariant() {
 #endif
 }
 
-// The counter may be read ahead of, or after, its neighbours; without a fence a bracket would not enclose what lies in it.
+// The counter may be read ahead of its neighbours, or after them: a bracket without fences would not enclose the read.
 base::HostTicks fenced_ticks(const HostClockSource& source) noexcept {
 #if defined(__x86_64__) || defined(__i386__)
     _mm_lfence();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times work that the calling thread does itself: the host's counter read at begin and end. Owned by its maker; any thread.
+// Times work that the calling thread does itself, by the host's counter at begin and end. Owned by its maker; any thread.
 #pragma once
 
 #include <cstddef>
