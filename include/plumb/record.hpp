@@ -80,21 +80,37 @@ class PLUMB_API Recorder {
     /// begin() on one thread, end() on this or another. A token ended twice is refused and counted.
     template <class... Tags>
     [[nodiscard]] Token begin(Name name, Tags... tags) noexcept {
-        return begin_token(name, sizeof...(Tags) != 0, make_work(tags...));
+        Token token;
+        if (PLUMB_UNLIKELY(enabled())) {
+            begin_token(token, name, sizeof...(Tags) != 0, make_work(tags...));
+        } else {
+            token.track = begun_off;
+        }
+        return token;
     }
-    void end(Token& token) noexcept;
+    void end(Token& token) noexcept {
+        if (PLUMB_UNLIKELY(enabled() || token.bits != 0)) {
+            end_token(token);
+        }
+    }
 
     /// A span timed elsewhere, with begin and end from now(). Outside the nesting of this thread.
     template <class... Tags>
     void record_span(Name name, Timestamp begin, Timestamp end, Tags... tags) noexcept {
-        put_span(name, begin, end, sizeof...(Tags) != 0, make_work(tags...));
+        if (PLUMB_UNLIKELY(enabled())) {
+            put_span(name, begin, end, sizeof...(Tags) != 0, make_work(tags...));
+        }
     }
 
     /// A scope of a device queue that was begun and ended elsewhere: its time is collected from the queue's timer.
     void record_device(Name name, Queue queue, DeviceToken token) noexcept;
 
     /// Adds to the totals of a label: count, total, min, max. Untimed: never part of coverage or trace.
-    void record(Name label, std::uint64_t nanoseconds) noexcept;
+    void record(Name label, std::uint64_t nanoseconds) noexcept {
+        if (PLUMB_UNLIKELY(enabled())) {
+            put_label(label, nanoseconds);
+        }
+    }
 
     /// Step and layer of the calling thread.
     [[nodiscard]] Context context() noexcept;
@@ -106,6 +122,8 @@ class PLUMB_API Recorder {
     }
     [[nodiscard]] std::uint64_t stamp() const noexcept;        // by the configured clock and mode
     [[nodiscard]] std::uint64_t plain_stamp() const noexcept;  // the same without serialising
+    [[nodiscard]] std::uint64_t layer_stamp() const noexcept;  // at a layer's border: serialised by per_layer too
+    [[nodiscard]] bool host_only() const noexcept { return host_only_; }
     PLUMB_NOINLINE ThreadRecorder* attach_thread() noexcept;   // null: cannot record here, counted
     [[nodiscard]] std::uint64_t next_step_id() noexcept {
         return next_step_.fetch_add(1, std::memory_order_relaxed);
@@ -118,16 +136,22 @@ class PLUMB_API Recorder {
     friend struct RecorderAccess; // src/record
 
   private:
-    Token begin_token(Name name, bool has_work, const Work& work) noexcept;
+    static constexpr std::uint32_t begun_off = ~std::uint32_t{0}; // Token::track of a token begun while off
+
+    void begin_token(Token& token, Name name, bool has_work, const Work& work) noexcept;
+    void end_token(Token& token) noexcept;
+    void put_label(Name label, std::uint64_t nanoseconds) noexcept;
     void put_span(Name name, Timestamp begin, Timestamp end, bool has_work, const Work& work) noexcept;
 
-    // One cache line that recording threads only read.
+    // One cache line that recording threads only read. All but mode_ and rings_ is settled before any thread knows us.
     alignas(64) std::atomic<std::uint32_t> mode_{0};
     std::uint32_t slot_ = 0;
-    std::uint64_t generation_ = 0; // never 0 once usable: an untouched ThreadSlot cannot match
+    std::uint64_t generation_ = 0; // never 0: an untouched ThreadSlot cannot match
     bool serialise_ = false;              // sync=immediate: nothing may cross a stamp
+    bool serialise_layers_ = false;       // sync=per_layer: nothing may cross a layer's border
+    bool host_only_ = false;              // sync=none: the timers of queues are left alone
     const HostClock* clock_ = nullptr;    // null: read_ticks()
-    record::RingSet* rings_ = nullptr;
+    std::atomic<record::RingSet*> rings_{nullptr}; // release, acquire: a thread that finds it finds it complete
     alignas(64) std::atomic<std::uint64_t> next_step_{0};
 };
 
@@ -136,6 +160,7 @@ struct SlowBegin {
     std::uint64_t begin;
     std::uint64_t token; // of the queue's timer
     bool open;           // false: too deep, counted
+    bool on_device;      // `token` is the timer's, or was refused by it
 };
 struct SlowEnd {
     std::uint64_t now, begin, bits;
@@ -172,7 +197,7 @@ class Scope {
             mode_ |= mode_slow_end; // never equal to Recorder::mode(): the end takes the slow path too
             begin_ = begun.begin;
             token_ = begun.token;
-            queue_timer_ = queue.timer;
+            queue_timer_ = begun.on_device ? queue.timer : nullptr;
             queue_track_ = queue.track;
             return;
         }
@@ -318,6 +343,7 @@ class PLUMB_API Step {
     std::uint64_t begin_ = 0;
     std::uint32_t mode_ = 0;
     Phase phase_ = Phase::none;
+    bool written_ = false; // its begin found room
     Context outer_;
 };
 
@@ -342,6 +368,7 @@ class PLUMB_API Layer {
     std::uint32_t mode_ = 0;
     std::uint32_t layer_ = 0;
     std::uint32_t outer_plus_one_ = 0;
+    bool written_ = false; // its begin found room
 };
 
 /// While it lives, the calling thread's scopes belong to the given step and layer.
@@ -356,6 +383,7 @@ class PLUMB_API ContextScope {
   private:
     ThreadRecorder* thread_ = nullptr;
     Context outer_;
+    bool written_ = false; // its begin found room
 };
 
 } // namespace v1

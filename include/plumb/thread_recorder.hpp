@@ -40,6 +40,7 @@ PLUMB_ALWAYS_INLINE std::uint64_t read_ticks() noexcept {
 inline constexpr std::uint64_t long_ticks = std::uint64_t{1} << 18;
 inline constexpr unsigned max_depth = 64;
 inline constexpr std::size_t work_cache_size = 256;
+inline constexpr std::uint16_t no_name_id = 0xffff; // of no name
 
 struct OpenLap {
     std::uint64_t begin;
@@ -64,7 +65,7 @@ struct OpenDeviceLap {
 inline constexpr std::uint64_t only_device_lap = 1;
 
 struct KnownWork {
-    std::uint16_t id;
+    std::uint16_t id; // no_name_id: nothing known
     Work work;
 };
 
@@ -74,11 +75,12 @@ struct alignas(64) ThreadRecorder {
     std::uint64_t mask;
     std::uint64_t limit;    // head value at which the tail must be read again
     std::uint64_t deadline; // a scope that begins later than this comes after a long gap
+    Recorder* recorder;
     unsigned depth;         // open scopes, steps and layers
-    std::uint32_t track;
+    std::uint32_t reserved; // slots kept back for the ends of open steps, layers and contexts; limit is lower by as many
     std::uint64_t step_plus_one; // current context; 0: none
     std::uint32_t layer_plus_one;
-    Recorder* recorder;
+    std::uint32_t track;
     std::uint64_t generation; // of the recorder: a new one may lie at the same address
     OpenLap laps[max_depth + 1];          // invariant: laps[d].bits == 0 for every d > depth
     OpenDeviceLap device_laps[max_depth + 1];
@@ -111,6 +113,13 @@ struct alignas(64) ThreadRecorder {
     }
 
     PLUMB_API bool refill(std::uint64_t head) noexcept;
+    /// True when `count` records fit now: those that mean something only together are written all or none.
+    PLUMB_API bool has_room(std::uint64_t count) noexcept;
+    /// Opens a step, layer or context of `count` records. On success the slots of its end are kept back, so that a full
+    /// ring never leaves it open; on failure nothing may be written, and the loss is counted.
+    PLUMB_API bool reserve_structure(std::uint64_t count) noexcept;
+    /// Gives back the slots of its end, to be used at once.
+    PLUMB_API void release_structure() noexcept;
     PLUMB_API std::uint64_t push_changed_work(std::uint64_t bits, KnownWork& known, const Work& work) noexcept;
     PLUMB_API void drop(Drop reason) noexcept;
     /// A record with a duration of any length.

@@ -24,6 +24,8 @@ class DeviceCollector {
     [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_acquire); }
     /// Host records, in order, after they were written.
     void scan(const recording::RecordBatch& batch);
+    /// The track ended: nothing follows.
+    void forget_host(std::uint32_t track) { hosts_.erase(track); }
     /// Takes every span that is ready.
     Status collect(recording::Writer& writer);
     Status write_clock_pairs(recording::Writer& writer);

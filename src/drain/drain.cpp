@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <system_error>
 
 #include "base/os.hpp"
 #include "record/name_registry.hpp"
@@ -36,7 +37,13 @@ std::thread start_quiet_thread(std::function<void()> body) {
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread thread(std::move(body));
+    std::thread thread;
+    try {
+        thread = std::thread(std::move(body));
+    } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return thread;
 }
@@ -44,7 +51,7 @@ std::thread start_quiet_thread(std::function<void()> body) {
 } // namespace
 
 Drain::Drain(record::RingSet& rings, recording::Writer& writer, DrainOptions options)
-    : rings_(rings), writer_(writer), options_(std::move(options)) {}
+    : rings_(rings), writer_(writer), options_(std::move(options)), rings_told_(!rings.reason().empty()) {}
 
 Drain::~Drain() {
     if (thread_.joinable()) {
@@ -52,8 +59,13 @@ Drain::~Drain() {
     }
 }
 
-void Drain::start() {
-    thread_ = start_quiet_thread([this] { run(); });
+Status Drain::start() {
+    try {
+        thread_ = start_quiet_thread([this] { run(); });
+    } catch (const std::system_error&) {
+        return Error{ErrorCode::out_of_memory, "no thread can be started to write the recording; raise the limit of threads"};
+    }
+    return {};
 }
 
 Status Drain::stop() {
@@ -88,14 +100,26 @@ std::map<std::uint32_t, std::uint64_t> Drain::device_heads() {
     return collector_.written();
 }
 
+recording::Counters Drain::totals() {
+    const std::lock_guard<std::mutex> lock(round_mutex_);
+    return counters();
+}
+
+void Drain::between_rounds(const std::function<void(const recording::Writer&)>& read) {
+    const std::lock_guard<std::mutex> lock(round_mutex_);
+    read(writer_);
+}
+
 void Drain::add_queue(QueueTimer& timer, const recording::TrackInfo& track) { collector_.add(timer, track); }
 
 void Drain::before_fork() noexcept {
     round_mutex_.lock();
     mutex_.lock();
+    rings_.before_fork();
 }
 
-void Drain::after_fork() noexcept {
+void Drain::after_fork(bool in_child) noexcept {
+    in_child ? rings_.in_child() : rings_.in_parent();
     mutex_.unlock();
     round_mutex_.unlock();
 }
@@ -137,6 +161,12 @@ Status Drain::round(bool all) {
     const auto now = Clock::now();
     refresh_rings();
     Status status = write_descriptions();
+    if (status.ok()) {
+        status = write_names(); // at once: names that only memory knows are lost with the process
+    }
+    if (status.ok() && !rings_told_) {
+        status = say_where_rings_lie();
+    }
     pause_ = std::min<std::chrono::milliseconds>(pause_ * 2, longest_pause);
     for (Watched& watched : watched_) {
         if (status.ok()) {
@@ -173,6 +203,9 @@ void Drain::refresh_rings() {
 Status Drain::write_ring(Watched& watched, bool all, Clock::time_point now) {
     record::Ring& ring = *watched.ring;
     const RingState state = load_state(ring); // before head: a retired ring gets no record after this
+    if (state == RingState::free) {
+        return {}; // empty, and about to be another thread's
+    }
     const std::uint64_t head = load_head(ring);
     const std::uint64_t tail = load_tail(ring);
     const std::uint64_t waiting = head - tail;
@@ -192,14 +225,35 @@ Status Drain::write_ring(Watched& watched, bool all, Clock::time_point now) {
         }
         watched.waiting = false;
     }
-    if (ended) {
-        for (std::size_t i = 0; i < drop_slots; ++i) {
-            retired_drops_[i] += ring.header().drops[i].load(std::memory_order_relaxed);
-            ring.header().drops[i].store(0, std::memory_order_relaxed);
-        }
-        rings_.release(ring);
+    return ended ? retire(ring) : Status();
+}
+
+Status Drain::retire(record::Ring& ring) {
+    bool dropped = false;
+    for (std::size_t i = 0; i < drop_slots; ++i) {
+        const std::uint64_t count = ring.header().drops[i].load(std::memory_order_relaxed);
+        dropped = dropped || count != 0;
+        retired_drops_[i] += count;
+        ring.header().drops[i].store(0, std::memory_order_relaxed);
     }
-    return {};
+    collector_.forget_host(ring.header().track);
+    // Before the ring is given up: a kill must not take these counts along.
+    Status status = dropped ? write_counters() : Status();
+    rings_.release(ring);
+    return status;
+}
+
+Status Drain::say_where_rings_lie() {
+    const std::string reason = rings_.reason();
+    if (reason.empty()) {
+        return {};
+    }
+    rings_told_ = true;
+    if (options_.diagnose) {
+        options_.diagnose("some threads record into ordinary memory (" + reason +
+                          "): if this process is killed, their last records are lost; make room there");
+    }
+    return writer_.describe("not crash-safe", "some threads recorded into ordinary memory: " + reason);
 }
 
 Status Drain::write_records(Watched& watched, std::uint64_t tail, std::uint64_t head) {
@@ -227,7 +281,7 @@ Status Drain::write_records(Watched& watched, std::uint64_t tail, std::uint64_t 
 
 Status Drain::announce(Watched& watched) {
     if (Status status = write_names(); !status.ok()) {
-        return status;
+        return status; // a record's name comes before it
     }
     const RingHeader& header = watched.ring->header();
     if (watched.announced_track == header.track) {
@@ -251,6 +305,9 @@ Status Drain::write_names() {
         return {};
     }
     for (const record::NameEntry& entry : record::names_from(next_name_)) {
+        if (entry.id >= end) {
+            break; // interned since: next time
+        }
         if (Status status = writer_.add_name({entry.id, entry.category, entry.name}); !status.ok()) {
             return status;
         }
@@ -297,6 +354,7 @@ recording::Counters Drain::counters() {
         }
     }
     recording::Counters result;
+    std::copy(std::begin(retired_drops_), std::end(retired_drops_), result.ended_drops);
     for (std::size_t i = 0; i < drop_reasons; ++i) {
         if (drops[i] != 0) {
             result.drops.emplace_back(recording::drop_reason_text(static_cast<Drop>(i)), drops[i]);

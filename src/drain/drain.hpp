@@ -36,7 +36,7 @@ class Drain {
     Drain(const Drain&) = delete;
     Drain& operator=(const Drain&) = delete;
 
-    void start();
+    Status start();
     /// Writes what is left and ends the thread. An error says what could not be written (it is still in the rings).
     Status stop();
     Status flush(std::chrono::milliseconds timeout);
@@ -45,9 +45,13 @@ class Drain {
     void add_queue(QueueTimer& timer, const recording::TrackInfo& track);
     /// Records written so far by device track.
     [[nodiscard]] std::map<std::uint32_t, std::uint64_t> device_heads();
+    /// What was lost and spent so far.
+    [[nodiscard]] recording::Counters totals();
+    /// Calls `read` while the drain thread leaves the writer alone.
+    void between_rounds(const std::function<void(const recording::Writer&)>& read);
     /// Around a fork: between rounds, so that the child inherits no lock and no half-written chunk.
     void before_fork() noexcept;
-    void after_fork() noexcept;
+    void after_fork(bool in_child) noexcept;
     /// In a forked child: the thread does not exist here.
     void forget_thread() noexcept;
 
@@ -67,6 +71,8 @@ class Drain {
     /// One round over all rings; `all`: write even a few records. Sets the next pause.
     Status round(bool all);
     Status write_ring(Watched& watched, bool all, Clock::time_point now);
+    Status retire(record::Ring& ring);
+    Status say_where_rings_lie();
     Status write_records(Watched& watched, std::uint64_t tail, std::uint64_t head);
     Status announce(Watched& watched);
     Status write_names();
@@ -92,6 +98,7 @@ class Drain {
     std::chrono::milliseconds pause_{1};
     DeviceCollector collector_;
     bool failing_ = false;
+    bool rings_told_ = false;
 
     std::mutex round_mutex_; // held by the drain thread while it works
     std::mutex mutex_;       // guards what follows

@@ -18,23 +18,29 @@ inline namespace v1 {
 Recorder::Recorder() noexcept = default;
 Recorder::~Recorder() = default;
 
-void RecorderAccess::connect(Recorder& recorder, record::RingSet* rings, const HostClock* clock, bool serialise) noexcept {
-    recorder.rings_ = rings;
-    recorder.clock_ = clock;
-    recorder.serialise_ = serialise;
+void RecorderAccess::prepare(Recorder& recorder, const StampOptions& options) noexcept {
+    recorder.clock_ = options.clock;
+    recorder.serialise_ = options.serialise;
+    recorder.serialise_layers_ = options.serialise_layers;
+    recorder.host_only_ = options.host_only;
     recorder.generation_ = record::new_generation();
     recorder.slot_ = static_cast<std::uint32_t>(recorder.generation_ % thread_slots);
 }
 
+void RecorderAccess::connect(Recorder& recorder, record::RingSet* rings) noexcept {
+    // Release: whoever finds the rings finds them complete.
+    recorder.rings_.store(rings, std::memory_order_release);
+}
+
 void RecorderAccess::set_enabled(Recorder& recorder, bool on) noexcept {
-    // Callers serialise toggles. Release: a thread that sees "on" sees what connect() stored.
+    // Callers serialise toggles. Recorders load it relaxed: attach_thread() acquires what they need.
     const std::uint32_t old = recorder.mode_.load(std::memory_order_relaxed);
     if (((old & mode_on) != 0) == on) {
         return;
     }
     const bool indirect = recorder.clock_ != nullptr || recorder.serialise_;
     const std::uint32_t epoch = (old & ~(mode_epoch - 1)) + mode_epoch;
-    recorder.mode_.store(epoch | (on ? mode_on : 0) | (indirect ? mode_indirect : 0), std::memory_order_release);
+    recorder.mode_.store(epoch | (on ? mode_on : 0) | (indirect ? mode_indirect : 0), std::memory_order_relaxed);
 }
 
 std::uint64_t RecorderAccess::thread_cpu_ns(const Recorder& recorder) noexcept {
@@ -43,31 +49,52 @@ std::uint64_t RecorderAccess::thread_cpu_ns(const Recorder& recorder) noexcept {
 
 std::uint64_t Recorder::plain_stamp() const noexcept { return clock_ != nullptr ? clock_->now_ticks() : read_ticks(); }
 
-std::uint64_t Recorder::stamp() const noexcept {
+namespace {
+
+// Earlier work is done before the serialised stamp, later work begins after it.
+void fence_before_stamp() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
-    if (serialise_) {
-        // Earlier work is done before the stamp, later work begins after it.
-        _mm_mfence();
-        _mm_lfence();
-        const std::uint64_t ticks = plain_stamp();
-        _mm_lfence();
-        return ticks;
-    }
+    _mm_mfence();
+    _mm_lfence();
 #elif defined(__aarch64__)
-    if (serialise_) {
-        asm volatile("dsb sy\n\tisb" ::: "memory");
-        const std::uint64_t ticks = plain_stamp();
-        asm volatile("isb" ::: "memory");
-        return ticks;
-    }
+    asm volatile("dsb sy\n\tisb" ::: "memory");
 #endif
-    return plain_stamp();
+}
+
+void fence_after_stamp() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    _mm_lfence();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");
+#endif
+}
+
+} // namespace
+
+std::uint64_t Recorder::stamp() const noexcept {
+    if (!serialise_) {
+        return plain_stamp();
+    }
+    fence_before_stamp();
+    const std::uint64_t ticks = plain_stamp();
+    fence_after_stamp();
+    return ticks;
+}
+
+std::uint64_t Recorder::layer_stamp() const noexcept {
+    if (!serialise_layers_) {
+        return stamp();
+    }
+    fence_before_stamp();
+    const std::uint64_t ticks = plain_stamp();
+    fence_after_stamp();
+    return ticks;
 }
 
 Timestamp Recorder::now() const noexcept { return {stamp()}; }
 
 ThreadRecorder* Recorder::attach_thread() noexcept {
-    record::RingSet* rings = rings_;
+    record::RingSet* rings = rings_.load(std::memory_order_acquire);
     if (rings == nullptr) {
         return nullptr;
     }
@@ -85,37 +112,34 @@ ThreadRecorder* Recorder::attach_thread() noexcept {
     return pen;
 }
 
-Token Recorder::begin_token(Name name, bool has_work, const Work& work) noexcept {
-    Token token;
+void Recorder::begin_token(Token& token, Name name, bool has_work, const Work& work) noexcept {
     const std::uint32_t now_mode = mode();
     ThreadRecorder* pen = (now_mode & mode_on) != 0 ? thread() : nullptr;
     if (pen == nullptr) {
-        return token;
+        token.track = begun_off;
+        return;
     }
     token.bits = pack(RecordKind::span, name.id) | (has_work ? flag_work : 0);
     token.mode = now_mode;
     token.track = pen->track;
     token.work = work;
     token.begin = stamp();
-    return token;
 }
 
-void Recorder::end(Token& token) noexcept {
+void Recorder::end_token(Token& token) noexcept {
     const std::uint64_t now = stamp();
     const std::uint32_t now_mode = mode();
-    if (token.bits == 0 && (now_mode & mode_on) == 0) {
-        return; // begun and ended while off
-    }
     ThreadRecorder* pen = thread();
+    std::uint64_t bits = token.bits;
+    token.bits = 0;
     if (pen == nullptr) {
         return;
     }
-    if (token.bits == 0) {
-        pen->drop(Drop::bad_token);
+    if (bits == 0) {
+        pen->drop(token.track == begun_off ? Drop::across_toggle : Drop::bad_token);
+        token.track = 0;
         return;
     }
-    std::uint64_t bits = token.bits;
-    token.bits = 0;
     if (token.mode != now_mode) {
         pen->drop(Drop::across_toggle);
         return;
@@ -128,14 +152,18 @@ void Recorder::end(Token& token) noexcept {
         bits = pen->push_work(bits, token.work);
     }
     const bool moved = token.track != pen->track;
-    if ((moved && !pen->push(token.track, pack(RecordKind::origin))) ||
-        !pen->push_timed(token.begin, bits, now - token.begin)) {
+    if (!pen->has_room(3)) { // an origin alone would be taken for the next span's
         pen->drop(Drop::ring_full);
+        return;
     }
+    if (moved) {
+        pen->push(token.track, pack(RecordKind::origin));
+    }
+    pen->push_timed(token.begin, bits, now - token.begin);
 }
 
 void Recorder::put_span(Name name, Timestamp begin, Timestamp end, bool has_work, const Work& work) noexcept {
-    ThreadRecorder* pen = enabled() ? thread() : nullptr;
+    ThreadRecorder* pen = thread();
     if (pen == nullptr) {
         return;
     }
@@ -153,7 +181,7 @@ void Recorder::put_span(Name name, Timestamp begin, Timestamp end, bool has_work
 }
 
 void Recorder::record_device(Name name, Queue queue, DeviceToken token) noexcept {
-    ThreadRecorder* pen = enabled() && queue.timer != nullptr ? thread() : nullptr;
+    ThreadRecorder* pen = enabled() && queue.timer != nullptr && !host_only_ ? thread() : nullptr;
     if (pen != nullptr) {
         pen->push_device({queue.timer, queue.track, mode(), token.value, plain_stamp(), pack(RecordKind::scope, name.id), {}}, 0);
     } else if (queue.timer != nullptr) {
@@ -161,8 +189,8 @@ void Recorder::record_device(Name name, Queue queue, DeviceToken token) noexcept
     }
 }
 
-void Recorder::record(Name label, std::uint64_t nanoseconds) noexcept {
-    ThreadRecorder* pen = enabled() ? thread() : nullptr;
+void Recorder::put_label(Name label, std::uint64_t nanoseconds) noexcept {
+    ThreadRecorder* pen = thread();
     if (pen != nullptr && !pen->push(nanoseconds, pack(RecordKind::label, label.id))) {
         pen->drop(Drop::ring_full);
     }

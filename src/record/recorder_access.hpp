@@ -11,9 +11,19 @@
 namespace plumb {
 inline namespace v1 {
 
+/// How stamps are taken.
+struct StampOptions {
+    const HostClock* clock = nullptr; // null: the machine's counter
+    bool serialise = false;           // every stamp
+    bool serialise_layers = false;    // stamps at the borders of layers
+    bool host_only = false;           // timers of queues are left alone
+};
+
 struct RecorderAccess {
-    /// Connects the hot half: from now on threads attach to `rings`. `clock` null: the machine's counter.
-    static void connect(Recorder& recorder, record::RingSet* rings, const HostClock* clock, bool serialise) noexcept;
+    /// Once, before any other thread knows the recorder.
+    static void prepare(Recorder& recorder, const StampOptions& options) noexcept;
+    /// From now on threads attach to `rings`, which stay until the recorder ends (or, in a forked child, for good).
+    static void connect(Recorder& recorder, record::RingSet* rings) noexcept;
     static void set_enabled(Recorder& recorder, bool on) noexcept;
     static std::uint64_t generation(const Recorder& recorder) noexcept { return recorder.generation_; }
     static std::uint64_t thread_cpu_ns(const Recorder& recorder) noexcept;

@@ -45,16 +45,28 @@ Ring::Ring(void* mapping, std::size_t bytes, std::uint64_t capacity) noexcept
 
 Ring::~Ring() { munmap(header_, bytes_); }
 
+void Ring::detach_from_file() noexcept {
+    // Same address, other memory: scopes open across the fork end harmlessly here, and the parent's pages are let go.
+    (void)mmap(header_, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    pen_.limit = capacity_ - pen_.reserved;
+}
+
 void Ring::adopt(Recorder& recorder, std::uint32_t track) noexcept {
     pen_ = ThreadRecorder{};
     pen_.records = records_;
     pen_.ring = header_;
     pen_.mask = capacity_ - 1;
-    pen_.limit = header_->tail.load(std::memory_order_acquire) + capacity_;
+    // A free ring is empty, and neither the drain nor recovery looks into it: the new track's records count from 0.
+    header_->head.store(0, std::memory_order_relaxed);
+    header_->tail.store(0, std::memory_order_relaxed);
+    pen_.limit = capacity_;
     pen_.deadline = 0; // the first scope takes a CPU-time sample: the beginning of this thread's account
     pen_.track = track;
     pen_.recorder = &recorder;
     pen_.generation = RecorderAccess::generation(recorder);
+    for (KnownWork& known : pen_.known_work) {
+        known.id = no_name_id;
+    }
     for (auto& count : header_->drops) {
         count.store(0, std::memory_order_relaxed);
     }
@@ -205,7 +217,42 @@ void RingSet::remove_file() noexcept {
     }
 }
 
-void RingSet::forget_file() noexcept {
+void RingSet::before_fork() noexcept { mutex_.lock(); }
+void RingSet::in_parent() noexcept { mutex_.unlock(); }
+
+void RingSet::in_child() noexcept {
+    for (const auto& ring : rings_) {
+        ring->detach_from_file();
+    }
+    if (file_header_ != nullptr) {
+        munmap(file_header_, ring_page);
+        file_header_ = nullptr;
+    }
+    if (file_ >= 0) {
+        close(file_);
+        file_ = -1;
+    }
+    file_path_.clear();
+    mutex_.unlock();
+}
+
+void RingSet::warm_up() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (std::shared_ptr<Ring> ring = make_ring(); ring != nullptr) {
+        rings_.push_back(std::move(ring)); // free: the first thread takes it
+        ++version_;
+    }
+    if (file_ >= 0 && file_header_->ring_count.load(std::memory_order_relaxed) == 0) {
+        drop_file(); // not even one ring fits
+    }
+}
+
+void RingSet::drop_file() noexcept {
+    munmap(file_header_, ring_page);
+    file_header_ = nullptr;
+    close(file_);
+    file_ = -1;
+    unlink(file_path_.c_str());
     file_path_.clear();
 }
 

@@ -32,7 +32,9 @@ class Ring {
     [[nodiscard]] const Record* records() const noexcept { return records_; }
     [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
     [[nodiscard]] ThreadRecorder& pen() noexcept { return pen_; }
-    /// Makes the ring the calling thread's.
+    /// In a forked child: nothing written here reaches the parent any more.
+    void detach_from_file() noexcept;
+    /// Makes the ring the calling thread's. REQUIRES: state free.
     void adopt(Recorder& recorder, std::uint32_t track) noexcept;
 
   private:
@@ -73,14 +75,19 @@ class RingSet {
     [[nodiscard]] std::string reason() const;
     /// Removes the ring file: everything in it is in the recording.
     void remove_file() noexcept;
-    /// In a forked child: the file and its rings are the parent's.
-    void forget_file() noexcept;
+    /// Makes the first ring before a thread needs it, so that file_path() and reason() tell where rings lie.
+    void warm_up();
+    /// Around a fork. In the child the file and what lies in it stay the parent's.
+    void before_fork() noexcept;
+    void in_parent() noexcept;
+    void in_child() noexcept;
     /// Scopes recorded where no ring could be had, or from a thread's last destructors.
     std::atomic<std::uint64_t> drops_without_ring{0};
 
   private:
     std::shared_ptr<Ring> make_ring();
     void create_file();
+    void drop_file() noexcept;
 
     RingOptions options_;
     std::uint64_t capacity_;

@@ -21,11 +21,11 @@ bool device_begin(Queue queue, std::uint64_t& token) noexcept {
 SlowBegin begin_scope_slow(ThreadRecorder& pen, Queue queue) noexcept {
     if (pen.depth >= max_depth) {
         pen.drop(Drop::too_deep);
-        return {0, refused, false};
+        return {0, refused, false, false};
     }
     ++pen.depth;
-    SlowBegin begun{0, refused, true};
-    if (queue.timer != nullptr && !device_begin(queue, begun.token)) {
+    SlowBegin begun{0, refused, true, queue.timer != nullptr && !pen.recorder->host_only()};
+    if (begun.on_device && !device_begin(queue, begun.token)) {
         pen.drop(Drop::device_failed);
     }
     begun.begin = pen.recorder->stamp();
@@ -49,6 +49,7 @@ bool end_on_device(ThreadRecorder& pen, const SlowEnd& ended) noexcept {
         return false;
     }
     if (!ended.queue.timer->end(DeviceToken{ended.token}).ok()) {
+        ended.queue.timer->cancel(DeviceToken{ended.token});
         pen.drop(Drop::device_failed);
         return false;
     }
@@ -76,6 +77,13 @@ void end_scope_slow(ThreadRecorder& pen, const SlowEnd& ended) noexcept {
     }
     const std::uint64_t duration = now - ended.begin;
     pen.deadline = now + long_ticks;
+    if (now < ended.begin) { // the counters of two cores may disagree by a little: unresolvable, not zero
+        if (on_device) {
+            ended.queue.timer->cancel(DeviceToken{ended.token});
+        }
+        pen.drop(Drop::negative_span);
+        return;
+    }
     if (on_device) {
         pen.push_device({ended.queue.timer, ended.queue.track, mode, ended.token, ended.begin, ended.bits, ended.work},
                         duration);
@@ -121,7 +129,7 @@ void lap_slow(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Queue
         pen.drop(Drop::lap_outside_scope);
         return;
     }
-    if (queue.timer != nullptr) {
+    if (queue.timer != nullptr && !recorder.host_only()) {
         device_lap(recorder, pen, mode, queue, bits, work);
         return;
     }
@@ -145,7 +153,7 @@ void end_lap(Recorder& recorder, Queue queue) noexcept {
     if (pen == nullptr) {
         return;
     }
-    if (queue.timer != nullptr) {
+    if (queue.timer != nullptr && !recorder.host_only()) {
         pen->end_device_lap(recorder.stamp(), recorder.mode());
     } else {
         pen->end_host_lap(recorder.stamp(), recorder.mode());

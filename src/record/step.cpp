@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps, layers and carried context: a few per forward pass, so out of line.
+#include <iterator>
+
 #include "plumb/record.hpp"
 #include "record/recorder_access.hpp"
 
@@ -20,23 +22,31 @@ ThreadRecorder* enter(Recorder& recorder) noexcept {
     return pen;
 }
 
-/// Ends the open lap and the depth. False when the profiler was toggled meanwhile: the mark says that what began has no end.
-bool leave(ThreadRecorder& pen, std::uint64_t now, std::uint32_t begun_in, Mark cut) noexcept {
-    const std::uint32_t mode = pen.recorder->mode();
-    pen.end_lap(now, mode);
-    --pen.depth;
-    if (mode == begun_in) {
-        return true;
-    }
-    pen.push(now, pack(RecordKind::mark, static_cast<std::uint16_t>(cut)));
-    pen.drop(Drop::across_toggle);
-    return false;
-}
+struct Ended {
+    std::uint64_t begin, now;
+    std::uint32_t begun_in; // mode
+    bool written;           // its begin found room
+};
 
-void push_or_count(ThreadRecorder& pen, std::uint64_t first, std::uint64_t second) noexcept {
-    if (!pen.push(first, second)) {
-        pen.drop(Drop::ring_full);
+/// Ends the open lap and the depth, and writes the end of what was written. It has none when the profiler was toggled
+/// meanwhile, or time went back: the mark says so. False in that case.
+bool leave(ThreadRecorder& pen, const Ended& ended, std::uint64_t bits, Mark cut) noexcept {
+    const std::uint32_t mode = pen.recorder->mode();
+    pen.end_lap(ended.now, mode);
+    --pen.depth;
+    const bool toggled = mode != ended.begun_in;
+    const bool sound = !toggled && ended.now >= ended.begin;
+    if (!ended.written) {
+        return sound; // counted when it began
     }
+    pen.release_structure();
+    if (sound) {
+        pen.push_timed(ended.begin, bits, ended.now - ended.begin);
+    } else {
+        pen.push(ended.now, pack(RecordKind::mark, static_cast<std::uint16_t>(cut)));
+        pen.drop(toggled ? Drop::across_toggle : Drop::negative_span);
+    }
+    return sound;
 }
 
 } // namespace
@@ -55,11 +65,14 @@ void Step::begin(Recorder& recorder, std::uint32_t mode, Queue, Phase phase, con
     pen.layer_plus_one = 0;
     pen.sample_cpu_time();
     begin_ = recorder.stamp();
-    push_or_count(pen, begin_, pack(RecordKind::step_begin, static_cast<std::uint16_t>(phase), id));
     const std::uint64_t given[] = {values.prefill_tokens, values.decode_tokens, values.sequences, values.kv_length};
-    for (std::uint16_t i = 0; i < 4; ++i) {
-        if (given[i] != 0) {
-            push_or_count(pen, given[i], pack(RecordKind::step_value, static_cast<std::uint16_t>(i + 1)));
+    written_ = pen.reserve_structure(1 + std::size(given)); // all or nothing: a step without its tokens gives wrong rates
+    if (written_) {
+        pen.push(begin_, pack(RecordKind::step_begin, static_cast<std::uint16_t>(phase), id));
+        for (std::uint16_t i = 0; i < std::size(given); ++i) {
+            if (given[i] != 0) {
+                pen.push(given[i], pack(RecordKind::step_value, static_cast<std::uint16_t>(i + 1)));
+            }
         }
     }
     pen.deadline = recorder.plain_stamp() + long_ticks;
@@ -74,14 +87,11 @@ void Step::end() noexcept {
     const std::uint64_t now = pen.recorder->stamp();
     pen.step_plus_one = outer_.step_plus_one;
     pen.layer_plus_one = outer_.layer_plus_one;
-    if (!leave(pen, now, mode_, Mark::cut_step)) {
-        return;
+    const std::uint64_t bits = pack(RecordKind::step_end, static_cast<std::uint16_t>(phase_));
+    if (leave(pen, {begin_, now, mode_, written_}, bits, Mark::cut_step)) {
+        pen.sample_cpu_time();
+        pen.deadline = now + long_ticks;
     }
-    if (!pen.push_timed(begin_, pack(RecordKind::step_end, static_cast<std::uint16_t>(phase_)), now - begin_)) {
-        pen.drop(Drop::ring_full);
-    }
-    pen.sample_cpu_time();
-    pen.deadline = now + long_ticks;
 }
 
 void Layer::begin(Recorder& recorder, std::uint32_t mode, std::uint32_t index) noexcept {
@@ -94,8 +104,11 @@ void Layer::begin(Recorder& recorder, std::uint32_t mode, std::uint32_t index) n
     layer_ = index;
     outer_plus_one_ = pen.layer_plus_one;
     pen.layer_plus_one = index + 1;
-    begin_ = recorder.stamp();
-    push_or_count(pen, begin_, pack(RecordKind::layer_begin, static_cast<std::uint16_t>(index)));
+    begin_ = recorder.layer_stamp();
+    written_ = pen.reserve_structure(1);
+    if (written_) {
+        pen.push(begin_, pack(RecordKind::layer_begin, static_cast<std::uint16_t>(index)));
+    }
 }
 
 void Layer::end() noexcept {
@@ -104,14 +117,10 @@ void Layer::end() noexcept {
     }
     ThreadRecorder& pen = *thread_;
     thread_ = nullptr;
-    const std::uint64_t now = pen.recorder->stamp();
+    const std::uint64_t now = pen.recorder->layer_stamp();
     pen.layer_plus_one = outer_plus_one_;
-    if (!leave(pen, now, mode_, Mark::cut_layer)) {
-        return;
-    }
-    if (!pen.push_timed(begin_, pack(RecordKind::layer_end, static_cast<std::uint16_t>(layer_)), now - begin_)) {
-        pen.drop(Drop::ring_full);
-    }
+    const std::uint64_t bits = pack(RecordKind::layer_end, static_cast<std::uint16_t>(layer_));
+    (void)leave(pen, {begin_, now, mode_, written_}, bits, Mark::cut_layer);
 }
 
 ContextScope::ContextScope(Recorder& recorder, std::uint32_t, Context context) noexcept : thread_(recorder.thread()) {
@@ -121,8 +130,11 @@ ContextScope::ContextScope(Recorder& recorder, std::uint32_t, Context context) n
     outer_ = {thread_->step_plus_one, thread_->layer_plus_one};
     thread_->step_plus_one = context.step_plus_one;
     thread_->layer_plus_one = context.layer_plus_one;
-    push_or_count(*thread_, context.step_plus_one,
-                  pack(RecordKind::context, static_cast<std::uint16_t>(context.layer_plus_one)));
+    written_ = thread_->reserve_structure(1);
+    if (written_) {
+        thread_->push(context.step_plus_one,
+                      pack(RecordKind::context, static_cast<std::uint16_t>(context.layer_plus_one)));
+    }
 }
 
 ContextScope::~ContextScope() {
@@ -131,7 +143,10 @@ ContextScope::~ContextScope() {
     }
     thread_->step_plus_one = outer_.step_plus_one;
     thread_->layer_plus_one = outer_.layer_plus_one;
-    push_or_count(*thread_, 0, pack(RecordKind::context_end));
+    if (written_) {
+        thread_->release_structure();
+        thread_->push(0, pack(RecordKind::context_end));
+    }
 }
 
 } // namespace v1

@@ -16,8 +16,38 @@ constexpr std::uint32_t no_mode = ~std::uint32_t{0}; // equals no Recorder::mode
 
 bool ThreadRecorder::refill(std::uint64_t head) noexcept {
     // Acquire: the drain has copied everything before tail before we write over it.
-    limit = ring->tail.load(std::memory_order_acquire) + mask + 1;
+    limit = ring->tail.load(std::memory_order_acquire) + mask + 1 - reserved;
     return head != limit;
+}
+
+bool ThreadRecorder::has_room(std::uint64_t count) noexcept {
+    // Relaxed: only this thread stores head.
+    const std::uint64_t head = ring->head.load(std::memory_order_relaxed);
+    if (limit - head < count) {
+        refill(head);
+    }
+    return limit - head >= count;
+}
+
+namespace {
+
+constexpr std::uint32_t end_slots = 2; // a step_end or layer_end of any length; head never passes limit
+
+} // namespace
+
+bool ThreadRecorder::reserve_structure(std::uint64_t count) noexcept {
+    if (!has_room(count + end_slots)) {
+        drop(Drop::ring_full);
+        return false;
+    }
+    reserved += end_slots;
+    limit -= end_slots;
+    return true;
+}
+
+void ThreadRecorder::release_structure() noexcept {
+    reserved -= end_slots;
+    limit += end_slots;
 }
 
 void ThreadRecorder::drop(Drop reason) noexcept {
@@ -38,7 +68,7 @@ std::uint64_t ThreadRecorder::push_changed_work(std::uint64_t bits, KnownWork& k
         std::uint64_t value = 0;
         std::memcpy(&value, &given[i], sizeof value);
         if (!push(value, pack(RecordKind::work, id, i))) {
-            known.id = 0; // unknown to the reader from here on
+            known.id = no_name_id; // unknown to the reader from here on
             return bits & ~flag_work;
         }
     }
@@ -52,20 +82,15 @@ bool ThreadRecorder::push_timed(std::uint64_t first, std::uint64_t bits, std::ui
         return push(first, bits | duration);
     }
     // Both or neither: a long value alone would be taken for the next record's.
-    const std::uint64_t head = ring->head.load(std::memory_order_relaxed);
-    if (limit - head < 2) {
-        refill(head);
-        if (limit - head < 2) {
-            return false;
-        }
-    }
-    return push(duration, pack(RecordKind::long_value)) && push(first, bits | payload_mask);
+    return has_room(2) && push(duration, pack(RecordKind::long_value)) && push(first, bits | payload_mask);
 }
 
 void ThreadRecorder::sample_cpu_time() noexcept {
     const std::uint64_t cpu = record::RecorderAccess::thread_cpu_ns(*recorder);
     const std::uint64_t now = recorder->plain_stamp();
-    push(now, (static_cast<std::uint64_t>(RecordKind::cpu_time) << kind_shift) | (cpu & cpu_time_mask));
+    if (!push(now, (static_cast<std::uint64_t>(RecordKind::cpu_time) << kind_shift) | (cpu & cpu_time_mask))) {
+        drop(Drop::ring_full);
+    }
 }
 
 void ThreadRecorder::end_lap(std::uint64_t now, std::uint32_t mode) noexcept {
@@ -87,8 +112,8 @@ void ThreadRecorder::end_host_lap(std::uint64_t now, std::uint32_t mode) noexcep
     if (bits == 0 || device_only) {
         return;
     }
-    if (begun_in != mode) {
-        drop(Drop::across_toggle);
+    if (begun_in != mode || now < lap.begin) {
+        drop(begun_in != mode ? Drop::across_toggle : Drop::negative_span);
         return;
     }
     if ((bits & flag_work) != 0) {
@@ -113,10 +138,11 @@ void ThreadRecorder::end_device_lap(std::uint64_t now, std::uint32_t mode) noexc
     }
     const DeviceToken token{lap.token};
     if (!lap.timer->end(token).ok()) {
-        drop(Drop::device_failed);
-    } else if (lap.mode != mode) {
         lap.timer->cancel(token);
-        drop(Drop::across_toggle);
+        drop(Drop::device_failed);
+    } else if (lap.mode != mode || now < lap.begin) {
+        lap.timer->cancel(token);
+        drop(lap.mode != mode ? Drop::across_toggle : Drop::negative_span);
     } else {
         push_device(lap, now - lap.begin);
     }
@@ -129,13 +155,17 @@ void ThreadRecorder::push_device(const OpenDeviceLap& ended, std::uint64_t durat
     }
     const auto id = static_cast<std::uint16_t>(bits >> id_shift);
     if (ended.timer->immediate() && !ended.timer->wait(DeviceToken{ended.token}).ok()) {
+        ended.timer->cancel(DeviceToken{ended.token});
         drop(Drop::device_failed);
+        return;
     }
-    if (!push_timed(ended.begin, pack(RecordKind::device_submit), duration) ||
-        !push(ended.token, pack(RecordKind::device_scope, id, ended.track) | (bits & (flag_work | flag_lap)))) {
+    if (!has_room(3)) { // a device_submit alone would be taken for the next device scope's
         ended.timer->cancel(DeviceToken{ended.token});
         drop(Drop::ring_full);
+        return;
     }
+    push_timed(ended.begin, pack(RecordKind::device_submit), duration);
+    push(ended.token, pack(RecordKind::device_scope, id, ended.track) | (bits & (flag_work | flag_lap)));
 }
 
 } // namespace v1

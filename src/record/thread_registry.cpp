@@ -48,17 +48,17 @@ void end_thread(void* value) {
 
 void before_fork() {
     registry().mutex.lock();
-    lock_names();
     for (ForkListener* listener : registry().listeners) {
         listener->before_fork();
     }
+    lock_names(); // last: a drain takes it while it holds what its listener waits for
 }
 
 void after_fork_in_parent() {
+    unlock_names();
     for (ForkListener* listener : registry().listeners) {
         listener->in_parent();
     }
-    unlock_names();
     registry().mutex.unlock();
 }
 

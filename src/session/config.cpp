@@ -14,7 +14,7 @@ namespace {
 std::optional<double> parse_number(std::string_view text, std::string_view& rest) {
     double value = 0;
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-    if (failed != std::errc{} || value < 0) {
+    if (failed != std::errc{} || !(value >= 0 && value < 1e18)) { // from_chars takes "inf" and "nan" too
         return std::nullopt;
     }
     rest = text.substr(static_cast<std::size_t>(end - text.data()));
@@ -70,6 +70,13 @@ bool set_sync(Config& config, std::string_view value) {
     return false;
 }
 
+std::optional<std::uint64_t> parse_count(std::string_view text) {
+    std::uint64_t value = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool all = failed == std::errc{} && end == text.data() + text.size();
+    return all ? std::optional(value) : std::nullopt;
+}
+
 template <class T>
 bool assign(T& target, std::optional<T> value) {
     if (value) {
@@ -85,6 +92,8 @@ struct KeyRule {
 
 constexpr std::uint64_t smallest_ring = 4096;
 constexpr std::uint64_t largest_ring = std::uint64_t{1} << 30;
+constexpr std::uint64_t smallest_recording = std::uint64_t{1} << 20;
+constexpr double longest_keep = 1e9; // seconds: 30 years
 
 // The one table of keys.
 const KeyRule rules[] = {
@@ -97,14 +106,14 @@ const KeyRule rules[] = {
      [](Config& c, std::string_view v) {
          return assign(c.ring_bytes, parse_bytes(v)) && c.ring_bytes >= smallest_ring && c.ring_bytes <= largest_ring;
      }},
-    {{"max_size", "bytes: 100MB, 1GiB", "bound of the recording; the oldest records go first (default: no bound)"},
-     [](Config& c, std::string_view v) { return assign(c.max_bytes, parse_bytes(v)) && c.max_bytes >= (std::uint64_t{1} << 20); }},
+    {{"max_size", "bytes: 100MB, 1GiB", "bound of the recording, at least 1 MiB; the oldest records go first (default: no bound)"},
+     [](Config& c, std::string_view v) { return assign(c.max_bytes, parse_bytes(v)) && c.max_bytes >= smallest_recording; }},
     {{"keep", "time: 500ms, 60s, 5min, 1h", "keep only the last so much time (default: everything)"},
-     [](Config& c, std::string_view v) { return assign(c.keep_seconds, parse_seconds(v)) && c.keep_seconds > 0; }},
+     [](Config& c, std::string_view v) { return assign(c.keep_seconds, parse_seconds(v)) && c.keep_seconds > 0 && c.keep_seconds <= longest_keep; }},
     {{"sync", "deferred, immediate, per_layer or none", "when stamps are taken and collected (default deferred)"},
      set_sync},
     {{"warmup", "number of steps", "decode steps that reports keep apart (default 8)"},
-     [](Config& c, std::string_view v) { return assign(c.warmup_steps, parse_bytes(v)); }},
+     [](Config& c, std::string_view v) { return assign(c.warmup_steps, parse_count(v)); }},
     {{"fork", "off or own", "a forked child records nothing, or opens its own file (own needs %p in out; default off)"},
      [](Config& c, std::string_view v) { return (v == "off" || v == "own") && (c.follow_fork = v == "own", true); }},
     {{"redact", "on or off", "leave host, command line and paths out of the recording (default off)"},
@@ -148,6 +157,12 @@ Status apply_word(Config& config, std::string_view word) {
 
 std::string text_of(std::uint64_t value) { return std::to_string(value); }
 
+std::string text_of_seconds(double value) {
+    char text[64];
+    const auto written = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed);
+    return {text, written.ec == std::errc{} ? written.ptr : text};
+}
+
 } // namespace
 
 const std::vector<ConfigKey>& config_keys() {
@@ -189,7 +204,7 @@ std::string Config::spec() const {
         text += ",max_size=" + text_of(max_bytes);
     }
     if (keep_seconds > 0) {
-        text += ",keep=" + text_of(static_cast<std::uint64_t>(keep_seconds * 1e3)) + "ms";
+        text += ",keep=" + text_of_seconds(keep_seconds) + "s";
     }
     for (const auto& [name, mode] : sync_modes) {
         if (mode == sync) {

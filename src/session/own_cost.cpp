@@ -15,8 +15,9 @@ constexpr int scopes_per_round = 400;
 
 class ScratchRecorder : public Recorder {
   public:
-    ScratchRecorder(const HostClock* clock, bool serialise) : rings_(record::RingOptions{64 * 1024, "", "", {0, 0}}) {
-        RecorderAccess::connect(*this, &rings_, clock, serialise);
+    explicit ScratchRecorder(const StampOptions& stamps) : rings_(record::RingOptions{64 * 1024, "", "", {0, 0}}) {
+        RecorderAccess::prepare(*this, stamps);
+        RecorderAccess::connect(*this, &rings_);
         RecorderAccess::set_enabled(*this, true);
     }
     /// Forgets what was recorded and gives the records to `each`.
@@ -69,11 +70,11 @@ double measure_ns_per_tick(const Recorder& recorder) {
 
 } // namespace
 
-std::vector<std::pair<std::string, double>> measure_own_cost(const HostClock* clock, bool serialise, bool injected) {
+std::vector<std::pair<std::string, double>> measure_own_cost(const StampOptions& stamps, bool injected) {
     if (injected) {
         return {};
     }
-    ScratchRecorder recorder(clock, serialise);
+    ScratchRecorder recorder(stamps);
     const double ns_per_tick = measure_ns_per_tick(recorder);
     std::vector<double> empty;
     const double scope = median_ns(recorder, &empty, ns_per_tick, [&] { PLUMB_BRICK(recorder, host, Brick::rms_norm); });
@@ -82,12 +83,14 @@ std::vector<std::pair<std::string, double>> measure_own_cost(const HostClock* cl
         PLUMB_BRICK(recorder, host, Brick::rms_norm);
         lap = median_ns(recorder, nullptr, ns_per_tick, [&] { PLUMB_LAP(recorder, host, Brick::rope_embedding); });
     }
+    const double layer = median_ns(recorder, nullptr, ns_per_tick, [&] { PLUMB_LAYER(recorder, 0); });
     volatile std::uint64_t sink = 0;
     const double reads = median_ns(recorder, nullptr, ns_per_tick, [&] {
         sink = recorder.stamp();
         sink = recorder.stamp();
     });
-    std::vector<std::pair<std::string, double>> costs = {{"scope", scope}, {"lap", lap}, {"clock_reads", reads}};
+    std::vector<std::pair<std::string, double>> costs = {
+        {"scope", scope}, {"lap", lap}, {"layer", layer}, {"clock_reads", reads}};
     if (!empty.empty()) {
         std::nth_element(empty.begin(), empty.begin() + static_cast<std::ptrdiff_t>(empty.size() / 2), empty.end());
         costs.emplace_back("floor", empty[empty.size() / 2]);

@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "plumb/clock.hpp"
+#include "record/recorder_access.hpp"
 
 namespace plumb::session {
 
-/// Nanoseconds by name: "scope", "lap", "clock_reads" (two of them), "floor" (what an empty scope reads). Empty with an
-/// injected clock: its time is not this machine's.
-std::vector<std::pair<std::string, double>> measure_own_cost(const HostClock* clock, bool serialise, bool injected);
+/// Nanoseconds by name: "scope", "lap", "layer" (both borders), "clock_reads" (two of them), "floor" (what an empty scope
+/// reads), as the sync mode makes them. Empty with an injected clock: its time is not this machine's.
+std::vector<std::pair<std::string, double>> measure_own_cost(const StampOptions& stamps, bool injected);
 
 } // namespace plumb::session

@@ -12,6 +12,7 @@
 #include "recording/redact.hpp"
 #include "session/own_cost.hpp"
 #include "session/recording_path.hpp"
+#include "session/source_since_reset.hpp"
 
 namespace plumb {
 namespace {
@@ -34,6 +35,15 @@ const HostClock* clock_for(const Config& config) {
     return clock::machine_clock().kind == clock::HostClockKind::monotonic ? &monotonic : nullptr;
 }
 
+StampOptions stamps_for(const Config& config) {
+    StampOptions stamps;
+    stamps.clock = clock_for(config);
+    stamps.serialise = config.sync == SyncMode::immediate;
+    stamps.serialise_layers = config.sync == SyncMode::per_layer;
+    stamps.host_only = config.sync == SyncMode::none;
+    return stamps;
+}
+
 const char* name_of(SyncMode mode) {
     switch (mode) {
     case SyncMode::immediate: return "immediate";
@@ -48,6 +58,7 @@ const char* name_of(SyncMode mode) {
 
 Session::Session(Recorder& recorder, Config config) : recorder_(recorder), config_(std::move(config)) {
     (void)base::pin_own_module(); // our thread outlives a dlclose of the library that holds it
+    RecorderAccess::prepare(recorder_, stamps_for(config_));
     record::add_fork_listener(*this);
 }
 
@@ -122,24 +133,38 @@ Status Session::open_locked() {
         }
     }
     rings_ = std::make_unique<record::RingSet>(ring_options);
+    rings_->warm_up();
     if (reason.empty()) {
         reason = rings_->reason();
     }
-    RecorderAccess::connect(recorder_, rings_.get(), clock_for(config_), config_.sync == SyncMode::immediate);
-    if (Status status = open_writer(reason); !status.ok()) {
+    Status status = open_writer(reason);
+    if (status.ok()) {
+        status = start_drain();
+    }
+    if (!status.ok()) {
+        drain_.reset();
+        writer_.reset();
         rings_->remove_file();
         rings_.reset();
         return status;
     }
+    if (!in_memory && !reason.empty()) {
+        diagnose("threads record into ordinary memory (" + reason +
+                 "): if this process is killed, its last records are lost");
+    }
+    RecorderAccess::connect(recorder_, rings_.get());
+    return {};
+}
+
+Status Session::start_drain() {
     drain::DrainOptions options;
     options.clock = clock::host_clock(config_.clock);
     options.diagnose = [this](const std::string& sentence) { diagnose(sentence); };
-    drain_ = std::make_unique<drain::Drain>(*rings_, *writer_, std::move(options));
+    drain_ = std::make_shared<drain::Drain>(*rings_, *writer_, std::move(options));
     for (const auto& [key, value] : descriptions_) {
         drain_->describe(key, value);
     }
-    drain_->start();
-    return {};
+    return drain_->start();
 }
 
 Status Session::open_writer(const std::string& ring_reason) {
@@ -178,7 +203,7 @@ recording::Metadata Session::metadata(const std::string& ring_reason) const {
     m.comparability.emplace_back("sync", m.sync_mode);
     const clock::HostClockSource source = clock::host_clock(config_.clock);
     m.clocks.push_back({0, clock::name_of(source.kind)});
-    m.costs = session::measure_own_cost(clock_for(config_), config_.sync == SyncMode::immediate, config_.clock != nullptr);
+    m.costs = session::measure_own_cost(stamps_for(config_), config_.clock != nullptr);
     if (config_.redact) {
         recording::redact(m);
     }
@@ -203,33 +228,45 @@ Status Session::close() {
         diagnose("some records did not reach " + path_ + "; they are kept in " + rings_->file_path() +
                  ": make room, then run plumb recover " + path_);
     }
-    writer_.reset();
-    RecorderAccess::connect(recorder_, nullptr, nullptr, false);
-    rings_.reset();
+    // Rings and recorder stay connected: a thread may be in the middle of a scope.
     return status;
 }
 
 Status Session::flush(std::chrono::milliseconds timeout) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return drain_ != nullptr ? drain_->flush(timeout) : status_;
+    std::shared_ptr<drain::Drain> drain;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (drain_ == nullptr) {
+            return status_;
+        }
+        drain = drain_;
+    }
+    return drain->flush(timeout); // nobody else waits for our timeout
 }
 
 Result<Report> Session::snapshot(const ReportOptions& options) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (drain_ == nullptr) {
+    if (writer_ == nullptr) {
         return Error{ErrorCode::not_found, "nothing is being recorded; call enable() before snapshot()"};
     }
-    if (Status status = drain_->flush(std::chrono::seconds(5)); !status.ok()) {
+    std::shared_ptr<const recording::Bytes> bytes;
+    const auto copy = [&](const recording::Writer& writer) { bytes = writer.snapshot(); };
+    if (drain_ == nullptr) {
+        copy(*writer_);
+    } else if (Status status = drain_->flush(std::chrono::seconds(5)); !status.ok()) {
         return status.error();
+    } else if (path_.empty()) {
+        drain_->between_rounds(copy);
     }
     recording::ReadOptions read;
     read.merge_ring = false; // flushed: all of it is in the recording
-    Result<recording::Reader> reader = path_.empty() ? recording::Reader::from_bytes(writer_->snapshot())
-                                                     : recording::Reader::open(path_, read);
+    Result<recording::Reader> reader =
+        path_.empty() ? recording::Reader::from_bytes(bytes) : recording::Reader::open(path_, read);
     if (!reader.ok()) {
         return reader.error();
     }
-    return analysis::build_report(*reader, options, cut_);
+    session::SourceSinceReset source(*reader, cleared_);
+    return analysis::build_report(source, options, cut_);
 }
 
 void Session::reset() {
@@ -242,8 +279,13 @@ void Session::reset() {
     for (const auto& [track, records] : drain_->device_heads()) {
         cut_[track] = records;
     }
-    if (ThreadRecorder* pen = recorder_.enabled() ? recorder_.thread() : nullptr; pen != nullptr) {
-        pen->push(recorder_.plain_stamp(), pack(RecordKind::mark, static_cast<std::uint16_t>(Mark::reset)));
+    cleared_ = drain_->totals();
+    // The mark goes where this thread's records go, also while recording is off.
+    if (ThreadRecorder* pen = recorder_.thread(); pen != nullptr) {
+        const std::uint64_t mark = pack(RecordKind::mark, static_cast<std::uint16_t>(Mark::reset));
+        if (!pen->push(recorder_.plain_stamp(), mark)) {
+            pen->drop(Drop::ring_full);
+        }
     }
 }
 
@@ -277,18 +319,21 @@ void Session::before_fork() noexcept {
 
 void Session::in_parent() noexcept {
     if (drain_ != nullptr) {
-        drain_->after_fork();
+        drain_->after_fork(false);
     }
     mutex_.unlock();
 }
 
 void Session::in_child() noexcept {
+    const bool recorded = recorder_.enabled();
     RecorderAccess::set_enabled(recorder_, false);
     if (drain_ != nullptr) {
-        drain_->after_fork();
+        drain_->after_fork(true);
         forget_parent();
-        if (config_.follow_fork && config_.on) {
-            if (Status status = open_locked(); status.ok()) {
+        if (config_.follow_fork) {
+            if (!recorded) {
+                // off as in the parent: enable() opens a recording of its own
+            } else if (Status status = open_locked(); status.ok()) {
                 RecorderAccess::set_enabled(recorder_, true);
             } else {
                 status_ = status;
@@ -305,11 +350,13 @@ void Session::in_child() noexcept {
 void Session::forget_parent() noexcept {
     // The drain thread, the rings and the file belong to the parent. Nothing here may be destroyed in the usual way:
     // that would join a thread that does not exist and finish a file that is not ours.
-    drain_.release()->forget_thread();
+    drain_->forget_thread();
+    new std::shared_ptr<drain::Drain>(std::move(drain_));
     writer_.release()->forget();
-    rings_.release()->forget_file();
-    RecorderAccess::connect(recorder_, nullptr, nullptr, false);
+    (void)rings_.release();
+    RecorderAccess::connect(recorder_, nullptr);
     cut_.clear();
+    cleared_ = {};
     path_.clear();
 }
 

@@ -42,6 +42,7 @@ class Session final : public record::ForkListener {
   private:
     Status open_writer(const std::string& ring_reason);
     Status open_locked();
+    Status start_drain();
     void forget_parent() noexcept;
     void diagnose(const std::string& sentence) const;
     [[nodiscard]] recording::Metadata metadata(const std::string& ring_reason) const;
@@ -54,9 +55,10 @@ class Session final : public record::ForkListener {
     std::uint64_t recording_id_[2] = {0, 0};
     std::unique_ptr<record::RingSet> rings_;
     std::unique_ptr<recording::Writer> writer_;
-    std::unique_ptr<drain::Drain> drain_;
+    std::shared_ptr<drain::Drain> drain_; // null: nothing is open; shared with flush(), which waits without the lock
     std::vector<std::pair<std::string, std::string>> descriptions_; // until the drain is there
     std::map<std::uint32_t, std::uint64_t> cut_;                    // track -> first sequence that counts
+    recording::Counters cleared_;                                   // what the last reset() cleared
     bool closed_ = false;
 };
 
