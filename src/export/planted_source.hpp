@@ -9,7 +9,7 @@
 
 namespace plumb::exporting {
 
-class PlantedSource final : public SampleSource {
+class PlantedSource : public SampleSource {
   public:
     recording::Metadata run;
     std::vector<recording::TrackInfo> all_tracks;

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/arguments.hpp"
+
+#include <algorithm>
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <iostream>
+
+#include "cli/nearest.hpp"
+#include "cli/output.hpp"
+
+namespace plumb::cli {
+
+namespace {
+
+/// The innermost command that the arguments reached.
+const CLI::App& reached(const CLI::App& root) {
+    const std::vector<CLI::App*> chosen = root.get_subcommands();
+    return chosen.empty() ? root : reached(*chosen.back());
+}
+
+std::string path_of(const CLI::App& app) {
+    const CLI::App* parent = app.get_parent();
+    return parent == nullptr ? app.get_name() : path_of(*parent) + " " + app.get_name();
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : visible_commands(app)) {
+        names.push_back(command->get_name());
+    }
+    return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : visible_options(app)) {
+        const std::vector<std::string> flags = flags_of(*option);
+        names.insert(names.end(), flags.begin(), flags.end());
+    }
+    return names;
+}
+
+std::string with_hint(const std::string& sentence, const std::string& near, const CLI::App& app) {
+    return sentence + (near.empty() ? "; see " + path_of(app) + " --help" : "; did you mean " + near + "?");
+}
+
+std::string unknown_word(const CLI::App& root) {
+    const CLI::App& app = reached(root);
+    const std::vector<std::string> left = root.remaining(true);
+    if (left.empty()) {
+        return with_hint(path_of(app) + " was given an argument it does not take", {}, app);
+    }
+    const std::string word = left.front().substr(0, left.front().find('='));
+    if (word.size() > 1 && word[0] == '-') {
+        return with_hint(path_of(app) + " has no option " + word, nearest(word, option_names(app)), app);
+    }
+    const std::vector<std::string> commands = command_names(app);
+    if (!commands.empty()) {
+        return with_hint(path_of(app) + " has no command \"" + word + "\"", nearest(word, commands), app);
+    }
+    return with_hint(path_of(app) + " takes no further argument \"" + word + "\"", {}, app);
+}
+
+std::string joined(const std::vector<std::string>& words) {
+    std::string out;
+    for (std::size_t index = 0; index < words.size(); ++index) {
+        out += (index == 0 ? "" : index + 1 == words.size() ? " or " : ", ") + words[index];
+    }
+    return out;
+}
+
+/// The library says "--phase: foo not in {decode,prefill}".
+std::string wrong_value(const CLI::App& root, const std::string& said) {
+    const CLI::App& app = reached(root);
+    for (const CLI::Option* option : visible_options(app)) {
+        const std::vector<std::string> choices = choices_of(*option);
+        const std::size_t colon = said.find(": ");
+        const std::size_t verdict = said.find(" not in ");
+        if (choices.empty() || colon == std::string::npos || verdict == std::string::npos || verdict < colon ||
+            said.substr(0, colon) != option->get_name()) {
+            continue;
+        }
+        const std::string value = said.substr(colon + 2, verdict - colon - 2);
+        const std::string near = nearest(value, choices);
+        return option->get_name() + " takes " + joined(choices) + ", not \"" + value + "\"" +
+               (near.empty() ? "" : "; did you mean " + near + "?");
+    }
+    return with_hint(path_of(app) + ": " + said, {}, app);
+}
+
+std::string sentence_of(const CLI::App& root, const CLI::ParseError& error) {
+    const CLI::App& app = reached(root);
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+        return unknown_word(root);
+    }
+    if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) {
+        return wrong_value(root, error.what());
+    }
+    return with_hint(path_of(app) + ": " + error.what(), {}, app);
+}
+
+bool wants_json(int argc, const char* const* argv) {
+    return std::any_of(argv + 1, argv + argc, [](const char* word) { return std::strcmp(word, "--json") == 0; });
+}
+
+} // namespace
+
+std::vector<std::string> choices_of(const CLI::Option& option) {
+    const std::string type = option.get_type_name();
+    const std::size_t open = type.find('{');
+    const std::size_t close = type.find('}');
+    std::vector<std::string> choices;
+    if (open == std::string::npos || close == std::string::npos || close < open) {
+        return choices;
+    }
+    for (std::size_t at = open + 1; at < close;) {
+        const std::size_t comma = std::min(type.find(',', at), close);
+        const std::string word = type.substr(at, comma - at);
+        choices.push_back(word.substr(0, word.find("->"))); // a transformer lists word->value
+        at = comma + 1;
+    }
+    return choices;
+}
+
+std::vector<std::string> flags_of(const CLI::Option& option) {
+    std::vector<std::string> flags;
+    for (const std::string& name : option.get_snames()) {
+        flags.push_back("-" + name);
+    }
+    for (const std::string& name : option.get_lnames()) {
+        flags.push_back("--" + name);
+    }
+    return flags;
+}
+
+std::string help_of(const CLI::App& app) {
+    return app.get_parent() == nullptr ? app.help() : app.help(path_of(*app.get_parent()));
+}
+
+std::vector<CLI::App*> visible_commands(const CLI::App& app) {
+    std::vector<CLI::App*> found;
+    for (CLI::App* command : const_cast<CLI::App&>(app).get_subcommands([](CLI::App*) { return true; })) {
+        if (!command->get_group().empty()) {
+            found.push_back(command);
+        }
+    }
+    return found;
+}
+
+std::vector<const CLI::Option*> visible_options(const CLI::App& app) {
+    std::vector<const CLI::Option*> found;
+    for (const CLI::Option* option : app.get_options()) {
+        if (!option->get_group().empty()) {
+            found.push_back(option);
+        }
+    }
+    return found;
+}
+
+int run(CLI::App& root, int argc, const char* const* argv, const int& exit_code) {
+    const bool json = wants_json(argc, argv);
+    // The library would take a mistyped command for an argument of the root.
+    if (argc > 1 && argv[1][0] != '-') {
+        const std::vector<std::string> commands = command_names(root);
+        if (std::find(commands.begin(), commands.end(), argv[1]) == commands.end()) {
+            return say_error(
+                with_hint("plumb has no command \"" + std::string(argv[1]) + "\"", nearest(argv[1], commands), root),
+                json);
+        }
+    }
+    if (argc < 2) {
+        std::cerr << root.help();
+        return exit_bad_input;
+    }
+    try {
+        root.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        std::cout << help_of(reached(root));
+        return exit_ok;
+    } catch (const CLI::CallForVersion& version) {
+        std::cout << version.what() << '\n';
+        return exit_ok;
+    } catch (const CLI::ParseError& error) {
+        return say_error(sentence_of(root, error), json);
+    }
+    return exit_code;
+}
+
+} // namespace plumb::cli

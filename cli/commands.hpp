@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommands: each file adds one to the command line. A command does its work in its callback and stores what the
+// process exits with: 0 well, 1 a gate failed or runs diverge, 2 bad input, 3 not comparable or undecided.
+// One thread: main's.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+void add_decode(CLI::App& root, int& exit_code);
+void add_report(CLI::App& root, int& exit_code);
+void add_trace(CLI::App& root, int& exit_code);
+void add_export(CLI::App& root, int& exit_code);
+void add_recover(CLI::App& root, int& exit_code);
+void add_model(CLI::App& root, int& exit_code);
+void add_selftest(CLI::App& root, int& exit_code);
+void add_completion(CLI::App& root, int& exit_code);
+void add_help(CLI::App& root, int& exit_code);

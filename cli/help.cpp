@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// plumb help: the same text as --help, and docs/cli.md, both made from the command tree.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.hpp"
+#include "cli/commands.hpp"
+#include "cli/nearest.hpp"
+#include "cli/output.hpp"
+
+namespace {
+
+using namespace plumb::cli;
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+    std::string out;
+    for (const std::string& word : words) {
+        out += (out.empty() ? "" : between) + word;
+    }
+    return out;
+}
+
+std::string escaped(std::string text) {
+    for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
+        text.insert(at, 1, '\\');
+    }
+    return text;
+}
+
+/// What may follow an option: its choices, or a word for the kind of value.
+std::string value_of(const CLI::Option& option) {
+    if (const auto choices = choices_of(option); !choices.empty()) {
+        return joined(choices, "|");
+    }
+    return option.get_items_expected_max() == 0 ? std::string() : option.get_type_name();
+}
+
+std::string usage_of(const CLI::App& app, const std::string& path) {
+    std::string usage = path + " [OPTIONS]";
+    for (const CLI::Option* option : visible_options(app)) {
+        if (option->get_positional()) {
+            const std::string name = option->get_name();
+            usage += option->get_required() ? " " + name : " [" + name + "]";
+        }
+    }
+    return usage + (visible_commands(app).empty() ? "" : " COMMAND");
+}
+
+void print_options(const CLI::App& app) {
+    std::cout << "| option | value | meaning |\n|---|---|---|\n";
+    for (const CLI::Option* option : visible_options(app)) {
+        const std::string names = option->get_positional() ? option->get_name() : joined(flags_of(*option), ", ");
+        std::string meaning = option->get_description();
+        meaning += option->get_required() ? " (required)" : "";
+        meaning += option->get_default_str().empty() ? "" : " (default " + option->get_default_str() + ")";
+        std::cout << "| `" << escaped(names) << "` | " << escaped(value_of(*option)) << " | " << escaped(meaning)
+                  << " |\n";
+    }
+}
+
+void print_command(const CLI::App& app, const std::string& path) {
+    std::cout << "\n## " << path << "\n" << app.get_description() << ".\n\n    " << usage_of(app, path) << "\n\n";
+    print_options(app);
+    for (const CLI::App* command : visible_commands(app)) {
+        print_command(*command, path + " " + command->get_name());
+    }
+}
+
+void print_markdown(const CLI::App& root) {
+    std::cout << "# The command `plumb`\n\nMade by `plumb help --markdown`; a test compares the two.\n\n"
+              << root.get_description() << "\n\n| command | what it does |\n|---|---|\n";
+    for (const CLI::App* command : visible_commands(root)) {
+        std::cout << "| `plumb " << command->get_name() << "` | " << escaped(command->get_description()) << " |\n";
+    }
+    std::cout << "\n"
+              << root.get_footer()
+              << " With `--json` an error is `{\"error\": \"…\"}` on standard output, else one line on standard error. "
+                 "Colour appears only on a terminal and not where NO_COLOR is set.\n";
+    for (const CLI::App* command : visible_commands(root)) {
+        print_command(*command, "plumb " + command->get_name());
+    }
+}
+
+struct HelpArguments {
+    std::vector<std::string> command;
+    bool markdown = false;
+};
+
+int help(const CLI::App& root, const HelpArguments& arguments) {
+    if (arguments.markdown) {
+        print_markdown(root);
+        return exit_ok;
+    }
+    const CLI::App* app = &root;
+    for (const std::string& word : arguments.command) {
+        std::vector<std::string> names;
+        const CLI::App* found = nullptr;
+        for (const CLI::App* command : visible_commands(*app)) {
+            names.push_back(command->get_name());
+            found = command->get_name() == word ? command : found;
+        }
+        if (found == nullptr) {
+            const std::string near = nearest(word, names);
+            return say_error("there is no command \"" + word + "\"" +
+                                 (near.empty() ? "; see plumb --help" : "; did you mean " + near + "?"),
+                             false);
+        }
+        app = found;
+    }
+    std::cout << help_of(*app);
+    return exit_ok;
+}
+
+} // namespace
+
+void add_help(CLI::App& root, int& exit_code) {
+    auto arguments = std::make_shared<HelpArguments>();
+    CLI::App& app = *root.add_subcommand("help", "Show the help of a command");
+    app.add_option("command", arguments->command, "Command to explain");
+    app.add_flag("--markdown", arguments->markdown, "All commands, as docs/cli.md has them")->group("");
+    app.callback([arguments, &root, &exit_code] { exit_code = help(root, *arguments); });
+}

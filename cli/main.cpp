@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <fcntl.h>
+#include <iostream>
+#include <new>
+#include <poll.h>
+#include <unistd.h>
+
+#include "cli/arguments.hpp"
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+
+namespace plumb::cli {
+
+namespace {
+
+/// A closed standard stream would hand its number to the next file opened, and its words would land there.
+void occupy_standard_streams() {
+    int descriptor = 0;
+    do {
+        descriptor = ::open("/dev/null", O_RDONLY);
+    } while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+    if (descriptor > STDERR_FILENO) {
+        ::close(descriptor);
+    }
+}
+
+void add_commands(CLI::App& root, int& exit_code) {
+#if defined(PLUMB_CLI_DECODER)
+    add_decode(root, exit_code);
+#endif
+    add_report(root, exit_code);
+    add_trace(root, exit_code);
+    add_export(root, exit_code);
+    add_recover(root, exit_code);
+#if defined(PLUMB_CLI_DECODER)
+    add_model(root, exit_code);
+#endif
+    add_selftest(root, exit_code);
+    add_completion(root, exit_code);
+    add_help(root, exit_code);
+}
+
+int run_guarded(int argc, const char* const* argv) {
+    try {
+        int exit_code = exit_ok;
+        CLI::App root("Where every microsecond of a token goes: profiles LLM inference, brick by brick.", "plumb");
+        root.set_version_flag("--version", "plumb " PLUMB_BUILD_VERSION, "Print the version");
+        root.set_help_flag("-h,--help", "Print help");
+        root.require_subcommand(1);
+        root.footer("Exit codes: 0 well, 1 a gate failed or runs diverge, 2 bad input, 3 not comparable or undecided.");
+        add_commands(root, exit_code);
+        return run(root, argc, argv, exit_code);
+    } catch (const std::bad_alloc&) {
+        return say_error("out of memory; give the process more, or a smaller input", false);
+    } catch (const std::exception& error) {
+        return say_error(std::string("internal error: ") + error.what() + "; please report it", false);
+    }
+}
+
+/// Whether whoever reads standard output has gone (`plumb report run.plumb | head`).
+bool reader_left() {
+    struct pollfd out {
+        STDOUT_FILENO, POLLOUT, 0
+    };
+    return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+/// Output that did not arrive is a failure, unless its reader had seen enough.
+int finish(FdBuffer& output, int exit_code) {
+    std::cout.flush();
+    // Commands may print through either; errno of stdio's failure is only known if it happens here.
+    errno = 0;
+    const bool stdio_failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+    const int reason = output.error() != 0 ? output.error() : stdio_failed ? (errno != 0 ? errno : EIO) : 0;
+    if (reason == 0 || reason == EPIPE || reader_left()) {
+        return exit_code;
+    }
+    std::cerr << "error: " << write_error("standard output", reason) << '\n';
+    return exit_bad_input;
+}
+
+} // namespace
+
+} // namespace plumb::cli
+
+int main(int argc, char** argv) {
+    plumb::cli::occupy_standard_streams();
+    std::signal(SIGPIPE, SIG_IGN);
+    plumb::cli::FdBuffer output(STDOUT_FILENO);
+    std::streambuf* const before = std::cout.rdbuf(&output);
+    const int exit_code = plumb::cli::finish(output, plumb::cli::run_guarded(argc, argv));
+    std::cout.rdbuf(before);
+    return exit_code;
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/output.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace plumb::cli {
+
+FdBuffer::FdBuffer(int descriptor) : descriptor_(descriptor) { setp(buffer_.data(), buffer_.data() + buffer_.size()); }
+
+FdBuffer::~FdBuffer() { drain(); }
+
+bool FdBuffer::write_all(const char* text, std::size_t size) {
+    while (error_ == 0 && size > 0) {
+        const ssize_t written = ::write(descriptor_, text, size);
+        if (written < 0) {
+            error_ = errno == EINTR ? 0 : errno;
+            continue;
+        }
+        text += written;
+        size -= static_cast<std::size_t>(written);
+        written_.fetch_add(static_cast<std::uint64_t>(written), std::memory_order_relaxed);
+    }
+    return error_ == 0;
+}
+
+bool FdBuffer::drain() {
+    const bool done = write_all(pbase(), static_cast<std::size_t>(pptr() - pbase()));
+    setp(buffer_.data(), buffer_.data() + buffer_.size());
+    return done;
+}
+
+FdBuffer::int_type FdBuffer::overflow(int_type character) {
+    if (!drain()) {
+        return traits_type::eof();
+    }
+    if (!traits_type::eq_int_type(character, traits_type::eof())) {
+        *pptr() = traits_type::to_char_type(character);
+        pbump(1);
+    }
+    return traits_type::not_eof(character);
+}
+
+std::streamsize FdBuffer::xsputn(const char* text, std::streamsize size) {
+    if (size > epptr() - pptr()) {
+        if (!drain()) {
+            return 0;
+        }
+        if (size >= epptr() - pptr()) {
+            return write_all(text, static_cast<std::size_t>(size)) ? size : 0;
+        }
+    }
+    std::memcpy(pptr(), text, static_cast<std::size_t>(size));
+    pbump(static_cast<int>(size));
+    return size;
+}
+
+int FdBuffer::sync() { return drain() ? 0 : -1; }
+
+namespace {
+
+bool same_file(const struct stat& status, const std::string& path) {
+    struct stat other {};
+    return ::stat(path.c_str(), &other) == 0 && status.st_dev == other.st_dev && status.st_ino == other.st_ino;
+}
+
+} // namespace
+
+OutputFile::OutputFile(std::string path, std::string part, int descriptor)
+    : path_(std::move(path)), part_(std::move(part)), descriptor_(descriptor), buffer_(descriptor), stream_(&buffer_) {}
+
+Result<std::unique_ptr<OutputFile>> OutputFile::open(const std::string& path, const std::string& input) {
+    if (path == "-") {
+        std::cout.flush();
+        return std::unique_ptr<OutputFile>(new OutputFile("standard output", {}, STDOUT_FILENO));
+    }
+    struct stat status {};
+    const bool exists = ::stat(path.c_str(), &status) == 0;
+    if (exists && same_file(status, input)) {
+        return Error{ErrorCode::invalid_argument,
+                     "the output " + path + " is the recording itself; choose another name with -o"};
+    }
+    if (exists && S_ISDIR(status.st_mode)) {
+        return Error{ErrorCode::invalid_argument, path + " is a folder; name a file in it with -o"};
+    }
+    // In place only what cannot be replaced by renaming: a device, a pipe.
+    const std::string part = exists && !S_ISREG(status.st_mode) ? std::string() : path + ".part";
+    const int descriptor = part.empty() ? ::open(path.c_str(), O_WRONLY | O_CLOEXEC)
+                                        : ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (descriptor < 0) {
+        return Error{ErrorCode::permission, write_error(path, errno)};
+    }
+    return std::unique_ptr<OutputFile>(new OutputFile(path, part, descriptor));
+}
+
+OutputFile::~OutputFile() {
+    stream_.flush();
+    if (descriptor_ > STDERR_FILENO) {
+        ::close(descriptor_);
+    }
+    if (!part_.empty()) {
+        ::unlink(part_.c_str());
+    }
+}
+
+bool OutputFile::reader_left() const { return buffer_.error() == EPIPE; }
+
+Error OutputFile::error_or(const Error& otherwise) const {
+    return buffer_.error() == 0 ? otherwise : Error{ErrorCode::no_space, write_error(path_, buffer_.error())};
+}
+
+Status OutputFile::commit() {
+    stream_.flush();
+    if (buffer_.error() != 0) {
+        return error_or({});
+    }
+    // A file system may refuse data as late as here.
+    if (descriptor_ > STDERR_FILENO && ::close(std::exchange(descriptor_, -1)) != 0) {
+        return Error{ErrorCode::no_space, write_error(path_, errno)};
+    }
+    if (!part_.empty() && ::rename(part_.c_str(), path_.c_str()) != 0) {
+        return Error{ErrorCode::permission, write_error(path_, errno)};
+    }
+    part_.clear();
+    return {};
+}
+
+std::string write_error(const std::string& where, int error_number) {
+    const std::string what = "cannot write to " + where + ": " + std::strerror(error_number);
+    if (error_number == ENOSPC || error_number == EDQUOT) {
+        return what + "; free space there or write to another place";
+    }
+    return what + "; choose a place you can write to";
+}
+
+std::string terminal_text(std::string text) {
+    for (char& character : text) {
+        const auto byte = static_cast<unsigned char>(character);
+        character = byte < 0x20 || byte == 0x7F ? '?' : character;
+    }
+    return text;
+}
+
+std::string json_text(const std::string& text) {
+    return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+int say_error(const std::string& sentence, bool json) {
+    if (json) {
+        std::cout << "{\"error\": " << json_text(sentence) << "}\n";
+    } else {
+        std::cout.flush();
+        std::cerr << "error: " << terminal_text(sentence) << '\n';
+    }
+    return exit_bad_input;
+}
+
+bool stdout_has_color() {
+    const char* no_color = std::getenv("NO_COLOR");
+    const char* terminal = std::getenv("TERM");
+    return ::isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0') &&
+           (terminal == nullptr || std::strcmp(terminal, "dumb") != 0);
+}
+
+std::size_t stdout_columns() {
+    constexpr std::size_t without_terminal = 100;
+    struct winsize size {};
+    const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col : without_terminal;
+}
+
+} // namespace plumb::cli

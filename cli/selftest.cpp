@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// plumb selftest: what this machine can measure, how well, and what it cannot and why.
+#include "plumb/selftest.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+
+namespace {
+
+using namespace plumb::cli;
+using nlohmann::json;
+
+json figure_json(const plumb::Figure& figure) {
+    return figure.value ? json(*figure.value) : json{{"absent", figure.reason}};
+}
+
+json capabilities_json(const std::vector<plumb::Capability>& capabilities) {
+    json all = json::array();
+    for (const plumb::Capability& capability : capabilities) {
+        all.push_back({{"name", capability.name}, {"supported", capability.supported}, {"reason", capability.reason}});
+    }
+    return all;
+}
+
+json device_json(const plumb::DeviceSelfTest& test) {
+    json capabilities = capabilities_json(test.device.capabilities);
+    for (json& capability : capabilities_json(test.capabilities)) {
+        capabilities.push_back(std::move(capability));
+    }
+    return {{"index", test.device.index},
+            {"name", test.device.name},
+            {"driver", test.device.driver},
+            {"source", test.source},
+            {"clock", test.clock},
+            {"ticks_per_second", figure_json(test.ticks_per_second)},
+            {"floor_ns", figure_json(test.floor_ns)},
+            {"begin_end_ns", figure_json(test.begin_end_ns)},
+            {"clock_read_ns", figure_json(test.clock_read_ns)},
+            {"fit_residual_ns", figure_json(test.fit_residual_ns)},
+            {"fit_bound_ns", figure_json(test.fit_bound_ns)},
+            {"capabilities", std::move(capabilities)}};
+}
+
+void print_json(const plumb::SelfTest& test) {
+    json backends = json::array();
+    for (const plumb::BackendSelfTest& backend : test.backends) {
+        json devices = json::array();
+        for (const plumb::DeviceSelfTest& device : backend.devices) {
+            devices.push_back(device_json(device));
+        }
+        backends.push_back({{"name", backend.name},
+                            {"unavailable", backend.unavailable.empty() ? json() : json(backend.unavailable)},
+                            {"devices", std::move(devices)}});
+    }
+    const json all = {{"schema", "plumb.selftest/1"},
+                      {"cpu", test.cpu},
+                      {"clock", test.clock},
+                      {"clock_reason", test.clock_reason},
+                      {"backends", std::move(backends)}};
+    std::cout << all.dump(1, ' ', false, json::error_handler_t::replace) << '\n';
+}
+
+void print_figure(const char* name, const plumb::Figure& figure, const char* unit) {
+    const std::string value =
+        figure.value ? fmt::format("{:.1f} {}", *figure.value, unit) : fmt::format("n/a ({})", figure.reason);
+    std::cout << terminal_text(fmt::format("    {:<22} {}", name, value)) << '\n';
+}
+
+void print_capabilities(const std::vector<plumb::Capability>& capabilities) {
+    for (const plumb::Capability& capability : capabilities) {
+        const std::string value = capability.supported ? std::string("yes") : "no: " + capability.reason;
+        std::cout << terminal_text(fmt::format("    {:<22} {}", capability.name, value)) << '\n';
+    }
+}
+
+void print_device(const plumb::DeviceSelfTest& test) {
+    const std::string driver = test.device.driver.empty() ? std::string() : ", driver " + test.device.driver;
+    std::cout << terminal_text(fmt::format("  {}: {}{}, {} on clock {}", test.device.index, test.device.name, driver,
+                                           test.source, test.clock))
+              << '\n';
+    plumb::Figure megahertz = test.ticks_per_second;
+    if (megahertz.value) {
+        megahertz.value = *megahertz.value / 1e6;
+    }
+    print_figure("clock rate", megahertz, "MHz");
+    print_figure("floor (empty scope)", test.floor_ns, "ns");
+    print_figure("begin and end", test.begin_end_ns, "ns");
+    print_figure("clock read", test.clock_read_ns, "ns");
+    print_figure("clock fit, residual", test.fit_residual_ns, "ns");
+    print_figure("clock fit, bound", test.fit_bound_ns, "ns");
+    print_capabilities(test.device.capabilities);
+    print_capabilities(test.capabilities);
+}
+
+void print_text(const plumb::SelfTest& test) {
+    std::cout << terminal_text(test.cpu.empty() ? "cpu: unknown" : test.cpu) << '\n'
+              << terminal_text("clock " + test.clock + ": " + test.clock_reason) << '\n';
+    for (const plumb::BackendSelfTest& backend : test.backends) {
+        std::cout << terminal_text(backend.name +
+                                   (backend.unavailable.empty() ? "" : ": unavailable: " + backend.unavailable))
+                  << '\n';
+        for (const plumb::DeviceSelfTest& device : backend.devices) {
+            print_device(device);
+        }
+    }
+}
+
+int selftest(bool as_json) {
+    const plumb::Result<plumb::SelfTest> test = plumb::run_selftest();
+    if (!test) {
+        return say_error(test.error().message, as_json);
+    }
+    as_json ? print_json(*test) : print_text(*test);
+    return exit_ok;
+}
+
+} // namespace
+
+void add_selftest(CLI::App& root, int& exit_code) {
+    auto as_json = std::make_shared<bool>(false);
+    CLI::App& app =
+        *root.add_subcommand("selftest", "Measure floor, cost and clock fit of every source on this machine");
+    app.add_flag("--json", *as_json, "As JSON (schema plumb.selftest/1)");
+    app.callback([as_json, &exit_code] { exit_code = selftest(*as_json); });
+}
