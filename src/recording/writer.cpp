@@ -114,7 +114,8 @@ Status Writer::State::add(ChunkType type, const T& entry) {
     Bytes payload;
     append_entry(entry, payload);
     if (payload.size() > max_chunk_payload) {
-        return Error{ErrorCode::invalid_argument, "an entry of more than 2 MiB does not fit into a recording: shorten it"};
+        return Error{ErrorCode::invalid_argument,
+                     "an entry of more than 2 MiB does not fit into a recording: shorten it"};
     }
     buffer.clear();
     append_chunk(buffer, header(type, 1), payload);

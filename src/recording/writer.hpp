@@ -20,12 +20,12 @@
 namespace plumb::recording {
 
 struct WriterOptions {
-    std::string path;            // empty: in memory
+    std::string path = {};       // empty: in memory
     std::uint64_t max_bytes = 0; // 0: no limit; the disk never holds more than about 1.5 times this
     std::int64_t keep_ns = 0;    // 0: for ever; else records of the last keep_ns stay, and up to half of that more
     bool compress = true;        // false: readable without zstd, about three times as large
-    WriteFunction write;         // empty: pwrite
-    std::function<std::int64_t()> now_ns; // empty: CLOCK_MONOTONIC; dates chunks for keep_ns
+    WriteFunction write = {};    // empty: pwrite
+    std::function<std::int64_t()> now_ns = {}; // empty: CLOCK_MONOTONIC; dates chunks for keep_ns
 };
 
 class Writer {
