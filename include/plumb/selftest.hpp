@@ -17,14 +17,15 @@ namespace plumb {
 /// One device of one backend. A figure that could not be measured is absent with its reason.
 struct DeviceSelfTest {
     Device device;
-    std::string source;                   // "cpu_tsc"
-    std::string clock;                    // "tsc"
-    Figure ticks_per_second;              // slope of the clock fit
-    Figure floor_ns;                      // what an empty scope reads
-    Figure begin_end_ns;                  // host time of one begin() and end(), median
-    Figure clock_read_ns;                 // one read of the queue's clock by clock_pair(), median
-    Figure fit_residual_ns;               // largest distance of a clock pair from the fitted line
-    Figure fit_bound_ns;                  // how far a placed stamp may be off
+    std::string source;      // "cpu_tsc"
+    std::string clock;       // "tsc"
+    Figure ticks_per_second; // slope of the clock fit
+    Figure floor_ns;         // what an empty scope reads
+    Figure begin_end_ns;     // host time of begin(), end() and cancel() together, median
+    Figure clock_read_ns;    // one read of the queue's clock by the host, median; absent where only pairs can be had
+    Figure clock_pair_ns;    // one clock_pair(), several brackets inside, median
+    Figure fit_residual_ns;  // largest distance of a clock pair from the fitted line
+    Figure fit_bound_ns;     // how far a placed stamp may be off
     std::vector<Capability> capabilities; // of its queue timer
 };
 

@@ -15,8 +15,9 @@ TEST(SelfTest, each_figure_of_each_device_is_measured_or_absent_with_a_reason) {
     for (const BackendSelfTest& backend : test->backends) {
         EXPECT_EQ(backend.devices.empty(), !backend.unavailable.empty()) << backend.name;
         for (const DeviceSelfTest& device : backend.devices) {
-            for (const Figure* figure : {&device.ticks_per_second, &device.floor_ns, &device.begin_end_ns,
-                                         &device.clock_read_ns, &device.fit_residual_ns, &device.fit_bound_ns}) {
+            for (const Figure* figure :
+                 {&device.ticks_per_second, &device.floor_ns, &device.begin_end_ns, &device.clock_read_ns,
+                  &device.clock_pair_ns, &device.fit_residual_ns, &device.fit_bound_ns}) {
                 EXPECT_NE(figure->value.has_value(), !figure->reason.empty());
                 EXPECT_TRUE(!figure->value || (std::isfinite(*figure->value) && *figure->value >= 0.0));
             }
