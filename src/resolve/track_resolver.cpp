@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "resolve/track_resolver.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -132,7 +133,7 @@ void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& ou
     sample.name = id_of(record);
     sample.leaf = nest.leaf;
     if (nest.children != 0)
-        sample.self_ns = track_->line->length_ns(duration - nest.children);
+        sample.self_ns = std::min(sample.duration_ns, track_->line->length_ns(duration - nest.children));
     if ((record.second & flag_work) != 0)
         add_work(sample, record);
 }

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "resolve/resolve.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "resolve/planted_source.hpp"
+
+namespace plumb::resolve {
+namespace {
+
+struct Resolved {
+    std::vector<Sample> samples;
+    std::vector<LabelValue> labels;
+    Resolution resolution;
+
+    [[nodiscard]] std::vector<Sample> named(Name name) const {
+        std::vector<Sample> found;
+        for (const Sample& sample : samples) {
+            if (sample.name == name.id)
+                found.push_back(sample);
+        }
+        return found;
+    }
+    [[nodiscard]] std::vector<Sample> of_kind(SampleKind kind) const {
+        std::vector<Sample> found;
+        for (const Sample& sample : samples) {
+            if (sample.kind == kind)
+                found.push_back(sample);
+        }
+        return found;
+    }
+};
+
+Resolved resolve_all(PlantedSource& source, const ResolveOptions& options = {0, {}}) {
+    Resolved all;
+    auto result = resolve(
+        source, options, [](const StepTable&, const TrackTable&) {},
+        [&](const ResolvedBatch& batch) {
+            all.samples.insert(all.samples.end(), batch.samples.begin(), batch.samples.end());
+            all.labels.insert(all.labels.end(), batch.labels.begin(), batch.labels.end());
+        });
+    EXPECT_TRUE(result.ok());
+    all.resolution = std::move(*result);
+    return all;
+}
+
+TEST(Resolve, F4_every_sample_begins_when_its_scope_began) {
+    PlantedSource source;
+    source.track(1);
+    source.scope(1, Brick::rms_norm, 1000, 3000);
+    source.scope(1, Brick::qkv_projection, 3000, 10'000);
+    source.scope(1, Brick::attention, 12'000, 12'400);
+    const Resolved all = resolve_all(source);
+    ASSERT_EQ(all.samples.size(), 3u);
+    EXPECT_EQ(all.samples[0].begin_ns, 1000);
+    EXPECT_EQ(all.samples[1].begin_ns, 3000);
+    EXPECT_EQ(all.samples[2].begin_ns, 12'000);
+    for (std::size_t i = 1; i < all.samples.size(); ++i)
+        EXPECT_GE(all.samples[i].begin_ns, all.samples[i - 1].begin_ns + all.samples[i - 1].duration_ns);
+}
+
+TEST(Resolve, F4_the_first_decode_steps_are_flagged_as_warm_up_and_prefill_is_not) {
+    PlantedSource source;
+    source.track(1);
+    for (std::uint64_t i = 0; i < 6; ++i) {
+        const auto t = static_cast<std::int64_t>(i) * 10'000;
+        const Phase phase = i == 0 ? Phase::prefill : Phase::decode;
+        source.step_begin(1, i, phase, t);
+        source.scope(1, Brick::attention, t + 1000, t + 2000);
+        source.step_end(1, phase, t, t + 9000);
+    }
+    const Resolved all = resolve_all(source, {2, {}});
+    const std::vector<bool> expected = {false, true, true, false, false, false};
+    ASSERT_EQ(all.resolution.steps->size(), 6u);
+    for (std::size_t i = 0; i < 6; ++i) {
+        EXPECT_EQ((*all.resolution.steps)[i].warmup, expected[i]) << i;
+        EXPECT_EQ(all.named(Brick::attention)[i].warmup, expected[i]) << i;
+    }
+}
+
+TEST(Resolve, T2_every_scope_has_its_own_end_and_durations_do_not_add_up) {
+    PlantedSource source;
+    source.track(1);
+    // One batch, as deferred collection delivers it: 1000 scopes of 100 ns each.
+    for (int i = 0; i < 1000; ++i)
+        source.scope(1, Brick::rms_norm, 200 * i, 200 * i + 100);
+    const Resolved all = resolve_all(source);
+    ASSERT_EQ(all.samples.size(), 1000u);
+    std::int64_t total = 0;
+    for (const Sample& sample : all.samples) {
+        EXPECT_EQ(sample.duration_ns, 100);
+        total += sample.duration_ns;
+    }
+    EXPECT_EQ(total, 100'000);
+}
+
+TEST(Resolve, F8_self_time_is_the_duration_without_the_children) {
+    PlantedSource source;
+    source.track(1);
+    source.scope(1, Brick::attention_score, 1000, 3000);
+    source.scope(1, Brick::attention_softmax, 3000, 4000);
+    source.scope(1, Brick::attention, 0, 10'000);
+    const Resolved all = resolve_all(source);
+    const Sample parent = all.named(Brick::attention).at(0);
+    EXPECT_EQ(parent.duration_ns, 10'000);
+    EXPECT_EQ(parent.self_ns, 7000);
+    EXPECT_FALSE(parent.leaf);
+    EXPECT_EQ(all.named(Brick::attention_score).at(0).self_ns, 2000);
+    EXPECT_TRUE(all.named(Brick::attention_score).at(0).leaf);
+}
+
+TEST(Resolve, F8_layer_0_and_no_layer_and_track_0_are_different_things) {
+    PlantedSource source;
+    source.track(0);
+    source.step_begin(0, 0, Phase::decode, 0);
+    source.scope(0, Brick::embedding, 100, 200);
+    source.layer_begin(0, 0, 300);
+    source.scope(0, Brick::attention, 400, 500);
+    source.layer_end(0, 0, 300, 600);
+    source.step_end(0, Phase::decode, 0, 1000);
+    const Resolved all = resolve_all(source);
+    EXPECT_EQ(all.named(Brick::embedding).at(0).layer, no_layer);
+    EXPECT_EQ(all.named(Brick::attention).at(0).layer, 0u);
+    EXPECT_EQ(all.named(Brick::attention).at(0).track, 0u);
+    EXPECT_EQ(all.named(Brick::attention).at(0).step, 0u);
+    EXPECT_EQ(all.of_kind(SampleKind::layer).at(0).layer, 0u);
+}
+
+TEST(Resolve, F10_step_phase_layer_brick_and_track_are_kept_apart) {
+    PlantedSource source;
+    source.track(1);
+    source.track(2, "worker");
+    for (std::uint64_t step = 0; step < 3; ++step) {
+        const auto t = static_cast<std::int64_t>(step) * 100'000;
+        const Phase phase = step == 0 ? Phase::prefill : Phase::decode;
+        source.step_begin(1, step, phase, t);
+        for (std::uint16_t layer = 0; layer < 2; ++layer) {
+            const std::int64_t u = t + 20'000 * layer;
+            source.layer_begin(1, layer, u);
+            source.scope(1, Brick::attention, u + 1000, u + 2000);
+            source.layer_end(1, layer, u, u + 10'000);
+            source.context(2, step, layer);
+            source.scope(2, Brick::attention, u + 1500, u + 3000);
+            source.context_end(2);
+        }
+        source.step_end(1, phase, t, t + 90'000);
+    }
+    const Resolved all = resolve_all(source);
+    for (const std::uint32_t track : {1u, 2u}) {
+        for (std::uint64_t step = 0; step < 3; ++step) {
+            for (std::uint32_t layer = 0; layer < 2; ++layer) {
+                int found = 0;
+                for (const Sample& sample : all.named(Brick::attention)) {
+                    if (sample.track == track && sample.step == step && sample.layer == layer) {
+                        ++found;
+                        EXPECT_EQ(sample.phase, step == 0 ? Phase::prefill : Phase::decode);
+                    }
+                }
+                EXPECT_EQ(found, 1) << track << step << layer;
+            }
+        }
+    }
+}
+
+TEST(Resolve, a_worker_whose_chunk_comes_before_the_step_gets_its_phase_and_kv_length) {
+    PlantedSource source;
+    source.track(1);
+    source.track(2, "worker");
+    source.context(2, 7, 3);
+    source.work(2, Brick::attention, WorkQuantity::bytes_per_kv, 10);
+    source.scope(2, Brick::attention, 2000, 3000, flag_work);
+    source.context_end(2);
+    source.scope(2, Brick::sampling, 4000, 5000);
+    source.deliver(2);
+    source.step_begin(1, 7, Phase::prefill, 1000);
+    source.step_value(1, StepValue::kv_length, 128);
+    source.step_end(1, Phase::prefill, 1000, 9000);
+    const Resolved all = resolve_all(source);
+    const Sample inside = all.named(Brick::attention).at(0);
+    EXPECT_EQ(inside.phase, Phase::prefill);
+    EXPECT_EQ(inside.step, 7u);
+    EXPECT_EQ(inside.layer, 3u);
+    EXPECT_EQ(inside.bytes, 1280);
+    EXPECT_EQ(all.named(Brick::sampling).at(0).step, no_step);
+    EXPECT_EQ(all.named(Brick::sampling).at(0).phase, Phase::none);
+}
+
+TEST(Resolve, F1_work_that_was_not_given_is_absent_and_never_0) {
+    PlantedSource source;
+    source.track(1);
+    source.work(1, Brick::attention, WorkQuantity::bytes, 100);
+    source.scope(1, Brick::attention, 0, 100, flag_work);
+    source.scope(1, Brick::attention, 200, 300); // without the flag: no work
+    source.work(1, Brick::rms_norm, WorkQuantity::bytes_per_kv, 8);
+    source.scope(1, Brick::rms_norm, 400, 500, flag_work); // no step, so no kv length
+    source.work(1, Brick::attention, WorkQuantity::bytes, std::nan(""));
+    source.work(1, Brick::attention, WorkQuantity::flops, 7);
+    source.scope(1, Brick::attention, 600, 700, flag_work); // bytes were taken back
+    const Resolved all = resolve_all(source);
+    EXPECT_EQ(all.samples[0].bytes, 100);
+    EXPECT_TRUE(std::isnan(all.samples[0].flops));
+    EXPECT_TRUE(std::isnan(all.samples[1].bytes));
+    EXPECT_TRUE(std::isnan(all.samples[2].bytes));
+    EXPECT_TRUE(std::isnan(all.samples[3].bytes));
+    EXPECT_EQ(all.samples[3].flops, 7);
+}
+
+TEST(Resolve, laps_and_spans_are_told_apart_from_scopes) {
+    PlantedSource source;
+    source.track(1);
+    source.lap(1, Brick::rope_embedding, 1000, 2000);
+    source.lap(1, Brick::attention, 2000, 3000);
+    source.scope(1, Brick::qkv_projection, 900, 3000);
+    source.span(1, Brick::sampling, 500, 2500);
+    source.span(1, Brick::lm_head, 4000, 5000);
+    const Resolved all = resolve_all(source);
+    EXPECT_EQ(all.of_kind(SampleKind::lap).size(), 2u);
+    EXPECT_EQ(all.of_kind(SampleKind::span).size(), 2u);
+    EXPECT_EQ(all.named(Brick::qkv_projection).at(0).self_ns, 100); // laps are its children, the span is not
+    EXPECT_TRUE(all.named(Brick::lm_head).at(0).leaf);
+}
+
+TEST(Resolve, a_span_that_encloses_a_scope_of_its_thread_is_no_leaf) {
+    PlantedSource source;
+    source.track(1);
+    source.scope(1, Brick::attention, 1000, 2000);
+    source.span(1, Brick::moe_experts, 500, 2500);
+    EXPECT_FALSE(resolve_all(source).named(Brick::moe_experts).at(0).leaf);
+}
+
+TEST(Resolve, durations_above_40_bits_stand_before_their_record) {
+    PlantedSource source;
+    source.track(1);
+    const std::int64_t an_hour = 3'600'000'000'000;
+    source.raw(1, {PlantedSource::lasting(an_hour), pack(RecordKind::long_value)});
+    source.raw(1, {PlantedSource::at(1000), pack(RecordKind::scope, 18, payload_mask)});
+    source.raw(1, {PlantedSource::at(1000), pack(RecordKind::scope, 18, payload_mask)});
+    const Resolved all = resolve_all(source);
+    ASSERT_EQ(all.samples.size(), 1u);
+    EXPECT_EQ(all.samples[0].duration_ns, an_hour);
+    EXPECT_EQ(all.resolution.losses.of(Loss::long_duration_missing), 1u);
+}
+
+TEST(Resolve, M4_a_negative_duration_is_counted_as_an_error_and_never_becomes_0) {
+    PlantedSource source;
+    source.track(1);
+    source.raw(1, {std::uint64_t(-1000), pack(RecordKind::long_value)});
+    source.raw(1, {PlantedSource::at(5000), pack(RecordKind::scope, 18, payload_mask)});
+    source.scope(1, Brick::attention, 6000, 7000);
+    const Resolved all = resolve_all(source);
+    EXPECT_EQ(all.samples.size(), 1u);
+    EXPECT_EQ(all.resolution.losses.of(Loss::duration_impossible), 1u);
+    EXPECT_EQ(all.resolution.losses.unresolved(), 1u);
+}
+
+TEST(Resolve, M2_samples_that_cannot_be_resolved_are_counted_by_reason) {
+    PlantedSource source;
+    source.track(1);
+    source.tracks_.push_back({9, recording::TrackKind::device_queue, 4, 0, "queue", "cuda_event"}); // clock 4: no pairs
+    source.scope(1, Brick::attention, 0, 100);
+    source.scope(9, Brick::attention, 0, 100);
+    source.scope(9, Brick::attention, 200, 300);
+    source.scope(77, Brick::attention, 0, 100);                                // nobody described track 77
+    source.raw(1, {std::uint64_t{1} << 60, pack(RecordKind::scope, 9, 1000)}); // years after the last clock pair
+    const Resolved all = resolve_all(source);
+    EXPECT_EQ(all.samples.size(), 1u);
+    EXPECT_EQ(all.resolution.losses.of(Loss::clock_not_fitted), 2u);
+    EXPECT_EQ(all.resolution.losses.of(Loss::track_unknown), 1u);
+    EXPECT_EQ(all.resolution.losses.of(Loss::stamp_outside), 1u);
+    EXPECT_EQ(all.resolution.losses.unresolved(), 4u);
+    ASSERT_EQ(all.resolution.complaints.size(), 1u);
+    EXPECT_NE(all.resolution.complaints[0].find("Clock 4"), std::string::npos);
+}
+
+TEST(Resolve, a_step_without_its_end_or_begin_is_counted_and_is_no_step) {
+    PlantedSource source;
+    source.track(1);
+    source.step_end(1, Phase::decode, 0, 500); // its begin was removed
+    source.step_begin(1, 1, Phase::decode, 1000);
+    source.scope(1, Brick::attention, 1100, 1200);
+    source.step_end(1, Phase::decode, 1000, 2000);
+    source.step_begin(1, 2, Phase::decode, 3000);
+    source.scope(1, Brick::attention, 3100, 3200); // the run was killed here
+    const Resolved all = resolve_all(source);
+    EXPECT_EQ(all.resolution.steps->size(), 1u);
+    EXPECT_EQ(all.resolution.losses.of(Loss::step_cut_short), 2u);
+    EXPECT_EQ(all.named(Brick::attention).at(0).phase, Phase::decode);
+    EXPECT_EQ(all.named(Brick::attention).at(1).phase, Phase::none);
+    EXPECT_EQ(all.named(Brick::attention).at(1).step, 2u);
+}
+
+TEST(Resolve, a_lost_layer_end_does_not_leak_its_layer_past_the_step) {
+    PlantedSource source;
+    source.track(1);
+    source.step_begin(1, 1, Phase::decode, 1000);
+    source.layer_begin(1, 5, 1100);
+    source.step_end(1, Phase::decode, 1000, 2000);
+    source.scope(1, Brick::sampling, 2100, 2200);
+    source.raw(1, {0, pack(RecordKind::context_end)});
+    const Resolved all = resolve_all(source);
+    EXPECT_EQ(all.named(Brick::sampling).at(0).layer, no_layer);
+    EXPECT_EQ(all.named(Brick::sampling).at(0).step, no_step);
+    EXPECT_EQ(all.resolution.losses.of(Loss::end_without_begin), 1u);
+}
+
+TEST(Resolve, a_step_cut_by_a_mark_is_cut_short_and_starts_a_new_period) {
+    PlantedSource source;
+    source.track(1);
+    source.step_begin(1, 1, Phase::decode, 0);
+    source.step_end(1, Phase::decode, 0, 1000);
+    source.step_begin(1, 2, Phase::decode, 2000);
+    source.raw(1, {PlantedSource::at(3000), pack(RecordKind::mark, static_cast<std::uint16_t>(Mark::cut_step))});
+    source.scope(1, Brick::sampling, 3500, 3600);
+    source.step_begin(1, 3, Phase::decode, 50'000);
+    source.step_end(1, Phase::decode, 50'000, 51'000);
+    const Resolved all = resolve_all(source);
+    ASSERT_EQ(all.resolution.steps->size(), 2u);
+    EXPECT_EQ((*all.resolution.steps)[1].period_begin_ns, 50'000);
+    EXPECT_EQ(all.resolution.losses.of(Loss::step_cut_short), 1u);
+    EXPECT_EQ(all.named(Brick::sampling).at(0).step, no_step);
+}
+
+TEST(Resolve, periods_tile_the_time_between_step_ends_also_where_steps_overlap) {
+    PlantedSource source;
+    source.track(1);
+    source.track(2, "other");
+    source.step_begin(1, 1, Phase::decode, 1000);
+    source.step_end(1, Phase::decode, 1000, 5000);
+    source.step_begin(2, 2, Phase::decode, 3000);
+    source.step_end(2, Phase::decode, 3000, 6000);
+    source.step_begin(1, 3, Phase::decode, 8000);
+    source.step_end(1, Phase::decode, 8000, 9000);
+    const Resolved all = resolve_all(source);
+    const StepTable& steps = *all.resolution.steps;
+    ASSERT_EQ(steps.size(), 3u);
+    EXPECT_EQ(steps[0].period_begin_ns, 1000); // nothing ended before: its own begin
+    EXPECT_EQ(steps[1].period_begin_ns, 5000);
+    EXPECT_EQ(steps[2].period_begin_ns, 6000);
+}
+
+TEST(Resolve, records_below_the_cut_only_move_the_state_on) {
+    PlantedSource source;
+    source.track(1);
+    source.step_begin(1, 1, Phase::decode, 0);
+    source.scope(1, Brick::attention, 100, 200);
+    source.step_end(1, Phase::decode, 0, 1000);
+    source.label(1, Brick::attention, 5);
+    source.work(1, Brick::attention, WorkQuantity::bytes, 64);
+    source.step_begin(1, 2, Phase::decode, 2000);
+    const Cut cut = {{1, source.written(1)}};
+    source.scope(1, Brick::rms_norm, 2100, 2200);
+    source.step_end(1, Phase::decode, 2000, 3000);
+    source.step_begin(1, 3, Phase::decode, 4000);
+    source.scope(1, Brick::attention, 4100, 4200, flag_work);
+    source.step_end(1, Phase::decode, 4000, 5000);
+    const Resolved all = resolve_all(source, {1, cut});
+    ASSERT_EQ(all.resolution.steps->size(), 1u); // step 2 began before the cut
+    const Step& step = (*all.resolution.steps)[0];
+    EXPECT_EQ(step.id, 3u);
+    EXPECT_EQ(step.period_begin_ns, 4000);
+    EXPECT_FALSE(step.warmup); // the run was warm before
+    EXPECT_TRUE(all.labels.empty());
+    EXPECT_EQ(all.named(Brick::attention).size(), 1u);
+    EXPECT_EQ(all.named(Brick::attention)[0].bytes, 64);
+    EXPECT_EQ(all.named(Brick::rms_norm).at(0).phase, Phase::none);
+}
+
+TEST(Resolve, where_a_chunk_is_missing_no_scope_around_it_is_called_a_leaf) {
+    PlantedSource source;
+    source.track(1);
+    source.scope(1, Brick::rms_norm, 100, 200);
+    source.lose(1, 5);
+    source.scope(1, Brick::attention, 150, 900);
+    source.scope(1, Brick::lm_head, 1000, 1100);
+    const Resolved all = resolve_all(source);
+    EXPECT_FALSE(all.named(Brick::attention).at(0).leaf);
+    EXPECT_TRUE(all.named(Brick::lm_head).at(0).leaf);
+}
+
+TEST(Resolve, a_batch_says_how_early_what_follows_may_end) {
+    PlantedSource source;
+    source.track(1);
+    source.track(2, "late");
+    source.scope(1, Brick::attention, 1000, 2000);
+    source.deliver(1);
+    source.scope(1, Brick::attention, 8000, 9000);
+    source.deliver(1);
+    source.scope(2, Brick::attention, 3000, 4000); // of an idle thread, drained last
+    source.deliver(2);
+    std::vector<std::int64_t> bounds;
+    ASSERT_TRUE(resolve(
+                    source, {}, [](const StepTable&, const TrackTable&) {},
+                    [&](const ResolvedBatch& batch) { bounds.push_back(batch.no_earlier_than); })
+                    .ok());
+    ASSERT_EQ(bounds.size(), 3u);
+    EXPECT_EQ(bounds[0], 4000);
+    EXPECT_EQ(bounds[1], 4000);
+    EXPECT_GT(bounds[2], 1'000'000'000);
+}
+
+TEST(Resolve, random_bits_never_crash_and_no_sample_has_a_negative_time) {
+    std::mt19937_64 random(11);
+    for (int round = 0; round < 200; ++round) {
+        PlantedSource source;
+        source.track(1);
+        source.track(2);
+        for (int i = 0; i < 3000; ++i) {
+            Record record{random(), random()};
+            if (random() % 4 != 0)
+                record.first = PlantedSource::first_tick + random() % 1'000'000;
+            if (random() % 4 != 0)
+                record.second = pack(static_cast<RecordKind>(random() % 20), static_cast<std::uint16_t>(random() % 4),
+                                     random() % 50'000);
+            source.raw(static_cast<std::uint32_t>(random() % 3 + 1), record);
+            if (random() % 500 == 0)
+                source.lose(1, random() % 10);
+        }
+        const Resolved all = resolve_all(source);
+        for (const Sample& sample : all.samples) {
+            ASSERT_GE(sample.duration_ns, 0);
+            ASSERT_GE(sample.self_ns, 0);
+            ASSERT_LE(sample.self_ns, sample.duration_ns);
+        }
+        EXPECT_GT(all.resolution.losses.unresolved(), 0u);
+        EXPECT_GT(all.resolution.losses.of(Loss::unknown_kind), 0u);
+    }
+}
+
+} // namespace
+} // namespace plumb::resolve
