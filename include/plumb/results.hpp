@@ -163,7 +163,7 @@ PLUMB_API Status export_csv(const std::string& recording, std::ostream& out);
 
 struct RecoverSummary {
     std::uint64_t records_recovered = 0; // taken from the ring
-    std::uint64_t rings = 0;
+    std::uint64_t rings = 0; // ring files removed
     std::vector<std::string> notes; // what was damaged or missing
 };
 /// Folds a dead run's ring into its recording and removes the ring. Error already_exists while the writer lives.
