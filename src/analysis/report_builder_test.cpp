@@ -3,44 +3,422 @@
 
 #include <gtest/gtest.h>
 
-#include "resolve/planted_source.hpp"
+#include "analysis/planted_report.hpp"
 
 namespace plumb::analysis {
 namespace {
 
 using resolve::PlantedSource;
 
-const Row* row_of(const std::vector<Row>& rows, Phase phase, const std::string& name) {
-    for (const Row& row : rows) {
-        if (row.key.phase == phase && row.key.name == name)
-            return &row;
-    }
-    return nullptr;
+constexpr std::int64_t ms = 1'000'000;
+constexpr std::int64_t us = 1'000;
+
+struct StepShape {
+    Phase phase = Phase::decode;
+    std::uint64_t tokens = 1;
+    std::int64_t begin = 0;
+    std::int64_t length = ms;
+};
+
+// A step whose bricks fill it but for its first and last tenth.
+void plant_step(PlantedSource& source, std::uint64_t id, const StepShape& shape) {
+    const std::int64_t t = shape.begin;
+    source.step_begin(1, id, shape.phase, t);
+    if (shape.tokens != 0)
+        source.step_value(1, shape.phase == Phase::prefill ? StepValue::prefill_tokens : StepValue::decode_tokens,
+                          shape.tokens);
+    source.scope(1, Brick::rms_norm, t + shape.length / 10, t + shape.length / 5);
+    source.scope(1, Brick::attention, t + shape.length / 5, t + 9 * shape.length / 10);
+    source.step_end(1, shape.phase, t, t + shape.length);
 }
 
 TEST(ReportBuilder, a_planted_decode_gives_the_numbers_that_were_planted) {
     PlantedSource source;
     source.track(1);
-    for (int i = 0; i < 4; ++i) {
-        const std::int64_t t = 1'000'000 * i;
-        source.step_begin(1, static_cast<std::uint64_t>(i), Phase::decode, t);
-        source.step_value(1, StepValue::decode_tokens, 2);
-        source.scope(1, Brick::rms_norm, t + 100'000, t + 200'000);
-        source.scope(1, Brick::attention, t + 200'000, t + 900'000);
-        source.step_end(1, Phase::decode, t, t + 1'000'000);
-    }
-    auto report = build_report(source, {});
-    ASSERT_TRUE(report.ok()) << report.error().message;
-    ASSERT_EQ(report->phases.size(), 1u);
-    const PhaseSummary& decode = report->phases[0];
-    EXPECT_EQ(decode.steps, 4u);
-    EXPECT_DOUBLE_EQ(*decode.tokens_per_second.value, 8 / 4e-3);
-    EXPECT_DOUBLE_EQ(decode.wall.period_ns, 4e6);
-    EXPECT_DOUBLE_EQ(decode.wall.union_ns, 3.2e6);
-    const Row* attention = row_of(report->bricks, Phase::decode, "attention");
+    source.descriptions_ = {{"model", "planted"}};
+    for (std::uint64_t i = 0; i < 4; ++i)
+        plant_step(source, i, {Phase::decode, 2, static_cast<std::int64_t>(i) * ms, ms});
+    const Report report = report_of(source);
+    const PhaseSummary* decode = phase_of(report, Phase::decode);
+    ASSERT_NE(decode, nullptr);
+    EXPECT_EQ(decode->steps, 4u);
+    EXPECT_EQ(decode->tokens, 8u);
+    EXPECT_DOUBLE_EQ(decode->tokens_per_second.value.value(), 8 / 4e-3);
+    EXPECT_DOUBLE_EQ(decode->wall.period_ns, 4e6);
+    EXPECT_DOUBLE_EQ(decode->period.mean_ns, 1e6);
+    EXPECT_DOUBLE_EQ(decode->wall.union_ns, 3.2e6);
+    const Row* attention = row_of(report.bricks, Phase::decode, "attention");
     ASSERT_NE(attention, nullptr);
+    EXPECT_EQ(attention->key.category, Category::attention);
     EXPECT_DOUBLE_EQ(attention->calls_per_step, 1);
     EXPECT_DOUBLE_EQ(attention->time.mean_ns, 700'000);
+    EXPECT_DOUBLE_EQ(attention->sum_per_step_ns, 700'000);
+    EXPECT_EQ(attention->source, "cpu_tsc");
+    EXPECT_EQ(report.description, source.descriptions_);
+    EXPECT_EQ(report.scopes, 8u);
+    EXPECT_EQ(report.unresolved, 0u);
+    EXPECT_TRUE(report.losses.empty());
+}
+
+TEST(ReportBuilder, F4_warm_up_is_apart_in_every_statistic) {
+    PlantedSource source;
+    source.track(1);
+    std::int64_t t = 0;
+    plant_step(source, 0, {Phase::prefill, 64, t, 5 * ms});
+    t += 5 * ms;
+    for (std::uint64_t i = 1; i <= 10; ++i) {
+        const std::int64_t length = i <= 2 ? 10 * ms : ms; // the first two are cold
+        plant_step(source, i, {Phase::decode, 1, t, length});
+        t += length;
+    }
+    ReportOptions options;
+    options.recording_warmup = false;
+    options.warmup_steps = 2;
+    const Report report = report_of(source, options);
+    const PhaseSummary* decode = phase_of(report, Phase::decode);
+    ASSERT_NE(decode, nullptr);
+    EXPECT_EQ(decode->warmup_steps, 2u);
+    EXPECT_EQ(decode->steps, 8u);
+    EXPECT_EQ(decode->tokens, 8u);
+    EXPECT_DOUBLE_EQ(decode->period.max_ns, 1e6);
+    EXPECT_DOUBLE_EQ(decode->wall.period_ns, 8e6);
+    EXPECT_DOUBLE_EQ(decode->tokens_per_second.value.value(), 1000);
+    const Row* attention = row_of(report.bricks, Phase::decode, "attention");
+    EXPECT_EQ(attention->time.count, 8u);
+    EXPECT_DOUBLE_EQ(attention->time.max_ns, 700'000);
+    EXPECT_EQ(phase_of(report, Phase::prefill)->steps, 1u);
+    EXPECT_EQ(phase_of(report, Phase::prefill)->warmup_steps, 0u);
+}
+
+TEST(ReportBuilder, where_all_decode_steps_are_warm_up_figures_are_absent_with_that_reason) {
+    PlantedSource source;
+    source.track(1);
+    source.metadata_.warmup_steps = 8;
+    plant_step(source, 0, {});
+    const Report report = report_of(source);
+    const PhaseSummary* decode = phase_of(report, Phase::decode);
+    EXPECT_EQ(decode->warmup_steps, 1u);
+    EXPECT_EQ(decode->steps, 0u);
+    EXPECT_FALSE(decode->tokens_per_second.value.has_value());
+    EXPECT_FALSE(decode->wall.coverage.value.has_value());
+    EXPECT_EQ(decode->wall.coverage.reason, "all steps are warm-up");
+    EXPECT_EQ(row_of(report.bricks, Phase::decode, "attention"), nullptr);
+    EXPECT_EQ(report.scopes, 2u);
+}
+
+TEST(ReportBuilder, T3_tokens_come_from_steps_and_never_from_elements) {
+    PlantedSource source;
+    source.track(1);
+    source.work(1, Brick::attention, WorkQuantity::elements, 896 * 300);
+    for (std::uint64_t i = 0; i < 10; ++i) {
+        const std::int64_t t = static_cast<std::int64_t>(i) * ms;
+        source.step_begin(1, i, Phase::decode, t);
+        source.step_value(1, StepValue::decode_tokens, 1);
+        source.scope(1, Brick::attention, t + 1000, t + ms / 2, flag_work);
+        source.step_end(1, Phase::decode, t, t + ms);
+    }
+    const Report report = report_of(source);
+    EXPECT_EQ(phase_of(report, Phase::decode)->tokens, 10u);
+    EXPECT_DOUBLE_EQ(phase_of(report, Phase::decode)->tokens_per_second.value.value(), 1000);
+    EXPECT_DOUBLE_EQ(row_of(report.bricks, Phase::decode, "attention")->elements_per_call.value.value(), 896 * 300);
+}
+
+TEST(ReportBuilder, T13_tokens_per_second_scale_with_the_tokens_of_a_step) {
+    for (const std::uint64_t batch : {1u, 8u}) {
+        PlantedSource source;
+        source.track(1);
+        for (std::uint64_t i = 0; i < 5; ++i)
+            plant_step(source, i, {Phase::decode, batch, static_cast<std::int64_t>(i) * ms, ms});
+        EXPECT_DOUBLE_EQ(phase_of(report_of(source), Phase::decode)->tokens_per_second.value.value(),
+                         1000.0 * static_cast<double>(batch));
+    }
+}
+
+TEST(ReportBuilder, T13_loading_before_the_first_step_is_in_no_phase) {
+    PlantedSource source;
+    source.track(1);
+    source.scope(1, Brick::copy_h2d, 0, 500 * ms); // the model is read
+    plant_step(source, 0, {Phase::prefill, 64, 500 * ms, 10 * ms});
+    plant_step(source, 1, {Phase::decode, 1, 510 * ms, ms});
+    const Report report = report_of(source);
+    EXPECT_DOUBLE_EQ(phase_of(report, Phase::prefill)->wall.period_ns, 10e6);
+    EXPECT_DOUBLE_EQ(phase_of(report, Phase::decode)->wall.period_ns, 1e6);
+    EXPECT_DOUBLE_EQ(phase_of(report, Phase::prefill)->tokens_per_second.value.value(), 6400);
+    EXPECT_EQ(row_of(report.bricks, Phase::prefill, "copy_h2d"), nullptr);
+    const Row* loading = row_of(report.bricks, Phase::none, "copy_h2d");
+    ASSERT_NE(loading, nullptr);
+    EXPECT_FALSE(loading->wall_share.value.has_value());
+    EXPECT_EQ(loading->wall_share.reason, "belongs to no complete step");
+}
+
+TEST(ReportBuilder, F8_self_and_total_are_columns_of_their_own_and_categories_sum_leaves_only) {
+    PlantedSource source;
+    source.track(1);
+    source.step_begin(1, 0, Phase::decode, 0);
+    source.scope(1, Brick::attention_score, 100 * us, 300 * us);
+    source.scope(1, Brick::attention_softmax, 300 * us, 400 * us);
+    source.scope(1, Brick::attention, 100 * us, 500 * us);
+    source.step_end(1, Phase::decode, 0, ms);
+    const Report report = report_of(source);
+    const Row* parent = row_of(report.bricks, Phase::decode, "attention");
+    EXPECT_DOUBLE_EQ(parent->time.total_ns, 400e3);
+    EXPECT_DOUBLE_EQ(parent->time.self_ns, 100e3);
+    EXPECT_TRUE(parent->parent);
+    EXPECT_FALSE(row_of(report.bricks, Phase::decode, "attention_score")->parent);
+    ASSERT_EQ(report.categories.size(), 1u);
+    EXPECT_DOUBLE_EQ(report.categories[0].time.total_ns, 300e3); // not 700e3
+    EXPECT_DOUBLE_EQ(report.tracks.at(0).total_ns, 400e3);
+    EXPECT_DOUBLE_EQ(phase_of(report, Phase::decode)->wall.sum_ns, 300e3);
+}
+
+TEST(ReportBuilder, F8_layer_0_has_a_row_of_its_own) {
+    PlantedSource source;
+    source.track(0);
+    source.step_begin(0, 0, Phase::decode, 0);
+    source.scope(0, Brick::attention, 10 * us, 20 * us); // in no layer
+    for (std::uint16_t layer = 0; layer < 2; ++layer) {
+        const std::int64_t t = 100 * us + 100 * us * layer;
+        source.layer_begin(0, layer, t);
+        source.scope(0, Brick::attention, t + 10 * us, t + 30 * us);
+        source.layer_end(0, layer, t, t + 50 * us);
+    }
+    source.step_end(0, Phase::decode, 0, ms);
+    ReportOptions options;
+    options.brick_layers = true;
+    const Report report = report_of(source, options);
+    ASSERT_EQ(report.layers.size(), 2u);
+    EXPECT_EQ(report.layers[0].key.layer, 0u);
+    EXPECT_DOUBLE_EQ(report.layers[0].time.total_ns, 50e3);
+    ASSERT_EQ(report.brick_layers.size(), 2u);
+    EXPECT_EQ(report.brick_layers[0].key.layer, 0u);
+    EXPECT_EQ(report.brick_layers[0].time.count, 1u);
+    EXPECT_EQ(report.tracks.at(0).id, 0u);
+    EXPECT_EQ(row_of(report.bricks, Phase::decode, "attention")->time.count, 3u);
+}
+
+TEST(ReportBuilder, M6_layer_is_a_dimension_of_bricks) {
+    PlantedSource source;
+    source.track(1);
+    source.step_begin(1, 0, Phase::decode, 0);
+    for (std::uint16_t layer = 0; layer < 3; ++layer) {
+        source.layer_begin(1, layer, 100 * us * layer);
+        source.scope(1, Brick::attention, 100 * us * layer, 100 * us * layer + 10 * us * (layer + 1));
+        source.layer_end(1, layer, 100 * us * layer, 100 * us * layer + 50 * us);
+    }
+    source.step_end(1, Phase::decode, 0, ms);
+    ReportOptions options;
+    options.brick_layers = true;
+    const Report report = report_of(source, options);
+    ASSERT_EQ(report.brick_layers.size(), 3u);
+    for (std::uint32_t layer = 0; layer < 3; ++layer) {
+        EXPECT_EQ(report.brick_layers[layer].key.layer, layer);
+        EXPECT_EQ(report.brick_layers[layer].key.name, "attention");
+        EXPECT_DOUBLE_EQ(report.brick_layers[layer].time.total_ns, 10e3 * (layer + 1));
+    }
+}
+
+TEST(ReportBuilder, F10_phases_and_bricks_do_not_share_totals) {
+    PlantedSource source;
+    source.track(1);
+    plant_step(source, 0, {Phase::prefill, 64, 0, 4 * ms});
+    plant_step(source, 1, {Phase::decode, 1, 4 * ms, ms});
+    plant_step(source, 2, {Phase::mixed, 1, 5 * ms, 2 * ms});
+    const Report report = report_of(source);
+    EXPECT_DOUBLE_EQ(row_of(report.bricks, Phase::prefill, "attention")->time.total_ns, 2.8e6);
+    EXPECT_DOUBLE_EQ(row_of(report.bricks, Phase::decode, "attention")->time.total_ns, 0.7e6);
+    EXPECT_DOUBLE_EQ(row_of(report.bricks, Phase::mixed, "attention")->time.total_ns, 1.4e6);
+    EXPECT_DOUBLE_EQ(row_of(report.bricks, Phase::decode, "rms_norm")->time.total_ns, 0.1e6);
+    ReportOptions only_decode;
+    only_decode.phase = Phase::decode;
+    const Report decode = report_of(source, only_decode);
+    EXPECT_EQ(decode.phases.size(), 1u);
+    EXPECT_EQ(decode.bricks.size(), 2u);
+}
+
+TEST(ReportBuilder, T6_interned_names_keep_their_category_and_rows_have_percentiles) {
+    PlantedSource source;
+    source.track(1);
+    source.names_ = {{300, Category::moe, "expert_17"}};
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        const std::int64_t t = static_cast<std::int64_t>(i) * ms;
+        source.step_begin(1, i, Phase::decode, t);
+        source.scope(1, Name(std::uint16_t{300}), t, t + 100 * us);
+        source.step_end(1, Phase::decode, t, t + ms);
+    }
+    const Report report = report_of(source);
+    const Row* expert = row_of(report.bricks, Phase::decode, "expert_17");
+    ASSERT_NE(expert, nullptr);
+    EXPECT_EQ(expert->key.category, Category::moe);
+    EXPECT_NEAR(expert->time.p90_ns.value.value(), 100e3, 1e3);
+    EXPECT_EQ(report.categories.at(0).key.category, Category::moe);
+}
+
+TEST(ReportBuilder, T12_a_tick_is_never_taken_for_a_nanosecond) {
+    PlantedSource source; // one tick is 2 ns
+    source.track(1);
+    plant_step(source, 0, {});
+    const Report report = report_of(source);
+    EXPECT_DOUBLE_EQ(row_of(report.bricks, Phase::decode, "attention")->time.total_ns, 700e3);
+    EXPECT_NEAR(report.clock.ticks_per_second, 5e8, 1);
+    EXPECT_EQ(report.clock.pairs, 2u);
+    EXPECT_EQ(report.clock.clock, "caller");
+}
+
+TEST(ReportBuilder, M2_unresolved_samples_are_counted_and_named) {
+    PlantedSource source;
+    source.track(1);
+    source.counters_.unresolved = 5;
+    source.counters_.drops = {{"ring full", 3}};
+    source.tracks_.push_back({9, recording::TrackKind::device_queue, 4, 0, "queue", "cuda_event"});
+    plant_step(source, 0, {});
+    source.scope(9, Brick::attention, 0, 100);
+    const Report report = report_of(source);
+    EXPECT_EQ(report.unresolved, 6u);
+    EXPECT_EQ(loss_of(report, "clock could not be fitted"), 1u);
+    EXPECT_EQ(loss_of(report, "the device never gave their time"), 5u);
+    EXPECT_EQ(loss_of(report, "ring full"), 3u);
+    EXPECT_TRUE(has_note(report, "Clock 4 cannot be fitted"));
+    EXPECT_EQ(report.scopes, 2u);
+}
+
+TEST(ReportBuilder, M4_without_a_clock_fit_there_are_no_times_at_all) {
+    PlantedSource source;
+    source.track(1);
+    source.clock_pairs_.resize(1);
+    plant_step(source, 0, {});
+    const Report report = report_of(source);
+    EXPECT_EQ(report.scopes, 0u);
+    EXPECT_EQ(report.unresolved, 3u); // two bricks and the step
+    EXPECT_TRUE(report.bricks.empty());
+    EXPECT_TRUE(report.phases.empty());
+    EXPECT_FALSE(report.clock.residual_ns.value.has_value());
+    EXPECT_TRUE(has_note(report, "Clock 0 cannot be fitted"));
+}
+
+TEST(ReportBuilder, F1_what_was_not_given_is_absent_with_a_reason) {
+    PlantedSource source;
+    source.track(1);
+    plant_step(source, 0, {Phase::decode, 0, 0, ms}); // no tokens
+    const Report report = report_of(source);
+    const Row* row = row_of(report.bricks, Phase::decode, "attention");
+    for (const Figure* figure :
+         {&row->gigabytes_per_second, &row->teraflops, &row->bytes_per_call, &row->flops_per_call, &row->elements_per_call,
+          &row->time.p50_ns, &phase_of(report, Phase::decode)->tokens_per_second, &report.own_cost.scope_ns,
+          &report.own_cost.percent_of_wall}) {
+        EXPECT_FALSE(figure->value.has_value());
+        EXPECT_FALSE(figure->reason.empty());
+    }
+}
+
+TEST(ReportBuilder, rates_are_work_over_the_time_of_the_scopes_that_gave_it) {
+    PlantedSource source;
+    source.track(1);
+    source.step_begin(1, 0, Phase::decode, 0);
+    source.work(1, Brick::lm_head, WorkQuantity::bytes, 2e6);
+    source.work(1, Brick::lm_head, WorkQuantity::flops, 4e6);
+    source.scope(1, Brick::lm_head, 0, 100 * us, flag_work);
+    source.scope(1, Brick::lm_head, 200 * us, 500 * us); // gave none
+    source.step_end(1, Phase::decode, 0, ms);
+    const Report report = report_of(source);
+    const Row* row = row_of(report.bricks, Phase::decode, "lm_head");
+    EXPECT_DOUBLE_EQ(row->gigabytes_per_second.value.value(), 20);
+    EXPECT_DOUBLE_EQ(row->teraflops.value.value(), 0.04);
+    EXPECT_DOUBLE_EQ(row->bytes_per_call.value.value(), 2e6);
+}
+
+TEST(ReportBuilder, bricks_without_steps_are_shown_and_say_what_is_missing) {
+    PlantedSource source;
+    source.track(1);
+    for (int i = 0; i < 30; ++i)
+        source.scope(1, Brick::attention, ms * i, ms * i + 500 * us);
+    const Report report = report_of(source);
+    EXPECT_TRUE(report.phases.empty());
+    const Row* row = row_of(report.bricks, Phase::none, "attention");
+    ASSERT_NE(row, nullptr);
+    EXPECT_EQ(row->time.count, 30u);
+    EXPECT_EQ(row->calls_per_step, 0);
+    EXPECT_FALSE(row->wall_share.value.has_value());
+    EXPECT_TRUE(has_note(report, "PLUMB_STEP"));
+}
+
+TEST(ReportBuilder, steps_without_bricks_have_a_coverage_of_0_and_say_what_is_missing) {
+    PlantedSource source;
+    source.track(1);
+    source.step_begin(1, 0, Phase::decode, 0);
+    source.step_end(1, Phase::decode, 0, ms);
+    const Report report = report_of(source);
+    EXPECT_EQ(phase_of(report, Phase::decode)->steps, 1u);
+    EXPECT_TRUE(has_note(report, "PLUMB_BRICK"));
+}
+
+TEST(ReportBuilder, labels_alone_make_a_report_of_labels_sorted_by_total) {
+    PlantedSource source;
+    source.track(1);
+    source.names_ = {{300, Category::other, "tokenize"}, {301, Category::other, "detokenize"}};
+    source.label(1, Name(std::uint16_t{300}), 10);
+    source.label(1, Name(std::uint16_t{300}), 30);
+    source.label(1, Name(std::uint16_t{301}), 100);
+    const Report report = report_of(source);
+    ASSERT_EQ(report.labels.size(), 2u);
+    EXPECT_EQ(report.labels[0].label, "detokenize");
+    EXPECT_EQ(report.labels[1].count, 2u);
+    EXPECT_EQ(report.labels[1].total_ns, 40);
+    EXPECT_EQ(report.labels[1].min_ns, 10);
+    EXPECT_EQ(report.labels[1].max_ns, 30);
+    EXPECT_TRUE(report.bricks.empty());
+    EXPECT_EQ(report.scopes, 0u);
+}
+
+TEST(ReportBuilder, an_empty_recording_is_a_report_that_says_so) {
+    PlantedSource source;
+    const Report report = report_of(source);
+    EXPECT_TRUE(report.bricks.empty());
+    EXPECT_TRUE(has_note(report, "No complete step"));
+    EXPECT_FALSE(report.own_cost.percent_of_wall.value.has_value());
+}
+
+TEST(ReportBuilder, own_cost_is_counts_times_price_plus_the_drain) {
+    PlantedSource source;
+    source.track(1);
+    source.metadata_.costs = {{"scope", 20.0}, {"lap", 10.0}, {"floor.cpu_tsc", 8.0}};
+    source.counters_.drain_cpu_ns = 5000;
+    source.step_begin(1, 0, Phase::decode, 0);
+    source.lap(1, Brick::attention, 100 * us, 200 * us);
+    source.lap(1, Brick::rms_norm, 200 * us, 300 * us);
+    source.scope(1, Brick::qkv_projection, 100 * us, 300 * us);
+    source.step_end(1, Phase::decode, 0, ms);
+    const Report report = report_of(source);
+    // The scope and the step at 20 ns, two laps at 10 ns, the drain: 5060 ns of 1 ms.
+    EXPECT_NEAR(report.own_cost.percent_of_wall.value.value(), 0.506, 1e-9);
+    EXPECT_EQ(report.own_cost.floor_ns.value, 8.0);
+}
+
+TEST(ReportBuilder, scopes_of_a_step_that_was_cut_short_are_in_no_row_beside_complete_steps) {
+    PlantedSource source;
+    source.track(1);
+    plant_step(source, 0, {});
+    source.step_begin(1, 1, Phase::decode, ms);
+    source.scope(1, Brick::attention, ms + 100, ms + 200);
+    const Report report = report_of(source);
+    EXPECT_EQ(row_of(report.bricks, Phase::decode, "attention")->time.count, 1u);
+    EXPECT_EQ(row_of(report.bricks, Phase::none, "attention"), nullptr);
+    EXPECT_EQ(loss_of(report, "steps cut short"), 1u);
+    EXPECT_TRUE(has_note(report, "1 scopes belong to steps that were cut short"));
+    EXPECT_EQ(report.scopes, 3u);
+}
+
+TEST(ReportBuilder, two_sources_of_one_brick_are_two_rows) {
+    PlantedSource source;
+    source.track(1);
+    source.track(2, "other", "caller");
+    source.step_begin(1, 0, Phase::decode, 0);
+    source.scope(1, Brick::attention, 100, 200);
+    source.context(2, 0);
+    source.scope(2, Brick::attention, 100, 400);
+    source.step_end(1, Phase::decode, 0, ms);
+    const Report report = report_of(source);
+    ASSERT_EQ(report.bricks.size(), 2u);
+    EXPECT_NE(report.bricks[0].source, report.bricks[1].source);
 }
 
 } // namespace
