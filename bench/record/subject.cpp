@@ -62,7 +62,13 @@ bool close() { return profiler->close().ok(); }
 plumb::RingHeader& ring() { return *profiler->thread()->ring; }
 std::uint64_t written() { return ring().head.load(std::memory_order_relaxed); }
 std::uint64_t waiting() { return written() - ring().tail.load(std::memory_order_acquire); }
-std::uint64_t dropped() { return ring().drops[0].load(std::memory_order_relaxed); }
+std::uint64_t dropped() {
+    std::uint64_t sum = 0;
+    for (const auto& count : ring().drops) {
+        sum += count.load(std::memory_order_relaxed);
+    }
+    return sum;
+}
 std::uint64_t capacity() { return profiler->thread()->mask + 1; }
 
 } // namespace
