@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden_content.hpp"
+
+#include <algorithm>
+
+#include "recording/writer.hpp"
+
+namespace plumb::golden {
+namespace {
+
+/// A generator of our own: the standard's are exact too, but this one any reader can follow.
+class Noise {
+  public:
+    explicit Noise(std::uint64_t seed) : state_(seed) {}
+    std::uint64_t below(std::uint64_t most) { return next() % most; }
+    std::uint64_t next() {
+        state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+        return state_ >> 16;
+    }
+
+  private:
+    std::uint64_t state_;
+};
+
+void append_extremes(std::vector<Record>& records, std::uint64_t now) {
+    for (std::uint64_t kind = 0; kind < 64; ++kind) {
+        records.push_back({now, (kind << kind_shift) | flag_lap | (300u * kind << id_shift) | (7 * kind)});
+    }
+    records.push_back({std::uint64_t{1} << 50, pack(RecordKind::long_value)});
+    records.push_back({now - 5, pack(RecordKind::scope, 9, payload_mask)});
+    records.push_back({~std::uint64_t{0}, ~std::uint64_t{0}});
+    records.push_back({0, 0});
+    records.push_back({0x8000000000000000u, pack(RecordKind::span, 0xffff, payload_mask - 1)});
+}
+
+} // namespace
+
+recording::Metadata metadata() {
+    recording::Metadata m;
+    m.recording_id[0] = 0x0123456789abcdef;
+    m.recording_id[1] = 0xfedcba9876543210;
+    m.start_realtime_ns = 1'700'000'000'123'456'789;
+    m.host = "golden-host";
+    m.pid = 4242;
+    m.process_start = 98765;
+    m.boot_id = "11111111-2222-3333-4444-555555555555";
+    m.rank = "0";
+    m.ring_reason = "anonymous memory in this example";
+    m.config = "on,out=v1.plumb";
+    m.sync_mode = "deferred";
+    m.warmup_steps = 8;
+    m.identity = {{"commit", "0000000"}, {"command_line", "golden \"quoted\" \xc3\xa9"}};
+    m.comparability = {{"cpu", "golden cpu"}, {"layers", "2"}};
+    m.costs = {{"scope", 17.25}, {"lap", -0.5}};
+    m.clocks = {{0, "tsc"}, {1, "cuda:0"}};
+    return m;
+}
+
+std::vector<recording::TrackInfo> tracks() {
+    return {{1, recording::TrackKind::host_thread, 0, 4242, "main", "cpu_tsc"},
+            {2, recording::TrackKind::device_queue, 1, 0, "stream 0", "cuda_event"}};
+}
+
+std::vector<recording::NameInfo> names() {
+    return {
+        {1, Category::norm, "rms_norm"}, {3, Category::attention, "qkv_projection"}, {300, Category::moe, "router"}};
+}
+
+std::vector<recording::ClockPair> clock_pairs() {
+    return {{0, 1'000'000, -5, 1'700'000'000'123'456'789, 40}, {1, 77, 1'000'000'000, 0, 0}};
+}
+
+recording::Counters counters() {
+    recording::Counters c;
+    c.drops = {{"ring full", 3}};
+    c.ended_drops[0] = 1;
+    c.drain_cpu_ns = 123'456;
+    c.unresolved = 2;
+    return c;
+}
+
+std::vector<Record> records(std::uint32_t track) {
+    Noise noise(track);
+    std::vector<Record> made;
+    std::uint64_t now = 1'000'000'000'000;
+    for (std::uint64_t step = 0; step < 6; ++step) {
+        const std::uint64_t step_begin = now;
+        made.push_back({now, pack(RecordKind::step_begin, 2, step)});
+        made.push_back({100 + step, pack(RecordKind::step_value, 4)});
+        for (std::uint16_t layer = 0; layer < 2; ++layer) {
+            const std::uint64_t layer_begin = now += noise.below(100);
+            made.push_back({now, pack(RecordKind::layer_begin, layer)});
+            for (std::uint16_t brick = 1; brick <= 12; ++brick) {
+                if (step == 0) {
+                    made.push_back({0x40f0000000000000u + brick + layer, pack(RecordKind::work, brick, layer)});
+                }
+                const std::uint64_t begin = now += noise.below(60);
+                now += 3000u * brick + noise.below(300);
+                made.push_back({begin, pack(RecordKind::scope, brick, now - begin) | flag_work});
+            }
+            made.push_back({layer_begin, pack(RecordKind::layer_end, layer, now - layer_begin)});
+        }
+        made.push_back({step_begin, pack(RecordKind::step_end, 2, now - step_begin)});
+        made.push_back({now, (static_cast<std::uint64_t>(RecordKind::cpu_time) << kind_shift) | (now / 3)});
+    }
+    append_extremes(made, now);
+    return made;
+}
+
+Status write(const std::string& path, bool compress, std::uint64_t max_bytes) {
+    recording::WriterOptions options;
+    options.path = path;
+    options.compress = compress;
+    options.max_bytes = max_bytes;
+    std::int64_t now = 0;
+    options.now_ns = [&now] {
+        return ++now;
+    };
+    auto writer = recording::Writer::create(options, metadata());
+    if (!writer) {
+        return writer.error();
+    }
+    Status status;
+    const auto then = [&status](Status next) {
+        status = status.ok() ? next : status;
+    };
+    for (const auto& track : tracks()) {
+        then((*writer)->add_track(track));
+    }
+    for (const auto& name : names()) {
+        then((*writer)->add_name(name));
+    }
+    for (const auto& pair : clock_pairs()) {
+        then((*writer)->add_clock_pair(pair));
+    }
+    then((*writer)->describe("peak.bandwidth", "28.5 GB/s"));
+    constexpr std::size_t batch = 100;
+    for (std::size_t i = 0; i < records(1).size(); i += batch) {
+        for (const auto& track : tracks()) {
+            const auto all = records(track.id);
+            then((*writer)->append({track.id, first_sequence + i, all.data() + i, std::min(batch, all.size() - i)}));
+        }
+    }
+    then((*writer)->set_counters(counters()));
+    then((*writer)->close());
+    return status;
+}
+
+} // namespace plumb::golden

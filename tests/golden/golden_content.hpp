@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the golden recordings hold, computed anew by generator and test. Never change it for a version that was shipped:
+// the files are proof that old recordings stay readable. Plain functions; no thread rule.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plumb/result.hpp"
+#include "recording/recording.hpp"
+
+namespace plumb::golden {
+
+recording::Metadata metadata();
+std::vector<recording::TrackInfo> tracks();
+std::vector<recording::NameInfo> names();
+std::vector<recording::ClockPair> clock_pairs();
+recording::Counters counters();
+/// Every kind of record, ordinary and extreme values; differs by track.
+std::vector<Record> records(std::uint32_t track);
+inline constexpr std::uint64_t first_sequence = 1000;
+
+/// Writes the recording to `path`, which must not exist. `max_bytes` as in WriterOptions.
+Status write(const std::string& path, bool compress, std::uint64_t max_bytes);
+
+} // namespace plumb::golden

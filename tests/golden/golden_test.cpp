@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recordings of every format version stay readable, by this library and by a reader written from the document alone.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <tuple>
+
+#include "golden_content.hpp"
+#include "recording/reader.hpp"
+
+namespace plumb {
+namespace {
+
+using recording::Reader;
+using recording::RecordBatch;
+
+std::string file(const std::string& name) { return std::string(PLUMB_GOLDEN_FOLDER) + "/" + name; }
+
+bool same(const Record& a, const Record& b) { return a.first == b.first && a.second == b.second; }
+
+using Stream = std::vector<std::pair<std::uint64_t, Record>>; // with sequence
+
+std::map<std::uint32_t, Stream> streams_of(Reader& reader) {
+    std::map<std::uint32_t, Stream> streams;
+    EXPECT_TRUE(reader
+                    .for_each_batch([&](const RecordBatch& batch) {
+                        for (std::size_t i = 0; i < batch.count; ++i) {
+                            streams[batch.track].emplace_back(batch.first_sequence + i, batch.records[i]);
+                        }
+                        return true;
+                    })
+                    .ok());
+    return streams;
+}
+
+void expect_facts(const Reader& reader) {
+    const recording::Metadata expected = golden::metadata();
+    const recording::Metadata& have = reader.metadata();
+    EXPECT_EQ(have.recording_id[0], expected.recording_id[0]);
+    EXPECT_EQ(have.recording_id[1], expected.recording_id[1]);
+    EXPECT_EQ(std::tie(have.start_realtime_ns, have.host, have.pid, have.process_start, have.boot_id, have.rank,
+                       have.ring_path, have.ring_reason, have.config, have.sync_mode, have.warmup_steps, have.identity,
+                       have.comparability, have.costs),
+              std::tie(expected.start_realtime_ns, expected.host, expected.pid, expected.process_start,
+                       expected.boot_id, expected.rank, expected.ring_path, expected.ring_reason, expected.config,
+                       expected.sync_mode, expected.warmup_steps, expected.identity, expected.comparability,
+                       expected.costs));
+    ASSERT_EQ(have.clocks.size(), expected.clocks.size());
+    EXPECT_EQ(have.clocks[1].name, "cuda:0");
+    ASSERT_EQ(reader.tracks().size(), golden::tracks().size());
+    for (std::size_t i = 0; i < reader.tracks().size(); ++i) {
+        const auto a = reader.tracks()[i];
+        const auto b = golden::tracks()[i];
+        EXPECT_EQ(std::tie(a.id, a.kind, a.clock, a.os_thread, a.name, a.source),
+                  std::tie(b.id, b.kind, b.clock, b.os_thread, b.name, b.source));
+    }
+    ASSERT_EQ(reader.names().size(), golden::names().size());
+    for (std::size_t i = 0; i < reader.names().size(); ++i) {
+        const auto a = reader.names()[i];
+        const auto b = golden::names()[i];
+        EXPECT_EQ(std::tie(a.id, a.category, a.name), std::tie(b.id, b.category, b.name));
+    }
+    ASSERT_EQ(reader.clock_pairs().size(), golden::clock_pairs().size());
+    for (std::size_t i = 0; i < reader.clock_pairs().size(); ++i) {
+        const auto a = reader.clock_pairs()[i];
+        const auto b = golden::clock_pairs()[i];
+        EXPECT_EQ(std::tie(a.clock, a.ticks, a.monotonic_ns, a.realtime_ns, a.uncertainty_ticks),
+                  std::tie(b.clock, b.ticks, b.monotonic_ns, b.realtime_ns, b.uncertainty_ticks));
+    }
+    EXPECT_EQ(reader.counters().drops, golden::counters().drops);
+    EXPECT_EQ(reader.counters().ended_drops[0], 1u);
+    EXPECT_EQ(reader.counters().drain_cpu_ns, golden::counters().drain_cpu_ns);
+    EXPECT_EQ(reader.counters().unresolved, golden::counters().unresolved);
+    ASSERT_EQ(reader.descriptions().size(), 1u);
+    EXPECT_EQ(reader.descriptions()[0].second, "28.5 GB/s");
+    EXPECT_TRUE(reader.closed());
+}
+
+void expect_whole(const std::string& name) {
+    auto reader = Reader::open(file(name));
+    ASSERT_TRUE(reader.ok()) << reader.error().message;
+    expect_facts(*reader);
+    EXPECT_TRUE(reader->notes().empty());
+    const auto streams = streams_of(*reader);
+    ASSERT_EQ(streams.size(), 2u);
+    for (const auto& [track, stream] : streams) {
+        const auto expected = golden::records(track);
+        ASSERT_EQ(stream.size(), expected.size());
+        for (std::size_t i = 0; i < stream.size(); ++i) {
+            ASSERT_EQ(stream[i].first, golden::first_sequence + i);
+            ASSERT_TRUE(same(stream[i].second, expected[i])) << "track " << track << ", record " << i;
+        }
+    }
+}
+
+TEST(Golden, version_1_is_read_exactly) { expect_whole("v1.plumb"); }
+
+TEST(Golden, version_1_with_zstd_is_read_exactly) { expect_whole("v1_zstd.plumb"); }
+
+TEST(Golden, version_1_shortened_by_a_limit_is_read_exactly) {
+    auto reader = Reader::open(file("v1_bounded.plumb"));
+    ASSERT_TRUE(reader.ok()) << reader.error().message;
+    expect_facts(*reader);
+    ASSERT_EQ(reader->notes().size(), 1u);
+    EXPECT_NE(reader->notes()[0].find("older records were removed"), std::string::npos);
+    EXPECT_EQ(reader->counters().records, 2 * golden::records(1).size());
+    EXPECT_GT(reader->counters().records_removed, 0u);
+    for (const auto& [track, stream] : streams_of(*reader)) {
+        const auto expected = golden::records(track);
+        EXPECT_EQ(stream.back().first, golden::first_sequence + expected.size() - 1);
+        EXPECT_EQ(kind_of(stream.front().second), RecordKind::work) << "work of the removed part is carried on";
+        std::size_t carried = 0;
+        for (const auto& [sequence, record] : stream) {
+            carried += same(record, expected.at(sequence - golden::first_sequence)) ? 0 : 1;
+        }
+        EXPECT_LE(carried, 25u) << "more than the work of twelve bricks, two quantities each, and one extreme";
+    }
+}
+
+TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
+    // No compressor is involved, so a change of layout without a new version number shows here.
+    const std::string path = testing::TempDir() + "plumb-golden-" + std::to_string(std::rand()) + ".plumb";
+    ASSERT_TRUE(golden::write(path, false, 0).ok());
+    const auto read = [](const std::string& name) {
+        std::string text;
+        std::FILE* from = std::fopen(name.c_str(), "rb");
+        EXPECT_NE(from, nullptr);
+        for (int c = std::fgetc(from); c != EOF; c = std::fgetc(from)) {
+            text += static_cast<char>(c);
+        }
+        std::fclose(from);
+        return text;
+    };
+    EXPECT_EQ(read(path), read(file("v1.plumb")));
+    std::remove(path.c_str());
+}
+
+/// What read_plumb.py prints for a file; empty when it fails.
+std::string by_independent_reader(const std::string& name) {
+    const std::string command = "python3 '" + file("read_plumb.py") + "' '" + file(name) + "' 2>&1";
+    std::FILE* pipe = popen(command.c_str(), "r");
+    std::string text;
+    for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) {
+        text += static_cast<char>(c);
+    }
+    EXPECT_EQ(pclose(pipe), 0) << text;
+    return text;
+}
+
+std::string by_our_reader(const std::string& name) {
+    auto reader = Reader::open(file(name));
+    EXPECT_TRUE(reader.ok());
+    std::string text = "host " + reader->metadata().host + "\n";
+    for (const auto& track : reader->tracks()) {
+        text += "track " + std::to_string(track.id) + " " + track.name + " " + track.source + "\n";
+    }
+    for (const auto& known : reader->names()) {
+        text += "name " + std::to_string(known.id) + " " + known.name + "\n";
+    }
+    for (const auto& pair : reader->clock_pairs()) {
+        text += "clock " + std::to_string(pair.clock) + " " + std::to_string(pair.ticks) + " " +
+                std::to_string(pair.monotonic_ns) + "\n";
+    }
+    for (const auto& [track, stream] : streams_of(*reader)) {
+        for (const auto& [sequence, record] : stream) {
+            char line[100];
+            std::snprintf(line, sizeof line, "record %u %llu %016llx %016llx\n", track,
+                          static_cast<unsigned long long>(sequence), static_cast<unsigned long long>(record.first),
+                          static_cast<unsigned long long>(record.second));
+            text += line;
+        }
+    }
+    return text;
+}
+
+TEST(Golden, a_reader_written_from_the_document_alone_reads_the_same) {
+    for (const char* name : {"v1.plumb", "v1_bounded.plumb"}) {
+        EXPECT_EQ(by_independent_reader(name), by_our_reader(name)) << name;
+    }
+}
+
+TEST(Golden, a_reader_written_from_the_document_alone_reads_zstd_planes_too) {
+    if (std::system("command -v zstd >/dev/null 2>&1") != 0) {
+        GTEST_SKIP() << "the command zstd is not installed";
+    }
+    EXPECT_EQ(by_independent_reader("v1_zstd.plumb"), by_our_reader("v1_zstd.plumb"));
+}
+
+} // namespace
+} // namespace plumb

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the golden recordings of the present format version in a folder. Run once for each version, then never again for
+// that version: the committed files are what readers of all later versions must understand.
+#include <cstdio>
+#include <string>
+
+#include "golden_content.hpp"
+#include "recording/format.hpp"
+
+int main(int argc, char** argv) {
+    if (argc != 2) {
+        std::fprintf(stderr, "usage: plumb_make_golden FOLDER\n");
+        return 2;
+    }
+    const std::string base = std::string(argv[1]) + "/v" + std::to_string(plumb::recording::format_version);
+    const struct {
+        const char* suffix;
+        bool compress;
+        std::uint64_t max_bytes;
+    } files[] = {{".plumb", false, 0}, {"_zstd.plumb", true, 0}, {"_bounded.plumb", false, 5000}};
+    for (const auto& file : files) {
+        const plumb::Status status = plumb::golden::write(base + file.suffix, file.compress, file.max_bytes);
+        if (!status) {
+            std::fprintf(stderr, "%s\n", status.error().message.c_str());
+            return 1;
+        }
+    }
+    return 0;
+}

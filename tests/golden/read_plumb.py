@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An independent reader of .plumb files, written from docs/plumb_format.md alone: standard library only, and the command
+zstd where a plane is compressed. Prints every fact and record as text. Usage: read_plumb.py FILE"""
+
+import struct
+import subprocess
+import sys
+
+from xxh3 import MASK, xxh3_64
+
+MAGIC = b"PLUMB\r\n\x1a"
+CHUNK_MAGIC = b"\x9ePLC"
+MASK40, MASK56 = (1 << 40) - 1, (1 << 56) - 1
+TIMED, APART, CLOSING, POINT, VALUE = range(5)
+CLASSES = {1: TIMED, 17: TIMED, 11: APART, 5: CLOSING, 7: CLOSING, 3: POINT, 6: POINT, 14: POINT, 15: POINT}
+
+
+def fail(reason):
+    print(reason, file=sys.stderr)
+    sys.exit(2)
+
+
+def chunks(data):
+    """(type, track, count, first sequence, payload) of every chunk."""
+    at = 64
+    while at < len(data):
+        header = data[at:at + 64]
+        if len(header) < 64 or header[:4] != CHUNK_MAGIC or xxh3_64(header[:56]) != struct.unpack_from("<Q", header, 56)[0]:
+            fail(f"chunk header at {at} does not hold")
+        kind, _codec, _zero, track, count, sequence, size = struct.unpack_from("<HBBIIQI", header, 4)
+        payload = data[at + 64:at + 64 + size]
+        if len(payload) < size or xxh3_64(payload) != struct.unpack_from("<Q", header, 48)[0]:
+            fail(f"chunk payload at {at} does not hold")
+        yield kind, track, count, sequence, payload
+        at += 64 + size
+
+
+def fields(data):
+    found, at = {}, 0
+    while at < len(data):
+        number, size = struct.unpack_from("<HI", data, at)
+        found.setdefault(number, []).append(data[at + 6:at + 6 + size])
+        at += 6 + size
+    return found
+
+
+def entries(data):
+    at = 0
+    while at < len(data):
+        size = struct.unpack_from("<I", data, at)[0]
+        yield fields(data[at + 4:at + 4 + size])
+        at += 4 + size
+
+
+def number(entry, field, kind="<Q"):
+    return struct.unpack(kind, entry[field][0])[0]
+
+
+def text(entry, field):
+    return entry[field][0].decode()
+
+
+class Columns:
+    def __init__(self, data):
+        self.data, self.at = data, 8
+
+    def plane(self, count):
+        mode, size = struct.unpack_from("<BI", self.data, self.at)
+        content = self.data[self.at + 5:self.at + 5 + size]
+        self.at += 5 + size
+        if mode == 1:
+            return content * count
+        if mode == 2:
+            content = subprocess.run(["zstd", "-dc"], input=content, stdout=subprocess.PIPE, check=True).stdout
+        return content
+
+    def column(self, count):
+        planes = self.data[self.at]
+        self.at += 1
+        values = [0] * count
+        for p in range(planes):
+            values = [v | byte << 8 * p for v, byte in zip(values, self.plane(count), strict=True)]
+        return values
+
+
+def unzigzag(code):
+    return (code >> 1) ^ -(code & 1)
+
+
+def records(payload, count):
+    """(first, second) of every record of a chunk."""
+    columns = Columns(payload)
+    tags, ids, payloads = columns.column(count), columns.column(count), columns.column(count)
+    value_count = sum(CLASSES.get(tag >> 2, VALUE) == VALUE for tag in tags)
+    times, values = iter(columns.column(count - value_count)), iter(columns.column(value_count))
+    last = open_step = open_layer = struct.unpack_from("<Q", payload)[0]
+    last_cpu = 0
+    slot_payload, slot_parent, slot_value = [0] * 1024, [False] * 1024, [0] * 1024
+    for tag, name, code in zip(tags, ids, payloads):
+        kind = tag >> 2
+        use = CLASSES.get(kind, VALUE)
+        slot = (67 * kind + (0 if kind in (6, 14) else name)) % 1024
+        top = tag << 56
+        if use == CLOSING:
+            last = (last + unzigzag(next(times))) & MASK
+            duration = (last - (open_step if kind == 5 else open_layer) + unzigzag(code)) & MASK40
+            yield (last - duration) & MASK, top | name << 40 | duration
+            continue
+        if kind == 14:
+            last_cpu = (last_cpu + unzigzag(name << 40 | code)) & MASK56
+            amount, second = 0, top | last_cpu
+        else:
+            amount = slot_payload[slot] = (slot_payload[slot] + unzigzag(code)) & MASK40
+            second = top | name << 40 | amount
+        if use == VALUE:
+            place = (67 * kind + name + 251 * (amount % 4)) % 1024
+            slot_value[place] = (slot_value[place] + unzigzag(next(values))) & MASK
+            yield slot_value[place], second
+            continue
+        first = (last + unzigzag(next(times))) & MASK
+        if use != POINT and slot_parent[slot]:
+            first = (first - amount) & MASK
+        if use == POINT:
+            last = first
+            open_step, open_layer = (first if kind == 3 else open_step), (first if kind == 6 else open_layer)
+        elif use == TIMED:
+            slot_parent[slot] = (first - last) & MASK >= 1 << 63
+            last = (first + amount) & MASK
+        yield first, second
+
+
+def main():
+    data = open(sys.argv[1], "rb").read()
+    if data[:8] != MAGIC or struct.unpack_from("<I", data, 8)[0] != 1 or xxh3_64(data[:56]) != struct.unpack_from("<Q", data, 56)[0]:
+        fail("no recording of version 1")
+    facts, streams = {}, {}
+    for kind, track, count, sequence, payload in chunks(data):
+        if kind == 1:
+            print("host", text(fields(payload), 4))
+        elif kind in (2, 3, 4):
+            facts.setdefault(kind, []).extend(entries(payload))
+        elif kind in (7, 9):
+            numbered = ((sequence + i, record) for i, record in enumerate(records(payload, count)))
+            streams.setdefault(track, []).extend(numbered)
+    for entry in facts.get(2, []):
+        print("track", number(entry, 1), text(entry, 5), text(entry, 6))
+    for entry in facts.get(3, []):
+        print("name", number(entry, 1), text(entry, 3))
+    for entry in facts.get(4, []):
+        print("clock", number(entry, 1), number(entry, 2), number(entry, 3, "<q"))
+    for track in sorted(streams):
+        for sequence, (first, second) in streams[track]:
+            print("record", track, sequence, f"{first:016x} {second:016x}")
+
+
+if __name__ == "__main__":
+    main()
