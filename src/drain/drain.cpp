@@ -60,6 +60,8 @@ Drain::~Drain() {
 }
 
 Status Drain::start() {
+    // Before the first record: no sample begins before the first pair, and a run shorter than one round has two.
+    note_failure(write_clock_pairs());
     try {
         thread_ = start_quiet_thread([this] { run(); });
     } catch (const std::system_error&) {

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// From rings into a recording: all of it, once, in order, also when the disk fills up, threads end, or time is short.
+#include "drain/drain.hpp"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <latch>
+#include <thread>
+
+#include "record/name_registry.hpp"
+#include "record/test_recorder.hpp"
+#include "recording/reader.hpp"
+
+namespace plumb::drain {
+namespace {
+
+using record::TestOptions;
+using record::TestRecorder;
+using record::Words;
+using record::words;
+
+constexpr Name norm = Brick::rms_norm;
+constexpr std::chrono::seconds long_enough(60);
+
+/// A disk that fills up and empties when the test says so.
+class Disk {
+  public:
+    recording::WriteFunction function() {
+        return [this](int file, const void* data, std::size_t size, std::uint64_t offset) -> std::int64_t {
+            if (full) {
+                ++refused;
+                errno = ENOSPC;
+                return -1;
+            }
+            return pwrite(file, data, size, static_cast<off_t>(offset));
+        };
+    }
+    std::atomic<bool> full{false};
+    std::atomic<int> refused{0};
+};
+
+class DrainTest : public testing::Test {
+  protected:
+    DrainTest() {
+        char name[] = "/tmp/plumb-drain-XXXXXX";
+        folder_ = mkdtemp(name);
+        recording::WriterOptions options;
+        options.path = path();
+        options.write = disk_.function();
+        auto writer = recording::Writer::create(options, recording::Metadata{});
+        EXPECT_TRUE(writer.ok());
+        writer_ = *std::move(writer);
+    }
+    ~DrainTest() override {
+        drain_.reset();
+        std::filesystem::remove_all(folder_);
+    }
+    Drain& start() {
+        DrainOptions options;
+        options.clock = clock::host_clock(&recorder_.clock);
+        options.diagnose = [this](const std::string& sentence) {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            said_.push_back(sentence);
+        };
+        drain_ = std::make_unique<Drain>(recorder_.rings(), *writer_, std::move(options));
+        EXPECT_TRUE(drain_->start().ok());
+        return *drain_;
+    }
+    [[nodiscard]] std::string path() const { return folder_ + "/run.plumb"; }
+    recording::Reader reader() const {
+        recording::ReadOptions options;
+        options.merge_ring = false;
+        auto opened = recording::Reader::open(path(), options);
+        EXPECT_TRUE(opened.ok());
+        return *std::move(opened);
+    }
+    /// Labels of every track, and that each track's records are without gap.
+    std::map<std::uint32_t, std::vector<std::uint64_t>> labels() const {
+        std::map<std::uint32_t, std::vector<std::uint64_t>> result;
+        std::map<std::uint32_t, std::uint64_t> next;
+        recording::Reader opened = reader();
+        EXPECT_TRUE(opened.for_each_batch([&](const recording::RecordBatch& batch) {
+                        EXPECT_EQ(batch.first_sequence, next[batch.track]);
+                        next[batch.track] = batch.first_sequence + batch.count;
+                        for (std::size_t i = 0; i < batch.count; ++i) {
+                            if (kind_of(batch.records[i]) == RecordKind::label) {
+                                result[batch.track].push_back(batch.records[i].first);
+                            }
+                        }
+                        return true;
+                    }).ok());
+        return result;
+    }
+    std::vector<std::string> said() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return said_;
+    }
+
+    std::string folder_;
+    Disk disk_;
+    TestRecorder recorder_{TestOptions{false, 4096, "", {}}};
+    std::unique_ptr<recording::Writer> writer_;
+    std::unique_ptr<Drain> drain_;
+    std::mutex mutex_;
+    std::vector<std::string> said_;
+};
+
+TEST_F(DrainTest, flush_waits_until_everything_recorded_before_is_in_the_recording) {
+    Drain& drain = start();
+    for (std::uint64_t round = 0; round < 20; ++round) {
+        recorder_.record(norm, round);
+        ASSERT_TRUE(drain.flush(long_enough).ok());
+        const auto all = labels();
+        ASSERT_EQ(all.size(), 1u);
+        EXPECT_EQ(all.begin()->second.size(), round + 1);
+    }
+}
+
+TEST_F(DrainTest, rings_that_wrap_around_many_times_arrive_whole_and_once) {
+    Drain& drain = start();
+    constexpr int threads = 3;
+    constexpr std::uint64_t each = 5000; // 20 times the ring
+    std::vector<std::thread> list;
+    for (int t = 0; t < threads; ++t) {
+        list.emplace_back([&] {
+            for (std::uint64_t i = 0; i < each; ++i) {
+                // A full ring drops: here the test waits instead, to see that nothing else gets lost.
+                while (!recorder_.thread()->has_room(1)) {
+                    ASSERT_TRUE(drain.flush(long_enough).ok());
+                }
+                recorder_.record(norm, i);
+            }
+        });
+    }
+    for (std::thread& thread : list) {
+        thread.join();
+    }
+    ASSERT_TRUE(drain.stop().ok());
+    const auto all = labels();
+    EXPECT_EQ(all.size(), static_cast<std::size_t>(threads));
+    for (const auto& [track, values] : all) {
+        ASSERT_EQ(values.size(), each);
+        for (std::uint64_t i = 0; i < each; ++i) {
+            ASSERT_EQ(values[i], i);
+        }
+    }
+}
+
+TEST_F(DrainTest, many_short_threads_share_few_rings_and_lose_nothing) {
+    Drain& drain = start();
+    constexpr std::uint64_t threads = 300;
+    for (std::uint64_t i = 0; i < threads; ++i) {
+        std::thread([&] {
+            recorder_.record(norm, i);
+            recorder_.thread()->drop(Drop::bad_token);
+        }).join();
+        if (i % 10 == 9) {
+            ASSERT_TRUE(drain.flush(long_enough).ok());
+        }
+    }
+    ASSERT_TRUE(drain.stop().ok());
+    const auto all = labels();
+    EXPECT_EQ(all.size(), threads);
+    for (const auto& [track, values] : all) {
+        EXPECT_EQ(values, std::vector<std::uint64_t>{track - 1});
+    }
+    EXPECT_LE(recorder_.all_rings().size(), 11u);
+    const recording::Counters counters = reader().counters();
+    ASSERT_EQ(counters.drops.size(), 1u);
+    EXPECT_EQ(counters.drops[0].second, threads) << "drops of ended threads are not forgotten";
+    EXPECT_EQ(counters.ended_drops[static_cast<std::size_t>(Drop::bad_token)], threads);
+}
+
+// A full ring drops, and says how many: a quiet cut would make every total wrong.
+TEST_F(DrainTest, what_a_full_ring_drops_is_counted_in_the_recording) {
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+        recorder_.record(norm, i); // nobody drains yet
+    }
+    ASSERT_TRUE(start().stop().ok());
+    const std::size_t kept = labels().begin()->second.size();
+    const recording::Counters counters = reader().counters();
+    ASSERT_EQ(counters.drops.size(), 1u);
+    EXPECT_EQ(kept + counters.drops[0].second, 1000u);
+    EXPECT_EQ(counters.records, kept);
+}
+
+TEST_F(DrainTest, names_stand_before_the_records_that_use_them) {
+    Drain& drain = start();
+    const Name name = record::intern_name("drain test op", Category::ffn);
+    recorder_.record(name, 1);
+    ASSERT_TRUE(drain.flush(long_enough).ok());
+    bool found = false;
+    for (const recording::NameInfo& info : reader().names()) {
+        found = found || (info.id == name.id && info.name == "drain test op" && info.category == Category::ffn);
+    }
+    EXPECT_TRUE(found);
+}
+
+TEST_F(DrainTest, tracks_carry_the_names_of_their_threads) {
+    Drain& drain = start();
+    std::thread([&] {
+        pthread_setname_np(pthread_self(), "decode-3");
+        recorder_.record(norm, 1);
+    }).join();
+    ASSERT_TRUE(drain.flush(long_enough).ok());
+    ASSERT_EQ(reader().tracks().size(), 1u);
+    EXPECT_EQ(reader().tracks()[0].name, "decode-3");
+    EXPECT_NE(reader().tracks()[0].os_thread, 0u);
+    EXPECT_EQ(reader().tracks()[0].source, "caller");
+}
+
+TEST_F(DrainTest, a_full_disk_is_said_once_and_loses_nothing_that_fits_the_ring) {
+    Drain& drain = start();
+    recorder_.record(norm, 1);
+    ASSERT_TRUE(drain.flush(long_enough).ok());
+    disk_.full = true;
+    recorder_.record(norm, 2);
+    for (int i = 0; i < 3; ++i) {
+        const Status status = drain.flush(long_enough);
+        ASSERT_FALSE(status.ok());
+        EXPECT_EQ(status.error().code, ErrorCode::no_space);
+    }
+    ASSERT_EQ(said().size(), 1u);
+    EXPECT_NE(said()[0].find(path()), std::string::npos) << said()[0];
+    disk_.full = false;
+    recorder_.record(norm, 3);
+    ASSERT_TRUE(drain.flush(long_enough).ok());
+    EXPECT_EQ(labels().begin()->second, (std::vector<std::uint64_t>{1, 2, 3}));
+    disk_.full = true;
+    recorder_.record(norm, 4);
+    ASSERT_FALSE(drain.flush(long_enough).ok());
+    EXPECT_EQ(said().size(), 2u) << "a new failure is a new sentence";
+}
+
+TEST_F(DrainTest, a_disk_that_stays_full_is_the_status_of_stop_and_the_ring_keeps_its_records) {
+    Drain& drain = start();
+    recorder_.record(norm, 1);
+    ASSERT_TRUE(drain.flush(long_enough).ok());
+    disk_.full = true;
+    recorder_.record(norm, 2);
+    EXPECT_FALSE(drain.stop().ok());
+    EXPECT_EQ(recorder_.take(), Words{"label 1=2"});
+}
+
+TEST_F(DrainTest, a_flush_while_the_disk_hangs_returns_pending_after_its_timeout) {
+    std::latch entered(1);
+    std::latch may_go(1);
+    std::atomic<bool> hang{false};
+    recording::WriterOptions options;
+    options.path = folder_ + "/hanging.plumb";
+    options.write = [&](int file, const void* data, std::size_t size, std::uint64_t offset) -> std::int64_t {
+        if (hang.exchange(false)) {
+            entered.count_down();
+            may_go.wait();
+        }
+        return pwrite(file, data, size, static_cast<off_t>(offset));
+    };
+    writer_ = *recording::Writer::create(options, recording::Metadata{});
+    Drain& drain = start();
+    ASSERT_TRUE(drain.flush(long_enough).ok());
+    hang = true;
+    recorder_.record(norm, 1);
+    const Status pending = drain.flush(std::chrono::milliseconds(1));
+    ASSERT_FALSE(pending.ok());
+    EXPECT_EQ(pending.error().code, ErrorCode::pending);
+    entered.wait();
+    for (int i = 0; i < 1000; ++i) {
+        recorder_.record(norm, 2); // recorders are never blocked, whatever the disk does
+    }
+    may_go.count_down();
+    EXPECT_TRUE(drain.flush(long_enough).ok());
+}
+
+TEST_F(DrainTest, descriptions_reach_the_recording_and_the_last_value_wins) {
+    Drain& drain = start();
+    drain.describe("model", "a");
+    drain.describe("model", "b");
+    ASSERT_TRUE(drain.flush(long_enough).ok());
+    ASSERT_EQ(reader().descriptions().size(), 1u);
+    EXPECT_EQ(reader().descriptions()[0].second, "b");
+}
+
+TEST_F(DrainTest, clock_pairs_are_written_at_each_flush) {
+    Drain& drain = start();
+    ASSERT_TRUE(drain.flush(long_enough).ok());
+    recorder_.clock.advance(1'000'000);
+    ASSERT_TRUE(drain.flush(long_enough).ok());
+    EXPECT_GE(reader().clock_pairs().size(), 2u);
+}
+
+TEST_F(DrainTest, rings_that_no_longer_fit_their_folder_are_said_once_and_noted) {
+    // A file system of one page for the file and one ring: the second thread's ring has to lie in memory.
+    TestRecorder small(TestOptions{false, 4096, folder_, {}});
+    small.record(norm, 1);
+    ASSERT_NE(small.rings().file_path(), "");
+    DrainOptions options;
+    options.clock = clock::host_clock(&small.clock);
+    std::vector<std::string> sentences;
+    options.diagnose = [&](const std::string& sentence) { sentences.push_back(sentence); };
+    Drain drain(small.rings(), *writer_, std::move(options));
+    ASSERT_TRUE(drain.start().ok());
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit tight{20000, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &tight);
+    std::thread([&] { small.record(norm, 2); }).join();
+    std::thread([&] { small.record(norm, 3); }).join();
+    setrlimit(RLIMIT_FSIZE, &before);
+    ASSERT_TRUE(drain.stop().ok());
+    ASSERT_EQ(sentences.size(), 1u);
+    EXPECT_NE(sentences[0].find(folder_), std::string::npos) << sentences[0];
+    ASSERT_EQ(reader().descriptions().size(), 1u);
+    EXPECT_EQ(reader().descriptions()[0].first, "not crash-safe");
+    EXPECT_EQ(labels().size(), 3u) << "they record all the same";
+    small.rings().remove_file();
+}
+
+} // namespace
+} // namespace plumb::drain
