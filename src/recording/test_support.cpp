@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -42,88 +41,6 @@ std::uint64_t file_size(const std::string& path) {
 }
 
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-
-std::vector<Record> decode_stream(std::size_t steps, std::uint32_t seed) {
-    std::mt19937_64 random(seed);
-    std::vector<Record> records;
-    std::uint64_t now = 1'000'000'000'000;
-    const auto noise = [&](std::uint64_t most) {
-        return random() % most;
-    };
-    for (std::size_t step = 0; step < steps; ++step) {
-        const std::uint64_t step_begin = now;
-        records.push_back({now, pack(RecordKind::step_begin, 2, step)});
-        records.push_back({1, pack(RecordKind::step_value, 2)});
-        records.push_back({100 + step, pack(RecordKind::step_value, 4)});
-        for (std::uint16_t layer = 0; layer < 4; ++layer) {
-            now += 40 + noise(20);
-            const std::uint64_t layer_begin = now;
-            records.push_back({now, pack(RecordKind::layer_begin, layer)});
-            for (std::uint16_t brick = 1; brick <= 12; ++brick) {
-                now += 60 + noise(30);
-                if (step == 0 && layer == 0) {
-                    records.push_back({0x40f0000000000000u + brick, pack(RecordKind::work, brick, 0)});
-                }
-                const std::uint64_t duration = 2000u * brick + noise(200u * brick);
-                records.push_back({now, pack(RecordKind::scope, brick, duration) | flag_work});
-                now += duration;
-            }
-            now += 30 + noise(10);
-            records.push_back({layer_begin, pack(RecordKind::layer_end, layer, now - layer_begin)});
-        }
-        records.push_back({step_begin, pack(RecordKind::step_end, 2, now - step_begin)});
-        records.push_back({now, (static_cast<std::uint64_t>(RecordKind::cpu_time) << kind_shift) | (now / 2)});
-    }
-    return records;
-}
-
-std::vector<Record> wild_records(std::size_t count, std::mt19937_64& random) {
-    const std::uint64_t odd[] = {0,        1, payload_mask, payload_mask - 1, ~std::uint64_t{0}, std::uint64_t{1} << 63,
-                                 flag_work};
-    std::vector<Record> records(count);
-    for (Record& record : records) {
-        const auto word = [&] {
-            switch (random() % 4) {
-            case 0:
-                return odd[random() % std::size(odd)];
-            case 1:
-                return random() >> (random() % 64);
-            default:
-                return random();
-            }
-        };
-        record.first = word();
-        record.second = word();
-        if (random() % 2 == 0) {
-            record.second = (record.second & ~(std::uint64_t{63} << kind_shift)) | ((random() % 18) << kind_shift);
-        }
-    }
-    return records;
-}
-
-bool same(const Record& a, const Record& b) { return a.first == b.first && a.second == b.second; }
-
-Metadata full_metadata() {
-    Metadata m;
-    m.recording_id[0] = 0x0123456789abcdef;
-    m.recording_id[1] = 0xfedcba9876543210;
-    m.start_realtime_ns = 1'700'000'000'000'000'000;
-    m.host = "a-host-of-its-own";
-    m.pid = 4242;
-    m.process_start = 987654;
-    m.boot_id = "11111111-2222-3333-4444-555555555555";
-    m.rank = "3";
-    m.ring_path = "";
-    m.ring_reason = "no tmpfs";
-    m.config = "on,out=run.plumb";
-    m.sync_mode = "deferred";
-    m.warmup_steps = 5;
-    m.identity = {{"commit", "abc"}, {"command_line", "decode \"x\" \xc3\xa9"}};
-    m.comparability = {{"cpu", "some cpu"}, {"model", ""}};
-    m.costs = {{"scope", 17.25}, {"floor.cpu_tsc", 8.5}};
-    m.clocks = {{0, "tsc"}, {7, "cuda:0"}};
-    return m;
-}
 
 std::size_t Content::count() const {
     std::size_t sum = 0;
@@ -174,47 +91,6 @@ Status append_all(Writer& writer, std::uint32_t track, const std::vector<Record>
         }
     }
     return {};
-}
-
-namespace {
-
-template <class T>
-void put(Bytes& bytes, std::size_t at, T value) {
-    std::memcpy(bytes.data() + at, &value, sizeof value);
-}
-
-} // namespace
-
-Bytes ring_bytes(const Metadata& metadata, std::uint64_t capacity, const std::vector<TestRing>& rings) {
-    const std::size_t stride = ring_page + capacity * sizeof(Record);
-    Bytes bytes(ring_page + rings.size() * stride);
-    std::memcpy(bytes.data(), ring_magic, sizeof ring_magic);
-    put(bytes, offsetof(RingFileHeader, version), layout_version);
-    put(bytes, offsetof(RingFileHeader, capacity), capacity);
-    put(bytes, offsetof(RingFileHeader, ring_count), static_cast<std::uint32_t>(rings.size()));
-    put(bytes, offsetof(RingFileHeader, pid), metadata.pid);
-    put(bytes, offsetof(RingFileHeader, process_start), metadata.process_start);
-    put(bytes, offsetof(RingFileHeader, recording_id), metadata.recording_id[0]);
-    put(bytes, offsetof(RingFileHeader, recording_id) + 8, metadata.recording_id[1]);
-    for (std::size_t i = 0; i < rings.size(); ++i) {
-        const TestRing& ring = rings[i];
-        const std::size_t at = ring_page + i * stride;
-        put(bytes, at + offsetof(RingHeader, tail), ring.tail);
-        put(bytes, at + offsetof(RingHeader, head), ring.tail + ring.records.size());
-        put(bytes, at + offsetof(RingHeader, state), static_cast<std::uint32_t>(ring.state));
-        put(bytes, at + offsetof(RingHeader, track), ring.track);
-        put(bytes, at + offsetof(RingHeader, os_thread), ring.os_thread);
-        std::memcpy(bytes.data() + at + offsetof(RingHeader, thread_name), ring.thread_name.data(),
-                    ring.thread_name.size());
-        for (std::size_t d = 0; d < drop_slots; ++d) {
-            put(bytes, at + offsetof(RingHeader, drops) + 8 * d, ring.drops[d]);
-        }
-        for (std::size_t r = 0; r < ring.records.size(); ++r) {
-            const std::size_t index = (ring.tail + r) & (capacity - 1);
-            put(bytes, at + ring_page + index * sizeof(Record), ring.records[r]);
-        }
-    }
-    return bytes;
 }
 
 } // namespace plumb::recording::testing

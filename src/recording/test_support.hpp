@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this room share: folders, records of all shapes, rings made byte by byte. Tests only.
+// What the tests of this room share: folders, files, whole recordings in one value. Plain values; no thread rule.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "recording/reader.hpp"
+#include "recording/test_data.hpp"
 #include "recording/writer.hpp"
 
 namespace plumb::recording::testing {
@@ -34,15 +34,6 @@ void write_bytes(const std::string& path, const Bytes& bytes);
 std::uint64_t file_size(const std::string& path);
 bool exists(const std::string& path);
 
-/// A decode loop as a thread records it: steps, layers, scopes with noise, work, CPU time. Deterministic.
-std::vector<Record> decode_stream(std::size_t steps, std::uint32_t seed = 1);
-/// Any bits at all, with a bias to the odd ones.
-std::vector<Record> wild_records(std::size_t count, std::mt19937_64& random);
-bool same(const Record& a, const Record& b);
-
-/// What each field of Metadata, Counters … can hold, filled in.
-Metadata full_metadata();
-
 /// All records by track, and the sequence number of each.
 struct Content {
     std::map<std::uint32_t, std::vector<Record>> records;
@@ -57,17 +48,5 @@ std::string joined_notes(const Reader& reader);
 /// Appends `records` as track `track` from `sequence` on, `batch` at a time; stops at the first error.
 Status append_all(Writer& writer, std::uint32_t track, const std::vector<Record>& records, std::size_t batch = 1000,
                   std::uint64_t sequence = 0);
-
-/// A ring file as a process leaves it.
-struct TestRing {
-    std::uint32_t track = 1;
-    RingState state = RingState::live;
-    std::uint64_t tail = 0;
-    std::vector<Record> records; // [tail, head)
-    std::string thread_name = "worker";
-    std::uint64_t os_thread = 4242;
-    std::uint64_t drops[drop_slots] = {};
-};
-Bytes ring_bytes(const Metadata& metadata, std::uint64_t capacity, const std::vector<TestRing>& rings);
 
 } // namespace plumb::recording::testing

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// 10,000 mutated recordings and rings through the readers, half of them with checksums made to hold: no crash, and memory and
+// work within bounds. The same on every machine: the mutations are seeded.
+#include <gtest/gtest.h>
+
+#include "allocation_count.hpp"
+#include "mutate.hpp"
+#include "recording/format.hpp"
+#include "recording/reader.hpp"
+#include "recording/writer.hpp"
+
+namespace plumb::fuzz {
+namespace {
+
+/// What `read` allocated at most, above what was held before.
+template <class Read>
+std::size_t peak_of(Read&& read) {
+    const std::size_t before = start_peak();
+    read();
+    return peak() - before;
+}
+
+constexpr std::size_t free_memory = std::size_t{64} << 20;
+
+TEST(Hostile, ten_thousand_mutated_recordings_are_read_within_bounds) {
+    const auto seeds = recording_seeds();
+    std::mt19937_64 random(2024);
+    std::uint64_t used = 0;
+    for (int round = 0; round < 10'000; ++round) {
+        Bytes bytes = seeds[static_cast<std::size_t>(round) % seeds.size()];
+        mutate(bytes, random);
+        if (round % 2 == 0) {
+            repair_checksums(bytes.data(), bytes.size());
+        }
+        const std::size_t size = bytes.size();
+        const std::size_t most = peak_of([&] { used += read_recording(std::move(bytes)); });
+        ASSERT_LE(most, free_memory + 4 * size) << "round " << round;
+    }
+    EXPECT_NE(used, 0u);
+}
+
+TEST(Hostile, ten_thousand_mutated_rings_are_read_within_bounds) {
+    const auto seeds = ring_seeds();
+    std::mt19937_64 random(2025);
+    std::uint64_t used = 0;
+    for (int round = 0; round < 10'000; ++round) {
+        Bytes bytes = seeds[static_cast<std::size_t>(round) % seeds.size()];
+        mutate(bytes, random);
+        const std::size_t most = peak_of([&] { used += read_ring(bytes.data(), bytes.size()); });
+        ASSERT_LE(most, free_memory + 4 * bytes.size()) << "round " << round;
+    }
+    EXPECT_NE(used, 0u);
+}
+
+TEST(Hostile, a_small_file_cannot_unfold_into_a_flood_of_records) {
+    // The densest chunk that a reader accepts, again and again: constant columns and padding.
+    using namespace recording;
+    auto writer = Writer::create({}, {});
+    ASSERT_TRUE(writer.ok());
+    const std::vector<Record> records(max_chunk_records);
+    for (std::uint64_t i = 0; i < 64; ++i) {
+        ASSERT_TRUE((*writer)->append({1, i * max_chunk_records, records.data(), records.size()}).ok());
+    }
+    const auto bytes = (*writer)->snapshot();
+    auto reader = Reader::from_bytes(bytes);
+    ASSERT_TRUE(reader.ok());
+    std::uint64_t count = 0;
+    const std::size_t most = peak_of([&] {
+        ASSERT_TRUE(reader
+                        ->for_each_batch([&](const RecordBatch& batch) {
+                            count += batch.count;
+                            return true;
+                        })
+                        .ok());
+    });
+    EXPECT_EQ(count, 64 * max_chunk_records);
+    EXPECT_LE(count, min_payload_share * bytes->size());
+    EXPECT_LE(most, std::size_t{8} << 20) << "one chunk at a time";
+}
+
+TEST(Hostile, ids_and_keys_without_end_are_held_within_bounds) {
+    using namespace recording;
+    auto writer = Writer::create({}, {});
+    ASSERT_TRUE(writer.ok());
+    for (std::uint32_t i = 0; i < 200'000; ++i) {
+        ASSERT_TRUE((*writer)->add_track({i, TrackKind::host_thread, 0, 0, "", ""}).ok());
+        ASSERT_TRUE((*writer)->add_name({static_cast<std::uint16_t>(1 + i % 65535), Category::other, ""}).ok());
+    }
+    for (int i = 0; i < 20'000; ++i) {
+        ASSERT_TRUE((*writer)->describe(std::to_string(i), "").ok());
+    }
+    const auto bytes = (*writer)->snapshot();
+    const std::size_t most = peak_of([&] { (void)Reader::from_bytes(bytes).ok(); });
+    EXPECT_LE(most, free_memory);
+}
+
+} // namespace
+} // namespace plumb::fuzz

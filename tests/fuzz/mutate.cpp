@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mutate.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "golden/golden_content.hpp"
+#include "recording/format.hpp"
+#include "recording/reader.hpp"
+#include "recording/ring_merge.hpp"
+#include "recording/test_data.hpp"
+#include "recording/writer.hpp"
+
+namespace plumb::fuzz {
+namespace {
+
+using namespace recording;
+
+Bytes made_recording(bool compress, std::uint64_t max_bytes, const std::vector<Record>& records) {
+    WriterOptions options;
+    options.compress = compress;
+    options.max_bytes = max_bytes;
+    auto writer = Writer::create(options, golden::metadata());
+    if (!writer) {
+        return {};
+    }
+    for (const auto& track : golden::tracks()) {
+        (void)(*writer)->add_track(track).ok();
+    }
+    for (const auto& name : golden::names()) {
+        (void)(*writer)->add_name(name).ok();
+    }
+    for (const auto& pair : golden::clock_pairs()) {
+        (void)(*writer)->add_clock_pair(pair).ok();
+    }
+    (void)(*writer)->describe("key", "value").ok();
+    for (std::size_t i = 0; i < records.size(); i += 100) {
+        const std::size_t count = std::min<std::size_t>(100, records.size() - i);
+        (void)(*writer)->append({static_cast<std::uint32_t>(1 + i / 100 % 2), i, records.data() + i, count}).ok();
+    }
+    (void)(*writer)->set_counters(golden::counters()).ok();
+    (void)(*writer)->close().ok();
+    return *(*writer)->snapshot();
+}
+
+std::size_t pick(std::mt19937_64& random, std::size_t size) { return size == 0 ? 0 : random() % size; }
+
+void overwrite_number(Bytes& bytes, std::mt19937_64& random) {
+    const std::uint64_t odd[] = {0,
+                                 1,
+                                 0xff,
+                                 0xffff,
+                                 65536,
+                                 65537,
+                                 0x7fffffff,
+                                 0xffffffff,
+                                 std::uint64_t{2} << 20,
+                                 std::uint64_t{1} << 63,
+                                 ~std::uint64_t{0},
+                                 random()};
+    const std::uint64_t value = odd[pick(random, std::size(odd))];
+    const std::size_t size = std::size_t{1} << (random() % 4);
+    const std::size_t at = pick(random, bytes.size());
+    for (std::size_t i = 0; i < size && at + i < bytes.size(); ++i) {
+        bytes[at + i] = static_cast<std::byte>((value >> (8 * i)) & 0xff);
+    }
+}
+
+void move_piece(Bytes& bytes, std::mt19937_64& random) {
+    const std::size_t from = pick(random, bytes.size());
+    const std::size_t size = std::min<std::size_t>(1 + random() % 300, bytes.size() - from);
+    const Bytes piece(bytes.begin() + static_cast<std::ptrdiff_t>(from),
+                      bytes.begin() + static_cast<std::ptrdiff_t>(from + size));
+    if (random() % 2 == 0) {
+        bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(from),
+                    bytes.begin() + static_cast<std::ptrdiff_t>(from + size));
+    }
+    if (random() % 2 == 0) {
+        bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(pick(random, bytes.size() + 1)), piece.begin(),
+                     piece.end());
+    }
+}
+
+} // namespace
+
+std::vector<Bytes> recording_seeds() {
+    const auto records = golden::records(1);
+    Bytes damaged = made_recording(true, 0, records);
+    damaged[damaged.size() / 2] ^= std::byte{1};
+    return {made_recording(false, 0, records),    made_recording(true, 0, records),
+            made_recording(false, 4000, records), made_recording(true, 0, testing::decode_stream(20)),
+            made_recording(false, 0, {}),         std::move(damaged)};
+}
+
+std::vector<Bytes> ring_seeds() {
+    const auto records = testing::decode_stream(2);
+    testing::TestRing live;
+    live.tail = 50;
+    live.records.assign(records.begin(), records.begin() + 60);
+    live.drops[0] = 3;
+    testing::TestRing retired = live;
+    retired.track = 9;
+    retired.state = RingState::retired;
+    testing::TestRing free_ring = live;
+    free_ring.state = RingState::free;
+    return {testing::ring_bytes(golden::metadata(), 64, {live}), testing::ring_bytes(golden::metadata(), 64, {}),
+            testing::ring_bytes(golden::metadata(), 128, {live, retired, free_ring})};
+}
+
+void mutate(Bytes& bytes, std::mt19937_64& random) {
+    for (std::uint64_t changes = 1 + random() % 8; changes > 0 && !bytes.empty(); --changes) {
+        const std::size_t at = pick(random, bytes.size());
+        switch (random() % 6) {
+        case 0:
+            bytes[at] ^= static_cast<std::byte>(1u << (random() % 8));
+            break;
+        case 1:
+            bytes[at] = static_cast<std::byte>(random() & 0xff);
+            break;
+        case 2:
+        case 3:
+            overwrite_number(bytes, random);
+            break;
+        case 4:
+            move_piece(bytes, random);
+            break;
+        default:
+            if (random() % 4 == 0) {
+                bytes.resize(at);
+            }
+            break;
+        }
+    }
+}
+
+void repair_checksums(std::byte* data, std::size_t size) {
+    if (size >= preamble_size) {
+        store_le(data + preamble_size - 8, checksum(data, preamble_size - 8));
+    }
+    for (std::size_t at = 0; at + chunk_header_size <= size; ++at) {
+        if (std::memcmp(data + at, chunk_magic, sizeof chunk_magic) != 0) {
+            continue;
+        }
+        const std::size_t payload = load_le<std::uint32_t>(data + at + 24);
+        if (payload <= size - at - chunk_header_size) {
+            store_le(data + at + 48, checksum(data + at + chunk_header_size, payload));
+        }
+        store_le(data + at + 56, checksum(data + at, 56));
+    }
+}
+
+std::uint64_t read_recording(Bytes bytes) {
+    auto reader = Reader::from_bytes(std::make_shared<const Bytes>(std::move(bytes)));
+    if (!reader) {
+        return 0;
+    }
+    std::uint64_t sum = reader->tracks().size() + reader->names().size() + reader->descriptions().size();
+    (void)reader
+        ->for_each_batch([&sum](const RecordBatch& batch) {
+            for (std::size_t i = 0; i < batch.count; ++i) {
+                sum += batch.records[i].first ^ batch.records[i].second;
+            }
+            return true;
+        })
+        .ok();
+    return sum + reader->notes().size();
+}
+
+std::uint64_t read_ring(const std::byte* data, std::size_t size) {
+    Result<RingFile> file = read_ring_bytes(data, size, "a ring");
+    if (!file) {
+        return 0;
+    }
+    Index index;
+    index.metadata = golden::metadata();
+    index.tracks = golden::tracks();
+    index.next_sequence[1] = 70;
+    std::uint64_t sum = 0;
+    for (const RingRemainder& ring : merge_ring(index, std::move(*file))) {
+        sum += ring.records.size();
+    }
+    return sum + index.notes.size() + index.counters.drops.size();
+}
+
+} // namespace plumb::fuzz
