@@ -180,6 +180,19 @@ void append_reasons(std::string& out, const PhaseRows& phase, const FigureCells&
     out += '\n';
 }
 
+/// Time off the CPU inside a brick is in the brick's sum and in idle: the column then adds up to more than the period.
+bool counts_idle_twice(const PhaseRows& phase) {
+    if (phase.phase == nullptr || phase.phase->wall.period_ns <= 0) {
+        return false;
+    }
+    const WallAccount& wall = phase.phase->wall;
+    double percent = 100 * (wall.unattributed_ns - wall.lap_union_ns + wall.idle_ns - wall.overlap_ns) / wall.period_ns;
+    for (const Row* row : phase.rows) {
+        percent += row->parent ? 0 : row->wall_share.value.value_or(0);
+    }
+    return percent > 101;
+}
+
 void append_legend(std::string& out, const PhaseRows& phase, const Layout& layout, const Style& style) {
     const auto any = [&phase](bool Row::*mark) {
         return std::any_of(phase.rows.begin(), phase.rows.end(), [mark](const Row* row) { return row->*mark; });
@@ -190,6 +203,9 @@ void append_legend(std::string& out, const PhaseRows& phase, const Layout& layou
     }
     if (any(&Row::lap)) {
         out += "~  made of laps: also holds the gap to the next one, so it does not count as covered\n";
+    }
+    if (counts_idle_twice(phase)) {
+        out += "bricks were off the CPU for a part of their time: that part is in their sums and in idle\n";
     }
     for (const FigureCells& cells : layout.times) {
         append_reasons(out, phase, cells);

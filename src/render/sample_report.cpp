@@ -82,6 +82,7 @@ Report healthy_report() {
     up.bytes_per_call = measured(8.7e6);
     report.bricks = {brick_row(Phase::decode, "sampling", 1, 4.5, 120), lm_head, up,
                      brick_row(Phase::prefill, "up_projection", 24, 5012, 1)};
+    report.bricks[3].wall_share = measured(100 * 120.288 / 312);
     report.bricks[3].time.p50_ns = missing("too few samples (n = 24, p50 needs 20)");
     report.own_cost = {measured(17.4), measured(9.1), measured(16.9), measured(2.5e6), measured(0.12)};
     report.clock = {"tsc", 2.0e9, measured(31.0), 5};

@@ -117,6 +117,23 @@ std::string headline(const Report& report, const std::vector<const PhaseSummary*
     return line + "own cost " + percent(cost, 1) + (cost.value ? " (measured)" : "");
 }
 
+/// Why figures of the headline are missing.
+void append_headline_reasons(std::string& out, const Report& report, const std::vector<const PhaseSummary*>& phases,
+                             const Style& style) {
+    const auto append = [&](const std::string& what, const Figure& figure) {
+        if (!figure.value && !figure.reason.empty()) {
+            out += "n/a  " + what + ": " + printable(figure.reason, sentence_columns) + '\n';
+        }
+    };
+    out += style.faint;
+    for (const PhaseSummary* phase : phases) {
+        append(std::string(phase_word(phase->phase)) + " tok/s", phase->tokens_per_second);
+        append(std::string(phase_word(phase->phase)) + " coverage", phase->wall.coverage);
+    }
+    append("own cost", report.own_cost.percent_of_wall);
+    out += style.plain;
+}
+
 std::string phase_title(const PhaseSummary& phase) {
     return std::string(phase_word(phase.phase)) + ": " + steps_words(phase) + ", " + period_words(phase) +
            ", coverage " + percent(phase.wall.coverage, 100) + "\n";
@@ -199,7 +216,10 @@ void append_remarks(std::string& out, const Report& report, const std::vector<co
     for (const LossRow& loss : report.losses) {
         append_line(remarks, "lost  ", plural(loss.count, "record") + ": " + loss.reason, style);
     }
-    if (report.unresolved > 0) {
+    const bool explained = std::any_of(report.losses.begin(), report.losses.end(), [](const LossRow& loss) {
+        return loss.reason.starts_with("unresolved"); // then each reason has a line of its own
+    });
+    if (report.unresolved > 0 && !explained) {
         append_line(remarks, "lost  ", plural(report.unresolved, "scope") + ": recorded, but never given a time",
                     style);
     }
@@ -233,6 +253,7 @@ std::string render_text(const Report& report, const TextOptions& options) {
         out += line + '\n';
     }
     out += headline(report, phases) + '\n';
+    append_headline_reasons(out, report, phases, style);
     append_tables(out, report, phases, style);
     for (const PhaseSummary* phase : phases) {
         append_layer_table(out, report, *phase, options.width, style);

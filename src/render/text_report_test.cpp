@@ -89,7 +89,11 @@ TEST(TextReport, F1_an_absent_figure_is_never_a_zero) {
     report.phases[0].wall.coverage = missing("no busy time");
     report.own_cost.percent_of_wall = missing("not measured");
     const std::string text = render_text(report);
-    EXPECT_TRUE(contains(text, "n/a tok/s     coverage n/a   own cost n/a\n")) << text;
+    EXPECT_TRUE(contains(text, "n/a tok/s     coverage n/a   own cost n/a\n"
+                               "n/a  decode tok/s: steps carry no tokens\n"
+                               "n/a  decode coverage: no busy time\n"
+                               "n/a  own cost: not measured\n"))
+        << text;
     EXPECT_EQ(line_of(text, "sampling"),
               "sampling                1      n/a    4.725         <0.01      n/a    n/a   cpu_tsc");
     EXPECT_TRUE(contains(text, "n/a  p50 us: the clock failed\n"));
@@ -113,6 +117,19 @@ TEST(TextReport, M3_dropped_records_are_printed_with_their_reason) {
 
 TEST(TextReport, M2_unresolved_scopes_are_counted_and_printed) {
     EXPECT_TRUE(contains(render_text(crowded_report()), "\nlost  7 scopes: recorded, but never given a time\n"));
+    Report report = healthy_report();
+    report.unresolved = 3;
+    report.losses = {{"unresolved: the clock could not be fitted", 3}};
+    const std::string text = render_text(report);
+    EXPECT_TRUE(contains(text, "\nlost  3 records: unresolved: the clock could not be fitted\n"));
+    EXPECT_FALSE(contains(text, "never given a time")) << "said once, with its reason";
+}
+
+TEST(TextReport, bricks_that_waited_off_the_cpu_are_explained) {
+    EXPECT_FALSE(contains(render_text(healthy_report()), "off the CPU"));
+    Report report = only_decode(healthy_report());
+    report.bricks[2].wall_share = measured(95);
+    EXPECT_TRUE(contains(render_text(report), "\nbricks were off the CPU for a part of their time"));
 }
 
 TEST(TextReport, M5_what_a_sync_mode_serialises_is_stated) {

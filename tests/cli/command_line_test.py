@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plumb command from outside: what it prints, where, and how it exits.
+
+usage: command_line_test.py PLUMB MAKE_RECORDING SOURCE_DIR [CLASS…]"""
+
+import collections
+import csv
+import io
+import json
+import os
+import pathlib
+import pty
+import random
+import select
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import trace_reader
+
+PLUMB, MAKE_RECORDING, SOURCE = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
+SCRATCH = tempfile.TemporaryDirectory(prefix="plumb-cli-")
+FOLDER = pathlib.Path(SCRATCH.name)
+RECORDING = FOLDER / "run.plumb"
+HOSTILE = "a\"},{\n\t\x01<b>,;|\ufffd"
+
+ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("PLUMB") and key != "NO_COLOR"}
+
+
+def plumb(*words, stdout=subprocess.PIPE, **options):
+    return subprocess.run([PLUMB, *map(str, words)], stdout=stdout, stderr=subprocess.PIPE, text=True,
+                          env=ENVIRONMENT, timeout=60, **options)
+
+
+def recording():
+    if not RECORDING.exists():
+        subprocess.run([MAKE_RECORDING, RECORDING], check=True, env=ENVIRONMENT, timeout=60)
+    return RECORDING
+
+
+def report(*words):
+    done = plumb("report", recording(), "--json", *words)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def trace():
+    return json.loads(plumb("trace", recording()).stdout)
+
+
+class Case(unittest.TestCase):
+    def assert_bad_input(self, done, *parts):
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertRegex(done.stderr, r"\Aerror: [^\n]+\n\Z")
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+
+class Arguments(Case):
+    def test_no_arguments_show_help_and_are_wrong(self):
+        done = plumb()
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("report", done.stderr)
+
+    def test_help_and_version_are_right(self):
+        for words in (["--help"], ["report", "--help"], ["help"], ["help", "trace"], ["export", "-h"]):
+            done = plumb(*words)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+            self.assertIn("Usage: plumb", done.stdout)
+        self.assertRegex(plumb("--version").stdout, r"\Aplumb \d+\.\d+\.\d+\n\Z")
+
+    def test_help_of_a_command_is_the_same_both_ways(self):
+        self.assertEqual(plumb("help", "report").stdout, plumb("report", "--help").stdout)
+
+    def test_a_mistyped_command_names_the_nearest(self):
+        self.assert_bad_input(plumb("repotr", "x"), '"repotr"', "did you mean report?")
+        self.assert_bad_input(plumb("xyzzy"), '"xyzzy"', "see plumb --help")
+        self.assert_bad_input(plumb("help", "traec"), "did you mean trace?")
+
+    def test_a_mistyped_option_names_the_nearest(self):
+        self.assert_bad_input(plumb("report", "--phse", "x", "y"), "no option --phse", "did you mean --phase?")
+        self.assert_bad_input(plumb("trace", "x", "--frob"), "no option --frob", "see plumb trace --help")
+
+    def test_a_wrong_value_names_the_right_ones(self):
+        self.assert_bad_input(plumb("report", "x", "--phase", "decod"), "decode, prefill or mixed",
+                              "did you mean decode?")
+        self.assert_bad_input(plumb("report", "x", "--warmup", "many"), "--warmup")
+        self.assert_bad_input(plumb("export", "x", "--format", "xml"), "jsonl or csv")
+
+    def test_a_missing_or_extra_argument_is_named(self):
+        self.assert_bad_input(plumb("report"), "recording is required")
+        self.assert_bad_input(plumb("recover", "a", "b"), '"b"')
+
+    def test_errors_are_json_when_asked(self):
+        for words in (["repotr", "--json"], ["report", "--json"], ["report", "--frob", "--json"],
+                      ["report", FOLDER / "none", "--json"], ["recover", FOLDER / "none", "--json"],
+                      ["trace", FOLDER / "none", "--json", "-o", FOLDER / "t"], ["trace", "x", "--json"]):
+            done = plumb(*words)
+            self.assertEqual((done.returncode, done.stderr), (2, ""), words)
+            self.assertEqual(list(json.loads(done.stdout)), ["error"], words)
+
+
+class BadInput(Case):
+    COMMANDS = (["report"], ["trace"], ["export"], ["export", "--format", "csv"], ["recover"])
+
+    def test_a_missing_file_is_one_sentence(self):
+        for command in self.COMMANDS:
+            self.assert_bad_input(plumb(*command, FOLDER / "none.plumb"), "none.plumb")
+
+    def test_a_folder_an_empty_file_and_other_bytes_are_one_sentence(self):
+        (FOLDER / "empty").write_bytes(b"")
+        (FOLDER / "noise").write_bytes(random.Random(1).randbytes(5000))
+        for command in self.COMMANDS:
+            for name in (".", "empty", "noise"):
+                self.assert_bad_input(plumb(*command, FOLDER / name))
+
+    def test_a_recording_cut_short_is_read_with_its_loss_stated_or_refused(self):
+        whole = recording().read_bytes()
+        for size in range(0, len(whole), max(1, len(whole) // 40)):
+            (FOLDER / "short.plumb").write_bytes(whole[:size])
+            done = plumb("report", FOLDER / "short.plumb")
+            if done.returncode == 0:
+                self.assertRegex(done.stdout, r"\n(note|lost)  ", size)
+            else:
+                self.assert_bad_input(done)
+
+    def test_damaged_recordings_never_end_a_command_by_a_signal(self):
+        random_numbers = random.Random(7)
+        whole = recording().read_bytes()
+        for _ in range(25):
+            damaged = bytearray(whole)
+            for _ in range(random_numbers.randint(1, 8)):
+                damaged[random_numbers.randrange(len(damaged))] = random_numbers.randrange(256)
+            (FOLDER / "damaged.plumb").write_bytes(damaged)
+            for command in self.COMMANDS:
+                self.assertIn(plumb(*command, FOLDER / "damaged.plumb").returncode, (0, 2))
+
+    def test_a_failed_trace_leaves_no_file(self):
+        plumb("trace", FOLDER / "noise", "-o", FOLDER / "none.json")
+        self.assertEqual(list(FOLDER.glob("none.json*")), [])
+
+
+class Output(Case):
+    COMMANDS = (["report"], ["report", "--json"], ["trace"], ["export"], ["export", "--format", "csv"])
+
+    def test_a_full_disk_is_one_sentence_never_a_silent_cut(self):
+        for command in self.COMMANDS:
+            with open("/dev/full", "w") as full:
+                self.assert_bad_input(plumb(*command, recording(), stdout=full), "No space left")
+        self.assert_bad_input(plumb("trace", recording(), "-o", "/dev/full"), "/dev/full", "No space left")
+        for words in (["--help"], ["help", "--markdown"], ["completion", "bash"], ["selftest"]):
+            with open("/dev/full", "w") as full:
+                self.assert_bad_input(plumb(*words, stdout=full), "No space left")
+
+    def test_a_reader_that_leaves_ends_the_command_quietly(self):
+        for command in self.COMMANDS:
+            done = subprocess.Popen([PLUMB, *command, recording()], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    env=ENVIRONMENT)
+            done.stdout.close()
+            self.assertEqual((done.wait(60), done.stderr.read()), (0, b""), command)
+            done.stderr.close()
+
+    def test_a_closed_standard_output_is_an_error_and_harms_no_file(self):
+        before = recording().read_bytes()
+        done = subprocess.run(["sh", "-c", '"$0" report "$1" >&-', PLUMB, recording()], stderr=subprocess.PIPE,
+                              text=True, env=ENVIRONMENT, timeout=60)
+        self.assert_bad_input(done, "standard output")
+        self.assertEqual(recording().read_bytes(), before)
+
+    def test_the_recording_is_never_overwritten_by_its_own_trace(self):
+        before = recording().read_bytes()
+        self.assert_bad_input(plumb("trace", recording(), "-o", recording()), "the recording itself")
+        (FOLDER / "link.plumb").unlink(missing_ok=True)
+        (FOLDER / "link.plumb").symlink_to(recording())
+        self.assert_bad_input(plumb("export", recording(), "-o", FOLDER / "link.plumb"), "the recording itself")
+        self.assertEqual(recording().read_bytes(), before)
+
+    def test_a_place_that_cannot_be_written_is_named(self):
+        self.assert_bad_input(plumb("trace", recording(), "-o", FOLDER / "no" / "t.json"), "t.json")
+        self.assert_bad_input(plumb("trace", recording(), "-o", FOLDER), "is a folder")
+
+    def test_a_file_appears_whole_and_is_described_when_asked(self):
+        done = plumb("trace", recording(), "-o", FOLDER / "t.json", "--json")
+        described = json.loads(done.stdout)
+        self.assertEqual(described, {"written": str(FOLDER / "t.json"), "bytes": (FOLDER / "t.json").stat().st_size})
+        self.assertEqual((FOLDER / "t.json").read_text(), plumb("trace", recording()).stdout)
+        self.assertEqual(list(FOLDER.glob("t.json.part")), [])
+
+    def test_colour_appears_on_a_terminal_only_and_not_with_no_color(self):
+        self.assertNotIn("\x1b", plumb("report", recording()).stdout)
+        self.assertIn("\x1b[1m", self.on_terminal({"TERM": "xterm"}))
+        self.assertNotIn("\x1b", self.on_terminal({"TERM": "xterm", "NO_COLOR": "1"}))
+        self.assertNotIn("\x1b", self.on_terminal({"TERM": "dumb"}))
+
+    def on_terminal(self, environment):
+        leader, follower = pty.openpty()
+        done = subprocess.Popen([PLUMB, "report", recording()], stdout=follower, stderr=subprocess.DEVNULL,
+                                env={**ENVIRONMENT, **environment})
+        os.close(follower)
+        text = b""
+        try:
+            while part := os.read(leader, 65536):
+                text += part
+        except OSError:  # how a terminal says that the other side is gone
+            pass
+        os.close(leader)
+        self.assertEqual(done.wait(60), 0)
+        return text.decode()
+
+    def test_long_work_shows_progress_on_a_terminal(self):
+        pipe = FOLDER / "slow"
+        os.mkfifo(pipe)
+        leader, follower = pty.openpty()
+        done = subprocess.Popen([PLUMB, "trace", recording(), "-o", pipe], stderr=follower, env=ENVIRONMENT)
+        os.close(follower)
+        with open(pipe, "rb") as reader:  # not read until progress shows: the pipe is smaller than the trace
+            text = b""
+            while b" MB  " not in text and select.select([leader], [], [], 60)[0]:
+                text += os.read(leader, 65536)
+            self.assertIn(b"writing " + bytes(pipe), text)
+            json.loads(reader.read())
+        self.assertEqual(done.wait(60), 0)
+        os.close(leader)
+
+
+class Recording(Case):
+    def test_report_shows_phases_bricks_and_the_account(self):
+        text = plumb("report", recording()).stdout
+        for part in ("a model made for tests", "3 layers", "prefill 16 tok", "decode 120 steps (8 warm-up apart)",
+                     "\nblock +", "\nrope_embedding ~", "\nunattributed ", "\nidle ", "coverage ", "   caller\n"):
+            self.assertIn(part, text)
+        self.assertNotIn("\x01", text)
+        self.assertNotIn("mean us per call, by layer", text)
+
+    def test_phase_layers_and_warmup_each_change_the_report(self):
+        self.assertEqual([phase["phase"] for phase in report("--phase", "decode")["phases"]], ["decode"])
+        self.assertEqual({row["phase"] for row in report("--phase", "prefill")["bricks"]}, {"prefill"})
+        self.assertEqual(report()["brick_layers"], [])
+        self.assertEqual({row["layer"] for row in report("--layers")["brick_layers"]} - {0, 1, 2}, set())
+        self.assertIn("mean us per call, by layer", plumb("report", recording(), "--layers").stdout)
+        counted = {phase["phase"]: phase["steps"] for phase in report("--warmup", "28")["phases"]}
+        self.assertEqual(counted["decode"], 100)
+
+    def test_calls_per_step_are_exact(self):
+        calls = {row["name"]: row["calls_per_step"] for row in report("--phase", "decode")["bricks"]}
+        expected = {"lm_head": 1, "rms_norm": 3, "up_projection": 3, "block": 3, "attention": 3, "rope_embedding": 3,
+                    HOSTILE: 1}
+        self.assertEqual({name: calls.get(name) for name in expected}, expected)
+
+    def test_T8_names_that_try_to_break_out_arrive_as_they_are(self):
+        self.assertIn(HOSTILE, {row["name"] for row in report()["bricks"]})
+        self.assertIn(HOSTILE, {event["name"] for event in trace()["traceEvents"]})
+        lines = plumb("export", recording()).stdout.splitlines()
+        self.assertIn(HOSTILE, {json.loads(line).get("name") for line in lines})
+        rows = csv.DictReader(io.StringIO(plumb("export", recording(), "--format", "csv").stdout, newline=""))
+        self.assertIn(HOSTILE, {row["name"] for row in rows})
+
+    def test_F4_no_lane_of_the_trace_overlaps_and_no_time_is_negative(self):
+        events = trace()
+        self.assertEqual(trace_reader.problems(events), [])
+        self.assertEqual(trace_reader.nesting_problems(events), [])
+        self.assertEqual(events["otherData"]["left_out"], 0)
+        spans = [event for event in events["traceEvents"] if event["name"] in ("copy_h2d", "copy_d2h")]
+        self.assertEqual(len({event["tid"] for event in spans}), 2)
+
+    def test_sums_of_the_trace_equal_the_report(self):
+        rows = collections.defaultdict(lambda: (0, 0))
+        for row in report()["bricks"]:
+            count, total = rows[row["phase"], row["name"]]
+            rows[row["phase"], row["name"]] = count + row["time"]["count"], total + round(row["time"]["total_ns"])
+        self.assertEqual(trace_reader.sums(trace()), dict(rows))
+
+    def test_exports_hold_the_same_samples_in_both_formats(self):
+        lines = [json.loads(line) for line in plumb("export", recording()).stdout.splitlines()]
+        self.assertEqual(lines[0]["schema"], "plumb.samples/1")
+        rows = list(csv.DictReader(io.StringIO(plumb("export", recording(), "--format", "csv").stdout, newline="")))
+        self.assertEqual(len(lines) - 1, len(rows))
+        for sample, row in zip(lines[1:], rows):
+            for key, text in row.items():
+                value = sample.get(key, "")
+                self.assertEqual(text, str(int(value)) if isinstance(value, (bool, float)) else str(value))
+
+    def test_a_finished_run_has_nothing_to_recover(self):
+        self.assertIn("nothing to recover", plumb("recover", recording()).stdout)
+        self.assertEqual(json.loads(plumb("recover", recording(), "--json").stdout)["records_recovered"], 0)
+
+    def test_selftest_measures_the_cpu(self):
+        test = json.loads(plumb("selftest", "--json").stdout)
+        cpu = {backend["name"]: backend for backend in test["backends"]}["cpu"]
+        self.assertGreater(cpu["devices"][0]["floor_ns"], 0)
+        self.assertIn("floor (empty scope)", plumb("selftest").stdout)
+
+
+class OneSource(Case):
+    def test_the_document_is_what_the_command_says_about_itself(self):
+        said = plumb("help", "--markdown").stdout
+        self.assertEqual((SOURCE / "docs" / "cli.md").read_text(), said,
+                         "run: plumb help --markdown > docs/cli.md")
+
+    def commands(self):
+        said = plumb("help", "--markdown").stdout
+        return [line.split("`")[1].split()[1] for line in said.splitlines() if line.startswith("| `plumb ")]
+
+    def test_every_command_is_in_every_completion(self):
+        self.assertGreaterEqual(set(self.commands()), {"report", "trace", "export", "recover", "selftest"})
+        for shell in ("bash", "zsh", "fish"):
+            script = plumb("completion", shell).stdout
+            for command in self.commands():
+                self.assertIn(command, script)
+
+    def complete(self, *words):
+        script = ('source <("$0" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _plumb; '
+                  'printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(["bash", "-c", script, PLUMB, "plumb", *words], capture_output=True, text=True,
+                              env=ENVIRONMENT, timeout=60)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_bash_completes_commands_options_and_values(self):
+        self.assertEqual(self.complete("rep"), ["report"])
+        self.assertEqual(set(self.complete("")), set(self.commands()))
+        self.assertEqual(self.complete("report", "--ph"), ["--phase"])
+        self.assertEqual(self.complete("report", "--phase", ""), ["decode", "prefill", "mixed"])
+        self.assertEqual(self.complete("completion", "z"), ["zsh"])
+        self.assertEqual(self.complete("report", "x.plumb", "--lay"), ["--layers"])
+
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the recording that the tests of the command line read: two threads, every kind of scope, a name that tries to
+// break out of every format. The clock is injected, so that every duration is known: each reading is 100 ns later.
+#include <atomic>
+#include <cstdio>
+#include <plumb/plumb.hpp>
+#include <thread>
+
+namespace {
+
+class SteppingClock final : public plumb::HostClock {
+  public:
+    std::uint64_t now_ticks() const noexcept override { return static_cast<std::uint64_t>(now_ns()); }
+    std::int64_t now_ns() const noexcept override { return 100 * now_.fetch_add(1, std::memory_order_relaxed); }
+
+  private:
+    mutable std::atomic<std::int64_t> now_{10'000'000};
+};
+
+struct Names {
+    plumb::Name hostile, block;
+};
+
+void layer(plumb::Profiler& prof, const Names& names, int index) {
+    PLUMB_LAYER(prof, index);
+    PLUMB_BRICK(prof, plumb::host, names.block);
+    { PLUMB_BRICK(prof, plumb::host, plumb::Brick::rms_norm, plumb::bytes(4096)); }
+    PLUMB_LAP(prof, plumb::host, plumb::Brick::rope_embedding);
+    PLUMB_LAP(prof, plumb::host, plumb::Brick::attention, plumb::bytes_per_kv(64));
+    PLUMB_LAP_END(prof, plumb::host);
+    { PLUMB_BRICK(prof, plumb::host, plumb::Brick::up_projection, plumb::bytes(1 << 20), plumb::flops(1 << 21)); }
+}
+
+void step(plumb::Profiler& prof, const Names& names, plumb::Phase phase, int tokens, int kv) {
+    PLUMB_STEP(prof, plumb::host, phase, plumb::tokens(tokens), plumb::sequences(1), plumb::kv_length(kv));
+    for (int index = 0; index < 3; ++index) {
+        layer(prof, names, index);
+    }
+    { PLUMB_BRICK(prof, plumb::host, names.hostile); }
+    PLUMB_BRICK(prof, plumb::host, plumb::Brick::lm_head, plumb::bytes(1 << 22));
+}
+
+/// Spans that overlap each other, so that a trace needs several lanes for them.
+void spans(plumb::Profiler& prof) {
+    plumb::Token first = prof.begin(plumb::Brick::copy_h2d, plumb::bytes(100));
+    plumb::Token second = prof.begin(plumb::Brick::copy_d2h);
+    prof.end(first);
+    prof.end(second);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 2) {
+        std::fprintf(stderr, "usage: make_recording FILE\n");
+        return 2;
+    }
+    const SteppingClock clock;
+    plumb::Config config;
+    config.on = true;
+    config.out = argv[1];
+    config.clock = &clock;
+    plumb::Profiler prof(config);
+    const Names names{prof.intern("a\"},{\n\t\x01<b>,;|\xff"), prof.intern("block")};
+    prof.describe("model", "a model made for tests");
+    prof.describe("layers", "3");
+    step(prof, names, plumb::Phase::prefill, 16, 16);
+    for (int index = 0; index < 128; ++index) {
+        step(prof, names, plumb::Phase::decode, 1, 17 + index);
+    }
+    std::thread([&prof] { spans(prof); }).join();
+    prof.record(names.block, 1234);
+    const plumb::Status closed = prof.close();
+    if (!closed) {
+        std::fprintf(stderr, "%s\n", closed.error().message.c_str());
+        return 1;
+    }
+    return 0;
+}
