@@ -27,6 +27,9 @@ struct RecorderAccess {
     static void set_enabled(Recorder& recorder, bool on) noexcept;
     static std::uint64_t generation(const Recorder& recorder) noexcept { return recorder.generation_; }
     static std::uint64_t thread_cpu_ns(const Recorder& recorder) noexcept;
+    static StampOptions stamps(const Recorder& recorder) noexcept {
+        return {recorder.clock_, recorder.serialise_, recorder.serialise_layers_, recorder.host_only_};
+    }
     static const HostClock* clock(const Recorder& recorder) noexcept { return recorder.clock_; }
 };
 

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "plumb/session.hpp"
+
+namespace plumb {
+namespace {
+
+Config parsed(std::string_view spec) {
+    const Result<Config> config = Config::parse(spec);
+    EXPECT_TRUE(config.ok()) << spec << ": " << (config.ok() ? "" : config.error().message);
+    return config.ok() ? *config : Config{};
+}
+
+std::string refusal(std::string_view spec) {
+    const Result<Config> config = Config::parse(spec);
+    EXPECT_FALSE(config.ok()) << spec;
+    if (config.ok()) {
+        return "";
+    }
+    EXPECT_EQ(config.error().code, ErrorCode::invalid_argument);
+    return config.error().message;
+}
+
+class PlumbVariable {
+  public:
+    explicit PlumbVariable(const char* value) {
+        value != nullptr ? setenv("PLUMB", value, 1) : unsetenv("PLUMB");
+    }
+    ~PlumbVariable() { unsetenv("PLUMB"); }
+    PlumbVariable(const PlumbVariable&) = delete;
+    PlumbVariable& operator=(const PlumbVariable&) = delete;
+};
+
+TEST(Config, F16_off_zero_and_the_empty_string_are_off) {
+    for (const char* spec : {"", "0", "off", "off,out=none", "on,off", "1,0"}) {
+        EXPECT_FALSE(parsed(spec).on) << spec;
+    }
+    for (const char* spec : {"1", "on", "on,out=none", "off,on"}) {
+        EXPECT_TRUE(parsed(spec).on) << spec;
+    }
+}
+
+TEST(Config, M1_a_variable_that_is_unset_empty_zero_or_off_is_off) {
+    for (const char* value : {static_cast<const char*>(nullptr), "", "0", "off"}) {
+        const PlumbVariable variable(value);
+        const Result<Config> config = Config::from_env();
+        ASSERT_TRUE(config.ok());
+        EXPECT_FALSE(config->on) << (value == nullptr ? "unset" : value);
+    }
+    const PlumbVariable variable("on,out=none");
+    EXPECT_TRUE(Config::from_env()->on);
+    EXPECT_EQ(Config::from_env()->out, "none");
+}
+
+TEST(Config, M1_the_presence_of_other_keys_does_not_turn_it_on) {
+    EXPECT_FALSE(parsed("out=run.plumb").on);
+    EXPECT_FALSE(parsed("sync=immediate,ring=65536").on);
+}
+
+TEST(Config, F16_an_unknown_key_lists_the_known_ones) {
+    for (const char* spec : {"on,ouT=x", "yes", "true", "2", "on,rings=1MiB", "on,,off", " on", "on=1", "off=", "=", "on,out"}) {
+        EXPECT_FALSE(refusal(spec).empty());
+    }
+    const std::string message = refusal("on,colour=red");
+    EXPECT_NE(message.find("\"colour\""), std::string::npos) << message;
+    for (const ConfigKey& key : config_keys()) {
+        EXPECT_NE(message.find(std::string(key.key) + "="), std::string::npos) << message;
+    }
+}
+
+TEST(Config, F16_a_value_that_does_not_fit_names_its_grammar) {
+    for (const char* spec : {"ring=4095", "ring=2GiB", "ring=-5", "ring=1e6", "ring=1 MiB", "ring=", "ring=inf", "max_size=10",
+                             "max_size=lots", "keep=60", "keep=0s", "keep=-1s", "keep=infs", "keep=nans", "keep=99999999999h",
+                             "sync=always", "sync=", "warmup=-1", "warmup=2.5", "warmup=1KiB", "warmup=99999999999999999999",
+                             "fork=yes", "redact=1", "out="}) {
+        const std::string message = refusal(spec);
+        EXPECT_NE(message.find(spec), std::string::npos) << message;
+        EXPECT_NE(message.find("takes"), std::string::npos) << message;
+    }
+}
+
+TEST(Config, every_key_is_read) {
+    const Config defaults;
+    EXPECT_EQ(parsed("out=a/b-%p.plumb").out, "a/b-%p.plumb");
+    EXPECT_EQ(parsed("ring=65536").ring_bytes, 65536u);
+    EXPECT_EQ(parsed("ring=512KiB").ring_bytes, 512u * 1024);
+    EXPECT_EQ(parsed("ring=1.5MiB").ring_bytes, 3u * 512 * 1024);
+    EXPECT_EQ(parsed("max_size=100MB").max_bytes, 100'000'000u);
+    EXPECT_EQ(parsed("max_size=2GiB").max_bytes, std::uint64_t{2} << 30);
+    EXPECT_DOUBLE_EQ(parsed("keep=500ms").keep_seconds, 0.5);
+    EXPECT_DOUBLE_EQ(parsed("keep=60s").keep_seconds, 60);
+    EXPECT_DOUBLE_EQ(parsed("keep=5min").keep_seconds, 300);
+    EXPECT_DOUBLE_EQ(parsed("keep=1h").keep_seconds, 3600);
+    EXPECT_EQ(parsed("sync=deferred").sync, SyncMode::deferred);
+    EXPECT_EQ(parsed("sync=immediate").sync, SyncMode::immediate);
+    EXPECT_EQ(parsed("sync=per_layer").sync, SyncMode::per_layer);
+    EXPECT_EQ(parsed("sync=none").sync, SyncMode::none);
+    EXPECT_EQ(parsed("warmup=0").warmup_steps, 0u);
+    EXPECT_EQ(parsed("warmup=12").warmup_steps, 12u);
+    EXPECT_TRUE(parsed("fork=own").follow_fork);
+    EXPECT_FALSE(parsed("fork=own,fork=off").follow_fork);
+    EXPECT_TRUE(parsed("redact=on").redact);
+    EXPECT_FALSE(parsed("redact=off").redact);
+    EXPECT_EQ(config_keys().size(), 8u) << "a new key needs a line here and a test of what it does";
+    EXPECT_EQ(parsed("").spec(), defaults.spec());
+}
+
+TEST(Config, a_forked_child_must_not_write_into_the_same_file) {
+    EXPECT_NE(refusal("fork=own,out=run.plumb").find("%p"), std::string::npos);
+}
+
+TEST(Config, its_spec_gives_the_same_config_again) {
+    for (const char* spec : {"", "on", "on,out=x-%p.plumb,ring=4096,max_size=1MiB,keep=1500ms,sync=immediate,warmup=3,fork=own,redact=on",
+                             "keep=0.25ms", "keep=3h,sync=none"}) {
+        const Config config = parsed(spec);
+        const Config again = parsed(config.spec());
+        EXPECT_EQ(again.spec(), config.spec());
+        EXPECT_EQ(again.on, config.on);
+        EXPECT_EQ(again.out, config.out);
+        EXPECT_EQ(again.ring_bytes, config.ring_bytes);
+        EXPECT_EQ(again.max_bytes, config.max_bytes);
+        EXPECT_DOUBLE_EQ(again.keep_seconds, config.keep_seconds);
+        EXPECT_EQ(again.sync, config.sync);
+        EXPECT_EQ(again.warmup_steps, config.warmup_steps);
+        EXPECT_EQ(again.follow_fork, config.follow_fork);
+        EXPECT_EQ(again.redact, config.redact);
+    }
+}
+
+// The page and the table say the same: a row per key, word for word.
+TEST(Config, its_table_is_the_one_in_the_docs) {
+    std::ifstream file(PLUMB_SOURCE_DIR "/docs/configuration.md");
+    ASSERT_TRUE(file) << "docs/configuration.md is missing";
+    std::vector<std::string> rows;
+    for (std::string line; std::getline(file, line);) {
+        if (line.rfind("| `", 0) == 0 && line.find("=` |") != std::string::npos) {
+            rows.push_back(line);
+        }
+    }
+    std::vector<std::string> expected;
+    for (const ConfigKey& key : config_keys()) {
+        expected.push_back("| `" + std::string(key.key) + "=` | " + key.value + " | " + key.meaning + " |");
+    }
+    EXPECT_EQ(rows, expected);
+}
+
+} // namespace
+} // namespace plumb
