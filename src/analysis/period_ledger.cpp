@@ -77,7 +77,13 @@ void PeriodLedger::put(What what, Interval clipped, std::size_t period) {
     ++pending_;
 }
 
+std::int64_t PeriodLedger::end_of(std::size_t period) const noexcept {
+    return period < steps_.size() ? steps_[period].end_ns : std::numeric_limits<std::int64_t>::max();
+}
+
 PeriodLedger::Page& PeriodLedger::page_of(std::size_t period) {
+    if (last_page_ != nullptr && period == last_put_) [[likely]]
+        return *last_page_;
     while (open_.size() <= period - next_)
         open_.push_back(nullptr);
     auto& page = open_[period - next_];
@@ -87,6 +93,8 @@ PeriodLedger::Page& PeriodLedger::page_of(std::size_t period) {
     } else if (!page) {
         page = std::make_unique<Page>();
     }
+    last_page_ = page.get();
+    last_put_ = period;
     return *page;
 }
 
@@ -117,6 +125,7 @@ void PeriodLedger::settle_all() {
 
 void PeriodLedger::settle_next() {
     const resolve::Step& step = steps_[next_];
+    last_page_ = nullptr;
     WallSums sums;
     sums.period = step.end_ns - step.period_begin_ns;
     std::unique_ptr<Page> page;

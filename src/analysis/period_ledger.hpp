@@ -45,6 +45,8 @@ class PeriodLedger {
 
     /// Index of the period that holds this moment: the first step that ends after it (steps.size(): none does).
     [[nodiscard]] std::size_t period_at(std::int64_t time, std::size_t hint) const noexcept;
+    /// End of a period; the end of time for one past the last.
+    [[nodiscard]] std::int64_t end_of(std::size_t period) const noexcept;
     /// `hint`: a period near it, updated.
     void add(What what, Interval interval, std::size_t& hint);
 
@@ -73,6 +75,8 @@ class PeriodLedger {
     Settled settled_;
     std::deque<std::unique_ptr<Page>> open_; // of periods next_, next_ + 1, …; null where nothing came yet
     std::vector<std::unique_ptr<Page>> spare_;
+    Page* last_page_ = nullptr; // of period last_put_, while it is open
+    std::size_t last_put_ = 0;
     std::size_t next_ = 0;
     std::size_t pending_ = 0;
     std::uint64_t left_out_ = 0;

@@ -19,13 +19,23 @@ inline Report report_of(resolve::PlantedSource& source, const ReportOptions& opt
     return report.ok() ? *report : Report{};
 }
 
-/// Null when there is none.
+inline bool has_row(const std::vector<Row>& rows, Phase phase, const std::string& name) {
+    for (const Row& row : rows) {
+        if (row.key.phase == phase && row.key.name == name)
+            return true;
+    }
+    return false;
+}
+
+/// An empty row, and a failed test, where there is none.
 inline const Row* row_of(const std::vector<Row>& rows, Phase phase, const std::string& name) {
     for (const Row& row : rows) {
         if (row.key.phase == phase && row.key.name == name)
             return &row;
     }
-    return nullptr;
+    ADD_FAILURE() << "no row " << name;
+    static const Row empty;
+    return &empty;
 }
 
 inline const PhaseSummary* phase_of(const Report& report, Phase phase) {
@@ -33,7 +43,9 @@ inline const PhaseSummary* phase_of(const Report& report, Phase phase) {
         if (summary.phase == phase)
             return &summary;
     }
-    return nullptr;
+    ADD_FAILURE() << "no such phase";
+    static const PhaseSummary empty;
+    return &empty;
 }
 
 inline std::uint64_t loss_of(const Report& report, const std::string& words) {

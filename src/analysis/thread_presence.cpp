@@ -18,11 +18,16 @@ void ThreadPresence::seen(std::int64_t time) {
         begun_ = true;
         from_ = last_ = time;
         now_ = ledger_->period_at(time, 0);
+        now_ends_ = ledger_->end_of(now_);
         given_ = now_;
         return;
     }
     if (time <= last_)
         return;
+    if (time < now_ends_) [[likely]] {
+        last_ = time;
+        return;
+    }
     const std::size_t period = ledger_->period_at(time, now_);
     if (period > now_ + PeriodLedger::longest_reach) {
         // Silent over so many steps: the thread was not part of them, whatever it did.
@@ -32,6 +37,7 @@ void ThreadPresence::seen(std::int64_t time) {
         credit_ = 0;
     }
     now_ = period;
+    now_ends_ = ledger_->end_of(now_);
     last_ = time;
 }
 
@@ -87,7 +93,7 @@ void ThreadPresence::give_as_present() {
 
 void ThreadPresence::give_less(std::int64_t off_cpu, std::int64_t until) {
     off_cpu = std::min(off_cpu, until - from_);
-    if (!place_in_the_long_one(off_cpu, until))
+    if (!place_in_one(off_cpu, until))
         place_by_length(off_cpu, until);
     leaves_.clear();
 }
@@ -105,27 +111,39 @@ void ThreadPresence::collect_pieces(std::int64_t until) {
         pieces_.push_back({{at, until}, true});
 }
 
-bool ThreadPresence::place_in_the_long_one(std::int64_t off_cpu, std::int64_t until) {
-    Interval found;
+bool ThreadPresence::place_in_one(std::int64_t off_cpu, std::int64_t until) {
+    Interval long_one;
+    Interval longest_gap;
     std::int64_t at = from_;
     long_ones_ = 0;
+    const auto length = [](const Interval& interval) { return interval.end - interval.begin; };
     const auto look_at = [&](const Interval& interval) {
-        if (interval.end - interval.begin < long_ns_)
+        if (length(interval) < long_ns_)
             return;
         ++long_ones_;
-        found = interval;
+        long_one = interval;
     };
     for (const Interval& leaf : leaves_) {
-        look_at({at, leaf.begin});
+        const Interval gap{at, leaf.begin};
+        if (length(gap) > length(longest_gap))
+            longest_gap = gap;
+        look_at(gap);
         look_at(leaf);
         at = leaf.end;
     }
-    look_at({at, until});
-    if (long_ones_ != 1 || found.end - found.begin < off_cpu)
+    const Interval tail{at, until};
+    if (length(tail) > length(longest_gap))
+        longest_gap = tail;
+    look_at(tail);
+    const bool certain = long_ones_ == 1;
+    const Interval chosen = certain ? long_one : longest_gap;
+    if (long_ones_ > 1 || length(chosen) < off_cpu)
         return false;
     // At its end: who waits spins first and sleeps then, and is woken to go on.
-    give(from_, found.end - off_cpu);
-    give(found.end, until);
+    give(from_, chosen.end - off_cpu);
+    give(chosen.end, until);
+    if (!certain)
+        ledger_->add(PeriodLedger::What::uncertain, {chosen.end - off_cpu, chosen.end}, given_);
     return true;
 }
 

@@ -42,7 +42,8 @@ class ThreadPresence {
     void give_as_present();
     void give_less(std::int64_t off_cpu, std::int64_t until);
     void collect_pieces(std::int64_t until);
-    [[nodiscard]] bool place_in_the_long_one(std::int64_t off_cpu, std::int64_t until);
+    /// Into the one long piece, or the longest gap where nothing is long; false when it does not fit there.
+    [[nodiscard]] bool place_in_one(std::int64_t off_cpu, std::int64_t until);
     void place_by_length(std::int64_t off_cpu, std::int64_t until);
     void give(std::int64_t begin, std::int64_t end) { ledger_->add(PeriodLedger::What::presence, {begin, end}, given_); }
 
@@ -61,6 +62,7 @@ class ThreadPresence {
     std::int64_t sample_cpu_ = 0;
     std::int64_t credit_ = 0; // CPU time that earlier stretches had too much, by the jitter of reading two clocks
     std::size_t now_ = 0;   // period of last_
+    std::int64_t now_ends_ = 0;
     std::size_t given_ = 0; // hint for the ledger
     std::uint64_t contradictions_ = 0;
 };

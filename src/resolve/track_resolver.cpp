@@ -82,15 +82,17 @@ bool TrackResolver::interval(const Record& record, bool wanted, std::uint64_t& d
     return false;
 }
 
-Sample TrackResolver::sample_of(SampleKind kind, const Surroundings& around, std::uint64_t begin,
-                                std::uint64_t duration) const {
-    Sample sample;
-    sample.kind = kind;
+void TrackResolver::place(Sample& sample, const Surroundings& around) const {
     sample.phase = around.phase;
     sample.track = track_->info.id;
     sample.layer = around.layer;
     sample.step = around.step;
     sample.warmup = around.warmup;
+}
+
+Sample& TrackResolver::append(ResolvedBuffers& out, SampleKind kind, std::uint64_t begin, std::uint64_t duration) const {
+    Sample& sample = out.samples.emplace_back(blank_);
+    sample.kind = kind;
     // Both ends by the same line, so that intervals that share a tick share a nanosecond.
     sample.begin_ns = track_->line->to_ns(begin);
     sample.duration_ns = track_->line->to_ns(begin + duration) - sample.begin_ns;
@@ -129,7 +131,7 @@ void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& ou
         return;
     }
     const SampleKind kind = (record.second & flag_lap) != 0 ? SampleKind::lap : SampleKind::scope;
-    Sample& sample = out.samples.emplace_back(sample_of(kind, now_, record.first, duration));
+    Sample& sample = append(out, kind, record.first, duration);
     sample.name = id_of(record);
     sample.leaf = nest.leaf;
     if (nest.children != 0)
@@ -142,7 +144,7 @@ void TrackResolver::span(const Record& record, bool wanted, ResolvedBuffers& out
     std::uint64_t duration = 0;
     if (!interval(record, wanted, duration) || !wanted)
         return;
-    Sample& sample = out.samples.emplace_back(sample_of(SampleKind::span, now_, record.first, duration));
+    Sample& sample = append(out, SampleKind::span, record.first, duration);
     sample.name = id_of(record);
     // A span stands outside the nesting, so it has no children; but one that encloses scopes is no leaf either.
     sample.leaf = !nesting_.has_scope_within(record.first, record.first + duration);
@@ -172,6 +174,7 @@ void TrackResolver::push(FrameKind kind, std::uint64_t begin, const Surroundings
 void TrackResolver::refresh() {
     const Surroundings* innermost = frames_.innermost();
     now_ = innermost != nullptr ? *innermost : Surroundings{};
+    place(blank_, now_);
 }
 
 void TrackResolver::step_begin(const Record& record) {
@@ -207,7 +210,8 @@ void TrackResolver::frame_end(const Record& record, FrameKind kind, bool wanted,
     if (!timed || !wanted)
         return;
     const SampleKind sample_kind = kind == FrameKind::step ? SampleKind::step : SampleKind::layer;
-    Sample& sample = out.samples.emplace_back(sample_of(sample_kind, around, record.first, duration));
+    Sample& sample = append(out, sample_kind, record.first, duration);
+    place(sample, around);
     sample.leaf = false;
 }
 

@@ -34,7 +34,9 @@ struct ResolvedBuffers {
 class TrackResolver {
   public:
     TrackResolver(const Track& track, const StepTable& steps, WorkPool& pool, Losses& losses)
-        : track_(&track), steps_(&steps), losses_(&losses), work_(pool) {}
+        : track_(&track), steps_(&steps), losses_(&losses), work_(pool) {
+        refresh();
+    }
 
     /// Records of this track follow that are not consecutive with those before.
     void records_are_missing();
@@ -66,7 +68,8 @@ class TrackResolver {
     /// The record's interval, or false with the reason counted (only where it is wanted).
     bool interval(const Record& record, bool wanted, std::uint64_t& duration);
     void unresolved(Loss reason, bool wanted);
-    Sample sample_of(SampleKind kind, const Surroundings& around, std::uint64_t begin, std::uint64_t duration) const;
+    Sample& append(ResolvedBuffers& out, SampleKind kind, std::uint64_t begin, std::uint64_t duration) const;
+    void place(Sample& sample, const Surroundings& around) const;
     void add_work(Sample& sample, const Record& record) const;
     [[nodiscard]] Surroundings surroundings_of_step(std::uint64_t id) const;
     void push(FrameKind kind, std::uint64_t begin, const Surroundings& around);
@@ -80,6 +83,7 @@ class TrackResolver {
     FrameStack<Surroundings> frames_;
     DurationReader duration_;
     Surroundings now_;
+    Sample blank_; // what every sample has in these surroundings
     bool missing_ = false;
 };
 
