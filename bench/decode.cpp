@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// How near the reference decoder comes to the speed of light: the time to read what a step must read, at the bandwidth
+// this machine reaches in the same run (docs/benchmarks.md).
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <memory>
+#include <numeric>
+
+#include "decoder/decoder.hpp"
+#include "plumb/plumb.hpp"
+#include "support/board.hpp"
+#include "support/models.hpp"
+#include "support/read_bandwidth.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace {
+
+using namespace bench;
+using plumb::Result;
+using plumb::Status;
+using plumb::decoder::Decoder;
+
+constexpr std::size_t prompt = 64;
+constexpr std::size_t steps_per_round = 8;
+
+double now_ns() {
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Weights once, and the keys and values of the positions so far.
+double bytes_of_step(const Decoder& decoder, double positions) {
+    const auto& config = decoder.config();
+    const double cache = positions * 2.0 * static_cast<double>(config.layers * config.kv_size()) * sizeof(float);
+    return static_cast<double>(decoder.weights().bytes) + cache;
+}
+
+struct Projections {
+    double bytes = 0, ns = 0;
+};
+
+/// The bricks whose weights are at least 4 MB: what they read, over the time they took.
+Projections large_projections(const plumb::Report& report) {
+    Projections sum;
+    for (const plumb::Row& row : report.bricks) {
+        const double bytes = row.bytes_per_call.value.value_or(0);
+        if (row.key.phase == plumb::Phase::decode && bytes >= 4e6 && row.time.p50_ns.value) {
+            sum.bytes += bytes * row.calls_per_step;
+            sum.ns += *row.time.p50_ns.value * row.calls_per_step;
+        }
+    }
+    return sum;
+}
+
+struct Goal {
+    const char* type;
+    double step, projections; // shares of read bandwidth to reach
+};
+constexpr Goal goals[] = {{"bf16", 0.70, 0.75}, {"f32", 0.80, 0.80}};
+
+Status run_type(const Goal& goal, const Options& options, Board& board) {
+    const Result<std::string> model = model_file(options.value("--models", default_models), "qwen2.5-0.5b", goal.type);
+    if (!model.ok()) {
+        return model.error();
+    }
+    const int rounds = std::max(9, std::atoi(options.value("--rounds", "15").c_str()));
+    plumb::decoder::Options settings;
+    settings.context = prompt + static_cast<std::size_t>(rounds + 1) * steps_per_round + 1;
+    Result<Decoder> decoder = Decoder::load(*model, settings);
+    if (!decoder.ok()) {
+        return decoder.error();
+    }
+    const TemporaryFolder folder;
+    plumb::Config config;
+    config.on = true;
+    config.out = folder.file("run.plumb");
+    plumb::Profiler profiler(config);
+    Status status = decoder->prefill(decoder->random_prompt(prompt, 1), profiler);
+    Result<std::size_t> done =
+        status.ok() ? decoder->decode(steps_per_round, profiler) : Result<std::size_t>(status.error());
+    ReadBandwidth bandwidth;
+    std::vector<double> read, reached, shares;
+    for (int round = 0; done.ok() && round < rounds; ++round) {
+        read.push_back(bandwidth.measure());
+        const double begin = now_ns();
+        const double first = static_cast<double>(decoder->position());
+        done = decoder->decode(steps_per_round, profiler);
+        const double ns = (now_ns() - begin) / static_cast<double>(steps_per_round);
+        reached.push_back(bytes_of_step(*decoder, first + steps_per_round / 2.0) / ns);
+        shares.push_back(reached.back() / read.back());
+    }
+    if (!done.ok()) {
+        return done.error();
+    }
+    const std::string key = std::string(goal.type) + ".";
+    board.put(key + "read_gb_s", spread_of(read));
+    board.put(key + "step_gb_s", spread_of(reached));
+    board.put(key + "step_share", spread_of(shares));
+    board.put(key + "step_ms", bytes_of_step(*decoder, static_cast<double>(prompt)) / median_of(reached) / 1e6);
+    const Result<plumb::Report> report = profiler.snapshot();
+    if (!report.ok()) {
+        return report.error();
+    }
+    const Projections large = large_projections(*report);
+    if (large.ns > 0) {
+        board.put(key + "projection_gb_s", large.bytes / large.ns);
+        board.put(key + "projection_share", large.bytes / large.ns / median_of(read));
+    }
+    return {};
+}
+
+void show(const Goal& goal, Board& board) {
+    const std::string key = std::string(goal.type) + ".";
+    board.table(fmt::format("qwen2.5-0.5b {}, decode, profiling on", goal.type), {"value", "quartiles"});
+    const auto line = [&](const char* label, const char* name, int digits, std::optional<Target> target = {}) {
+        const Spread value = get(board.figures(), key + name);
+        board.row(label,
+                  {text(value.median, digits), has(board.figures(), key + name + ".low") ? range(value, digits) : ""},
+                  key + name, target);
+    };
+    line("read bandwidth of all cores, GB/s", "read_gb_s", 1);
+    line("a decode step reads, GB/s", "step_gb_s", 1);
+    line("step, ms", "step_ms", 2);
+    line("share of the speed of light, step", "step_share", 3, Target{Bound::at_least, goal.step});
+    line("large projections read, GB/s", "projection_gb_s", 1);
+    line("share of it, large projections", "projection_share", 3, Target{Bound::at_least, goal.projections});
+    board.end_table();
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const Options options = parse_options(argc, argv, "How near the reference decoder comes to the speed of light.",
+                                          {{"--models", "FOLDER  where model files are kept (default build/models)"},
+                                           {"--rounds", "N       of bandwidth and decode, by turns (default 15)"}});
+    Board board(options);
+    board.say(fmt::format("rounds of one bandwidth measurement and {} decode steps, by turns", steps_per_round));
+    for (const Goal& goal : goals) {
+        if (const Status status = run_type(goal, options, board); !status.ok()) {
+            fmt::print(stderr, "{}\n", status.error().message);
+            return 2;
+        }
+        show(goal, board);
+    }
+    return board.finish();
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/read_bandwidth.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace bench {
+namespace {
+
+using Lanes = std::uint64_t __attribute__((vector_size(64), may_alias));
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define BENCH_WIDEST __attribute__((noinline, target_clones("default", "avx2", "avx512f")))
+#else
+#define BENCH_WIDEST __attribute__((noinline))
+#endif
+
+/// Eight independent sums, so that loads and not additions are the limit.
+BENCH_WIDEST std::uint64_t read_all(const void* memory, std::size_t bytes) {
+    const auto* lanes = static_cast<const Lanes*>(memory);
+    const std::size_t count = bytes / sizeof(Lanes);
+    Lanes sums[8] = {};
+    for (std::size_t i = 0; i + 8 <= count; i += 8) {
+        for (std::size_t k = 0; k < 8; ++k) {
+            sums[k] ^= lanes[i + k];
+        }
+    }
+    Lanes all = {};
+    for (const Lanes& sum : sums) {
+        all ^= sum;
+    }
+    std::uint64_t result = 0;
+    for (std::size_t k = 0; k < 8; ++k) {
+        result ^= all[k];
+    }
+    return result;
+}
+
+} // namespace
+
+void ReadBandwidth::Free::operator()(void* memory) const { munmap(memory, bytes); }
+
+ReadBandwidth::ReadBandwidth(std::size_t bytes)
+    : bytes_(bytes), memory_(nullptr, Free{bytes}), workers_(std::max(1U, std::thread::hardware_concurrency())) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory != MAP_FAILED) {
+        madvise(memory, bytes, MADV_HUGEPAGE); // refused where there are none: small pages then
+        memory_.reset(memory);
+        std::memset(memory, 1, bytes);
+    }
+}
+
+double ReadBandwidth::measure() {
+    if (memory_ == nullptr) {
+        return 0;
+    }
+    const std::size_t part = bytes_ / workers_.size() / 4096 * 4096;
+    std::vector<std::uint64_t> sums(workers_.size());
+    const auto begin = std::chrono::steady_clock::now();
+    workers_.run(workers_.size(), [&](unsigned index) {
+        sums[index] = read_all(static_cast<const char*>(memory_.get()) + index * part, part);
+    });
+    const auto ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
+    for (const std::uint64_t sum : sums) {
+        asm volatile("" ::"r"(sum)); // the sums are used
+    }
+    return static_cast<double>(part * workers_.size()) / ns;
+}
+
+} // namespace bench
