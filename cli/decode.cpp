@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // plumb decode: runs the reference decoder under the profiler and prints the report.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_cache.hpp"
+#include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "decoder/decoder.hpp"
 #include "plumb/plumb.hpp"
@@ -24,8 +26,7 @@ namespace {
 using plumb::Result;
 using plumb::Status;
 using plumb::decoder::Decoder;
-
-constexpr int bad_input = 2;
+using namespace plumb::cli;
 
 struct DecodeArguments {
     std::string model;
@@ -42,11 +43,6 @@ struct DecodeArguments {
     bool json = false;
     bool no_profile = false;
 };
-
-int fail(const std::string& message) {
-    fmt::print(stderr, "error: {}\n", message);
-    return bad_input;
-}
 
 /// What the profiler says while it starts is part of its status; what it says later is a warning.
 struct Sentences {
@@ -99,42 +95,46 @@ plumb::decoder::Options decoder_options(const DecodeArguments& arguments) {
     options.chunk = arguments.chunk;
     options.context = arguments.context != 0 ? arguments.context : prompt_length(arguments) + arguments.steps;
     options.sampling = arguments.sampling;
-    options.stop = &plumb::cli::interrupted();
+    options.stop = &interrupted();
     return options;
 }
 
 /// Prompt and steps. Returns the steps done.
 Result<std::size_t> run(const DecodeArguments& arguments, Decoder& decoder, plumb::Profiler& profiler) {
-    plumb::cli::Progress prefill("prefill", "tokens");
+    Progress prefill("prefill", "tokens");
     const auto prompt = prompt_of(arguments, decoder);
     if (Status status = decoder.prefill(prompt, profiler, [&](auto done, auto total) { prefill.show(done, total); });
         !status)
         return status.error();
     prefill.clear();
-    plumb::cli::Progress decode("decode", "steps");
+    Progress decode("decode", "steps");
     Result<std::size_t> done =
         decoder.decode(arguments.steps, profiler, [&](auto step, auto total) { decode.show(step, total); });
     decode.clear();
     return done;
 }
 
+void print(const DecodeArguments& arguments, const plumb::Report& report) {
+    if (arguments.json)
+        std::cout << plumb::render_json(report);
+    else
+        std::cout << plumb::render_text(report, {stdout_has_color(), stdout_columns()});
+}
+
+/// From the finished recording, so that `plumb report` says the same; from memory where there is none.
 Status print_report(const DecodeArguments& arguments, plumb::Profiler& profiler) {
     const std::string path = profiler.path();
-    if (path.empty()) {
-        // Recorded in memory only.
-        Result<plumb::Report> report = profiler.snapshot();
-        if (!report)
-            return report.error();
-        fmt::print("{}\n", arguments.json ? plumb::render_json(*report) : plumb::render_text(*report));
-        return profiler.close();
-    }
+    Result<plumb::Report> live = path.empty() ? profiler.snapshot() : plumb::Report{};
+    if (!live)
+        return live.error();
     if (Status status = profiler.close(); !status)
         return status;
-    Result<plumb::Report> report = plumb::report_recording(path);
+    const Result<plumb::Report> report = path.empty() ? std::move(live) : plumb::report_recording(path);
     if (!report)
         return report.error();
-    fmt::print("{}\n", arguments.json ? plumb::render_json(*report) : plumb::render_text(*report));
-    fmt::print(stderr, "recording: {}\n", path);
+    print(arguments, *report);
+    if (!path.empty())
+        fmt::print(stderr, "recording: {}\n", terminal_text(path));
     return {};
 }
 
@@ -142,46 +142,50 @@ void print_tokens(const DecodeArguments& arguments, const Decoder& decoder) {
     std::string line = "tokens";
     for (const std::int32_t token : decoder.tokens())
         line += fmt::format(" {}", token);
-    fmt::print(arguments.json ? stderr : stdout, "{}\n", line);
+    // Standard output holds one JSON document and nothing else.
+    (arguments.json ? std::cerr : std::cout) << line << '\n';
 }
 
-int decode(DecodeArguments arguments) {
-    if (arguments.model.empty()) {
-        Result<std::string> cached = plumb::cli::cached_model();
-        if (!cached)
-            return fail(cached.error().message);
-        arguments.model = *cached;
-        fmt::print(stderr, "no model given: using {} (tiny-llama, random weights)\n", arguments.model);
-    }
-    plumb::cli::catch_interrupts();
-    Result<Decoder> decoder = Decoder::load(arguments.model, decoder_options(arguments));
+Result<std::string> model_path(const DecodeArguments& arguments) {
+    if (!arguments.model.empty())
+        return arguments.model;
+    Result<std::string> cached = cached_model();
+    if (cached)
+        fmt::print(stderr, "no model given: using {} (tiny-llama, random weights)\n", *cached);
+    return cached;
+}
+
+Status decode(const DecodeArguments& arguments) {
+    catch_interrupts();
+    const Result<std::string> path = model_path(arguments);
+    if (!path)
+        return path.error();
+    Result<Decoder> decoder = Decoder::load(*path, decoder_options(arguments));
     if (!decoder)
-        return fail(decoder.error().message);
+        return decoder.error();
 
     Sentences sentences;
     const Result<plumb::Config> config = profiler_config(arguments, sentences);
     if (!config)
-        return fail(config.error().message);
+        return config.error();
     plumb::Profiler profiler(*config);
     if (Status status = profiler.status(); !status)
-        return fail(status.error().message);
+        return status;
     sentences.started = true;
     for (const auto& [key, value] : decoder->description())
         profiler.describe(key, value);
 
     const Result<std::size_t> done = run(arguments, *decoder, profiler);
     if (!done)
-        return fail(done.error().message);
+        return done.error();
     if (*done < arguments.steps)
         fmt::print(stderr, "stopped after {} of {} decode steps\n", *done, arguments.steps);
     if (arguments.print_tokens)
         print_tokens(arguments, *decoder);
-    if (!config->on) {
-        fmt::print(stderr, "profiling is off: there is no report\n");
-        return 0;
-    }
-    const Status printed = print_report(arguments, profiler);
-    return printed ? 0 : fail(printed.error().message);
+    if (config->on)
+        return print_report(arguments, profiler);
+    fmt::print(stderr, "profiling is off: there is no report\n");
+    return {};
 }
 
 } // namespace
@@ -190,7 +194,8 @@ void add_decode(CLI::App& root, int& exit_code) {
     auto arguments = std::make_shared<DecodeArguments>();
     CLI::App& app = *root.add_subcommand("decode", "Run the reference decoder, profiled, and print the report");
     app.add_option("model", arguments->model,
-                   "GGUF file (llama or qwen2; F32 or BF16); without it a small one is made once");
+                   "GGUF file (llama or qwen2; F32 or BF16); without it a small one is made once")
+        ->type_name("FILE");
     auto* count =
         app.add_option("--prompt-tokens", arguments->prompt_tokens, "Prompt of so many pseudo-random token ids")
             ->capture_default_str();
@@ -216,5 +221,8 @@ void add_decode(CLI::App& root, int& exit_code) {
     app.add_flag("--print-tokens", arguments->print_tokens, "Add a line with the sampled token ids");
     app.add_flag("--json", arguments->json, "Print the report as JSON (schema plumb.report/1)");
     app.add_flag("--no-profile", arguments->no_profile, "Run with the profiler off; no report");
-    app.callback([arguments, &exit_code] { exit_code = decode(*arguments); });
+    app.callback([arguments, &exit_code] {
+        const Status status = decode(*arguments);
+        exit_code = status ? exit_ok : say_error(status.error().message, arguments->json);
+    });
 }

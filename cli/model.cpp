@@ -4,13 +4,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <cstdio>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "decoder/gguf/describe.hpp"
 #include "decoder/gguf/reader.hpp"
@@ -21,6 +23,7 @@ namespace {
 using plumb::Result;
 using plumb::Status;
 using plumb::decoder::Type;
+using namespace plumb::cli;
 namespace gguf = plumb::decoder::gguf;
 
 struct MakeArguments {
@@ -37,19 +40,27 @@ struct ShowArguments {
     bool json = false;
 };
 
-int fail(const std::string& message) {
-    fmt::print(stderr, "error: {}\n", message);
-    return 2;
+Status show(const ShowArguments& arguments) {
+    const Result<gguf::File> file = gguf::File::open(arguments.path);
+    if (!file)
+        return file.error();
+    if (arguments.json)
+        std::cout << gguf::describe_json(file->contents(), arguments.path) << '\n';
+    else
+        std::cout << gguf::describe_text(file->contents(), arguments.path);
+    return {};
 }
 
-int make(const MakeArguments& arguments) {
-    plumb::cli::catch_interrupts();
-    plumb::cli::Progress progress("writing " + arguments.out, "MB");
+int exit_code_of(const Status& status, bool json) { return status ? exit_ok : say_error(status.error().message, json); }
+
+Status make(const MakeArguments& arguments) {
+    catch_interrupts();
+    Progress progress("writing " + terminal_text(arguments.out), "MB");
     plumb::decoder::MakeOptions options;
     options.type = arguments.type;
     options.seed = arguments.seed;
     options.replace = arguments.force;
-    options.stop = &plumb::cli::interrupted();
+    options.stop = &interrupted();
     std::uint64_t bytes = 0;
     options.progress = [&](std::uint64_t done, std::uint64_t total) {
         bytes = total;
@@ -59,28 +70,13 @@ int make(const MakeArguments& arguments) {
         plumb::decoder::make_model(*plumb::decoder::find_shape(arguments.shape), arguments.out, options);
     progress.clear();
     if (!status)
-        return fail(status.error().message);
-    if (arguments.json) {
-        Result<gguf::File> file = gguf::File::open(arguments.out);
-        if (!file)
-            return fail(file.error().message);
-        fmt::print("{}\n", gguf::describe_json(file->contents(), arguments.out));
-    } else {
-        fmt::print("{}: {} {}, {:.1f} MB\n", arguments.out, arguments.shape,
-                   arguments.type == Type::bf16 ? "bf16" : "f32", static_cast<double>(bytes) / 1e6);
+        return status;
+    if (!arguments.json) {
+        std::cout << fmt::format("{}: {} {}, {:.1f} MB\n", terminal_text(arguments.out), arguments.shape,
+                                 arguments.type == Type::bf16 ? "bf16" : "f32", static_cast<double>(bytes) / 1e6);
+        return {};
     }
-    return 0;
-}
-
-int show(const ShowArguments& arguments) {
-    Result<gguf::File> file = gguf::File::open(arguments.path);
-    if (!file)
-        return fail(file.error().message);
-    if (arguments.json)
-        fmt::print("{}\n", gguf::describe_json(file->contents(), arguments.path));
-    else
-        fmt::print("{}", gguf::describe_text(file->contents(), arguments.path));
-    return 0;
+    return show({arguments.out, true});
 }
 
 std::vector<std::string> shape_names() {
@@ -100,18 +96,18 @@ void add_make(CLI::App& model, int& exit_code) {
         ->transform(CLI::CheckedTransformer(std::map<std::string, Type>{{"bf16", Type::bf16}, {"f32", Type::f32}}));
     app.add_option("--seed", arguments->seed, "The same seed gives the same bytes on every machine")
         ->capture_default_str();
-    app.add_option("-o,--out", arguments->out, "File to write")->required();
+    app.add_option("-o,--out", arguments->out, "File to write")->type_name("FILE")->required();
     app.add_flag("--force", arguments->force, "Replace an existing file");
     app.add_flag("--json", arguments->json, "Describe what was written as JSON (schema plumb.model/1)");
-    app.callback([arguments, &exit_code] { exit_code = make(*arguments); });
+    app.callback([arguments, &exit_code] { exit_code = exit_code_of(make(*arguments), arguments->json); });
 }
 
 void add_show(CLI::App& model, int& exit_code) {
     auto arguments = std::make_shared<ShowArguments>();
     CLI::App& app = *model.add_subcommand("show", "Describe any GGUF: metadata, tensors, types, sizes");
-    app.add_option("file", arguments->path, "GGUF file")->required();
+    app.add_option("file", arguments->path, "GGUF file")->type_name("FILE")->required();
     app.add_flag("--json", arguments->json, "As JSON (schema plumb.model/1)");
-    app.callback([arguments, &exit_code] { exit_code = show(*arguments); });
+    app.callback([arguments, &exit_code] { exit_code = exit_code_of(show(*arguments), arguments->json); });
 }
 
 } // namespace

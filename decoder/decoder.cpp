@@ -45,7 +45,7 @@ Result<Decoder> Decoder::load(const std::string& path, const Options& options) {
     Decoder out;
     out.options_ = options;
     out.file_ = std::make_unique<gguf::File>(std::move(*file));
-    Result<Config> config = read_config(*out.file_);
+    Result<ModelConfig> config = read_config(*out.file_);
     if (!config)
         return config.error();
     Result<Weights> weights = read_weights(*out.file_, *config);
@@ -144,7 +144,7 @@ void Decoder::reset() noexcept {
 }
 
 std::vector<std::pair<std::string, std::string>> Decoder::description() const {
-    const Config& shape = state_->config;
+    const ModelConfig& shape = state_->config;
     return {{"model", shape.name},
             {"weights", type_word(state_->weights.type)},
             {"architecture", shape.architecture},

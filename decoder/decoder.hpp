@@ -60,7 +60,7 @@ class Decoder {
     void reset() noexcept;
 
     [[nodiscard]] std::size_t vocabulary() const noexcept { return state_->weights.vocabulary(); }
-    [[nodiscard]] const Config& config() const noexcept { return state_->config; }
+    [[nodiscard]] const ModelConfig& config() const noexcept { return state_->config; }
     [[nodiscard]] const Weights& weights() const noexcept { return state_->weights; }
     [[nodiscard]] const Backend& backend() const noexcept { return *backend_; }
     /// Key and value pairs for a recording: model, backend, threads, layers and so on.

@@ -56,6 +56,7 @@ inline std::string make_test_model(const TemporaryFolder& folder, std::string_vi
     MakeOptions options;
     options.type = type;
     options.seed = 7;
+    options.replace = true;
     const Status status = make_model(*find_shape(shape), path, options);
     EXPECT_TRUE(status.ok()) << status.error().message;
     return path;

@@ -86,13 +86,13 @@ std::optional<Error> unsupported_feature(const gguf::File& file, const Keys& key
 
 } // namespace
 
-Result<Config> read_config(const gguf::File& file) {
+Result<ModelConfig> read_config(const gguf::File& file) {
     const gguf::Value* value = file.contents().find("general.architecture");
     const auto architecture = value ? value->as_string() : std::nullopt;
     if (!architecture)
         return Error{ErrorCode::corrupt,
                      file.path() + ": the metadata 'general.architecture' is missing; convert the model again"};
-    Config config;
+    ModelConfig config;
     config.architecture = *architecture;
     Keys keys(file, config.architecture);
     if (config.architecture != "llama" && config.architecture != "qwen2")

@@ -11,7 +11,7 @@
 
 namespace plumb::decoder {
 
-struct Config {
+struct ModelConfig {
     std::string architecture; // "llama", "qwen2"
     std::string name;         // general.name, or the file's name
     std::size_t layers = 0;
@@ -32,6 +32,6 @@ struct Config {
 };
 
 /// Errors: unsupported (architecture, mixture of experts, rope scaling), corrupt (a key missing or out of range).
-[[nodiscard]] Result<Config> read_config(const gguf::File& file);
+[[nodiscard]] Result<ModelConfig> read_config(const gguf::File& file);
 
 } // namespace plumb::decoder

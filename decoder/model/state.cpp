@@ -60,7 +60,7 @@ void fill_rope(const State& state, float* table) {
 }
 
 void allocate_blocks(State& state, Memory& memory) {
-    const Config& config = state.config;
+    const ModelConfig& config = state.config;
     const std::size_t rows = state.chunk;
     state.hidden = memory.block(rows, config.hidden, Type::f32);
     state.normed = memory.block(rows, config.hidden, state.input);
@@ -87,7 +87,8 @@ Status State::prepare(std::size_t rows) {
     return backend->prepare(weights.head, 1);
 }
 
-Result<State> make_state(Config config, Weights weights, Backend& backend, std::size_t context, std::size_t chunk) {
+Result<State> make_state(ModelConfig config, Weights weights, Backend& backend, std::size_t context,
+                         std::size_t chunk) {
     State state;
     state.config = std::move(config);
     state.weights = std::move(weights);

@@ -16,7 +16,7 @@
 namespace plumb::decoder {
 
 struct State {
-    Config config;
+    ModelConfig config;
     Weights weights;
     Backend* backend = nullptr;
     std::size_t context = 0; // positions the cache holds
@@ -42,7 +42,7 @@ struct State {
 };
 
 /// Errors: out_of_memory, unsupported.
-[[nodiscard]] Result<State> make_state(Config config, Weights weights, Backend& backend, std::size_t context,
+[[nodiscard]] Result<State> make_state(ModelConfig config, Weights weights, Backend& backend, std::size_t context,
                                        std::size_t chunk);
 
 } // namespace plumb::decoder

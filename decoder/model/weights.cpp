@@ -99,7 +99,7 @@ class Finder {
     std::optional<Error> error_;
 };
 
-LayerWeights read_layer(Finder& find, const Config& config, std::size_t index) {
+LayerWeights read_layer(Finder& find, const ModelConfig& config, std::size_t index) {
     const std::string prefix = "blk." + std::to_string(index) + ".";
     LayerWeights layer;
     layer.attention_norm = find.vector(prefix + "attn_norm.weight", config.hidden);
@@ -124,7 +124,7 @@ bool one_type(const LayerWeights& layer, Type type) {
 
 } // namespace
 
-Result<Weights> read_weights(const gguf::File& file, const Config& config) {
+Result<Weights> read_weights(const gguf::File& file, const ModelConfig& config) {
     Finder find(file);
     Weights out;
     const Tensor* embedding = file.contents().tensor("token_embd.weight");

@@ -33,6 +33,6 @@ struct Weights {
 };
 
 /// Errors: corrupt (missing tensor, wrong shape), unsupported (tensor type, tensors this decoder does not know).
-[[nodiscard]] Result<Weights> read_weights(const gguf::File& file, const Config& config);
+[[nodiscard]] Result<Weights> read_weights(const gguf::File& file, const ModelConfig& config);
 
 } // namespace plumb::decoder
