@@ -15,7 +15,6 @@ class Scanner {
 
     ScanOutcome run(const std::function<void(const ChunkHeader&, const std::byte*, std::uint64_t)>& visit) {
         std::uint64_t at = std::min<std::uint64_t>(preamble_size, source_.size());
-        outcome_.end = at;
         while (at < source_.size()) {
             ChunkHeader header;
             const State state = look(at, header);
@@ -23,7 +22,6 @@ class Scanner {
                 const std::byte* payload = source_.view(at + chunk_header_size, header.payload_size);
                 visit(header, payload, at);
                 at += chunk_header_size + header.payload_size;
-                outcome_.end = at;
                 continue;
             }
             const std::uint64_t next = state == State::bad_payload ? behind(at, header) : find_header(at + 1);

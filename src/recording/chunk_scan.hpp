@@ -16,7 +16,6 @@ struct ScanOutcome {
     std::uint64_t damaged_places = 0;
     std::uint64_t damaged_bytes = 0;
     std::uint64_t torn_bytes = 0; // at the end: a chunk that was being written when the writer stopped
-    std::uint64_t end = 0;        // behind the last good chunk
 };
 
 /// Calls `visit(header, payload, offset of the header)` for each chunk whose checksums hold, in file order.

@@ -15,8 +15,9 @@ namespace plumb::recording {
 namespace {
 
 constexpr unsigned most_kept_aside = 100000;
-/// A reader that probes the lock holds it for microseconds: worth a few tries when the writer is known to be dead.
-constexpr int lock_tries = 50;
+/// A reader that probes the lock holds it for microseconds: worth a few tries, and more when the writer is known to be dead.
+constexpr int lock_tries_if_dead = 50;
+constexpr int lock_tries_if_alive = 5;
 constexpr useconds_t lock_pause_us = 2000;
 
 std::int64_t plain_write(int file, const void* data, std::size_t size, std::uint64_t offset) {
@@ -63,7 +64,7 @@ Status lock_existing(const std::string& path, int flags, FileHandle& file) {
         }
         const WriterIdentity writer = read_writer_identity(file.get());
         const bool alive = !writer.known || base::process_alive(writer.pid, writer.process_start, writer.boot_id);
-        if (alive || tries == lock_tries) {
+        if (tries >= (alive ? lock_tries_if_alive : lock_tries_if_dead)) {
             return live_writer(path, file.get());
         }
         usleep(lock_pause_us);

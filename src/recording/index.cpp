@@ -52,6 +52,7 @@ class IndexBuilder {
             return;
         case ChunkType::recovered:
             index_.records_recovered += header.count;
+            index_.recovered = true;
             return;
         case ChunkType::closed:
             index_.closed = true;
@@ -61,8 +62,8 @@ class IndexBuilder {
     }
 
     void finish(const ScanOutcome& scan, std::uint64_t size) {
-        index_.end = scan.end;
-        index_.tail_bytes = size - scan.end;
+        index_.end = size - scan.torn_bytes;
+        index_.torn_bytes = scan.torn_bytes;
         for (const auto& [track, removal] : removals_) {
             index_.records_removed +=
                 std::min(removal.records, std::numeric_limits<std::uint64_t>::max() - index_.records_removed);

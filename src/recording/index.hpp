@@ -39,9 +39,10 @@ struct Index {
     std::uint64_t records_written = 0; // by the writer, as far as the file tells, lost and removed ones included
     std::uint64_t records_removed = 0;
     std::uint64_t records_recovered = 0;
+    bool recovered = false; // a dead process's ring was folded in
     bool closed = false;
-    std::uint64_t end = 0;        // behind the last good chunk
-    std::uint64_t tail_bytes = 0; // behind that: unreadable
+    std::uint64_t end = 0;        // where to go on writing: behind everything but an unfinished chunk
+    std::uint64_t torn_bytes = 0; // of that chunk
     std::vector<std::string> notes;
 
     [[nodiscard]] const TrackInfo* track(std::uint32_t id) const;

@@ -15,7 +15,7 @@ struct Reader::State {
     std::string path;
     ByteSource source;
     Index index;
-    std::vector<RingRemainder> rings;
+    RingMerge ring;
     RecordDecoder decoder;
     bool being_written = false;
     bool losses_noted = false;
@@ -23,15 +23,23 @@ struct Reader::State {
     State(std::string name, ByteSource from) : path(std::move(name)), source(std::move(from)) {}
 
     void note(std::string text) { index.notes.push_back(std::move(text)); }
-    void note_unwritten_end();
+    void note_end();
     bool decode(const RecordPlace& place, std::vector<Record>& records);
 };
 
-void Reader::State::note_unwritten_end() {
+void Reader::State::note_end() {
     if (being_written) {
         note("the recording is still being written: later records are missing");
-    } else if (!index.closed && index.records_recovered == 0 && rings.empty()) {
-        note("the process ended without closing the recording, and its ring is gone: its last records may be missing");
+    } else if (ring.found) {
+        if (ring.records != 0) {
+            note(std::to_string(ring.records) + " records come from the ring of a process that ended early: "
+                                                "plumb recover puts them into the recording for good");
+        }
+    } else if (!index.closed && !index.recovered) {
+        note(
+            index.metadata.ring_path.empty()
+                ? "the process ended without closing the recording, and its rings lay in its own memory: its last records are lost"
+                : "the process ended without closing the recording, and its ring is gone: its last records may be missing");
     }
 }
 
@@ -53,7 +61,6 @@ Result<Reader> Reader::open(const std::string& path, ReadOptions options) {
     if (!file) {
         return file.error();
     }
-    const bool locked = is_locked(file->get());
     auto state = std::make_unique<State>(path, ByteSource(std::move(*file), size));
     Result<Index> index = read_index(state->source, path);
     if (!index) {
@@ -61,13 +68,13 @@ Result<Reader> Reader::open(const std::string& path, ReadOptions options) {
     }
     state->index = std::move(*index);
     const Metadata& facts = state->index.metadata;
-    state->being_written =
-        locked && (facts.pid == 0 || base::process_alive(facts.pid, facts.process_start, facts.boot_id));
+    const bool alive = facts.pid == 0 || base::process_alive(facts.pid, facts.process_start, facts.boot_id);
+    state->being_written = alive && is_locked(state->source.file());
     if (!state->being_written && options.merge_ring) {
-        state->rings = merge_ring(state->index);
+        state->ring = merge_ring(state->index);
     }
-    if (options.merge_ring) {
-        state->note_unwritten_end();
+    if (state->being_written || options.merge_ring) {
+        state->note_end();
     }
     return Reader(std::move(state));
 }
@@ -109,9 +116,8 @@ Status Reader::for_each_batch(const std::function<bool(const RecordBatch&)>& tak
             return {};
         }
     }
-    for (const RingRemainder& ring : state.rings) {
-        if (!ring.records.empty() &&
-            !take({ring.track, ring.first_sequence, ring.records.data(), ring.records.size()})) {
+    for (const RingRemainder& ring : state.ring.rings) {
+        if (!take({ring.track, ring.first_sequence, ring.records.data(), ring.records.size()})) {
             return {};
         }
     }

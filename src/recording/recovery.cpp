@@ -16,12 +16,13 @@ namespace {
 
 class Folder {
   public:
-    Folder(const Index& index, Store& store) : store_(store), encoder_(true), records_before_(index.records_written) {}
+    Folder(Store& store, std::uint64_t records_before)
+        : store_(store), encoder_(true), records_before_(records_before) {}
 
-    Status fold(const Index& index, const RingRemainder& ring) {
+    Status fold(const TrackInfo& track, const RingRemainder& ring) {
         Bytes bytes;
         Bytes payload;
-        append_entry(*index.track(ring.track), payload);
+        append_entry(track, payload);
         append_chunk(bytes, header(ChunkType::tracks, 1), payload);
         for (std::size_t done = 0; done < ring.records.size();) {
             const std::size_t count = std::min(ring.records.size() - done, max_chunk_records);
@@ -35,18 +36,17 @@ class Folder {
             records_before_ += count;
             done += count;
         }
-        // In the same write: a reader sees the records and their account, or neither.
-        append_chunk(bytes, header(ChunkType::recovered, static_cast<std::uint32_t>(ring.records.size())), {});
         return store_.append(bytes);
     }
 
-    Status write_counters(Counters counters) {
+    /// Last: what says that the ring is not needed any more.
+    Status finish(Counters counters, std::uint64_t folded) {
         counters.records = std::max(counters.records, records_before_);
         Bytes payload;
         Bytes bytes;
         append_entry(counters, payload);
         append_chunk(bytes, header(ChunkType::counters, 1), payload);
-        append_chunk(bytes, header(ChunkType::closed, 0), {});
+        append_chunk(bytes, header(ChunkType::recovered, static_cast<std::uint32_t>(folded)), {});
         return store_.append(bytes);
     }
 
@@ -64,18 +64,14 @@ class Folder {
     std::uint64_t records_before_;
 };
 
-Status fold_all(const Index& index, const std::vector<RingRemainder>& rings, Store& store, Recovery& done) {
-    Folder folder(index, store);
-    for (const RingRemainder& ring : rings) {
-        if (ring.records.empty()) {
-            continue;
-        }
-        if (Status folded = folder.fold(index, ring); !folded) {
+Status fold_all(const Index& index, const RingMerge& merge, Store& store) {
+    Folder folder(store, index.records_written);
+    for (const RingRemainder& ring : merge.rings) {
+        if (Status folded = folder.fold(*index.track(ring.track), ring); !folded) {
             return folded;
         }
-        done.records += ring.records.size();
     }
-    return index.closed && done.records == 0 ? Status() : folder.write_counters(index.counters);
+    return folder.finish(index.counters, merge.records);
 }
 
 } // namespace
@@ -96,19 +92,22 @@ Result<Recovery> recover(const std::string& path, const WriteFunction& write) {
         return index.error();
     }
     Recovery done;
-    done.cut_bytes = index->tail_bytes;
+    done.cut_bytes = index->torn_bytes;
     index->notes.clear();
-    const std::vector<RingRemainder> rings = merge_ring(*index);
+    const RingMerge merge = merge_ring(*index);
+    done.notes = index->notes;
     Result<std::unique_ptr<Store>> store = continue_file_store(path, std::move(*locked), index->end, write);
     if (!store) {
         return store.error();
     }
-    if (Status folded = fold_all(*index, rings, **store, done); !folded) {
+    if (!merge.found) {
+        return done;
+    }
+    if (Status folded = fold_all(*index, merge, **store); !folded) {
         return folded.error();
     }
-    if (!rings.empty()) {
-        done.ring_removed = unlink(locate_ring(index->metadata.ring_path).c_str()) == 0;
-    }
+    done.records = merge.records;
+    done.ring_removed = unlink(locate_ring(index->metadata.ring_path).c_str()) == 0;
     return done;
 }
 

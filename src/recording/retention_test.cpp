@@ -73,8 +73,8 @@ TEST(Retention, max_bytes_bounds_the_disk_and_keeps_the_end_of_the_run) {
     const TemporaryFolder folder;
     const std::string path = folder.file("run.plumb");
     constexpr std::uint64_t limit = 100'000;
-    Bounded run;
     std::uint64_t most = 0;
+    Bounded run;
     // Seen at each write, so also while the old and the new file lie side by side.
     run.start({path, limit, 0, true, [&](int file, const void* data, std::size_t size, std::uint64_t offset) {
                    const std::int64_t done = pwrite(file, data, size, static_cast<off_t>(offset));
@@ -171,9 +171,9 @@ TEST(Retention, a_reader_of_the_old_file_finishes_undisturbed) {
 TEST(Retention, without_room_for_the_shorter_file_the_old_one_stays_whole) {
     const TemporaryFolder folder;
     const std::string path = folder.file("run.plumb");
-    Bounded run;
-    bool full = false;
+    bool full = false; // these outlive the writer, which closes at the end
     int first_file = -1;
+    Bounded run;
     run.start({path, 100'000, 0, true,
                [&](int file, const void* data, std::size_t size, std::uint64_t offset) -> std::int64_t {
                    first_file = first_file < 0 ? file : first_file;

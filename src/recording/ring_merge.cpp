@@ -72,32 +72,30 @@ void keep_new_records(Index& index, RingRemainder& ring) {
 
 } // namespace
 
-std::vector<RingRemainder> merge_ring(Index& index, RingFile file) {
+RingMerge merge_ring(Index& index, RingFile file) {
+    RingMerge merge;
     if (file.recording_id[0] != index.metadata.recording_id[0] ||
         file.recording_id[1] != index.metadata.recording_id[1]) {
         index.notes.push_back("the ring " + file.path + " belongs to another recording and was left alone");
-        return {};
+        return merge;
     }
+    merge.found = true;
     for (const std::string& note : file.notes) {
         index.notes.push_back(file.path + ": " + note);
     }
-    std::uint64_t merged = 0;
+    merge_drops(index, file.rings);
     for (RingRemainder& ring : file.rings) {
         keep_new_records(index, ring);
         if (!ring.records.empty()) {
             add_missing_track(index, ring);
-            merged += ring.records.size();
+            merge.records += ring.records.size();
+            merge.rings.push_back(std::move(ring));
         }
     }
-    merge_drops(index, file.rings);
-    if (merged != 0) {
-        index.notes.push_back(std::to_string(merged) + " records come from the ring of a process that ended early: "
-                                                       "plumb recover puts them into the recording for good");
-    }
-    return std::move(file.rings);
+    return merge;
 }
 
-std::vector<RingRemainder> merge_ring(Index& index) {
+RingMerge merge_ring(Index& index) {
     const std::string path = locate_ring(index.metadata.ring_path);
     if (!is_ring_name(path)) {
         return {};

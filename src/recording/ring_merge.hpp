@@ -9,11 +9,16 @@
 
 namespace plumb::recording {
 
-/// Finds, checks and reads the ring that `index` names, leaves in it only what the recording lacks, and adds to `index`
-/// the tracks known only there, newer drop counts, and notes. Writes nothing. Rings with nothing left stay, empty; no
-/// ring at all: an empty list.
-[[nodiscard]] std::vector<RingRemainder> merge_ring(Index& index);
+struct RingMerge {
+    bool found = false;               // a ring file of this recording
+    std::vector<RingRemainder> rings; // those that hold what the recording lacks, and only that
+    std::uint64_t records = 0;        // in all of them
+};
+
+/// Finds, checks and reads the ring that `index` names, and adds to `index` the tracks known only there, newer drop counts,
+/// and notes about what is lost. Writes nothing.
+[[nodiscard]] RingMerge merge_ring(Index& index);
 /// The same for a ring file already read.
-[[nodiscard]] std::vector<RingRemainder> merge_ring(Index& index, RingFile file);
+[[nodiscard]] RingMerge merge_ring(Index& index, RingFile file);
 
 } // namespace plumb::recording

@@ -11,6 +11,7 @@
 
 #include "base/os.hpp"
 #include "recording/drop_reasons.hpp"
+#include "recording/format.hpp"
 #include "recording/recovery.hpp"
 #include "recording/ring_file.hpp"
 #include "recording/test_support.hpp"
@@ -257,11 +258,45 @@ TEST(Recovery, folds_the_ring_in_removes_it_and_finds_nothing_to_do_again) {
     EXPECT_EQ(reader->counters().records, 380u);
 }
 
+TEST(Recovery, without_a_ring_it_does_not_pretend_that_all_is_there) {
+    DeadRun run(100);
+    auto recovered = recover(run.path);
+    ASSERT_TRUE(recovered.ok());
+    EXPECT_FALSE(recovered->ring_removed);
+    EXPECT_NE(joined_notes(*Reader::open(run.path)).find("its ring is gone"), std::string::npos);
+}
+
+TEST(Recovery, says_what_is_lost_all_the_same) {
+    DeadRun run(100);
+    run.leave({run.ring(150, 200)});
+    auto recovered = recover(run.path);
+    ASSERT_TRUE(recovered.ok());
+    ASSERT_EQ(recovered->notes.size(), 1u);
+    EXPECT_NE(recovered->notes[0].find("misses 50 records"), std::string::npos);
+}
+
+TEST(Recovery, leaves_damage_that_is_no_unfinished_chunk_where_it_is) {
+    DeadRun run(200);
+    Bytes bytes = read_bytes(run.path);
+    bytes.back() ^= std::byte{1};
+    write_bytes(run.path, bytes);
+    run.leave({run.ring(200, 300)});
+    auto recovered = recover(run.path);
+    ASSERT_TRUE(recovered.ok());
+    EXPECT_EQ(recovered->cut_bytes, 0u);
+    const Bytes after = read_bytes(run.path);
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), after.begin()));
+    EXPECT_EQ(content_of(run.path).count(), 200u); // 100 before the damage, 100 from the ring
+}
+
 TEST(Recovery, cuts_off_an_unfinished_chunk) {
     DeadRun run(200);
     Bytes bytes = read_bytes(run.path);
     const std::size_t whole = bytes.size();
-    bytes.insert(bytes.end(), bytes.end() - 100, bytes.end() - 20);
+    const auto* magic = reinterpret_cast<const std::byte*>(chunk_magic);
+    const auto last = std::find_end(bytes.begin(), bytes.end(), magic, magic + sizeof chunk_magic);
+    const Bytes begun(last, last + 80); // a header that holds, and a little of its payload
+    append_bytes(bytes, begun.data(), begun.size());
     write_bytes(run.path, bytes);
     run.leave({run.ring(200, 300)});
     auto recovered = recover(run.path);
