@@ -196,7 +196,8 @@ TEST_F(DrainTest, names_stand_before_the_records_that_use_them) {
     recorder_.record(name, 1);
     ASSERT_TRUE(drain.flush(long_enough).ok());
     bool found = false;
-    for (const recording::NameInfo& info : reader().names()) {
+    const recording::Reader opened = reader();
+    for (const recording::NameInfo& info : opened.names()) {
         found = found || (info.id == name.id && info.name == "drain test op" && info.category == Category::ffn);
     }
     EXPECT_TRUE(found);

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled with PLUMB_DISABLE: both functions must come out alike, instruction for instruction.
+#include <plumb/record.hpp>
+
+void operation(float* x) noexcept;
+int next_size() noexcept;
+
+extern "C" void with_macros(plumb::Recorder& prof, plumb::Queue queue, plumb::Context context, float* x, int layers) {
+    (void)prof;
+    (void)queue;
+    (void)context;
+    PLUMB_STEP(prof, queue, plumb::Phase::decode, plumb::tokens(next_size()), plumb::kv_length(layers));
+    PLUMB_CONTEXT(prof, context);
+    for (int layer = 0; layer < layers; ++layer) {
+        PLUMB_LAYER(prof, layer);
+        {
+            PLUMB_BRICK(prof, queue, plumb::Brick::qkv_projection, plumb::bytes(next_size()), plumb::flops(2.0 * layer));
+            operation(x);
+        }
+        PLUMB_LAP(prof, queue, plumb::Brick::rope_embedding);
+        operation(x + 1);
+        PLUMB_LAP(prof, queue, plumb::Brick::attention, plumb::bytes_per_kv(next_size()));
+        operation(x + 2);
+        PLUMB_LAP_END(prof, queue);
+    }
+}
+
+extern "C" void without_macros(plumb::Recorder& prof, plumb::Queue queue, plumb::Context context, float* x, int layers) {
+    (void)prof;
+    (void)queue;
+    (void)context;
+    for (int layer = 0; layer < layers; ++layer) {
+        operation(x);
+        operation(x + 1);
+        operation(x + 2);
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// SIGKILL at any moment: every finished scope is in the recording or its ring, none twice.
+// PLUMB_KILL_ROUNDS=1000 runs more rounds; PLUMB_KILL_SEED repeats others.
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cinttypes>
+#include <random>
+#include <thread>
+
+#include "tests/core/child.hpp"
+
+namespace plumb::core_test {
+namespace {
+
+constexpr unsigned threads = 4;
+
+struct alignas(64) Counter {
+    std::atomic<std::uint64_t> scopes{0};
+};
+
+std::uint64_t setting(const char* name, std::uint64_t otherwise) {
+    const char* value = std::getenv(name);
+    return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
+}
+
+Name name_of(unsigned thread) { return Name(static_cast<std::uint16_t>(thread + 1)); }
+
+/// Records until it is killed. In busy rounds chunks are written all the time.
+int record_for_ever(const Config& config, Counter* counters, bool busy) {
+    Profiler prof(config);
+    std::vector<std::thread> list;
+    for (unsigned t = 0; t < threads; ++t) {
+        list.emplace_back([&prof, counter = &counters[t], t] {
+            for (std::uint64_t n = 1;; ++n) {
+                { PLUMB_BRICK(prof, host, name_of(t)); }
+                counter->scopes.store(n, std::memory_order_release);
+                spin(800);
+            }
+        });
+    }
+    while (true) {
+        if (busy) {
+            (void)prof.flush(std::chrono::seconds(60));
+        } else {
+            pause();
+        }
+    }
+    return 0;
+}
+
+struct Tally {
+    std::uint64_t rounds = 0, scopes = 0, drops = 0, torn = 0;
+};
+
+class Killed : public CoreTest {
+  protected:
+    Killed() {
+        void* memory = mmap(nullptr, sizeof(Counter) * threads, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        counters_ = static_cast<Counter*>(memory);
+    }
+    ~Killed() override { munmap(counters_, sizeof(Counter) * threads); }
+
+    void round(std::mt19937_64& random, Tally& tally) {
+        for (unsigned t = 0; t < threads; ++t) {
+            new (&counters_[t]) Counter;
+        }
+        const bool busy = random() % 2 == 0;
+        const unsigned watched = static_cast<unsigned>(random() % threads);
+        const std::uint64_t target = 1 + random() % (busy ? 3000 : 20000);
+        const Config recorded = config("ring=4MiB");
+        const pid_t child = start_child([&] { return record_for_ever(recorded, counters_, busy); });
+        while (counters_[watched].scopes.load(std::memory_order_acquire) < target) {
+            sched_yield();
+        }
+        kill(child, SIGKILL);
+        ASSERT_EQ(wait_for(child).signal, SIGKILL);
+        check(read_back(path()), tally);
+        if (tally.rounds % 5 == 0) {
+            const Result<RecoverSummary> recovered = recover_recording(path());
+            ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+            Tally again;
+            check(read_back(path()), again);
+        }
+        ++tally.rounds;
+        remove_traces();
+    }
+    void check(const Held& held, Tally& tally) {
+        ASSERT_EQ(held.problem, "");
+        std::uint64_t counted = 0;
+        std::uint64_t kept = 0;
+        for (unsigned t = 0; t < threads; ++t) {
+            const std::uint64_t counter = counters_[t].scopes.load(std::memory_order_acquire);
+            const auto found = held.scopes.find(name_of(t).id);
+            const std::uint64_t scopes = found == held.scopes.end() ? 0 : found->second;
+            EXPECT_LE(scopes, counter + 1) << "thread " << t;
+            if (held.drops == 0) {
+                EXPECT_GE(scopes, counter) << "thread " << t;
+            }
+            counted += counter;
+            kept += scopes;
+        }
+        EXPECT_GE(kept + held.drops, counted);
+        tally.scopes += kept;
+        tally.drops += held.drops;
+        for (const std::string& note : held.notes) {
+            tally.torn += note.find("cut") != std::string::npos ? 1 : 0;
+        }
+    }
+    void remove_traces() {
+        Result<recording::Reader> reader = recording::Reader::open(path());
+        if (reader.ok()) {
+            const std::string ring = reader->metadata().ring_path;
+            unlink((ring.find('/') == std::string::npos ? "/dev/shm/" + ring : ring).c_str());
+        }
+        unlink(path().c_str());
+    }
+
+    Counter* counters_;
+};
+
+TEST_F(Killed, at_any_moment_no_finished_scope_is_lost_and_none_is_there_twice) {
+    const std::uint64_t rounds = setting("PLUMB_KILL_ROUNDS", 60);
+    const std::uint64_t seed = setting("PLUMB_KILL_SEED", 20260101);
+    std::mt19937_64 random(seed);
+    Tally tally;
+    for (std::uint64_t i = 0; i < rounds && !HasFailure(); ++i) {
+        SCOPED_TRACE("round " + std::to_string(i) + " of seed " + std::to_string(seed));
+        round(random, tally);
+    }
+    std::printf("%" PRIu64 " kills: %" PRIu64 " scopes kept, %" PRIu64 " dropped and counted, %" PRIu64
+                " recordings with a torn end\n",
+                tally.rounds, tally.scopes, tally.drops, tally.torn);
+    EXPECT_EQ(said(), std::vector<std::string>{});
+}
+
+// Also while the recording is being opened: there is none yet, or it can be read.
+TEST_F(Killed, while_it_opens_its_recording_leaves_none_or_a_readable_one) {
+    std::mt19937_64 random(7);
+    int opened = 0;
+    for (int i = 0; i < 40; ++i) {
+        const Config recorded = config();
+        const pid_t child = start_child([&] { return record_for_ever(recorded, counters_, false); });
+        const std::uint64_t patience = random() % 60;
+        for (std::uint64_t n = 0; n < patience; ++n) {
+            usleep(100); // only to let the child come a random part of its way
+        }
+        kill(child, SIGKILL);
+        (void)wait_for(child);
+        if (std::filesystem::exists(path())) {
+            ++opened;
+            EXPECT_EQ(read_back(path()).problem, "");
+            remove_traces();
+        }
+    }
+    std::printf("%d of 40 had opened their recording\n", opened);
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+        if (entry.path().filename().string().rfind("plumb-", 0) == 0) {
+            SUCCEED(); // a ring whose recording was never begun has nothing in it
+        }
+    }
+}
+
+} // namespace
+} // namespace plumb::core_test
