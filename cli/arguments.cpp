@@ -70,23 +70,42 @@ std::string joined(const std::vector<std::string>& words) {
     return out;
 }
 
-/// The library says "--phase: foo not in {decode,prefill}".
+/// The refused value in what the library says: "--phase: foo not in {…" or "--type: Check foo value in {…".
+std::string value_in(const std::string& said, const std::string& option) {
+    for (const auto& [before, after] : {std::pair<std::string, std::string>(": Check ", " value in {"),
+                                        std::pair<std::string, std::string>(": ", " not in {")}) {
+        const std::size_t begin = option.size() + before.size();
+        const std::size_t end = said.find(after);
+        if (said.starts_with(option + before) && end != std::string::npos && end >= begin) {
+            return said.substr(begin, end - begin);
+        }
+    }
+    return {};
+}
+
 std::string wrong_value(const CLI::App& root, const std::string& said) {
     const CLI::App& app = reached(root);
     for (const CLI::Option* option : visible_options(app)) {
         const std::vector<std::string> choices = choices_of(*option);
-        const std::size_t colon = said.find(": ");
-        const std::size_t verdict = said.find(" not in ");
-        if (choices.empty() || colon == std::string::npos || verdict == std::string::npos || verdict < colon ||
-            said.substr(0, colon) != option->get_name()) {
+        const std::string value = value_in(said, option->get_name());
+        if (choices.empty() || value.empty()) {
             continue;
         }
-        const std::string value = said.substr(colon + 2, verdict - colon - 2);
         const std::string near = nearest(value, choices);
         return option->get_name() + " takes " + joined(choices) + ", not \"" + value + "\"" +
                (near.empty() ? "" : "; did you mean " + near + "?");
     }
     return with_hint(path_of(app) + ": " + said, {}, app);
+}
+
+std::string missing_word(const CLI::App& root, const std::string& said) {
+    const CLI::App& app = reached(root);
+    const std::vector<std::string> commands = command_names(app);
+    if (commands.empty()) {
+        return with_hint(path_of(app) + ": " + said, {}, app);
+    }
+    return root.remaining(true).empty() ? with_hint(path_of(app) + " needs a command: " + joined(commands), {}, app)
+                                        : unknown_word(root);
 }
 
 std::string sentence_of(const CLI::App& root, const CLI::ParseError& error) {
@@ -96,6 +115,9 @@ std::string sentence_of(const CLI::App& root, const CLI::ParseError& error) {
     }
     if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) {
         return wrong_value(root, error.what());
+    }
+    if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+        return missing_word(root, error.what());
     }
     return with_hint(path_of(app) + ": " + error.what(), {}, app);
 }

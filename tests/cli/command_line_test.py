@@ -88,6 +88,18 @@ class Arguments(Case):
         self.assert_bad_input(plumb("report", "x", "--warmup", "many"), "--warmup")
         self.assert_bad_input(plumb("export", "x", "--format", "xml"), "jsonl or csv")
 
+    def test_commands_below_a_command_are_treated_alike(self):
+        if "model" not in plumb("--help").stdout:
+            self.skipTest("built without the decoder")
+        self.assert_bad_input(plumb("model"), "plumb model needs a command: make or show")
+        self.assert_bad_input(plumb("model", "mkae"), '"mkae"', "did you mean make?")
+        self.assert_bad_input(plumb("model", "make", "--type", "f33", "-o", FOLDER / "m"), "bf16 or f32, not \"f33\"")
+        self.assert_bad_input(plumb("model", "show", FOLDER / "none.gguf"), "none.gguf")
+        self.assert_bad_input(plumb("decode", FOLDER / "none.gguf"), "none.gguf")
+        for words in (["model", "show"], ["decode"]):
+            done = plumb(*words, FOLDER / "none.gguf", "--json")
+            self.assertEqual((done.returncode, list(json.loads(done.stdout))), (2, ["error"]))
+
     def test_a_missing_or_extra_argument_is_named(self):
         self.assert_bad_input(plumb("report"), "recording is required")
         self.assert_bad_input(plumb("recover", "a", "b"), '"b"')
@@ -297,6 +309,21 @@ class OneSource(Case):
         said = plumb("help", "--markdown").stdout
         self.assertEqual((SOURCE / "docs" / "cli.md").read_text(), said,
                          "run: plumb help --markdown > docs/cli.md")
+
+    def test_every_key_of_every_output_is_documented(self):
+        document = (SOURCE / "docs" / "report_schema.md").read_text()
+        lines = plumb("export", recording()).stdout.splitlines()
+        outputs = [json.loads(lines[0]), json.loads(lines[1]), trace()["otherData"], trace()["traceEvents"][-1]["args"],
+                   json.loads(plumb("selftest", "--json").stdout),
+                   json.loads(plumb("recover", recording(), "--json").stdout)]
+        keys = set()
+        while outputs:
+            value = outputs.pop()
+            keys |= set(value) if isinstance(value, dict) else set()
+            inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+            outputs.extend(inner)
+        self.assertGreater(len(keys), 30)
+        self.assertEqual({key for key in keys if f"`{key}`" not in document}, {"absent"} & keys)
 
     def commands(self):
         said = plumb("help", "--markdown").stdout
