@@ -145,18 +145,9 @@ void Decoder::reset() noexcept {
 
 std::vector<std::pair<std::string, std::string>> Decoder::description() const {
     const ModelConfig& shape = state_->config;
-    return {{"model", shape.name},
-            {"weights", type_word(state_->weights.type)},
-            {"architecture", shape.architecture},
-            {"backend", backend_->description()},
-            {"threads", std::to_string(backend_->threads())},
-            {"layers", std::to_string(shape.layers)},
-            {"hidden", std::to_string(shape.hidden)},
-            {"heads", std::to_string(shape.heads)},
-            {"kv_heads", std::to_string(shape.kv_heads)},
-            {"feed_forward", std::to_string(shape.feed_forward)},
-            {"vocabulary", std::to_string(vocabulary())},
-            {"weight_bytes_per_step", std::to_string(state_->weights.bytes)}};
+    return {{"model", shape.name + " " + type_word(state_->weights.type)},
+            {"device", backend_->description()},
+            {"layers", std::to_string(shape.layers)}};
 }
 
 std::vector<std::int32_t> Decoder::random_prompt(std::size_t count, std::uint64_t seed) const {

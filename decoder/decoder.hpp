@@ -63,7 +63,7 @@ class Decoder {
     [[nodiscard]] const ModelConfig& config() const noexcept { return state_->config; }
     [[nodiscard]] const Weights& weights() const noexcept { return state_->weights; }
     [[nodiscard]] const Backend& backend() const noexcept { return *backend_; }
-    /// Key and value pairs for a recording: model, backend, threads, layers and so on.
+    /// Keys and values that say in a recording what ran: model, device, layers.
     [[nodiscard]] std::vector<std::pair<std::string, std::string>> description() const;
 
     /// `count` ids below the vocabulary that depend on the seed alone.

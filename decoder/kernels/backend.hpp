@@ -49,6 +49,12 @@ struct Block {
     [[nodiscard]] std::size_t bytes() const noexcept { return rows * cols * size_of(type); }
 };
 
+/// One matrix product of a group: out = linear(in).
+struct Product {
+    const Linear* linear = nullptr;
+    Block out;
+};
+
 /// Rotation of query and key heads. The table holds cos then sin of `pairs` angles for each position.
 struct Rope {
     const float* table = nullptr;
@@ -62,6 +68,9 @@ struct KvCache {
     float* values = nullptr;
     std::size_t context = 0;
 };
+
+/// Products that one group may hold.
+inline constexpr std::size_t max_products = 4;
 
 struct HeadShape {
     std::size_t heads = 0;
@@ -101,8 +110,9 @@ class Backend {
     /// out[r] = row `ids[r]` of the table; REQUIRES every id below table.rows. out is f32.
     virtual void embed(std::span<const std::int32_t> ids, const Weight& table, const Block& out) noexcept = 0;
     virtual void rms_norm(const Block& in, const float* weight, float epsilon, const Block& out) noexcept = 0;
-    /// in: input_type(weight.type); out: f32. REQUIRES prepare(linear, in.rows).
-    virtual void linear(const Linear& linear, const Block& in, const Block& out) noexcept = 0;
+    /// Products of one input; out: f32, in.rows rows each. REQUIRES at most max_products of them, in of the input_type() of
+    /// their weights, and prepare(linear, in.rows) of each.
+    virtual void products(const Block& in, std::span<const Product> group) noexcept = 0;
     /// Rotates every head of every row; row r is at position `first + r`.
     virtual void rope(const Rope& rope, const Block& heads, std::size_t head_size, std::size_t first) noexcept = 0;
     virtual void kv_append(const KvCache& cache, const HeadShape& shape, const Block& keys, const Block& values,

@@ -45,7 +45,8 @@ class Pass {
 
     void project(Brick brick, const Linear& linear, const Block& in, const Block& out) {
         PLUMB_BRICK(profiler_, queue_, brick, bytes(product_bytes(linear, in)), flops(product_flops(linear, in.rows)));
-        backend_.linear(linear, in, out);
+        const Product product{&linear, out};
+        backend_.products(in, {&product, 1});
     }
 
     void residual(const Block& addend) {
@@ -95,9 +96,8 @@ void Pass::attention_half(const LayerWeights& layer, const KvCache& cache) {
                           product_bytes(layer.value, normed)),
                     flops(product_flops(layer.query, rows_) + product_flops(layer.key, rows_) +
                           product_flops(layer.value, rows_)));
-        backend_.linear(layer.query, normed, query);
-        backend_.linear(layer.key, normed, key);
-        backend_.linear(layer.value, normed, value);
+        const Product group[]{{&layer.query, query}, {&layer.key, key}, {&layer.value, value}};
+        backend_.products(normed, group);
     }
     {
         const std::size_t turned = rows_ * (state_.heads.heads + state_.heads.kv_heads) * state_.config.rope_size;
@@ -144,7 +144,8 @@ std::int32_t Pass::sample() {
     if (!input_.sampler)
         return -1;
     const std::span<const float> logits(state_.logits.f32(), state_.logits.cols);
-    PLUMB_BRICK(profiler_, queue_, Brick::sampling, bytes(state_.logits.bytes()), elements(1));
+    // One comparison per logit.
+    PLUMB_BRICK(profiler_, queue_, Brick::sampling, bytes(state_.logits.bytes()), flops(logits.size()), elements(1));
     if (input_.sampler->greedy())
         return static_cast<std::int32_t>(backend_.largest(logits));
     return input_.sampler->pick(logits);

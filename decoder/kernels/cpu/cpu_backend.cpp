@@ -3,10 +3,12 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "decoder/kernels/cpu/matrix.hpp"
+#include "decoder/kernels/cpu/openmp.hpp"
 #include "decoder/kernels/cpu/team.hpp"
 #include "decoder/kernels/cpu/vector_ops.hpp"
 
@@ -20,13 +22,21 @@ void unmap(void* data, std::size_t bytes) noexcept { ::munmap(data, bytes); }
 
 class CpuBackend final : public Backend {
   public:
-    CpuBackend(std::unique_ptr<Matrices> matrices, int threads) : matrices_(std::move(matrices)), threads_(threads) {}
+    explicit CpuBackend(int threads) : team_(threads) {}
+
+    /// Errors: unsupported.
+    Status open(bool widen_bf16) {
+        Result<std::unique_ptr<Matrices>> matrices = Matrices::make(team_, widen_bf16);
+        if (!matrices)
+            return matrices.error();
+        matrices_ = std::move(*matrices);
+        return {};
+    }
 
     [[nodiscard]] Queue queue() const noexcept override { return host; }
-    [[nodiscard]] int threads() const noexcept override { return threads_; }
+    [[nodiscard]] int threads() const noexcept override { return team_.size(); }
     [[nodiscard]] std::string description() const override {
-        return "cpu, " + std::to_string(threads_) + (threads_ == 1 ? " thread, oneDNN " : " threads, oneDNN ") +
-               matrices_->implementation();
+        return "cpu, " + std::to_string(team_.size()) + (team_.size() == 1 ? " thread" : " threads");
     }
 
     [[nodiscard]] Result<Buffer> allocate(std::size_t bytes) override {
@@ -43,8 +53,8 @@ class CpuBackend final : public Backend {
     }
     [[nodiscard]] Status prepare(Linear& linear, std::size_t rows) override { return matrices_->prepare(linear, rows); }
 
-    void enter() noexcept override { team_before_ = set_team_size(threads_); }
-    void leave() noexcept override { set_team_size(team_before_); }
+    void enter() noexcept override { openmp_before_ = matrix_library_alone(); }
+    void leave() noexcept override { omp_set_num_threads(openmp_before_); }
 
     void embed(std::span<const std::int32_t> ids, const Weight& table, const Block& out) noexcept override {
         for (std::size_t r = 0; r < ids.size(); ++r) {
@@ -59,7 +69,7 @@ class CpuBackend final : public Backend {
 
     void rms_norm(const Block& in, const float* weight, float epsilon, const Block& out) noexcept override {
         const std::size_t n = in.cols;
-        for_each_index(in.rows, in.rows * n > worth_a_team, [&](std::size_t r, int) {
+        for_each(in.rows, in.rows * n > worth_a_team, [&](std::size_t r, int) {
             if (out.type == Type::bf16)
                 cpu::rms_norm(in.f32() + r * n, weight, epsilon, n, static_cast<Bf16*>(out.data) + r * n);
             else
@@ -67,9 +77,7 @@ class CpuBackend final : public Backend {
         });
     }
 
-    void linear(const Linear& linear, const Block& in, const Block& out) noexcept override {
-        matrices_->run(linear, in, out);
-    }
+    void products(const Block& in, std::span<const Product> group) noexcept override { matrices_->run(in, group); }
 
     void rope(const Rope& rope, const Block& heads, std::size_t head_size, std::size_t first) noexcept override {
         for (std::size_t r = 0; r < heads.rows; ++r) {
@@ -99,7 +107,7 @@ class CpuBackend final : public Backend {
                    float* scratch, const Block& out) noexcept override {
         const std::size_t group = shape.heads / shape.kv_heads;
         const std::size_t work = queries.rows * shape.heads * (first + queries.rows) * shape.size;
-        for_each_index(queries.rows * shape.heads, work > 4 * worth_a_team, [&](std::size_t i, int thread) {
+        for_each(queries.rows * shape.heads, work > 4 * worth_a_team, [&](std::size_t i, int thread) {
             const std::size_t row = i / shape.heads;
             const std::size_t head = i % shape.heads;
             const std::size_t kv = head / group * cache.context * shape.size;
@@ -116,13 +124,13 @@ class CpuBackend final : public Backend {
     }
 
     void add(const Block& x, const Block& y) noexcept override {
-        for_each_index(x.rows, x.rows * x.cols > worth_a_team,
-                       [&](std::size_t r, int) { cpu::add(x.f32() + r * x.cols, y.f32() + r * x.cols, x.cols); });
+        for_each(x.rows, x.rows * x.cols > worth_a_team,
+                 [&](std::size_t r, int) { cpu::add(x.f32() + r * x.cols, y.f32() + r * x.cols, x.cols); });
     }
 
     void silu_multiply(const Block& gate, const Block& up, const Block& out) noexcept override {
         const std::size_t n = gate.cols;
-        for_each_index(gate.rows, gate.rows * n > worth_a_team, [&](std::size_t r, int) {
+        for_each(gate.rows, gate.rows * n > worth_a_team, [&](std::size_t r, int) {
             if (out.type == Type::bf16)
                 cpu::silu_multiply(gate.f32() + r * n, up.f32() + r * n, n, static_cast<Bf16*>(out.data) + r * n);
             else
@@ -135,9 +143,20 @@ class CpuBackend final : public Backend {
     }
 
   private:
-    std::unique_ptr<Matrices> matrices_;
-    int threads_;
-    int team_before_ = 1;
+    /// f(index, thread) for all indices below `count`: by the team in a few even parts, or by the caller alone.
+    template <class F>
+    void for_each(std::size_t count, bool by_team, F&& f) noexcept {
+        const std::size_t parts = by_team ? std::min(count, 4 * static_cast<std::size_t>(team_.size())) : 1;
+        team_.run(parts, [&](std::size_t part, int thread) {
+            const std::size_t end = count * (part + 1) / parts;
+            for (std::size_t i = count * part / parts; i < end; ++i)
+                f(i, thread);
+        });
+    }
+
+    Team team_;
+    std::unique_ptr<Matrices> matrices_; // uses the team
+    int openmp_before_ = 1;
 };
 
 } // namespace
@@ -146,13 +165,13 @@ Result<std::unique_ptr<Backend>> make_backend(const CpuOptions& options) {
     const int cores = available_cores();
     if (options.threads < 0 || options.threads > 1024)
         return Error{ErrorCode::invalid_argument, "--threads must lie between 1 and 1024, or be 0 for all cores"};
-    const int threads = options.threads == 0 ? cores : options.threads;
-    const int before = set_team_size(threads);
-    Result<std::unique_ptr<Matrices>> matrices = Matrices::make(options.widen_bf16);
-    set_team_size(before);
-    if (!matrices)
-        return matrices.error();
-    return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(std::move(*matrices), threads));
+    auto backend = std::make_unique<CpuBackend>(options.threads == 0 ? cores : options.threads);
+    backend->enter();
+    const Status opened = backend->open(options.widen_bf16);
+    backend->leave();
+    if (!opened)
+        return opened.error();
+    return std::unique_ptr<Backend>(std::move(backend));
 }
 
 } // namespace plumb::decoder::cpu

@@ -4,13 +4,19 @@
 #include <algorithm>
 #include <new>
 
-#include "decoder/kernels/cpu/team.hpp"
 #include "decoder/kernels/cpu/vector_ops.hpp"
 
 namespace plumb::decoder::cpu {
 namespace {
 
-constexpr std::size_t widened_floats = std::size_t{1} << 18; // 1 MiB: stays in the second-level caches
+// A piece of half a megabyte keeps a core busy for about 20 us: long against the 0.3 us of a oneDNN call, short enough to
+// deal evenly. Below 24 KiB waking the team costs more than it saves. Tokens by the block need wide pieces: the library
+// packs the tokens anew for each.
+constexpr std::size_t piece_bytes = std::size_t{512} << 10;
+constexpr std::size_t smallest_piece_bytes = std::size_t{24} << 10;
+constexpr std::size_t smallest_block_outputs = 128;
+constexpr std::size_t output_grain = 16;                     // a cache line of results
+constexpr std::size_t widened_floats = std::size_t{1} << 17; // half a megabyte: stays in the second-level cache
 
 dnnl::memory::data_type data_type(Type type) {
     return type == Type::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
@@ -23,10 +29,12 @@ Error no_product(const dnnl::error& error) {
                                         error.message + "); use an x86-64 or arm64 machine of the last ten years"};
 }
 
+std::size_t round_up(std::size_t n, std::size_t grain) { return (n + grain - 1) / grain * grain; }
+
 } // namespace
 
-Result<std::unique_ptr<Matrices>> Matrices::make(bool widen) {
-    std::unique_ptr<Matrices> out(new Matrices);
+Result<std::unique_ptr<Matrices>> Matrices::make(Team& team, bool widen) {
+    std::unique_ptr<Matrices> out(new Matrices(team));
     try {
         out->engine_ = dnnl::engine(dnnl::engine::kind::cpu, 0);
         out->stream_ = dnnl::stream(out->engine_);
@@ -38,44 +46,78 @@ Result<std::unique_ptr<Matrices>> Matrices::make(bool widen) {
     return out;
 }
 
-std::string Matrices::implementation() const {
-    for (const Shape& shape : shapes_)
-        for (const auto& plan : shape.plans)
-            return plan->name;
-    return native_bf16_ ? "bf16" : "f32";
+/// Output rows of a piece: as many pieces as deal evenly, none smaller than is worth a call.
+std::size_t Matrices::piece_outputs(std::size_t outputs, std::size_t row_bytes, std::size_t rows) const noexcept {
+    const auto threads = static_cast<std::size_t>(team_.size());
+    const std::size_t bytes = outputs * row_bytes;
+    const std::size_t smallest =
+        rows == 1 ? round_up(std::max<std::size_t>(1, smallest_piece_bytes / row_bytes), output_grain)
+                  : smallest_block_outputs;
+    const std::size_t rounds = std::max<std::size_t>(1, bytes / (threads * piece_bytes));
+    const std::size_t even = round_up((outputs + threads * rounds - 1) / (threads * rounds), output_grain);
+    return std::min(outputs, std::max(even, smallest));
 }
 
-Result<std::unique_ptr<Matrices::Plan>> Matrices::make_plan(const Shape& shape, std::size_t rows) {
+/// One token: the inner product, which streams the matrix at the speed of memory. More: the matrix product, which may
+/// leave gaps between the rows of its result.
+Matrices::Kernel Matrices::make_kernel(const Shape& shape, std::size_t outputs, std::size_t rows) const {
     using dnnl::memory;
+    const memory::desc source({dim(rows), dim(shape.inputs)}, data_type(shape.type), memory::format_tag::ab);
+    const memory::desc result({dim(rows), dim(outputs)}, memory::data_type::f32,
+                              memory::dims{rows == 1 ? dim(outputs) : dim(shape.outputs), 1});
+    memory::desc weights, bias;
+    memory::desc scratchpad;
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    Kernel kernel;
+    kernel.outputs = outputs;
+    if (rows == 1) {
+        weights = {{dim(outputs), dim(shape.inputs)}, data_type(shape.type), memory::format_tag::ab};
+        bias = {{dim(outputs)}, memory::data_type::f32, memory::format_tag::a};
+        using Product = dnnl::inner_product_forward;
+        const auto kind = dnnl::prop_kind::forward_inference;
+        const Product::primitive_desc chosen(shape.bias ? Product::desc(kind, source, weights, bias, result)
+                                                        : Product::desc(kind, source, weights, result),
+                                             attributes, engine_);
+        scratchpad = chosen.scratchpad_desc();
+        kernel.primitive = Product(chosen);
+    } else {
+        weights = {{dim(shape.inputs), dim(outputs)}, data_type(shape.type), memory::format_tag::ba};
+        bias = {{1, dim(outputs)}, memory::data_type::f32, memory::format_tag::ab};
+        using Product = dnnl::matmul;
+        const Product::primitive_desc chosen(shape.bias ? Product::desc(source, weights, bias, result)
+                                                        : Product::desc(source, weights, result),
+                                             attributes, engine_);
+        scratchpad = chosen.scratchpad_desc();
+        kernel.primitive = Product(chosen);
+    }
+    for (int thread = 0; thread < team_.size(); ++thread) {
+        Call call;
+        call.source = memory(source, engine_, nullptr);
+        call.weights = memory(weights, engine_, nullptr);
+        call.bias = memory(bias, engine_, nullptr);
+        call.destination = memory(result, engine_, nullptr);
+        call.scratch.resize(scratchpad.get_size());
+        call.scratchpad = memory(scratchpad, engine_, call.scratch.data());
+        call.arguments = {{DNNL_ARG_SRC, call.source.get()},
+                          {DNNL_ARG_WEIGHTS, call.weights.get()},
+                          {DNNL_ARG_DST, call.destination.get()},
+                          {DNNL_ARG_SCRATCHPAD, call.scratchpad.get()}};
+        if (shape.bias)
+            call.arguments.push_back({DNNL_ARG_BIAS, call.bias.get()});
+        kernel.calls.push_back(std::move(call));
+    }
+    return kernel;
+}
+
+Result<std::unique_ptr<Matrices::Plan>> Matrices::make_plan(const Shape& shape, std::size_t rows) const {
     try {
         auto plan = std::make_unique<Plan>();
+        const std::size_t outputs = piece_outputs(shape.outputs, shape.inputs * size_of(shape.type), rows);
         plan->rows = rows;
-        const memory::desc source({dim(rows), dim(shape.inputs)}, data_type(shape.type), memory::format_tag::ab);
-        const memory::desc weights({dim(shape.outputs), dim(shape.inputs)}, data_type(shape.type),
-                                   memory::format_tag::ab);
-        const memory::desc bias({dim(shape.outputs)}, memory::data_type::f32, memory::format_tag::a);
-        const memory::desc destination({dim(rows), dim(shape.outputs)}, memory::data_type::f32, memory::format_tag::ab);
-        const auto kind = dnnl::prop_kind::forward_inference;
-        const dnnl::inner_product_forward::desc product =
-            shape.bias ? dnnl::inner_product_forward::desc(kind, source, weights, bias, destination)
-                       : dnnl::inner_product_forward::desc(kind, source, weights, destination);
-        dnnl::primitive_attr attributes;
-        attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-        const dnnl::inner_product_forward::primitive_desc chosen(product, attributes, engine_);
-        plan->name = chosen.impl_info_str();
-        plan->primitive = dnnl::inner_product_forward(chosen);
-        plan->source = memory(source, engine_, nullptr);
-        plan->weights = memory(weights, engine_, nullptr);
-        plan->bias = memory(bias, engine_, nullptr);
-        plan->destination = memory(destination, engine_, nullptr);
-        plan->scratch.resize(chosen.scratchpad_desc().get_size());
-        plan->scratchpad = memory(chosen.scratchpad_desc(), engine_, plan->scratch.data());
-        plan->arguments = {{DNNL_ARG_SRC, plan->source.get()},
-                           {DNNL_ARG_WEIGHTS, plan->weights.get()},
-                           {DNNL_ARG_DST, plan->destination.get()},
-                           {DNNL_ARG_SCRATCHPAD, plan->scratchpad.get()}};
-        if (shape.bias)
-            plan->arguments.push_back({DNNL_ARG_BIAS, plan->bias.get()});
+        plan->pieces = (shape.outputs + outputs - 1) / outputs;
+        plan->piece = make_kernel(shape, outputs, rows);
+        plan->last = make_kernel(shape, shape.outputs - (plan->pieces - 1) * outputs, rows);
         return plan;
     } catch (const dnnl::error& error) {
         return no_product(error);
@@ -102,15 +144,16 @@ std::size_t Matrices::shape_of(const Linear& linear) {
 }
 
 Status Matrices::prepare(Linear& linear, std::size_t rows) {
-    if (linear.weight.type == Type::bf16 && !native_bf16_) {
-        widened_.resize(std::max(widened_floats, linear.weight.cols));
+    if (widens(linear)) {
+        widened_.resize(static_cast<std::size_t>(team_.size()));
+        for (std::vector<float>& piece : widened_)
+            piece.resize(std::max({piece.size(), widened_floats, linear.weight.cols}));
         return {};
     }
     linear.plan = shape_of(linear);
     Shape& shape = shapes_[linear.plan];
-    for (const auto& plan : shape.plans)
-        if (plan->rows == rows)
-            return {};
+    if (plan_of(linear, rows) != nullptr)
+        return {};
     Result<std::unique_ptr<Plan>> plan = make_plan(shape, rows);
     if (!plan)
         return plan.error();
@@ -120,51 +163,81 @@ Status Matrices::prepare(Linear& linear, std::size_t rows) {
     return {};
 }
 
-void Matrices::run(const Linear& linear, const Block& in, const Block& out) noexcept {
-    if (linear.weight.type == Type::bf16 && !native_bf16_)
-        return run_widened(linear, in, out);
-    for (const auto& candidate : shapes_[linear.plan].plans) {
-        Plan& plan = *candidate;
-        if (plan.rows != in.rows)
-            continue;
-        // oneDNN's handles are not const; sources are only read.
-        dnnl_memory_set_data_handle(plan.source.get(), in.data);
-        dnnl_memory_set_data_handle(plan.weights.get(), const_cast<void*>(linear.weight.data));
-        dnnl_memory_set_data_handle(plan.destination.get(), out.data);
-        if (linear.bias != nullptr)
-            dnnl_memory_set_data_handle(plan.bias.get(), const_cast<float*>(linear.bias));
-        dnnl_primitive_execute(plan.primitive.get(), stream_.get(), static_cast<int>(plan.arguments.size()),
-                               plan.arguments.data());
-        return;
-    }
+const Matrices::Plan* Matrices::plan_of(const Linear& linear, std::size_t rows) const noexcept {
+    for (const auto& plan : shapes_[linear.plan].plans)
+        if (plan->rows == rows)
+            return plan.get();
+    return nullptr;
 }
 
-void Matrices::run_widened(const Linear& linear, const Block& in, const Block& out) noexcept {
-    const std::size_t outputs = linear.weight.rows;
+void Matrices::run(const Block& in, std::span<const Product> group) noexcept {
+    // The pieces of all products are one job: one wait for the team and not one per product.
+    const Plan* plans[max_products]{};
+    std::size_t ends[max_products]{};
+    std::size_t pieces = 0;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+        const Linear& linear = *group[i].linear;
+        if (widens(linear)) {
+            const std::size_t block = std::max<std::size_t>(1, widened_floats / linear.weight.cols);
+            pieces += (linear.weight.rows + block - 1) / block;
+        } else {
+            plans[i] = plan_of(linear, in.rows);
+            pieces += plans[i]->pieces;
+        }
+        ends[i] = pieces;
+    }
+    team_.run(pieces, [&](std::size_t piece, int thread) {
+        std::size_t i = 0;
+        while (piece >= ends[i])
+            ++i;
+        const std::size_t local = i == 0 ? piece : piece - ends[i - 1];
+        if (plans[i] != nullptr)
+            run_piece(in, group[i], *plans[i], local, thread);
+        else
+            run_widened(in, group[i], local, thread);
+    });
+}
+
+void Matrices::run_piece(const Block& in, const Product& product, const Plan& plan, std::size_t piece,
+                         int thread) noexcept {
+    const Kernel& kernel = piece + 1 == plan.pieces ? plan.last : plan.piece;
+    const Call& call = kernel.calls[static_cast<std::size_t>(thread)];
+    const Linear& linear = *product.linear;
+    const std::size_t first = piece * plan.piece.outputs;
+    const auto* weights = static_cast<const std::byte*>(linear.weight.data);
+    // oneDNN's handles are not const; sources are only read.
+    dnnl_memory_set_data_handle(call.source.get(), in.data);
+    dnnl_memory_set_data_handle(
+        call.weights.get(), const_cast<std::byte*>(weights + first * linear.weight.cols * size_of(linear.weight.type)));
+    dnnl_memory_set_data_handle(call.destination.get(), product.out.f32() + first);
+    if (linear.bias != nullptr)
+        dnnl_memory_set_data_handle(call.bias.get(), const_cast<float*>(linear.bias + first));
+    dnnl_primitive_execute(kernel.primitive.get(), stream_.get(), static_cast<int>(call.arguments.size()),
+                           call.arguments.data());
+}
+
+void Matrices::run_widened(const Block& in, const Product& product, std::size_t piece, int thread) noexcept {
+    const Linear& linear = *product.linear;
     const std::size_t inputs = linear.weight.cols;
-    const auto* weights = static_cast<const Bf16*>(linear.weight.data);
-    const auto bias = [&](std::size_t i) {
-        return linear.bias ? linear.bias[i] : 0.0F;
-    };
+    const std::size_t outputs = linear.weight.rows;
+    const std::size_t block = std::max<std::size_t>(1, widened_floats / inputs);
+    const std::size_t first = piece * block;
+    const std::size_t count = std::min(block, outputs - first);
+    const auto* weights = static_cast<const Bf16*>(linear.weight.data) + first * inputs;
+    float* result = product.out.f32() + first;
     if (in.rows == 1) {
-        for_each_index(outputs, outputs * inputs > 65536, [&](std::size_t i, int) {
-            out.f32()[i] = dot(weights + i * inputs, in.f32(), inputs) + bias(i);
-        });
+        for (std::size_t i = 0; i < count; ++i)
+            result[i] = dot(weights + i * inputs, in.f32(), inputs) + (linear.bias ? linear.bias[first + i] : 0.0F);
         return;
     }
-    const std::size_t block = std::max<std::size_t>(1, widened_.size() / inputs);
-    for (std::size_t first = 0; first < outputs; first += block) {
-        const std::size_t count = std::min(block, outputs - first);
-        for_each_index(count, true, [&](std::size_t i, int) {
-            from_bf16(weights + (first + i) * inputs, inputs, widened_.data() + i * inputs);
-        });
-        dnnl_sgemm('N', 'T', dim(in.rows), dim(count), dim(inputs), 1.0F, in.f32(), dim(inputs), widened_.data(),
-                   dim(inputs), 0.0F, out.f32() + first, dim(outputs));
-    }
+    float* wide = widened_[static_cast<std::size_t>(thread)].data();
+    from_bf16(weights, count * inputs, wide);
+    dnnl_sgemm('N', 'T', dim(in.rows), dim(count), dim(inputs), 1.0F, in.f32(), dim(inputs), wide, dim(inputs), 0.0F,
+               result, dim(outputs));
     if (linear.bias == nullptr)
         return;
     for (std::size_t r = 0; r < in.rows; ++r)
-        add(out.f32() + r * outputs, linear.bias, outputs);
+        add(result + r * outputs, linear.bias + first, count);
 }
 
 } // namespace plumb::decoder::cpu

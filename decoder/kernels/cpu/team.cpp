@@ -3,26 +3,37 @@
 
 #include <sched.h>
 
-#include <cstddef>
-#include <thread>
-
-// libgomp's own interface, as its manual documents it: the same team for every compiler, where `-fopenmp` of clang would
-// bring a second OpenMP runtime beside the one that oneDNN has loaded.
-extern "C" {
-void GOMP_parallel(void (*function)(void*), void* data, unsigned threads, unsigned flags);
-int omp_get_thread_num(void);
-int omp_get_num_threads(void);
-int omp_get_max_threads(void);
-void omp_set_num_threads(int threads);
-}
+#include "decoder/kernels/cpu/openmp.hpp"
 
 namespace plumb::decoder::cpu {
 namespace {
 
-struct Call {
-    void (*body)(int, int, void*);
-    void* data;
-};
+constexpr unsigned job_shift = 32;
+constexpr std::uint64_t closed = 0xffffffff; // a piece that no job has
+constexpr int spins = 1500; // of a pause each: 30 to 70 us, more than the longest gap between two products
+
+void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+/// Spins until `value` differs from `old`, then sleeps until it does. Acquire: sees what was written before the change.
+void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old, std::atomic<std::uint32_t>* sleepers) {
+    for (int i = 0; i < spins; ++i) {
+        if (value.load(std::memory_order_acquire) != old)
+            return;
+        pause();
+    }
+    if (sleepers != nullptr)
+        sleepers->fetch_add(1, std::memory_order_seq_cst);
+    // Sequentially consistent with the store in start(): either the new job is seen here or the sleeper there.
+    value.wait(old, std::memory_order_seq_cst);
+    if (sleepers != nullptr)
+        sleepers->fetch_sub(1, std::memory_order_relaxed);
+}
 
 } // namespace
 
@@ -34,21 +45,70 @@ int available_cores() noexcept {
     return count == 0 ? 1 : static_cast<int>(count);
 }
 
-int set_team_size(int threads) noexcept {
-    const int before = omp_get_max_threads();
-    if (before != threads)
-        omp_set_num_threads(threads);
-    return before;
+Team::Team(int threads) {
+    for (int thread = 1; thread < threads; ++thread)
+        workers_.emplace_back([this, thread] { work(thread); });
 }
 
-void run_team(void (*body)(int, int, void*), void* data) noexcept {
-    Call call{body, data};
-    GOMP_parallel(
-        [](void* raw) {
-            const Call& part = *static_cast<Call*>(raw);
-            part.body(omp_get_thread_num(), omp_get_num_threads(), part.data);
-        },
-        &call, 0, 0);
+Team::~Team() {
+    stop_.store(true, std::memory_order_relaxed);
+    job_.fetch_add(1, std::memory_order_seq_cst);
+    job_.notify_all();
+    for (std::thread& worker : workers_)
+        worker.join();
+}
+
+void Team::start(std::size_t pieces, Call call, void* data) noexcept {
+    const std::uint32_t job = job_.load(std::memory_order_relaxed) + 1;
+    ticket_.store(std::uint64_t{job} << job_shift | closed, std::memory_order_relaxed);
+    // Release: a late worker that sees one of these fields also sees the closed ticket, and its claim fails.
+    call_.store(call, std::memory_order_release);
+    data_.store(data, std::memory_order_release);
+    pieces_.store(static_cast<std::uint32_t>(pieces), std::memory_order_release);
+    finished_.store(0, std::memory_order_relaxed);
+    // Release: who claims a piece sees the job's fields and all that the caller wrote before.
+    ticket_.store(std::uint64_t{job} << job_shift, std::memory_order_release);
+    job_.store(job, std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_seq_cst) != 0)
+        job_.notify_all();
+    take_pieces(job, 0);
+    std::uint32_t finished = finished_.load(std::memory_order_acquire);
+    while (finished != pieces) {
+        wait_for_change(finished_, finished, nullptr);
+        finished = finished_.load(std::memory_order_acquire);
+    }
+}
+
+void Team::take_pieces(std::uint32_t job, int thread) noexcept {
+    std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
+    for (;;) {
+        const auto piece = static_cast<std::uint32_t>(ticket);
+        const Call call = call_.load(std::memory_order_acquire);
+        void* const data = data_.load(std::memory_order_acquire);
+        const std::uint32_t pieces = pieces_.load(std::memory_order_acquire);
+        if (ticket >> job_shift != job || piece >= pieces)
+            return;
+        // Success means that this job was unfinished all the time, hence that the fields are its own (invariant 2).
+        if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire))
+            continue;
+        call(data, piece, thread);
+        // Release: the caller sees what this piece wrote. Only the last one wakes a caller that sleeps.
+        if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces)
+            finished_.notify_one();
+        ticket = ticket_.load(std::memory_order_acquire);
+    }
+}
+
+void Team::work(int thread) noexcept {
+    matrix_library_alone();
+    std::uint32_t seen = 0;
+    for (;;) {
+        wait_for_change(job_, seen, &sleepers_);
+        seen = job_.load(std::memory_order_acquire);
+        if (stop_.load(std::memory_order_relaxed))
+            return;
+        take_pieces(seen, thread);
+    }
 }
 
 } // namespace plumb::decoder::cpu
