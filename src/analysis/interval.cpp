@@ -7,7 +7,9 @@
 namespace plumb::analysis {
 
 void sort_by_begin(std::vector<Interval>& intervals) {
-    const auto earlier = [](const Interval& a, const Interval& b) { return a.begin < b.begin; };
+    const auto earlier = [](const Interval& a, const Interval& b) {
+        return a.begin < b.begin;
+    };
     if (!std::is_sorted(intervals.begin(), intervals.end(), earlier))
         std::sort(intervals.begin(), intervals.end(), earlier);
 }
@@ -50,8 +52,9 @@ std::int64_t sum_inside(const std::vector<Interval>& sorted, const std::vector<I
     for (std::size_t i = 0; i < set.size(); ++i)
         before[i + 1] = before[i] + (set[i].end - set[i].begin);
     const auto measure_below = [&](std::int64_t time, std::size_t from) {
-        const auto found = std::upper_bound(set.begin() + static_cast<std::ptrdiff_t>(from), set.end(), time,
-                                            [](std::int64_t at, const Interval& interval) { return at < interval.end; });
+        const auto found =
+            std::upper_bound(set.begin() + static_cast<std::ptrdiff_t>(from), set.end(), time,
+                             [](std::int64_t at, const Interval& interval) { return at < interval.end; });
         const auto index = static_cast<std::size_t>(found - set.begin());
         return before[index] + (found == set.end() ? 0 : std::max<std::int64_t>(0, time - found->begin));
     };

@@ -11,7 +11,7 @@
 namespace plumb::analysis {
 
 struct RecordedCounts {
-    std::uint64_t scopes = 0;     // scopes, spans, layers, steps
+    std::uint64_t scopes = 0; // scopes, spans, layers, steps
     std::uint64_t laps = 0;
     std::uint64_t cpu_stamps = 0;
     std::int64_t first_ns = 0, last_ns = 0; // of all samples; their distance is the wall clock compared with

@@ -27,7 +27,9 @@ PeriodLedger::PeriodLedger(const resolve::StepTable& steps, Settled settled)
 
 std::size_t PeriodLedger::period_at(std::int64_t time, std::size_t hint) const noexcept {
     const auto& all = steps_.all();
-    const auto ends_after = [&](std::size_t i) { return i == all.size() || time < all[i].end_ns; };
+    const auto ends_after = [&](std::size_t i) {
+        return i == all.size() || time < all[i].end_ns;
+    };
     // Tracks move forward in time, so the answer is nearly always the hint or just after it.
     if (hint <= all.size() && (hint == 0 || !ends_after(hint - 1))) {
         for (std::size_t i = hint; i <= all.size() && i < hint + 4; ++i) {
@@ -69,10 +71,18 @@ void PeriodLedger::put(What what, Interval clipped, std::size_t period) {
     }
     Page& page = page_of(period);
     switch (what) {
-    case What::brick: page.bricks.push_back(clipped); break;
-    case What::lap: page.laps.push_back(clipped); break;
-    case What::presence: page.presence.push_back(clipped); break;
-    case What::uncertain: page.uncertain += clipped.end - clipped.begin; return;
+    case What::brick:
+        page.bricks.push_back(clipped);
+        break;
+    case What::lap:
+        page.laps.push_back(clipped);
+        break;
+    case What::presence:
+        page.presence.push_back(clipped);
+        break;
+    case What::uncertain:
+        page.uncertain += clipped.end - clipped.begin;
+        return;
     }
     ++pending_;
 }

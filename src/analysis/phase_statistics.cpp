@@ -9,10 +9,14 @@ namespace plumb::analysis {
 
 const char* phase_word(Phase phase) {
     switch (phase) {
-    case Phase::prefill: return "prefill";
-    case Phase::decode: return "decode";
-    case Phase::mixed: return "mixed";
-    case Phase::none: break;
+    case Phase::prefill:
+        return "prefill";
+    case Phase::decode:
+        return "decode";
+    case Phase::mixed:
+        return "mixed";
+    case Phase::none:
+        break;
     }
     return "none";
 }

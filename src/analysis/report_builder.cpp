@@ -210,7 +210,9 @@ void Builder::add_losses(Report& report, const resolve::Resolution& resolution) 
 
 void Builder::add_notes(Report& report, const resolve::Resolution& resolution) const {
     report.notes = source_.notes();
-    const auto add = [&report](std::string sentence) { report.notes.push_back(std::move(sentence)); };
+    const auto add = [&report](std::string sentence) {
+        report.notes.push_back(std::move(sentence));
+    };
     const recording::Metadata& metadata = source_.metadata();
     if (metadata.ring_path.empty() && !metadata.ring_reason.empty())
         add("Not crash-safe: " + metadata.ring_reason + ".");

@@ -297,9 +297,9 @@ TEST(ReportBuilder, F1_what_was_not_given_is_absent_with_a_reason) {
     const Report report = report_of(source);
     const Row* row = row_of(report.bricks, Phase::decode, "attention");
     for (const Figure* figure :
-         {&row->gigabytes_per_second, &row->teraflops, &row->bytes_per_call, &row->flops_per_call, &row->elements_per_call,
-          &row->time.p50_ns, &phase_of(report, Phase::decode)->tokens_per_second, &report.own_cost.scope_ns,
-          &report.own_cost.percent_of_wall}) {
+         {&row->gigabytes_per_second, &row->teraflops, &row->bytes_per_call, &row->flops_per_call,
+          &row->elements_per_call, &row->time.p50_ns, &phase_of(report, Phase::decode)->tokens_per_second,
+          &report.own_cost.scope_ns, &report.own_cost.percent_of_wall}) {
         EXPECT_FALSE(figure->value.has_value());
         EXPECT_FALSE(figure->reason.empty());
     }

@@ -43,8 +43,9 @@ TEST(ReportHostile, random_records_of_every_kind_make_a_sound_report) {
         for (int i = 0; i < 4000; ++i) {
             now += random() % 5000;
             const std::uint64_t back = random() % 8 == 0 ? random() % 1'000'000 : random() % 4000;
-            Record record{now - back, pack(static_cast<RecordKind>(random() % 19), static_cast<std::uint16_t>(random() % 40),
-                                           random() % 3 == 0 ? back : random() % 100)};
+            Record record{now - back,
+                          pack(static_cast<RecordKind>(random() % 19), static_cast<std::uint16_t>(random() % 40),
+                               random() % 3 == 0 ? back : random() % 100)};
             if (random() % 10 == 0)
                 record.second |= random() % 2 == 0 ? flag_lap : flag_work;
             if (random() % 50 == 0)

@@ -92,7 +92,9 @@ class GeneratedSource final : public resolve::RecordSource {
     [[nodiscard]] const std::vector<recording::NameInfo>& names() const override { return names_; }
     [[nodiscard]] const std::vector<recording::ClockPair>& clock_pairs() const override { return pairs_; }
     [[nodiscard]] const recording::Counters& counters() const override { return counters_; }
-    [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& descriptions() const override { return no_pairs_; }
+    [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& descriptions() const override {
+        return no_pairs_;
+    }
     [[nodiscard]] const std::vector<std::string>& notes() const override { return notes_; }
     Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) override {
         for (std::size_t at = 0; at < records_[0].size() + batch_records; at += batch_records) {

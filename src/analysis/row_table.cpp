@@ -10,7 +10,9 @@ namespace {
 
 // Prefill, decode, mixed, then what belongs to no step; the longest first within a phase.
 bool reads_before(const Row& a, const Row& b) {
-    const auto order = [](Phase phase) { return phase == Phase::none ? 4 : static_cast<int>(phase); };
+    const auto order = [](Phase phase) {
+        return phase == Phase::none ? 4 : static_cast<int>(phase);
+    };
     if (order(a.key.phase) != order(b.key.phase))
         return order(a.key.phase) < order(b.key.phase);
     if (a.time.total_ns != b.time.total_ns)
@@ -45,9 +47,9 @@ RowTable::Entry* RowTable::brick_entry(const Key& key) {
             return nullptr;
         slots = std::make_unique<Slots>();
     }
-    const std::size_t slot = ((static_cast<std::size_t>(key.phase) * 2 + (key.lap ? 1 : 0)) * 2 + (key.leaf ? 1 : 0)) *
-                                 max_sources +
-                             key.source;
+    const std::size_t slot =
+        ((static_cast<std::size_t>(key.phase) * 2 + (key.lap ? 1 : 0)) * 2 + (key.leaf ? 1 : 0)) * max_sources +
+        key.source;
     std::uint32_t& row = (*slots)[slot];
     if (row == 0) {
         if (bricks_.size() >= max_rows)

@@ -24,7 +24,7 @@ using PhaseBases = std::array<PhaseBase, phase_count>;
 
 class RowTable {
   public:
-    static constexpr std::size_t max_rows = 8192;  // of bricks; as many of brick and layer
+    static constexpr std::size_t max_rows = 8192; // of bricks; as many of brick and layer
     static constexpr std::size_t max_sources = 16;
     static constexpr std::uint32_t max_layers = 4096;
 

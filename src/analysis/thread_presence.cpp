@@ -116,7 +116,9 @@ bool ThreadPresence::place_in_one(std::int64_t off_cpu, std::int64_t until) {
     Interval longest_gap;
     std::int64_t at = from_;
     long_ones_ = 0;
-    const auto length = [](const Interval& interval) { return interval.end - interval.begin; };
+    const auto length = [](const Interval& interval) {
+        return interval.end - interval.begin;
+    };
     const auto look_at = [&](const Interval& interval) {
         if (length(interval) < long_ns_)
             return;

@@ -45,23 +45,25 @@ class ThreadPresence {
     /// Into the one long piece, or the longest gap where nothing is long; false when it does not fit there.
     [[nodiscard]] bool place_in_one(std::int64_t off_cpu, std::int64_t until);
     void place_by_length(std::int64_t off_cpu, std::int64_t until);
-    void give(std::int64_t begin, std::int64_t end) { ledger_->add(PeriodLedger::What::presence, {begin, end}, given_); }
+    void give(std::int64_t begin, std::int64_t end) {
+        ledger_->add(PeriodLedger::What::presence, {begin, end}, given_);
+    }
 
     PeriodLedger* ledger_;
     std::int64_t long_ns_;
     bool begun_ = false;
-    std::int64_t from_ = 0; // presence is known, and given, before this
-    std::int64_t last_ = 0; // of the thread's stamps
+    std::int64_t from_ = 0;        // presence is known, and given, before this
+    std::int64_t last_ = 0;        // of the thread's stamps
     std::vector<Interval> leaves_; // after from_, disjoint, in order
     std::vector<Piece> pieces_;
     std::vector<Interval> off_;
     std::size_t long_ones_ = 0; // in the stretch looked at last
-    bool sampled_ = false; // sample_* hold
+    bool sampled_ = false;      // sample_* hold
     bool ever_sampled_ = false;
     std::int64_t sample_time_ = 0;
     std::int64_t sample_cpu_ = 0;
     std::int64_t credit_ = 0; // CPU time that earlier stretches had too much, by the jitter of reading two clocks
-    std::size_t now_ = 0;   // period of last_
+    std::size_t now_ = 0;     // period of last_
     std::int64_t now_ends_ = 0;
     std::size_t given_ = 0; // hint for the ledger
     std::uint64_t contradictions_ = 0;

@@ -88,7 +88,8 @@ std::vector<std::string> WallClock::notes() const {
             unsampled += (unsampled.empty() ? "" : ", ") + state->name;
     }
     if (!unsampled.empty())
-        sentences.push_back("CPU time is not known for these threads, so all their time counts as busy: " + unsampled + ".");
+        sentences.push_back("CPU time is not known for these threads, so all their time counts as busy: " + unsampled +
+                            ".");
     if (contradictions != 0)
         sentences.push_back(std::to_string(contradictions) +
                             " samples of CPU time contradict the clock; the time around them counts as busy.");

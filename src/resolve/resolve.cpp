@@ -41,7 +41,8 @@ class SecondPass {
         state.begun = true;
         state.next_sequence = batch.first_sequence + batch.count;
         const std::uint64_t cut = tracks_[index].cut;
-        result_.records += batch.count - std::min<std::uint64_t>(batch.count, cut - std::min(cut, batch.first_sequence));
+        result_.records +=
+            batch.count - std::min<std::uint64_t>(batch.count, cut - std::min(cut, batch.first_sequence));
         deliver(batch, index, state.resolver, later);
     }
 

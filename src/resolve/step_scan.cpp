@@ -61,7 +61,8 @@ class Scanner {
         for (std::size_t i = 0; i < batch.count; ++i) {
             const Record& record = batch.records[i];
             const RecordKind kind = kind_of(record);
-            const bool has_end = kind == RecordKind::scope || kind == RecordKind::step_end || kind == RecordKind::layer_end;
+            const bool has_end =
+                kind == RecordKind::scope || kind == RecordKind::step_end || kind == RecordKind::layer_end;
             const bool has_stamp = has_end || kind == RecordKind::step_begin || kind == RecordKind::layer_begin ||
                                    kind == RecordKind::cpu_time || kind == RecordKind::mark;
             if (!has_stamp)
@@ -77,12 +78,23 @@ class Scanner {
     void record(const Record& record, std::uint64_t sequence, std::size_t index) {
         TrackScan& scan = *scans_[index];
         switch (kind_of(record)) {
-        case RecordKind::step_begin: begin(record, sequence, index); break;
-        case RecordKind::step_value: value(record, scan); break;
-        case RecordKind::step_end: end(record, scan, index); return;
-        case RecordKind::mark: mark(record, scan, index); break;
-        case RecordKind::long_value: scan.duration.announce(record.first); return;
-        default: break;
+        case RecordKind::step_begin:
+            begin(record, sequence, index);
+            break;
+        case RecordKind::step_value:
+            value(record, scan);
+            break;
+        case RecordKind::step_end:
+            end(record, scan, index);
+            return;
+        case RecordKind::mark:
+            mark(record, scan, index);
+            break;
+        case RecordKind::long_value:
+            scan.duration.announce(record.first);
+            return;
+        default:
+            break;
         }
         scan.duration.forget();
     }
@@ -107,14 +119,22 @@ class Scanner {
             return;
         }
         switch (static_cast<StepValue>(id_of(record))) {
-        case StepValue::prefill_tokens: open->step.prefill_tokens = record.first; break;
-        case StepValue::decode_tokens: open->step.decode_tokens = record.first; break;
-        case StepValue::sequences: open->step.sequences = record.first; break;
+        case StepValue::prefill_tokens:
+            open->step.prefill_tokens = record.first;
+            break;
+        case StepValue::decode_tokens:
+            open->step.decode_tokens = record.first;
+            break;
+        case StepValue::sequences:
+            open->step.sequences = record.first;
+            break;
         case StepValue::kv_length:
             open->step.kv_length = record.first;
             open->step.has_kv_length = true;
             break;
-        default: losses_.count(Loss::unknown_kind); break;
+        default:
+            losses_.count(Loss::unknown_kind);
+            break;
         }
     }
 
@@ -128,7 +148,7 @@ class Scanner {
             return;
         }
         losses_.count(Loss::step_cut_short, depth - scan.open.size() - 1); // those inside it have no end
-        if (!duration || !line.contains(record.first, *duration)) { // its reason is counted with its sample
+        if (!duration || !line.contains(record.first, *duration)) {        // its reason is counted with its sample
             losses_.count(Loss::step_cut_short);
             return;
         }

@@ -60,7 +60,9 @@ StepTable StepTable::build(std::vector<Found> found, std::vector<std::int64_t> b
     for (std::size_t i = 0; i < table.steps_.size(); ++i)
         table.by_id_.emplace_back(table.steps_[i].id, static_cast<std::uint32_t>(i));
     std::sort(table.by_id_.begin(), table.by_id_.end());
-    const auto same_id = [](const auto& a, const auto& b) { return a.first == b.first; };
+    const auto same_id = [](const auto& a, const auto& b) {
+        return a.first == b.first;
+    };
     const auto unique_end = std::unique(table.by_id_.begin(), table.by_id_.end(), same_id);
     losses.count(Loss::step_id_reused, static_cast<std::uint64_t>(table.by_id_.end() - unique_end));
     table.by_id_.erase(unique_end, table.by_id_.end());

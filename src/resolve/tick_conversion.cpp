@@ -83,7 +83,9 @@ Result<TickLine> fit_ticks(const std::vector<ClockPair>& all, std::uint32_t cloc
     if (pairs.size() < 2)
         return unusable(clock, std::to_string(pairs.size()) + " clock pairs, two are needed");
     pairs = trustworthy(std::move(pairs));
-    const auto by_ticks = [](const ClockPair& a, const ClockPair& b) { return a.ticks < b.ticks; };
+    const auto by_ticks = [](const ClockPair& a, const ClockPair& b) {
+        return a.ticks < b.ticks;
+    };
     const auto [first, last] = std::minmax_element(pairs.begin(), pairs.end(), by_ticks);
     if (first->ticks == last->ticks)
         return unusable(clock, "all clock pairs at the same tick");

@@ -33,12 +33,12 @@ TEST(TickConversion, M4_a_clock_without_two_usable_pairs_is_an_error_and_never_o
     const std::vector<std::vector<ClockPair>> hopeless = {
         {},
         {{0, 100, 100, 0, 0}},
-        {{0, 100, 100, 0, 0}, {7, 200, 200, 0, 0}},              // the second belongs to another clock
-        {{0, 100, 100, 0, 0}, {0, 100, 200, 0, 0}},              // no time passed
-        {{0, 100, 200, 0, 0}, {0, 200, 100, 0, 0}},              // runs backwards
-        {{0, 100, 100, 0, 0}, {0, 200, 100, 0, 0}},              // stands still
-        {{0, 0, least, 0, 0}, {0, ~std::uint64_t{0}, most, 0, 0}}, // beyond 64 bits
-        {{0, 0, 0, 0, 0}, {0, 1, 4'000'000'000'000'000'000, 0, 0}},      // a tick of a century
+        {{0, 100, 100, 0, 0}, {7, 200, 200, 0, 0}},                 // the second belongs to another clock
+        {{0, 100, 100, 0, 0}, {0, 100, 200, 0, 0}},                 // no time passed
+        {{0, 100, 200, 0, 0}, {0, 200, 100, 0, 0}},                 // runs backwards
+        {{0, 100, 100, 0, 0}, {0, 200, 100, 0, 0}},                 // stands still
+        {{0, 0, least, 0, 0}, {0, ~std::uint64_t{0}, most, 0, 0}},  // beyond 64 bits
+        {{0, 0, 0, 0, 0}, {0, 1, 4'000'000'000'000'000'000, 0, 0}}, // a tick of a century
     };
     for (const auto& pairs : hopeless) {
         const auto line = fit_ticks(pairs, 0);

@@ -23,17 +23,39 @@ void TrackResolver::consume(const Record* records, std::size_t count, std::uint6
         const Record& record = records[i];
         const bool wanted = sequence + i >= track_->cut;
         switch (kind_of(record)) {
-        case RecordKind::scope: scope(record, wanted, out); break;
-        case RecordKind::span: span(record, wanted, out); break;
-        case RecordKind::long_value: duration_.announce(record.first); continue;
-        case RecordKind::step_begin: step_begin(record); break;
-        case RecordKind::step_end: frame_end(record, FrameKind::step, wanted, out); break;
-        case RecordKind::layer_begin: layer_begin(record); break;
-        case RecordKind::layer_end: frame_end(record, FrameKind::layer, wanted, out); break;
-        case RecordKind::context: context(record); break;
-        case RecordKind::work: work(record); break;
-        case RecordKind::cpu_time: cpu_time(record, wanted, out); break;
-        default: other(record, wanted, out); break;
+        case RecordKind::scope:
+            scope(record, wanted, out);
+            break;
+        case RecordKind::span:
+            span(record, wanted, out);
+            break;
+        case RecordKind::long_value:
+            duration_.announce(record.first);
+            continue;
+        case RecordKind::step_begin:
+            step_begin(record);
+            break;
+        case RecordKind::step_end:
+            frame_end(record, FrameKind::step, wanted, out);
+            break;
+        case RecordKind::layer_begin:
+            layer_begin(record);
+            break;
+        case RecordKind::layer_end:
+            frame_end(record, FrameKind::layer, wanted, out);
+            break;
+        case RecordKind::context:
+            context(record);
+            break;
+        case RecordKind::work:
+            work(record);
+            break;
+        case RecordKind::cpu_time:
+            cpu_time(record, wanted, out);
+            break;
+        default:
+            other(record, wanted, out);
+            break;
         }
         duration_.forget();
     }
@@ -50,12 +72,17 @@ void TrackResolver::other(const Record& record, bool wanted, ResolvedBuffers& ou
             losses_->count(Loss::end_without_begin);
         refresh();
         break;
-    case RecordKind::mark: mark(record); break;
-    case RecordKind::step_value:    // read by the first pass
-    case RecordKind::origin:        // only places a span's begin
-    case RecordKind::device_scope:  // its time arrives on the queue's own track
-    case RecordKind::device_submit: break;
-    default: losses_->count(Loss::unknown_kind); break;
+    case RecordKind::mark:
+        mark(record);
+        break;
+    case RecordKind::step_value:   // read by the first pass
+    case RecordKind::origin:       // only places a span's begin
+    case RecordKind::device_scope: // its time arrives on the queue's own track
+    case RecordKind::device_submit:
+        break;
+    default:
+        losses_->count(Loss::unknown_kind);
+        break;
     }
 }
 
@@ -90,7 +117,8 @@ void TrackResolver::place(Sample& sample, const Surroundings& around) const {
     sample.warmup = around.warmup;
 }
 
-Sample& TrackResolver::append(ResolvedBuffers& out, SampleKind kind, std::uint64_t begin, std::uint64_t duration) const {
+Sample& TrackResolver::append(ResolvedBuffers& out, SampleKind kind, std::uint64_t begin,
+                              std::uint64_t duration) const {
     Sample& sample = out.samples.emplace_back(blank_);
     sample.kind = kind;
     // Both ends by the same line, so that intervals that share a tick share a nanosecond.
@@ -104,7 +132,9 @@ void TrackResolver::add_work(Sample& sample, const Record& record) const {
     const WorkValues* given = work_.find(sample.name);
     if ((record.second & flag_work) == 0 || given == nullptr)
         return;
-    const auto of = [given](WorkQuantity quantity) { return given->value[static_cast<std::size_t>(quantity)]; };
+    const auto of = [given](WorkQuantity quantity) {
+        return given->value[static_cast<std::size_t>(quantity)];
+    };
     sample.bytes = of(WorkQuantity::bytes);
     sample.flops = of(WorkQuantity::flops);
     sample.elements = of(WorkQuantity::elements);

@@ -38,7 +38,9 @@ double of_resample(std::span<const double> values, Statistic statistic, Random& 
 Interval middle_of(std::vector<double> estimates, double estimate, double confidence) {
     std::sort(estimates.begin(), estimates.end());
     const auto last = static_cast<double>(estimates.size() - 1);
-    const auto at = [&](double fraction) { return estimates[static_cast<std::size_t>(std::lround(fraction * last))]; };
+    const auto at = [&](double fraction) {
+        return estimates[static_cast<std::size_t>(std::lround(fraction * last))];
+    };
     return {estimate, at((1 - confidence) / 2), at((1 + confidence) / 2)};
 }
 

@@ -75,12 +75,13 @@ TEST(Distribution, T6_percentiles_are_there_where_enough_samples_carry_them) {
 
 TEST(Distribution, F1_a_percentile_of_too_few_samples_is_absent_with_its_reason_never_0) {
     DurationStatistics statistics;
-    const auto needs = [&](Figure Distribution::* which, std::uint64_t n) {
+    const auto needs = [&](Figure Distribution::*which, std::uint64_t n) {
         while (statistics.moments().count() < n - 1)
             statistics.add(1000);
         const Figure before = statistics.finish().*which;
         EXPECT_FALSE(before.value.has_value()) << n;
-        EXPECT_NE(before.reason.find("too few samples (n = " + std::to_string(n - 1)), std::string::npos) << before.reason;
+        EXPECT_NE(before.reason.find("too few samples (n = " + std::to_string(n - 1)), std::string::npos)
+            << before.reason;
         EXPECT_NE(before.reason.find("needs " + std::to_string(n) + ")"), std::string::npos) << before.reason;
         statistics.add(1000);
         EXPECT_TRUE((statistics.finish().*which).value.has_value()) << n;

@@ -18,10 +18,19 @@ TEST(StudentT, F14_quantiles_are_those_of_the_published_tables_also_from_30_degr
         double p, df, t;
     };
     // NIST/SEMATECH e-Handbook of Statistical Methods, table of critical values of Student's t.
-    for (const Published& row :
-         {Published{0.975, 1, 12.706}, {0.975, 2, 4.303}, {0.975, 5, 2.571}, {0.975, 10, 2.228}, {0.975, 29, 2.045},
-          {0.975, 30, 2.042}, {0.975, 31, 2.040}, {0.975, 60, 2.000}, {0.975, 100, 1.984}, {0.95, 30, 1.697},
-          {0.99, 30, 2.457}, {0.995, 4, 4.604}, {0.999, 7, 4.785}}) {
+    for (const Published& row : {Published{0.975, 1, 12.706},
+                                 {0.975, 2, 4.303},
+                                 {0.975, 5, 2.571},
+                                 {0.975, 10, 2.228},
+                                 {0.975, 29, 2.045},
+                                 {0.975, 30, 2.042},
+                                 {0.975, 31, 2.040},
+                                 {0.975, 60, 2.000},
+                                 {0.975, 100, 1.984},
+                                 {0.95, 30, 1.697},
+                                 {0.99, 30, 2.457},
+                                 {0.995, 4, 4.604},
+                                 {0.999, 7, 4.785}}) {
         EXPECT_NEAR(student_t_quantile(row.p, row.df), row.t, 0.0006) << row.p << " " << row.df;
         EXPECT_NEAR(student_t_quantile(1 - row.p, row.df), -row.t, 0.0006);
     }

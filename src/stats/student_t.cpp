@@ -13,7 +13,9 @@ namespace {
 // Continued fraction of the incomplete beta function by Lentz's method; converges in a few steps for x < (a+1)/(a+b+2).
 double beta_fraction(double a, double b, double x) {
     constexpr double tiny = 1e-300;
-    const auto away_from_zero = [](double value) { return std::fabs(value) < tiny ? tiny : value; };
+    const auto away_from_zero = [](double value) {
+        return std::fabs(value) < tiny ? tiny : value;
+    };
     double c = 1;
     double d = 1 / away_from_zero(1 - (a + b) * x / (a + 1));
     double result = d;
