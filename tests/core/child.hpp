@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -60,10 +61,16 @@ class CoreTest : public testing::Test {
         char name[] = "/tmp/plumb-core-XXXXXX";
         folder_ = mkdtemp(name);
         said_path_ = folder_ + "/said";
+        // Killed processes leave their rings: in a folder of the test's own, in memory where there is such a folder.
+        char rings[] = "/dev/shm/plumb-core-XXXXXX";
+        rings_folder_ = mkdtemp(rings) != nullptr ? rings : folder_;
+        setenv("XDG_RUNTIME_DIR", rings_folder_.c_str(), 1);
     }
     ~CoreTest() override {
         std::error_code ignored;
         std::filesystem::remove_all(folder_, ignored);
+        std::filesystem::remove_all(rings_folder_, ignored);
+        unsetenv("XDG_RUNTIME_DIR");
     }
     /// A config whose diagnostics end up in the file `said`, one line each.
     [[nodiscard]] Config config(const std::string& keys = "") {
@@ -85,6 +92,7 @@ class CoreTest : public testing::Test {
     }
 
     std::string folder_;
+    std::string rings_folder_;
     std::string said_path_;
 };
 

@@ -156,7 +156,7 @@ TEST_F(Forked, in_the_middle_of_other_threads_scopes_loses_nothing_of_the_parent
                     scopes(prof, 10);
                     mine += 10;
                     prof.describe("n", std::to_string(mine));
-                    spin(8000);
+                    spin(100000);
                 }
                 counted += mine;
             });

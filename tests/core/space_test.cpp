@@ -160,7 +160,8 @@ TEST_F(NoRoom, on_the_disk_is_said_once_and_keeps_what_was_written_and_what_the_
         }
         filler.close();
         std::filesystem::remove(disk + "/filler"); // somebody made room
-        if (!prof.close().ok()) {
+        if (const Status closed = prof.close(); !closed.ok()) {
+            std::fprintf(stderr, "%s\n", closed.error().message.c_str());
             return 5;
         }
         std::filesystem::copy(c.out, path());
