@@ -76,6 +76,26 @@ TEST(RecordCodec, a_payload_cut_anywhere_is_refused) {
     }
 }
 
+TEST(RecordCodec, a_plane_of_another_length_than_its_column_is_refused) {
+    std::mt19937_64 random(11);
+    const auto records = wild_records(20, random);
+    RecordEncoder encoder(false);
+    RecordDecoder decoder;
+    Bytes payload;
+    encoder.encode(records.data(), records.size(), payload);
+    std::vector<Record> back;
+    // base, planes, then the first plane: mode, length, content
+    ASSERT_EQ(load_le<std::uint32_t>(payload.data() + 10), 20u);
+    Bytes shorter = payload;
+    store_le(shorter.data() + 10, std::uint32_t{19});
+    shorter.erase(shorter.begin() + 14);
+    EXPECT_FALSE(decoder.decode(shorter.data(), shorter.size(), records.size(), back));
+    Bytes longer = payload;
+    store_le(longer.data() + 10, std::uint32_t{21});
+    longer.insert(longer.begin() + 14, longer[14]);
+    EXPECT_FALSE(decoder.decode(longer.data(), longer.size(), records.size(), back));
+}
+
 TEST(RoundTrip, F9_what_the_writer_writes_the_reader_reads_field_for_field) {
     const Metadata facts = full_metadata();
     auto writer = Writer::create({}, facts);
