@@ -216,7 +216,7 @@ TEST_F(DrainTest, tracks_carry_the_names_of_their_threads) {
     EXPECT_EQ(reader().tracks()[0].source, "caller");
 }
 
-TEST_F(DrainTest, a_full_disk_is_said_once_and_loses_nothing_that_fits_the_ring) {
+TEST_F(DrainTest, M7_a_full_disk_is_said_once_and_loses_nothing_that_fits_the_ring) {
     Drain& drain = start();
     recorder_.record(norm, 1);
     ASSERT_TRUE(drain.flush(long_enough).ok());

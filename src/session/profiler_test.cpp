@@ -178,7 +178,7 @@ TEST_F(ProfilerTest, snapshots_may_be_taken_while_threads_record) {
     recording.join();
 }
 
-TEST_F(ProfilerTest, reset_starts_everything_anew_and_the_file_keeps_it_all) {
+TEST_F(ProfilerTest, T8_reset_starts_everything_anew_and_the_file_keeps_it_all) {
     Profiler prof(config("warmup=0"));
     const Name label = prof.intern("reset label");
     decode_steps(prof, 12);
@@ -368,6 +368,20 @@ TEST_F(ProfilerTest, key_max_size_bounds_the_file) {
     EXPECT_GT(reader(prof.path()).counters().records_removed, 0u);
 }
 
+TEST_F(ProfilerTest, key_keep_lets_old_records_go) {
+    Profiler prof(machine_config("keep=1ms,ring=1MiB"));
+    std::uint64_t removed = 0;
+    for (int round = 0; round < 5000 && removed == 0; ++round) {
+        for (int i = 0; i < 2000; ++i) {
+            PLUMB_BRICK(prof, host, norm);
+        }
+        ASSERT_TRUE(prof.flush(std::chrono::seconds(60)).ok());
+        removed = reader(prof.path()).counters().records_removed;
+    }
+    EXPECT_GT(removed, 0u);
+    EXPECT_LT(prof.snapshot()->scopes, reader(prof.path()).counters().records);
+}
+
 TEST_F(ProfilerTest, key_warmup_keeps_steps_apart) {
     Profiler prof(config("warmup=3"));
     decode_steps(prof, 5);
@@ -388,7 +402,7 @@ TEST_F(ProfilerTest, key_redact_leaves_host_paths_and_command_out) {
     EXPECT_EQ(reader(folder_ + "/run.plumb").metadata().host.find(host_text), std::string::npos);
 }
 
-TEST_F(ProfilerTest, key_sync_decides_how_stamps_are_taken) {
+TEST_F(ProfilerTest, T1_key_sync_decides_how_stamps_are_taken) {
     struct Expected {
         const char* mode;
         bool serialise, serialise_layers, host_only;
@@ -417,7 +431,7 @@ TEST_F(ProfilerTest, key_sync_is_in_the_recording_with_what_it_costs) {
     }
 }
 
-TEST_F(ProfilerTest, key_sync_none_keeps_device_queues_unstamped) {
+TEST_F(ProfilerTest, T1_key_sync_none_keeps_device_queues_unstamped) {
     struct Untouchable final : QueueTimer {
         int calls = 0;
         Result<DeviceToken> begin() noexcept override { return ++calls, DeviceToken{1}; }
