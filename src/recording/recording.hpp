@@ -53,9 +53,9 @@ struct Counters {
     // rings hold to these, and so has exact totals.
     std::uint64_t ended_drops[drop_slots] = {};
     std::uint64_t drain_cpu_ns = 0;
-    std::uint64_t records = 0;            // ring records written to this file so far, before any limit removed some
-    std::uint64_t records_removed = 0;    // removed again by max_size= or keep=
-    std::uint64_t unresolved = 0;         // device scopes whose time never came
+    std::uint64_t records = 0;         // ring records written to this file so far, before any limit removed some
+    std::uint64_t records_removed = 0; // removed again by max_size= or keep=
+    std::uint64_t unresolved = 0;      // device scopes whose time never came
 };
 
 /// Fixed at the start of a run.

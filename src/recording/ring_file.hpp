@@ -30,9 +30,9 @@ struct RingFile {
     std::uint64_t process_start = 0;
     std::string boot_id;
     std::uint64_t recording_id[2] = {0, 0};
-    std::string recording;               // absolute path that the writer gave its recording
-    std::vector<RingRemainder> rings;    // live and retired ones, also those with nothing left
-    std::vector<std::string> notes;      // what could not be used, in words
+    std::string recording;            // absolute path that the writer gave its recording
+    std::vector<RingRemainder> rings; // live and retired ones, also those with nothing left
+    std::vector<std::string> notes;   // what could not be used, in words
 };
 
 /// Ring files are named plumb-<something>.ring; nothing else is ever opened or removed.
