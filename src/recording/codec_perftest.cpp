@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a record costs on disk and on the way there and back. The stream is a decode loop that really runs here: each brick
 // walks over its share of memory between two stamps, so the timing noise is this machine's own, and kept exact.
-// Usage: plumb_recording_perftest [bytes per brick in KiB] [steps] [records per append]
+// Usage: plumb_recording_perftest [bytes per brick in KiB | RECORDING] [steps] [records per append]
+// With a recording its own records are taken, all tracks in one row.
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -97,6 +99,24 @@ class Stream {
     std::vector<Record> records_;
 };
 
+/// The records of a recording, and how many of them are scopes.
+std::vector<Record> records_of(const char* path, std::size_t& scopes) {
+    std::vector<Record> records;
+    auto reader = plumb::recording::Reader::open(path);
+    if (reader.ok()) {
+        (void)reader
+            ->for_each_batch([&](const plumb::recording::RecordBatch& batch) {
+                records.insert(records.end(), batch.records, batch.records + batch.count);
+                return true;
+            })
+            .ok();
+    }
+    for (const Record& record : records) {
+        scopes += plumb::kind_of(record) == RecordKind::scope ? 1 : 0;
+    }
+    return records;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -104,8 +124,8 @@ int main(int argc, char** argv) {
     const std::size_t kib = argc > 1 ? static_cast<std::size_t>(std::atoi(argv[1])) : 64;
     const int steps = argc > 2 ? std::atoi(argv[2]) : 1000;
     const std::size_t batch = argc > 3 ? static_cast<std::size_t>(std::atoi(argv[3])) : 16384;
-    Stream stream(kib);
-    const std::vector<Record> records = stream.run(steps);
+    Stream stream(std::max<std::size_t>(kib, 1));
+    const std::vector<Record> records = kib == 0 ? records_of(argv[1], stream.scopes) : stream.run(steps);
     double encode = 1e300;
     double decode = 1e300;
     std::size_t bytes = 0;
