@@ -278,27 +278,40 @@ TEST(FileStore, a_size_limit_of_the_process_is_a_full_disk) {
     EXPECT_GT(content_of(folder.file("run.plumb")).count(), 0u);
 }
 
+/// A file system of its own in a folder, gone again whatever the test does.
+struct SmallFileSystem {
+    std::string folder;
+    bool mounted;
+    explicit SmallFileSystem(std::string path)
+        : folder(std::move(path)), mounted(mount("plumb-test", folder.c_str(), "tmpfs", 0, "size=64k") == 0) {}
+    SmallFileSystem(const SmallFileSystem&) = delete;
+    SmallFileSystem& operator=(const SmallFileSystem&) = delete;
+    ~SmallFileSystem() {
+        if (mounted) {
+            umount2(folder.c_str(), MNT_DETACH);
+        }
+    }
+};
+
 TEST(FileStore, a_real_file_system_that_fills_up_behaves_the_same) {
     const TemporaryFolder folder;
-    if (mount("plumb-test", folder.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
+    const SmallFileSystem disk(folder.path());
+    if (!disk.mounted) {
         GTEST_SKIP() << "mounting a small tmpfs needs root";
     }
-    {
-        const std::string path = folder.file("run.plumb");
-        auto writer = Writer::create({path}, own_metadata());
-        ASSERT_TRUE(writer.ok());
-        const auto records = decode_stream(2000);
-        const Status full = append_all(**writer, 1, records, 2000);
-        ASSERT_FALSE(full.ok());
-        EXPECT_EQ(full.error().code, ErrorCode::no_space);
-        const std::size_t kept = content_of(path).count();
-        EXPECT_EQ(kept % 2000, 0u);
-        EXPECT_GT(kept, 0u);
-        ASSERT_EQ(mount("plumb-test", folder.path().c_str(), "tmpfs", MS_REMOUNT, "size=8m"), 0);
-        ASSERT_TRUE((*writer)->append({1, kept, records.data() + kept, 2000}).ok());
-        EXPECT_EQ(content_of(path).count(), kept + 2000);
-    }
-    umount(folder.path().c_str());
+    const std::string path = folder.file("run.plumb");
+    auto writer = Writer::create({path}, own_metadata());
+    ASSERT_TRUE(writer.ok());
+    const auto records = decode_stream(2000);
+    const Status full = append_all(**writer, 1, records, 2000);
+    ASSERT_FALSE(full.ok());
+    EXPECT_EQ(full.error().code, ErrorCode::no_space);
+    const std::size_t kept = content_of(path).count();
+    EXPECT_EQ(kept % 2000, 0u);
+    EXPECT_GT(kept, 0u);
+    ASSERT_EQ(mount("plumb-test", folder.path().c_str(), "tmpfs", MS_REMOUNT, "size=8m"), 0);
+    ASSERT_TRUE((*writer)->append({1, kept, records.data() + kept, 2000}).ok());
+    EXPECT_EQ(content_of(path).count(), kept + 2000);
 }
 
 TEST(FileStore, a_kill_at_any_moment_of_a_write_leaves_at_most_one_torn_chunk) {
