@@ -23,6 +23,7 @@ struct Engine {
     [[nodiscard]] double qkv_bytes() const { return 64 * 64 * 4; }
 };
 
+// clang-format off
 // [readme]
 #include <plumb/plumb.hpp>
 plumb::Profiler prof(plumb::Config::from_env());  // PLUMB=on ./engine, then: plumb report plumb-1234.plumb
@@ -35,6 +36,7 @@ void decode_step(Engine& e) {
     }
 }
 // [/readme]
+// clang-format on
 
 int main() {
     Engine engine;

@@ -22,37 +22,37 @@ enum class Category : std::uint8_t {
 };
 
 /// PLUMB_WELL_KNOWN_BRICKS(X): X(name, id, category, aliases separated by spaces). Append only; ids below 256.
-#define PLUMB_WELL_KNOWN_BRICKS(X)                     \
-    X(rms_norm, 1, norm, "")                           \
-    X(layer_norm, 2, norm, "")                         \
-    X(qkv_projection, 3, attention, "qkv")             \
-    X(qk_norm, 4, norm, "")                            \
-    X(rope_embedding, 5, attention, "rope")            \
-    X(attention_score, 6, attention, "")               \
-    X(attention_softmax, 7, attention, "softmax")      \
-    X(attention_output, 8, attention, "")              \
-    X(attention, 9, attention, "")                     \
+#define PLUMB_WELL_KNOWN_BRICKS(X)                         \
+    X(rms_norm, 1, norm, "")                               \
+    X(layer_norm, 2, norm, "")                             \
+    X(qkv_projection, 3, attention, "qkv")                 \
+    X(qk_norm, 4, norm, "")                                \
+    X(rope_embedding, 5, attention, "rope")                \
+    X(attention_score, 6, attention, "")                   \
+    X(attention_softmax, 7, attention, "softmax")          \
+    X(attention_output, 8, attention, "")                  \
+    X(attention, 9, attention, "")                         \
     X(output_projection, 10, attention, "out_proj o_proj") \
-    X(gate_projection, 11, ffn, "gate")                \
-    X(up_projection, 12, ffn, "up")                    \
-    X(gate_up_projection, 13, ffn, "")                 \
-    X(activation, 14, ffn, "silu gelu relu")           \
-    X(down_projection, 15, ffn, "down")                \
-    X(residual_add, 16, other, "")                     \
-    X(embedding, 17, embedding, "embed")               \
-    X(lm_head, 18, output, "head")                     \
-    X(sampling, 19, output, "sample")                  \
-    X(kv_append, 20, cache, "")                        \
-    X(moe_router, 21, moe, "")                         \
-    X(moe_dispatch, 22, moe, "")                       \
-    X(moe_experts, 23, moe, "")                        \
-    X(moe_combine, 24, moe, "")                        \
-    X(linear_attention, 25, attention, "")             \
-    X(all_reduce, 26, collective, "")                  \
-    X(all_gather, 27, collective, "")                  \
-    X(reduce_scatter, 28, collective, "")              \
-    X(copy_h2d, 29, transfer, "")                      \
-    X(copy_d2h, 30, transfer, "")                      \
+    X(gate_projection, 11, ffn, "gate")                    \
+    X(up_projection, 12, ffn, "up")                        \
+    X(gate_up_projection, 13, ffn, "")                     \
+    X(activation, 14, ffn, "silu gelu relu")               \
+    X(down_projection, 15, ffn, "down")                    \
+    X(residual_add, 16, other, "")                         \
+    X(embedding, 17, embedding, "embed")                   \
+    X(lm_head, 18, output, "head")                         \
+    X(sampling, 19, output, "sample")                      \
+    X(kv_append, 20, cache, "")                            \
+    X(moe_router, 21, moe, "")                             \
+    X(moe_dispatch, 22, moe, "")                           \
+    X(moe_experts, 23, moe, "")                            \
+    X(moe_combine, 24, moe, "")                            \
+    X(linear_attention, 25, attention, "")                 \
+    X(all_reduce, 26, collective, "")                      \
+    X(all_gather, 27, collective, "")                      \
+    X(reduce_scatter, 28, collective, "")                  \
+    X(copy_h2d, 29, transfer, "")                          \
+    X(copy_d2h, 30, transfer, "")                          \
     X(copy_d2d, 31, transfer, "")
 
 /// Well-known bricks. Any other name is interned once with Profiler::intern.

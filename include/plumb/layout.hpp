@@ -30,18 +30,18 @@ enum class RecordKind : std::uint8_t {
     layer_end = 7,   // first = begin ticks, id = layer, payload = duration
     context = 8,     // first = step id + 1 (0: none), id = layer + 1 (0: none): what follows belongs there
     context_end = 9, // the innermost `context` of this track ends
-    work = 10,       // first = bits of a double, id = name, payload = WorkQuantity: for scopes of that name from here on
-    span = 11,       // as scope, but timed elsewhere or across threads: outside the nesting of the track
-    origin = 12,     // first = track the next span began on
-    label = 13,      // first = nanoseconds, id = name: feeds label totals only
-    cpu_time = 14,   // first = ticks, low 56 bits of second = CPU time of this thread in ns at that moment
-    mark = 15,       // first = ticks, id = Mark
+    work = 10,     // first = bits of a double, id = name, payload = WorkQuantity: for scopes of that name from here on
+    span = 11,     // as scope, but timed elsewhere or across threads: outside the nesting of the track
+    origin = 12,   // first = track the next span began on
+    label = 13,    // first = nanoseconds, id = name: feeds label totals only
+    cpu_time = 14, // first = ticks, low 56 bits of second = CPU time of this thread in ns at that moment
+    mark = 15,     // first = ticks, id = Mark
     device_scope = 16,  // first = token of the queue's timer, id = name, payload = track of the queue
     device_submit = 17, // first = host ticks at begin, payload = host duration of the next device_scope
 };
 
 inline constexpr std::uint64_t flag_work = std::uint64_t{1} << 56; // the last `work` records of this name apply
-inline constexpr std::uint64_t flag_lap = std::uint64_t{1} << 57;  // made by a lap: the gap to the next border is inside
+inline constexpr std::uint64_t flag_lap = std::uint64_t{1} << 57; // made by a lap: the gap to the next border is inside
 inline constexpr unsigned kind_shift = 58;
 inline constexpr unsigned id_shift = 40;
 inline constexpr std::uint64_t payload_mask = (std::uint64_t{1} << 40) - 1;
@@ -52,7 +52,7 @@ inline constexpr std::size_t work_quantities = 4;
 
 enum class StepValue : std::uint16_t { prefill_tokens = 1, decode_tokens = 2, sequences = 3, kv_length = 4 };
 enum class Mark : std::uint16_t {
-    reset = 1, // totals start anew here
+    reset = 1,     // totals start anew here
     cut_step = 2,  // the innermost open step of this track ended without a usable time
     cut_layer = 3, // the same for its innermost open layer
 };
@@ -83,11 +83,11 @@ enum class RingState : std::uint32_t { free = 0, live = 1, retired = 2 };
 
 /// One thread's ring: this header (one page), then `capacity` records. Record n lies at index n mod capacity.
 struct RingHeader {
-    alignas(64) std::atomic<std::uint64_t> head;  // records ever written; producer stores, release
-    alignas(64) std::atomic<std::uint64_t> tail;  // records safely in the recording; consumer stores, release
+    alignas(64) std::atomic<std::uint64_t> head; // records ever written; producer stores, release
+    alignas(64) std::atomic<std::uint64_t> tail; // records safely in the recording; consumer stores, release
     alignas(64) std::atomic<std::uint64_t> drops[drop_slots]; // producer adds, relaxed
-    alignas(64) std::atomic<std::uint32_t> state; // RingState
-    std::uint32_t track;                          // id of the track while live or retired
+    alignas(64) std::atomic<std::uint32_t> state;             // RingState
+    std::uint32_t track;                                      // id of the track while live or retired
     std::uint64_t os_thread;
     char thread_name[32]; // zero-terminated
 };
@@ -103,10 +103,10 @@ struct RingFileHeader {
     std::uint64_t capacity;                // records per ring, a power of two
     std::atomic<std::uint32_t> ring_count; // rings that follow
     std::uint32_t pid;
-    std::uint64_t process_start; // field 22 of /proc/<pid>/stat, clock ticks after boot
-    char boot_id[40];            // /proc/sys/kernel/random/boot_id, zero-terminated
+    std::uint64_t process_start;   // field 22 of /proc/<pid>/stat, clock ticks after boot
+    char boot_id[40];              // /proc/sys/kernel/random/boot_id, zero-terminated
     std::uint64_t recording_id[2]; // the same 128 random bits as in the recording's header
-    char recording[2048];        // absolute path of the recording, zero-terminated
+    char recording[2048];          // absolute path of the recording, zero-terminated
 };
 
 static_assert(sizeof(Record) == 16, "a record is 16 bytes");

@@ -56,8 +56,10 @@ struct Token {
 
 // Bits of Recorder::mode(); the upper bits count enable()/disable(), so that equality means "nothing changed".
 inline constexpr std::uint32_t mode_on = 1;
-inline constexpr std::uint32_t mode_indirect = 2; // stamps go through a function: injected clock, no sound TSC, immediate
-inline constexpr std::uint32_t mode_slow_end = 4; // of a Scope, never of a Recorder: its end must not take the fast path
+inline constexpr std::uint32_t mode_indirect =
+    2; // stamps go through a function: injected clock, no sound TSC, immediate
+inline constexpr std::uint32_t mode_slow_end =
+    4; // of a Scope, never of a Recorder: its end must not take the fast path
 inline constexpr std::uint32_t mode_epoch = 16;
 
 class PLUMB_API Recorder {
@@ -120,14 +122,12 @@ class PLUMB_API Recorder {
         const ThreadSlot& slot = thread_slot_table[slot_];
         return PLUMB_LIKELY(slot.generation == generation_) ? slot.thread : attach_thread();
     }
-    [[nodiscard]] std::uint64_t stamp() const noexcept;        // by the configured clock and mode
-    [[nodiscard]] std::uint64_t plain_stamp() const noexcept;  // the same without serialising
-    [[nodiscard]] std::uint64_t layer_stamp() const noexcept;  // at a layer's border: serialised by per_layer too
+    [[nodiscard]] std::uint64_t stamp() const noexcept;       // by the configured clock and mode
+    [[nodiscard]] std::uint64_t plain_stamp() const noexcept; // the same without serialising
+    [[nodiscard]] std::uint64_t layer_stamp() const noexcept; // at a layer's border: serialised by per_layer too
     [[nodiscard]] bool host_only() const noexcept { return host_only_; }
-    PLUMB_NOINLINE ThreadRecorder* attach_thread() noexcept;   // null: cannot record here, counted
-    [[nodiscard]] std::uint64_t next_step_id() noexcept {
-        return next_step_.fetch_add(1, std::memory_order_relaxed);
-    }
+    PLUMB_NOINLINE ThreadRecorder* attach_thread() noexcept; // null: cannot record here, counted
+    [[nodiscard]] std::uint64_t next_step_id() noexcept { return next_step_.fetch_add(1, std::memory_order_relaxed); }
 
   protected:
     Recorder() noexcept;
@@ -146,11 +146,11 @@ class PLUMB_API Recorder {
     // One cache line that recording threads only read. All but mode_ and rings_ is settled before any thread knows us.
     alignas(64) std::atomic<std::uint32_t> mode_{0};
     std::uint32_t slot_ = 0;
-    std::uint64_t generation_ = 0; // never 0: an untouched ThreadSlot cannot match
-    bool serialise_ = false;              // sync=immediate: nothing may cross a stamp
-    bool serialise_layers_ = false;       // sync=per_layer: nothing may cross a layer's border
-    bool host_only_ = false;              // sync=none: the timers of queues are left alone
-    const HostClock* clock_ = nullptr;    // null: read_ticks()
+    std::uint64_t generation_ = 0;                 // never 0: an untouched ThreadSlot cannot match
+    bool serialise_ = false;                       // sync=immediate: nothing may cross a stamp
+    bool serialise_layers_ = false;                // sync=per_layer: nothing may cross a layer's border
+    bool host_only_ = false;                       // sync=none: the timers of queues are left alone
+    const HostClock* clock_ = nullptr;             // null: read_ticks()
     std::atomic<record::RingSet*> rings_{nullptr}; // release, acquire: a thread that finds it finds it complete
     alignas(64) std::atomic<std::uint64_t> next_step_{0};
 };
@@ -231,7 +231,8 @@ class Scope {
         const std::uint64_t now = read_ticks();
         const std::uint64_t duration = now - begin_;
         const unsigned depth = thread->depth;
-        if (PLUMB_UNLIKELY(duration >= long_ticks || thread->recorder->mode() != mode_ || thread->laps[depth].bits != 0)) {
+        if (PLUMB_UNLIKELY(duration >= long_ticks || thread->recorder->mode() != mode_ ||
+                           thread->laps[depth].bits != 0)) {
             const SlowEnd slow{now, begin_, bits_, mode_, Queue{queue_timer_, queue_track_}, token_, work_};
             thread_ = nullptr;
             end_scope_slow(*thread, slow);
@@ -254,7 +255,7 @@ class Scope {
     ThreadRecorder* thread_; // null: off or ended
     std::uint64_t begin_ = 0;
     std::uint64_t bits_ = 0;
-    std::uint32_t mode_ = 0; // differs from Recorder::mode() also where the fast end must not be taken
+    std::uint32_t mode_ = 0;  // differs from Recorder::mode() also where the fast end must not be taken
     std::uint64_t token_ = 0; // with the next two: of a device scope
     QueueTimer* queue_timer_ = nullptr;
     std::uint32_t queue_track_ = 0;

@@ -11,29 +11,29 @@
 namespace plumb {
 
 enum class ErrorCode {
-    invalid_argument,  // the caller's words are wrong
-    not_found,         // a file, key or name that does not exist
-    already_exists,    // would overwrite, or somebody else is writing
-    unavailable,       // a driver, device or service is missing here
-    unsupported,       // it is there but cannot do this
-    corrupt,           // data that cannot be what it claims to be
-    no_space,          // disk or memory file system is full
-    permission,        // not allowed
-    pending,           // not known yet; ask later
-    out_of_memory,     // a bound of ours or of the system was hit
-    failed,            // anything else, named in the message
+    invalid_argument, // the caller's words are wrong
+    not_found,        // a file, key or name that does not exist
+    already_exists,   // would overwrite, or somebody else is writing
+    unavailable,      // a driver, device or service is missing here
+    unsupported,      // it is there but cannot do this
+    corrupt,          // data that cannot be what it claims to be
+    no_space,         // disk or memory file system is full
+    permission,       // not allowed
+    pending,          // not known yet; ask later
+    out_of_memory,    // a bound of ours or of the system was hit
+    failed,           // anything else, named in the message
 };
 
 struct Error {
     ErrorCode code = ErrorCode::failed;
-    std::string message;  // one sentence, says what to do
+    std::string message; // one sentence, says what to do
 };
 
 /// A value of type T or an Error.
 template <class T>
 class [[nodiscard]] Result {
   public:
-    Result(T held) : state_(std::in_place_index<0>, std::move(held)) {}     // NOLINT: implicit by design
+    Result(T held) : state_(std::in_place_index<0>, std::move(held)) {}       // NOLINT: implicit by design
     Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {} // NOLINT: implicit by design
 
     [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }

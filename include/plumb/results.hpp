@@ -52,36 +52,36 @@ struct Row {
     Figure gigabytes_per_second; // 10^9 bytes; absent where no work was given
     Figure teraflops;
     Figure bytes_per_call, flops_per_call, elements_per_call;
-    std::string source; // cpu_tsc, …; "mixed" never: a row has one source
-    bool lap = false;   // made of laps: also holds the gap to the next border
+    std::string source;  // cpu_tsc, …; "mixed" never: a row has one source
+    bool lap = false;    // made of laps: also holds the gap to the next border
     bool parent = false; // had children: total and self differ, not a leaf
 };
 
 /// Accounting of the wall clock of a set of steps (docs/accuracy.md): busy + idle = period,
 /// union + unattributed = busy, sum - union = overlap.
 struct WallAccount {
-    double period_ns = 0;       // sum of the periods between step ends
-    double busy_ns = 0;         // period less the off-CPU time of the tracked threads
+    double period_ns = 0; // sum of the periods between step ends
+    double busy_ns = 0;   // period less the off-CPU time of the tracked threads
     double idle_ns = 0;
-    double union_ns = 0;        // of leaf bricks within busy; laps not counted
-    double sum_ns = 0;          // of the same leaf bricks
+    double union_ns = 0; // of leaf bricks within busy; laps not counted
+    double sum_ns = 0;   // of the same leaf bricks
     double overlap_ns = 0;
     double unattributed_ns = 0;
-    double lap_union_ns = 0;        // additionally covered by laps: inside unattributed, shown apart
+    double lap_union_ns = 0;         // additionally covered by laps: inside unattributed, shown apart
     double off_cpu_uncertain_ns = 0; // off-CPU time whose place between bricks and gaps is not known
-    Figure coverage;                // union / busy, 0..1
+    Figure coverage;                 // union / busy, 0..1
 };
 
 struct PhaseSummary {
     Phase phase = Phase::none;
-    std::uint64_t steps = 0;         // counted ones, warm-up apart
+    std::uint64_t steps = 0; // counted ones, warm-up apart
     std::uint64_t warmup_steps = 0;
-    std::uint64_t tokens = 0;        // prefill + decode tokens of the counted steps
+    std::uint64_t tokens = 0; // prefill + decode tokens of the counted steps
     std::uint64_t prefill_tokens = 0, decode_tokens = 0;
     std::uint64_t sequences = 0;
-    Figure tokens_per_second;        // tokens / period; absent where steps carry no tokens
-    Distribution period;             // step end to step end
-    Distribution span;               // host begin to end of a step
+    Figure tokens_per_second; // tokens / period; absent where steps carry no tokens
+    Distribution period;      // step end to step end
+    Distribution span;        // host begin to end of a step
     WallAccount wall;
 };
 
@@ -114,19 +114,19 @@ struct OwnCost {
 };
 
 struct ClockQuality {
-    std::string clock;          // "tsc", "monotonic", "caller"
+    std::string clock; // "tsc", "monotonic", "caller"
     double ticks_per_second = 0;
-    Figure residual_ns;         // largest distance of a clock pair from the fitted line
+    Figure residual_ns; // largest distance of a clock pair from the fitted line
     std::uint64_t pairs = 0;
 };
 
 struct Report {
     std::vector<std::pair<std::string, std::string>> description; // "model" → "qwen2.5-0.5b bf16", in order given
     std::vector<PhaseSummary> phases;
-    std::vector<Row> bricks;     // by phase and brick: parents, leaves and laps
-    std::vector<Row> layers;     // by phase and layer
+    std::vector<Row> bricks;       // by phase and brick: parents, leaves and laps
+    std::vector<Row> layers;       // by phase and layer
     std::vector<Row> brick_layers; // by phase, brick and layer (only with ReportOptions::brick_layers)
-    std::vector<Row> categories; // by phase and category; leaves only
+    std::vector<Row> categories;   // by phase and category; leaves only
     std::vector<TrackSummary> tracks;
     std::vector<LabelTotal> labels; // untimed: never part of coverage or trace; sorted by total
     std::vector<LossRow> losses;
@@ -163,8 +163,8 @@ PLUMB_API Status export_csv(const std::string& recording, std::ostream& out);
 
 struct RecoverSummary {
     std::uint64_t records_recovered = 0; // taken from the ring
-    std::uint64_t rings = 0; // ring files removed
-    std::vector<std::string> notes; // what was damaged or missing
+    std::uint64_t rings = 0;             // ring files removed
+    std::vector<std::string> notes;      // what was damaged or missing
 };
 /// Folds a dead run's ring into its recording and removes the ring. Error already_exists while the writer lives.
 PLUMB_API Result<RecoverSummary> recover_recording(const std::string& path);

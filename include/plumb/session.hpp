@@ -38,8 +38,8 @@ struct PLUMB_API Config {
     bool redact = false;            // host, command line and paths stay out of the recording
 
     // Not part of the spec.
-    const HostClock* clock = nullptr;  // injected; must outlive the profiler
-    Diagnostic diagnostic = nullptr;   // null: one line on stderr
+    const HostClock* clock = nullptr; // injected; must outlive the profiler
+    Diagnostic diagnostic = nullptr;  // null: one line on stderr
     void* diagnostic_user = nullptr;
 
     /// "off", "0" and "" are off; "on" and "1" are on; then key=value, separated by commas.

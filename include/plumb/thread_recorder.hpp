@@ -76,13 +76,14 @@ struct alignas(64) ThreadRecorder {
     std::uint64_t limit;    // head value at which the tail must be read again
     std::uint64_t deadline; // a scope that begins later than this comes after a long gap
     Recorder* recorder;
-    unsigned depth;         // open scopes, steps and layers
-    std::uint32_t reserved; // slots kept back for the ends of open steps, layers and contexts; limit is lower by as many
+    unsigned depth; // open scopes, steps and layers
+    std::uint32_t
+        reserved; // slots kept back for the ends of open steps, layers and contexts; limit is lower by as many
     std::uint64_t step_plus_one; // current context; 0: none
     std::uint32_t layer_plus_one;
     std::uint32_t track;
-    std::uint64_t generation; // of the recorder: a new one may lie at the same address
-    OpenLap laps[max_depth + 1];          // invariant: laps[d].bits == 0 for every d > depth
+    std::uint64_t generation;    // of the recorder: a new one may lie at the same address
+    OpenLap laps[max_depth + 1]; // invariant: laps[d].bits == 0 for every d > depth
     OpenDeviceLap device_laps[max_depth + 1];
     KnownWork known_work[work_cache_size]; // last work written, by id modulo size
 

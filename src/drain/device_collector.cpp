@@ -59,10 +59,10 @@ void DeviceCollector::scan(const recording::RecordBatch& batch) {
         }
         const auto known = host.work.find(id_of(record));
         const bool has_work = (record.second & flag_work) != 0 && known != host.work.end();
-        found->second.pending.push_back({record.first,
-                                         pack(RecordKind::scope, id_of(record)) | (record.second & flag_lap) |
-                                             (has_work ? flag_work : 0),
-                                         host.places.back(), has_work ? known->second : absent_work()});
+        found->second.pending.push_back(
+            {record.first,
+             pack(RecordKind::scope, id_of(record)) | (record.second & flag_lap) | (has_work ? flag_work : 0),
+             host.places.back(), has_work ? known->second : absent_work()});
     }
 }
 
@@ -79,12 +79,20 @@ void DeviceCollector::follow(HostTrack& host, const Record& record) {
         }
     };
     switch (kind_of(record)) {
-    case RecordKind::step_begin: enter({payload_of(record) + 1, 0}); break;
-    case RecordKind::layer_begin: enter({here.step_plus_one, static_cast<std::uint16_t>(id_of(record) + 1)}); break;
-    case RecordKind::context: enter({record.first, id_of(record)}); break;
+    case RecordKind::step_begin:
+        enter({payload_of(record) + 1, 0});
+        break;
+    case RecordKind::layer_begin:
+        enter({here.step_plus_one, static_cast<std::uint16_t>(id_of(record) + 1)});
+        break;
+    case RecordKind::context:
+        enter({record.first, id_of(record)});
+        break;
     case RecordKind::step_end:
     case RecordKind::layer_end:
-    case RecordKind::context_end: leave(); break;
+    case RecordKind::context_end:
+        leave();
+        break;
     case RecordKind::mark:
         if (id_of(record) == static_cast<std::uint16_t>(Mark::cut_step) ||
             id_of(record) == static_cast<std::uint16_t>(Mark::cut_layer)) {
@@ -95,7 +103,8 @@ void DeviceCollector::follow(HostTrack& host, const Record& record) {
         set_quantity(host.work.try_emplace(id_of(record), absent_work()).first->second, payload_of(record),
                      as_double(record.first));
         break;
-    default: break;
+    default:
+        break;
     }
 }
 
@@ -111,7 +120,8 @@ Status DeviceCollector::collect(recording::Writer& writer) {
         if (device->ready.empty()) {
             continue;
         }
-        const recording::RecordBatch batch{device->info.id, device->written, device->ready.data(), device->ready.size()};
+        const recording::RecordBatch batch{device->info.id, device->written, device->ready.data(),
+                                           device->ready.size()};
         if (Status status = writer.append(batch); !status.ok()) {
             return status;
         }

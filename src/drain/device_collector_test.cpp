@@ -77,13 +77,15 @@ class Collected : public testing::Test {
         EXPECT_TRUE(collector_.collect(*writer_).ok());
         Words list;
         recording::Reader reader = *recording::Reader::from_bytes(writer_->snapshot());
-        EXPECT_TRUE(reader.for_each_batch([&](const recording::RecordBatch& batch) {
-                              EXPECT_EQ(batch.track, queue_track);
-                              for (std::size_t i = 0; i < batch.count; ++i) {
-                                  list.push_back(words(batch.records[i]));
-                              }
-                              return true;
-                          }).ok());
+        EXPECT_TRUE(reader
+                        .for_each_batch([&](const recording::RecordBatch& batch) {
+                            EXPECT_EQ(batch.track, queue_track);
+                            for (std::size_t i = 0; i < batch.count; ++i) {
+                                list.push_back(words(batch.records[i]));
+                            }
+                            return true;
+                        })
+                        .ok());
         return list;
     }
 
@@ -102,8 +104,9 @@ TEST_F(Collected, a_scope_has_the_devices_times_and_the_place_it_was_submitted_f
     }
     EXPECT_TRUE(round().empty()) << "not finished: nothing waits, nothing is made up";
     timer_.done[1] = {500, 530, 0};
-    EXPECT_EQ(round(), (Words{"context step+1=1 layer+1=5", "work 1 bytes=64", "work 1 flops=none",
-                              "work 1 elements=none", "work 1 bytes_per_kv=none", "scope 1 @500 +30 work", "context_end"}));
+    EXPECT_EQ(round(),
+              (Words{"context step+1=1 layer+1=5", "work 1 bytes=64", "work 1 flops=none", "work 1 elements=none",
+                     "work 1 bytes_per_kv=none", "scope 1 @500 +30 work", "context_end"}));
     EXPECT_EQ(collector_.unresolved(), 0u);
 }
 

@@ -65,7 +65,8 @@ Status Drain::start() {
     try {
         thread_ = start_quiet_thread([this] { run(); });
     } catch (const std::system_error&) {
-        return Error{ErrorCode::out_of_memory, "no thread can be started to write the recording; raise the limit of threads"};
+        return Error{ErrorCode::out_of_memory,
+                     "no thread can be started to write the recording; raise the limit of threads"};
     }
     return {};
 }
@@ -195,7 +196,8 @@ void Drain::refresh_rings() {
         return;
     }
     for (const auto& ring : rings) {
-        const bool known = std::any_of(watched_.begin(), watched_.end(), [&](const Watched& w) { return w.ring == ring; });
+        const bool known =
+            std::any_of(watched_.begin(), watched_.end(), [&](const Watched& w) { return w.ring == ring; });
         if (!known) {
             watched_.push_back(Watched{ring, 0, 0, {}, false});
         }

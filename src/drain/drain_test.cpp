@@ -85,16 +85,18 @@ class DrainTest : public testing::Test {
         std::map<std::uint32_t, std::vector<std::uint64_t>> result;
         std::map<std::uint32_t, std::uint64_t> next;
         recording::Reader opened = reader();
-        EXPECT_TRUE(opened.for_each_batch([&](const recording::RecordBatch& batch) {
-                        EXPECT_EQ(batch.first_sequence, next[batch.track]);
-                        next[batch.track] = batch.first_sequence + batch.count;
-                        for (std::size_t i = 0; i < batch.count; ++i) {
-                            if (kind_of(batch.records[i]) == RecordKind::label) {
-                                result[batch.track].push_back(batch.records[i].first);
+        EXPECT_TRUE(opened
+                        .for_each_batch([&](const recording::RecordBatch& batch) {
+                            EXPECT_EQ(batch.first_sequence, next[batch.track]);
+                            next[batch.track] = batch.first_sequence + batch.count;
+                            for (std::size_t i = 0; i < batch.count; ++i) {
+                                if (kind_of(batch.records[i]) == RecordKind::label) {
+                                    result[batch.track].push_back(batch.records[i].first);
+                                }
                             }
-                        }
-                        return true;
-                    }).ok());
+                            return true;
+                        })
+                        .ok());
         return result;
     }
     std::vector<std::string> said() {
@@ -303,7 +305,9 @@ TEST_F(DrainTest, rings_that_no_longer_fit_their_folder_are_said_once_and_noted)
     DrainOptions options;
     options.clock = clock::host_clock(&small.clock);
     std::vector<std::string> sentences;
-    options.diagnose = [&](const std::string& sentence) { sentences.push_back(sentence); };
+    options.diagnose = [&](const std::string& sentence) {
+        sentences.push_back(sentence);
+    };
     Drain drain(small.rings(), *writer_, std::move(options));
     ASSERT_TRUE(drain.start().ok());
     rlimit before{};

@@ -44,7 +44,8 @@ void RecorderAccess::set_enabled(Recorder& recorder, bool on) noexcept {
 }
 
 std::uint64_t RecorderAccess::thread_cpu_ns(const Recorder& recorder) noexcept {
-    return static_cast<std::uint64_t>(recorder.clock_ != nullptr ? recorder.clock_->thread_cpu_ns() : base::thread_cpu_ns());
+    return static_cast<std::uint64_t>(recorder.clock_ != nullptr ? recorder.clock_->thread_cpu_ns()
+                                                                 : base::thread_cpu_ns());
 }
 
 std::uint64_t Recorder::plain_stamp() const noexcept { return clock_ != nullptr ? clock_->now_ticks() : read_ticks(); }
@@ -183,7 +184,8 @@ void Recorder::put_span(Name name, Timestamp begin, Timestamp end, bool has_work
 void Recorder::record_device(Name name, Queue queue, DeviceToken token) noexcept {
     ThreadRecorder* pen = enabled() && queue.timer != nullptr && !host_only_ ? thread() : nullptr;
     if (pen != nullptr) {
-        pen->push_device({queue.timer, queue.track, mode(), token.value, plain_stamp(), pack(RecordKind::scope, name.id), {}}, 0);
+        pen->push_device(
+            {queue.timer, queue.track, mode(), token.value, plain_stamp(), pack(RecordKind::scope, name.id), {}}, 0);
     } else if (queue.timer != nullptr) {
         queue.timer->cancel(token);
     }

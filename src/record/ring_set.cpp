@@ -96,7 +96,8 @@ RingSet::~RingSet() {
 
 void RingSet::create_file() {
     static std::atomic<std::uint32_t> serial{0};
-    file_path_ = options_.directory + "/plumb-" + std::to_string(getpid()) + "-" + std::to_string(serial.fetch_add(1)) + ".ring";
+    file_path_ =
+        options_.directory + "/plumb-" + std::to_string(getpid()) + "-" + std::to_string(serial.fetch_add(1)) + ".ring";
     file_ = open(file_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     const int allocated = file_ >= 0 ? posix_fallocate(file_, 0, static_cast<off_t>(ring_page)) : errno;
     void* mapping = MAP_FAILED;
@@ -132,8 +133,9 @@ std::shared_ptr<Ring> RingSet::make_ring() {
         const auto offset = static_cast<off_t>(ring_page + index * bytes);
         // Allocated in full now: a store into a hole of a full tmpfs would kill the process.
         const int failed = posix_fallocate(file_, offset, static_cast<off_t>(bytes));
-        void* mapping = failed != 0 ? MAP_FAILED
-                                    : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_, offset);
+        void* mapping = failed != 0
+                            ? MAP_FAILED
+                            : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_, offset);
         if (mapping != MAP_FAILED) {
             auto ring = std::make_shared<Ring>(mapping, bytes, capacity_);
             file_header_->ring_count.store(index + 1, std::memory_order_release);
@@ -145,8 +147,7 @@ std::shared_ptr<Ring> RingSet::make_ring() {
         if (ftruncate(file_, offset) != 0) { /* the file keeps a little unused space: harmless */
         }
     }
-    void* mapping =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void* mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     return mapping == MAP_FAILED ? nullptr : std::make_shared<Ring>(mapping, bytes, capacity_);
 }
 

@@ -66,7 +66,9 @@ TEST_P(ScopeOnBothClocks, work_is_written_once_and_again_only_when_it_differs) {
         PLUMB_BRICK(recorder_, host, norm, bytes(size), flops(2.0 * size));
     }
     const auto all = recorder_.take();
-    const auto is_work = [](const std::string& word) { return word.rfind("work", 0) == 0; };
+    const auto is_work = [](const std::string& word) {
+        return word.rfind("work", 0) == 0;
+    };
     std::vector<std::string> works;
     std::copy_if(all.begin(), all.end(), std::back_inserter(works), is_work);
     // Of the four quantities a first time writes all, so that a reader knows the absent ones as absent.
@@ -225,7 +227,9 @@ TEST(Scope, a_clock_that_goes_back_gives_no_duration_and_is_counted) {
 TEST(Scope, cpu_time_is_sampled_before_the_first_scope_and_after_anything_long) {
     TestRecorder recorder;
     recorder.clock.set(1000);
-    const auto empty_scope = [&] { PLUMB_BRICK(recorder, host, norm); };
+    const auto empty_scope = [&] {
+        PLUMB_BRICK(recorder, host, norm);
+    };
     empty_scope();
     EXPECT_EQ(recorder.take(true), (Words{"cpu_time @1000 0", "scope 1 @1000 +0"}));
     recorder.clock.advance(long_ticks - 1);
@@ -250,7 +254,9 @@ TEST(Scope, tags_are_not_evaluated_while_off) {
     TestRecorder recorder;
     recorder.off();
     int evaluated = 0;
-    const auto count = [&] { return ++evaluated; };
+    const auto count = [&] {
+        return ++evaluated;
+    };
     {
         PLUMB_STEP(recorder, host, Phase::decode, tokens(count()));
         PLUMB_LAYER(recorder, count());

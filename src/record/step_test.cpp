@@ -12,7 +12,8 @@ TEST(Step, appears_when_it_begins_with_what_it_declares_and_is_closed_by_its_end
     TestRecorder recorder;
     {
         PLUMB_STEP(recorder, host, Phase::decode, kv_length(17), tokens(4), sequences(2));
-        EXPECT_EQ(recorder.take(), (Words{"step_begin phase=2 #0 @1000", "step_value 2=4", "step_value 3=2", "step_value 4=17"}));
+        EXPECT_EQ(recorder.take(),
+                  (Words{"step_begin phase=2 #0 @1000", "step_value 2=4", "step_value 3=2", "step_value 4=17"}));
         recorder.clock.advance(9);
     }
     { PLUMB_STEP(recorder, host, Phase::prefill, tokens(64)); }
@@ -24,14 +25,15 @@ TEST(Step, appears_when_it_begins_with_what_it_declares_and_is_closed_by_its_end
 TEST(Step, a_mixed_step_declares_both_kinds_of_tokens) {
     TestRecorder recorder;
     { PLUMB_STEP(recorder, host, Phase::mixed, prefill_tokens(7), decode_tokens(3)); }
-    EXPECT_EQ(recorder.take(), (Words{"step_begin phase=3 #0 @1000", "step_value 1=7", "step_value 2=3", "step_end phase=3 @1000 +0"}));
+    EXPECT_EQ(recorder.take(),
+              (Words{"step_begin phase=3 #0 @1000", "step_value 1=7", "step_value 2=3", "step_end phase=3 @1000 +0"}));
 }
 
 TEST(Step, samples_cpu_time_at_both_ends) {
     TestRecorder recorder;
     { PLUMB_STEP(recorder, host, Phase::decode); }
-    EXPECT_EQ(recorder.take(true), (Words{"cpu_time @1000 0", "step_begin phase=2 #0 @1000", "step_end phase=2 @1000 +0",
-                                          "cpu_time @1000 0"}));
+    EXPECT_EQ(recorder.take(true), (Words{"cpu_time @1000 0", "step_begin phase=2 #0 @1000",
+                                          "step_end phase=2 @1000 +0", "cpu_time @1000 0"}));
 }
 
 TEST(Step, open_across_a_toggle_is_marked_as_cut_and_counted) {

@@ -20,7 +20,9 @@ class HandClock final : public HostClock {
   public:
     [[nodiscard]] std::uint64_t now_ticks() const noexcept override { return ticks_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::int64_t now_ns() const noexcept override { return static_cast<std::int64_t>(now_ticks()); }
-    [[nodiscard]] std::int64_t thread_cpu_ns() const noexcept override { return cpu_ns_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::int64_t thread_cpu_ns() const noexcept override {
+        return cpu_ns_.load(std::memory_order_relaxed);
+    }
 
     void advance(std::uint64_t ticks) { ticks_.fetch_add(ticks, std::memory_order_relaxed); }
     void set(std::uint64_t ticks) { ticks_.store(ticks, std::memory_order_relaxed); }
@@ -36,31 +38,51 @@ inline std::string words(const Record& record) {
     const std::string id = std::to_string(id_of(record));
     const std::string first = std::to_string(record.first);
     const std::string payload = std::to_string(payload_of(record));
-    const std::string flags = std::string((record.second & flag_lap) != 0 ? " lap" : "") +
-                              ((record.second & flag_work) != 0 ? " work" : "");
+    const std::string flags =
+        std::string((record.second & flag_lap) != 0 ? " lap" : "") + ((record.second & flag_work) != 0 ? " work" : "");
     static const char* const quantities[] = {"bytes", "flops", "elements", "bytes_per_kv"};
     double value = 0;
     std::memcpy(&value, &record.first, sizeof value);
-    const auto number = [](double v) { return v != v ? "none" : std::to_string(static_cast<long long>(v)); };
+    const auto number = [](double v) {
+        return v != v ? "none" : std::to_string(static_cast<long long>(v));
+    };
     switch (kind_of(record)) {
-    case RecordKind::empty: return "empty";
-    case RecordKind::scope: return "scope " + id + " @" + first + " +" + payload + flags;
-    case RecordKind::long_value: return "long " + first;
-    case RecordKind::step_begin: return "step_begin phase=" + id + " #" + payload + " @" + first;
-    case RecordKind::step_value: return "step_value " + id + "=" + first;
-    case RecordKind::step_end: return "step_end phase=" + id + " @" + first + " +" + payload;
-    case RecordKind::layer_begin: return "layer_begin " + id + " @" + first;
-    case RecordKind::layer_end: return "layer_end " + id + " @" + first + " +" + payload;
-    case RecordKind::context: return "context step+1=" + first + " layer+1=" + id;
-    case RecordKind::context_end: return "context_end";
-    case RecordKind::work: return "work " + id + " " + quantities[payload_of(record) % 4] + "=" + number(value);
-    case RecordKind::span: return "span " + id + " @" + first + " +" + payload + flags;
-    case RecordKind::origin: return "origin " + first;
-    case RecordKind::label: return "label " + id + "=" + first;
-    case RecordKind::cpu_time: return "cpu_time @" + first + " " + std::to_string(record.second & cpu_time_mask);
-    case RecordKind::mark: return "mark " + id;
-    case RecordKind::device_scope: return "device_scope " + id + " token=" + first + " track=" + payload + flags;
-    case RecordKind::device_submit: return "device_submit @" + first + " +" + payload;
+    case RecordKind::empty:
+        return "empty";
+    case RecordKind::scope:
+        return "scope " + id + " @" + first + " +" + payload + flags;
+    case RecordKind::long_value:
+        return "long " + first;
+    case RecordKind::step_begin:
+        return "step_begin phase=" + id + " #" + payload + " @" + first;
+    case RecordKind::step_value:
+        return "step_value " + id + "=" + first;
+    case RecordKind::step_end:
+        return "step_end phase=" + id + " @" + first + " +" + payload;
+    case RecordKind::layer_begin:
+        return "layer_begin " + id + " @" + first;
+    case RecordKind::layer_end:
+        return "layer_end " + id + " @" + first + " +" + payload;
+    case RecordKind::context:
+        return "context step+1=" + first + " layer+1=" + id;
+    case RecordKind::context_end:
+        return "context_end";
+    case RecordKind::work:
+        return "work " + id + " " + quantities[payload_of(record) % 4] + "=" + number(value);
+    case RecordKind::span:
+        return "span " + id + " @" + first + " +" + payload + flags;
+    case RecordKind::origin:
+        return "origin " + first;
+    case RecordKind::label:
+        return "label " + id + "=" + first;
+    case RecordKind::cpu_time:
+        return "cpu_time @" + first + " " + std::to_string(record.second & cpu_time_mask);
+    case RecordKind::mark:
+        return "mark " + id;
+    case RecordKind::device_scope:
+        return "device_scope " + id + " token=" + first + " track=" + payload + flags;
+    case RecordKind::device_submit:
+        return "device_submit @" + first + " +" + payload;
     }
     return "unknown kind";
 }

@@ -106,8 +106,7 @@ TEST(Span, does_not_belong_to_the_nesting_of_its_thread) {
         Token token = recorder.begin(norm);
         recorder.end(token);
     }
-    EXPECT_EQ(recorder.take(),
-              (Words{"span 1 @1 +1", "span 1 @1000 +0", "scope 5 @1000 +0 lap", "scope 9 @1000 +0"}));
+    EXPECT_EQ(recorder.take(), (Words{"span 1 @1 +1", "span 1 @1000 +0", "scope 5 @1000 +0 lap", "scope 9 @1000 +0"}));
 }
 
 TEST(Label, is_one_record_with_its_nanoseconds) {

@@ -39,13 +39,9 @@ std::optional<double> parse_unit(std::string_view text, Units units) {
 constexpr double kib = 1024.0;
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-    const auto value = parse_unit(text, {{"", 1},
-                                         {"KiB", kib},
-                                         {"MiB", kib * kib},
-                                         {"GiB", kib * kib * kib},
-                                         {"KB", 1e3},
-                                         {"MB", 1e6},
-                                         {"GB", 1e9}});
+    const auto value = parse_unit(
+        text,
+        {{"", 1}, {"KiB", kib}, {"MiB", kib * kib}, {"GiB", kib * kib * kib}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}});
     return value && *value < 1e18 ? std::optional(static_cast<std::uint64_t>(*value)) : std::nullopt;
 }
 
@@ -100,24 +96,37 @@ const KeyRule rules[] = {
     {{"out", "path with %p (pid), %h (host), %r (rank), or none",
       "where the recording goes; an existing file is kept aside; none keeps it in memory for snapshot() only "
       "(default plumb-%p.plumb)"},
-     [](Config& c, std::string_view v) { return !v.empty() && (c.out = v, true); }},
+     [](Config& c, std::string_view v) {
+         return !v.empty() && (c.out = v, true);
+     }},
     {{"ring", "bytes: 65536, 512KiB, 4MiB",
       "ring of each recording thread, from 4 KiB to 1 GiB, rounded down to a power of two (default 1MiB)"},
      [](Config& c, std::string_view v) {
          return assign(c.ring_bytes, parse_bytes(v)) && c.ring_bytes >= smallest_ring && c.ring_bytes <= largest_ring;
      }},
-    {{"max_size", "bytes: 100MB, 1GiB", "bound of the recording, at least 1 MiB; the oldest records go first (default: no bound)"},
-     [](Config& c, std::string_view v) { return assign(c.max_bytes, parse_bytes(v)) && c.max_bytes >= smallest_recording; }},
+    {{"max_size", "bytes: 100MB, 1GiB",
+      "bound of the recording, at least 1 MiB; the oldest records go first (default: no bound)"},
+     [](Config& c, std::string_view v) {
+         return assign(c.max_bytes, parse_bytes(v)) && c.max_bytes >= smallest_recording;
+     }},
     {{"keep", "time: 500ms, 60s, 5min, 1h", "keep only the last so much time (default: everything)"},
-     [](Config& c, std::string_view v) { return assign(c.keep_seconds, parse_seconds(v)) && c.keep_seconds > 0 && c.keep_seconds <= longest_keep; }},
+     [](Config& c, std::string_view v) {
+         return assign(c.keep_seconds, parse_seconds(v)) && c.keep_seconds > 0 && c.keep_seconds <= longest_keep;
+     }},
     {{"sync", "deferred, immediate, per_layer or none", "when stamps are taken and collected (default deferred)"},
      set_sync},
     {{"warmup", "number of steps", "decode steps that reports keep apart (default 8)"},
-     [](Config& c, std::string_view v) { return assign(c.warmup_steps, parse_count(v)); }},
+     [](Config& c, std::string_view v) {
+         return assign(c.warmup_steps, parse_count(v));
+     }},
     {{"fork", "off or own", "a forked child records nothing, or opens its own file (own needs %p in out; default off)"},
-     [](Config& c, std::string_view v) { return (v == "off" || v == "own") && (c.follow_fork = v == "own", true); }},
+     [](Config& c, std::string_view v) {
+         return (v == "off" || v == "own") && (c.follow_fork = v == "own", true);
+     }},
     {{"redact", "on or off", "leave host, command line and paths out of the recording (default off)"},
-     [](Config& c, std::string_view v) { return (v == "on" || v == "off") && (c.redact = v == "on", true); }},
+     [](Config& c, std::string_view v) {
+         return (v == "on" || v == "off") && (c.redact = v == "on", true);
+     }},
 };
 
 std::string known_keys() {
@@ -148,7 +157,8 @@ Status apply_word(Config& config, std::string_view word) {
             continue;
         }
         if (equals == std::string_view::npos || !rule.set(config, word.substr(equals + 1))) {
-            return bad("PLUMB: \"" + std::string(word) + "\" does not fit; " + rule.key.key + "= takes " + rule.key.value);
+            return bad("PLUMB: \"" + std::string(word) + "\" does not fit; " + rule.key.key + "= takes " +
+                       rule.key.value);
         }
         return {};
     }

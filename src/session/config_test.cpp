@@ -28,9 +28,7 @@ std::string refusal(std::string_view spec) {
 
 class PlumbVariable {
   public:
-    explicit PlumbVariable(const char* value) {
-        value != nullptr ? setenv("PLUMB", value, 1) : unsetenv("PLUMB");
-    }
+    explicit PlumbVariable(const char* value) { value != nullptr ? setenv("PLUMB", value, 1) : unsetenv("PLUMB"); }
     ~PlumbVariable() { unsetenv("PLUMB"); }
     PlumbVariable(const PlumbVariable&) = delete;
     PlumbVariable& operator=(const PlumbVariable&) = delete;
@@ -63,7 +61,8 @@ TEST(Config, M1_the_presence_of_other_keys_does_not_turn_it_on) {
 }
 
 TEST(Config, F16_an_unknown_key_lists_the_known_ones) {
-    for (const char* spec : {"on,ouT=x", "yes", "true", "2", "on,rings=1MiB", "on,,off", " on", "on=1", "off=", "=", "on,out"}) {
+    for (const char* spec :
+         {"on,ouT=x", "yes", "true", "2", "on,rings=1MiB", "on,,off", " on", "on=1", "off=", "=", "on,out"}) {
         EXPECT_FALSE(refusal(spec).empty());
     }
     const std::string message = refusal("on,colour=red");
@@ -74,10 +73,14 @@ TEST(Config, F16_an_unknown_key_lists_the_known_ones) {
 }
 
 TEST(Config, F16_a_value_that_does_not_fit_names_its_grammar) {
-    for (const char* spec : {"ring=4095", "ring=2GiB", "ring=-5", "ring=1e6", "ring=1 MiB", "ring=", "ring=inf", "max_size=10",
-                             "max_size=lots", "keep=60", "keep=0s", "keep=-1s", "keep=infs", "keep=nans", "keep=99999999999h",
-                             "sync=always", "sync=", "warmup=-1", "warmup=2.5", "warmup=1KiB", "warmup=99999999999999999999",
-                             "fork=yes", "redact=1", "out="}) {
+    for (const char* spec : {"ring=4095",   "ring=2GiB",   "ring=-5",
+                             "ring=1e6",    "ring=1 MiB",  "ring=",
+                             "ring=inf",    "max_size=10", "max_size=lots",
+                             "keep=60",     "keep=0s",     "keep=-1s",
+                             "keep=infs",   "keep=nans",   "keep=99999999999h",
+                             "sync=always", "sync=",       "warmup=-1",
+                             "warmup=2.5",  "warmup=1KiB", "warmup=99999999999999999999",
+                             "fork=yes",    "redact=1",    "out="}) {
         const std::string message = refusal(spec);
         EXPECT_NE(message.find(spec), std::string::npos) << message;
         EXPECT_NE(message.find("takes"), std::string::npos) << message;
@@ -115,8 +118,9 @@ TEST(Config, a_forked_child_must_not_write_into_the_same_file) {
 }
 
 TEST(Config, its_spec_gives_the_same_config_again) {
-    for (const char* spec : {"", "on", "on,out=x-%p.plumb,ring=4096,max_size=1MiB,keep=1500ms,sync=immediate,warmup=3,fork=own,redact=on",
-                             "keep=0.25ms", "keep=3h,sync=none"}) {
+    for (const char* spec :
+         {"", "on", "on,out=x-%p.plumb,ring=4096,max_size=1MiB,keep=1500ms,sync=immediate,warmup=3,fork=own,redact=on",
+          "keep=0.25ms", "keep=3h,sync=none"}) {
         const Config config = parsed(spec);
         const Config again = parsed(config.spec());
         EXPECT_EQ(again.spec(), config.spec());

@@ -77,7 +77,8 @@ std::vector<std::pair<std::string, double>> measure_own_cost(const StampOptions&
     ScratchRecorder recorder(stamps);
     const double ns_per_tick = measure_ns_per_tick(recorder);
     std::vector<double> empty;
-    const double scope = median_ns(recorder, &empty, ns_per_tick, [&] { PLUMB_BRICK(recorder, host, Brick::rms_norm); });
+    const double scope =
+        median_ns(recorder, &empty, ns_per_tick, [&] { PLUMB_BRICK(recorder, host, Brick::rms_norm); });
     double lap = 0;
     {
         PLUMB_BRICK(recorder, host, Brick::rms_norm);

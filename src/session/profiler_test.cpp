@@ -124,7 +124,10 @@ TEST_F(ProfilerTest, snapshot_gives_the_numbers_of_the_finished_file) {
     Profiler prof(config("warmup=2"));
     prof.describe("model", "tiny");
     decode_steps(prof, 12);
-    std::thread([&] { PLUMB_BRICK(prof, host, Brick::sampling); clock_.advance(5); }).join();
+    std::thread([&] {
+        PLUMB_BRICK(prof, host, Brick::sampling);
+        clock_.advance(5);
+    }).join();
     prof.record(prof.intern("tokenize"), 55);
     const Result<Report> live = prof.snapshot();
     ASSERT_TRUE(live.ok()) << live.error().message;
@@ -184,7 +187,10 @@ TEST_F(ProfilerTest, T8_reset_starts_everything_anew_and_the_file_keeps_it_all) 
     decode_steps(prof, 12);
     prof.record(label, 1000);
     PLUMB_LAP(prof, host, norm); // refused and counted
-    { PLUMB_STEP(prof, host, Phase::prefill, tokens(64)); clock_.advance(100); }
+    {
+        PLUMB_STEP(prof, host, Phase::prefill, tokens(64));
+        clock_.advance(100);
+    }
     Token token = prof.begin(norm);
     prof.end(token);
     prof.end(token);
@@ -219,13 +225,15 @@ TEST_F(ProfilerTest, T8_reset_starts_everything_anew_and_the_file_keeps_it_all) 
     EXPECT_EQ(whole->labels.at(0).count, 2u);
     int marks = 0;
     recording::Reader opened = reader(prof.path());
-    ASSERT_TRUE(opened.for_each_batch([&](const recording::RecordBatch& batch) {
-                          for (std::size_t i = 0; i < batch.count; ++i) {
-                              const Record& r = batch.records[i];
-                              marks += kind_of(r) == RecordKind::mark && id_of(r) == std::uint16_t(Mark::reset) ? 1 : 0;
-                          }
-                          return true;
-                      }).ok());
+    ASSERT_TRUE(opened
+                    .for_each_batch([&](const recording::RecordBatch& batch) {
+                        for (std::size_t i = 0; i < batch.count; ++i) {
+                            const Record& r = batch.records[i];
+                            marks += kind_of(r) == RecordKind::mark && id_of(r) == std::uint16_t(Mark::reset) ? 1 : 0;
+                        }
+                        return true;
+                    })
+                    .ok());
     EXPECT_EQ(marks, 1);
 }
 
@@ -330,8 +338,14 @@ TEST_F(ProfilerTest, two_profilers_with_one_path_are_one_profiler_and_one_clear_
 }
 
 TEST_F(ProfilerTest, an_existing_file_is_kept_aside) {
-    { Profiler prof(config()); decode_steps(prof, 1); }
-    { Profiler prof(config()); decode_steps(prof, 2); }
+    {
+        Profiler prof(config());
+        decode_steps(prof, 1);
+    }
+    {
+        Profiler prof(config());
+        decode_steps(prof, 2);
+    }
     EXPECT_EQ(report_recording(folder_ + "/run.plumb")->scopes, 4u);
     EXPECT_EQ(report_recording(folder_ + "/run.plumb.1")->scopes, 2u);
     EXPECT_TRUE(said_.empty());
@@ -394,7 +408,10 @@ TEST_F(ProfilerTest, key_warmup_keeps_steps_apart) {
 TEST_F(ProfilerTest, key_redact_leaves_host_paths_and_command_out) {
     char host_text[256] = {};
     gethostname(host_text, sizeof host_text - 1);
-    { Profiler prof(machine_config("redact=on")); decode_steps(prof, 1); }
+    {
+        Profiler prof(machine_config("redact=on"));
+        decode_steps(prof, 1);
+    }
     std::ifstream file(folder_ + "/run.plumb", std::ios::binary);
     const std::string content{std::istreambuf_iterator<char>(file), {}};
     EXPECT_EQ(content.find(folder_), std::string::npos);

@@ -22,11 +22,21 @@ std::string expand_path(const std::string& pattern) {
     for (std::size_t i = 0; i < pattern.size(); ++i) {
         const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
         switch (next) {
-        case 'p': path += std::to_string(base::process_id()); break;
-        case 'h': path += base::host_name(); break;
-        case 'r': path += rank_variable() != nullptr ? rank_variable() : "0"; break;
-        case '%': path += '%'; break;
-        default: path += pattern[i]; continue;
+        case 'p':
+            path += std::to_string(base::process_id());
+            break;
+        case 'h':
+            path += base::host_name();
+            break;
+        case 'r':
+            path += rank_variable() != nullptr ? rank_variable() : "0";
+            break;
+        case '%':
+            path += '%';
+            break;
+        default:
+            path += pattern[i];
+            continue;
         }
         ++i;
     }

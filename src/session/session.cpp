@@ -46,10 +46,14 @@ StampOptions stamps_for(const Config& config) {
 
 const char* name_of(SyncMode mode) {
     switch (mode) {
-    case SyncMode::immediate: return "immediate";
-    case SyncMode::per_layer: return "per_layer";
-    case SyncMode::none: return "none";
-    case SyncMode::deferred: break;
+    case SyncMode::immediate:
+        return "immediate";
+    case SyncMode::per_layer:
+        return "per_layer";
+    case SyncMode::none:
+        return "none";
+    case SyncMode::deferred:
+        break;
     }
     return "deferred";
 }
@@ -94,7 +98,8 @@ std::string Session::path() const {
 Status Session::enable() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (closed_ || !status_.ok()) {
-        return closed_ ? Status(Error{ErrorCode::invalid_argument, "the profiler was closed; make a new one"}) : status_;
+        return closed_ ? Status(Error{ErrorCode::invalid_argument, "the profiler was closed; make a new one"})
+                       : status_;
     }
     if (drain_ == nullptr) {
         if (Status status = open_locked(); !status.ok()) {
@@ -159,7 +164,9 @@ Status Session::open_locked() {
 Status Session::start_drain() {
     drain::DrainOptions options;
     options.clock = clock::host_clock(config_.clock);
-    options.diagnose = [this](const std::string& sentence) { diagnose(sentence); };
+    options.diagnose = [this](const std::string& sentence) {
+        diagnose(sentence);
+    };
     drain_ = std::make_shared<drain::Drain>(*rings_, *writer_, std::move(options));
     for (const auto& [key, value] : descriptions_) {
         drain_->describe(key, value);
@@ -250,7 +257,9 @@ Result<Report> Session::snapshot(const ReportOptions& options) {
         return Error{ErrorCode::not_found, "nothing is being recorded; call enable() before snapshot()"};
     }
     std::shared_ptr<const recording::Bytes> bytes;
-    const auto copy = [&](const recording::Writer& writer) { bytes = writer.snapshot(); };
+    const auto copy = [&](const recording::Writer& writer) {
+        bytes = writer.snapshot();
+    };
     if (drain_ == nullptr) {
         copy(*writer_);
     } else if (Status status = drain_->flush(std::chrono::seconds(5)); !status.ok()) {

@@ -25,7 +25,9 @@ class SourceSinceReset final : public resolve::RecordSource {
     [[nodiscard]] const recording::Metadata& metadata() const override { return reader_.metadata(); }
     [[nodiscard]] const std::vector<recording::TrackInfo>& tracks() const override { return reader_.tracks(); }
     [[nodiscard]] const std::vector<recording::NameInfo>& names() const override { return reader_.names(); }
-    [[nodiscard]] const std::vector<recording::ClockPair>& clock_pairs() const override { return reader_.clock_pairs(); }
+    [[nodiscard]] const std::vector<recording::ClockPair>& clock_pairs() const override {
+        return reader_.clock_pairs();
+    }
     [[nodiscard]] const recording::Counters& counters() const override { return counters_; }
     [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& descriptions() const override {
         return reader_.descriptions();

@@ -14,7 +14,8 @@ extern "C" void with_macros(plumb::Recorder& prof, plumb::Queue queue, plumb::Co
     for (int layer = 0; layer < layers; ++layer) {
         PLUMB_LAYER(prof, layer);
         {
-            PLUMB_BRICK(prof, queue, plumb::Brick::qkv_projection, plumb::bytes(next_size()), plumb::flops(2.0 * layer));
+            PLUMB_BRICK(prof, queue, plumb::Brick::qkv_projection, plumb::bytes(next_size()),
+                        plumb::flops(2.0 * layer));
             operation(x);
         }
         PLUMB_LAP(prof, queue, plumb::Brick::rope_embedding);
@@ -25,7 +26,8 @@ extern "C" void with_macros(plumb::Recorder& prof, plumb::Queue queue, plumb::Co
     }
 }
 
-extern "C" void without_macros(plumb::Recorder& prof, plumb::Queue queue, plumb::Context context, float* x, int layers) {
+extern "C" void without_macros(plumb::Recorder& prof, plumb::Queue queue, plumb::Context context, float* x,
+                               int layers) {
     (void)prof;
     (void)queue;
     (void)context;

@@ -21,8 +21,8 @@
 namespace plumb::core_test {
 
 struct ChildEnd {
-    int code = -1;   // of exit; -1: killed
-    int signal = 0;  // that killed it
+    int code = -1;  // of exit; -1: killed
+    int signal = 0; // that killed it
 };
 
 inline ChildEnd wait_for(pid_t child) {
@@ -115,8 +115,8 @@ inline Held read_back(const std::string& path) {
     std::map<std::uint32_t, std::uint64_t> last_end;
     const Status status = reader->for_each_batch([&](const recording::RecordBatch& batch) {
         if (batch.first_sequence != next[batch.track]) {
-            held.problem = "track " + std::to_string(batch.track) + " goes on at " + std::to_string(batch.first_sequence) +
-                           " after " + std::to_string(next[batch.track]);
+            held.problem = "track " + std::to_string(batch.track) + " goes on at " +
+                           std::to_string(batch.first_sequence) + " after " + std::to_string(next[batch.track]);
         }
         next[batch.track] = batch.first_sequence + batch.count;
         for (std::size_t i = 0; i < batch.count; ++i) {

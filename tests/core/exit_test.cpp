@@ -121,7 +121,9 @@ TEST_F(Ended, signals_are_handled_by_the_programs_threads_never_by_ours) {
     const ChildEnd end = in_child([&] {
         static std::atomic<pid_t> handler{0};
         struct sigaction action = {};
-        action.sa_handler = [](int) { handler = gettid(); };
+        action.sa_handler = [](int) {
+            handler = gettid();
+        };
         sigaction(SIGUSR1, &action, nullptr);
         Profiler prof(config());
         ten_scopes(prof);

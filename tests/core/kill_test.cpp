@@ -58,7 +58,8 @@ struct Tally {
 class Killed : public CoreTest {
   protected:
     Killed() {
-        void* memory = mmap(nullptr, sizeof(Counter) * threads, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        void* memory =
+            mmap(nullptr, sizeof(Counter) * threads, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         counters_ = static_cast<Counter*>(memory);
     }
     ~Killed() override { munmap(counters_, sizeof(Counter) * threads); }

@@ -60,8 +60,7 @@ TEST_P(Plugin, loaded_closed_and_unloaded_again_and_again) {
 TEST_P(Plugin, unloaded_while_its_profiler_is_open_and_a_thread_that_recorded_lives_on) {
     const ChildEnd end = in_child([&] {
         void* library = dlopen(GetParam(), RTLD_NOW | RTLD_LOCAL);
-        if (library == nullptr ||
-            symbol<int(const char*)>(library, "plumb_plugin_open")(spec("run").c_str()) != 0) {
+        if (library == nullptr || symbol<int(const char*)>(library, "plumb_plugin_open")(spec("run").c_str()) != 0) {
             return 1;
         }
         std::mutex mutex;
@@ -98,8 +97,7 @@ TEST_P(Plugin, unloaded_while_its_profiler_is_open_and_a_thread_that_recorded_li
 TEST_P(Plugin, left_open_at_exit) {
     const ChildEnd end = in_child([&] {
         void* library = dlopen(GetParam(), RTLD_NOW | RTLD_LOCAL);
-        if (library == nullptr ||
-            symbol<int(const char*)>(library, "plumb_plugin_open")(spec("run").c_str()) != 0) {
+        if (library == nullptr || symbol<int(const char*)>(library, "plumb_plugin_open")(spec("run").c_str()) != 0) {
             return 1;
         }
         symbol<void(int)>(library, "plumb_plugin_record")(10);

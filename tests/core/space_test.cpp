@@ -54,11 +54,11 @@ class NoRoom : public CoreTest {
     }
 };
 
-#define PLUMB_TEST_SKIP_UNLESS_MOUNTED(end)                                                              \
-    if ((end).code == cannot_mount) {                                                                    \
-        GTEST_SKIP() << "needs root or user namespaces to mount a small file system";                    \
-    }                                                                                                    \
-    ASSERT_EQ((end).signal, 0);                                                                          \
+#define PLUMB_TEST_SKIP_UNLESS_MOUNTED(end)                                           \
+    if ((end).code == cannot_mount) {                                                 \
+        GTEST_SKIP() << "needs root or user namespaces to mount a small file system"; \
+    }                                                                                 \
+    ASSERT_EQ((end).signal, 0);                                                       \
     ASSERT_EQ((end).code, 0)
 
 TEST_F(NoRoom, in_the_rings_folder_rings_lie_in_memory_and_the_report_says_so) {
