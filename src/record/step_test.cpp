@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <string>
 #include <thread>
 
 #include "record/test_recorder.hpp"
@@ -34,6 +35,19 @@ TEST(Step, samples_cpu_time_at_both_ends) {
     { PLUMB_STEP(recorder, host, Phase::decode); }
     EXPECT_EQ(recorder.take(true), (Words{"cpu_time @1000 0", "step_begin phase=2 #0 @1000",
                                           "step_end phase=2 @1000 +0", "cpu_time @1000 0"}));
+}
+
+TEST(Step, that_begins_soon_after_something_leaves_the_sample_of_cpu_time_to_its_end) {
+    TestRecorder recorder;
+    { PLUMB_STEP(recorder, host, Phase::decode); }
+    recorder.clock.advance(9);
+    (void)recorder.take(true);
+    { PLUMB_STEP(recorder, host, Phase::decode); }
+    EXPECT_EQ(recorder.take(true),
+              (Words{"step_begin phase=2 #1 @1009", "step_end phase=2 @1009 +0", "cpu_time @1009 0"}));
+    recorder.clock.advance(long_ticks);
+    { PLUMB_STEP(recorder, host, Phase::decode); }
+    EXPECT_EQ(recorder.take(true).front(), "cpu_time @" + std::to_string(1009 + long_ticks) + " 0") << "after a gap";
 }
 
 TEST(Step, open_across_a_toggle_is_marked_as_cut_and_counted) {
