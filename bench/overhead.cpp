@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
+#include <thread>
 
 #include "decoder/decoder.hpp"
 #include "plumb/plumb.hpp"
@@ -28,27 +29,22 @@ struct Case {
     const char* shape;
     int threads;
     std::size_t prompt;
-    std::size_t steps; // of one run: a fresh prompt, then so many decode steps, timed
-    double block_ms;   // a block is as many runs as fill this
-    int pairs;         // of a block on and a block off
+    std::size_t turn;  // decode steps with the profiler on, or off, before the other has its turn
+    std::size_t turns; // after a prompt; then a fresh one, so that the kv cache stays short
+    int pairs;         // of a turn on and a turn off
     double limit;      // upper end of the interval of on / off
 };
 constexpr Case cases[] = {
-    {"tiny_llama.t1", "tiny-llama", 1, 8, 128, 200, 80, 1.02},
-    {"tiny_llama.t2", "tiny-llama", 2, 8, 128, 200, 80, 1.02},
-    {"qwen2_5_0_5b.t2", "qwen2.5-0.5b", 2, 16, 4, 200, 120, 1.005},
+    {"tiny_llama.t1", "tiny-llama", 1, 8, 8, 32, 6000, 1.02},
+    {"tiny_llama.t2", "tiny-llama", 2, 8, 8, 32, 6000, 1.02},
+    {"qwen2_5_0_5b.t2", "qwen2.5-0.5b", 2, 16, 1, 64, 400, 1.005},
 };
 
 double now_ms() {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-struct Block {
-    double ms = 0;   // all of it, the flush at its end included
-    double step = 0; // median, ms
-};
-
-/// One decoder and one profiler that is switched on and off between blocks.
+/// One decoder and one profiler that is switched on and off between turns.
 class Bed {
   public:
     Bed(const Case& c, const std::string& recording) : case_(c), profiler_(config(recording)) {}
@@ -56,59 +52,37 @@ class Bed {
     Status load(const std::string& model) {
         plumb::decoder::Options options;
         options.threads = case_.threads;
-        options.context = case_.prompt + case_.steps + 1;
+        options.context = case_.prompt + case_.turn * case_.turns + 1;
         Result<Decoder> decoder = Decoder::load(model, options);
         if (!decoder.ok()) {
             return decoder.error();
         }
         decoder_ = std::make_unique<Decoder>(*std::move(decoder));
         prompt_ = decoder_->random_prompt(case_.prompt, 1);
+        left_ = 0;
         return profiler_.status();
     }
 
-    /// The decode steps of `runs` runs. On: until their records are in the file.
-    Result<Block> block(bool on, int runs) {
-        double sum = 0;
-        std::vector<double> steps;
-        double last = 0;
-        const auto after_step = [&](std::size_t, std::size_t) {
-            const double now = now_ms();
-            steps.push_back(now - last);
-            last = now;
-        };
-        for (int run = 0; run < runs; ++run) {
-            profiler_.disable();
-            decoder_->reset();
-            if (Status fed = decoder_->prefill(prompt_, profiler_); !fed.ok()) {
-                return fed.error();
+    /// Milliseconds of one turn.
+    Result<double> turn(bool on) {
+        if (left_ == 0) {
+            if (Status fresh = start_again(); !fresh.ok()) {
+                return fresh.error();
             }
-            if (on) {
-                if (Status enabled = profiler_.enable(); !enabled.ok()) {
-                    return enabled.error();
-                }
-            }
-            const double begin = last = now_ms();
-            if (Result<std::size_t> done = decoder_->decode(case_.steps, profiler_, after_step); !done.ok()) {
-                return done.error();
-            }
-            sum += now_ms() - begin;
         }
-        if (on) {
-            // What the drain has not written yet would otherwise be paid by the block without profiling.
-            const double begin = now_ms();
-            if (Status flushed = profiler_.flush(std::chrono::seconds(60)); !flushed.ok()) {
-                return flushed.error();
-            }
-            sum += now_ms() - begin;
+        --left_;
+        if (Status switched = set(on); !switched.ok()) {
+            return switched.error();
         }
-        return Block{sum, median_of(std::move(steps))};
+        const double begin = now_ms();
+        const Result<std::size_t> done = decoder_->decode(case_.turn, profiler_);
+        const double ms = now_ms() - begin;
+        return done.ok() ? Result<double>(ms) : Result<double>(done.error());
     }
 
     Result<plumb::Report> report() {
-        if (Status enabled = profiler_.enable(); !enabled.ok()) {
-            return enabled.error();
-        }
-        return profiler_.snapshot();
+        const Status enabled = profiler_.enable();
+        return enabled.ok() ? profiler_.snapshot() : Result<plumb::Report>(enabled.error());
     }
 
   private:
@@ -119,41 +93,52 @@ class Bed {
         return config;
     }
 
+    Status set(bool on) {
+        if (on) {
+            return profiler_.enable();
+        }
+        profiler_.disable();
+        return {};
+    }
+
+    Status start_again() {
+        profiler_.disable();
+        decoder_->reset();
+        left_ = case_.turns;
+        return decoder_->prefill(prompt_, profiler_);
+    }
+
     const Case& case_;
     Profiler profiler_;
     std::unique_ptr<Decoder> decoder_;
     std::vector<std::int32_t> prompt_;
+    std::size_t left_ = 0; // turns before the next prompt
 };
 
 struct Pairs {
-    std::vector<double> ratios;      // of whole blocks, on / off
-    std::vector<double> step_ratios; // of their median steps
-    std::vector<double> off_step;    // ms
+    std::vector<double> ratios;   // on / off
+    std::vector<double> off_step; // ms
     double on_ms = 0;
 };
 
 Result<Pairs> measure(const Case& c, Bed& bed, int pairs) {
-    Result<Block> one = bed.block(false, 1);
-    one = one.ok() ? bed.block(true, 1) : one; // warm: caches, plans, the thread's ring
-    if (!one.ok()) {
-        return one.error();
-    }
-    const int runs = std::max(1, static_cast<int>(std::lround(c.block_ms / one->ms)));
     Pairs result;
-    for (int pair = 0; pair < pairs; ++pair) {
-        Block halves[2]; // off, on
+    constexpr int warm = 16;
+    for (int pair = -warm; pair < pairs; ++pair) {
+        double ms[2] = {0, 0}; // off, on
         for (int half = 0; half < 2; ++half) {
-            const bool on = (half + pair) % 2 == 1; // whichever comes first meets the same drift
-            Result<Block> taken = bed.block(on, runs);
+            const bool on = (half + pair) % 2 != 0; // off on, on off, …: both meet the same drift
+            const Result<double> taken = bed.turn(on);
             if (!taken.ok()) {
                 return taken.error();
             }
-            halves[on ? 1 : 0] = *taken;
+            ms[on ? 1 : 0] = *taken;
         }
-        result.ratios.push_back(halves[1].ms / halves[0].ms);
-        result.step_ratios.push_back(halves[1].step / halves[0].step);
-        result.off_step.push_back(halves[0].step);
-        result.on_ms += halves[1].ms;
+        result.on_ms += ms[1];
+        if (pair >= 0) {
+            result.ratios.push_back(ms[1] / ms[0]);
+            result.off_step.push_back(ms[0] / static_cast<double>(c.turn));
+        }
     }
     return result;
 }
@@ -172,15 +157,6 @@ std::uint64_t lost(const plumb::Report& report) {
         sum += row.count;
     }
     return sum;
-}
-
-/// Median of the pairs, and its 95 % interval.
-void put_interval(Board& board, const std::string& key, const std::vector<double>& ratios) {
-    board.put(key, median_of(ratios));
-    if (const auto interval = plumb::stats::bootstrap_median(ratios); interval.ok()) {
-        board.put(key + ".low", interval->low);
-        board.put(key + ".high", interval->high);
-    }
 }
 
 Status run_case(const Case& c, const Options& options, Board& board) {
@@ -207,11 +183,19 @@ Status run_case(const Case& c, const Options& options, Board& board) {
     const double step_ms = median_of(measured->off_step);
     board.put(key + "step_ms", step_ms);
     board.put(key + "scopes_per_ms", scopes_per_step(*report) / step_ms);
-    put_interval(board, key + "ratio", measured->ratios);
-    put_interval(board, key + "median_step_ratio", measured->step_ratios);
-    if (report->own_cost.drain_cpu_ns.value) {
-        board.put(key + "drain_percent_of_a_core", *report->own_cost.drain_cpu_ns.value / measured->on_ms / 1e4);
+    const auto interval = plumb::stats::bootstrap_median(measured->ratios);
+    if (!interval.ok()) {
+        return interval.error();
     }
+    const double drain = report->own_cost.drain_cpu_ns.value.value_or(std::nan("")) * 1e-6 / measured->on_ms;
+    // The drain may have worked during turns that are off. Where the decode needs every core, all its CPU time is charged
+    // to the turns that are on, as if the decode had stood still; else it found a core free.
+    const bool needs_every_core = c.threads >= static_cast<int>(std::thread::hardware_concurrency());
+    const double charge = needs_every_core ? drain : 0;
+    const double steps = median_of(measured->ratios);
+    board.put(key + "drain_share", drain);
+    board.put(key + "steps_ratio", Spread{steps, interval->low, interval->high});
+    board.put(key + "ratio", Spread{steps + charge, interval->low + charge, interval->high + charge});
     board.put(key + "lost", static_cast<double>(lost(*report)));
     board.put(key + "disk_bytes_per_scope",
               static_cast<double>(std::filesystem::file_size(recording)) / static_cast<double>(report->scopes));
@@ -228,13 +212,14 @@ void show(const Case& c, Board& board) {
     board.row("step, profiling off, ms", {text(at("step_ms"), 3)});
     board.row("scopes per ms", {text(at("scopes_per_ms"), 0)}, key + "scopes_per_ms",
               std::string(c.shape) == "tiny-llama" ? std::optional<Target>({Bound::at_least, 300}) : std::nullopt);
-    const auto interval = [&](const char* label, const char* name, std::optional<Target> target) {
+    const auto line = [&](const char* label, const char* name, const char* judged = "",
+                          std::optional<Target> target = {}) {
         const Spread ratio = get(board.figures(), key + name);
-        board.row(label, {text(ratio.median, 4), range(ratio, 4)}, key + name + ".high", target);
+        board.row(label, {text(ratio.median, 4), range(ratio, 4)}, key + judged, target);
     };
-    interval("on / off, whole blocks", "ratio", Target{Bound::at_most, c.limit});
-    interval("on / off, median steps", "median_step_ratio", {});
-    board.row("drain, % of one core", {text(at("drain_percent_of_a_core"), 2)});
+    line("on / off, steps", "steps_ratio");
+    board.row("drain thread's CPU time / time on", {text(at("drain_share"), 4)});
+    line("on / off, drain charged where it shares", "ratio", "ratio.high", Target{Bound::at_most, c.limit});
     board.row("scopes lost", {text(at("lost"), 0)}, key + "lost", Target{Bound::at_most, 0});
     board.row("bytes on disk per scope", {text(at("disk_bytes_per_scope"), 2)}, key + "disk_bytes_per_scope",
               Target{Bound::at_most, 6});
@@ -247,10 +232,11 @@ int main(int argc, char** argv) {
     const Options options = parse_options(argc, argv, "What profiling costs a real decode: on against off.",
                                           {{"--models", "FOLDER  where model files are kept (default build/models)"},
                                            {"--only", "SHAPE     one shape only"},
-                                           {"--pairs", "N        pairs of blocks (default 80 or 120)"}});
+                                           {"--pairs", "N        pairs of turns (default 6000 or 400)"}});
     Board board(options);
     board.say(
-        "blocks of about 200 ms, on and off by turns, the first of a pair alternating; intervals by bootstrap over pairs");
+        "short turns of decode steps with the profiler on and off, in pairs, the first of a pair alternating; "
+        "median of the pairs, 95 % interval by bootstrap; the drain's CPU time is charged in full to the turns on where it has no core of its own");
     for (const Case& c : cases) {
         if (options.value("--only", c.shape) != c.shape) {
             continue;

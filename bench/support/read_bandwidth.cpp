@@ -16,7 +16,7 @@ namespace {
 using Lanes = std::uint64_t __attribute__((vector_size(64), may_alias));
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#define BENCH_WIDEST __attribute__((noinline, target_clones("default", "avx2", "avx512f")))
+#define BENCH_WIDEST __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
 #define BENCH_WIDEST __attribute__((noinline))
 #endif
