@@ -55,6 +55,7 @@ enum class Mark : std::uint16_t {
     reset = 1,     // totals start anew here
     cut_step = 2,  // the innermost open step of this track ended without a usable time
     cut_layer = 3, // the same for its innermost open layer
+    resumed = 4,   // recording was off until here
 };
 
 constexpr std::uint64_t pack(RecordKind kind, std::uint16_t id = 0, std::uint64_t payload = 0) noexcept {

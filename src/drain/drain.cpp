@@ -16,8 +16,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A ring is written when it is a quarter full, or when its oldest record has waited this long: few, large chunks.
-constexpr auto longest_wait = 250ms;
+// A ring is written when it is a quarter full, or when its oldest record has waited this long: few, large chunks compress
+// better (a slow decode: 7.8 bytes per scope in chunks of 250 ms, 5.7 in chunks of 1 s). Nothing is at stake meanwhile
+// where the ring outlives the process.
+constexpr auto longest_wait = 1000ms;
+constexpr auto longest_wait_in_anonymous_memory = 250ms;
 constexpr auto longest_pause = 10ms; // a 1 MiB ring holds 10 ms of 6.5 million records per second
 constexpr auto shortest_pause = 1ms;
 constexpr auto clock_pair_interval = 1s;
@@ -60,6 +63,7 @@ Drain::~Drain() {
 }
 
 Status Drain::start() {
+    longest_wait_ = rings_.reason().empty() ? longest_wait : longest_wait_in_anonymous_memory;
     // Before the first record: no sample begins before the first pair, and a run shorter than one round has two.
     note_failure(write_clock_pairs());
     try {
@@ -222,7 +226,7 @@ Status Drain::write_ring(Watched& watched, bool all, Clock::time_point now) {
         watched.oldest = now;
     }
     const bool ended = state == RingState::retired;
-    const bool due = waiting >= ring.capacity() / 4 || (watched.waiting && now - watched.oldest >= longest_wait);
+    const bool due = waiting >= ring.capacity() / 4 || (watched.waiting && now - watched.oldest >= longest_wait_);
     if (waiting != 0 && (all || ended || due)) {
         if (Status status = write_records(watched, tail, head); !status.ok()) {
             return status;

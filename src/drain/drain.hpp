@@ -96,6 +96,7 @@ class Drain {
     std::uint64_t cpu_ns_ = 0;
     Clock::time_point next_clock_pair_{};
     std::chrono::milliseconds pause_{1};
+    std::chrono::milliseconds longest_wait_{0};
     DeviceCollector collector_;
     bool failing_ = false;
     bool rings_told_ = false;

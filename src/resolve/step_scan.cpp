@@ -168,9 +168,10 @@ class Scanner {
     }
 
     void mark(const Record& record, TrackScan& scan, std::size_t index) {
-        if (id_of(record) != static_cast<std::uint16_t>(Mark::cut_step))
+        const bool cut = id_of(record) == static_cast<std::uint16_t>(Mark::cut_step);
+        if (!cut && id_of(record) != static_cast<std::uint16_t>(Mark::resumed))
             return;
-        if (scan.open.pop_innermost(FrameKind::step))
+        if (cut && scan.open.pop_innermost(FrameKind::step))
             losses_.count(Loss::step_cut_short);
         const TickLine& line = *tracks_[index].line;
         if (line.contains(record.first) && breaks_.size() < max_breaks)

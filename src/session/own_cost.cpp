@@ -85,13 +85,14 @@ std::vector<std::pair<std::string, double>> measure_own_cost(const StampOptions&
         lap = median_ns(recorder, nullptr, ns_per_tick, [&] { PLUMB_LAP(recorder, host, Brick::rope_embedding); });
     }
     const double layer = median_ns(recorder, nullptr, ns_per_tick, [&] { PLUMB_LAYER(recorder, 0); });
+    const double cpu_time = median_ns(recorder, nullptr, ns_per_tick, [&] { recorder.thread()->sample_cpu_time(); });
     volatile std::uint64_t sink = 0;
     const double reads = median_ns(recorder, nullptr, ns_per_tick, [&] {
         sink = recorder.stamp();
         sink = recorder.stamp();
     });
     std::vector<std::pair<std::string, double>> costs = {
-        {"scope", scope}, {"lap", lap}, {"layer", layer}, {"clock_reads", reads}};
+        {"scope", scope}, {"lap", lap}, {"layer", layer}, {"cpu_time", cpu_time}, {"clock_reads", reads}};
     if (!empty.empty()) {
         std::nth_element(empty.begin(), empty.begin() + static_cast<std::ptrdiff_t>(empty.size() / 2), empty.end());
         costs.emplace_back("floor", empty[empty.size() / 2]);

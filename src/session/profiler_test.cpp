@@ -288,6 +288,20 @@ TEST_F(ProfilerTest, enable_and_disable_at_run_time) {
     EXPECT_FALSE(prof.enabled());
 }
 
+TEST_F(ProfilerTest, time_while_recording_was_off_belongs_to_no_step) {
+    Profiler prof(config("warmup=0"));
+    decode_steps(prof, 2);
+    prof.disable();
+    clock_.advance(1'000'000'000);
+    ASSERT_TRUE(prof.enable().ok());
+    decode_steps(prof, 2);
+    const Result<Report> report = prof.snapshot();
+    ASSERT_TRUE(report.ok());
+    ASSERT_EQ(report->phases.size(), 1U);
+    EXPECT_EQ(report->phases[0].steps, 4U);
+    EXPECT_LT(report->phases[0].period.total_ns, 100'000);
+}
+
 TEST_F(ProfilerTest, may_be_closed_while_threads_still_record) {
     Profiler prof(machine_config());
     std::atomic<bool> stop{false};
@@ -440,7 +454,7 @@ TEST_F(ProfilerTest, key_sync_is_in_the_recording_with_what_it_costs) {
         const recording::Metadata metadata = reader(folder_ + "/run.plumb").metadata();
         EXPECT_EQ(metadata.sync_mode, mode);
         const std::map<std::string, double> costs(metadata.costs.begin(), metadata.costs.end());
-        for (const char* name : {"scope", "lap", "layer", "clock_reads", "floor"}) {
+        for (const char* name : {"scope", "lap", "layer", "cpu_time", "clock_reads", "floor"}) {
             ASSERT_EQ(costs.count(name), 1u) << name;
             EXPECT_GT(costs.at(name), 0) << name;
         }

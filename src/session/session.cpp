@@ -101,12 +101,16 @@ Status Session::enable() {
         return closed_ ? Status(Error{ErrorCode::invalid_argument, "the profiler was closed; make a new one"})
                        : status_;
     }
+    const bool resumed = drain_ != nullptr && !recorder_.enabled();
     if (drain_ == nullptr) {
         if (Status status = open_locked(); !status.ok()) {
             status_ = status;
             diagnose(status.error().message);
             return status;
         }
+    }
+    if (resumed) {
+        leave_mark(Mark::resumed); // time while recording was off belongs to no step
     }
     RecorderAccess::set_enabled(recorder_, true);
     return {};
@@ -289,12 +293,17 @@ void Session::reset() {
         cut_[track] = records;
     }
     cleared_ = drain_->totals();
-    // The mark goes where this thread's records go, also while recording is off.
-    if (ThreadRecorder* pen = recorder_.thread(); pen != nullptr) {
-        const std::uint64_t mark = pack(RecordKind::mark, static_cast<std::uint16_t>(Mark::reset));
-        if (!pen->push(recorder_.plain_stamp(), mark)) {
-            pen->drop(Drop::ring_full);
-        }
+    leave_mark(Mark::reset);
+}
+
+// The mark goes where this thread's records go, also while recording is off.
+void Session::leave_mark(Mark mark) noexcept {
+    ThreadRecorder* pen = recorder_.thread();
+    if (pen == nullptr) {
+        return;
+    }
+    if (!pen->push(recorder_.plain_stamp(), pack(RecordKind::mark, static_cast<std::uint16_t>(mark)))) {
+        pen->drop(Drop::ring_full);
     }
 }
 

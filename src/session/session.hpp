@@ -44,6 +44,7 @@ class Session final : public record::ForkListener {
     Status open_locked();
     Status start_drain();
     void forget_parent() noexcept;
+    void leave_mark(Mark mark) noexcept;
     void diagnose(const std::string& sentence) const;
     [[nodiscard]] recording::Metadata metadata(const std::string& ring_reason) const;
 
