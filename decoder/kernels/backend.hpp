@@ -31,11 +31,19 @@ struct Weight {
     [[nodiscard]] std::size_t bytes() const noexcept { return rows * cols * size_of(type); }
 };
 
+/// What a product moves and computes: a part of its own, and one for each row of the input.
+struct Cost {
+    double bytes = 0;
+    double row_bytes = 0;
+    double row_flops = 0;
+};
+
 /// y = W x + bias. `plan` is the backend's, set by prepare().
 struct Linear {
     Weight weight;
     const float* bias = nullptr; // weight.rows values, or none
     std::size_t plan = 0;
+    Cost cost;
 };
 
 /// Activations: `rows` tokens times `cols` values, contiguous.

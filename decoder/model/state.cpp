@@ -59,6 +59,23 @@ void fill_rope(const State& state, float* table) {
     }
 }
 
+/// Known once and for all: computed in the step it would cost time between the bricks.
+Cost cost_of(const Linear& linear, Type input) {
+    const double outputs = static_cast<double>(linear.weight.rows);
+    const double inputs = static_cast<double>(linear.weight.cols);
+    const double bias = linear.bias != nullptr ? outputs * sizeof(float) : 0;
+    return {static_cast<double>(linear.weight.bytes()) + bias,
+            inputs * static_cast<double>(size_of(input)) + outputs * sizeof(float), 2 * inputs * outputs};
+}
+
+void set_costs(State& state) {
+    for (LayerWeights& layer : state.weights.layers)
+        for (Linear* linear :
+             {&layer.query, &layer.key, &layer.value, &layer.output, &layer.gate, &layer.up, &layer.down})
+            linear->cost = cost_of(*linear, state.input);
+    state.weights.head.cost = cost_of(state.weights.head, state.head_input);
+}
+
 void allocate_blocks(State& state, Memory& memory) {
     const ModelConfig& config = state.config;
     const std::size_t rows = state.chunk;
@@ -98,6 +115,8 @@ Result<State> make_state(ModelConfig config, Weights weights, Backend& backend, 
     state.heads = {state.config.heads, state.config.kv_heads, state.config.head_size};
     state.input = backend.input_type(state.weights.type);
     state.head_input = backend.input_type(state.weights.head.weight.type);
+
+    set_costs(state);
 
     Memory memory(backend, state.memory);
     allocate_blocks(state, memory);

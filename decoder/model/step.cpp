@@ -12,16 +12,7 @@ constexpr std::size_t float_bytes = sizeof(float);
 
 Block rows_of(const Block& block, std::size_t rows) { return {block.data, block.type, rows, block.cols}; }
 
-/// Bytes and operations of a product with `rows` rows.
-double product_bytes(const Linear& linear, const Block& in) {
-    const std::size_t bias = linear.bias ? linear.weight.rows * float_bytes : 0;
-    return static_cast<double>(linear.weight.bytes() + bias + in.bytes() + in.rows * linear.weight.rows * float_bytes);
-}
-
-double product_flops(const Linear& linear, std::size_t rows) {
-    return 2.0 * static_cast<double>(rows) * static_cast<double>(linear.weight.rows) *
-           static_cast<double>(linear.weight.cols);
-}
+double product_bytes(const Linear& linear, double rows) { return linear.cost.bytes + rows * linear.cost.row_bytes; }
 
 /// The operations of one step, with what they share.
 class Pass {
@@ -44,7 +35,8 @@ class Pass {
     }
 
     void project(Brick brick, const Linear& linear, const Block& in, const Block& out) {
-        PLUMB_BRICK(profiler_, queue_, brick, bytes(product_bytes(linear, in)), flops(product_flops(linear, in.rows)));
+        PLUMB_BRICK(profiler_, queue_, brick, bytes(product_bytes(linear, static_cast<double>(in.rows))),
+                    flops(static_cast<double>(in.rows) * linear.cost.row_flops));
         const Product product{&linear, out};
         backend_.products(in, {&product, 1});
     }
@@ -91,11 +83,11 @@ void Pass::attention_half(const LayerWeights& layer, const KvCache& cache) {
     const Block projected = rows_of(state_.projected, rows_);
     norm(hidden_, layer.attention_norm, normed);
     {
-        PLUMB_BRICK(profiler_, queue_, Brick::qkv_projection,
-                    bytes(product_bytes(layer.query, normed) + product_bytes(layer.key, normed) +
-                          product_bytes(layer.value, normed)),
-                    flops(product_flops(layer.query, rows_) + product_flops(layer.key, rows_) +
-                          product_flops(layer.value, rows_)));
+        const double rows = static_cast<double>(rows_);
+        PLUMB_BRICK(
+            profiler_, queue_, Brick::qkv_projection,
+            bytes(product_bytes(layer.query, rows) + product_bytes(layer.key, rows) + product_bytes(layer.value, rows)),
+            flops(rows * (layer.query.cost.row_flops + layer.key.cost.row_flops + layer.value.cost.row_flops)));
         const Product group[]{{&layer.query, query}, {&layer.key, key}, {&layer.value, value}};
         backend_.products(normed, group);
     }
