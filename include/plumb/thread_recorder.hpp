@@ -74,6 +74,7 @@ struct alignas(64) ThreadRecorder {
     RingHeader* ring;
     std::uint64_t mask;
     std::uint64_t limit;    // head value at which the tail must be read again
+    std::uint64_t sampled;  // when the CPU time was last sampled
     std::uint64_t deadline; // a scope that begins later than this comes after a long gap
     Recorder* recorder;
     unsigned depth; // open scopes, steps and layers

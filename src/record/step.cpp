@@ -9,6 +9,9 @@ namespace plumb {
 inline namespace v1 {
 namespace {
 
+// Steps shorter than this share a sample of CPU time: 0.7 us each would be 0.5 % of a step of 0.15 ms.
+constexpr std::uint64_t longest_without_sample = 8 * long_ticks;
+
 /// Null when the thread cannot record or nests too deep (counted).
 ThreadRecorder* enter(Recorder& recorder) noexcept {
     ThreadRecorder* pen = recorder.thread();
@@ -93,7 +96,9 @@ void Step::end() noexcept {
     pen.layer_plus_one = outer_.layer_plus_one;
     const std::uint64_t bits = pack(RecordKind::step_end, static_cast<std::uint16_t>(phase_));
     if (leave(pen, {begin_, now, mode_, written_}, bits, Mark::cut_step)) {
-        pen.sample_cpu_time();
+        if (now - pen.sampled >= longest_without_sample) {
+            pen.sample_cpu_time();
+        }
         pen.deadline = now + long_ticks;
     }
 }

@@ -91,6 +91,7 @@ void ThreadRecorder::sample_cpu_time() noexcept {
     if (!push(now, (static_cast<std::uint64_t>(RecordKind::cpu_time) << kind_shift) | (cpu & cpu_time_mask))) {
         drop(Drop::ring_full);
     }
+    sampled = now;
 }
 
 void ThreadRecorder::end_lap(std::uint64_t now, std::uint32_t mode) noexcept {
