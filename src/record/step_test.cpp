@@ -30,24 +30,25 @@ TEST(Step, a_mixed_step_declares_both_kinds_of_tokens) {
               (Words{"step_begin phase=3 #0 @1000", "step_value 1=7", "step_value 2=3", "step_end phase=3 @1000 +0"}));
 }
 
-TEST(Step, samples_cpu_time_at_both_ends) {
+TEST(Step, samples_cpu_time_where_a_gap_lies_before_it_or_the_last_sample_is_old) {
     TestRecorder recorder;
     { PLUMB_STEP(recorder, host, Phase::decode); }
-    EXPECT_EQ(recorder.take(true), (Words{"cpu_time @1000 0", "step_begin phase=2 #0 @1000",
-                                          "step_end phase=2 @1000 +0", "cpu_time @1000 0"}));
-}
-
-TEST(Step, that_begins_soon_after_something_leaves_the_sample_of_cpu_time_to_its_end) {
-    TestRecorder recorder;
+    EXPECT_EQ(recorder.take(true).front(), "cpu_time @1000 0") << "the beginning of this thread's account";
+    recorder.clock.advance(long_ticks - 1);
     { PLUMB_STEP(recorder, host, Phase::decode); }
-    recorder.clock.advance(9);
-    (void)recorder.take(true);
-    { PLUMB_STEP(recorder, host, Phase::decode); }
-    EXPECT_EQ(recorder.take(true),
-              (Words{"step_begin phase=2 #1 @1009", "step_end phase=2 @1009 +0", "cpu_time @1009 0"}));
+    const std::string soon = std::to_string(1000 + long_ticks - 1);
+    EXPECT_EQ(recorder.take(true), (Words{"step_begin phase=2 #1 @" + soon, "step_end phase=2 @" + soon + " +0"}))
+        << "steps shorter than a sample is worth share one";
     recorder.clock.advance(long_ticks);
     { PLUMB_STEP(recorder, host, Phase::decode); }
-    EXPECT_EQ(recorder.take(true).front(), "cpu_time @" + std::to_string(1009 + long_ticks) + " 0") << "after a gap";
+    const std::string late = std::to_string(1000 + 2 * long_ticks - 1);
+    EXPECT_EQ(recorder.take(true).front(), "cpu_time @" + late + " 0") << "after a gap";
+    {
+        PLUMB_STEP(recorder, host, Phase::decode);
+        recorder.clock.advance(8 * long_ticks);
+    }
+    EXPECT_EQ(recorder.take(true).back(), "cpu_time @" + std::to_string(1000 + 10 * long_ticks - 1) + " 0")
+        << "the last sample is old";
 }
 
 TEST(Step, open_across_a_toggle_is_marked_as_cut_and_counted) {
