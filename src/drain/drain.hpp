@@ -70,6 +70,7 @@ class Drain {
     Status guarded_round(bool all);
     /// One round over all rings; `all`: write even a few records. Sets the next pause.
     Status round(bool all);
+    void note_rate(std::uint64_t written, std::uint64_t capacity);
     Status write_ring(Watched& watched, bool all, Clock::time_point now);
     Status retire(record::Ring& ring);
     Status say_where_rings_lie();
@@ -96,6 +97,7 @@ class Drain {
     std::uint64_t cpu_ns_ = 0;
     Clock::time_point next_clock_pair_{};
     std::chrono::milliseconds pause_{1};
+    std::chrono::milliseconds next_pause_{1};
     std::chrono::milliseconds longest_wait_{0};
     DeviceCollector collector_;
     bool failing_ = false;
