@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
-#include <latch>
 #include <thread>
 
 #include "record/name_registry.hpp"
@@ -252,15 +251,15 @@ TEST_F(DrainTest, a_disk_that_stays_full_is_the_status_of_stop_and_the_ring_keep
 }
 
 TEST_F(DrainTest, a_flush_while_the_disk_hangs_returns_pending_after_its_timeout) {
-    std::latch entered(1);
-    std::latch may_go(1);
+    std::atomic<bool> entered{false};
+    std::atomic<bool> may_go{false};
     std::atomic<bool> hang{false};
     recording::WriterOptions options;
     options.path = folder_ + "/hanging.plumb";
     options.write = [&](int file, const void* data, std::size_t size, std::uint64_t offset) -> std::int64_t {
         if (hang.exchange(false)) {
-            entered.count_down();
-            may_go.wait();
+            entered = true;
+            record::yield_until([&] { return may_go.load(); });
         }
         return pwrite(file, data, size, static_cast<off_t>(offset));
     };
@@ -272,11 +271,11 @@ TEST_F(DrainTest, a_flush_while_the_disk_hangs_returns_pending_after_its_timeout
     const Status pending = drain.flush(std::chrono::milliseconds(1));
     ASSERT_FALSE(pending.ok());
     EXPECT_EQ(pending.error().code, ErrorCode::pending);
-    entered.wait();
+    record::yield_until([&] { return entered.load(); });
     for (int i = 0; i < 1000; ++i) {
         recorder_.record(norm, 2); // recorders are never blocked, whatever the disk does
     }
-    may_go.count_down();
+    may_go = true;
     EXPECT_TRUE(drain.flush(long_enough).ok());
 }
 

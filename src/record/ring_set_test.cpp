@@ -185,14 +185,12 @@ TEST(Ring, a_profiler_may_go_while_a_thread_that_recorded_still_runs) {
     std::thread thread([&] {
         first->record(norm, 1);
         stage = 1;
-        stage.notify_all();
-        stage.wait(1);
+        yield_until([&] { return stage == 2; });
         second.record(norm, 2); // lets go of the first one's ring
     });
-    stage.wait(0);
+    yield_until([&] { return stage == 1; });
     first.reset();
     stage = 2;
-    stage.notify_all();
     thread.join();
     EXPECT_EQ(second.take(), Words{"label 1=2"});
 }

@@ -8,12 +8,21 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "record/recorder_access.hpp"
 #include "record/ring_set.hpp"
 
 namespace plumb::record {
+
+/// Until `reached()`. Not std::latch, nor atomic wait: those of libstdc++ 12 may sleep for ever.
+template <class Reached>
+void yield_until(Reached reached) {
+    while (!reached()) {
+        std::this_thread::yield();
+    }
+}
 
 /// Stands still until moved. One tick is one nanosecond.
 class HandClock final : public HostClock {

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <latch>
 #include <thread>
 
 #include "record/name_registry.hpp"
@@ -21,11 +20,12 @@ TEST(Threads, record_concurrently_into_rings_of_their_own) {
     TestRecorder recorder;
     constexpr int threads = 8;
     constexpr std::uint64_t each = 500;
-    std::latch together(threads);
+    std::atomic<int> together{0};
     std::vector<std::thread> list;
     for (int t = 0; t < threads; ++t) {
         list.emplace_back([&] {
-            together.arrive_and_wait();
+            ++together;
+            yield_until([&] { return together == threads; });
             for (std::uint64_t i = 0; i < each; ++i) {
                 recorder.record(norm, i);
             }

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <latch>
 #include <thread>
 
 #include "plumb/backend.hpp"
@@ -305,12 +304,12 @@ TEST_F(ProfilerTest, time_while_recording_was_off_belongs_to_no_step) {
 TEST_F(ProfilerTest, may_be_closed_while_threads_still_record) {
     Profiler prof(machine_config());
     std::atomic<bool> stop{false};
-    std::latch started(3);
+    std::atomic<int> started{0};
     std::vector<std::thread> threads;
     for (int t = 0; t < 3; ++t) {
         threads.emplace_back([&] {
             { PLUMB_BRICK(prof, host, norm); }
-            started.count_down();
+            ++started;
             while (!stop) {
                 PLUMB_STEP(prof, host, Phase::decode);
                 PLUMB_BRICK(prof, host, norm);
@@ -320,7 +319,7 @@ TEST_F(ProfilerTest, may_be_closed_while_threads_still_record) {
             }
         });
     }
-    started.wait();
+    record::yield_until([&] { return started == 3; });
     EXPECT_TRUE(prof.close().ok());
     stop = true;
     for (std::thread& thread : threads) {
