@@ -58,6 +58,10 @@ enum class Mark : std::uint16_t {
     resumed = 4,   // recording was off until here
 };
 
+/// Scopes, laps and gaps at least this long are followed by a CPU-time sample, so that off-CPU time can be placed.
+/// 2^20 ticks are about 0.4 ms on a TSC; a sample takes 0.2 us, and 0.7 us where caches are cold.
+inline constexpr std::uint64_t long_ticks = std::uint64_t{1} << 20;
+
 constexpr std::uint64_t pack(RecordKind kind, std::uint16_t id = 0, std::uint64_t payload = 0) noexcept {
     return (static_cast<std::uint64_t>(kind) << kind_shift) | (static_cast<std::uint64_t>(id) << id_shift) |
            (payload & payload_mask);

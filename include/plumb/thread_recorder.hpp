@@ -35,9 +35,6 @@ PLUMB_ALWAYS_INLINE std::uint64_t read_ticks() noexcept {
 #endif
 }
 
-/// Scopes, laps and gaps at least this long are followed by a CPU-time sample, so that off-CPU time can be placed.
-/// 2^18 ticks are about 0.1 ms on a TSC: a read of 0.2 us each costs at most 0.2 %.
-inline constexpr std::uint64_t long_ticks = std::uint64_t{1} << 18;
 inline constexpr unsigned max_depth = 64;
 inline constexpr std::size_t work_cache_size = 256;
 inline constexpr std::uint16_t no_name_id = 0xffff; // of no name

@@ -15,7 +15,7 @@ namespace {
 using resolve::PlantedSource;
 
 constexpr std::int64_t length_ns = 12'000'000;
-constexpr std::int64_t long_ns = 2 * (1 << 18);
+constexpr std::int64_t long_ns = 2 * static_cast<std::int64_t>(long_ticks);
 
 // What is true at each nanosecond.
 struct Map {

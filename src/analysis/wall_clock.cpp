@@ -3,14 +3,9 @@
 
 #include <limits>
 
+#include "plumb/layout.hpp"
+
 namespace plumb::analysis {
-namespace {
-
-// Recorders sample CPU time behind anything longer than this (seen in the stream as scope or gap, sample).
-constexpr std::uint64_t long_ticks = std::uint64_t{1} << 18;
-
-} // namespace
-
 WallClock::TrackState& WallClock::state_of(const resolve::ResolvedBatch& batch) {
     while (states_.size() <= batch.track_index)
         states_.push_back(nullptr);

@@ -47,7 +47,7 @@ class Engine {
     [[nodiscard]] std::int64_t now() const { return now_; }
 
   private:
-    static constexpr std::int64_t long_ns = 2 * (1 << 18);
+    static constexpr std::int64_t long_ns = 2 * static_cast<std::int64_t>(long_ticks);
 
     void pass(std::int64_t length, std::int64_t off) {
         now_ += length;
@@ -113,8 +113,8 @@ TEST(WallClock, M6_a_spin_of_five_percent_outside_bricks_lowers_coverage_by_five
 
 TEST(WallClock, a_sleep_between_bricks_is_idle_and_leaves_coverage_alone) {
     const WallAccount before = decode_with([](Engine&) {});
-    const WallAccount after = decode_with([](Engine& engine) { engine.sleep(2 * ms); });
-    EXPECT_NEAR(after.idle_ns, 40 * 2e6, 1);
+    const WallAccount after = decode_with([](Engine& engine) { engine.sleep(3 * ms); });
+    EXPECT_NEAR(after.idle_ns, 40 * 3e6, 1);
     EXPECT_NEAR(after.coverage.value.value(), before.coverage.value.value(), 1e-6);
     EXPECT_EQ(after.off_cpu_uncertain_ns, 0);
 }
@@ -199,17 +199,17 @@ TEST(WallClock, while_one_thread_sleeps_another_keeps_the_step_busy) {
     worker.sample();
     for (std::uint64_t step = 0; step < 20; ++step) {
         main.begin_step(step);
-        main.brick(Brick::embedding, 400 * us);
-        main.sleep(8 * ms); // waits for the worker
-        main.brick(Brick::lm_head, 400 * us);
+        main.brick(Brick::embedding, 4 * ms);
+        main.sleep(80 * ms); // waits for the worker
+        main.brick(Brick::lm_head, 4 * ms);
         main.end_step();
-        worker.sleep(400 * us);
-        worker.brick(Brick::moe_experts, 7600 * us);
-        worker.sleep(800 * us);
+        worker.sleep(4 * ms);
+        worker.brick(Brick::moe_experts, 76 * ms);
+        worker.sleep(8 * ms);
     }
     const WallAccount wall = account_of(source);
     expect_identities(wall);
-    // Per step of 8.8 ms: nobody runs for 0.4 ms, between the worker's end and main's going on.
+    // Per step of 88 ms: nobody runs for 4 ms, between the worker's end and main's going on.
     EXPECT_NEAR(wall.idle_ns / wall.period_ns, 0.4 / 8.8, 0.003);
     EXPECT_NEAR(wall.union_ns / wall.period_ns, 8.4 / 8.8, 0.003);
 }
