@@ -3,6 +3,7 @@
 // Ids are append-only: they are written into recordings. Pure constants; no thread rule.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace plumb {
@@ -68,6 +69,21 @@ inline constexpr std::uint16_t first_interned_id = 256;
 inline constexpr std::uint16_t name_capacity = 16384;
 
 enum class Phase : std::uint8_t { none = 0, prefill = 1, decode = 2, mixed = 3 };
+
+/// The word that reports, traces and schemas use.
+constexpr const char* phase_word(Phase phase) noexcept {
+    constexpr const char* words[] = {"none", "prefill", "decode", "mixed"};
+    const auto index = static_cast<std::size_t>(phase);
+    return index < sizeof words / sizeof words[0] ? words[index] : words[0];
+}
+
+/// The same for a category.
+constexpr const char* category_word(Category category) noexcept {
+    constexpr const char* words[] = {"other",     "norm",   "attention", "ffn",        "moe",
+                                     "embedding", "output", "cache",     "collective", "transfer"};
+    const auto index = static_cast<std::size_t>(category);
+    return index < sizeof words / sizeof words[0] ? words[index] : words[0];
+}
 
 /// A brick, interned name or label: 16 bits, valid for the life of the process. 0 is "no name".
 struct Name {

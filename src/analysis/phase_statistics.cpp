@@ -7,20 +7,6 @@
 
 namespace plumb::analysis {
 
-const char* phase_word(Phase phase) {
-    switch (phase) {
-    case Phase::prefill:
-        return "prefill";
-    case Phase::decode:
-        return "decode";
-    case Phase::mixed:
-        return "mixed";
-    case Phase::none:
-        break;
-    }
-    return "none";
-}
-
 void PhaseStatistics::add(const resolve::Step& step, const WallSums& wall) {
     if (step.warmup) {
         ++warmup_steps_;

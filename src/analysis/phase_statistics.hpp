@@ -30,6 +30,4 @@ class PhaseStatistics {
     WallSums wall_;
 };
 
-[[nodiscard]] const char* phase_word(Phase phase);
-
 } // namespace plumb::analysis

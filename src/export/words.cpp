@@ -3,27 +3,6 @@
 
 namespace plumb::exporting {
 
-std::string_view phase_word(Phase phase) noexcept {
-    switch (phase) {
-    case Phase::prefill:
-        return "prefill";
-    case Phase::decode:
-        return "decode";
-    case Phase::mixed:
-        return "mixed";
-    case Phase::none:
-        break;
-    }
-    return "none";
-}
-
-std::string_view category_word(Category category) noexcept {
-    static constexpr std::string_view words[] = {"other",     "norm",   "attention", "ffn",        "moe",
-                                                 "embedding", "output", "cache",     "collective", "transfer"};
-    const auto index = static_cast<std::size_t>(category);
-    return index < std::size(words) ? words[index] : words[0];
-}
-
 std::string_view kind_word(resolve::SampleKind kind) noexcept {
     switch (kind) {
     case resolve::SampleKind::lap:

@@ -10,8 +10,6 @@
 
 namespace plumb::exporting {
 
-[[nodiscard]] std::string_view phase_word(Phase phase) noexcept;
-[[nodiscard]] std::string_view category_word(Category category) noexcept;
 [[nodiscard]] std::string_view kind_word(resolve::SampleKind kind) noexcept;
 
 /// Names by id: those of the recording, the well-known bricks, and "name 1234" for an id that nobody explains.

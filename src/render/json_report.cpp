@@ -39,9 +39,9 @@ void put(JsonWriter& json, std::string_view name, const Distribution& time) {
 
 void put_row(JsonWriter& json, const Row& row) {
     json.begin_object();
-    json.field("phase", render::phase_word(row.key.phase));
+    json.field("phase", phase_word(row.key.phase));
     json.field("name", row.key.name);
-    json.field("category", render::category_word(row.key.category));
+    json.field("category", category_word(row.key.category));
     if (row.key.layer) {
         json.field("layer", *row.key.layer);
     }
@@ -93,7 +93,7 @@ void put_phases(JsonWriter& json, const std::vector<PhaseSummary>& phases) {
     json.begin_array();
     for (const PhaseSummary& phase : phases) {
         json.begin_object();
-        json.field("phase", render::phase_word(phase.phase));
+        json.field("phase", phase_word(phase.phase));
         json.field("steps", phase.steps);
         json.field("warmup_steps", phase.warmup_steps);
         json.field("tokens", phase.tokens);
