@@ -124,6 +124,8 @@ struct alignas(64) ThreadRecorder {
     /// A record with a duration of any length.
     PLUMB_API bool push_timed(std::uint64_t first, std::uint64_t bits, std::uint64_t duration) noexcept;
     PLUMB_API void sample_cpu_time() noexcept;
+    /// The sample behind a scope or lap that took `duration` and ended at `now`, where one is due.
+    void sample_after(std::uint64_t duration, std::uint64_t now) noexcept;
     /// Ends the laps open at `depth`, host and device, if any, at `now`.
     PLUMB_API void end_lap(std::uint64_t now, std::uint32_t mode) noexcept;
     void end_host_lap(std::uint64_t now, std::uint32_t mode) noexcept;

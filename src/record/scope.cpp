@@ -96,9 +96,7 @@ void end_scope_slow(ThreadRecorder& pen, const SlowEnd& ended) noexcept {
     if (!pen.push_timed(ended.begin, bits, duration)) {
         pen.drop(Drop::ring_full);
     }
-    if (duration >= long_ticks) {
-        pen.sample_cpu_time();
-    }
+    pen.sample_after(duration, now);
 }
 
 namespace {

@@ -241,10 +241,13 @@ TEST(Scope, cpu_time_is_sampled_before_the_first_scope_and_after_anything_long) 
     const auto after_gap = recorder.take(true);
     ASSERT_EQ(after_gap.size(), 2u);
     EXPECT_NE(after_gap[0].find(" 77"), std::string::npos);
-    {
+    const auto long_scope = [&] {
         PLUMB_BRICK(recorder, host, norm);
-        recorder.clock.advance(long_ticks);
-    }
+        recorder.clock.advance(sample_ticks / 2);
+    };
+    long_scope();
+    EXPECT_EQ(recorder.take(true).size(), 1u) << "the last sample is young";
+    long_scope();
     const auto after_long = recorder.take(true);
     ASSERT_EQ(after_long.size(), 2u);
     EXPECT_EQ(after_long[1].rfind("cpu_time", 0), 0u);

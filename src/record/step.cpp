@@ -10,7 +10,7 @@ inline namespace v1 {
 namespace {
 
 // Steps shorter than this share a sample of CPU time: 0.7 us each would be 0.5 % of a step of 0.15 ms.
-constexpr std::uint64_t longest_without_sample = 2 * long_ticks;
+constexpr std::uint64_t longest_without_sample = 2 * sample_ticks;
 
 /// Null when the thread cannot record or nests too deep (counted).
 ThreadRecorder* enter(Recorder& recorder) noexcept {

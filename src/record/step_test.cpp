@@ -45,9 +45,10 @@ TEST(Step, samples_cpu_time_where_a_gap_lies_before_it_or_the_last_sample_is_old
     EXPECT_EQ(recorder.take(true).front(), "cpu_time @" + late + " 0") << "after a gap";
     {
         PLUMB_STEP(recorder, host, Phase::decode);
-        recorder.clock.advance(2 * long_ticks);
+        recorder.clock.advance(2 * sample_ticks);
     }
-    EXPECT_EQ(recorder.take(true).back(), "cpu_time @" + std::to_string(1000 + 4 * long_ticks - 1) + " 0")
+    EXPECT_EQ(recorder.take(true).back(),
+              "cpu_time @" + std::to_string(1000 + 2 * long_ticks + 2 * sample_ticks - 1) + " 0")
         << "the last sample is old";
 }
 

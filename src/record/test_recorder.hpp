@@ -16,7 +16,7 @@
 
 namespace plumb::record {
 
-/// Until `reached()`. Not std::latch, nor atomic wait: those of libstdc++ 12 may sleep for ever.
+/// Lets other threads run until `reached()`.
 template <class Reached>
 void yield_until(Reached reached) {
     while (!reached()) {

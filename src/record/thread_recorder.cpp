@@ -94,6 +94,12 @@ void ThreadRecorder::sample_cpu_time() noexcept {
     sampled = now;
 }
 
+void ThreadRecorder::sample_after(std::uint64_t duration, std::uint64_t now) noexcept {
+    if (duration >= long_ticks && now - sampled >= sample_ticks) {
+        sample_cpu_time();
+    }
+}
+
 void ThreadRecorder::end_lap(std::uint64_t now, std::uint32_t mode) noexcept {
     if (laps[depth].bits == 0) {
         return;
@@ -123,9 +129,7 @@ void ThreadRecorder::end_host_lap(std::uint64_t now, std::uint32_t mode) noexcep
     if (!push_timed(lap.begin, bits, now - lap.begin)) {
         drop(Drop::ring_full);
     }
-    if (now - lap.begin >= long_ticks) {
-        sample_cpu_time();
-    }
+    sample_after(now - lap.begin, now);
 }
 
 void ThreadRecorder::end_device_lap(std::uint64_t now, std::uint32_t mode) noexcept {
