@@ -22,7 +22,8 @@ class Session; // src/session
 /// When stamps are taken and collected (docs/configuration.md says what each means on each backend).
 enum class SyncMode : std::uint8_t { deferred, immediate, per_layer, none };
 
-/// Told one sentence when something went wrong that the user must know. Called from any thread; must not record.
+/// Told one sentence when something went wrong that the user must know. Called from any thread; must not call the
+/// profiler.
 using Diagnostic = void (*)(const char* sentence, void* user);
 
 /// What PLUMB="on,out=run-%p.plumb" says. Plain data.

@@ -188,8 +188,8 @@ std::string_view sync_sentence(const std::string& mode) {
                "serialised, and the waits are part of the period";
     }
     if (mode == "per_layer") {
-        return "sync=per_layer: the program waits at the end of every layer, so layers that would overlap were "
-               "serialised";
+        return "sync=per_layer: stamps at the borders of layers are serialised, so that nothing crosses them; inside a "
+               "layer nothing waits";
     }
     if (mode == "none") {
         return "sync=none: only the host side was timed; work on a device queue has no time of its own";

@@ -140,7 +140,8 @@ TEST(TextReport, M5_what_a_sync_mode_serialises_is_stated) {
                          "\nnote  sync=immediate: every scope waits until its work is done, so work "
                          "that would run side by side was serialised"));
     report.sync_mode = "per_layer";
-    EXPECT_TRUE(contains(render_text(report), "\nnote  sync=per_layer: the program waits at the end of every layer"));
+    EXPECT_TRUE(
+        contains(render_text(report), "\nnote  sync=per_layer: stamps at the borders of layers are serialised"));
     report.sync_mode = "none";
     EXPECT_TRUE(contains(render_text(report), "\nnote  sync=none: only the host side was timed"));
 }
