@@ -26,7 +26,7 @@ struct DeviceSelfTest {
     Figure clock_pair_ns;    // one clock_pair(), several brackets inside, median
     Figure fit_residual_ns;  // largest distance of a clock pair from the fitted line
     Figure fit_bound_ns;     // how far a placed stamp may be off
-    std::vector<Capability> capabilities; // of its queue timer
+    std::vector<Capability> capabilities; // of its queue timer, beyond those of the device
 };
 
 struct BackendSelfTest {

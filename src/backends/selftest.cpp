@@ -81,7 +81,11 @@ DeviceSelfTest test_device(Backend& backend, Device device) {
     QueueTimer& timer = **made;
     test.source = timer.source();
     test.clock = timer.clock_name();
-    test.capabilities = timer.capabilities();
+    for (Capability& capability : timer.capabilities()) {
+        const auto& known = test.device.capabilities;
+        if (std::none_of(known.begin(), known.end(), [&](const Capability& k) { return k.name == capability.name; }))
+            test.capabilities.push_back(std::move(capability));
+    }
 
     const Result<clock::Correlation> fit = fit_clock(timer);
     const auto of_fit = [&](double value) {
