@@ -87,8 +87,8 @@ TEST(Threads, T5_recording_toggling_and_draining_at_once_lose_nothing_uncounted)
     take();
     EXPECT_GT(labels, 0u);
     EXPECT_LE(labels, threads * each);
-    EXPECT_EQ(
-        recorder.drops(Drop::bad_token) + recorder.drops(Drop::too_deep) + recorder.drops(Drop::lap_outside_scope), 0u);
+    // A lap may find itself without a scope: the scope began while recording was off.
+    EXPECT_EQ(recorder.drops(Drop::bad_token) + recorder.drops(Drop::too_deep), 0u);
 }
 
 TEST(Threads, that_end_with_records_in_their_ring_lose_none) {
