@@ -18,8 +18,8 @@ void scopes(Profiler& prof, int count, Name name = norm) {
     }
 }
 
-bool sanitized_by_threads() {
-#if defined(__SANITIZE_THREAD__)
+bool sanitized() {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
     return true;
 #else
     return false;
@@ -75,8 +75,9 @@ TEST_F(Forked, child_destroys_its_copy_without_harm_to_the_parents_file) {
 }
 
 TEST_F(Forked, child_with_fork_own_has_a_recording_of_its_own) {
-    if (sanitized_by_threads()) {
-        GTEST_SKIP() << "ThreadSanitizer allows no new thread after a fork of a threaded process";
+    if (sanitized()) {
+        GTEST_SKIP()
+            << "the locks of a sanitizer do not survive the fork of a threaded process: a new thread there may hang";
     }
     Config own = config();
     own.follow_fork = true;
@@ -121,8 +122,9 @@ TEST_F(Forked, child_with_fork_own_has_a_recording_of_its_own) {
 }
 
 TEST_F(Forked, a_profiler_that_is_off_at_the_fork_may_be_enabled_in_the_child_if_it_owns_its_file) {
-    if (sanitized_by_threads()) {
-        GTEST_SKIP() << "ThreadSanitizer allows no new thread after a fork of a threaded process";
+    if (sanitized()) {
+        GTEST_SKIP()
+            << "the locks of a sanitizer do not survive the fork of a threaded process: a new thread there may hang";
     }
     Config own = config();
     own.follow_fork = true;
