@@ -13,6 +13,7 @@
 #include "plumb/api.hpp"
 #include "plumb/clock.hpp"
 #include "plumb/result.hpp"
+#include "plumb/work.hpp"
 
 namespace plumb {
 
@@ -60,6 +61,24 @@ struct Elapsed {
     double uncertainty = 0;
 };
 
+inline namespace v1 {
+class Recorder; // record.hpp
+}
+
+/// What a scope is: for queues that are captured into a graph (the scope is then noted, not timed), and for queues where
+/// timing has its price, so that it is done in some steps only.
+struct ScopeLabel {
+    const Recorder* recorder = nullptr; // whose scope it is
+    std::uint16_t name = 0;             // Name::id
+    std::uint16_t layer_plus_one = 0;   // 0: outside any layer
+    bool lap = false;
+    bool timed = true; // false: this step is not among those that are timed
+};
+/// A token of begin_labelled() with this value: nothing is timed, and nothing must be ended.
+inline constexpr std::uint64_t token_not_timed = 0;
+/// A bit of tokens of begin_labelled(): noted in a capture. Must be ended; is never collected, never waited for.
+inline constexpr std::uint64_t token_noted = std::uint64_t{1} << 63;
+
 struct TimerOptions {
     /// sync=immediate: whoever ends a scope waits until the device has finished it. Exact, and it serialises.
     bool immediate = false;
@@ -82,6 +101,21 @@ class PLUMB_API QueueTimer {
     [[nodiscard]] virtual Result<DeviceToken> begin() noexcept = 0;
     /// Once per token. Error not_found for a token that is not open.
     [[nodiscard]] virtual Status end(DeviceToken token) noexcept = 0;
+    /// begin() for scopes whose label is known. See token_not_timed and token_noted. By default the label is ignored.
+    [[nodiscard]] virtual Result<DeviceToken> begin_labelled(const ScopeLabel& label) noexcept {
+        static_cast<void>(label);
+        return begin();
+    }
+    /// end() with the scope's work, for a token of begin_labelled(); null: no work was given.
+    [[nodiscard]] virtual Status end_labelled(DeviceToken token, const Work* work) noexcept {
+        static_cast<void>(work);
+        return end(token);
+    }
+    /// Ends one scope and begins the next at the same moment: one stamp for both where the backend can. When this fails
+    /// both are given up.
+    [[nodiscard]] virtual Result<DeviceToken> lap(DeviceToken ended, const Work* work, const ScopeLabel& next) noexcept;
+    /// True where ScopeLabel::timed is heeded: such a queue's scopes are sampled by step.
+    [[nodiscard]] virtual bool sampled_by_step() const noexcept { return false; }
     /// The token's times, once; never waits. Error pending while the scope is open or the device has not finished it
     /// (the token stays valid), not_found for a token that was never given or is spent, corrupt when the stamps
     /// contradict each other (the token is spent).

@@ -37,7 +37,9 @@ enum class RecordKind : std::uint8_t {
     cpu_time = 14, // first = ticks, low 56 bits of second = CPU time of this thread in ns at that moment
     mark = 15,     // first = ticks, id = Mark
     device_scope = 16,  // first = token of the queue's timer, id = name, payload = track of the queue
-    device_submit = 17, // first = host ticks at begin, payload = host duration of the next device_scope
+    device_submit = 17, // first = host ticks at begin, payload = host duration of the next device_scope or graph_launch
+    graph_launch = 18,  // first = graph key, id = GraphLaunchFlag bits, payload = track of the queue
+    span_quality = 19,  // id = flags of a DeviceSpan: of the next scope of this (device) track
 };
 
 inline constexpr std::uint64_t flag_work = std::uint64_t{1} << 56; // the last `work` records of this name apply
@@ -57,6 +59,11 @@ enum class Mark : std::uint16_t {
     cut_layer = 3, // the same for its innermost open layer
     resumed = 4,   // recording was off until here
 };
+
+/// Bits of a graph_launch record.
+inline constexpr std::uint16_t launch_instrumented = 1; // the twin with stamps ran: the step is not a plain one
+inline constexpr std::uint16_t launch_first = 2;        // first of this executable: upload and warm-up are inside
+inline constexpr std::uint16_t launch_unread = 4;       // was due to be sampled, but the last sample was still unread
 
 /// A gap at least this long is followed by a CPU-time sample, so that off-CPU time can be placed; so is a scope or lap,
 /// unless the last sample is younger than sample_ticks. 2^18 and 2^20 ticks are about 0.1 and 0.4 ms on a TSC. A sample

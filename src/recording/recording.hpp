@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +14,8 @@
 
 namespace plumb::recording {
 
-enum class TrackKind : std::uint8_t { host_thread = 0, device_queue = 1 };
+/// captured_graph: scopes inside replays of one CUDA graph, of the replays that were sampled.
+enum class TrackKind : std::uint8_t { host_thread = 0, device_queue = 1, captured_graph = 2 };
 
 /// A clock that records are stamped with. Host tracks use clock 0; each device queue's clock has an id of its own.
 struct ClockInfo {
@@ -37,13 +39,81 @@ struct TrackInfo {
     std::uint32_t clock = 0;
     std::uint64_t os_thread = 0; // 0 for queues
     std::string name;
-    std::string source; // "cpu_tsc", …
+    std::string source;              // "cpu_tsc", …
+    std::uint32_t sampled_every = 1; // scopes of this queue are timed in every so manieth step
+    std::uint64_t graph_key = 0;     // of a captured_graph
 };
 
 struct NameInfo {
     std::uint16_t id = 0;
     Category category = Category::other;
     std::string name;
+};
+
+/// One scope of a captured graph: an interval between two stamps of a replay.
+struct GraphSite {
+    std::uint16_t name = 0;
+    std::uint16_t layer_plus_one = 0; // 0: outside any layer
+    std::uint32_t occurrence = 0;     // among the sites of the same name and layer, in order
+    std::uint32_t nodes = 0;          // graph nodes that are its own
+    bool leaf = true;
+    bool lap = false;
+};
+
+/// How often one kernel occurs in two captures of one key.
+struct GraphNodeChange {
+    std::string kernel;
+    std::uint32_t before = 0;
+    std::uint32_t after = 0;
+};
+
+using NamedCount = std::pair<std::string, std::uint64_t>;
+
+/// The life of one graph key so far: running totals, repeated as they change; the last one read counts.
+/// NaN and empty strings: not measured, not known.
+struct GraphInfo {
+    static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+    std::uint64_t key = 0;
+    std::uint32_t track = 0; // of its samples; 0: none
+
+    // what happened to it
+    std::uint64_t captures = 0;
+    std::uint64_t instantiations = 0;
+    std::uint64_t updates = 0; // in place, without instantiating
+    std::uint64_t uploads = 0;
+    std::uint64_t replays = 0;      // all, plain and instrumented
+    std::uint64_t instrumented = 0; // of those
+    std::uint64_t unread = 0;       // samples given up because the one before was unread
+    std::uint64_t evictions = 0;
+    std::vector<NamedCount> eager_steps; // by reason
+    std::uint64_t rows_used = 0;         // of rows_padded: what padding to this key wasted
+    std::uint64_t rows_padded = 0;
+
+    // what it consists of
+    std::vector<NamedCount> nodes;             // by node type, of the last capture
+    std::vector<NamedCount> unattributed;      // nodes in no scope, by kernel name or node type
+    std::vector<GraphNodeChange> node_changes; // last capture against the one before; empty: the same
+    std::uint64_t node_checks = 0;             // captures compared with the one before
+    std::vector<std::string> baked_in;         // what verify_capture found: "kernel rope, parameter 2, bytes 0..3"
+    std::vector<GraphSite> sites;
+
+    // what it cost, nanoseconds of host time in all; bytes are an estimate
+    double capture_ns = unknown;
+    double instantiate_ns = unknown;
+    double upload_ns = unknown;
+    double launch_ns = unknown;
+    double bytes = unknown;
+
+    // its instrumented twin
+    std::string twin;        // "event", "stamp", empty: none
+    std::string twin_reason; // why there is none: "n/a (memory nodes)"
+    double twin_build_ns = unknown;
+    double twin_bytes = unknown;
+    std::uint64_t every = 0;        // every so manieth replay is sampled now
+    double site_cost_ns = unknown;  // calibrated cost of one stamp in a replay
+    double plain_span_ns = unknown; // median span of adjacent plain replays by outer events
+    double closure_raw = unknown;   // (sum of part medians - plain span) / plain span
+    double closure = unknown;       // the same with calibrated parts
 };
 
 /// Running totals of the writer, repeated as they grow: the last one read counts.
