@@ -107,6 +107,10 @@ class PLUMB_API Recorder {
     /// A scope of a device queue that was begun and ended elsewhere: its time is collected from the queue's timer.
     void record_device(Name name, Queue queue, DeviceToken token) noexcept;
 
+    /// A launch of a captured graph on the calling thread: `flags` are launch_* bits of layout.hpp.
+    void record_graph_launch(std::uint64_t key, std::uint16_t flags, Queue queue, Timestamp begin,
+                             Timestamp end) noexcept;
+
     /// Adds to the totals of a label: count, total, min, max. Untimed: never part of coverage or trace.
     void record(Name label, std::uint64_t nanoseconds) noexcept {
         if (PLUMB_UNLIKELY(enabled())) {
@@ -126,6 +130,7 @@ class PLUMB_API Recorder {
     [[nodiscard]] std::uint64_t plain_stamp() const noexcept; // the same without serialising
     [[nodiscard]] std::uint64_t layer_stamp() const noexcept; // at a layer's border: serialised by per_layer too
     [[nodiscard]] bool host_only() const noexcept { return host_only_; }
+    [[nodiscard]] std::uint64_t device_every() const noexcept { return device_every_; }
     PLUMB_NOINLINE ThreadRecorder* attach_thread() noexcept; // null: cannot record here, counted
     [[nodiscard]] std::uint64_t next_step_id() noexcept { return next_step_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -151,6 +156,7 @@ class PLUMB_API Recorder {
     bool serialise_layers_ = false;                // sync=per_layer: nothing may cross a layer's border
     bool host_only_ = false;                       // sync=none: the timers of queues are left alone
     const HostClock* clock_ = nullptr;             // null: read_ticks()
+    std::uint64_t device_every_ = 1;               // device scopes are timed in every so manieth step
     std::atomic<record::RingSet*> rings_{nullptr}; // release, acquire: a thread that finds it finds it complete
     alignas(64) std::atomic<std::uint64_t> next_step_{0};
 };
@@ -169,7 +175,7 @@ struct SlowEnd {
     std::uint64_t token;
     Work work;
 };
-PLUMB_API SlowBegin begin_scope_slow(ThreadRecorder& thread, Queue queue) noexcept;
+PLUMB_API SlowBegin begin_scope_slow(ThreadRecorder& thread, Queue queue, std::uint64_t bits) noexcept;
 PLUMB_API std::uint64_t begin_after_gap(ThreadRecorder& thread) noexcept;
 PLUMB_API void end_scope_slow(ThreadRecorder& thread, const SlowEnd& ended) noexcept;
 
@@ -192,7 +198,7 @@ class Scope {
         }
         const unsigned depth = thread->depth;
         if (PLUMB_UNLIKELY(depth >= max_depth || (mode & mode_indirect) != 0 || queue.timer != nullptr)) {
-            const SlowBegin begun = begin_scope_slow(*thread, queue);
+            const SlowBegin begun = begin_scope_slow(*thread, queue, bits_);
             thread_ = begun.open ? thread : nullptr;
             mode_ |= mode_slow_end; // never equal to Recorder::mode(): the end takes the slow path too
             begin_ = begun.begin;

@@ -130,7 +130,8 @@ struct alignas(64) ThreadRecorder {
     PLUMB_API void end_lap(std::uint64_t now, std::uint32_t mode) noexcept;
     void end_host_lap(std::uint64_t now, std::uint32_t mode) noexcept;
     void end_device_lap(std::uint64_t now, std::uint32_t mode) noexcept;
-    /// A device scope: `token` is collected later. Given back to the timer when the ring is full.
+    /// A device scope: `token` is collected later. Given back to the timer when the ring is full. Nothing is written for
+    /// one that is not timed, or noted in a capture.
     void push_device(const OpenDeviceLap& ended, std::uint64_t duration) noexcept;
 };
 

@@ -23,6 +23,7 @@ void RecorderAccess::prepare(Recorder& recorder, const StampOptions& options) no
     recorder.serialise_ = options.serialise;
     recorder.serialise_layers_ = options.serialise_layers;
     recorder.host_only_ = options.host_only;
+    recorder.device_every_ = options.device_every == 0 ? 1 : options.device_every;
     recorder.generation_ = record::new_generation();
     recorder.slot_ = static_cast<std::uint32_t>(recorder.generation_ % thread_slots);
 }
@@ -189,6 +190,24 @@ void Recorder::record_device(Name name, Queue queue, DeviceToken token) noexcept
     } else if (queue.timer != nullptr) {
         queue.timer->cancel(token);
     }
+}
+
+void Recorder::record_graph_launch(std::uint64_t key, std::uint16_t flags, Queue queue, Timestamp begin,
+                                   Timestamp end) noexcept {
+    ThreadRecorder* pen = enabled() ? thread() : nullptr;
+    if (pen == nullptr) {
+        return;
+    }
+    if (end.ticks < begin.ticks) {
+        pen->drop(Drop::negative_span);
+        return;
+    }
+    if (!pen->has_room(3)) { // a device_submit alone would be taken for the next device scope's
+        pen->drop(Drop::ring_full);
+        return;
+    }
+    pen->push_timed(begin.ticks, pack(RecordKind::device_submit), end.ticks - begin.ticks);
+    pen->push(key, pack(RecordKind::graph_launch, flags, queue.track));
 }
 
 void Recorder::put_label(Name label, std::uint64_t nanoseconds) noexcept {

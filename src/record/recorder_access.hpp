@@ -17,6 +17,7 @@ struct StampOptions {
     bool serialise = false;           // every stamp
     bool serialise_layers = false;    // stamps at the borders of layers
     bool host_only = false;           // timers of queues are left alone
+    std::uint64_t device_every = 1;   // device scopes are timed in every so manieth step
 };
 
 struct RecorderAccess {
@@ -28,7 +29,8 @@ struct RecorderAccess {
     static std::uint64_t generation(const Recorder& recorder) noexcept { return recorder.generation_; }
     static std::uint64_t thread_cpu_ns(const Recorder& recorder) noexcept;
     static StampOptions stamps(const Recorder& recorder) noexcept {
-        return {recorder.clock_, recorder.serialise_, recorder.serialise_layers_, recorder.host_only_};
+        return {recorder.clock_, recorder.serialise_, recorder.serialise_layers_, recorder.host_only_,
+                recorder.device_every_};
     }
     static const HostClock* clock(const Recorder& recorder) noexcept { return recorder.clock_; }
 };

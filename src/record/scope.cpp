@@ -2,6 +2,7 @@
 // The rare paths of scopes and laps: gaps, long scopes, indirect clocks, toggles, device queues.
 #include "plumb/backend.hpp"
 #include "plumb/record.hpp"
+#include "record/device_label.hpp"
 #include "record/recorder_access.hpp"
 
 namespace plumb {
@@ -10,22 +11,22 @@ namespace {
 
 constexpr std::uint64_t refused = ~std::uint64_t{0};
 
-bool device_begin(Queue queue, std::uint64_t& token) noexcept {
-    const Result<DeviceToken> begun = queue.timer->begin();
+bool device_begin(const ThreadRecorder& pen, Queue queue, std::uint64_t bits, std::uint64_t& token) noexcept {
+    const Result<DeviceToken> begun = queue.timer->begin_labelled(label_of(pen, bits));
     token = begun.ok() ? begun->value : refused;
     return begun.ok();
 }
 
 } // namespace
 
-SlowBegin begin_scope_slow(ThreadRecorder& pen, Queue queue) noexcept {
+SlowBegin begin_scope_slow(ThreadRecorder& pen, Queue queue, std::uint64_t bits) noexcept {
     if (pen.depth >= max_depth) {
         pen.drop(Drop::too_deep);
         return {0, refused, false, false};
     }
     ++pen.depth;
     SlowBegin begun{0, refused, true, queue.timer != nullptr && !pen.recorder->host_only()};
-    if (begun.on_device && !device_begin(queue, begun.token)) {
+    if (begun.on_device && !device_begin(pen, queue, bits, begun.token)) {
         pen.drop(Drop::device_failed);
     }
     begun.begin = pen.recorder->stamp();
@@ -43,12 +44,15 @@ std::uint64_t begin_after_gap(ThreadRecorder& pen) noexcept {
 
 namespace {
 
-/// False when the device refused the scope: counted, nothing to record.
+/// False when there is nothing to record: not timed in this step, or refused by the device (counted).
 bool end_on_device(ThreadRecorder& pen, const SlowEnd& ended) noexcept {
     if (ended.token == refused) {
         return false;
     }
-    if (!ended.queue.timer->end(DeviceToken{ended.token}).ok()) {
+    if (ended.token == token_not_timed) {
+        return false;
+    }
+    if (!ended.queue.timer->end_labelled(DeviceToken{ended.token}, given_work(ended.bits, ended.work)).ok()) {
         ended.queue.timer->cancel(DeviceToken{ended.token});
         pen.drop(Drop::device_failed);
         return false;
@@ -105,12 +109,24 @@ namespace {
 void device_lap(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Queue queue, std::uint64_t bits,
                 const Work& work) noexcept {
     const std::uint64_t now = recorder.stamp();
-    pen.end_device_lap(now, mode);
-    OpenDeviceLap lap{queue.timer, queue.track, mode, refused, now, bits, work};
-    if (!device_begin(queue, lap.token)) {
+    const OpenDeviceLap before = pen.device_laps[pen.depth];
+    const bool follows = before.timer == queue.timer && before.mode == mode && now >= before.begin;
+    if (!follows) {
+        pen.end_device_lap(now, mode);
+    }
+    const ScopeLabel label = label_of(pen, bits);
+    const Result<DeviceToken> begun =
+        follows ? queue.timer->lap(DeviceToken{before.token}, given_work(before.bits, before.work), label)
+                : queue.timer->begin_labelled(label);
+    if (follows) {
+        pen.device_laps[pen.depth].timer = nullptr;
+        begun.ok() ? pen.push_device(before, now - before.begin) : pen.drop(Drop::device_failed);
+    }
+    if (!begun.ok()) {
         pen.drop(Drop::device_failed);
         return;
     }
+    const OpenDeviceLap lap{queue.timer, queue.track, mode, begun->value, now, bits, work};
     pen.device_laps[pen.depth] = lap;
     OpenLap& host_lap = pen.laps[pen.depth];
     if (host_lap.bits == 0) {

@@ -4,6 +4,7 @@
 #include "plumb/backend.hpp"
 #include "plumb/clock.hpp"
 #include "plumb/record.hpp"
+#include "record/device_label.hpp"
 #include "record/recorder_access.hpp"
 
 namespace plumb {
@@ -142,7 +143,10 @@ void ThreadRecorder::end_device_lap(std::uint64_t now, std::uint32_t mode) noexc
         laps[depth].bits = 0;
     }
     const DeviceToken token{lap.token};
-    if (!lap.timer->end(token).ok()) {
+    if (lap.token == token_not_timed) {
+        return;
+    }
+    if (!lap.timer->end_labelled(token, given_work(lap.bits, lap.work)).ok()) {
         lap.timer->cancel(token);
         drop(Drop::device_failed);
     } else if (lap.mode != mode || now < lap.begin) {
@@ -154,6 +158,9 @@ void ThreadRecorder::end_device_lap(std::uint64_t now, std::uint32_t mode) noexc
 }
 
 void ThreadRecorder::push_device(const OpenDeviceLap& ended, std::uint64_t duration) noexcept {
+    if (ended.token == token_not_timed || (ended.token & token_noted) != 0) {
+        return;
+    }
     std::uint64_t bits = ended.bits;
     if ((bits & flag_work) != 0) {
         bits = push_work(bits, ended.work);

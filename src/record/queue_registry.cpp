@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/queue_registry.hpp"
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace plumb::record {
+namespace {
+
+struct Registry {
+    std::mutex mutex;
+    std::map<std::uint32_t, RegisteredQueue> queues;
+    std::uint32_t next = process_track;
+};
+
+// Never destroyed: a drain thread may still look a queue up while the process exits.
+Registry& registry() {
+    static Registry& only = *new Registry;
+    return only;
+}
+
+} // namespace
+
+std::uint32_t register_queue(QueueTimer& timer, std::string name) {
+    const std::lock_guard<std::mutex> lock(registry().mutex);
+    const std::uint32_t track = registry().next++;
+    registry().queues.emplace(track, RegisteredQueue{&timer, std::move(name)});
+    return track;
+}
+
+std::uint32_t new_process_track() {
+    const std::lock_guard<std::mutex> lock(registry().mutex);
+    return registry().next++;
+}
+
+std::optional<RegisteredQueue> find_queue(std::uint32_t track) {
+    const std::lock_guard<std::mutex> lock(registry().mutex);
+    const auto found = registry().queues.find(track);
+    return found == registry().queues.end() ? std::nullopt : std::optional(found->second);
+}
+
+} // namespace plumb::record
