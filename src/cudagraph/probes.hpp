@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graph probes: which scope each node of a captured CUDA graph belongs to, and how long those scopes take inside replays.
+// The caller's graph is never changed and need not outlive captured(): what is instrumented is a clone, the twin.
+// Owned by a Session, which outlives neither its Recorder nor its Drain; probes may outlive it and then launch plainly.
+// Thread rule: any thread; collect() from one thread. No lock is held around a driver call but that of one probe around
+// its enqueue, and none that launches wait for.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "cudagraph/probe.hpp"
+#include "drain/device_feed.hpp"
+#include "plumb/record.hpp"
+#include "plumb/result.hpp"
+
+struct CUgraph_st;
+
+namespace plumb::cudagraph {
+
+enum class ProbeKind : std::uint8_t { automatic, event, stamp, off };
+
+struct ProbeOptions {
+    /// automatic: whichever stamp costs less in a replay here. off: replays are counted, not looked into.
+    ProbeKind kind = ProbeKind::automatic;
+    std::uint64_t every = 0;             // every so manieth replay is sampled; 0: as often as costs 1 % of a step
+    std::size_t max_stamps = 512;        // in one twin; layers beyond it take turns
+    std::uint32_t samples_per_turn = 12; // of one group of layers, before the next has its turn
+    std::size_t max_rows = 8192;         // keys with a life-cycle row; later ones are launched plainly and not described
+};
+
+class Worker;
+struct ProbesState;
+
+class GraphProbes final : public drain::DeviceFeed {
+  public:
+    GraphProbes(Recorder& recorder, ProbeOptions options);
+    /// Ends the worker and destroys the twins; waits at most a second for replays of twins that are still in flight.
+    ~GraphProbes() override;
+    GraphProbes(const GraphProbes&) = delete;
+    GraphProbes& operator=(const GraphProbes&) = delete;
+
+    /// Takes the scopes noted while `graph` was captured. Replaces the probe of that key, whose twin goes.
+    /// Error unavailable without a driver, invalid_argument for a null graph; the driver's own answer where it cannot
+    /// enumerate the graph. A graph that cannot be cloned gets a probe that launches plainly; its row says why.
+    [[nodiscard]] Result<std::shared_ptr<Probe>> captured(std::uint64_t key, CUgraph_st* graph);
+    /// The twin goes as soon as its last launch has completed. An unknown key is ignored.
+    void evicted(std::uint64_t key);
+
+    /// Changes the life-cycle row of a key. The probes fill captures, replays, instrumented, unread, evictions, launch_ns,
+    /// nodes, unattributed, node_changes, node_checks, sites, track and everything below "its instrumented twin"; all
+    /// else is the graph cache's (or any caller's). `change` must not call back.
+    void update(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change);
+
+    void collect(drain::FeedRound& round) override;
+    [[nodiscard]] std::uint64_t unresolved() const noexcept override;
+
+    /// True after an error that leaves the CUDA context unusable: no driver call of ours is made any more.
+    [[nodiscard]] bool lost() const noexcept;
+    /// Why, and what was left behind; also what an eviction or the end could not free.
+    [[nodiscard]] Status status() const;
+
+    /// Waits until nothing is left to build, calibrate or destroy that does not wait for the device. False: timed out.
+    [[nodiscard]] bool settle(std::chrono::milliseconds timeout);
+    /// In a forked child: no driver call is made any more, nothing is freed.
+    void abandon() noexcept;
+
+  private:
+    std::shared_ptr<ProbesState> state_;
+    std::unique_ptr<Worker> worker_;
+};
+
+} // namespace plumb::cudagraph
