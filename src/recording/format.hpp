@@ -35,6 +35,7 @@ enum class ChunkType : std::uint16_t {
     carried = 9,    // records of the removed part of one track that the kept part still depends on
     recovered = 10, // a ring was folded in
     closed = 11,    // the writer ended in good order
+    graphs = 12,    // life-cycle rows of captured graphs: the last one of a key counts
 };
 
 /// How the payload of a chunk is packed.

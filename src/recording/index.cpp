@@ -12,6 +12,7 @@ namespace {
 // Far more than any run has; they bound what a hostile file can make us hold.
 constexpr std::size_t most_tracks = 131072;
 constexpr std::size_t most_descriptions = 16384;
+constexpr std::size_t most_graphs = 65536;
 constexpr std::size_t most_gap_notes = 16;
 
 class IndexBuilder {
@@ -57,6 +58,9 @@ class IndexBuilder {
         case ChunkType::closed:
             index_.closed = true;
             return;
+        case ChunkType::graphs:
+            entries<GraphEntry>(header, payload, [this](GraphEntry&& entry) { add_graph(std::move(entry)); });
+            return;
         }
         ++unknown_;
     }
@@ -83,6 +87,8 @@ class IndexBuilder {
         note_lost_records();
         note_if(malformed_, " chunks hold what no writer writes and were skipped");
         note_if(unknown_, " chunks are of kinds that this version does not know and were skipped");
+        note_if(listless_, " graph rows refer to an entry that is lost: what those graphs consist of is not known");
+        note_if(too_many_graphs_, " graph rows beyond the first 65536 keys were left out");
         note_if(repeated_, " records were there twice; each is used once");
         note_if(index_.records_removed, " older records were removed to keep the recording within max_size= or keep=");
         note_if(index_.records_recovered, " records were recovered from the ring of a process that ended early");
@@ -125,6 +131,23 @@ class IndexBuilder {
         } else if (index_.descriptions.size() < most_descriptions) {
             known_keys_.emplace(entry.first, index_.descriptions.size());
             index_.descriptions.push_back(std::move(entry));
+        }
+    }
+
+    void add_graph(GraphEntry&& entry) {
+        const auto known = known_graphs_.find(entry.row.key);
+        if (known != known_graphs_.end()) {
+            GraphInfo& row = index_.graphs[known->second];
+            if (entry.lists_kept) {
+                take_lists(entry.row, row);
+            }
+            row = std::move(entry.row);
+        } else if (index_.graphs.size() < most_graphs) {
+            listless_ += entry.lists_kept ? 1 : 0;
+            known_graphs_.emplace(entry.row.key, index_.graphs.size());
+            index_.graphs.push_back(std::move(entry.row));
+        } else {
+            ++too_many_graphs_;
         }
     }
 
@@ -182,12 +205,15 @@ class IndexBuilder {
     std::unordered_map<std::uint32_t, bool> known_tracks_;
     std::unordered_map<std::uint16_t, bool> known_names_;
     std::unordered_map<std::string, std::size_t> known_keys_;
+    std::unordered_map<std::uint64_t, std::size_t> known_graphs_;
     std::unordered_map<std::uint32_t, Removal> removals_;
     std::vector<std::pair<std::uint32_t, std::uint64_t>> gaps_;
     std::uint64_t present_ = 0;
     std::uint64_t repeated_ = 0;
     std::uint64_t malformed_ = 0;
     std::uint64_t unknown_ = 0;
+    std::uint64_t listless_ = 0;
+    std::uint64_t too_many_graphs_ = 0;
 };
 
 Error no_recording(const std::string& path) {

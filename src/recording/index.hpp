@@ -10,6 +10,7 @@
 
 #include "plumb/result.hpp"
 #include "recording/byte_source.hpp"
+#include "recording/graph_codec.hpp"
 #include "recording/metadata_codec.hpp"
 #include "recording/recording.hpp"
 
@@ -33,6 +34,7 @@ struct Index {
     std::vector<NameInfo> names;
     std::vector<ClockPair> clock_pairs;
     std::vector<Description> descriptions;
+    std::vector<GraphInfo> graphs; // the last row of each key, in order of first appearance
     Counters counters;
     std::vector<RecordPlace> places;
     std::unordered_map<std::uint32_t, std::uint64_t> next_sequence; // of each track that has records

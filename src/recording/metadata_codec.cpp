@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/metadata_codec.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace plumb::recording {
@@ -146,7 +147,24 @@ void encode(const TrackInfo& from, Bytes& to) {
     fields.number(4, from.os_thread);
     fields.text(5, from.name);
     fields.text(6, from.source);
+    // Only where they say something: a recording without devices stays what it was, byte for byte.
+    if (from.sampled_every != 1) {
+        fields.number(7, from.sampled_every);
+    }
+    if (from.kind == TrackKind::captured_graph) {
+        fields.number(8, from.graph_key);
+    }
 }
+
+namespace {
+
+/// A kind that this version does not know is a host thread: nothing is assumed of it.
+TrackKind track_kind_of(std::uint64_t number) {
+    return number <= static_cast<std::uint64_t>(TrackKind::captured_graph) ? static_cast<TrackKind>(number)
+                                                                           : TrackKind::host_thread;
+}
+
+} // namespace
 
 bool decode(const std::byte* data, std::size_t size, TrackInfo& to) {
     bool has_id = false;
@@ -157,7 +175,7 @@ bool decode(const std::byte* data, std::size_t size, TrackInfo& to) {
             has_id = true;
             break;
         case 2:
-            to.kind = field.as_number() == 1 ? TrackKind::device_queue : TrackKind::host_thread;
+            to.kind = track_kind_of(field.as_number());
             break;
         case 3:
             to.clock = static_cast<std::uint32_t>(field.as_number());
@@ -170,6 +188,12 @@ bool decode(const std::byte* data, std::size_t size, TrackInfo& to) {
             break;
         case 6:
             to.source = field.as_text();
+            break;
+        case 7:
+            to.sampled_every = std::max(static_cast<std::uint32_t>(field.as_number()), std::uint32_t{1});
+            break;
+        case 8:
+            to.graph_key = field.as_number();
             break;
         default:
             break;

@@ -97,6 +97,7 @@ const Counters& Reader::counters() const { return state_->index.counters; }
 const std::vector<std::pair<std::string, std::string>>& Reader::descriptions() const {
     return state_->index.descriptions;
 }
+const std::vector<GraphInfo>& Reader::graphs() const { return state_->index.graphs; }
 const std::vector<std::string>& Reader::notes() const { return state_->index.notes; }
 bool Reader::closed() const { return state_->index.closed; }
 bool Reader::being_written() const { return state_->being_written; }

@@ -4,8 +4,10 @@
 #include <time.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "recording/format.hpp"
+#include "recording/graph_codec.hpp"
 #include "recording/metadata_codec.hpp"
 #include "recording/record_codec.hpp"
 #include "recording/retention.hpp"
@@ -15,6 +17,11 @@ namespace {
 
 /// In a bounded recording old clock pairs are thinned out beyond this many.
 constexpr std::size_t most_clock_pairs = 4096;
+/// Rows of more graph keys than this are written in full each time, and a bounded recording forgets them.
+constexpr std::size_t most_graphs_known = 16384;
+/// Rows that later ones replaced may take this much of a bounded recording, or this share of max_size=.
+constexpr std::uint64_t most_stale_graph_bytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t stale_graph_share = 8;
 
 std::int64_t monotonic_ns() {
     timespec now = {};
@@ -34,12 +41,15 @@ void append_entries(Bytes& to, ChunkHeader header, const std::vector<T>& entries
         payload.clear();
         count = 0;
     };
+    Bytes one;
     for (const T& entry : entries) {
-        append_entry(entry, payload);
-        ++count;
-        if (payload.size() > max_chunk_payload / 2) {
+        one.clear();
+        append_entry(entry, one);
+        if (payload.size() + one.size() > max_chunk_payload / 2) {
             flush();
         }
+        payload.insert(payload.end(), one.begin(), one.end());
+        ++count;
     }
     flush();
 }
@@ -63,6 +73,10 @@ struct Writer::State {
     std::vector<Description> descriptions;
     std::vector<Counters> counters;
 
+    std::vector<GraphEntry> graphs; // the last row of each key, with its lists
+    std::unordered_map<std::uint64_t, std::size_t> graph_places;
+    std::uint64_t stale_graph_bytes = 0;
+
     State(WriterOptions given, const Metadata& facts)
         : options(std::move(given)), metadata(facts), encoder(options.compress),
           retention(options.max_bytes, options.keep_ns) {}
@@ -85,6 +99,8 @@ struct Writer::State {
     Status add(ChunkType type, const T& entry);
     template <class T>
     Status add_kept(ChunkType type, const T& entry, std::vector<T>& kept);
+    Status add_graph(const GraphInfo& given);
+    [[nodiscard]] bool too_stale() const;
     Status append(const RecordBatch& batch);
     Retention::Chunk encode_chunk(const RecordBatch& piece, std::uint64_t records_before);
     Status shorten();
@@ -129,6 +145,36 @@ Status Writer::State::add_kept(ChunkType type, const T& entry, std::vector<T>& k
         kept.push_back(entry);
     }
     return added;
+}
+
+bool Writer::State::too_stale() const {
+    return retention.bounded() &&
+           stale_graph_bytes > (options.max_bytes != 0
+                                    ? std::min(options.max_bytes / stale_graph_share, most_stale_graph_bytes)
+                                    : most_stale_graph_bytes);
+}
+
+Status Writer::State::add_graph(const GraphInfo& given) {
+    GraphEntry entry{bounded(given), false};
+    const auto place = graph_places.find(entry.row.key);
+    const bool known = place != graph_places.end();
+    entry.lists_kept = known && same_lists(graphs[place->second].row, entry.row);
+    if (Status added = add(ChunkType::graphs, entry); !added) {
+        return added;
+    }
+    stale_graph_bytes += known ? buffer.size() : 0;
+    entry.lists_kept = false;
+    if (known) {
+        graphs[place->second] = std::move(entry);
+    } else if (graphs.size() < most_graphs_known) {
+        graph_places.emplace(entry.row.key, graphs.size());
+        graphs.push_back(std::move(entry));
+    }
+    // Whether or not this succeeds the row is in the recording; the next one tries again.
+    if (too_stale()) {
+        (void)shorten().ok();
+    }
+    return {};
 }
 
 Retention::Chunk Writer::State::encode_chunk(const RecordBatch& piece, std::uint64_t records_before) {
@@ -204,7 +250,7 @@ Status Writer::State::shorten() {
 
 Status Writer::State::shorten_to(double share) {
     const std::size_t n = retention.removable(share, now());
-    if (n == 0) {
+    if (n == 0 && !too_stale()) {
         return {};
     }
     thin_clock_pairs();
@@ -215,6 +261,7 @@ Status Writer::State::shorten_to(double share) {
     append_entries(bytes, header(ChunkType::clock_pairs, 0), clock_pairs);
     append_entries(bytes, header(ChunkType::descriptions, 0), descriptions);
     append_entries(bytes, header(ChunkType::counters, 0), counters);
+    append_entries(bytes, header(ChunkType::graphs, 0), graphs);
     std::vector<Removal> removals;
     for (const auto& [track, removal] : outcome.removals) {
         removals.push_back(removal);
@@ -239,6 +286,7 @@ Status Writer::State::shorten_to(double share) {
     Status replaced = store->replace(bytes, retention.kept_after(n));
     if (replaced) {
         retention.removed(n, std::move(outcome), bytes.size());
+        stale_graph_bytes = 0;
     }
     return replaced;
 }
@@ -304,6 +352,8 @@ Status Writer::set_counters(const Counters& counters) {
     }
     return added;
 }
+
+Status Writer::add_graph(const GraphInfo& row) { return state_->add_graph(row); }
 
 Status Writer::describe(std::string_view key, std::string_view value) {
     const Description description{std::string(key), std::string(value)};

@@ -45,6 +45,9 @@ class Writer {
     Status add_name(const NameInfo& name);
     Status add_clock_pair(const ClockPair& pair);
     Status set_counters(const Counters& counters);
+    /// The last row of a key counts. Lists beyond the bounds of graph_codec.hpp are cut; lists that did not change since
+    /// the row before take no room.
+    Status add_graph(const GraphInfo& row);
     Status describe(std::string_view key, std::string_view value);
     /// Ends the recording in good order: readers then know that nothing is missing. Later calls are errors.
     Status close();
