@@ -113,7 +113,16 @@ class PLUMB_API QueueTimer {
     }
     /// Ends one scope and begins the next at the same moment: one stamp for both where the backend can. When this fails
     /// both are given up.
-    [[nodiscard]] virtual Result<DeviceToken> lap(DeviceToken ended, const Work* work, const ScopeLabel& next) noexcept;
+    [[nodiscard]] virtual Result<DeviceToken> lap(DeviceToken ended, const Work* work,
+                                                  const ScopeLabel& next) noexcept {
+        if (ended.value != token_not_timed) {
+            if (Status status = end_labelled(ended, work); !status.ok()) {
+                cancel(ended);
+                return status.error();
+            }
+        }
+        return begin_labelled(next);
+    }
     /// True where ScopeLabel::timed is heeded: such a queue's scopes are sampled by step.
     [[nodiscard]] virtual bool sampled_by_step() const noexcept { return false; }
     /// The token's times, once; never waits. Error pending while the scope is open or the device has not finished it

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plumb/api.hpp"
+#include "plumb/cuda_graph.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
 #include "plumb/results.hpp"
@@ -26,6 +27,18 @@ enum class SyncMode : std::uint8_t { deferred, immediate, per_layer, none };
 /// profiler.
 using Diagnostic = void (*)(const char* sentence, void* user);
 
+/// Which stamps an instrumented CUDA graph is made of.
+enum class GraphStamps : std::uint8_t { cheapest, events, kernels, off };
+
+/// The keys graph.* of the spec: probes of CUDA graphs, and CudaGraphCache.
+struct GraphConfig {
+    GraphStamps stamps = GraphStamps::cheapest;
+    std::uint64_t every = 0;   // every so manieth replay is sampled; 0: as many as cost 1 % of a step
+    bool upload_each = false;  // upload before every launch, not once
+    bool sync = false;         // wait for each replay
+    std::uint64_t profile = 0; // one line of every so manieth replay; 0: none
+};
+
 /// What PLUMB="on,out=run-%p.plumb" says. Plain data.
 struct PLUMB_API Config {
     bool on = false;
@@ -37,6 +50,8 @@ struct PLUMB_API Config {
     std::uint64_t warmup_steps = 8; // decode steps kept apart in reports
     bool follow_fork = false;       // fork=own: a forked child opens its own file
     bool redact = false;            // host, command line and paths stay out of the recording
+    std::uint64_t device_every = 8; // scopes of device queues whose timing has its price: in every so manieth step
+    GraphConfig graph;
 
     // Not part of the spec.
     const HostClock* clock = nullptr; // injected; must outlive the profiler
@@ -68,6 +83,7 @@ class PLUMB_API Profiler : public Recorder {
     ~Profiler();
 
     [[nodiscard]] Status status() const;
+    [[nodiscard]] const Config& config() const noexcept;
     /// Path of the recording; empty while none is open.
     [[nodiscard]] std::string path() const;
 
@@ -85,6 +101,14 @@ class PLUMB_API Profiler : public Recorder {
 
     /// A handle for a device queue timed by a backend. The timer must outlive the profiler.
     [[nodiscard]] Queue add_queue(QueueTimer& timer, const std::string& name);
+
+    /// A graph was captured; scopes that this profiler saw on capturing streams become its bricks. The probe launches it
+    /// and times what is inside in some replays. `key` is the caller's name for the graph, e.g. the padded batch size; a
+    /// graph captured anew under the same key replaces the old one. The graph may be destroyed after the call.
+    /// Error unavailable without CUDA driver; unsupported with graph.stamps=off. The graph itself is never changed.
+    Result<GraphProbe> graph_captured(std::uint64_t key, CUgraph_st* graph);
+    /// The caller gave that graph up: the twin goes too, when it is no longer in flight.
+    void graph_evicted(std::uint64_t key);
 
     /// Waits until everything recorded before the call is in the recording. Error pending after `timeout`.
     Status flush(std::chrono::milliseconds timeout = std::chrono::seconds(5));

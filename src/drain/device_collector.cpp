@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drain/device_collector.hpp"
 
+#include <algorithm>
 #include <cstring>
-#include <limits>
+#include <optional>
 
 namespace plumb::drain {
 namespace {
@@ -28,10 +29,53 @@ void set_quantity(Work& work, std::uint64_t quantity, double value) {
 
 void DeviceCollector::add(QueueTimer& timer, recording::TrackInfo track) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    track.source = timer.source();
-    track.clock = timer.clock_is_host() ? 0 : track.id;
-    devices_.try_emplace(track.id, DeviceTrack{&timer, track, false, {}, {}, 0, {}});
+    add_locked(&timer, std::move(track));
+}
+
+DeviceCollector::DeviceTrack& DeviceCollector::add_locked(QueueTimer* timer, recording::TrackInfo track) {
+    if (timer != nullptr) {
+        track.source = timer->source();
+        track.clock = timer->clock_is_host() ? 0 : clock_id(timer->clock_name(), timer, track.id);
+        track.sampled_every = timer->sampled_by_step() ? static_cast<std::uint32_t>(device_every_) : 1;
+    }
+    const std::uint32_t id = track.id;
     active_.store(true, std::memory_order_release);
+    return devices_.try_emplace(id, DeviceTrack{timer, std::move(track), false, {}, {}, 0, {}}).first->second;
+}
+
+std::uint32_t DeviceCollector::clock_id(const std::string& name, QueueTimer* timer, std::uint32_t track) {
+    Clock& clock = clocks_.try_emplace(name, Clock{track, nullptr}).first->second;
+    if (clock.timer == nullptr) {
+        clock.timer = timer;
+    }
+    return clock.id;
+}
+
+void DeviceCollector::add_feed(DeviceFeed& feed) {
+    const std::lock_guard<std::mutex> lock(feeds_mutex_);
+    feeds_.push_back(&feed);
+    active_.store(true, std::memory_order_release);
+}
+
+void DeviceCollector::remove_feed(DeviceFeed& feed) {
+    const std::lock_guard<std::mutex> lock(feeds_mutex_);
+    feeds_.erase(std::remove(feeds_.begin(), feeds_.end(), &feed), feeds_.end());
+}
+
+// A queue of the whole process is met for the first time here.
+DeviceCollector::DeviceTrack* DeviceCollector::track_of(std::uint32_t id) {
+    if (const auto found = devices_.find(id); found != devices_.end()) {
+        return &found->second;
+    }
+    const std::optional<record::RegisteredQueue> queue = record::find_queue(id);
+    if (!queue) {
+        return nullptr;
+    }
+    recording::TrackInfo track;
+    track.id = id;
+    track.kind = recording::TrackKind::device_queue;
+    track.name = queue->name;
+    return &add_locked(queue->timer, std::move(track));
 }
 
 std::vector<DeviceCollector::DeviceTrack*> DeviceCollector::devices() {
@@ -51,19 +95,22 @@ void DeviceCollector::scan(const recording::RecordBatch& batch) {
             follow(host, record);
             continue;
         }
-        const std::lock_guard<std::mutex> lock(mutex_);
-        const auto found = devices_.find(static_cast<std::uint32_t>(payload_of(record)));
-        if (found == devices_.end()) {
-            ++failed_;
-            continue;
-        }
-        const auto known = host.work.find(id_of(record));
-        const bool has_work = (record.second & flag_work) != 0 && known != host.work.end();
-        found->second.pending.push_back(
-            {record.first,
-             pack(RecordKind::scope, id_of(record)) | (record.second & flag_lap) | (has_work ? flag_work : 0),
-             host.places.back(), has_work ? known->second : absent_work()});
+        expect(record, host);
     }
+}
+
+void DeviceCollector::expect(const Record& record, const HostTrack& host) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    DeviceTrack* const device = track_of(static_cast<std::uint32_t>(payload_of(record)));
+    if (device == nullptr || device->timer == nullptr) {
+        ++failed_;
+        return;
+    }
+    const auto known = host.work.find(id_of(record));
+    const bool has_work = (record.second & flag_work) != 0 && known != host.work.end();
+    device->pending.push_back(
+        {record.first, pack(RecordKind::scope, id_of(record)) | (record.second & flag_lap) | (has_work ? flag_work : 0),
+         host.places.back(), has_work ? known->second : absent_work()});
 }
 
 void DeviceCollector::follow(HostTrack& host, const Record& record) {
@@ -110,13 +157,56 @@ void DeviceCollector::follow(HostTrack& host, const Record& record) {
 
 Status DeviceCollector::collect(recording::Writer& writer) {
     for (DeviceTrack* device : devices()) {
+        take_ready(*device);
+    }
+    Status status = take_feeds(writer);
+    return status.ok() ? write_ready(writer) : status;
+}
+
+Status DeviceCollector::take_feeds(recording::Writer& writer) {
+    FeedRound round;
+    {
+        const std::lock_guard<std::mutex> lock(feeds_mutex_);
+        for (DeviceFeed* feed : feeds_) {
+            feed->collect(round);
+        }
+    }
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (FeedTrack& track : round.tracks) {
+            track.info.clock = clock_id(track.clock_name, track.clock, track.info.id);
+            add_locked(nullptr, std::move(track.info));
+        }
+    }
+    take_samples(round);
+    graphs_.insert(graphs_.end(), round.graphs.begin(), round.graphs.end());
+    (void)writer; // GRAPHS-GO-HERE
+    return {};
+}
+
+void DeviceCollector::take_samples(const FeedRound& round) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const DeviceSample& sample : round.samples) {
+        const auto found = devices_.find(sample.track);
+        if (found == devices_.end() || sample.end_ticks < sample.begin_ticks) {
+            ++failed_;
+            continue;
+        }
+        const std::uint64_t bits =
+            pack(RecordKind::scope, sample.name) | (sample.lap ? flag_lap : 0) | (sample.has_work ? flag_work : 0);
+        emit(found->second, {0, bits, {sample.step_plus_one, sample.layer_plus_one}, sample.work},
+             {sample.begin_ticks, sample.end_ticks, sample.flags});
+    }
+}
+
+Status DeviceCollector::write_ready(recording::Writer& writer) {
+    for (DeviceTrack* device : devices()) {
         if (!device->announced) {
             if (Status status = writer.add_track(device->info); !status.ok()) {
                 return status;
             }
             device->announced = true;
         }
-        take_ready(*device);
         if (device->ready.empty()) {
             continue;
         }
@@ -132,7 +222,7 @@ Status DeviceCollector::collect(recording::Writer& writer) {
 }
 
 void DeviceCollector::take_ready(DeviceTrack& device) {
-    while (!device.pending.empty()) {
+    while (device.timer != nullptr && !device.pending.empty()) {
         const Pending& pending = device.pending.front();
         const Result<DeviceSpan> span = device.timer->collect(DeviceToken{pending.token});
         if (!span.ok() && span.error().code == ErrorCode::pending) {
@@ -164,6 +254,9 @@ void DeviceCollector::emit(DeviceTrack& device, const Pending& pending, const De
             known->second = pending.work;
         }
     }
+    if (span.flags != 0) {
+        out.push_back({0, pack(RecordKind::span_quality, static_cast<std::uint16_t>(span.flags))});
+    }
     const std::uint64_t duration = span.end_ticks - span.begin_ticks;
     if (duration >= payload_mask) {
         out.push_back({duration, pack(RecordKind::long_value)});
@@ -173,15 +266,22 @@ void DeviceCollector::emit(DeviceTrack& device, const Pending& pending, const De
 }
 
 Status DeviceCollector::write_clock_pairs(recording::Writer& writer) {
-    for (DeviceTrack* device : devices()) {
-        if (device->timer->clock_is_host()) {
+    std::vector<Clock> clocks;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (const auto& [name, clock] : clocks_) {
+            clocks.push_back(clock);
+        }
+    }
+    for (const Clock& clock : clocks) {
+        if (clock.timer == nullptr) {
             continue;
         }
-        const Result<DeviceClockPair> pair = device->timer->clock_pair();
+        const Result<DeviceClockPair> pair = clock.timer->clock_pair();
         if (!pair.ok()) {
             continue; // without pairs the track's samples stay unresolved, and are counted as such
         }
-        const recording::ClockPair written{device->info.clock, pair->ticks, pair->monotonic_ns, pair->realtime_ns,
+        const recording::ClockPair written{clock.id, pair->ticks, pair->monotonic_ns, pair->realtime_ns,
                                            pair->uncertainty_ticks};
         if (Status status = writer.add_clock_pair(written); !status.ok()) {
             return status;
@@ -195,6 +295,10 @@ std::uint64_t DeviceCollector::unresolved() const noexcept {
     std::uint64_t count = failed_;
     for (const auto& [id, device] : devices_) {
         count += device.pending.size();
+    }
+    const std::lock_guard<std::mutex> feeds_lock(feeds_mutex_);
+    for (const DeviceFeed* feed : feeds_) {
+        count += feed->unresolved();
     }
     return count;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives device scopes their times: follows host tracks for step, layer and work, asks each queue's timer for the spans of
-// the tokens it meets, and writes them as records of the queue's own track. Never waits for a device.
-// Thread rule: add() from any thread; the rest from the drain thread (or while it stands still).
+// the tokens it meets, takes what feeds bring, and writes it as records of the device tracks. Never waits for a device.
+// Thread rule: add(), add_feed(), remove_feed() from any thread; the rest from the drain thread (or while it stands
+// still).
 #pragma once
 
 #include <atomic>
@@ -11,17 +12,28 @@
 #include <mutex>
 #include <vector>
 
+#include "drain/device_feed.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
+#include "record/queue_registry.hpp"
 #include "recording/writer.hpp"
 
 namespace plumb::drain {
 
 class DeviceCollector {
   public:
+    /// `device_every`: device scopes are timed in every so manieth step.
+    explicit DeviceCollector(std::uint64_t device_every = 1) : device_every_(device_every) {}
+
     void add(QueueTimer& timer, recording::TrackInfo track);
-    [[nodiscard]] bool active() const noexcept { return active_.load(std::memory_order_acquire); }
+    void add_feed(DeviceFeed& feed);
+    /// When it returns, the drain has let go of the feed.
+    void remove_feed(DeviceFeed& feed);
+    /// False: no device is timed here, and host records need not be followed.
+    [[nodiscard]] bool active() const noexcept {
+        return active_.load(std::memory_order_acquire) || record::any_registered_queue();
+    }
     /// Host records, in order, after they were written.
     void scan(const recording::RecordBatch& batch);
     /// The track ended: nothing follows.
@@ -51,7 +63,7 @@ class DeviceCollector {
         Work work;
     };
     struct DeviceTrack {
-        QueueTimer* timer;
+        QueueTimer* timer; // null: a feed brings its samples
         recording::TrackInfo info;
         bool announced = false;
         std::deque<Pending> pending;
@@ -60,16 +72,33 @@ class DeviceCollector {
         std::vector<Record> ready;
     };
 
+    struct Clock {
+        std::uint32_t id;  // that of the first track stamped with it
+        QueueTimer* timer; // gives its pairs; null: nobody can
+    };
+
     void follow(HostTrack& host, const Record& record);
+    void expect(const Record& record, const HostTrack& host);
     void emit(DeviceTrack& device, const Pending& pending, const DeviceSpan& span);
     void take_ready(DeviceTrack& device);
+    Status write_ready(recording::Writer& writer);
+    Status take_feeds(recording::Writer& writer);
+    void take_samples(const FeedRound& round);
+    DeviceTrack* track_of(std::uint32_t id);
+    DeviceTrack& add_locked(QueueTimer* timer, recording::TrackInfo track);
+    std::uint32_t clock_id(const std::string& name, QueueTimer* timer, std::uint32_t track);
     [[nodiscard]] std::vector<DeviceTrack*> devices();
 
+    std::uint64_t device_every_;
     std::atomic<bool> active_{false};
-    mutable std::mutex mutex_; // guards the map, not what it points to
+    mutable std::mutex mutex_; // guards the maps, not what they point to
     std::map<std::uint32_t, DeviceTrack> devices_;
+    std::map<std::string, Clock> clocks_;
     std::map<std::uint32_t, HostTrack> hosts_;
+    std::vector<recording::GraphInfo> graphs_; // not written yet
     std::uint64_t failed_ = 0;
+    mutable std::mutex feeds_mutex_; // held while feeds are asked, so that none dies meanwhile
+    std::vector<DeviceFeed*> feeds_;
 };
 
 } // namespace plumb::drain

@@ -21,6 +21,8 @@ using namespace std::chrono_literals;
 // where the ring outlives the process.
 constexpr auto longest_wait = 1000ms;
 constexpr auto longest_wait_in_anonymous_memory = 250ms;
+// Device scopes hold tokens until their records were seen here.
+constexpr auto longest_wait_with_devices = 50ms;
 // A look costs about 50 us of a busy core whose caches hold weights; a 1 MiB ring holds 100 ms of 650,000 records per
 // second, so that only a thread that turns from slow to faster than that loses records, once.
 constexpr auto longest_pause = 100ms;
@@ -56,7 +58,8 @@ std::thread start_quiet_thread(std::function<void()> body) {
 } // namespace
 
 Drain::Drain(record::RingSet& rings, recording::Writer& writer, DrainOptions options)
-    : rings_(rings), writer_(writer), options_(std::move(options)), rings_told_(!rings.reason().empty()) {}
+    : rings_(rings), writer_(writer), options_(std::move(options)), collector_(options_.device_every),
+      rings_told_(!rings.reason().empty()) {}
 
 Drain::~Drain() {
     if (thread_.joinable()) {
@@ -176,7 +179,8 @@ Status Drain::round(bool all) {
     if (status.ok() && !rings_told_) {
         status = say_where_rings_lie();
     }
-    next_pause_ = std::min<std::chrono::milliseconds>(pause_ * 2, longest_pause);
+    next_pause_ = std::min<std::chrono::milliseconds>(
+        pause_ * 2, std::min<std::chrono::milliseconds>(longest_pause, longest_wait_now()));
     for (Watched& watched : watched_) {
         if (status.ok()) {
             status = write_ring(watched, all, now);
@@ -236,7 +240,7 @@ Status Drain::write_ring(Watched& watched, bool all, Clock::time_point now) {
         watched.oldest = now;
     }
     const bool ended = state == RingState::retired;
-    const bool due = waiting >= ring.capacity() / 4 || (watched.waiting && now - watched.oldest >= longest_wait_);
+    const bool due = waiting >= ring.capacity() / 4 || (watched.waiting && now - watched.oldest >= longest_wait_now());
     if (waiting != 0 && (all || ended || due)) {
         if (Status status = write_records(watched, tail, head); !status.ok()) {
             return status;
@@ -244,6 +248,11 @@ Status Drain::write_ring(Watched& watched, bool all, Clock::time_point now) {
         watched.waiting = false;
     }
     return ended ? retire(ring) : Status();
+}
+
+std::chrono::milliseconds Drain::longest_wait_now() const {
+    return collector_.active() ? std::min<std::chrono::milliseconds>(longest_wait_, longest_wait_with_devices)
+                               : longest_wait_;
 }
 
 Status Drain::retire(record::Ring& ring) {

@@ -26,6 +26,7 @@ namespace plumb::drain {
 
 struct DrainOptions {
     clock::HostClockSource clock;
+    std::uint64_t device_every = 1;                   // device scopes are timed in every so manieth step
     std::function<void(const std::string&)> diagnose; // one sentence for the user
 };
 
@@ -43,6 +44,9 @@ class Drain {
     void describe(const std::string& key, const std::string& value);
     /// From now on device scopes of that track are collected from the timer.
     void add_queue(QueueTimer& timer, const recording::TrackInfo& track);
+    /// From now on the feed is asked in every round, until remove_feed() returned.
+    void add_feed(DeviceFeed& feed) { collector_.add_feed(feed); }
+    void remove_feed(DeviceFeed& feed) { collector_.remove_feed(feed); }
     /// Records written so far by device track.
     [[nodiscard]] std::map<std::uint32_t, std::uint64_t> device_heads();
     /// What was lost and spent so far.
@@ -70,6 +74,7 @@ class Drain {
     Status guarded_round(bool all);
     /// One round over all rings; `all`: write even a few records. Sets the next pause.
     Status round(bool all);
+    [[nodiscard]] std::chrono::milliseconds longest_wait_now() const;
     void note_rate(std::uint64_t written, std::uint64_t capacity);
     Status write_ring(Watched& watched, bool all, Clock::time_point now);
     Status retire(record::Ring& ring);

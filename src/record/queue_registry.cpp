@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record/queue_registry.hpp"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -12,6 +13,7 @@ struct Registry {
     std::mutex mutex;
     std::map<std::uint32_t, RegisteredQueue> queues;
     std::uint32_t next = process_track;
+    std::atomic<bool> any{false};
 };
 
 // Never destroyed: a drain thread may still look a queue up while the process exits.
@@ -26,6 +28,7 @@ std::uint32_t register_queue(QueueTimer& timer, std::string name) {
     const std::lock_guard<std::mutex> lock(registry().mutex);
     const std::uint32_t track = registry().next++;
     registry().queues.emplace(track, RegisteredQueue{&timer, std::move(name)});
+    registry().any.store(true, std::memory_order_relaxed); // says only that looking is worth it
     return track;
 }
 
@@ -33,6 +36,8 @@ std::uint32_t new_process_track() {
     const std::lock_guard<std::mutex> lock(registry().mutex);
     return registry().next++;
 }
+
+bool any_registered_queue() noexcept { return registry().any.load(std::memory_order_relaxed); }
 
 std::optional<RegisteredQueue> find_queue(std::uint32_t track) {
     const std::lock_guard<std::mutex> lock(registry().mutex);

@@ -23,6 +23,8 @@ struct RegisteredQueue {
 std::uint32_t register_queue(QueueTimer& timer, std::string name);
 /// A track without a timer of its own, for samples that come by another way (drain/device_feed.hpp).
 std::uint32_t new_process_track();
+/// True once a queue was registered: a relaxed load.
+bool any_registered_queue() noexcept;
 std::optional<RegisteredQueue> find_queue(std::uint32_t track);
 
 } // namespace plumb::record

@@ -120,6 +120,9 @@ void device_lap(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Que
                 : queue.timer->begin_labelled(label);
     if (follows) {
         pen.device_laps[pen.depth].timer = nullptr;
+        if (pen.laps[pen.depth].bits == only_device_lap) {
+            pen.laps[pen.depth].bits = 0;
+        }
         begun.ok() ? pen.push_device(before, now - before.begin) : pen.drop(Drop::device_failed);
     }
     if (!begun.ok()) {

@@ -92,6 +92,10 @@ inline std::string words(const Record& record) {
         return "device_scope " + id + " token=" + first + " track=" + payload + flags;
     case RecordKind::device_submit:
         return "device_submit @" + first + " +" + payload;
+    case RecordKind::graph_launch:
+        return "graph_launch key=" + first + " flags=" + id + " track=" + payload;
+    case RecordKind::span_quality:
+        return "span_quality " + id;
     }
     return "unknown kind";
 }

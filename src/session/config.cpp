@@ -56,6 +56,23 @@ constexpr std::pair<std::string_view, SyncMode> sync_modes[] = {
     {"none", SyncMode::none},
 };
 
+constexpr std::pair<std::string_view, GraphStamps> stamp_kinds[] = {
+    {"cheapest", GraphStamps::cheapest},
+    {"events", GraphStamps::events},
+    {"kernels", GraphStamps::kernels},
+    {"off", GraphStamps::off},
+};
+
+bool set_stamps(Config& config, std::string_view value) {
+    for (const auto& [name, kind] : stamp_kinds) {
+        if (name == value) {
+            config.graph.stamps = kind;
+            return true;
+        }
+    }
+    return false;
+}
+
 bool set_sync(Config& config, std::string_view value) {
     for (const auto& [name, mode] : sync_modes) {
         if (name == value) {
@@ -89,6 +106,7 @@ struct KeyRule {
 constexpr std::uint64_t smallest_ring = 4096;
 constexpr std::uint64_t largest_ring = std::uint64_t{1} << 30;
 constexpr std::uint64_t smallest_recording = std::uint64_t{1} << 20;
+constexpr std::uint64_t largest_every = 1'000'000;
 constexpr double longest_keep = 1e9; // seconds: 30 years
 
 // The one table of keys.
@@ -126,6 +144,41 @@ const KeyRule rules[] = {
     {{"redact", "on or off", "leave host, command line and paths out of the recording (default off)"},
      [](Config& c, std::string_view v) {
          return (v == "on" || v == "off") && (c.redact = v == "on", true);
+     }},
+    {{"device.every", "number of steps, at least 1",
+      "device scopes of eager queues whose timing has its price are timed in every n-th step (default 8)"},
+     [](Config& c, std::string_view v) {
+         return assign(c.device_every, parse_count(v)) && c.device_every >= 1 && c.device_every <= largest_every;
+     }},
+    {{"graph.stamps", "cheapest, events, kernels or off",
+      "what an instrumented CUDA graph is stamped with; off: replays are counted, not looked into (default cheapest)"},
+     set_stamps},
+    {{"graph.every", "number of replays, or auto",
+      "every n-th replay of a CUDA graph is sampled; auto: as often as costs 1 % of a step (default auto)"},
+     [](Config& c, std::string_view v) {
+         if (v == "auto") {
+             c.graph.every = 0;
+             return true;
+         }
+         return assign(c.graph.every, parse_count(v)) && c.graph.every >= 1 && c.graph.every <= largest_every;
+     }},
+    {{"graph.upload", "once or each",
+      "CudaGraphCache uploads a graph after capture, or before every launch (default once)"},
+     [](Config& c, std::string_view v) {
+         return (v == "once" || v == "each") && (c.graph.upload_each = v == "each", true);
+     }},
+    {{"graph.sync", "on or off", "CudaGraphCache waits for each replay (default off)"},
+     [](Config& c, std::string_view v) {
+         return (v == "on" || v == "off") && (c.graph.sync = v == "on", true);
+     }},
+    {{"graph.profile", "number of replays, or off",
+      "CudaGraphCache writes one JSON line of every n-th replay (default off)"},
+     [](Config& c, std::string_view v) {
+         if (v == "off") {
+             c.graph.profile = 0;
+             return true;
+         }
+         return assign(c.graph.profile, parse_count(v)) && c.graph.profile >= 1 && c.graph.profile <= largest_every;
      }},
 };
 
@@ -171,6 +224,33 @@ std::string text_of_seconds(double value) {
     char text[64];
     const auto written = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed);
     return {text, written.ec == std::errc{} ? written.ptr : text};
+}
+
+/// Only what differs from the default, so that specs stay short.
+std::string spec_of_devices(const Config& config) {
+    const Config standard;
+    std::string text;
+    if (config.device_every != standard.device_every) {
+        text += ",device.every=" + text_of(config.device_every);
+    }
+    for (const auto& [name, kind] : stamp_kinds) {
+        if (kind == config.graph.stamps && kind != standard.graph.stamps) {
+            text += ",graph.stamps=" + std::string(name);
+        }
+    }
+    if (config.graph.every != 0) {
+        text += ",graph.every=" + text_of(config.graph.every);
+    }
+    if (config.graph.upload_each) {
+        text += ",graph.upload=each";
+    }
+    if (config.graph.sync) {
+        text += ",graph.sync=on";
+    }
+    if (config.graph.profile != 0) {
+        text += ",graph.profile=" + text_of(config.graph.profile);
+    }
+    return text;
 }
 
 } // namespace
@@ -225,7 +305,10 @@ std::string Config::spec() const {
     if (follow_fork) {
         text += ",fork=own";
     }
-    return redact ? text + ",redact=on" : text;
+    if (redact) {
+        text += ",redact=on";
+    }
+    return text + spec_of_devices(*this);
 }
 
 } // namespace plumb

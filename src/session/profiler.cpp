@@ -16,6 +16,7 @@ Profiler::Profiler(Result<Config> config)
 
 Profiler::~Profiler() = default;
 
+const Config& Profiler::config() const noexcept { return session_->config(); }
 Status Profiler::status() const { return session_->status(); }
 std::string Profiler::path() const { return session_->path(); }
 Status Profiler::enable() { return session_->enable(); }

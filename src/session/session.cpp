@@ -41,6 +41,7 @@ StampOptions stamps_for(const Config& config) {
     stamps.serialise = config.sync == SyncMode::immediate;
     stamps.serialise_layers = config.sync == SyncMode::per_layer;
     stamps.host_only = config.sync == SyncMode::none;
+    stamps.device_every = config.device_every;
     return stamps;
 }
 
@@ -168,6 +169,7 @@ Status Session::open_locked() {
 Status Session::start_drain() {
     drain::DrainOptions options;
     options.clock = clock::host_clock(config_.clock);
+    options.device_every = config_.device_every;
     options.diagnose = [this](const std::string& sentence) {
         diagnose(sentence);
     };

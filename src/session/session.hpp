@@ -33,6 +33,7 @@ class Session final : public record::ForkListener {
     void describe(const std::string& key, const std::string& value);
     Queue add_queue(QueueTimer& timer, const std::string& name);
     [[nodiscard]] Status status() const;
+    [[nodiscard]] const Config& config() const noexcept { return config_; } // never changes
     [[nodiscard]] std::string path() const;
     void fail(const Error& error);
     void before_fork() noexcept override;
