@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,12 @@
 namespace plumb {
 
 class Session; // src/session
+namespace recording {
+struct GraphInfo;
+}
+namespace cudagraph {
+struct RowAccess; // src/cudagraph
+}
 
 /// When stamps are taken and collected (docs/configuration.md says what each means on each backend).
 enum class SyncMode : std::uint8_t { deferred, immediate, per_layer, none };
@@ -125,6 +132,9 @@ class PLUMB_API Profiler : public Recorder {
     Status close();
 
   private:
+    friend struct cudagraph::RowAccess; // the graph cache adds what it knows to a key's row
+    void change_graph_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change);
+
     std::unique_ptr<Session> session_;
 };
 

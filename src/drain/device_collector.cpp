@@ -180,7 +180,12 @@ Status DeviceCollector::take_feeds(recording::Writer& writer) {
     }
     take_samples(round);
     graphs_.insert(graphs_.end(), round.graphs.begin(), round.graphs.end());
-    (void)writer; // GRAPHS-GO-HERE
+    while (!graphs_.empty()) {
+        if (Status status = writer.add_graph(graphs_.front()); !status.ok()) {
+            return status; // kept: it is written when there is room
+        }
+        graphs_.erase(graphs_.begin());
+    }
     return {};
 }
 

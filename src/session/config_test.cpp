@@ -73,14 +73,36 @@ TEST(Config, F16_an_unknown_key_lists_the_known_ones) {
 }
 
 TEST(Config, F16_a_value_that_does_not_fit_names_its_grammar) {
-    for (const char* spec : {"ring=4095",   "ring=2GiB",   "ring=-5",
-                             "ring=1e6",    "ring=1 MiB",  "ring=",
-                             "ring=inf",    "max_size=10", "max_size=lots",
-                             "keep=60",     "keep=0s",     "keep=-1s",
-                             "keep=infs",   "keep=nans",   "keep=99999999999h",
-                             "sync=always", "sync=",       "warmup=-1",
-                             "warmup=2.5",  "warmup=1KiB", "warmup=99999999999999999999",
-                             "fork=yes",    "redact=1",    "out="}) {
+    for (const char* spec : {"ring=4095",
+                             "ring=2GiB",
+                             "ring=-5",
+                             "ring=1e6",
+                             "ring=1 MiB",
+                             "ring=",
+                             "ring=inf",
+                             "max_size=10",
+                             "max_size=lots",
+                             "keep=60",
+                             "keep=0s",
+                             "keep=-1s",
+                             "keep=infs",
+                             "keep=nans",
+                             "keep=99999999999h",
+                             "sync=always",
+                             "sync=",
+                             "warmup=-1",
+                             "warmup=2.5",
+                             "warmup=1KiB",
+                             "warmup=99999999999999999999",
+                             "fork=yes",
+                             "redact=1",
+                             "out=",
+                             "device.every=0",
+                             "graph.every=0",
+                             "graph.stamps=all",
+                             "graph.upload=twice",
+                             "graph.sync=yes",
+                             "graph.profile=0"}) {
         const std::string message = refusal(spec);
         EXPECT_NE(message.find(spec), std::string::npos) << message;
         EXPECT_NE(message.find("takes"), std::string::npos) << message;
@@ -109,7 +131,19 @@ TEST(Config, every_key_is_read) {
     EXPECT_FALSE(parsed("fork=own,fork=off").follow_fork);
     EXPECT_TRUE(parsed("redact=on").redact);
     EXPECT_FALSE(parsed("redact=off").redact);
-    EXPECT_EQ(config_keys().size(), 8u) << "a new key needs a line here and a test of what it does";
+    EXPECT_EQ(parsed("device.every=3").device_every, 3u);
+    EXPECT_EQ(parsed("graph.stamps=cheapest").graph.stamps, GraphStamps::cheapest);
+    EXPECT_EQ(parsed("graph.stamps=events").graph.stamps, GraphStamps::events);
+    EXPECT_EQ(parsed("graph.stamps=kernels").graph.stamps, GraphStamps::kernels);
+    EXPECT_EQ(parsed("graph.stamps=off").graph.stamps, GraphStamps::off);
+    EXPECT_EQ(parsed("graph.every=5").graph.every, 5u);
+    EXPECT_EQ(parsed("graph.every=5,graph.every=auto").graph.every, 0u);
+    EXPECT_TRUE(parsed("graph.upload=each").graph.upload_each);
+    EXPECT_FALSE(parsed("graph.upload=each,graph.upload=once").graph.upload_each);
+    EXPECT_TRUE(parsed("graph.sync=on").graph.sync);
+    EXPECT_EQ(parsed("graph.profile=64").graph.profile, 64u);
+    EXPECT_EQ(parsed("graph.profile=64,graph.profile=off").graph.profile, 0u);
+    EXPECT_EQ(config_keys().size(), 14u) << "a new key needs a line here and a test of what it does";
     EXPECT_EQ(parsed("").spec(), defaults.spec());
 }
 
@@ -120,7 +154,8 @@ TEST(Config, a_forked_child_must_not_write_into_the_same_file) {
 TEST(Config, its_spec_gives_the_same_config_again) {
     for (const char* spec :
          {"", "on", "on,out=x-%p.plumb,ring=4096,max_size=1MiB,keep=1500ms,sync=immediate,warmup=3,fork=own,redact=on",
-          "keep=0.25ms", "keep=3h,sync=none"}) {
+          "keep=0.25ms", "keep=3h,sync=none",
+          "on,device.every=1,graph.stamps=kernels,graph.every=7,graph.upload=each,graph.sync=on,graph.profile=64"}) {
         const Config config = parsed(spec);
         const Config again = parsed(config.spec());
         EXPECT_EQ(again.spec(), config.spec());
@@ -133,6 +168,12 @@ TEST(Config, its_spec_gives_the_same_config_again) {
         EXPECT_EQ(again.warmup_steps, config.warmup_steps);
         EXPECT_EQ(again.follow_fork, config.follow_fork);
         EXPECT_EQ(again.redact, config.redact);
+        EXPECT_EQ(again.device_every, config.device_every);
+        EXPECT_EQ(again.graph.stamps, config.graph.stamps);
+        EXPECT_EQ(again.graph.every, config.graph.every);
+        EXPECT_EQ(again.graph.upload_each, config.graph.upload_each);
+        EXPECT_EQ(again.graph.sync, config.graph.sync);
+        EXPECT_EQ(again.graph.profile, config.graph.profile);
     }
 }
 
