@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device time of one CUDA context: a bounded pool of timing events, and the queue clock on which they are placed. The
+// clock's ticks are nanoseconds of the device, counted from a base event; anchor events, recorded on a stream of our own
+// at most half a second apart and chained in double, keep the driver's floats short. Nothing here waits for the device
+// beyond a short spin, nothing disturbs a capture, and after a sticky error or the context's end no call is made any more.
+// Shared by its users. Thread rule: any thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/driver.hpp"
+#include "backends/cuda/host_line.hpp"
+#include "backends/cuda/tick_finder.hpp"
+#include "clock/host_clock.hpp"
+#include "plumb/backend.hpp"
+
+namespace plumb::backends::cuda {
+
+class Timeline {
+  public:
+    static constexpr std::size_t max_events = std::size_t{1} << 18; // of one context, in use and pooled
+    static constexpr std::int64_t anchor_gap_ns = 250'000'000;
+
+    /// Takes its first events and anchors, and learns the tick. `host_clock` null: this machine's.
+    static Result<std::shared_ptr<Timeline>> create(const Driver& driver, Context context, const HostClock* host_clock);
+    ~Timeline();
+    Timeline(const Timeline&) = delete;
+    Timeline& operator=(const Timeline&) = delete;
+
+    /// A timing event of this context. Makes a chunk of them where the pool is empty; error out_of_memory at the bound.
+    [[nodiscard]] Result<Event> acquire() noexcept;
+    /// A record of it may still be pending; it must not be part of any graph that can still be launched.
+    void release(Event event) noexcept;
+    /// Makes events until so many lie in the pool: off the hot path.
+    [[nodiscard]] Status reserve(std::size_t count) noexcept;
+
+    /// False while the device has not reached the event's last record. Never ask for one last recorded in a capture.
+    [[nodiscard]] Result<bool> reached(Event event) noexcept;
+    /// Nanoseconds from `a` to `b`, by the direct pair; error pending until the device has reached both.
+    [[nodiscard]] Result<double> between(Event a, Event b) noexcept;
+    /// A reached event's ticks on the queue clock, by the nearest anchor; error pending before.
+    [[nodiscard]] Result<std::uint64_t> place(Event event) noexcept;
+
+    /// Records on our idle stream and polls a short while; error pending when the device did not answer in time.
+    [[nodiscard]] Result<DeviceClockPair> clock_pair() noexcept;
+    /// Where ticks lie on the common clock, and how far off that may be.
+    [[nodiscard]] Result<HostPlace> to_host(std::uint64_t ticks) noexcept;
+    /// Keeps the anchors close together; cheap until one is due. `now_ns` is the common clock's.
+    /// `may_spin`: the caller is no thread of the engine's, so that a clock pair may be read along with it.
+    void tend(std::int64_t now_ns, bool may_spin) noexcept;
+    /// What an empty pair of records on an idle stream reads, in nanoseconds: the median of a measurement made now.
+    [[nodiscard]] Result<double> floor_ns() noexcept;
+
+    /// "cuda:0"; a further context of that device has a clock of its own, "cuda:0#2".
+    [[nodiscard]] const std::string& clock_name() const noexcept { return clock_name_; }
+    /// What the event clock counts in, in nanoseconds; 0 while unknown.
+    [[nodiscard]] double tick_ns() const noexcept;
+    [[nodiscard]] const Driver& driver() const noexcept { return driver_; }
+    [[nodiscard]] Context context() const noexcept { return context_; }
+    [[nodiscard]] const clock::HostClockSource& host_clock() const noexcept { return host_clock_; }
+    /// The stream of our own: non-blocking, idle but for anchors.
+    [[nodiscard]] Stream stream() const noexcept { return stream_; }
+
+    /// An error after a sticky one or the context's end: from then on nothing calls the driver.
+    [[nodiscard]] Status status() const noexcept;
+    [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
+    /// The error of a call on this context; remembers a sticky one.
+    [[nodiscard]] Error failed(CuResult result, const char* call) noexcept;
+    /// Events that exist now, in use or pooled.
+    [[nodiscard]] std::size_t events() const noexcept { return event_count_.load(std::memory_order_relaxed); }
+
+  private:
+    struct Anchor {
+        Event event = nullptr;
+        double at = 0; // nanoseconds from the base
+    };
+
+    Timeline(const Driver& driver, Context context, const HostClock* host_clock);
+    Status open() noexcept;
+    Status grow(std::size_t count) noexcept;
+    Status learn_tick() noexcept;
+    Status record(Event event) noexcept;
+    Result<double> elapsed(Event a, Event b) noexcept;
+    Status spin_until(Event event, std::int64_t limit_ns) noexcept;
+    Status add_anchor() noexcept;
+    void resolve_anchors() noexcept;
+    Result<double> place_from_base(Event event) noexcept;
+    [[nodiscard]] std::uint64_t ticks_of(double at) const noexcept;
+    Result<std::vector<double>> empty_pairs(std::size_t count) noexcept;
+
+    const Driver& driver_;
+    Context context_;
+    clock::HostClockSource host_clock_;
+    Stream stream_ = nullptr;
+    std::string clock_name_;
+    int device_ = 0;
+    std::uint64_t base_ticks_ = 0; // the common clock when the base was recorded: a later timeline goes on near there
+
+    std::mutex pool_mutex_;
+    std::vector<Event> pool_;
+    std::atomic<std::size_t> event_count_{0};
+
+    std::mutex anchor_mutex_; // guards what follows, and the order of records on our stream
+    std::deque<Anchor> anchors_;
+    std::deque<Event> unresolved_; // recorded, not placed yet
+    std::vector<Event> own_events_; // of anchors and pairs, idle now
+    HostLine line_;
+    std::int64_t last_pair_ns_ = 0;
+
+    std::atomic<std::int64_t> next_anchor_ns_{0};
+    TickFinder tick_;
+    mutable std::mutex status_mutex_;
+    Status status_;
+    std::atomic<bool> lost_{false};
+};
+
+/// The timeline of a stream's context (the current context's for the null stream), made at its first use and alive as
+/// long as somebody holds it. Error unavailable without a driver.
+Result<std::shared_ptr<Timeline>> timeline_of(Stream stream, const HostClock* host_clock = nullptr);
+Result<std::shared_ptr<Timeline>> timeline_of(const Driver& driver, Stream stream, const HostClock* host_clock);
+
+} // namespace plumb::backends::cuda
