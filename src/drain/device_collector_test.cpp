@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <utility>
 
+#include "record/queue_registry.hpp"
 #include "record/test_recorder.hpp"
 #include "recording/reader.hpp"
 
@@ -20,7 +22,7 @@ constexpr Name norm = Brick::rms_norm;
 constexpr std::uint32_t queue_track = 900;
 
 /// Finishes scopes when the test says so.
-class HandTimer final : public QueueTimer {
+class HandTimer : public QueueTimer {
   public:
     [[nodiscard]] Result<DeviceToken> begin() noexcept override {
         if (refuse_begin) {
@@ -228,6 +230,200 @@ TEST_F(Collected, clock_pairs_of_the_queue_are_written_under_its_own_clock) {
     ASSERT_EQ(reader.clock_pairs().size(), 1u);
     EXPECT_EQ(reader.clock_pairs()[0].clock, queue_track);
     EXPECT_EQ(reader.clock_pairs()[0].ticks, 1u);
+}
+
+TEST_F(Collected, what_is_wrong_with_a_span_is_written_before_it) {
+    { PLUMB_BRICK(recorder_, queue_, norm); }
+    timer_.done[1] = {500, 530, span_includes_launch_wait};
+    EXPECT_EQ(round(), (Words{"context step+1=0 layer+1=0", "span_quality 1", "scope 1 @500 +30", "context_end"}));
+}
+
+/// As a queue with captures and sampling does it.
+class LabelTimer final : public HandTimer {
+  public:
+    [[nodiscard]] Result<DeviceToken> begin_labelled(const ScopeLabel& label) noexcept override {
+        labels.push_back(label);
+        if (capturing) {
+            return DeviceToken{token_noted | ++notes};
+        }
+        return label.timed ? HandTimer::begin() : Result<DeviceToken>(DeviceToken{token_not_timed});
+    }
+    [[nodiscard]] Status end_labelled(DeviceToken token, const Work* work) noexcept override {
+        if ((token.value & token_noted) != 0) {
+            noted_bytes.push_back(work != nullptr ? work->bytes : -1);
+            return {};
+        }
+        EXPECT_NE(token.value, token_not_timed);
+        return HandTimer::end(token);
+    }
+    [[nodiscard]] bool sampled_by_step() const noexcept override { return true; }
+
+    std::vector<ScopeLabel> labels;
+    std::vector<double> noted_bytes;
+    bool capturing = false;
+    std::uint64_t notes = 0;
+};
+
+TEST(DeviceLabels, a_scope_in_a_capture_is_noted_with_name_layer_and_work_and_recorded_nowhere) {
+    LabelTimer timer;
+    timer.capturing = true;
+    TestRecorder recorder;
+    const Queue queue{&timer, 7};
+    {
+        PLUMB_LAYER(recorder, 4);
+        PLUMB_BRICK(recorder, queue, Brick::attention, bytes(64));
+        PLUMB_LAP(recorder, queue, norm);
+        PLUMB_LAP(recorder, queue, Brick::rope_embedding, bytes(8));
+    }
+    ASSERT_EQ(timer.labels.size(), 3u);
+    EXPECT_EQ(timer.labels[0].recorder, &recorder);
+    EXPECT_EQ(timer.labels[0].name, Name(Brick::attention).id);
+    EXPECT_EQ(timer.labels[0].layer_plus_one, 5);
+    EXPECT_FALSE(timer.labels[0].lap);
+    EXPECT_TRUE(timer.labels[1].lap);
+    EXPECT_EQ(timer.noted_bytes, (std::vector<double>{-1, 8, 64}));
+    for (const std::string& word : recorder.take()) {
+        EXPECT_EQ(word.find("device"), std::string::npos) << word;
+    }
+    EXPECT_EQ(recorder.all_drops(), 0u);
+}
+
+TEST(DeviceLabels, of_every_nth_step_all_scopes_are_timed_and_of_the_others_none) {
+    LabelTimer timer;
+    record::TestOptions options;
+    options.stamps.device_every = 3;
+    TestRecorder recorder(options);
+    const Queue queue{&timer, 7};
+    for (int step = 0; step < 9; ++step) {
+        PLUMB_STEP(recorder, queue, Phase::decode);
+        PLUMB_BRICK(recorder, queue, norm);
+        PLUMB_LAP(recorder, queue, norm);
+        PLUMB_LAP(recorder, queue, norm);
+    }
+    { PLUMB_BRICK(recorder, queue, norm); } // in no step: timed
+    int scopes = 0;
+    for (const std::string& word : recorder.take()) {
+        scopes += word.rfind("device_scope", 0) == 0 ? 1 : 0;
+    }
+    EXPECT_EQ(scopes, 3 * 3 + 1);
+    EXPECT_EQ(recorder.all_drops(), 0u);
+    std::vector<bool> timed;
+    for (const ScopeLabel& label : timer.labels) {
+        timed.push_back(label.timed);
+    }
+    EXPECT_FALSE(timed[0]);
+    EXPECT_TRUE(timed[6]);
+}
+
+TEST(DeviceLabels, a_launch_of_a_graph_is_one_event_of_its_thread) {
+    LabelTimer timer;
+    TestRecorder recorder;
+    recorder.record_graph_launch(77, launch_instrumented, Queue{&timer, 7}, Timestamp{1000}, Timestamp{1005});
+    EXPECT_EQ(recorder.take(), (Words{"device_submit @1000 +5", "graph_launch key=77 flags=1 track=7"}));
+    recorder.record_graph_launch(77, 0, Queue{&timer, 7}, Timestamp{1005}, Timestamp{1000});
+    EXPECT_EQ(recorder.drops(Drop::negative_span), 1u);
+}
+
+/// What a collector wrote: tracks, pairs and records in words by track.
+struct Written {
+    explicit Written(recording::Writer& writer) : reader(*recording::Reader::from_bytes(writer.snapshot())) {
+        EXPECT_TRUE(reader
+                        .for_each_batch([&](const recording::RecordBatch& batch) {
+                            for (std::size_t i = 0; i < batch.count; ++i) {
+                                records[batch.track].push_back(words(batch.records[i]));
+                            }
+                            return true;
+                        })
+                        .ok());
+    }
+    recording::Reader reader;
+    std::map<std::uint32_t, Words> records;
+};
+
+TEST(ProcessQueue, is_found_by_its_track_by_every_collector_and_shares_the_clock_of_its_name) {
+    static LabelTimer first; // registered queues live as long as the process
+    static LabelTimer second;
+    const std::uint32_t track = record::register_queue(first, "stream 1");
+    const std::uint32_t other = record::register_queue(second, "stream 2");
+    TestRecorder recorder;
+    DeviceCollector collector(5);
+    EXPECT_TRUE(collector.active());
+    auto writer = *recording::Writer::create({}, recording::Metadata{});
+    { PLUMB_BRICK(recorder, (Queue{&first, track}), norm); }
+    { PLUMB_BRICK(recorder, (Queue{&second, other}), norm); }
+    first.done[1] = {5, 6, 0};
+    second.done[1] = {7, 9, 0};
+    for (const auto& [thread, records] : recorder.take_tracks()) {
+        collector.scan({thread, 0, records.data(), records.size()});
+    }
+    ASSERT_TRUE(collector.collect(*writer).ok());
+    ASSERT_TRUE(collector.write_clock_pairs(*writer).ok());
+    Written written(*writer);
+    EXPECT_EQ(written.records[track][1], "scope 1 @5 +1");
+    EXPECT_EQ(written.records[other][1], "scope 1 @7 +2");
+    ASSERT_EQ(written.reader.tracks().size(), 2u);
+    EXPECT_EQ(written.reader.tracks()[0].name, "stream 1");
+    EXPECT_EQ(written.reader.tracks()[0].sampled_every, 5u);
+    EXPECT_EQ(written.reader.tracks()[0].clock, written.reader.tracks()[1].clock);
+    EXPECT_EQ(written.reader.clock_pairs().size(), 1u) << "one clock, one pair";
+    EXPECT_EQ(collector.unresolved(), 0u);
+}
+
+class HandFeed final : public DeviceFeed {
+  public:
+    void collect(FeedRound& round) override { round = std::exchange(next, {}); }
+    [[nodiscard]] std::uint64_t unresolved() const noexcept override { return lost; }
+    FeedRound next;
+    std::uint64_t lost = 0;
+};
+
+TEST(DeviceFeed, its_samples_lie_on_its_own_track_and_its_rows_in_the_recording) {
+    HandFeed feed;
+    HandTimer timer;
+    DeviceCollector collector;
+    collector.add_feed(feed);
+    EXPECT_TRUE(collector.active());
+    auto writer = *recording::Writer::create({}, recording::Metadata{});
+    FeedTrack track;
+    track.info.id = 500;
+    track.info.kind = recording::TrackKind::captured_graph;
+    track.info.graph_key = 16;
+    track.info.source = "cuda_graph_event";
+    track.clock_name = "hand";
+    track.clock = &timer;
+    feed.next.tracks.push_back(track);
+    DeviceSample sample;
+    sample.track = 500;
+    sample.name = 1;
+    sample.step_plus_one = 9;
+    sample.layer_plus_one = 3;
+    sample.begin_ticks = 100;
+    sample.end_ticks = 150;
+    sample.has_work = true;
+    sample.work = make_work(bytes(32));
+    feed.next.samples.push_back(sample);
+    sample.track = 501; // nobody announced it
+    feed.next.samples.push_back(sample);
+    recording::GraphInfo row;
+    row.key = 16;
+    row.replays = 3;
+    feed.next.graphs.push_back(row);
+    feed.lost = 2;
+    ASSERT_TRUE(collector.collect(*writer).ok());
+    ASSERT_TRUE(collector.write_clock_pairs(*writer).ok());
+    Written written(*writer);
+    EXPECT_EQ(written.records[500],
+              (Words{"context step+1=9 layer+1=3", "work 1 bytes=32", "work 1 flops=none", "work 1 elements=none",
+                     "work 1 bytes_per_kv=none", "scope 1 @100 +50 work", "context_end"}));
+    ASSERT_EQ(written.reader.graphs().size(), 1u);
+    EXPECT_EQ(written.reader.graphs()[0].replays, 3u);
+    EXPECT_EQ(written.reader.tracks()[0].graph_key, 16u);
+    EXPECT_EQ(written.reader.clock_pairs().size(), 1u);
+    EXPECT_EQ(collector.unresolved(), 3u);
+    collector.remove_feed(feed);
+    feed.next.samples.push_back(sample);
+    ASSERT_TRUE(collector.collect(*writer).ok());
+    EXPECT_EQ(feed.next.samples.size(), 1u) << "nobody asks a feed that was taken out";
 }
 
 } // namespace
