@@ -95,6 +95,7 @@ class GeneratedSource final : public resolve::RecordSource {
     [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& descriptions() const override {
         return no_pairs_;
     }
+    [[nodiscard]] const std::vector<recording::GraphInfo>& graphs() const override { return graphs_; }
     [[nodiscard]] const std::vector<std::string>& notes() const override { return notes_; }
     Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) override {
         for (std::size_t at = 0; at < records_[0].size() + batch_records; at += batch_records) {
@@ -116,6 +117,7 @@ class GeneratedSource final : public resolve::RecordSource {
     std::vector<recording::ClockPair> pairs_;
     recording::Counters counters_;
     std::vector<std::pair<std::string, std::string>> no_pairs_;
+    std::vector<recording::GraphInfo> graphs_;
     std::vector<std::string> notes_;
     std::vector<std::vector<Record>> records_;
     std::size_t scopes_ = 0;

@@ -69,6 +69,38 @@ class PlantedSource final : public RecordSource {
         raw(id, {at(time), (static_cast<std::uint64_t>(RecordKind::cpu_time) << kind_shift) |
                                (static_cast<std::uint64_t>(cpu_ns) & cpu_time_mask)});
     }
+    /// A queue or captured graph with a clock of its own: device ticks are host ticks plus an offset, at the same rate.
+    static constexpr std::uint64_t device_ahead = 77'777;
+    void device_track(recording::TrackInfo info) {
+        info.clock = 1;
+        tracks_.push_back(std::move(info));
+        if (metadata_.clocks.size() == 1) {
+            metadata_.clocks.push_back({1, "cuda:0"});
+            clock_pairs_.push_back({1, first_tick + device_ahead, 0, 0, 0});
+            clock_pairs_.push_back({1, first_tick + device_ahead + 500'000'000, 1'000'000'000, 0, 0});
+        }
+    }
+    /// A scope that was submitted in that step and layer, as the drain writes it.
+    void device_scope(std::uint32_t id, Name name, std::uint64_t step, int layer, std::int64_t begin, std::int64_t end,
+                      std::uint64_t bits = 0, std::uint16_t quality = 0) {
+        context(id, step, layer);
+        if (quality != 0)
+            raw(id, {0, pack(RecordKind::span_quality, quality)});
+        raw(id, {at(begin) + device_ahead, pack(RecordKind::scope, name.id, lasting(end - begin)) | bits});
+        context_end(id);
+    }
+    void submit(std::uint32_t id, std::int64_t begin, std::int64_t end) {
+        raw(id, {at(begin), pack(RecordKind::device_submit, 0, lasting(end - begin))});
+    }
+    void submit_scope(std::uint32_t id, Name name, std::uint32_t queue, std::int64_t begin, std::int64_t end) {
+        submit(id, begin, end);
+        raw(id, {++tokens_, pack(RecordKind::device_scope, name.id, queue)});
+    }
+    void launch(std::uint32_t id, std::uint64_t key, std::uint16_t flags, std::uint32_t queue, std::int64_t begin,
+                std::int64_t end) {
+        submit(id, begin, end);
+        raw(id, {key, pack(RecordKind::graph_launch, flags, queue)});
+    }
     /// Ends the batch of a track: what follows of it arrives later.
     void deliver(std::uint32_t id) {
         auto& records = pending_[id];
@@ -100,6 +132,7 @@ class PlantedSource final : public RecordSource {
     [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& descriptions() const override {
         return descriptions_;
     }
+    [[nodiscard]] const std::vector<recording::GraphInfo>& graphs() const override { return graphs_; }
     [[nodiscard]] const std::vector<std::string>& notes() const override { return notes_; }
     Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) override {
         deliver_all();
@@ -117,6 +150,7 @@ class PlantedSource final : public RecordSource {
     std::vector<recording::ClockPair> clock_pairs_;
     recording::Counters counters_;
     std::vector<std::pair<std::string, std::string>> descriptions_;
+    std::vector<recording::GraphInfo> graphs_;
     std::vector<std::string> notes_;
 
   private:
@@ -128,6 +162,7 @@ class PlantedSource final : public RecordSource {
     std::map<std::uint32_t, std::vector<Record>> pending_;
     std::map<std::uint32_t, std::uint64_t> sequence_;
     std::vector<Batch> batches_;
+    std::uint64_t tokens_ = 0;
     std::vector<std::uint32_t> deliver_later_;
 };
 

@@ -23,6 +23,8 @@ class RecordSource {
     [[nodiscard]] virtual const std::vector<recording::ClockPair>& clock_pairs() const = 0;
     [[nodiscard]] virtual const recording::Counters& counters() const = 0;
     [[nodiscard]] virtual const std::vector<std::pair<std::string, std::string>>& descriptions() const = 0;
+    /// The last life-cycle row of each captured graph.
+    [[nodiscard]] virtual const std::vector<recording::GraphInfo>& graphs() const = 0;
     /// Damage and losses met while reading, one sentence each.
     [[nodiscard]] virtual const std::vector<std::string>& notes() const = 0;
     /// Stops early, without error, when the visitor returns false.

@@ -40,6 +40,7 @@ struct ResolvedBatch {
     std::span<const Sample> samples;
     std::span<const CpuStamp> cpu_stamps;
     std::span<const LabelValue> labels;
+    std::span<const Submission> submissions;
     /// What comes after this batch, on any track, ends no earlier.
     std::int64_t no_earlier_than = 0;
 };

@@ -27,9 +27,30 @@ struct Sample {
     std::int64_t self_ns = 0; // duration less that of direct children
     bool leaf = true;
     bool warmup = false;
+    bool left_out = false;   // of a step that profiling itself made different (Step::left_out)
+    std::uint8_t flags = 0;  // of a DeviceSpan: span_includes_launch_wait, span_below_floor
     double bytes = std::numeric_limits<double>::quiet_NaN();
     double flops = std::numeric_limits<double>::quiet_NaN();
     double elements = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// The host's part of device work: submitting one scope, or launching one captured graph.
+struct Submission {
+    bool graph = false;
+    bool timed = false;   // when is known
+    bool warmup = false;  // as of samples
+    bool left_out = false;
+    Phase phase = Phase::none;
+    std::uint16_t name = 0;  // of a scope
+    std::uint16_t flags = 0; // of a launch: launch_instrumented, …
+    std::uint32_t track = 0; // the host thread
+    std::uint32_t queue = 0; // track it was given to
+    std::uint32_t layer = no_layer;
+    std::uint64_t step = no_step;
+    std::uint64_t key = 0; // of the graph
+    std::int64_t begin_ns = 0;
+    std::int64_t duration_ns = 0;
+    std::size_t position = 0; // it stands before the sample of that index in its batch
 };
 
 } // namespace plumb::resolve

@@ -22,6 +22,7 @@ struct OpenStep {
 
 struct TrackScan {
     FrameStack<OpenStep> open;
+    FrameStack<std::uint64_t> places; // id + 1 of the steps that what follows belongs to, 0 for none
     DurationReader duration;
 };
 
@@ -32,10 +33,15 @@ class Scanner {
     void batch(const recording::RecordBatch& batch) {
         const std::size_t index = tracks_.index_of(batch.track);
         first_ends_.push_back(never);
-        if (index == no_track || tracks_[index].line == nullptr)
+        if (index == no_track)
             return;
         while (scans_.size() <= index)
             scans_.push_back(std::make_unique<TrackScan>());
+        const bool sampled = tracks_[index].info.sampled_every > 1;
+        for (std::size_t i = 0; i < batch.count; ++i)
+            disturbance(batch.records[i], *scans_[index], sampled);
+        if (tracks_[index].line == nullptr)
+            return;
         first_ends_.back() = first_end(batch, *tracks_[index].line);
         for (std::size_t i = 0; i < batch.count; ++i)
             record(batch.records[i], batch.first_sequence + i, index);
@@ -45,7 +51,8 @@ class Scanner {
         for (const auto& scan : scans_)
             losses_.count(Loss::step_cut_short, scan->open.size());
         FirstPass result;
-        result.steps = StepTable::build(std::move(found_), std::move(breaks_), warmup_steps, losses_);
+        result.steps =
+            StepTable::build(std::move(found_), std::move(breaks_), warmup_steps, std::move(disturbed_), losses_);
         result.no_earlier_than = std::move(first_ends_);
         std::int64_t earliest = never;
         for (std::size_t i = result.no_earlier_than.size(); i > 0; --i) {
@@ -73,6 +80,50 @@ class Scanner {
                 return line.to_ns(record.first + duration);
         }
         return never;
+    }
+
+    // Which steps profiling made different. Scopes on the track of a queue count, and also their submission on the host:
+    // a scope whose time never came disturbed its step just the same.
+    void disturbance(const Record& record, TrackScan& scan, bool sampled) {
+        const std::uint64_t* place = nullptr;
+        switch (kind_of(record)) {
+        case RecordKind::step_begin:
+            (void)scan.places.push(FrameKind::step, record.first, payload_of(record) + 1);
+            return;
+        case RecordKind::context:
+            (void)scan.places.push(FrameKind::context, 0, record.first);
+            return;
+        case RecordKind::step_end:
+            (void)scan.places.pop(FrameKind::step, record.first);
+            return;
+        case RecordKind::context_end:
+            (void)scan.places.pop_innermost(FrameKind::context);
+            return;
+        case RecordKind::mark:
+            if (id_of(record) == static_cast<std::uint16_t>(Mark::cut_step))
+                (void)scan.places.pop_innermost(FrameKind::step);
+            return;
+        case RecordKind::graph_launch:
+            place = scan.places.innermost();
+            if (place != nullptr && *place != 0 && (id_of(record) & (launch_instrumented | launch_first)) != 0)
+                disturbed_.by_launches.add(*place - 1);
+            return;
+        case RecordKind::device_scope: {
+            const std::size_t queue = tracks_.find(static_cast<std::uint32_t>(payload_of(record)));
+            if (queue == no_track || tracks_[queue].info.sampled_every <= 1)
+                return;
+            break;
+        }
+        case RecordKind::scope:
+            if (!sampled)
+                return;
+            break;
+        default:
+            return;
+        }
+        place = scan.places.innermost();
+        if (place != nullptr && *place != 0)
+            disturbed_.by_device.add(*place - 1);
     }
 
     void record(const Record& record, std::uint64_t sequence, std::size_t index) {
@@ -184,6 +235,7 @@ class Scanner {
     std::vector<StepTable::Found> found_;
     std::vector<std::int64_t> breaks_;
     std::vector<std::int64_t> first_ends_;
+    Disturbed disturbed_;
 };
 
 } // namespace

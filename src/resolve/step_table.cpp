@@ -45,7 +45,7 @@ void set_periods(std::vector<StepTable::Found>& found, const std::vector<std::in
 } // namespace
 
 StepTable StepTable::build(std::vector<Found> found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
-                           Losses& losses) {
+                           Disturbed disturbed, Losses& losses) {
     std::sort(found.begin(), found.end(), ends_before);
     std::sort(breaks.begin(), breaks.end());
     flag_warmup(found, warmup_steps);
@@ -66,7 +66,53 @@ StepTable StepTable::build(std::vector<Found> found, std::vector<std::int64_t> b
     const auto unique_end = std::unique(table.by_id_.begin(), table.by_id_.end(), same_id);
     losses.count(Loss::step_id_reused, static_cast<std::uint64_t>(table.by_id_.end() - unique_end));
     table.by_id_.erase(unique_end, table.by_id_.end());
+    table.mark(disturbed);
+    table.keep_phases_that_have_no_other_steps();
     return table;
+}
+
+void StepTable::mark(Disturbed& disturbed) {
+    for (const std::uint64_t id : disturbed.by_launches.sorted()) {
+        if (const std::size_t at = find(id); at != step_not_found)
+            steps_[at].left_out = true;
+    }
+    for (const std::uint64_t id : disturbed.by_device.sorted()) {
+        if (const std::size_t at = find(id); at != step_not_found)
+            steps_[at].left_out = steps_[at].device_timed = true;
+    }
+}
+
+void StepTable::keep_phases_that_have_no_other_steps() {
+    std::array<bool, 4> plain{};
+    std::array<bool, 4> disturbed{};
+    for (const Step& step : steps_) {
+        if (!step.warmup)
+            (step.left_out ? disturbed : plain)[static_cast<std::size_t>(step.phase)] = true;
+    }
+    for (std::size_t phase = 0; phase < plain.size(); ++phase)
+        all_disturbed_[phase] = disturbed[phase] && !plain[phase];
+    for (Step& step : steps_)
+        step.left_out = step.left_out && !all_disturbed(step.phase);
+}
+
+void StepIds::add(std::uint64_t id) {
+    if (!ids_.empty() && ids_.back() == id)
+        return;
+    if (ids_.size() >= compact_at_)
+        compact();
+    if (ids_.size() < 2 * StepTable::max_steps)
+        ids_.push_back(id);
+}
+
+void StepIds::compact() {
+    std::sort(ids_.begin(), ids_.end());
+    ids_.erase(std::unique(ids_.begin(), ids_.end()), ids_.end());
+    compact_at_ = std::max(compact_at_, 2 * ids_.size());
+}
+
+const std::vector<std::uint64_t>& StepIds::sorted() {
+    compact();
+    return ids_;
 }
 
 } // namespace plumb::resolve

@@ -3,6 +3,7 @@
 // Filled by a first pass over the step records (scan_steps), constant afterwards; may then be shared between threads.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -29,6 +30,30 @@ struct Step {
     Phase phase = Phase::none;
     bool has_kv_length = false;
     bool warmup = false;
+    /// Profiling made this step different (an instrumented or first replay, device scopes timed now and then): it is in
+    /// no step statistics, wall account, budget or gate, unless all steps of its phase are like it.
+    bool left_out = false;
+    bool device_timed = false; // holds timed scopes of a queue that is timed in some steps only
+};
+
+/// Ids of steps, collected in any order. Memory is bounded whatever a recording claims.
+class StepIds {
+  public:
+    void add(std::uint64_t id);
+    /// Sorted, each once.
+    [[nodiscard]] const std::vector<std::uint64_t>& sorted();
+
+  private:
+    void compact();
+
+    std::vector<std::uint64_t> ids_;
+    std::size_t compact_at_ = std::size_t{1} << 16;
+};
+
+/// What the first pass saw that profiling did to steps.
+struct Disturbed {
+    StepIds by_launches; // an instrumented replay, or the first of an executable
+    StepIds by_device;   // timed scopes of a queue that is timed in some steps only
 };
 
 class StepTable {
@@ -49,11 +74,19 @@ class StepTable {
         bool counted = true;
     };
     static StepTable build(std::vector<Found> found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
-                           Losses& losses);
+                           Disturbed disturbed, Losses& losses);
+    /// Whether all steps of a phase were disturbed, so that none of them is left out.
+    [[nodiscard]] bool all_disturbed(Phase phase) const noexcept {
+        return all_disturbed_[static_cast<std::size_t>(phase)];
+    }
 
   private:
+    void mark(Disturbed& disturbed);
+    void keep_phases_that_have_no_other_steps();
+
     std::vector<Step> steps_;
     std::vector<std::pair<std::uint64_t, std::uint32_t>> by_id_;
+    std::array<bool, 4> all_disturbed_{}; // by Phase
 };
 
 /// What the first pass over a recording learns.

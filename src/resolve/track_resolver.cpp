@@ -15,6 +15,8 @@ constexpr double not_given = std::numeric_limits<double>::quiet_NaN();
 
 void TrackResolver::records_are_missing() {
     missing_ = true;
+    quality_ = 0;
+    submitted_.reset();
     duration_.forget();
 }
 
@@ -75,15 +77,55 @@ void TrackResolver::other(const Record& record, bool wanted, ResolvedBuffers& ou
     case RecordKind::mark:
         mark(record);
         break;
-    case RecordKind::step_value:   // read by the first pass
-    case RecordKind::origin:       // only places a span's begin
-    case RecordKind::device_scope: // its time arrives on the queue's own track
     case RecordKind::device_submit:
+        announce_submission(record);
+        break;
+    case RecordKind::device_scope: // its time arrives on the queue's own track
+    case RecordKind::graph_launch:
+        submission(record, wanted, out);
+        break;
+    case RecordKind::span_quality:
+        quality_ = static_cast<std::uint8_t>(id_of(record));
+        break;
+    case RecordKind::step_value: // read by the first pass
+    case RecordKind::origin:     // only places a span's begin
         break;
     default:
         losses_->count(Loss::unknown_kind);
         break;
     }
+}
+
+void TrackResolver::announce_submission(const Record& record) {
+    const std::optional<std::uint64_t> duration = duration_.take(record);
+    submitted_.reset();
+    if (duration && track_->line != nullptr && track_->line->contains(record.first, *duration))
+        submitted_ = Submitted{record.first, *duration};
+}
+
+void TrackResolver::submission(const Record& record, bool wanted, ResolvedBuffers& out) {
+    const std::optional<Submitted> when = submitted_;
+    submitted_.reset();
+    if (!wanted)
+        return;
+    Submission made;
+    made.graph = kind_of(record) == RecordKind::graph_launch;
+    (made.graph ? made.flags : made.name) = id_of(record);
+    made.key = made.graph ? record.first : 0;
+    made.queue = static_cast<std::uint32_t>(payload_of(record));
+    made.track = track_->info.id;
+    made.warmup = now_.warmup;
+    made.left_out = now_.left_out;
+    made.phase = now_.phase;
+    made.layer = now_.layer;
+    made.step = now_.step;
+    made.position = out.samples.size();
+    if (when) {
+        made.timed = true;
+        made.begin_ns = track_->line->to_ns(when->begin);
+        made.duration_ns = track_->line->to_ns(when->begin + when->duration) - made.begin_ns;
+    }
+    out.submissions.push_back(made);
 }
 
 void TrackResolver::unresolved(Loss reason, bool wanted) {
@@ -115,6 +157,7 @@ void TrackResolver::place(Sample& sample, const Surroundings& around) const {
     sample.layer = around.layer;
     sample.step = around.step;
     sample.warmup = around.warmup;
+    sample.left_out = around.left_out;
 }
 
 Sample& TrackResolver::append(ResolvedBuffers& out, SampleKind kind, std::uint64_t begin,
@@ -145,6 +188,8 @@ void TrackResolver::add_work(Sample& sample, const Record& record) const {
 
 void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& out) {
     std::uint64_t duration = 0;
+    const std::uint8_t quality = quality_;
+    quality_ = 0;
     if (!interval(record, wanted, duration))
         return;
     if (missing_) [[unlikely]] {
@@ -164,6 +209,7 @@ void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& ou
     Sample& sample = append(out, kind, record.first, duration);
     sample.name = id_of(record);
     sample.leaf = nest.leaf;
+    sample.flags = quality;
     if (nest.children != 0)
         sample.self_ns = std::min(sample.duration_ns, track_->line->length_ns(duration - nest.children));
     if ((record.second & flag_work) != 0)
@@ -190,6 +236,7 @@ TrackResolver::Surroundings TrackResolver::surroundings_of_step(std::uint64_t id
     const Step& step = (*steps_)[found];
     around.phase = step.phase;
     around.warmup = step.warmup;
+    around.left_out = step.left_out;
     if (step.has_kv_length)
         around.kv_length = static_cast<double>(step.kv_length);
     return around;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "resolve/duration_reader.hpp"
@@ -23,11 +24,13 @@ struct ResolvedBuffers {
     std::vector<Sample> samples;
     std::vector<CpuStamp> cpu_stamps;
     std::vector<LabelValue> labels;
+    std::vector<Submission> submissions;
 
     void clear() {
         samples.clear();
         cpu_stamps.clear();
         labels.clear();
+        submissions.clear();
     }
 };
 
@@ -51,7 +54,13 @@ class TrackResolver {
         std::uint32_t layer = no_layer;
         Phase phase = Phase::none;
         bool warmup = false;
+        bool left_out = false;
         double kv_length = std::numeric_limits<double>::quiet_NaN();
+    };
+
+    struct Submitted {
+        std::uint64_t begin = 0;
+        std::uint64_t duration = 0;
     };
 
     void scope(const Record& record, bool wanted, ResolvedBuffers& out);
@@ -64,6 +73,8 @@ class TrackResolver {
     void work(const Record& record);
     void cpu_time(const Record& record, bool wanted, ResolvedBuffers& out);
     void other(const Record& record, bool wanted, ResolvedBuffers& out);
+    void announce_submission(const Record& record);
+    void submission(const Record& record, bool wanted, ResolvedBuffers& out);
 
     /// The record's interval, or false with the reason counted (only where it is wanted).
     bool interval(const Record& record, bool wanted, std::uint64_t& duration);
@@ -85,6 +96,8 @@ class TrackResolver {
     Surroundings now_;
     Sample blank_; // what every sample has in these surroundings
     bool missing_ = false;
+    std::uint8_t quality_ = 0;          // flags of the next scope
+    std::optional<Submitted> submitted_; // when the next device scope or graph was submitted
 };
 
 } // namespace plumb::resolve

@@ -36,6 +36,11 @@ class TrackTable {
 
     /// Dense index of a track id; an id nobody described gets an index too, until there are too many (no_track).
     [[nodiscard]] std::size_t index_of(std::uint32_t id);
+    /// no_track for an id that nobody described.
+    [[nodiscard]] std::size_t find(std::uint32_t id) const {
+        const auto found = index_.find(id);
+        return found == index_.end() ? no_track : found->second;
+    }
     [[nodiscard]] const Track& operator[](std::size_t index) const { return tracks_[index]; }
     [[nodiscard]] std::size_t size() const noexcept { return tracks_.size(); }
 

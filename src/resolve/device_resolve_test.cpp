@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device queues, captured graphs, and the steps that profiling itself made different.
+#include <gtest/gtest.h>
+
+#include "plumb/backend.hpp"
+#include "resolve/planted_source.hpp"
+#include "resolve/resolve.hpp"
+
+namespace plumb::resolve {
+namespace {
+
+constexpr std::int64_t us = 1'000;
+constexpr std::uint32_t host = 1, queue = 0x80000001, graph_track = 0x80000002;
+
+struct Collected {
+    std::vector<Sample> samples;
+    std::vector<Submission> submissions;
+    std::vector<Step> steps;
+    bool all_disturbed = false;
+};
+
+Collected resolved(PlantedSource& source, std::uint64_t warmup = 0) {
+    Collected all;
+    ResolveOptions options;
+    options.warmup_steps = warmup;
+    const auto result = resolve(
+        source, options,
+        [&](const StepTable& steps, const TrackTable&) {
+            all.steps = steps.all();
+            all.all_disturbed = steps.all_disturbed(Phase::decode);
+        },
+        [&](const ResolvedBatch& batch) {
+            all.samples.insert(all.samples.end(), batch.samples.begin(), batch.samples.end());
+            all.submissions.insert(all.submissions.end(), batch.submissions.begin(), batch.submissions.end());
+        });
+    EXPECT_TRUE(result.ok());
+    EXPECT_EQ(result->losses.unresolved(), 0u);
+    return all;
+}
+
+PlantedSource source_with_queue(std::uint32_t sampled_every) {
+    PlantedSource source;
+    source.track(host);
+    recording::TrackInfo info;
+    info.id = queue;
+    info.kind = recording::TrackKind::device_queue;
+    info.name = "stream";
+    info.source = "cuda_event";
+    info.sampled_every = sampled_every;
+    source.device_track(info);
+    return source;
+}
+
+template <class Body>
+void plant_step(PlantedSource& source, std::uint64_t id, Body&& body) {
+    const std::int64_t t = static_cast<std::int64_t>(id) * 100 * us;
+    source.step_begin(host, id, Phase::decode, t);
+    body(t);
+    source.step_end(host, Phase::decode, t, t + 90 * us);
+}
+
+TEST(DeviceResolve, T1_a_device_scope_has_the_time_of_the_device_and_its_submission_that_of_the_host) {
+    PlantedSource source = source_with_queue(1);
+    plant_step(source, 0, [&](std::int64_t t) {
+        source.submit_scope(host, Brick::attention, queue, t + 2 * us, t + 4 * us);
+        source.device_scope(queue, Brick::attention, 0, 3, t + 40 * us, t + 70 * us);
+    });
+    const Collected all = resolved(source);
+    ASSERT_EQ(all.samples.size(), 2u); // the step and the scope
+    const Sample& scope = all.samples[0].track == queue ? all.samples[0] : all.samples[1];
+    EXPECT_EQ(scope.begin_ns, 40 * us);
+    EXPECT_EQ(scope.duration_ns, 30 * us);
+    EXPECT_EQ(scope.step, 0u);
+    EXPECT_EQ(scope.layer, 3u);
+    EXPECT_EQ(scope.phase, Phase::decode);
+    ASSERT_EQ(all.submissions.size(), 1u);
+    EXPECT_FALSE(all.submissions[0].graph);
+    EXPECT_TRUE(all.submissions[0].timed);
+    EXPECT_EQ(all.submissions[0].begin_ns, 2 * us);
+    EXPECT_EQ(all.submissions[0].duration_ns, 2 * us);
+    EXPECT_EQ(all.submissions[0].queue, queue);
+    EXPECT_EQ(all.submissions[0].name, Name(Brick::attention).id);
+    EXPECT_FALSE(all.steps[0].left_out) << "a queue that is timed in every step disturbs none more than others";
+}
+
+TEST(DeviceResolve, flags_belong_to_the_next_scope_only) {
+    PlantedSource source = source_with_queue(1);
+    source.device_scope(queue, Brick::attention, 0, -1, us, 2 * us, 0, span_includes_launch_wait);
+    source.device_scope(queue, Brick::attention, 0, -1, 3 * us, 4 * us);
+    source.device_scope(queue, Brick::attention, 0, -1, 5 * us, 5 * us, 0, span_below_floor);
+    const Collected all = resolved(source);
+    ASSERT_EQ(all.samples.size(), 3u);
+    EXPECT_EQ(all.samples[0].flags, span_includes_launch_wait);
+    EXPECT_EQ(all.samples[1].flags, 0u);
+    EXPECT_EQ(all.samples[2].flags, span_below_floor);
+}
+
+TEST(DeviceResolve, a_launch_keeps_key_flags_and_step_and_is_placed_in_time) {
+    PlantedSource source = source_with_queue(1);
+    source.launch(host, 7, 0, queue, 0, us); // outside any step
+    plant_step(source, 5, [&](std::int64_t t) {
+        source.launch(host, 0xffffffffffffffff, launch_unread, queue, t + us, t + 3 * us);
+    });
+    source.raw(host, {9, pack(RecordKind::graph_launch, 0, queue)}); // its device_submit is missing
+    const Collected all = resolved(source);
+    ASSERT_EQ(all.submissions.size(), 3u);
+    EXPECT_EQ(all.submissions[0].step, no_step);
+    EXPECT_EQ(all.submissions[0].key, 7u);
+    EXPECT_EQ(all.submissions[1].key, 0xffffffffffffffff);
+    EXPECT_EQ(all.submissions[1].flags, launch_unread);
+    EXPECT_EQ(all.submissions[1].step, 5u);
+    EXPECT_EQ(all.submissions[1].begin_ns, 501 * us);
+    EXPECT_EQ(all.submissions[1].duration_ns, 2 * us);
+    EXPECT_TRUE(all.submissions[1].timed);
+    EXPECT_FALSE(all.submissions[2].timed);
+    EXPECT_FALSE(all.steps[0].left_out) << "a plain replay leaves its step as it is";
+}
+
+TEST(DeviceResolve, instrumented_and_first_replays_leave_their_steps_out) {
+    PlantedSource source = source_with_queue(1);
+    const std::uint16_t flags[] = {launch_first, 0, launch_instrumented, launch_unread, 0};
+    for (std::uint64_t i = 0; i < 5; ++i) {
+        plant_step(source, i, [&](std::int64_t t) { source.launch(host, 1, flags[i], queue, t + us, t + 2 * us); });
+    }
+    const Collected all = resolved(source);
+    ASSERT_EQ(all.steps.size(), 5u);
+    for (std::size_t i = 0; i < 5; ++i)
+        EXPECT_EQ(all.steps[i].left_out, i == 0 || i == 2) << i;
+    for (const Submission& launch : all.submissions)
+        EXPECT_EQ(launch.left_out, launch.step == 0 || launch.step == 2);
+    EXPECT_FALSE(all.all_disturbed);
+}
+
+TEST(DeviceResolve, scopes_of_a_queue_that_is_timed_now_and_then_leave_their_steps_out) {
+    PlantedSource source = source_with_queue(4);
+    for (std::uint64_t i = 0; i < 8; ++i) {
+        plant_step(source, i, [&](std::int64_t t) {
+            if (i == 3)
+                source.device_scope(queue, Brick::attention, i, -1, t + us, t + 2 * us);
+            if (i == 7) // submitted, but its time never came
+                source.submit_scope(host, Brick::attention, queue, t + us, t + 2 * us);
+        });
+    }
+    const Collected all = resolved(source);
+    for (std::size_t i = 0; i < 8; ++i) {
+        EXPECT_EQ(all.steps[i].left_out, i % 4 == 3) << i;
+        EXPECT_EQ(all.steps[i].device_timed, i % 4 == 3) << i;
+    }
+}
+
+TEST(DeviceResolve, a_worker_that_launches_for_a_step_by_context_marks_that_step) {
+    PlantedSource source = source_with_queue(1);
+    source.track(2, "worker");
+    for (std::uint64_t i = 0; i < 2; ++i)
+        plant_step(source, i, [](std::int64_t) {});
+    source.context(2, 1);
+    source.launch(2, 1, launch_instrumented, queue, 110 * us, 120 * us);
+    source.context_end(2);
+    source.launch(2, 1, launch_instrumented, queue, 300 * us, 310 * us); // belongs to no step
+    const Collected all = resolved(source);
+    EXPECT_FALSE(all.steps[0].left_out);
+    EXPECT_TRUE(all.steps[1].left_out);
+}
+
+TEST(DeviceResolve, where_every_step_of_a_phase_is_disturbed_none_is_left_out) {
+    PlantedSource source = source_with_queue(1);
+    for (std::uint64_t i = 0; i < 4; ++i) {
+        plant_step(source, i, [&](std::int64_t t) {
+            source.launch(host, 1, i == 0 ? 0 : launch_instrumented, queue, t + us, t + 2 * us);
+        });
+    }
+    const Collected all = resolved(source, 1); // the plain one is warm-up
+    EXPECT_TRUE(all.all_disturbed);
+    for (const Step& step : all.steps)
+        EXPECT_FALSE(step.left_out);
+}
+
+TEST(DeviceResolve, samples_of_a_captured_graph_carry_the_step_of_their_replay) {
+    PlantedSource source = source_with_queue(1);
+    recording::TrackInfo info;
+    info.id = graph_track;
+    info.kind = recording::TrackKind::captured_graph;
+    info.source = "cuda_graph_event";
+    info.graph_key = 64;
+    source.device_track(info);
+    plant_step(source, 0, [](std::int64_t) {});
+    plant_step(source, 1, [&](std::int64_t t) {
+        source.launch(host, 64, launch_instrumented, queue, t + us, t + 2 * us);
+        source.device_scope(graph_track, Brick::rms_norm, 1, 0, t + 10 * us, t + 15 * us);
+        source.device_scope(graph_track, Brick::attention, 1, 0, t + 15 * us, t + 30 * us);
+    });
+    const Collected all = resolved(source);
+    std::size_t inside = 0;
+    for (const Sample& sample : all.samples) {
+        if (sample.track != graph_track)
+            continue;
+        ++inside;
+        EXPECT_EQ(sample.step, 1u);
+        EXPECT_TRUE(sample.left_out);
+        EXPECT_EQ(sample.layer, 0u);
+        EXPECT_TRUE(sample.leaf);
+    }
+    EXPECT_EQ(inside, 2u);
+}
+
+TEST(StepIds, memory_is_bounded_and_ids_come_back_sorted_once) {
+    StepIds ids;
+    for (std::uint64_t round = 0; round < 4; ++round) {
+        for (std::uint64_t id = 0; id < 100'000; ++id)
+            ids.add((id * 7919) % 100'000);
+    }
+    ASSERT_EQ(ids.sorted().size(), 100'000u);
+    EXPECT_EQ(ids.sorted().front(), 0u);
+    EXPECT_EQ(ids.sorted().back(), 99'999u);
+    EXPECT_LE(ids.sorted().capacity(), 400'000u);
+}
+
+} // namespace
+} // namespace plumb::resolve
