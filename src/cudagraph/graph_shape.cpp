@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cudagraph/graph_shape.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace plumb::cudagraph {
+
+using namespace backends::cuda;
+
+namespace {
+
+constexpr int deepest_child = 16; // graphs within graphs within graphs
+const char* const advice = "the graph is launched plainly and nothing inside it is timed";
+
+using Counts = std::map<std::string, std::uint64_t>;
+
+std::vector<recording::NamedCount> list_of(const Counts& counts) { return {counts.begin(), counts.end()}; }
+
+class ShapeReader {
+  public:
+    explicit ShapeReader(const Driver& driver) : driver_(driver) {}
+
+    Status read(Graph graph, GraphShape& shape) {
+        if (Status status = nodes_of(graph, shape.nodes); !status) {
+            return status;
+        }
+        shape.types.resize(shape.nodes.size());
+        shape.name_of.resize(shape.nodes.size());
+        shape.index_of.reserve(shape.nodes.size());
+        for (std::uint32_t i = 0; i < shape.nodes.size(); ++i) {
+            shape.index_of.emplace(shape.nodes[i], i);
+            std::string name;
+            if (Status status = look_at(shape.nodes[i], shape.types[i], name, 0); !status) {
+                return status;
+            }
+            const auto [known, is_new] =
+                name_ids_.emplace(name, static_cast<std::uint32_t>(shape.names.size()));
+            if (is_new) {
+                shape.names.push_back(name);
+            }
+            shape.name_of[i] = known->second;
+        }
+        shape.nodes_by_type = list_of(types_);
+        shape.kernels = list_of(kernels_);
+        shape.not_cloneable = memory_ ? "n/a (memory nodes)" : conditional_ ? "n/a (conditional nodes)" : "";
+        return edges_of(graph, shape);
+    }
+
+  private:
+    Status failed(CuResult result, const char* call) const { return error_of(driver_, result, call, advice); }
+
+    Status nodes_of(Graph graph, std::vector<GraphNode>& nodes) {
+        std::size_t count = 0;
+        if (const CuResult result = driver_.graph_get_nodes(graph, nullptr, &count); result != CuResult::success) {
+            return failed(result, "cuGraphGetNodes");
+        }
+        nodes.resize(count);
+        if (count == 0) {
+            return {};
+        }
+        const CuResult result = driver_.graph_get_nodes(graph, nodes.data(), &count);
+        nodes.resize(std::min(nodes.size(), count));
+        return result == CuResult::success ? Status() : failed(result, "cuGraphGetNodes");
+    }
+
+    Status look_at(GraphNode node, NodeType& type, std::string& name, int depth) {
+        if (const CuResult result = driver_.graph_node_get_type(node, &type); result != CuResult::success) {
+            return failed(result, "cuGraphNodeGetType");
+        }
+        ++types_[word_of(type)];
+        memory_ |= type == NodeType::mem_alloc || type == NodeType::mem_free;
+        conditional_ |= type == NodeType::conditional;
+        name = word_of(type);
+        if (type == NodeType::kernel) {
+            name = kernel_name(node);
+            ++kernels_[name];
+        }
+        return type == NodeType::graph && depth < deepest_child ? look_inside(node, depth + 1) : Status();
+    }
+
+    Status look_inside(GraphNode parent, int depth) {
+        Graph child = nullptr;
+        if (const CuResult result = driver_.graph_child_node_get_graph(parent, &child); result != CuResult::success) {
+            return failed(result, "cuGraphChildGraphNodeGetGraph");
+        }
+        std::vector<GraphNode> nodes;
+        if (Status status = nodes_of(child, nodes); !status) {
+            return status;
+        }
+        for (const GraphNode node : nodes) {
+            NodeType type{};
+            std::string name;
+            if (Status status = look_at(node, type, name, depth); !status) {
+                return status;
+            }
+        }
+        return {};
+    }
+
+    /// A kernel without a name is still a kernel: never an error.
+    std::string kernel_name(GraphNode node) {
+        KernelNodeParams params{};
+        if (driver_.kernel_params(node, &params) != CuResult::success) {
+            return "kernel (parameters unreadable)";
+        }
+        const void* const function = params.func != nullptr ? static_cast<const void*>(params.func) : params.kern;
+        const auto known = functions_.find(function);
+        if (known != functions_.end()) {
+            return known->second;
+        }
+        const char* name = nullptr;
+        if (params.func != nullptr && driver_.func_get_name != nullptr) {
+            static_cast<void>(driver_.func_get_name(&name, params.func));
+        }
+        if (name == nullptr && params.kern != nullptr && driver_.kernel_get_name != nullptr) {
+            static_cast<void>(driver_.kernel_get_name(&name, params.kern));
+        }
+        std::string text = name != nullptr ? name : "kernel (this driver tells no names; 12.3 does)";
+        functions_.emplace(function, text);
+        return text;
+    }
+
+    Status edges_of(Graph graph, GraphShape& shape) {
+        std::size_t count = 0;
+        if (const CuResult result = driver_.edges_of(graph, nullptr, nullptr, nullptr, &count);
+            result != CuResult::success) {
+            return failed(result, "cuGraphGetEdges");
+        }
+        if (count == 0) {
+            return {};
+        }
+        std::vector<GraphNode> from(count);
+        std::vector<GraphNode> to(count);
+        std::vector<EdgeData> data(count, EdgeData{});
+        if (const CuResult result = driver_.edges_of(graph, from.data(), to.data(), data.data(), &count);
+            result != CuResult::success) {
+            return failed(result, "cuGraphGetEdges");
+        }
+        shape.edges.reserve(count);
+        for (std::size_t i = 0; i < std::min(count, from.size()); ++i) {
+            const auto source = shape.index_of.find(from[i]);
+            const auto target = shape.index_of.find(to[i]);
+            if (source == shape.index_of.end() || target == shape.index_of.end()) {
+                return Error{ErrorCode::corrupt, "cuGraphGetEdges names a node that cuGraphGetNodes did not; " +
+                                                     std::string(advice) + "."};
+            }
+            const bool full = data[i].from_port == 0 && data[i].to_port == 0 && data[i].type == 0;
+            shape.edges.push_back(ShapeEdge{source->second, target->second, full});
+        }
+        return {};
+    }
+
+    const Driver& driver_;
+    Counts types_;
+    Counts kernels_;
+    std::map<std::string, std::uint32_t> name_ids_;
+    std::unordered_map<const void*, std::string> functions_;
+    bool memory_ = false;
+    bool conditional_ = false;
+};
+
+} // namespace
+
+std::string word_of(NodeType type) {
+    static const char* const words[] = {"kernel",       "memcpy",     "memset",       "host",
+                                        "child graph",  "empty",      "event wait",   "event record",
+                                        "semaphore signal", "semaphore wait", "memory allocation", "memory free",
+                                        "batch memory operation", "conditional"};
+    const int value = static_cast<int>(type);
+    const bool known = value >= 0 && value < static_cast<int>(std::size(words));
+    return known ? words[value] : "type " + std::to_string(value);
+}
+
+Result<GraphShape> read_shape(const Driver& driver, Graph graph) {
+    GraphShape shape;
+    ShapeReader reader(driver);
+    if (Status status = reader.read(graph, shape); !status) {
+        return status.error();
+    }
+    return shape;
+}
+
+std::vector<recording::GraphNodeChange> compare_kernels(const std::vector<recording::NamedCount>& before,
+                                                        const std::vector<recording::NamedCount>& after) {
+    std::map<std::string, recording::GraphNodeChange> all;
+    for (const auto& [name, count] : before) {
+        all[name].before = static_cast<std::uint32_t>(count);
+    }
+    for (const auto& [name, count] : after) {
+        all[name].after = static_cast<std::uint32_t>(count);
+    }
+    std::vector<recording::GraphNodeChange> changes;
+    for (auto& [name, change] : all) {
+        if (change.before != change.after) {
+            change.kernel = name;
+            changes.push_back(change);
+        }
+    }
+    return changes;
+}
+
+} // namespace plumb::cudagraph
