@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// CudaGraphCache: replays, and the steps that ran without.
+#include <utility>
+
+#include "clock/host_clock.hpp"
+#include "cudagraph/graph_cache.hpp"
+
+namespace plumb::cudagraph {
+
+using cuda::CuResult;
+
+std::int64_t Cache::now_ns() const noexcept {
+    return host_clock_ != nullptr ? host_clock_->now_ns() : clock::monotonic_ns();
+}
+
+Result<bool> Cache::replay(std::uint64_t key, cuda::Stream stream) {
+    if (!driver_.usable()) {
+        abandon();
+        return missing(*find_or_make(key), Absence::lost);
+    }
+    std::shared_ptr<Entry> entry;
+    std::shared_ptr<Executable> exec;
+    Absence absence = Absence::never_captured;
+    {
+        std::shared_lock lock(map_);
+        const auto found = entries_.find(key);
+        if (found != entries_.end()) {
+            entry = found->second;
+            exec = entry->live;
+            absence = entry->absence;
+        }
+    }
+    if (exec == nullptr)
+        return missing(entry != nullptr ? *entry : *find_or_make(key), absence);
+    entry->last_use.store(use_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    const std::uint64_t call = entry->replays.fetch_add(1, std::memory_order_relaxed) + 1;
+
+    Launched launched = launch(*entry, *exec, stream, call);
+    if (!launched.status) {
+        entry->replays.fetch_sub(1, std::memory_order_relaxed);
+        if (launched.profiled)
+            profile_.drop(std::move(launched.sample));
+        launch_failed(*entry, *exec);
+        return launched.status.error();
+    }
+    // No lock is held any more: a wait for the device is this thread's own.
+    const Status waited = options_.sync ? wait(stream, launched) : Status();
+    count_launch(*entry, launched);
+    if (launched.profiled)
+        profile_.keep(std::move(launched.sample));
+    if (!waited)
+        return waited.error();
+    return true;
+}
+
+bool Cache::missing(Entry& entry, Absence absence) {
+    count_eager(entry, driver_.there() ? reason_of(absence) : "no CUDA driver");
+    return false;
+}
+
+/// A replay may become part of a greater capture: uploads and waits have no place there.
+bool Cache::captured(cuda::Stream stream) const noexcept {
+    cuda::CaptureStatus status = cuda::CaptureStatus::none;
+    return driver_.calls().stream_is_capturing(stream, &status) == CuResult::success &&
+           status != cuda::CaptureStatus::none;
+}
+
+Cache::Launched Cache::launch(Entry& entry, Executable& exec, cuda::Stream stream, std::uint64_t call) {
+    const cuda::Driver& calls = driver_.calls();
+    Launched launched;
+    std::lock_guard lock(exec.mutex);
+    if (options_.upload_each && !captured(stream)) {
+        const std::int64_t begin = now_ns();
+        launched.status = driver_.check(calls.graph_upload(exec.exec.get(), stream), "cuGraphUpload");
+        launched.upload_ns = now_ns() - begin;
+        if (!launched.status)
+            return launched;
+    }
+    if (profile_.due(call)) {
+        launched.profiled = true;
+        launched.sample = profile_.begin(entry.key, call, stream);
+    }
+    const std::int64_t begin = now_ns();
+    launched.probed = exec.probed;
+    launched.status = exec.probed ? exec.probe.launch(exec.exec.get(), stream)
+                                  : driver_.check(calls.graph_launch(exec.exec.get(), stream), "cuGraphLaunch");
+    launched.launch_ns = now_ns() - begin;
+    if (launched.profiled && launched.status) {
+        launched.sample.upload_ns = launched.upload_ns;
+        launched.sample.launch_ns = launched.launch_ns;
+        profile_.end(launched.sample, stream);
+    }
+    return launched;
+}
+
+Status Cache::wait(cuda::Stream stream, Launched& launched) {
+    if (captured(stream))
+        return {};
+    const std::int64_t begin = now_ns();
+    Status status = driver_.check(driver_.calls().stream_synchronize(stream), "cuStreamSynchronize",
+                                  "the replay was launched; graph.sync=off does not wait for it");
+    if (status)
+        launched.sample.sync_ns = now_ns() - begin;
+    return status;
+}
+
+/// The probe's answer has no code: whether the context still works is asked for.
+void Cache::launch_failed(Entry& entry, const Executable& exec) {
+    driver_.look();
+    if (driver_.lost()) {
+        abandon();
+        return;
+    }
+    CuResult current = CuResult::success;
+    {
+        const cuda::CurrentContext context(driver_.calls(), exec.context);
+        current = context.status();
+    }
+    if (!context_gone(current))
+        return;
+    std::lock_guard life(entry.life);
+    (void)drop(entry, Absence::context_gone);
+}
+
+void Cache::count_launch(Entry& entry, const Launched& launched) {
+    entry.launch_ns.fetch_add(static_cast<std::uint64_t>(launched.launch_ns), std::memory_order_relaxed);
+    const bool uploaded = launched.upload_ns >= 0;
+    if (uploaded) {
+        std::lock_guard lock(entry.row_mutex);
+        ++entry.row.uploads;
+        entry.row.upload_ns += static_cast<double>(launched.upload_ns);
+    }
+    if (host_ == nullptr || (launched.probed && !uploaded))
+        return; // the probe counts its launches itself
+    update_row(entry.key, [&](recording::GraphInfo& row) {
+        const auto add = [](double& sum, std::int64_t more) {
+            sum = (sum == sum ? sum : 0) + static_cast<double>(more);
+        };
+        if (uploaded) {
+            ++row.uploads;
+            add(row.upload_ns, launched.upload_ns);
+        }
+        if (!launched.probed) {
+            ++row.replays;
+            add(row.launch_ns, launched.launch_ns);
+        }
+    });
+}
+
+void Cache::count_eager(Entry& entry, const std::string& reason) {
+    std::string counted = reason;
+    {
+        std::lock_guard lock(entry.row_mutex);
+        if (entry.eager.size() >= Entry::max_reasons && entry.eager.find(reason) == entry.eager.end())
+            counted = "other reasons";
+        ++entry.eager[counted];
+    }
+    update_row(entry.key, [&counted](recording::GraphInfo& row) {
+        for (recording::NamedCount& known : row.eager_steps) {
+            if (known.first == counted) {
+                ++known.second;
+                return;
+            }
+        }
+        row.eager_steps.emplace_back(counted, 1);
+    });
+}
+
+void Cache::note_eager(std::uint64_t key, const std::string& reason) { count_eager(*find_or_make(key), reason); }
+
+void Cache::note_padding(std::uint64_t key, std::uint64_t used, std::uint64_t padded) {
+    const std::shared_ptr<Entry> entry = find_or_make(key);
+    {
+        std::lock_guard lock(entry->row_mutex);
+        entry->row.rows_used += used;
+        entry->row.rows_padded += padded;
+    }
+    update_row(key, [used, padded](recording::GraphInfo& row) {
+        row.rows_used += used;
+        row.rows_padded += padded;
+    });
+}
+
+} // namespace plumb::cudagraph
