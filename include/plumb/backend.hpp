@@ -29,6 +29,7 @@ struct Device {
     std::string name;   // as the vendor calls it
     std::string driver; // version, empty where there is none
     std::vector<Capability> capabilities;
+    std::string uuid{}; // as the vendor writes it, empty where there is none
 };
 
 /// One open or finished scope of a queue; names it in that queue's timer only. Never 0 and never 2^64-1.

@@ -52,10 +52,13 @@ class RelaxedCapture {
     ~RelaxedCapture();
     RelaxedCapture(const RelaxedCapture&) = delete;
     RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+    /// False where the driver refused: better call nothing then that may disturb a capture.
+    [[nodiscard]] bool holds() const noexcept { return exchanged_; }
 
   private:
     const Driver& driver_;
     CaptureMode outer_ = CaptureMode::relaxed;
+    bool exchanged_;
 };
 
 /// Makes a context current on the calling thread while it lives.
@@ -70,6 +73,7 @@ class CurrentContext {
   private:
     const Driver& driver_;
     CuResult status_;
+    bool pushed_ = false;
 };
 
 } // namespace plumb::backends::cuda

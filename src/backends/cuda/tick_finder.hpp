@@ -32,11 +32,16 @@ class TickFinder {
                                                               : static_cast<double>(gcd_.load(std::memory_order_relaxed));
     }
 
-    /// The multiple of the tick that a float of milliseconds stands for, where it can be told.
+    /// The multiple of the tick that a float of milliseconds stands for, where it can be told: never further away than
+    /// the float's own rounding.
     [[nodiscard]] double on_grid(double ns) const noexcept {
         const double tick = tick_ns();
-        const double rounding = std::abs(ns) / 16'777'216.0; // a float's ulp is at most 2^-23 of it; half of that
-        return tick >= 2.0 && rounding < tick / 4.0 ? std::round(ns / tick) * tick : ns;
+        const double rounding = std::abs(ns) / 16'777'216.0; // half an ulp: 2^-24 of the value
+        if (tick < 2.0 || rounding > tick / 4.0) {
+            return ns;
+        }
+        const double snapped = std::round(ns / tick) * tick;
+        return std::abs(snapped - ns) <= rounding + 0.01 ? snapped : ns;
     }
 
   private:

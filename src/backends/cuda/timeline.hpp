@@ -29,7 +29,8 @@ class Timeline {
     static constexpr std::int64_t anchor_gap_ns = 250'000'000;
 
     /// Takes its first events and anchors, and learns the tick. `host_clock` null: this machine's.
-    static Result<std::shared_ptr<Timeline>> create(const Driver& driver, Context context, const HostClock* host_clock);
+    static Result<std::shared_ptr<Timeline>> create(const Driver& driver, Context context, std::string clock_name,
+                                                    const HostClock* host_clock);
     ~Timeline();
     Timeline(const Timeline&) = delete;
     Timeline& operator=(const Timeline&) = delete;
@@ -48,6 +49,9 @@ class Timeline {
     /// A reached event's ticks on the queue clock, by the nearest anchor; error pending before.
     [[nodiscard]] Result<std::uint64_t> place(Event event) noexcept;
 
+    /// Waits for one event, for sync=immediate alone.
+    [[nodiscard]] Status wait(Event event) noexcept;
+
     /// Records on our idle stream and polls a short while; error pending when the device did not answer in time.
     [[nodiscard]] Result<DeviceClockPair> clock_pair() noexcept;
     /// Where ticks lie on the common clock, and how far off that may be.
@@ -56,7 +60,7 @@ class Timeline {
     /// `may_spin`: the caller is no thread of the engine's, so that a clock pair may be read along with it.
     void tend(std::int64_t now_ns, bool may_spin) noexcept;
     /// What an empty pair of records on an idle stream reads, in nanoseconds: the median of a measurement made now.
-    [[nodiscard]] Result<double> floor_ns() noexcept;
+    [[nodiscard]] Result<double> floor_ns();
 
     /// "cuda:0"; a further context of that device has a clock of its own, "cuda:0#2".
     [[nodiscard]] const std::string& clock_name() const noexcept { return clock_name_; }
@@ -81,40 +85,43 @@ class Timeline {
         Event event = nullptr;
         double at = 0; // nanoseconds from the base
     };
+    class Guard;
 
-    Timeline(const Driver& driver, Context context, const HostClock* host_clock);
-    Status open() noexcept;
+    Timeline(const Driver& driver, Context context, std::string clock_name, const HostClock* host_clock);
+    Status open();
+    Status open_base();
     Status grow(std::size_t count) noexcept;
-    Status learn_tick() noexcept;
-    Status record(Event event) noexcept;
     Result<double> elapsed(Event a, Event b) noexcept;
-    Status spin_until(Event event, std::int64_t limit_ns) noexcept;
+    Status wait_short(Event event, std::int64_t limit_ns) noexcept;
+    Result<std::vector<double>> empty_pairs(std::size_t count, bool learn);
     Status add_anchor() noexcept;
     void resolve_anchors() noexcept;
-    Result<double> place_from_base(Event event) noexcept;
-    [[nodiscard]] std::uint64_t ticks_of(double at) const noexcept;
-    Result<std::vector<double>> empty_pairs(std::size_t count) noexcept;
+    void put_anchor(Event event, double at) noexcept;
+    Result<DeviceClockPair> try_pair(Event event) noexcept;
+    Result<DeviceClockPair> read_pair() noexcept;
+    Result<double> from_base(Event event) noexcept;
+    [[nodiscard]] std::int64_t now_ns() const noexcept { return clock::now_ns(host_clock_).value; }
 
     const Driver& driver_;
     Context context_;
     clock::HostClockSource host_clock_;
     Stream stream_ = nullptr;
     std::string clock_name_;
-    int device_ = 0;
     std::uint64_t base_ticks_ = 0; // the common clock when the base was recorded: a later timeline goes on near there
 
     std::mutex pool_mutex_;
     std::vector<Event> pool_;
+    std::atomic<std::size_t> pooled_{0}; // its size, for those who only look
     std::atomic<std::size_t> event_count_{0};
 
-    std::mutex anchor_mutex_; // guards what follows, and the order of records on our stream
-    std::deque<Anchor> anchors_;
-    std::deque<Event> unresolved_; // recorded, not placed yet
-    std::vector<Event> own_events_; // of anchors and pairs, idle now
+    std::mutex anchor_mutex_;       // guards what follows, and the order of records on our stream
+    std::deque<Anchor> anchors_;    // placed, oldest first
+    std::deque<Event> unresolved_;  // recorded, not placed yet
     HostLine line_;
-    std::int64_t last_pair_ns_ = 0;
 
     std::atomic<std::int64_t> next_anchor_ns_{0};
+    std::atomic<std::int64_t> next_pair_ns_{0};
+    std::int64_t pair_gap_ns_ = 5'000'000; // grows to anchor_gap_ns: a young clock needs its rate soon
     TickFinder tick_;
     mutable std::mutex status_mutex_;
     Status status_;

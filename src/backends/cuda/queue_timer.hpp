@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times scopes of one CUDA stream by pooled events: two a scope, one per border of laps. While the stream is captured
+// scopes are noted instead (capture_notes.hpp). Owned by its maker; any thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/timeline.hpp"
+#include "backends/token_pool.hpp"
+#include "plumb/backend.hpp"
+
+namespace plumb::backends::cuda {
+
+/// What this driver can do for us, or why not.
+std::vector<Capability> capabilities_of(const Driver& driver);
+
+/// A stream of our own on a device's primary context, for timers that nobody gave a stream to.
+class OwnStream {
+  public:
+    static Result<std::unique_ptr<OwnStream>> create(const Driver& driver, Device device);
+    ~OwnStream();
+    OwnStream(const OwnStream&) = delete;
+    OwnStream& operator=(const OwnStream&) = delete;
+    [[nodiscard]] Stream stream() const noexcept { return stream_; }
+
+  private:
+    OwnStream(const Driver& driver, Device device) : driver_(driver), device_(device) {}
+    const Driver& driver_;
+    Device device_;
+    Context context_ = nullptr;
+    Stream stream_ = nullptr;
+};
+
+class CudaQueueTimer final : public QueueTimer {
+  public:
+    static Result<std::unique_ptr<CudaQueueTimer>> create(const Driver& driver, Stream stream,
+                                                          const TimerOptions& options,
+                                                          std::unique_ptr<OwnStream> own = nullptr);
+    ~CudaQueueTimer() override;
+
+    Result<DeviceToken> begin() noexcept override;
+    Status end(DeviceToken token) noexcept override;
+    Result<DeviceToken> begin_labelled(const ScopeLabel& label) noexcept override;
+    Status end_labelled(DeviceToken token, const Work* work) noexcept override;
+    Result<DeviceToken> lap(DeviceToken ended, const Work* work, const ScopeLabel& next) noexcept override;
+    bool sampled_by_step() const noexcept override { return true; }
+    Result<DeviceSpan> collect(DeviceToken token) noexcept override;
+    void cancel(DeviceToken token) noexcept override;
+    Status wait(DeviceToken token) noexcept override;
+    bool immediate() const noexcept override { return immediate_; }
+
+    const char* source() const noexcept override { return "cuda_event"; }
+    std::string clock_name() const override { return timeline_->clock_name(); }
+    bool clock_is_host() const noexcept override { return false; }
+    Result<DeviceClockPair> clock_pair() noexcept override { return timeline_->clock_pair(); }
+    Result<Elapsed> duration(const DeviceSpan& span) override;
+    Result<double> floor_ns() override { return timeline_->floor_ns(); }
+    std::vector<Capability> capabilities() const override { return capabilities_of(timeline_->driver()); }
+    std::size_t in_flight() const noexcept override { return scopes_.in_flight(); }
+
+    [[nodiscard]] Stream stream() const noexcept { return stream_; }
+
+  private:
+    /// An event that one scope begins or ends with, or where one lap ends and the next begins.
+    struct Border {
+        Event event = nullptr; // made at first use, then kept
+        std::atomic<std::uint32_t> uses{0};
+    };
+    struct BorderRef {
+        Border* border = nullptr;
+        DeviceToken token;
+    };
+    struct Scope {
+        BorderRef begin;
+        BorderRef end;
+        std::int64_t submitted_ns = 0; // the host had enqueued everything of this scope by then
+    };
+    using Scopes = TokenPool<Scope>;
+    using Borders = TokenPool<Border>;
+
+    CudaQueueTimer(std::shared_ptr<Timeline> timeline, Stream stream, const TimerOptions& options, void* memory,
+                   std::unique_ptr<OwnStream> own);
+    Status warm_up(std::uint32_t scopes) noexcept;
+    /// active: the stream is being captured. An error where no stamp may be taken.
+    Result<bool> capturing() noexcept;
+    Status usable() const noexcept;
+    Result<BorderRef> record_border() noexcept;
+    void give_back(BorderRef border) noexcept;
+    void free_scope(DeviceToken token, Scope& scope) noexcept;
+    Result<DeviceToken> begin_scope(BorderRef border) noexcept;
+    Result<DeviceToken> begin_eager() noexcept;
+    Status end_eager(DeviceToken token) noexcept;
+    Result<DeviceToken> lap_eager(DeviceToken ended, bool next_timed) noexcept;
+    Result<DeviceSpan> read_span(const Scope& scope) noexcept;
+
+    std::unique_ptr<OwnStream> own_; // outlives the timeline
+    std::shared_ptr<Timeline> timeline_;
+    const Driver& driver_;
+    Stream stream_;
+    bool immediate_;
+    void* memory_;
+    Scopes scopes_;
+    Borders borders_;
+    std::mutex events_mutex_;
+    std::vector<Event> events_; // of all borders
+};
+
+} // namespace plumb::backends::cuda

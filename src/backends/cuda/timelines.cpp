@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which context has which timeline.
+#include <mutex>
+#include <vector>
+
+#include "backends/cuda/timeline.hpp"
+
+namespace plumb::backends::cuda {
+namespace {
+
+struct Entry {
+    const Driver* driver;
+    Context context;
+    unsigned long long context_id; // a handle may be given out anew
+    const HostClock* host_clock;
+    std::string clock; // without its suffix
+    std::weak_ptr<Timeline> timeline;
+};
+
+struct Timelines {
+    std::mutex mutex;
+    std::vector<Entry> entries;
+};
+
+// Never destroyed: a drain thread may still ask while the process exits.
+Timelines& timelines() {
+    static Timelines& only = *new Timelines;
+    return only;
+}
+
+/// The null stream and the two special handles belong to the current context.
+bool is_special(Stream stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
+
+Result<Context> context_of(const Driver& driver, Stream stream) {
+    Context context = nullptr;
+    CuResult asked = is_special(stream) ? CuResult::success : driver.stream_get_ctx(stream, &context);
+    if (asked == CuResult::success && context == nullptr) {
+        asked = driver.ctx_get_current(&context);
+    }
+    if (asked != CuResult::success) {
+        return error_of(driver, asked, "cuStreamGetCtx", "give a stream that exists, after CUDA was initialised");
+    }
+    if (context == nullptr) {
+        return Error{ErrorCode::unavailable, "no CUDA context is current on this thread; make one current, or give a "
+                                             "stream of one"};
+    }
+    return context;
+}
+
+/// Forgets those that are gone or lost, and says how many live ones the clock of that device has.
+std::size_t sweep(std::vector<Entry>& entries, const std::string& clock) {
+    std::size_t alive = 0;
+    for (std::size_t i = 0; i < entries.size();) {
+        const std::shared_ptr<Timeline> timeline = entries[i].timeline.lock();
+        if (timeline == nullptr || timeline->lost()) {
+            entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(i));
+            continue;
+        }
+        alive += entries[i].clock == clock ? 1 : 0;
+        ++i;
+    }
+    return alive;
+}
+
+Result<std::string> clock_of(const Driver& driver, Context context) {
+    const CurrentContext current(driver, context);
+    int device = 0;
+    const CuResult asked =
+        current.status() == CuResult::success ? driver.ctx_get_device(&device) : current.status();
+    if (asked != CuResult::success) {
+        return error_of(driver, asked, "cuCtxGetDevice", "give a stream of a CUDA context that still exists");
+    }
+    return "cuda:" + std::to_string(device);
+}
+
+} // namespace
+
+Result<std::shared_ptr<Timeline>> timeline_of(const Driver& driver, Stream stream, const HostClock* host_clock) {
+    const RelaxedCapture relaxed(driver);
+    const Result<Context> context = context_of(driver, stream);
+    if (!context) {
+        return context.error();
+    }
+    unsigned long long id = 0;
+    if (driver.ctx_get_id != nullptr && driver.ctx_get_id(*context, &id) != CuResult::success) {
+        id = 0;
+    }
+    const Result<std::string> clock = clock_of(driver, *context);
+    if (!clock) {
+        return clock.error();
+    }
+    const std::lock_guard lock(timelines().mutex);
+    const std::size_t alive = sweep(timelines().entries, *clock);
+    for (const Entry& entry : timelines().entries) {
+        if (entry.driver == &driver && entry.context == *context && entry.context_id == id &&
+            entry.host_clock == host_clock) {
+            if (std::shared_ptr<Timeline> found = entry.timeline.lock()) {
+                return found;
+            }
+        }
+    }
+    const std::string name = alive == 0 ? *clock : *clock + "#" + std::to_string(alive + 1);
+    Result<std::shared_ptr<Timeline>> made = Timeline::create(driver, *context, name, host_clock);
+    if (made) {
+        timelines().entries.push_back({&driver, *context, id, host_clock, *clock, *made});
+    }
+    return made;
+}
+
+Result<std::shared_ptr<Timeline>> timeline_of(Stream stream, const HostClock* host_clock) {
+    const Result<Driver>& loaded = driver();
+    return loaded ? timeline_of(*loaded, stream, host_clock) : Result<std::shared_ptr<Timeline>>(loaded.error());
+}
+
+} // namespace plumb::backends::cuda
