@@ -238,7 +238,7 @@ class Scope {
         const std::uint64_t duration = now - begin_;
         const unsigned depth = thread->depth;
         if (PLUMB_UNLIKELY(duration >= long_ticks || thread->recorder->mode() != mode_ ||
-                           thread->laps[depth].bits != 0)) {
+                           (thread->open_laps >> (depth - 1) & 1) != 0)) {
             const SlowEnd slow{now, begin_, bits_, mode_, Queue{queue_timer_, queue_track_}, token_, work_};
             thread_ = nullptr;
             end_scope_slow(*thread, slow);

@@ -58,11 +58,8 @@ struct OpenDeviceLap {
     Work work;
 };
 
-/// In OpenLap::bits where only a device lap is open at that depth; OpenLap::mode then equals no mode.
-inline constexpr std::uint64_t only_device_lap = 1;
-
-struct KnownWork {
-    std::uint16_t id; // no_name_id: nothing known
+struct alignas(64) KnownWork { // one cache line: in a decode that streams weights every line touched was evicted
+    std::uint16_t id;          // no_name_id: nothing known
     Work work;
 };
 
@@ -71,19 +68,24 @@ struct alignas(64) ThreadRecorder {
     RingHeader* ring;
     std::uint64_t mask;
     std::uint64_t limit;    // head value at which the tail must be read again
-    std::uint64_t sampled;  // when the CPU time was last sampled
     std::uint64_t deadline; // a scope that begins later than this comes after a long gap
     Recorder* recorder;
-    unsigned depth; // open scopes, steps and layers
+    std::uint64_t open_laps; // bit d - 1: a lap of a thread or of a queue is open at depth d
+    unsigned depth;          // open scopes, steps and layers
     std::uint32_t
         reserved; // slots kept back for the ends of open steps, layers and contexts; limit is lower by as many
+    // Above: all that a scope without work needs of us, in one cache line.
+    std::uint64_t sampled;       // when the CPU time was last sampled
     std::uint64_t step_plus_one; // current context; 0: none
     std::uint32_t layer_plus_one;
     std::uint32_t track;
     std::uint64_t generation;    // of the recorder: a new one may lie at the same address
-    OpenLap laps[max_depth + 1]; // invariant: laps[d].bits == 0 for every d > depth
+    OpenLap laps[max_depth + 1]; // invariant: none is open at any d > depth
     OpenDeviceLap device_laps[max_depth + 1];
     KnownWork known_work[work_cache_size]; // last work written, by id modulo size
+
+    /// Whether a lap is open at the innermost open scope; there is one.
+    [[nodiscard]] bool lap_open() const noexcept { return (open_laps >> (depth - 1) & 1) != 0; }
 
     /// False when the ring is full: the record is dropped and counted.
     PLUMB_ALWAYS_INLINE bool push(std::uint64_t first, std::uint64_t second) noexcept {
@@ -128,6 +130,7 @@ struct alignas(64) ThreadRecorder {
     void sample_after(std::uint64_t duration, std::uint64_t now) noexcept;
     /// Ends the laps open at `depth`, host and device, if any, at `now`.
     PLUMB_API void end_lap(std::uint64_t now, std::uint32_t mode) noexcept;
+    void note_laps() noexcept; // after laps or device_laps changed at this depth
     void end_host_lap(std::uint64_t now, std::uint32_t mode) noexcept;
     void end_device_lap(std::uint64_t now, std::uint32_t mode) noexcept;
     /// A device scope: `token` is collected later. Given back to the timer when the ring is full. Nothing is written for

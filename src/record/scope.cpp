@@ -120,9 +120,7 @@ void device_lap(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Que
                 : queue.timer->begin_labelled(label);
     if (follows) {
         pen.device_laps[pen.depth].timer = nullptr;
-        if (pen.laps[pen.depth].bits == only_device_lap) {
-            pen.laps[pen.depth].bits = 0;
-        }
+        pen.note_laps();
         begun.ok() ? pen.push_device(before, now - before.begin) : pen.drop(Drop::device_failed);
     }
     if (!begun.ok()) {
@@ -131,11 +129,7 @@ void device_lap(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Que
     }
     const OpenDeviceLap lap{queue.timer, queue.track, mode, begun->value, now, bits, work};
     pen.device_laps[pen.depth] = lap;
-    OpenLap& host_lap = pen.laps[pen.depth];
-    if (host_lap.bits == 0) {
-        host_lap.bits = only_device_lap;
-        host_lap.mode = ~std::uint32_t{0}; // equals no mode: the fast path of a host lap passes it by
-    }
+    pen.note_laps();
 }
 
 } // namespace
@@ -151,7 +145,7 @@ void lap_slow(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Queue
         return;
     }
     std::uint64_t now = recorder.stamp();
-    const bool gap = pen.laps[pen.depth].bits == 0 && now >= pen.deadline;
+    const bool gap = !pen.lap_open() && now >= pen.deadline;
     pen.end_host_lap(now, mode);
     if (gap) {
         pen.sample_cpu_time();
@@ -162,6 +156,7 @@ void lap_slow(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Queue
     lap.bits = bits;
     lap.mode = mode;
     lap.work = work;
+    pen.note_laps();
     pen.deadline = now + long_ticks;
 }
 

@@ -9,12 +9,6 @@
 
 namespace plumb {
 inline namespace v1 {
-namespace {
-
-constexpr std::uint32_t no_mode = ~std::uint32_t{0}; // equals no Recorder::mode()
-
-} // namespace
-
 bool ThreadRecorder::refill(std::uint64_t head) noexcept {
     // Acquire: the drain has copied everything before tail before we write over it.
     limit = ring->tail.load(std::memory_order_acquire) + mask + 1 - reserved;
@@ -102,7 +96,7 @@ void ThreadRecorder::sample_after(std::uint64_t duration, std::uint64_t now) noe
 }
 
 void ThreadRecorder::end_lap(std::uint64_t now, std::uint32_t mode) noexcept {
-    if (laps[depth].bits == 0) {
+    if (depth == 0 || !lap_open()) {
         return;
     }
     end_device_lap(now, mode);
@@ -110,16 +104,21 @@ void ThreadRecorder::end_lap(std::uint64_t now, std::uint32_t mode) noexcept {
     deadline = now + long_ticks;
 }
 
+void ThreadRecorder::note_laps() noexcept {
+    const std::uint64_t bit = std::uint64_t{1} << (depth - 1);
+    const bool open = laps[depth].bits != 0 || device_laps[depth].timer != nullptr;
+    open_laps = open ? open_laps | bit : open_laps & ~bit;
+}
+
 void ThreadRecorder::end_host_lap(std::uint64_t now, std::uint32_t mode) noexcept {
     OpenLap& lap = laps[depth];
     std::uint64_t bits = lap.bits;
-    const bool device_only = bits == only_device_lap;
-    lap.bits = device_laps[depth].timer != nullptr ? only_device_lap : 0;
-    const std::uint32_t begun_in = lap.mode;
-    lap.mode = no_mode;
-    if (bits == 0 || device_only) {
+    if (bits == 0) {
         return;
     }
+    lap.bits = 0;
+    note_laps();
+    const std::uint32_t begun_in = lap.mode;
     if (begun_in != mode || now < lap.begin) {
         drop(begun_in != mode ? Drop::across_toggle : Drop::negative_span);
         return;
@@ -139,9 +138,7 @@ void ThreadRecorder::end_device_lap(std::uint64_t now, std::uint32_t mode) noexc
         return;
     }
     device_laps[depth].timer = nullptr;
-    if (laps[depth].bits == only_device_lap) {
-        laps[depth].bits = 0;
-    }
+    note_laps();
     const DeviceToken token{lap.token};
     if (lap.token == token_not_timed) {
         return;
