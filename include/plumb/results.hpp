@@ -41,12 +41,20 @@ struct RowKey {
     Category category = Category::other;
     std::optional<std::uint32_t> layer;
     std::optional<std::uint32_t> track;
+    std::optional<std::uint64_t> graph; // key of a captured graph
+};
+
+/// What a row's figures per step are made of.
+enum class RowBasis : std::uint8_t {
+    steps,       // the counted steps of the phase
+    timed_steps, // those steps in which the device queues were timed (device.every=)
+    replays,     // sampled replays of captured graphs: replays per counted step times the mean of each site
 };
 
 struct Row {
     RowKey key;
-    Distribution time;
-    double calls_per_step = 0;   // over the steps of this phase, warm-up apart
+    Distribution time;           // of the samples there are
+    double calls_per_step = 0;   // over the steps of this phase, warm-up apart; see basis
     double sum_per_step_ns = 0;  // total per step; children included
     Figure wall_share;           // total / period of the phase's steps, in percent
     Figure gigabytes_per_second; // 10^9 bytes; absent where no work was given
@@ -55,6 +63,13 @@ struct Row {
     std::string source;  // cpu_tsc, …; "mixed" never: a row has one source
     bool lap = false;    // made of laps: also holds the gap to the next border
     bool parent = false; // had children: total and self differ, not a leaf
+    RowBasis basis = RowBasis::steps;
+    bool device = false;
+    std::uint64_t basis_steps = 0;            // so many steps that figures per step are made of
+    std::uint64_t launch_wait = 0;            // samples that include waiting for their launch
+    std::uint64_t below_floor = 0;            // samples shorter than their source can resolve
+    std::uint64_t sites = 0, sites_timed = 0; // places in the graphs replayed; sum_per_step_ns is of those timed
+    Figure calibrated_sum_per_step_ns;        // less the cost of the stamps; only of replays
 };
 
 /// Accounting of the wall clock of a set of steps (docs/accuracy.md): busy + idle = period,
@@ -72,10 +87,25 @@ struct WallAccount {
     Figure coverage;                 // union / busy, 0..1
 };
 
+/// The device's side of the counted steps of a phase, per step. In-graph busy is an upper bound: the span of a replay
+/// holds the gaps between its kernels; so in-graph idle cannot be known from stamps.
+struct DeviceAccount {
+    std::uint64_t steps = 0;   // in which the queues were timed
+    Figure busy_per_step_ns;   // union of the scopes of device queues
+    Figure idle_per_step_ns;   // period less that
+    std::uint64_t replays = 0; // of captured graphs, in the counted steps
+    Figure in_graph_busy_per_step_ns;
+    Figure in_graph_idle_per_step_ns;
+};
+
 struct PhaseSummary {
     Phase phase = Phase::none;
-    std::uint64_t steps = 0; // counted ones, warm-up apart
+    std::uint64_t steps = 0; // counted ones, warm-up and sampled ones apart
     std::uint64_t warmup_steps = 0;
+    /// Steps that sampling made different (device scopes timed in some steps only, instrumented and first replays): in no
+    /// figure of this summary, unless every step is like it.
+    std::uint64_t sampled_steps = 0;
+    bool all_sampled = false;
     std::uint64_t tokens = 0; // prefill + decode tokens of the counted steps
     std::uint64_t prefill_tokens = 0, decode_tokens = 0;
     std::uint64_t sequences = 0;
@@ -83,6 +113,23 @@ struct PhaseSummary {
     Distribution period;      // step end to step end
     Distribution span;        // host begin to end of a step
     WallAccount wall;
+    std::optional<DeviceAccount> device; // none where nothing ran on a device
+};
+
+/// One captured graph in one phase.
+struct GraphSummary {
+    Phase phase = Phase::none;
+    std::uint64_t key = 0;
+    std::string source;
+    std::uint64_t replays = 0; // in the counted steps
+    double replays_per_step = 0;
+    std::uint64_t sampled_replays = 0;        // instrumented ones, warm-up apart
+    std::uint64_t sites = 0, sites_timed = 0; // leaves and laps
+    Figure sites_ns;                          // of one replay: sum over the sites of the mean of their samples
+    Figure calibrated_sites_ns;               // less the cost of the stamps
+    Figure plain_span_ns;                     // median of adjacent plain replays by outer events
+    Figure closure_raw, closure;              // (sum of part medians - plain span) / plain span, as the run found it
+    std::vector<std::pair<std::string, std::uint64_t>> unattributed; // nodes in no scope, by kernel name
 };
 
 struct LabelTotal {
@@ -98,6 +145,8 @@ struct TrackSummary {
     std::string source;
     std::uint64_t scopes = 0;
     double total_ns = 0;
+    std::uint32_t sampled_every = 1;    // timed in every so manieth step
+    std::optional<std::uint64_t> graph; // key, where the scopes lie inside replays of a captured graph
 };
 
 /// Everything that was lost, by reason in plain words ("ring full", "lap outside any scope", "damaged chunk", …).
@@ -127,6 +176,8 @@ struct Report {
     std::vector<Row> layers;       // by phase and layer
     std::vector<Row> brick_layers; // by phase, brick and layer (only with ReportOptions::brick_layers)
     std::vector<Row> categories;   // by phase and category; leaves only
+    std::vector<Row> graph_bricks; // by phase, graph key and brick: device scopes inside replays
+    std::vector<GraphSummary> graphs;
     std::vector<TrackSummary> tracks;
     std::vector<LabelTotal> labels; // untimed: never part of coverage or trace; sorted by total
     std::vector<LossRow> losses;

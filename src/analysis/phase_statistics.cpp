@@ -12,6 +12,11 @@ void PhaseStatistics::add(const resolve::Step& step, const WallSums& wall) {
         ++warmup_steps_;
         return;
     }
+    timed_steps_ += step.device_timed ? 1 : 0;
+    if (step.left_out) {
+        ++sampled_steps_;
+        return;
+    }
     ++steps_;
     prefill_tokens_ += step.prefill_tokens;
     decode_tokens_ += step.decode_tokens;
@@ -19,6 +24,23 @@ void PhaseStatistics::add(const resolve::Step& step, const WallSums& wall) {
     periods_.add(static_cast<std::uint64_t>(step.end_ns - step.period_begin_ns));
     spans_.add(static_cast<std::uint64_t>(step.end_ns - step.begin_ns));
     wall_.add(wall);
+}
+
+void PhaseStatistics::add_device(const WallSums& device) {
+    ++device_steps_;
+    device_.add(device);
+}
+
+PhaseBase PhaseStatistics::timed_base(Phase phase) const {
+    PhaseBase timed = base(phase);
+    if (timed_steps_ == 0) {
+        timed.reason = timed.reason.empty() ? "no step of this phase was timed" : timed.reason;
+        timed.steps = 0;
+    } else if (timed.steps != 0) {
+        timed.period_ns *= static_cast<double>(timed_steps_) / static_cast<double>(timed.steps);
+        timed.steps = timed_steps_;
+    }
+    return timed;
 }
 
 PhaseBase PhaseStatistics::base(Phase phase) const {
@@ -68,6 +90,7 @@ PhaseSummary PhaseStatistics::finish(Phase phase) const {
     summary.phase = phase;
     summary.steps = steps_;
     summary.warmup_steps = warmup_steps_;
+    summary.sampled_steps = sampled_steps_;
     summary.tokens = prefill_tokens_ + decode_tokens_;
     summary.prefill_tokens = prefill_tokens_;
     summary.decode_tokens = decode_tokens_;

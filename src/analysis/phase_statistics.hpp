@@ -15,19 +15,27 @@ namespace plumb::analysis {
 class PhaseStatistics {
   public:
     void add(const resolve::Step& step, const WallSums& wall);
+    /// The device queues' busy time in the period of a step in which they were timed.
+    void add_device(const WallSums& device);
 
-    [[nodiscard]] bool any() const noexcept { return steps_ + warmup_steps_ != 0; }
+    [[nodiscard]] bool any() const noexcept { return steps_ + warmup_steps_ + sampled_steps_ != 0; }
     [[nodiscard]] PhaseSummary finish(Phase phase) const;
     [[nodiscard]] PhaseBase base(Phase phase) const;
+    /// For rows of queues that are timed in some steps only: those steps, each as long as a counted one.
+    [[nodiscard]] PhaseBase timed_base(Phase phase) const;
+    [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+    [[nodiscard]] const WallSums& device() const noexcept { return device_; }
+    [[nodiscard]] std::uint64_t device_steps() const noexcept { return device_steps_; }
 
   private:
     [[nodiscard]] Figure tokens_per_second() const;
     [[nodiscard]] WallAccount account() const;
 
-    std::uint64_t steps_ = 0, warmup_steps_ = 0;
+    std::uint64_t steps_ = 0, warmup_steps_ = 0, sampled_steps_ = 0;
+    std::uint64_t timed_steps_ = 0, device_steps_ = 0;
     std::uint64_t prefill_tokens_ = 0, decode_tokens_ = 0, sequences_ = 0;
     stats::DurationStatistics periods_, spans_;
-    WallSums wall_;
+    WallSums wall_, device_;
 };
 
 } // namespace plumb::analysis

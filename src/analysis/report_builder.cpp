@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "analysis/device_account.hpp"
 #include "analysis/own_cost.hpp"
 #include "analysis/phase_statistics.hpp"
 #include "analysis/row_table.hpp"
@@ -24,7 +25,8 @@ constexpr std::size_t max_labels = 65536;
 class Builder {
   public:
     Builder(resolve::RecordSource& source, const ReportOptions& options)
-        : source_(source), options_(options), names_(source.names()), rows_(names_, options.brick_layers) {}
+        : source_(source), options_(options), names_(source.names()), rows_(names_, options.brick_layers),
+          graphs_(source) {}
 
     void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks);
     void consume(const resolve::ResolvedBatch& batch);
@@ -33,11 +35,14 @@ class Builder {
   private:
     struct TrackTotals {
         unsigned source = 0;
+        RowBasis basis = RowBasis::steps;
+        std::uint32_t graph = GraphTable::none;
         std::uint64_t scopes = 0;
         std::int64_t self_ns = 0;
     };
 
     void count(const Sample& sample, TrackTotals& totals);
+    void count_row(const Sample& sample, const TrackTotals& totals);
     void count_label(const resolve::LabelValue& label);
     TrackTotals& totals_of(const resolve::ResolvedBatch& batch);
     [[nodiscard]] bool asked_for(Phase phase) const { return !options_.phase || *options_.phase == phase; }
@@ -54,9 +59,11 @@ class Builder {
     const ReportOptions& options_;
     resolve::NameTable names_;
     RowTable rows_;
+    GraphTable graphs_;
     std::unique_ptr<WallClock> wall_; // null: no steps, no wall account
     const resolve::StepTable* steps_ = nullptr;
     const resolve::TrackTable* tracks_ = nullptr;
+    bool queues_sampled_ = false; // some queue is timed in some steps only
     std::array<PhaseStatistics, phase_count> phases_;
     std::vector<std::unique_ptr<TrackTotals>> tracks_seen_; // by track index
     std::vector<LabelTotal> labels_;
@@ -73,10 +80,19 @@ void Builder::steps_known(const resolve::StepTable& steps, const resolve::TrackT
     tracks_ = &tracks;
     if (steps.empty())
         return;
-    wall_ = std::make_unique<WallClock>(steps, [this](std::size_t step, const WallSums& wall) {
-        const resolve::Step& settled = (*steps_)[step];
-        phases_[static_cast<std::size_t>(settled.phase)].add(settled, wall);
-    });
+    for (std::size_t i = 0; i < tracks.size(); ++i)
+        queues_sampled_ = queues_sampled_ || tracks[i].info.sampled_every > 1;
+    wall_ = std::make_unique<WallClock>(
+        steps,
+        [this](std::size_t step, const WallSums& wall) {
+            const resolve::Step& settled = (*steps_)[step];
+            phases_[static_cast<std::size_t>(settled.phase)].add(settled, wall);
+        },
+        [this](std::size_t step, const WallSums& device) {
+            const resolve::Step& settled = (*steps_)[step];
+            if (!settled.warmup && (queues_sampled_ ? settled.device_timed : !settled.left_out))
+                phases_[static_cast<std::size_t>(settled.phase)].add_device(device);
+        });
 }
 
 Builder::TrackTotals& Builder::totals_of(const resolve::ResolvedBatch& batch) {
@@ -85,8 +101,16 @@ Builder::TrackTotals& Builder::totals_of(const resolve::ResolvedBatch& batch) {
     auto& totals = tracks_seen_[batch.track_index];
     if (!totals) {
         totals = std::make_unique<TrackTotals>();
-        const std::string& source = batch.track->info.source;
-        totals->source = rows_.source_number(source.empty() ? "unknown" : source);
+        const recording::TrackInfo& info = batch.track->info;
+        RowSource source{info.source.empty() ? "unknown" : info.source};
+        source.device = info.kind != recording::TrackKind::host_thread;
+        totals->graph = graphs_.of_track(info.id);
+        if (totals->graph != GraphTable::none)
+            source.basis = RowBasis::replays;
+        else if (info.sampled_every > 1)
+            source.basis = RowBasis::timed_steps;
+        totals->basis = source.basis;
+        totals->source = rows_.source_number(source);
     }
     return *totals;
 }
@@ -111,7 +135,21 @@ void Builder::count(const Sample& sample, TrackTotals& totals) {
         outside_complete_steps_ += brick ? 1 : 0;
         return;
     }
-    rows_.add(sample, totals.source);
+    // What is timed in every step is compared with counted steps; the rest has rows that say what they are made of.
+    if (sample.left_out && totals.basis == RowBasis::steps)
+        return;
+    count_row(sample, totals);
+}
+
+void Builder::count_row(const Sample& sample, const TrackTotals& totals) {
+    if (totals.graph == GraphTable::none) {
+        rows_.add(sample, totals.source);
+        return;
+    }
+    Sample placed = sample;
+    placed.leaf = graphs_.is_leaf(totals.graph, sample);
+    graphs_.add(totals.graph, totals.source, placed);
+    rows_.add(placed, totals.source, totals.graph);
 }
 
 void Builder::count_label(const resolve::LabelValue& label) {
@@ -140,6 +178,8 @@ void Builder::consume(const resolve::ResolvedBatch& batch) {
         count(sample, totals);
     for (const resolve::LabelValue& label : batch.labels)
         count_label(label);
+    for (const resolve::Submission& submission : batch.submissions)
+        graphs_.launched(submission);
     recorded_.cpu_stamps += batch.cpu_stamps.size();
     if (wall_)
         wall_->consume(batch);
@@ -152,19 +192,29 @@ void Builder::keep_asked(std::vector<Row>& rows) const {
 
 void Builder::add_rows(Report& report) const {
     PhaseBases bases;
-    for (std::size_t i = 0; i < phase_count; ++i)
-        bases[i] = phases_[i].base(static_cast<Phase>(i));
+    bases.graphs = &graphs_;
+    for (std::size_t i = 0; i < phase_count; ++i) {
+        bases.steps[i] = phases_[i].base(static_cast<Phase>(i));
+        bases.timed[i] = phases_[i].timed_base(static_cast<Phase>(i));
+    }
     for (const Phase phase : {Phase::prefill, Phase::decode, Phase::mixed}) {
         const PhaseStatistics& statistics = phases_[static_cast<std::size_t>(phase)];
-        if (statistics.any() && asked_for(phase))
-            report.phases.push_back(statistics.finish(phase));
+        if (!statistics.any() || !asked_for(phase))
+            continue;
+        PhaseSummary& summary = report.phases.emplace_back(statistics.finish(phase));
+        summary.all_sampled = steps_->all_disturbed(phase);
+        summary.device = device_account(statistics, graphs_, phase);
+        const auto graphs = graph_summaries(graphs_, rows_, phase, statistics.steps());
+        report.graphs.insert(report.graphs.end(), graphs.begin(), graphs.end());
     }
     report.bricks = rows_.bricks(bases);
     report.layers = rows_.layers(bases);
     report.categories = rows_.categories(bases);
     if (options_.brick_layers)
         report.brick_layers = rows_.brick_layers(bases);
-    for (auto* rows : {&report.bricks, &report.layers, &report.categories, &report.brick_layers})
+    report.graph_bricks = rows_.graph_bricks(bases);
+    for (auto* rows :
+         {&report.bricks, &report.layers, &report.categories, &report.brick_layers, &report.graph_bricks})
         keep_asked(*rows);
 }
 
@@ -174,7 +224,10 @@ void Builder::add_tracks(Report& report) const {
         TrackSummary summary;
         summary.id = track.info.id;
         summary.name = track.info.name;
-        summary.device = track.info.kind == recording::TrackKind::device_queue;
+        summary.device = track.info.kind != recording::TrackKind::host_thread;
+        summary.sampled_every = track.info.sampled_every;
+        if (track.info.kind == recording::TrackKind::captured_graph)
+            summary.graph = track.info.graph_key;
         summary.source = track.info.source;
         if (i < tracks_seen_.size() && tracks_seen_[i]) {
             summary.scopes = tracks_seen_[i]->scopes;
@@ -204,6 +257,7 @@ void Builder::add_losses(Report& report, const resolve::Resolution& resolution) 
     for (std::size_t i = 0; i < resolve::loss_reasons; ++i)
         add(resolve::loss_words[i], resolution.losses.of(static_cast<resolve::Loss>(i)));
     add("samples beyond the limit of rows or layers", rows_.refused());
+    add("graphs or sites in graphs beyond the limit", graphs_.refused());
     add("labels beyond the limit of 65536", labels_refused_);
     report.unresolved = resolution.losses.unresolved() + counters.unresolved;
 }
@@ -229,6 +283,8 @@ void Builder::add_notes(Report& report, const resolve::Resolution& resolution) c
         for (std::string& sentence : wall_->notes())
             add(std::move(sentence));
     }
+    for (std::string& sentence : device_notes(report, graphs_, names_))
+        add(std::move(sentence));
 }
 
 void Builder::add_clock(Report& report) const {

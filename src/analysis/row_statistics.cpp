@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/row_statistics.hpp"
 
+#include "plumb/backend.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
@@ -27,15 +28,25 @@ Figure RowStatistics::Quantity::rate(const char* name, double scale) const {
 
 void RowStatistics::merge(const RowStatistics& other) {
     time_.merge(other.time_);
+    launch_wait_ += other.launch_wait_;
+    below_floor_ += other.below_floor_;
     bytes_.merge(other.bytes_);
     flops_.merge(other.flops_);
     elements_.merge(other.elements_);
+}
+
+void RowStatistics::add_flags(unsigned flags) {
+    launch_wait_ += (flags & span_includes_launch_wait) != 0 ? 1 : 0;
+    below_floor_ += (flags & span_below_floor) != 0 ? 1 : 0;
 }
 
 Row RowStatistics::finish(RowKey key, const PhaseBase& base) const {
     Row row;
     row.key = std::move(key);
     row.time = time_.finish();
+    row.launch_wait = launch_wait_;
+    row.below_floor = below_floor_;
+    row.calibrated_sum_per_step_ns = stats::absent("not inside a captured graph");
     if (base.steps != 0) {
         row.calls_per_step = static_cast<double>(row.time.count) / static_cast<double>(base.steps);
         row.sum_per_step_ns = row.time.total_ns / static_cast<double>(base.steps);

@@ -28,6 +28,8 @@ class RowStatistics {
         bytes_.add(sample.bytes, sample.duration_ns);
         flops_.add(sample.flops, sample.duration_ns);
         elements_.add(sample.elements, sample.duration_ns);
+        if (sample.flags != 0) [[unlikely]]
+            add_flags(sample.flags);
     }
     void merge(const RowStatistics& other);
     [[nodiscard]] std::uint64_t count() const noexcept { return time_.moments().count(); }
@@ -53,7 +55,10 @@ class RowStatistics {
         [[nodiscard]] Figure rate(const char* name, double scale) const;
     };
 
+    void add_flags(unsigned flags);
+
     stats::DurationStatistics time_;
+    std::uint64_t launch_wait_ = 0, below_floor_ = 0;
     Quantity bytes_, flops_, elements_;
 };
 

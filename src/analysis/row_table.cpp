@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "stats/figure.hpp"
+
 namespace plumb::analysis {
 namespace {
 
@@ -15,9 +17,19 @@ bool reads_before(const Row& a, const Row& b) {
     };
     if (order(a.key.phase) != order(b.key.phase))
         return order(a.key.phase) < order(b.key.phase);
-    if (a.time.total_ns != b.time.total_ns)
-        return a.time.total_ns > b.time.total_ns;
+    // Samples of a row that only some steps or replays give are fewer than it stands for.
+    const bool by_step = a.basis != b.basis || a.basis != RowBasis::steps;
+    const double longest_a = by_step ? a.sum_per_step_ns : a.time.total_ns;
+    const double longest_b = by_step ? b.sum_per_step_ns : b.time.total_ns;
+    if (longest_a != longest_b)
+        return longest_a > longest_b;
     return std::tie(a.key.name, a.lap, a.parent, a.source) < std::tie(b.key.name, b.lap, b.parent, b.source);
+}
+
+std::uint64_t packed_key(std::uint32_t place, std::uint16_t name, Phase phase, bool lap, bool leaf,
+                         std::uint8_t source) {
+    return (std::uint64_t{place} << 32) | (std::uint64_t{name} << 16) | (static_cast<std::uint64_t>(phase) << 8) |
+           (lap ? 128u : 0u) | (leaf ? 64u : 0u) | source;
 }
 
 bool reads_before_by_layer(const Row& a, const Row& b) {
@@ -28,13 +40,15 @@ bool reads_before_by_layer(const Row& a, const Row& b) {
 
 } // namespace
 
-unsigned RowTable::source_number(const std::string& source) {
-    const auto found = std::find(sources_.begin(), sources_.end(), source);
+unsigned RowTable::source_number(const RowSource& source) {
+    const auto found = std::find_if(sources_.begin(), sources_.end(), [&source](const RowSource& known) {
+        return known.name == source.name && known.basis == source.basis && known.device == source.device;
+    });
     if (found != sources_.end())
         return static_cast<unsigned>(found - sources_.begin());
     if (sources_.size() == max_sources)
         return max_sources - 1;
-    sources_.push_back(sources_.size() + 1 == max_sources ? "other sources" : source);
+    sources_.push_back(sources_.size() + 1 == max_sources ? RowSource{"other sources"} : source);
     return static_cast<unsigned>(sources_.size() - 1);
 }
 
@@ -85,15 +99,31 @@ void RowTable::add(const resolve::Sample& sample, unsigned source) {
     }
 }
 
+void RowTable::add(const resolve::Sample& sample, unsigned source, std::uint32_t graph) {
+    add(sample, source);
+    Key key;
+    key.phase = sample.phase;
+    key.source = static_cast<std::uint8_t>(source);
+    key.name = sample.name;
+    key.lap = sample.kind == resolve::SampleKind::lap;
+    key.leaf = sample.leaf;
+    key.graph = graph;
+    add_to(packed_key(graph, key.name, key.phase, key.lap, key.leaf, key.source), key, sample, graph_rows_,
+           graph_index_);
+}
+
 void RowTable::add_to_layer(const Key& key, const resolve::Sample& sample, std::vector<std::unique_ptr<Entry>>& rows,
                             std::unordered_map<std::uint64_t, std::uint32_t>& index) {
     if (key.layer >= max_layers) {
         ++refused_;
         return;
     }
-    const std::uint64_t packed = (std::uint64_t{key.layer} << 32) | (std::uint64_t{key.name} << 16) |
-                                 (static_cast<std::uint64_t>(key.phase) << 8) | (key.lap ? 128u : 0u) |
-                                 (key.leaf ? 64u : 0u) | key.source;
+    add_to(packed_key(key.layer, key.name, key.phase, key.lap, key.leaf, key.source), key, sample, rows, index);
+}
+
+void RowTable::add_to(std::uint64_t packed, const Key& key, const resolve::Sample& sample,
+                      std::vector<std::unique_ptr<Entry>>& rows,
+                      std::unordered_map<std::uint64_t, std::uint32_t>& index) {
     auto found = index.find(packed);
     if (found == index.end()) {
         if (rows.size() >= max_rows) {
@@ -115,21 +145,53 @@ Row RowTable::finish(const Entry& entry, const PhaseBases& bases) const {
     }
     if (entry.key.layer != resolve::no_layer)
         key.layer = entry.key.layer;
-    Row row = entry.statistics.finish(std::move(key), bases[static_cast<std::size_t>(entry.key.phase)]);
-    row.source = sources_[entry.key.source];
+    if (entry.key.graph != GraphTable::none)
+        key.graph = bases.graphs->key_of(entry.key.graph);
+    Row row = finish(entry.statistics, std::move(key), entry.key.source, bases);
     row.lap = entry.key.lap;
     row.parent = !entry.key.leaf;
+    if (row.basis == RowBasis::replays) {
+        GraphTable::Wanted wanted{entry.key.phase, entry.key.source, entry.key.graph, entry.key.name,
+                                  std::nullopt,    entry.key.lap,    {}};
+        if (entry.key.layer != resolve::no_layer)
+            wanted.layer_plus_one = static_cast<std::uint16_t>(entry.key.layer + 1);
+        take_rate(row, wanted, bases);
+    }
     return row;
+}
+
+Row RowTable::finish(const RowStatistics& statistics, RowKey key, unsigned source, const PhaseBases& bases) const {
+    const auto phase = static_cast<std::size_t>(key.phase);
+    const PhaseBase& base =
+        sources_[source].basis == RowBasis::timed_steps ? bases.timed[phase] : bases.steps[phase];
+    Row row = statistics.finish(std::move(key), base);
+    row.source = sources_[source].name;
+    row.basis = sources_[source].basis;
+    row.device = sources_[source].device;
+    row.basis_steps = base.steps;
+    return row;
+}
+
+void RowTable::take_rate(Row& row, const GraphTable::Wanted& wanted, const PhaseBases& bases) const {
+    const PhaseBase& base = bases.steps[static_cast<std::size_t>(wanted.phase)];
+    const GraphTable::Rate rate = bases.graphs->rate(wanted, base.steps);
+    row.calls_per_step = rate.calls_per_step;
+    row.sum_per_step_ns = rate.sum_per_step_ns;
+    row.calibrated_sum_per_step_ns = rate.calibrated_ns;
+    row.sites = rate.sites;
+    row.sites_timed = rate.sites_timed;
+    if (row.wall_share.value)
+        row.wall_share = stats::measured(100 * rate.sum_per_step_ns * static_cast<double>(base.steps) / base.period_ns);
 }
 
 // A name that is a leaf in one place and a parent in another is one row, marked parent: only the categories, which sum
 // over leaves, need the two apart.
 std::vector<Row> RowTable::finish_all(const std::vector<std::unique_ptr<Entry>>& rows, const PhaseBases& bases) const {
-    using Place = std::tuple<std::uint32_t, std::uint16_t, Phase, bool, std::uint8_t>;
+    using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, Phase, bool, std::uint8_t>;
     std::map<Place, std::vector<const Entry*>> places;
     for (const auto& entry : rows) {
         const Key& key = entry->key;
-        places[{key.layer, key.name, key.phase, key.lap, key.source}].push_back(entry.get());
+        places[{key.layer, key.graph, key.name, key.phase, key.lap, key.source}].push_back(entry.get());
     }
     std::vector<Row> result;
     for (const auto& [place, entries] : places) {
@@ -149,6 +211,15 @@ std::vector<Row> RowTable::finish_all(const std::vector<std::unique_ptr<Entry>>&
 std::vector<Row> RowTable::bricks(const PhaseBases& bases) const {
     std::vector<Row> rows = finish_all(bricks_, bases);
     std::sort(rows.begin(), rows.end(), reads_before);
+    return rows;
+}
+
+std::vector<Row> RowTable::graph_bricks(const PhaseBases& bases) const {
+    std::vector<Row> rows = finish_all(graph_rows_, bases);
+    std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+        const bool together = a.key.phase == b.key.phase && a.key.graph != b.key.graph;
+        return together ? a.key.graph < b.key.graph : reads_before(a, b);
+    });
     return rows;
 }
 
@@ -182,9 +253,17 @@ std::vector<Row> RowTable::categories(const PhaseBases& bases) const {
         RowKey key;
         key.phase = std::get<0>(place);
         key.category = std::get<1>(place);
-        Row row = sum->finish(std::move(key), bases[static_cast<std::size_t>(std::get<0>(place))]);
+        Row row = finish(*sum, std::move(key), std::get<3>(place), bases);
         row.lap = std::get<2>(place);
-        row.source = sources_[std::get<3>(place)];
+        if (row.basis == RowBasis::replays) {
+            const Category category = std::get<1>(place);
+            take_rate(row,
+                      {std::get<0>(place), std::get<3>(place), GraphTable::none, std::nullopt, std::nullopt, row.lap,
+                       [this, category](const GraphTable::Group& group) {
+                           return group.leaf && names_->category(group.name) == category;
+                       }},
+                      bases);
+        }
         rows.push_back(std::move(row));
     }
     std::sort(rows.begin(), rows.end(), reads_before);

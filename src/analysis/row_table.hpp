@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/graph_table.hpp"
 #include "analysis/row_statistics.hpp"
 #include "plumb/results.hpp"
 #include "resolve/name_table.hpp"
@@ -20,7 +21,20 @@
 namespace plumb::analysis {
 
 inline constexpr std::size_t phase_count = 4;
-using PhaseBases = std::array<PhaseBase, phase_count>;
+
+/// What figures per step divide by, for each kind of row.
+struct PhaseBases {
+    std::array<PhaseBase, phase_count> steps; // the counted ones
+    std::array<PhaseBase, phase_count> timed; // those in which device queues were timed, as long as counted ones
+    const GraphTable* graphs = nullptr;
+};
+
+/// What a row's samples come from.
+struct RowSource {
+    std::string name;
+    RowBasis basis = RowBasis::steps;
+    bool device = false;
+};
 
 class RowTable {
   public:
@@ -30,12 +44,16 @@ class RowTable {
 
     RowTable(const resolve::NameTable& names, bool brick_layers) : names_(&names), brick_layers_(brick_layers) {}
 
-    /// Number of a source by its name; the last one collects what is above the limit.
-    [[nodiscard]] unsigned source_number(const std::string& source);
+    /// Number of a source; the last one collects what is above the limit.
+    [[nodiscard]] unsigned source_number(const RowSource& source);
+    [[nodiscard]] const RowSource& source(unsigned number) const { return sources_[number]; }
     /// `sample.kind` is scope, lap, span or layer.
     void add(const resolve::Sample& sample, unsigned source);
+    /// A sample inside a replay: also counts in the rows of its graph.
+    void add(const resolve::Sample& sample, unsigned source, std::uint32_t graph);
 
     [[nodiscard]] std::vector<Row> bricks(const PhaseBases& bases) const;
+    [[nodiscard]] std::vector<Row> graph_bricks(const PhaseBases& bases) const;
     [[nodiscard]] std::vector<Row> brick_layers(const PhaseBases& bases) const;
     [[nodiscard]] std::vector<Row> categories(const PhaseBases& bases) const;
     [[nodiscard]] std::vector<Row> layers(const PhaseBases& bases) const;
@@ -46,6 +64,7 @@ class RowTable {
     struct Key {
         std::uint16_t name = 0;
         std::uint32_t layer = resolve::no_layer;
+        std::uint32_t graph = GraphTable::none;
         Phase phase = Phase::none;
         bool lap = false;
         bool leaf = true;
@@ -63,20 +82,27 @@ class RowTable {
     [[nodiscard]] Entry* brick_entry(const Key& key);
     void add_to_layer(const Key& key, const resolve::Sample& sample, std::vector<std::unique_ptr<Entry>>& rows,
                       std::unordered_map<std::uint64_t, std::uint32_t>& index);
+    void add_to(std::uint64_t packed, const Key& key, const resolve::Sample& sample,
+                std::vector<std::unique_ptr<Entry>>& rows, std::unordered_map<std::uint64_t, std::uint32_t>& index);
     [[nodiscard]] Row finish(const Entry& entry, const PhaseBases& bases) const;
+    [[nodiscard]] Row finish(const RowStatistics& statistics, RowKey key, unsigned source,
+                             const PhaseBases& bases) const;
+    void take_rate(Row& row, const GraphTable::Wanted& wanted, const PhaseBases& bases) const;
     [[nodiscard]] std::vector<Row> finish_all(const std::vector<std::unique_ptr<Entry>>& rows,
                                               const PhaseBases& bases) const;
 
     const resolve::NameTable* names_;
     bool brick_layers_;
     stats::BlockBudget budget_{std::size_t{40000}}; // 20 MiB
-    std::vector<std::string> sources_;
+    std::vector<RowSource> sources_;
     std::vector<std::unique_ptr<Slots>> slots_; // by name id
     std::vector<std::unique_ptr<Entry>> bricks_;
     std::vector<std::unique_ptr<Entry>> brick_layer_rows_;
     std::vector<std::unique_ptr<Entry>> layer_rows_;
+    std::vector<std::unique_ptr<Entry>> graph_rows_;
     std::unordered_map<std::uint64_t, std::uint32_t> brick_layer_index_;
     std::unordered_map<std::uint64_t, std::uint32_t> layer_index_;
+    std::unordered_map<std::uint64_t, std::uint32_t> graph_index_;
     std::uint64_t refused_ = 0;
 };
 

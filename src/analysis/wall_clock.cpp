@@ -13,8 +13,9 @@ WallClock::TrackState& WallClock::state_of(const resolve::ResolvedBatch& batch) 
     if (!state) {
         const resolve::TickLine* line = batch.track->line;
         const std::int64_t long_ns = line != nullptr ? line->length_ns(long_ticks) : 0;
-        const bool device = batch.track->info.kind == recording::TrackKind::device_queue;
-        state = std::make_unique<TrackState>(ledger_, long_ns, device, batch.track->info.name);
+        const recording::TrackKind kind = batch.track->info.kind;
+        any_queue_ = any_queue_ || kind == recording::TrackKind::device_queue;
+        state = std::make_unique<TrackState>(ledger_, long_ns, kind, batch.track->info.name);
     }
     return *state;
 }
@@ -32,6 +33,8 @@ void WallClock::sample(TrackState& state, const resolve::Sample& sample) {
         ledger_.add(PeriodLedger::What::lap, interval, state.hint);
     else if (sample.kind == SampleKind::scope && sample.leaf)
         ledger_.add(PeriodLedger::What::brick, interval, state.hint);
+    if (state.kind == recording::TrackKind::device_queue)
+        device_ledger_.add(PeriodLedger::What::presence, interval, state.device_hint);
     if (state.device)
         ledger_.add(PeriodLedger::What::presence, interval, state.hint);
     else if (sample.leaf)
@@ -44,14 +47,28 @@ void WallClock::consume(const resolve::ResolvedBatch& batch) {
     TrackState& state = state_of(batch);
     state.samples += batch.samples.size();
     std::size_t next = 0;
-    for (const resolve::CpuStamp& stamp : batch.cpu_stamps) {
-        for (; next < stamp.position; ++next)
+    std::size_t next_submission = 0;
+    // Submissions show that the thread was there; in the order of the stream, as the presence of a thread needs it.
+    const auto up_to = [&](std::size_t position, std::int64_t time) {
+        for (; next_submission < batch.submissions.size(); ++next_submission) {
+            const resolve::Submission& submission = batch.submissions[next_submission];
+            const std::int64_t end = submission.begin_ns + submission.duration_ns;
+            if (submission.position > position || (submission.position == position && end > time))
+                break;
+            for (; next < submission.position; ++next)
+                sample(state, batch.samples[next]);
+            if (submission.timed && !state.device)
+                state.presence.seen(end);
+        }
+        for (; next < position; ++next)
             sample(state, batch.samples[next]);
+    };
+    for (const resolve::CpuStamp& stamp : batch.cpu_stamps) {
+        up_to(stamp.position, stamp.time_ns);
         if (!state.device)
             state.presence.cpu_stamp(stamp.time_ns, stamp.cpu_ns);
     }
-    for (; next < batch.samples.size(); ++next)
-        sample(state, batch.samples[next]);
+    up_to(batch.samples.size(), std::numeric_limits<std::int64_t>::max());
 
     const std::int64_t horizon = ledger_.horizon(batch.no_earlier_than);
     if (horizon == std::numeric_limits<std::int64_t>::min())
@@ -61,6 +78,8 @@ void WallClock::consume(const resolve::ResolvedBatch& batch) {
             other->presence.give_before(horizon);
     }
     ledger_.settle(batch.no_earlier_than);
+    if (any_queue_)
+        device_ledger_.settle(batch.no_earlier_than);
 }
 
 void WallClock::finish() {
@@ -69,6 +88,8 @@ void WallClock::finish() {
             state->presence.give_all();
     }
     ledger_.settle_all();
+    if (any_queue_)
+        device_ledger_.settle_all();
 }
 
 std::vector<std::string> WallClock::notes() const {

@@ -17,7 +17,9 @@ namespace plumb::analysis {
 
 class WallClock {
   public:
-    WallClock(const resolve::StepTable& steps, PeriodLedger::Settled settled) : ledger_(steps, std::move(settled)) {}
+    /// `settled_device`: the same periods with nothing but the device queues in them; only called where there are some.
+    WallClock(const resolve::StepTable& steps, PeriodLedger::Settled settled, PeriodLedger::Settled settled_device)
+        : ledger_(steps, std::move(settled)), device_ledger_(steps, std::move(settled_device)) {}
 
     void consume(const resolve::ResolvedBatch& batch);
     void finish();
@@ -27,12 +29,15 @@ class WallClock {
 
   private:
     struct TrackState {
-        TrackState(PeriodLedger& ledger, std::int64_t long_ns, bool is_device, std::string thread_name)
-            : presence(ledger, long_ns), device(is_device), name(std::move(thread_name)) {}
+        TrackState(PeriodLedger& ledger, std::int64_t long_ns, recording::TrackKind is, std::string thread_name)
+            : presence(ledger, long_ns), kind(is), device(is != recording::TrackKind::host_thread),
+              name(std::move(thread_name)) {}
         ThreadPresence presence;
+        recording::TrackKind kind;
         bool device;
         std::string name;
         std::size_t hint = 0;
+        std::size_t device_hint = 0;
         std::uint64_t samples = 0;
     };
 
@@ -40,6 +45,8 @@ class WallClock {
     void sample(TrackState& state, const resolve::Sample& sample);
 
     PeriodLedger ledger_;
+    PeriodLedger device_ledger_;
+    bool any_queue_ = false;
     std::vector<std::unique_ptr<TrackState>> states_; // by track index
 };
 
