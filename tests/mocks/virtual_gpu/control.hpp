@@ -141,6 +141,9 @@ T* at(DevicePointer address, std::size_t count = 1) {
     return static_cast<T*>(memory(address, sizeof(T) * count));
 }
 
+/// Adds a node of a kind that has no entry point here (conditional, semaphores): it takes no time and does nothing.
+PLUMB_VGPU_API GraphNode add_bare_node(Graph graph, NodeType type, const std::vector<GraphNode>& after = {});
+
 // --- Failures -----------------------------------------------------------------------------------------------------
 /// The nth call (1: the next) of an entry point, counted from now over all threads, does nothing and returns `error`;
 /// so do the times - 1 calls after it. Calls that release something release it all the same. "*" is any call.
@@ -168,9 +171,7 @@ class PLUMB_VGPU_API Hold {
     void release();
 
   private:
-    struct State;
-    friend class HoldAccess;
-    std::shared_ptr<State> state_;
+    std::shared_ptr<struct HoldState> state_;
 };
 
 // --- Ledger -------------------------------------------------------------------------------------------------------
