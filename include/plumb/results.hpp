@@ -146,7 +146,7 @@ struct TrackSummary {
     std::uint64_t scopes = 0;
     double total_ns = 0;
     std::uint32_t sampled_every = 1;    // timed in every so manieth step
-    std::optional<std::uint64_t> graph; // key, where the scopes lie inside replays of a captured graph
+    std::optional<std::uint64_t> graph = std::nullopt; // key, where the scopes lie inside replays of a captured graph
 };
 
 /// Everything that was lost, by reason in plain words ("ring full", "lap outside any scope", "damaged chunk", …).

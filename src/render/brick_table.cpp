@@ -65,7 +65,19 @@ std::string marked_name(const Row& row) {
     if (row.lap) {
         name += " ~";
     }
+    if (row.basis == RowBasis::timed_steps) {
+        name += " *";
+    } else if (row.basis == RowBasis::replays) {
+        name += row.sites_timed < row.sites ? " @-" : " @";
+    }
     return name;
+}
+
+/// What a row stands for in a step; rows that only some steps or replays give have few samples.
+double weight_of(const Row& row) {
+    return row.basis != RowBasis::steps && row.basis_steps != 0
+               ? row.sum_per_step_ns * static_cast<double>(row.basis_steps)
+               : row.time.total_ns;
 }
 
 std::string calls_cell(double calls) { return fixed(calls, calls == std::floor(calls) ? 0 : 2); }
@@ -188,9 +200,31 @@ bool counts_idle_twice(const PhaseRows& phase) {
     const WallAccount& wall = phase.phase->wall;
     double percent = 100 * (wall.unattributed_ns - wall.lap_union_ns + wall.idle_ns - wall.overlap_ns) / wall.period_ns;
     for (const Row* row : phase.rows) {
-        percent += row->parent ? 0 : row->wall_share.value.value_or(0);
+        percent += row->parent || row->basis != RowBasis::steps ? 0 : row->wall_share.value.value_or(0);
     }
     return percent > 101;
+}
+
+void append_basis_legend(std::string& out, const PhaseRows& phase) {
+    const Row* timed = nullptr;
+    const Row* inside = nullptr;
+    bool partly = false;
+    for (const Row* row : phase.rows) {
+        timed = row->basis == RowBasis::timed_steps ? row : timed;
+        inside = row->basis == RowBasis::replays ? row : inside;
+        partly = partly || (row->basis == RowBasis::replays && row->sites_timed < row->sites);
+    }
+    if (timed != nullptr && timed->basis_steps != 0) {
+        out += "*  a device queue that is timed in some steps only: calls and sums are per timed step (" +
+               grouped(timed->basis_steps) + ")\n";
+    }
+    if (inside != nullptr) {
+        out += "@  inside captured graphs: percentiles are of the replays that were sampled, sums are replays times the "
+               "mean of each site\n";
+    }
+    if (partly) {
+        out += "@- the same, but some sites were never timed: the sum is of the others alone\n";
+    }
 }
 
 void append_legend(std::string& out, const PhaseRows& phase, const Layout& layout, const Style& style) {
@@ -204,6 +238,7 @@ void append_legend(std::string& out, const PhaseRows& phase, const Layout& layou
     if (any(&Row::lap)) {
         out += "~  made of laps: also holds the gap to the next one, so it does not count as covered\n";
     }
+    append_basis_legend(out, phase);
     if (counts_idle_twice(phase)) {
         out += "bricks were off the CPU for a part of their time: that part is in their sums and in idle\n";
     }
@@ -228,7 +263,7 @@ PhaseRows rows_of(const Report& report, const PhaseSummary* summary) {
         }
     }
     std::stable_sort(found.rows.begin(), found.rows.end(),
-                     [](const Row* a, const Row* b) { return a->time.total_ns > b->time.total_ns; });
+                     [](const Row* a, const Row* b) { return weight_of(*a) > weight_of(*b); });
     return found;
 }
 

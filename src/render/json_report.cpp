@@ -37,6 +37,29 @@ void put(JsonWriter& json, std::string_view name, const Distribution& time) {
     json.end();
 }
 
+const char* basis_word(RowBasis basis) {
+    return basis == RowBasis::replays ? "replays" : basis == RowBasis::timed_steps ? "timed_steps" : "steps";
+}
+
+/// What only rows of devices have: a report of a CPU alone is free of it.
+void put_row_device(JsonWriter& json, const Row& row) {
+    if (!row.device) {
+        return;
+    }
+    json.key("device");
+    json.begin_object();
+    json.field("basis", basis_word(row.basis));
+    json.field("basis_steps", row.basis_steps);
+    json.field("launch_wait", row.launch_wait);
+    json.field("below_floor", row.below_floor);
+    if (row.basis == RowBasis::replays) {
+        json.field("sites", row.sites);
+        json.field("sites_timed", row.sites_timed);
+        put(json, "calibrated_sum_per_step_ns", row.calibrated_sum_per_step_ns);
+    }
+    json.end();
+}
+
 void put_row(JsonWriter& json, const Row& row) {
     json.begin_object();
     json.field("phase", phase_word(row.key.phase));
@@ -47,6 +70,9 @@ void put_row(JsonWriter& json, const Row& row) {
     }
     if (row.key.track) {
         json.field("track", *row.key.track);
+    }
+    if (row.key.graph) {
+        json.field("graph", *row.key.graph);
     }
     put(json, "time", row.time);
     json.field("calls_per_step", row.calls_per_step);
@@ -60,6 +86,7 @@ void put_row(JsonWriter& json, const Row& row) {
     json.field("source", row.source);
     json.field("lap", row.lap);
     json.field("parent", row.parent);
+    put_row_device(json, row);
     json.end();
 }
 
@@ -88,6 +115,25 @@ void put_wall(JsonWriter& json, const WallAccount& wall) {
     json.end();
 }
 
+void put_phase_device(JsonWriter& json, const PhaseSummary& phase) {
+    if (phase.sampled_steps != 0 || phase.all_sampled) {
+        json.field("sampled_steps", phase.sampled_steps);
+        json.field("all_sampled", phase.all_sampled);
+    }
+    if (!phase.device) {
+        return;
+    }
+    json.key("device");
+    json.begin_object();
+    json.field("timed_steps", phase.device->steps);
+    put(json, "busy_per_step_ns", phase.device->busy_per_step_ns);
+    put(json, "idle_per_step_ns", phase.device->idle_per_step_ns);
+    json.field("replays", phase.device->replays);
+    put(json, "in_graph_busy_at_most_per_step_ns", phase.device->in_graph_busy_per_step_ns);
+    put(json, "in_graph_idle_per_step_ns", phase.device->in_graph_idle_per_step_ns);
+    json.end();
+}
+
 void put_phases(JsonWriter& json, const std::vector<PhaseSummary>& phases) {
     json.key("phases");
     json.begin_array();
@@ -104,6 +150,7 @@ void put_phases(JsonWriter& json, const std::vector<PhaseSummary>& phases) {
         put(json, "period", phase.period);
         put(json, "span", phase.span);
         put_wall(json, phase.wall);
+        put_phase_device(json, phase);
         json.end();
     }
     json.end();
@@ -132,6 +179,48 @@ void put_tracks(JsonWriter& json, const std::vector<TrackSummary>& tracks) {
         json.field("source", track.source);
         json.field("scopes", track.scopes);
         json.field("total_ns", track.total_ns);
+        if (track.sampled_every != 1) {
+            json.field("sampled_every", track.sampled_every);
+        }
+        if (track.graph) {
+            json.field("graph", *track.graph);
+        }
+        json.end();
+    }
+    json.end();
+}
+
+void put_graphs(JsonWriter& json, const Report& report) {
+    if (report.graphs.empty()) {
+        return;
+    }
+    put_rows(json, "graph_bricks", report.graph_bricks);
+    json.key("graphs");
+    json.begin_array();
+    for (const GraphSummary& graph : report.graphs) {
+        json.begin_object();
+        json.field("phase", phase_word(graph.phase));
+        json.field("graph", graph.key);
+        json.field("source", graph.source);
+        json.field("replays", graph.replays);
+        json.field("replays_per_step", graph.replays_per_step);
+        json.field("sampled_replays", graph.sampled_replays);
+        json.field("sites", graph.sites);
+        json.field("sites_timed", graph.sites_timed);
+        put(json, "sites_ns", graph.sites_ns);
+        put(json, "calibrated_sites_ns", graph.calibrated_sites_ns);
+        put(json, "plain_span_ns", graph.plain_span_ns);
+        put(json, "closure_raw", graph.closure_raw);
+        put(json, "closure", graph.closure);
+        json.key("unattributed");
+        json.begin_array();
+        for (const auto& [kernel, count] : graph.unattributed) {
+            json.begin_object();
+            json.field("kernel", kernel);
+            json.field("nodes", count);
+            json.end();
+        }
+        json.end();
         json.end();
     }
     json.end();
@@ -204,6 +293,7 @@ std::string render_json(const Report& report) {
     put_rows(json, "layers", report.layers);
     put_rows(json, "brick_layers", report.brick_layers);
     put_rows(json, "categories", report.categories);
+    put_graphs(json, report);
     put_tracks(json, report.tracks);
     put_labels(json, report.labels);
     put_losses(json, report);

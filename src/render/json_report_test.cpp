@@ -106,7 +106,7 @@ void collect_keys(const json& value, std::set<std::string>& keys) {
 }
 
 TEST(JsonReport, output_is_valid_under_the_schema) {
-    for (const Report& report : {Report{}, healthy_report(), crowded_report()}) {
+    for (const Report& report : {Report{}, healthy_report(), crowded_report(), device_report()}) {
         EXPECT_EQ(SchemaCheck(schema()).problem(json::parse(render_json(report))), "");
     }
 }
@@ -131,6 +131,7 @@ TEST(JsonReport, the_schema_check_rejects_what_is_wrong) {
 TEST(JsonReport, every_key_of_the_output_is_documented) {
     std::set<std::string> keys;
     collect_keys(json::parse(render_json(crowded_report())), keys);
+    collect_keys(json::parse(render_json(device_report())), keys);
     const std::string document = file(PLUMB_TEST_SOURCE_DIR "/docs/report_schema.md");
     for (const std::string& key : keys) {
         EXPECT_NE(document.find("`" + key + "`"), std::string::npos) << key << " is not in docs/report_schema.md";
@@ -142,6 +143,25 @@ TEST(JsonReport, F1_an_absent_figure_carries_its_reason) {
     EXPECT_EQ(report["phases"][0]["period"]["p90_ns"]["absent"], "too few samples (n = 1, p90 needs 100)");
     EXPECT_EQ(report["bricks"][0]["gigabytes_per_second"]["absent"], "no work was given");
     EXPECT_EQ(report["bricks"][1]["gigabytes_per_second"], 29.85);
+}
+
+TEST(JsonReport, F10_the_graph_key_arrives_whole) {
+    const json report = json::parse(render_json(device_report()));
+    EXPECT_EQ(report["graph_bricks"][0]["graph"].get<std::uint64_t>(), 0xffffffffffffffff);
+    EXPECT_EQ(report["graphs"][0]["graph"].get<std::uint64_t>(), 0xffffffffffffffff);
+    EXPECT_EQ(report["tracks"][0]["graph"].get<std::uint64_t>(), 0xffffffffffffffff);
+    EXPECT_EQ(report["bricks"][0]["device"]["basis"], "replays");
+    EXPECT_EQ(report["bricks"][1]["device"]["sites_timed"], 12);
+    EXPECT_EQ(report["bricks"][2]["device"]["launch_wait"], 3);
+    EXPECT_EQ(report["phases"][0]["sampled_steps"], 17);
+    EXPECT_EQ(report["phases"][0]["device"]["in_graph_busy_at_most_per_step_ns"], 40.5e6);
+}
+
+TEST(JsonReport, a_report_of_a_cpu_alone_holds_nothing_of_devices) {
+    const std::string text = render_json(crowded_report());
+    for (const char* word : {"\"graph", "\"basis", "sampled", "\"device\": {"}) {
+        EXPECT_EQ(text.find(word), std::string::npos) << word;
+    }
 }
 
 TEST(JsonReport, values_arrive_unrounded) {

@@ -122,4 +122,56 @@ Report crowded_report() {
     return report;
 }
 
+Report device_report() {
+    Report report = healthy_report();
+    report.phases.erase(report.phases.begin());
+    report.bricks.clear();
+    PhaseSummary& decode = report.phases[0];
+    decode.sampled_steps = 17;
+    decode.device = DeviceAccount{17,   measured(1.25e6), missing("captured graphs ran in these steps too"),
+                                  120,  measured(40.5e6), missing("spans between stamps hold the gaps between kernels")};
+    Row inside = brick_row(Phase::decode, "attention", 24, 800, 2);
+    inside.device = true;
+    inside.basis = RowBasis::replays;
+    inside.source = "cuda_graph_event";
+    inside.basis_steps = 120;
+    inside.sites = inside.sites_timed = 24;
+    inside.calibrated_sum_per_step_ns = measured(19.1e6);
+    Row partly = inside;
+    partly.key.name = "rms_norm";
+    partly.sites_timed = 12;
+    partly.sum_per_step_ns = 1e6;
+    Row eager = brick_row(Phase::decode, "sampling", 1, 1250, 17);
+    eager.device = true;
+    eager.basis = RowBasis::timed_steps;
+    eager.basis_steps = 17;
+    eager.source = "cuda_event";
+    eager.launch_wait = 3;
+    report.bricks = {inside, partly, eager};
+    inside.key.graph = 0xffffffffffffffff;
+    report.graph_bricks = {inside};
+    GraphSummary graph;
+    graph.phase = Phase::decode;
+    graph.key = 0xffffffffffffffff;
+    graph.source = "cuda_graph_event";
+    graph.replays = 120;
+    graph.replays_per_step = 1;
+    graph.sampled_replays = 2;
+    graph.sites = 340;
+    graph.sites_timed = 328;
+    graph.sites_ns = measured(41e6);
+    graph.calibrated_sites_ns = missing("not calibrated");
+    graph.plain_span_ns = measured(40.5e6);
+    graph.closure_raw = measured(0.012);
+    graph.closure = missing("not calibrated");
+    graph.unattributed = {{"nccl \"kernel\"", 3}};
+    report.graphs = {graph};
+    TrackSummary track{7, "graph 64", true, "cuda_graph_event", 680, 8.2e7};
+    track.graph = 0xffffffffffffffff;
+    TrackSummary stream{8, "stream", true, "cuda_event", 17, 2e7};
+    stream.sampled_every = 8;
+    report.tracks = {track, stream};
+    return report;
+}
+
 } // namespace plumb::render

@@ -17,5 +17,7 @@ namespace plumb::render {
 
 /// healthy_report() plus laps, parents, overlap, labels, losses, notes, layers, tracks, categories.
 [[nodiscard]] Report crowded_report();
+/// A decode loop of captured graphs, with an eager queue that is timed in some steps.
+Report device_report();
 
 } // namespace plumb::render

@@ -139,6 +139,44 @@ std::string phase_title(const PhaseSummary& phase) {
            ", coverage " + percent(phase.wall.coverage, 100) + "\n";
 }
 
+/// "device  queues busy 3.21 ms/step, idle 1.02 ms/step (12 timed steps) · in graphs busy ≤ 5.11 ms/step, idle n/a"
+void append_device_line(std::string& out, const PhaseSummary& phase, const Style& style) {
+    if (!phase.device) {
+        return;
+    }
+    const DeviceAccount& device = *phase.device;
+    const auto words = [](const Figure& figure) {
+        return figure.value ? milliseconds(*figure.value) + " ms/step" : std::string(absent);
+    };
+    std::string line;
+    if (device.busy_per_step_ns.value) {
+        line += "queues busy " + words(device.busy_per_step_ns) + ", idle " + words(device.idle_per_step_ns) + " (in " +
+                plural(device.steps, "timed step") + ")";
+    }
+    if (device.replays != 0) {
+        line += (line.empty() ? "" : std::string(bullet)) + plural(device.replays, "graph replay") + ", busy at most " +
+                words(device.in_graph_busy_per_step_ns) + " in them, idle " + words(device.in_graph_idle_per_step_ns);
+    }
+    if (line.empty()) {
+        return;
+    }
+    out += "device  " + line + '\n';
+    out += style.faint;
+    for (const Figure* figure : {&device.idle_per_step_ns, &device.in_graph_busy_per_step_ns,
+                                 &device.in_graph_idle_per_step_ns}) {
+        const bool shown = figure == &device.idle_per_step_ns ? device.busy_per_step_ns.value.has_value()
+                                                              : device.replays != 0;
+        if (shown && !figure->value) {
+            out += std::string("n/a  ") +
+                   (figure == &device.idle_per_step_ns            ? "idle of the queues: "
+                    : figure == &device.in_graph_busy_per_step_ns ? "busy in graphs: "
+                                                                  : "idle in graphs: ") +
+                   printable(figure->reason, sentence_columns) + '\n';
+        }
+    }
+    out += style.plain;
+}
+
 void append_tables(std::string& out, const Report& report, const std::vector<const PhaseSummary*>& phases,
                    const Style& style) {
     // A recording without steps still shows its bricks.
@@ -152,6 +190,7 @@ void append_tables(std::string& out, const Report& report, const std::vector<con
             out += phase_title(*phase);
         }
         append_brick_table(out, rows_of(report, phase), style);
+        append_device_line(out, *phase, style);
     }
     if (!outside.rows.empty()) {
         out += "\noutside any step\n";
