@@ -63,6 +63,24 @@ TEST(RecordCodec, a_scope_of_a_decode_loop_takes_at_most_six_bytes) {
     EXPECT_LE(payload.size(), static_cast<std::size_t>(scopes) * 6);
 }
 
+// One encoder, as a writer has it: what it learned from noise must not spoil what comes after.
+TEST(RecordCodec, busy_chunks_of_noise_and_of_order_in_turn_come_back_exactly) {
+    std::mt19937_64 random(3);
+    const std::vector<Record> order = decode_stream(200);
+    ASSERT_GT(order.size(), 8192u);
+    RecordEncoder encoder(true);
+    RecordDecoder decoder;
+    for (int chunk = 0; chunk < 24; ++chunk) {
+        const std::vector<Record> records = chunk % 3 == 0 ? wild_records(9000, random) : order;
+        const std::size_t count = std::min<std::size_t>(records.size(), chunk % 5 == 0 ? 500 : 9000);
+        Bytes payload;
+        encoder.encode(records.data(), count, payload);
+        std::vector<Record> back;
+        ASSERT_TRUE(decoder.decode(payload.data(), payload.size(), count, back)) << chunk;
+        ASSERT_TRUE(std::equal(back.begin(), back.end(), records.begin(), same)) << chunk;
+    }
+}
+
 TEST(RecordCodec, a_payload_cut_anywhere_is_refused) {
     const auto records = decode_stream(1);
     RecordEncoder encoder(true);
