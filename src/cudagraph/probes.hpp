@@ -6,6 +6,7 @@
 // its enqueue, and none that launches wait for.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,6 +14,7 @@
 
 #include "cudagraph/probe.hpp"
 #include "drain/device_feed.hpp"
+#include "plumb/clock.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
 
@@ -29,10 +31,12 @@ struct ProbeOptions {
     std::size_t max_stamps = 512;        // in one twin; layers beyond it take turns
     std::uint32_t samples_per_turn = 12; // of one group of layers, before the next has its turn
     std::size_t max_rows = 8192;         // keys with a life-cycle row; later ones are launched plainly and not described
+    const HostClock* host_clock = nullptr; // injected; null: this machine's. Must outlive every probe
 };
 
-class Worker;
-struct ProbesState;
+class ProbesState;
+class RowTable;
+struct CapturedGraph;
 
 class GraphProbes final : public drain::DeviceFeed {
   public:
@@ -54,7 +58,10 @@ class GraphProbes final : public drain::DeviceFeed {
     /// else is the graph cache's (or any caller's). `change` must not call back.
     void update(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change);
 
+    /// Rows are handed over at most once a second, but for those that changed in kind.
     void collect(drain::FeedRound& round) override;
+    /// The next collect() hands over every row that changed: before a flush, a snapshot and the end.
+    void publish_all() noexcept;
     [[nodiscard]] std::uint64_t unresolved() const noexcept override;
 
     /// True after an error that leaves the CUDA context unusable: no driver call of ours is made any more.
@@ -68,8 +75,12 @@ class GraphProbes final : public drain::DeviceFeed {
     void abandon() noexcept;
 
   private:
-    std::shared_ptr<ProbesState> state_;
-    std::unique_ptr<Worker> worker_;
+    Status look_at(CUgraph_st* graph, CapturedGraph& captured);
+
+    std::shared_ptr<ProbesState> state_;    // null: no driver
+    std::unique_ptr<RowTable> rows_only_;   // then
+    Error missing_;
+    std::atomic<bool> publish_all_{false}; // relaxed: a wish
 };
 
 } // namespace plumb::cudagraph

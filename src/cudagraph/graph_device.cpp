@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cudagraph/graph_device.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "cudagraph/stamp_cost.hpp"
+
+namespace plumb::cudagraph {
+
+using namespace backends::cuda;
+
+void GraphDevice::calibrate(ProbeKind wanted) {
+    RingMemory scratch;
+    if (wanted == ProbeKind::event) {
+        no_stamps_ = "stamp kernels were not asked for";
+    } else {
+        const Result<const StampModule*> module = stamp_module(driver(), timeline_->context());
+        const Result<RingMemory> ring = module ? take_ring(4096) : Result<RingMemory>(module.error());
+        if (ring) {
+            module_ = *module;
+            scratch = *ring;
+        } else {
+            no_stamps_ = ring.error().message;
+        }
+    }
+    const StampCosts costs = measure_stamp_costs(*timeline_, module_, scratch);
+    event_ = costs.event;
+    stamp_ = costs.stamp;
+    const bool cheaper = stamp_.site < event_.site; // false where one is unknown
+    kind_ = module_ != nullptr && (wanted == ProbeKind::stamp || cheaper) ? ProbeKind::stamp : ProbeKind::event;
+    if (scratch.host != nullptr) {
+        return_ring(scratch);
+    }
+    calibrated_.store(true, std::memory_order_release);
+}
+
+double GraphDevice::kernel_extra() const noexcept {
+    const double extra = cost().site - cost().pair;
+    const double tick = timeline_->tick_ns() / 4; // less is rounding
+    return std::isfinite(extra) && std::abs(extra) > tick ? extra : 0;
+}
+
+Result<RingMemory> GraphDevice::take_ring(std::size_t bytes) {
+    const std::size_t size = (bytes + 4095) / 4096 * 4096;
+    {
+        const std::lock_guard lock(ring_mutex_);
+        const auto fits = std::find_if(free_rings_.begin(), free_rings_.end(),
+                                       [&](const RingMemory& ring) { return ring.bytes >= size; });
+        if (fits != free_rings_.end()) {
+            const RingMemory ring = *fits;
+            free_rings_.erase(fits);
+            std::memset(ring.host, 0, ring.bytes);
+            return ring;
+        }
+    }
+    RingMemory ring;
+    ring.bytes = size;
+    CuResult result = driver().mem_host_alloc(&ring.host, size, memory_host_portable | memory_host_device_map);
+    if (result != CuResult::success) {
+        return timeline_->failed(result, "cuMemHostAlloc");
+    }
+    result = driver().mem_host_get_device_pointer(&ring.device, ring.host, 0);
+    if (result != CuResult::success) {
+        static_cast<void>(driver().mem_free_host(ring.host));
+        return timeline_->failed(result, "cuMemHostGetDevicePointer");
+    }
+    std::memset(ring.host, 0, size);
+    return ring;
+}
+
+void GraphDevice::return_ring(const RingMemory& ring) {
+    const std::lock_guard lock(ring_mutex_);
+    free_rings_.push_back(ring);
+}
+
+bool GraphDevice::close() {
+    const std::lock_guard lock(ring_mutex_);
+    bool clean = true;
+    for (const RingMemory& ring : free_rings_) {
+        clean &= !timeline_->lost() && driver().mem_free_host(ring.host) == CuResult::success;
+    }
+    free_rings_.clear();
+    return clean;
+}
+
+} // namespace plumb::cudagraph

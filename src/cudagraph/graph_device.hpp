@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all probes of one CUDA context share: its timeline, stamp kernels, what stamps cost there, pinned memory for the
+// rings of stamp kernels. Shared by the probes; thread rule: any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/stamp_module.hpp"
+#include "backends/cuda/timeline.hpp"
+#include "cudagraph/probes.hpp"
+
+namespace plumb::cudagraph {
+
+/// Pinned memory that the device sees too. Freeing waits for the whole context, so that it is used again instead.
+struct RingMemory {
+    void* host = nullptr;
+    backends::cuda::DevicePointer device = 0;
+    std::size_t bytes = 0;
+};
+
+/// What one stamp adds to a replay, nanoseconds; NaN: not measured.
+struct StampCost {
+    static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+    double pair = unknown; // between two stamps with nothing between
+    double site = unknown; // between two kernels that do nothing
+};
+
+/// What a thread of ours holds while it calls the driver: it disturbs no capture, and the context is current.
+struct OurThread {
+    explicit OurThread(backends::cuda::Timeline& timeline)
+        : relaxed(timeline.driver()), current(timeline.driver(), timeline.context()) {}
+    backends::cuda::RelaxedCapture relaxed;
+    backends::cuda::CurrentContext current;
+};
+
+class GraphDevice {
+  public:
+    explicit GraphDevice(std::shared_ptr<backends::cuda::Timeline> timeline) : timeline_(std::move(timeline)) {}
+    GraphDevice(const GraphDevice&) = delete;
+    GraphDevice& operator=(const GraphDevice&) = delete;
+
+    [[nodiscard]] backends::cuda::Timeline& timeline() const noexcept { return *timeline_; }
+    [[nodiscard]] const backends::cuda::Driver& driver() const noexcept { return timeline_->driver(); }
+
+    /// Once, on our own thread, with the context current: loads the stamp kernels, measures what stamps cost, and chooses
+    /// the kind. What fails stays unknown, and events are chosen.
+    void calibrate(ProbeKind wanted);
+    [[nodiscard]] bool calibrated() const noexcept { return calibrated_.load(std::memory_order_acquire); }
+    // Valid once calibrated.
+    [[nodiscard]] ProbeKind kind() const noexcept { return kind_; } // event or stamp
+    [[nodiscard]] const StampCost& cost() const noexcept { return kind_ == ProbeKind::stamp ? stamp_ : event_; }
+    /// Stamps between kernels may cost more than stamps between stamps: what to add to the reading of an empty pair.
+    [[nodiscard]] double kernel_extra() const noexcept;
+    /// Why there are no stamp kernels; empty: there are.
+    [[nodiscard]] const std::string& no_stamps() const noexcept { return no_stamps_; }
+    [[nodiscard]] const backends::cuda::StampModule* stamps() const noexcept { return module_; }
+
+    [[nodiscard]] Result<RingMemory> take_ring(std::size_t bytes);
+    void return_ring(const RingMemory& ring);
+    /// At the end, with the context current: frees the rings and the stream. True unless something was left behind.
+    [[nodiscard]] bool close();
+
+  private:
+    const std::shared_ptr<backends::cuda::Timeline> timeline_;
+    std::atomic<bool> calibrated_{false}; // release after what follows was written
+    ProbeKind kind_ = ProbeKind::event;
+    StampCost event_;
+    StampCost stamp_;
+    std::string no_stamps_;
+    const backends::cuda::StampModule* module_ = nullptr;
+    std::mutex ring_mutex_;
+    std::vector<RingMemory> free_rings_;
+};
+
+} // namespace plumb::cudagraph

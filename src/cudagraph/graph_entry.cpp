@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launching side of a probe: which executable, and events around it.
+#include "cudagraph/graph_entry.hpp"
+
+#include <algorithm>
+
+#include "plumb/cuda.hpp"
+
+namespace plumb::cudagraph {
+
+using namespace backends::cuda;
+
+namespace {
+
+constexpr std::uint64_t first_plain = 2; // the first launch of an executable uploads
+constexpr std::uint64_t early_plain = 9; // until then every launch is measured, so that the rate can be chosen
+constexpr std::uint64_t plain_every = 64; // where there is no twin
+
+} // namespace
+
+GraphEntry::GraphEntry(std::shared_ptr<ProbesState> state, CapturedGraph graph)
+    : state_(std::move(state)), graph_(std::move(graph)), rate_(state_->options().every) {
+    refused_ = graph_.device == nullptr || graph_.source.graph == nullptr;
+    source_gone_ = graph_.source.graph == nullptr;
+}
+
+GraphEntry::~GraphEntry() = default;
+
+Status GraphEntry::answer(CuResult result) const {
+    return result == CuResult::success
+               ? Status()
+               : error_of(state_->driver(), result, "cuGraphLaunch",
+                          "the graph was not launched; check the executable, the stream and the calls before it");
+}
+
+Status GraphEntry::launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept {
+    const Driver& driver = state_->driver();
+    const std::lock_guard order(enqueue_);
+    ++number_;
+    if (graph_.row != nullptr && state_->open()) {
+        graph_.row->replays.fetch_add(1, std::memory_order_relaxed);
+    }
+    CaptureStatus capturing = CaptureStatus::none;
+    if (!state_->recording() || graph_.row == nullptr ||
+        driver.stream_is_capturing(stream, &capturing) != CuResult::success || capturing != CaptureStatus::none) {
+        last_plain_ = plain;
+        return answer(driver.graph_launch(plain, stream));
+    }
+    ++recorded_;
+    std::uint16_t flags = plain != last_plain_ ? launch_first : std::uint16_t{0};
+    last_plain_ = plain;
+    const Queue queue = queue_of(stream);
+    Shot* shot = choose(number_, flags);
+    if (shot != nullptr) {
+        shot->timer = queue.timer;
+        if (!arm(*shot, stream)) {
+            shot = nullptr;
+        }
+    }
+    Recorder& recorder = state_->recorder();
+    const std::int64_t begin_ns = state_->now_ns();
+    const Timestamp begin = recorder.now();
+    const Launch done = enqueue(shot, plain, stream);
+    const Timestamp end = recorder.now();
+    graph_.row->launch_ns.fetch_add(static_cast<std::uint64_t>(std::max<std::int64_t>(state_->now_ns() - begin_ns, 0)),
+                                    std::memory_order_relaxed);
+    if (done.result == CuResult::success) {
+        recorder.record_graph_launch(graph_.key, static_cast<std::uint16_t>(flags | done.flags), queue, begin, end);
+    }
+    return answer(done.result);
+}
+
+/// The registry's lock is shared with whoever makes a queue: asked for once per stream in a row.
+Queue GraphEntry::queue_of(Stream stream) noexcept {
+    unsigned long long id = 0;
+    const Driver& driver = state_->driver();
+    if (driver.stream_get_id != nullptr && driver.stream_get_id(stream, &id) != CuResult::success) {
+        id = 0;
+    }
+    if (!queue_known_ || stream != queue_stream_ || id != queue_stream_id_) {
+        queue_ = cuda(stream);
+        queue_stream_ = stream;
+        queue_stream_id_ = id;
+        queue_known_ = true;
+    }
+    return queue_;
+}
+
+/// Decides by the number of the replay alone, so that all ranks of a job sample the same one.
+GraphEntry::Shot* GraphEntry::choose(std::uint64_t number, std::uint16_t& flags) {
+    bool wake = false;
+    Shot* shot = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!wanted_ && !refused_ && !retired_ && recorded_ >= 2) {
+            wanted_ = wake = true;
+        }
+        if (retired_ || graph_.device == nullptr) {
+            return nullptr;
+        }
+        if (twin_ != nullptr && !turning_ && number % rate_.every() == 0) {
+            shot = free_shot(plain_shots, plain_shots + twin_->capacity());
+            if (shot != nullptr) {
+                shot->twin = twin_;
+            } else {
+                flags = static_cast<std::uint16_t>(flags | launch_unread);
+                graph_.row->unread.fetch_add(1, std::memory_order_relaxed);
+            }
+        } else if (wants_plain(number)) {
+            shot = free_shot(0, plain_shots);
+        }
+    }
+    if (wake) {
+        state_->wake();
+    }
+    return shot;
+}
+
+/// The neighbours of sampled replays, and some at the start.
+bool GraphEntry::wants_plain(std::uint64_t number) const {
+    if (recorded_ >= first_plain && recorded_ <= early_plain) {
+        return true;
+    }
+    const std::uint64_t every = twin_ != nullptr ? rate_.every() : plain_every;
+    return every >= 2 && (number % every == 1 || number % every == every - 1);
+}
+
+GraphEntry::Shot* GraphEntry::free_shot(std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) {
+        if (!shots_[i].used) {
+            shots_[i] = Shot{};
+            shots_[i].used = true;
+            return &shots_[i];
+        }
+    }
+    return nullptr;
+}
+
+/// Events for a shot; false: it is given up, and the launch is plain.
+bool GraphEntry::arm(Shot& shot, Stream stream) {
+    Timeline& timeline = graph_.device->timeline();
+    backends::cuda::Context context = nullptr;
+    const CuResult asked = timeline.lost() ? CuResult::invalid_context
+                                           : state_->driver().stream_get_ctx(stream, &context);
+    bool armed = asked == CuResult::success && context == timeline.context();
+    for (Event* const event : {&shot.before, &shot.after}) {
+        const Result<Event> taken = armed ? timeline.acquire() : Result<Event>(Error{});
+        armed = taken.ok();
+        *event = taken ? *taken : nullptr;
+    }
+    if (armed) {
+        const CuResult recorded = state_->driver().event_record(shot.before, stream);
+        armed = recorded == CuResult::success;
+        if (!armed) {
+            static_cast<void>(timeline.failed(recorded, "cuEventRecord"));
+        }
+    }
+    if (!armed) {
+        disarm(shot);
+    }
+    return armed;
+}
+
+void GraphEntry::disarm(Shot& shot) {
+    for (const Event event : {shot.before, shot.after}) {
+        if (event != nullptr) {
+            graph_.device->timeline().release(event);
+        }
+    }
+    const std::lock_guard lock(mutex_);
+    shot = Shot{};
+}
+
+GraphEntry::Launch GraphEntry::enqueue(Shot* shot, GraphExec plain, Stream stream) {
+    const Driver& driver = state_->driver();
+    Launch launch;
+    if (shot == nullptr) {
+        launch.result = driver.graph_launch(plain, stream);
+        return launch;
+    }
+    if (shot->twin != nullptr) {
+        const CuResult sampled = shot->twin->launch(stream);
+        if (sampled == CuResult::success) {
+            launch.flags = static_cast<std::uint16_t>(launch_instrumented |
+                                                      (shot->twin->launches() == 0 ? launch_first : 0));
+            shot->replay = shot->twin->count_launch();
+            shot->step_plus_one = state_->recorder().context().step_plus_one;
+            graph_.row->instrumented.fetch_add(1, std::memory_order_relaxed);
+            state_->unresolved.fetch_add(shot->twin->plan().scopes.size(), std::memory_order_relaxed);
+        } else {
+            drop_twin("its launch failed: " +
+                      graph_.device->timeline().failed(sampled, "cuGraphLaunch").message);
+            disarm(*shot);
+            launch.result = driver.graph_launch(plain, stream);
+            return launch;
+        }
+    } else {
+        launch.result = driver.graph_launch(plain, stream);
+        if (launch.result != CuResult::success) {
+            disarm(*shot);
+            return launch;
+        }
+    }
+    const CuResult recorded = driver.event_record(shot->after, stream);
+    const std::lock_guard lock(mutex_);
+    shot->enqueued = true;
+    if (recorded != CuResult::success) {
+        static_cast<void>(graph_.device->timeline().failed(recorded, "cuEventRecord"));
+        shot->unread = true;
+    }
+    state_->sample_pending();
+    return launch;
+}
+
+void GraphEntry::retire() noexcept {
+    const std::lock_guard lock(mutex_);
+    retired_ = true;
+    if (twin_ != nullptr) {
+        retiring_.push_back(std::move(twin_));
+        twin_ = nullptr;
+    }
+}
+
+void GraphEntry::drop_twin(const std::string& reason) {
+    {
+        const std::lock_guard lock(mutex_);
+        refused_ = true;
+        if (twin_ != nullptr) {
+            retiring_.push_back(std::move(twin_));
+            twin_ = nullptr;
+        }
+    }
+    graph_.row->change([&](recording::GraphInfo& info) {
+        info.twin.clear();
+        info.twin_reason = reason;
+    });
+    state_->wake();
+}
+
+bool GraphEntry::in_flight(const Twin& twin) const {
+    return std::any_of(shots_.begin(), shots_.end(),
+                       [&](const Shot& shot) { return shot.used && shot.twin.get() == &twin; });
+}
+
+bool GraphEntry::finished() const {
+    const std::lock_guard lock(mutex_);
+    return retired_ && retiring_.empty() && source_gone_ &&
+           std::none_of(shots_.begin(), shots_.end(), [](const Shot& shot) { return shot.used; });
+}
+
+bool GraphEntry::has_pending() const {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(shots_.begin(), shots_.end(), [](const Shot& shot) { return shot.used; });
+}
+
+} // namespace plumb::cudagraph

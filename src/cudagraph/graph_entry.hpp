@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// One captured graph: what is in it, its twin, and which replay is sampled. Owned by the probes' state and by the handles
+// that launch it. Thread rule: launch() from any thread; work() and read_samples() from one thread of ours each.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/capture_notes.hpp"
+#include "cudagraph/probe.hpp"
+#include "cudagraph/probes_state.hpp"
+#include "cudagraph/sampling_rate.hpp"
+#include "cudagraph/twin.hpp"
+
+namespace plumb::cudagraph {
+
+/// What a capture told about a graph, and what a twin needs.
+struct CapturedGraph {
+    std::uint64_t key = 0;
+    std::shared_ptr<Row> row;            // null: the table is full; the graph is launched plainly
+    std::shared_ptr<GraphDevice> device; // null: no twin
+    TwinSource source;                   // source.graph null: no twin
+    std::vector<backends::cuda::ScopeNote> notes; // those that ended and were read in full; frontiers are gone
+    std::vector<ScopePlaces> places;              // per note
+    std::string no_twin;                          // why: "n/a (memory nodes)"
+};
+
+class GraphEntry final : public Probe {
+  public:
+    GraphEntry(std::shared_ptr<ProbesState> state, CapturedGraph graph);
+    ~GraphEntry() override;
+
+    Status launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept override;
+    [[nodiscard]] std::uint64_t key() const noexcept override { return graph_.key; }
+
+    /// No twin any more: replays are plain from now on.
+    void retire() noexcept;
+    /// Builds, turns and destroys twins. True: something is left that does not wait for the device.
+    bool work();
+    /// True once retired and everything of ours is given back (or listed as leaked).
+    [[nodiscard]] bool finished() const;
+    /// Reads replays that have completed.
+    void read_samples();
+    /// True while a replay with events around it is not read.
+    [[nodiscard]] bool has_pending() const;
+    /// The last resort of the end: what is still in flight is left behind.
+    void give_up();
+
+  private:
+    /// A launch with an event before and one after it: plain, or of the twin.
+    struct Shot {
+        bool used = false;
+        bool enqueued = false; // false: some thread is enqueueing it
+        bool unread = false;   // nothing but its completion matters
+        std::shared_ptr<Twin> twin; // null: plain
+        std::uint64_t replay = 0;   // of the twin, from 0
+        std::uint64_t step_plus_one = 0;
+        backends::cuda::Event before = nullptr;
+        backends::cuda::Event after = nullptr; // null: could not be recorded
+        QueueTimer* timer = nullptr;
+    };
+    static constexpr std::size_t plain_shots = 4;
+    static constexpr std::size_t most_shots = plain_shots + Twin::ring_capacity;
+
+    struct Launch {
+        backends::cuda::CuResult result = backends::cuda::CuResult::success;
+        std::uint16_t flags = 0;
+    };
+
+    [[nodiscard]] Queue queue_of(backends::cuda::Stream stream) noexcept;
+    [[nodiscard]] Status answer(backends::cuda::CuResult result) const;
+    Shot* choose(std::uint64_t number, std::uint16_t& flags);
+    Shot* free_shot(std::size_t first, std::size_t last);
+    [[nodiscard]] bool wants_plain(std::uint64_t number) const;
+    bool arm(Shot& shot, backends::cuda::Stream stream);
+    void disarm(Shot& shot);
+    Launch enqueue(Shot* shot, backends::cuda::GraphExec plain, backends::cuda::Stream stream);
+    void drop_twin(const std::string& reason);
+    [[nodiscard]] bool in_flight(const Twin& twin) const;
+
+    bool completed(const Shot& shot);
+    void read(Shot& shot);
+    void learn_plain(double span_ns);
+    Status learn_sample(const Shot& shot);
+    void describe_sampling();
+    void deliver(const Shot& shot, const ReplayReadings& readings, std::uint64_t head, double cost);
+    void announce_track(QueueTimer* timer, ProbeKind kind);
+    [[nodiscard]] double site_cost() const;
+
+    void build_twin();
+    void destroy_twins();
+    void destroy_source();
+    bool turn_twin();
+
+    const std::shared_ptr<ProbesState> state_;
+    CapturedGraph graph_;
+
+    std::mutex enqueue_; // around driver calls on the executables, in the order of launches; guards what follows
+    std::uint64_t number_ = 0;   // of launches
+    std::uint64_t recorded_ = 0; // of those, while recording
+    backends::cuda::GraphExec last_plain_ = nullptr;
+    bool queue_known_ = false; // with the next three: of the last stream
+    backends::cuda::Stream queue_stream_ = nullptr;
+    unsigned long long queue_stream_id_ = 0;
+    Queue queue_;
+
+    mutable std::mutex mutex_; // guards what follows; never around a driver call
+    std::array<Shot, most_shots> shots_;
+    std::shared_ptr<Twin> twin_;
+    std::vector<std::shared_ptr<Twin>> retiring_;
+    StampPlans plans_;
+    SamplingRate rate_;
+    bool retired_ = false;
+    bool wanted_ = false;   // replayed while recording: a twin is worth its memory
+    bool refused_ = false;  // no twin will be tried again
+    bool turning_ = false;  // the twin's stamps are being switched
+    bool source_gone_ = false;
+    std::uint32_t samples_of_turn_ = 0;
+    std::size_t next_turn_ = 0;
+    std::unique_ptr<ClosureBook> book_;
+    Readings plain_spans_;
+    Readings pairs_{96};
+    std::uint32_t track_ = 0; // 0: not announced
+};
+
+} // namespace plumb::cudagraph

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reading side of a probe: completed replays become samples, and figures of the key's row.
+#include <algorithm>
+#include <cmath>
+
+#include "cudagraph/graph_entry.hpp"
+#include "record/queue_registry.hpp"
+
+namespace plumb::cudagraph {
+
+using namespace backends::cuda;
+
+/// Only our own thread or the drain is here at a time; a shot that is enqueued is not touched by launches.
+void GraphEntry::read_samples() {
+    if (graph_.device == nullptr) {
+        return;
+    }
+    std::array<Shot*, most_shots> enqueued{};
+    std::size_t count = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        for (Shot& shot : shots_) {
+            if (shot.used && shot.enqueued) {
+                enqueued[count++] = &shot;
+            }
+        }
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        if (completed(*enqueued[i])) {
+            read(*enqueued[i]);
+        }
+    }
+}
+
+bool GraphEntry::completed(const Shot& shot) {
+    Timeline& timeline = graph_.device->timeline();
+    if (timeline.lost()) {
+        return true;
+    }
+    const Result<bool> reached = !shot.unread          ? timeline.reached(shot.after)
+                                 : shot.twin != nullptr ? shot.twin->over(shot.replay)
+                                                        : Result<bool>(true);
+    // An error of one query says nothing about the device: it is asked again. A sticky one loses the timeline.
+    return timeline.lost() || (reached && *reached);
+}
+
+void GraphEntry::read(Shot& shot) {
+    Timeline& timeline = graph_.device->timeline();
+    if (!timeline.lost() && !shot.unread) {
+        const Result<double> span = timeline.between(shot.before, shot.after);
+        if (shot.twin == nullptr && span) {
+            learn_plain(*span);
+        }
+        if (shot.twin != nullptr) {
+            static_cast<void>(learn_sample(shot)); // what could not be read stays among the unresolved
+        }
+    }
+    disarm(shot);
+}
+
+double GraphEntry::site_cost() const {
+    const double pair = pairs_.middle_mean();
+    return std::isnan(pair) ? graph_.device->cost().pair : pair + graph_.device->kernel_extra();
+}
+
+void GraphEntry::learn_plain(double span_ns) {
+    {
+        const std::lock_guard lock(mutex_);
+        plain_spans_.add(span_ns);
+        if (book_ != nullptr) {
+            book_->add_plain(span_ns);
+        }
+        if (twin_ != nullptr) {
+            rate_.learn(twin_->plan().cost_units(), site_cost(), plain_spans_.median());
+        }
+    }
+    describe_sampling();
+}
+
+Status GraphEntry::learn_sample(const Shot& shot) {
+    ReplayReadings readings;
+    if (Status status = shot.twin->read(shot.replay, readings); !status) {
+        return status;
+    }
+    const Result<std::uint64_t> head = shot.twin->head_ticks(readings, shot.before, shot.after);
+    if (!head) {
+        return head.error();
+    }
+    double cost = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const double pair : readings.pair) {
+            if (!std::isnan(pair)) {
+                pairs_.add(pair);
+            }
+        }
+        for (const Part& part : shot.twin->plan().parts) {
+            book_->add_part(part.number, readings.since_anchor[part.end]);
+        }
+        ++samples_of_turn_;
+        cost = site_cost();
+        rate_.learn(shot.twin->plan().cost_units(), cost, plain_spans_.median());
+    }
+    announce_track(shot.timer, shot.twin->kind());
+    deliver(shot, readings, *head, cost);
+    describe_sampling();
+    return {};
+}
+
+void GraphEntry::describe_sampling() {
+    Closure closure;
+    bool closed = false;
+    double plain = 0;
+    double cost = 0;
+    std::uint64_t every = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        plain = plain_spans_.median();
+        every = twin_ != nullptr ? rate_.every() : 0;
+        cost = book_ != nullptr ? site_cost() : StampCost::unknown;
+        closed = book_ != nullptr && book_->closure(cost, closure);
+    }
+    graph_.row->measure([&](recording::GraphInfo& info) {
+        info.plain_span_ns = plain;
+        info.every = every;
+        info.site_cost_ns = cost;
+        if (closed) {
+            info.closure_raw = closure.raw;
+            info.closure = closure.calibrated;
+        }
+    });
+}
+
+void GraphEntry::announce_track(QueueTimer* timer, ProbeKind kind) {
+    if (track_ != 0) {
+        return;
+    }
+    track_ = record::new_process_track();
+    drain::FeedTrack track;
+    track.info.id = track_;
+    track.info.kind = recording::TrackKind::captured_graph;
+    track.info.name = "graph " + std::to_string(graph_.key);
+    track.info.source = kind == ProbeKind::stamp ? "cuda_graph_stamp" : "cuda_graph_event";
+    track.info.graph_key = graph_.key;
+    {
+        const std::lock_guard lock(mutex_);
+        track.info.sampled_every = static_cast<std::uint32_t>(rate_.every());
+    }
+    track.clock_name = graph_.device->timeline().clock_name();
+    track.clock = timer;
+    state_->announce(std::move(track));
+    graph_.row->change([&](recording::GraphInfo& info) { info.track = track_; });
+}
+
+/// Positions without what the stamps cost: each part is shortened by the stamp that it holds, so that scopes that follow
+/// each other still do, and a parent is as long as its children.
+void GraphEntry::deliver(const Shot& shot, const ReplayReadings& readings, std::uint64_t head, double cost) {
+    const StampPlan& plan = shot.twin->plan();
+    const double floor = std::max(graph_.device->timeline().tick_ns(), 1.0);
+    std::vector<double> at(plan.stamps.size(), 0);
+    for (std::size_t i = 1; i < plan.stamps.size(); ++i) {
+        const double part = readings.since_anchor[i] - cost;
+        at[i] = at[plan.stamps[i].anchor] + std::max(part, 0.0);
+    }
+    const auto position = [&](std::uint32_t place) {
+        const auto found =
+            std::lower_bound(plan.stamps.begin(), plan.stamps.end(), place,
+                             [](const PlannedStamp& stamp, std::uint32_t wanted) { return stamp.place < wanted; });
+        return at[static_cast<std::size_t>(found - plan.stamps.begin())];
+    };
+    std::vector<drain::DeviceSample> samples;
+    samples.reserve(plan.scopes.size());
+    for (const std::uint32_t scope : plan.scopes) {
+        const ScopeNote& note = graph_.notes[scope];
+        const double begin = position(graph_.places[scope].begin);
+        const double end = std::max(begin, position(graph_.places[scope].end));
+        drain::DeviceSample sample;
+        sample.track = track_;
+        sample.name = note.label.name;
+        sample.lap = note.label.lap;
+        sample.layer_plus_one = note.label.layer_plus_one;
+        sample.step_plus_one = shot.step_plus_one;
+        sample.has_work = note.has_work;
+        sample.work = note.work;
+        sample.flags = end - begin < floor ? span_below_floor : 0;
+        sample.begin_ticks = head + static_cast<std::uint64_t>(std::llround(begin));
+        sample.end_ticks = head + static_cast<std::uint64_t>(std::llround(end));
+        samples.push_back(sample);
+    }
+    state_->hand_over(std::move(samples));
+}
+
+} // namespace plumb::cudagraph

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The building side of a probe: our own thread makes, turns and destroys twins.
+#include <algorithm>
+#include <optional>
+
+#include "cudagraph/graph_entry.hpp"
+
+namespace plumb::cudagraph {
+
+using namespace backends::cuda;
+
+bool GraphEntry::work() {
+    if (graph_.device == nullptr) {
+        const std::lock_guard lock(mutex_);
+        source_gone_ = true;
+        return false;
+    }
+    destroy_twins();
+    bool build = false;
+    bool turn = false;
+    {
+        const std::lock_guard lock(mutex_);
+        const bool room = retiring_.empty() && !retired_ && !refused_ && !graph_.device->timeline().lost();
+        build = room && wanted_ && twin_ == nullptr && state_->open();
+        turn = room && twin_ != nullptr && plans_.turns.size() > 1 &&
+               samples_of_turn_ >= state_->options().samples_per_turn;
+    }
+    if (build) {
+        build_twin();
+    } else if (turn && turn_twin()) {
+        return true;
+    }
+    destroy_source();
+    return false;
+}
+
+void GraphEntry::destroy_twins() {
+    std::vector<std::shared_ptr<Twin>> idle;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto busy = std::partition(retiring_.begin(), retiring_.end(), [&](const std::shared_ptr<Twin>& twin) {
+            return in_flight(*twin) && !graph_.device->timeline().lost();
+        });
+        idle.assign(busy, retiring_.end());
+    }
+    if (idle.empty()) {
+        return;
+    }
+    std::vector<std::string> leaked;
+    {
+        std::optional<OurThread> ours;
+        if (!graph_.device->timeline().lost()) {
+            ours.emplace(graph_.device->timeline());
+        }
+        for (const std::shared_ptr<Twin>& twin : idle) {
+            twin->destroy(leaked);
+        }
+    }
+    for (const std::string& what : leaked) {
+        state_->leaked(what);
+    }
+    const std::lock_guard lock(mutex_);
+    const auto gone = [&](const std::shared_ptr<Twin>& twin) {
+        return std::find(idle.begin(), idle.end(), twin) != idle.end();
+    };
+    retiring_.erase(std::remove_if(retiring_.begin(), retiring_.end(), gone), retiring_.end());
+}
+
+/// After the last twin: a twin's node handles come from the clone that it was made of.
+void GraphEntry::destroy_source() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!retired_ || !retiring_.empty() || source_gone_) {
+            return;
+        }
+        source_gone_ = true;
+    }
+    if (graph_.device->timeline().lost()) {
+        state_->leaked("1 clone of a captured graph");
+        return;
+    }
+    const OurThread ours(graph_.device->timeline());
+    const CuResult done = state_->driver().graph_destroy(graph_.source.graph);
+    if (done != CuResult::success) {
+        state_->leaked(graph_.device->timeline().failed(done, "cuGraphDestroy").message);
+    }
+}
+
+void GraphEntry::build_twin() {
+    GraphDevice& device = *graph_.device;
+    const OurThread ours(device.timeline());
+    if (!device.calibrated()) {
+        device.calibrate(state_->options().kind);
+    }
+    if (state_->options().kind == ProbeKind::stamp && device.stamps() == nullptr) {
+        drop_twin("n/a (no stamp kernels: " + device.no_stamps() + ")");
+        return;
+    }
+    StampPlans plans;
+    std::size_t turn = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        const std::size_t most =
+            std::min(state_->options().max_stamps, SamplingRate::most_stamps(state_->options().every, site_cost(),
+                                                                             plain_spans_.median()));
+        if (plans_.turns.empty()) {
+            plans_ = plan_stamps(graph_.source.map.places, graph_.places, most);
+            book_ = std::make_unique<ClosureBook>(plans_.parts);
+        }
+        plans = plans_;
+        turn = next_turn_;
+    }
+    const std::int64_t begin = state_->now_ns();
+    Result<std::shared_ptr<Twin>> twin = Twin::build(device, graph_.source, plans, turn);
+    const auto took = static_cast<double>(state_->now_ns() - begin);
+    if (!twin) {
+        const bool memory = twin.error().code == ErrorCode::out_of_memory;
+        drop_twin((memory ? "n/a (out of memory): " : "n/a: ") + twin.error().message);
+        return;
+    }
+    static_cast<void>(device.timeline().reserve(32)); // so that launches find their events in the pool
+    graph_.row->change([&](recording::GraphInfo& info) {
+        info.twin = (*twin)->kind() == ProbeKind::stamp ? "stamp" : "event";
+        info.twin_reason = device.no_stamps().empty() ? "" : "no stamp kernels: " + device.no_stamps();
+        info.twin_build_ns = (info.twin_build_ns > 0 ? info.twin_build_ns : 0) + took;
+        // The same bytes per node as the plain graph's, as far as anybody estimated those.
+        info.twin_bytes = info.bytes * static_cast<double>((*twin)->nodes()) /
+                          static_cast<double>(std::max<std::size_t>(graph_.source.nodes.size(), 1));
+    });
+    const std::lock_guard lock(mutex_);
+    samples_of_turn_ = 0;
+    rate_.learn((*twin)->plan().cost_units(), site_cost(), plain_spans_.median());
+    if (retired_) {
+        retiring_.push_back(std::move(*twin));
+    } else {
+        twin_ = std::move(*twin);
+    }
+}
+
+/// The next group of layers. True: come again soon.
+bool GraphEntry::turn_twin() {
+    std::shared_ptr<Twin> twin;
+    {
+        const std::lock_guard lock(mutex_);
+        if (twin_ == nullptr || in_flight(*twin_)) {
+            return false;
+        }
+        next_turn_ = (twin_->turn() + 1) % plans_.turns.size();
+        samples_of_turn_ = 0;
+        if (twin_->kind() == ProbeKind::event) {
+            retiring_.push_back(std::move(twin_)); // one live per key: the old one goes first
+            twin_ = nullptr;
+            return true;
+        }
+        turning_ = true;
+        twin = twin_;
+    }
+    const OurThread ours(graph_.device->timeline());
+    const Status turned = twin->turn_to(plans_.turns[next_turn_], next_turn_);
+    {
+        const std::lock_guard lock(mutex_);
+        turning_ = false;
+    }
+    if (!turned) {
+        drop_twin("n/a: " + turned.error().message);
+    }
+    return true;
+}
+
+void GraphEntry::give_up() {
+    retire();
+    std::size_t left = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        for (Shot& shot : shots_) {
+            left += shot.used ? 2 : 0; // their events stay with the driver
+            if (shot.used && shot.twin != nullptr) {
+                left += shot.twin->plan().cost_units();
+            }
+        }
+        shots_.fill(Shot{});
+        left == 0 ? void() : retiring_.clear();
+    }
+    if (left != 0) {
+        state_->leaked("a replay that was still in flight at the end: " + std::to_string(left) + " events or stamps");
+    }
+    static_cast<void>(work());
+}
+
+} // namespace plumb::cudagraph

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cudagraph/probes.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "cudagraph/graph_entry.hpp"
+#include "cudagraph/probes_state.hpp"
+
+namespace plumb::cudagraph {
+
+using namespace backends::cuda;
+
+namespace {
+
+/// Notes that tell something, with parents and streams as the node map wants them. Frontiers become indexes.
+std::vector<MappedScope> map_scopes(std::vector<ScopeNote>& notes, const GraphShape& shape) {
+    std::vector<MappedScope> scopes;
+    std::vector<ScopeNote> kept;
+    std::vector<std::uint32_t> index_of(notes.size(), no_index); // of the kept one: itself, or what it was inside
+    std::map<Stream, std::uint32_t> streams;
+    const auto nodes_of = [&](const std::vector<GraphNode>& frontier, bool& known) {
+        std::vector<std::uint32_t> nodes;
+        for (const GraphNode node : frontier) {
+            const auto found = shape.index_of.find(node);
+            known &= found != shape.index_of.end();
+            if (found != shape.index_of.end()) {
+                nodes.push_back(found->second);
+            }
+        }
+        return nodes;
+    };
+    for (std::size_t i = 0; i < notes.size(); ++i) {
+        ScopeNote& note = notes[i];
+        MappedScope scope;
+        scope.parent = note.parent < i ? index_of[note.parent] : no_index;
+        index_of[i] = scope.parent;
+        bool known = note.ended && !note.lossy;
+        scope.begin = nodes_of(note.begin_frontier, known);
+        scope.end = nodes_of(note.end_frontier, known);
+        if (!known) {
+            continue;
+        }
+        scope.stream = streams.emplace(note.stream, static_cast<std::uint32_t>(streams.size())).first->second;
+        index_of[i] = static_cast<std::uint32_t>(scopes.size());
+        scopes.push_back(std::move(scope));
+        note.begin_frontier.clear();
+        note.end_frontier.clear();
+        kept.push_back(std::move(note));
+    }
+    notes = std::move(kept);
+    return scopes;
+}
+
+std::vector<recording::GraphSite> sites_of(const std::vector<ScopeNote>& notes,
+                                           const std::vector<MappedScope>& scopes, const NodeMap& map) {
+    std::vector<recording::GraphSite> sites(notes.size());
+    std::map<std::pair<std::uint16_t, std::uint16_t>, std::uint32_t> seen;
+    for (std::size_t i = 0; i < notes.size(); ++i) {
+        sites[i].name = notes[i].label.name;
+        sites[i].layer_plus_one = notes[i].label.layer_plus_one;
+        sites[i].lap = notes[i].label.lap;
+        sites[i].occurrence = seen[{sites[i].name, sites[i].layer_plus_one}]++;
+        if (scopes[i].parent != no_index) {
+            sites[scopes[i].parent].leaf = false;
+        }
+    }
+    for (const std::uint32_t owner : map.owner) {
+        if (owner != no_index) {
+            ++sites[owner].nodes;
+        }
+    }
+    return sites;
+}
+
+std::vector<recording::NamedCount> unattributed_of(const GraphShape& shape, const NodeMap& map) {
+    std::map<std::string, std::uint64_t> counts;
+    for (std::size_t i = 0; i < map.owner.size(); ++i) {
+        if (map.owner[i] == no_index) {
+            ++counts[shape.names[shape.name_of[i]]];
+        }
+    }
+    return {counts.begin(), counts.end()};
+}
+
+void describe(Row& row, const GraphShape& shape, std::vector<recording::GraphSite> sites,
+              std::vector<recording::NamedCount> unattributed) {
+    const std::lock_guard lock(row.mutex);
+    recording::GraphInfo& info = row.info;
+    if (info.captures > 0) {
+        ++info.node_checks;
+        info.node_changes = compare_kernels(row.kernels, shape.kernels);
+    }
+    ++info.captures;
+    row.kernels = shape.kernels;
+    info.nodes = shape.nodes_by_type;
+    info.unattributed = std::move(unattributed);
+    info.sites = std::move(sites);
+    info.twin.clear();
+    info.twin_reason.clear();
+    row.changed = true;
+}
+
+/// Our own clone, with its nodes in the order of the shape. Empty and a reason where the driver will not.
+std::string clone_source(Timeline& timeline, Graph graph, TwinSource& source) {
+    const Driver& driver = timeline.driver();
+    if (!source.shape.not_cloneable.empty()) {
+        return source.shape.not_cloneable;
+    }
+    if (source.shape.nodes.empty()) {
+        return "n/a (no nodes)";
+    }
+    CuResult result = driver.graph_clone(&source.graph, graph);
+    if (result != CuResult::success) {
+        source.graph = nullptr;
+        return "n/a (cannot be cloned): " + timeline.failed(result, "cuGraphClone").message;
+    }
+    source.nodes.resize(source.shape.nodes.size());
+    for (std::size_t i = 0; i < source.nodes.size() && result == CuResult::success; ++i) {
+        result = driver.graph_node_find_in_clone(&source.nodes[i], source.shape.nodes[i], source.graph);
+    }
+    if (result != CuResult::success) {
+        const std::string why = timeline.failed(result, "cuGraphNodeFindInClone").message;
+        static_cast<void>(driver.graph_destroy(source.graph));
+        source.graph = nullptr;
+        return "n/a (cannot be cloned): " + why;
+    }
+    return "";
+}
+
+} // namespace
+
+GraphProbes::GraphProbes(Recorder& recorder, ProbeOptions options) {
+    const Result<Driver>& loaded = driver();
+    if (loaded) {
+        state_ = std::make_shared<ProbesState>(recorder, options, *loaded);
+    } else {
+        missing_ = loaded.error();
+        rows_only_ = std::make_unique<RowTable>(options.max_rows);
+    }
+}
+
+GraphProbes::~GraphProbes() {
+    if (state_ != nullptr) {
+        state_->close();
+    }
+}
+
+Result<std::shared_ptr<Probe>> GraphProbes::captured(std::uint64_t key, CUgraph_st* graph) {
+    if (state_ == nullptr) {
+        return missing_;
+    }
+    if (graph == nullptr) {
+        return Error{ErrorCode::invalid_argument, "graph_captured was given no graph; pass the one that "
+                                                  "cuStreamEndCapture returned"};
+    }
+    CapturedGraph captured;
+    captured.key = key;
+    captured.row = state_->rows().row(key);
+    if (!state_->recording() || captured.row == nullptr) {
+        captured.no_twin = "n/a (captured while recording was off)";
+        if (captured.row != nullptr) {
+            captured.row->change([&](recording::GraphInfo& info) {
+                ++info.captures;
+                info.twin.clear();
+                info.twin_reason = captured.no_twin;
+            });
+        }
+    } else if (Status status = look_at(graph, captured); !status) {
+        return status.error();
+    }
+    auto entry = std::make_shared<GraphEntry>(state_, std::move(captured));
+    state_->put(entry);
+    return std::static_pointer_cast<Probe>(entry);
+}
+
+Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
+    const RelaxedCapture relaxed(state_->driver());
+    captured.notes = take_capture_notes(&state_->recorder(), graph);
+    Result<GraphShape> shape = read_shape(state_->driver(), graph);
+    if (!shape) {
+        return shape.error();
+    }
+    TwinSource& source = captured.source;
+    source.shape = std::move(*shape);
+    const std::vector<MappedScope> scopes = map_scopes(captured.notes, source.shape);
+    source.map = map_nodes(source.shape, scopes);
+    for (std::size_t i = 0; i < scopes.size(); ++i) {
+        captured.places.push_back(ScopePlaces{source.map.begin_place[i], source.map.end_place[i], scopes[i].parent,
+                                              captured.notes[i].label.layer_plus_one});
+    }
+    describe(*captured.row, source.shape, sites_of(captured.notes, scopes, source.map),
+             unattributed_of(source.shape, source.map));
+    if (state_->options().kind == ProbeKind::off) {
+        captured.no_twin = "n/a (graph.stamps=off)";
+    } else if (Result<std::shared_ptr<GraphDevice>> device = state_->current_device(); device) {
+        captured.device = *device;
+        captured.no_twin = clone_source(captured.device->timeline(), graph, source);
+    } else {
+        captured.no_twin = "n/a: " + device.error().message;
+    }
+    captured.row->change([&](recording::GraphInfo& info) { info.twin_reason = captured.no_twin; });
+    return {};
+}
+
+void GraphProbes::evicted(std::uint64_t key) {
+    if (state_ != nullptr && state_->remove(key)) {
+        update(key, [](recording::GraphInfo& info) {
+            ++info.evictions;
+            info.twin.clear();
+        });
+    }
+}
+
+void GraphProbes::update(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) {
+    RowTable& rows = state_ != nullptr ? state_->rows() : *rows_only_;
+    if (const std::shared_ptr<Row> row = rows.row(key)) {
+        row->change(change);
+    }
+}
+
+void GraphProbes::collect(drain::FeedRound& round) {
+    const bool all = publish_all_.exchange(false, std::memory_order_relaxed);
+    if (state_ != nullptr) {
+        state_->collect(round, all);
+    } else {
+        rows_only_->collect(round.graphs, clock::monotonic_ns(), all);
+    }
+}
+
+void GraphProbes::publish_all() noexcept { publish_all_.store(true, std::memory_order_relaxed); }
+
+std::uint64_t GraphProbes::unresolved() const noexcept {
+    return state_ != nullptr ? state_->unresolved.load(std::memory_order_relaxed) : 0;
+}
+
+bool GraphProbes::lost() const noexcept { return state_ != nullptr && state_->lost(); }
+
+Status GraphProbes::status() const { return state_ != nullptr ? state_->status() : Status(missing_); }
+
+bool GraphProbes::settle(std::chrono::milliseconds timeout) { return state_ == nullptr || state_->settle(timeout); }
+
+void GraphProbes::abandon() noexcept {
+    if (state_ != nullptr) {
+        state_->abandon();
+    }
+}
+
+} // namespace plumb::cudagraph

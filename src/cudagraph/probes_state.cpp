@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cudagraph/probes_state.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cudagraph/graph_entry.hpp"
+
+namespace plumb::cudagraph {
+
+using namespace backends::cuda;
+
+namespace {
+
+constexpr std::chrono::milliseconds look_again{2};  // while a replay is unread
+constexpr std::chrono::milliseconds look_idle{200}; // a wake-up that was missed
+constexpr std::chrono::milliseconds longest_end{1000};
+constexpr std::size_t most_samples = std::size_t{1} << 20; // that nobody collects
+
+} // namespace
+
+ProbesState::ProbesState(Recorder& recorder, const ProbeOptions& options, const Driver& driver)
+    : recorder_(recorder), options_(options), driver_(driver), clock_(clock::host_clock(options.host_clock)),
+      rows_(options.max_rows) {}
+
+ProbesState::~ProbesState() = default;
+
+Result<std::shared_ptr<GraphDevice>> ProbesState::current_device() {
+    Result<std::shared_ptr<Timeline>> timeline = timeline_of(driver_, nullptr, options_.host_clock);
+    if (!timeline) {
+        return timeline.error();
+    }
+    const std::lock_guard lock(mutex_);
+    for (const std::shared_ptr<GraphDevice>& device : devices_) {
+        if (&device->timeline() == timeline->get()) {
+            return device;
+        }
+    }
+    devices_.push_back(std::make_shared<GraphDevice>(*timeline));
+    return devices_.back();
+}
+
+void ProbesState::put(std::shared_ptr<GraphEntry> entry) {
+    {
+        const std::lock_guard lock(mutex_);
+        std::shared_ptr<GraphEntry>& slot = current_[entry->key()];
+        if (slot != nullptr) {
+            slot->retire();
+            retired_.push_back(std::move(slot));
+        }
+        slot = std::move(entry);
+    }
+    {
+        const std::lock_guard lock(worker_mutex_);
+        if (!started_ && !stop_) {
+            started_ = true;
+            worker_ = std::thread([this] { run(); });
+        }
+    }
+    wake();
+}
+
+bool ProbesState::remove(std::uint64_t key) {
+    {
+        const std::lock_guard lock(mutex_);
+        const auto known = current_.find(key);
+        if (known == current_.end()) {
+            return false;
+        }
+        known->second->retire();
+        retired_.push_back(std::move(known->second));
+        current_.erase(known);
+    }
+    wake();
+    return true;
+}
+
+void ProbesState::wake() noexcept {
+    {
+        const std::lock_guard lock(worker_mutex_);
+        ++requests_;
+    }
+    to_worker_.notify_one();
+}
+
+void ProbesState::sample_pending() noexcept {
+    if (!pending_.exchange(true, std::memory_order_relaxed)) {
+        to_worker_.notify_one();
+    }
+}
+
+void ProbesState::hand_over(std::vector<drain::DeviceSample> samples) {
+    const std::lock_guard lock(mutex_);
+    if (samples_.size() + samples.size() > most_samples) {
+        return; // they stay among the unresolved
+    }
+    samples_.insert(samples_.end(), samples.begin(), samples.end());
+}
+
+void ProbesState::announce(drain::FeedTrack track) {
+    const std::lock_guard lock(mutex_);
+    tracks_.push_back(std::move(track));
+}
+
+void ProbesState::collect(drain::FeedRound& round, bool all_rows) {
+    if (!open()) {
+        return;
+    }
+    read_samples();
+    {
+        const std::lock_guard lock(mutex_);
+        unresolved.fetch_sub(samples_.size(), std::memory_order_relaxed);
+        round.tracks.insert(round.tracks.end(), tracks_.begin(), tracks_.end());
+        round.samples.insert(round.samples.end(), samples_.begin(), samples_.end());
+        tracks_.clear();
+        samples_.clear();
+    }
+    rows_.collect(round.graphs, now_ns(), all_rows);
+}
+
+std::vector<std::shared_ptr<GraphEntry>> ProbesState::entries() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<GraphEntry>> list = retired_;
+    for (const auto& [key, entry] : current_) {
+        list.push_back(entry);
+    }
+    return list;
+}
+
+void ProbesState::read_samples() {
+    const std::lock_guard lock(reading_);
+    for (const std::shared_ptr<GraphEntry>& entry : entries()) {
+        entry->read_samples();
+    }
+}
+
+void ProbesState::forget_finished() {
+    std::vector<std::shared_ptr<GraphEntry>> gone; // destroyed without the lock
+    const std::lock_guard lock(mutex_);
+    const auto alive = std::stable_partition(retired_.begin(), retired_.end(),
+                                             [](const auto& entry) { return !entry->finished(); });
+    gone.assign(std::make_move_iterator(alive), std::make_move_iterator(retired_.end()));
+    retired_.erase(alive, retired_.end());
+}
+
+bool ProbesState::round() {
+    bool more = false;
+    bool pending = false;
+    pending_.store(false, std::memory_order_relaxed);
+    read_samples();
+    for (const std::shared_ptr<GraphEntry>& entry : entries()) {
+        more |= entry->work();
+        pending |= entry->has_pending();
+    }
+    forget_finished();
+    if (pending) {
+        pending_.store(true, std::memory_order_relaxed);
+    }
+    return more;
+}
+
+void ProbesState::run() {
+    std::unique_lock lock(worker_mutex_);
+    while (!stop_) {
+        const std::uint64_t seen = requests_;
+        lock.unlock();
+        const bool more = round();
+        lock.lock();
+        if (more) {
+            continue;
+        }
+        answered_ = seen;
+        from_worker_.notify_all();
+        const auto pause = pending_.load(std::memory_order_relaxed) ? look_again : look_idle;
+        to_worker_.wait_for(lock, pause, [&] {
+            return stop_ || requests_ != seen ||
+                   (pause == look_idle && pending_.load(std::memory_order_relaxed));
+        });
+    }
+}
+
+bool ProbesState::settle(std::chrono::milliseconds timeout) {
+    std::unique_lock lock(worker_mutex_);
+    if (!started_) {
+        return true;
+    }
+    const std::uint64_t asked = ++requests_;
+    to_worker_.notify_one();
+    return from_worker_.wait_for(lock, timeout, [&] { return answered_ >= asked; });
+}
+
+void ProbesState::leaked(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    if (leaked_.size() < 100) {
+        leaked_.push_back(what);
+    }
+}
+
+bool ProbesState::lost() const {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(devices_.begin(), devices_.end(), [](const auto& device) { return device->timeline().lost(); });
+}
+
+Status ProbesState::status() const {
+    const std::lock_guard lock(mutex_);
+    Error error{ErrorCode::unavailable, ""};
+    for (const std::shared_ptr<GraphDevice>& device : devices_) {
+        if (device->timeline().lost()) {
+            error.message = device->timeline().status().error().message;
+        }
+    }
+    if (!leaked_.empty()) {
+        error.message += std::string(error.message.empty() ? "" : "; ") + "left behind by graph probes: ";
+        for (std::size_t i = 0; i < leaked_.size(); ++i) {
+            error.message += (i == 0 ? "" : ", ") + leaked_[i];
+        }
+    }
+    return error.message.empty() ? Status() : Status(error);
+}
+
+void ProbesState::close() {
+    if (!open_.exchange(false, std::memory_order_acq_rel)) {
+        return;
+    }
+    {
+        const std::lock_guard lock(worker_mutex_);
+        stop_ = true;
+    }
+    to_worker_.notify_one();
+    if (worker_.joinable()) {
+        worker_.join();
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        for (auto& [key, entry] : current_) {
+            entry->retire();
+            retired_.push_back(std::move(entry));
+        }
+        current_.clear();
+    }
+    const auto end = std::chrono::steady_clock::now() + longest_end;
+    while (round(), !entries().empty() && std::chrono::steady_clock::now() < end) {
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    for (const std::shared_ptr<GraphEntry>& entry : entries()) {
+        entry->give_up();
+    }
+    for (const std::shared_ptr<GraphDevice>& device : devices_) {
+        std::optional<OurThread> ours;
+        if (!device->timeline().lost()) {
+            ours.emplace(device->timeline());
+        }
+        if (!device->close()) {
+            leaked("pinned memory of stamp rings");
+        }
+    }
+}
+
+void ProbesState::abandon() noexcept {
+    open_.store(false, std::memory_order_release);
+    if (worker_.joinable()) {
+        worker_.detach(); // it is the parent's; here there is no such thread
+    }
+}
+
+} // namespace plumb::cudagraph

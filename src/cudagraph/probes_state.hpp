@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Session's GraphProbes and its probes share, and the thread that builds twins: probes keep it alive when they
+// outlive the Session. Thread rule: any thread, but for what says otherwise.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "clock/host_clock.hpp"
+#include "cudagraph/graph_device.hpp"
+#include "cudagraph/probes.hpp"
+#include "cudagraph/rows.hpp"
+
+namespace plumb::cudagraph {
+
+class GraphEntry;
+
+class ProbesState : public std::enable_shared_from_this<ProbesState> {
+  public:
+    ProbesState(Recorder& recorder, const ProbeOptions& options, const backends::cuda::Driver& driver);
+    ~ProbesState();
+
+    [[nodiscard]] const backends::cuda::Driver& driver() const noexcept { return driver_; }
+    [[nodiscard]] const ProbeOptions& options() const noexcept { return options_; }
+    [[nodiscard]] Recorder& recorder() const noexcept { return recorder_; }
+    /// False once the Session is gone, in a forked child, and while recording is off: launch plainly, touch nothing.
+    [[nodiscard]] bool recording() const noexcept {
+        return open_.load(std::memory_order_acquire) && recorder_.enabled();
+    }
+    [[nodiscard]] bool open() const noexcept { return open_.load(std::memory_order_acquire); }
+    [[nodiscard]] std::int64_t now_ns() const noexcept { return clock::now_ns(clock_).value; }
+    [[nodiscard]] RowTable& rows() noexcept { return rows_; }
+
+    /// The device of the calling thread's current context.
+    [[nodiscard]] Result<std::shared_ptr<GraphDevice>> current_device();
+    /// Replaces the entry of the key; the old one is retired. Starts the worker.
+    void put(std::shared_ptr<GraphEntry> entry);
+    /// False: there was none.
+    bool remove(std::uint64_t key);
+
+    /// Something is to be done by the worker. Callable from launches: takes no lock that is held long.
+    void wake() noexcept;
+    /// A replay with events around it was enqueued.
+    void sample_pending() noexcept;
+
+    // Samples on their way to the drain.
+    void hand_over(std::vector<drain::DeviceSample> samples);
+    void announce(drain::FeedTrack track);
+    void collect(drain::FeedRound& round, bool all_rows);
+    std::atomic<std::uint64_t> unresolved{0}; // relaxed: a figure
+
+    void leaked(const std::string& what);
+    [[nodiscard]] Status status() const;
+    [[nodiscard]] bool lost() const;
+
+    bool settle(std::chrono::milliseconds timeout);
+    void close();
+    void abandon() noexcept;
+
+  private:
+    void run();
+    bool round(); // true: there is more to be done that waits for nothing
+    [[nodiscard]] std::vector<std::shared_ptr<GraphEntry>> entries();
+    void read_samples();
+    void forget_finished();
+
+    Recorder& recorder_;
+    const ProbeOptions options_;
+    const backends::cuda::Driver& driver_;
+    const clock::HostClockSource clock_;
+    std::atomic<bool> open_{true}; // release in close(): a launch that sees it uses the recorder no more
+    RowTable rows_;
+
+    mutable std::mutex mutex_; // guards what follows; never held around a driver call
+    std::map<std::uint64_t, std::shared_ptr<GraphEntry>> current_;
+    std::vector<std::shared_ptr<GraphEntry>> retired_; // until their twins are gone
+    std::vector<std::shared_ptr<GraphDevice>> devices_;
+    std::vector<drain::DeviceSample> samples_;
+    std::vector<drain::FeedTrack> tracks_;
+    std::vector<std::string> leaked_;
+
+    std::mutex reading_; // one reader of samples at a time: the drain or the worker
+
+    std::mutex worker_mutex_; // guards what follows
+    std::condition_variable to_worker_;
+    std::condition_variable from_worker_;
+    std::thread worker_;
+    bool stop_ = false;
+    bool started_ = false;
+    std::uint64_t requests_ = 0;
+    std::uint64_t answered_ = 0; // requests that a finished round has seen
+    std::atomic<bool> pending_{false}; // relaxed: a hint to look sooner
+};
+
+} // namespace plumb::cudagraph

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cudagraph/stamp_cost.hpp"
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "cudagraph/calibration.hpp"
+
+namespace plumb::cudagraph {
+
+using namespace backends::cuda;
+
+namespace {
+
+constexpr int runs = 3;
+constexpr std::size_t links = 12; // of a chain: start, middle and end are in it
+constexpr int longest_wait_ms = 2000;
+
+enum class Link { event, stamp, kernel };
+
+/// One chain of nodes, replayed on our stream: an event at each end, `links` between.
+class Chain {
+  public:
+    Chain(Timeline& timeline, const StampModule* module, RingMemory ring)
+        : timeline_(timeline), driver_(timeline.driver()), module_(module), ring_(ring) {}
+
+    ~Chain() {
+        if (exec_ != nullptr && !timeline_.lost()) {
+            static_cast<void>(driver_.graph_exec_destroy(exec_));
+        }
+        if (graph_ != nullptr && !timeline_.lost()) {
+            static_cast<void>(driver_.graph_destroy(graph_));
+        }
+        for (std::size_t i = 0; !stuck_ && i < events_.size(); ++i) {
+            timeline_.release(events_[i]);
+        }
+    }
+    Chain(const Chain&) = delete;
+    Chain& operator=(const Chain&) = delete;
+
+    /// Nanoseconds from the first event to the last: the middle of some replays. `pattern` is repeated.
+    Result<double> span(const std::vector<Link>& pattern) {
+        if (!check(driver_.graph_create(&graph_, 0), "cuGraphCreate") || !add_event()) {
+            return status_.error();
+        }
+        for (std::size_t i = 0; i < links; ++i) {
+            for (const Link link : pattern) {
+                if (!(link == Link::event ? add_event() : add_kernel(link))) {
+                    return status_.error();
+                }
+            }
+        }
+        if (!add_event() || !check(driver_.graph_instantiate(&exec_, graph_, 0), "cuGraphInstantiateWithFlags")) {
+            return status_.error();
+        }
+        Readings readings;
+        for (int run = 0; run <= runs; ++run) {
+            const Result<double> once = replay();
+            if (!once) {
+                return once.error();
+            }
+            if (run > 0) { // the first uploads
+                readings.add(*once);
+            }
+        }
+        return readings.middle_mean();
+    }
+
+  private:
+    bool check(CuResult result, const char* call) {
+        if (result != CuResult::success && status_) {
+            status_ = timeline_.failed(result, call);
+        }
+        return result == CuResult::success;
+    }
+
+    bool add_event() {
+        const Result<Event> event = timeline_.acquire();
+        if (!event) {
+            status_ = event.error();
+            return false;
+        }
+        events_.push_back(*event);
+        GraphNode node = nullptr;
+        const bool added =
+            check(driver_.graph_add_event_record_node(&node, graph_, &last_, last_ != nullptr ? 1U : 0U, *event),
+                  "cuGraphAddEventRecordNode");
+        last_ = node;
+        return added;
+    }
+
+    bool add_kernel(Link link) {
+        StampParameters stamp{ring_.device, ring_.device, 1, 2, 1};
+        DevicePointer scratch = ring_.device;
+        void* of_stamp[5];
+        stamp.fill(of_stamp);
+        void* of_kernel[1] = {&scratch};
+        KernelNodeParams params{};
+        params.func = link == Link::stamp ? module_->stamp : module_->advance;
+        params.grid_x = params.grid_y = params.grid_z = params.block_x = params.block_y = params.block_z = 1;
+        params.kernel_params = link == Link::stamp ? of_stamp : of_kernel;
+        GraphNode node = nullptr;
+        const bool added =
+            check(driver_.add_kernel(&node, graph_, &last_, last_ != nullptr ? 1U : 0U, &params), "cuGraphAddKernelNode");
+        last_ = node;
+        return added;
+    }
+
+    Result<double> replay() {
+        const Result<Event> done = timeline_.acquire();
+        if (!done) {
+            return done.error();
+        }
+        Result<double> span = Error{ErrorCode::pending, "the calibration of stamps did not finish in time; it is left out"};
+        if (!check(driver_.graph_launch(exec_, timeline_.stream()), "cuGraphLaunch") ||
+            !check(driver_.event_record(*done, timeline_.stream()), "cuEventRecord")) {
+            span = status_.error();
+        } else {
+            const Status reached = wait(*done);
+            stuck_ = !reached; // a replay may still be under way: it writes its events once more
+            span = reached ? timeline_.between(events_.front(), events_.back()) : Result<double>(reached.error());
+        }
+        if (!stuck_) {
+            timeline_.release(*done);
+        }
+        return span;
+    }
+
+    Status wait(Event event) {
+        using Clock = std::chrono::steady_clock;
+        const auto end = Clock::now() + std::chrono::milliseconds(longest_wait_ms);
+        for (;;) {
+            const Result<bool> reached = timeline_.reached(event);
+            if (!reached) {
+                return reached.error();
+            }
+            if (*reached) {
+                return {};
+            }
+            if (Clock::now() > end) {
+                return Error{ErrorCode::pending, "the device was too busy to calibrate stamps; events are used"};
+            }
+            std::this_thread::sleep_for(std::chrono::microseconds(20));
+        }
+    }
+
+    Timeline& timeline_;
+    const Driver& driver_;
+    const StampModule* module_;
+    RingMemory ring_;
+    Graph graph_ = nullptr;
+    GraphExec exec_ = nullptr;
+    GraphNode last_ = nullptr;
+    std::vector<Event> events_;
+    Status status_;
+    bool stuck_ = false;
+};
+
+} // namespace
+
+StampCosts measure_stamp_costs(Timeline& timeline, const StampModule* module, RingMemory ring) {
+    StampCosts costs;
+    const auto span = [&](std::vector<Link> pattern) {
+        const Result<double> read = Chain(timeline, module, ring).span(pattern);
+        if (!read && costs.status) {
+            costs.status = read.error();
+        }
+        return read ? *read : StampCost::unknown;
+    };
+    const auto number = static_cast<double>(links);
+    costs.event.pair = span({Link::event}) / (number + 1);
+    if (module == nullptr || !costs.status) {
+        return costs;
+    }
+    const double kernels = span({Link::kernel});
+    costs.event.site = (span({Link::kernel, Link::event}) - kernels) / number;
+    costs.stamp.pair = (span({Link::stamp}) - costs.event.pair) / number;
+    costs.stamp.site = (span({Link::kernel, Link::stamp}) - kernels) / number;
+    return costs;
+}
+
+} // namespace plumb::cudagraph

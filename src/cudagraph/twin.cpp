@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cudagraph/twin.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+
+namespace plumb::cudagraph {
+
+using namespace backends::cuda;
+
+namespace {
+
+constexpr std::size_t counter_bytes = 64; // a cache line for the replay counter, then the ring
+
+/// Places that any turn stamps, with the copies that it needs at most; of one turn, where stamps cannot be switched.
+std::map<std::uint32_t, std::uint32_t> places_of(const StampPlans& plans, ProbeKind kind, std::size_t turn) {
+    std::map<std::uint32_t, std::uint32_t> places;
+    for (std::size_t i = 0; i < plans.turns.size(); ++i) {
+        if (kind == ProbeKind::stamp || i == turn) {
+            for (const PlannedStamp& stamp : plans.turns[i].stamps) {
+                std::uint32_t& copies = places[stamp.place];
+                copies = std::max(copies, stamp.copies);
+            }
+        }
+    }
+    return places;
+}
+
+} // namespace
+
+Status Twin::failed(CuResult result, const char* call) const { return device_.timeline().failed(result, call); }
+
+Result<std::shared_ptr<Twin>> Twin::build(GraphDevice& device, const TwinSource& source, const StampPlans& plans,
+                                          std::size_t turn) {
+    std::shared_ptr<Twin> twin(new Twin(device));
+    twin->turn_ = turn;
+    Status status = twin->assemble(source, plans);
+    if (status) {
+        const CuResult made = device.driver().graph_instantiate(&twin->exec_, twin->graph_, 0);
+        if (made != CuResult::success) {
+            twin->exec_ = nullptr;
+            status = twin->failed(made, "cuGraphInstantiateWithFlags");
+        }
+    }
+    if (status) {
+        twin->choose(plans.turns[turn], turn);
+        status = twin->kind_ == ProbeKind::stamp ? twin->switch_stamps() : Status();
+    }
+    if (status) {
+        // On our own stream, so that the engine's first sampled replay does not pay for it. It may fail: the launch does
+        // it then.
+        if (const CuResult up = device.driver().graph_upload(twin->exec_, device.timeline().stream());
+            is_sticky(up)) {
+            status = twin->failed(up, "cuGraphUpload");
+        }
+    }
+    if (!status) {
+        std::vector<std::string> leaked;
+        twin->destroy(leaked);
+        return status.error();
+    }
+    return twin;
+}
+
+Status Twin::assemble(const TwinSource& source, const StampPlans& plans) {
+    if (const CuResult cloned = device_.driver().graph_clone(&graph_, source.graph); cloned != CuResult::success) {
+        graph_ = nullptr;
+        return failed(cloned, "cuGraphClone");
+    }
+    const std::map<std::uint32_t, std::uint32_t> places = places_of(plans, kind_, turn_);
+    for (const auto& [place, copies] : places) {
+        slots_ += copies;
+    }
+    if (kind_ == ProbeKind::stamp) {
+        const Result<RingMemory> ring =
+            device_.take_ring(counter_bytes + slots_ * ring_capacity * sizeof(std::uint64_t));
+        if (!ring) {
+            return ring.error();
+        }
+        ring_ = *ring;
+    }
+    for (const auto& [place, copies] : places) {
+        if (Status status = add_stamps_at(source, place, copies); !status) {
+            return status;
+        }
+    }
+    if (kind_ == ProbeKind::stamp) {
+        if (Status status = add_advance(); !status) {
+            return status;
+        }
+    }
+    node_count_ = source.nodes.size() + stamps_.size() + (kind_ == ProbeKind::stamp ? 1 : 0);
+    return {};
+}
+
+Status Twin::add_stamps_at(const TwinSource& source, std::uint32_t index, std::uint32_t copies) {
+    const StampPlace& place = source.map.places[index];
+    std::vector<GraphNode> after;
+    for (const std::uint32_t node : place.after) {
+        const Result<GraphNode> here = in_clone(source, node);
+        if (!here) {
+            return here.error();
+        }
+        after.push_back(*here);
+    }
+    if (place.in_line) {
+        if (Status status = cut(source, place); !status) {
+            return status;
+        }
+    }
+    for (std::uint32_t copy = 0; copy < copies; ++copy) {
+        if (Status status = add_stamp(after, index, copy); !status) {
+            return status;
+        }
+        after.assign(1, stamps_.back().node);
+    }
+    return place.in_line ? rejoin(source, place, index == 0) : Status();
+}
+
+Result<GraphNode> Twin::in_clone(const TwinSource& source, std::uint32_t node) {
+    GraphNode here = nullptr;
+    const CuResult found = device_.driver().graph_node_find_in_clone(&here, source.nodes[node], graph_);
+    return found == CuResult::success ? Result<GraphNode>(here)
+                                      : Result<GraphNode>(failed(found, "cuGraphNodeFindInClone").error());
+}
+
+Status Twin::cut(const TwinSource& source, const StampPlace& place) {
+    std::vector<GraphNode> from;
+    std::vector<GraphNode> to;
+    for (const std::uint32_t edge : place.cut) {
+        const Result<GraphNode> begin = in_clone(source, source.shape.edges[edge].from);
+        const Result<GraphNode> end = in_clone(source, source.shape.edges[edge].to);
+        if (!begin || !end) {
+            return begin ? end.error() : begin.error();
+        }
+        from.push_back(*begin);
+        to.push_back(*end);
+    }
+    if (from.empty()) {
+        return {};
+    }
+    const std::vector<EdgeData> plain(from.size(), EdgeData{});
+    const CuResult removed =
+        device_.driver().remove_edges(graph_, from.data(), to.data(), plain.data(), from.size());
+    return removed == CuResult::success ? Status() : failed(removed, "cuGraphRemoveDependencies");
+}
+
+/// What waited for the place's nodes waits for its last stamp now.
+Status Twin::rejoin(const TwinSource& source, const StampPlace& place, bool is_head) {
+    std::vector<std::uint32_t> targets = is_head ? source.map.roots : std::vector<std::uint32_t>();
+    for (const std::uint32_t edge : place.cut) {
+        targets.push_back(source.shape.edges[edge].to);
+    }
+    std::sort(targets.begin(), targets.end());
+    targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
+    std::vector<GraphNode> to;
+    for (const std::uint32_t target : targets) {
+        const Result<GraphNode> here = in_clone(source, target);
+        if (!here) {
+            return here.error();
+        }
+        to.push_back(*here);
+    }
+    if (to.empty()) {
+        return {};
+    }
+    const std::vector<GraphNode> from(to.size(), stamps_.back().node);
+    const std::vector<EdgeData> plain(to.size(), EdgeData{});
+    const CuResult added = device_.driver().add_edges(graph_, from.data(), to.data(), plain.data(), to.size());
+    return added == CuResult::success ? Status() : failed(added, "cuGraphAddDependencies");
+}
+
+Status Twin::add_stamp(const std::vector<GraphNode>& after, std::uint32_t place, std::uint32_t copy) {
+    Stamp stamp;
+    stamp.place = place;
+    stamp.copy = copy;
+    const GraphNode* const list = after.empty() ? nullptr : after.data();
+    if (kind_ == ProbeKind::event) {
+        const Result<Event> event = device_.timeline().acquire();
+        if (!event) {
+            return event.error();
+        }
+        stamp.event = *event;
+        stamps_.push_back(stamp);
+        const CuResult added = device_.driver().graph_add_event_record_node(&stamps_.back().node, graph_, list,
+                                                                            after.size(), *event);
+        return added == CuResult::success ? Status() : failed(added, "cuGraphAddEventRecordNode");
+    }
+    StampParameters values{ring_.device + counter_bytes, ring_.device, static_cast<std::uint32_t>(stamps_.size()),
+                           static_cast<std::uint32_t>(slots_), ring_capacity};
+    void* pointers[5];
+    values.fill(pointers);
+    KernelNodeParams params{};
+    params.func = device_.stamps()->stamp;
+    params.grid_x = params.grid_y = params.grid_z = params.block_x = params.block_y = params.block_z = 1;
+    params.kernel_params = pointers;
+    stamps_.push_back(stamp);
+    const CuResult added = device_.driver().add_kernel(&stamps_.back().node, graph_, list, after.size(), &params);
+    return added == CuResult::success ? Status() : failed(added, "cuGraphAddKernelNode");
+}
+
+/// Behind every stamp, leaves included: the next replay writes the next slots.
+Status Twin::add_advance() {
+    std::vector<GraphNode> after;
+    for (const Stamp& stamp : stamps_) {
+        after.push_back(stamp.node);
+    }
+    DevicePointer counter = ring_.device;
+    void* pointers[1] = {&counter};
+    KernelNodeParams params{};
+    params.func = device_.stamps()->advance;
+    params.grid_x = params.grid_y = params.grid_z = params.block_x = params.block_y = params.block_z = 1;
+    params.kernel_params = pointers;
+    GraphNode node = nullptr;
+    const CuResult added = device_.driver().add_kernel(&node, graph_, after.data(), after.size(), &params);
+    return added == CuResult::success ? Status() : failed(added, "cuGraphAddKernelNode");
+}
+
+void Twin::choose(const StampPlan& plan, std::size_t turn) {
+    plan_ = plan;
+    turn_ = turn;
+    at_.assign(plan.stamps.size(), Copies{});
+    std::uint32_t next = 0;
+    for (std::size_t i = 0; i < plan.stamps.size(); ++i) {
+        while (stamps_[next].place != plan.stamps[i].place) {
+            ++next;
+        }
+        at_[i].first = next;
+        at_[i].last = next + plan.stamps[i].copies - 1;
+    }
+}
+
+Status Twin::switch_stamps() {
+    std::vector<bool> wanted(stamps_.size(), false);
+    for (const Copies& copies : at_) {
+        wanted[copies.first] = wanted[copies.last] = true;
+    }
+    for (std::size_t i = 0; i < stamps_.size(); ++i) {
+        if (wanted[i] == stamps_[i].on) {
+            continue;
+        }
+        const CuResult done =
+            device_.driver().graph_node_set_enabled(exec_, stamps_[i].node, wanted[i] ? 1U : 0U);
+        if (done != CuResult::success) {
+            return failed(done, "cuGraphNodeSetEnabled");
+        }
+        stamps_[i].on = wanted[i];
+    }
+    return {};
+}
+
+Status Twin::turn_to(const StampPlan& plan, std::size_t turn) {
+    choose(plan, turn);
+    return switch_stamps();
+}
+
+std::uint64_t Twin::timer_at(std::uint32_t stamp, std::uint64_t replay) const {
+    const auto* const ring =
+        reinterpret_cast<const std::uint64_t*>(static_cast<const char*>(ring_.host) + counter_bytes);
+    // The device wrote it; the event behind the replay, which has completed, orders that before this.
+    return static_cast<const volatile std::uint64_t*>(ring)[(replay % ring_capacity) * slots_ + stamp];
+}
+
+Result<bool> Twin::over(std::uint64_t replay) {
+    if (kind_ == ProbeKind::event) {
+        return device_.timeline().reached(stamps_[at_.back().last].event);
+    }
+    return *static_cast<const volatile std::uint64_t*>(ring_.host) > replay; // the counter
+}
+
+Result<double> Twin::between(std::uint32_t first, std::uint32_t second, std::uint64_t replay) {
+    if (kind_ == ProbeKind::event) {
+        return device_.timeline().between(stamps_[first].event, stamps_[second].event);
+    }
+    const std::uint64_t begin = timer_at(first, replay);
+    const std::uint64_t end = timer_at(second, replay);
+    if (begin == 0 || end == 0) {
+        return Error{ErrorCode::corrupt, "a stamp kernel of an instrumented replay wrote nothing; use graph.stamps=events"};
+    }
+    return static_cast<double>(static_cast<std::int64_t>(end - begin));
+}
+
+Status Twin::read(std::uint64_t replay, ReplayReadings& readings) {
+    readings.since_anchor.assign(plan_.stamps.size(), 0);
+    readings.pair.assign(plan_.stamps.size(), StampCost::unknown);
+    for (std::size_t i = 0; i < plan_.stamps.size(); ++i) {
+        const PlannedStamp& stamp = plan_.stamps[i];
+        if (stamp.anchor != no_index) {
+            const Result<double> since = between(at_[stamp.anchor].last, at_[i].first, replay);
+            if (!since) {
+                return since.error();
+            }
+            readings.since_anchor[i] = *since;
+        }
+        if (stamp.copies > 1) {
+            const Result<double> pair = between(at_[i].first, at_[i].last, replay);
+            if (!pair) {
+                return pair.error();
+            }
+            readings.pair[i] = *pair;
+        }
+    }
+    return {};
+}
+
+Result<std::uint64_t> Twin::head_ticks(const ReplayReadings& readings, Event before, Event after) {
+    Timeline& timeline = device_.timeline();
+    if (kind_ == ProbeKind::event) {
+        return timeline.place(stamps_[at_[0].last].event);
+    }
+    // %globaltimer and the event clock start elsewhere: the replay lies between its two events, in the middle of them.
+    const Result<std::uint64_t> begin = timeline.place(before);
+    const Result<double> whole = begin ? timeline.between(before, after) : Result<double>(begin.error());
+    if (!whole) {
+        return whole.error();
+    }
+    double inside = 0;
+    for (std::size_t i = plan_.stamps.size() - 1; i != no_index && i != 0; i = plan_.stamps[i].anchor) {
+        inside += readings.since_anchor[i];
+        inside += std::isnan(readings.pair[i]) ? 0 : readings.pair[i];
+    }
+    return *begin + static_cast<std::uint64_t>(std::max(0.0, (*whole - inside) / 2));
+}
+
+void Twin::destroy(std::vector<std::string>& leaked) {
+    Timeline& timeline = device_.timeline();
+    const Driver& driver = device_.driver();
+    if (timeline.lost()) {
+        leaked.push_back("1 instrumented executable, its graph and " + std::to_string(stamps_.size()) + " stamps");
+        exec_ = nullptr, graph_ = nullptr;
+        return;
+    }
+    if (exec_ != nullptr) {
+        if (const CuResult done = driver.graph_exec_destroy(exec_); done != CuResult::success) {
+            leaked.push_back(failed(done, "cuGraphExecDestroy").error().message);
+        }
+    }
+    if (graph_ != nullptr) {
+        if (const CuResult done = driver.graph_destroy(graph_); done != CuResult::success) {
+            leaked.push_back(failed(done, "cuGraphDestroy").error().message);
+        }
+    }
+    exec_ = nullptr, graph_ = nullptr;
+    for (const Stamp& stamp : stamps_) {
+        if (stamp.event != nullptr) {
+            timeline.release(stamp.event);
+        }
+    }
+    stamps_.clear();
+    if (ring_.host != nullptr) {
+        device_.return_ring(ring_);
+        ring_ = RingMemory{};
+    }
+}
+
+Twin::~Twin() = default;
+
+} // namespace plumb::cudagraph

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The instrumented twin of a captured graph: a clone with stamps, its executable, and how its stamps are read.
+// Owned by the probe of its key, which destroys it when its last launch has completed. Thread rule: build(), read(),
+// turn_to() and destroy() on a thread of ours that holds RelaxedCapture and has the context current, while no launch of
+// it is enqueued; launch() under the lock of its probe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cudagraph/calibration.hpp"
+#include "cudagraph/graph_device.hpp"
+#include "cudagraph/stamp_plan.hpp"
+
+namespace plumb::cudagraph {
+
+/// What twins are cloned from: our own clone of the caller's graph. Lives as long as its probe.
+struct TwinSource {
+    backends::cuda::Graph graph = nullptr;
+    std::vector<backends::cuda::GraphNode> nodes; // of that clone, in the order of `shape`
+    GraphShape shape;
+    NodeMap map;
+};
+
+class Twin {
+  public:
+    /// Replays that may be unread at once: events are overwritten by the next, rings of stamp kernels are not.
+    static constexpr std::uint32_t ring_capacity = 4;
+
+    /// Event twins hold the stamps of one turn; stamp twins those of all, of which one turn is switched on.
+    [[nodiscard]] static Result<std::shared_ptr<Twin>> build(GraphDevice& device, const TwinSource& source,
+                                                             const StampPlans& plans, std::size_t turn);
+    ~Twin();
+    Twin(const Twin&) = delete;
+    Twin& operator=(const Twin&) = delete;
+
+    [[nodiscard]] backends::cuda::CuResult launch(backends::cuda::Stream stream) noexcept {
+        return device_.driver().graph_launch(exec_, stream);
+    }
+    /// Launches so far, under the lock of its probe too; count_launch() gives the number of the one just enqueued.
+    [[nodiscard]] std::uint64_t launches() const noexcept { return launches_; }
+    std::uint64_t count_launch() noexcept { return launches_++; }
+    /// Where no event could be recorded behind a replay: whether its own last stamp says that it is over.
+    [[nodiscard]] Result<bool> over(std::uint64_t replay);
+    [[nodiscard]] ProbeKind kind() const noexcept { return kind_; }
+    [[nodiscard]] std::uint32_t capacity() const noexcept { return kind_ == ProbeKind::stamp ? ring_capacity : 1; }
+    [[nodiscard]] const StampPlan& plan() const noexcept { return plan_; }
+    [[nodiscard]] std::size_t turn() const noexcept { return turn_; }
+    [[nodiscard]] std::size_t nodes() const noexcept { return node_count_; }
+
+    /// The stamps of replay number `replay` (from 0), which has completed.
+    [[nodiscard]] Status read(std::uint64_t replay, ReplayReadings& readings);
+    /// Ticks of the head's last stamp on the queue clock. `before` and `after`: events around the replay.
+    [[nodiscard]] Result<std::uint64_t> head_ticks(const ReplayReadings& readings, backends::cuda::Event before,
+                                                   backends::cuda::Event after);
+    /// Stamp twins only: switches to the stamps of another turn.
+    [[nodiscard]] Status turn_to(const StampPlan& plan, std::size_t turn);
+    /// Gives everything back. After a sticky error nothing is called and `leaked` gains a line.
+    void destroy(std::vector<std::string>& leaked);
+
+  private:
+    struct Stamp {
+        std::uint32_t place = 0;
+        std::uint32_t copy = 0;
+        backends::cuda::GraphNode node = nullptr;
+        backends::cuda::Event event = nullptr; // of an event twin
+        bool on = true;
+    };
+    struct Copies {
+        std::uint32_t first = 0; // indexes of stamps_
+        std::uint32_t last = 0;
+    };
+
+    explicit Twin(GraphDevice& device) : device_(device), kind_(device.kind()) {}
+    [[nodiscard]] Status failed(backends::cuda::CuResult result, const char* call) const;
+    Status assemble(const TwinSource& source, const StampPlans& plans);
+    Status add_stamps_at(const TwinSource& source, std::uint32_t place, std::uint32_t copies);
+    Status add_stamp(const std::vector<backends::cuda::GraphNode>& after, std::uint32_t place, std::uint32_t copy);
+    Status add_advance();
+    Status cut(const TwinSource& source, const StampPlace& place);
+    Status rejoin(const TwinSource& source, const StampPlace& place, bool is_head);
+    [[nodiscard]] Result<backends::cuda::GraphNode> in_clone(const TwinSource& source, std::uint32_t node);
+    void choose(const StampPlan& plan, std::size_t turn);
+    Status switch_stamps();
+    [[nodiscard]] Result<double> between(std::uint32_t first, std::uint32_t second, std::uint64_t replay);
+    [[nodiscard]] std::uint64_t timer_at(std::uint32_t stamp, std::uint64_t replay) const;
+
+    GraphDevice& device_;
+    ProbeKind kind_;
+    backends::cuda::Graph graph_ = nullptr;
+    backends::cuda::GraphExec exec_ = nullptr;
+    RingMemory ring_;
+    std::size_t slots_ = 0;
+    std::vector<Stamp> stamps_; // in order of time, copies next to each other
+    std::vector<Copies> at_;    // per planned stamp
+    StampPlan plan_;
+    std::size_t turn_ = 0;
+    std::size_t node_count_ = 0;
+    std::uint64_t launches_ = 0;
+};
+
+} // namespace plumb::cudagraph
