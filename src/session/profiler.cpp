@@ -28,6 +28,14 @@ void Profiler::describe(const std::string& key, const std::string& value) { sess
 
 Queue Profiler::add_queue(QueueTimer& timer, const std::string& name) { return session_->add_queue(timer, name); }
 
+Result<GraphProbe> Profiler::graph_captured(std::uint64_t key, CUgraph_st* graph) {
+    return session_->graph_captured(key, graph);
+}
+void Profiler::graph_evicted(std::uint64_t key) { session_->graph_evicted(key); }
+void Profiler::change_graph_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) {
+    session_->change_graph_row(key, change);
+}
+
 Status Profiler::flush(std::chrono::milliseconds timeout) { return session_->flush(timeout); }
 Result<Report> Profiler::snapshot(const ReportOptions& options) { return session_->snapshot(options); }
 void Profiler::reset() { session_->reset(); }

@@ -45,6 +45,20 @@ StampOptions stamps_for(const Config& config) {
     return stamps;
 }
 
+cudagraph::ProbeKind probe_kind(GraphStamps stamps) {
+    switch (stamps) {
+    case GraphStamps::events:
+        return cudagraph::ProbeKind::event;
+    case GraphStamps::kernels:
+        return cudagraph::ProbeKind::stamp;
+    case GraphStamps::off:
+        return cudagraph::ProbeKind::off;
+    case GraphStamps::cheapest:
+        break;
+    }
+    return cudagraph::ProbeKind::automatic;
+}
+
 const char* name_of(SyncMode mode) {
     switch (mode) {
     case SyncMode::immediate:
@@ -177,6 +191,9 @@ Status Session::start_drain() {
     for (const auto& [key, value] : descriptions_) {
         drain_->describe(key, value);
     }
+    if (probes_ != nullptr) {
+        drain_->add_feed(*probes_);
+    }
     return drain_->start();
 }
 
@@ -231,6 +248,9 @@ Status Session::close() {
         return status_;
     }
     Status status = drain_->stop();
+    if (probes_ != nullptr) {
+        drain_->remove_feed(*probes_);
+    }
     drain_.reset();
     if (Status closed = writer_->close(); status.ok()) {
         status = closed;
@@ -330,6 +350,30 @@ Queue Session::add_queue(QueueTimer& timer, const std::string& name) {
     return Queue{&timer, track.id};
 }
 
+// Made by the first captured graph. Probes that were given out may outlive it.
+cudagraph::GraphProbes& Session::probes() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (probes_ == nullptr) {
+        probes_ = std::make_unique<cudagraph::GraphProbes>(
+            recorder_, cudagraph::ProbeOptions{probe_kind(config_.graph.stamps), config_.graph.every});
+        if (drain_ != nullptr) {
+            drain_->add_feed(*probes_);
+        }
+    }
+    return *probes_;
+}
+
+Result<GraphProbe> Session::graph_captured(std::uint64_t key, CUgraph_st* graph) {
+    Result<std::shared_ptr<cudagraph::Probe>> probe = probes().captured(key, graph);
+    return probe.ok() ? Result<GraphProbe>(GraphProbe(*std::move(probe))) : probe.error();
+}
+
+void Session::graph_evicted(std::uint64_t key) { probes().evicted(key); }
+
+void Session::change_graph_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) {
+    probes().update(key, change);
+}
+
 void Session::before_fork() noexcept {
     mutex_.lock();
     if (drain_ != nullptr) {
@@ -368,6 +412,10 @@ void Session::in_child() noexcept {
 }
 
 void Session::forget_parent() noexcept {
+    if (probes_ != nullptr) {
+        probes_->abandon();
+        (void)probes_.release();
+    }
     // The drain thread, the rings and the file belong to the parent. Nothing here may be destroyed in the usual way:
     // that would join a thread that does not exist and finish a file that is not ours.
     drain_->forget_thread();

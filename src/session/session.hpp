@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cudagraph/probes.hpp"
 #include "drain/drain.hpp"
 #include "plumb/session.hpp"
 #include "record/ring_set.hpp"
@@ -32,6 +33,9 @@ class Session final : public record::ForkListener {
     void reset();
     void describe(const std::string& key, const std::string& value);
     Queue add_queue(QueueTimer& timer, const std::string& name);
+    Result<GraphProbe> graph_captured(std::uint64_t key, CUgraph_st* graph);
+    void graph_evicted(std::uint64_t key);
+    void change_graph_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change);
     [[nodiscard]] Status status() const;
     [[nodiscard]] const Config& config() const noexcept { return config_; } // never changes
     [[nodiscard]] std::string path() const;
@@ -44,6 +48,7 @@ class Session final : public record::ForkListener {
     Status open_writer(const std::string& ring_reason);
     Status open_locked();
     Status start_drain();
+    cudagraph::GraphProbes& probes();
     void forget_parent() noexcept;
     void leave_mark(Mark mark) noexcept;
     void diagnose(const std::string& sentence) const;
@@ -58,6 +63,7 @@ class Session final : public record::ForkListener {
     std::unique_ptr<record::RingSet> rings_;
     std::unique_ptr<recording::Writer> writer_;
     std::shared_ptr<drain::Drain> drain_; // null: nothing is open; shared with flush(), which waits without the lock
+    std::unique_ptr<cudagraph::GraphProbes> probes_;                // null: no graph was captured yet; made once
     std::vector<std::pair<std::string, std::string>> descriptions_; // until the drain is there
     std::map<std::uint32_t, std::uint64_t> cut_;                    // track -> first sequence that counts
     recording::Counters cleared_;                                   // what the last reset() cleared
