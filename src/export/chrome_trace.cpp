@@ -6,6 +6,7 @@
 
 #include "base/json_writer.hpp"
 #include "export/export.hpp"
+#include "export/flow_table.hpp"
 #include "export/span_lanes.hpp"
 #include "export/text_sink.hpp"
 #include "export/words.hpp"
@@ -29,22 +30,34 @@ std::string name_prefix(const NameTable::Entry& entry) {
     return R"("name":)" + json_text(entry.name) + R"(,"cat":")" + std::string(category_word(entry.category)) + '"';
 }
 
-/// Writes the events of one trace. Lanes: each track has its own id; lanes of spans follow after all tracks.
+std::string submission_prefix(const NameTable::Entry& entry) {
+    return R"("name":)" + json_text("submit " + entry.name) + R"(,"cat":"submit")";
+}
+
+/// Writes the events of one trace. Lanes: each track has its own id; lanes of spans, of submissions to devices, and of what
+/// overlaps on a device (branches of a graph) follow after all tracks.
 class TraceWriter {
   public:
     TraceWriter(SampleSource& source, std::ostream& out)
         : source_(source), sink_(out), names_(source.names()), prefix_(names_, name_prefix),
+          submission_prefix_(names_, submission_prefix), graphs_(graph_tracks(source.tracks())),
           pid_(source.metadata().pid), origin_ns_(source.origin_ns()) {
         for (const recording::TrackInfo& track : source.tracks()) {
             next_lane_ = std::max(next_lane_, lane_of(track.id) + 1);
+            if (track.kind != recording::TrackKind::host_thread) {
+                devices_.emplace(track.id, SpanLanes());
+            }
         }
     }
 
     Status write() {
         sink_.append("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
         write_metadata();
-        Status read = source_.for_each_sample([this](std::span<const Sample> samples) {
-            for (const Sample& sample : samples) {
+        Status read = source_.for_each_sample([this](const SampleBatch& batch) {
+            for (const resolve::Submission& submission : batch.submissions) {
+                write_submission(submission);
+            }
+            for (const Sample& sample : batch.samples) {
                 write_sample(sample);
             }
             return sink_.good();
@@ -98,30 +111,108 @@ class TraceWriter {
             ++left_out_;
             return;
         }
+        if (const auto device = devices_.find(sample.track); device != devices_.end()) {
+            write_device(sample, device->second);
+            return;
+        }
         if (sample.kind != SampleKind::span) {
             write_event(sample, lane_of(sample.track), "X");
             return;
         }
         const auto lane = spans_[sample.track].place(sample.begin_ns, sample.begin_ns + sample.duration_ns);
         if (lane) {
-            write_event(sample, span_lane(sample.track, *lane), "X");
+            write_event(sample, extra_lane(span_lane_ids_[sample.track], sample.track, *lane, ", spans", 0), "X");
         } else {
             write_event(sample, lane_of(sample.track), "b");
             write_async_end(sample);
         }
     }
 
-    LaneId span_lane(std::uint32_t track, std::size_t lane) {
-        std::vector<LaneId>& lanes = span_lane_ids_[track];
-        if (lane == lanes.size()) {
+    /// A lane beside that of a track; the `first`-th to the eye.
+    LaneId extra_lane(std::vector<LaneId>& lanes, std::uint32_t track, std::size_t lane, const char* what,
+                      std::size_t first) {
+        while (lane >= lanes.size()) {
             lanes.push_back(next_lane_++);
             const auto name = track_names_.find(track);
+            const std::size_t number = lanes.size() + first;
             write_name("thread_name", lanes.back(),
-                       (name == track_names_.end() ? "track " + std::to_string(track) : name->second) + ", spans" +
-                           (lane == 0 ? "" : " " + std::to_string(lane + 1)));
-            write_order(lanes.back(), lane_of(track) * (SpanLanes::max_lanes + 1) + 1 + lane);
+                       (name == track_names_.end() ? "track " + std::to_string(track) : name->second) + what +
+                           (number == 1 ? "" : " " + std::to_string(number)));
+            write_order(lanes.back(), lane_of(track) * (SpanLanes::max_lanes + 1) + lanes.size());
         }
         return lanes[lane];
+    }
+
+    void write_device(const Sample& sample, SpanLanes& lanes) {
+        const auto place = lanes.place(sample.begin_ns, sample.begin_ns + sample.duration_ns);
+        if (!place) {
+            write_event(sample, lane_of(sample.track), "b");
+            write_async_end(sample);
+            return;
+        }
+        const LaneId lane = *place == 0 ? lane_of(sample.track)
+                                        : extra_lane(span_lane_ids_[sample.track], sample.track, *place - 1, ",", 1);
+        write_event(sample, lane, "X");
+        const auto graph = graphs_.find(sample.track);
+        const auto flow =
+            graph != graphs_.end() ? flows_.end_of_launch(sample, graph->second) : flows_.end_of_scope(sample);
+        if (flow) {
+            write_flow("f", *flow, lane, sample.begin_ns);
+        }
+    }
+
+    void write_submission(const resolve::Submission& submission) {
+        if (!submission.timed) {
+            return;
+        }
+        if (submission.duration_ns < 0 || submission.begin_ns < origin_ns_) {
+            ++left_out_;
+            return;
+        }
+        const auto place = submitted_[submission.track].place(submission.begin_ns,
+                                                              submission.begin_ns + submission.duration_ns);
+        if (!place) {
+            ++left_out_;
+            return;
+        }
+        const LaneId lane = extra_lane(submission_lane_ids_[submission.track], submission.track, *place,
+                                       ", submitted to devices", 0);
+        sink_.reserve(event_room);
+        sink_.put(first_ ? "{\"ph\":\"X\"," : ",\n{\"ph\":\"X\",");
+        first_ = false;
+        if (submission.graph) {
+            sink_.put(R"("name":"launch graph )");
+            sink_.put_integer(submission.key);
+            sink_.put(R"(","cat":"launch")");
+        } else {
+            sink_.append(submission_prefix_(submission.name));
+            sink_.reserve(event_room);
+        }
+        put_place(lane);
+        sink_.put_microseconds(submission.begin_ns - origin_ns_);
+        sink_.put(R"(,"dur":)");
+        sink_.put_microseconds(submission.duration_ns);
+        put_where(submission.phase, submission.step, submission.layer);
+        put_graph_key(submission.graph, submission.key);
+        put_flag(submission.warmup, "warmup");
+        put_marks(marks_of(submission));
+        sink_.put("}}");
+        if (const auto flow = flows_.start(submission)) {
+            write_flow("s", *flow, lane, submission.begin_ns);
+        }
+    }
+
+    /// Binds to the event that begins at the same moment in the same lane.
+    void write_flow(std::string_view end, std::uint64_t flow, LaneId lane, std::int64_t when_ns) {
+        sink_.reserve(event_room);
+        sink_.put(",\n{\"ph\":\"");
+        sink_.put(end);
+        sink_.put(end == "f" ? R"(","bp":"e","name":"launch","cat":"flow","id":)"
+                             : R"(","name":"launch","cat":"flow","id":)");
+        sink_.put_integer(flow);
+        put_place(lane);
+        sink_.put_microseconds(when_ns - origin_ns_);
+        sink_.put("}");
     }
 
     void put_what(const Sample& sample) {
@@ -181,27 +272,53 @@ class TraceWriter {
     }
 
     void put_arguments(const Sample& sample) {
-        sink_.put(R"(,"args":{"phase":")");
-        sink_.put(phase_word(sample.phase));
-        sink_.put('"');
-        if (sample.step != resolve::no_step) {
-            sink_.put(R"(,"step":)");
-            sink_.put_integer(sample.step);
+        put_where(sample.phase, sample.step, sample.layer);
+        if (!graphs_.empty()) {
+            const auto graph = graphs_.find(sample.track);
+            put_graph_key(graph != graphs_.end(), graph != graphs_.end() ? graph->second : 0);
         }
-        if (sample.layer != resolve::no_layer) {
-            sink_.put(R"(,"layer":)");
-            sink_.put_integer(sample.layer);
-        }
-        if (sample.kind == SampleKind::lap) {
-            sink_.put(R"(,"lap":true)");
-        }
-        if (sample.warmup) {
-            sink_.put(R"(,"warmup":true)");
-        }
+        put_flag(sample.kind == SampleKind::lap, "lap");
+        put_flag(sample.warmup, "warmup");
+        put_marks(marks_of(sample));
         put_work(R"(,"bytes":)", sample.bytes);
         put_work(R"(,"flops":)", sample.flops);
         put_work(R"(,"elements":)", sample.elements);
         sink_.put("}}");
+    }
+
+    void put_where(Phase phase, std::uint64_t step, std::uint32_t layer) {
+        sink_.put(R"(,"args":{"phase":")");
+        sink_.put(phase_word(phase));
+        sink_.put('"');
+        if (step != resolve::no_step) {
+            sink_.put(R"(,"step":)");
+            sink_.put_integer(step);
+        }
+        if (layer != resolve::no_layer) {
+            sink_.put(R"(,"layer":)");
+            sink_.put_integer(layer);
+        }
+    }
+
+    void put_graph_key(bool given, std::uint64_t key) {
+        if (given) {
+            sink_.put(R"(,"graph":)");
+            sink_.put_integer(key);
+        }
+    }
+
+    void put_flag(bool set, std::string_view word) {
+        if (set) {
+            sink_.put(",\"");
+            sink_.put(word);
+            sink_.put("\":true");
+        }
+    }
+
+    void put_marks(const Marks& marks) {
+        for (const Mark& mark : marks) {
+            put_flag(mark.set, mark.word);
+        }
     }
 
     void put_work(std::string_view key, double amount) {
@@ -235,6 +352,8 @@ class TraceWriter {
     TextSink sink_;
     NameTable names_;
     NameText prefix_;
+    NameText submission_prefix_;
+    GraphTracks graphs_;
     std::uint32_t pid_;
     std::int64_t origin_ns_;
     bool first_ = true;
@@ -244,6 +363,10 @@ class TraceWriter {
     std::map<std::uint32_t, std::string> track_names_;
     std::unordered_map<std::uint32_t, SpanLanes> spans_;
     std::unordered_map<std::uint32_t, std::vector<LaneId>> span_lane_ids_;
+    std::unordered_map<std::uint32_t, SpanLanes> devices_; // lanes of what lies on a device, the track's own first
+    std::unordered_map<std::uint32_t, SpanLanes> submitted_;
+    std::unordered_map<std::uint32_t, std::vector<LaneId>> submission_lane_ids_;
+    FlowTable flows_;
 };
 
 } // namespace

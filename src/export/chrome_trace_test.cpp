@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <map>
@@ -9,6 +10,7 @@
 
 #include "export/export.hpp"
 #include "export/planted_source.hpp"
+#include "plumb/layout.hpp"
 
 namespace {
 
@@ -128,6 +130,90 @@ TEST(ChromeTrace, spans_lie_in_as_many_lanes_of_their_own_as_they_need) {
     EXPECT_EQ(lanes_of(trace, "copy_d2h"), std::set<std::int64_t>{3});
     EXPECT_EQ(lanes_of(trace, "copy_d2d"), std::set<std::int64_t>{5});
     EXPECT_NE(trace.dump().find("main (99), spans 3"), std::string::npos);
+}
+
+/// The flow arrows: id -> (start, end) as (lane, ns).
+std::map<std::int64_t, std::array<std::pair<std::int64_t, std::int64_t>, 2>> arrows_of(const json& trace) {
+    std::map<std::int64_t, std::array<std::pair<std::int64_t, std::int64_t>, 2>> arrows;
+    for (const json& event : trace.at("traceEvents")) {
+        if (event["ph"] == "s" || event["ph"] == "f") {
+            arrows[event["id"]][event["ph"] == "s" ? 0 : 1] = {event["tid"], nanoseconds(event["ts"])};
+        }
+    }
+    return arrows;
+}
+
+const json& event_named(const json& trace, const std::string& name) {
+    for (const json& event : trace.at("traceEvents")) {
+        if (event["ph"] == "X" && event["name"] == name) {
+            return event;
+        }
+    }
+    static const json none;
+    ADD_FAILURE() << "no event " << name;
+    return none;
+}
+
+TEST(ChromeTrace, arrows_lead_from_submission_and_launch_to_what_they_started_on_the_device) {
+    PlantedSource source;
+    source.add_track(5, recording::TrackKind::device_queue, "stream");
+    source.add_track(7, recording::TrackKind::captured_graph, "graph 64", 64);
+    source.submit(5, 0, 10, 20).name = 1;
+    source.submit(5, 0, 40, 20).name = 2;
+    resolve::Submission& plain = source.submit(5, 1, 1000, 20);
+    plain.graph = true;
+    plain.key = 64;
+    resolve::Submission& launch = source.submit(5, 2, 2000, 20);
+    launch.graph = true;
+    launch.key = 64;
+    launch.flags = launch_instrumented;
+    source.add_device(5, 2, 0, 700, 50); // in another order than submitted
+    source.add_device(5, 1, 0, 600, 50);
+    source.add_device(7, 3, 2, 2100, 50);
+    source.add_device(7, 4, 2, 2150, 50);
+    source.add_device(5, 9, 0, 800, 50); // nobody is known to have submitted it
+    const json trace = trace_of(source);
+    EXPECT_EQ(lane_problem(trace), "");
+    const auto arrows = arrows_of(trace);
+    ASSERT_EQ(arrows.size(), 3U) << "a plain replay has no samples to point at";
+    for (const auto& [id, arrow] : arrows) {
+        EXPECT_LE(arrow[0].second, arrow[1].second);
+        EXPECT_NE(arrow[0].first, arrow[1].first);
+    }
+    const auto leads = [&](const char* from, const char* to) {
+        const json& begin = event_named(trace, from);
+        const json& end = event_named(trace, to);
+        return std::any_of(arrows.begin(), arrows.end(), [&](const auto& entry) {
+            return entry.second[0] == std::pair(begin["tid"].get<std::int64_t>(), nanoseconds(begin["ts"])) &&
+                   entry.second[1] == std::pair(end["tid"].get<std::int64_t>(), nanoseconds(end["ts"]));
+        });
+    };
+    EXPECT_TRUE(leads("submit rms_norm", "rms_norm"));
+    EXPECT_TRUE(leads("submit layer_norm", "layer_norm"));
+    EXPECT_EQ(event_named(trace, "qkv_projection")["args"]["graph"], 64);
+    EXPECT_EQ(event_named(trace, "launch graph 64")["cat"], "launch");
+    EXPECT_NE(trace.dump().find("main (99), submitted to devices"), std::string::npos);
+}
+
+TEST(ChromeTrace, an_arrow_never_leads_back_in_time) {
+    PlantedSource source;
+    source.add_track(5, recording::TrackKind::device_queue, "stream");
+    source.submit(5, 0, 100, 20).name = 1;
+    source.add_device(5, 1, 0, 50, 10); // the clocks disagree by 50 ns
+    const auto arrows = arrows_of(trace_of(source));
+    ASSERT_EQ(arrows.size(), 1U);
+    EXPECT_EQ(arrows.begin()->second[1].second, 0) << "a start without an end draws nothing";
+}
+
+TEST(ChromeTrace, branches_of_a_graph_that_overlap_get_lanes_of_their_own) {
+    PlantedSource source;
+    source.add_track(7, recording::TrackKind::captured_graph, "graph 64", 64);
+    source.add_device(7, 3, 0, 0, 100);
+    source.add_device(7, 4, 0, 50, 100);
+    const json trace = trace_of(source);
+    EXPECT_EQ(lane_problem(trace), "");
+    EXPECT_EQ(lanes_of(trace, "qkv_projection").size() + lanes_of(trace, "qk_norm").size(), 2U);
+    EXPECT_NE(trace.dump().find("graph 64, 2"), std::string::npos);
 }
 
 TEST(ChromeTrace, any_number_of_overlapping_spans_is_kept_without_overlap_in_a_lane) {

@@ -38,7 +38,58 @@ void put_cell(TextSink& sink, T value) {
     sink.put_integer(value);
 }
 
-void write_row(TextSink& sink, const Sample& sample, NameText& names) {
+void put_marks(TextSink& sink, const Marks& marks) {
+    sink.put(',');
+    bool first = true;
+    for (const Mark& mark : marks) {
+        if (mark.set) {
+            sink.put(first ? "" : " ");
+            sink.put(mark.word);
+            first = false;
+        }
+    }
+}
+
+template <class T>
+void put_optional(TextSink& sink, T value, T none) {
+    if (value != none) {
+        sink.put_integer(value);
+    }
+}
+
+void write_row(TextSink& sink, const resolve::Submission& submission, NameText& names) {
+    sink.reserve(row_room);
+    sink.put(kind_word(submission));
+    sink.put(',');
+    if (submission.graph) {
+        sink.put(',');
+    } else {
+        sink.append(names(submission.name));
+        sink.reserve(row_room);
+    }
+    sink.put(',');
+    sink.put(phase_word(submission.phase));
+    sink.put(',');
+    put_optional(sink, submission.step, resolve::no_step);
+    sink.put(',');
+    put_optional(sink, submission.layer, resolve::no_layer);
+    put_cell(sink, submission.track);
+    if (submission.timed) {
+        put_cell(sink, submission.begin_ns);
+        put_cell(sink, submission.duration_ns);
+    } else {
+        sink.put(",,");
+    }
+    sink.put(submission.warmup ? ",,,1,,,," : ",,,0,,,,");
+    if (submission.graph) {
+        sink.put_integer(submission.key);
+    }
+    put_cell(sink, submission.queue);
+    put_marks(sink, marks_of(submission));
+    sink.put('\n');
+}
+
+void write_row(TextSink& sink, const Sample& sample, NameText& names, const GraphTracks& graphs) {
     sink.reserve(row_room);
     sink.put(kind_word(sample.kind));
     sink.put(',');
@@ -67,6 +118,12 @@ void write_row(TextSink& sink, const Sample& sample, NameText& names) {
     put_work(sink, sample.bytes);
     put_work(sink, sample.flops);
     put_work(sink, sample.elements);
+    sink.put(',');
+    if (const auto graph = graphs.find(sample.track); graph != graphs.end()) {
+        sink.put_integer(graph->second);
+    }
+    sink.put(',');
+    put_marks(sink, marks_of(sample));
     sink.put('\n');
 }
 
@@ -77,10 +134,14 @@ Status csv(SampleSource& source, std::ostream& out) {
     const NameTable table(source.names());
     NameText names(table, name_cells);
     sink.append("kind,name,category,phase,step,layer,track,begin_ns,duration_ns,self_ns,leaf,warmup,bytes,flops,"
-                "elements\n");
-    Status read = source.for_each_sample([&](std::span<const Sample> samples) {
-        for (const Sample& sample : samples) {
-            write_row(sink, sample, names);
+                "elements,graph,queue,marks\n");
+    const GraphTracks graphs = graph_tracks(source.tracks());
+    Status read = source.for_each_sample([&](const SampleBatch& batch) {
+        for (const resolve::Submission& submission : batch.submissions) {
+            write_row(sink, submission, names);
+        }
+        for (const Sample& sample : batch.samples) {
+            write_row(sink, sample, names, graphs);
         }
         return sink.good();
     });

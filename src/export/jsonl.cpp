@@ -48,6 +48,30 @@ void put_run(base::JsonWriter& json, const recording::Metadata& run) {
     json.end();
 }
 
+void put_graphs(base::JsonWriter& json, const std::vector<recording::GraphInfo>& graphs) {
+    if (graphs.empty()) {
+        return;
+    }
+    json.key("graphs");
+    json.begin_array();
+    for (const recording::GraphInfo& graph : graphs) {
+        json.begin_object();
+        json.field("graph", graph.key);
+        json.field("captures", graph.captures);
+        json.field("instantiations", graph.instantiations);
+        json.field("updates", graph.updates);
+        json.field("uploads", graph.uploads);
+        json.field("replays", graph.replays);
+        json.field("instrumented", graph.instrumented);
+        json.field("unread", graph.unread);
+        json.field("evictions", graph.evictions);
+        json.field("sites", graph.sites.size());
+        json.field("twin", graph.twin);
+        json.end();
+    }
+    json.end();
+}
+
 std::string header_line(const SampleSource& source) {
     std::string line;
     base::JsonWriter json(line);
@@ -60,12 +84,19 @@ std::string header_line(const SampleSource& source) {
         json.begin_object();
         json.field("id", track.id);
         json.field("name", track.name);
-        json.field("device", track.kind == recording::TrackKind::device_queue);
+        json.field("device", track.kind != recording::TrackKind::host_thread);
         json.field("os_thread", track.os_thread);
         json.field("source", track.source);
+        if (track.sampled_every != 1) {
+            json.field("sampled_every", track.sampled_every);
+        }
+        if (track.kind == recording::TrackKind::captured_graph) {
+            json.field("graph", track.graph_key);
+        }
         json.end();
     }
     json.end();
+    put_graphs(json, source.graphs());
     json.key("notes");
     json.begin_array();
     for (const std::string& note : source.notes()) {
@@ -94,7 +125,52 @@ void put_work(TextSink& sink, std::string_view key, double amount) {
     }
 }
 
-void write_line(TextSink& sink, const Sample& sample, NameText& names) {
+void put_marks(TextSink& sink, const Marks& marks) {
+    for (const Mark& mark : marks) {
+        if (mark.set) {
+            sink.put(",\"");
+            sink.put(mark.word);
+            sink.put("\":true");
+        }
+    }
+}
+
+void put_place(TextSink& sink, Phase phase, std::uint64_t step, std::uint32_t layer) {
+    sink.put(R"(,"phase":")");
+    sink.put(phase_word(phase));
+    sink.put('"');
+    if (step != resolve::no_step) {
+        put_field(sink, R"(,"step":)", step);
+    }
+    if (layer != resolve::no_layer) {
+        put_field(sink, R"(,"layer":)", layer);
+    }
+}
+
+void write_line(TextSink& sink, const resolve::Submission& submission, NameText& names) {
+    sink.reserve(line_room);
+    sink.put(R"({"kind":")");
+    sink.put(kind_word(submission));
+    sink.put('"');
+    if (submission.graph) {
+        put_field(sink, R"(,"graph":)", submission.key);
+    } else {
+        sink.append(names(submission.name));
+        sink.reserve(line_room);
+    }
+    put_place(sink, submission.phase, submission.step, submission.layer);
+    put_field(sink, R"(,"track":)", submission.track);
+    put_field(sink, R"(,"queue":)", submission.queue);
+    if (submission.timed) {
+        put_field(sink, R"(,"begin_ns":)", submission.begin_ns);
+        put_field(sink, R"(,"duration_ns":)", submission.duration_ns);
+    }
+    sink.put(submission.warmup ? R"(,"warmup":true)" : R"(,"warmup":false)");
+    put_marks(sink, marks_of(submission));
+    sink.put("}\n");
+}
+
+void write_line(TextSink& sink, const Sample& sample, NameText& names, const GraphTracks& graphs) {
     sink.reserve(line_room);
     sink.put(R"({"kind":")");
     sink.put(kind_word(sample.kind));
@@ -103,16 +179,11 @@ void write_line(TextSink& sink, const Sample& sample, NameText& names) {
         sink.append(names(sample.name));
         sink.reserve(line_room);
     }
-    sink.put(R"(,"phase":")");
-    sink.put(phase_word(sample.phase));
-    sink.put('"');
-    if (sample.step != resolve::no_step) {
-        put_field(sink, R"(,"step":)", sample.step);
-    }
-    if (sample.layer != resolve::no_layer) {
-        put_field(sink, R"(,"layer":)", sample.layer);
-    }
+    put_place(sink, sample.phase, sample.step, sample.layer);
     put_field(sink, R"(,"track":)", sample.track);
+    if (const auto graph = graphs.find(sample.track); graph != graphs.end()) {
+        put_field(sink, R"(,"graph":)", graph->second);
+    }
     put_field(sink, R"(,"begin_ns":)", sample.begin_ns);
     put_field(sink, R"(,"duration_ns":)", sample.duration_ns);
     put_field(sink, R"(,"self_ns":)", sample.self_ns);
@@ -121,6 +192,7 @@ void write_line(TextSink& sink, const Sample& sample, NameText& names) {
     put_work(sink, R"(,"bytes":)", sample.bytes);
     put_work(sink, R"(,"flops":)", sample.flops);
     put_work(sink, R"(,"elements":)", sample.elements);
+    put_marks(sink, marks_of(sample));
     sink.put("}\n");
 }
 
@@ -131,9 +203,13 @@ Status jsonl(SampleSource& source, std::ostream& out) {
     const NameTable table(source.names());
     NameText names(table, name_fields);
     sink.append(header_line(source));
-    Status read = source.for_each_sample([&](std::span<const Sample> samples) {
-        for (const Sample& sample : samples) {
-            write_line(sink, sample, names);
+    const GraphTracks graphs = graph_tracks(source.tracks());
+    Status read = source.for_each_sample([&](const SampleBatch& batch) {
+        for (const resolve::Submission& submission : batch.submissions) {
+            write_line(sink, submission, names);
+        }
+        for (const Sample& sample : batch.samples) {
+            write_line(sink, sample, names, graphs);
         }
         return sink.good();
     });

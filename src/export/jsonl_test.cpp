@@ -5,6 +5,7 @@
 
 #include "export/export.hpp"
 #include "export/planted_source.hpp"
+#include "plumb/layout.hpp"
 
 namespace {
 
@@ -51,6 +52,32 @@ TEST(Jsonl, a_line_holds_everything_known_and_nothing_that_is_not) {
     EXPECT_FALSE(lines.back().contains("name")) << "a step has none";
     EXPECT_FALSE(lines.back().contains("layer"));
     EXPECT_EQ(lines.back()["kind"], "step");
+}
+
+TEST(Jsonl, F10_launches_and_scopes_of_a_graph_carry_its_key_and_marks) {
+    PlantedSource source;
+    source.add_track(7, recording::TrackKind::captured_graph, "graph", 0xfffffffffffffff0);
+    recording::GraphInfo row;
+    row.key = 0xfffffffffffffff0;
+    row.replays = 12;
+    source.all_graphs = {row};
+    resolve::Submission& launch = source.submit(5, 3, 40, 20);
+    launch.graph = true;
+    launch.key = 0xfffffffffffffff0;
+    launch.flags = launch_unread;
+    source.submit(5, 3, 80, 20).name = 3;
+    source.add_device(7, 3, 3, 100, 50).left_out = true;
+    const auto lines = lines_of(source);
+    ASSERT_EQ(lines.size(), 4U);
+    EXPECT_EQ(lines[0]["tracks"][1]["graph"].get<std::uint64_t>(), 0xfffffffffffffff0);
+    EXPECT_EQ(lines[0]["graphs"][0]["replays"], 12);
+    EXPECT_EQ(lines[1], json::parse(R"({"kind":"launch","graph":18446744073709551600,"phase":"decode","step":3,"track":1,
+        "queue":5,"begin_ns":1000000040,"duration_ns":20,"warmup":false,"unread":true})"));
+    EXPECT_EQ(lines[2]["kind"], "submit");
+    EXPECT_EQ(lines[2]["name"], "qkv_projection");
+    EXPECT_EQ(lines[3]["graph"].get<std::uint64_t>(), 0xfffffffffffffff0);
+    EXPECT_EQ(lines[3]["sampled"], true);
+    EXPECT_FALSE(lines[3].contains("launch_wait"));
 }
 
 TEST(Jsonl, T8_hostile_names_stay_on_their_line) {

@@ -16,6 +16,8 @@ class PlantedSource : public SampleSource {
     std::vector<recording::NameInfo> all_names;
     std::vector<std::string> all_notes;
     std::vector<resolve::Sample> samples;
+    std::vector<resolve::Submission> submissions; // delivered before the samples
+    std::vector<recording::GraphInfo> all_graphs;
     std::int64_t origin = 1'000'000'000;
     Status end; // what reading them ends with
 
@@ -43,6 +45,34 @@ class PlantedSource : public SampleSource {
         return samples.back();
     }
 
+    void add_track(std::uint32_t id, recording::TrackKind kind, const std::string& name, std::uint64_t graph = 0) {
+        recording::TrackInfo track;
+        track.id = id;
+        track.kind = kind;
+        track.name = name;
+        track.source = kind == recording::TrackKind::captured_graph ? "cuda_graph_event" : "cuda_event";
+        track.graph_key = graph;
+        all_tracks.push_back(track);
+    }
+    resolve::Sample& add_device(std::uint32_t track, std::uint16_t name, std::uint64_t step, std::int64_t begin_ns,
+                                std::int64_t duration_ns) {
+        resolve::Sample& sample = add(resolve::SampleKind::scope, name, begin_ns, duration_ns);
+        sample.track = track;
+        return place(sample, step, resolve::no_layer);
+    }
+    resolve::Submission& submit(std::uint32_t queue, std::uint64_t step, std::int64_t begin_ns,
+                                std::int64_t duration_ns) {
+        resolve::Submission& made = submissions.emplace_back();
+        made.track = 1;
+        made.queue = queue;
+        made.timed = true;
+        made.step = step;
+        made.phase = Phase::decode;
+        made.begin_ns = origin + begin_ns;
+        made.duration_ns = duration_ns;
+        return made;
+    }
+
     /// Steps of `layers` layers of two bricks each, in the order in which a resolver delivers them: children first.
     void add_steps(std::uint64_t steps, std::uint32_t layers) {
         std::int64_t now = 7;
@@ -65,13 +95,17 @@ class PlantedSource : public SampleSource {
     const recording::Metadata& metadata() const override { return run; }
     const std::vector<recording::TrackInfo>& tracks() const override { return all_tracks; }
     const std::vector<recording::NameInfo>& names() const override { return all_names; }
+    const std::vector<recording::GraphInfo>& graphs() const override { return all_graphs; }
     const std::vector<std::string>& notes() const override { return all_notes; }
     std::int64_t origin_ns() const override { return origin; }
     Status for_each_sample(const SampleSink& sink) override {
         constexpr std::size_t batch = 64;
+        if (!submissions.empty()) {
+            (void)sink({{}, submissions});
+        }
         for (std::size_t at = 0; at < samples.size(); at += batch) {
             const std::span<const resolve::Sample> all(samples);
-            if (!sink(all.subspan(at, std::min(batch, samples.size() - at)))) {
+            if (!sink({all.subspan(at, std::min(batch, samples.size() - at)), {}})) {
                 break;
             }
         }

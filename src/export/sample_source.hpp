@@ -15,8 +15,13 @@
 
 namespace plumb::exporting {
 
-/// Takes some consecutive samples of one track; false: no more are wanted, though more may still be given.
-using SampleSink = std::function<bool(std::span<const resolve::Sample>)>;
+/// Some consecutive samples of one track, and what it submitted to devices meanwhile.
+struct SampleBatch {
+    std::span<const resolve::Sample> samples;
+    std::span<const resolve::Submission> submissions;
+};
+/// False: no more are wanted, though more may still be given.
+using SampleSink = std::function<bool(const SampleBatch&)>;
 
 class SampleSource {
   public:
@@ -25,6 +30,8 @@ class SampleSource {
     [[nodiscard]] virtual const std::vector<recording::TrackInfo>& tracks() const = 0;
     /// Well-known bricks need not be among them.
     [[nodiscard]] virtual const std::vector<recording::NameInfo>& names() const = 0;
+    /// The last life-cycle row of each captured graph.
+    [[nodiscard]] virtual const std::vector<recording::GraphInfo>& graphs() const = 0;
     /// Losses and damage in plain words.
     [[nodiscard]] virtual const std::vector<std::string>& notes() const = 0;
     /// A moment of the common clock that no sample begins before: traces count from it, so that their numbers stay small.

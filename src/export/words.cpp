@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/words.hpp"
 
+#include "plumb/backend.hpp"
+#include "plumb/layout.hpp"
+
 namespace plumb::exporting {
 
 std::string_view kind_word(resolve::SampleKind kind) noexcept {
@@ -17,6 +20,28 @@ std::string_view kind_word(resolve::SampleKind kind) noexcept {
         break;
     }
     return "scope";
+}
+
+GraphTracks graph_tracks(const std::vector<recording::TrackInfo>& tracks) {
+    GraphTracks found;
+    for (const recording::TrackInfo& track : tracks) {
+        if (track.kind == recording::TrackKind::captured_graph) {
+            found.emplace(track.id, track.graph_key);
+        }
+    }
+    return found;
+}
+
+Marks marks_of(const resolve::Sample& sample) noexcept {
+    return {{{(sample.flags & span_includes_launch_wait) != 0, "launch_wait"},
+             {(sample.flags & span_below_floor) != 0, "below_floor"},
+             {sample.left_out, "sampled"}}};
+}
+
+Marks marks_of(const resolve::Submission& submission) noexcept {
+    return {{{(submission.flags & launch_instrumented) != 0, "instrumented"},
+             {(submission.flags & launch_first) != 0, "first"},
+             {(submission.flags & launch_unread) != 0, "unread"}}};
 }
 
 NameTable::NameTable(const std::vector<recording::NameInfo>& names) {

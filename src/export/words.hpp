@@ -2,8 +2,11 @@
 // The words that every format writes for names, phases, categories and kinds. Built once per export; read-only after.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "export/sample_source.hpp"
@@ -11,6 +14,23 @@
 namespace plumb::exporting {
 
 [[nodiscard]] std::string_view kind_word(resolve::SampleKind kind) noexcept;
+
+[[nodiscard]] inline std::string_view kind_word(const resolve::Submission& submission) noexcept {
+    return submission.graph ? "launch" : "submit";
+}
+
+/// Keys of the captured graphs by the track that holds samples of them.
+using GraphTracks = std::unordered_map<std::uint32_t, std::uint64_t>;
+[[nodiscard]] GraphTracks graph_tracks(const std::vector<recording::TrackInfo>& tracks);
+
+/// Marks of a sample or submission, as words.
+struct Mark {
+    bool set;
+    std::string_view word;
+};
+using Marks = std::array<Mark, 3>;
+[[nodiscard]] Marks marks_of(const resolve::Sample& sample) noexcept;
+[[nodiscard]] Marks marks_of(const resolve::Submission& submission) noexcept;
 
 /// Names by id: those of the recording, the well-known bricks, and "name 1234" for an id that nobody explains.
 class NameTable {

@@ -272,6 +272,7 @@ class Recording(Case):
         events = trace()
         self.assertEqual(trace_reader.problems(events), [])
         self.assertEqual(trace_reader.nesting_problems(events), [])
+        self.assertEqual(trace_reader.flow_problems(events), [])
         self.assertEqual(events["otherData"]["left_out"], 0)
         spans = [event for event in events["traceEvents"] if event["name"] in ("copy_h2d", "copy_d2h")]
         self.assertEqual(len({event["tid"] for event in spans}), 2)

@@ -35,11 +35,28 @@ def problems(trace):
     return found
 
 
+def flow_problems(trace):
+    """Every arrow has at most one end, which is no earlier than its start, and each end lies on the begin of an event."""
+    begins = {(event["tid"], nanoseconds(event["ts"])) for event in trace["traceEvents"] if event["ph"] == "X"}
+    starts, found = {}, []
+    for event in trace["traceEvents"]:
+        if event["ph"] not in ("s", "f"):
+            continue
+        at = nanoseconds(event["ts"])
+        if (event["tid"], at) not in begins:
+            found.append(f"{event} binds to no event")
+        if event["ph"] == "s":
+            starts[event["id"]] = at
+        elif starts.pop(event["id"], at + 1) > at:
+            found.append(f"{event} ends no arrow, or one that starts later")
+    return found
+
+
 def sums(trace):
     """(phase, name) -> (count, total ns) of the bricks; warm-up apart, as in a report."""
     totals = collections.defaultdict(lambda: (0, 0))
     for event in trace["traceEvents"]:
-        if event["ph"] != "X" or event["cat"] in ("step", "layer") or event["args"].get("warmup"):
+        if event["ph"] != "X" or event["cat"] in ("step", "layer", "submit", "launch") or event["args"].get("warmup"):
             continue
         key = event["args"]["phase"], event["name"]
         count, total = totals[key]
