@@ -21,6 +21,8 @@
 namespace plumb::vgpu {
 
 using namespace plumb::backends::cuda; // the driver's types
+using plumb::backends::cuda::Context; // not those of plumb/backend.hpp and plumb/record.hpp
+using plumb::backends::cuda::Device;
 
 enum class Time {
     virtual_time, // host time moves only by call costs, waits and advance()
@@ -68,7 +70,7 @@ struct Config {
     std::int64_t graph_start_ns = 1'000;        // before the first node of a replay
     std::int64_t graph_gap_ns = 1'000;          // before a node of a graph that waits for another
     std::int64_t event_node_ns = 800;           // an event record node
-    std::int64_t stamp_node_ns = 1'700;         // a plumb_stamp kernel node, its gap included
+    std::int64_t stamp_node_ns = 1'700;         // a kernel named plumb_stamp…, its gap included
     std::int64_t stamp_read_ns = 0;             // from a stamp's start to the moment it reads the timer
     std::int64_t disabled_node_ns = 0;          // a node switched off by cuGraphNodeSetEnabled
     std::int64_t programmatic_overlap_ns = 500; // how much of a kernel its programmatic successor overlaps
@@ -131,7 +133,8 @@ struct KernelModel {
     std::int64_t max_ns = -1;
     KernelFunction function; // runs without the driver: it must not call it
 };
-/// What a kernel of this name does from now on, in any module.
+/// What a kernel of this name does from now on, in any module. plumb_stamp and plumb_stamp_advance are there after a
+/// reset(): they do what their PTX says.
 PLUMB_VGPU_API void kernel(const std::string& name, KernelModel model);
 
 /// Where a device address (or mapped host address) lies on the host; null if nothing of `bytes` is there.
