@@ -13,7 +13,6 @@
 namespace plumb::vgpu {
 
 void restart_clock(Time time);
-void start_service();
 
 namespace {
 
@@ -54,6 +53,7 @@ std::unique_ptr<Gpu> make_gpu(const Config& config) {
     made->config = config;
     made->random.seed(config.seed);
     restart_clock(config.time);
+    add_stamp_kernels(*made);
     return made;
 }
 
@@ -111,6 +111,7 @@ void reset(const Config& config) {
     g.config = config;
     restart_clock(config.time);
     configure(config);
+    add_stamp_kernels(g);
 }
 
 void configure(const Config& config) {

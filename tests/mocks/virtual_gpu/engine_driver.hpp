@@ -55,9 +55,11 @@ class Engine {
         cu.init(0);
         cu.primary_ctx_retain(&context, 0);
         cu.ctx_push_current(context);
+        cu.module_load_data(&module_, "an image"); // here, for loading is unsafe during a capture
     }
     ~Engine() {
         clear_failures();
+        cu.module_unload(module_);
         Context popped = nullptr;
         cu.ctx_pop_current(&popped);
         cu.primary_ctx_release(0);
@@ -77,8 +79,6 @@ class Engine {
     }
     /// A kernel of this name, in a module of any image.
     Function function(const char* name) {
-        if (module_ == nullptr)
-            cu.module_load_data(&module_, "an image");
         Function found = nullptr;
         cu.module_get_function(&found, module_, name);
         return found;

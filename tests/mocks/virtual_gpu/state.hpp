@@ -239,6 +239,12 @@ inline GraphNode poisoned_node() { return reinterpret_cast<GraphNode>(std::uintp
 std::int64_t host_now();
 void advance_virtual(std::int64_t to_ns);
 
+// stamps.cpp
+void add_stamp_kernels(Gpu& gpu);
+
+// service.cpp
+void wake_service(); // real time only: somebody must carry out what is due while the program makes no call
+
 // timeline.cpp
 void settle();
 void schedule_effect(std::int64_t time_ns, std::function<void()> act);

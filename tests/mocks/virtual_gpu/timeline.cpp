@@ -8,6 +8,8 @@ namespace plumb::vgpu {
 void schedule_effect(std::int64_t time_ns, std::function<void()> act) {
     Gpu& g = gpu();
     g.effects.push({time_ns, g.next_order++, std::move(act)});
+    if (g.config.time == Time::real_time)
+        wake_service();
 }
 
 void settle() {

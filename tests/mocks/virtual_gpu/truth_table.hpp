@@ -10,13 +10,13 @@
       "An event recorded in an idle stream fires before the kernel enqueued after it was submitted.")                  \
     X(event_ticks_are_whole, "belief", "All elapsed times are multiples of one tick, at most 1,024 ns.")               \
     X(elapsed_is_a_float_of_ms, "h16179", "Elapsed time is a float of milliseconds and loses digits as it grows.")     \
-    X(elapsed_not_ready_before_done, "h16158", "Elapsed time of an event that has not happened yet is NOT_READY.")     \
-    X(elapsed_of_unrecorded_event_is_invalid_handle, "h16156",                                                         \
+    X(elapsed_not_ready_before_done, "h16152", "Elapsed time of an event that has not happened yet is NOT_READY.")     \
+    X(elapsed_of_unrecorded_event_is_invalid_handle, "h16150",                                                         \
       "Elapsed time of an event that was never recorded is INVALID_HANDLE.")                                           \
-    X(elapsed_needs_timing, "h16162", "Elapsed time of an event made with DISABLE_TIMING is INVALID_HANDLE.")          \
-    X(query_of_unrecorded_event_succeeds, "h16000", "A query of an event that was never recorded succeeds.")           \
-    X(event_may_be_destroyed_before_done, "h16119", "An event may be destroyed before it happened; nothing waits.")    \
-    X(external_record_outside_capture_is_invalid, "h16015",                                                            \
+    X(elapsed_needs_timing, "h16155", "Elapsed time of an event made with DISABLE_TIMING is INVALID_HANDLE.")          \
+    X(query_of_unrecorded_event_succeeds, "h15964", "A query of an event that was never recorded succeeds.")           \
+    X(event_may_be_destroyed_before_done, "h16109", "An event may be destroyed before it happened; nothing waits.")    \
+    X(external_record_outside_capture_is_invalid, "h16013",                                                            \
       "cuEventRecordWithFlags with the external flag outside of a capture is INVALID_VALUE.")                          \
     X(streams_overlap, "document", "Kernels of two non-blocking streams overlap in time.")                             \
     X(legacy_stream_waits_for_blocking_streams, "document",                                                            \
@@ -28,18 +28,18 @@
     X(full_launch_queue_blocks, "belief", "A launch into a full queue waits in the call until there is room.")         \
     X(mem_free_waits_for_the_device, "document", "cuMemFree waits for the work of its context.")                       \
     /* capture */                                                                                                      \
-    X(capture_scope_adds_no_node, "h15547", "Asking for capture information adds no node to the captured graph.")      \
-    X(frontier_is_what_the_next_node_waits_for, "h15580",                                                              \
+    X(capture_scope_adds_no_node, "h15555", "Asking for capture information adds no node to the captured graph.")      \
+    X(frontier_is_what_the_next_node_waits_for, "h15583",                                                              \
       "The next captured node depends on exactly the nodes that cuStreamGetCaptureInfo returned.")                     \
     X(frontier_array_goes_stale, "h15584", "The frontier array is valid only until the next call on that stream.")     \
-    X(capture_ids_are_unique, "h15573", "Two captures have two ids.")                                                  \
+    X(capture_ids_are_unique, "h15572", "Two captures have two ids.")                                                  \
     X(event_query_breaks_global_capture, "belief",                                                                     \
       "cuEventQuery by another thread in its default mode invalidates a GLOBAL capture.")                              \
-    X(thread_local_capture_ignores_other_threads, "h15458",                                                            \
+    X(thread_local_capture_ignores_other_threads, "h15461",                                                            \
       "An unsafe call of another thread leaves a THREAD_LOCAL capture alone.")                                         \
     X(relaxed_thread_breaks_no_capture, "h15462",                                                                      \
       "A thread in RELAXED mode may make unsafe calls during a GLOBAL capture of another thread.")                     \
-    X(own_unsafe_call_breaks_own_capture, "h15453",                                                                    \
+    X(own_unsafe_call_breaks_own_capture, "h15455",                                                                    \
       "An unsafe call by the capturing thread invalidates its GLOBAL or THREAD_LOCAL capture, not a RELAXED one.")     \
     X(query_of_captured_event_breaks_any_capture, "h15464",                                                            \
       "cuEventQuery of an event last recorded in a capture fails even in RELAXED mode.")                               \
@@ -47,14 +47,14 @@
       "Querying or waiting for a capturing stream fails and invalidates the capture.")                                 \
     X(invalidated_capture_leaves_the_stream_usable, "h15521",                                                          \
       "After cuStreamEndCapture on an invalidated capture the graph is null and the stream works as before.")          \
-    X(capture_ends_in_its_thread, "h15486",                                                                            \
+    X(capture_ends_in_its_thread, "h15490",                                                                            \
       "A capture that is not RELAXED can be ended only by the thread that began it.")                                  \
-    X(unjoined_stream_fails_the_capture, "h3103", "A forked stream that was not joined makes end of capture fail.")    \
+    X(unjoined_stream_fails_the_capture, "h3097", "A forked stream that was not joined makes end of capture fail.")    \
     X(captured_fork_and_join_by_events, "document",                                                                    \
       "An event recorded in a capture and waited for by another stream pulls that stream into the capture.")           \
-    X(waiting_for_an_outside_event_breaks_the_capture, "h3110",                                                        \
+    X(waiting_for_an_outside_event_breaks_the_capture, "h3104",                                                        \
       "A capturing stream cannot wait for an event recorded outside of the capture.")                                  \
-    X(merging_two_captures_breaks_both, "h3091", "Two captures cannot be joined by an event.")                         \
+    X(merging_two_captures_breaks_both, "h3083", "Two captures cannot be joined by an event.")                         \
     X(legacy_stream_is_implicit, "h15527",                                                                             \
       "While a blocking stream captures, cuStreamIsCapturing on the legacy stream is STREAM_CAPTURE_IMPLICIT.")        \
     X(legacy_stream_cannot_capture, "h15350", "The legacy stream cannot begin a capture.")                             \
@@ -67,23 +67,23 @@
       "cuStreamGetCaptureInfo without edge data answers LOSSY_QUERY where the frontier has edge data.")                \
     X(edges_without_data_are_lossy, "belief",                                                                          \
       "cuGraphGetEdges without edge data answers LOSSY_QUERY where an edge has data.")                                 \
-    X(stream_ids_are_not_reused, "h15190", "A stream with a reused handle has a new id.")                              \
+    X(stream_ids_are_not_reused, "h15123", "A stream with a reused handle has a new id.")                              \
     /* graphs */                                                                                                       \
     X(node_order_is_unspecified, "h20075", "cuGraphGetNodes answers in no order that one may rely on.")                \
     X(only_kernel_memset_memcpy_can_be_disabled, "h20970",                                                             \
       "cuGraphNodeSetEnabled refuses event record nodes and takes kernel, memset and memcpy nodes.")                   \
     X(update_refuses_another_topology, "h21165",                                                                       \
       "cuGraphExecUpdate refuses a graph with another topology and leaves the executable as it was.")                  \
-    X(update_takes_new_parameters, "h21105", "cuGraphExecUpdate takes new kernel parameters in place.")                \
+    X(update_takes_new_parameters, "h21125", "cuGraphExecUpdate takes new kernel parameters in place.")                \
     X(destroy_node_does_not_bridge, "h20321", "cuGraphDestroyNode ties nothing together that it cut off.")             \
     X(memory_nodes_cannot_be_cloned, "h19999", "A graph with allocation, free or conditional nodes cannot be cloned.") \
-    X(clone_knows_its_original, "h20016", "cuGraphNodeFindInClone finds the copy of each node.")                       \
-    X(clone_is_independent, "h19990", "Changing the original leaves its clone as it was.")                             \
+    X(clone_knows_its_original, "h20021", "cuGraphNodeFindInClone finds the copy of each node.")                       \
+    X(clone_is_independent, "h19994", "Changing the original leaves its clone as it was.")                             \
     X(memory_nodes_allow_one_executable, "h20371",                                                                     \
       "A graph with allocation nodes cannot be instantiated twice at a time.")                                         \
     X(exec_calls_need_the_source_node, "belief",                                                                       \
       "Calls on an executable take nodes of its source graph, and fail once that is destroyed.")                       \
-    X(existing_edge_cannot_be_added, "h20262", "Adding a dependency that is there already is an error.")               \
+    X(existing_edge_cannot_be_added, "h20260", "Adding a dependency that is there already is an error.")               \
     X(programmatic_edges_join_kernels_only, "h1943", "A programmatic edge joins two kernel nodes only.")               \
     /* replays */                                                                                                      \
     X(elapsed_between_event_nodes, "belief", "Elapsed time works between two event record nodes after a replay.")      \
@@ -91,7 +91,7 @@
     X(enqueued_replay_makes_events_not_ready, "belief",                                                                \
       "While a launch that will record an event again is enqueued, its elapsed time is NOT_READY.")                    \
     X(set_event_affects_future_launches, "h20780", "cuGraphExecEventRecordNodeSetEvent changes future launches only.") \
-    X(replays_of_one_exec_do_not_overlap, "h21056", "Two launches of one executable run one after the other.")         \
+    X(replays_of_one_exec_do_not_overlap, "h21050", "Two launches of one executable run one after the other.")         \
     X(exec_destroyed_in_flight_finishes, "h21082", "An executable destroyed in flight finishes its launch.")           \
     X(disabled_node_does_nothing, "h20950", "A disabled node does nothing, and what waits for it runs.")               \
     X(branches_overlap, "document", "Branches of a graph overlap in time.")                                            \
