@@ -21,7 +21,7 @@
 namespace plumb::vgpu {
 
 using namespace plumb::backends::cuda; // the driver's types
-using plumb::backends::cuda::Context; // not those of plumb/backend.hpp and plumb/record.hpp
+using plumb::backends::cuda::Context;  // not those of plumb/backend.hpp and plumb/record.hpp
 using plumb::backends::cuda::Device;
 
 enum class Time {

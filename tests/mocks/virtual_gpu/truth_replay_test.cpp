@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// What truth_table.hpp says of replays and stamps.
+#include <gtest/gtest.h>
+
+#include "virtual_gpu/engine_driver.hpp"
+
+namespace plumb::vgpu {
+namespace {
+
+constexpr CuResult ok = CuResult::success;
+
+// A chain by hand: kernels and event record nodes, each after the one before.
+struct Chain {
+    explicit Chain(const Config& config = {}) : engine(config), cu(engine.cu), stream(engine.stream()) {
+        cu.graph_create(&graph, 0);
+    }
+    GraphNode kernel(const char* name, void** params = nullptr) {
+        const KernelNodeParams p{engine.function(name), 1, 1, 1, 32, 1, 1, 0, params, nullptr, nullptr, nullptr};
+        GraphNode node = nullptr;
+        EXPECT_EQ(cu.graph_add_kernel_node(&node, graph, &last, last == nullptr ? 0 : 1, &p), ok);
+        return last = node;
+    }
+    GraphNode record(Event event) {
+        GraphNode node = nullptr;
+        EXPECT_EQ(cu.graph_add_event_record_node(&node, graph, &last, last == nullptr ? 0 : 1, event), ok);
+        return last = node;
+    }
+    GraphExec instantiate() {
+        EXPECT_EQ(cu.graph_instantiate(&exec, graph, 0), ok);
+        return exec;
+    }
+    void launch() { EXPECT_EQ(cu.graph_launch(exec, stream), ok); }
+    CuResult elapsed(Event begin, Event end, double* ns) {
+        float ms = 0;
+        const CuResult result = cu.event_elapsed_time_v12080(&ms, begin, end);
+        *ns = ms * 1e6;
+        return result;
+    }
+
+    Engine engine;
+    EngineDriver& cu;
+    Stream stream;
+    Graph graph = nullptr;
+    GraphNode last = nullptr;
+    GraphExec exec = nullptr;
+};
+
+std::vector<Operation> named(const std::string& name) {
+    std::vector<Operation> found;
+    for (const Operation& operation : operations()) {
+        if (name == operation.name)
+            found.push_back(operation);
+    }
+    return found;
+}
+
+TEST(Truth, elapsed_between_event_nodes) {
+    Chain c;
+    const Event begin = c.engine.event(), end = c.engine.event();
+    c.kernel("a");
+    c.record(begin);
+    c.kernel("b");
+    c.kernel("c");
+    c.record(end);
+    c.instantiate();
+    c.launch();
+    run_dry();
+    double ns = 0;
+    ASSERT_EQ(c.elapsed(begin, end, &ns), ok);
+    const Config config = vgpu::config();
+    // The event node's own cost, and both kernels with the gaps before them.
+    EXPECT_NEAR(ns, static_cast<double>(config.event_node_ns + 2 * (5'000 + config.graph_gap_ns)), 32);
+}
+
+TEST(Truth, event_overwritten_by_replay) {
+    Config config;
+    config.kernel_min_ns = 1'000;
+    config.kernel_max_ns = 90'000;
+    Chain c(config);
+    const Event begin = c.engine.event(), end = c.engine.event();
+    c.record(begin);
+    c.kernel("k");
+    c.record(end);
+    c.instantiate();
+    for (std::size_t replay = 0; replay < 3; ++replay) {
+        c.launch();
+        run_dry();
+        double ns = 0;
+        ASSERT_EQ(c.elapsed(begin, end, &ns), ok);
+        const Operation run = named("k")[replay];
+        EXPECT_NEAR(ns, static_cast<double>(run.end_ns - run.start_ns + 1'800), 32);
+        EXPECT_EQ(run.replay, replay + 1);
+    }
+}
+
+TEST(Truth, enqueued_replay_makes_events_not_ready) {
+    Chain c;
+    const Event begin = c.engine.event(), end = c.engine.event();
+    c.record(begin);
+    c.kernel("k");
+    c.record(end);
+    c.instantiate();
+    c.launch();
+    run_dry();
+    c.launch();
+    double ns = 0;
+    EXPECT_EQ(c.elapsed(begin, end, &ns), CuResult::not_ready);
+    EXPECT_EQ(c.cu.event_query(begin), CuResult::not_ready);
+}
+
+TEST(Replays, may_mix_the_events_of_two_replays_if_so_configured) {
+    Config config;
+    config.overwrite = Overwrite::at_execution;
+    Chain c(config);
+    vgpu::kernel("k", {{}, 50'000, 50'000, {}});
+    const Event begin = c.engine.event(), end = c.engine.event();
+    c.record(begin);
+    c.kernel("k");
+    c.record(end);
+    c.instantiate();
+    c.launch();
+    run_dry();
+    c.launch();
+    double first = 0, mixed = 0;
+    ASSERT_EQ(c.elapsed(begin, end, &first), ok); // the old pair
+    advance(30'000);                              // the second replay has begun, and not ended
+    ASSERT_EQ(c.elapsed(begin, end, &mixed), ok);
+    EXPECT_LT(mixed, 0);
+}
+
+TEST(Truth, set_event_affects_future_launches) {
+    Chain c;
+    const Event old_event = c.engine.event(), new_event = c.engine.event();
+    c.kernel("k");
+    const GraphNode node = c.record(old_event);
+    c.instantiate();
+    c.launch();
+    ASSERT_EQ(c.cu.graph_exec_event_record_node_set_event(c.exec, node, new_event), ok);
+    EXPECT_EQ(c.cu.event_query(new_event), ok); // nothing enqueued records it yet
+    EXPECT_EQ(c.cu.event_query(old_event), CuResult::not_ready);
+    c.launch();
+    EXPECT_EQ(c.cu.event_query(new_event), CuResult::not_ready);
+    run_dry();
+    Event of_node = nullptr;
+    EXPECT_EQ(c.cu.graph_event_record_node_get_event(node, &of_node), ok);
+    EXPECT_EQ(of_node, old_event);
+}
+
+TEST(Truth, replays_of_one_exec_do_not_overlap) {
+    Chain c;
+    c.kernel("k");
+    c.instantiate();
+    c.launch();
+    ASSERT_EQ(c.cu.graph_launch(c.exec, c.engine.stream()), ok); // another stream
+    const auto runs = named("graph");
+    EXPECT_GE(runs[1].start_ns, runs[0].end_ns);
+}
+
+TEST(Truth, exec_destroyed_in_flight_finishes) {
+    Chain c;
+    int runs = 0;
+    vgpu::kernel("k", {{}, 50'000, 50'000, [&runs](const KernelRun&) {
+                           ++runs;
+                       }});
+    c.kernel("k");
+    c.instantiate();
+    c.launch();
+    EXPECT_EQ(c.cu.graph_exec_destroy(c.exec), ok);
+    EXPECT_EQ(runs, 0);
+    run_dry();
+    EXPECT_EQ(runs, 1);
+    EXPECT_EQ(destroyed_in_flight(), 1u);
+    EXPECT_EQ(alive().execs, 0u);
+}
+
+TEST(Truth, disabled_node_does_nothing) {
+    Chain c;
+    int runs = 0;
+    vgpu::kernel("k", {{}, 50'000, 50'000, [&runs](const KernelRun&) {
+                           ++runs;
+                       }});
+    c.kernel("a");
+    const GraphNode off = c.kernel("k");
+    c.kernel("b");
+    c.instantiate();
+    ASSERT_EQ(c.cu.graph_node_set_enabled(c.exec, off, 0), ok);
+    c.launch();
+    ASSERT_EQ(c.cu.graph_node_set_enabled(c.exec, off, 1), ok);
+    c.launch();
+    run_dry();
+    EXPECT_EQ(runs, 1);
+    EXPECT_EQ(named("b").size(), 2u);
+    EXPECT_GE(named("b")[0].start_ns, named("a")[0].end_ns);
+    EXPECT_LT(named("b")[0].start_ns - named("a")[0].end_ns, 50'000);
+}
+
+TEST(Truth, branches_overlap) {
+    Chain c;
+    c.kernel("root");
+    const GraphNode root = c.last;
+    c.kernel("left");
+    c.last = root;
+    c.kernel("right");
+    c.instantiate();
+    c.launch();
+    EXPECT_LT(named("right")[0].start_ns, named("left")[0].end_ns);
+    EXPECT_GE(named("right")[0].start_ns, named("root")[0].end_ns);
+}
+
+TEST(Truth, inline_event_node_costs_time) {
+    const auto length = [](int events) {
+        Chain c;
+        c.kernel("a");
+        for (int i = 0; i < events; ++i)
+            c.record(c.engine.event());
+        c.kernel("b");
+        c.instantiate();
+        c.launch();
+        const Operation graph = named("graph")[0];
+        return graph.end_ns - graph.start_ns;
+    };
+    EXPECT_EQ(length(3) - length(0), 3 * Config{}.event_node_ns);
+}
+
+TEST(Truth, first_launch_uploads) {
+    const auto cost_of = [](bool upload, int launches) {
+        Chain c;
+        for (int i = 0; i < 100; ++i)
+            c.kernel("k");
+        c.instantiate();
+        if (upload) {
+            EXPECT_EQ(c.cu.graph_upload(c.exec, c.stream), ok);
+        }
+        std::int64_t cost = 0;
+        for (int i = 0; i < launches; ++i) {
+            const std::int64_t before = now_ns();
+            c.launch();
+            cost = now_ns() - before;
+        }
+        return cost;
+    };
+    EXPECT_EQ(cost_of(true, 1), cost_of(false, 2));
+    EXPECT_EQ(cost_of(false, 1) - cost_of(true, 1), 100 * Config{}.upload_node_ns);
+}
+
+TEST(Truth, launch_into_capture_is_a_child_node) {
+    Chain c;
+    c.kernel("k");
+    c.instantiate();
+    ASSERT_EQ(c.cu.stream_begin_capture(c.stream, CaptureMode::relaxed), ok);
+    c.launch();
+    Graph outer = nullptr;
+    ASSERT_EQ(c.cu.stream_end_capture(c.stream, &outer), ok);
+    GraphNode node = nullptr;
+    std::size_t count = 1;
+    ASSERT_EQ(c.cu.graph_get_nodes(outer, &node, &count), ok);
+    NodeType type{};
+    c.cu.graph_node_get_type(node, &type);
+    EXPECT_EQ(type, NodeType::graph);
+    EXPECT_EQ(operation_count(), 0u);
+}
+
+struct StampRing {
+    explicit StampRing(Chain& chain, std::uint32_t slots, std::uint32_t capacity) : slots_(slots), capacity_(capacity) {
+        chain.cu.mem_alloc(&ring, slots * capacity * 8);
+        chain.cu.mem_alloc(&counter, 8);
+    }
+    GraphNode stamp(Chain& chain, std::uint32_t slot) {
+        void* params[] = {&ring, &counter, &slot, &slots_, &capacity_};
+        return chain.kernel("plumb_stamp", params);
+    }
+    void advance(Chain& chain) {
+        void* params[] = {&counter};
+        chain.kernel("plumb_stamp_advance", params);
+    }
+    std::uint64_t value(std::size_t index) const { return *at<std::uint64_t>(ring + index * 8); }
+
+    DevicePointer ring = 0, counter = 0;
+    std::uint32_t slots_, capacity_;
+};
+
+TEST(Truth, stamp_kernel_reads_globaltimer) {
+    Config config;
+    config.globaltimer_tick_ns = 1'024;
+    Chain c(config);
+    StampRing ring(c, 2, 4);
+    ring.stamp(c, 0);
+    c.kernel("k");
+    ring.stamp(c, 1);
+    ring.advance(c);
+    c.instantiate();
+    for (int i = 0; i < 3; ++i)
+        c.launch();
+    run_dry();
+    const auto stamps = named("plumb_stamp");
+    ASSERT_EQ(stamps.size(), 6u);
+    for (std::size_t i = 0; i < 6; ++i) {
+        EXPECT_EQ(ring.value(i), globaltimer_ns(stamps[i].start_ns));
+        EXPECT_EQ(ring.value(i) % 1'024, 0u);
+        EXPECT_EQ(stamps[i].end_ns - stamps[i].start_ns, config.stamp_node_ns);
+    }
+    EXPECT_EQ(ring.value(6), 0u);
+}
+
+TEST(Truth, globaltimer_and_events_share_a_clock) {
+    Config config;
+    config.clock_drift_ppm = 24;
+    Chain c(config);
+    StampRing ring(c, 2, 1);
+    const Event begin = c.engine.event(), end = c.engine.event();
+    c.record(begin);
+    ring.stamp(c, 0);
+    c.kernel("k");
+    c.record(end);
+    ring.stamp(c, 1);
+    c.instantiate();
+    c.launch();
+    run_dry();
+    double ns = 0;
+    ASSERT_EQ(c.elapsed(begin, end, &ns), ok);
+    EXPECT_NEAR(static_cast<double>(ring.value(1) - ring.value(0)), ns,
+                static_cast<double>(2 * 32 + config.event_node_ns));
+}
+
+TEST(Truth, device_clock_drifts) {
+    Config config;
+    config.clock_drift_ppm = 24;
+    Chain c(config);
+    const Event begin = c.engine.event(), end = c.engine.event();
+    c.cu.event_record(begin, c.stream);
+    advance(1'000'000'000);
+    c.cu.event_record(end, c.stream);
+    run_dry();
+    double ns = 0;
+    ASSERT_EQ(c.elapsed(begin, end, &ns), ok);
+    const auto events = named("event");
+    const auto true_ns = static_cast<double>(events[1].start_ns - events[0].start_ns);
+    EXPECT_NEAR(ns - true_ns, 24e-6 * true_ns, 32 + 64);
+}
+
+TEST(Replays, overlap_a_kernel_and_its_programmatic_successor) {
+    Chain c;
+    const GraphNode a = c.kernel("a");
+    c.last = nullptr;
+    const GraphNode b = c.kernel("b");
+    const EdgeData edge{edge_port_programmatic, 0, edge_type_programmatic, {}};
+    ASSERT_EQ(c.cu.graph_add_dependencies_v12030(c.graph, &a, &b, &edge, 1), ok);
+    c.instantiate();
+    c.launch();
+    EXPECT_EQ(named("a")[0].end_ns - named("b")[0].start_ns, Config{}.programmatic_overlap_ns);
+}
+
+TEST(Replays, record_into_no_event_that_was_destroyed) {
+    Chain c;
+    const Event event = c.engine.event();
+    c.kernel("k");
+    c.record(event);
+    c.instantiate();
+    c.launch();
+    c.cu.event_destroy(event);
+    EXPECT_EQ(errors().size(), 1u); // the replay in flight records it
+    run_dry();
+    c.launch();
+    EXPECT_EQ(errors().size(), 2u); // and this one has no event to record
+}
+
+} // namespace
+} // namespace plumb::vgpu
