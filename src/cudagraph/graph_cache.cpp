@@ -209,6 +209,9 @@ void Cache::dismiss(Entry& entry, const std::shared_ptr<Executable>& exec, Absen
         std::lock_guard lock(entry.row_mutex);
         ++(absence == Absence::evicted ? entry.row.evictions : entry.row.invalidations);
     }
+    // The probes count whatever they are told to let go; the row is to count what the bounds did.
+    if (counted && absence != Absence::evicted)
+        update_row(entry.key, [](recording::GraphInfo& row) { row.evictions -= row.evictions != 0 ? 1 : 0; });
     if (!counted && absence == Absence::evicted)
         update_row(entry.key, [](recording::GraphInfo& row) { ++row.evictions; });
 }

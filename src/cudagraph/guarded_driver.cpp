@@ -66,13 +66,13 @@ void GuardedDriver::leave(Owned kind) noexcept {
 }
 
 GuardedDriver::Given GuardedDriver::give_back(const Item& item) noexcept {
-    // Graphs and executables stand outside contexts in the driver's interface, memory and events do not; with the
-    // context of its kernels gone, neither is worth a call.
+    // A context's end takes its events and memory along, but no graph and no executable: these need no context either.
+    const bool in_context = item.kind != Owned::graph && item.kind != Owned::executable;
     std::optional<cuda::CurrentContext> current;
-    if (item.context != nullptr) {
+    if (in_context && item.context != nullptr) {
         current.emplace(*driver_, item.context);
         if (current->status() != CuResult::success)
-            return context_gone(current->status()) ? Given::gone : Given::not_yet;
+            return context_gone(current->status()) ? Given::back : Given::not_yet;
     }
     CuResult result = CuResult::success;
     const auto address = static_cast<std::uintptr_t>(item.handle);
@@ -93,12 +93,10 @@ GuardedDriver::Given GuardedDriver::give_back(const Item& item) noexcept {
         result = driver_->mem_free_host(reinterpret_cast<void*>(address));
         break;
     }
-    if (result == CuResult::success)
-        return Given::back;
-    if (context_gone(result))
-        return Given::gone;
-    (void)check(result, "giving a CUDA object back", "it is tried again later");
-    return Given::not_yet;
+    // An error here is mostly that of earlier work, and the object is gone all the same: never a second time, the handle
+    // may be somebody else's by then.
+    (void)check(result, "giving a CUDA object back");
+    return Given::back;
 }
 
 void GuardedDriver::release(Owned kind, std::uint64_t handle, cuda::Context context) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA driver as a graph cache uses it: knows when the context is lost, names the call in every error, and gives
-// objects back even where the first attempt fails. Owned by one cache. Thread rule: any thread.
+// objects back. Owned by one cache. Thread rule: any thread.
 #pragma once
 
 #include <atomic>
@@ -45,8 +45,8 @@ class GuardedDriver {
     /// Asks whether the context still works, after a failure whose code is not known; a sticky error loses it.
     void look() noexcept;
 
-    /// Gives an object back. Where that fails it is kept for sweep(); where the context is gone it went with it; once
-    /// the context is lost it is counted as left behind.
+    /// Gives an object back. Where its context cannot be made current it is kept for sweep(); where the context is gone
+    /// the object went with it; once the context is lost it is counted as left behind.
     void release(Owned kind, std::uint64_t handle, cuda::Context context) noexcept;
     template <class T>
     void release(Owned kind, T* handle, cuda::Context context) noexcept {
@@ -64,7 +64,7 @@ class GuardedDriver {
         std::uint64_t handle;
         cuda::Context context;
     };
-    enum class Given : std::uint8_t { back, gone, not_yet };
+    enum class Given : std::uint8_t { back, not_yet };
     Given give_back(const Item& item) noexcept;
     void leave(Owned kind) noexcept;
 
