@@ -354,8 +354,11 @@ Queue Session::add_queue(QueueTimer& timer, const std::string& name) {
 cudagraph::GraphProbes& Session::probes() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (probes_ == nullptr) {
-        probes_ = std::make_unique<cudagraph::GraphProbes>(
-            recorder_, cudagraph::ProbeOptions{probe_kind(config_.graph.stamps), config_.graph.every});
+        cudagraph::ProbeOptions options;
+        options.kind = probe_kind(config_.graph.stamps);
+        options.every = config_.graph.every;
+        options.host_clock = config_.clock;
+        probes_ = std::make_unique<cudagraph::GraphProbes>(recorder_, options);
         if (drain_ != nullptr) {
             drain_->add_feed(*probes_);
         }
