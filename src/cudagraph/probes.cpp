@@ -205,8 +205,11 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
 }
 
 void GraphProbes::evicted(std::uint64_t key) {
-    if (state_ != nullptr && state_->remove(key)) {
-        update(key, [](recording::GraphInfo& info) {
+    if (state_ == nullptr || !state_->remove(key)) {
+        return;
+    }
+    if (const std::shared_ptr<Row> row = state_->rows().row(key)) {
+        row->change([](recording::GraphInfo& info) {
             ++info.evictions;
             info.twin.clear();
         });
@@ -216,7 +219,7 @@ void GraphProbes::evicted(std::uint64_t key) {
 void GraphProbes::update(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) {
     RowTable& rows = state_ != nullptr ? state_->rows() : *rows_only_;
     if (const std::shared_ptr<Row> row = rows.row(key)) {
-        row->change(change);
+        row->measure(change); // such counts move with every step
     }
 }
 
