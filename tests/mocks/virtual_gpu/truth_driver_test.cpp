@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What truth_table.hpp says of the driver itself, and that every truth has its test.
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -137,6 +139,15 @@ TEST(TruthTable, every_truth_has_a_test_and_every_test_its_truth) {
             there.insert(tests.GetTestInfo(i)->name());
     }
     EXPECT_EQ(there, wanted);
+}
+
+TEST(TruthTable, is_what_the_documentation_says) {
+    std::ifstream file(PLUMB_VGPU_DOCUMENT);
+    const std::string page{std::istreambuf_iterator<char>(file), {}};
+#define PLUMB_VGPU_TRUTH(id, source, sentence) \
+    EXPECT_NE(page.find("| " sentence " | " source " | `Truth." #id "` |"), std::string::npos) << #id;
+    PLUMB_GPU_TRUTHS(PLUMB_VGPU_TRUTH)
+#undef PLUMB_VGPU_TRUTH
 }
 
 TEST(Driver, exports_the_names_that_a_program_links) {
