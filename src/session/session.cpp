@@ -247,6 +247,9 @@ Status Session::close() {
     if (drain_ == nullptr) {
         return status_;
     }
+    if (probes_ != nullptr) {
+        probes_->publish_all();
+    }
     Status status = drain_->stop();
     if (probes_ != nullptr) {
         drain_->remove_feed(*probes_);
@@ -272,6 +275,9 @@ Status Session::flush(std::chrono::milliseconds timeout) {
         if (drain_ == nullptr) {
             return status_;
         }
+        if (probes_ != nullptr) {
+            probes_->publish_all();
+        }
         drain = drain_;
     }
     return drain->flush(timeout); // nobody else waits for our timeout
@@ -286,6 +292,9 @@ Result<Report> Session::snapshot(const ReportOptions& options) {
     const auto copy = [&](const recording::Writer& writer) {
         bytes = writer.snapshot();
     };
+    if (probes_ != nullptr) {
+        probes_->publish_all();
+    }
     if (drain_ == nullptr) {
         copy(*writer_);
     } else if (Status status = drain_->flush(std::chrono::seconds(5)); !status.ok()) {
