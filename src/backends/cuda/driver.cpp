@@ -274,10 +274,10 @@ Error error_of(const Driver& driver, CuResult result, const char* call, const st
 }
 
 RelaxedCapture::RelaxedCapture(const Driver& driver) noexcept
-    : driver_(driver), exchanged_(driver.thread_exchange_capture_mode(&outer_) == CuResult::success) {}
+    : driver_(driver), status_(driver.thread_exchange_capture_mode(&outer_)) {}
 
 RelaxedCapture::~RelaxedCapture() {
-    if (exchanged_) {
+    if (status_ == CuResult::success) {
         static_cast<void>(driver_.thread_exchange_capture_mode(&outer_));
     }
 }

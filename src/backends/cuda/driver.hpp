@@ -52,13 +52,13 @@ class RelaxedCapture {
     ~RelaxedCapture();
     RelaxedCapture(const RelaxedCapture&) = delete;
     RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-    /// False where the driver refused: better call nothing then that may disturb a capture.
-    [[nodiscard]] bool holds() const noexcept { return exchanged_; }
+    /// No success: better call nothing then that may disturb a capture.
+    [[nodiscard]] CuResult status() const noexcept { return status_; }
 
   private:
     const Driver& driver_;
     CaptureMode outer_ = CaptureMode::relaxed;
-    bool exchanged_;
+    CuResult status_;
 };
 
 /// Makes a context current on the calling thread while it lives.

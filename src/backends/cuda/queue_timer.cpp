@@ -135,9 +135,19 @@ Status CudaQueueTimer::warm_up(std::uint32_t count) noexcept {
 
 Status CudaQueueTimer::usable() const noexcept { return timeline_->lost() ? timeline_->status() : Status(); }
 
+template <class Call>
+CuResult CudaQueueTimer::on_stream(Call call) const noexcept {
+    const CuResult result = call();
+    if (result != CuResult::invalid_context) {
+        return result;
+    }
+    const CurrentContext lent(driver_, timeline_->context());
+    return lent.status() == CuResult::success ? call() : lent.status();
+}
+
 Result<bool> CudaQueueTimer::capturing() noexcept {
     CaptureStatus status = CaptureStatus::none;
-    const CuResult asked = driver_.stream_is_capturing(stream_, &status);
+    const CuResult asked = on_stream([&] { return driver_.stream_is_capturing(stream_, &status); });
     if (asked == CuResult::stream_capture_implicit) {
         return captured("the legacy stream cannot be timed while another stream is captured; use a stream of your own");
     }
@@ -170,7 +180,7 @@ Result<CudaQueueTimer::BorderRef> CudaQueueTimer::record_border() noexcept {
         events_.push_back(*event);
     }
     ref.border->uses.store(1, std::memory_order_relaxed); // nobody else knows it yet
-    const CuResult recorded = driver_.event_record(ref.border->event, stream_);
+    const CuResult recorded = on_stream([&] { return driver_.event_record(ref.border->event, stream_); });
     if (recorded != CuResult::success) {
         give_back(ref);
         return timeline_->failed(recorded, "cuEventRecord");
@@ -356,35 +366,22 @@ void CudaQueueTimer::cancel(DeviceToken token) noexcept {
 // --- Times ---
 
 Result<DeviceSpan> CudaQueueTimer::read_span(const Scope& scope) noexcept {
-    if (Status can = usable(); !can) {
-        return can.error();
+    const Result<EventSpan> read = timeline_->span(scope.begin.border->event, scope.end.border->event);
+    if (!read) {
+        return read.error();
     }
-    const Event begin = scope.begin.border->event;
-    const Event end = scope.end.border->event;
-    const Result<bool> reached = timeline_->reached(end);
-    if (!reached || !*reached) {
-        return reached ? Error{ErrorCode::pending, "the device has not finished this scope; ask later"}
-                       : reached.error();
-    }
-    const Result<double> length = timeline_->between(begin, end);
-    if (!length) {
-        return length.error();
-    }
-    if (*length < 0) {
+    if (read->length_ns < 0) {
         return Error{ErrorCode::corrupt, "the device's stamps say that this scope ended before it began; see whether "
-                                         "its stream was reset or its device fell asleep"};
+                                         "its device fell asleep, and report this driver"};
     }
-    const Result<std::uint64_t> at = timeline_->place(begin);
-    if (!at) {
-        return at.error();
-    }
-    DeviceSpan span{*at, *at + static_cast<std::uint64_t>(std::llround(*length)), 0};
-    if (*length < std::max(1.0, timeline_->tick_ns())) {
+    const auto length = static_cast<std::uint64_t>(std::llround(read->length_ns));
+    DeviceSpan span{read->begin_ticks, read->begin_ticks + length, 0};
+    if (read->length_ns < std::max(1.0, timeline_->tick_ns())) {
         span.flags |= span_below_floor;
     }
     // The device reached the begin before the host had enqueued everything: it may have waited for that inside.
-    const Result<HostPlace> place = timeline_->to_host(*at);
-    if (!place || static_cast<double>(place->monotonic_ns - scope.submitted_ns) < place->bound_ns) {
+    const auto after_submit = static_cast<double>(read->begin_place.monotonic_ns - scope.submitted_ns);
+    if (!(after_submit >= read->begin_place.bound_ns)) {
         span.flags |= span_includes_launch_wait;
     }
     return span;

@@ -86,7 +86,10 @@ class CudaQueueTimer final : public QueueTimer {
     CudaQueueTimer(std::shared_ptr<Timeline> timeline, Stream stream, const TimerOptions& options, void* memory,
                    std::unique_ptr<OwnStream> own);
     Status warm_up(std::uint32_t scopes) noexcept;
-    /// active: the stream is being captured. An error where no stamp may be taken.
+    /// A call for our stream, on a thread that may have no context yet: then ours is lent to it.
+    template <class Call>
+    CuResult on_stream(Call call) const noexcept;
+    /// True: the stream is being captured. An error where no stamp may be taken.
     Result<bool> capturing() noexcept;
     Status usable() const noexcept;
     Result<BorderRef> record_border() noexcept;

@@ -37,7 +37,7 @@ class TickFinder {
     [[nodiscard]] double on_grid(double ns) const noexcept {
         const double tick = tick_ns();
         const double rounding = std::abs(ns) / 16'777'216.0; // half an ulp: 2^-24 of the value
-        if (tick < 2.0 || rounding > tick / 4.0) {
+        if (tick < 2.0 || rounding > 0.45 * tick) {
             return ns;
         }
         const double snapped = std::round(ns / tick) * tick;

@@ -11,12 +11,12 @@ namespace plumb::backends::cuda {
 namespace {
 
 constexpr std::size_t chunk = 64;
-constexpr std::size_t most_anchors = 64; // a quarter of a second apart: older events are placed by the oldest of them
+constexpr std::size_t most_anchors = 64; // older events are placed by the oldest of them
 constexpr std::int64_t open_limit_ns = 200'000'000;
 constexpr std::int64_t floor_limit_ns = 20'000'000;
 constexpr std::int64_t pair_limit_ns = 60'000; // of one try
 constexpr int pair_tries = 3;
-constexpr double near_ns = 3e8; // of an anchor: a float of milliseconds is good to 15 ns there
+constexpr double near_ns = 2.4e8; // of an anchor: a float of milliseconds still tells ticks of 32 ns apart
 
 Error pending(const char* what) { return {ErrorCode::pending, what}; }
 
@@ -27,11 +27,12 @@ class Timeline::Guard {
   public:
     explicit Guard(Timeline& timeline) noexcept
         : relaxed_(timeline.driver_), current_(timeline.driver_, timeline.context_) {
-        if (!relaxed_.holds()) {
-            status_ = Error{ErrorCode::failed, "cuThreadExchangeStreamCaptureMode failed; nothing is timed that might "
-                                               "disturb a capture, restart the program"};
+        if (relaxed_.status() != CuResult::success) {
+            status_ = timeline.failed(relaxed_.status(), "cuThreadExchangeStreamCaptureMode");
         } else if (current_.status() != CuResult::success) {
-            status_ = timeline.failed(current_.status(), "cuCtxPushCurrent");
+            status_ = timeline.failed(current_.status() == CuResult::invalid_context ? CuResult::context_is_destroyed
+                                                                                     : current_.status(),
+                                      "cuCtxPushCurrent");
         }
     }
     [[nodiscard]] const Status& status() const noexcept { return status_; }
@@ -126,7 +127,7 @@ Status Timeline::status() const noexcept {
 }
 
 Error Timeline::failed(CuResult result, const char* call) noexcept {
-    const bool gone = result == CuResult::invalid_context || is_sticky(result);
+    const bool gone = is_sticky(result);
     Error error = error_of(driver_, result, call,
                            gone ? "this CUDA context cannot be used any more, so nothing is timed on it; restart the "
                                   "program"
@@ -242,6 +243,31 @@ Result<double> Timeline::between(Event a, Event b) noexcept {
     return guard.status() ? elapsed(a, b) : Result<double>(guard.status().error());
 }
 
+Result<EventSpan> Timeline::span(Event begin, Event end) noexcept {
+    if (lost()) {
+        return status().error();
+    }
+    const Guard guard(*this);
+    if (!guard.status()) {
+        return guard.status().error();
+    }
+    if (const CuResult asked = driver_.event_query(end); asked != CuResult::success) {
+        return asked == CuResult::not_ready ? pending("the device has not finished this scope; ask later")
+                                            : failed(asked, "cuEventQuery");
+    }
+    const Result<double> length = elapsed(begin, end);
+    if (!length) {
+        return length.error();
+    }
+    const std::lock_guard lock(anchor_mutex_);
+    const Result<double> at = from_base(begin);
+    if (!at) {
+        return at.error();
+    }
+    const std::uint64_t ticks = ticks_at(*at);
+    return EventSpan{ticks, *length, line_.place(ticks).value_or(HostPlace{0, INFINITY})};
+}
+
 Status Timeline::wait(Event event) noexcept {
     if (lost()) {
         return status();
@@ -273,6 +299,10 @@ Status Timeline::wait_short(Event event, std::int64_t limit_ns) noexcept {
 }
 
 double Timeline::tick_ns() const noexcept { return tick_.tick_ns(); }
+
+std::uint64_t Timeline::ticks_at(double at) const noexcept {
+    return base_ticks_ + static_cast<std::uint64_t>(std::llround(at));
+}
 
 // --- Anchors: callers hold a Guard and anchor_mutex_ ---
 
@@ -342,7 +372,7 @@ Result<std::uint64_t> Timeline::place(Event event) noexcept {
     if (!at) {
         return at.error();
     }
-    return base_ticks_ + static_cast<std::uint64_t>(std::llround(*at));
+    return ticks_at(*at);
 }
 
 void Timeline::tend(std::int64_t now, bool may_spin) noexcept {
@@ -396,10 +426,11 @@ Result<DeviceClockPair> Timeline::read_pair() noexcept {
         Result<DeviceClockPair> pair = try_pair(*event);
         const Result<double> at = pair ? from_base(*event) : Result<double>(pair.error());
         if (!at) {
-            best = best ? best : Result<DeviceClockPair>(at.error());
+            // A device that is too busy for a second answer has given a first; any other error is told.
+            best = best && at.error().code == ErrorCode::pending ? best : Result<DeviceClockPair>(at.error());
             break;
         }
-        pair->ticks = base_ticks_ + static_cast<std::uint64_t>(std::llround(*at));
+        pair->ticks = ticks_at(*at);
         if (!best || pair->uncertainty_ticks < best->uncertainty_ticks) {
             best = *pair;
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device time of one CUDA context: a bounded pool of timing events, and the queue clock on which they are placed. The
 // clock's ticks are nanoseconds of the device, counted from a base event; anchor events, recorded on a stream of our own
-// at most half a second apart and chained in double, keep the driver's floats short. Nothing here waits for the device
+// a fifth of a second apart and chained in double, keep the driver's floats short. Nothing here waits for the device
 // beyond a short spin, nothing disturbs a capture, and after a sticky error or the context's end no call is made any more.
 // Shared by its users. Thread rule: any thread.
 #pragma once
@@ -23,10 +23,17 @@
 
 namespace plumb::backends::cuda {
 
+/// Two events on the queue clock.
+struct EventSpan {
+    std::uint64_t begin_ticks = 0;
+    double length_ns = 0; // by the direct pair
+    HostPlace begin_place; // on the common clock
+};
+
 class Timeline {
   public:
     static constexpr std::size_t max_events = std::size_t{1} << 18; // of one context, in use and pooled
-    static constexpr std::int64_t anchor_gap_ns = 250'000'000;
+    static constexpr std::int64_t anchor_gap_ns = 200'000'000;
 
     /// Takes its first events and anchors, and learns the tick. `host_clock` null: this machine's.
     static Result<std::shared_ptr<Timeline>> create(const Driver& driver, Context context, std::string clock_name,
@@ -49,6 +56,8 @@ class Timeline {
     /// A reached event's ticks on the queue clock, by the nearest anchor; error pending before.
     [[nodiscard]] Result<std::uint64_t> place(Event event) noexcept;
 
+    /// All of this for two events of one stream, in one go; error pending while the device has not reached `end`.
+    [[nodiscard]] Result<EventSpan> span(Event begin, Event end) noexcept;
     /// Waits for one event, for sync=immediate alone.
     [[nodiscard]] Status wait(Event event) noexcept;
 
@@ -100,6 +109,7 @@ class Timeline {
     Result<DeviceClockPair> try_pair(Event event) noexcept;
     Result<DeviceClockPair> read_pair() noexcept;
     Result<double> from_base(Event event) noexcept;
+    [[nodiscard]] std::uint64_t ticks_at(double at) const noexcept;
     [[nodiscard]] std::int64_t now_ns() const noexcept { return clock::now_ns(host_clock_).value; }
 
     const Driver& driver_;

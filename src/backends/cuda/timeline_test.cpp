@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ticks, anchors and clock pairs against the virtual GPU's truth.
+#include "backends/cuda/timeline.hpp"
+
+#include <cmath>
+
+#include "backends/cuda/virtual_bench.hpp"
+
+namespace plumb::backends::cuda {
+namespace {
+
+std::shared_ptr<Timeline> timeline_on(Stream stream) {
+    Result<std::shared_ptr<Timeline>> made = timeline_of(VirtualBench::calls(), stream, &vgpu::host_clock());
+    EXPECT_TRUE(made.ok()) << (made ? "" : made.error().message);
+    return made ? *made : nullptr;
+}
+
+TEST(Timeline, the_tick_is_found_by_measuring) {
+    for (const unsigned tick : {32u, 500u, 1'024u}) {
+        vgpu::Config config;
+        config.event_tick_ns = tick;
+        VirtualBench bench(config);
+        const Stream stream = bench.new_stream();
+        const auto timeline = timeline_on(stream);
+        for (int i = 0; i < 200; ++i) { // kernels of many lengths
+            const auto a = timeline->acquire(), b = timeline->acquire();
+            ASSERT_TRUE(a.ok() && b.ok());
+            bench.calls().event_record(*a, stream);
+            bench.kernel(stream, 3'000 + 317 * i);
+            bench.calls().event_record(*b, stream);
+            vgpu::run_dry();
+            ASSERT_TRUE(timeline->between(*a, *b).ok());
+            timeline->release(*a);
+            timeline->release(*b);
+        }
+        EXPECT_EQ(timeline->tick_ns(), tick);
+    }
+}
+
+TEST(Timeline, events_minutes_apart_are_placed_to_the_tick) {
+    vgpu::Config config;
+    config.clock_drift_ppm = 24;
+    VirtualBench bench(config);
+    const Stream stream = bench.new_stream();
+    const auto timeline = timeline_on(stream);
+    std::int64_t first_ticks = 0, first_stamp = 0;
+    double worst = 0;
+    for (int i = 0; i < 2'000; ++i) {
+        vgpu::advance(100'000'000 + 37 * i);
+        timeline->tend(vgpu::now_ns(), true);
+        const auto event = timeline->acquire();
+        ASSERT_TRUE(event.ok());
+        bench.calls().event_record(*event, stream);
+        vgpu::run_dry();
+        const auto ticks = timeline->place(*event);
+        ASSERT_TRUE(ticks.ok()) << ticks.error().message;
+        const std::int64_t stamp = VirtualBench::stamp(last_operation(vgpu::OpKind::event_record).end_ns);
+        if (i == 0) {
+            first_ticks = static_cast<std::int64_t>(*ticks);
+            first_stamp = stamp;
+        }
+        const std::int64_t measured = static_cast<std::int64_t>(*ticks) - first_ticks;
+        worst = std::max(worst, std::abs(static_cast<double>(measured - (stamp - first_stamp))));
+        timeline->release(*event);
+    }
+    EXPECT_LE(worst, 32.0) << "over " << vgpu::now_ns() << " ns";
+}
+
+TEST(Timeline, clock_pairs_hold_the_truth_and_places_keep_their_bound) {
+    vgpu::Config config;
+    config.clock_drift_ppm = -40;
+    VirtualBench bench(config);
+    const Stream stream = bench.new_stream();
+    const auto timeline = timeline_on(stream);
+    for (int i = 0; i < 300; ++i) {
+        vgpu::advance(20'000'000 + 1'237 * i);
+        timeline->tend(vgpu::now_ns(), true);
+        const auto event = timeline->acquire();
+        ASSERT_TRUE(event.ok());
+        bench.calls().event_record(*event, stream);
+        vgpu::run_dry();
+        const std::int64_t truth = last_operation(vgpu::OpKind::event_record).end_ns;
+        const auto ticks = timeline->place(*event);
+        ASSERT_TRUE(ticks.ok());
+        const auto host = timeline->to_host(*ticks);
+        ASSERT_TRUE(host.ok());
+        EXPECT_LE(std::abs(static_cast<double>(host->monotonic_ns - truth)), host->bound_ns + 32.0);
+        if (i > 20) {
+            EXPECT_LT(host->bound_ns, 20'000.0) << "after a while the bound is tight";
+        }
+        timeline->release(*event);
+        const auto pair = timeline->clock_pair();
+        ASSERT_TRUE(pair.ok()) << pair.error().message;
+        EXPECT_LT(pair->uncertainty_ticks, 20'000u);
+    }
+    EXPECT_EQ(vgpu::synchronisations().size(), 0u);
+}
+
+TEST(Timeline, a_device_that_does_not_answer_gives_no_pair_and_is_not_waited_for) {
+    vgpu::Config config;
+    VirtualBench bench(config);
+    const Stream stream = bench.new_stream();
+    const auto timeline = timeline_on(stream);
+    config.submit_ns = 10'000'000;
+    vgpu::configure(config);
+    const std::int64_t before = vgpu::now_ns();
+    const auto pair = timeline->clock_pair();
+    ASSERT_FALSE(pair.ok());
+    EXPECT_EQ(pair.error().code, ErrorCode::pending);
+    EXPECT_LT(vgpu::now_ns() - before, 100'000);
+    config.submit_ns = 3'000;
+    vgpu::configure(config);
+    vgpu::run_dry();
+    EXPECT_TRUE(timeline->clock_pair().ok());
+}
+
+TEST(Timeline, one_context_has_one_timeline_as_long_as_it_is_used) {
+    VirtualBench bench;
+    const Stream a = bench.new_stream(), b = bench.new_stream();
+    const std::size_t before = vgpu::alive().total();
+    {
+        const auto one = timeline_on(a), other = timeline_on(b), legacy = timeline_on(nullptr);
+        EXPECT_EQ(one, other);
+        EXPECT_EQ(one, legacy);
+        EXPECT_EQ(one->clock_name(), "cuda:0");
+    }
+    EXPECT_EQ(vgpu::alive().total(), before);
+}
+
+TEST(Timeline, devices_have_clocks_of_their_own) {
+    vgpu::Config config;
+    config.devices = 2;
+    VirtualBench bench(config);
+    const auto first = timeline_on(bench.new_stream());
+    Context second_context = nullptr, popped = nullptr;
+    ASSERT_EQ(bench.calls().primary_ctx_retain(&second_context, 1), CuResult::success);
+    bench.calls().ctx_push_current(second_context);
+    const Stream stream = bench.new_stream();
+    bench.calls().ctx_pop_current(&popped);
+    const auto second = timeline_on(stream); // while the first device's context is current
+    EXPECT_EQ(first->clock_name(), "cuda:0");
+    EXPECT_EQ(second->clock_name(), "cuda:1");
+    EXPECT_TRUE(second->clock_pair().ok());
+    EXPECT_TRUE(first->clock_pair().ok());
+}
+
+TEST(Timeline, its_events_are_bounded) {
+    VirtualBench bench;
+    const auto timeline = timeline_on(bench.new_stream());
+    std::vector<Event> taken;
+    Result<Event> event = timeline->acquire();
+    for (; event; event = timeline->acquire()) {
+        taken.push_back(*event);
+        ASSERT_LE(taken.size(), Timeline::max_events);
+    }
+    EXPECT_EQ(event.error().code, ErrorCode::out_of_memory);
+    for (const Event one : taken) {
+        timeline->release(one);
+    }
+    EXPECT_TRUE(timeline->acquire().ok());
+}
+
+TEST(TickFinder, a_long_duration_is_put_back_on_the_grid_and_a_wrong_tick_never_moves_one) {
+    TickFinder finder;
+    for (int i = 1; i < 40; ++i) {
+        finder.add(32.0 * i);
+    }
+    EXPECT_EQ(finder.tick_ns(), 32.0);
+    const double truth = 32.0 * 7'000'001; // 0.224 s
+    const auto read = static_cast<double>(static_cast<float>(truth / 1e6)) * 1e6;
+    EXPECT_NE(read, truth) << "a float cannot hold it";
+    EXPECT_EQ(finder.on_grid(read), truth);
+    EXPECT_EQ(finder.on_grid(48.0), 48.0) << "no multiple: left as it is";
+}
+
+} // namespace
+} // namespace plumb::backends::cuda
