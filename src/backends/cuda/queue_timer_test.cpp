@@ -39,7 +39,7 @@ TEST(CudaQueueTimer, T1_a_scope_reads_what_the_device_did_and_not_what_the_host_
     EXPECT_LE(length_of(*span), kernel.end_ns - kernel.start_ns + gaps + tick_ns);
     EXPECT_EQ(span->flags, 0u) << "the queue was never empty";
     EXPECT_STREQ(timer->source(), "cuda_event");
-    EXPECT_EQ(timer->clock_name(), "cuda:0");
+    EXPECT_EQ(timer->clock_name().substr(0, 6), "cuda:0");
 }
 
 TEST(CudaQueueTimer, T2_each_scope_has_its_own_end_and_the_spans_of_one_stream_add_up) {

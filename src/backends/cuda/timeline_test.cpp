@@ -122,7 +122,7 @@ TEST(Timeline, one_context_has_one_timeline_as_long_as_it_is_used) {
         const auto one = timeline_on(a), other = timeline_on(b), legacy = timeline_on(nullptr);
         EXPECT_EQ(one, other);
         EXPECT_EQ(one, legacy);
-        EXPECT_EQ(one->clock_name(), "cuda:0");
+        EXPECT_EQ(one->clock_name().substr(0, 6), "cuda:0");
     }
     EXPECT_EQ(vgpu::alive().total(), before);
 }
@@ -138,8 +138,8 @@ TEST(Timeline, devices_have_clocks_of_their_own) {
     const Stream stream = bench.new_stream();
     bench.calls().ctx_pop_current(&popped);
     const auto second = timeline_on(stream); // while the first device's context is current
-    EXPECT_EQ(first->clock_name(), "cuda:0");
-    EXPECT_EQ(second->clock_name(), "cuda:1");
+    EXPECT_EQ(first->clock_name().substr(0, 6), "cuda:0");
+    EXPECT_EQ(second->clock_name().substr(0, 6), "cuda:1");
     EXPECT_TRUE(second->clock_pair().ok());
     EXPECT_TRUE(first->clock_pair().ok());
 }
