@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "virtual_gpu/observer.hpp"
 #include "virtual_gpu/settings.hpp"
 #include "virtual_gpu/state.hpp"
 
@@ -85,7 +86,7 @@ void reset(const Config& config) {
     const std::lock_guard lock(g.mutex);
     ++g.generation;
     g.initialised = false;
-    g.next_id = 1;
+    // next_id goes on: what keeps things by id over a reset must not take the new ones for the old.
     g.next_graph_id = 1;
     g.contexts = Handles<ContextObject, Context>{1};
     g.streams = Handles<StreamObject, Stream>{2};
@@ -107,6 +108,7 @@ void reset(const Config& config) {
     g.rules.clear();
     g.in_use.clear();
     g.ledger = {};
+    observe_births(nullptr);
     g.random.seed(config.seed);
     g.config = config;
     restart_clock(config.time);

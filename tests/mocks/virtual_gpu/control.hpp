@@ -188,6 +188,8 @@ struct Operation {
     std::uint64_t graph_id = 0;  // of the executable, 0: eager; given out from 1, never again
     std::uint32_t replay = 0;    // of the executable, from 1
     GraphNode node = nullptr;    // of the graph it was instantiated from
+    std::uint64_t node_id = 0;   // of the executable's own copy of that node
+    unsigned grid[3] = {}, block[3] = {};
     Event event = nullptr;
     std::int64_t submit_ns = 0; // host: when the call began
     std::int64_t start_ns = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "virtual_gpu/graph.hpp"
+#include "virtual_gpu/observer.hpp"
 
 namespace plumb::vgpu {
 
@@ -162,12 +163,16 @@ CuResult vgpu_graph_instantiate(GraphExec* exec, Graph handle, unsigned long lon
     object->source_graph = graph->id;
     object->source = graph;
     object->device = context ? context->device : 0;
-    for (std::size_t i = 0; i < object->nodes.size(); ++i) {
-        if (object->nodes[i].source != nullptr)
-            object->index[object->nodes[i].source] = i;
-    }
     ++graph->live_execs;
     *exec = gpu().execs.give(object);
+    for (std::size_t i = 0; i < object->nodes.size(); ++i) {
+        ExecNode& node = object->nodes[i];
+        if (node.source == nullptr)
+            continue;
+        object->index[node.source] = i;
+        node.id = gpu().next_id++;
+        tell_of_birth({true, handle, exec_node_handle(node.id), node.source, *exec, node.work.type});
+    }
     return call.done();
 }
 

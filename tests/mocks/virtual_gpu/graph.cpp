@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "virtual_gpu/call.hpp"
+#include "virtual_gpu/observer.hpp"
 
 namespace plumb::vgpu {
 
@@ -108,9 +109,11 @@ std::shared_ptr<GraphObject> clone_of(const GraphObject& original, bool owned) {
         copy->work = node->work;
         if (node->work.child)
             copy->work.child = clone_of(*node->work.child, true);
+        copy->id = gpu().next_id++;
         copy->original = node->handle;
         copy->handle = gpu().nodes.give(copy);
         clone->nodes.push_back(copy);
+        tell_of_birth({true, clone->handle, copy->handle, node->handle, nullptr, copy->work.type});
         handles[node.get()] = copy->handle;
     }
     for (std::size_t i = 0; i < original.nodes.size(); ++i) {
@@ -145,8 +148,10 @@ std::shared_ptr<NodeObject> add_node(GraphObject& graph, Work work, const Fronti
         if (const auto object = find_node(before.node))
             node->after.push_back({object.get(), before.edge});
     }
+    node->id = gpu().next_id++;
     node->handle = gpu().nodes.give(node);
     graph.nodes.push_back(node);
+    tell_of_birth({false, graph.handle, node->handle, nullptr, nullptr, node->work.type});
     return node;
 }
 

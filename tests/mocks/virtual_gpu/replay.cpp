@@ -55,6 +55,8 @@ void run_node(const ExecNode& node, Operation operation, Span span) {
     operation.kind = kind_of(node.work);
     operation.name = name_of(node.work);
     operation.node = node.source;
+    operation.node_id = node.id;
+    note_geometry(node.work, operation);
     operation.event = node.work.event;
     operation.start_ns = span.start_ns;
     operation.end_ns = span.end_ns;

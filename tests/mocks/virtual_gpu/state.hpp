@@ -98,6 +98,7 @@ struct Dependency {
 };
 
 struct NodeObject {
+    std::uint64_t id = 0; // never used again, unlike the handle
     GraphNode handle = nullptr;
     GraphObject* graph = nullptr;
     Work work;
@@ -121,6 +122,7 @@ struct ExecNode {
     Work work;
     std::vector<std::pair<std::size_t, EdgeData>> after; // index into ExecObject::nodes
     GraphNode source = nullptr;
+    std::uint64_t id = 0;
     bool enabled = true;
 };
 

@@ -109,6 +109,7 @@ CuResult submit(Call& call, StreamObject& stream, Work work, bool programmatic) 
     operation.submit_ns = call.began_ns();
     operation.start_ns = start;
     operation.end_ns = end;
+    note_geometry(work, operation);
     ledger_operation(operation);
     schedule_effect(
         end, [work = std::move(work), device = stream.device, start, end] { carry_out(work, device, start, end); });

@@ -253,6 +253,13 @@ OpKind kind_of(const Work& work) {
     }
 }
 
+void note_geometry(const Work& work, Operation& operation) {
+    if (work.type != NodeType::kernel)
+        return;
+    std::copy_n(work.kernel.grid, 3, operation.grid);
+    std::copy_n(work.kernel.block, 3, operation.block);
+}
+
 void carry_out(const Work& work, int device, std::int64_t start_ns, std::int64_t end_ns) {
     switch (work.type) {
     case NodeType::kernel:

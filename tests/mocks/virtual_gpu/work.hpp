@@ -66,6 +66,7 @@ bool is_stamp(const Work& work);
 /// "copy_h2d", a kernel's name, …; lives until reset().
 const char* name_of(const Work& work);
 OpKind kind_of(const Work& work);
+void note_geometry(const Work& work, Operation& operation);
 /// What it does to memory and host functions, at its end.
 void carry_out(const Work& work, int device, std::int64_t start_ns, std::int64_t end_ns);
 

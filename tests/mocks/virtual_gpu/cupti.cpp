@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stand-in libcupti.so: the ledger's kernels as activity records, on the clock of the program's choice.
+#include "virtual_gpu/cupti.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "virtual_gpu/observer.hpp"
+
+namespace plumb::vgpu::cupti {
+
+namespace {
+
+static_assert(offsetof(KernelRecord, start) == 16 && offsetof(KernelRecord, grid) == 52);
+static_assert(offsetof(KernelRecord, correlation_id) == 92 && offsetof(KernelRecord, name) == 104);
+static_assert(offsetof(KernelRecord, queued) == 120 && offsetof(KernelRecord, graph_node_id) == 144);
+static_assert(offsetof(KernelRecord, graph_id) == 156 && offsetof(KernelRecord, channel_id) == 168);
+static_assert(offsetof(KernelRecord, local_total_v2) == 192 && sizeof(KernelRecord) == 216);
+
+struct State {
+    std::mutex mutex;
+    BufferRequested requested = nullptr;
+    BufferCompleted completed = nullptr;
+    TimestampFunction timestamp = nullptr;
+    bool enabled = false;
+    std::uint32_t kind = kind_concurrent_kernel;
+    std::size_t next_operation = 0; // the first one not yet given out
+    std::uint32_t correlation = 0;
+    // Read under the Gpu's lock, where this one must not be taken: hence atomic.
+    std::atomic<Callback> callback = nullptr;
+    std::atomic<void*> user = nullptr;
+    std::atomic<bool> nodes_created = false, nodes_cloned = false;
+};
+
+State& state() {
+    static State* const one = new State;
+    return *one;
+}
+
+std::uint64_t real_time() {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::uint64_t now(const State& s) { return s.timestamp != nullptr ? s.timestamp() : real_time(); }
+
+KernelRecord record_of(const Operation& operation, const State& s, std::int64_t to_clock) {
+    KernelRecord record{};
+    record.kind = s.kind;
+    record.start = static_cast<std::uint64_t>(operation.start_ns + to_clock);
+    record.end = static_cast<std::uint64_t>(operation.end_ns + to_clock);
+    record.completed = record.end;
+    record.device_id = static_cast<std::uint32_t>(operation.device);
+    record.context_id = 1;
+    record.stream_id = static_cast<std::uint32_t>(operation.stream_id);
+    for (int i = 0; i < 3; ++i) {
+        record.grid[i] = static_cast<std::int32_t>(operation.grid[i]);
+        record.block[i] = static_cast<std::int32_t>(operation.block[i]);
+    }
+    record.correlation_id = s.correlation;
+    record.name = operation.name;
+    record.graph_node_id = operation.node_id;
+    record.graph_id = static_cast<std::uint32_t>(operation.graph_id);
+    return record;
+}
+
+// Kernels that have ended; in the order of enqueueing, and none before one that still runs.
+std::vector<KernelRecord> collect(State& s) {
+    std::vector<KernelRecord> records;
+    const auto all = operations();
+    const std::int64_t true_now = now_ns();
+    const std::int64_t to_clock = static_cast<std::int64_t>(now(s)) - true_now;
+    for (; s.next_operation < all.size(); ++s.next_operation) {
+        const Operation& operation = all[s.next_operation];
+        if (operation.end_ns > true_now)
+            break;
+        if (operation.kind == OpKind::graph || operation.graph_id == 0)
+            ++s.correlation;
+        if (operation.kind == OpKind::kernel && s.enabled)
+            records.push_back(record_of(operation, s, to_clock));
+    }
+    return records;
+}
+
+void deliver(const State& s, const std::vector<KernelRecord>& records) {
+    for (std::size_t from = 0; from < records.size();) {
+        std::uint8_t* buffer = nullptr;
+        std::size_t bytes = 0, most = 0;
+        s.requested(&buffer, &bytes, &most);
+        std::size_t count = std::min(records.size() - from, bytes / sizeof(KernelRecord));
+        if (most != 0)
+            count = std::min(count, most);
+        if (buffer == nullptr || count == 0)
+            return; // declined: these are lost, as the real one loses them
+        std::memcpy(buffer, &records[from], count * sizeof(KernelRecord));
+        from += count;
+        s.completed(nullptr, 0, buffer, bytes, count * sizeof(KernelRecord));
+    }
+}
+
+void pass_on(const NodeBirth& birth) {
+    State& s = state();
+    const Callback callback = s.callback;
+    if (callback == nullptr || !(birth.cloned ? s.nodes_cloned : s.nodes_created))
+        return;
+    GraphData graph{birth.graph, nullptr,   birth.node, birth.original, static_cast<int>(birth.type),
+                    nullptr,     birth.exec};
+    const ResourceData data{nullptr, nullptr, &graph};
+    callback(s.user, domain_resource, birth.cloned ? resource_node_cloned : resource_node_created, &data);
+}
+
+bool is_kernel_kind(std::uint32_t kind) { return kind == kind_kernel || kind == kind_concurrent_kernel; }
+
+} // namespace
+
+} // namespace plumb::vgpu::cupti
+
+using namespace plumb::vgpu;
+using namespace plumb::vgpu::cupti;
+
+extern "C" {
+
+PLUMB_VGPU_API Result cuptiGetVersion(std::uint32_t* version) {
+    *version = api_version;
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiGetTimestamp(std::uint64_t* timestamp) {
+    *timestamp = now(state());
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiGetResultString(Result result, const char** text) {
+    *text = result == Result::success ? "CUPTI_SUCCESS" : "CUPTI_ERROR";
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiActivityRegisterCallbacks(BufferRequested requested, BufferCompleted completed) {
+    if (requested == nullptr || completed == nullptr)
+        return Result::invalid_parameter;
+    const std::lock_guard lock(state().mutex);
+    state().requested = requested;
+    state().completed = completed;
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiActivityRegisterTimestampCallback(TimestampFunction function) {
+    if (function == nullptr)
+        return Result::invalid_parameter;
+    const std::lock_guard lock(state().mutex);
+    state().timestamp = function;
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiActivityEnable(std::uint32_t kind) {
+    if (!is_kernel_kind(kind))
+        return Result::success; // other kinds are taken and have no records
+    const std::lock_guard lock(state().mutex);
+    state().enabled = true;
+    state().kind = kind;
+    state().next_operation = operation_count();
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiActivityDisable(std::uint32_t kind) {
+    const std::lock_guard lock(state().mutex);
+    state().enabled = state().enabled && !is_kernel_kind(kind);
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiActivityFlushAll(std::uint32_t) {
+    const std::lock_guard lock(state().mutex);
+    if (state().requested == nullptr)
+        return Result::not_initialized;
+    deliver(state(), collect(state()));
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid_bytes, void** record) {
+    if (buffer == nullptr || record == nullptr)
+        return Result::invalid_parameter;
+    auto* next = *record == nullptr ? buffer : static_cast<std::uint8_t*>(*record) + sizeof(KernelRecord);
+    if (next + sizeof(KernelRecord) > buffer + valid_bytes)
+        return Result::max_limit_reached;
+    *record = next;
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiActivityGetNumDroppedRecords(CUctx_st*, std::uint32_t, std::size_t* dropped) {
+    *dropped = 0;
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiSubscribe(void** subscriber, Callback callback, void* user) {
+    if (subscriber == nullptr || callback == nullptr)
+        return Result::invalid_parameter;
+    const std::lock_guard lock(state().mutex);
+    if (state().callback != nullptr)
+        return Result::multiple_subscribers;
+    state().user = user;
+    state().callback = callback;
+    *subscriber = &state();
+    observe_births(pass_on);
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiUnsubscribe(void*) {
+    observe_births(nullptr);
+    const std::lock_guard lock(state().mutex);
+    state().callback = nullptr;
+    state().nodes_created = false;
+    state().nodes_cloned = false;
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiEnableCallback(std::uint32_t enable, void*, std::uint32_t domain, std::uint32_t id) {
+    const std::lock_guard lock(state().mutex);
+    if (domain == domain_resource && id == resource_node_created)
+        state().nodes_created = enable != 0;
+    if (domain == domain_resource && id == resource_node_cloned)
+        state().nodes_cloned = enable != 0;
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiEnableDomain(std::uint32_t enable, void*, std::uint32_t domain) {
+    const std::lock_guard lock(state().mutex);
+    if (domain != domain_resource)
+        return Result::success;
+    state().nodes_created = enable != 0;
+    state().nodes_cloned = enable != 0;
+    return Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiGetGraphNodeId(CUgraphNode_st* node, std::uint64_t* id) {
+    *id = node_id(node);
+    return *id == 0 ? Result::invalid_parameter : Result::success;
+}
+
+PLUMB_VGPU_API Result cuptiGetGraphExecId(CUgraphExec_st* exec, std::uint32_t* id) {
+    *id = static_cast<std::uint32_t>(graph_id(exec));
+    return *id == 0 ? Result::invalid_parameter : Result::success;
+}
+}
