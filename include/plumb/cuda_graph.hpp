@@ -119,8 +119,10 @@ struct CudaGraphRow {
 /// keys never wait for each other. Make and destroy it where no other thread uses it.
 class PLUMB_API CudaGraphCache {
   public:
-    /// `profiler` may be null: then nothing inside replays is timed. It must outlive the cache.
-    explicit CudaGraphCache(Profiler* profiler, CudaGraphOptions options = {});
+    /// `profiler` may be null: then nothing inside replays is timed. It must outlive the cache. Settings are those of
+    /// the profiler's Config.
+    explicit CudaGraphCache(Profiler* profiler);
+    CudaGraphCache(Profiler* profiler, CudaGraphOptions options);
     /// Gives up captures that are open, and frees everything; waits for decode states that are still on their way.
     ~CudaGraphCache();
     CudaGraphCache(const CudaGraphCache&) = delete;

@@ -55,6 +55,10 @@ CudaGraphOptions CudaGraphOptions::from_config(const Config& config) {
     return options;
 }
 
+CudaGraphCache::CudaGraphCache(Profiler* profiler)
+    : CudaGraphCache(profiler,
+                     profiler != nullptr ? CudaGraphOptions::from_config(profiler->config()) : CudaGraphOptions{}) {}
+
 CudaGraphCache::CudaGraphCache(Profiler* profiler, CudaGraphOptions options)
     : cache_(make_cache(profiler, std::move(options))) {}
 

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph cache with a real profiler, on the virtual GPU: from capture to the recording.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends/cuda/driver.hpp"
+#include "plumb/cuda.hpp"
+#include "plumb/plumb.hpp"
+#include "plumb/results.hpp"
+#include "virtual_gpu/control.hpp"
+
+namespace plumb {
+namespace {
+
+namespace cuda_driver = backends::cuda;
+
+class CudaGraphs : public testing::Test {
+  protected:
+    void SetUp() override {
+        vgpu::reset();
+        const cuda_driver::Driver& calls = *cuda_driver::driver();
+        ASSERT_EQ(calls.init(0), vgpu::CuResult::success);
+        ASSERT_EQ(calls.primary_ctx_retain(&context, 0), vgpu::CuResult::success);
+        ASSERT_EQ(calls.ctx_push_current(context), vgpu::CuResult::success);
+        ASSERT_EQ(calls.stream_create(&stream, cuda_driver::stream_non_blocking), vgpu::CuResult::success);
+        ASSERT_EQ(calls.module_load_data(&module, "any image"), vgpu::CuResult::success);
+        ASSERT_EQ(calls.module_get_function(&gemm, module, "gemm"), vgpu::CuResult::success);
+        path = testing::TempDir() + "plumb_graphs_" + std::to_string(::getpid()) + "_" +
+               testing::UnitTest::GetInstance()->current_test_info()->name() + ".plumb";
+    }
+    void TearDown() override {
+        cache.reset();
+        profiler.reset();
+        const cuda_driver::Driver& calls = *cuda_driver::driver();
+        (void)calls.stream_destroy(stream);
+        vgpu::Context popped = nullptr;
+        (void)calls.ctx_pop_current(&popped);
+        EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
+        EXPECT_TRUE(vgpu::invalidations().empty());
+        std::remove(path.c_str());
+    }
+    void start(const std::string& settings = "") {
+        Result<Config> config = Config::parse("on,out=" + path + settings);
+        ASSERT_TRUE(config.ok()) << config.error().message;
+        config->clock = &vgpu::host_clock();
+        profiler = std::make_unique<Profiler>(*config);
+        cache = std::make_unique<CudaGraphCache>(profiler.get());
+    }
+    void kernels(vgpu::Stream on, int count) {
+        for (int i = 0; i < count; ++i)
+            (void)cuda_driver::driver()->launch_kernel(gemm, 1, 1, 1, 32, 1, 1, 0, on, nullptr, nullptr);
+    }
+    void capture(std::uint64_t key, int count) {
+        const Status begun = cache->begin_capture(stream);
+        ASSERT_TRUE(begun.ok()) << begun.error().message;
+        const Queue queue = cuda(stream);
+        {
+            const auto scope = profiler->scope(queue, Brick::attention);
+            kernels(stream, count);
+        }
+        const Status ended = cache->end_capture(key);
+        ASSERT_TRUE(ended.ok()) << ended.error().message;
+    }
+    void replay(std::uint64_t key, int times) {
+        for (int i = 0; i < times; ++i) {
+            const Result<bool> replayed = cache->replay(key, stream);
+            ASSERT_TRUE(replayed.ok()) << replayed.error().message;
+            vgpu::run_dry();
+        }
+    }
+    [[nodiscard]] ReplayReport report() {
+        const Status flushed = profiler->flush();
+        EXPECT_TRUE(flushed.ok()) << flushed.error().message;
+        const Result<ReplayReport> read = replays_recording(path);
+        EXPECT_TRUE(read.ok()) << read.error().message;
+        return read.ok() ? *read : ReplayReport{};
+    }
+
+    vgpu::Context context = nullptr;
+    vgpu::Stream stream = nullptr;
+    vgpu::Module module = nullptr;
+    vgpu::Function gemm = nullptr;
+    std::string path;
+    std::unique_ptr<Profiler> profiler;
+    std::unique_ptr<CudaGraphCache> cache;
+};
+
+TEST_F(CudaGraphs, F11_the_life_of_a_key_is_in_the_recording_as_the_cache_knows_it) {
+    start();
+    capture(8, 4);
+    replay(8, 20);
+    capture(8, 4);
+    replay(8, 5);
+    replay(9, 3);
+    cache->note_padding(8, 3, 8);
+    cache->note_padding(8, 5, 8);
+    const ReplayReport found = report();
+    ASSERT_EQ(found.graphs.size(), 2u);
+    const ReplayRow& row = found.graphs[0];
+    EXPECT_EQ(row.key, 8u);
+    EXPECT_EQ(row.captures, 2u);
+    EXPECT_EQ(row.instantiations, 1u);
+    EXPECT_EQ(row.updates, 1u);
+    EXPECT_EQ(row.uploads, 2u);
+    EXPECT_EQ(row.replays, 25u);
+    EXPECT_EQ(row.evictions, 0u);
+    EXPECT_EQ(row.rows_used, 8u);
+    EXPECT_EQ(row.rows_padded, 16u);
+    EXPECT_EQ(row.nodes, (ReplayRow::Counts{{"kernel", 4}}));
+    EXPECT_TRUE(row.capture_ns.value && row.instantiate_ns.value && row.launch_ns.value && row.bytes.value);
+    EXPECT_EQ(found.graphs[1].eager_steps, (ReplayRow::Counts{{"never captured", 3}}));
+    for (const CudaGraphRow& own : cache->rows())
+        if (own.key == 8) {
+            EXPECT_EQ(own.captures, row.captures);
+            EXPECT_EQ(own.replays, row.replays);
+            EXPECT_EQ(own.not_probed, "");
+        }
+}
+
+TEST_F(CudaGraphs, what_was_invalidated_is_no_eviction_in_the_recording) {
+    start();
+    capture(8, 2);
+    EXPECT_TRUE(cache->invalidate(8));
+    replay(8, 1);
+    const ReplayReport found = report();
+    ASSERT_EQ(found.graphs.size(), 1u);
+    EXPECT_EQ(found.graphs[0].evictions, 0u);
+    EXPECT_EQ(found.graphs[0].eager_steps, (ReplayRow::Counts{{"invalidated", 1}}));
+}
+
+TEST_F(CudaGraphs, F11_the_settings_of_the_spec_string_act_and_records_lie_beside_the_recording) {
+    start(",graph.profile=2,graph.sync=on,graph.upload=each");
+    capture(8, 2);
+    const std::uint64_t waits = vgpu::synchronising_calls(std::this_thread::get_id());
+    replay(8, 4);
+    EXPECT_EQ(vgpu::synchronising_calls(std::this_thread::get_id()), waits + 4);
+    EXPECT_TRUE(cache->flush_profile().ok());
+    std::ifstream file(path + ".replays.jsonl");
+    std::vector<nlohmann::json> records;
+    for (std::string line; std::getline(file, line);)
+        records.push_back(nlohmann::json::parse(line));
+    ASSERT_EQ(records.size(), 2u);
+    EXPECT_EQ(records[1]["call"], 4);
+    EXPECT_GT(records[1]["upload_ns"], 0);
+    EXPECT_GT(records[1]["sync_ns"], 0);
+    EXPECT_GT(records[1]["device_ns"], 0);
+    std::remove((path + ".replays.jsonl").c_str());
+}
+
+TEST_F(CudaGraphs, a_value_baked_in_is_in_the_recording) {
+    vgpu::KernelModel model;
+    model.param_bytes = {4};
+    vgpu::kernel("rope", model);
+    start();
+    vgpu::Function rope = nullptr;
+    ASSERT_EQ(cuda_driver::driver()->module_get_function(&rope, module, "rope"), vgpu::CuResult::success);
+    const auto found = cache->verify_capture(8, stream, [&](std::int32_t, std::int32_t position) {
+        void* params[] = {&position};
+        (void)cuda_driver::driver()->launch_kernel(rope, 1, 1, 1, 32, 1, 1, 0, stream, params, nullptr);
+        return Status();
+    });
+    ASSERT_TRUE(found.ok()) << found.error().message;
+    ASSERT_EQ(found->size(), 1u);
+    const ReplayReport read = report();
+    ASSERT_EQ(read.graphs.size(), 1u);
+    EXPECT_EQ(read.graphs[0].baked_in, std::vector<std::string>{"kernel rope #0, parameter 0, bytes 0..1"});
+    EXPECT_TRUE(read.baked_in);
+}
+
+TEST_F(CudaGraphs, many_threads_capture_replay_and_evict_under_the_probes) {
+    start(",graph.every=4");
+    CudaGraphOptions options;
+    options.max_graphs = 16;
+    cache = std::make_unique<CudaGraphCache>(profiler.get(), options);
+    std::atomic<int> left{1'000};
+    const auto work = [&](unsigned seed) {
+        const cuda_driver::CurrentContext current(*cuda_driver::driver(), context);
+        vgpu::Stream own = nullptr;
+        (void)cuda_driver::driver()->stream_create(&own, cuda_driver::stream_non_blocking);
+        while (left.fetch_sub(1) > 0) {
+            seed = seed * 1664525u + 1013904223u;
+            const std::uint64_t key = (seed >> 8) % 50;
+            ASSERT_TRUE(cache->begin_capture(own).ok());
+            {
+                const auto scope = profiler->scope(cuda(own), Brick::attention);
+                kernels(own, 1 + static_cast<int>(key % 3));
+            }
+            const Status ended = cache->end_capture(key);
+            ASSERT_TRUE(ended.ok()) << ended.error().message;
+            for (std::uint64_t other = 0; other < 4; ++other) {
+                const Result<bool> replayed = cache->replay((key + other * 7) % 50, own);
+                ASSERT_TRUE(replayed.ok()) << replayed.error().message;
+            }
+            EXPECT_LE(cache->size(), 16u);
+        }
+        (void)cuda_driver::driver()->stream_destroy(own);
+    };
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 8; ++i)
+        threads.emplace_back(work, i + 1);
+    for (std::thread& thread : threads)
+        thread.join();
+    vgpu::run_dry();
+    const ReplayReport found = report();
+    std::uint64_t captures = 0;
+    for (const ReplayRow& row : found.graphs)
+        captures += row.captures;
+    EXPECT_EQ(captures, 1'000u);
+}
+
+} // namespace
+} // namespace plumb
