@@ -133,7 +133,7 @@ struct KernelModel {
     std::int64_t max_ns = -1;
     KernelFunction function; // runs without the driver: it must not call it
 };
-/// What a kernel of this name does from now on, in any module. plumb_stamp and plumb_stamp_advance are there after a
+/// What a kernel of this name does, enqueued from now on, in any module. plumb_stamp and plumb_stamp_advance are there after a
 /// reset(): they do what their PTX says.
 PLUMB_VGPU_API void kernel(const std::string& name, KernelModel model);
 

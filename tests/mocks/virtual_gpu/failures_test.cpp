@@ -226,6 +226,16 @@ TEST(Contexts, take_everything_of_theirs_along) {
     EXPECT_EQ(engine.cu.stream_query(stream), CuResult::invalid_handle);
 }
 
+TEST(Contexts, wait_for_work_of_destroyed_streams_too) {
+    Engine engine;
+    kernel("k", {{}, 1'000'000, 1'000'000, {}});
+    const Stream stream = engine.stream();
+    engine.launch("k", stream);
+    engine.cu.stream_destroy(stream);
+    EXPECT_EQ(engine.cu.ctx_synchronize(), ok);
+    EXPECT_GE(now_ns(), operations()[0].end_ns);
+}
+
 TEST(Threads, may_all_work_at_once) {
     Engine engine;
     std::atomic<int> runs = 0;

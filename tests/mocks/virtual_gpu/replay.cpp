@@ -38,6 +38,11 @@ Span place(const ExecNode& node, const std::vector<Span>& spans, std::int64_t be
             end = std::max(spans[before].start_ns, spans[before].end_ns - config.programmatic_overlap_ns);
         ready = std::max(ready, end);
     }
+    if (node.work.type == NodeType::wait_event) {
+        const auto event = gpu().events.find(node.work.event);
+        if (event && !event->records.empty())
+            ready = std::max(ready, event->records.back().done_ns);
+    }
     const std::int64_t duration = node.enabled ? duration_of(node.work, true) : config.disabled_node_ns;
     return {ready, ready + duration};
 }
@@ -67,7 +72,7 @@ void run_node(const ExecNode& node, Operation operation, Span span) {
     ledger_operation(operation);
     if (node.work.type == NodeType::kernel && !gpu().functions.find(node.work.kernel.function->handle))
         ledger_error("cuGraphLaunch runs a kernel of an unloaded module.");
-    if (node.work.type != NodeType::event_record) {
+    if (has_effect(node.work)) {
         schedule_effect(span.end_ns, [work = node.work, device = operation.device, span] {
             carry_out(work, device, span.start_ns, span.end_ns);
         });

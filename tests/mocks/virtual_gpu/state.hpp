@@ -36,6 +36,7 @@ struct ContextObject {
     unsigned retained = 0;
     std::int64_t legacy_tail_ns = 0;   // blocking streams wait for the legacy stream's work
     std::int64_t blocking_tail_ns = 0; // and it for theirs
+    std::int64_t busy_until_ns = 0;    // work of any stream of it, destroyed ones too
     std::shared_ptr<struct StreamObject> legacy;
     std::map<std::thread::id, std::shared_ptr<struct StreamObject>> per_thread;
 };

@@ -45,6 +45,7 @@ void occupy(StreamObject& stream, std::int64_t end_ns) {
     const auto context = context_of(stream.context);
     if (!context)
         return;
+    context->busy_until_ns = std::max(context->busy_until_ns, end_ns);
     if (stream.legacy)
         context->legacy_tail_ns = std::max(context->legacy_tail_ns, end_ns);
     else if (stream.blocking())
@@ -52,18 +53,8 @@ void occupy(StreamObject& stream, std::int64_t end_ns) {
 }
 
 std::int64_t busy_until(Context context) {
-    std::int64_t busy = 0;
     const auto object = context_of(context);
-    if (object) {
-        busy = std::max(object->legacy_tail_ns, object->blocking_tail_ns);
-        for (const auto& [thread, stream] : object->per_thread)
-            busy = std::max(busy, stream->tail_ns);
-    }
-    gpu().streams.for_each([&](Stream, const StreamObject& stream) {
-        if (stream.context == context)
-            busy = std::max(busy, stream.tail_ns);
-    });
-    return busy;
+    return object ? object->busy_until_ns : 0;
 }
 
 void wait_for_place(Call& call, StreamObject& stream) {

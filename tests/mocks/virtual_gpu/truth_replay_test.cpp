@@ -350,6 +350,22 @@ TEST(Replays, overlap_a_kernel_and_its_programmatic_successor) {
     EXPECT_EQ(named("a")[0].end_ns - named("b")[0].start_ns, Config{}.programmatic_overlap_ns);
 }
 
+TEST(Replays, wait_for_the_events_of_wait_nodes) {
+    Chain c;
+    vgpu::kernel("elsewhere", {{}, 700'000, 700'000, {}});
+    const Event event = c.engine.event();
+    const Stream other = c.engine.stream();
+    GraphNode wait = nullptr;
+    ASSERT_EQ(c.cu.graph_add_event_wait_node(&wait, c.graph, nullptr, 0, event), ok);
+    c.last = wait;
+    c.kernel("k");
+    c.instantiate();
+    c.engine.launch("elsewhere", other);
+    c.cu.event_record(event, other);
+    c.launch();
+    EXPECT_GE(named("k")[0].start_ns, named("elsewhere")[0].end_ns);
+}
+
 TEST(Replays, record_into_no_event_that_was_destroyed) {
     Chain c;
     const Event event = c.engine.event();

@@ -260,6 +260,13 @@ void note_geometry(const Work& work, Operation& operation) {
     std::copy_n(work.kernel.block, 3, operation.block);
 }
 
+bool has_effect(const Work& work) {
+    if (work.type != NodeType::kernel)
+        return kind_of(work) == OpKind::copy || kind_of(work) == OpKind::memset || work.type == NodeType::host;
+    const auto model = gpu().kernels.find(work.kernel.function->name);
+    return model != gpu().kernels.end() && model->second.function != nullptr;
+}
+
 void carry_out(const Work& work, int device, std::int64_t start_ns, std::int64_t end_ns) {
     switch (work.type) {
     case NodeType::kernel:

@@ -67,6 +67,8 @@ bool is_stamp(const Work& work);
 const char* name_of(const Work& work);
 OpKind kind_of(const Work& work);
 void note_geometry(const Work& work, Operation& operation);
+/// There is something to carry out: a kernel without a host function only takes time.
+bool has_effect(const Work& work);
 /// What it does to memory and host functions, at its end.
 void carry_out(const Work& work, int device, std::int64_t start_ns, std::int64_t end_ns);
 
