@@ -16,6 +16,7 @@
 namespace plumb::cli {
 
 inline constexpr int exit_ok = 0;
+inline constexpr int exit_failed = 1; // a gate failed, or runs diverge
 inline constexpr int exit_bad_input = 2;
 
 /// Does not own the descriptor.

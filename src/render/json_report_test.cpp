@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fstream>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
 
 #include "render/sample_report.hpp"
+#include "render/schema_check.hpp"
 
 namespace {
 
@@ -13,96 +10,9 @@ using nlohmann::json;
 using namespace plumb;
 using namespace plumb::render;
 
-std::string file(const char* path) {
-    std::ifstream in(path);
-    std::ostringstream text;
-    text << in.rdbuf();
-    return text.str();
-}
-
-/// The part of JSON Schema that tests/schema uses. Empty: valid; else where and why not.
-class SchemaCheck {
-  public:
-    explicit SchemaCheck(const json& schema) : root_(schema) {}
-    [[nodiscard]] std::string problem(const json& value) const { return check(root_, value, "$"); }
-
-  private:
-    [[nodiscard]] static bool has_type(const json& value, const std::string& type) {
-        return type == "integer"   ? value.is_number_integer()
-               : type == "number"  ? value.is_number()
-               : type == "string"  ? value.is_string()
-               : type == "boolean" ? value.is_boolean()
-               : type == "array"   ? value.is_array()
-                                   : type == "object" && value.is_object();
-    }
-
-    [[nodiscard]] std::string check(const json& schema, const json& value, const std::string& where) const {
-        if (schema.contains("$ref")) {
-            const auto target = schema["$ref"].get<std::string>().substr(1);
-            return check(root_.at(json::json_pointer(target)), value, where);
-        }
-        if (schema.contains("anyOf")) {
-            for (const json& option : schema["anyOf"]) {
-                if (check(option, value, where).empty()) {
-                    return {};
-                }
-            }
-            return where + " is none of the allowed forms: " + value.dump();
-        }
-        if (schema.contains("enum") &&
-            std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end()) {
-            return where + " is not one of " + schema["enum"].dump();
-        }
-        if (schema.contains("type") && !has_type(value, schema["type"])) {
-            return where + " is no " + schema["type"].get<std::string>();
-        }
-        return value.is_object() ? check_object(schema, value, where) : check_array(schema, value, where);
-    }
-
-    [[nodiscard]] std::string check_array(const json& schema, const json& value, const std::string& where) const {
-        for (std::size_t index = 0; value.is_array() && index < value.size(); ++index) {
-            if (std::string found = check(schema.at("items"), value[index], where + "[" + std::to_string(index) + "]");
-                !found.empty()) {
-                return found;
-            }
-        }
-        return {};
-    }
-
-    [[nodiscard]] std::string check_object(const json& schema, const json& value, const std::string& where) const {
-        for (const json& name : schema.at("required")) {
-            if (!value.contains(name.get<std::string>())) {
-                return where + " lacks " + name.get<std::string>();
-            }
-        }
-        for (const auto& [name, member] : value.items()) {
-            if (!schema.at("properties").contains(name)) {
-                return where + "." + name + " is not in the schema";
-            }
-            if (std::string found = check(schema["properties"][name], member, where + "." + name); !found.empty()) {
-                return found;
-            }
-        }
-        return {};
-    }
-
-    const json& root_;
-};
-
 const json& schema() {
     static const json parsed = json::parse(file(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.report.1.json"));
     return parsed;
-}
-
-void collect_keys(const json& value, std::set<std::string>& keys) {
-    for (const auto& [name, member] : value.items()) {
-        if (value.is_object()) {
-            keys.insert(name);
-        }
-        if (member.is_structured()) {
-            collect_keys(member, keys);
-        }
-    }
 }
 
 TEST(JsonReport, output_is_valid_under_the_schema) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "analysis/replay_builder.hpp"
 #include "analysis/report_builder.hpp"
 #include "export/export.hpp"
 #include "plumb/results.hpp"
@@ -67,6 +68,15 @@ Result<Report> report_recording(const std::string& path, const ReportOptions& op
         return reader.error();
     }
     return analysis::build_report(*reader, options, {});
+}
+
+Result<ReplayReport> replays_recording(const std::string& path) {
+    Result<recording::Reader> reader = recording::Reader::open(path);
+    if (!reader.ok()) {
+        return reader.error();
+    }
+    resolve::ReaderSource source(*reader);
+    return analysis::build_replays(source);
 }
 
 Status write_chrome_trace(const std::string& recording, std::ostream& out) {
