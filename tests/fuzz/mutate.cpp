@@ -27,6 +27,7 @@ Bytes made_recording(bool compress, std::uint64_t max_bytes, const std::vector<R
     for (const auto& track : golden::tracks()) {
         (void)(*writer)->add_track(track).ok();
     }
+    (void)(*writer)->add_track(golden::graph_tracks().back()).ok();
     for (const auto& name : golden::names()) {
         (void)(*writer)->add_name(name).ok();
     }
@@ -37,6 +38,10 @@ Bytes made_recording(bool compress, std::uint64_t max_bytes, const std::vector<R
     for (std::size_t i = 0; i < records.size(); i += 100) {
         const std::size_t count = std::min<std::size_t>(100, records.size() - i);
         (void)(*writer)->append({static_cast<std::uint32_t>(1 + i / 100 % 2), i, records.data() + i, count}).ok();
+    }
+    for (const auto& row : golden::graphs()) {
+        (void)(*writer)->add_graph(row).ok();
+        (void)(*writer)->add_graph(row).ok(); // leaves its lists to the one before
     }
     (void)(*writer)->set_counters(golden::counters()).ok();
     (void)(*writer)->close().ok();
@@ -155,6 +160,9 @@ std::uint64_t read_recording(Bytes bytes) {
         return 0;
     }
     std::uint64_t sum = reader->tracks().size() + reader->names().size() + reader->descriptions().size();
+    for (const GraphInfo& row : reader->graphs()) {
+        sum += row.key + row.sites.size() + row.unattributed.size() + row.node_changes.size();
+    }
     (void)reader
         ->for_each_batch([&sum](const RecordBatch& batch) {
             for (std::size_t i = 0; i < batch.count; ++i) {

@@ -146,4 +146,114 @@ Status write(const std::string& path, bool compress, std::uint64_t max_bytes) {
     return status;
 }
 
+std::vector<recording::TrackInfo> graph_tracks() {
+    return {{1, recording::TrackKind::host_thread, 0, 4242, "main", "cpu_tsc"},
+            {0x80000001, recording::TrackKind::device_queue, 1, 0, "stream 0", "cuda_event", 8},
+            {0x80000002, recording::TrackKind::captured_graph, 1, 0, "graph 64", "cuda_graph_event", 1, 64}};
+}
+
+std::vector<recording::GraphInfo> graphs() {
+    recording::GraphInfo full;
+    full.key = 64;
+    full.track = 0x80000002;
+    full.captures = 2;
+    full.instantiations = 1;
+    full.updates = 1;
+    full.uploads = 2;
+    full.replays = 1000;
+    full.instrumented = 15;
+    full.unread = 1;
+    full.evictions = 1;
+    full.eager_steps = {{"no such graph", 3}};
+    full.rows_used = 60;
+    full.rows_padded = 64;
+    full.nodes = {{"kernel", 5}, {"memset", 1}};
+    full.unattributed = {{"other \xc3\xa9", 1}};
+    full.node_changes = {{"rope_kernel", 2, 0}};
+    full.node_checks = 1;
+    full.baked_in = {"kernel rope, parameter 2, bytes 0..3"};
+    full.sites = {{1, 1, 0, 2, true, false}, {3, 1, 0, 1, false, true}, {300, 0, 7, 0xffffffff, true, true}};
+    full.capture_ns = 1.5e6;
+    full.instantiate_ns = 2.5e6;
+    full.upload_ns = 0.25;
+    full.launch_ns = 7e6;
+    full.bytes = 1e8;
+    full.twin = "event";
+    full.twin_reason = "rebuilt once";
+    full.twin_build_ns = 3e6;
+    full.twin_bytes = 2e8;
+    full.every = 64;
+    full.site_cost_ns = 900;
+    full.plain_span_ns = 4.75e6;
+    full.closure_raw = 0.03;
+    full.closure = -0.004;
+    recording::GraphInfo bare;
+    bare.key = 0xffffffffffffffff;
+    bare.twin_reason = "n/a (memory nodes)";
+    return {full, bare};
+}
+
+std::vector<Record> graph_records(std::uint32_t track) {
+    std::vector<Record> made;
+    const std::uint64_t start = 1'000'000'000'000 + track % 16;
+    for (std::uint64_t step = 0; step < 4; ++step) {
+        const std::uint64_t begin = start + 100'000 * step;
+        if (track == 1) {
+            made.push_back({begin, pack(RecordKind::step_begin, 2, step)});
+            made.push_back({begin + 100, pack(RecordKind::device_submit, 0, 2000)});
+            made.push_back({64, pack(RecordKind::graph_launch, static_cast<std::uint16_t>(step), 0x80000001)});
+            made.push_back({begin + 5000, pack(RecordKind::device_submit, 0, 300)});
+            made.push_back({step + 1, pack(RecordKind::device_scope, 3, 0x80000001) | flag_work});
+            made.push_back({begin, pack(RecordKind::step_end, 2, 90'000)});
+        } else {
+            made.push_back({step + 1, pack(RecordKind::context, 1)});
+            made.push_back({0, pack(RecordKind::span_quality, static_cast<std::uint16_t>(step % 3))});
+            made.push_back({begin + 7000, pack(RecordKind::scope, 3, 1024 * step)});
+            made.push_back({0, pack(RecordKind::context_end)});
+        }
+    }
+    return made;
+}
+
+Status write_graphs(const std::string& path) {
+    recording::WriterOptions options;
+    options.path = path;
+    options.compress = false;
+    std::int64_t now = 0;
+    options.now_ns = [&now] {
+        return ++now;
+    };
+    auto writer = recording::Writer::create(options, metadata());
+    if (!writer) {
+        return writer.error();
+    }
+    Status status;
+    const auto then = [&status](Status next) {
+        status = status.ok() ? next : status;
+    };
+    for (const auto& track : graph_tracks()) {
+        then((*writer)->add_track(track));
+    }
+    for (const auto& name : names()) {
+        then((*writer)->add_name(name));
+    }
+    for (const auto& pair : clock_pairs()) {
+        then((*writer)->add_clock_pair(pair));
+    }
+    recording::GraphInfo earlier = graphs()[0];
+    earlier.replays = 10;
+    earlier.eager_steps.clear();
+    then((*writer)->add_graph(earlier));
+    for (const auto& row : graphs()) {
+        then((*writer)->add_graph(row)); // the first one leaves its lists to the row before
+    }
+    for (const auto& track : graph_tracks()) {
+        const auto all = graph_records(track.id);
+        then((*writer)->append({track.id, first_sequence, all.data(), all.size()}));
+    }
+    then((*writer)->set_counters(counters()));
+    then((*writer)->close());
+    return status;
+}
+
 } // namespace plumb::golden

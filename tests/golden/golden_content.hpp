@@ -24,4 +24,11 @@ inline constexpr std::uint64_t first_sequence = 1000;
 /// Writes the recording to `path`, which must not exist. `max_bytes` as in WriterOptions.
 Status write(const std::string& path, bool compress, std::uint64_t max_bytes);
 
+/// Of the recording with captured graphs: a queue timed in every 8th step, one graph's track, rows that were repeated.
+std::vector<recording::TrackInfo> graph_tracks();
+/// As a reader must see them: the last of each key.
+std::vector<recording::GraphInfo> graphs();
+std::vector<Record> graph_records(std::uint32_t track);
+Status write_graphs(const std::string& path);
+
 } // namespace plumb::golden

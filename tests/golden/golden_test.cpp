@@ -35,6 +35,49 @@ std::map<std::uint32_t, Stream> streams_of(Reader& reader) {
     return streams;
 }
 
+/// A row as read_plumb.py prints it.
+std::string graph_text(const recording::GraphInfo& row) {
+    const std::string key = " " + std::to_string(row.key) + " ";
+    std::string text = "graph" + key + std::to_string(row.track);
+    for (const std::uint64_t total :
+         {row.captures, row.instantiations, row.updates, row.uploads, row.replays, row.instrumented, row.unread,
+          row.evictions, row.rows_used, row.rows_padded, row.node_checks, row.every}) {
+        text += " " + std::to_string(total);
+    }
+    text += "\ntimes " + std::to_string(row.key);
+    for (const double figure : {row.capture_ns, row.instantiate_ns, row.upload_ns, row.launch_ns, row.bytes,
+                                row.twin_build_ns, row.twin_bytes, row.site_cost_ns, row.plain_span_ns,
+                                row.closure_raw, row.closure}) {
+        char word[40];
+        std::snprintf(word, sizeof word, " %.6g", figure);
+        text += figure == figure ? word : " n/a";
+    }
+    text += "\n";
+    for (const std::string& word : {row.twin, row.twin_reason}) {
+        text += word.empty() ? "" : "twin" + key + word + "\n";
+    }
+    const std::pair<int, const std::vector<recording::NamedCount>*> lists[] = {
+        {11, &row.eager_steps}, {30, &row.nodes}, {31, &row.unattributed}};
+    for (const auto& [field, list] : lists) {
+        for (const auto& [name, count] : *list) {
+            text += "count" + key + std::to_string(field) + " " + name + " " + std::to_string(count) + "\n";
+        }
+    }
+    for (const auto& change : row.node_changes) {
+        text += "change" + key + change.kernel + " " + std::to_string(change.before) + " " +
+                std::to_string(change.after) + "\n";
+    }
+    for (const std::string& found : row.baked_in) {
+        text += "baked" + key + found + "\n";
+    }
+    for (const auto& site : row.sites) {
+        text += "site" + key + std::to_string(site.name) + " " + std::to_string(site.layer_plus_one) + " " +
+                std::to_string(site.occurrence) + " " + std::to_string(site.nodes) + " " +
+                std::to_string((site.leaf ? 1 : 0) + (site.lap ? 2 : 0)) + "\n";
+    }
+    return text;
+}
+
 void expect_facts(const Reader& reader) {
     const recording::Metadata expected = golden::metadata();
     const recording::Metadata& have = reader.metadata();
@@ -119,10 +162,37 @@ TEST(Golden, version_1_shortened_by_a_limit_is_read_exactly) {
     }
 }
 
+TEST(Golden, version_1_with_captured_graphs_is_read_exactly) {
+    auto reader = Reader::open(file("v1_graphs.plumb"));
+    ASSERT_TRUE(reader.ok()) << reader.error().message;
+    EXPECT_TRUE(reader->notes().empty());
+    const auto tracks = golden::graph_tracks();
+    ASSERT_EQ(reader->tracks().size(), tracks.size());
+    for (std::size_t i = 0; i < tracks.size(); ++i) {
+        const auto& have = reader->tracks()[i];
+        EXPECT_EQ(std::tie(have.id, have.kind, have.name, have.source, have.sampled_every, have.graph_key),
+                  std::tie(tracks[i].id, tracks[i].kind, tracks[i].name, tracks[i].source, tracks[i].sampled_every,
+                           tracks[i].graph_key));
+    }
+    ASSERT_EQ(reader->graphs().size(), golden::graphs().size());
+    for (std::size_t i = 0; i < reader->graphs().size(); ++i) {
+        EXPECT_EQ(graph_text(reader->graphs()[i]), graph_text(golden::graphs()[i]));
+    }
+    for (const auto& [track, stream] : streams_of(*reader)) {
+        const auto expected = golden::graph_records(track);
+        ASSERT_EQ(stream.size(), expected.size());
+        for (std::size_t i = 0; i < stream.size(); ++i) {
+            EXPECT_TRUE(same(stream[i].second, expected[i])) << "track " << track << ", record " << i;
+        }
+    }
+}
+
 TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
     // No compressor is involved, so a change of layout without a new version number shows here.
     const std::string path = testing::TempDir() + "plumb-golden-" + std::to_string(std::rand()) + ".plumb";
     ASSERT_TRUE(golden::write(path, false, 0).ok());
+    const std::string graphs_path = path + "-graphs";
+    ASSERT_TRUE(golden::write_graphs(graphs_path).ok());
     const auto read = [](const std::string& name) {
         std::string text;
         std::FILE* from = std::fopen(name.c_str(), "rb");
@@ -134,7 +204,9 @@ TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
         return text;
     };
     EXPECT_EQ(read(path), read(file("v1.plumb")));
+    EXPECT_EQ(read(graphs_path), read(file("v1_graphs.plumb")));
     std::remove(path.c_str());
+    std::remove(graphs_path.c_str());
 }
 
 /// What read_plumb.py prints for a file; empty when it fails.
@@ -155,6 +227,10 @@ std::string by_our_reader(const std::string& name) {
     std::string text = "host " + reader->metadata().host + "\n";
     for (const auto& track : reader->tracks()) {
         text += "track " + std::to_string(track.id) + " " + track.name + " " + track.source + "\n";
+        if (track.sampled_every != 1 || track.kind == recording::TrackKind::captured_graph) {
+            text += "device " + std::to_string(static_cast<int>(track.kind)) + " " +
+                    std::to_string(track.sampled_every) + " " + std::to_string(track.graph_key) + "\n";
+        }
     }
     for (const auto& known : reader->names()) {
         text += "name " + std::to_string(known.id) + " " + known.name + "\n";
@@ -162,6 +238,9 @@ std::string by_our_reader(const std::string& name) {
     for (const auto& pair : reader->clock_pairs()) {
         text += "clock " + std::to_string(pair.clock) + " " + std::to_string(pair.ticks) + " " +
                 std::to_string(pair.monotonic_ns) + "\n";
+    }
+    for (const auto& row : reader->graphs()) {
+        text += graph_text(row);
     }
     for (const auto& [track, stream] : streams_of(*reader)) {
         for (const auto& [sequence, record] : stream) {
@@ -176,7 +255,7 @@ std::string by_our_reader(const std::string& name) {
 }
 
 TEST(Golden, a_reader_written_from_the_document_alone_reads_the_same) {
-    for (const char* name : {"v1.plumb", "v1_bounded.plumb"}) {
+    for (const char* name : {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb"}) {
         EXPECT_EQ(by_independent_reader(name), by_our_reader(name)) << name;
     }
 }

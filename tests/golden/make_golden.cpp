@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes the golden recordings of the present format version in a folder. Run once for each version, then never again for
-// that version: the committed files are what readers of all later versions must understand.
+// that version: the committed files are what readers of all later versions must understand. A version that gains types
+// gains files; those it has stay as they are.
 #include <cstdio>
 #include <string>
 
@@ -25,5 +26,9 @@ int main(int argc, char** argv) {
             return 1;
         }
     }
-    return 0;
+    const plumb::Status status = plumb::golden::write_graphs(base + "_graphs.plumb");
+    if (!status) {
+        std::fprintf(stderr, "%s\n", status.error().message.c_str());
+    }
+    return status ? 0 : 1;
 }

@@ -129,6 +129,47 @@ def records(payload, count):
         yield first, second
 
 
+def double(entry, field):
+    return struct.unpack("<d", entry[field][0])[0] if field in entry else None
+
+
+def counts(entry, field):
+    """[(name, number)] of named numbers."""
+    found = []
+    for content in entry.get(field, []):
+        size = struct.unpack_from("<I", content)[0]
+        found.append((content[4:4 + size].decode(), struct.unpack("<Q", content[4 + size:])[0]))
+    return found
+
+
+def print_graphs(rows):
+    last = {}
+    for entry in rows:
+        key = number(entry, 1)
+        if 29 in entry and number(entry, 29) != 0:
+            for field in range(30, 35):
+                entry[field] = last.get(key, {}).get(field, [])
+        last[key] = entry
+    for key, entry in last.items():
+        totals = [number(entry, field) if field in entry else 0 for field in (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 24)]
+        print("graph", key, *totals)
+        print("times", key, *("n/a" if double(entry, field) is None else f"{double(entry, field):.6g}"
+                              for field in (15, 16, 17, 18, 19, 22, 23, 25, 26, 27, 28)))
+        for field in (20, 21):
+            if field in entry:
+                print("twin", key, text(entry, field))
+        for field in (11, 30, 31):
+            for name, count in counts(entry, field):
+                print("count", key, field, name, count)
+        for name, both in counts(entry, 32):
+            print("change", key, name, both & 0xFFFFFFFF, both >> 32)
+        for content in entry.get(33, []):
+            print("baked", key, content.decode())
+        for content in entry.get(34, []):
+            for at in range(0, len(content), 16):
+                print("site", key, *struct.unpack_from("<HHIII", content, at))
+
+
 def main():
     data = open(sys.argv[1], "rb").read()
     if data[:8] != MAGIC or struct.unpack_from("<I", data, 8)[0] != 1 or xxh3_64(data[:56]) != struct.unpack_from("<Q", data, 56)[0]:
@@ -137,17 +178,20 @@ def main():
     for kind, track, count, sequence, payload in chunks(data):
         if kind == 1:
             print("host", text(fields(payload), 4))
-        elif kind in (2, 3, 4):
+        elif kind in (2, 3, 4, 12):
             facts.setdefault(kind, []).extend(entries(payload))
         elif kind in (7, 9):
             numbered = ((sequence + i, record) for i, record in enumerate(records(payload, count)))
             streams.setdefault(track, []).extend(numbered)
     for entry in facts.get(2, []):
         print("track", number(entry, 1), text(entry, 5), text(entry, 6))
+        if 7 in entry or 8 in entry:
+            print("device", number(entry, 2), number(entry, 7) if 7 in entry else 1, number(entry, 8) if 8 in entry else 0)
     for entry in facts.get(3, []):
         print("name", number(entry, 1), text(entry, 3))
     for entry in facts.get(4, []):
         print("clock", number(entry, 1), number(entry, 2), number(entry, 3, "<q"))
+    print_graphs(facts.get(12, []))
     for track in sorted(streams):
         for sequence, (first, second) in streams[track]:
             print("record", track, sequence, f"{first:016x} {second:016x}")
