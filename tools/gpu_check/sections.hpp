@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sections of the check, in the order in which they run. Each runs in a process of its own.
+#pragma once
+
+#include <string>
+
+#include "results.hpp"
+
+namespace gpu_check {
+
+class Gpu;
+
+struct Options {
+    bool tiny = false;    // seconds instead of minutes: for the virtual GPU, and to try a machine
+    std::string cupti;    // path of libcupti, empty: look for it
+    std::string scratch;  // folder for recordings
+};
+
+struct Section {
+    const char* name;
+    double limit_s;      // then it is killed, and what it wrote stays
+    double tiny_limit_s;
+    void (*run)(const ResultFile& results, const Options& options);
+    const char* asks;
+};
+
+void run_identity(const ResultFile& results, const Options& options);
+void run_peaks(const ResultFile& results, const Options& options);
+void run_truth(const ResultFile& results, const Options& options);
+void run_floors(const ResultFile& results, const Options& options);
+void run_growth(const ResultFile& results, const Options& options);
+void run_decode(const ResultFile& results, const Options& options);
+void run_clock(const ResultFile& results, const Options& options);
+void run_cupti(const ResultFile& results, const Options& options);
+
+/// The child that asserts truths from index `first` on.
+int run_truths_from(const ResultFile& results, unsigned first);
+
+inline constexpr Section sections[] = {
+    {"identity", 20, 20, run_identity, "which device and driver, and what its clocks count in"},
+    {"peaks", 30, 20, run_peaks, "how fast memory is read, and copied"},
+    {"truth", 100, 60, run_truth, "which of our beliefs about driver and device hold"},
+    {"floors", 60, 60, run_floors, "what an empty pair reads, and what each way of stamping costs"},
+    {"growth", 50, 60, run_growth, "what capture, instantiation, upload, launch and memory cost per node"},
+    {"decode", 90, 60, run_decode, "what profiling a decode step costs, and how much of it is explained"},
+    {"clock", 75, 30, run_clock, "how far device times may be off on the host's clock, over a minute"},
+    {"cupti", 40, 30, run_cupti, "what the vendor's tracer says of the same kernels"},
+};
+
+} // namespace gpu_check

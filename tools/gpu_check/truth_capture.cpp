@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+// Truths about stream capture.
+#include <algorithm>
+
+#include "truth.hpp"
+
+namespace gpu_check {
+namespace {
+
+OwnedEvent recorded_event(Gpu& gpu) {
+    OwnedEvent event = make_event(gpu);
+    gpu.record(event, gpu.stream);
+    gpu.wait();
+    return event;
+}
+
+std::vector<GraphNode> sorted(std::vector<GraphNode> nodes) {
+    std::sort(nodes.begin(), nodes.end());
+    return nodes;
+}
+
+/// What `node` depends on.
+std::vector<GraphNode> before(Gpu& gpu, Graph graph, GraphNode node) {
+    std::size_t count = edge_count(gpu, graph);
+    std::vector<GraphNode> from(count), to(count), found;
+    std::vector<EdgeData> data(count);
+    if (count != 0) {
+        gpu.must(gpu.d.edges_of(graph, from.data(), to.data(), data.data(), &count), "cuGraphGetEdges");
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        if (to[i] == node) {
+            found.push_back(from[i]);
+        }
+    }
+    return sorted(found);
+}
+
+/// Forks `other` from `stream` by an event.
+void fork(Gpu& gpu, Stream stream, Stream other, Event event) {
+    gpu.record(event, stream);
+    gpu.must(gpu.d.stream_wait_event(other, event, 0), "cuStreamWaitEvent");
+}
+
+void expect_invalidated(Gpu& gpu, Capturing& capturing, const char* by) {
+    const CuResult end = capturing.end();
+    say(std::string("cuStreamEndCapture answered ") + gpu.name_of(end));
+    expect(end != CuResult::success, std::string(by) + " did not invalidate the capture");
+}
+
+} // namespace
+
+void truth_capture_scope_adds_no_node(Gpu& gpu) {
+    Capturing capturing(gpu, gpu.stream);
+    gpu.launch_empty(gpu.stream);
+    for (int i = 0; i < 10; ++i) {
+        static_cast<void>(capturing.frontier());
+    }
+    gpu.launch_empty(gpu.stream);
+    const std::size_t count = nodes_of(gpu, capturing.graph()).size();
+    expect(count == 2, "two kernels became " + std::to_string(count) + " nodes");
+}
+
+void truth_frontier_is_what_the_next_node_waits_for(Gpu& gpu) {
+    const OwnedStream other = make_stream(gpu);
+    const OwnedEvent forked = make_event(gpu), joined = make_event(gpu);
+    Capturing capturing(gpu, gpu.stream);
+    gpu.launch_empty(gpu.stream);
+    fork(gpu, gpu.stream, other, forked);
+    gpu.launch_empty(other);
+    gpu.launch_empty(gpu.stream);
+    fork(gpu, other, gpu.stream, joined);
+    const auto expected = sorted(capturing.frontier());
+    gpu.launch_empty(gpu.stream);
+    const auto last = capturing.frontier();
+    expect(expected.size() == 2, "the frontier after a join has " + std::to_string(expected.size()) + " nodes, not 2");
+    expect(last.size() == 1, "the frontier after a launch is not that launch alone");
+    expect(before(gpu, capturing.graph(), last[0]) == expected, "the next node does not wait for the frontier");
+}
+
+void truth_frontier_array_goes_stale(Gpu&) {
+    throw NotApplicable{"it cannot be asked without reading memory that may be gone"};
+}
+
+void truth_capture_ids_are_unique(Gpu& gpu) {
+    unsigned long long ids[2] = {0, 0};
+    for (unsigned long long& id : ids) {
+        Capturing capturing(gpu, gpu.stream);
+        static_cast<void>(capturing.frontier(nullptr, &id));
+    }
+    expect(ids[0] != ids[1], "two captures have the id " + std::to_string(ids[0]));
+}
+
+void truth_event_query_breaks_global_capture(Gpu& gpu) {
+    const OwnedEvent event = recorded_event(gpu);
+    Capturing capturing(gpu, gpu.stream, CaptureMode::global);
+    CuResult query{};
+    in_thread(gpu, [&] { query = gpu.d.event_query(event); });
+    expect(query != CuResult::success, "cuEventQuery of another thread succeeded");
+    expect_invalidated(gpu, capturing, "cuEventQuery of another thread");
+}
+
+void truth_thread_local_capture_ignores_other_threads(Gpu& gpu) {
+    const OwnedEvent event = recorded_event(gpu);
+    Capturing capturing(gpu, gpu.stream, CaptureMode::thread_local_mode);
+    in_thread(gpu, [&] { gpu.must(gpu.d.event_query(event), "cuEventQuery of another thread"); });
+    gpu.launch_empty(gpu.stream);
+    static_cast<void>(capturing.graph());
+}
+
+void truth_relaxed_thread_breaks_no_capture(Gpu& gpu) {
+    const OwnedEvent event = recorded_event(gpu);
+    Capturing capturing(gpu, gpu.stream, CaptureMode::global);
+    in_thread(gpu, [&] {
+        const RelaxedCapture relaxed(gpu.d);
+        gpu.must(gpu.d.event_query(event), "cuEventQuery of a relaxed thread");
+    });
+    gpu.launch_empty(gpu.stream);
+    static_cast<void>(capturing.graph());
+}
+
+void truth_own_unsafe_call_breaks_own_capture(Gpu& gpu) {
+    const OwnedEvent event = recorded_event(gpu);
+    for (const CaptureMode mode : {CaptureMode::global, CaptureMode::thread_local_mode}) {
+        Capturing capturing(gpu, gpu.stream, mode);
+        expect(gpu.d.event_query(event) != CuResult::success, "cuEventQuery succeeded in a capture that is not relaxed");
+        expect_invalidated(gpu, capturing, "cuEventQuery of the capturing thread");
+    }
+    Capturing relaxed(gpu, gpu.stream, CaptureMode::relaxed);
+    gpu.must(gpu.d.event_query(event), "cuEventQuery in a relaxed capture");
+    static_cast<void>(relaxed.graph());
+}
+
+void truth_query_of_captured_event_breaks_any_capture(Gpu& gpu) {
+    const OwnedEvent event = make_event(gpu);
+    Capturing capturing(gpu, gpu.stream);
+    gpu.record(event, gpu.stream);
+    const CuResult query = gpu.d.event_query(event);
+    say("cuEventQuery answered " + gpu.name_of(query) + ", then cuStreamEndCapture " + gpu.name_of(capturing.end()));
+    expect(query != CuResult::success && query != CuResult::not_ready, "cuEventQuery of a captured event was answered");
+}
+
+void truth_synchronising_a_capturing_stream_breaks_it(Gpu& gpu) {
+    {
+        Capturing capturing(gpu, gpu.stream);
+        expect(gpu.d.stream_synchronize(gpu.stream) != CuResult::success, "waiting for a capturing stream succeeded");
+        expect_invalidated(gpu, capturing, "cuStreamSynchronize");
+    }
+    Capturing capturing(gpu, gpu.stream);
+    expect(gpu.d.stream_query(gpu.stream) != CuResult::success, "querying a capturing stream succeeded");
+    expect_invalidated(gpu, capturing, "cuStreamQuery");
+}
+
+void truth_invalidated_capture_leaves_the_stream_usable(Gpu& gpu) {
+    expect(gpu.d.stream_begin_capture(gpu.stream, CaptureMode::relaxed) == CuResult::success, "no capture began");
+    static_cast<void>(gpu.d.stream_synchronize(gpu.stream));
+    Graph graph = nullptr;
+    const CuResult end = gpu.d.stream_end_capture(gpu.stream, &graph);
+    expect(end != CuResult::success && graph == nullptr, "an invalidated capture gave a graph");
+    gpu.launch_empty(gpu.stream);
+    gpu.wait();
+    Capturing again(gpu, gpu.stream);
+    gpu.launch_empty(gpu.stream);
+    static_cast<void>(again.graph());
+}
+
+void truth_capture_ends_in_its_thread(Gpu& gpu) {
+    {
+        Capturing capturing(gpu, gpu.stream, CaptureMode::thread_local_mode);
+        CuResult end{};
+        in_thread(gpu, [&] {
+            Graph graph = nullptr;
+            end = gpu.d.stream_end_capture(gpu.stream, &graph);
+        });
+        gpu.expect_result(end, CuResult::stream_capture_wrong_thread, "cuStreamEndCapture in another thread");
+    }
+    Capturing relaxed(gpu, gpu.stream);
+    in_thread(gpu, [&] {
+        Graph graph = nullptr;
+        gpu.must(gpu.d.stream_end_capture(gpu.stream, &graph), "the end of a relaxed capture in another thread");
+        static_cast<void>(gpu.d.graph_destroy(graph));
+    });
+    relaxed.forget();
+}
+
+void truth_unjoined_stream_fails_the_capture(Gpu& gpu) {
+    const OwnedStream other = make_stream(gpu);
+    const OwnedEvent event = make_event(gpu);
+    Capturing capturing(gpu, gpu.stream);
+    gpu.launch_empty(gpu.stream);
+    fork(gpu, gpu.stream, other, event);
+    gpu.launch_empty(other);
+    gpu.expect_result(capturing.end(), CuResult::stream_capture_unjoined, "cuStreamEndCapture with a stream not joined");
+}
+
+void truth_captured_fork_and_join_by_events(Gpu& gpu) {
+    const OwnedStream other = make_stream(gpu);
+    const OwnedEvent forked = make_event(gpu), joined = make_event(gpu);
+    Capturing capturing(gpu, gpu.stream);
+    gpu.launch_empty(gpu.stream);
+    fork(gpu, gpu.stream, other, forked);
+    CaptureStatus status{};
+    gpu.must(gpu.d.stream_is_capturing(other, &status), "cuStreamIsCapturing");
+    expect(status == CaptureStatus::active, "the other stream is not captured");
+    gpu.launch_empty(other);
+    fork(gpu, other, gpu.stream, joined);
+    const std::size_t count = nodes_of(gpu, capturing.graph()).size();
+    expect(count == 2, "two kernels became " + std::to_string(count) + " nodes");
+}
+
+void truth_waiting_for_an_outside_event_breaks_the_capture(Gpu& gpu) {
+    const OwnedEvent event = recorded_event(gpu);
+    Capturing capturing(gpu, gpu.stream);
+    const CuResult wait = gpu.d.stream_wait_event(gpu.stream, event, 0);
+    gpu.expect_result(wait, CuResult::stream_capture_isolation, "cuStreamWaitEvent for an outside event");
+    expect_invalidated(gpu, capturing, "waiting for an outside event");
+}
+
+void truth_merging_two_captures_breaks_both(Gpu& gpu) {
+    const OwnedStream other = make_stream(gpu);
+    const OwnedEvent event = make_event(gpu);
+    Capturing first(gpu, gpu.stream), second(gpu, other);
+    gpu.launch_empty(gpu.stream);
+    gpu.record(event, gpu.stream);
+    const CuResult wait = gpu.d.stream_wait_event(other, event, 0);
+    gpu.expect_result(wait, CuResult::stream_capture_merge, "cuStreamWaitEvent across two captures");
+    expect_invalidated(gpu, second, "merging");
+    expect_invalidated(gpu, first, "merging");
+}
+
+void truth_legacy_stream_is_implicit(Gpu& gpu) {
+    const OwnedStream blocking = make_stream(gpu, 0);
+    Capturing capturing(gpu, blocking);
+    gpu.launch_empty(blocking);
+    CaptureStatus status{};
+    const CuResult asked = gpu.d.stream_is_capturing(nullptr, &status);
+    static_cast<void>(capturing.graph());
+    gpu.expect_result(asked, CuResult::stream_capture_implicit, "cuStreamIsCapturing of the legacy stream");
+}
+
+void truth_legacy_stream_cannot_capture(Gpu& gpu) {
+    const CuResult begun = gpu.d.stream_begin_capture(nullptr, CaptureMode::relaxed);
+    say(gpu.name_of(begun));
+    expect(begun != CuResult::success, "the legacy stream began a capture");
+}
+
+void truth_plain_record_in_capture_is_unreadable(Gpu& gpu) {
+    const OwnedEvent begin = make_event(gpu), end = make_event(gpu);
+    Capturing capturing(gpu, gpu.stream);
+    gpu.record(begin, gpu.stream);
+    gpu.launch_empty(gpu.stream);
+    gpu.record(end, gpu.stream);
+    const OwnedExec exec = instantiate(gpu, capturing.graph());
+    launch_graph(gpu, exec, gpu.stream);
+    gpu.wait();
+    float ms = 0;
+    const CuResult read = gpu.d.elapsed(&ms, begin, end);
+    say(gpu.name_of(read));
+    expect(read != CuResult::success, "events recorded plainly in a capture have an elapsed time");
+}
+
+void truth_nodes_may_be_added_during_capture(Gpu& gpu) {
+    auto* update = entry<CuResult(Stream, GraphNode*, std::size_t, unsigned)>("cuStreamUpdateCaptureDependencies", 11030);
+    Capturing capturing(gpu, gpu.stream);
+    gpu.launch_empty(gpu.stream);
+    Graph graph = nullptr;
+    const auto frontier = capturing.frontier(&graph);
+    expect(frontier.size() == 1, "the frontier after one launch is not one node");
+    GraphNode added = add_empty_kernel(gpu, graph, frontier[0]);
+    gpu.must(update(gpu.stream, &added, 1, set_capture_dependencies), "cuStreamUpdateCaptureDependencies");
+    gpu.launch_empty(gpu.stream);
+    const auto last = capturing.frontier();
+    const Graph whole = capturing.graph();
+    expect(nodes_of(gpu, whole).size() == 3, "the added node is not part of the graph");
+    expect(last.size() == 1 && before(gpu, whole, last[0]) == std::vector{added}, "the next node does not wait for it");
+}
+
+void truth_nodes_cannot_be_destroyed_during_capture(Gpu& gpu) {
+    auto* destroy = entry<CuResult(GraphNode)>("cuGraphDestroyNode", 10000);
+    Capturing capturing(gpu, gpu.stream);
+    gpu.launch_empty(gpu.stream);
+    const auto frontier = capturing.frontier();
+    const CuResult destroyed = destroy(frontier.at(0));
+    say("cuGraphDestroyNode answered " + gpu.name_of(destroyed) + ", then cuStreamEndCapture " +
+        gpu.name_of(capturing.end()));
+    expect(destroyed != CuResult::success, "a node of a capturing graph was destroyed");
+}
+
+void truth_programmatic_edge_makes_v2_info_lossy(Gpu& gpu) {
+    auto* update = entry<CuResult(Stream, GraphNode*, const EdgeData*, std::size_t, unsigned)>(
+        "cuStreamUpdateCaptureDependencies", 12030);
+    if (gpu.d.stream_get_capture_info_v11030 == nullptr) {
+        throw NotApplicable{"this driver has no capture information without edge data"};
+    }
+    Capturing capturing(gpu, gpu.stream);
+    gpu.launch_empty(gpu.stream);
+    auto frontier = capturing.frontier();
+    const EdgeData edge{edge_port_programmatic, 0, edge_type_programmatic, {}};
+    gpu.must(update(gpu.stream, frontier.data(), &edge, 1, set_capture_dependencies), "cuStreamUpdateCaptureDependencies");
+    CaptureStatus status{};
+    unsigned long long id = 0;
+    Graph graph = nullptr;
+    const GraphNode* nodes = nullptr;
+    std::size_t count = 0;
+    const CuResult asked = gpu.d.stream_get_capture_info_v11030(gpu.stream, &status, &id, &graph, &nodes, &count);
+    gpu.expect_result(asked, CuResult::lossy_query, "cuStreamGetCaptureInfo without edge data");
+}
+
+void truth_edges_without_data_are_lossy(Gpu& gpu) {
+    if (gpu.d.graph_add_dependencies_v12030 == nullptr || gpu.d.graph_get_edges_v10000 == nullptr) {
+        throw NotApplicable{"this driver knows no edge data"};
+    }
+    const OwnedGraph graph = make_graph(gpu);
+    const GraphNode from = add_empty_kernel(gpu, graph, nullptr), to = add_empty_kernel(gpu, graph, nullptr);
+    const EdgeData edge{edge_port_programmatic, 0, edge_type_programmatic, {}};
+    gpu.must(gpu.d.add_edges(graph, &from, &to, &edge, 1), "cuGraphAddDependencies with a programmatic edge");
+    GraphNode one = nullptr, other = nullptr;
+    std::size_t count = 1;
+    const CuResult asked = gpu.d.graph_get_edges_v10000(graph, &one, &other, &count);
+    gpu.expect_result(asked, CuResult::lossy_query, "cuGraphGetEdges without edge data");
+}
+
+void truth_stream_ids_are_not_reused(Gpu& gpu) {
+    if (gpu.d.stream_get_id == nullptr) {
+        throw NotApplicable{"this driver has no cuStreamGetId"};
+    }
+    bool reused = false;
+    for (int i = 0; i < 64 && !reused; ++i) {
+        OwnedStream first = make_stream(gpu);
+        unsigned long long id = 0, next_id = 0;
+        gpu.must(gpu.d.stream_get_id(first, &id), "cuStreamGetId");
+        const Stream handle = first;
+        first.reset();
+        const OwnedStream next = make_stream(gpu);
+        gpu.must(gpu.d.stream_get_id(next, &next_id), "cuStreamGetId");
+        reused = next == handle;
+        expect(id != next_id, "two streams have the id " + std::to_string(id));
+    }
+    say(reused ? "the handle was given out anew" : "no handle was given out anew in 64 tries");
+}
+
+} // namespace gpu_check
