@@ -17,6 +17,8 @@ namespace plumb::backends::cuda {
 namespace {
 
 vgpu::Config with_driver(int version) {
+    vgpu::reset();
+    EXPECT_TRUE(driver().ok()); // the process's own table is that of the newest driver, whichever test comes first
     vgpu::Config config;
     config.driver_version = version;
     return config;

@@ -202,6 +202,33 @@ TEST(CudaQueueTimer, laps_are_collected_in_any_order_and_their_shared_event_is_f
     }
 }
 
+TEST(CudaQueueTimer, the_event_between_two_laps_is_not_used_again_before_both_were_collected) {
+    VirtualBench bench;
+    const Stream stream = bench.new_stream();
+    const auto timer = bench.timer(stream);
+    bench.kernel(stream, 2'000'000);
+    const auto a = timer->begin_labelled(label());
+    ASSERT_TRUE(a.ok());
+    bench.kernel(stream, 100'000);
+    const auto b = timer->lap(*a, nullptr, label());
+    ASSERT_TRUE(b.ok());
+    bench.kernel(stream, 200'000);
+    ASSERT_TRUE(timer->end_labelled(*b, nullptr).ok());
+    vgpu::run_dry();
+    const auto first = timer->collect(*a);
+    ASSERT_TRUE(first.ok());
+    bench.kernel(stream, 2'000'000);
+    for (int i = 0; i < 8; ++i) { // takes what is free
+        const auto other = timer->begin_labelled(label());
+        ASSERT_TRUE(other.ok() && timer->end_labelled(*other, nullptr).ok());
+    }
+    vgpu::run_dry();
+    const auto second = timer->collect(*b);
+    ASSERT_TRUE(second.ok()) << second.error().message;
+    EXPECT_EQ(second->begin_ticks, first->end_ticks);
+    EXPECT_GE(length_of(*second), 200'000 - tick_ns);
+}
+
 TEST(CudaQueueTimer, steps_that_are_not_sampled_record_nothing) {
     VirtualBench bench;
     const Stream stream = bench.new_stream();

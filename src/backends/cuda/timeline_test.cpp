@@ -66,6 +66,29 @@ TEST(Timeline, events_minutes_apart_are_placed_to_the_tick) {
     EXPECT_LE(worst, 32.0) << "over " << vgpu::now_ns() << " ns";
 }
 
+TEST(Timeline, an_event_of_ten_seconds_ago_is_placed_by_the_anchor_of_its_time) {
+    VirtualBench bench;
+    const Stream stream = bench.new_stream();
+    const auto timeline = timeline_on(stream);
+    const auto early = timeline->acquire(), late = timeline->acquire();
+    ASSERT_TRUE(early.ok() && late.ok());
+    vgpu::advance(300'000'017);
+    timeline->tend(vgpu::now_ns(), true);
+    bench.calls().event_record(*early, stream);
+    vgpu::run_dry();
+    const std::int64_t early_stamp = VirtualBench::stamp(last_operation(vgpu::OpKind::event_record).end_ns);
+    for (int i = 0; i < 100; ++i) {
+        vgpu::advance(100'000'123);
+        timeline->tend(vgpu::now_ns(), i % 2 == 0);
+    }
+    bench.calls().event_record(*late, stream);
+    vgpu::run_dry();
+    const std::int64_t late_stamp = VirtualBench::stamp(last_operation(vgpu::OpKind::event_record).end_ns);
+    const auto late_ticks = timeline->place(*late), early_ticks = timeline->place(*early);
+    ASSERT_TRUE(late_ticks.ok() && early_ticks.ok());
+    EXPECT_NEAR(static_cast<double>(*late_ticks - *early_ticks), static_cast<double>(late_stamp - early_stamp), 32.0);
+}
+
 TEST(Timeline, clock_pairs_hold_the_truth_and_places_keep_their_bound) {
     vgpu::Config config;
     config.clock_drift_ppm = -40;
