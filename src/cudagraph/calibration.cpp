@@ -2,6 +2,7 @@
 #include "cudagraph/calibration.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -30,16 +31,34 @@ double Readings::median() const {
     return sorted.size() % 2 != 0 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-double Readings::middle_mean() const {
+Readings::Estimate Readings::estimate() const {
     if (values_.empty()) {
-        return nothing;
+        return {nothing, nothing};
     }
-    std::vector<double> sorted = values_;
-    std::sort(sorted.begin(), sorted.end());
-    const auto quarter = static_cast<std::ptrdiff_t>(sorted.size() / 4);
-    const auto first = sorted.begin() + quarter;
-    const auto last = sorted.end() - quarter;
-    return std::accumulate(first, last, 0.0) / static_cast<double>(last - first);
+    std::vector<double> away = values_;
+    const double middle = median();
+    std::for_each(away.begin(), away.end(), [&](double& value) { value = std::abs(value - middle); });
+    const double mean_away = std::accumulate(away.begin(), away.end(), 0.0) / static_cast<double>(away.size());
+    double count = 0;
+    double sum = 0;
+    double squares = 0;
+    for (const double value : values_) {
+        if (std::abs(value - middle) <= 4 * mean_away) {
+            count += 1;
+            sum += value - middle;
+            squares += (value - middle) * (value - middle);
+        }
+    }
+    const double mean = sum / count;
+    return {middle + mean, std::sqrt(std::max(0.0, squares / count - mean * mean) / count)};
+}
+
+double cost_of_a_stamp(const Readings& pairs, double calibrated, double tick_ns) {
+    const Readings::Estimate here = pairs.estimate();
+    if (std::isnan(here.mean)) {
+        return calibrated;
+    }
+    return std::abs(here.mean - calibrated) <= 2 * here.error + tick_ns ? calibrated : here.mean;
 }
 
 void ClosureBook::add_part(std::uint32_t number, double raw_ns) {

@@ -17,8 +17,13 @@ class Readings {
     [[nodiscard]] std::size_t count() const { return values_.size(); }
     /// NaN where there is nothing.
     [[nodiscard]] double median() const;
-    /// Of the middle half: as sound as a median against outliers, and finer than the clock's tick.
-    [[nodiscard]] double middle_mean() const;
+    /// Without outliers: as sound as a median, and finer than the clock's tick where readings straddle it.
+    [[nodiscard]] double sound_mean() const { return estimate().mean; }
+    struct Estimate {
+        double mean = 0; // NaN where there is nothing
+        double error = 0; // standard error
+    };
+    [[nodiscard]] Estimate estimate() const;
 
   private:
     std::size_t most_;
@@ -31,6 +36,11 @@ struct ReplayReadings {
     std::vector<double> since_anchor; // per planned stamp, from the anchor's last copy to the first copy of this one
     std::vector<double> pair;         // per planned stamp: between its two copies; NaN: it has one
 };
+
+/// What one stamp costs: what empty pairs read inside the replays themselves, unless that is compatible with what a
+/// calibration read over many stamps at once (NaN: there was none). Replays that always begin alike read the same side of
+/// the clock's tick each time, so that their mean may be a tick off.
+[[nodiscard]] double cost_of_a_stamp(const Readings& pairs, double calibrated, double tick_ns);
 
 struct Closure {
     double raw = 0;

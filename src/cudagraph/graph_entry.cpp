@@ -27,6 +27,9 @@ GraphEntry::GraphEntry(std::shared_ptr<ProbesState> state, CapturedGraph graph)
 GraphEntry::~GraphEntry() = default;
 
 Status GraphEntry::answer(CuResult result) const {
+    if (is_sticky(result) && graph_.device != nullptr) {
+        static_cast<void>(graph_.device->timeline().failed(result, "cuGraphLaunch")); // it makes no more calls
+    }
     return result == CuResult::success
                ? Status()
                : error_of(state_->driver(), result, "cuGraphLaunch",

@@ -59,8 +59,8 @@ void GraphEntry::read(Shot& shot) {
 }
 
 double GraphEntry::site_cost() const {
-    const double pair = pairs_.middle_mean();
-    return std::isnan(pair) ? graph_.device->cost().pair : pair + graph_.device->kernel_extra();
+    const GraphDevice& device = *graph_.device;
+    return cost_of_a_stamp(pairs_, device.cost().pair, device.timeline().tick_ns()) + device.kernel_extra();
 }
 
 void GraphEntry::learn_plain(double span_ns) {
@@ -159,8 +159,10 @@ void GraphEntry::deliver(const Shot& shot, const ReplayReadings& readings, std::
     const double floor = std::max(graph_.device->timeline().tick_ns(), 1.0);
     std::vector<double> at(plan.stamps.size(), 0);
     for (std::size_t i = 1; i < plan.stamps.size(); ++i) {
-        const double part = readings.since_anchor[i] - cost;
-        at[i] = at[plan.stamps[i].anchor] + std::max(part, 0.0);
+        // All that lies between the two, an empty pair included: then what the clock's tick cuts off does not add up.
+        const std::uint32_t anchor = plan.stamps[i].anchor;
+        const double pair = anchor == 0 || std::isnan(readings.pair[anchor]) ? 0 : readings.pair[anchor] - cost;
+        at[i] = at[anchor] + readings.since_anchor[i] - cost + pair;
     }
     const auto position = [&](std::uint32_t place) {
         const auto found =
@@ -173,7 +175,7 @@ void GraphEntry::deliver(const Shot& shot, const ReplayReadings& readings, std::
     for (const std::uint32_t scope : plan.scopes) {
         const ScopeNote& note = graph_.notes[scope];
         const double begin = position(graph_.places[scope].begin);
-        const double end = std::max(begin, position(graph_.places[scope].end));
+        const double end = std::max(begin, position(graph_.places[scope].end)); // below the floor it may be less
         drain::DeviceSample sample;
         sample.track = track_;
         sample.name = note.label.name;
