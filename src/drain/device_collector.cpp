@@ -8,7 +8,8 @@
 namespace plumb::drain {
 namespace {
 
-constexpr std::size_t deepest = 1024; // a track that nests deeper than recorders can is broken
+constexpr std::size_t most_unwritten_pairs = 4096; // an hour of a full disk
+constexpr std::size_t deepest = 1024;              // a track that nests deeper than recorders can is broken
 
 Work absent_work() { return make_work(); }
 
@@ -45,8 +46,9 @@ DeviceCollector::DeviceTrack& DeviceCollector::add_locked(QueueTimer* timer, rec
 
 std::uint32_t DeviceCollector::clock_id(const std::string& name, QueueTimer* timer, std::uint32_t track) {
     Clock& clock = clocks_.try_emplace(name, Clock{track, nullptr}).first->second;
-    if (clock.timer == nullptr) {
+    if (clock.timer == nullptr && timer != nullptr) {
         clock.timer = timer;
+        read_pair(clock); // at once: a short run has no other before its end
     }
     return clock.id;
 }
@@ -271,28 +273,27 @@ void DeviceCollector::emit(DeviceTrack& device, const Pending& pending, const De
 }
 
 Status DeviceCollector::write_clock_pairs(recording::Writer& writer) {
-    std::vector<Clock> clocks;
-    {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        for (const auto& [name, clock] : clocks_) {
-            clocks.push_back(clock);
-        }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [name, clock] : clocks_) {
+        read_pair(clock);
     }
-    for (const Clock& clock : clocks) {
-        if (clock.timer == nullptr) {
-            continue;
+    while (!pairs_.empty()) {
+        if (Status status = writer.add_clock_pair(pairs_.front()); !status.ok()) {
+            return status; // kept: it is written when there is room
         }
-        const Result<DeviceClockPair> pair = clock.timer->clock_pair();
-        if (!pair.ok()) {
-            continue; // without pairs the track's samples stay unresolved, and are counted as such
-        }
-        const recording::ClockPair written{clock.id, pair->ticks, pair->monotonic_ns, pair->realtime_ns,
-                                           pair->uncertainty_ticks};
-        if (Status status = writer.add_clock_pair(written); !status.ok()) {
-            return status;
-        }
+        pairs_.pop_front();
     }
     return {};
+}
+
+void DeviceCollector::read_pair(const Clock& clock) {
+    const Result<DeviceClockPair> pair =
+        clock.timer != nullptr ? clock.timer->clock_pair() : Result<DeviceClockPair>(Error{});
+    if (pair.ok() &&
+        pairs_.size() <
+            most_unwritten_pairs) { // without pairs the track's samples stay unresolved, and are counted as such
+        pairs_.push_back({clock.id, pair->ticks, pair->monotonic_ns, pair->realtime_ns, pair->uncertainty_ticks});
+    }
 }
 
 std::uint64_t DeviceCollector::unresolved() const noexcept {

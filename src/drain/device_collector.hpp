@@ -87,6 +87,7 @@ class DeviceCollector {
     DeviceTrack* track_of(std::uint32_t id);
     DeviceTrack& add_locked(QueueTimer* timer, recording::TrackInfo track);
     std::uint32_t clock_id(const std::string& name, QueueTimer* timer, std::uint32_t track);
+    void read_pair(const Clock& clock);
     [[nodiscard]] std::vector<DeviceTrack*> devices();
 
     std::uint64_t device_every_;
@@ -96,6 +97,7 @@ class DeviceCollector {
     std::map<std::string, Clock> clocks_;
     std::map<std::uint32_t, HostTrack> hosts_;
     std::vector<recording::GraphInfo> graphs_; // not written yet
+    std::deque<recording::ClockPair> pairs_;   // not written yet
     std::uint64_t failed_ = 0;
     mutable std::mutex feeds_mutex_; // held while feeds are asked, so that none dies meanwhile
     std::vector<DeviceFeed*> feeds_;

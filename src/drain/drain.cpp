@@ -27,6 +27,8 @@ constexpr auto longest_wait_with_devices = 50ms;
 // second, so that only a thread that turns from slow to faster than that loses records, once.
 constexpr auto longest_pause = 100ms;
 constexpr auto shortest_pause = 1ms;
+constexpr auto patience_without_progress = 20ms;
+constexpr auto longest_collection = 100ms;
 constexpr auto clock_pair_interval = 1s;
 constexpr auto pause_after_failure = 200ms;
 
@@ -165,8 +167,28 @@ void Drain::run() {
 Status Drain::guarded_round(bool all) {
     const std::lock_guard<std::mutex> lock(round_mutex_);
     Status status = round(all);
+    if (all && status.ok() && collector_.active()) {
+        status = collect_the_rest();
+    }
     note_failure(status);
     return status;
+}
+
+// Who flushes has often just waited for the device: its last scopes are a moment away. What makes no progress is left.
+Status Drain::collect_the_rest() {
+    const auto begin = Clock::now();
+    auto progress = begin;
+    std::uint64_t left = collector_.unresolved();
+    Status status;
+    while (left != 0 && status.ok() && Clock::now() - progress < patience_without_progress &&
+           Clock::now() - begin < longest_collection) {
+        std::this_thread::sleep_for(shortest_pause);
+        status = collector_.collect(writer_);
+        const std::uint64_t now_left = collector_.unresolved();
+        progress = now_left != left ? Clock::now() : progress;
+        left = now_left;
+    }
+    return left != 0 || !status.ok() ? status : write_counters();
 }
 
 Status Drain::round(bool all) {

@@ -75,6 +75,7 @@ class Drain {
     /// One round over all rings; `all`: write even a few records. Sets the next pause.
     Status round(bool all);
     [[nodiscard]] std::chrono::milliseconds longest_wait_now() const;
+    Status collect_the_rest();
     void note_rate(std::uint64_t written, std::uint64_t capacity);
     Status write_ring(Watched& watched, bool all, Clock::time_point now);
     Status retire(record::Ring& ring);
