@@ -21,7 +21,9 @@ bool GraphEntry::work() {
     {
         const std::lock_guard lock(mutex_);
         const bool room = retiring_.empty() && !retired_ && !refused_ && !graph_.device->timeline().lost();
-        build = room && wanted_ && twin_ == nullptr && state_->open();
+        // At a fixed rate a step's time decides how many stamps one sample may hold.
+        const bool known = state_->options().every == 0 || plain_spans_.count() >= 2;
+        build = room && wanted_ && known && twin_ == nullptr && state_->open();
         turn = room && twin_ != nullptr && plans_.turns.size() > 1 &&
                samples_of_turn_ >= state_->options().samples_per_turn;
     }

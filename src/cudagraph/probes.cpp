@@ -155,6 +155,9 @@ Result<std::shared_ptr<Probe>> GraphProbes::captured(std::uint64_t key, CUgraph_
         return Error{ErrorCode::invalid_argument, "graph_captured was given no graph; pass the one that "
                                                   "cuStreamEndCapture returned"};
     }
+    if (state_->all_lost()) {
+        return state_->status().error();
+    }
     CapturedGraph captured;
     captured.key = key;
     captured.row = state_->rows().row(key);

@@ -140,6 +140,8 @@ TEST(ProbesFailure, a_lost_device_ends_our_calls_and_what_stayed_is_listed) {
     bench.settle();
     bench.collect(true);
     EXPECT_EQ(vgpu::calls("*"), calls);
+    EXPECT_FALSE(bench.probes->captured(4, graph.graph).ok());
+    EXPECT_EQ(vgpu::calls("*"), calls);
     const Status status = bench.probes->status();
     ASSERT_FALSE(status.ok());
     EXPECT_NE(status.error().message.find("1 instrumented executable"), std::string::npos) << status.error().message;

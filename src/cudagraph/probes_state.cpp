@@ -154,10 +154,27 @@ bool ProbesState::round() {
         pending |= entry->has_pending();
     }
     forget_finished();
+    tend_clocks();
     if (pending) {
         pending_.store(true, std::memory_order_relaxed);
     }
     return more;
+}
+
+/// Samples are placed by the anchor next to them; where all work is in graphs nobody else sees to those.
+void ProbesState::tend_clocks() {
+    if (!recording()) {
+        return;
+    }
+    std::vector<std::shared_ptr<GraphDevice>> devices;
+    {
+        const std::lock_guard lock(mutex_);
+        devices = devices_;
+    }
+    for (const std::shared_ptr<GraphDevice>& device : devices) {
+        Timeline& timeline = device->timeline();
+        timeline.tend(clock::now_ns(timeline.host_clock()).value, true);
+    }
 }
 
 void ProbesState::run() {
@@ -200,6 +217,12 @@ void ProbesState::leaked(const std::string& what) {
 bool ProbesState::lost() const {
     const std::lock_guard lock(mutex_);
     return std::any_of(devices_.begin(), devices_.end(), [](const auto& device) { return device->timeline().lost(); });
+}
+
+bool ProbesState::all_lost() const {
+    const std::lock_guard lock(mutex_);
+    return !devices_.empty() &&
+           std::all_of(devices_.begin(), devices_.end(), [](const auto& device) { return device->timeline().lost(); });
 }
 
 Status ProbesState::status() const {
@@ -259,6 +282,7 @@ void ProbesState::close() {
 
 void ProbesState::abandon() noexcept {
     open_.store(false, std::memory_order_release);
+    static_cast<void>(new std::vector<std::shared_ptr<GraphDevice>>(devices_)); // their ends would call the driver
     if (worker_.joinable()) {
         worker_.detach(); // it is the parent's; here there is no such thread
     }

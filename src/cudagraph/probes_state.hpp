@@ -59,7 +59,8 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
 
     void leaked(const std::string& what);
     [[nodiscard]] Status status() const;
-    [[nodiscard]] bool lost() const;
+    [[nodiscard]] bool lost() const;     // some device
+    [[nodiscard]] bool all_lost() const; // every device there was: no call can succeed any more
 
     bool settle(std::chrono::milliseconds timeout);
     void close();
@@ -71,6 +72,7 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     [[nodiscard]] std::vector<std::shared_ptr<GraphEntry>> entries();
     void read_samples();
     void forget_finished();
+    void tend_clocks();
 
     Recorder& recorder_;
     const ProbeOptions options_;
