@@ -10,6 +10,12 @@
 
 #ifdef PLUMB_HAVE_CUDA_HEADER
 #include <cudaTypedefs.h>
+#if __has_include(<cupti.h>)
+#include <cupti.h>
+#define PLUMB_HAVE_CUPTI_HEADER 1
+#endif
+
+#include "backends/cuda/cupti_types.hpp"
 
 namespace plumb::backends::cuda {
 namespace {
@@ -182,6 +188,30 @@ PLUMB_CUDA_VALUE(attribute_l2_cache_bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
 PLUMB_CUDA_VALUE(attribute_compute_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
 PLUMB_CUDA_VALUE(attribute_compute_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
 PLUMB_CUDA_VALUE(attribute_multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+
+#ifdef PLUMB_HAVE_CUPTI_HEADER
+static_assert(sizeof(CUpti_ActivityKernel10) >= sizeof(cupti::KernelActivity));
+PLUMB_CUDA_FIELD(cupti::KernelActivity, kind, CUpti_ActivityKernel10, kind)
+PLUMB_CUDA_FIELD(cupti::KernelActivity, start, CUpti_ActivityKernel10, start)
+PLUMB_CUDA_FIELD(cupti::KernelActivity, end, CUpti_ActivityKernel10, end)
+PLUMB_CUDA_FIELD(cupti::KernelActivity, device_id, CUpti_ActivityKernel10, deviceId)
+PLUMB_CUDA_FIELD(cupti::KernelActivity, stream_id, CUpti_ActivityKernel10, streamId)
+PLUMB_CUDA_FIELD(cupti::KernelActivity, correlation_id, CUpti_ActivityKernel10, correlationId)
+PLUMB_CUDA_FIELD(cupti::KernelActivity, name, CUpti_ActivityKernel10, name)
+PLUMB_CUDA_FIELD(cupti::KernelActivity, graph_node_id, CUpti_ActivityKernel10, graphNodeId)
+PLUMB_CUDA_FIELD(cupti::KernelActivity, graph_id, CUpti_ActivityKernel10, graphId)
+PLUMB_CUDA_LAYOUT(cupti::GraphData, CUpti_GraphData)
+PLUMB_CUDA_FIELD(cupti::GraphData, node, CUpti_GraphData, node)
+PLUMB_CUDA_FIELD(cupti::GraphData, original_node, CUpti_GraphData, originalNode)
+PLUMB_CUDA_FIELD(cupti::GraphData, exec, CUpti_GraphData, graphExec)
+PLUMB_CUDA_FIELD(cupti::ResourceData, descriptor, CUpti_ResourceData, resourceDescriptor)
+PLUMB_CUDA_VALUE(cupti::kind_concurrent_kernel, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+PLUMB_CUDA_VALUE(cupti::domain_resource, CUPTI_CB_DOMAIN_RESOURCE)
+PLUMB_CUDA_VALUE(cupti::resource_node_cloned, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED)
+PLUMB_CUDA_VALUE(cupti::flush_forced, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED)
+PLUMB_CUDA_VALUE(cupti::Result::insufficient_privileges, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)
+PLUMB_CUDA_VALUE(cupti::Result::multiple_subscribers, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
+#endif
 
 TEST(DriverAbi, the_real_header_agrees_with_every_size_offset_value_and_signature) {
     EXPECT_GE(CUDA_VERSION, 13000) << "compared with an older header than the table was written for";

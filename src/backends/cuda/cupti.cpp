@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/cupti.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+
+#include "backends/cuda/cupti_types.hpp"
+#include "base/dynamic_library.hpp"
+#include "clock/host_clock.hpp"
+
+namespace plumb::backends::cuda {
+namespace {
+
+using cupti::KernelActivity;
+
+constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
+constexpr std::size_t most_buffers = 64; // handed out at a time
+
+struct Calls {
+    cupti::Result (*register_timestamp)(cupti::TimestampFunction) = nullptr;
+    cupti::Result (*register_callbacks)(cupti::BufferRequested, cupti::BufferCompleted) = nullptr;
+    cupti::Result (*enable)(std::uint32_t kind) = nullptr;
+    cupti::Result (*disable)(std::uint32_t kind) = nullptr;
+    cupti::Result (*flush_all)(std::uint32_t flag) = nullptr;
+    cupti::Result (*next_record)(std::uint8_t* buffer, std::size_t valid_bytes, void** record) = nullptr;
+    cupti::Result (*dropped)(Context context, std::uint32_t stream, std::size_t* count) = nullptr;
+    cupti::Result (*subscribe)(void** subscriber, cupti::Callback, void* user) = nullptr;
+    cupti::Result (*unsubscribe)(void* subscriber) = nullptr;
+    cupti::Result (*enable_callback)(std::uint32_t on, void* subscriber, std::uint32_t domain, std::uint32_t id) = nullptr;
+    cupti::Result (*node_id)(GraphNode node, std::uint64_t* id) = nullptr;
+    cupti::Result (*result_text)(cupti::Result result, const char** text) = nullptr;
+};
+
+/// CUPTI's callbacks carry no pointer of ours, so what they fill belongs to the process.
+struct Inbox {
+    std::mutex mutex;
+    bool reading = false;
+    Calls calls;
+    KernelTrace trace;
+    std::size_t max_kernels = 0;
+    std::size_t buffers = 0;
+    std::atomic<const HostClock*> host_clock{nullptr};
+};
+
+// Never destroyed: CUPTI may deliver while the process exits.
+Inbox& inbox() {
+    static Inbox& only = *new Inbox;
+    return only;
+}
+
+std::uint64_t now_ns() {
+    const HostClock* injected = inbox().host_clock.load(std::memory_order_acquire);
+    return static_cast<std::uint64_t>(injected != nullptr ? injected->now_ns() : clock::monotonic_ns());
+}
+
+void request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
+    const std::lock_guard lock(inbox().mutex);
+    *most_records = 0; // as many as fit
+    *buffer = inbox().buffers < most_buffers ? static_cast<std::uint8_t*>(std::aligned_alloc(8, buffer_bytes)) : nullptr;
+    *bytes = *buffer != nullptr ? buffer_bytes : 0; // without one CUPTI drops, and counts it
+    inbox().buffers += *buffer != nullptr ? 1 : 0;
+}
+
+void add_kernel(KernelTrace& trace, const KernelActivity& kernel, std::size_t most) {
+    if (kernel.start == 0 && kernel.end == 0) {
+        ++trace.untimed;
+    } else if (kernel.end < kernel.start) {
+        ++trace.backwards;
+    } else if (trace.kernels.size() >= most) {
+        ++trace.beyond_bound;
+    } else {
+        trace.kernels.push_back({kernel.name != nullptr ? kernel.name : "", kernel.start, kernel.end, kernel.device_id,
+                                 kernel.stream_id, kernel.correlation_id, kernel.graph_id, kernel.graph_node_id});
+    }
+}
+
+void complete_buffer(Context context, std::uint32_t stream, std::uint8_t* buffer, std::size_t, std::size_t valid) {
+    const std::lock_guard lock(inbox().mutex);
+    Inbox& in = inbox();
+    void* record = nullptr;
+    while (buffer != nullptr && valid > 0 && in.calls.next_record(buffer, valid, &record) == cupti::Result::success) {
+        const auto& kernel = *static_cast<const KernelActivity*>(record);
+        if (kernel.kind == cupti::kind_concurrent_kernel) {
+            add_kernel(in.trace, kernel, in.max_kernels);
+        }
+    }
+    std::size_t dropped = 0;
+    if (in.calls.dropped(context, stream, &dropped) == cupti::Result::success) {
+        in.trace.dropped += dropped;
+    }
+    if (buffer != nullptr) {
+        std::free(buffer);
+        --in.buffers;
+    }
+}
+
+void see_node(void*, std::uint32_t domain, std::uint32_t id, const void* data) {
+    if (domain != cupti::domain_resource || id != cupti::resource_node_cloned || data == nullptr) {
+        return;
+    }
+    const auto& graph =
+        *static_cast<const cupti::GraphData*>(static_cast<const cupti::ResourceData*>(data)->descriptor);
+    std::uint64_t node = 0;
+    if (inbox().calls.node_id(graph.node, &node) != cupti::Result::success) {
+        return;
+    }
+    const std::lock_guard lock(inbox().mutex);
+    if (inbox().trace.origins.size() < inbox().max_kernels) {
+        inbox().trace.origins[node] = graph.original_node;
+    }
+}
+
+Error cupti_error(const Calls& calls, cupti::Result result, const char* call) {
+    const char* text = nullptr;
+    if (calls.result_text == nullptr || calls.result_text(result, &text) != cupti::Result::success) {
+        text = nullptr;
+    }
+    const std::string what = std::string(call) + ": " + (text != nullptr ? text : "an error without a name") + " (" +
+                             std::to_string(static_cast<int>(result)) + "); ";
+    if (result == cupti::Result::insufficient_privileges) {
+        return {ErrorCode::permission, what + "let users read GPU counters (NVreg_RestrictProfilingToAdminUsers=0), or "
+                                              "run as administrator"};
+    }
+    return {ErrorCode::unavailable, what + "see that no other profiler runs and that CUPTI fits the driver"};
+}
+
+template <class Function>
+Status find(const base::DynamicLibrary& library, const char* name, Function*& member) {
+    Result<Function*> found = library.function<Function>(name);
+    if (!found) {
+        return found.error();
+    }
+    member = *found;
+    return {};
+}
+
+Result<Calls> calls_of(const base::DynamicLibrary& library) {
+    Calls calls;
+    const Status all[] = {
+        find(library, "cuptiActivityRegisterTimestampCallback", calls.register_timestamp),
+        find(library, "cuptiActivityRegisterCallbacks", calls.register_callbacks),
+        find(library, "cuptiActivityEnable", calls.enable),
+        find(library, "cuptiActivityDisable", calls.disable),
+        find(library, "cuptiActivityFlushAll", calls.flush_all),
+        find(library, "cuptiActivityGetNextRecord", calls.next_record),
+        find(library, "cuptiActivityGetNumDroppedRecords", calls.dropped),
+        find(library, "cuptiSubscribe", calls.subscribe),
+        find(library, "cuptiUnsubscribe", calls.unsubscribe),
+        find(library, "cuptiEnableCallback", calls.enable_callback),
+        find(library, "cuptiGetGraphNodeId", calls.node_id),
+        find(library, "cuptiGetResultString", calls.result_text),
+    };
+    for (const Status& one : all) {
+        if (!one) {
+            return one.error();
+        }
+    }
+    return calls;
+}
+
+Result<base::DynamicLibrary> open_library(const std::vector<std::string>& first) {
+    std::vector<std::string> names = first;
+    for (const char* known : {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so",
+                              "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", "/usr/local/cuda/lib64/libcupti.so"}) {
+        names.emplace_back(known);
+    }
+    return base::DynamicLibrary::open(names, "install the CUDA toolkit's CUPTI, or pip's nvidia-cuda-cupti, and put its "
+                                             "folder into LD_LIBRARY_PATH");
+}
+
+} // namespace
+
+struct CuptiReader::Session {
+    Calls calls;
+    void* subscriber = nullptr;
+    bool enabled = false;
+
+    /// Which node of an executable came from where; reading goes on without.
+    std::string watch_nodes() {
+        cupti::Result done = calls.subscribe(&subscriber, see_node, nullptr);
+        if (done != cupti::Result::success) {
+            subscriber = nullptr;
+            return cupti_error(calls, done, "cuptiSubscribe").message;
+        }
+        done = calls.enable_callback(1, subscriber, cupti::domain_resource, cupti::resource_node_cloned);
+        return done == cupti::Result::success ? "" : cupti_error(calls, done, "cuptiEnableCallback").message;
+    }
+
+    // Our clock comes before any kind: records made before it are on another one.
+    Status switch_on() {
+        const std::pair<const char*, cupti::Result (*)(const Calls&)> steps[] = {
+            {"cuptiActivityRegisterTimestampCallback", [](const Calls& c) { return c.register_timestamp(&now_ns); }},
+            {"cuptiActivityRegisterCallbacks",
+             [](const Calls& c) { return c.register_callbacks(&request_buffer, &complete_buffer); }},
+            {"cuptiActivityEnable", [](const Calls& c) { return c.enable(cupti::kind_concurrent_kernel); }},
+        };
+        for (const auto& [name, step] : steps) {
+            if (const cupti::Result done = step(calls); done != cupti::Result::success) {
+                return cupti_error(calls, done, name);
+            }
+        }
+        enabled = true;
+        return {};
+    }
+
+    Status switch_off() {
+        cupti::Result flushed = cupti::Result::success;
+        if (std::exchange(enabled, false)) {
+            flushed = calls.flush_all(cupti::flush_forced);
+            static_cast<void>(calls.disable(cupti::kind_concurrent_kernel));
+        }
+        if (subscriber != nullptr) {
+            static_cast<void>(calls.unsubscribe(std::exchange(subscriber, nullptr)));
+        }
+        return flushed == cupti::Result::success ? Status() : cupti_error(calls, flushed, "cuptiActivityFlushAll");
+    }
+};
+
+CuptiReader::CuptiReader(std::unique_ptr<Session> session) : session_(std::move(session)) {}
+
+Result<std::unique_ptr<CuptiReader>> CuptiReader::start(const CuptiOptions& options) {
+    Result<base::DynamicLibrary> library = open_library(options.libraries);
+    if (!library) {
+        return library.error();
+    }
+    const Result<Calls> calls = calls_of(*library);
+    if (!calls) {
+        return calls.error();
+    }
+    {
+        const std::lock_guard lock(inbox().mutex);
+        if (inbox().reading) {
+            return Error{ErrorCode::already_exists, "kernels are being traced in this process already; stop that first"};
+        }
+        inbox().reading = true;
+        inbox().calls = *calls;
+        inbox().max_kernels = options.max_kernels;
+        inbox().trace = {};
+        inbox().trace.library = library->name();
+        inbox().host_clock.store(options.host_clock, std::memory_order_release);
+    }
+    static_cast<void>(*new base::DynamicLibrary(std::move(*library))); // its threads live on: never closed
+    std::unique_ptr<CuptiReader> reader(new CuptiReader(std::make_unique<Session>()));
+    reader->session_->calls = *calls;
+    std::string missing = reader->session_->watch_nodes();
+    {
+        const std::lock_guard lock(inbox().mutex);
+        inbox().trace.missing_origins = std::move(missing);
+    }
+    const Status on = reader->session_->switch_on();
+    return on ? Result<std::unique_ptr<CuptiReader>>(std::move(reader)) : on.error();
+}
+
+Result<KernelTrace> CuptiReader::stop() {
+    const Status off = session_->switch_off();
+    const std::lock_guard lock(inbox().mutex);
+    KernelTrace trace = std::exchange(inbox().trace, {});
+    return off ? Result<KernelTrace>(std::move(trace)) : off.error();
+}
+
+CuptiReader::~CuptiReader() {
+    static_cast<void>(session_->switch_off());
+    const std::lock_guard lock(inbox().mutex);
+    inbox().reading = false;
+}
+
+} // namespace plumb::backends::cuda

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads kernel records from NVIDIA's CUPTI, where it is installed: the only source of true busy time inside replays. It
+// slows the program down, even after it was stopped: use it in a process of its own. Nothing is linked.
+// One reader per process at a time. Thread rule: start() and stop() from one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/driver_types.hpp"
+#include "plumb/clock.hpp"
+#include "plumb/result.hpp"
+
+namespace plumb::backends::cuda {
+
+struct CuptiOptions {
+    std::vector<std::string> libraries;      // looked for first: full paths, e.g. in pip's package
+    const HostClock* host_clock = nullptr;   // whose nanoseconds the stamps are; null: CLOCK_MONOTONIC
+    std::size_t max_kernels = 1'000'000;     // kept; the rest is counted
+};
+
+struct TracedKernel {
+    std::string name;
+    std::uint64_t begin_ns = 0; // on the common clock
+    std::uint64_t end_ns = 0;
+    std::uint32_t device = 0;
+    std::uint32_t stream = 0;
+    std::uint32_t correlation = 0;   // one per launch
+    std::uint32_t graph = 0;         // the executable's, 0: eager
+    std::uint64_t graph_node_id = 0; // of the executable's own node: see KernelTrace::origins
+};
+
+struct KernelTrace {
+    std::vector<TracedKernel> kernels;
+    /// Node of an executable -> node of the graph that it was instantiated from; of graphs instantiated while reading.
+    std::map<std::uint64_t, GraphNode> origins;
+    std::uint64_t untimed = 0;   // start and end 0: CUPTI could not time it
+    std::uint64_t backwards = 0; // end before start: not to be used
+    std::uint64_t beyond_bound = 0;
+    std::uint64_t dropped = 0; // by CUPTI, for want of a buffer
+    std::string library;       // what was loaded
+    std::string missing_origins; // why `origins` is empty, if it has a reason
+};
+
+class CuptiReader {
+  public:
+    /// From here on kernels are traced. Error unavailable where CUPTI is not installed, permission where the system
+    /// keeps it to the administrator.
+    static Result<std::unique_ptr<CuptiReader>> start(const CuptiOptions& options = {});
+    /// Takes what has come so far; kernels that still run are missing. Call it when the device is idle.
+    Result<KernelTrace> stop();
+    ~CuptiReader();
+    CuptiReader(const CuptiReader&) = delete;
+    CuptiReader& operator=(const CuptiReader&) = delete;
+
+  private:
+    struct Session;
+    explicit CuptiReader(std::unique_ptr<Session> session);
+    std::unique_ptr<Session> session_;
+};
+
+} // namespace plumb::backends::cuda
