@@ -97,6 +97,15 @@ std::string tokens_words(const PhaseSummary& phase) {
     return (rate.value ? fixed(*rate.value, decimals_for(*rate.value, 3, 0, 3)) : std::string(absent)) + " tok/s";
 }
 
+/// Whether device work of these steps is in rows only, not in the wall account.
+bool is_of_host_only(const PhaseSummary& phase) {
+    return phase.device && !phase.all_sampled && (phase.device->replays != 0 || phase.sampled_steps != 0);
+}
+
+std::string coverage_words(const PhaseSummary& phase) {
+    return "coverage " + percent(phase.wall.coverage, 100) + (is_of_host_only(phase) ? " of the host" : "");
+}
+
 /// "decode  p50 48.1 ms/tok  p90 50.3  20.8 tok/s     prefill 205 tok/s     coverage 99.4 %   own cost 0.1 % (measured)"
 std::string headline(const Report& report, const std::vector<const PhaseSummary*>& phases) {
     std::string line;
@@ -107,7 +116,7 @@ std::string headline(const Report& report, const std::vector<const PhaseSummary*
         line += "     ";
     }
     if (!phases.empty()) {
-        line += "coverage " + percent(phases.front()->wall.coverage, 100);
+        line += coverage_words(*phases.front());
         if (phases.size() > 1) {
             line += " (" + std::string(phase_word(phases.front()->phase)) + ")";
         }
@@ -136,7 +145,7 @@ void append_headline_reasons(std::string& out, const Report& report, const std::
 
 std::string phase_title(const PhaseSummary& phase) {
     return std::string(phase_word(phase.phase)) + ": " + steps_words(phase) + ", " + period_words(phase) +
-           ", coverage " + percent(phase.wall.coverage, 100) + "\n";
+           ", " + coverage_words(phase) + "\n";
 }
 
 /// "device  queues busy 3.21 ms/step, idle 1.02 ms/step (12 timed steps) · in graphs busy ≤ 5.11 ms/step, idle n/a"

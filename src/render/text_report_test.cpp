@@ -72,6 +72,7 @@ TEST(TextReport, device_rows_are_marked_by_what_their_sums_are_made_of) {
     EXPECT_TRUE(contains(text, "\ndevice  queues busy 1.25 ms/step, idle n/a (in 17 timed steps)")) << text;
     EXPECT_TRUE(contains(text, "120 graph replays, busy at most 40.5 ms/step in them, idle n/a\n")) << text;
     EXPECT_TRUE(contains(text, "\nn/a  idle in graphs: spans between stamps hold the gaps between kernels\n"));
+    EXPECT_TRUE(contains(text, "coverage 99.6 % of the host   ")) << "device work is not in that account";
     EXPECT_FALSE(contains(render_text(crowded_report()), "device  "));
 }
 

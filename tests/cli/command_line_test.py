@@ -305,6 +305,67 @@ class Recording(Case):
         self.assertIn("floor (empty scope)", plumb("selftest").stdout)
 
 
+def graph_recording(kind="clean"):
+    path = FOLDER / f"graphs-{kind}.plumb"
+    if not path.exists():
+        maker = MAKE_RECORDING.parent / "plumb_make_graph_recording"
+        subprocess.run([maker, path, kind], check=True, env=ENVIRONMENT, timeout=60)
+    return path
+
+
+class Graphs(Case):
+    def test_the_report_has_rows_inside_graphs_and_leaves_sampled_steps_out(self):
+        report_of = json.loads(plumb("report", graph_recording(), "--json", "--warmup", "0").stdout)
+        decode = report_of["phases"][0]
+        self.assertEqual((decode["steps"], decode["sampled_steps"]), (55, 9))
+        rows = {row["name"]: row for row in report_of["bricks"]}
+        self.assertEqual(rows["attention"]["source"], "cuda_graph_event")
+        self.assertEqual(rows["attention"]["calls_per_step"], 2)
+        self.assertAlmostEqual(rows["attention"]["sum_per_step_ns"], 600e3, delta=1)
+        self.assertEqual(rows["sampling"]["device"]["basis"], "timed_steps")
+        self.assertEqual(rows["sampling"]["calls_per_step"], 1)
+        self.assertEqual(report_of["graph_bricks"][0]["graph"], 64)
+        self.assertEqual(report_of["graphs"][0]["replays"], 55)
+        self.assertIn("absent", decode["device"]["in_graph_idle_per_step_ns"])
+        self.assertTrue(any("nccl_all_reduce" in note for note in report_of["notes"]))
+        self.assertTrue(any("closure +0.00 % calibrated" in note for note in report_of["notes"]))
+
+    def test_T18_a_graph_that_lost_kernels_is_named_and_fails(self):
+        clean, lost = plumb("replays", graph_recording()), plumb("replays", graph_recording("lost"))
+        self.assertEqual(clean.returncode, 0, clean.stderr)
+        self.assertIn("\nNODES agree", clean.stdout)
+        self.assertNotIn("differ", clean.stdout)
+        self.assertEqual(lost.returncode, 1, lost.stderr)
+        self.assertIn("\nNODES differ  graph 64: lost rope_kernel 2 -> 0", lost.stdout)
+        self.assertEqual(json.loads(plumb("replays", graph_recording("lost"), "--json").stdout)["node_check"], "differ")
+
+    def test_F11_each_key_has_its_life_and_the_time_of_the_device(self):
+        done = plumb("replays", graph_recording(), "--json")
+        graphs = {row["graph"]: row for row in json.loads(done.stdout)["graphs"]}
+        self.assertEqual(graphs[64]["replays"], 64)
+        self.assertAlmostEqual(graphs[64]["device_ns"], 700e3, delta=1)
+        self.assertAlmostEqual(graphs[64]["calibrated_device_ns"], 696e3, delta=1)
+        self.assertEqual(graphs[128]["device_ns"], {"absent": "it was never replayed"})
+        never = json.loads(done.stdout)["never_replayed"]
+        self.assertEqual((never["graphs"], never["host_ns"]), ([128], 4e6))
+
+    def test_arrows_of_the_trace_lead_from_the_host_to_the_device(self):
+        events = json.loads(plumb("trace", graph_recording()).stdout)
+        self.assertEqual(trace_reader.problems(events), [])
+        self.assertEqual(trace_reader.flow_problems(events), [])
+        ends = [event for event in events["traceEvents"] if event["ph"] == "f"]
+        self.assertEqual(len(ends), 16)  # eight scopes on the stream, eight instrumented replays
+
+    def test_exports_carry_the_graph_key(self):
+        lines = [json.loads(line) for line in plumb("export", graph_recording(), "--format", "jsonl").stdout.splitlines()]
+        self.assertEqual(lines[0]["graphs"][0]["graph"], 64)
+        kinds = collections.Counter(line["kind"] for line in lines[1:])
+        self.assertEqual((kinds["launch"], kinds["submit"]), (64, 8))
+        rows = list(csv.DictReader(io.StringIO(plumb("export", graph_recording(), "--format", "csv").stdout)))
+        self.assertEqual(len(rows), len(lines) - 1)
+        self.assertEqual({row["graph"] for row in rows if row["name"] == "attention"}, {"64"})
+
+
 class OneSource(Case):
     def test_the_document_is_what_the_command_says_about_itself(self):
         said = plumb("help", "--markdown").stdout
@@ -346,7 +407,7 @@ class OneSource(Case):
         return done.stdout.split()
 
     def test_bash_completes_commands_options_and_values(self):
-        self.assertEqual(self.complete("rep"), ["report"])
+        self.assertEqual(self.complete("repo"), ["report"])
         self.assertEqual(set(self.complete("")), set(self.commands()))
         self.assertEqual(self.complete("report", "--ph"), ["--phase"])
         self.assertEqual(self.complete("report", "--phase", ""), ["decode", "prefill", "mixed"])
