@@ -20,6 +20,7 @@ struct Ended {
 /// The same with a pipe: the child writes bytes to the file descriptor progress_fd; each must follow the one before within
 /// the limit. `last`: how many came.
 inline constexpr int progress_fd = 9;
-[[nodiscard]] Ended run_child_with_progress(const std::vector<std::string>& words, double limit_per_byte, unsigned& bytes);
+[[nodiscard]] Ended run_child_with_progress(const std::vector<std::string>& words, double limit_per_byte,
+                                            unsigned& bytes);
 
 } // namespace gpu_check

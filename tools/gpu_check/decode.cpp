@@ -53,7 +53,8 @@ void take_turns(Side& on, Side& off, double seconds, int steps, On on_step, Off 
     }
 }
 
-void write_overhead(const ResultFile& results, const std::string& name, const Side& on, const Side& off, const Json& at) {
+void write_overhead(const ResultFile& results, const std::string& name, const Side& on, const Side& off,
+                    const Json& at) {
     results.figure(name + ".step_on", spread_of(on.steps), "ns", at);
     results.figure(name + ".step_off", spread_of(off.steps), "ns", at);
     std::vector<double> slower;
@@ -73,8 +74,8 @@ void write_overhead(const ResultFile& results, const std::string& name, const Si
     }
 }
 
-void put(const ResultFile& results, const std::string& name, const plumb::Figure& figure, const char* unit, const Json& at,
-         double scale = 1) {
+void put(const ResultFile& results, const std::string& name, const plumb::Figure& figure, const char* unit,
+         const Json& at, double scale = 1) {
     if (figure.value) {
         results.figure(name, *figure.value * scale, unit, at);
     } else {
@@ -166,7 +167,8 @@ void eager(Gpu& gpu, const ResultFile& results, DecodeModel& model, plumb::Profi
     };
     Side on, off, warm;
     run_block(warm, steps, [&] { step(profiler); });
-    take_turns(on, off, seconds, steps, [&] { step(profiler); }, [&] { step(none); });
+    take_turns(
+        on, off, seconds, steps, [&] { step(profiler); }, [&] { step(none); });
     write_overhead(results, "eager", on, off, at);
 }
 

@@ -47,8 +47,8 @@ DevicePointer DecodeModel::take(std::size_t bytes) {
 
 void DecodeModel::norm(Stream stream) {
     ++kernels_;
-    gpu_.launch(stream, gpu_.kernel("check_norm"), 1, 256, static_cast<DevicePointer>(x_), static_cast<DevicePointer>(y_),
-                shape_.hidden);
+    gpu_.launch(stream, gpu_.kernel("check_norm"), 1, 256, static_cast<DevicePointer>(x_),
+                static_cast<DevicePointer>(y_), shape_.hidden);
 }
 
 void DecodeModel::gemv(Stream stream, unsigned rows, unsigned columns) {

@@ -67,7 +67,7 @@ Chain build(Gpu& gpu, Way way, unsigned nodes, unsigned spin_us, const Ring& rin
 }
 
 void replay(Gpu& gpu, Chain& chain, Event begin, Event end) {
-    gpu.launch_spin(gpu.stream, 20); // so that the begin is not recorded before the launch is made
+    gpu.launch_spin(gpu.stream, 1000); // longer than the launch's call: the begin fires when all is submitted
     gpu.record(begin, gpu.stream);
     const std::int64_t before = host_ns();
     gpu.must(gpu.d.graph_launch(chain.exec, gpu.stream), "cuGraphLaunch");
@@ -209,7 +209,8 @@ void host_costs(Gpu& gpu, const ResultFile& results) {
     CaptureStatus status{};
     host_cost(gpu, results, "cuEventQuery", [&] { static_cast<void>(gpu.d.event_query(event)); });
     host_cost(gpu, results, "cuEventElapsedTime", [&] { static_cast<void>(gpu.d.elapsed(&ms, earlier, event)); });
-    host_cost(gpu, results, "cuStreamIsCapturing", [&] { static_cast<void>(gpu.d.stream_is_capturing(gpu.stream, &status)); });
+    host_cost(gpu, results, "cuStreamIsCapturing",
+              [&] { static_cast<void>(gpu.d.stream_is_capturing(gpu.stream, &status)); });
     host_cost(gpu, results, "cuEventRecord", [&] { gpu.record(event, gpu.stream); });
     host_cost(gpu, results, "cuLaunchKernel", [&] { gpu.launch_empty(gpu.stream); });
 

@@ -13,6 +13,7 @@
 
 #include "child.hpp"
 #include "gpu.hpp"
+#include "kernels.hpp"
 #include "sections.hpp"
 
 namespace gpu_check {
@@ -28,6 +29,7 @@ constexpr const char* usage =
     "  --only NAME,NAME      these sections only\n"
     "  --limit NAME=SECONDS  another time limit for a section\n"
     "  --cupti LIBRARY       where libcupti lies, if it is not found\n"
+    "  gpu_check --ptx       prints the kernels\n"
     "\n"
     "Sections:\n";
 
@@ -87,6 +89,9 @@ Command read_command(int argc, char** argv) {
             for (const Section& section : sections) {
                 std::printf("  %-10s %3.0f s  %s\n", section.name, section.limit_s, section.asks);
             }
+            std::exit(0);
+        } else if (word == "--ptx") { // for who wants to see or compile the kernels
+            std::printf("%s", kernels_ptx().c_str());
             std::exit(0);
         } else if (word == "--run" || word == "probe") {
             command.word = word;
@@ -199,8 +204,8 @@ bool run_and_watch(const Command& command, const Section& section) {
     results.append({{"record", "begin"}, {"limit_s", limit}});
     std::printf("%-10s ", section.name);
     std::fflush(stdout);
-    std::vector<std::string> words = {"section", section.name, "--out", command.out, "--scratch",
-                                      command.options.scratch};
+    std::vector<std::string> words = {"section",   section.name, "--out",
+                                      command.out, "--scratch",  command.options.scratch};
     if (command.options.tiny) {
         words.emplace_back("--tiny");
     }
@@ -226,7 +231,8 @@ int run_all(Command command) {
     const Ended asked = run_child({"probe"}, 60);
     if (asked.how != Ended::How::exited || asked.code != 0) {
         if (asked.how != Ended::How::exited) {
-            std::fprintf(stderr, "gpu_check: the NVIDIA driver is there but does not answer; see that the device works\n");
+            std::fprintf(stderr,
+                         "gpu_check: the NVIDIA driver is there but does not answer; see that the device works\n");
         }
         return no_gpu;
     }

@@ -55,21 +55,29 @@ void run_peaks(const ResultFile& results, const Options& options) {
     for (const unsigned blocks : {2U, 4U, 8U, 16U, 32U}) {
         for (const unsigned threads : {256U, 512U, 1024U}) {
             const Json shape = {{"blocks_per_sm", blocks}, {"threads", threads}};
-            const double read_rate = best_rate(gpu, size, repeats, [&] {
-                gpu.launch(gpu.stream, gpu.kernel("check_read"), sms * blocks, threads, static_cast<DevicePointer>(from),
-                           std::uint64_t{bytes / 16}, static_cast<DevicePointer>(sink));
-            }, read);
+            const double read_rate = best_rate(
+                gpu, size, repeats,
+                [&] {
+                    gpu.launch(gpu.stream, gpu.kernel("check_read"), sms * blocks, threads,
+                               static_cast<DevicePointer>(from), std::uint64_t{bytes / 16},
+                               static_cast<DevicePointer>(sink));
+                },
+                read);
             results.figure("read.shape", read_rate, "GB/s", shape);
-            const double copy_rate = best_rate(gpu, 2 * size, repeats, [&] {
-                gpu.launch(gpu.stream, gpu.kernel("check_copy"), sms * blocks, threads, static_cast<DevicePointer>(to),
-                           static_cast<DevicePointer>(from), std::uint64_t{bytes / 16});
-            }, copy);
+            const double copy_rate = best_rate(
+                gpu, 2 * size, repeats,
+                [&] {
+                    gpu.launch(gpu.stream, gpu.kernel("check_copy"), sms * blocks, threads,
+                               static_cast<DevicePointer>(to), static_cast<DevicePointer>(from),
+                               std::uint64_t{bytes / 16});
+                },
+                copy);
             results.figure("copy.shape", copy_rate, "GB/s", shape);
         }
     }
-    best_rate(gpu, 2 * size, repeats, [&] {
-        gpu.must(gpu.d.memcpy_dtod_async(to, from, bytes, gpu.stream), "cuMemcpyDtoDAsync");
-    }, engine);
+    best_rate(
+        gpu, 2 * size, repeats,
+        [&] { gpu.must(gpu.d.memcpy_dtod_async(to, from, bytes, gpu.stream), "cuMemcpyDtoDAsync"); }, engine);
     results.figure("read", read, "GB/s");
     results.figure("copy", copy, "GB/s", {{"by", "kernel, bytes read and written"}});
     results.figure("copy", engine, "GB/s", {{"by", "cuMemcpyDtoDAsync, bytes read and written"}});

@@ -11,14 +11,14 @@ namespace gpu_check {
 class Gpu;
 
 struct Options {
-    bool tiny = false;    // seconds instead of minutes: for the virtual GPU, and to try a machine
-    std::string cupti;    // path of libcupti, empty: look for it
-    std::string scratch;  // folder for recordings
+    bool tiny = false;   // seconds instead of minutes: for the virtual GPU, and to try a machine
+    std::string cupti;   // path of libcupti, empty: look for it
+    std::string scratch; // folder for recordings
 };
 
 struct Section {
     const char* name;
-    double limit_s;      // then it is killed, and what it wrote stays
+    double limit_s; // then it is killed, and what it wrote stays
     double tiny_limit_s;
     void (*run)(const ResultFile& results, const Options& options);
     const char* asks;

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The GPU check from outside, on the virtual GPU in real time with tiny sizes.
+
+usage: smoke_test.py PROGRAM VIRTUAL_GPU_FOLDER KERNELS_LIBRARY SOURCE_DIR [CLASS…]"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM, VIRTUAL, KERNELS, SOURCE = (pathlib.Path(word).resolve() for word in sys.argv[1:5])
+SECTIONS = ["identity", "peaks", "truth", "floors", "growth", "decode", "clock", "cupti"]
+sys.path.insert(0, str(SOURCE / "tools"))
+import gpu_table  # noqa: E402: lies beside the sources
+
+SCRATCH = tempfile.TemporaryDirectory(prefix="plumb-gpu-check-")
+BARE = {key: value for key, value in os.environ.items() if not key.startswith("PLUMB")}
+ON_VIRTUAL_GPU = {**BARE, "LD_LIBRARY_PATH": str(VIRTUAL), "LD_PRELOAD": str(KERNELS)}
+
+
+def out_file(name):
+    return pathlib.Path(SCRATCH.name) / f"{name}.jsonl"
+
+
+def check(out, *words, environment=None):
+    return subprocess.run([PROGRAM, "--run", "--tiny", "--out", out, *words], env=environment or ON_VIRTUAL_GPU,
+                          capture_output=True, text=True, timeout=280)
+
+
+def lines_of(out):
+    return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+class WholeRun(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.out = out_file("whole")
+        cls.done = check(cls.out)
+        cls.lines = lines_of(cls.out)
+
+    def of(self, record, **members):
+        return [line for line in self.lines
+                if line["record"] == record and all(line.get(key) == value for key, value in members.items())]
+
+    def test_every_section_comes_to_its_end(self):
+        problems = self.of("problem")
+        self.assertEqual(self.done.returncode, 0, f"{self.done.stdout}{self.done.stderr}{problems}")
+        self.assertEqual([line["section"] for line in self.of("end")], SECTIONS)
+        self.assertEqual({line["status"] for line in self.of("end")}, {"done"}, problems)
+        self.assertEqual(self.lines[0]["record"], "run")
+        self.assertEqual(self.lines[0]["schema"], gpu_table.SCHEMA)
+        self.assertEqual(self.lines[-1], {"record": "finished", "section": "run", "all_sections_done": True})
+
+    def test_every_section_but_the_tracer_and_the_truths_gives_figures(self):
+        for section in set(SECTIONS) - {"truth", "cupti"}:
+            self.assertTrue(self.of("figure", section=section), section)
+
+    def test_the_truth_table_holds_on_the_virtual_gpu(self):
+        asked = {line["id"]: line for line in self.of("truth")}
+        self.assertEqual(set(asked), {name for name, _ in gpu_table.truths()})
+        self.assertEqual(len(self.of("truth")), len(asked), "a belief was asked twice")
+        failing = [line for line in asked.values() if line["verdict"] == "fails"]
+        self.assertFalse(failing)
+        not_asked = {name for name, line in asked.items() if line["verdict"] == "not applicable"}
+        self.assertLessEqual(not_asked, {"frontier_array_goes_stale", "node_order_is_unspecified"})
+
+    def test_ticks_are_those_of_the_virtual_gpu(self):
+        self.assertEqual([line["value"] for line in self.of("figure", name="tick.event")], [32])
+        self.assertEqual([line["value"] for line in self.of("figure", name="tick.globaltimer")], [32])
+
+    def test_stamps_cost_what_the_virtual_gpu_takes_for_them(self):
+        for way, least, most in (("event inline", 700, 900), ("stamp inline", 1600, 1800), ("stamp off", -50, 100)):
+            at = {"way": way, "nodes": 100, "kernel": "5 us"}
+            cost = [line["value"] for line in self.of("figure", name="graph.stamp_cost", at=at)]
+            self.assertEqual(len(cost), 1, way)
+            self.assertTrue(least <= cost[0] <= most, f"{way}: {cost[0]} ns")
+
+    def test_the_decode_step_is_explained(self):
+        sites = [line["value"] for line in self.of("figure", name="replay.sites")]
+        timed = [line["value"] for line in self.of("figure", name="replay.sites_timed")]
+        self.assertEqual(sites, [36])
+        self.assertEqual(timed, sites)
+        self.assertEqual([line["value"] for line in self.of("figure", name="replay.nodes_in_no_scope")], [0])
+
+    def test_the_table_refuses_it(self):
+        with self.assertRaisesRegex(gpu_table.Refused, "virtual GPU"):
+            gpu_table.Results(self.out)
+
+
+class Killed(unittest.TestCase):
+    def test_a_killed_run_keeps_its_sections(self):
+        out = out_file("killed")
+        run = subprocess.Popen([PROGRAM, "--run", "--tiny", "--out", out, "--only", "identity,clock"], env=ON_VIRTUAL_GPU,
+                               stdout=subprocess.DEVNULL)
+        give_up = time.monotonic() + 60
+        while time.monotonic() < give_up:  # until the section after the first has begun
+            if out.exists() and '"begin","section":"clock"' in out.read_text():
+                break
+            time.sleep(0.01)
+        run.send_signal(signal.SIGKILL)
+        self.assertEqual(run.wait(), -signal.SIGKILL)
+        lines = lines_of(out)  # every line is whole
+        self.assertIn({"record": "text", "section": "identity", "name": "device", "value": "Virtual GPU 0"}, lines)
+        self.assertEqual([line["status"] for line in lines if line["record"] == "end"], ["done"])
+        self.assertNotIn("finished", [line["record"] for line in lines])
+
+
+class Limits(unittest.TestCase):
+    def test_a_section_over_its_limit_is_recorded_and_the_next_one_runs(self):
+        out = out_file("limits")
+        done = check(out, "--only", "clock,growth,cupti", "--limit", "clock=0", "--limit", "growth=0")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        ends = {line["section"]: line["status"] for line in lines_of(out) if line["record"] == "end"}
+        self.assertEqual(ends, {"growth": "timed out", "clock": "timed out", "cupti": "done"})
+        self.assertIs(lines_of(out)[-1]["all_sections_done"], False)
+
+    def test_a_file_that_is_there_is_not_overwritten(self):
+        out = out_file("taken")
+        out.write_text("mine\n")
+        done = check(out)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(out.read_text(), "mine\n")
+
+    def test_wrong_words_are_refused_in_one_sentence(self):
+        for words in (["--only", "nothing"], ["--limit", "truth"], ["--limit", "truth=-1"], ["--fast"]):
+            done = check(out_file("words"), *words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertRegex(done.stderr, r"\A[^\n]+\n\Z")
+
+
+class NoGpu(unittest.TestCase):
+    def test_without_a_device_it_says_so_and_writes_nothing(self):
+        out = out_file("none")
+        no_device = {**ON_VIRTUAL_GPU, "PLUMB_VIRTUAL_GPU": "devices=0"}
+        done = check(out, environment=no_device)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"\Agpu_check: [^\n]+\n\Z")
+        self.assertEqual(done.stdout, "")
+        self.assertFalse(out.exists())
+
+
+class Table(unittest.TestCase):
+    HEAD = {"record": "run", "section": "run", "schema": gpu_table.SCHEMA, "time": "2030-01-02T03:04:05Z", "tiny": False}
+    DEVICE = {"record": "text", "section": "identity", "name": "device", "value": "Some Device"}
+
+    def results(self, *lines):
+        out = out_file("table")
+        out.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return gpu_table.Results(out)
+
+    def test_a_figure_is_shown_with_its_spread_and_a_missing_one_with_its_reason(self):
+        figure = {"record": "figure", "section": "growth", "name": "capture", "at": {"nodes": 10}, "unit": "ns",
+                  "value": 12340.0, "p10": 12000.0, "p90": 13000.0}
+        absent = {"record": "absent", "section": "clock", "name": "place.bound", "at": {}, "reason": "no pair"}
+        end = {"record": "end", "section": "peaks", "status": "timed out", "seconds": 30}
+        text = gpu_table.page_part([self.results(self.HEAD, self.DEVICE, figure, absent, end)])
+        self.assertIn("| capture, 10 | 12.3 (12.0–13.0) us |", text)
+        self.assertIn("| published bound of a placed event | n/a: no pair |", text)
+        self.assertIn("| read peak | n/a: peaks timed out |", text)
+        self.assertIn("Some Device", text)
+
+    def test_without_results_nothing_is_claimed(self):
+        text = gpu_table.page_part([])
+        self.assertIn("| read peak | not yet run |", text)
+
+    def test_what_says_nothing_about_hardware_is_refused(self):
+        for lines in ([{**self.HEAD, "tiny": True}, self.DEVICE], [{**self.HEAD, "schema": "other/1"}, self.DEVICE],
+                      [self.HEAD, {**self.DEVICE, "value": "Virtual GPU 0"}], [self.HEAD], [self.DEVICE]):
+            with self.assertRaises(gpu_table.Refused):
+                self.results(*lines)
+
+
+class Kernels(unittest.TestCase):
+    def test_the_compiler_takes_them_where_there_is_one(self):
+        ptxas = shutil.which("ptxas") or next(
+            (str(path) for path in sorted(pathlib.Path("/usr/local").glob("cuda*/bin/ptxas"))), None)
+        if ptxas is None:
+            self.skipTest("there is no ptxas here")
+        text = pathlib.Path(SCRATCH.name) / "kernels.ptx"
+        text.write_bytes(subprocess.run([PROGRAM, "--ptx"], env=BARE, check=True, capture_output=True).stdout)
+        for chip in ("sm_75", "sm_90"):
+            done = subprocess.run([ptxas, f"-arch={chip}", "-o", os.devnull, text], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[5:]])

@@ -31,11 +31,8 @@ constexpr unsigned truth_count = sizeof truths / sizeof truths[0];
 std::string said;
 
 void write_verdict(const ResultFile& results, const Truth& truth, const char* verdict, const std::string& detail) {
-    results.append({{"record", "truth"},
-                    {"id", truth.id},
-                    {"source", truth.source},
-                    {"verdict", verdict},
-                    {"detail", detail}});
+    results.append(
+        {{"record", "truth"}, {"id", truth.id}, {"source", truth.source}, {"verdict", verdict}, {"detail", detail}});
 }
 
 void assert_one(const ResultFile& results, const Truth& truth, Gpu& gpu) {
@@ -84,7 +81,7 @@ int run_truths_from(const ResultFile& results, unsigned first) {
         return start_anew;
     }
     try {
-        auto* gpu = new Gpu; // never destroyed: its context may be lost by then
+        auto* gpu = new Gpu;            // never destroyed: its context may be lost by then
         gpu->launch_empty(gpu->stream); // whatever the driver loads late is loaded before anything is timed
         gpu->launch_spin(gpu->stream, 20);
         gpu->wait();
@@ -117,9 +114,10 @@ void run_truth(const ResultFile& results, const Options&) {
                "the process that asserts could not start or could not use the device");
         first += begun;
         if (!recorded) {
-            const std::string how = ended.how == Ended::How::timed_out
-                                        ? "it did not come to an end within " + std::to_string(int(limit_of_one_s)) + " s"
-                                        : "the process ended with " + std::to_string(ended.code);
+            const std::string how =
+                ended.how == Ended::How::timed_out
+                    ? "it did not come to an end within " + std::to_string(int(limit_of_one_s)) + " s"
+                    : "the process ended with " + std::to_string(ended.code);
             write_verdict(results, truths[first - 1], "fails", how);
         }
     }

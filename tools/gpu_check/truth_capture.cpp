@@ -122,7 +122,8 @@ void truth_own_unsafe_call_breaks_own_capture(Gpu& gpu) {
     const OwnedEvent event = recorded_event(gpu);
     for (const CaptureMode mode : {CaptureMode::global, CaptureMode::thread_local_mode}) {
         Capturing capturing(gpu, gpu.stream, mode);
-        expect(gpu.d.event_query(event) != CuResult::success, "cuEventQuery succeeded in a capture that is not relaxed");
+        expect(gpu.d.event_query(event) != CuResult::success,
+               "cuEventQuery succeeded in a capture that is not relaxed");
         expect_invalidated(gpu, capturing, "cuEventQuery of the capturing thread");
     }
     Capturing relaxed(gpu, gpu.stream, CaptureMode::relaxed);
@@ -189,7 +190,8 @@ void truth_unjoined_stream_fails_the_capture(Gpu& gpu) {
     gpu.launch_empty(gpu.stream);
     fork(gpu, gpu.stream, other, event);
     gpu.launch_empty(other);
-    gpu.expect_result(capturing.end(), CuResult::stream_capture_unjoined, "cuStreamEndCapture with a stream not joined");
+    gpu.expect_result(capturing.end(), CuResult::stream_capture_unjoined,
+                      "cuStreamEndCapture with a stream not joined");
 }
 
 void truth_captured_fork_and_join_by_events(Gpu& gpu) {
@@ -259,7 +261,8 @@ void truth_plain_record_in_capture_is_unreadable(Gpu& gpu) {
 }
 
 void truth_nodes_may_be_added_during_capture(Gpu& gpu) {
-    auto* update = entry<CuResult(Stream, GraphNode*, std::size_t, unsigned)>("cuStreamUpdateCaptureDependencies", 11030);
+    auto* update =
+        entry<CuResult(Stream, GraphNode*, std::size_t, unsigned)>("cuStreamUpdateCaptureDependencies", 11030);
     Capturing capturing(gpu, gpu.stream);
     gpu.launch_empty(gpu.stream);
     Graph graph = nullptr;
@@ -295,7 +298,8 @@ void truth_programmatic_edge_makes_v2_info_lossy(Gpu& gpu) {
     gpu.launch_empty(gpu.stream);
     auto frontier = capturing.frontier();
     const EdgeData edge{edge_port_programmatic, 0, edge_type_programmatic, {}};
-    gpu.must(update(gpu.stream, frontier.data(), &edge, 1, set_capture_dependencies), "cuStreamUpdateCaptureDependencies");
+    gpu.must(update(gpu.stream, frontier.data(), &edge, 1, set_capture_dependencies),
+             "cuStreamUpdateCaptureDependencies");
     CaptureStatus status{};
     unsigned long long id = 0;
     Graph graph = nullptr;

@@ -49,8 +49,8 @@ void truth_elapsed_is_a_float_of_ms(Gpu& gpu) {
     const double tail = gpu.elapsed_ns(second, third);
     const double ulp = std::ldexp(1.0, std::ilogb(whole * 1e-6) - 23) * 1e6;
     const double off = std::abs(whole - head - tail);
-    say("parts and whole of " + std::to_string(whole * 1e-6) + " ms differ by " + std::to_string(off) + " ns, an ulp is " +
-        std::to_string(ulp) + " ns");
+    say("parts and whole of " + std::to_string(whole * 1e-6) + " ms differ by " + std::to_string(off) +
+        " ns, an ulp is " + std::to_string(ulp) + " ns");
     expect(off <= 2 * ulp, "parts and whole differ by more than two units in the last place");
 }
 
@@ -189,7 +189,8 @@ void truth_full_launch_queue_blocks(Gpu& gpu) {
         ++launches;
     }
     gpu.wait();
-    say(std::to_string(launches) + " launches until one took " + std::to_string(static_cast<double>(longest) * 1e-6) + " ms");
+    say(std::to_string(launches) + " launches until one took " + std::to_string(static_cast<double>(longest) * 1e-6) +
+        " ms");
     expect(longest >= 2'000'000, "no launch waited while a kernel of 50 ms ran");
 }
 

@@ -7,7 +7,7 @@
 namespace gpu_check {
 namespace {
 
-struct MemAllocNode { // CUDA_MEM_ALLOC_NODE_PARAMS
+struct MemAllocNode {        // CUDA_MEM_ALLOC_NODE_PARAMS
     int pool_properties[22]; // type, handle types, location's type and id, …
     const void* access;
     std::size_t access_count;

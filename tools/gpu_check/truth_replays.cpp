@@ -182,8 +182,8 @@ void truth_first_launch_uploads(Gpu& gpu) {
         gpu.wait();
     }
     const double first = spread_of(cold).median, after = spread_of(uploaded).median;
-    say("first launch of " + std::to_string(kernels) + " kernels: " + std::to_string(first) + " ns, uploaded before: " +
-        std::to_string(after) + " ns");
+    say("first launch of " + std::to_string(kernels) + " kernels: " + std::to_string(first) +
+        " ns, uploaded before: " + std::to_string(after) + " ns");
     expect(first > after, "a first launch costs no more than one after an upload");
 }
 
