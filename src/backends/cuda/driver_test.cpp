@@ -152,6 +152,30 @@ TEST(QueueOfStream, a_queue_without_a_context_answers_with_the_reason) {
     EXPECT_FALSE(queue.timer->capabilities()[0].supported);
 }
 
+TEST(QueueOfStream, a_thread_without_a_context_is_asked_again_once_it_has_one) {
+    vgpu::reset();
+    EXPECT_FALSE(plumb::cuda(nullptr).timer->begin_labelled({}).ok());
+    VirtualBench bench;
+    const auto token = plumb::cuda(nullptr).timer->begin_labelled({});
+    EXPECT_TRUE(token.ok()) << token.error().message;
+}
+
+TEST(QueueOfStream, threads_that_ask_at_once_get_one_queue) {
+    VirtualBench bench;
+    const Stream stream = bench.new_stream();
+    std::vector<std::uint32_t> tracks(8);
+    std::vector<std::thread> threads;
+    for (std::uint32_t& track : tracks) {
+        threads.emplace_back([&] { track = plumb::cuda(stream).track; });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    for (const std::uint32_t track : tracks) {
+        EXPECT_EQ(track, tracks.front());
+    }
+}
+
 TEST(StampModule, one_thread_writes_the_devices_clock_into_its_slot) {
     VirtualBench bench;
     const auto module = stamp_module(bench.context());

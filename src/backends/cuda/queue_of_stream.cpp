@@ -29,8 +29,9 @@ using Key = std::pair<Stream, unsigned long long>;
 struct Queues {
     std::shared_mutex mutex;
     std::map<Key, Queue> queues;
-    Queue absent{};    // where there is no driver at all
-    Queue crowded{};   // beyond most_queues
+    Queue absent{};  // where there is no driver at all
+    Queue unready{}; // where there is no context yet, or none any more
+    Queue crowded{}; // beyond most_queues
 };
 
 // Never destroyed: threads may record while the process exits.
@@ -51,25 +52,36 @@ Queue& absent_queue(Queue& kept, const Error& why) {
     return kept;
 }
 
-std::string name_of(const QueueTimer& timer, Key key, std::size_t number) {
-    const std::string clock = timer.clock_name();
-    return key.first == nullptr ? clock + " legacy stream" : clock + " stream " + std::to_string(number);
+/// Takes the place of a queue beyond the bound.
+Queue& crowded_queue(Queues& all) {
+    return absent_queue(all.crowded,
+                        {ErrorCode::out_of_memory, "more than " + std::to_string(most_queues) +
+                                                       " CUDA streams were timed in this process; reuse streams"});
 }
 
+// A timer takes a while to make: nobody who looks a known stream up waits for it.
 Queue make_queue(Queues& all, const Driver& driver, Key key) {
-    if (all.queues.size() >= most_queues) {
-        return absent_queue(all.crowded,
-                            {ErrorCode::out_of_memory, "more than " + std::to_string(most_queues) +
-                                                           " CUDA streams were timed in this process; reuse streams"});
-    }
     TimerOptions options;
     options.max_in_flight = scopes_in_flight;
-    Result<std::unique_ptr<CudaQueueTimer>> timer = CudaQueueTimer::create(driver, key.first, options);
-    if (!timer) {
-        return registered(std::make_unique<AbsentTimer>(timer.error()), "cuda (not timed)");
+    Result<std::unique_ptr<CudaQueueTimer>> made = CudaQueueTimer::create(driver, key.first, options);
+    const std::unique_lock lock(all.mutex);
+    if (const auto found = all.queues.find(key); found != all.queues.end()) {
+        return found->second; // another thread was first
     }
-    std::string name = name_of(**timer, key, all.queues.size() + 1);
-    return registered(std::move(*timer), std::move(name));
+    if (!made && made.error().code == ErrorCode::unavailable) {
+        return absent_queue(all.unready, made.error()); // no context yet: the next call asks again
+    }
+    if (all.queues.size() >= most_queues) {
+        return crowded_queue(all);
+    }
+    if (!made) {
+        const Queue absent = registered(std::make_unique<AbsentTimer>(made.error()), "cuda (not timed)");
+        return all.queues.emplace(key, absent).first->second;
+    }
+    const std::string which =
+        key.first == nullptr ? " legacy stream" : " stream " + std::to_string(all.queues.size() + 1);
+    std::string name = (*made)->clock_name() + which;
+    return all.queues.emplace(key, registered(std::move(*made), std::move(name))).first->second;
 }
 
 Key key_of(const Driver& driver, Stream stream) noexcept {
@@ -95,16 +107,11 @@ Queue cuda(CUstream_st* stream) noexcept {
         if (const auto found = all.queues.find(key); found != all.queues.end()) {
             return found->second;
         }
+        if (all.crowded.timer != nullptr) {
+            return all.crowded;
+        }
     }
-    const std::unique_lock lock(all.mutex);
-    if (const auto found = all.queues.find(key); found != all.queues.end()) {
-        return found->second;
-    }
-    const Queue made = make_queue(all, *loaded, key);
-    if (all.queues.size() < most_queues) {
-        all.queues.emplace(key, made);
-    }
-    return made;
+    return make_queue(all, *loaded, key);
 }
 
 } // namespace plumb
