@@ -4,6 +4,7 @@
 #include <cmath>
 #include <thread>
 
+#include "backends/cuda/timeline.hpp"
 #include "plumb/cuda_graph.hpp"
 
 namespace plumb::cudagraph {
@@ -148,8 +149,18 @@ TEST(Probes, F4_samples_begin_when_their_work_did) {
         }
     }
     ASSERT_EQ(begins.size(), starts.size());
-    for (std::size_t i = 1; i < begins.size(); ++i) {
-        EXPECT_NEAR(static_cast<double>(begins[i] - begins[0]), static_cast<double>(starts[i] - starts[0]), 100);
+    // An event whose true time is known ties the queue's clock to the truth.
+    const auto timeline = backends::cuda::timeline_of(bench.stream);
+    ASSERT_TRUE(timeline.ok());
+    const vgpu::Event known = bench.engine.event();
+    ASSERT_EQ(bench.engine.cu.event_record(known, bench.stream), CuResult::success);
+    vgpu::run_dry();
+    const Result<std::uint64_t> ticks = (*timeline)->place(known);
+    ASSERT_TRUE(ticks.ok());
+    const std::int64_t truth = vgpu::operations().back().end_ns;
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+        const double before_start = static_cast<double>(*ticks - begins[i]) - static_cast<double>(truth - starts[i]);
+        EXPECT_NEAR(before_start, 1'400, 600); // the gap in front of the kernel, and the stamp
     }
     // One after the other, children before their parents, inside them.
     for (std::size_t i = 0; i + 1 < bench.samples.size(); ++i) {
