@@ -235,6 +235,15 @@ TEST(Truth, mem_free_waits_for_the_device) {
     EXPECT_TRUE(synchronisations()[0].implicit);
 }
 
+TEST(Streams, leave_a_gap_between_two_kernels) {
+    Engine engine;
+    const Stream stream = engine.stream();
+    run_for("a", 100'000);
+    engine.launch("a", stream);
+    engine.launch("b", stream);
+    EXPECT_EQ(operation_named("b").start_ns - operation_named("a").end_ns, Config{}.gap_ns);
+}
+
 TEST(Streams, wait_for_events_of_other_streams) {
     Engine engine;
     const Stream first = engine.stream(), second = engine.stream();
