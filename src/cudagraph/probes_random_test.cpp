@@ -81,9 +81,16 @@ struct Outcome {
     std::size_t scopes = 0;
 };
 
-void check_graph(ProbeBench& bench, std::uint64_t seed, bool branches, double tick, Outcome& outcome) {
+struct Kind {
+    bool branches = false;
+    unsigned tick = 32;
+    ProbeKind stamps = ProbeKind::event;
+    const char* word = "event";
+};
+
+void check_graph(ProbeBench& bench, std::uint64_t seed, const Kind& kind, Outcome& outcome) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const KnownGraph graph = RandomGraph(bench, seed, branches).capture();
+    const KnownGraph graph = RandomGraph(bench, seed, kind.branches).capture();
     const auto truth = bench.plain_truth(graph);
     const auto probe = bench.captured(seed, graph);
     bench.samples.clear();
@@ -93,7 +100,7 @@ void check_graph(ProbeBench& bench, std::uint64_t seed, bool branches, double ti
     }
     bench.replay_until(*probe, graph, 600, [&] { return bench.samples.size() >= 4 * measured; });
     const recording::GraphInfo row = bench.row(seed);
-    ASSERT_EQ(row.twin, "event") << row.twin_reason;
+    ASSERT_EQ(row.twin, kind.word) << row.twin_reason;
     EXPECT_TRUE(row.unattributed.empty());
     std::uint64_t nodes = 0;
     for (const recording::GraphSite& site : row.sites) {
@@ -106,11 +113,12 @@ void check_graph(ProbeBench& bench, std::uint64_t seed, bool branches, double ti
         const Truth expected = ProbeBench::truth_of(scope, truth);
         const double off = static_cast<double>(sample.end_ticks - sample.begin_ticks) -
                            static_cast<double>(expected.end_ns - expected.begin_ns);
-        EXPECT_LE(std::abs(off), tick + 1'000 + row.site_cost_ns) << "scope " << sample.name;
+        EXPECT_LE(std::abs(off), kind.tick + 1'000 + row.site_cost_ns) << "scope " << sample.name;
         EXPECT_EQ(sample.layer_plus_one, scope.layer_plus_one);
         outcome.worst_ns = std::max(outcome.worst_ns, std::abs(off));
     }
     outcome.scopes += bench.samples.size();
+    // On an idle stream the events around a plain replay also see its launch, some 5 us here.
     EXPECT_LE(std::abs(row.closure), 0.05 + 6'000 / row.plain_span_ns) << row.closure_raw;
     outcome.worst_closure = std::max(outcome.worst_closure, std::abs(row.closure));
     bench.probes->evicted(seed);
@@ -118,31 +126,37 @@ void check_graph(ProbeBench& bench, std::uint64_t seed, bool branches, double ti
     bench.destroy(graph);
 }
 
-void check_many(std::uint64_t first, std::uint64_t count, bool branches, unsigned tick) {
+void check_many(std::uint64_t first, std::uint64_t count, const Kind& kind) {
     vgpu::Config config;
     config.seed = first;
-    config.event_tick_ns = tick;
-    ProbeBench bench(config);
-    const std::size_t before = vgpu::alive().total();
+    config.event_tick_ns = kind.tick;
+    ProbeOptions options;
+    options.kind = kind.stamps;
+    ProbeBench bench(config, options);
     Outcome outcome;
     for (std::uint64_t seed = first; seed < first + count && !testing::Test::HasFailure(); ++seed) {
-        check_graph(bench, seed, branches, tick, outcome);
+        check_graph(bench, seed, kind, outcome);
     }
     testing::Test::RecordProperty("worst_ns", std::to_string(outcome.worst_ns));
-    std::printf("scopes %zu, worst off %.0f ns, worst closure %.4f\n", outcome.scopes, outcome.worst_ns, outcome.worst_closure);
+    testing::Test::RecordProperty("worst_closure", std::to_string(outcome.worst_closure));
+    EXPECT_GT(outcome.scopes, 10 * count);
     EXPECT_EQ(vgpu::alive().graphs, 0u);
     EXPECT_EQ(vgpu::alive().execs, 0u);
-    static_cast<void>(before);
     EXPECT_EQ(vgpu::synchronising_calls(), 0u);
     EXPECT_TRUE(vgpu::invalidations().empty());
     EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
 }
 
-TEST(ProbesRandom, scopes_of_chains_are_within_tick_and_stamp_cost_of_the_truth) { check_many(1, 1000, false, 32); }
+TEST(ProbesRandom, scopes_of_chains_are_within_tick_and_stamp_cost_of_the_truth) { check_many(1, 1000, {}); }
 TEST(ProbesRandom, scopes_of_branching_graphs_are_within_tick_and_stamp_cost_of_the_truth) {
-    check_many(10'001, 1000, true, 32);
+    check_many(10'001, 1000, {.branches = true});
 }
-TEST(ProbesRandom, a_coarse_event_clock_is_within_its_tick) { check_many(20'001, 300, true, 1'024); }
+TEST(ProbesRandom, a_coarse_event_clock_is_within_its_tick) {
+    check_many(20'001, 300, {.branches = true, .tick = 1'024});
+}
+TEST(ProbesRandom, stamp_kernels_are_within_their_tick_and_cost) {
+    check_many(30'001, 500, {.branches = true, .stamps = ProbeKind::stamp, .word = "stamp"});
+}
 
 } // namespace
 } // namespace plumb::cudagraph

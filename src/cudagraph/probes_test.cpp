@@ -2,6 +2,7 @@
 #include "cudagraph/probe_bench.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <thread>
 
 #include "backends/cuda/timeline.hpp"
@@ -73,13 +74,13 @@ TEST(Probes, F3_scopes_work_while_a_graph_is_captured_and_inside_its_replays) {
 
 TEST(Probes, T4_what_ships_is_the_plain_graph_and_most_replays_are_plain) {
     ProbeBench bench;
-    const auto bytes = [&](const KnownGraph& graph) {
-        std::string text;
+    const auto content = [&](const KnownGraph& graph) { // nodes, their parameters, edges
+        record::Words lines;
+        std::map<vgpu::GraphNode, std::string> names;
         std::size_t count = 0;
         bench.engine.cu.graph_get_nodes(graph.graph, nullptr, &count);
         std::vector<vgpu::GraphNode> nodes(count);
         bench.engine.cu.graph_get_nodes(graph.graph, nodes.data(), &count);
-        std::sort(nodes.begin(), nodes.end());
         for (const vgpu::GraphNode node : nodes) {
             backends::cuda::NodeType type{};
             bench.engine.cu.graph_node_get_type(node, &type);
@@ -87,17 +88,37 @@ TEST(Probes, T4_what_ships_is_the_plain_graph_and_most_replays_are_plain) {
             bench.engine.cu.graph_kernel_node_get_params(node, &params);
             const char* name = nullptr;
             bench.engine.cu.func_get_name(&name, params.func);
-            text += std::to_string(static_cast<int>(type)) + " " + (name != nullptr ? name : "") + " " +
-                    std::to_string(params.grid_x) + "\n";
+            int value = 0;
+            std::memcpy(&value, params.kernel_params[0], sizeof value);
+            lines.push_back(std::to_string(static_cast<int>(type)) + " " + name + " " + std::to_string(params.grid_x) +
+                            " " + std::to_string(params.block_x) + " " + std::to_string(value));
+            names[node] = name;
         }
-        std::size_t edges = 0;
-        bench.engine.cu.graph_get_edges_v10000(graph.graph, nullptr, nullptr, &edges);
-        return text + std::to_string(edges);
+        std::vector<vgpu::GraphNode> from(count * count);
+        std::vector<vgpu::GraphNode> to(count * count);
+        std::vector<backends::cuda::EdgeData> data(count * count);
+        count = from.size();
+        EXPECT_EQ(bench.engine.cu.graph_get_edges_v12030(graph.graph, from.data(), to.data(), data.data(), &count),
+                  CuResult::success);
+        for (std::size_t i = 0; i < count; ++i) {
+            lines.push_back(names[from[i]] + " -> " + names[to[i]] + " " + std::to_string(data[i].type));
+        }
+        std::sort(lines.begin(), lines.end());
+        return lines;
     };
     const auto capture = [&] {
         bench.begin_capture();
         for (int i = 0; i < 4; ++i) {
-            bench.scope([&] { bench.named_kernel("same" + std::to_string(i), 20'000); });
+            bench.scope([&] {
+                int value = 100 + i;
+                void* values[] = {&value};
+                const std::string name = "same" + std::to_string(i);
+                vgpu::KernelModel model;
+                model.param_bytes = {sizeof value};
+                model.min_ns = model.max_ns = 20'000;
+                vgpu::kernel(name, model);
+                EXPECT_EQ(bench.engine.launch(name.c_str(), bench.stream, values), CuResult::success);
+            });
         }
         return bench.end_capture();
     };
@@ -105,11 +126,12 @@ TEST(Probes, T4_what_ships_is_the_plain_graph_and_most_replays_are_plain) {
     const KnownGraph off = capture();
     bench.recorder.on();
     const KnownGraph on = capture();
-    EXPECT_EQ(bytes(on), bytes(off));
+    EXPECT_EQ(content(on).size(), 7u); // four kernels, three edges
+    EXPECT_EQ(content(on), content(off));
     const auto probe = bench.captured(1, on);
-    const std::string before = bytes(on);
+    const record::Words before = content(on);
     const int replays = bench.replay_until(*probe, on, 200, [&] { return bench.samples.size() >= 12; });
-    EXPECT_EQ(bytes(on), before);
+    EXPECT_EQ(content(on), before);
     const recording::GraphInfo row = bench.row(1);
     EXPECT_GE(row.instrumented, 3u);
     EXPECT_LE(row.instrumented * 4, static_cast<std::uint64_t>(replays));
