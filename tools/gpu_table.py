@@ -85,9 +85,15 @@ def rows():
         row("drift of events", "drift.events", "ppm", 2), row("drift of `%globaltimer`", "drift.globaltimer", "ppm", 2),
         row("mapped-memory answer, bracket", "ping.bracket", "ns")]
     yield "CUPTI", [
-        row("kernels seen by both", "cupti.kernels", ""),
-        row("our time less its start to next start", "cupti.difference", "ns"),
-        row("step slower while it traces", "cupti.slower_mean", "%", 1)]
+        *(row(f"{label}, {how}", name, unit, digits, how=how)
+          for how in ("eager", "replayed")
+          for label, name, unit, digits in (
+              ("kernels seen", "cupti.kernels", "", 0), ("our time of a kernel", "cupti.our_time", "us", 2),
+              ("less its start to next start", "cupti.difference", "ns", 0),
+              ("the same in percent", "cupti.difference_percent", "%", 2),
+              ("its time of a kernel", "cupti.kernel_time", "us", 2))),
+        row("replay slower while it traces", "cupti.slower_mean", "%", 1),
+        row("replay slower after it stopped", "cupti.slower_after_stop", "%", 1)]
 
 
 class Results:

@@ -29,7 +29,7 @@ def out_file(name):
 
 
 def check(out, *words, environment=None):
-    return subprocess.run([PROGRAM, "--run", "--tiny", "--out", out, *words], env=environment or ON_VIRTUAL_GPU,
+    return subprocess.run([PROGRAM, "--run", "--tiny", "--out", out, "--cupti", VIRTUAL / "libcupti.so", *words], env=environment or ON_VIRTUAL_GPU,
                           capture_output=True, text=True, timeout=280)
 
 
@@ -57,8 +57,8 @@ class WholeRun(unittest.TestCase):
         self.assertEqual(self.lines[0]["schema"], gpu_table.SCHEMA)
         self.assertEqual(self.lines[-1], {"record": "finished", "section": "run", "all_sections_done": True})
 
-    def test_every_section_but_the_tracer_and_the_truths_gives_figures(self):
-        for section in set(SECTIONS) - {"truth", "cupti"}:
+    def test_every_section_but_the_truths_gives_figures(self):
+        for section in set(SECTIONS) - {"truth"}:
             self.assertTrue(self.of("figure", section=section), section)
 
     def test_the_truth_table_holds_on_the_virtual_gpu(self):
@@ -88,9 +88,26 @@ class WholeRun(unittest.TestCase):
         self.assertEqual(timed, sites)
         self.assertEqual([line["value"] for line in self.of("figure", name="replay.nodes_in_no_scope")], [0])
 
+    def test_our_times_are_those_of_the_tracer(self):
+        for how in ("eager", "replayed"):
+            self.assertEqual([line["value"] for line in self.of("figure", name="cupti.kernels", at={"how": how})], [8])
+            apart = self.of("figure", name="cupti.difference", at={"how": how})
+            self.assertEqual(len(apart), 1)
+            self.assertLessEqual(abs(apart[0]["value"]), 64, how)
+
     def test_the_table_refuses_it(self):
         with self.assertRaisesRegex(gpu_table.Refused, "virtual GPU"):
             gpu_table.Results(self.out)
+
+
+class Beliefs(unittest.TestCase):
+    def test_a_belief_that_does_not_hold_is_found(self):
+        out = out_file("beliefs")
+        other = {**ON_VIRTUAL_GPU, "PLUMB_VIRTUAL_GPU": "event_node_ns=0,clock_drift_ppm=2000"}
+        done = check(out, "--only", "truth", environment=other)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        failing = {line["id"] for line in lines_of(out) if line.get("verdict") == "fails"}
+        self.assertEqual(failing, {"inline_event_node_costs_time", "device_clock_drifts"})
 
 
 class Killed(unittest.TestCase):

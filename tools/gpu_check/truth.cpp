@@ -13,7 +13,7 @@ namespace gpu_check {
 namespace {
 
 constexpr int start_anew = 10; // exit status: this process cannot assert any more, the next one goes on
-constexpr double limit_of_one_s = 8;
+constexpr double limit_of_one_s = 12;
 
 struct Truth {
     const char* id;
@@ -35,19 +35,33 @@ void write_verdict(const ResultFile& results, const Truth& truth, const char* ve
         {{"record", "truth"}, {"id", truth.id}, {"source", truth.source}, {"verdict", verdict}, {"detail", detail}});
 }
 
+/// Beliefs about durations lose to a host that stops for milliseconds: what fails is asked again, and the line says so.
+constexpr int times_asked = 3;
+
 void assert_one(const ResultFile& results, const Truth& truth, Gpu& gpu) {
-    said.clear();
     if (truth.check == nullptr) {
         write_verdict(results, truth, "fails", "this program has no assertion for it");
         return;
     }
-    try {
-        truth.check(gpu);
-        write_verdict(results, truth, "passes", said);
-    } catch (const Failure& failure) {
-        write_verdict(results, truth, "fails", failure.sentence + (said.empty() ? "" : "; " + said));
-    } catch (const NotApplicable& reason) {
-        write_verdict(results, truth, "not applicable", reason.reason);
+    std::string first_failure;
+    for (int asked = 1;; ++asked) {
+        said.clear();
+        const std::string again = first_failure.empty() ? "" : " (asked again; at first: " + first_failure + ")";
+        try {
+            truth.check(gpu);
+            write_verdict(results, truth, "passes", said + again);
+            return;
+        } catch (const NotApplicable& reason) {
+            write_verdict(results, truth, "not applicable", reason.reason);
+            return;
+        } catch (const Failure& failure) {
+            const std::string sentence = failure.sentence + (said.empty() ? "" : "; " + said);
+            if (asked == times_asked || gpu.d.stream_synchronize(gpu.stream) != CuResult::success) {
+                write_verdict(results, truth, "fails", sentence);
+                return;
+            }
+            first_failure = sentence;
+        }
     }
 }
 

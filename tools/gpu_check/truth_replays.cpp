@@ -25,6 +25,7 @@ Timed timed_spin(Gpu& gpu, unsigned microseconds) {
 }
 
 double span_of_replay(Gpu& gpu, GraphExec exec, Event begin, Event end) {
+    gpu.launch_spin(gpu.stream, 1000); // longer than the launch's call: no launch wait in the span
     gpu.record(begin, gpu.stream);
     launch_graph(gpu, exec, gpu.stream);
     gpu.record(end, gpu.stream);
@@ -159,7 +160,7 @@ void truth_inline_event_node_costs_time(Gpu& gpu) {
     }
     const double each = (spread_of(with).median - spread_of(without).median) / kernels;
     say(std::to_string(each) + " ns per event node");
-    expect(each > 0, "the replay did not get longer");
+    expect(each > 10, "the replay did not get longer");
 }
 
 void truth_first_launch_uploads(Gpu& gpu) {
