@@ -32,10 +32,18 @@ struct StampCost {
     double site = unknown; // between two kernels that do nothing
 };
 
-/// What a thread of ours holds while it calls the driver: it disturbs no capture, and the context is current.
+/// What a thread of ours holds while it calls the driver: it disturbs no capture, and the context is current. Where the
+/// context is gone the timeline is lost from here on.
 struct OurThread {
     explicit OurThread(backends::cuda::Timeline& timeline)
-        : relaxed(timeline.driver()), current(timeline.driver(), timeline.context()) {}
+        : relaxed(timeline.driver()), current(timeline.driver(), timeline.context()) {
+        using backends::cuda::CuResult;
+        const CuResult status = current.status();
+        if (status != CuResult::success) {
+            static_cast<void>(timeline.failed(
+                status == CuResult::invalid_context ? CuResult::context_is_destroyed : status, "cuCtxPushCurrent"));
+        }
+    }
     backends::cuda::RelaxedCapture relaxed;
     backends::cuda::CurrentContext current;
 };

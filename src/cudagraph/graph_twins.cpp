@@ -82,6 +82,10 @@ void GraphEntry::destroy_source() {
         return;
     }
     const OurThread ours(graph_.device->timeline());
+    if (graph_.device->timeline().lost()) {
+        state_->leaked("1 clone of a captured graph");
+        return;
+    }
     const CuResult done = state_->driver().graph_destroy(graph_.source.graph);
     if (done != CuResult::success) {
         state_->leaked(graph_.device->timeline().failed(done, "cuGraphDestroy").message);
@@ -91,6 +95,9 @@ void GraphEntry::destroy_source() {
 void GraphEntry::build_twin() {
     GraphDevice& device = *graph_.device;
     const OurThread ours(device.timeline());
+    if (device.timeline().lost()) {
+        return;
+    }
     if (!device.calibrated()) {
         device.calibrate(state_->options().kind);
     }

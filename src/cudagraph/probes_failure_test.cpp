@@ -170,6 +170,50 @@ TEST(ProbesFailure, no_memory_for_the_twin_drops_the_twin_and_not_the_graph) {
     EXPECT_EQ(vgpu::alive().execs, 1u);
 }
 
+TEST_P(ProbesFailure, without_stamp_kernels_the_row_says_so) {
+    ProbeOptions options;
+    options.kind = GetParam() == ProbeKind::event ? ProbeKind::automatic : ProbeKind::stamp;
+    ProbeBench bench({}, options);
+    const KnownGraph graph = capture_small(bench);
+    vgpu::fail("cuModuleLoadData", CuResult::jit_compiler_not_found, 1, 1'000);
+    const auto probe = bench.captured(3, graph);
+    bench.replay_until(*probe, graph, 80, [] { return false; });
+    const recording::GraphInfo row = bench.row(3);
+    EXPECT_EQ(row.twin, options.kind == ProbeKind::stamp ? "" : "event");
+    EXPECT_NE(row.twin_reason.find("no stamp kernels: "), std::string::npos) << row.twin_reason;
+    EXPECT_EQ(bench.samples.empty(), options.kind == ProbeKind::stamp);
+}
+
+TEST(ProbesFailure, a_context_that_went_first_takes_the_twin_along) {
+    ProbeBench bench;
+    vgpu::Context context = nullptr;
+    ASSERT_EQ(bench.engine.cu.ctx_create(&context, 0, 0), CuResult::success); // current now
+    bench.stream = bench.engine.stream();
+    bench.queue = cuda(bench.stream);
+    const vgpu::Stream stream = bench.stream;
+    vgpu::Module module = nullptr;
+    vgpu::Function function = nullptr;
+    ASSERT_EQ(bench.engine.cu.module_load_data(&module, "an image"), CuResult::success);
+    ASSERT_EQ(bench.engine.cu.module_get_function(&function, module, "kernel"), CuResult::success);
+    bench.begin_capture();
+    bench.scope([&] {
+        ASSERT_EQ(bench.engine.cu.launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr),
+                  CuResult::success);
+    });
+    const KnownGraph graph = bench.end_capture();
+    const auto probe = bench.captured(3, graph);
+    bench.replay_until(*probe, graph, 400, [&] { return !bench.samples.empty(); });
+    ASSERT_FALSE(bench.samples.empty()) << bench.row(3).twin_reason;
+    ASSERT_EQ(bench.engine.cu.ctx_destroy(context), CuResult::success);
+    bench.probes->evicted(3);
+    bench.settle();
+    bench.collect(true);
+    EXPECT_TRUE(bench.probes->lost());
+    EXPECT_FALSE(bench.probes->status().ok());
+    bench.probes.reset();
+    EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
+}
+
 TEST(ProbesFailure, a_launch_of_the_twin_that_fails_is_a_plain_one_and_drops_the_twin) {
     ProbeBench bench;
     ProbeOptions options;
