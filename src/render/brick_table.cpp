@@ -145,6 +145,14 @@ void add_brick(TextTable& table, const Row& row, bool steps, const Layout& layou
     table.add_row(std::move(cells));
 }
 
+} // namespace
+
+bool wall_is_of_the_host(const PhaseSummary& phase) {
+    return phase.device && !phase.all_sampled && (phase.device->replays != 0 || phase.sampled_steps != 0);
+}
+
+namespace {
+
 /// A row of the wall account: it has a sum and a share, nothing else.
 void add_remainder(TextTable& table, const char* name, const PhaseSummary& phase, double total_ns,
                    const Layout& layout) {
@@ -159,14 +167,15 @@ void add_remainder(TextTable& table, const char* name, const PhaseSummary& phase
 
 void add_remainders(TextTable& table, const PhaseSummary& phase, const Layout& layout) {
     const WallAccount& wall = phase.wall;
+    const bool host = wall_is_of_the_host(phase);
     if (wall.overlap_ns > 0) {
         add_remainder(table, "overlap", phase, wall.overlap_ns, layout);
     }
-    add_remainder(table, "unattributed", phase, wall.unattributed_ns, layout);
+    add_remainder(table, host ? "host: unattributed" : "unattributed", phase, wall.unattributed_ns, layout);
     if (wall.lap_union_ns > 0) {
         add_remainder(table, "  of it in laps", phase, wall.lap_union_ns, layout);
     }
-    add_remainder(table, "idle", phase, wall.idle_ns, layout);
+    add_remainder(table, host ? "host: idle" : "idle", phase, wall.idle_ns, layout);
 }
 
 void append_reasons(std::string& out, const PhaseRows& phase, const FigureCells& cells) {
@@ -219,8 +228,9 @@ void append_basis_legend(std::string& out, const PhaseRows& phase) {
                grouped(timed->basis_steps) + ")\n";
     }
     if (inside != nullptr) {
-        out += "@  inside captured graphs: percentiles are of the replays that were sampled, sums are replays times the "
-               "mean of each site\n";
+        out +=
+            "@  inside captured graphs: percentiles are of the replays that were sampled, sums are replays times the "
+            "mean of each site\n";
     }
     if (partly) {
         out += "@- the same, but some sites were never timed: the sum is of the others alone\n";

@@ -20,6 +20,9 @@ struct PhaseRows {
 /// The rows of `phase`; of no step at all where `summary` is null.
 [[nodiscard]] PhaseRows rows_of(const Report& report, const PhaseSummary* summary);
 
+/// Whether device work of these steps is in rows only: the wall account is then that of the host's threads.
+[[nodiscard]] bool wall_is_of_the_host(const PhaseSummary& phase);
+
 /// The table with its legend and the reasons for what is n/a.
 void append_brick_table(std::string& out, const PhaseRows& rows, const Style& style);
 

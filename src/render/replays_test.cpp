@@ -50,10 +50,10 @@ ReplayReport sample_replays() {
     idle.key = 0xffffffffffffffff;
     idle.captures = idle.instantiations = 1;
     for (Figure ReplayRow::*figure :
-         {&ReplayRow::padding_wasted, &ReplayRow::device_ns, &ReplayRow::calibrated_device_ns, &ReplayRow::plain_span_ns,
-          &ReplayRow::capture_ns, &ReplayRow::instantiate_ns, &ReplayRow::upload_ns, &ReplayRow::launch_ns,
-          &ReplayRow::bytes, &ReplayRow::twin_build_ns, &ReplayRow::twin_bytes, &ReplayRow::site_cost_ns,
-          &ReplayRow::closure_raw, &ReplayRow::closure}) {
+         {&ReplayRow::padding_wasted, &ReplayRow::device_ns, &ReplayRow::calibrated_device_ns,
+          &ReplayRow::plain_span_ns, &ReplayRow::capture_ns, &ReplayRow::instantiate_ns, &ReplayRow::upload_ns,
+          &ReplayRow::launch_ns, &ReplayRow::bytes, &ReplayRow::twin_build_ns, &ReplayRow::twin_bytes,
+          &ReplayRow::site_cost_ns, &ReplayRow::closure_raw, &ReplayRow::closure}) {
         idle.*figure = missing("not measured in this run");
     }
     idle.twin_reason = "n/a (memory nodes)";
@@ -99,9 +99,11 @@ TEST(ReplaysText, every_part_of_a_life_is_shown_and_what_is_unknown_has_a_reason
     EXPECT_TRUE(contains(text, "\npadding  graph 64: 28 of 128 rows were padding\n"));
     EXPECT_TRUE(contains(text, "\nnodes  graph 64: kernel 320, memset 2\n"));
     EXPECT_TRUE(contains(text, "\nnodes  graph 64: in no brick: nccl_kernel 4\n"));
-    EXPECT_TRUE(contains(text, "\ncost  graph 64: capture 1.500 ms, instantiate 2.500 ms, upload 0.500 ms, launches 75.000 ms\n"));
-    EXPECT_TRUE(contains(text, "\ntwin  graph 64: event, every 64 replays, built in 7.000 ms, 8.0 MiB (estimated), a stamp "
-                               "costs 0.950 us\n"));
+    EXPECT_TRUE(contains(
+        text, "\ncost  graph 64: capture 1.500 ms, instantiate 2.500 ms, upload 0.500 ms, launches 75.000 ms\n"));
+    EXPECT_TRUE(contains(text,
+                         "\ntwin  graph 64: event, every 64 replays, built in 7.000 ms, 8.0 MiB (estimated), a stamp "
+                         "costs 0.950 us\n"));
     EXPECT_TRUE(contains(text, "\nclosure  graph 64: -0.41 % calibrated, +3.12 % raw, 328 of 340 sites timed\n"));
     EXPECT_TRUE(contains(text, "\ntwin  graph 18446744073709551615: none: n/a (memory nodes)\n"));
     EXPECT_TRUE(contains(text, "\nn/a  device us: not measured in this run\n"));

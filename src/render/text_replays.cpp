@@ -75,8 +75,8 @@ void append_table(std::string& out, const ReplayReport& report, const Style& sty
     }
     table.add_column("twin", TextTable::Align::left);
     for (const ReplayRow& row : report.graphs) {
-        table.add_row({std::to_string(row.key), grouped(row.captures), grouped(row.instantiations), grouped(row.updates),
-                       grouped(row.replays), grouped(row.instrumented), grouped(row.unread),
+        table.add_row({std::to_string(row.key), grouped(row.captures), grouped(row.instantiations),
+                       grouped(row.updates), grouped(row.replays), grouped(row.instrumented), grouped(row.unread),
                        grouped(sum_of(row.eager_steps)), figure_cell(row.padding_wasted, 0.01, 1),
                        grouped(sum_of(row.nodes)), grouped(row.sites_timed) + "/" + grouped(row.sites),
                        figure_cell(row.device_ns, ns_per_us, 1), figure_cell(row.plain_span_ns, ns_per_us, 1),
@@ -136,31 +136,38 @@ void append_details(std::string& out, const ReplayRow& row, const Style& style) 
         append_line(out, "nodes  ", named(row) + "in no brick: " + listed(row.unattributed), {}, style);
     }
     for (const auto& [reason, count] : row.eager_steps) {
-        append_line(out, "eager  ", named(row) + grouped(count) + (count == 1 ? " step: " : " steps: ") + reason, {}, style);
+        append_line(out, "eager  ", named(row) + grouped(count) + (count == 1 ? " step: " : " steps: ") + reason, {},
+                    style);
     }
     if (row.padding_wasted.value && *row.padding_wasted.value > 0) {
-        append_line(out, "padding  ", named(row) + grouped(row.rows_padded - row.rows_used) + " of " +
-                                          grouped(row.rows_padded) + " rows were padding", {}, style);
+        append_line(out, "padding  ",
+                    named(row) + grouped(row.rows_padded - row.rows_used) + " of " + grouped(row.rows_padded) +
+                        " rows were padding",
+                    {}, style);
     }
     const auto time = [](const char* what, const Figure& figure) {
         return std::string(what) + " " +
                (figure.value ? fixed(*figure.value / ns_per_ms, 3) + " ms" : std::string(absent));
     };
-    append_line(out, "cost  ", named(row) + time("capture", row.capture_ns) + ", " +
-                                   time("instantiate", row.instantiate_ns) + ", " + time("upload", row.upload_ns) + ", " +
-                                   time("launches", row.launch_ns), {}, style);
+    append_line(out, "cost  ",
+                named(row) + time("capture", row.capture_ns) + ", " + time("instantiate", row.instantiate_ns) + ", " +
+                    time("upload", row.upload_ns) + ", " + time("launches", row.launch_ns),
+                {}, style);
     if (row.twin.empty()) {
-        append_line(out, "twin  ", named(row) + "none" + (row.twin_reason.empty() ? "" : ": " + row.twin_reason), {}, style);
+        append_line(out, "twin  ", named(row) + "none" + (row.twin_reason.empty() ? "" : ": " + row.twin_reason), {},
+                    style);
         return;
     }
-    std::string twin = named(row) + row.twin + (row.every == 0 ? "" : ", every " + grouped(row.every) + " replays") + ", " +
-                       time("built in", row.twin_build_ns) + ", " + figure_cell(row.twin_bytes, bytes_per_mib, 1) +
-                       " MiB (estimated), a stamp costs " +
-                       (row.site_cost_ns.value ? fixed(*row.site_cost_ns.value / ns_per_us, 3) + " us" : std::string(absent));
+    std::string twin =
+        named(row) + row.twin + (row.every == 0 ? "" : ", every " + grouped(row.every) + " replays") + ", " +
+        time("built in", row.twin_build_ns) + ", " + figure_cell(row.twin_bytes, bytes_per_mib, 1) +
+        " MiB (estimated), a stamp costs " +
+        (row.site_cost_ns.value ? fixed(*row.site_cost_ns.value / ns_per_us, 3) + " us" : std::string(absent));
     append_line(out, "twin  ", twin + (row.twin_reason.empty() ? "" : "; " + row.twin_reason), {}, style);
-    append_line(out, "closure  ", named(row) + signed_percent(row.closure) + " calibrated, " +
-                                      signed_percent(row.closure_raw) + " raw, " + grouped(row.sites_timed) + " of " +
-                                      grouped(row.sites) + " sites timed", {}, style);
+    append_line(out, "closure  ",
+                named(row) + signed_percent(row.closure) + " calibrated, " + signed_percent(row.closure_raw) +
+                    " raw, " + grouped(row.sites_timed) + " of " + grouped(row.sites) + " sites timed",
+                {}, style);
 }
 
 void append_never_replayed(std::string& out, const ReplayReport& report, const Style& style) {

@@ -97,13 +97,8 @@ std::string tokens_words(const PhaseSummary& phase) {
     return (rate.value ? fixed(*rate.value, decimals_for(*rate.value, 3, 0, 3)) : std::string(absent)) + " tok/s";
 }
 
-/// Whether device work of these steps is in rows only, not in the wall account.
-bool is_of_host_only(const PhaseSummary& phase) {
-    return phase.device && !phase.all_sampled && (phase.device->replays != 0 || phase.sampled_steps != 0);
-}
-
 std::string coverage_words(const PhaseSummary& phase) {
-    return "coverage " + percent(phase.wall.coverage, 100) + (is_of_host_only(phase) ? " of the host" : "");
+    return "coverage " + percent(phase.wall.coverage, 100) + (wall_is_of_the_host(phase) ? " of the host" : "");
 }
 
 /// "decode  p50 48.1 ms/tok  p90 50.3  20.8 tok/s     prefill 205 tok/s     coverage 99.4 %   own cost 0.1 % (measured)"
@@ -144,8 +139,8 @@ void append_headline_reasons(std::string& out, const Report& report, const std::
 }
 
 std::string phase_title(const PhaseSummary& phase) {
-    return std::string(phase_word(phase.phase)) + ": " + steps_words(phase) + ", " + period_words(phase) +
-           ", " + coverage_words(phase) + "\n";
+    return std::string(phase_word(phase.phase)) + ": " + steps_words(phase) + ", " + period_words(phase) + ", " +
+           coverage_words(phase) + "\n";
 }
 
 /// "device  queues busy 3.21 ms/step, idle 1.02 ms/step (12 timed steps) · in graphs busy ≤ 5.11 ms/step, idle n/a"
@@ -164,17 +159,24 @@ void append_device_line(std::string& out, const PhaseSummary& phase, const Style
     }
     if (device.replays != 0) {
         line += (line.empty() ? "" : std::string(bullet)) + plural(device.replays, "graph replay") + ", busy at most " +
-                words(device.in_graph_busy_per_step_ns) + " in them, idle " + words(device.in_graph_idle_per_step_ns);
+                words(device.in_graph_busy_per_step_ns) + " in them (idle in them " +
+                words(device.in_graph_idle_per_step_ns) + ")";
+        // What is left of the period is idle at least: nothing else of these steps was timed on the device.
+        const double around =
+            phase.period.mean_ns - device.in_graph_busy_per_step_ns.value.value_or(phase.period.mean_ns);
+        if (around > 0 && !device.busy_per_step_ns.value) {
+            line += ", idle around them at least " + milliseconds(around) + " ms/step";
+        }
     }
     if (line.empty()) {
         return;
     }
     out += "device  " + line + '\n';
     out += style.faint;
-    for (const Figure* figure : {&device.idle_per_step_ns, &device.in_graph_busy_per_step_ns,
-                                 &device.in_graph_idle_per_step_ns}) {
-        const bool shown = figure == &device.idle_per_step_ns ? device.busy_per_step_ns.value.has_value()
-                                                              : device.replays != 0;
+    for (const Figure* figure :
+         {&device.idle_per_step_ns, &device.in_graph_busy_per_step_ns, &device.in_graph_idle_per_step_ns}) {
+        const bool shown =
+            figure == &device.idle_per_step_ns ? device.busy_per_step_ns.value.has_value() : device.replays != 0;
         if (shown && !figure->value) {
             out += std::string("n/a  ") +
                    (figure == &device.idle_per_step_ns            ? "idle of the queues: "

@@ -66,14 +66,18 @@ TEST(TextReport, device_rows_are_marked_by_what_their_sums_are_made_of) {
     EXPECT_TRUE(contains(line_of(text, "attention @ "), "19.20")) << text;
     EXPECT_TRUE(contains(line_of(text, "rms_norm @-"), "cuda_graph_event"));
     EXPECT_TRUE(contains(line_of(text, "sampling *"), "cuda_event"));
-    EXPECT_TRUE(contains(text, "\n*  a device queue that is timed in some steps only: calls and sums are per timed step (17)\n"));
+    EXPECT_TRUE(contains(
+        text, "\n*  a device queue that is timed in some steps only: calls and sums are per timed step (17)\n"));
     EXPECT_TRUE(contains(text, "\n@  inside captured graphs: "));
     EXPECT_TRUE(contains(text, "\n@- the same, but some sites were never timed"));
     EXPECT_TRUE(contains(text, "\ndevice  queues busy 1.25 ms/step, idle n/a (in 17 timed steps)")) << text;
-    EXPECT_TRUE(contains(text, "120 graph replays, busy at most 40.5 ms/step in them, idle n/a\n")) << text;
+    EXPECT_TRUE(contains(text, "120 graph replays, busy at most 40.5 ms/step in them (idle in them n/a)\n")) << text;
     EXPECT_TRUE(contains(text, "\nn/a  idle in graphs: spans between stamps hold the gaps between kernels\n"));
     EXPECT_TRUE(contains(text, "coverage 99.6 % of the host   ")) << "device work is not in that account";
+    EXPECT_TRUE(contains(text, "\nhost: unattributed ")) << "as in that row";
+    EXPECT_TRUE(contains(text, "\nhost: idle "));
     EXPECT_FALSE(contains(render_text(crowded_report()), "device  "));
+    EXPECT_FALSE(contains(render_text(crowded_report()), "host: "));
 }
 
 TEST(TextReport, every_phase_with_steps_has_a_table_of_its_own) {
