@@ -151,9 +151,10 @@ TEST(TruthTable, is_what_the_documentation_says) {
 }
 
 TEST(Driver, exports_the_names_that_a_program_links) {
-    for (const char* name : {"cuInit", "cuMemAlloc_v2", "cuMemcpyHtoDAsync_v2", "cuCtxCreate_v2", "cuEventDestroy_v2",
-                             "cuStreamBeginCapture_v2", "cuGraphInstantiateWithFlags", "cuGraphLaunch",
-                             "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3", "cuLaunchKernel"})
+    for (const char* name :
+         {"cuInit", "cuMemAlloc_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyHtoD_v2", "cuCtxCreate_v2", "cuEventDestroy_v2",
+          "cuStreamBeginCapture_v2", "cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuStreamGetCaptureInfo_v2",
+          "cuStreamGetCaptureInfo_v3", "cuLaunchKernel"})
         EXPECT_NE(exported<void*>(name), nullptr) << name;
     EXPECT_EQ(exported<void*>("cuGraphLaunch"), reinterpret_cast<void*>(engine_driver().graph_launch));
 }
