@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Docs say what is there: links lead somewhere, and the README's sample is the compiled one (examples/readme.cpp)."""
+"""Docs say what is there: links lead somewhere, and the first C++ sample of a page in SAMPLES is compiled code."""
 
 import pathlib
 import re
@@ -17,16 +17,22 @@ def broken_links(page: pathlib.Path) -> list[str]:
     return problems
 
 
-def sample_differs() -> list[str]:
-    compiled = re.search(r"// \[readme\]\n(.*?)// \[/readme\]", (ROOT / "examples/readme.cpp").read_text(), re.S)
-    shown = re.search(r"```cpp\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+SAMPLES = [  # page, file, name of the marks around the sample there
+    ("README.md", "examples/readme.cpp", "readme"),
+    ("docs/cuda_graphs.md", "src/session/cuda_graph_cache_test.cpp", "graph_cache"),
+]
+
+
+def sample_differs(page: str, source: str, name: str) -> list[str]:
+    compiled = re.search(rf"// \[{name}\]\n(.*?)// \[/{name}\]", (ROOT / source).read_text(), re.S)
+    shown = re.search(r"```cpp\n(.*?)```", (ROOT / page).read_text(), re.S)
     if not compiled or not shown or compiled.group(1) != shown.group(1):
-        return ["README.md: its first C++ sample is not the one in examples/readme.cpp; copy that one"]
+        return [f"{page}: its first C++ sample is not the one in {source}; copy that one"]
     return []
 
 
 def main() -> int:
-    problems = sample_differs()
+    problems = [problem for sample in SAMPLES for problem in sample_differs(*sample)]
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         problems += broken_links(page)
     for problem in problems:

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "backends/cuda/driver.hpp"
+#include "cudagraph/guarded_driver.hpp"
 #include "plumb/cuda.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/results.hpp"
@@ -22,6 +22,41 @@ namespace plumb {
 namespace {
 
 namespace cuda_driver = backends::cuda;
+
+std::vector<std::int32_t> seen; // positions, by the kernel when it ran
+
+vgpu::Function& step_kernel() {
+    static vgpu::Function function = nullptr;
+    return function;
+}
+
+void enqueue_step(CUstream_st* stream, const plumb::CudaDecodeState& state) {
+    std::uint64_t positions = state.positions;
+    void* params[] = {&positions};
+    (void)cuda_driver::driver()->launch_kernel(step_kernel(), 1, 1, 1, 32, 1, 1, 0, stream, params, nullptr);
+}
+
+// clang-format off
+// [graph_cache]
+plumb::Status decode_step(plumb::CudaGraphCache& cache, CUstream_st* stream, std::uint64_t batch, int token, int at) {
+    if (plumb::Status set = cache.set_decode_state(token, at, stream); !set.ok())
+        return set;
+    plumb::Result<bool> replayed = cache.replay(batch, stream);
+    if (!replayed.ok() || *replayed)
+        return replayed.ok() ? plumb::Status() : plumb::Status(replayed.error());
+    plumb::Result<plumb::CudaDecodeState> state = cache.decode_state(stream);
+    if (!state.ok())
+        return state.error();
+    if (plumb::Status begun = cache.begin_capture(stream); !begun.ok())
+        return begun;
+    enqueue_step(stream, *state); // kernels read token, position and kv length from device memory
+    if (plumb::Status ended = cache.end_capture(batch); !ended.ok())
+        return ended;
+    replayed = cache.replay(batch, stream); // a capture runs nothing
+    return replayed.ok() ? plumb::Status() : plumb::Status(replayed.error());
+}
+// [/graph_cache]
+// clang-format on
 
 class CudaGraphs : public testing::Test {
   protected:
@@ -174,6 +209,24 @@ TEST_F(CudaGraphs, a_value_baked_in_is_in_the_recording) {
     ASSERT_EQ(read.graphs.size(), 1u);
     EXPECT_EQ(read.graphs[0].baked_in, std::vector<std::string>{"kernel rope #0, parameter 0, bytes 0..1"});
     EXPECT_TRUE(read.baked_in);
+}
+
+TEST_F(CudaGraphs, the_sample_of_the_docs_decodes) {
+    vgpu::KernelModel model;
+    model.param_bytes = {8};
+    model.function = [](const vgpu::KernelRun& run) {
+        seen.push_back(*vgpu::at<std::int32_t>(run.param<std::uint64_t>(0)));
+    };
+    vgpu::kernel("step", model);
+    ASSERT_EQ(cuda_driver::driver()->module_get_function(&step_kernel(), module, "step"), vgpu::CuResult::success);
+    start();
+    seen.clear();
+    for (int at = 0; at < 10; ++at) {
+        const Status done = decode_step(*cache, stream, 1, 100 + at, at);
+        ASSERT_TRUE(done.ok()) << done.error().message;
+    }
+    vgpu::run_dry();
+    EXPECT_EQ(seen, (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
 TEST_F(CudaGraphs, many_threads_capture_replay_and_evict_under_the_probes) {
