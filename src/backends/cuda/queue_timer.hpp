@@ -10,31 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda/own_stream.hpp"
 #include "backends/cuda/timeline.hpp"
 #include "backends/token_pool.hpp"
 #include "plumb/backend.hpp"
 
 namespace plumb::backends::cuda {
-
-/// What this driver can do for us, or why not.
-std::vector<Capability> capabilities_of(const Driver& driver);
-
-/// A stream of our own on a device's primary context, for timers that nobody gave a stream to.
-class OwnStream {
-  public:
-    static Result<std::unique_ptr<OwnStream>> create(const Driver& driver, Device device);
-    ~OwnStream();
-    OwnStream(const OwnStream&) = delete;
-    OwnStream& operator=(const OwnStream&) = delete;
-    [[nodiscard]] Stream stream() const noexcept { return stream_; }
-
-  private:
-    OwnStream(const Driver& driver, Device device) : driver_(driver), device_(device) {}
-    const Driver& driver_;
-    Device device_;
-    Context context_ = nullptr;
-    Stream stream_ = nullptr;
-};
 
 class CudaQueueTimer final : public QueueTimer {
   public:
