@@ -48,6 +48,8 @@ def rows():
         row("empty pair in a graph, stamps", "graph.empty_pair", "ns", by="stamp kernels"),
         row("empty kernel in a graph, events", "graph.empty_kernel", "ns", by="event nodes"),
         row("empty kernel in a graph, stamps", "graph.empty_kernel", "ns", by="stamp kernels"),
+        *(row(f"one empty kernel of {n} in a graph, its gap included", "graph.kernel", "ns", nodes=n, kernel="empty")
+          for n in NODES),
         *(row(f"one {way}, {n} kernels of 5 us", "graph.stamp_cost", "ns", way=way, nodes=n, kernel="5 us")
           for way in WAYS for n in NODES)]
     yield "Host time of a call", [
@@ -58,7 +60,7 @@ def rows():
         row(f"{label}, {n}", name, unit, digits, nodes=n)
         for label, name, unit, digits in (
             ("capture", "capture", "us", 1), ("instantiate", "instantiate", "us", 1),
-            ("first upload", "upload.first", "us", 1), ("upload again", "upload.again", "us", 1),
+            ("first upload, until done", "upload.first", "us", 1), ("upload again, until done", "upload.again", "us", 1),
             ("first launch, not uploaded", "launch.not_uploaded", "us", 1),
             ("first launch, uploaded", "launch.uploaded", "us", 1), ("later launch", "launch.later", "us", 1),
             ("launch after an upload each time", "launch.after_upload_again", "us", 1),
@@ -80,8 +82,9 @@ def rows():
     yield "Clock, over a minute", [
         row("published bound of a placed event", "place.bound", "ns"),
         row("its distance from the middle of the host's bracket", "place.off_middle", "ns"),
-        row("half of that bracket at most", "place.host_bracket", "ns"),
+        row("width of that bracket", "place.host_bracket", "ns"),
         row("events outside of bracket and bound", "place.outside", ""),
+        row("distance of events from one line", "fit.residual", "ns"),
         row("drift of events", "drift.events", "ppm", 2), row("drift of `%globaltimer`", "drift.globaltimer", "ppm", 2),
         row("mapped-memory answer, bracket", "ping.bracket", "ns")]
     yield "CUPTI", [

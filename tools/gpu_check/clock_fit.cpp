@@ -76,9 +76,35 @@ void compare_pings(const ResultFile& results, const Answer& first, const Answer&
 struct Placing {
     std::vector<double> bounds, brackets, off_middle;
     std::size_t outside = 0, unplaced = 0;
-    std::uint64_t first_ticks = 0, last_ticks = 0;
-    double first_host = 0, last_host = 0;
+    std::vector<double> device, host; // ticks and the middle of the bracket, from the first event on
+    std::uint64_t first_ticks = 0;
+    std::int64_t first_host = 0;
 };
+
+/// Our own line through the events whose bracket is no wider than most: its slope, and how far they lie off it.
+void write_line(const ResultFile& results, const Placing& placing) {
+    const double widest = spread_of(placing.brackets).median;
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+    const auto each = [&](auto use) {
+        for (std::size_t i = 0; i < placing.host.size(); ++i) {
+            if (placing.brackets[i] <= widest) {
+                use(placing.host[i], placing.device[i]);
+            }
+        }
+    };
+    each([&](double host, double device) { n += 1, x += host, y += device; });
+    x /= n, y /= n;
+    each([&](double host, double device) { xx += (host - x) * (host - x), xy += (host - x) * (device - y); });
+    if (xx <= 0) {
+        results.absent("drift.events", "all events have one place in time");
+        return;
+    }
+    const double slope = xy / xx;
+    std::vector<double> off;
+    each([&](double host, double device) { off.push_back(std::abs(device - y - slope * (host - x))); });
+    results.figure("drift.events", (slope - 1) * 1e6, "ppm");
+    results.figure("fit.residual", spread_of(off), "ns");
+}
 
 void place_one(Gpu& gpu, Timeline& timeline, Placing& placing) {
     plumb::Result<Event> event = timeline.acquire();
@@ -103,12 +129,12 @@ void place_one(Gpu& gpu, Timeline& timeline, Placing& placing) {
     placing.brackets.push_back(width);
     placing.off_middle.push_back(off);
     placing.outside += std::abs(off) > width / 2 + placed->bound_ns ? 1 : 0;
-    if (placing.first_ticks == 0) {
+    if (placing.host.empty()) {
         placing.first_ticks = *ticks;
-        placing.first_host = middle;
+        placing.first_host = before;
     }
-    placing.last_ticks = *ticks;
-    placing.last_host = middle;
+    placing.device.push_back(static_cast<double>(static_cast<std::int64_t>(*ticks - placing.first_ticks)));
+    placing.host.push_back(static_cast<double>(before - placing.first_host) + width / 2);
 }
 
 void write_placing(const ResultFile& results, const Placing& placing) {
@@ -122,11 +148,7 @@ void write_placing(const ResultFile& results, const Placing& placing) {
     results.figure("place.host_bracket", spread_of(placing.brackets), "ns");
     results.figure("place.off_middle", spread_of(placing.off_middle), "ns");
     results.figure("place.outside", static_cast<double>(placing.outside), "1");
-    const double host = placing.last_host - placing.first_host;
-    if (host > 0) {
-        const auto device = static_cast<double>(placing.last_ticks - placing.first_ticks);
-        results.figure("drift.events", (device / host - 1) * 1e6, "ppm");
-    }
+    write_line(results, placing);
 }
 
 } // namespace

@@ -105,7 +105,9 @@ void compare_ways(Gpu& gpu, const ResultFile& results, unsigned nodes, unsigned 
         const Spread span = spread_of(chain.spans);
         results.figure("graph.span", span, "ns", at);
         results.figure("graph.launch_host", spread_of(chain.launches), "ns", at);
-        if (way != Way::plain) {
+        if (way == Way::plain) {
+            results.figure("graph.kernel", plain / nodes, "ns", {{"nodes", nodes}, {"kernel", at["kernel"]}});
+        } else {
             results.figure("graph.stamp_cost", (span.median - plain) / nodes, "ns", at);
         }
     }

@@ -45,7 +45,6 @@ class Gpu {
     std::string name;
     int multiprocessors = 1;
 
-    [[nodiscard]] bool is_virtual() const { return name.rfind("Virtual", 0) == 0; }
     /// Throws Failure with the error's name unless the result is success.
     void must(CuResult result, const char* call) const;
     void expect_result(CuResult result, CuResult wanted, const char* what) const;
