@@ -310,6 +310,60 @@ TEST(CudaQueueTimer, a_lost_device_is_an_error_and_is_called_no_more) {
     EXPECT_EQ(vgpu::calls("*"), before);
 }
 
+TEST(CudaQueueTimer, a_device_lost_at_any_call_ends_in_an_error_and_in_no_further_call) {
+    for (const char* call : {"cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventElapsedTime", "cuStreamCreate",
+                             "cuStreamIsCapturing", "cuThreadExchangeStreamCaptureMode"}) {
+        for (std::uint64_t use = 1; use <= 400; use += 7) {
+            VirtualBench bench;
+            const Stream stream = bench.new_stream();
+            TimerOptions options;
+            options.host_clock = &vgpu::host_clock();
+            vgpu::lose_device_at(call, CuResult::launch_failed, use);
+            Result<std::unique_ptr<CudaQueueTimer>> timer = CudaQueueTimer::create(bench.calls(), stream, options);
+            for (int i = 0; timer && i < 80; ++i) {
+                const auto token = (*timer)->begin_labelled(label());
+                if (token && !(*timer)->end_labelled(*token, nullptr).ok()) {
+                    (*timer)->cancel(*token);
+                } else if (token) {
+                    vgpu::run_dry();
+                    static_cast<void>((*timer)->collect(*token));
+                }
+            }
+            if (timer && vgpu::all_failures_struck()) {
+                const auto refused = (*timer)->begin();
+                ASSERT_FALSE(refused.ok()) << call << " " << use;
+                EXPECT_FALSE(refused.error().message.empty());
+                EXPECT_EQ((*timer)->in_flight(), 0u);
+                const std::uint64_t before = vgpu::calls("*");
+                EXPECT_FALSE((*timer)->begin().ok());
+                timer->reset();
+                EXPECT_EQ(vgpu::calls("*"), before) << call << " " << use;
+            }
+            ASSERT_TRUE(vgpu::errors().empty()) << vgpu::errors().front();
+        }
+    }
+}
+
+TEST(CudaQueueTimer, a_context_that_is_gone_before_its_timer_is_an_error_and_nothing_more) {
+    VirtualBench bench;
+    const Stream stream = bench.new_stream();
+    auto timer = bench.timer(stream);
+    const auto token = timer->begin();
+    ASSERT_TRUE(token.ok() && timer->end(*token).ok());
+    vgpu::run_dry();
+    Context popped = nullptr;
+    bench.calls().ctx_pop_current(&popped);
+    ASSERT_EQ(bench.calls().primary_ctx_release(0), CuResult::success);
+    const auto span = timer->collect(*token); // as the drain does, on a thread without a context
+    ASSERT_FALSE(span.ok());
+    EXPECT_EQ(span.error().code, ErrorCode::unavailable) << span.error().message;
+    EXPECT_EQ(timer->begin().error().code, ErrorCode::unavailable);
+    EXPECT_EQ(timer->clock_pair().error().code, ErrorCode::unavailable);
+    EXPECT_EQ(timer->in_flight(), 0u);
+    timer.reset();
+    EXPECT_TRUE(vgpu::errors().empty()) << vgpu::errors().front();
+}
+
 TEST(CudaQueueTimer, a_million_scopes_need_bounded_memory_and_none_is_lost) {
     VirtualBench bench;
     const Stream stream = bench.new_stream();
