@@ -77,7 +77,7 @@ TEST_F(ReplayRecords, F11_device_time_that_cannot_be_had_is_null_with_a_reason) 
     cache.reset();
     const std::vector<Json> records = lines();
     ASSERT_EQ(records.size(), 3u);
-    EXPECT_TRUE(records[0]["device_ns"].is_null());
+    ASSERT_TRUE(records[0]["device_ns"].is_null());
     EXPECT_TRUE(records[0]["total_ns"].is_null());
     EXPECT_NE(records[0]["reason"].get<std::string>().find("cuEventCreate"), std::string::npos);
     EXPECT_TRUE(records[1]["device_ns"].is_number());
@@ -125,7 +125,7 @@ TEST_F(ReplayRecords, what_has_not_finished_when_the_cache_ends_is_written_witho
     cache.reset();
     const std::vector<Json> records = lines();
     ASSERT_EQ(records.size(), 1u);
-    EXPECT_TRUE(records[0]["device_ns"].is_null());
+    ASSERT_TRUE(records[0]["device_ns"].is_null());
     EXPECT_NE(records[0]["reason"].get<std::string>().find("not finished"), std::string::npos);
 }
 
