@@ -29,8 +29,8 @@ def out_file(name):
 
 
 def check(out, *words, environment=None):
-    return subprocess.run([PROGRAM, "--run", "--tiny", "--out", out, "--cupti", VIRTUAL / "libcupti.so", *words], env=environment or ON_VIRTUAL_GPU,
-                          capture_output=True, text=True, timeout=280)
+    command = [PROGRAM, "--run", "--tiny", "--out", out, "--cupti", VIRTUAL / "libcupti.so", *words]
+    return subprocess.run(command, env=environment or ON_VIRTUAL_GPU, capture_output=True, text=True, timeout=280)
 
 
 def lines_of(out):
@@ -113,8 +113,8 @@ class Beliefs(unittest.TestCase):
 class Killed(unittest.TestCase):
     def test_a_killed_run_keeps_its_sections(self):
         out = out_file("killed")
-        run = subprocess.Popen([PROGRAM, "--run", "--tiny", "--out", out, "--only", "identity,clock"], env=ON_VIRTUAL_GPU,
-                               stdout=subprocess.DEVNULL)
+        command = [PROGRAM, "--run", "--tiny", "--out", out, "--only", "identity,clock"]
+        run = subprocess.Popen(command, env=ON_VIRTUAL_GPU, stdout=subprocess.DEVNULL)
         give_up = time.monotonic() + 60
         while time.monotonic() < give_up:  # until the section after the first has begun
             if out.exists() and '"begin","section":"clock"' in out.read_text():
@@ -163,7 +163,8 @@ class NoGpu(unittest.TestCase):
 
 
 class Table(unittest.TestCase):
-    HEAD = {"record": "run", "section": "run", "schema": gpu_table.SCHEMA, "time": "2030-01-02T03:04:05Z", "tiny": False}
+    HEAD = {"record": "run", "section": "run", "schema": gpu_table.SCHEMA, "time": "2030-01-02T03:04:05Z",
+            "tiny": False}
     DEVICE = {"record": "text", "section": "identity", "name": "device", "value": "Some Device"}
 
     def results(self, *lines):
