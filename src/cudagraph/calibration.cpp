@@ -31,7 +31,7 @@ double Readings::median() const {
     return sorted.size() % 2 != 0 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-Readings::Estimate Readings::estimate() const {
+Readings::Estimate Readings::estimate(double tick_ns) const {
     if (values_.empty()) {
         return {nothing, nothing};
     }
@@ -43,7 +43,7 @@ Readings::Estimate Readings::estimate() const {
     double sum = 0;
     double squares = 0;
     for (const double value : values_) {
-        if (std::abs(value - middle) <= 4 * mean_away) {
+        if (std::abs(value - middle) <= std::max(4 * mean_away, tick_ns)) {
             count += 1;
             sum += value - middle;
             squares += (value - middle) * (value - middle);
@@ -54,7 +54,7 @@ Readings::Estimate Readings::estimate() const {
 }
 
 double cost_of_a_stamp(const Readings& pairs, double calibrated, double tick_ns) {
-    const Readings::Estimate here = pairs.estimate();
+    const Readings::Estimate here = pairs.estimate(tick_ns);
     if (std::isnan(here.mean)) {
         return calibrated;
     }

@@ -20,10 +20,11 @@ class Readings {
     /// Without outliers: as sound as a median, and finer than the clock's tick where readings straddle it.
     [[nodiscard]] double sound_mean() const { return estimate().mean; }
     struct Estimate {
-        double mean = 0; // NaN where there is nothing
+        double mean = 0;  // NaN where there is nothing
         double error = 0; // standard error
     };
-    [[nodiscard]] Estimate estimate() const;
+    /// Readings within a tick of the median are no outliers.
+    [[nodiscard]] Estimate estimate(double tick_ns = 0) const;
 
   private:
     std::size_t most_;

@@ -12,8 +12,8 @@ using namespace backends::cuda;
 
 namespace {
 
-constexpr std::uint64_t first_plain = 2; // the first launch of an executable uploads
-constexpr std::uint64_t early_plain = 9; // until then every launch is measured, so that the rate can be chosen
+constexpr std::uint64_t first_plain = 2;  // the first launch of an executable uploads
+constexpr std::uint64_t early_plain = 9;  // until then every launch is measured, so that the rate can be chosen
 constexpr std::uint64_t plain_every = 64; // where there is no twin
 
 } // namespace
@@ -143,8 +143,8 @@ GraphEntry::Shot* GraphEntry::free_shot(std::size_t first, std::size_t last) {
 bool GraphEntry::arm(Shot& shot, Stream stream) {
     Timeline& timeline = graph_.device->timeline();
     backends::cuda::Context context = nullptr;
-    const CuResult asked = timeline.lost() ? CuResult::invalid_context
-                                           : state_->driver().stream_get_ctx(stream, &context);
+    const CuResult asked =
+        timeline.lost() ? CuResult::invalid_context : state_->driver().stream_get_ctx(stream, &context);
     bool armed = asked == CuResult::success && context == timeline.context();
     for (Event* const event : {&shot.before, &shot.after}) {
         const Result<Event> taken = armed ? timeline.acquire() : Result<Event>(Error{});
@@ -184,15 +184,14 @@ GraphEntry::Launch GraphEntry::enqueue(Shot* shot, GraphExec plain, Stream strea
     if (shot->twin != nullptr) {
         const CuResult sampled = shot->twin->launch(stream);
         if (sampled == CuResult::success) {
-            launch.flags = static_cast<std::uint16_t>(launch_instrumented |
-                                                      (shot->twin->launches() == 0 ? launch_first : 0));
+            launch.flags =
+                static_cast<std::uint16_t>(launch_instrumented | (shot->twin->launches() == 0 ? launch_first : 0));
             shot->replay = shot->twin->count_launch();
             shot->step_plus_one = state_->recorder().context().step_plus_one;
             graph_.row->instrumented.fetch_add(1, std::memory_order_relaxed);
             state_->unresolved.fetch_add(shot->twin->plan().scopes.size(), std::memory_order_relaxed);
         } else {
-            drop_twin("its launch failed: " +
-                      graph_.device->timeline().failed(sampled, "cuGraphLaunch").message);
+            drop_twin("its launch failed: " + graph_.device->timeline().failed(sampled, "cuGraphLaunch").message);
             disarm(*shot);
             launch.result = driver.graph_launch(plain, stream);
             return launch;

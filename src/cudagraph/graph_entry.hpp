@@ -21,9 +21,9 @@ namespace plumb::cudagraph {
 /// What a capture told about a graph, and what a twin needs.
 struct CapturedGraph {
     std::uint64_t key = 0;
-    std::shared_ptr<Row> row;            // null: the table is full; the graph is launched plainly
-    std::shared_ptr<GraphDevice> device; // null: no twin
-    TwinSource source;                   // source.graph null: no twin
+    std::shared_ptr<Row> row;                     // null: the table is full; the graph is launched plainly
+    std::shared_ptr<GraphDevice> device;          // null: no twin
+    TwinSource source;                            // source.graph null: no twin
     std::vector<backends::cuda::ScopeNote> notes; // those that ended and were read in full; frontiers are gone
     std::vector<ScopePlaces> places;              // per note
     std::string no_twin;                          // why: "n/a (memory nodes)"
@@ -54,8 +54,8 @@ class GraphEntry final : public Probe {
     /// A launch with an event before and one after it: plain, or of the twin.
     struct Shot {
         bool used = false;
-        bool enqueued = false; // false: some thread is enqueueing it
-        bool unread = false;   // nothing but its completion matters
+        bool enqueued = false;      // false: some thread is enqueueing it
+        bool unread = false;        // nothing but its completion matters
         std::shared_ptr<Twin> twin; // null: plain
         std::uint64_t replay = 0;   // of the twin, from 0
         std::uint64_t step_plus_one = 0;
@@ -99,8 +99,8 @@ class GraphEntry final : public Probe {
     const std::shared_ptr<ProbesState> state_;
     CapturedGraph graph_;
 
-    std::mutex enqueue_; // around driver calls on the executables, in the order of launches; guards what follows
-    std::uint64_t number_ = 0;   // of launches
+    std::mutex enqueue_;       // around driver calls on the executables, in the order of launches; guards what follows
+    std::uint64_t number_ = 0; // of launches
     std::uint64_t recorded_ = 0; // of those, while recording
     backends::cuda::GraphExec last_plain_ = nullptr;
     bool queue_known_ = false; // with the next three: of the last stream
@@ -115,9 +115,9 @@ class GraphEntry final : public Probe {
     StampPlans plans_;
     SamplingRate rate_;
     bool retired_ = false;
-    bool wanted_ = false;   // replayed while recording: a twin is worth its memory
-    bool refused_ = false;  // no twin will be tried again
-    bool turning_ = false;  // the twin's stamps are being switched
+    bool wanted_ = false;  // replayed while recording: a twin is worth its memory
+    bool refused_ = false; // no twin will be tried again
+    bool turning_ = false; // the twin's stamps are being switched
     bool source_gone_ = false;
     std::uint32_t samples_of_turn_ = 0;
     std::size_t next_turn_ = 0;

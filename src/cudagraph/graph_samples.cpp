@@ -37,7 +37,7 @@ bool GraphEntry::completed(const Shot& shot) {
     if (timeline.lost()) {
         return true;
     }
-    const Result<bool> reached = !shot.unread          ? timeline.reached(shot.after)
+    const Result<bool> reached = !shot.unread           ? timeline.reached(shot.after)
                                  : shot.twin != nullptr ? shot.twin->over(shot.replay)
                                                         : Result<bool>(true);
     // An error of one query says nothing about the device: it is asked again. A sticky one loses the timeline.

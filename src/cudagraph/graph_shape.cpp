@@ -34,8 +34,7 @@ class ShapeReader {
             if (Status status = look_at(shape.nodes[i], shape.types[i], name, 0); !status) {
                 return status;
             }
-            const auto [known, is_new] =
-                name_ids_.emplace(name, static_cast<std::uint32_t>(shape.names.size()));
+            const auto [known, is_new] = name_ids_.emplace(name, static_cast<std::uint32_t>(shape.names.size()));
             if (is_new) {
                 shape.names.push_back(name);
             }
@@ -142,8 +141,8 @@ class ShapeReader {
             const auto source = shape.index_of.find(from[i]);
             const auto target = shape.index_of.find(to[i]);
             if (source == shape.index_of.end() || target == shape.index_of.end()) {
-                return Error{ErrorCode::corrupt, "cuGraphGetEdges names a node that cuGraphGetNodes did not; " +
-                                                     std::string(advice) + "."};
+                return Error{ErrorCode::corrupt,
+                             "cuGraphGetEdges names a node that cuGraphGetNodes did not; " + std::string(advice) + "."};
             }
             const bool full = data[i].from_port == 0 && data[i].to_port == 0 && data[i].type == 0;
             shape.edges.push_back(ShapeEdge{source->second, target->second, full});
@@ -163,10 +162,20 @@ class ShapeReader {
 } // namespace
 
 std::string word_of(NodeType type) {
-    static const char* const words[] = {"kernel",       "memcpy",     "memset",       "host",
-                                        "child graph",  "empty",      "event wait",   "event record",
-                                        "semaphore signal", "semaphore wait", "memory allocation", "memory free",
-                                        "batch memory operation", "conditional"};
+    static const char* const words[] = {"kernel",
+                                        "memcpy",
+                                        "memset",
+                                        "host",
+                                        "child graph",
+                                        "empty",
+                                        "event wait",
+                                        "event record",
+                                        "semaphore signal",
+                                        "semaphore wait",
+                                        "memory allocation",
+                                        "memory free",
+                                        "batch memory operation",
+                                        "conditional"};
     const int value = static_cast<int>(type);
     const bool known = value >= 0 && value < static_cast<int>(std::size(words));
     return known ? words[value] : "type " + std::to_string(value);

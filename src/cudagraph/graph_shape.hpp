@@ -39,7 +39,7 @@ struct GraphShape {
 [[nodiscard]] std::string word_of(backends::cuda::NodeType type);
 
 /// How often each kernel occurs, before against after; only what differs, in order of name.
-[[nodiscard]] std::vector<recording::GraphNodeChange>
-compare_kernels(const std::vector<recording::NamedCount>& before, const std::vector<recording::NamedCount>& after);
+[[nodiscard]] std::vector<recording::GraphNodeChange> compare_kernels(const std::vector<recording::NamedCount>& before,
+                                                                      const std::vector<recording::NamedCount>& after);
 
 } // namespace plumb::cudagraph

@@ -110,8 +110,8 @@ void GraphEntry::build_twin() {
     {
         const std::lock_guard lock(mutex_);
         const std::size_t most =
-            std::min(state_->options().max_stamps, SamplingRate::most_stamps(state_->options().every, site_cost(),
-                                                                             plain_spans_.median()));
+            std::min(state_->options().max_stamps,
+                     SamplingRate::most_stamps(state_->options().every, site_cost(), plain_spans_.median()));
         if (plans_.turns.empty()) {
             plans_ = plan_stamps(graph_.source.map.places, graph_.places, most);
             book_ = std::make_unique<ClosureBook>(plans_.parts);

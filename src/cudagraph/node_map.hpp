@@ -36,8 +36,8 @@ struct StampPlace {
 };
 
 struct NodeMap {
-    std::vector<std::uint32_t> owner; // per node: index of a scope, or no_index
-    std::vector<StampPlace> places;   // in order of time; the first is the graph's head, the last its tail
+    std::vector<std::uint32_t> owner;       // per node: index of a scope, or no_index
+    std::vector<StampPlace> places;         // in order of time; the first is the graph's head, the last its tail
     std::vector<std::uint32_t> begin_place; // per scope
     std::vector<std::uint32_t> end_place;   // per scope; the same as begin_place where the scope holds no node
     std::vector<std::uint32_t> roots;       // nodes that wait for nothing

@@ -48,9 +48,9 @@ TEST(NodeMap, a_stamp_is_a_leaf_where_branches_run_side_by_side) {
     const GraphShape shape = shape_of(5, {{0, 1, true}, {0, 2, true}, {1, 3, true}, {2, 3, true}, {3, 4, true}});
     const NodeMap map = map_nodes(shape, {scope({0}, {1}), scope({1, 2}, {3})});
     EXPECT_EQ(map.owner, (std::vector<std::uint32_t>{no_index, 0, no_index, 1, no_index}));
-    EXPECT_TRUE(map.places[map.begin_place[0]].in_line);  // all that follows waits for 0
-    EXPECT_FALSE(map.places[map.end_place[0]].in_line);   // 2 runs beside
-    EXPECT_TRUE(map.places[map.begin_place[1]].in_line);  // 3 waits for both
+    EXPECT_TRUE(map.places[map.begin_place[0]].in_line); // all that follows waits for 0
+    EXPECT_FALSE(map.places[map.end_place[0]].in_line);  // 2 runs beside
+    EXPECT_TRUE(map.places[map.begin_place[1]].in_line); // 3 waits for both
     EXPECT_EQ(map.places[map.begin_place[1]].cut.size(), 2u);
     EXPECT_TRUE(map.places[map.end_place[1]].in_line);
 }
@@ -63,8 +63,7 @@ TEST(NodeMap, nothing_is_put_into_a_programmatic_edge) {
 
 TEST(NodeMap, work_forked_off_inside_a_scope_and_joined_again_is_its_own_unless_its_stream_says_otherwise) {
     // Stream 0: 0, fork, 1, join, 4. Stream 1: 2, 3; a scope of its own around 3.
-    const GraphShape shape =
-        shape_of(5, {{0, 1, true}, {0, 2, true}, {2, 3, true}, {1, 4, true}, {3, 4, true}});
+    const GraphShape shape = shape_of(5, {{0, 1, true}, {0, 2, true}, {2, 3, true}, {1, 4, true}, {3, 4, true}});
     const NodeMap map = map_nodes(shape, {scope({}, {4}), scope({2}, {3}, no_index, 1)});
     EXPECT_EQ(map.owner, (std::vector<std::uint32_t>{0, 0, 0, 1, 0}));
 }
@@ -101,8 +100,8 @@ std::vector<ScopePlaces> layers_of(std::uint32_t layers, std::uint32_t each, Nod
     }
     map = map_nodes(chain(layers * each), scopes);
     for (std::uint32_t i = 0; i < scopes.size(); ++i) {
-        places.push_back(ScopePlaces{map.begin_place[i], map.end_place[i], no_index,
-                                     static_cast<std::uint16_t>(i / each + 1)});
+        places.push_back(
+            ScopePlaces{map.begin_place[i], map.end_place[i], no_index, static_cast<std::uint16_t>(i / each + 1)});
     }
     return places;
 }

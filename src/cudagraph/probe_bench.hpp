@@ -218,9 +218,7 @@ class ProbeBench {
     std::map<std::uint64_t, recording::GraphInfo> rows;
 
   private:
-    static Name name_of(std::size_t index) {
-        return Name{static_cast<std::uint16_t>(first_name + index)};
-    }
+    static Name name_of(std::size_t index) { return Name{static_cast<std::uint16_t>(first_name + index)}; }
     std::size_t open_scope() {
         KnownScope scope;
         scope.name = static_cast<std::uint16_t>(first_name + now_.scopes.size());

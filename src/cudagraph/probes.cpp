@@ -53,8 +53,8 @@ std::vector<MappedScope> map_scopes(std::vector<ScopeNote>& notes, const GraphSh
     return scopes;
 }
 
-std::vector<recording::GraphSite> sites_of(const std::vector<ScopeNote>& notes,
-                                           const std::vector<MappedScope>& scopes, const NodeMap& map) {
+std::vector<recording::GraphSite> sites_of(const std::vector<ScopeNote>& notes, const std::vector<MappedScope>& scopes,
+                                           const NodeMap& map) {
     std::vector<recording::GraphSite> sites(notes.size());
     std::map<std::pair<std::uint16_t, std::uint16_t>, std::uint32_t> seen;
     for (std::size_t i = 0; i < notes.size(); ++i) {

@@ -30,7 +30,7 @@ struct ProbeOptions {
     std::uint64_t every = 0;             // every so manieth replay is sampled; 0: as often as costs 1 % of a step
     std::size_t max_stamps = 512;        // in one twin; layers beyond it take turns
     std::uint32_t samples_per_turn = 12; // of one group of layers, before the next has its turn
-    std::size_t max_rows = 8192;         // keys with a life-cycle row; later ones are launched plainly and not described
+    std::size_t max_rows = 8192; // keys with a life-cycle row; later ones are launched plainly and not described
     const HostClock* host_clock = nullptr; // injected; null: this machine's. Must outlive every probe
 };
 
@@ -77,8 +77,8 @@ class GraphProbes final : public drain::DeviceFeed {
   private:
     Status look_at(CUgraph_st* graph, CapturedGraph& captured);
 
-    std::shared_ptr<ProbesState> state_;    // null: no driver
-    std::unique_ptr<RowTable> rows_only_;   // then
+    std::shared_ptr<ProbesState> state_;  // null: no driver
+    std::unique_ptr<RowTable> rows_only_; // then
     Error missing_;
     std::atomic<bool> publish_all_{false}; // relaxed: a wish
 };

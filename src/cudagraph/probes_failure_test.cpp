@@ -65,7 +65,8 @@ TEST_P(ProbesFailure, each_call_may_fail_once_and_nothing_leaks_or_lies) {
     ProbeBench bench;
     ProbeOptions options;
     options.kind = GetParam();
-    const auto nothing = [] {};
+    const auto nothing = [] {
+    };
     std::map<std::string, std::uint64_t> before;
     const auto count = [&] {
         for (const std::string& call : vgpu::called()) {

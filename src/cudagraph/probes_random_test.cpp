@@ -9,7 +9,8 @@ namespace {
 
 class RandomGraph {
   public:
-    RandomGraph(ProbeBench& bench, std::uint64_t seed, bool branches) : bench_(bench), random_(seed), branches_(branches) {}
+    RandomGraph(ProbeBench& bench, std::uint64_t seed, bool branches)
+        : bench_(bench), random_(seed), branches_(branches) {}
 
     KnownGraph capture() {
         bench_.begin_capture();

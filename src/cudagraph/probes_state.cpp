@@ -138,8 +138,8 @@ void ProbesState::read_samples() {
 void ProbesState::forget_finished() {
     std::vector<std::shared_ptr<GraphEntry>> gone; // destroyed without the lock
     const std::lock_guard lock(mutex_);
-    const auto alive = std::stable_partition(retired_.begin(), retired_.end(),
-                                             [](const auto& entry) { return !entry->finished(); });
+    const auto alive =
+        std::stable_partition(retired_.begin(), retired_.end(), [](const auto& entry) { return !entry->finished(); });
     gone.assign(std::make_move_iterator(alive), std::make_move_iterator(retired_.end()));
     retired_.erase(alive, retired_.end());
 }
@@ -191,8 +191,7 @@ void ProbesState::run() {
         from_worker_.notify_all();
         const auto pause = pending_.load(std::memory_order_relaxed) ? look_again : look_idle;
         to_worker_.wait_for(lock, pause, [&] {
-            return stop_ || requests_ != seen ||
-                   (pause == look_idle && pending_.load(std::memory_order_relaxed));
+            return stop_ || requests_ != seen || (pause == look_idle && pending_.load(std::memory_order_relaxed));
         });
     }
 }

@@ -98,7 +98,7 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     bool stop_ = false;
     bool started_ = false;
     std::uint64_t requests_ = 0;
-    std::uint64_t answered_ = 0; // requests that a finished round has seen
+    std::uint64_t answered_ = 0;       // requests that a finished round has seen
     std::atomic<bool> pending_{false}; // relaxed: a hint to look sooner
 };
 

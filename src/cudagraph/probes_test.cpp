@@ -211,8 +211,7 @@ TEST(Probes, F6_kernels_in_no_scope_are_listed_by_name) {
     const KnownGraph graph = bench.end_capture();
     const auto probe = bench.captured(1, graph);
     const recording::GraphInfo row = bench.row(1);
-    EXPECT_EQ(row.unattributed,
-              (std::vector<recording::NamedCount>{{"embedding_lookup", 1}, {"lm_head_gemm", 2}}));
+    EXPECT_EQ(row.unattributed, (std::vector<recording::NamedCount>{{"embedding_lookup", 1}, {"lm_head_gemm", 2}}));
     EXPECT_EQ(row.nodes, (std::vector<recording::NamedCount>{{"kernel", 4}}));
     ASSERT_EQ(row.sites.size(), 1u);
     EXPECT_EQ(row.sites[0].nodes, 1u);
@@ -483,9 +482,9 @@ TEST(Probes, launches_are_recorded_with_what_they_were) {
             launches.push_back(word.substr(0, word.find(" track")));
         }
     }
-    EXPECT_EQ(launches, (record::Words{"graph_launch key=7 flags=2", "graph_launch key=7 flags=0",
-                                       "graph_launch key=7 flags=0", "graph_launch key=7 flags=3",
-                                       "graph_launch key=7 flags=0"}));
+    EXPECT_EQ(launches,
+              (record::Words{"graph_launch key=7 flags=2", "graph_launch key=7 flags=0", "graph_launch key=7 flags=0",
+                             "graph_launch key=7 flags=3", "graph_launch key=7 flags=0"}));
 }
 
 TEST(Probes, a_handle_of_nothing_launches_plainly) {

@@ -28,8 +28,8 @@ struct Row {
     std::mutex mutex; // guards what follows
     recording::GraphInfo info;
     std::vector<recording::NamedCount> kernels; // of the last capture
-    bool changed = true;  // in kind: to be handed over at once
-    bool measured = false; // figures are newer: to be handed over with the counters
+    bool changed = true;                        // in kind: to be handed over at once
+    bool measured = false;                      // figures are newer: to be handed over with the counters
 
     // Of collect() alone.
     std::int64_t handed_over_ns = 0;

@@ -10,7 +10,7 @@ namespace plumb::cudagraph {
 
 class SamplingRate {
   public:
-    static constexpr std::uint64_t start = 64;    // while a step's time or a stamp's cost is not known
+    static constexpr std::uint64_t start = 64;     // while a step's time or a stamp's cost is not known
     static constexpr std::uint64_t most_often = 4; // sampled replays have plain neighbours
     static constexpr std::uint64_t rarest = std::uint64_t{1} << 20;
     static constexpr double share = 0.01;

@@ -102,8 +102,8 @@ class Chain {
         params.grid_x = params.grid_y = params.grid_z = params.block_x = params.block_y = params.block_z = 1;
         params.kernel_params = link == Link::stamp ? of_stamp : of_kernel;
         GraphNode node = nullptr;
-        const bool added =
-            check(driver_.add_kernel(&node, graph_, &last_, last_ != nullptr ? 1U : 0U, &params), "cuGraphAddKernelNode");
+        const bool added = check(driver_.add_kernel(&node, graph_, &last_, last_ != nullptr ? 1U : 0U, &params),
+                                 "cuGraphAddKernelNode");
         last_ = node;
         return added;
     }
@@ -113,7 +113,8 @@ class Chain {
         if (!done) {
             return done.error();
         }
-        Result<double> span = Error{ErrorCode::pending, "the calibration of stamps did not finish in time; it is left out"};
+        Result<double> span =
+            Error{ErrorCode::pending, "the calibration of stamps did not finish in time; it is left out"};
         if (!check(driver_.graph_launch(exec_, timeline_.stream()), "cuGraphLaunch") ||
             !check(driver_.event_record(*done, timeline_.stream()), "cuEventRecord")) {
             span = status_.error();

@@ -89,9 +89,7 @@ class Planner {
         }
         open.pop_back();
     }
-    [[nodiscard]] bool inside(std::uint32_t scope, std::uint32_t outer) const {
-        return scopes_[scope].parent == outer;
-    }
+    [[nodiscard]] bool inside(std::uint32_t scope, std::uint32_t outer) const { return scopes_[scope].parent == outer; }
 
     [[nodiscard]] std::vector<Range> cut_into_ranges() const {
         std::vector<std::uint32_t> used;

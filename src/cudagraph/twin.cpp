@@ -51,8 +51,7 @@ Result<std::shared_ptr<Twin>> Twin::build(GraphDevice& device, const TwinSource&
     if (status) {
         // On our own stream, so that the engine's first sampled replay does not pay for it. It may fail: the launch does
         // it then.
-        if (const CuResult up = device.driver().graph_upload(twin->exec_, device.timeline().stream());
-            is_sticky(up)) {
+        if (const CuResult up = device.driver().graph_upload(twin->exec_, device.timeline().stream()); is_sticky(up)) {
             status = twin->failed(up, "cuGraphUpload");
         }
     }
@@ -142,8 +141,7 @@ Status Twin::cut(const TwinSource& source, const StampPlace& place) {
         return {};
     }
     const std::vector<EdgeData> plain(from.size(), EdgeData{});
-    const CuResult removed =
-        device_.driver().remove_edges(graph_, from.data(), to.data(), plain.data(), from.size());
+    const CuResult removed = device_.driver().remove_edges(graph_, from.data(), to.data(), plain.data(), from.size());
     return removed == CuResult::success ? Status() : failed(removed, "cuGraphRemoveDependencies");
 }
 
@@ -184,8 +182,8 @@ Status Twin::add_stamp(const std::vector<GraphNode>& after, std::uint32_t place,
         }
         stamp.event = *event;
         stamps_.push_back(stamp);
-        const CuResult added = device_.driver().graph_add_event_record_node(&stamps_.back().node, graph_, list,
-                                                                            after.size(), *event);
+        const CuResult added =
+            device_.driver().graph_add_event_record_node(&stamps_.back().node, graph_, list, after.size(), *event);
         return added == CuResult::success ? Status() : failed(added, "cuGraphAddEventRecordNode");
     }
     StampParameters values{ring_.device + counter_bytes, ring_.device, static_cast<std::uint32_t>(stamps_.size()),
@@ -241,8 +239,7 @@ Status Twin::switch_stamps() {
         if (wanted[i] == stamps_[i].on) {
             continue;
         }
-        const CuResult done =
-            device_.driver().graph_node_set_enabled(exec_, stamps_[i].node, wanted[i] ? 1U : 0U);
+        const CuResult done = device_.driver().graph_node_set_enabled(exec_, stamps_[i].node, wanted[i] ? 1U : 0U);
         if (done != CuResult::success) {
             return failed(done, "cuGraphNodeSetEnabled");
         }
@@ -277,7 +274,8 @@ Result<double> Twin::between(std::uint32_t first, std::uint32_t second, std::uin
     const std::uint64_t begin = timer_at(first, replay);
     const std::uint64_t end = timer_at(second, replay);
     if (begin == 0 || end == 0) {
-        return Error{ErrorCode::corrupt, "a stamp kernel of an instrumented replay wrote nothing; use graph.stamps=events"};
+        return Error{ErrorCode::corrupt,
+                     "a stamp kernel of an instrumented replay wrote nothing; use graph.stamps=events"};
     }
     return static_cast<double>(static_cast<std::int64_t>(end - begin));
 }
