@@ -69,7 +69,7 @@ struct Row {
     std::uint64_t launch_wait = 0;            // samples that include waiting for their launch
     std::uint64_t below_floor = 0;            // samples shorter than their source can resolve
     std::uint64_t sites = 0, sites_timed = 0; // places in the graphs replayed; sum_per_step_ns is of those timed
-    Figure calibrated_sum_per_step_ns;        // less the cost of the stamps; only of replays
+    Figure raw_sum_per_step_ns;        // with the cost of the stamps left in; only of replays
 };
 
 /// Accounting of the wall clock of a set of steps (docs/accuracy.md): busy + idle = period,
@@ -125,8 +125,8 @@ struct GraphSummary {
     double replays_per_step = 0;
     std::uint64_t sampled_replays = 0;        // instrumented ones, warm-up apart
     std::uint64_t sites = 0, sites_timed = 0; // leaves and laps
-    Figure sites_ns;                          // of one replay: sum over the sites of the mean of their samples
-    Figure calibrated_sites_ns;               // less the cost of the stamps
+    Figure sites_ns;                          // of one replay: sum over the sites of the mean of their samples, calibrated
+    Figure raw_sites_ns;               // with the cost of the stamps left in
     Figure plain_span_ns;                     // median of adjacent plain replays by outer events
     Figure closure_raw, closure;              // (sum of part medians - plain span) / plain span, as the run found it
     std::vector<std::pair<std::string, std::uint64_t>> unattributed; // nodes in no scope, by kernel name
@@ -213,7 +213,7 @@ struct ReplayRow {
     std::vector<std::string> baked_in;    // what verify_capture found
     std::uint64_t sites = 0, sites_timed = 0;
     Figure device_ns;            // of one replay: sum over its sites of the mean of their samples
-    Figure calibrated_device_ns; // less the cost of the stamps
+    Figure raw_device_ns; // with the cost of the stamps left in
     Figure plain_span_ns;        // median span of plain replays by outer events
     Figure capture_ns, instantiate_ns, upload_ns, launch_ns, bytes;
     std::string twin;        // "event", "stamp"; empty: none

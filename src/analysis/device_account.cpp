@@ -250,7 +250,7 @@ std::vector<GraphSummary> graph_summaries(const GraphTable& graphs, const RowTab
         summary.sites_timed = rate.sites_timed;
         summary.sites_ns = rate.sites_timed == 0 ? stats::absent("no replay was sampled")
                                                  : stats::measured(rate.sum_per_step_ns);
-        summary.calibrated_sites_ns = rate.calibrated_ns;
+        summary.raw_sites_ns = rate.raw_ns;
         const recording::GraphInfo* info = graphs.info_of(i);
         const recording::GraphInfo none;
         const recording::GraphInfo& row = info != nullptr ? *info : none;

@@ -208,7 +208,7 @@ TEST(DeviceReport, sites_without_samples_are_stated_and_never_zero) {
     }
 }
 
-TEST(DeviceReport, calibrated_sums_take_the_cost_of_a_stamp_off_each_site) {
+TEST(DeviceReport, raw_sums_have_the_cost_of_a_stamp_left_in_each_site) {
     Engine engine;
     recording::GraphInfo& info = engine.graph(64);
     info.site_cost_ns = 1'000;
@@ -226,9 +226,9 @@ TEST(DeviceReport, calibrated_sums_take_the_cost_of_a_stamp_off_each_site) {
     }
     const Report report = report_of(engine.source);
     const Row* norm = row_of(report.bricks, Phase::decode, "rms_norm");
-    EXPECT_NEAR(norm->calibrated_sum_per_step_ns.value.value(), 42e3 - 4e3, 1e-6);
-    EXPECT_NEAR(norm->sum_per_step_ns, 42e3, 1e-6) << "the raw figure stays";
-    EXPECT_NEAR(report.graphs[0].calibrated_sites_ns.value.value(), 292e3 - 7e3, 1e-6);
+    EXPECT_NEAR(norm->raw_sum_per_step_ns.value.value(), 42e3 + 4e3, 1e-6);
+    EXPECT_NEAR(norm->sum_per_step_ns, 42e3, 1e-6) << "samples come without it";
+    EXPECT_NEAR(report.graphs[0].raw_sites_ns.value.value(), 292e3 + 7e3, 1e-6);
     EXPECT_TRUE(has_note(report, "closure +0.40 % calibrated, +3.10 % raw; 7 of 7 sites timed"));
     EXPECT_TRUE(has_note(report, "lie in no brick: ncclKernel \xC3\x97" "3, memset"));
     const DeviceAccount& device = *phase_of(report, Phase::decode)->device;
@@ -237,13 +237,13 @@ TEST(DeviceReport, calibrated_sums_take_the_cost_of_a_stamp_off_each_site) {
     EXPECT_EQ(device.replays, 4u);
 }
 
-TEST(DeviceReport, an_uncalibrated_graph_has_no_calibrated_figure) {
+TEST(DeviceReport, an_uncalibrated_graph_has_no_raw_figure_apart) {
     Engine engine;
     engine.graph(64);
     engine.step([&](std::int64_t t) { engine.plain_replay(64, t); });
     engine.step([&](std::int64_t t) { engine.sampled_replay(64, t, {0, 1}, true); });
     const Report report = report_of(engine.source);
-    EXPECT_FALSE(row_of(report.bricks, Phase::decode, "rms_norm")->calibrated_sum_per_step_ns.value.has_value());
+    EXPECT_FALSE(row_of(report.bricks, Phase::decode, "rms_norm")->raw_sum_per_step_ns.value.has_value());
     EXPECT_FALSE(report.graphs[0].closure.value.has_value());
     EXPECT_FALSE(phase_of(report, Phase::decode)->device->in_graph_busy_per_step_ns.value.has_value());
 }
@@ -408,7 +408,7 @@ TEST(DeviceReport, a_parent_site_stays_a_parent_where_rotation_left_its_children
     const Report report = report_of(engine.source);
     const Row* attention = row_of(report.bricks, Phase::decode, "attention");
     EXPECT_TRUE(attention->parent);
-    EXPECT_FALSE(attention->calibrated_sum_per_step_ns.value.has_value());
+    EXPECT_FALSE(attention->raw_sum_per_step_ns.value.has_value());
     EXPECT_EQ(report.graphs[0].sites, 7u) << "leaves only";
 }
 

@@ -156,8 +156,8 @@ void GraphTable::add_rate(const Graph& graph, std::uint64_t group, const Wanted&
     const double mean = timed->second.total_ns / static_cast<double>(timed->second.count);
     sum.rate.sum_per_step_ns += per_step * count * mean;
     const double cost = graph.info != nullptr ? graph.info->site_cost_ns : recording::GraphInfo::unknown;
-    sum.can_calibrate = sum.can_calibrate && std::isfinite(cost) && sites.group.leaf;
-    sum.calibrated += per_step * count * (mean - cost);
+    sum.cost_known = sum.cost_known && std::isfinite(cost) && sites.group.leaf;
+    sum.raw += per_step * count * (mean + cost);
 }
 
 void GraphTable::add_graph(const Graph& graph, const Wanted& wanted, double per_step, Sum& sum) {
@@ -186,9 +186,9 @@ void GraphTable::add_graph(const Graph& graph, const Wanted& wanted, double per_
 GraphTable::Rate GraphTable::finish(const Sum& sum) {
     Rate rate = sum.rate;
     if (rate.sites_timed == 0)
-        rate.calibrated_ns = stats::absent("no replay was sampled");
+        rate.raw_ns = stats::absent("no replay was sampled");
     else
-        rate.calibrated_ns = sum.can_calibrate ? stats::measured(sum.calibrated)
+        rate.raw_ns = sum.cost_known ? stats::measured(sum.raw)
                                                : stats::absent("the cost of the stamps inside was not calibrated");
     return rate;
 }

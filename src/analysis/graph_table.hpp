@@ -59,7 +59,7 @@ class GraphTable {
     struct Rate {
         double calls_per_step = 0;
         double sum_per_step_ns = 0;
-        Figure calibrated_ns; // of the sum
+        Figure raw_ns; // the sum with the cost of the stamps left in
         std::uint64_t sites = 0, sites_timed = 0;
     };
     /// Figures per step for `steps` counted steps of the phase.
@@ -106,8 +106,8 @@ class GraphTable {
     [[nodiscard]] std::uint32_t graph_of(std::uint64_t key);
     struct Sum {
         Rate rate;
-        double calibrated = 0;
-        bool can_calibrate = true;
+        double raw = 0;
+        bool cost_known = true;
     };
     /// The sites of a packed group; null beyond the limit.
     [[nodiscard]] Sites* sites_of(Graph& graph, std::uint64_t group, const Group& what);

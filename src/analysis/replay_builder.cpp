@@ -108,7 +108,7 @@ class ReplayBuilder {
         const GraphTable::Rate rate = graphs_.per_replay(graph, Phase::none);
         row.sites = rate.sites;
         row.sites_timed = rate.sites_timed;
-        row.calibrated_device_ns = rate.calibrated_ns;
+        row.raw_device_ns = rate.raw_ns;
         if (rate.sites_timed != 0)
             row.device_ns = stats::measured(rate.sum_per_step_ns);
         else

@@ -85,7 +85,7 @@ TEST(Replays, F11_a_key_has_the_time_of_the_device_from_stamps_or_none_never_tha
     const ReplayReport report = replays_of(source);
     ASSERT_EQ(report.graphs.size(), 2u);
     EXPECT_NEAR(report.graphs[0].device_ns.value.value(), 100e3, 1e-6);
-    EXPECT_NEAR(report.graphs[0].calibrated_device_ns.value.value(), 98e3, 1e-6);
+    EXPECT_NEAR(report.graphs[0].raw_device_ns.value.value(), 102e3, 1e-6);
     EXPECT_EQ(report.graphs[0].sites, 2u);
     EXPECT_EQ(report.graphs[0].sites_timed, 2u);
     EXPECT_EQ(report.graphs[0].instrumented, 4u) << "the launches know more than a row written earlier";

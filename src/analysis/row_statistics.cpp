@@ -46,7 +46,7 @@ Row RowStatistics::finish(RowKey key, const PhaseBase& base) const {
     row.time = time_.finish();
     row.launch_wait = launch_wait_;
     row.below_floor = below_floor_;
-    row.calibrated_sum_per_step_ns = stats::absent("not inside a captured graph");
+    row.raw_sum_per_step_ns = stats::absent("not inside a captured graph");
     if (base.steps != 0) {
         row.calls_per_step = static_cast<double>(row.time.count) / static_cast<double>(base.steps);
         row.sum_per_step_ns = row.time.total_ns / static_cast<double>(base.steps);

@@ -177,7 +177,7 @@ void RowTable::take_rate(Row& row, const GraphTable::Wanted& wanted, const Phase
     const GraphTable::Rate rate = bases.graphs->rate(wanted, base.steps);
     row.calls_per_step = rate.calls_per_step;
     row.sum_per_step_ns = rate.sum_per_step_ns;
-    row.calibrated_sum_per_step_ns = rate.calibrated_ns;
+    row.raw_sum_per_step_ns = rate.raw_ns;
     row.sites = rate.sites;
     row.sites_timed = rate.sites_timed;
     if (row.wall_share.value)

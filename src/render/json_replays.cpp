@@ -73,7 +73,7 @@ void put_times(JsonWriter& json, const ReplayRow& row) {
     json.field("sites", row.sites);
     json.field("sites_timed", row.sites_timed);
     put(json, "device_ns", row.device_ns);
-    put(json, "calibrated_device_ns", row.calibrated_device_ns);
+    put(json, "raw_device_ns", row.raw_device_ns);
     put(json, "plain_span_ns", row.plain_span_ns);
     put(json, "capture_ns", row.capture_ns);
     put(json, "instantiate_ns", row.instantiate_ns);

@@ -55,7 +55,7 @@ void put_row_device(JsonWriter& json, const Row& row) {
     if (row.basis == RowBasis::replays) {
         json.field("sites", row.sites);
         json.field("sites_timed", row.sites_timed);
-        put(json, "calibrated_sum_per_step_ns", row.calibrated_sum_per_step_ns);
+        put(json, "raw_sum_per_step_ns", row.raw_sum_per_step_ns);
     }
     json.end();
 }
@@ -208,7 +208,7 @@ void put_graphs(JsonWriter& json, const Report& report) {
         json.field("sites", graph.sites);
         json.field("sites_timed", graph.sites_timed);
         put(json, "sites_ns", graph.sites_ns);
-        put(json, "calibrated_sites_ns", graph.calibrated_sites_ns);
+        put(json, "raw_sites_ns", graph.raw_sites_ns);
         put(json, "plain_span_ns", graph.plain_span_ns);
         put(json, "closure_raw", graph.closure_raw);
         put(json, "closure", graph.closure);

@@ -32,7 +32,7 @@ ReplayReport sample_replays() {
     row.sites = 340;
     row.sites_timed = 328;
     row.device_ns = measured(4.9e6);
-    row.calibrated_device_ns = measured(4.7e6);
+    row.raw_device_ns = measured(4.7e6);
     row.plain_span_ns = measured(4.75e6);
     row.capture_ns = measured(1.5e6);
     row.instantiate_ns = measured(2.5e6);
@@ -50,7 +50,7 @@ ReplayReport sample_replays() {
     idle.key = 0xffffffffffffffff;
     idle.captures = idle.instantiations = 1;
     for (Figure ReplayRow::*figure :
-         {&ReplayRow::padding_wasted, &ReplayRow::device_ns, &ReplayRow::calibrated_device_ns,
+         {&ReplayRow::padding_wasted, &ReplayRow::device_ns, &ReplayRow::raw_device_ns,
           &ReplayRow::plain_span_ns, &ReplayRow::capture_ns, &ReplayRow::instantiate_ns, &ReplayRow::upload_ns,
           &ReplayRow::launch_ns, &ReplayRow::bytes, &ReplayRow::twin_build_ns, &ReplayRow::twin_bytes,
           &ReplayRow::site_cost_ns, &ReplayRow::closure_raw, &ReplayRow::closure}) {

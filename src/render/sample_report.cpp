@@ -136,7 +136,7 @@ Report device_report() {
     inside.source = "cuda_graph_event";
     inside.basis_steps = 120;
     inside.sites = inside.sites_timed = 24;
-    inside.calibrated_sum_per_step_ns = measured(19.1e6);
+    inside.raw_sum_per_step_ns = measured(19.1e6);
     Row partly = inside;
     partly.key.name = "rms_norm";
     partly.sites_timed = 12;
@@ -160,7 +160,7 @@ Report device_report() {
     graph.sites = 340;
     graph.sites_timed = 328;
     graph.sites_ns = measured(41e6);
-    graph.calibrated_sites_ns = missing("not calibrated");
+    graph.raw_sites_ns = missing("not calibrated");
     graph.plain_span_ns = measured(40.5e6);
     graph.closure_raw = measured(0.012);
     graph.closure = missing("not calibrated");
