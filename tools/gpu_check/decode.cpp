@@ -90,8 +90,8 @@ void write_report(const ResultFile& results, const plumb::Report& report, const 
         results.figure("replay.sites", static_cast<double>(graph.sites), "1", at);
         results.figure("replay.sites_timed", static_cast<double>(graph.sites_timed), "1", at);
         put(results, "replay.plain_span", graph.plain_span_ns, "ns", at);
+        put(results, "replay.sites_sum_raw", graph.raw_sites_ns, "ns", at);
         put(results, "replay.sites_sum", graph.sites_ns, "ns", at);
-        put(results, "replay.sites_sum_calibrated", graph.calibrated_sites_ns, "ns", at);
         put(results, "replay.closure_raw", graph.closure_raw, "%", at, 100);
         put(results, "replay.closure", graph.closure, "%", at, 100);
         if (graph.plain_span_ns.value) {
