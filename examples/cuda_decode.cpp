@@ -15,9 +15,18 @@ constexpr unsigned layers = 8, hidden = 4096, replays = 1000;
 void forward(small_cuda::Gpu& gpu, plumb::Profiler& prof, plumb::Queue queue) {
     for (unsigned layer = 0; layer < layers; ++layer) {
         PLUMB_LAYER(prof, layer);
-        { PLUMB_BRICK(prof, queue, plumb::Brick::rms_norm, plumb::bytes(8 * hidden)); gpu.run(hidden); }
-        { PLUMB_BRICK(prof, queue, plumb::Brick::attention, plumb::bytes(8 * 64 * hidden)); gpu.run(64 * hidden); }
-        { PLUMB_BRICK(prof, queue, plumb::Brick::down_projection, plumb::bytes(8 * 256 * hidden)); gpu.run(256 * hidden); }
+        {
+            PLUMB_BRICK(prof, queue, plumb::Brick::rms_norm, plumb::bytes(8 * hidden));
+            gpu.run(hidden);
+        }
+        {
+            PLUMB_BRICK(prof, queue, plumb::Brick::attention, plumb::bytes(8 * 64 * hidden));
+            gpu.run(64 * hidden);
+        }
+        {
+            PLUMB_BRICK(prof, queue, plumb::Brick::down_projection, plumb::bytes(8 * 256 * hidden));
+            gpu.run(256 * hidden);
+        }
     }
     PLUMB_BRICK(prof, queue, plumb::Brick::lm_head, plumb::bytes(8 * 512 * hidden));
     gpu.run(512 * hidden);
@@ -33,7 +42,9 @@ void decode(small_cuda::Gpu& gpu, plumb::Profiler& prof, plumb::Queue queue, Lau
 }
 
 void check(const plumb::Status& status) {
-    if (!status.ok()) { std::fprintf(stderr, "%s\n", status.error().message.c_str()); }
+    if (!status.ok()) {
+        std::fprintf(stderr, "%s\n", status.error().message.c_str());
+    }
 }
 
 } // namespace

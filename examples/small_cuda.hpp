@@ -53,8 +53,8 @@ struct Driver {
     int (*load)(CUmod_st**, const void*);
     int (*get_function)(CUfunc_st**, CUmod_st*, const char*);
     int (*allocate)(unsigned long long*, std::size_t);
-    int (*launch)(CUfunc_st*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream_st*, void**,
-                  void**);
+    int (*launch)(CUfunc_st*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream_st*,
+                  void**, void**);
     int (*begin_capture)(CUstream_st*, int);
     int (*end_capture)(CUstream_st*, CUgraph_st**);
     int (*instantiate)(CUgraphExec_st**, CUgraph_st*, unsigned long long);

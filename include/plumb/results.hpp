@@ -69,7 +69,7 @@ struct Row {
     std::uint64_t launch_wait = 0;            // samples that include waiting for their launch
     std::uint64_t below_floor = 0;            // samples shorter than their source can resolve
     std::uint64_t sites = 0, sites_timed = 0; // places in the graphs replayed; sum_per_step_ns is of those timed
-    Figure raw_sum_per_step_ns;        // with the cost of the stamps left in; only of replays
+    Figure raw_sum_per_step_ns;               // with the cost of the stamps left in; only of replays
 };
 
 /// Accounting of the wall clock of a set of steps (docs/accuracy.md): busy + idle = period,
@@ -125,10 +125,10 @@ struct GraphSummary {
     double replays_per_step = 0;
     std::uint64_t sampled_replays = 0;        // instrumented ones, warm-up apart
     std::uint64_t sites = 0, sites_timed = 0; // leaves and laps
-    Figure sites_ns;                          // of one replay: sum over the sites of the mean of their samples, calibrated
-    Figure raw_sites_ns;               // with the cost of the stamps left in
-    Figure plain_span_ns;                     // median of adjacent plain replays by outer events
-    Figure closure_raw, closure;              // (sum of part medians - plain span) / plain span, as the run found it
+    Figure sites_ns;             // of one replay: sum over the sites of the mean of their samples, calibrated
+    Figure raw_sites_ns;         // with the cost of the stamps left in
+    Figure plain_span_ns;        // median of adjacent plain replays by outer events
+    Figure closure_raw, closure; // (sum of part medians - plain span) / plain span, as the run found it
     std::vector<std::pair<std::string, std::uint64_t>> unattributed; // nodes in no scope, by kernel name
 };
 
@@ -145,7 +145,7 @@ struct TrackSummary {
     std::string source;
     std::uint64_t scopes = 0;
     double total_ns = 0;
-    std::uint32_t sampled_every = 1;    // timed in every so manieth step
+    std::uint32_t sampled_every = 1;                   // timed in every so manieth step
     std::optional<std::uint64_t> graph = std::nullopt; // key, where the scopes lie inside replays of a captured graph
 };
 
@@ -212,9 +212,9 @@ struct ReplayRow {
     std::vector<NodeChange> node_changes; // last capture against the one before
     std::vector<std::string> baked_in;    // what verify_capture found
     std::uint64_t sites = 0, sites_timed = 0;
-    Figure device_ns;            // of one replay: sum over its sites of the mean of their samples
+    Figure device_ns;     // of one replay: sum over its sites of the mean of their samples
     Figure raw_device_ns; // with the cost of the stamps left in
-    Figure plain_span_ns;        // median span of plain replays by outer events
+    Figure plain_span_ns; // median span of plain replays by outer events
     Figure capture_ns, instantiate_ns, upload_ns, launch_ns, bytes;
     std::string twin;        // "event", "stamp"; empty: none
     std::string twin_reason; // why there is none
@@ -227,8 +227,8 @@ enum class NodeCheck : std::uint8_t { not_compared, agree, differ };
 struct ReplayReport {
     std::vector<ReplayRow> graphs; // by key
     NodeCheck node_check = NodeCheck::not_compared;
-    bool baked_in = false;                      // some graph has a value baked in
-    std::vector<std::uint64_t> never_replayed;  // keys
+    bool baked_in = false;                          // some graph has a value baked in
+    std::vector<std::uint64_t> never_replayed;      // keys
     Figure never_replayed_ns, never_replayed_bytes; // what those cost
     std::vector<std::string> notes;
 };

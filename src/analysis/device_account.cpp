@@ -81,8 +81,9 @@ class Notes {
     void sampling(const PhaseSummary& phase) {
         const std::string name = phase_word(phase.phase);
         if (phase.all_sampled)
-            say(name + ": every step was sampled (device scopes timed, an instrumented or a first replay), so none is left "
-                       "out: its step figures hold the cost of sampling.");
+            say(name +
+                ": every step was sampled (device scopes timed, an instrumented or a first replay), so none is left "
+                "out: its step figures hold the cost of sampling.");
         else if (phase.sampled_steps != 0)
             say(name + ": " + std::to_string(phase.sampled_steps) + " of " +
                 std::to_string(phase.sampled_steps + phase.steps) +
@@ -133,8 +134,10 @@ class Notes {
                         std::to_string(row.sites);
         }
         if (!text.empty())
-            say(std::string(phase_word(phase)) + ": sites timed in captured graphs, where not all were; sums are of those "
-                                                 "alone: " + text + ".");
+            say(std::string(phase_word(phase)) +
+                ": sites timed in captured graphs, where not all were; sums are of those "
+                "alone: " +
+                text + ".");
     }
 
     void closures() {
@@ -147,7 +150,8 @@ class Notes {
             std::string text = key_text(graph.key) + ": closure ";
             text += graph.closure.value ? fixed_text("%+.2f %% calibrated", 100 * *graph.closure.value)
                                         : "n/a calibrated (" + graph.closure.reason + ")";
-            text += graph.closure_raw.value ? fixed_text(", %+.2f %% raw", 100 * *graph.closure_raw.value) : ", n/a raw";
+            text +=
+                graph.closure_raw.value ? fixed_text(", %+.2f %% raw", 100 * *graph.closure_raw.value) : ", n/a raw";
             text += "; " + std::to_string(graph.sites_timed) + " of " + std::to_string(graph.sites) + " sites timed";
             if (graph.plain_span_ns.value)
                 text += ", a plain replay spans " + fixed_text("%.3f us", *graph.plain_span_ns.value / 1e3);
@@ -243,13 +247,12 @@ std::vector<GraphSummary> graph_summaries(const GraphTable& graphs, const RowTab
             continue;
         const std::uint32_t source = graphs.source_of(i, phase);
         summary.source = source == GraphTable::none ? "" : rows.source(source).name;
-        summary.replays_per_step =
-            steps == 0 ? 0 : static_cast<double>(summary.replays) / static_cast<double>(steps);
+        summary.replays_per_step = steps == 0 ? 0 : static_cast<double>(summary.replays) / static_cast<double>(steps);
         const GraphTable::Rate rate = graphs.per_replay(i, phase);
         summary.sites = rate.sites;
         summary.sites_timed = rate.sites_timed;
-        summary.sites_ns = rate.sites_timed == 0 ? stats::absent("no replay was sampled")
-                                                 : stats::measured(rate.sum_per_step_ns);
+        summary.sites_ns =
+            rate.sites_timed == 0 ? stats::absent("no replay was sampled") : stats::measured(rate.sum_per_step_ns);
         summary.raw_sites_ns = rate.raw_ns;
         const recording::GraphInfo* info = graphs.info_of(i);
         const recording::GraphInfo none;

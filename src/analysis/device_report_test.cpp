@@ -230,7 +230,8 @@ TEST(DeviceReport, raw_sums_have_the_cost_of_a_stamp_left_in_each_site) {
     EXPECT_NEAR(norm->sum_per_step_ns, 42e3, 1e-6) << "samples come without it";
     EXPECT_NEAR(report.graphs[0].raw_sites_ns.value.value(), 292e3 + 7e3, 1e-6);
     EXPECT_TRUE(has_note(report, "closure +0.40 % calibrated, +3.10 % raw; 7 of 7 sites timed"));
-    EXPECT_TRUE(has_note(report, "lie in no brick: ncclKernel \xC3\x97" "3, memset"));
+    EXPECT_TRUE(has_note(report, "lie in no brick: ncclKernel \xC3\x97"
+                                 "3, memset"));
     const DeviceAccount& device = *phase_of(report, Phase::decode)->device;
     EXPECT_NEAR(device.in_graph_busy_per_step_ns.value.value(), 285e3, 1e-6);
     EXPECT_FALSE(device.in_graph_idle_per_step_ns.value.has_value());

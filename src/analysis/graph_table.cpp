@@ -189,7 +189,7 @@ GraphTable::Rate GraphTable::finish(const Sum& sum) {
         rate.raw_ns = stats::absent("no replay was sampled");
     else
         rate.raw_ns = sum.cost_known ? stats::measured(sum.raw)
-                                               : stats::absent("the cost of the stamps inside was not calibrated");
+                                     : stats::absent("the cost of the stamps inside was not calibrated");
     return rate;
 }
 
@@ -211,9 +211,9 @@ GraphTable::Rate GraphTable::per_replay(std::uint32_t number, Phase phase) const
         }
     }
     // A site that two sources timed is one site.
-    sum.rate.sites = std::max(sites_in_all, std::uint64_t{std::popcount(graph.sources[static_cast<std::size_t>(phase)]) > 1
-                                                              ? 0
-                                                              : sum.rate.sites});
+    sum.rate.sites =
+        std::max(sites_in_all,
+                 std::uint64_t{std::popcount(graph.sources[static_cast<std::size_t>(phase)]) > 1 ? 0 : sum.rate.sites});
     sum.rate.sites_timed = std::min(sum.rate.sites_timed, sum.rate.sites);
     return finish(sum);
 }

@@ -89,10 +89,10 @@ class ReplayBuilder {
         row.eager_steps = info.eager_steps;
         row.rows_used = info.rows_used;
         row.rows_padded = info.rows_padded;
-        row.padding_wasted = info.rows_padded == 0 || info.rows_used > info.rows_padded
-                                 ? stats::absent("the engine did not say how many rows it padded")
-                                 : stats::measured(1 - static_cast<double>(info.rows_used) /
-                                                           static_cast<double>(info.rows_padded));
+        row.padding_wasted =
+            info.rows_padded == 0 || info.rows_used > info.rows_padded
+                ? stats::absent("the engine did not say how many rows it padded")
+                : stats::measured(1 - static_cast<double>(info.rows_used) / static_cast<double>(info.rows_padded));
         row.nodes = info.nodes;
         row.unattributed = info.unattributed;
         row.node_checks = info.node_checks;
@@ -112,9 +112,9 @@ class ReplayBuilder {
         if (rate.sites_timed != 0)
             row.device_ns = stats::measured(rate.sum_per_step_ns);
         else
-            row.device_ns = stats::absent(row.replays == 0     ? "it was never replayed"
-                                          : rate.sites == 0    ? "no scope was recorded while it was captured"
-                                                               : "no replay was sampled");
+            row.device_ns = stats::absent(row.replays == 0  ? "it was never replayed"
+                                          : rate.sites == 0 ? "no scope was recorded while it was captured"
+                                                            : "no replay was sampled");
     }
 
     static void add_costs(ReplayRow& row, const recording::GraphInfo& info) {
@@ -161,7 +161,8 @@ class ReplayBuilder {
             any_bytes = any_bytes || row.bytes.value.has_value();
             bytes += row.bytes.value.value_or(0);
         }
-        const char* none = report.never_replayed.empty() ? "every captured graph was replayed" : "not measured in this run";
+        const char* none =
+            report.never_replayed.empty() ? "every captured graph was replayed" : "not measured in this run";
         report.never_replayed_ns = any_ns ? stats::measured(ns) : stats::absent(none);
         report.never_replayed_bytes = any_bytes ? stats::measured(bytes) : stats::absent(none);
     }

@@ -213,8 +213,7 @@ void Builder::add_rows(Report& report) const {
     if (options_.brick_layers)
         report.brick_layers = rows_.brick_layers(bases);
     report.graph_bricks = rows_.graph_bricks(bases);
-    for (auto* rows :
-         {&report.bricks, &report.layers, &report.categories, &report.brick_layers, &report.graph_bricks})
+    for (auto* rows : {&report.bricks, &report.layers, &report.categories, &report.brick_layers, &report.graph_bricks})
         keep_asked(*rows);
 }
 

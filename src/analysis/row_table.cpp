@@ -151,8 +151,8 @@ Row RowTable::finish(const Entry& entry, const PhaseBases& bases) const {
     row.lap = entry.key.lap;
     row.parent = !entry.key.leaf;
     if (row.basis == RowBasis::replays) {
-        GraphTable::Wanted wanted{entry.key.phase, entry.key.source, entry.key.graph, entry.key.name,
-                                  std::nullopt,    entry.key.lap,    {}};
+        GraphTable::Wanted wanted{
+            entry.key.phase, entry.key.source, entry.key.graph, entry.key.name, std::nullopt, entry.key.lap, {}};
         if (entry.key.layer != resolve::no_layer)
             wanted.layer_plus_one = static_cast<std::uint16_t>(entry.key.layer + 1);
         take_rate(row, wanted, bases);
@@ -162,8 +162,7 @@ Row RowTable::finish(const Entry& entry, const PhaseBases& bases) const {
 
 Row RowTable::finish(const RowStatistics& statistics, RowKey key, unsigned source, const PhaseBases& bases) const {
     const auto phase = static_cast<std::size_t>(key.phase);
-    const PhaseBase& base =
-        sources_[source].basis == RowBasis::timed_steps ? bases.timed[phase] : bases.steps[phase];
+    const PhaseBase& base = sources_[source].basis == RowBasis::timed_steps ? bases.timed[phase] : bases.steps[phase];
     Row row = statistics.finish(std::move(key), base);
     row.source = sources_[source].name;
     row.basis = sources_[source].basis;

@@ -68,8 +68,9 @@ void ClosureBook::add_part(std::uint32_t number, double raw_ns) {
 }
 
 bool ClosureBook::closure(double site_cost_ns, Closure& result) const {
-    const double plain = plain_.median();
-    if (plain_.count() < enough || !(plain > 0) || parts_.empty()) {
+    const Kind& kind = busy_.count() >= waiting_.count() ? busy_ : waiting_;
+    const double plain = kind.plain.median() - kind.around.median();
+    if (kind.count() < enough || !(plain > 0) || parts_.empty()) {
         return false;
     }
     double raw = 0;

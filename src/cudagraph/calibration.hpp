@@ -3,6 +3,7 @@
 // Owned by one probe, which guards it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -48,22 +49,31 @@ struct Closure {
     double calibrated = 0;
 };
 
-/// Medians of the parts of a graph against the plain replay. Answers once every part and the plain replay have
-/// `enough` readings.
+/// Medians of the parts of a graph against the plain replay, from its first node to its last. Outer events see more: on an
+/// idle stream the wait for the launch, and the way to the first node. What that is instrumented replays tell: their outer
+/// span less all that lies between their stamps. Replays that waited for their launch are compared among themselves, and so
+/// are those that did not. Answers once every part, and both spans of one kind, have `enough` readings.
 class ClosureBook {
   public:
     static constexpr std::size_t enough = 3;
     explicit ClosureBook(std::size_t parts) : parts_(parts) {}
     void add_part(std::uint32_t number, double raw_ns);
-    void add_plain(double span_ns) { plain_.add(span_ns); }
-    [[nodiscard]] double plain_ns() const { return plain_.median(); }
-    [[nodiscard]] std::size_t plain_count() const { return plain_.count(); }
+    void add_plain(double span_ns, bool waited) { kind(waited).plain.add(span_ns); }
+    /// What lies before the first stamp and behind the last of an instrumented replay.
+    void add_around(double ns, bool waited) { kind(waited).around.add(ns); }
     /// False while something is missing. Each part holds one stamp, of `site_cost_ns`.
     [[nodiscard]] bool closure(double site_cost_ns, Closure& result) const;
 
   private:
+    struct Kind {
+        Readings plain; // by outer events
+        Readings around;
+        [[nodiscard]] std::size_t count() const { return std::min(plain.count(), around.count()); }
+    };
+    Kind& kind(bool waited) { return waited ? waiting_ : busy_; }
+
     std::vector<Readings> parts_;
-    Readings plain_;
+    Kind waiting_, busy_;
 };
 
 } // namespace plumb::cudagraph

@@ -49,16 +49,17 @@ TEST(Calibration, what_stamps_cost_in_the_replays_themselves_goes_before_a_calib
     EXPECT_NEAR(cost_of_a_stamp(pairs, 800, 32), 2'001, 1);
 }
 
-TEST(Calibration, closure_waits_for_every_part_and_for_plain_replays) {
+TEST(Calibration, closure_is_of_what_lies_between_the_first_node_and_the_last) {
     ClosureBook book(2);
     Closure closure;
     for (int i = 0; i < 3; ++i) {
         book.add_part(0, 1'100);
-        book.add_plain(2'000);
+        book.add_plain(7'000, true); // by outer events, that saw 5'000 of launch
+        book.add_part(1, 1'100);
         EXPECT_FALSE(book.closure(100, closure));
     }
     for (int i = 0; i < 3; ++i) {
-        book.add_part(1, 1'100);
+        book.add_around(5'000, true);
     }
     ASSERT_TRUE(book.closure(100, closure));
     EXPECT_DOUBLE_EQ(closure.raw, 0.1);

@@ -203,6 +203,7 @@ GraphEntry::Launch GraphEntry::enqueue(Shot* shot, GraphExec plain, Stream strea
             return launch;
         }
     }
+    shot->launched_ns = state_->now_ns();
     const CuResult recorded = driver.event_record(shot->after, stream);
     const std::lock_guard lock(mutex_);
     shot->enqueued = true;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -59,6 +60,7 @@ class GraphEntry final : public Probe {
         std::shared_ptr<Twin> twin; // null: plain
         std::uint64_t replay = 0;   // of the twin, from 0
         std::uint64_t step_plus_one = 0;
+        std::int64_t launched_ns = 0; // on the common clock, when the launch returned
         backends::cuda::Event before = nullptr;
         backends::cuda::Event after = nullptr; // null: could not be recorded
         QueueTimer* timer = nullptr;
@@ -84,7 +86,13 @@ class GraphEntry final : public Probe {
 
     bool completed(const Shot& shot);
     void read(Shot& shot);
-    void learn_plain(double span_ns);
+    /// Of a replay, by the events around it.
+    struct Outer {
+        double ns = std::numeric_limits<double>::quiet_NaN();
+        bool waited = false; // the wait for its launch is inside, or may be
+    };
+    [[nodiscard]] Outer outer_of(const Shot& shot);
+    void learn_plain(const Shot& shot);
     Status learn_sample(const Shot& shot);
     void describe_sampling();
     void deliver(const Shot& shot, const ReplayReadings& readings, std::uint64_t head, double cost);

@@ -47,9 +47,8 @@ bool GraphEntry::completed(const Shot& shot) {
 void GraphEntry::read(Shot& shot) {
     Timeline& timeline = graph_.device->timeline();
     if (!timeline.lost() && !shot.unread) {
-        const Result<double> span = timeline.between(shot.before, shot.after);
-        if (shot.twin == nullptr && span) {
-            learn_plain(*span);
+        if (shot.twin == nullptr) {
+            learn_plain(shot);
         }
         if (shot.twin != nullptr) {
             static_cast<void>(learn_sample(shot)); // what could not be read stays among the unresolved
@@ -63,12 +62,26 @@ double GraphEntry::site_cost() const {
     return cost_of_a_stamp(pairs_, device.cost().pair, device.timeline().tick_ns()) + device.kernel_extra();
 }
 
-void GraphEntry::learn_plain(double span_ns) {
+GraphEntry::Outer GraphEntry::outer_of(const Shot& shot) {
+    const Result<EventSpan> span = graph_.device->timeline().span(shot.before, shot.after);
+    if (!span) {
+        return {};
+    }
+    // The stream drained before the launch was done: the wait for it is inside.
+    const auto after_launch = static_cast<double>(span->begin_place.monotonic_ns - shot.launched_ns);
+    return {span->length_ns, !(after_launch >= span->begin_place.bound_ns)};
+}
+
+void GraphEntry::learn_plain(const Shot& shot) {
+    const Outer outer = outer_of(shot);
+    if (std::isnan(outer.ns)) {
+        return;
+    }
     {
         const std::lock_guard lock(mutex_);
-        plain_spans_.add(span_ns);
+        plain_spans_.add(outer.ns);
         if (book_ != nullptr) {
-            book_->add_plain(span_ns);
+            book_->add_plain(outer.ns, outer.waited);
         }
         if (twin_ != nullptr) {
             rate_.learn(twin_->plan().cost_units(), site_cost(), plain_spans_.median());
@@ -76,6 +89,26 @@ void GraphEntry::learn_plain(double span_ns) {
     }
     describe_sampling();
 }
+
+namespace {
+
+/// From before the head's first stamp to the last stamp of a replay, stamps included; and the kernel that moves a ring of
+/// stamps on, which has one thread as they have, and is taken to cost as much.
+double stamped_length(const Twin& twin, const ReplayReadings& readings, double cost) {
+    const StampPlan& plan = twin.plan();
+    const auto pair = [&readings](std::size_t i) {
+        return std::isnan(readings.pair[i]) ? 0 : readings.pair[i];
+    };
+    std::vector<double> at(plan.stamps.size(), 0); // from the head's last copy to the last copy of each
+    double last = 0;
+    for (std::size_t i = 1; i < plan.stamps.size(); ++i) {
+        at[i] = at[plan.stamps[i].anchor] + readings.since_anchor[i] + pair(i);
+        last = std::max(last, at[i]);
+    }
+    return cost + pair(0) + last + (twin.kind() == ProbeKind::stamp ? cost : 0);
+}
+
+} // namespace
 
 Status GraphEntry::learn_sample(const Shot& shot) {
     ReplayReadings readings;
@@ -86,6 +119,7 @@ Status GraphEntry::learn_sample(const Shot& shot) {
     if (!head) {
         return head.error();
     }
+    const Outer outer = outer_of(shot);
     double cost = 0;
     {
         const std::lock_guard lock(mutex_);
@@ -99,6 +133,9 @@ Status GraphEntry::learn_sample(const Shot& shot) {
         }
         ++samples_of_turn_;
         cost = site_cost();
+        if (!std::isnan(outer.ns)) {
+            book_->add_around(outer.ns - stamped_length(*shot.twin, readings, cost), outer.waited);
+        }
         rate_.learn(shot.twin->plan().cost_units(), cost, plain_spans_.median());
     }
     announce_track(shot.timer, shot.twin->kind());

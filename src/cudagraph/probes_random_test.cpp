@@ -99,7 +99,8 @@ void check_graph(ProbeBench& bench, std::uint64_t seed, const Kind& kind, Outcom
     for (const KnownScope& scope : graph.scopes) {
         measured += scope.kernels.empty() ? 0 : 1;
     }
-    bench.replay_until(*probe, graph, 600, [&] { return bench.samples.size() >= 4 * measured; });
+    bench.replay_until(*probe, graph, 600,
+                       [&] { return bench.samples.size() >= 4 * measured && !std::isnan(bench.row(seed).closure); });
     const recording::GraphInfo row = bench.row(seed);
     ASSERT_EQ(row.twin, kind.word) << row.twin_reason;
     EXPECT_TRUE(row.unattributed.empty());
@@ -119,8 +120,8 @@ void check_graph(ProbeBench& bench, std::uint64_t seed, const Kind& kind, Outcom
         outcome.worst_ns = std::max(outcome.worst_ns, std::abs(off));
     }
     outcome.scopes += bench.samples.size();
-    // On an idle stream the events around a plain replay also see its launch, some 5 us here.
-    EXPECT_LE(std::abs(row.closure), 0.05 + 6'000 / row.plain_span_ns) << row.closure_raw;
+    // The shortest of these graphs take some 10 us: there one gap between kernels is more than 5 %.
+    EXPECT_LE(std::abs(row.closure), 0.05 + 1'000 / row.plain_span_ns) << row.closure_raw;
     outcome.worst_closure = std::max(outcome.worst_closure, std::abs(row.closure));
     bench.probes->evicted(seed);
     bench.settle();

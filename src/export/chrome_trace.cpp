@@ -169,14 +169,14 @@ class TraceWriter {
             ++left_out_;
             return;
         }
-        const auto place = submitted_[submission.track].place(submission.begin_ns,
-                                                              submission.begin_ns + submission.duration_ns);
+        const auto place =
+            submitted_[submission.track].place(submission.begin_ns, submission.begin_ns + submission.duration_ns);
         if (!place) {
             ++left_out_;
             return;
         }
-        const LaneId lane = extra_lane(submission_lane_ids_[submission.track], submission.track, *place,
-                                       ", submitted to devices", 0);
+        const LaneId lane =
+            extra_lane(submission_lane_ids_[submission.track], submission.track, *place, ", submitted to devices", 0);
         sink_.reserve(event_room);
         sink_.put(first_ ? "{\"ph\":\"X\"," : ",\n{\"ph\":\"X\",");
         first_ = false;

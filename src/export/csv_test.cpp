@@ -24,14 +24,13 @@ TEST(Csv, a_header_row_then_one_row_per_sample) {
     source.add_steps(1, 1);
     source.samples[0].bytes = 4096;
     source.samples[1].warmup = true;
-    EXPECT_EQ(
-        csv_of(source),
-        "kind,name,category,phase,step,layer,track,begin_ns,duration_ns,self_ns,leaf,warmup,bytes,flops,elements,"
-        "graph,queue,marks\n"
-        "scope,rms_norm,norm,decode,0,0,1,1000000007,1001,1001,1,0,4096,,,,,\n"
-        "scope,attention,attention,decode,0,0,1,1000001241,1001,1001,1,1,,,,,,\n"
-        "layer,,,decode,0,0,1,1000000007,2468,2468,0,0,,,,,,\n"
-        "step,,,decode,0,,1,1000000007,2468,2468,0,0,,,,,,\n");
+    EXPECT_EQ(csv_of(source),
+              "kind,name,category,phase,step,layer,track,begin_ns,duration_ns,self_ns,leaf,warmup,bytes,flops,elements,"
+              "graph,queue,marks\n"
+              "scope,rms_norm,norm,decode,0,0,1,1000000007,1001,1001,1,0,4096,,,,,\n"
+              "scope,attention,attention,decode,0,0,1,1000001241,1001,1001,1,1,,,,,,\n"
+              "layer,,,decode,0,0,1,1000000007,2468,2468,0,0,,,,,,\n"
+              "step,,,decode,0,,1,1000000007,2468,2468,0,0,,,,,,\n");
 }
 
 TEST(Csv, launches_submissions_and_scopes_of_graphs_have_as_many_cells_as_the_header) {
@@ -45,7 +44,8 @@ TEST(Csv, launches_submissions_and_scopes_of_graphs_have_as_many_cells_as_the_he
     launch.timed = false;
     source.add_device(7, 3, 3, 100, 50).flags = span_includes_launch_wait | span_below_floor;
     const std::string text = csv_of(source);
-    EXPECT_NE(text.find("\nsubmit,qkv_projection,attention,decode,3,,1,1000000010,20,,,0,,,,,5,\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("\nsubmit,qkv_projection,attention,decode,3,,1,1000000010,20,,,0,,,,,5,\n"), std::string::npos)
+        << text;
     EXPECT_NE(text.find("\nlaunch,,,decode,3,,1,,,,,0,,,,64,5,instrumented first\n"), std::string::npos) << text;
     EXPECT_NE(text.find(",64,,launch_wait below_floor\n"), std::string::npos) << text;
     std::istringstream lines(text);

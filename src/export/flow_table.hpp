@@ -21,7 +21,8 @@ class FlowTable {
 
     /// Number of the flow that starts at this submission, where somebody may end it.
     std::optional<std::uint64_t> start(const resolve::Submission& submission) {
-        const bool ends_somewhere = submission.timed && (!submission.graph || (submission.flags & launch_instrumented) != 0);
+        const bool ends_somewhere =
+            submission.timed && (!submission.graph || (submission.flags & launch_instrumented) != 0);
         if (!ends_somewhere) {
             return std::nullopt;
         }

@@ -71,7 +71,8 @@ TEST(Jsonl, F10_launches_and_scopes_of_a_graph_carry_its_key_and_marks) {
     ASSERT_EQ(lines.size(), 4U);
     EXPECT_EQ(lines[0]["tracks"][1]["graph"].get<std::uint64_t>(), 0xfffffffffffffff0);
     EXPECT_EQ(lines[0]["graphs"][0]["replays"], 12);
-    EXPECT_EQ(lines[1], json::parse(R"({"kind":"launch","graph":18446744073709551600,"phase":"decode","step":3,"track":1,
+    EXPECT_EQ(lines[1],
+              json::parse(R"({"kind":"launch","graph":18446744073709551600,"phase":"decode","step":3,"track":1,
         "queue":5,"begin_ns":1000000040,"duration_ns":20,"warmup":false,"unread":true})"));
     EXPECT_EQ(lines[2]["kind"], "submit");
     EXPECT_EQ(lines[2]["name"], "qkv_projection");

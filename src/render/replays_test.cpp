@@ -50,10 +50,10 @@ ReplayReport sample_replays() {
     idle.key = 0xffffffffffffffff;
     idle.captures = idle.instantiations = 1;
     for (Figure ReplayRow::*figure :
-         {&ReplayRow::padding_wasted, &ReplayRow::device_ns, &ReplayRow::raw_device_ns,
-          &ReplayRow::plain_span_ns, &ReplayRow::capture_ns, &ReplayRow::instantiate_ns, &ReplayRow::upload_ns,
-          &ReplayRow::launch_ns, &ReplayRow::bytes, &ReplayRow::twin_build_ns, &ReplayRow::twin_bytes,
-          &ReplayRow::site_cost_ns, &ReplayRow::closure_raw, &ReplayRow::closure}) {
+         {&ReplayRow::padding_wasted, &ReplayRow::device_ns, &ReplayRow::raw_device_ns, &ReplayRow::plain_span_ns,
+          &ReplayRow::capture_ns, &ReplayRow::instantiate_ns, &ReplayRow::upload_ns, &ReplayRow::launch_ns,
+          &ReplayRow::bytes, &ReplayRow::twin_build_ns, &ReplayRow::twin_bytes, &ReplayRow::site_cost_ns,
+          &ReplayRow::closure_raw, &ReplayRow::closure}) {
         idle.*figure = missing("not measured in this run");
     }
     idle.twin_reason = "n/a (memory nodes)";

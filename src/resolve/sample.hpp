@@ -27,8 +27,8 @@ struct Sample {
     std::int64_t self_ns = 0; // duration less that of direct children
     bool leaf = true;
     bool warmup = false;
-    bool left_out = false;   // of a step that profiling itself made different (Step::left_out)
-    std::uint8_t flags = 0;  // of a DeviceSpan: span_includes_launch_wait, span_below_floor
+    bool left_out = false;  // of a step that profiling itself made different (Step::left_out)
+    std::uint8_t flags = 0; // of a DeviceSpan: span_includes_launch_wait, span_below_floor
     double bytes = std::numeric_limits<double>::quiet_NaN();
     double flops = std::numeric_limits<double>::quiet_NaN();
     double elements = std::numeric_limits<double>::quiet_NaN();
@@ -37,8 +37,8 @@ struct Sample {
 /// The host's part of device work: submitting one scope, or launching one captured graph.
 struct Submission {
     bool graph = false;
-    bool timed = false;   // when is known
-    bool warmup = false;  // as of samples
+    bool timed = false;  // when is known
+    bool warmup = false; // as of samples
     bool left_out = false;
     Phase phase = Phase::none;
     std::uint16_t name = 0;  // of a scope

@@ -96,7 +96,7 @@ class TrackResolver {
     Surroundings now_;
     Sample blank_; // what every sample has in these surroundings
     bool missing_ = false;
-    std::uint8_t quality_ = 0;          // flags of the next scope
+    std::uint8_t quality_ = 0;           // flags of the next scope
     std::optional<Submitted> submitted_; // when the next device scope or graph was submitted
 };
 

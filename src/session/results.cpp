@@ -40,7 +40,9 @@ class RecordingSamples final : public exporting::SampleSource {
         bool wanted = true;
         const auto resolved = resolve::resolve(
             records_, options, [](const resolve::StepTable&, const resolve::TrackTable&) {},
-            [&](const resolve::ResolvedBatch& batch) { wanted = wanted && sink({batch.samples, batch.submissions}); });
+            [&](const resolve::ResolvedBatch& batch) {
+                wanted = wanted && sink({batch.samples, batch.submissions});
+            });
         return resolved.ok() ? Status() : Status(resolved.error());
     }
 

@@ -130,8 +130,8 @@ int main(int argc, char** argv) {
     WriterOptions options;
     options.path = argv[1];
     auto writer = Writer::create(options, metadata);
-    const Status status = writer.ok() ? write(**writer, argc > 2 && std::strcmp(argv[2], "lost") == 0)
-                                      : Status(writer.error());
+    const Status status =
+        writer.ok() ? write(**writer, argc > 2 && std::strcmp(argv[2], "lost") == 0) : Status(writer.error());
     if (!status) {
         std::fprintf(stderr, "%s\n", status.error().message.c_str());
     }

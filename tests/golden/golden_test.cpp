@@ -45,9 +45,9 @@ std::string graph_text(const recording::GraphInfo& row) {
         text += " " + std::to_string(total);
     }
     text += "\ntimes " + std::to_string(row.key);
-    for (const double figure : {row.capture_ns, row.instantiate_ns, row.upload_ns, row.launch_ns, row.bytes,
-                                row.twin_build_ns, row.twin_bytes, row.site_cost_ns, row.plain_span_ns,
-                                row.closure_raw, row.closure}) {
+    for (const double figure :
+         {row.capture_ns, row.instantiate_ns, row.upload_ns, row.launch_ns, row.bytes, row.twin_build_ns,
+          row.twin_bytes, row.site_cost_ns, row.plain_span_ns, row.closure_raw, row.closure}) {
         char word[40];
         std::snprintf(word, sizeof word, " %.6g", figure);
         text += figure == figure ? word : " n/a";

@@ -78,8 +78,9 @@ Result<int> device_of(const Driver& calls, Stream stream) {
     const CurrentContext current(calls, context);
     backends::cuda::Device device = 0;
     asked = current.status() == CuResult::success ? calls.ctx_get_device(&device) : current.status();
-    return asked == CuResult::success ? Result<int>(device)
-                                      : Result<int>(backends::cuda::error_of(calls, asked, "cuCtxGetDevice", "give a stream that exists"));
+    return asked == CuResult::success
+               ? Result<int>(device)
+               : Result<int>(backends::cuda::error_of(calls, asked, "cuCtxGetDevice", "give a stream that exists"));
 }
 
 class CudaBackend final : public Backend {
@@ -133,9 +134,9 @@ class CudaBackend final : public Backend {
         }
         const Result<int> its_device = device_of(*loaded, stream);
         if (!its_device || static_cast<std::uint32_t>(*its_device) != device) {
-            return its_device ? Error{ErrorCode::invalid_argument,
-                                      "this stream belongs to CUDA device " + std::to_string(*its_device) +
-                                          "; ask that device for its timer"}
+            return its_device ? Error{ErrorCode::invalid_argument, "this stream belongs to CUDA device " +
+                                                                       std::to_string(*its_device) +
+                                                                       "; ask that device for its timer"}
                               : its_device.error();
         }
         Result<std::unique_ptr<CudaQueueTimer>> timer =

@@ -10,10 +10,10 @@
 namespace plumb::backends::cuda {
 namespace {
 
-constexpr std::size_t most_captures = 64;       // held for somebody to ask
-constexpr std::size_t most_notes = 65'536;      // of one capture
-constexpr std::size_t most_nodes = 1'000'000;   // of all frontiers of one capture
-constexpr std::size_t most_frontier = 4'096;    // of one
+constexpr std::size_t most_captures = 64;     // held for somebody to ask
+constexpr std::size_t most_notes = 65'536;    // of one capture
+constexpr std::size_t most_nodes = 1'000'000; // of all frontiers of one capture
+constexpr std::size_t most_frontier = 4'096;  // of one
 constexpr unsigned serial_shift = 32;
 constexpr std::uint64_t serial_mask = 0x7fffffff;
 constexpr std::uint64_t index_mask = 0xffffffff;
@@ -77,8 +77,7 @@ Result<Frontier> read_frontier(const Driver& driver, Stream stream) {
     const GraphNode* nodes = nullptr;
     const EdgeData* edges = nullptr;
     std::size_t count = 0;
-    CuResult asked =
-        driver.capture_info(stream, &status, &frontier.capture, &frontier.graph, &nodes, &edges, &count);
+    CuResult asked = driver.capture_info(stream, &status, &frontier.capture, &frontier.graph, &nodes, &edges, &count);
     if (asked == CuResult::lossy_query) { // an older call that cannot tell of programmatic edges: the rest it can
         frontier.lossy = true;
         count = 0;

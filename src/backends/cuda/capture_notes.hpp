@@ -42,9 +42,9 @@ Result<DeviceToken> note_lap(const Driver& driver, Stream stream, DeviceToken en
 void note_cancel(DeviceToken token) noexcept;
 
 struct CaptureNoteCounts {
-    std::size_t captures = 0;     // held now
-    std::uint64_t forgotten = 0;  // captures nobody asked for
-    std::uint64_t refused = 0;    // scopes beyond the bound of one capture
+    std::size_t captures = 0;    // held now
+    std::uint64_t forgotten = 0; // captures nobody asked for
+    std::uint64_t refused = 0;   // scopes beyond the bound of one capture
 };
 CaptureNoteCounts capture_note_counts() noexcept;
 

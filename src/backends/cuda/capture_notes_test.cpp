@@ -196,7 +196,8 @@ TEST_F(CaptureNotes, an_invalidated_capture_gets_no_stamp) {
         calls().event_create(&event, event_default);
         calls().event_query(event);
         calls().stream_synchronize(stream_);
-    }).join();
+    })
+        .join();
     ASSERT_FALSE(vgpu::invalidations().empty());
     const std::uint64_t records = vgpu::calls("cuEventRecord");
     EXPECT_FALSE(timer_->begin_labelled(label(1)).ok());
@@ -288,7 +289,8 @@ TEST_F(CaptureNotes, our_threads_disturb_nobodys_capture_in_global_mode) {
             EXPECT_TRUE(eager_timer->clock_pair().ok());
             EXPECT_TRUE(eager_timer->floor_ns().ok());
             const auto second = bench_.timer(eager); // a new queue in the middle of it
-        }).join();
+        })
+            .join();
         const Graph graph = end_capture();
         ASSERT_NE(graph, nullptr) << "round " << round;
         EXPECT_EQ(nodes_of(graph).size(), 1u);

@@ -39,16 +39,15 @@ class CudaSubject final : public Subject {
         return timer ? Result<std::unique_ptr<QueueTimer>>(std::move(*timer)) : timer.error();
     }
     void work(std::int64_t ns) override {
-        static_cast<void>(
-            driver()->launch_kernel(function_of(ns), 1, 1, 1, 1, 1, 1, 0, stream_, nullptr, nullptr));
+        static_cast<void>(driver()->launch_kernel(function_of(ns), 1, 1, 1, 1, 1, 1, 0, stream_, nullptr, nullptr));
     }
     void settle() override { vgpu::run_dry(); }
     std::int64_t host_ns() const override { return vgpu::now_ns(); }
 
     // Left out: what gives things back (its failure leaks by nature), and what is asked only to know more.
     std::vector<std::string> calls() const override {
-        return {"cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventElapsedTime", "cuStreamIsCapturing",
-                "cuStreamCreate", "cuStreamGetCtx"};
+        return {"cuEventCreate",       "cuEventRecord",  "cuEventQuery",  "cuEventElapsedTime",
+                "cuStreamIsCapturing", "cuStreamCreate", "cuStreamGetCtx"};
     }
     void fail(const std::string& call, unsigned use) override {
         failed_ = use == 0 && has_failed(); // switching off keeps what happened

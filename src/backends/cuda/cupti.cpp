@@ -28,7 +28,8 @@ struct Calls {
     cupti::Result (*dropped)(Context context, std::uint32_t stream, std::size_t* count) = nullptr;
     cupti::Result (*subscribe)(void** subscriber, cupti::Callback, void* user) = nullptr;
     cupti::Result (*unsubscribe)(void* subscriber) = nullptr;
-    cupti::Result (*enable_callback)(std::uint32_t on, void* subscriber, std::uint32_t domain, std::uint32_t id) = nullptr;
+    cupti::Result (*enable_callback)(std::uint32_t on, void* subscriber, std::uint32_t domain,
+                                     std::uint32_t id) = nullptr;
     cupti::Result (*node_id)(GraphNode node, std::uint64_t* id) = nullptr;
     cupti::Result (*result_text)(cupti::Result result, const char** text) = nullptr;
 };
@@ -58,7 +59,8 @@ std::uint64_t now_ns() {
 void request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
     const std::lock_guard lock(inbox().mutex);
     *most_records = 0; // as many as fit
-    *buffer = inbox().buffers < most_buffers ? static_cast<std::uint8_t*>(std::aligned_alloc(8, buffer_bytes)) : nullptr;
+    *buffer =
+        inbox().buffers < most_buffers ? static_cast<std::uint8_t*>(std::aligned_alloc(8, buffer_bytes)) : nullptr;
     *bytes = *buffer != nullptr ? buffer_bytes : 0; // without one CUPTI drops, and counts it
     inbox().buffers += *buffer != nullptr ? 1 : 0;
 }
@@ -166,8 +168,9 @@ Result<base::DynamicLibrary> open_library(const std::vector<std::string>& first)
                               "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so", "/usr/local/cuda/lib64/libcupti.so"}) {
         names.emplace_back(known);
     }
-    return base::DynamicLibrary::open(names, "install the CUDA toolkit's CUPTI, or pip's nvidia-cuda-cupti, and put its "
-                                             "folder into LD_LIBRARY_PATH");
+    return base::DynamicLibrary::open(names,
+                                      "install the CUDA toolkit's CUPTI, or pip's nvidia-cuda-cupti, and put its "
+                                      "folder into LD_LIBRARY_PATH");
 }
 
 } // namespace
@@ -191,10 +194,18 @@ struct CuptiReader::Session {
     // Our clock comes before any kind: records made before it are on another one.
     Status switch_on() {
         const std::pair<const char*, cupti::Result (*)(const Calls&)> steps[] = {
-            {"cuptiActivityRegisterTimestampCallback", [](const Calls& c) { return c.register_timestamp(&now_ns); }},
+            {"cuptiActivityRegisterTimestampCallback",
+             [](const Calls& c) {
+                 return c.register_timestamp(&now_ns);
+             }},
             {"cuptiActivityRegisterCallbacks",
-             [](const Calls& c) { return c.register_callbacks(&request_buffer, &complete_buffer); }},
-            {"cuptiActivityEnable", [](const Calls& c) { return c.enable(cupti::kind_concurrent_kernel); }},
+             [](const Calls& c) {
+                 return c.register_callbacks(&request_buffer, &complete_buffer);
+             }},
+            {"cuptiActivityEnable",
+             [](const Calls& c) {
+                 return c.enable(cupti::kind_concurrent_kernel);
+             }},
         };
         for (const auto& [name, step] : steps) {
             if (const cupti::Result done = step(calls); done != cupti::Result::success) {
@@ -232,7 +243,8 @@ Result<std::unique_ptr<CuptiReader>> CuptiReader::start(const CuptiOptions& opti
     {
         const std::lock_guard lock(inbox().mutex);
         if (inbox().reading) {
-            return Error{ErrorCode::already_exists, "kernels are being traced in this process already; stop that first"};
+            return Error{ErrorCode::already_exists,
+                         "kernels are being traced in this process already; stop that first"};
         }
         inbox().reading = true;
         inbox().calls = *calls;

@@ -17,9 +17,9 @@
 namespace plumb::backends::cuda {
 
 struct CuptiOptions {
-    std::vector<std::string> libraries;      // looked for first: full paths, e.g. in pip's package
-    const HostClock* host_clock = nullptr;   // whose nanoseconds the stamps are; null: CLOCK_MONOTONIC
-    std::size_t max_kernels = 1'000'000;     // kept; the rest is counted
+    std::vector<std::string> libraries;    // looked for first: full paths, e.g. in pip's package
+    const HostClock* host_clock = nullptr; // whose nanoseconds the stamps are; null: CLOCK_MONOTONIC
+    std::size_t max_kernels = 1'000'000;   // kept; the rest is counted
 };
 
 struct TracedKernel {
@@ -40,8 +40,8 @@ struct KernelTrace {
     std::uint64_t untimed = 0;   // start and end 0: CUPTI could not time it
     std::uint64_t backwards = 0; // end before start: not to be used
     std::uint64_t beyond_bound = 0;
-    std::uint64_t dropped = 0; // by CUPTI, for want of a buffer
-    std::string library;       // what was loaded
+    std::uint64_t dropped = 0;   // by CUPTI, for want of a buffer
+    std::string library;         // what was loaded
     std::string missing_origins; // why `origins` is empty, if it has a reason
 };
 

@@ -10,7 +10,12 @@
 
 namespace plumb::backends::cuda::cupti {
 
-enum class Result : int { success = 0, max_limit_reached = 12, insufficient_privileges = 35, multiple_subscribers = 39 };
+enum class Result : int {
+    success = 0,
+    max_limit_reached = 12,
+    insufficient_privileges = 35,
+    multiple_subscribers = 39
+};
 
 inline constexpr std::uint32_t kind_concurrent_kernel = 10;
 inline constexpr std::uint32_t domain_resource = 3;

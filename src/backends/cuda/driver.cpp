@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/driver.hpp"
 
+#include <deque>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -44,9 +46,7 @@ class Finder {
     CuResult last_ = CuResult::success;
 };
 
-std::string words_of(int version) {
-    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
+std::string words_of(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
 Error stub_error(const std::string& library) {
     return {ErrorCode::unavailable, library + " is the stub that links programs, not a driver; take its folder out of "
@@ -74,8 +74,7 @@ const char* missing_pair(const Driver& driver) {
          "cuGraphKernelNodeGetParams"},
         {driver.graph_add_kernel_node != nullptr || driver.graph_add_kernel_node_v10000 != nullptr,
          "cuGraphAddKernelNode"},
-        {driver.graph_exec_update_v12000 != nullptr || driver.graph_exec_update_v10020 != nullptr,
-         "cuGraphExecUpdate"},
+        {driver.graph_exec_update_v12000 != nullptr || driver.graph_exec_update_v10020 != nullptr, "cuGraphExecUpdate"},
     };
     for (const auto& [there, symbol] : pairs) {
         if (!there) {
@@ -100,18 +99,18 @@ Result<Driver> fill(const base::DynamicLibrary& library) {
     if (const CuResult asked = driver.driver_get_version(&driver.version); asked != CuResult::success) {
         return asked == CuResult::stub_library
                    ? stub_error(library.name())
-                   : Error{ErrorCode::unavailable,
-                           "the NVIDIA driver does not say its version (" + std::to_string(static_cast<int>(asked)) +
-                               "); reinstall it, and see that its kernel module is loaded"};
+                   : Error{ErrorCode::unavailable, "the NVIDIA driver does not say its version (" +
+                                                       std::to_string(static_cast<int>(asked)) +
+                                                       "); reinstall it, and see that its kernel module is loaded"};
     }
     if (driver.version < oldest_version) {
         return too_old("it is for CUDA " + words_of(driver.version));
     }
     const char* missing = nullptr;
-#define PLUMB_CUDA_FIND(member, symbol, since, need, parameters)                                                      \
-    driver.member = reinterpret_cast<decltype(driver.member)>(finder.find(#symbol, since));                           \
-    if (driver.member == nullptr && Need::need == Need::required && missing == nullptr) {                             \
-        missing = #symbol;                                                                                            \
+#define PLUMB_CUDA_FIND(member, symbol, since, need, parameters)                            \
+    driver.member = reinterpret_cast<decltype(driver.member)>(finder.find(#symbol, since)); \
+    if (driver.member == nullptr && Need::need == Need::required && missing == nullptr) {   \
+        missing = #symbol;                                                                  \
     }
     PLUMB_CUDA_CALLS(PLUMB_CUDA_FIND)
 #undef PLUMB_CUDA_FIND
@@ -120,10 +119,19 @@ Result<Driver> fill(const base::DynamicLibrary& library) {
     }
     if (missing != nullptr) {
         return Error{ErrorCode::unavailable, "the NVIDIA driver for CUDA " + words_of(driver.version) + " has no " +
-                                                 missing + "; reinstall it, or take another libcuda.so.1 out of the "
-                                                           "library path"};
+                                                 missing +
+                                                 "; reinstall it, or take another libcuda.so.1 out of the "
+                                                 "library path"};
     }
     return driver;
+}
+
+/// Never closed: threads may be inside the driver until the process ends.
+const base::DynamicLibrary& kept(base::DynamicLibrary library) {
+    static std::mutex mutex;
+    static auto& all = *new std::deque<base::DynamicLibrary>;
+    const std::lock_guard<std::mutex> lock(mutex);
+    return all.emplace_back(std::move(library));
 }
 
 Result<Driver> load(const std::vector<std::string>& names) {
@@ -132,8 +140,7 @@ Result<Driver> load(const std::vector<std::string>& names) {
     if (!opened) {
         return opened.error();
     }
-    // Never closed: threads may be inside the driver until the process ends.
-    return fill(*new base::DynamicLibrary(std::move(*opened)));
+    return fill(kept(std::move(*opened)));
 }
 
 } // namespace
@@ -180,9 +187,8 @@ CuResult Driver::add_edges(Graph graph, const GraphNode* from, const GraphNode* 
 
 CuResult Driver::remove_edges(Graph graph, const GraphNode* from, const GraphNode* to, const EdgeData* edges,
                               std::size_t count) const noexcept {
-    return graph_remove_dependencies_v12030 != nullptr
-               ? graph_remove_dependencies_v12030(graph, from, to, edges, count)
-               : graph_remove_dependencies_v10000(graph, from, to, count);
+    return graph_remove_dependencies_v12030 != nullptr ? graph_remove_dependencies_v12030(graph, from, to, edges, count)
+                                                       : graph_remove_dependencies_v10000(graph, from, to, count);
 }
 
 CuResult Driver::kernel_params(GraphNode node, KernelNodeParams* params) const noexcept {

@@ -26,25 +26,24 @@ constexpr bool same_parameter() {
     if constexpr (std::is_pointer_v<Ours> || std::is_pointer_v<Theirs>) {
         return std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>;
     } else {
-        return sizeof(Ours) == sizeof(Theirs) &&
-               std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs>;
+        return sizeof(Ours) == sizeof(Theirs) && std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs>;
     }
 }
 
 template <class Ours, class Theirs>
 struct SameCall : std::false_type {};
 template <class... Ours, class... Theirs>
-    requires(sizeof...(Ours) == sizeof...(Theirs))
-struct SameCall<CuResult (*)(Ours...), CUresult (*)(Theirs...)>
-    : std::bool_constant<(same_parameter<Ours, Theirs>() && ...)> {};
+requires(sizeof...(Ours) == sizeof...(Theirs)) struct SameCall<CuResult (*)(Ours...), CUresult (*)(Theirs...)>
+    : std::bool_constant<(same_parameter<Ours, Theirs>() && ...)> {
+};
 
-#define PLUMB_CUDA_SAME(member, symbol, version, need, parameters)                                                    \
+#define PLUMB_CUDA_SAME(member, symbol, version, need, parameters) \
     static_assert(SameCall<decltype(Driver::member), PFN_##symbol##_v##version>::value, #symbol " " #version);
 PLUMB_CUDA_CALLS(PLUMB_CUDA_SAME)
 
-#define PLUMB_CUDA_LAYOUT(ours, theirs)                                                                               \
+#define PLUMB_CUDA_LAYOUT(ours, theirs) \
     static_assert(sizeof(ours) == sizeof(theirs) && alignof(ours) == alignof(theirs), #theirs);
-#define PLUMB_CUDA_FIELD(ours, our_field, theirs, their_field)                                                        \
+#define PLUMB_CUDA_FIELD(ours, our_field, theirs, their_field) \
     static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field), #theirs "::" #their_field);
 
 PLUMB_CUDA_LAYOUT(EdgeData, CUgraphEdgeData)

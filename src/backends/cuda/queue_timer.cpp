@@ -40,7 +40,7 @@ Result<std::unique_ptr<CudaQueueTimer>> CudaQueueTimer::create(const Driver& dri
         return timeline.error();
     }
     const std::size_t bytes = Scopes::bytes(options.max_in_flight) + Borders::bytes(2 * options.max_in_flight);
-    void* memory = ::operator new(bytes, std::align_val_t{64}, std::nothrow);
+    void* memory = ::operator new (bytes, std::align_val_t{64}, std::nothrow);
     if (memory == nullptr) {
         return Error{ErrorCode::out_of_memory, "there is no memory for " + std::to_string(options.max_in_flight) +
                                                    " scopes in flight; lower max_in_flight"};
@@ -63,7 +63,7 @@ CudaQueueTimer::~CudaQueueTimer() {
     for (const Event event : events_) {
         timeline_->release(event);
     }
-    ::operator delete(memory_, std::align_val_t{64});
+    ::operator delete (memory_, std::align_val_t{64});
 }
 
 Status CudaQueueTimer::warm_up(std::uint32_t count) noexcept {

@@ -30,7 +30,8 @@ Modules& modules() {
 Error refused(const Driver& driver, CuResult result, const char* call) {
     const char* advice = "graphs are timed by event nodes instead";
     if (result == CuResult::jit_compiler_not_found) {
-        advice = "install the driver's PTX compiler (libnvidia-ptxjitcompiler); until then graphs are timed by event nodes";
+        advice =
+            "install the driver's PTX compiler (libnvidia-ptxjitcompiler); until then graphs are timed by event nodes";
     } else if (result == CuResult::unsupported_ptx_version || result == CuResult::invalid_ptx) {
         advice = "this driver's compiler does not take our stamp kernel; graphs are timed by event nodes instead";
     }

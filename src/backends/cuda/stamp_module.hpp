@@ -20,10 +20,10 @@ struct StampModule {
 
 /// The parameters of plumb_stamp; `pointers` are what cuLaunchKernel and kernel nodes take.
 struct StampParameters {
-    DevicePointer ring = 0;    // capacity * slots values of 64 bits
-    DevicePointer counter = 0; // replays so far
-    std::uint32_t slot = 0;    // which site
-    std::uint32_t slots = 0;   // sites of one replay
+    DevicePointer ring = 0;     // capacity * slots values of 64 bits
+    DevicePointer counter = 0;  // replays so far
+    std::uint32_t slot = 0;     // which site
+    std::uint32_t slots = 0;    // sites of one replay
     std::uint32_t capacity = 0; // replays the ring holds
 
     void fill(void* (&pointers)[5]) noexcept {

@@ -28,8 +28,9 @@ class TickFinder {
 
     /// 0 while too little was seen.
     [[nodiscard]] double tick_ns() const noexcept {
-        return seen_.load(std::memory_order_relaxed) < enough ? 0.0
-                                                              : static_cast<double>(gcd_.load(std::memory_order_relaxed));
+        return seen_.load(std::memory_order_relaxed) < enough
+                   ? 0.0
+                   : static_cast<double>(gcd_.load(std::memory_order_relaxed));
     }
 
     /// The multiple of the tick that a float of milliseconds stands for, where it can be told: never further away than

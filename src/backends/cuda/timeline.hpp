@@ -26,7 +26,7 @@ namespace plumb::backends::cuda {
 /// Two events on the queue clock.
 struct EventSpan {
     std::uint64_t begin_ticks = 0;
-    double length_ns = 0; // by the direct pair
+    double length_ns = 0;  // by the direct pair
     HostPlace begin_place; // on the common clock
 };
 
@@ -124,9 +124,9 @@ class Timeline {
     std::atomic<std::size_t> pooled_{0}; // its size, for those who only look
     std::atomic<std::size_t> event_count_{0};
 
-    std::mutex anchor_mutex_;       // guards what follows, and the order of records on our stream
-    std::deque<Anchor> anchors_;    // placed, oldest first
-    std::deque<Event> unresolved_;  // recorded, not placed yet
+    std::mutex anchor_mutex_;      // guards what follows, and the order of records on our stream
+    std::deque<Anchor> anchors_;   // placed, oldest first
+    std::deque<Event> unresolved_; // recorded, not placed yet
     HostLine line_;
 
     std::atomic<std::int64_t> next_anchor_ns_{0};

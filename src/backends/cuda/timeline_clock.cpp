@@ -74,7 +74,9 @@ Result<double> Timeline::from_base(Event event) noexcept {
         return first ? Result<double>(anchors_.back().at + *first) : first;
     }
     const double about = anchors_.back().at + *first;
-    const auto nearer = [&](const Anchor& a, const Anchor& b) { return std::abs(a.at - about) < std::abs(b.at - about); };
+    const auto nearer = [&](const Anchor& a, const Anchor& b) {
+        return std::abs(a.at - about) < std::abs(b.at - about);
+    };
     const Anchor& nearest = *std::min_element(anchors_.begin(), anchors_.end(), nearer);
     const Result<double> second = elapsed(nearest.event, event);
     return second ? Result<double>(nearest.at + *second) : second;

@@ -65,8 +65,7 @@ std::size_t sweep(std::vector<Entry>& entries, const std::string& clock) {
 Result<std::string> clock_of(const Driver& driver, Context context) {
     const CurrentContext current(driver, context);
     int device = 0;
-    const CuResult asked =
-        current.status() == CuResult::success ? driver.ctx_get_device(&device) : current.status();
+    const CuResult asked = current.status() == CuResult::success ? driver.ctx_get_device(&device) : current.status();
     if (asked != CuResult::success) {
         return error_of(driver, asked, "cuCtxGetDevice", "give a stream of a CUDA context that still exists");
     }

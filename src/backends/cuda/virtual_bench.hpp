@@ -25,8 +25,7 @@ class VirtualBench {
         EXPECT_EQ(calls().init(0), CuResult::success);
         EXPECT_EQ(calls().primary_ctx_retain(&context_, 0), CuResult::success);
         EXPECT_EQ(calls().ctx_push_current(context_), CuResult::success);
-        EXPECT_EQ(calls().module_load_data(&module_, "any function one asks for"),
-                  CuResult::success);
+        EXPECT_EQ(calls().module_load_data(&module_, "any function one asks for"), CuResult::success);
     }
     ~VirtualBench() {
         Context popped = nullptr;

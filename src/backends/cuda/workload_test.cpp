@@ -63,8 +63,8 @@ void check(const DeviceSpan& span, const Expected& expected, const Kernels& kern
     }
     ++tally.exact;
     const auto waits = static_cast<std::int64_t>(expected.last_kernel - expected.first_kernel);
-    ASSERT_LE(length, truth + 2 * gap + tick) << "more than its work and the gaps around, unflagged; " << waits
-                                              << " kernels";
+    ASSERT_LE(length, truth + 2 * gap + tick)
+        << "more than its work and the gaps around, unflagged; " << waits << " kernels";
 }
 
 class Workload {
