@@ -84,6 +84,7 @@ Session::Session(Recorder& recorder, Config config) : recorder_(recorder), confi
 Session::~Session() {
     (void)close();
     record::remove_fork_listener(*this);
+    delete probes_.load(std::memory_order_acquire);
 }
 
 void Session::fail(const Error& error) {
@@ -191,8 +192,8 @@ Status Session::start_drain() {
     for (const auto& [key, value] : descriptions_) {
         drain_->describe(key, value);
     }
-    if (probes_ != nullptr) {
-        drain_->add_feed(*probes_);
+    if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
+        drain_->add_feed(*probes);
     }
     return drain_->start();
 }
@@ -247,12 +248,12 @@ Status Session::close() {
     if (drain_ == nullptr) {
         return status_;
     }
-    if (probes_ != nullptr) {
-        probes_->publish_all();
+    if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
+        probes->publish_all();
     }
     Status status = drain_->stop();
-    if (probes_ != nullptr) {
-        drain_->remove_feed(*probes_);
+    if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
+        drain_->remove_feed(*probes);
     }
     drain_.reset();
     if (Status closed = writer_->close(); status.ok()) {
@@ -275,8 +276,8 @@ Status Session::flush(std::chrono::milliseconds timeout) {
         if (drain_ == nullptr) {
             return status_;
         }
-        if (probes_ != nullptr) {
-            probes_->publish_all();
+        if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
+            probes->publish_all();
         }
         drain = drain_;
     }
@@ -292,8 +293,8 @@ Result<Report> Session::snapshot(const ReportOptions& options) {
     const auto copy = [&](const recording::Writer& writer) {
         bytes = writer.snapshot();
     };
-    if (probes_ != nullptr) {
-        probes_->publish_all();
+    if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
+        probes->publish_all();
     }
     if (drain_ == nullptr) {
         copy(*writer_);
@@ -361,18 +362,24 @@ Queue Session::add_queue(QueueTimer& timer, const std::string& name) {
 
 // Made by the first captured graph. Probes that were given out may outlive it.
 cudagraph::GraphProbes& Session::probes() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (probes_ == nullptr) {
-        cudagraph::ProbeOptions options;
-        options.kind = probe_kind(config_.graph.stamps);
-        options.every = config_.graph.every;
-        options.host_clock = config_.clock;
-        probes_ = std::make_unique<cudagraph::GraphProbes>(recorder_, options);
-        if (drain_ != nullptr) {
-            drain_->add_feed(*probes_);
-        }
+    if (cudagraph::GraphProbes* const known = known_probes(); known != nullptr) {
+        return *known;
     }
-    return *probes_;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (cudagraph::GraphProbes* const known = known_probes(); known != nullptr) {
+        return *known;
+    }
+    cudagraph::ProbeOptions options;
+    options.kind = probe_kind(config_.graph.stamps);
+    options.every = config_.graph.every;
+    options.host_clock = config_.clock;
+    auto made = std::make_unique<cudagraph::GraphProbes>(recorder_, options);
+    if (drain_ != nullptr) {
+        drain_->add_feed(*made);
+    }
+    // Release: whoever finds the probes finds them complete.
+    probes_.store(made.get(), std::memory_order_release);
+    return *made.release();
 }
 
 Result<GraphProbe> Session::graph_captured(std::uint64_t key, CUgraph_st* graph) {
@@ -403,6 +410,10 @@ void Session::in_parent() noexcept {
 void Session::in_child() noexcept {
     const bool recorded = recorder_.enabled();
     RecorderAccess::set_enabled(recorder_, false);
+    if (cudagraph::GraphProbes* const probes = probes_.exchange(nullptr, std::memory_order_relaxed);
+        probes != nullptr) {
+        probes->abandon(); // its threads and the device's context are the parent's: it is left where it is
+    }
     if (drain_ != nullptr) {
         drain_->after_fork(true);
         forget_parent();
@@ -424,10 +435,6 @@ void Session::in_child() noexcept {
 }
 
 void Session::forget_parent() noexcept {
-    if (probes_ != nullptr) {
-        probes_->abandon();
-        (void)probes_.release();
-    }
     // The drain thread, the rings and the file belong to the parent. Nothing here may be destroyed in the usual way:
     // that would join a thread that does not exist and finish a file that is not ours.
     drain_->forget_thread();

@@ -49,6 +49,10 @@ class Session final : public record::ForkListener {
     Status open_locked();
     Status start_drain();
     cudagraph::GraphProbes& probes();
+    // Acquire: pairs with the store in probes().
+    [[nodiscard]] cudagraph::GraphProbes* known_probes() const noexcept {
+        return probes_.load(std::memory_order_acquire);
+    }
     void forget_parent() noexcept;
     void leave_mark(Mark mark) noexcept;
     void diagnose(const std::string& sentence) const;
@@ -63,7 +67,8 @@ class Session final : public record::ForkListener {
     std::unique_ptr<record::RingSet> rings_;
     std::unique_ptr<recording::Writer> writer_;
     std::shared_ptr<drain::Drain> drain_; // null: nothing is open; shared with flush(), which waits without the lock
-    std::unique_ptr<cudagraph::GraphProbes> probes_;                // null: no graph was captured yet; made once
+    // Null: no graph was captured yet; made once. Owned, but found without mutex_: a replay must not wait for a snapshot.
+    std::atomic<cudagraph::GraphProbes*> probes_{nullptr};
     std::vector<std::pair<std::string, std::string>> descriptions_; // until the drain is there
     std::map<std::uint32_t, std::uint64_t> cut_;                    // track -> first sequence that counts
     recording::Counters cleared_;                                   // what the last reset() cleared
