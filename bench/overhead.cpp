@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
+#include <thread>
 
 #include "decoder/decoder.hpp"
 #include "plumb/plumb.hpp"
