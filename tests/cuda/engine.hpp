@@ -56,6 +56,7 @@ class Engine {
     static const cuda::Driver& calls() { return *cuda::driver(); }
     static std::string path() { return testing::TempDir() + "plumb_cuda_test.plumb"; }
     Profiler& profiler() { return *profiler_; }
+    void end_profiler() { profiler_.reset(); }
     [[nodiscard]] Queue queue() const { return queue_; }
     [[nodiscard]] cuda::Stream stream() const { return stream_; }
 
