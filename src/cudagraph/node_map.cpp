@@ -74,7 +74,7 @@ class Mapper {
           in_(shape.nodes.size(), shape.edges, [](const ShapeEdge& edge) { return edge.to; }),
           out_(shape.nodes.size(), shape.edges, [](const ShapeEdge& edge) { return edge.from; }),
           seen_(shape.nodes.size(), 0), level_(shape.nodes.size(), 0), hits_(shape.nodes.size(), 0),
-          lanes_(lanes_of(scopes)), begun_ever_(scopes.size(), false) {
+          taken_(shape.edges.size(), false), lanes_(lanes_of(scopes)), begun_ever_(scopes.size(), false) {
         map_.owner.assign(shape.nodes.size(), no_index);
         map_.begin_place.assign(scopes.size(), 0);
         map_.end_place.assign(scopes.size(), 0);
@@ -250,8 +250,9 @@ class Mapper {
         }
     }
 
-    /// True when every edge from what was seen to what was not starts in `frontier`, is an ordinary one, and each node
-    /// behind waits for the whole frontier: then a stamp fits between without any new dependency among the nodes.
+    /// True when every edge from what was seen to what was not starts in `frontier`, is an ordinary one, holds no stamp yet
+    /// (an edge that leaps over a node lies behind two places), and each node behind waits for the whole frontier: then a
+    /// stamp fits between without any new dependency among the nodes.
     bool cuts(const std::vector<std::uint32_t>& frontier, std::vector<std::uint32_t>& cut) {
         bool full = true;
         for (const std::uint32_t node : frontier) {
@@ -259,7 +260,7 @@ class Mapper {
                 if (seen_[shape_.edges[*edge].to] == 0) {
                     cut.push_back(*edge);
                     ++hits_[shape_.edges[*edge].to];
-                    full &= shape_.edges[*edge].full;
+                    full &= shape_.edges[*edge].full && !taken_[*edge];
                 }
             }
         }
@@ -273,6 +274,7 @@ class Mapper {
         if (!in_line) {
             cut.clear();
         }
+        std::for_each(cut.begin(), cut.end(), [&](std::uint32_t edge) { taken_[edge] = true; });
         return in_line;
     }
 
@@ -294,6 +296,7 @@ class Mapper {
     std::vector<std::uint8_t> seen_;
     std::vector<std::uint32_t> level_; // per node: places in line that existed when it was reached
     std::vector<std::size_t> hits_;    // scratch
+    std::vector<bool> taken_;          // per edge: a place in line is put into it
     std::vector<std::uint32_t> todo_;  // scratch
     std::vector<Lane> lanes_;          // per stream
     std::vector<bool> begun_ever_;

@@ -55,6 +55,23 @@ TEST(NodeMap, a_stamp_is_a_leaf_where_branches_run_side_by_side) {
     EXPECT_TRUE(map.places[map.end_place[1]].in_line);
 }
 
+TEST(NodeMap, an_edge_holds_one_stamp_though_it_leaps_over_a_node) {
+    // a -> x -> b and a -> b: the last one lies behind {a} and behind {a, x}.
+    const GraphShape shape = shape_of(4, {{0, 1, true}, {0, 2, true}, {1, 2, true}, {2, 3, true}});
+    const NodeMap map = map_nodes(shape, {scope({0}, {0, 1}), scope({0, 1}, {2})});
+    EXPECT_EQ(map.owner, (std::vector<std::uint32_t>{no_index, 0, 1, no_index}));
+    std::vector<int> stamps(shape.edges.size(), 0);
+    for (const StampPlace& place : map.places) {
+        for (const std::uint32_t edge : place.cut) {
+            EXPECT_EQ(++stamps[edge], 1) << edge;
+        }
+    }
+    EXPECT_TRUE(map.places[map.begin_place[0]].in_line);
+    EXPECT_FALSE(map.places[map.end_place[0]].in_line);
+    EXPECT_EQ(map.places[map.end_place[0]].after, (std::vector<std::uint32_t>{0, 1}));
+    EXPECT_TRUE(map.places[map.end_place[1]].in_line);
+}
+
 TEST(NodeMap, nothing_is_put_into_a_programmatic_edge) {
     const NodeMap map = map_nodes(shape_of(3, {{0, 1, false}, {1, 2, true}}), {scope({}, {0}), scope({0}, {1})});
     EXPECT_FALSE(map.places[map.end_place[0]].in_line);
