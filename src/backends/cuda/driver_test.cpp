@@ -160,6 +160,24 @@ TEST(QueueOfStream, a_thread_without_a_context_is_asked_again_once_it_has_one) {
     EXPECT_TRUE(token.ok()) << token.error().message;
 }
 
+TEST(QueueOfStream, a_device_that_is_busy_or_full_at_first_contact_is_asked_again) {
+    vgpu::Config config;
+    config.submit_ns = 10'000'000'000;
+    VirtualBench bench(config);
+    for (int i = 0; i < 9; ++i) {
+        bench.new_stream(); // no test before gave out the ids that follow
+    }
+    const Stream busy = bench.new_stream(), full = bench.new_stream();
+    EXPECT_TRUE(plumb::cuda(busy).timer->begin_labelled({}).ok());
+    vgpu::fail("cuEventCreate", CuResult::out_of_memory, 1, 1'000'000);
+    const Queue starved = plumb::cuda(full);
+    EXPECT_FALSE(starved.timer->begin_labelled({}).ok());
+    vgpu::clear_failures();
+    const Queue queue = plumb::cuda(full);
+    EXPECT_NE(queue.track, starved.track);
+    EXPECT_TRUE(queue.timer->begin_labelled({}).ok());
+}
+
 TEST(QueueOfStream, threads_that_ask_at_once_get_one_queue) {
     VirtualBench bench;
     const Stream stream = bench.new_stream();

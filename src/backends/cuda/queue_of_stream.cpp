@@ -31,6 +31,7 @@ struct Queues {
     std::map<Key, Queue> queues;
     Queue absent{};  // where there is no driver at all
     Queue unready{}; // where there is no context yet, or none any more
+    Queue starved{}; // where the device was busy or had no memory left
     Queue crowded{}; // beyond most_queues
 };
 
@@ -59,6 +60,9 @@ Queue& crowded_queue(Queues& all) {
                                                        " CUDA streams were timed in this process; reuse streams"});
 }
 
+/// Errors that say nothing of a later attempt.
+bool passes(ErrorCode code) { return code == ErrorCode::pending || code == ErrorCode::out_of_memory; }
+
 // A timer takes a while to make: nobody who looks a known stream up waits for it.
 Queue make_queue(Queues& all, const Driver& driver, Key key) {
     TimerOptions options;
@@ -70,6 +74,9 @@ Queue make_queue(Queues& all, const Driver& driver, Key key) {
     }
     if (!made && made.error().code == ErrorCode::unavailable) {
         return absent_queue(all.unready, made.error()); // no context yet: the next call asks again
+    }
+    if (!made && passes(made.error().code)) {
+        return absent_queue(all.starved, made.error()); // the next call asks again
     }
     if (all.queues.size() >= most_queues) {
         return crowded_queue(all);

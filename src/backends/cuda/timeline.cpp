@@ -11,7 +11,7 @@ namespace plumb::backends::cuda {
 namespace {
 
 constexpr std::size_t chunk = 64;
-constexpr std::int64_t open_limit_ns = 200'000'000;
+constexpr std::int64_t open_limit_ns = 2'000'000; // the thread that opens may be the engine's
 
 Error pending(const char* what) { return {ErrorCode::pending, what}; }
 
@@ -39,20 +39,26 @@ Status Timeline::open() {
         stream_ = nullptr;
         return failed(made, "cuStreamCreate");
     }
-    if (Status base = open_base(); !base) {
-        return base;
-    }
-    const Result<std::vector<double>> learnt = empty_pairs(32, true);
-    if (!learnt) {
-        return learnt.error();
+    const Result<bool> base = open_base();
+    if (!base || !*base) {
+        return base ? Status() : Status(base.error());
     }
     const std::lock_guard lock(anchor_mutex_);
+    if (Status learnt = learn_tick(open_limit_ns); !learnt) {
+        return learnt;
+    }
     const Result<DeviceClockPair> pair = read_pair();
+    if (!pair && pair.error().code == ErrorCode::pending) {
+        next_pair_ns_.store(0, std::memory_order_relaxed); // the next tend() reads it
+        return {};
+    }
     return pair ? Status() : Status(pair.error());
 }
 
 // Ticks start at the common clock's nanoseconds: a later timeline of this device goes on near where this one was.
-Status Timeline::open_base() {
+// False: the device is busy. The base is reached some time, and until then every place is pending; the first tend()
+// reads the pair and learns the tick.
+Result<bool> Timeline::open_base() {
     const Result<Event> base = acquire();
     if (!base) {
         return base.error();
@@ -62,17 +68,18 @@ Status Timeline::open_base() {
         release(*base);
         return failed(recorded, "cuEventRecord");
     }
-    if (Status reached = wait_short(*base, open_limit_ns); !reached) {
+    const Status reached = wait_short(*base, open_limit_ns);
+    if (!reached && reached.error().code != ErrorCode::pending) {
         release(*base);
-        return reached;
+        return reached.error();
     }
     const std::int64_t after = now_ns();
     base_ticks_ = static_cast<std::uint64_t>(before + (after - before) / 2);
     const std::lock_guard lock(anchor_mutex_);
     put_anchor(*base, 0.0);
     next_anchor_ns_.store(after + anchor_gap_ns, std::memory_order_relaxed);
-    next_pair_ns_.store(after + pair_gap_ns_, std::memory_order_relaxed);
-    return {};
+    next_pair_ns_.store(reached ? after + pair_gap_ns_ : 0, std::memory_order_relaxed);
+    return reached.ok();
 }
 
 Timeline::~Timeline() {

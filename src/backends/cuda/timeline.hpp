@@ -35,7 +35,8 @@ class Timeline {
     static constexpr std::size_t max_events = std::size_t{1} << 18; // of one context, in use and pooled
     static constexpr std::int64_t anchor_gap_ns = 200'000'000;
 
-    /// Takes its first events and anchors, and learns the tick. `host_clock` null: this machine's.
+    /// Takes its first events and anchors, and learns the tick; what a busy device does not answer within milliseconds is
+    /// left to tend(). `host_clock` null: this machine's.
     static Result<std::shared_ptr<Timeline>> create(const Driver& driver, Context context, std::string clock_name,
                                                     const HostClock* host_clock);
     ~Timeline();
@@ -98,11 +99,12 @@ class Timeline {
 
     Timeline(const Driver& driver, Context context, std::string clock_name, const HostClock* host_clock);
     Status open();
-    Status open_base();
+    Result<bool> open_base();
     Status grow(std::size_t count) noexcept;
     Result<double> elapsed(Event a, Event b) noexcept;
     Status wait_short(Event event, std::int64_t limit_ns) noexcept;
-    Result<std::vector<double>> empty_pairs(std::size_t count, bool learn);
+    Result<std::vector<double>> empty_pairs(std::size_t count, bool learn, std::int64_t limit_ns);
+    Status learn_tick(std::int64_t limit_ns);
     Status add_anchor() noexcept;
     void resolve_anchors() noexcept;
     void put_anchor(Event event, double at) noexcept;

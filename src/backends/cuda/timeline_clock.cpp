@@ -116,7 +116,10 @@ void Timeline::tend(std::int64_t now, bool may_spin) noexcept {
     if (may_spin) {
         pair_gap_ns_ = std::min(2 * pair_gap_ns_, anchor_gap_ns);
         next_pair_ns_.store(now + pair_gap_ns_, std::memory_order_relaxed);
-        static_cast<void>(read_pair());
+        const Result<DeviceClockPair> pair = read_pair();
+        if (pair) {
+            static_cast<void>(learn_tick(pair_limit_ns));
+        }
     } else {
         static_cast<void>(add_anchor());
     }
@@ -193,7 +196,7 @@ Result<HostPlace> Timeline::to_host(std::uint64_t ticks) noexcept {
 // --- Empty pairs ---
 
 // Every event is compared with its neighbour, and for the tick also with the first: many multiples of it.
-Result<std::vector<double>> Timeline::empty_pairs(std::size_t count, bool learn) {
+Result<std::vector<double>> Timeline::empty_pairs(std::size_t count, bool learn, std::int64_t limit_ns) {
     std::vector<Event> events;
     std::vector<double> neighbours;
     Status status;
@@ -209,7 +212,7 @@ Result<std::vector<double>> Timeline::empty_pairs(std::size_t count, bool learn)
         }
     }
     if (status) {
-        status = wait_short(events.back(), floor_limit_ns);
+        status = wait_short(events.back(), limit_ns);
     }
     for (std::size_t i = 1; status && i < events.size(); ++i) {
         const Result<double> step = elapsed(events[i - 1], events[i]);
@@ -226,6 +229,15 @@ Result<std::vector<double>> Timeline::empty_pairs(std::size_t count, bool learn)
     return status ? Result<std::vector<double>>(std::move(neighbours)) : Result<std::vector<double>>(status.error());
 }
 
+// A device that is too busy to answer is asked again by tend().
+Status Timeline::learn_tick(std::int64_t limit_ns) {
+    if (tick_.tick_ns() > 0.0) {
+        return {};
+    }
+    const Result<std::vector<double>> learnt = empty_pairs(32, true, limit_ns);
+    return learnt || learnt.error().code == ErrorCode::pending ? Status() : Status(learnt.error());
+}
+
 Result<double> Timeline::floor_ns() {
     if (lost()) {
         return status().error();
@@ -234,7 +246,7 @@ Result<double> Timeline::floor_ns() {
     if (!guard.status()) {
         return guard.status().error();
     }
-    Result<std::vector<double>> pairs = empty_pairs(65, false);
+    Result<std::vector<double>> pairs = empty_pairs(65, false, floor_limit_ns);
     if (!pairs) {
         return pairs.error();
     }

@@ -144,6 +144,37 @@ TEST(Timeline, a_device_that_does_not_answer_gives_no_pair_and_is_not_waited_for
     EXPECT_TRUE(timeline->clock_pair().ok());
 }
 
+TEST(Timeline, a_device_that_is_busy_at_first_contact_is_timed_all_the_same) {
+    vgpu::Config config;
+    config.submit_ns = 500'000'000;
+    VirtualBench bench(config);
+    const Stream stream = bench.new_stream();
+    const std::int64_t before = vgpu::now_ns();
+    const auto timer = bench.timer(stream);
+    ASSERT_NE(timer, nullptr);
+    EXPECT_LT(vgpu::now_ns() - before, 5'000'000) << "the engine's thread was not held up";
+    const auto timeline = timeline_on(stream);
+    EXPECT_EQ(timeline->tick_ns(), 0.0);
+    const auto token = timer->begin();
+    ASSERT_TRUE(token.ok()) << token.error().message;
+    bench.kernel(stream, 700'000);
+    ASSERT_TRUE(timer->end(*token).ok());
+    EXPECT_EQ(timer->collect(*token).error().code, ErrorCode::pending);
+    vgpu::run_dry();
+    config.submit_ns = 3'000;
+    vgpu::configure(config);
+    const auto span = timer->collect(*token);
+    ASSERT_TRUE(span.ok()) << span.error().message;
+    const vgpu::Operation kernel = last_operation(vgpu::OpKind::kernel);
+    const std::int64_t truth = kernel.end_ns - kernel.start_ns;
+    EXPECT_NEAR(static_cast<double>(span->end_ticks - span->begin_ticks), static_cast<double>(truth), 3'000.0);
+    EXPECT_EQ(timeline->tick_ns(), 32.0) << "learnt by the first collection";
+    const auto host = timeline->to_host(span->begin_ticks);
+    ASSERT_TRUE(host.ok()) << host.error().message;
+    EXPECT_LE(std::abs(static_cast<double>(host->monotonic_ns - kernel.start_ns)), host->bound_ns + 3'000.0);
+    EXPECT_EQ(vgpu::synchronisations().size(), 0u);
+}
+
 TEST(Timeline, one_context_has_one_timeline_as_long_as_it_is_used) {
     VirtualBench bench;
     const Stream a = bench.new_stream(), b = bench.new_stream();
