@@ -47,6 +47,25 @@ TEST(EagerReport, T1_rows_say_what_the_device_did_however_long_the_host_took) {
     EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
 }
 
+TEST(EagerReport, F1_a_measurement_that_failed_is_absent_and_counted_and_never_a_free_brick) {
+    Engine engine({}, "device.every=1,warmup=0");
+    run_steps(engine, 10);
+    ASSERT_TRUE(engine.profiler().flush().ok());
+    vgpu::fail("cuEventElapsedTime", cuda::CuResult::invalid_handle, 5, 6);
+    run_steps(engine, 30);
+    const Report report = engine.report();
+    EXPECT_TRUE(vgpu::all_failures_struck());
+    std::uint64_t timed = 0;
+    for (const Row& row : report.bricks) {
+        if (row.device) {
+            timed += row.time.count;
+            EXPECT_GE(row.time.min_ns, 20'000 - 64) << row.key.name;
+        }
+    }
+    EXPECT_LT(timed, 40u * (3 * layers + 1));
+    EXPECT_EQ(timed + report.unresolved, 40u * (3 * layers + 1));
+}
+
 TEST(EagerReport, T2_the_parts_of_a_step_add_up_to_no_more_than_the_step) {
     Engine engine({}, "device.every=1,warmup=0");
     run_steps(engine, 40);
