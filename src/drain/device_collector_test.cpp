@@ -44,13 +44,17 @@ class HandTimer : public QueueTimer {
     }
     void cancel(DeviceToken token) noexcept override { open.erase(token.value); }
     [[nodiscard]] Status wait(DeviceToken) noexcept override {
+        ++waits;
         return refuse_wait ? Status(Error{ErrorCode::failed, "the device is gone"}) : Status();
     }
     [[nodiscard]] bool immediate() const noexcept override { return immediately; }
     [[nodiscard]] const char* source() const noexcept override { return "hand"; }
     [[nodiscard]] std::string clock_name() const override { return "hand"; }
-    [[nodiscard]] bool clock_is_host() const noexcept override { return false; }
-    [[nodiscard]] Result<DeviceClockPair> clock_pair() noexcept override { return DeviceClockPair{1, 2, 3, 4}; }
+    [[nodiscard]] bool clock_is_host() const noexcept override { return on_host; }
+    [[nodiscard]] Result<DeviceClockPair> clock_pair() noexcept override {
+        return gone ? Result<DeviceClockPair>(Error{ErrorCode::unavailable, "its context ended"})
+                    : Result<DeviceClockPair>(DeviceClockPair{ticks, 2, 3, 4});
+    }
     [[nodiscard]] Result<Elapsed> duration(const DeviceSpan&) override { return Elapsed{}; }
     [[nodiscard]] Result<double> floor_ns() override { return 0.0; }
     [[nodiscard]] std::vector<Capability> capabilities() const override { return {}; }
@@ -60,6 +64,8 @@ class HandTimer : public QueueTimer {
     std::map<std::uint64_t, DeviceSpan> done;
     std::uint64_t last = 0;
     bool refuse_begin = false, refuse_end = false, refuse_wait = false, immediately = false;
+    bool on_host = false, gone = false;
+    std::uint64_t waits = 0, ticks = 1;
 };
 
 class Collected : public testing::Test {
@@ -170,6 +176,24 @@ TEST_F(Collected, immediate_waits_and_a_failed_wait_is_counted_once) {
     EXPECT_EQ(recorder_.drops(Drop::device_failed), 1u);
     EXPECT_EQ(collector_.unresolved(), 0u);
     EXPECT_EQ(timer_.in_flight(), 0u);
+}
+
+TEST_F(Collected, a_recorder_in_sync_immediate_waits_for_every_device_and_never_for_the_host) {
+    record::TestOptions options;
+    options.stamps.serialise = true;
+    TestRecorder immediate(options);
+    { PLUMB_BRICK(immediate, queue_, norm); }
+    EXPECT_EQ(timer_.waits, 1u) << "a queue of the whole process knows nothing of this recorder's sync mode";
+    {
+        PLUMB_BRICK(immediate, host, norm);
+        PLUMB_LAP(immediate, queue_, norm);
+    }
+    EXPECT_EQ(timer_.waits, 2u);
+    { PLUMB_BRICK(recorder_, queue_, norm); }
+    EXPECT_EQ(timer_.waits, 2u) << "deferred";
+    timer_.on_host = true;
+    { PLUMB_BRICK(immediate, queue_, norm); }
+    EXPECT_EQ(timer_.waits, 2u);
 }
 
 TEST_F(Collected, open_across_a_toggle_gives_its_token_back) {

@@ -154,6 +154,16 @@ void ThreadRecorder::end_device_lap(std::uint64_t now, std::uint32_t mode) noexc
     }
 }
 
+namespace {
+
+/// sync=immediate: the timer's own, or that of this recorder, whose stamps are then serialised. A queue on the host's
+/// clock has nothing to wait for.
+bool waits_for(const Recorder& recorder, const QueueTimer& timer) noexcept {
+    return timer.immediate() || (record::RecorderAccess::stamps(recorder).serialise && !timer.clock_is_host());
+}
+
+} // namespace
+
 void ThreadRecorder::push_device(const OpenDeviceLap& ended, std::uint64_t duration) noexcept {
     if (ended.token == token_not_timed || (ended.token & token_noted) != 0) {
         return;
@@ -163,7 +173,7 @@ void ThreadRecorder::push_device(const OpenDeviceLap& ended, std::uint64_t durat
         bits = push_work(bits, ended.work);
     }
     const auto id = static_cast<std::uint16_t>(bits >> id_shift);
-    if (ended.timer->immediate() && !ended.timer->wait(DeviceToken{ended.token}).ok()) {
+    if (waits_for(*recorder, *ended.timer) && !ended.timer->wait(DeviceToken{ended.token}).ok()) {
         ended.timer->cancel(DeviceToken{ended.token});
         drop(Drop::device_failed);
         return;
