@@ -70,6 +70,7 @@ class Notes {
             untimed(phase.phase);
         }
         closures();
+        former();
         unattributed();
         flags();
         return std::move(sentences_);
@@ -160,6 +161,11 @@ class Notes {
         if (told.size() > most_graphs_noted)
             say(std::to_string(told.size() - most_graphs_noted) +
                 " more graphs: plumb replays lists the closure of each.");
+    }
+
+    void former() {
+        for (std::string& sentence : former_graph_notes(graphs_))
+            say(std::move(sentence));
     }
 
     void unattributed() {
@@ -266,6 +272,21 @@ std::vector<GraphSummary> graph_summaries(const GraphTable& graphs, const RowTab
     std::stable_sort(list.begin(), list.end(),
                      [](const GraphSummary& a, const GraphSummary& b) { return a.replays > b.replays; });
     return list;
+}
+
+std::vector<std::string> former_graph_notes(const GraphTable& graphs) {
+    std::vector<std::string> notes;
+    for (const auto& [key, samples] : graphs.left_out()) {
+        if (notes.size() == most_graphs_noted) {
+            notes.push_back(std::to_string(graphs.left_out().size() - most_graphs_noted) +
+                            " more graphs were captured anew and changed: samples of their older captures are left "
+                            "out.");
+            break;
+        }
+        notes.push_back(key_text(key) + " was captured anew and changed: " + std::to_string(samples) +
+                        " samples of its older captures are left out; its sites are those of the last one.");
+    }
+    return notes;
 }
 
 std::vector<std::string> device_notes(const Report& report, const GraphTable& graphs, const resolve::NameTable& names) {

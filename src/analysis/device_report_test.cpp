@@ -238,6 +238,40 @@ TEST(DeviceReport, raw_sums_have_the_cost_of_a_stamp_left_in_each_site) {
     EXPECT_EQ(device.replays, 4u);
 }
 
+TEST(DeviceReport, samples_of_a_graph_that_was_replaced_are_left_out_and_said) {
+    Engine engine;
+    engine.graph(64);
+    recording::TrackInfo old; // the same key captured before, with sites that took ten times as long
+    old.id = 0x80000800;
+    old.kind = recording::TrackKind::captured_graph;
+    old.source = "cuda_graph_event";
+    old.graph_key = 64;
+    engine.source.device_track(old);
+    engine.source.graphs_[0].captures = 2;
+    for (int i = 0; i < 8; ++i) {
+        engine.step([&](std::int64_t t) {
+            if (i < 2) {
+                engine.source.launch(host, 64, launch_instrumented, queue, t + us, t + 3 * us);
+                engine.source.device_scope(old.id, Brick::attention, engine.steps, 0, t + 20 * us, t + 1'020 * us);
+            } else if (i % 2 == 1) {
+                engine.sampled_replay(64, t, {0, 1}, true);
+            } else {
+                engine.plain_replay(64, t);
+            }
+        });
+    }
+    const Report report = report_of(engine.source);
+    const Row* attention = row_of(report.bricks, Phase::decode, "attention");
+    EXPECT_NEAR(attention->sum_per_step_ns, 200e3, 1e-6);
+    EXPECT_NEAR(report.graphs[0].sites_ns.value.value(), 292e3, 1e-6);
+    EXPECT_TRUE(has_note(report, "graph 64 was captured anew and changed: 2 samples"));
+    // Nothing was sampled since the last capture: nothing is known.
+    engine.source.graphs_[0].track = 0;
+    const Report none = report_of(engine.source);
+    EXPECT_FALSE(has_row(none.bricks, Phase::decode, "attention"));
+    EXPECT_FALSE(none.graphs[0].sites_ns.value.has_value());
+}
+
 TEST(DeviceReport, an_uncalibrated_graph_has_no_raw_figure_apart) {
     Engine engine;
     engine.graph(64);

@@ -26,6 +26,11 @@ std::uint64_t timed_key(std::uint64_t group, Phase phase, unsigned source) {
     return (group << 8) | (static_cast<std::uint64_t>(phase) << 6) | source;
 }
 
+/// The row describes the graph that was captured last. Captured once, there is no other.
+bool is_current(std::uint32_t track, const recording::GraphInfo* info) {
+    return info == nullptr || info->track == track || (info->track == 0 && info->captures <= 1);
+}
+
 } // namespace
 
 GraphTable::GraphTable(const resolve::RecordSource& source) {
@@ -43,8 +48,13 @@ GraphTable::GraphTable(const resolve::RecordSource& source) {
     for (const recording::TrackInfo& track : source.tracks()) {
         if (track.kind != recording::TrackKind::captured_graph)
             continue;
-        if (const std::uint32_t number = graph_of(track.graph_key); number != none)
-            by_track_.emplace(track.id, number);
+        const std::uint32_t number = graph_of(track.graph_key);
+        if (number == none)
+            continue;
+        const bool current = is_current(track.id, graphs_[number].info);
+        by_track_.emplace(track.id, current ? number : former);
+        if (!current)
+            former_tracks_.emplace(track.id, track.graph_key);
     }
 }
 
@@ -78,6 +88,11 @@ GraphTable::Sites* GraphTable::sites_of(Graph& graph, std::uint64_t group, const
 std::uint32_t GraphTable::of_track(std::uint32_t track) const {
     const auto found = by_track_.find(track);
     return found == by_track_.end() ? none : found->second;
+}
+
+void GraphTable::left_out(std::uint32_t track) {
+    if (const auto found = former_tracks_.find(track); found != former_tracks_.end())
+        ++left_out_[found->second];
 }
 
 void GraphTable::launched(const resolve::Submission& launch) {

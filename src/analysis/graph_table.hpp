@@ -22,17 +22,24 @@ namespace plumb::analysis {
 class GraphTable {
   public:
     static constexpr std::uint32_t none = 0xffffffff;
+    static constexpr std::uint32_t former = 0xfffffffe; // a graph that another has replaced under its key
     static constexpr std::size_t max_graphs = 16384;
     static constexpr std::size_t max_groups = std::size_t{1} << 18; // of sites, in all graphs
 
     explicit GraphTable(const resolve::RecordSource& source);
 
-    /// Dense number of the graph whose replays a track holds; none where it holds no such thing.
+    /// Dense number of the graph whose replays a track holds; none where it holds no such thing, former
+    /// where it holds those of a graph whose sites nobody knows any more: they are left out.
     [[nodiscard]] std::uint32_t of_track(std::uint32_t track) const;
     [[nodiscard]] std::size_t size() const noexcept { return graphs_.size(); }
     [[nodiscard]] std::uint64_t key_of(std::uint32_t graph) const { return graphs_[graph].key; }
     /// Null where the recording has no life-cycle row.
     [[nodiscard]] const recording::GraphInfo* info_of(std::uint32_t graph) const { return graphs_[graph].info; }
+
+    /// A sample of a former graph.
+    void left_out(std::uint32_t track);
+    /// By key.
+    [[nodiscard]] const std::map<std::uint64_t, std::uint64_t>& left_out() const noexcept { return left_out_; }
 
     void launched(const resolve::Submission& launch);
     /// A sample that counts (warm-up apart).
@@ -119,6 +126,8 @@ class GraphTable {
     std::vector<Graph> graphs_;
     std::unordered_map<std::uint64_t, std::uint32_t> by_key_;
     std::unordered_map<std::uint32_t, std::uint32_t> by_track_;
+    std::unordered_map<std::uint32_t, std::uint64_t> former_tracks_; // to their keys
+    std::map<std::uint64_t, std::uint64_t> left_out_;
     std::array<bool, 4> launched_{};
     std::size_t groups_ = 0;
     std::uint64_t refused_ = 0;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/device_account.hpp"
 #include "analysis/graph_table.hpp"
 #include "plumb/layout.hpp"
 #include "resolve/resolve.hpp"
@@ -37,7 +38,9 @@ class ReplayBuilder {
         if (graph == GraphTable::none)
             return;
         for (resolve::Sample sample : batch.samples) {
-            if (sample.warmup)
+            if (graph == GraphTable::former)
+                graphs_.left_out(batch.track->info.id);
+            if (sample.warmup || graph == GraphTable::former)
                 continue;
             sample.phase = Phase::none; // a graph has no phase
             sample.leaf = graphs_.is_leaf(graph, sample);
@@ -126,7 +129,9 @@ class ReplayBuilder {
         row.bytes = known(info.bytes, "not estimated");
         row.twin = info.twin;
         row.twin_reason = info.twin_reason;
-        const char* no_twin = info.twin.empty() ? "there is no twin" : "not measured in this run";
+        const char* no_twin = info.twin.empty()     ? "there is no twin"
+                              : info.evictions != 0 ? "the twin went with its graph"
+                                                    : "not measured in this run";
         row.twin_build_ns = known(info.twin_build_ns, no_twin);
         row.twin_bytes = known(info.twin_bytes, no_twin);
         row.site_cost_ns = known(info.site_cost_ns, "not calibrated");
@@ -178,6 +183,8 @@ class ReplayBuilder {
         if (report.graphs.empty() && launches_.empty())
             report.notes.push_back("No captured graph is in this recording: graph_captured() of the profiler or "
                                    "CudaGraphCache puts them there.");
+        for (std::string& sentence : former_graph_notes(graphs_))
+            report.notes.push_back(std::move(sentence));
         if (graphs_.refused() != 0)
             report.notes.push_back(std::to_string(graphs_.refused()) + " graphs or sites are beyond the limit.");
     }

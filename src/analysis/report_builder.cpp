@@ -36,6 +36,7 @@ class Builder {
     struct TrackTotals {
         unsigned source = 0;
         RowBasis basis = RowBasis::steps;
+        std::uint32_t track = 0;
         std::uint32_t graph = GraphTable::none;
         std::uint64_t scopes = 0;
         std::int64_t self_ns = 0;
@@ -104,6 +105,7 @@ Builder::TrackTotals& Builder::totals_of(const resolve::ResolvedBatch& batch) {
         const recording::TrackInfo& info = batch.track->info;
         RowSource source{info.source.empty() ? "unknown" : info.source};
         source.device = info.kind != recording::TrackKind::host_thread;
+        totals->track = info.id;
         totals->graph = graphs_.of_track(info.id);
         if (totals->graph != GraphTable::none)
             source.basis = RowBasis::replays;
@@ -144,6 +146,10 @@ void Builder::count(const Sample& sample, TrackTotals& totals) {
 void Builder::count_row(const Sample& sample, const TrackTotals& totals) {
     if (totals.graph == GraphTable::none) {
         rows_.add(sample, totals.source);
+        return;
+    }
+    if (totals.graph == GraphTable::former) {
+        graphs_.left_out(totals.track);
         return;
     }
     Sample placed = sample;

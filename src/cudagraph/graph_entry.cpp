@@ -233,8 +233,9 @@ void GraphEntry::drop_twin(const std::string& reason) {
             twin_ = nullptr;
         }
     }
-    graph_.row->change([&](recording::GraphInfo& info) {
+    graph_.row->change_of(graph_.capture, [&](recording::GraphInfo& info) {
         info.twin.clear();
+        info.twin_bytes = recording::GraphInfo::unknown;
         info.twin_reason = reason;
     });
     state_->wake();

@@ -22,6 +22,7 @@ namespace plumb::cudagraph {
 /// What a capture told about a graph, and what a twin needs.
 struct CapturedGraph {
     std::uint64_t key = 0;
+    std::uint64_t capture = 0;                    // which one of that row: later ones own its figures
     std::shared_ptr<Row> row;                     // null: the table is full; the graph is launched plainly
     std::shared_ptr<GraphDevice> device;          // null: no twin
     TwinSource source;                            // source.graph null: no twin
@@ -96,7 +97,7 @@ class GraphEntry final : public Probe {
     Status learn_sample(const Shot& shot);
     void describe_sampling();
     void deliver(const Shot& shot, const ReplayReadings& readings, std::uint64_t head, double cost);
-    void announce_track(QueueTimer* timer, ProbeKind kind);
+    bool announce_track(QueueTimer* timer, ProbeKind kind);
     [[nodiscard]] double site_cost() const;
 
     void build_twin();
@@ -132,7 +133,7 @@ class GraphEntry final : public Probe {
     std::unique_ptr<ClosureBook> book_;
     Readings plain_spans_;
     Readings pairs_{96};
-    std::uint32_t track_ = 0; // 0: not announced
+    std::uint32_t track_ = 0; // 0: none yet
 };
 
 } // namespace plumb::cudagraph

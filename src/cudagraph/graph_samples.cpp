@@ -138,8 +138,9 @@ Status GraphEntry::learn_sample(const Shot& shot) {
         }
         rate_.learn(shot.twin->plan().cost_units(), cost, plain_spans_.median());
     }
-    announce_track(shot.timer, shot.twin->kind());
-    deliver(shot, readings, *head, cost);
+    if (announce_track(shot.timer, shot.twin->kind())) {
+        deliver(shot, readings, *head, cost);
+    }
     describe_sampling();
     return {};
 }
@@ -157,7 +158,7 @@ void GraphEntry::describe_sampling() {
         cost = book_ != nullptr ? site_cost() : StampCost::unknown;
         closed = book_ != nullptr && book_->closure(cost, closure);
     }
-    graph_.row->measure([&](recording::GraphInfo& info) {
+    graph_.row->measure_of(graph_.capture, [&](recording::GraphInfo& info) {
         info.plain_span_ns = plain;
         info.every = every;
         info.site_cost_ns = cost;
@@ -168,25 +169,31 @@ void GraphEntry::describe_sampling() {
     });
 }
 
-void GraphEntry::announce_track(QueueTimer* timer, ProbeKind kind) {
+/// False: there is none, and its samples stay among the unresolved.
+bool GraphEntry::announce_track(QueueTimer* timer, ProbeKind kind) {
     if (track_ != 0) {
-        return;
+        return true;
     }
-    track_ = record::new_process_track();
     drain::FeedTrack track;
+    track.info.source = kind == ProbeKind::stamp ? "cuda_graph_stamp" : "cuda_graph_event";
+    track.clock_name = graph_.device->timeline().clock_name();
+    const TrackChoice choice = choose_track(*graph_.row, graph_.capture, track.info.source, track.clock_name,
+                                            [] { return record::new_process_track(); });
+    track_ = choice.id;
+    if (!choice.is_new) {
+        return track_ != 0;
+    }
     track.info.id = track_;
     track.info.kind = recording::TrackKind::captured_graph;
     track.info.name = "graph " + std::to_string(graph_.key);
-    track.info.source = kind == ProbeKind::stamp ? "cuda_graph_stamp" : "cuda_graph_event";
     track.info.graph_key = graph_.key;
     {
         const std::lock_guard lock(mutex_);
         track.info.sampled_every = static_cast<std::uint32_t>(rate_.every());
     }
-    track.clock_name = graph_.device->timeline().clock_name();
     track.clock = timer;
     state_->announce(std::move(track));
-    graph_.row->change([&](recording::GraphInfo& info) { info.track = track_; });
+    return true;
 }
 
 /// Positions without what the stamps cost: each part is shortened by the stamp that it holds, so that scopes that follow

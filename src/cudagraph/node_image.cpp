@@ -88,8 +88,11 @@ class ImageReader {
         for (std::size_t i = 0; i < nodes.size(); ++i) {
             const bool kernel = shape.types[i] == NodeType::kernel;
             nodes[i].name = within + (kernel ? "kernel " : "") + shape.names[shape.name_of[i]];
-            if (Status status = read_node(shape.nodes[i], shape.types[i], nodes[i]); !status)
-                return status;
+            const Result<bool> known = read_node(shape.nodes[i], shape.types[i], depth, nodes[i]);
+            if (!known)
+                return known.error();
+            if (!*known)
+                ++image_.unread[nodes[i].name];
         }
         std::vector<std::size_t> order(nodes.size());
         for (std::size_t i = 0; i < order.size(); ++i)
@@ -144,31 +147,66 @@ class ImageReader {
         return read(child, within + "child graph, ", depth + 1);
     }
 
-    Status read_node(cuda::GraphNode node, NodeType type, NodeImage& image) {
+    /// False: it has parameters, or nodes of its own, that cannot be read.
+    Result<bool> read_node(cuda::GraphNode node, NodeType type, unsigned depth, NodeImage& image) {
+        Status status;
         switch (type) {
         case NodeType::kernel:
             return read_kernel(node, image);
+        case NodeType::batch_mem_op:
+            return read_memory_operations(node, image);
         case NodeType::memcpy:
-            return read_copy(node, image);
+            status = read_copy(node, image);
+            break;
         case NodeType::memset:
-            return read_memset(node, image);
+            status = read_memset(node, image);
+            break;
         case NodeType::host:
-            return read_host(node, image);
+            status = read_host(node, image);
+            break;
+        case NodeType::empty:
+            break;
+        case NodeType::graph:
+            return depth < deepest_child;
         default:
-            return {};
+            return false;
         }
+        return status ? Result<bool>(true) : Result<bool>(status.error());
     }
 
-    Status read_kernel(cuda::GraphNode node, NodeImage& image) {
+    /// A union: operations of other kinds are laid out otherwise.
+    Result<bool> read_memory_operations(cuda::GraphNode node, NodeImage& image) {
+        if (calls_.graph_batch_mem_op_node_get_params == nullptr)
+            return false;
+        cuda::BatchMemOpNodeParams params{};
+        const CuResult result = calls_.graph_batch_mem_op_node_get_params(node, &params);
+        if (Status status = driver_.check(result, "cuGraphBatchMemOpNodeGetParams"); !status)
+            return status.error();
+        image.parts.push_back(part_of("operation count", params.count));
+        for (unsigned i = 0; i < params.count; ++i) {
+            const cuda::WriteValueOp& one = params.operations[i];
+            const bool half = one.operation == cuda::mem_op_write_value_32 || one.operation == cuda::mem_op_wait_value_32;
+            if (!half && one.operation != cuda::mem_op_write_value_64 && one.operation != cuda::mem_op_wait_value_64)
+                return false;
+            const std::string which = "operation " + std::to_string(i);
+            image.parts.push_back(part_of(which, one.operation, one.flags));
+            image.parts.push_back(part_of(which + " address", one.address));
+            image.parts.push_back(part_of(which + " value", half ? one.value & 0xffffffffu : one.value));
+        }
+        return true;
+    }
+
+    Result<bool> read_kernel(cuda::GraphNode node, NodeImage& image) {
         cuda::KernelNodeParams params{};
         if (Status status = driver_.check(calls_.kernel_params(node, &params), "cuGraphKernelNodeGetParams"); !status)
-            return status;
+            return status.error();
         image.parts.push_back(part_of("grid", params.grid_x, params.grid_y, params.grid_z));
         image.parts.push_back(part_of("block", params.block_x, params.block_y, params.block_z));
         image.parts.push_back(part_of("shared memory", params.shared_bytes));
         const char* packed = nullptr;
         std::size_t packed_bytes = 0;
         unpack(params.extra, packed, packed_bytes);
+        bool known = true;
         for (std::size_t index = 0; index < most_parameters; ++index) {
             std::size_t offset = 0;
             std::size_t bytes = 0;
@@ -178,15 +216,17 @@ class ImageReader {
             if (result == CuResult::invalid_value)
                 break; // the one behind the last
             if (Status status = driver_.check(result, "cuFuncGetParamInfo"); !status)
-                return status;
+                return status.error();
             ImagePart part{"parameter " + std::to_string(index), {}};
             if (params.kernel_params != nullptr)
                 part.bytes.assign(static_cast<const char*>(params.kernel_params[index]), bytes);
             else if (packed != nullptr && offset + bytes <= packed_bytes)
                 part.bytes.assign(packed + offset, bytes);
+            else
+                known = false;
             image.parts.push_back(std::move(part));
         }
-        return {};
+        return known;
     }
 
     /// The other way to give a kernel its parameters: one buffer, named by a list that ends in null.
@@ -259,6 +299,22 @@ BakedIn structure_difference(const GraphImage& first, const GraphImage& second) 
     return found;
 }
 
+/// What nobody could look at may be baked in too.
+std::vector<BakedIn> not_compared(const GraphImage& first, const GraphImage& second) {
+    std::map<std::string, std::uint32_t> most = first.unread;
+    for (const auto& [name, count] : second.unread)
+        most[name] = std::max(most[name], count);
+    std::vector<BakedIn> list;
+    for (const auto& [name, count] : most) {
+        BakedIn entry;
+        entry.node = name;
+        entry.part = "not compared";
+        entry.text = "not compared: " + std::to_string(count) + (count == 1 ? " node" : " nodes") + " of type " + name;
+        list.push_back(std::move(entry));
+    }
+    return list;
+}
+
 BakedIn part_difference(const NodeImage& node, std::uint32_t occurrence, const ImagePart& a, const std::string& other) {
     const std::size_t shorter = std::min(a.bytes.size(), other.size());
     std::size_t first = 0;
@@ -317,9 +373,13 @@ Result<GraphImage> image_of(GuardedDriver& driver, cuda::Graph graph) {
 std::vector<BakedIn> differences(const GraphImage& first, const GraphImage& second) {
     const bool same = first.nodes.size() == second.nodes.size() &&
                       std::equal(first.nodes.begin(), first.nodes.end(), second.nodes.begin(), same_place);
-    if (!same)
-        return {structure_difference(first, second)};
+    const std::vector<BakedIn> unread = not_compared(first, second);
     std::vector<BakedIn> found;
+    if (!same) {
+        found.push_back(structure_difference(first, second));
+        found.insert(found.end(), unread.begin(), unread.end());
+        return found;
+    }
     std::map<std::string, std::uint32_t> seen;
     for (std::size_t begin = 0; begin < first.nodes.size();) {
         std::vector<const NodeImage*> left;
@@ -334,6 +394,7 @@ std::vector<BakedIn> differences(const GraphImage& first, const GraphImage& seco
         occurrence += static_cast<std::uint32_t>(end - begin);
         begin = end;
     }
+    found.insert(found.end(), unread.begin(), unread.end());
     return found;
 }
 

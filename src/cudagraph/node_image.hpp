@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,12 +31,14 @@ struct NodeImage {
 struct GraphImage {
     std::vector<NodeImage> nodes; // child graphs' nodes behind the others
     std::vector<recording::NamedCount> kernels;
+    std::map<std::string, std::uint32_t> unread; // what has parameters that nobody could read, and how many
 };
 
 /// Error unsupported before CUDA 12.4, where nobody can tell how large a kernel's parameters are.
 Result<GraphImage> image_of(GuardedDriver& driver, cuda::Graph graph);
 
-/// What differs: one entry per parameter (or other part) of a node, or one that says how the structures differ.
+/// What differs: one entry per parameter (or other part) of a node, or one that says how the structures differ; and one
+/// per kind of node that could not be compared.
 std::vector<BakedIn> differences(const GraphImage& first, const GraphImage& second);
 
 } // namespace plumb::cudagraph

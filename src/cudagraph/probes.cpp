@@ -84,22 +84,31 @@ std::vector<recording::NamedCount> unattributed_of(const GraphShape& shape, cons
     return {counts.begin(), counts.end()};
 }
 
-void describe(Row& row, const GraphShape& shape, std::vector<recording::GraphSite> sites,
-              std::vector<recording::NamedCount> unattributed) {
+bool same_site(const recording::GraphSite& a, const recording::GraphSite& b) {
+    return a.name == b.name && a.layer_plus_one == b.layer_plus_one && a.occurrence == b.occurrence &&
+           a.nodes == b.nodes && a.leaf == b.leaf && a.lap == b.lap;
+}
+
+/// Returns the number of this capture.
+std::uint64_t describe(Row& row, const GraphShape& shape, std::vector<recording::GraphSite> sites,
+                       std::vector<recording::NamedCount> unattributed) {
     const std::lock_guard lock(row.mutex);
     recording::GraphInfo& info = row.info;
     if (info.captures > 0) {
         ++info.node_checks;
         info.node_changes = compare_kernels(row.kernels, shape.kernels);
     }
-    ++info.captures;
+    begin_capture(row);
+    row.same_graph = row.same_graph && info.node_changes.empty() &&
+                     std::equal(sites.begin(), sites.end(), info.sites.begin(), info.sites.end(), same_site);
+    if (!row.same_graph) {
+        info.track = 0;
+    }
     row.kernels = shape.kernels;
     info.nodes = shape.nodes_by_type;
     info.unattributed = std::move(unattributed);
     info.sites = std::move(sites);
-    info.twin.clear();
-    info.twin_reason.clear();
-    row.changed = true;
+    return row.capture;
 }
 
 /// Our own clone, with its nodes in the order of the shape. Empty and a reason where the driver will not.
@@ -164,11 +173,16 @@ Result<std::shared_ptr<Probe>> GraphProbes::captured(std::uint64_t key, CUgraph_
     if (!state_->recording() || captured.row == nullptr) {
         captured.no_twin = "n/a (captured while recording was off)";
         if (captured.row != nullptr) {
-            captured.row->change([&](recording::GraphInfo& info) {
-                ++info.captures;
-                info.twin.clear();
-                info.twin_reason = captured.no_twin;
-            });
+            const std::lock_guard lock(captured.row->mutex);
+            begin_capture(*captured.row);
+            captured.capture = captured.row->capture;
+            captured.row->same_graph = false;
+            recording::GraphInfo& info = captured.row->info; // nobody looked into this one
+            info.track = 0;
+            info.nodes.clear();
+            info.unattributed.clear();
+            info.sites.clear();
+            info.twin_reason = captured.no_twin;
         }
     } else if (Status status = look_at(graph, captured); !status) {
         return status.error();
@@ -193,8 +207,8 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
         captured.places.push_back(ScopePlaces{source.map.begin_place[i], source.map.end_place[i], scopes[i].parent,
                                               captured.notes[i].label.layer_plus_one});
     }
-    describe(*captured.row, source.shape, sites_of(captured.notes, scopes, source.map),
-             unattributed_of(source.shape, source.map));
+    captured.capture = describe(*captured.row, source.shape, sites_of(captured.notes, scopes, source.map),
+                                unattributed_of(source.shape, source.map));
     if (state_->options().kind == ProbeKind::off) {
         captured.no_twin = "n/a (graph.stamps=off)";
     } else if (Result<std::shared_ptr<GraphDevice>> device = state_->current_device(); device) {
@@ -203,7 +217,8 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
     } else {
         captured.no_twin = "n/a: " + device.error().message;
     }
-    captured.row->change([&](recording::GraphInfo& info) { info.twin_reason = captured.no_twin; });
+    captured.row->change_of(captured.capture,
+                            [&](recording::GraphInfo& info) { info.twin_reason = captured.no_twin; });
     return {};
 }
 
@@ -212,9 +227,10 @@ void GraphProbes::evicted(std::uint64_t key) {
         return;
     }
     if (const std::shared_ptr<Row> row = state_->rows().row(key)) {
-        row->change([](recording::GraphInfo& info) {
+        row->change([&](recording::GraphInfo& info) {
             ++info.evictions;
-            info.twin.clear();
+            row->evicted = true;
+            info.twin_bytes = recording::GraphInfo::unknown; // its kind and figures stay: they were measured
         });
     }
 }

@@ -1,10 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cudagraph/rows.hpp"
 
+#include <algorithm>
+
 namespace plumb::cudagraph {
 
 namespace {
 constexpr std::int64_t one_second = 1'000'000'000;
+}
+
+void begin_capture(Row& row) {
+    ++row.capture;
+    ++row.info.captures;
+    row.changed = true;
+    row.evicted = false;
+    recording::GraphInfo& info = row.info;
+    info.twin.clear();
+    info.twin_reason.clear();
+    info.every = 0;
+    for (double* const figure : {&info.twin_build_ns, &info.twin_bytes, &info.site_cost_ns, &info.plain_span_ns,
+                                 &info.closure_raw, &info.closure}) {
+        *figure = recording::GraphInfo::unknown;
+    }
+}
+
+TrackChoice choose_track(Row& row, std::uint64_t number, const std::string& source, const std::string& clock,
+                         const std::function<std::uint32_t()>& make) {
+    const std::lock_guard lock(row.mutex);
+    if (number != row.capture) {
+        return {}; // that graph was replaced before its first sample was read
+    }
+    const auto fits = [&](const RowTrack& track) { return track.source == source && track.clock == clock; };
+    TrackChoice choice;
+    if (row.same_graph && !row.tracks.empty() && fits(row.tracks.back())) {
+        choice.id = row.tracks.back().id;
+    } else if (row.tracks.size() < Row::most_tracks) {
+        choice = TrackChoice{make(), true};
+        row.tracks.push_back(RowTrack{choice.id, source, clock});
+    } else {
+        const auto older = std::find_if(row.tracks.rbegin(), row.tracks.rend(), fits);
+        choice.id = older != row.tracks.rend() ? older->id : 0;
+        row.mixed = choice.id != 0;
+    }
+    row.same_graph = row.same_graph || choice.is_new;
+    row.info.track = choice.id;
+    row.changed = true;
+    return choice;
 }
 
 std::shared_ptr<Row> RowTable::row(std::uint64_t key) {
@@ -45,6 +86,11 @@ void RowTable::collect(std::vector<recording::GraphInfo>& out, std::int64_t now_
         info.unread += row->unread.load(std::memory_order_relaxed);
         if (replays != 0) {
             info.launch_ns = static_cast<double>(row->launch_ns.load(std::memory_order_relaxed));
+        }
+        if (row->mixed) {
+            info.twin_reason += std::string(info.twin_reason.empty() ? "" : "; ") + "changed in more than " +
+                                std::to_string(Row::most_tracks) +
+                                " captures: samples of the last ones are not told apart";
         }
         out.push_back(std::move(info));
     }

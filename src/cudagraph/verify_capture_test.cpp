@@ -110,6 +110,40 @@ TEST_F(VerifyCapture, copies_and_memsets_are_compared_too) {
     EXPECT_EQ(found[1].part, "source");
 }
 
+TEST_F(VerifyCapture, a_value_that_a_batch_operation_writes_is_compared) {
+    const Result<CudaDecodeState> memory = cache->decode_state(engine->stream);
+    ASSERT_TRUE(memory);
+    const auto step = [&](std::int32_t value) {
+        cuda::WriteValueOp operations[2] = {};
+        operations[0].operation = operations[1].operation = cuda::mem_op_write_value_32;
+        operations[0].address = memory->tokens;
+        operations[0].value = 7 | std::uint64_t{static_cast<std::uint32_t>(value)} << 32; // the upper half is not read
+        operations[1].address = memory->positions;
+        operations[1].value = static_cast<std::uint32_t>(value);
+        (void)engine->calls.stream_batch_mem_op(engine->stream, 2, operations, 0);
+    };
+    const std::vector<BakedIn> found = verify([&](std::int32_t, std::int32_t position) { step(position); });
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].node, "batch memory operation");
+    EXPECT_EQ(found[0].part, "operation 1 value");
+    EXPECT_TRUE(verify([&](std::int32_t, std::int32_t) { step(5); }).empty());
+}
+
+TEST_F(VerifyCapture, T16_nodes_that_cannot_be_compared_are_never_called_clean) {
+    cuda::Event event = nullptr;
+    Engine::check(engine->calls.event_create(&event, cuda::event_default));
+    const std::vector<BakedIn> found = verify([&](std::int32_t, std::int32_t) {
+        kernel("gemm", 0, 0, 0);
+        for (int i = 0; i < 2; ++i)
+            Engine::check(engine->calls.event_record_with_flags(event, engine->stream, cuda::event_record_external));
+    });
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].part, "not compared");
+    EXPECT_EQ(found[0].text, "not compared: 2 nodes of type event record");
+    EXPECT_EQ(row(1).baked_in, std::vector<std::string>{found[0].text});
+    Engine::check(engine->calls.event_destroy(event));
+}
+
 TEST_F(VerifyCapture, another_structure_is_named_with_the_kernels_that_differ) {
     const std::vector<BakedIn> found =
         verify([&](std::int32_t, std::int32_t position) { layers(position == 5 ? 24 : 22, -1, 0); });
