@@ -75,7 +75,7 @@ struct CudaDecodeState {
 struct BakedIn {
     std::string node;             // "kernel rope", "memcpy", "graph"
     std::uint32_t occurrence = 0; // among nodes of that name, in order of execution, from 0
-    std::string part;             // "parameter 2", "grid", "source", …, "structure"
+    std::string part;             // "parameter 2", "grid", "source", …, "structure"; "not compared": nobody could look
     std::size_t first_byte = 0;   // of that part
     std::size_t last_byte = 0;
     std::string text; // "kernel rope #3, parameter 2, bytes 0..1"
@@ -160,7 +160,7 @@ class PLUMB_API CudaGraphCache {
     [[nodiscard]] bool uses_device_state() const noexcept;
 
     /// Captures a step twice, at different token and position, and compares the nodes' parameters bytewise: what differs
-    /// is baked in, and wrong in every replay but the first. `step` enqueues the step on `stream` as it would for
+    /// is baked in, and wrong in every replay but the first. Nodes that cannot be compared are named too. `step` enqueues the step on `stream` as it would for
     /// capture; nothing runs and nothing is kept but the key's row. Empty: clean.
     /// Error unsupported before CUDA 12.4; invalid_argument when this thread captures already; or what `step` returned.
     Result<std::vector<BakedIn>> verify_capture(std::uint64_t key, CUstream_st* stream,

@@ -185,7 +185,8 @@ class ImageReader {
         image.parts.push_back(part_of("operation count", params.count));
         for (unsigned i = 0; i < params.count; ++i) {
             const cuda::WriteValueOp& one = params.operations[i];
-            const bool half = one.operation == cuda::mem_op_write_value_32 || one.operation == cuda::mem_op_wait_value_32;
+            const bool half =
+                one.operation == cuda::mem_op_write_value_32 || one.operation == cuda::mem_op_wait_value_32;
             if (!half && one.operation != cuda::mem_op_write_value_64 && one.operation != cuda::mem_op_wait_value_64)
                 return false;
             const std::string which = "operation " + std::to_string(i);

@@ -99,6 +99,11 @@ PLUMB_CUDA_FIELD(WriteValueOp, value, WriteValue, value64)
 PLUMB_CUDA_FIELD(WriteValueOp, flags, WriteValue, flags)
 PLUMB_CUDA_FIELD(WriteValueOp, alias, WriteValue, alias)
 
+PLUMB_CUDA_LAYOUT(BatchMemOpNodeParams, CUDA_BATCH_MEM_OP_NODE_PARAMS)
+PLUMB_CUDA_FIELD(BatchMemOpNodeParams, count, CUDA_BATCH_MEM_OP_NODE_PARAMS, count)
+PLUMB_CUDA_FIELD(BatchMemOpNodeParams, operations, CUDA_BATCH_MEM_OP_NODE_PARAMS, paramArray)
+PLUMB_CUDA_FIELD(BatchMemOpNodeParams, flags, CUDA_BATCH_MEM_OP_NODE_PARAMS, flags)
+
 PLUMB_CUDA_LAYOUT(ExecUpdateInfo, CUgraphExecUpdateResultInfo)
 PLUMB_CUDA_FIELD(ExecUpdateInfo, result, CUgraphExecUpdateResultInfo, result)
 PLUMB_CUDA_FIELD(ExecUpdateInfo, error_node, CUgraphExecUpdateResultInfo, errorNode)

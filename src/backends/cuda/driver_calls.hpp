@@ -98,6 +98,8 @@
       (GraphNode node, MemsetNodeParams * params))                                                                    \
     X(graph_host_node_get_params, cuGraphHostNodeGetParams, 10000, required,                                          \
       (GraphNode node, HostNodeParams * params))                                                                      \
+    X(graph_batch_mem_op_node_get_params, cuGraphBatchMemOpNodeGetParams, 11070, optional,                            \
+      (GraphNode node, BatchMemOpNodeParams * params))                                                                \
     X(graph_child_node_get_graph, cuGraphChildGraphNodeGetGraph, 10000, required, (GraphNode node, Graph * graph))    \
     X(graph_add_kernel_node, cuGraphAddKernelNode, 12000, optional,                                                   \
       (GraphNode * node, Graph graph, const GraphNode* after, std::size_t count, const KernelNodeParams* params))     \

@@ -171,8 +171,18 @@ struct WriteValueOp {
     DevicePointer alias;
     std::uint64_t pad;
 };
+inline constexpr unsigned mem_op_wait_value_32 = 1; // laid out alike
 inline constexpr unsigned mem_op_write_value_32 = 2;
+inline constexpr unsigned mem_op_wait_value_64 = 4;
 inline constexpr unsigned mem_op_write_value_64 = 5;
+
+/// CUDA_BATCH_MEM_OP_NODE_PARAMS
+struct BatchMemOpNodeParams {
+    Context ctx;
+    unsigned count;
+    WriteValueOp* operations; // the driver's, as long as the node
+    unsigned flags;
+};
 
 struct ExecUpdateInfo {
     int result; // 0: updated

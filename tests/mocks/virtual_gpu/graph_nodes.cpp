@@ -121,6 +121,16 @@ CuResult vgpu_graph_host_node_get_params(GraphNode handle, HostNodeParams* param
     return call.done();
 }
 
+CuResult vgpu_graph_batch_mem_op_node_get_params(GraphNode handle, BatchMemOpNodeParams* params) {
+    PLUMB_VGPU_ENTER(graph_batch_mem_op_node_get_params, {handle});
+    const auto node = node_of_type(call, handle, NodeType::batch_mem_op);
+    if (!node)
+        return call.result();
+    std::vector<WriteValueOp>& writes = node->work.writes;
+    *params = {nullptr, static_cast<unsigned>(writes.size()), writes.data(), 0};
+    return call.done();
+}
+
 CuResult vgpu_graph_child_node_get_graph(GraphNode handle, Graph* graph) {
     PLUMB_VGPU_ENTER(graph_child_node_get_graph, {handle});
     const auto node = node_of_type(call, handle, NodeType::graph);
