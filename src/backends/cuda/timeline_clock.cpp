@@ -112,15 +112,20 @@ void Timeline::tend(std::int64_t now, bool may_spin) noexcept {
         return;
     }
     // A failure is seen by the next scope that is collected.
-    next_anchor_ns_.store(now + anchor_gap_ns, std::memory_order_relaxed);
+    bool anchored = false;
     if (may_spin) {
         pair_gap_ns_ = std::min(2 * pair_gap_ns_, anchor_gap_ns);
         next_pair_ns_.store(now + pair_gap_ns_, std::memory_order_relaxed);
-        const Result<DeviceClockPair> pair = read_pair();
-        if (pair) {
+        anchored = read_pair().ok(); // or close to an anchor
+        if (anchored) {
             static_cast<void>(learn_tick(pair_limit_ns));
         }
-    } else {
+    }
+    if (!anchored && now < next_anchor_ns_.load(std::memory_order_relaxed)) {
+        return;
+    }
+    next_anchor_ns_.store(now + anchor_gap_ns, std::memory_order_relaxed);
+    if (!anchored) { // a busy device reaches it some time
         static_cast<void>(add_anchor());
     }
 }

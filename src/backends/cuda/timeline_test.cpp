@@ -3,6 +3,7 @@
 #include "backends/cuda/timeline.hpp"
 
 #include <cmath>
+#include <set>
 
 #include "backends/cuda/virtual_bench.hpp"
 
@@ -173,6 +174,45 @@ TEST(Timeline, a_device_that_is_busy_at_first_contact_is_timed_all_the_same) {
     ASSERT_TRUE(host.ok()) << host.error().message;
     EXPECT_LE(std::abs(static_cast<double>(host->monotonic_ns - kernel.start_ns)), host->bound_ns + 3'000.0);
     EXPECT_EQ(vgpu::synchronisations().size(), 0u);
+}
+
+TEST(Timeline, anchors_go_on_while_the_device_is_too_busy_for_clock_pairs) {
+    vgpu::Config config;
+    VirtualBench bench(config);
+    const Stream stream = bench.new_stream();
+    const auto timeline = timeline_on(stream);
+    config.submit_ns = 10'000'000; // no pair is read in time
+    vgpu::configure(config);
+    std::vector<Event> events;
+    std::vector<std::int64_t> stamps;
+    for (int i = 0; i < 80; ++i) {
+        vgpu::advance(100'000'123);
+        timeline->tend(vgpu::now_ns(), true);
+        if (i % 8 == 3) {
+            const auto event = timeline->acquire();
+            ASSERT_TRUE(event.ok());
+            bench.calls().event_record(*event, stream);
+            vgpu::run_dry();
+            events.push_back(*event);
+            stamps.push_back(VirtualBench::stamp(last_operation(vgpu::OpKind::event_record).end_ns));
+        }
+    }
+    const auto first = timeline->place(events.front());
+    ASSERT_TRUE(first.ok());
+    for (std::size_t i = 1; i < events.size(); ++i) {
+        const auto ticks = timeline->place(events[i]);
+        ASSERT_TRUE(ticks.ok());
+        EXPECT_NEAR(static_cast<double>(*ticks - *first), static_cast<double>(stamps[i] - stamps.front()), 32.0);
+    }
+}
+
+TEST(Timeline, two_timelines_never_share_a_clock_name) {
+    std::set<std::string> names;
+    for (int i = 0; i < 3; ++i) {
+        VirtualBench bench;
+        const auto timeline = timeline_on(bench.new_stream());
+        EXPECT_TRUE(names.insert(timeline->clock_name()).second) << timeline->clock_name();
+    }
 }
 
 TEST(Timeline, one_context_has_one_timeline_as_long_as_it_is_used) {
