@@ -26,6 +26,12 @@ void set_quantity(Work& work, std::uint64_t quantity, double value) {
     }
 }
 
+/// Its device went, or its context: another timer of that clock may still answer.
+bool is_gone(QueueTimer& timer) {
+    const Result<DeviceClockPair> pair = timer.clock_pair();
+    return !pair.ok() && pair.error().code == ErrorCode::unavailable;
+}
+
 } // namespace
 
 void DeviceCollector::add(QueueTimer& timer, recording::TrackInfo track) {
@@ -46,7 +52,7 @@ DeviceCollector::DeviceTrack& DeviceCollector::add_locked(QueueTimer* timer, rec
 
 std::uint32_t DeviceCollector::clock_id(const std::string& name, QueueTimer* timer, std::uint32_t track) {
     Clock& clock = clocks_.try_emplace(name, Clock{track, nullptr}).first->second;
-    if (clock.timer == nullptr && timer != nullptr) {
+    if (timer != nullptr && timer != clock.timer && (clock.timer == nullptr || is_gone(*clock.timer))) {
         clock.timer = timer;
         read_pair(clock); // at once: a short run has no other before its end
     }

@@ -196,6 +196,25 @@ TEST_F(Collected, a_recorder_in_sync_immediate_waits_for_every_device_and_never_
     EXPECT_EQ(timer_.waits, 2u);
 }
 
+TEST_F(Collected, a_clock_whose_timer_is_gone_gets_its_pairs_from_the_next_one) {
+    HandTimer other;
+    other.ticks = 77;
+    recording::TrackInfo track;
+    track.kind = recording::TrackKind::device_queue;
+    const auto read = [&] {
+        EXPECT_TRUE(collector_.collect(*writer_).ok());
+        EXPECT_TRUE(collector_.write_clock_pairs(*writer_).ok());
+        return recording::Reader::from_bytes(writer_->snapshot())->clock_pairs().back().ticks;
+    };
+    track.id = queue_track + 1;
+    collector_.add(other, track);
+    EXPECT_EQ(read(), 1u) << "the first timer of that clock answers";
+    timer_.gone = true;
+    track.id = queue_track + 2;
+    collector_.add(other, track);
+    EXPECT_EQ(read(), 77u);
+}
+
 TEST_F(Collected, open_across_a_toggle_gives_its_token_back) {
     {
         PLUMB_BRICK(recorder_, queue_, norm);

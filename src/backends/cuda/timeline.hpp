@@ -72,7 +72,7 @@ class Timeline {
     /// What an empty pair of records on an idle stream reads, in nanoseconds: the median of a measurement made now.
     [[nodiscard]] Result<double> floor_ns();
 
-    /// "cuda:0"; a further context of that device has a clock of its own, "cuda:0#2".
+    /// "cuda:0"; each further timeline of that device has a clock of its own, "cuda:0#2", also when the first has ended.
     [[nodiscard]] const std::string& clock_name() const noexcept { return clock_name_; }
     /// What the event clock counts in, in nanoseconds; 0 while unknown.
     [[nodiscard]] double tick_ns() const noexcept;

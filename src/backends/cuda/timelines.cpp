@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which context has which timeline.
+#include <algorithm>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -13,13 +15,13 @@ struct Entry {
     Context context;
     unsigned long long context_id; // a handle may be given out anew
     const HostClock* host_clock;
-    std::string clock; // without its suffix
     std::weak_ptr<Timeline> timeline;
 };
 
 struct Timelines {
     std::mutex mutex;
     std::vector<Entry> entries;
+    std::map<std::string, std::size_t> clocks; // of a device so far: a name is never given twice
 };
 
 // Never destroyed: a drain thread may still ask while the process exits.
@@ -47,19 +49,13 @@ Result<Context> context_of(const Driver& driver, Stream stream) {
     return context;
 }
 
-/// Forgets those that are gone or lost, and says how many live ones the clock of that device has.
-std::size_t sweep(std::vector<Entry>& entries, const std::string& clock) {
-    std::size_t alive = 0;
-    for (std::size_t i = 0; i < entries.size();) {
-        const std::shared_ptr<Timeline> timeline = entries[i].timeline.lock();
-        if (timeline == nullptr || timeline->lost()) {
-            entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(i));
-            continue;
-        }
-        alive += entries[i].clock == clock ? 1 : 0;
-        ++i;
-    }
-    return alive;
+/// Forgets those that are gone or lost.
+void sweep(std::vector<Entry>& entries) {
+    const auto gone = [](const Entry& entry) {
+        const std::shared_ptr<Timeline> timeline = entry.timeline.lock();
+        return timeline == nullptr || timeline->lost();
+    };
+    entries.erase(std::remove_if(entries.begin(), entries.end(), gone), entries.end());
 }
 
 Result<std::string> clock_of(const Driver& driver, Context context) {
@@ -89,7 +85,7 @@ Result<std::shared_ptr<Timeline>> timeline_of(const Driver& driver, Stream strea
         return clock.error();
     }
     const std::lock_guard lock(timelines().mutex);
-    const std::size_t alive = sweep(timelines().entries, *clock);
+    sweep(timelines().entries);
     for (const Entry& entry : timelines().entries) {
         if (entry.driver == &driver && entry.context == *context && entry.context_id == id &&
             entry.host_clock == host_clock) {
@@ -98,10 +94,12 @@ Result<std::shared_ptr<Timeline>> timeline_of(const Driver& driver, Stream strea
             }
         }
     }
-    const std::string name = alive == 0 ? *clock : *clock + "#" + std::to_string(alive + 1);
+    std::size_t& made_before = timelines().clocks[*clock];
+    const std::string name = made_before == 0 ? *clock : *clock + "#" + std::to_string(made_before + 1);
     Result<std::shared_ptr<Timeline>> made = Timeline::create(driver, *context, name, host_clock);
     if (made) {
-        timelines().entries.push_back({&driver, *context, id, host_clock, *clock, *made});
+        timelines().entries.push_back({&driver, *context, id, host_clock, *made});
+        ++made_before;
     }
     return made;
 }
