@@ -67,6 +67,14 @@ void ClosureBook::add_part(std::uint32_t number, double raw_ns) {
     }
 }
 
+double ClosureBook::plain_span() const {
+    if (busy_.plain.count() < enough && waiting_.count() >= enough) {
+        const double inside = waiting_.plain.median() - waiting_.around.median();
+        return inside > 0 ? inside : nothing;
+    }
+    return busy_.plain.median();
+}
+
 bool ClosureBook::closure(double site_cost_ns, Closure& result) const {
     const Kind& kind = busy_.count() >= waiting_.count() ? busy_ : waiting_;
     const double plain = kind.plain.median() - kind.around.median();

@@ -57,10 +57,15 @@ class ClosureBook {
   public:
     static constexpr std::size_t enough = 3;
     explicit ClosureBook(std::size_t parts) : parts_(parts) {}
+    /// Once it is known how many there are.
+    void expect_parts(std::size_t parts) { parts_.resize(parts); }
     void add_part(std::uint32_t number, double raw_ns);
     void add_plain(double span_ns, bool waited) { kind(waited).plain.add(span_ns); }
     /// What lies before the first stamp and behind the last of an instrumented replay.
     void add_around(double ns, bool waited) { kind(waited).around.add(ns); }
+    /// Of a plain replay without the wait for its launch: by those that did not wait, else less what surrounds the stamps of
+    /// instrumented ones that waited too. NaN while neither is known.
+    [[nodiscard]] double plain_span() const;
     /// False while something is missing. Each part holds one stamp, of `site_cost_ns`.
     [[nodiscard]] bool closure(double site_cost_ns, Closure& result) const;
 

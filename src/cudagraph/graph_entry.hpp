@@ -130,8 +130,8 @@ class GraphEntry final : public Probe {
     bool source_gone_ = false;
     std::uint32_t samples_of_turn_ = 0;
     std::size_t next_turn_ = 0;
-    std::unique_ptr<ClosureBook> book_;
-    Readings plain_spans_;
+    ClosureBook book_{0};  // without parts until a twin is planned
+    Readings plain_spans_; // by outer events, with what wait there was: a step as it is
     Readings pairs_{96};
     std::uint32_t track_ = 0; // 0: none yet
 };

@@ -80,9 +80,7 @@ void GraphEntry::learn_plain(const Shot& shot) {
     {
         const std::lock_guard lock(mutex_);
         plain_spans_.add(outer.ns);
-        if (book_ != nullptr) {
-            book_->add_plain(outer.ns, outer.waited);
-        }
+        book_.add_plain(outer.ns, outer.waited);
         if (twin_ != nullptr) {
             rate_.learn(twin_->plan().cost_units(), site_cost(), plain_spans_.median());
         }
@@ -115,11 +113,11 @@ Status GraphEntry::learn_sample(const Shot& shot) {
     if (Status status = shot.twin->read(shot.replay, readings); !status) {
         return status;
     }
-    const Result<std::uint64_t> head = shot.twin->head_ticks(readings, shot.before, shot.after);
+    const Outer outer = outer_of(shot);
+    const Result<std::uint64_t> head = shot.twin->head_ticks(readings, shot.before, shot.after, outer.waited);
     if (!head) {
         return head.error();
     }
-    const Outer outer = outer_of(shot);
     double cost = 0;
     {
         const std::lock_guard lock(mutex_);
@@ -129,12 +127,12 @@ Status GraphEntry::learn_sample(const Shot& shot) {
             }
         }
         for (const Part& part : shot.twin->plan().parts) {
-            book_->add_part(part.number, readings.since_anchor[part.end]);
+            book_.add_part(part.number, readings.since_anchor[part.end]);
         }
         ++samples_of_turn_;
         cost = site_cost();
         if (!std::isnan(outer.ns)) {
-            book_->add_around(outer.ns - stamped_length(*shot.twin, readings, cost), outer.waited);
+            book_.add_around(outer.ns - stamped_length(*shot.twin, readings, cost), outer.waited);
         }
         rate_.learn(shot.twin->plan().cost_units(), cost, plain_spans_.median());
     }
@@ -153,10 +151,10 @@ void GraphEntry::describe_sampling() {
     std::uint64_t every = 0;
     {
         const std::lock_guard lock(mutex_);
-        plain = plain_spans_.median();
+        plain = book_.plain_span();
         every = twin_ != nullptr ? rate_.every() : 0;
-        cost = book_ != nullptr ? site_cost() : StampCost::unknown;
-        closed = book_ != nullptr && book_->closure(cost, closure);
+        cost = !plans_.turns.empty() ? site_cost() : StampCost::unknown;
+        closed = book_.closure(cost, closure);
     }
     graph_.row->measure_of(graph_.capture, [&](recording::GraphInfo& info) {
         info.plain_span_ns = plain;

@@ -114,7 +114,7 @@ void GraphEntry::build_twin() {
                      SamplingRate::most_stamps(state_->options().every, site_cost(), plain_spans_.median()));
         if (plans_.turns.empty()) {
             plans_ = plan_stamps(graph_.source.map.places, graph_.places, most);
-            book_ = std::make_unique<ClosureBook>(plans_.parts);
+            book_.expect_parts(plans_.parts);
         }
         plans = plans_;
         turn = next_turn_;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cuda/timeline.hpp"
 #include "cudagraph/probes.hpp"
 #include "plumb/cuda.hpp"
 #include "record/test_recorder.hpp"
@@ -49,11 +50,15 @@ class ProbeBench {
   public:
     explicit ProbeBench(vgpu::Config config = {}, ProbeOptions options = {})
         : engine(small_ledger(config)), recorder(record::TestOptions{}), stream(engine.stream()), side(engine.stream()),
-          probes(std::make_unique<GraphProbes>(recorder, options)) {
+          probes(std::make_unique<GraphProbes>(recorder, on_virtual_time(options))) {
         queue = cuda(stream);
         side_queue = cuda(side);
     }
 
+    static ProbeOptions on_virtual_time(ProbeOptions options) {
+        options.host_clock = &vgpu::host_clock();
+        return options;
+    }
     static vgpu::Config small_ledger(vgpu::Config config) {
         config.keep_operations = std::min<std::size_t>(config.keep_operations, 20'000);
         return config;
@@ -140,6 +145,20 @@ class ProbeBench {
         Result<std::shared_ptr<Probe>> probe = probes->captured(key, graph.graph);
         EXPECT_TRUE(probe.ok()) << (probe ? "" : probe.error().message);
         return probe ? *probe : nullptr;
+    }
+    /// The one that samples lie on.
+    [[nodiscard]] std::shared_ptr<backends::cuda::Timeline> timeline() const {
+        const auto found = backends::cuda::timeline_of(stream, &vgpu::host_clock());
+        EXPECT_TRUE(found.ok());
+        return found ? *found : nullptr;
+    }
+    /// Replays that follow each other: none waits for its launch, but the first.
+    void replay_in_a_row(Probe& probe, const KnownGraph& graph, int count) {
+        for (int i = 0; i < count; ++i) {
+            EXPECT_TRUE(probe.launch(graph.exec, stream).ok());
+        }
+        vgpu::run_dry();
+        collect();
     }
     void settle() { EXPECT_TRUE(probes->settle(std::chrono::seconds(20))); }
     /// Launches, lets the device finish, and collects.

@@ -303,12 +303,14 @@ Status Twin::read(std::uint64_t replay, ReplayReadings& readings) {
     return {};
 }
 
-Result<std::uint64_t> Twin::head_ticks(const ReplayReadings& readings, Event before, Event after) {
+Result<std::uint64_t> Twin::head_ticks(const ReplayReadings& readings, Event before, Event after, bool waited) {
     Timeline& timeline = device_.timeline();
     if (kind_ == ProbeKind::event) {
         return timeline.place(stamps_[at_[0].last].event);
     }
-    // %globaltimer and the event clock start elsewhere: the replay lies between its two events, in the middle of them.
+    // %globaltimer and the event clock start elsewhere: the replay lies between its two events. In the middle of them, unless
+    // it waited: then it lies at the end. Behind the moment when the last stamp began are that one and the kernel that moves
+    // the ring on.
     const Result<std::uint64_t> begin = timeline.place(before);
     const Result<double> whole = begin ? timeline.between(before, after) : Result<double>(begin.error());
     if (!whole) {
@@ -319,7 +321,9 @@ Result<std::uint64_t> Twin::head_ticks(const ReplayReadings& readings, Event bef
         inside += readings.since_anchor[i];
         inside += std::isnan(readings.pair[i]) ? 0 : readings.pair[i];
     }
-    return *begin + static_cast<std::uint64_t>(std::max(0.0, (*whole - inside) / 2));
+    const double slack = *whole - inside;
+    const double behind = std::isfinite(device_.cost().pair) ? 2 * device_.cost().pair : 0;
+    return *begin + static_cast<std::uint64_t>(std::max(0.0, waited ? slack - behind : slack / 2));
 }
 
 void Twin::destroy(std::vector<std::string>& leaked) {

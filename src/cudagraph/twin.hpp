@@ -53,9 +53,10 @@ class Twin {
 
     /// The stamps of replay number `replay` (from 0), which has completed.
     [[nodiscard]] Status read(std::uint64_t replay, ReplayReadings& readings);
-    /// Ticks of the head's last stamp on the queue clock. `before` and `after`: events around the replay.
+    /// Ticks of the head's last stamp on the queue clock. `before` and `after`: events around the replay; `waited`: the wait
+    /// for its launch is between them.
     [[nodiscard]] Result<std::uint64_t> head_ticks(const ReplayReadings& readings, backends::cuda::Event before,
-                                                   backends::cuda::Event after);
+                                                   backends::cuda::Event after, bool waited);
     /// Stamp twins only: switches to the stamps of another turn.
     [[nodiscard]] Status turn_to(const StampPlan& plan, std::size_t turn);
     /// Gives everything back. After a sticky error nothing is called and `leaked` gains a line.
