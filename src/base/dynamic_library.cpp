@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <deque>
+#include <mutex>
 #include <utility>
 
 namespace plumb::base {
@@ -53,6 +55,13 @@ Result<void*> DynamicLibrary::symbol(const std::string& name) const {
     if (void* address = handle_ != nullptr ? dlsym(handle_, name.c_str()) : nullptr)
         return address;
     return Error{ErrorCode::unsupported, name_ + " has no " + name + "; install a newer version of it"};
+}
+
+const DynamicLibrary& keep_for_good(DynamicLibrary library) {
+    static std::mutex mutex;
+    static auto& kept = *new std::deque<DynamicLibrary>;
+    const std::lock_guard<std::mutex> lock(mutex);
+    return kept.emplace_back(std::move(library));
 }
 
 } // namespace plumb::base

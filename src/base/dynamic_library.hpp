@@ -43,4 +43,7 @@ class DynamicLibrary {
     std::string name_;
 };
 
+/// For libraries whose threads may run until the process ends: it is never closed.
+const DynamicLibrary& keep_for_good(DynamicLibrary library);
+
 } // namespace plumb::base

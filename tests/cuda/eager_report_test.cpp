@@ -128,7 +128,8 @@ TEST(EagerReport, a_device_that_waits_for_the_host_is_flagged_and_not_taken_for_
         engine.forward(layers, {{Brick::rms_norm, 1'000}}); // shorter than its launch takes
         engine.wait();
     }
-    const Row* row = Engine::row_of(engine.report(), "rms_norm");
+    const Report report = engine.report();
+    const Row* row = Engine::row_of(report, "rms_norm");
     ASSERT_NE(row, nullptr);
     EXPECT_GT(row->launch_wait, row->time.count / 2);
 }

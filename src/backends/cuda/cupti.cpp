@@ -253,7 +253,7 @@ Result<std::unique_ptr<CuptiReader>> CuptiReader::start(const CuptiOptions& opti
         inbox().trace.library = library->name();
         inbox().host_clock.store(options.host_clock, std::memory_order_release);
     }
-    static_cast<void>(*new base::DynamicLibrary(std::move(*library))); // its threads live on: never closed
+    static_cast<void>(base::keep_for_good(std::move(*library))); // its threads live on
     std::unique_ptr<CuptiReader> reader(new CuptiReader(std::make_unique<Session>()));
     reader->session_->calls = *calls;
     std::string missing = reader->session_->watch_nodes();

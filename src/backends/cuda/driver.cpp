@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/driver.hpp"
 
-#include <deque>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -126,21 +124,13 @@ Result<Driver> fill(const base::DynamicLibrary& library) {
     return driver;
 }
 
-/// Never closed: threads may be inside the driver until the process ends.
-const base::DynamicLibrary& kept(base::DynamicLibrary library) {
-    static std::mutex mutex;
-    static auto& all = *new std::deque<base::DynamicLibrary>;
-    const std::lock_guard<std::mutex> lock(mutex);
-    return all.emplace_back(std::move(library));
-}
-
 Result<Driver> load(const std::vector<std::string>& names) {
     Result<base::DynamicLibrary> opened =
         base::DynamicLibrary::open(names, "install the NVIDIA driver to use CUDA queues");
     if (!opened) {
         return opened.error();
     }
-    return fill(kept(std::move(*opened)));
+    return fill(base::keep_for_good(std::move(*opened)));
 }
 
 } // namespace

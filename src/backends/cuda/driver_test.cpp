@@ -2,6 +2,7 @@
 // Drivers of several ages, by the virtual GPU; queues of streams; stamp kernels.
 #include "backends/cuda/driver.hpp"
 
+#include <deque>
 #include <string>
 #include <thread>
 
@@ -49,11 +50,10 @@ TEST(Driver, ages_from_11_8_to_13_fill_the_table_and_older_ones_are_refused) {
 }
 
 TEST(Driver, scopes_and_notes_work_with_every_age) {
+    static auto& drivers = *new std::deque<Driver>; // timelines of them live as long as the process
     for (const int version : {11080, 12000, 12030, 12080, 13000}) {
-        const Driver& old = *new Driver([&] {
-            vgpu::reset(with_driver(version));
-            return *load_driver("libcuda.so.1");
-        }());
+        vgpu::reset(with_driver(version));
+        const Driver& old = drivers.emplace_back(*load_driver("libcuda.so.1"));
         VirtualBench bench(with_driver(version));
         const Stream stream = bench.new_stream();
         TimerOptions options;

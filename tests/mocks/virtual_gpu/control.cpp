@@ -85,6 +85,10 @@ void reset(const Config& config) {
     Gpu& g = gpu();
     const std::lock_guard lock(g.mutex);
     ++g.generation;
+    for (const auto& capture : g.captures) { // streams and their capture hold each other
+        capture->origin.reset();
+        capture->streams.clear();
+    }
     g.initialised = false;
     // next_id goes on: what keeps things by id over a reset must not take the new ones for the old.
     g.next_graph_id = 1;
