@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CudaGraphCache: beginning and ending captures, and captures that are only compared.
+#include "backends/cuda/capture_notes.hpp"
 #include "cudagraph/graph_cache.hpp"
 #include "cudagraph/node_image.hpp"
 
@@ -18,6 +19,18 @@ Error captures_already() {
             "this thread captures already: call end_capture() or abort_capture() before it begins again."};
 }
 
+/// What scopes noted in a capture is asked for while its graph is admitted, or never: the handle may be given out anew.
+class NotesUntilEnd {
+  public:
+    explicit NotesUntilEnd(unsigned long long capture) noexcept : capture_(capture) {}
+    ~NotesUntilEnd() { cuda::drop_capture_notes(capture_); }
+    NotesUntilEnd(const NotesUntilEnd&) = delete;
+    NotesUntilEnd& operator=(const NotesUntilEnd&) = delete;
+
+  private:
+    unsigned long long capture_;
+};
+
 } // namespace
 
 Status Cache::begin_on_stream(Capture& capture) {
@@ -34,8 +47,17 @@ Status Cache::begin_on_stream(Capture& capture) {
     if (!status)
         return status;
     capture.begin_ns = now_ns();
-    return driver_.check(calls.stream_begin_capture(capture.stream, cuda::CaptureMode::relaxed), "cuStreamBeginCapture",
-                         nothing_begun);
+    status = driver_.check(calls.stream_begin_capture(capture.stream, cuda::CaptureMode::relaxed),
+                           "cuStreamBeginCapture", nothing_begun);
+    if (!status)
+        return status;
+    cuda::Graph graph = nullptr;
+    status =
+        driver_.check(calls.capture_info(capture.stream, &capturing, &capture.id, &graph, nullptr, nullptr, nullptr),
+                      "cuStreamGetCaptureInfo", nothing_begun);
+    if (!status && driver_.usable())
+        (void)end_stream(capture);
+    return status;
 }
 
 Status Cache::begin_capture(cuda::Stream stream) {
@@ -94,6 +116,7 @@ Status Cache::end_capture(std::uint64_t key) {
     const Result<Capture> capture = take_capture();
     if (!capture)
         return capture.error();
+    const NotesUntilEnd notes(capture->id);
     if (Status status = driver_.status(); !status)
         return status;
     const cuda::RelaxedCapture relaxed(driver_.calls());
@@ -108,6 +131,7 @@ Status Cache::abort_capture() {
     const Result<Capture> capture = take_capture();
     if (!capture)
         return capture.error();
+    const NotesUntilEnd notes(capture->id);
     if (Status status = driver_.status(); !status)
         return status;
     const cuda::RelaxedCapture relaxed(driver_.calls());
@@ -123,6 +147,7 @@ Result<GraphHolder> Cache::capture_step(cuda::Stream stream, const std::function
     const Result<Capture> capture = take_capture();
     if (!capture)
         return Error{ErrorCode::invalid_argument, "the step ended the capture itself: it must only enqueue."};
+    const NotesUntilEnd notes(capture->id);
     if (Status status = driver_.status(); !status)
         return status.error();
     const cuda::RelaxedCapture relaxed(driver_.calls());

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "backends/cuda/capture_notes.hpp"
+
 namespace plumb::cudagraph {
 
 const char* reason_of(Absence absence) noexcept {
@@ -41,6 +43,7 @@ Cache::~Cache() {
             const cuda::RelaxedCapture relaxed(driver_.calls());
             (void)end_stream(capture);
         }
+        cuda::drop_capture_notes(capture.id);
     }
     invalidate_all();
     abandon();

@@ -61,6 +61,7 @@ class Cache {
     struct Capture {
         cuda::Stream stream = nullptr;
         cuda::Context context = nullptr;
+        unsigned long long id = 0;
         std::int64_t begin_ns = 0;
         bool begun = false;
     };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "backends/cuda/capture_notes.hpp"
 #include "cudagraph/cache_test_support.hpp"
 
 namespace plumb::cudagraph {
@@ -100,6 +101,52 @@ TEST_F(GraphCache, an_aborted_capture_leaves_nothing_and_the_stream_runs_on) {
     EXPECT_FALSE(replays(1));
     engine->kernels("gemm", 1);
     EXPECT_EQ(ran("gemm"), 1u);
+}
+
+TEST_F(GraphCache, what_scopes_noted_in_a_capture_ends_with_it_whichever_way_it_ends) {
+    cache = make_cache({}, &host);
+    ScopeLabel label;
+    label.recorder = reinterpret_cast<const Recorder*>(std::uintptr_t{0x1000});
+    cuda::drop_capture_notes(label.recorder);
+    cuda::Graph graph = nullptr; // as the notes know it
+    const auto scope = [&] {
+        cuda::CaptureStatus status = cuda::CaptureStatus::none;
+        unsigned long long id = 0;
+        Engine::check(engine->calls.capture_info(engine->stream, &status, &id, &graph, nullptr, nullptr, nullptr));
+        const Result<DeviceToken> token = cuda::note_begin(engine->calls, engine->stream, label);
+        ASSERT_EQ(message_of(token), "");
+        engine->kernels("gemm", 1);
+        ASSERT_EQ(message_of(cuda::note_end(engine->calls, engine->stream, *token, nullptr)), "");
+    };
+    const auto left = [&] {
+        return cuda::take_capture_notes(label.recorder, graph).size();
+    };
+    ASSERT_EQ(message_of(cache->begin_capture(engine->stream)), "");
+    scope();
+    EXPECT_EQ(message_of(cache->abort_capture()), "");
+    EXPECT_EQ(left(), 0u) << "aborted";
+
+    ASSERT_EQ(message_of(cache->begin_capture(engine->stream)), "");
+    scope();
+    vgpu::fail("cuStreamEndCapture", cuda::CuResult::stream_capture_invalidated);
+    EXPECT_FALSE(cache->end_capture(1));
+    EXPECT_EQ(left(), 0u) << "failed";
+
+    EXPECT_TRUE(cache->verify_capture(1, engine->stream, [&](std::int32_t, std::int32_t) {
+        scope();
+        return Status();
+    }));
+    EXPECT_EQ(left(), 0u) << "compared";
+
+    ASSERT_EQ(message_of(cache->begin_capture(engine->stream)), "");
+    scope();
+    EXPECT_EQ(message_of(cache->end_capture(1)), "");
+    EXPECT_EQ(left(), 0u) << "admitted, and nobody asked";
+
+    ASSERT_EQ(message_of(cache->begin_capture(engine->stream)), "");
+    scope();
+    cache.reset();
+    EXPECT_EQ(left(), 0u) << "the cache ended first";
 }
 
 TEST_F(GraphCache, a_cache_that_ends_during_a_capture_gives_it_up) {

@@ -259,6 +259,16 @@ std::vector<ScopeNote> take_capture_notes(const Recorder* recorder, Graph graph)
     return {};
 }
 
+void drop_capture_notes(unsigned long long capture_id) noexcept {
+    const std::lock_guard lock(store().mutex);
+    store().captures.remove_if([&](const Capture& capture) { return capture.id == capture_id; });
+}
+
+void drop_capture_notes(const Recorder* recorder) noexcept {
+    const std::lock_guard lock(store().mutex);
+    store().captures.remove_if([&](const Capture& capture) { return capture.recorder == recorder; });
+}
+
 CaptureNoteCounts capture_note_counts() noexcept {
     const std::lock_guard lock(store().mutex);
     CaptureNoteCounts counts = store().counts;

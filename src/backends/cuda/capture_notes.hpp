@@ -33,6 +33,12 @@ struct ScopeNote {
 /// when there are none. They are forgotten here.
 std::vector<ScopeNote> take_capture_notes(const Recorder* recorder, Graph graph);
 
+/// Forgets the notes of a capture whose graph nobody will hand over: its handle may be given out anew. The id is that of
+/// cuStreamGetCaptureInfo; all recorders'.
+void drop_capture_notes(unsigned long long capture_id) noexcept;
+/// Forgets the notes of a recorder that ends.
+void drop_capture_notes(const Recorder* recorder) noexcept;
+
 /// For queue timers, on a stream that is capturing. The tokens carry token_noted.
 Result<DeviceToken> note_begin(const Driver& driver, Stream stream, const ScopeLabel& label) noexcept;
 Status note_end(const Driver& driver, Stream stream, DeviceToken token, const Work* work) noexcept;

@@ -299,6 +299,30 @@ TEST_F(CaptureNotes, our_threads_disturb_nobodys_capture_in_global_mode) {
     EXPECT_EQ(vgpu::synchronisations().size(), 0u);
 }
 
+TEST_F(CaptureNotes, notes_of_a_capture_given_up_or_of_an_ended_recorder_never_reach_a_later_graph) {
+    const auto capture = [&](const Recorder* whose, unsigned long long& id) {
+        begin_capture();
+        CaptureStatus status = CaptureStatus::none;
+        Graph graph = nullptr;
+        EXPECT_EQ(calls().capture_info(stream_, &status, &id, &graph, nullptr, nullptr, nullptr), CuResult::success);
+        const auto token = timer_->begin_labelled(label(1, whose));
+        bench_.kernel(stream_, 1'000);
+        EXPECT_TRUE(timer_->end_labelled(*token, nullptr).ok());
+        return end_capture();
+    };
+    drop_capture_notes(recorder); // of other tests
+    drop_capture_notes(other_recorder);
+    unsigned long long given_up = 0, kept = 0, ended = 0;
+    const Graph first = capture(recorder, given_up);
+    const Graph second = capture(recorder, kept);
+    const Graph third = capture(other_recorder, ended);
+    drop_capture_notes(given_up);
+    drop_capture_notes(other_recorder);
+    EXPECT_TRUE(take_capture_notes(recorder, first).empty());
+    EXPECT_TRUE(take_capture_notes(other_recorder, third).empty());
+    EXPECT_EQ(take_capture_notes(recorder, second).size(), 1u);
+}
+
 TEST_F(CaptureNotes, immediate_timers_do_not_wait_in_a_capture) {
     TimerOptions options;
     options.immediate = true;
