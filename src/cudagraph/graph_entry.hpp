@@ -99,6 +99,7 @@ class GraphEntry final : public Probe {
     void deliver(const Shot& shot, const ReplayReadings& readings, std::uint64_t head, double cost);
     bool announce_track(QueueTimer* timer, ProbeKind kind);
     [[nodiscard]] double site_cost() const;
+    [[nodiscard]] double error_of_cost() const; // of one stamp, two standard errors
 
     void build_twin();
     void destroy_twins();

@@ -15,19 +15,27 @@ void GraphEntry::read_samples() {
     if (graph_.device == nullptr) {
         return;
     }
-    std::array<Shot*, most_shots> enqueued{};
-    std::size_t count = 0;
+    std::vector<Shot*> enqueued;
     {
         const std::lock_guard lock(mutex_);
         for (Shot& shot : shots_) {
             if (shot.used && shot.enqueued) {
-                enqueued[count++] = &shot;
+                enqueued.push_back(&shot);
             }
         }
     }
-    for (std::size_t i = 0; i < count; ++i) {
-        if (completed(*enqueued[i])) {
-            read(*enqueued[i]);
+    // Replays of a twin in their order: once the first is read, the next launch may write its slots again.
+    std::sort(enqueued.begin(), enqueued.end(), [](const Shot* a, const Shot* b) { return a->replay < b->replay; });
+    std::vector<const Twin*> behind; // of a replay that is not over
+    for (Shot* const shot : enqueued) {
+        const Twin* const twin = shot->twin.get();
+        if (twin != nullptr && std::find(behind.begin(), behind.end(), twin) != behind.end()) {
+            continue;
+        }
+        if (completed(*shot)) {
+            read(*shot);
+        } else if (twin != nullptr) {
+            behind.push_back(twin);
         }
     }
 }
@@ -54,12 +62,21 @@ void GraphEntry::read(Shot& shot) {
             static_cast<void>(learn_sample(shot)); // what could not be read stays among the unresolved
         }
     }
+    if (!timeline.lost() && shot.twin != nullptr) {
+        shot.twin->forget(shot.replay);
+    }
     disarm(shot);
 }
 
 double GraphEntry::site_cost() const {
     const GraphDevice& device = *graph_.device;
     return cost_of_a_stamp(pairs_, device.cost().pair, device.timeline().tick_ns()) + device.kernel_extra();
+}
+
+double GraphEntry::error_of_cost() const {
+    const std::lock_guard lock(mutex_);
+    const double error = pairs_.estimate(graph_.device->timeline().tick_ns()).error;
+    return std::isfinite(error) ? 2 * error : 0;
 }
 
 GraphEntry::Outer GraphEntry::outer_of(const Shot& shot) {
@@ -199,6 +216,7 @@ bool GraphEntry::announce_track(QueueTimer* timer, ProbeKind kind) {
 void GraphEntry::deliver(const Shot& shot, const ReplayReadings& readings, std::uint64_t head, double cost) {
     const StampPlan& plan = shot.twin->plan();
     const double floor = std::max(graph_.device->timeline().tick_ns(), 1.0);
+    const double cost_error = error_of_cost();
     std::vector<double> at(plan.stamps.size(), 0);
     for (std::size_t i = 1; i < plan.stamps.size(); ++i) {
         // All that lies between the two, an empty pair included: then what the clock's tick cuts off does not add up.
@@ -206,18 +224,24 @@ void GraphEntry::deliver(const Shot& shot, const ReplayReadings& readings, std::
         const double pair = anchor == 0 || std::isnan(readings.pair[anchor]) ? 0 : readings.pair[anchor] - cost;
         at[i] = at[anchor] + readings.since_anchor[i] - cost + pair;
     }
-    const auto position = [&](std::uint32_t place) {
+    const auto stamp_at = [&](std::uint32_t place) {
         const auto found =
             std::lower_bound(plan.stamps.begin(), plan.stamps.end(), place,
                              [](const PlannedStamp& stamp, std::uint32_t wanted) { return stamp.place < wanted; });
-        return at[static_cast<std::size_t>(found - plan.stamps.begin())];
+        return static_cast<std::size_t>(found - plan.stamps.begin());
     };
     std::vector<drain::DeviceSample> samples;
     samples.reserve(plan.scopes.size());
     for (const std::uint32_t scope : plan.scopes) {
         const ScopeNote& note = graph_.notes[scope];
-        const double begin = position(graph_.places[scope].begin);
-        const double end = std::max(begin, position(graph_.places[scope].end)); // below the floor it may be less
+        const std::size_t first = stamp_at(graph_.places[scope].begin);
+        const std::size_t last = stamp_at(graph_.places[scope].end);
+        const double begin = at[first];
+        // Each of its two readings is cut to a tick, and each stamp inside cost more or less than it was taken to.
+        if (at[last] - begin < -(2 * floor + static_cast<double>(last - first) * cost_error)) {
+            continue; // what is less cannot be: it stays among the unresolved
+        }
+        const double end = std::max(begin, at[last]);
         drain::DeviceSample sample;
         sample.track = track_;
         sample.name = note.label.name;

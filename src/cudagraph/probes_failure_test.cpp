@@ -172,6 +172,43 @@ TEST(ProbesFailure, no_memory_for_the_twin_drops_the_twin_and_not_the_graph) {
     EXPECT_EQ(vgpu::alive().execs, 1u);
 }
 
+/// Samples that stamp kernels gave before they did `instead`, and those after; then the ones that are missing.
+void expect_samples_missing(const vgpu::KernelFunction& instead) {
+    ProbeOptions options;
+    options.every = 4;
+    options.kind = ProbeKind::stamp;
+    ProbeBench bench({}, options);
+    const KnownGraph graph = capture_small(bench);
+    const auto probe = bench.captured(3, graph);
+    bench.replay_until(*probe, graph, 100, [&] { return bench.samples.size() >= 12; }); // every slot was written
+    ASSERT_GE(bench.samples.size(), 12u);
+    EXPECT_EQ(bench.probes->unresolved(), 0u);
+    const std::size_t before = bench.samples.size();
+    const std::uint64_t instrumented = bench.row(3).instrumented;
+    vgpu::KernelModel model;
+    model.function = instead;
+    vgpu::kernel("plumb_stamp", model);
+    for (int i = 0; i < 16; ++i) {
+        ASSERT_TRUE(bench.replay(*probe, graph).ok());
+    }
+    EXPECT_EQ(bench.samples.size(), before);
+    EXPECT_EQ(bench.row(3).instrumented, instrumented + 4);
+    EXPECT_EQ(bench.probes->unresolved(), 4 * 2u);
+}
+
+TEST(ProbesFailure, a_stamp_that_wrote_nothing_is_no_reading_of_an_older_replay) {
+    expect_samples_missing([](const vgpu::KernelRun&) {});
+}
+
+TEST(ProbesFailure, M4_a_span_of_less_than_nothing_is_left_out_and_counted_never_zero) {
+    expect_samples_missing([](const vgpu::KernelRun& run) {
+        auto* const ring = vgpu::at<std::uint64_t>(run.param<vgpu::DevicePointer>(0));
+        const std::uint64_t replay = *vgpu::at<std::uint64_t>(run.param<vgpu::DevicePointer>(1));
+        const std::uint64_t slots = run.param<std::uint32_t>(3);
+        ring[(replay % run.param<std::uint32_t>(4)) * slots + run.param<std::uint32_t>(2)] = ~run.globaltimer;
+    });
+}
+
 TEST_P(ProbesFailure, without_stamp_kernels_the_row_says_so) {
     ProbeOptions options;
     options.kind = GetParam() == ProbeKind::event ? ProbeKind::automatic : ProbeKind::stamp;

@@ -28,6 +28,13 @@ std::map<std::uint32_t, std::uint32_t> places_of(const StampPlans& plans, ProbeK
     return places;
 }
 
+/// The graph orders the two: less than nothing between them is no reading of a clock that goes forward.
+Result<double> in_order(double span_ns) {
+    return span_ns >= 0 ? Result<double>(span_ns)
+                        : Result<double>(Error{ErrorCode::corrupt, "two stamps of an instrumented replay are in the "
+                                                                   "wrong order, so that it is left out"});
+}
+
 } // namespace
 
 Status Twin::failed(CuResult result, const char* call) const { return device_.timeline().failed(result, call); }
@@ -269,7 +276,8 @@ Result<bool> Twin::over(std::uint64_t replay) {
 
 Result<double> Twin::between(std::uint32_t first, std::uint32_t second, std::uint64_t replay) {
     if (kind_ == ProbeKind::event) {
-        return device_.timeline().between(stamps_[first].event, stamps_[second].event);
+        const Result<double> span = device_.timeline().between(stamps_[first].event, stamps_[second].event);
+        return span ? in_order(*span) : span;
     }
     const std::uint64_t begin = timer_at(first, replay);
     const std::uint64_t end = timer_at(second, replay);
@@ -277,7 +285,15 @@ Result<double> Twin::between(std::uint32_t first, std::uint32_t second, std::uin
         return Error{ErrorCode::corrupt,
                      "a stamp kernel of an instrumented replay wrote nothing; use graph.stamps=events"};
     }
-    return static_cast<double>(static_cast<std::int64_t>(end - begin));
+    return in_order(static_cast<double>(static_cast<std::int64_t>(end - begin)));
+}
+
+void Twin::forget(std::uint64_t replay) noexcept {
+    if (ring_.host == nullptr) {
+        return;
+    }
+    auto* const ring = reinterpret_cast<std::uint64_t*>(static_cast<char*>(ring_.host) + counter_bytes);
+    std::fill_n(static_cast<volatile std::uint64_t*>(ring) + (replay % ring_capacity) * slots_, slots_, 0);
 }
 
 Status Twin::read(std::uint64_t replay, ReplayReadings& readings) {

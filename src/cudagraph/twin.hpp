@@ -51,8 +51,11 @@ class Twin {
     [[nodiscard]] std::size_t turn() const noexcept { return turn_; }
     [[nodiscard]] std::size_t nodes() const noexcept { return node_count_; }
 
-    /// The stamps of replay number `replay` (from 0), which has completed.
+    /// The stamps of replay number `replay` (from 0), which has completed. Error where one is missing or the later of two
+    /// was first.
     [[nodiscard]] Status read(std::uint64_t replay, ReplayReadings& readings);
+    /// What is read of that replay once more is an error: its slots are as before the first write.
+    void forget(std::uint64_t replay) noexcept;
     /// Ticks of the head's last stamp on the queue clock. `before` and `after`: events around the replay; `waited`: the wait
     /// for its launch is between them.
     [[nodiscard]] Result<std::uint64_t> head_ticks(const ReplayReadings& readings, backends::cuda::Event before,
