@@ -26,12 +26,20 @@ void GraphDevice::calibrate(ProbeKind wanted) {
     const StampCosts costs = measure_stamp_costs(*timeline_, module_, scratch);
     event_ = costs.event;
     stamp_ = costs.stamp;
+    stamp_tick_ = costs.stamp_tick;
     const bool cheaper = stamp_.site < event_.site; // false where one is unknown
     kind_ = module_ != nullptr && (wanted == ProbeKind::stamp || cheaper) ? ProbeKind::stamp : ProbeKind::event;
-    if (scratch.host != nullptr) {
+    if (scratch.host != nullptr && costs.ring_in_use) {
+        const std::lock_guard lock(ring_mutex_);
+        given_up_.push_back(scratch);
+    } else if (scratch.host != nullptr) {
         return_ring(scratch);
     }
     calibrated_.store(true, std::memory_order_release);
+}
+
+double GraphDevice::tick_ns() const noexcept {
+    return kind_ == ProbeKind::stamp && std::isfinite(stamp_tick_) ? stamp_tick_ : timeline_->tick_ns();
 }
 
 double GraphDevice::kernel_extra() const noexcept {
@@ -76,6 +84,8 @@ void GraphDevice::return_ring(const RingMemory& ring) {
 bool GraphDevice::close() {
     const std::lock_guard lock(ring_mutex_);
     bool clean = true;
+    free_rings_.insert(free_rings_.end(), given_up_.begin(), given_up_.end());
+    given_up_.clear();
     for (const RingMemory& ring : free_rings_) {
         clean &= !timeline_->lost() && driver().mem_free_host(ring.host) == CuResult::success;
     }

@@ -64,6 +64,8 @@ class GraphDevice {
     // Valid once calibrated.
     [[nodiscard]] ProbeKind kind() const noexcept { return kind_; } // event or stamp
     [[nodiscard]] const StampCost& cost() const noexcept { return kind_ == ProbeKind::stamp ? stamp_ : event_; }
+    /// Of the clock that stamps of the chosen kind read.
+    [[nodiscard]] double tick_ns() const noexcept;
     /// Stamps between kernels may cost more than stamps between stamps: what to add to the reading of an empty pair.
     [[nodiscard]] double kernel_extra() const noexcept;
     /// Why there are no stamp kernels; empty: there are.
@@ -81,10 +83,12 @@ class GraphDevice {
     ProbeKind kind_ = ProbeKind::event;
     StampCost event_;
     StampCost stamp_;
+    double stamp_tick_ = StampCost::unknown;
     std::string no_stamps_;
     const backends::cuda::StampModule* module_ = nullptr;
     std::mutex ring_mutex_;
     std::vector<RingMemory> free_rings_;
+    std::vector<RingMemory> given_up_; // something may still write to them: freed at the end
 };
 
 } // namespace plumb::cudagraph

@@ -70,12 +70,12 @@ void GraphEntry::read(Shot& shot) {
 
 double GraphEntry::site_cost() const {
     const GraphDevice& device = *graph_.device;
-    return cost_of_a_stamp(pairs_, device.cost().pair, device.timeline().tick_ns()) + device.kernel_extra();
+    return cost_of_a_stamp(pairs_, device.cost().pair, device.tick_ns()) + device.kernel_extra();
 }
 
 double GraphEntry::error_of_cost() const {
     const std::lock_guard lock(mutex_);
-    const double error = pairs_.estimate(graph_.device->timeline().tick_ns()).error;
+    const double error = pairs_.estimate(graph_.device->tick_ns()).error;
     return std::isfinite(error) ? 2 * error : 0;
 }
 
@@ -215,7 +215,7 @@ bool GraphEntry::announce_track(QueueTimer* timer, ProbeKind kind) {
 /// each other still do, and a parent is as long as its children.
 void GraphEntry::deliver(const Shot& shot, const ReplayReadings& readings, std::uint64_t head, double cost) {
     const StampPlan& plan = shot.twin->plan();
-    const double floor = std::max(graph_.device->timeline().tick_ns(), 1.0);
+    const double floor = std::max(graph_.device->tick_ns(), 1.0);
     const double cost_error = error_of_cost();
     std::vector<double> at(plan.stamps.size(), 0);
     for (std::size_t i = 1; i < plan.stamps.size(); ++i) {

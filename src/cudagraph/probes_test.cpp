@@ -332,6 +332,33 @@ TEST(Probes, stamp_kernels_time_what_is_inside_too) {
     expect_undisturbed();
 }
 
+TEST(Probes, the_floor_of_stamp_kernels_is_the_tick_of_the_timer_that_they_read) {
+    for (const unsigned tick : {32U, 1'024U}) {
+        vgpu::Config config;
+        config.event_tick_ns = 32;
+        config.globaltimer_tick_ns = tick;
+        ProbeOptions options;
+        options.kind = ProbeKind::stamp;
+        ProbeBench bench(config, options);
+        bench.begin_capture();
+        bench.scope([&] { bench.kernel(20'000); });
+        bench.scope([&] { bench.kernel(500); }); // with the gap before it 1,500
+        bench.scope([&] { bench.kernel(20'000); });
+        const KnownGraph graph = bench.end_capture();
+        const auto probe = bench.captured(7, graph);
+        bench.replay_until(*probe, graph, 400, [&] { return bench.samples.size() >= 12; });
+        ASSERT_GE(bench.samples.size(), 12u);
+        int below = 0;
+        for (const drain::DeviceSample& sample : bench.samples) {
+            const bool flagged = (sample.flags & span_below_floor) != 0;
+            EXPECT_EQ(flagged, sample.end_ticks - sample.begin_ticks < tick) << tick;
+            below += flagged ? 1 : 0;
+        }
+        EXPECT_EQ(below == 0, tick == 32) << below;
+        EXPECT_NEAR(bench.row(7).site_cost_ns, 1'700, tick);
+    }
+}
+
 TEST(Probes, a_sample_that_is_still_unread_makes_the_next_one_plain_and_is_counted) {
     ProbeOptions options;
     options.every = 4;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cudagraph/stamp_cost.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -20,11 +23,43 @@ constexpr int quick_polls = 2000;
 
 enum class Link { event, stamp, kernel };
 
+constexpr std::size_t slots_at = 64; // bytes into the ring: the counter's cache line is before
+
+/// What the timer's readings are multiples of, from one first reading: over several replays at arbitrary moments that is
+/// its tick. Where two stamps that follow each other read the same, the tick is longer than a stamp takes, and the shortest
+/// step says how long.
+class TimerTick {
+  public:
+    void add(const volatile std::uint64_t* readings, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) {
+            first_ = first_ == 0 ? readings[i] : first_;
+            const std::uint64_t since = readings[i] > first_ ? readings[i] - first_ : first_ - readings[i];
+            common_ = std::gcd(common_, since);
+            if (i > 0 && readings[i] > readings[i - 1]) {
+                shortest_ = std::min(shortest_, readings[i] - readings[i - 1]);
+            }
+            stood_ = stood_ || (i > 0 && readings[i] == readings[i - 1]);
+        }
+    }
+    [[nodiscard]] double ns() const {
+        if (stood_ && shortest_ != UINT64_MAX) {
+            return static_cast<double>(std::max(common_, shortest_));
+        }
+        return common_ != 0 ? static_cast<double>(common_) : StampCost::unknown;
+    }
+
+  private:
+    std::uint64_t first_ = 0;
+    std::uint64_t common_ = 0;
+    std::uint64_t shortest_ = UINT64_MAX;
+    bool stood_ = false;
+};
+
 /// One chain of nodes, replayed on our stream: an event at each end, `links` between.
 class Chain {
   public:
-    Chain(Timeline& timeline, const StampModule* module, RingMemory ring)
-        : timeline_(timeline), driver_(timeline.driver()), module_(module), ring_(ring) {}
+    Chain(Timeline& timeline, const StampModule* module, RingMemory ring, TimerTick& tick)
+        : timeline_(timeline), driver_(timeline.driver()), module_(module), ring_(ring), tick_(tick) {}
 
     ~Chain() {
         if (exec_ != nullptr && !timeline_.lost()) {
@@ -64,9 +99,15 @@ class Chain {
             if (run > 0) { // the first uploads
                 readings.add(*once);
             }
+            if (stamps_ != 0) { // over: the device wrote them
+                tick_.add(reinterpret_cast<const std::uint64_t*>(static_cast<const char*>(ring_.host) + slots_at),
+                          stamps_);
+            }
         }
         return readings.sound_mean();
     }
+
+    [[nodiscard]] bool unfinished() const { return unfinished_; }
 
   private:
     bool check(CuResult result, const char* call) {
@@ -92,7 +133,8 @@ class Chain {
     }
 
     bool add_kernel(Link link) {
-        StampParameters stamp{ring_.device, ring_.device, 1, 2, 1};
+        StampParameters stamp{ring_.device + slots_at, ring_.device, stamps_, static_cast<std::uint32_t>(links), 1};
+        stamps_ += link == Link::stamp ? 1 : 0;
         DevicePointer scratch = ring_.device;
         void* of_stamp[5];
         stamp.fill(of_stamp);
@@ -115,11 +157,13 @@ class Chain {
         }
         Result<double> span =
             Error{ErrorCode::pending, "the calibration of stamps did not finish in time; it is left out"};
+        unfinished_ = true;
         if (!check(driver_.graph_launch(exec_, timeline_.stream()), "cuGraphLaunch") ||
             !check(driver_.event_record(*done, timeline_.stream()), "cuEventRecord")) {
             span = status_.error();
         } else {
             const Status reached = wait(*done);
+            unfinished_ = !reached;
             stuck_ = !reached; // a replay may still be under way: it writes its events once more
             span = reached ? timeline_.between(events_.front(), events_.back()) : Result<double>(reached.error());
         }
@@ -155,20 +199,26 @@ class Chain {
     const Driver& driver_;
     const StampModule* module_;
     RingMemory ring_;
+    TimerTick& tick_;
+    std::uint32_t stamps_ = 0;
     Graph graph_ = nullptr;
     GraphExec exec_ = nullptr;
     GraphNode last_ = nullptr;
     std::vector<Event> events_;
     Status status_;
     bool stuck_ = false;
+    bool unfinished_ = false; // a replay was launched and not seen to end
 };
 
 } // namespace
 
 StampCosts measure_stamp_costs(Timeline& timeline, const StampModule* module, RingMemory ring) {
     StampCosts costs;
+    TimerTick tick;
     const auto span = [&](std::vector<Link> pattern) {
-        const Result<double> read = Chain(timeline, module, ring).span(pattern);
+        Chain chain(timeline, module, ring, tick);
+        const Result<double> read = chain.span(pattern);
+        costs.ring_in_use |= chain.unfinished();
         if (!read && costs.status) {
             costs.status = read.error();
         }
@@ -183,6 +233,7 @@ StampCosts measure_stamp_costs(Timeline& timeline, const StampModule* module, Ri
     costs.event.site = (span({Link::kernel, Link::event}) - kernels) / number;
     costs.stamp.pair = (span({Link::stamp}) - costs.event.pair) / number;
     costs.stamp.site = (span({Link::kernel, Link::stamp}) - kernels) / number;
+    costs.stamp_tick = tick.ns();
     return costs;
 }
 
