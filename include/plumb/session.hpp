@@ -111,7 +111,9 @@ class PLUMB_API Profiler : public Recorder {
 
     /// A graph was captured; scopes that this profiler saw on capturing streams become its bricks. The probe launches it
     /// and times what is inside in some replays. `key` is the caller's name for the graph, e.g. the padded batch size; a
-    /// graph captured anew under the same key replaces the old one. The graph may be destroyed after the call.
+    /// graph captured anew under the same key replaces the old one. The graph may be destroyed after the call. Call it again
+    /// after any change of the executable itself (cuGraphExecUpdate, cuGraphExec*SetParams): a twin of the old graph would
+    /// replay with the old parameters.
     /// Error unavailable without CUDA driver; unsupported with graph.stamps=off. The graph itself is never changed.
     Result<GraphProbe> graph_captured(std::uint64_t key, CUgraph_st* graph);
     /// The caller gave that graph up: the twin goes too, when it is no longer in flight.
