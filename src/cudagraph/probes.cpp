@@ -217,8 +217,7 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
     } else {
         captured.no_twin = "n/a: " + device.error().message;
     }
-    captured.row->change_of(captured.capture,
-                            [&](recording::GraphInfo& info) { info.twin_reason = captured.no_twin; });
+    captured.row->change_of(captured.capture, [&](recording::GraphInfo& info) { info.twin_reason = captured.no_twin; });
     return {};
 }
 

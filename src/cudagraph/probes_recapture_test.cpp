@@ -21,8 +21,8 @@ void expect_nothing_measured(const recording::GraphInfo& row) {
     EXPECT_EQ(row.twin, "");
     EXPECT_EQ(row.track, 0u);
     EXPECT_EQ(row.every, 0u);
-    for (const double figure : {row.twin_build_ns, row.twin_bytes, row.site_cost_ns, row.plain_span_ns, row.closure_raw,
-                                row.closure}) {
+    for (const double figure :
+         {row.twin_build_ns, row.twin_bytes, row.site_cost_ns, row.plain_span_ns, row.closure_raw, row.closure}) {
         EXPECT_TRUE(std::isnan(figure)) << figure;
     }
 }

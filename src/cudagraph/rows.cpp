@@ -30,7 +30,9 @@ TrackChoice choose_track(Row& row, std::uint64_t number, const std::string& sour
     if (number != row.capture) {
         return {}; // that graph was replaced before its first sample was read
     }
-    const auto fits = [&](const RowTrack& track) { return track.source == source && track.clock == clock; };
+    const auto fits = [&](const RowTrack& track) {
+        return track.source == source && track.clock == clock;
+    };
     TrackChoice choice;
     if (row.same_graph && !row.tracks.empty() && fits(row.tracks.back())) {
         choice.id = row.tracks.back().id;

@@ -38,11 +38,11 @@ struct Row {
     std::vector<recording::NamedCount> kernels; // of the last capture
     std::uint64_t capture = 0;                  // number of the last capture, from 1
     std::vector<RowTrack> tracks;               // all there ever were
-    bool evicted = false;    // that capture
-    bool mixed = false;      // its samples share a track with others
+    bool evicted = false;                       // that capture
+    bool mixed = false;                         // its samples share a track with others
     bool same_graph = false; // as the one that the last track was made for: its samples are of this graph too
-    bool changed = true;                        // in kind: to be handed over at once
-    bool measured = false;                      // figures are newer: to be handed over with the counters
+    bool changed = true;     // in kind: to be handed over at once
+    bool measured = false;   // figures are newer: to be handed over with the counters
 
     // Of collect() alone.
     std::int64_t handed_over_ns = 0;

@@ -13,8 +13,8 @@ struct StampCosts {
     StampCost event;
     StampCost stamp;
     double stamp_tick = StampCost::unknown; // of the timer that stamp kernels read
-    bool ring_in_use = false; // a replay was not seen to end: the ring may still be written to
-    Status status; // the first thing that failed
+    bool ring_in_use = false;               // a replay was not seen to end: the ring may still be written to
+    Status status;                          // the first thing that failed
 };
 [[nodiscard]] StampCosts measure_stamp_costs(backends::cuda::Timeline& timeline,
                                              const backends::cuda::StampModule* module, RingMemory ring);
