@@ -263,15 +263,16 @@ Status Twin::turn_to(const StampPlan& plan, std::size_t turn) {
 std::uint64_t Twin::timer_at(std::uint32_t stamp, std::uint64_t replay) const {
     const auto* const ring =
         reinterpret_cast<const std::uint64_t*>(static_cast<const char*>(ring_.host) + counter_bytes);
-    // The device wrote it; the event behind the replay, which has completed, orders that before this.
-    return static_cast<const volatile std::uint64_t*>(ring)[(replay % ring_capacity) * slots_ + stamp];
+    // Relaxed: the device wrote it; the event behind the replay, which has completed, orders that before this.
+    return __atomic_load_n(ring + (replay % ring_capacity) * slots_ + stamp, __ATOMIC_RELAXED);
 }
 
 Result<bool> Twin::over(std::uint64_t replay) {
     if (kind_ == ProbeKind::event) {
         return device_.timeline().reached(stamps_[at_.back().last].event);
     }
-    return *static_cast<const volatile std::uint64_t*>(ring_.host) > replay; // the counter
+    // Acquire: the stamps were written before the counter that follows them.
+    return __atomic_load_n(static_cast<const std::uint64_t*>(ring_.host), __ATOMIC_ACQUIRE) > replay;
 }
 
 Result<double> Twin::between(std::uint32_t first, std::uint32_t second, std::uint64_t replay) {
@@ -293,7 +294,10 @@ void Twin::forget(std::uint64_t replay) noexcept {
         return;
     }
     auto* const ring = reinterpret_cast<std::uint64_t*>(static_cast<char*>(ring_.host) + counter_bytes);
-    std::fill_n(static_cast<volatile std::uint64_t*>(ring) + (replay % ring_capacity) * slots_, slots_, 0);
+    for (std::uint32_t stamp = 0; stamp < slots_; ++stamp) {
+        // Relaxed: the next launch, which may write here, is enqueued by a later call of the driver.
+        __atomic_store_n(ring + (replay % ring_capacity) * slots_ + stamp, 0, __ATOMIC_RELAXED);
+    }
 }
 
 Status Twin::read(std::uint64_t replay, ReplayReadings& readings) {
