@@ -75,8 +75,8 @@ struct CudaDecodeState {
 struct BakedIn {
     std::string node;             // "kernel rope", "memcpy", "graph"
     std::uint32_t occurrence = 0; // among nodes of that name, in order of execution, from 0
-    std::string part;             // "parameter 2", "grid", "source", …, "structure"; "not compared": nobody could look
-    std::size_t first_byte = 0;   // of that part
+    std::string part;           // "parameter 2", "grid", "source", …, "structure"; "not compared": nobody could look
+    std::size_t first_byte = 0; // of that part
     std::size_t last_byte = 0;
     std::string text; // "kernel rope #3, parameter 2, bytes 0..1"
 };
