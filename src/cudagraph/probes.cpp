@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "backends/cuda/capture_notes.hpp"
 #include "cudagraph/graph_entry.hpp"
 #include "cudagraph/probes_state.hpp"
 
@@ -267,5 +268,7 @@ void GraphProbes::abandon() noexcept {
         state_->abandon();
     }
 }
+
+void forget_recorder(const Recorder& recorder) { backends::cuda::drop_capture_notes(&recorder); }
 
 } // namespace plumb::cudagraph

@@ -38,6 +38,9 @@ class ProbesState;
 class RowTable;
 struct CapturedGraph;
 
+/// The recorder ends: what its scopes noted in captures that nobody asked for is forgotten.
+void forget_recorder(const Recorder& recorder);
+
 class GraphProbes final : public drain::DeviceFeed {
   public:
     GraphProbes(Recorder& recorder, ProbeOptions options);

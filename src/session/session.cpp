@@ -6,7 +6,6 @@
 #include <random>
 
 #include "analysis/report_builder.hpp"
-#include "backends/cuda/capture_notes.hpp"
 #include "base/os.hpp"
 #include "record/recorder_access.hpp"
 #include "recording/reader.hpp"
@@ -86,7 +85,7 @@ Session::~Session() {
     (void)close();
     record::remove_fork_listener(*this);
     delete probes_.load(std::memory_order_acquire);
-    backends::cuda::drop_capture_notes(&recorder_);
+    cudagraph::forget_recorder(recorder_);
 }
 
 void Session::fail(const Error& error) {
