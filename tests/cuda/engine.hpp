@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <map>
@@ -54,7 +55,10 @@ class Engine {
     Engine& operator=(const Engine&) = delete;
 
     static const cuda::Driver& calls() { return *cuda::driver(); }
-    static std::string path() { return testing::TempDir() + "plumb_cuda_test.plumb"; }
+    static std::string path() { // of this process: tests run side by side
+        static const std::string own = testing::TempDir() + "plumb_cuda_test-" + std::to_string(getpid()) + ".plumb";
+        return own;
+    }
     Profiler& profiler() { return *profiler_; }
     void end_profiler() { profiler_.reset(); }
     [[nodiscard]] Queue queue() const { return queue_; }
