@@ -184,7 +184,12 @@ TEST_P(Begins, F4_samples_begin_when_their_work_did) {
     vgpu::run_dry();
     const Result<std::uint64_t> ticks = timeline->place(known);
     ASSERT_TRUE(ticks.ok());
-    const std::int64_t truth = vgpu::operations().back().end_ns;
+    // By its event: a worker's own anchor may have been recorded since, on another stream.
+    const std::vector<vgpu::Operation> all = vgpu::operations();
+    const auto record =
+        std::find_if(all.rbegin(), all.rend(), [&](const vgpu::Operation& row) { return row.event == known; });
+    ASSERT_NE(record, all.rend());
+    const std::int64_t truth = record->end_ns;
     for (std::size_t i = 0; i < begins.size(); ++i) {
         const double before_start = static_cast<double>(*ticks - begins[i]) - static_cast<double>(truth - starts[i]);
         // The gap in front of the kernel, and the stamp, which reads the timer when it begins.
