@@ -15,8 +15,8 @@ BELOW = {
     "recording": ["base"],
     "drain": ["record", "recording"],
     "backends": ["record"],
-    "cudagraph": ["drain", "backends"],
     "fingerprint": ["drain", "backends"],
+    "cudagraph": ["fingerprint"],
     "resolve": ["recording"],
     "stats": ["recording"],
     "execgraph": ["recording"],
@@ -28,7 +28,7 @@ BELOW = {
     "capi": ["session"],
     "inject": ["session"],
 }
-OF_BACKEND = {"cudagraph": "cuda"}  # rooms that stand on one backend alone
+OF_BACKEND = {"cudagraph": "cuda", "fingerprint": "cuda"}  # rooms that stand on one backend alone
 PARTS = {"cli": {"cli", "decoder"}, "decoder": {"decoder"}}
 THIRD_PARTY = re.compile(r"^(fmt/|nlohmann/|CLI/|zstd|xxhash|gtest/|gmock/|benchmark/|hwy/|dnnl|oneapi/|cblas|openblas)")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>]+)>|"([^"]+)")', re.M)

@@ -21,7 +21,8 @@ class QueueTimer; // backend.hpp
 struct DeviceToken;
 namespace record {
 class RingSet; // src/record
-}
+class CheckSink;
+} // namespace record
 
 inline namespace v1 {
 
@@ -59,7 +60,8 @@ inline constexpr std::uint32_t mode_on = 1;
 inline constexpr std::uint32_t mode_indirect =
     2; // stamps go through a function: injected clock, no sound TSC, immediate
 inline constexpr std::uint32_t mode_slow_end =
-    4; // of a Scope, never of a Recorder: its end must not take the fast path
+    4;                                         // of a Scope, never of a Recorder: its end must not take the fast path
+inline constexpr std::uint32_t mode_check = 8; // PLUMB_CHECK acts (check.hpp)
 inline constexpr std::uint32_t mode_epoch = 16;
 
 class PLUMB_API Recorder {
@@ -133,6 +135,7 @@ class PLUMB_API Recorder {
     [[nodiscard]] std::uint64_t device_every() const noexcept { return device_every_; }
     PLUMB_NOINLINE ThreadRecorder* attach_thread() noexcept; // null: cannot record here, counted
     [[nodiscard]] std::uint64_t next_step_id() noexcept { return next_step_.fetch_add(1, std::memory_order_relaxed); }
+    void note_step(std::uint64_t id, Phase phase, const StepValues& values) noexcept;
 
   protected:
     Recorder() noexcept;
@@ -151,14 +154,18 @@ class PLUMB_API Recorder {
     // One cache line that recording threads only read. All but mode_ and rings_ is settled before any thread knows us.
     alignas(64) std::atomic<std::uint32_t> mode_{0};
     std::uint32_t slot_ = 0;
-    std::uint64_t generation_ = 0;                 // never 0: an untouched ThreadSlot cannot match
-    bool serialise_ = false;                       // sync=immediate: nothing may cross a stamp
-    bool serialise_layers_ = false;                // sync=per_layer: nothing may cross a layer's border
-    bool host_only_ = false;                       // sync=none: the timers of queues are left alone
-    const HostClock* clock_ = nullptr;             // null: read_ticks()
-    std::uint64_t device_every_ = 1;               // device scopes are timed in every so manieth step
-    std::atomic<record::RingSet*> rings_{nullptr}; // release, acquire: a thread that finds it finds it complete
+    std::uint64_t generation_ = 0;                    // never 0: an untouched ThreadSlot cannot match
+    bool serialise_ = false;                          // sync=immediate: nothing may cross a stamp
+    bool serialise_layers_ = false;                   // sync=per_layer: nothing may cross a layer's border
+    bool host_only_ = false;                          // sync=none: the timers of queues are left alone
+    const HostClock* clock_ = nullptr;                // null: read_ticks()
+    std::uint64_t device_every_ = 1;                  // device scopes are timed in every so manieth step
+    std::atomic<record::RingSet*> rings_{nullptr};    // release, acquire: a thread that finds it finds it complete
+    std::atomic<record::CheckSink*> checks_{nullptr}; // the same
     alignas(64) std::atomic<std::uint64_t> next_step_{0};
+    // Of the last steps begun while tensors are checked, by step id: step + 1, phase, position + 1, packed.
+    static constexpr std::size_t known_steps = 64;
+    std::atomic<std::uint64_t> steps_[known_steps] = {};
 };
 
 // The rare paths of a scope, out of line; not for users.

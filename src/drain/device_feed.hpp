@@ -37,6 +37,7 @@ struct FeedRound {
     std::vector<FeedTrack> tracks; // before their samples
     std::vector<DeviceSample> samples;
     std::vector<recording::GraphInfo> graphs; // rows that changed
+    std::vector<recording::TensorCheck> checks;
 };
 
 class DeviceFeed {

@@ -41,7 +41,47 @@ void RecorderAccess::set_enabled(Recorder& recorder, bool on) noexcept {
     }
     const bool indirect = recorder.clock_ != nullptr || recorder.serialise_;
     const std::uint32_t epoch = (old & ~(mode_epoch - 1)) + mode_epoch;
-    recorder.mode_.store(epoch | (on ? mode_on : 0) | (indirect ? mode_indirect : 0), std::memory_order_relaxed);
+    const bool checks = on && recorder.checks_.load(std::memory_order_relaxed) != nullptr; // toggles are serialised
+    recorder.mode_.store(epoch | (on ? mode_on : 0) | (indirect ? mode_indirect : 0) | (checks ? mode_check : 0),
+                         std::memory_order_relaxed);
+}
+
+void RecorderAccess::connect_checks(Recorder& recorder, record::CheckSink* sink) noexcept {
+    // Release: whoever finds the sink finds it complete.
+    recorder.checks_.store(sink, std::memory_order_release);
+}
+
+namespace {
+
+// A step's facts in one word, so that readers never see half of them: step id + 1 (24 bits), phase (4), position + 1 (36).
+constexpr std::uint64_t fact_step_mask = (std::uint64_t{1} << 24) - 1;
+constexpr std::uint64_t fact_position_mask = (std::uint64_t{1} << 36) - 1;
+
+} // namespace
+
+void Recorder::note_step(std::uint64_t id, Phase phase, const StepValues& values) noexcept {
+    const std::uint64_t tokens = values.prefill_tokens + values.decode_tokens;
+    // A batch has a position for each sequence: then nobody knows but the caller.
+    const bool known = values.sequences <= 1 && values.kv_length >= tokens && values.kv_length != 0;
+    const std::uint64_t position_plus_one = known ? values.kv_length - tokens + 1 : 0;
+    // Relaxed: a thread that works for this step learned of it by its own synchronisation.
+    steps_[id % known_steps].store(((id + 1) & fact_step_mask) << 40 | static_cast<std::uint64_t>(phase) << 36 |
+                                       (position_plus_one & fact_position_mask),
+                                   std::memory_order_relaxed);
+}
+
+StepFacts RecorderAccess::step_facts(const Recorder& recorder, std::uint64_t step_plus_one) noexcept {
+    StepFacts facts;
+    if (step_plus_one == 0) {
+        return facts;
+    }
+    const std::uint64_t noted =
+        recorder.steps_[(step_plus_one - 1) % Recorder::known_steps].load(std::memory_order_relaxed);
+    if (noted >> 40 == (step_plus_one & fact_step_mask)) {
+        facts.phase = static_cast<Phase>(noted >> 36 & 15);
+        facts.position = static_cast<std::int64_t>(noted & fact_position_mask) - 1;
+    }
+    return facts;
 }
 
 std::uint64_t RecorderAccess::thread_cpu_ns(const Recorder& recorder) noexcept {

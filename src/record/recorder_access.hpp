@@ -20,12 +20,25 @@ struct StampOptions {
     std::uint64_t device_every = 1;   // device scopes are timed in every so manieth step
 };
 
+/// What is known of a step that runs now.
+struct StepFacts {
+    Phase phase = Phase::none;
+    std::int64_t position = -1; // of its first token; -1: not known
+};
+
 struct RecorderAccess {
     /// Once, before any other thread knows the recorder.
     static void prepare(Recorder& recorder, const StampOptions& options) noexcept;
     /// From now on threads attach to `rings`, which stay until the recorder ends (or, in a forked child, for good).
     static void connect(Recorder& recorder, record::RingSet* rings) noexcept;
     static void set_enabled(Recorder& recorder, bool on) noexcept;
+    /// From now on (at the next set_enabled()) PLUMB_CHECK asks `sink`; null: nobody, at once.
+    static void connect_checks(Recorder& recorder, record::CheckSink* sink) noexcept;
+    static record::CheckSink* checks(const Recorder& recorder) noexcept {
+        return recorder.checks_.load(std::memory_order_acquire); // pairs with connect_checks()
+    }
+    /// Phase and position of one of the last steps; unknown ones where it was not begun while tensors are checked.
+    static StepFacts step_facts(const Recorder& recorder, std::uint64_t step_plus_one) noexcept;
     static std::uint64_t generation(const Recorder& recorder) noexcept { return recorder.generation_; }
     static std::uint64_t thread_cpu_ns(const Recorder& recorder) noexcept;
     static StampOptions stamps(const Recorder& recorder) noexcept {

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "plumb/bricks.hpp"
+#include "plumb/check.hpp"
+#include "plumb/fingerprint.hpp"
 #include "plumb/layout.hpp"
 
 namespace plumb::recording {
@@ -114,6 +116,39 @@ struct GraphInfo {
     double plain_span_ns = unknown; // median span of adjacent plain replays by outer events
     double closure_raw = unknown;   // (sum of part medians - plain span) / plain span
     double closure = unknown;       // the same with calibrated parts
+};
+
+/// How much of a tensor was looked at.
+enum class CheckLevel : std::uint8_t {
+    nonfinite = 0, // only whether all is finite, and the largest |x|: in Fingerprint::max, the rest is not known
+    full = 1,
+};
+
+/// The fingerprint of one tensor at one place of a run: what PLUMB_CHECK leaves.
+struct TensorCheck {
+    std::uint64_t order = 0; // of the call among all checks of the run, from 0: the order of execution on one queue
+    std::uint64_t step_plus_one = 0;
+    std::uint32_t layer_plus_one = 0;
+    std::uint16_t name = 0; // of the brick
+    Phase phase = Phase::none;
+    CheckRole role = CheckRole::output;
+    CheckLevel level = CheckLevel::full;
+    std::uint32_t occurrence = 0; // among those of the same step, sequence, layer, name and role, in order
+    std::uint32_t sequence = 0;
+    std::int64_t position = -1;  // of the first row; -1: not known
+    std::uint32_t track = 0;     // of the thread, or of the device queue
+    std::uint64_t graph_key = 0; // of the captured graph that it lies in, where in_graph
+    std::uint64_t replay = 0;    // of that graph, from 1; 0: eager
+    bool in_graph = false;
+
+    DType dtype = DType::f32;
+    std::vector<std::uint64_t> shape;
+    std::uint64_t first_index = 0; // FingerprintOptions::first_index
+    Fingerprint fingerprint;
+
+    // Of logits: the last row. no_index and NaN: not looked at, or nothing is finite.
+    std::uint64_t argmax = no_index;
+    double margin = std::numeric_limits<double>::quiet_NaN(); // largest less second largest
 };
 
 /// Running totals of the writer, repeated as they grow: the last one read counts.
