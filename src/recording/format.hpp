@@ -36,10 +36,11 @@ enum class ChunkType : std::uint16_t {
     recovered = 10, // a ring was folded in
     closed = 11,    // the writer ended in good order
     graphs = 12,    // life-cycle rows of captured graphs: the last one of a key counts
+    checks = 13,    // fingerprints of tensors; with no entry: those before its number were removed by a limit
 };
 
 /// How the payload of a chunk is packed.
-enum class Codec : std::uint8_t { plain = 0, columns = 1 };
+enum class Codec : std::uint8_t { plain = 0, columns = 1, zstd = 2 };
 
 struct Preamble {
     std::uint32_t version = format_version;
@@ -50,8 +51,8 @@ struct ChunkHeader {
     ChunkType type = ChunkType::metadata;
     Codec codec = Codec::plain;
     std::uint32_t track = 0;
-    std::uint32_t count = 0; // records, or entries
-    std::uint64_t first_sequence = 0;
+    std::uint32_t count = 0;          // records, or entries
+    std::uint64_t first_sequence = 0; // of the records, or checks
     std::uint32_t payload_size = 0;
     std::uint64_t records_before = 0; // in all record chunks ever written to this file before this one
     std::int64_t written_ns = 0;      // CLOCK_MONOTONIC of the writer: only compared with each other

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "recording/check_codec.hpp"
 #include "recording/chunk_scan.hpp"
 
 namespace plumb::recording {
@@ -61,6 +62,9 @@ class IndexBuilder {
         case ChunkType::graphs:
             entries<GraphEntry>(header, payload, [this](GraphEntry&& entry) { add_graph(std::move(entry)); });
             return;
+        case ChunkType::checks:
+            malformed_ += add_checks(header, payload, offset + chunk_header_size) ? 0 : 1;
+            return;
         }
         ++unknown_;
     }
@@ -85,6 +89,7 @@ class IndexBuilder {
                  " bytes are an unfinished chunk: the process ended, or the disk filled, while it was written");
         }
         note_lost_records();
+        note_checks();
         note_if(malformed_, " chunks hold what no writer writes and were skipped");
         note_if(unknown_, " chunks are of kinds that this version does not know and were skipped");
         note_if(listless_, " graph rows refer to an entry that is lost: what those graphs consist of is not known");
@@ -177,6 +182,26 @@ class IndexBuilder {
         return true;
     }
 
+    bool add_checks(const ChunkHeader& header, const std::byte* payload, std::uint64_t offset) {
+        const std::size_t plain = unfolded_size(header.codec, payload, header.payload_size);
+        if (header.count > plain / least_check_entry ||
+            header.first_sequence > std::numeric_limits<std::uint64_t>::max() - header.count) {
+            return false;
+        }
+        if (header.first_sequence > next_check_) {
+            (header.count == 0 ? index_.checks_removed : checks_lost_) += header.first_sequence - next_check_;
+            next_check_ = header.first_sequence;
+        }
+        const std::uint64_t repeated = std::min<std::uint64_t>(next_check_ - header.first_sequence, header.count);
+        if (repeated < header.count) {
+            index_.check_places.push_back({offset, header.payload_checksum, header.payload_size, header.count,
+                                           static_cast<std::uint32_t>(repeated), header.codec});
+            index_.checks += header.count - repeated;
+            next_check_ = header.first_sequence + header.count;
+        }
+        return true;
+    }
+
     void note_gap(std::uint32_t track, std::uint64_t missing) {
         if (gaps_.size() < most_gap_notes) {
             gaps_.emplace_back(track, missing);
@@ -194,6 +219,13 @@ class IndexBuilder {
         }
     }
 
+    void note_checks() {
+        const std::uint64_t end = std::max(next_check_, index_.counters.checks);
+        note_if(checks_lost_ + (end - next_check_), " checks of tensors are lost");
+        note_if(index_.checks_removed,
+                " older checks of tensors were removed to keep the recording within max_size= or keep=");
+    }
+
     void note(std::string text) { index_.notes.push_back(std::move(text)); }
     void note_if(std::uint64_t count, const char* text) {
         if (count != 0) {
@@ -208,6 +240,8 @@ class IndexBuilder {
     std::unordered_map<std::uint64_t, std::size_t> known_graphs_;
     std::unordered_map<std::uint32_t, Removal> removals_;
     std::vector<std::pair<std::uint32_t, std::uint64_t>> gaps_;
+    std::uint64_t next_check_ = 0;
+    std::uint64_t checks_lost_ = 0;
     std::uint64_t present_ = 0;
     std::uint64_t repeated_ = 0;
     std::uint64_t malformed_ = 0;

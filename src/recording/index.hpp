@@ -10,6 +10,7 @@
 
 #include "plumb/result.hpp"
 #include "recording/byte_source.hpp"
+#include "recording/format.hpp"
 #include "recording/graph_codec.hpp"
 #include "recording/metadata_codec.hpp"
 #include "recording/recording.hpp"
@@ -27,6 +28,16 @@ struct RecordPlace {
     std::uint32_t skip = 0; // already in an earlier chunk
 };
 
+/// A chunk of checks of which the last `count - skip` are new.
+struct CheckPlace {
+    std::uint64_t offset = 0; // of the payload
+    std::uint64_t checksum = 0;
+    std::uint32_t payload_size = 0;
+    std::uint32_t count = 0;
+    std::uint32_t skip = 0; // already in an earlier chunk
+    Codec codec = Codec::plain;
+};
+
 struct Index {
     Metadata metadata;
     bool has_metadata = false;
@@ -38,6 +49,9 @@ struct Index {
     Counters counters;
     std::vector<RecordPlace> places;
     std::unordered_map<std::uint32_t, std::uint64_t> next_sequence; // of each track that has records
+    std::vector<CheckPlace> check_places;
+    std::uint64_t checks = 0; // in these
+    std::uint64_t checks_removed = 0;
     std::uint64_t records_written = 0; // by the writer, as far as the file tells, lost and removed ones included
     std::uint64_t records_removed = 0;
     std::uint64_t records_recovered = 0;

@@ -279,6 +279,9 @@ void encode(const Counters& from, Bytes& to) {
     fields.number(3, from.records);
     fields.number(4, from.records_removed);
     fields.number(5, from.unresolved);
+    if (from.checks != 0) {
+        fields.number(6, from.checks);
+    }
     for (std::size_t i = 0; i < drop_slots; ++i) {
         if (from.ended_drops[i] != 0) {
             fields.number(static_cast<std::uint16_t>(first_ended_drop + i), from.ended_drops[i]);
@@ -307,6 +310,9 @@ bool decode(const std::byte* data, std::size_t size, Counters& to) {
             break;
         case 5:
             to.unresolved = field.as_number();
+            break;
+        case 6:
+            to.checks = field.as_number();
             break;
         default:
             if (field.number >= first_ended_drop && field.number - first_ended_drop < static_cast<int>(drop_slots)) {

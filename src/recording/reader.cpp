@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/os.hpp"
+#include "recording/check_codec.hpp"
 #include "recording/format.hpp"
 #include "recording/index.hpp"
 #include "recording/record_codec.hpp"
@@ -17,8 +18,10 @@ struct Reader::State {
     Index index;
     RingMerge ring;
     RecordDecoder decoder;
+    CheckDecoder check_decoder;
     bool being_written = false;
     bool losses_noted = false;
+    bool check_losses_noted = false;
 
     State(std::string name, ByteSource from) : path(std::move(name)), source(std::move(from)) {}
 
@@ -128,5 +131,29 @@ Status Reader::for_each_batch(const std::function<bool(const RecordBatch&)>& tak
     state.losses_noted = true;
     return {};
 }
+
+Status Reader::for_each_check(const std::function<bool(TensorCheck&&)>& take) {
+    State& state = *state_;
+    std::uint64_t unreadable = 0;
+    for (const CheckPlace& place : state.index.check_places) {
+        const std::byte* payload = state.source.view(place.offset, place.payload_size);
+        CheckDecoder::Outcome outcome;
+        if (payload != nullptr && checksum(payload, place.payload_size) == place.checksum) {
+            outcome =
+                state.check_decoder.decode(place.codec, payload, place.payload_size, place.count, place.skip, take);
+        }
+        if (outcome.stopped) {
+            return {};
+        }
+        unreadable += place.count - place.skip - outcome.read;
+    }
+    if (unreadable != 0 && !state.check_losses_noted) {
+        state.note(std::to_string(unreadable) + " checks of tensors could not be decoded and are lost");
+    }
+    state.check_losses_noted = true;
+    return {};
+}
+
+std::uint64_t Reader::checks_count() const { return state_->index.checks; }
 
 } // namespace plumb::recording

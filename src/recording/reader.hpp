@@ -50,6 +50,10 @@ class Reader {
     /// Every record once, per track in sequence order; what the ring held comes last. `take` returns false to stop early.
     /// May be called again. Where records of a track are missing, the next batch's first_sequence tells.
     Status for_each_batch(const std::function<bool(const RecordBatch&)>& take);
+    /// Every check of a tensor once, in the order written; `take` returns false to stop early. May be called again.
+    Status for_each_check(const std::function<bool(TensorCheck&&)>& take);
+    /// How many of them the file says it holds, known without reading them.
+    [[nodiscard]] std::uint64_t checks_count() const;
 
   private:
     struct State;

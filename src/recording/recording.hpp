@@ -161,6 +161,7 @@ struct Counters {
     std::uint64_t records = 0;         // ring records written to this file so far, before any limit removed some
     std::uint64_t records_removed = 0; // removed again by max_size= or keep=
     std::uint64_t unresolved = 0;      // device scopes whose time never came
+    std::uint64_t checks = 0;          // of tensors, written to this file so far, before any limit removed some
 };
 
 /// Fixed at the start of a run.

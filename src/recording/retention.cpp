@@ -41,6 +41,10 @@ Retention::Outcome Retention::after_removing(std::size_t n) const {
     Outcome outcome = so_far_;
     for (std::size_t i = 0; i < n; ++i) {
         const Chunk& chunk = chunks_[i];
+        if (chunk.checks) {
+            outcome.checks_removed = chunk.first_sequence + chunk.count;
+            continue;
+        }
         Removal& removal = outcome.removals[chunk.track];
         removal.track = chunk.track;
         removal.until_sequence = chunk.first_sequence + chunk.count;

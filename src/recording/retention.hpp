@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which record chunks a bounded recording may let go, and what the rest still needs of them. Owned by one writer.
+// Which chunks of records and checks a bounded recording may let go, and what the rest still needs of them. Owned by one writer.
 // Invariant: chunks are kept in file order, and always a suffix of them stays.
 #pragma once
 
@@ -19,6 +19,7 @@ class Retention {
   public:
     struct Chunk {
         ByteRange place;
+        bool checks = false; // of tensors; they belong to no track
         std::uint32_t track = 0;
         std::uint64_t first_sequence = 0;
         std::uint32_t count = 0;
@@ -38,6 +39,7 @@ class Retention {
     /// What removing the `n` oldest leaves behind: totals, and the work records still in force, by track.
     struct Outcome {
         std::map<std::uint32_t, Removal> removals;
+        std::uint64_t checks_removed = 0; // all below this number
         std::map<std::uint32_t, std::map<std::pair<std::uint16_t, std::uint64_t>, Record>> carried;
     };
     [[nodiscard]] Outcome after_removing(std::size_t n) const;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <iterator>
+#include <limits>
 
 namespace plumb::recording::testing {
 
@@ -66,6 +67,59 @@ std::vector<Record> wild_records(std::size_t count, std::mt19937_64& random) {
 }
 
 bool same(const Record& a, const Record& b) { return a.first == b.first && a.second == b.second; }
+
+std::vector<TensorCheck> many_checks(std::size_t count) {
+    constexpr double infinite = std::numeric_limits<double>::infinity();
+    constexpr std::size_t buckets[] = {0, 32, 64, 128, 256};
+    std::mt19937_64 random(17);
+    const auto real = [&random] {
+        return static_cast<double>(random() >> 11) / 9007199254740992.0 - 0.5; // the standard's distributions vary
+    };
+    std::vector<TensorCheck> checks;
+    for (std::size_t i = 0; i < count; ++i) {
+        TensorCheck c;
+        c.order = i;
+        c.step_plus_one = i / 60;
+        c.layer_plus_one = static_cast<std::uint32_t>(i / 10 % 6);
+        c.name = static_cast<std::uint16_t>(1 + i % 10);
+        c.phase = static_cast<Phase>(i / 60 % 4);
+        c.role = static_cast<CheckRole>(i % 2);
+        c.level = static_cast<CheckLevel>(i / 3 % 2);
+        c.occurrence = static_cast<std::uint32_t>(i % 3);
+        c.sequence = static_cast<std::uint32_t>(i % 4);
+        c.position = static_cast<std::int64_t>(i) - 1;
+        c.track = i % 7 == 0 ? 0x80000001 : 1;
+        c.in_graph = i % 7 == 0;
+        c.graph_key = c.in_graph ? random() : 0;
+        c.replay = c.in_graph ? 1 + i : 0;
+        c.dtype = static_cast<DType>(i % dtype_count);
+        c.shape.assign(i % (max_rank + 1), 1 + i % 5);
+        c.first_index = i % 11 == 0 ? 32 * i : 0;
+        c.fingerprint.count = 4096 + i % 3;
+        c.fingerprint.hash = random();
+        c.fingerprint.largest = random() % 4096;
+        c.fingerprint.min = -real();
+        c.fingerprint.max = real();
+        c.fingerprint.sum = 64 * real();
+        c.fingerprint.sum_of_squares = 4096 * real();
+        if (i % 5 == 4) {
+            c.fingerprint.nans = 1;
+            c.fingerprint.positive_infs = random() % 3;
+            c.fingerprint.negative_infs = random() % 3;
+            c.fingerprint.first_nonfinite = random() % 4096;
+            c.fingerprint.max = infinite;
+        }
+        for (std::size_t b = buckets[i % 5]; b > 0; --b) {
+            c.fingerprint.sketch.push_back(8 * real());
+        }
+        if (i % 10 == 9) {
+            c.argmax = random() % 32000;
+            c.margin = real();
+        }
+        checks.push_back(std::move(c));
+    }
+    return checks;
+}
 
 Metadata full_metadata() {
     Metadata m;

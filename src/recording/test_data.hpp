@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of all shapes, and rings made byte by byte, for tests and fuzzers. Plain functions; no thread rule.
+// Records and checks of all shapes, and rings made byte by byte, for tests and fuzzers. Plain functions; no thread rule.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,9 @@ std::vector<Record> decode_stream(std::size_t steps, std::uint32_t seed = 1);
 /// Any bits at all, with a bias to the odd ones.
 std::vector<Record> wild_records(std::size_t count, std::mt19937_64& random);
 bool same(const Record& a, const Record& b);
+
+/// Checks of all element types, roles, levels and numbers of buckets, in the order of a run; a few hold odd values.
+std::vector<TensorCheck> many_checks(std::size_t count);
 
 /// What each field of Metadata can hold, filled in.
 Metadata full_metadata();

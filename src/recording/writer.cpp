@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "recording/check_codec.hpp"
 #include "recording/format.hpp"
 #include "recording/graph_codec.hpp"
 #include "recording/metadata_codec.hpp"
@@ -61,9 +62,11 @@ struct Writer::State {
     Metadata metadata;
     std::unique_ptr<Store> store;
     RecordEncoder encoder;
+    CheckEncoder check_encoder;
     Retention retention;
     Bytes buffer;
     std::uint64_t records = 0; // in the recording, plus those removed again
+    std::uint64_t checks = 0;  // likewise
     bool closed = false;
 
     // Only for a bounded recording, which is rewritten now and then.
@@ -78,7 +81,7 @@ struct Writer::State {
     std::uint64_t stale_graph_bytes = 0;
 
     State(WriterOptions given, const Metadata& facts)
-        : options(std::move(given)), metadata(facts), encoder(options.compress),
+        : options(std::move(given)), metadata(facts), encoder(options.compress), check_encoder(options.compress),
           retention(options.max_bytes, options.keep_ns) {}
 
     [[nodiscard]] std::int64_t now() const { return options.now_ns ? options.now_ns() : monotonic_ns(); }
@@ -102,6 +105,9 @@ struct Writer::State {
     Status add_graph(const GraphInfo& given);
     [[nodiscard]] bool too_stale() const;
     Status append(const RecordBatch& batch);
+    Status add_checks(const TensorCheck* from, std::size_t count);
+    Status write_chunks(std::vector<Retention::Chunk> chunks);
+    Retention::Chunk encode_checks(const Bytes& entries, std::uint32_t count, std::uint64_t first);
     Retention::Chunk encode_chunk(const RecordBatch& piece, std::uint64_t records_before);
     Status shorten();
     Status shorten_to(double share);
@@ -220,6 +226,13 @@ Status Writer::State::append(const RecordBatch& batch) {
         chunks.push_back(encode_chunk(piece, records + done));
         done += piece.count;
     }
+    Status written = write_chunks(std::move(chunks));
+    records += written.ok() ? batch.count : 0;
+    return written;
+}
+
+/// The buffer holds them, one behind the other.
+Status Writer::State::write_chunks(std::vector<Retention::Chunk> chunks) {
     if (retention.due(store->size(), buffer.size(), now())) {
         if (Status shortened = shorten(); !shortened) {
             return shortened;
@@ -229,7 +242,6 @@ Status Writer::State::append(const RecordBatch& batch) {
     if (Status written = store->append(buffer); !written) {
         return written;
     }
-    records += batch.count;
     if (retention.bounded()) {
         for (Retention::Chunk& chunk : chunks) {
             chunk.place.offset += offset;
@@ -237,6 +249,47 @@ Status Writer::State::append(const RecordBatch& batch) {
         }
     }
     return {};
+}
+
+Retention::Chunk Writer::State::encode_checks(const Bytes& entries, std::uint32_t count, std::uint64_t first) {
+    Bytes payload;
+    ChunkHeader made = header(ChunkType::checks, count);
+    made.codec = check_encoder.pack(entries, payload);
+    made.first_sequence = first;
+    const std::size_t start = buffer.size();
+    append_chunk(buffer, made, payload);
+    Retention::Chunk chunk;
+    chunk.place = {start, buffer.size() - start};
+    chunk.checks = true;
+    chunk.first_sequence = first;
+    chunk.count = count;
+    chunk.written_ns = made.written_ns;
+    return chunk;
+}
+
+Status Writer::State::add_checks(const TensorCheck* from, std::size_t count) {
+    if (closed) {
+        return closed_error();
+    }
+    if (count == 0) {
+        return {};
+    }
+    buffer.clear();
+    std::vector<Retention::Chunk> chunks;
+    Bytes entries;
+    std::uint64_t first = checks;
+    for (std::size_t i = 0; i < count; ++i) {
+        append_entry(bounded(from[i]), entries);
+        const std::uint64_t next = checks + i + 1;
+        if (i + 1 == count || entries.size() >= most_check_bytes) {
+            chunks.push_back(encode_checks(entries, static_cast<std::uint32_t>(next - first), first));
+            entries.clear();
+            first = next;
+        }
+    }
+    Status written = write_chunks(std::move(chunks));
+    checks += written.ok() ? count : 0;
+    return written;
 }
 
 Status Writer::State::shorten() {
@@ -267,6 +320,11 @@ Status Writer::State::shorten_to(double share) {
         removals.push_back(removal);
     }
     append_entries(bytes, header(ChunkType::removed, 0), removals);
+    if (outcome.checks_removed != 0) {
+        ChunkHeader made = header(ChunkType::checks, 0);
+        made.first_sequence = outcome.checks_removed;
+        append_chunk(bytes, made, {});
+    }
     for (const auto& [track, work] : outcome.carried) {
         std::vector<Record> carried;
         for (const auto& [key, record] : work) {
@@ -346,6 +404,7 @@ Status Writer::set_counters(const Counters& counters) {
     Counters totals = counters;
     totals.records = state_->records;
     totals.records_removed = state_->retention.records_removed();
+    totals.checks = state_->checks;
     Status added = state_->add(ChunkType::counters, totals);
     if (added) {
         state_->counters.assign(1, totals);
@@ -354,6 +413,8 @@ Status Writer::set_counters(const Counters& counters) {
 }
 
 Status Writer::add_graph(const GraphInfo& row) { return state_->add_graph(row); }
+
+Status Writer::add_checks(const TensorCheck* checks, std::size_t count) { return state_->add_checks(checks, count); }
 
 Status Writer::describe(std::string_view key, std::string_view value) {
     const Description description{std::string(key), std::string(value)};

@@ -48,6 +48,9 @@ class Writer {
     /// The last row of a key counts. Lists beyond the bounds of graph_codec.hpp are cut; lists that did not change since
     /// the row before take no room.
     Status add_graph(const GraphInfo& row);
+    /// One system call for all of it, in chunks of bounded size. After an error (no_space) nothing of the batch is in the
+    /// recording: call again with the same batch, later. A sketch or shape that no fingerprint has is left out.
+    Status add_checks(const TensorCheck* checks, std::size_t count);
     Status describe(std::string_view key, std::string_view value);
     /// Ends the recording in good order: readers then know that nothing is missing. Later calls are errors.
     Status close();
