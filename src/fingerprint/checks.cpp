@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fingerprint/checks.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <new>
+#include <utility>
+
+#include "fingerprint/logits.hpp"
+#include "fingerprint/npy.hpp"
+#include "plumb/fingerprint.hpp"
+#include "record/name_registry.hpp"
+
+namespace plumb::fingerprint {
+namespace {
+
+constexpr std::size_t most_pending = std::size_t{1} << 18; // 0.1 GB; the drain comes ten times a second
+constexpr std::size_t most_nonfinite = 4096;               // check=nonfinite: what comes later is only counted
+constexpr std::uint64_t steps_at_once = 16;
+constexpr std::size_t inputs_kept = 64;
+constexpr unsigned most_threads = 8;
+
+std::string name_text(std::uint16_t id) {
+    for (const record::NameEntry& entry : record::names_from(id)) {
+        return entry.id == id ? entry.name : "unnamed";
+    }
+    return "unnamed";
+}
+
+std::string place_text(const recording::TensorCheck& check) {
+    std::string text =
+        check.step_plus_one == 0 ? "outside any step" : "step " + std::to_string(check.step_plus_one - 1);
+    if (check.layer_plus_one != 0) {
+        text += " layer " + std::to_string(check.layer_plus_one - 1);
+    }
+    return text + " brick " + name_text(check.name);
+}
+
+/// Pieces of one prefill are numbered so that they can be joined; what a decode step computes is a tensor of its own.
+std::uint64_t first_index_of(const record::CheckCall& call) {
+    const Tensor& tensor = *call.tensor;
+    if (call.phase != Phase::prefill || call.place.position < 0 || tensor.rank == 0 || tensor.shape[0] == 0) {
+        return 0;
+    }
+    return static_cast<std::uint64_t>(call.place.position) * (tensor.count() / tensor.shape[0]);
+}
+
+} // namespace
+
+Checks::Checks(const CheckConfig& config, std::vector<std::unique_ptr<DeviceChecks>> devices,
+               std::function<void(const std::string&)> diagnose)
+    : config_(config), devices_(std::move(devices)), diagnose_(std::move(diagnose)),
+      own_name_(record::intern_name("tensor_check", Category::other)), dumping_(!config.dump.empty()) {
+    for (const std::string& brick : config_.bricks) {
+        bricks_.insert(record::intern_name(brick, Category::other).id);
+    }
+}
+
+bool Checks::chosen(const record::CheckCall& call) const noexcept {
+    if (call.step_plus_one != 0 && (call.step_plus_one - 1) % config_.every != 0) {
+        return false;
+    }
+    if (!bricks_.empty() && bricks_.count(call.name.id) == 0) {
+        return false;
+    }
+    if (config_.layers.empty()) {
+        return true;
+    }
+    return std::any_of(config_.layers.begin(), config_.layers.end(), [&](const auto& range) {
+        return call.layer_plus_one > range.first && call.layer_plus_one - 1 <= range.second;
+    });
+}
+
+void Checks::check(const record::CheckCall& call) noexcept {
+    if (!chosen(call)) {
+        return;
+    }
+    try {
+        for (const auto& device : devices_) {
+            if (device->takes(call)) {
+                if (Status status = device->enqueue(call, label(call)); !status.ok()) {
+                    dropped_.fetch_add(1, std::memory_order_relaxed);
+                    say_once(said_failure_, "a tensor was not checked: " + status.error().message);
+                }
+                return;
+            }
+        }
+        const Scope own = const_cast<Recorder*>(call.recorder)->scope(host, own_name_);
+        looked_.fetch_add(1, std::memory_order_relaxed);
+        if (config_.level == CheckConfig::Level::nonfinite) {
+            look_for_nonfinite(call);
+        } else {
+            check_on_host(call);
+        }
+    } catch (const std::bad_alloc&) {
+        dropped_.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+recording::TensorCheck Checks::label(const record::CheckCall& call) {
+    recording::TensorCheck check;
+    check.step_plus_one = call.step_plus_one;
+    check.layer_plus_one = call.layer_plus_one;
+    check.name = call.name.id;
+    check.phase = call.phase;
+    check.role = call.role;
+    check.sequence = call.place.sequence;
+    check.position = call.place.position;
+    check.track = call.queue.timer != nullptr ? call.queue.track : call.track;
+    check.dtype = call.tensor->dtype;
+    check.shape.assign(call.tensor->shape, call.tensor->shape + call.tensor->rank);
+    check.first_index = first_index_of(call);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    check.order = next_order_++;
+    check.occurrence =
+        occurrences_[Place{call.step_plus_one, call.place.sequence, call.layer_plus_one, call.name.id, call.role}]++;
+    if (call.step_plus_one > newest_step_) {
+        newest_step_ = call.step_plus_one;
+        // Steps that old have ended; what belongs to no step (0) goes on counting.
+        const std::uint64_t oldest = newest_step_ > steps_at_once ? newest_step_ - steps_at_once : 0;
+        occurrences_.erase(
+            occurrences_.lower_bound(Place{1, 0, 0, 0, CheckRole::output}),
+            occurrences_.lower_bound(Place{std::max<std::uint64_t>(oldest, 1), 0, 0, 0, CheckRole::output}));
+    }
+    return check;
+}
+
+void Checks::check_on_host(const record::CheckCall& call) {
+    recording::TensorCheck check = label(call);
+    FingerprintOptions options;
+    options.first_index = check.first_index;
+    options.threads = most_threads;
+    Result<Fingerprint> made = fingerprint_of(*call.tensor, options);
+    if (!made.ok()) {
+        dropped_.fetch_add(1, std::memory_order_relaxed);
+        say_once(said_failure_, "a tensor of " + name_text(call.name.id) + " was not checked: " + made.error().message);
+        return;
+    }
+    check.fingerprint = *std::move(made);
+    if (call.place.logits) {
+        const LargestLogit largest = largest_logit(*call.tensor);
+        check.argmax = largest.index;
+        check.margin = largest.margin;
+    }
+    if (!check.fingerprint.finite()) {
+        say_nonfinite(check);
+    }
+    dump(call, check);
+    put(std::move(check));
+}
+
+void Checks::look_for_nonfinite(const record::CheckCall& call) {
+    const double magnitude = largest_magnitude(*call.tensor);
+    const bool finite = std::isfinite(magnitude);
+    if (finite && call.role == CheckRole::output) {
+        return;
+    }
+    recording::TensorCheck check = label(call);
+    if (finite) {
+        check.level = recording::CheckLevel::nonfinite;
+        check.fingerprint.count = call.tensor->count();
+        check.fingerprint.max = magnitude;
+        remember_input(call, std::move(check));
+        return;
+    }
+    if (nonfinite_.fetch_add(1, std::memory_order_relaxed) >= most_nonfinite) {
+        return;
+    }
+    FingerprintOptions options;
+    options.first_index = check.first_index;
+    options.threads = most_threads;
+    if (Result<Fingerprint> made = fingerprint_of(*call.tensor, options); made.ok()) {
+        check.fingerprint = *std::move(made);
+    }
+    std::vector<recording::TensorCheck> inputs;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (const recording::TensorCheck& input : inputs_) {
+            if (input.step_plus_one == check.step_plus_one && input.layer_plus_one == check.layer_plus_one &&
+                input.name == check.name && input.sequence == check.sequence && check.role == CheckRole::output) {
+                inputs.push_back(input);
+            }
+        }
+    }
+    say_nonfinite(check);
+    for (recording::TensorCheck& input : inputs) {
+        put(std::move(input));
+    }
+    put(std::move(check));
+}
+
+// Whoever finds something wrong in an output wants to know what went in, which may be overwritten by then.
+void Checks::remember_input(const record::CheckCall& call, recording::TensorCheck input) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    inputs_.erase(std::remove_if(inputs_.begin(), inputs_.end(),
+                                 [&](const recording::TensorCheck& old) {
+                                     return old.track == input.track &&
+                                            (old.name != call.name.id || old.layer_plus_one != call.layer_plus_one ||
+                                             old.step_plus_one != call.step_plus_one);
+                                 }),
+                  inputs_.end());
+    if (inputs_.size() >= inputs_kept) {
+        inputs_.erase(inputs_.begin());
+    }
+    inputs_.push_back(std::move(input));
+}
+
+void Checks::put(recording::TensorCheck&& check) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (done_.size() >= most_pending) {
+        dropped_.fetch_add(1, std::memory_order_relaxed);
+        return;
+    }
+    done_.push_back(std::move(check));
+}
+
+void Checks::say_once(std::atomic<bool>& said, const std::string& sentence) {
+    if (diagnose_ && !said.exchange(true, std::memory_order_relaxed)) {
+        diagnose_(sentence);
+    }
+}
+
+void Checks::say_nonfinite(const recording::TensorCheck& check) {
+    const Fingerprint& found = check.fingerprint;
+    const std::uint64_t infs = found.positive_infs + found.negative_infs;
+    say_once(said_nonfinite_, "the first tensor with NaN or Inf: " + place_text(check) + ", " +
+                                  (check.role == CheckRole::input ? "input" : "output") + ", index " +
+                                  std::to_string(found.first_nonfinite) + " of " + std::to_string(found.count) + " (" +
+                                  std::to_string(found.nans) + " NaN, " + std::to_string(infs) +
+                                  " Inf); see plumb health");
+}
+
+void Checks::dump(const record::CheckCall& call, const recording::TensorCheck& check) {
+    if (!dumping_.load(std::memory_order_relaxed)) {
+        return;
+    }
+    char place[96];
+    std::snprintf(place, sizeof place, "/step%06llu_layer%03d_",
+                  static_cast<unsigned long long>(check.step_plus_one == 0 ? 0 : check.step_plus_one - 1),
+                  static_cast<int>(check.layer_plus_one) - 1);
+    std::string name = name_text(check.name);
+    std::replace(name.begin(), name.end(), '/', '_');
+    std::string path = config_.dump + place + name + (check.role == CheckRole::input ? "_in" : "_out") +
+                       std::to_string(check.occurrence);
+    path += check.sequence == 0 ? ".npy" : "_sequence" + std::to_string(check.sequence) + ".npy";
+    if (Status status = write_npy(path, *call.tensor); !status.ok() && dumping_.exchange(false)) {
+        diagnose_("no more tensors are kept: " + status.error().message);
+    }
+}
+
+void Checks::collect(drain::FeedRound& round) {
+    for (const auto& device : devices_) {
+        std::vector<recording::TensorCheck> done;
+        device->collect(done);
+        for (recording::TensorCheck& check : done) {
+            looked_.fetch_add(1, std::memory_order_relaxed);
+            const bool finite = check.fingerprint.finite();
+            if (!finite) {
+                say_nonfinite(check);
+            }
+            if (config_.level != CheckConfig::Level::nonfinite ||
+                (!finite && nonfinite_.fetch_add(1, std::memory_order_relaxed) < most_nonfinite)) {
+                round.checks.push_back(std::move(check));
+            }
+        }
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::move(done_.begin(), done_.end(), std::back_inserter(round.checks));
+    done_.clear();
+}
+
+std::uint64_t Checks::unresolved() const noexcept {
+    std::uint64_t pending = 0;
+    for (const auto& device : devices_) {
+        pending += device->pending();
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return pending + done_.size();
+}
+
+std::string Checks::summary() const {
+    const std::uint64_t looked = looked_.load(std::memory_order_relaxed);
+    std::string text = std::to_string(looked) + " tensors";
+    if (config_.level == CheckConfig::Level::nonfinite) {
+        const std::uint64_t found = nonfinite_.load(std::memory_order_relaxed);
+        text += found == 0 ? ", all finite" : ", " + std::to_string(found) + " with NaN or Inf";
+    }
+    return text;
+}
+
+} // namespace plumb::fingerprint

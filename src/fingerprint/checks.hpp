@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What PLUMB_CHECK asks: chooses, fingerprints and hands over. Tensors in host memory are read by the calling thread, at
+// once; those of device queues by whatever DeviceChecks takes them.
+// Owned by the session. Thread rule: check() from any recording thread; collect() from the drain thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "drain/device_feed.hpp"
+#include "fingerprint/device_checks.hpp"
+#include "plumb/session.hpp"
+#include "record/check_sink.hpp"
+
+namespace plumb::fingerprint {
+
+class Checks final : public record::CheckSink, public drain::DeviceFeed {
+  public:
+    /// `diagnose` is told one sentence when something is not finite for the first time, or cannot be checked or kept.
+    Checks(const CheckConfig& config, std::vector<std::unique_ptr<DeviceChecks>> devices,
+           std::function<void(const std::string&)> diagnose);
+
+    void check(const record::CheckCall& call) noexcept override;
+    void collect(drain::FeedRound& round) override;
+    [[nodiscard]] std::uint64_t unresolved() const noexcept override;
+    [[nodiscard]] std::uint64_t dropped_checks() const noexcept override {
+        return dropped_.load(std::memory_order_relaxed);
+    }
+
+    /// What was looked at, for the recording's description.
+    [[nodiscard]] std::string summary() const;
+
+  private:
+    using Place = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint16_t, CheckRole>;
+
+    [[nodiscard]] bool chosen(const record::CheckCall& call) const noexcept;
+    [[nodiscard]] recording::TensorCheck label(const record::CheckCall& call);
+    void check_on_host(const record::CheckCall& call);
+    void look_for_nonfinite(const record::CheckCall& call);
+    void remember_input(const record::CheckCall& call, recording::TensorCheck input);
+    void put(recording::TensorCheck&& check);
+    void say_nonfinite(const recording::TensorCheck& check);
+    void say_once(std::atomic<bool>& said, const std::string& sentence);
+    void dump(const record::CheckCall& call, const recording::TensorCheck& check);
+
+    const CheckConfig config_;
+    std::set<std::uint16_t> bricks_; // empty: all
+    std::vector<std::unique_ptr<DeviceChecks>> devices_;
+    std::function<void(const std::string&)> diagnose_;
+    Name own_name_; // of the scope that says what checking costs
+
+    std::atomic<std::uint64_t> looked_{0};
+    std::atomic<std::uint64_t> nonfinite_{0};
+    std::atomic<std::uint64_t> dropped_{0};
+    std::atomic<bool> said_nonfinite_{false};
+    std::atomic<bool> said_failure_{false};
+    std::atomic<bool> dumping_{false};
+
+    mutable std::mutex mutex_; // guards what follows
+    std::uint64_t next_order_ = 0;
+    std::map<Place, std::uint32_t> occurrences_; // of steps that may still run
+    std::uint64_t newest_step_ = 0;
+    std::vector<recording::TensorCheck> inputs_; // last inputs seen, of check=nonfinite
+    std::vector<recording::TensorCheck> done_;   // not collected yet
+};
+
+} // namespace plumb::fingerprint

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fingerprint/checks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "record/test_recorder.hpp"
+
+namespace plumb::fingerprint {
+namespace {
+
+using Layers = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+/// A recorder whose tensors are checked, and what came of it.
+class Bench {
+  public:
+    explicit Bench(CheckConfig config = every_tensor())
+        : checks_(config, {}, [this](const std::string& sentence) { said.push_back(sentence); }) {
+        recorder.off();
+        RecorderAccess::connect_checks(recorder, &checks_);
+        recorder.on();
+    }
+    ~Bench() { RecorderAccess::connect_checks(recorder, nullptr); }
+
+    static CheckConfig every_tensor() {
+        CheckConfig config;
+        config.level = CheckConfig::Level::all;
+        return config;
+    }
+    static CheckConfig nonfinite() {
+        CheckConfig config;
+        config.level = CheckConfig::Level::nonfinite;
+        return config;
+    }
+
+    std::vector<recording::TensorCheck> collect() {
+        drain::FeedRound round;
+        checks_.collect(round);
+        return std::move(round.checks);
+    }
+    [[nodiscard]] std::string summary() const { return checks_.summary(); }
+    [[nodiscard]] std::uint64_t dropped() const { return checks_.dropped_checks(); }
+
+    record::TestRecorder recorder{record::TestOptions{}};
+    std::vector<std::string> said;
+
+  private:
+    Checks checks_;
+};
+
+const float ones[64] = {1, 1, 1, 1};
+
+Tensor some(std::size_t rows = 1) { return tensor(ones, DType::f32, {rows, 4}); }
+
+TEST(Checks, a_tensor_is_kept_with_its_place) {
+    Bench bench;
+    {
+        PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(17));
+        PLUMB_LAYER(bench.recorder, 3);
+        PLUMB_CHECK_INPUT(bench.recorder, host, Brick::attention, some());
+        PLUMB_CHECK(bench.recorder, host, Brick::attention, some(2), sequence(5));
+    }
+    const auto kept = bench.collect();
+    ASSERT_EQ(kept.size(), 2u);
+    EXPECT_EQ(kept[0].role, CheckRole::input);
+    EXPECT_EQ(kept[1].role, CheckRole::output);
+    EXPECT_EQ(kept[1].step_plus_one, 1u);
+    EXPECT_EQ(kept[1].layer_plus_one, 4u);
+    EXPECT_EQ(kept[1].name, Name(Brick::attention).id);
+    EXPECT_EQ(kept[1].phase, Phase::decode);
+    EXPECT_EQ(kept[1].position, 16);
+    EXPECT_EQ(kept[1].sequence, 5u);
+    EXPECT_EQ(kept[1].order, kept[0].order + 1);
+    EXPECT_EQ(kept[1].shape, (std::vector<std::uint64_t>{2, 4}));
+    EXPECT_EQ(kept[1].level, recording::CheckLevel::full);
+    EXPECT_EQ(kept[1].fingerprint.count, 8u);
+    EXPECT_EQ(kept[1].fingerprint.sum, 4);
+}
+
+TEST(Checks, T9_two_of_a_name_in_a_layer_are_two_tensors) {
+    Bench bench;
+    for (int step = 0; step < 2; ++step) {
+        PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(step + 1));
+        for (int layer = 0; layer < 2; ++layer) {
+            PLUMB_LAYER(bench.recorder, layer);
+            PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, some());
+            PLUMB_CHECK_INPUT(bench.recorder, host, Brick::rms_norm, some());
+            PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, some());
+        }
+    }
+    const auto kept = bench.collect();
+    ASSERT_EQ(kept.size(), 12u);
+    for (std::size_t i = 0; i < kept.size(); i += 3) {
+        EXPECT_EQ(kept[i].occurrence, 0u);
+        EXPECT_EQ(kept[i + 1].occurrence, 0u);
+        EXPECT_EQ(kept[i + 2].occurrence, 1u);
+    }
+}
+
+TEST(Checks, pieces_of_a_prefill_are_numbered_within_the_whole) {
+    Bench bench;
+    {
+        PLUMB_STEP(bench.recorder, host, Phase::prefill, tokens(2), kv_length(10));
+        PLUMB_CHECK(bench.recorder, host, "hidden", some(2));
+        PLUMB_CHECK(bench.recorder, host, "last", some(1), position(9));
+    }
+    {
+        PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(11));
+        PLUMB_CHECK(bench.recorder, host, "hidden", some(1));
+    }
+    const auto kept = bench.collect();
+    ASSERT_EQ(kept.size(), 3u);
+    EXPECT_EQ(kept[0].first_index, 8u * 4u);
+    EXPECT_EQ(kept[1].first_index, 9u * 4u);
+    EXPECT_EQ(kept[2].first_index, 0u);
+}
+
+TEST(Checks, where_nobody_said_a_position_it_is_not_known) {
+    Bench bench;
+    PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+    {
+        PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(4), sequences(4), kv_length(40));
+        PLUMB_CHECK(bench.recorder, host, Brick::attention, some(4));
+    }
+    const auto kept = bench.collect();
+    ASSERT_EQ(kept.size(), 2u);
+    EXPECT_EQ(kept[0].position, -1);
+    EXPECT_EQ(kept[0].step_plus_one, 0u);
+    EXPECT_EQ(kept[1].position, -1);
+}
+
+TEST(Checks, only_what_was_chosen_is_looked_at) {
+    CheckConfig config = Bench::every_tensor();
+    config.every = 2;
+    config.bricks = {"attention", "head"}; // by alias too
+    config.layers = Layers{{1, 2}};
+    Bench bench(config);
+    for (int step = 0; step < 4; ++step) {
+        PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(step + 1));
+        for (int layer = 0; layer < 4; ++layer) {
+            PLUMB_LAYER(bench.recorder, layer);
+            PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+            PLUMB_CHECK(bench.recorder, host, Brick::lm_head, some());
+            PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, some());
+        }
+        PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+    }
+    const auto kept = bench.collect();
+    ASSERT_EQ(kept.size(), 8u); // two steps, two layers, two bricks
+    for (const recording::TensorCheck& check : kept) {
+        EXPECT_EQ((check.step_plus_one - 1) % 2, 0u);
+        EXPECT_TRUE(check.layer_plus_one == 2 || check.layer_plus_one == 3);
+        EXPECT_NE(check.name, Name(Brick::rms_norm).id);
+    }
+}
+
+TEST(Checks, logits_say_which_token_and_by_how_much) {
+    Bench bench;
+    const float values[] = {0, 5, 3.5F, -1};
+    PLUMB_CHECK(bench.recorder, host, Brick::lm_head, tensor(values, DType::f32, {1, 4}), logits);
+    PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, tensor(values, DType::f32, {1, 4}));
+    const auto kept = bench.collect();
+    ASSERT_EQ(kept.size(), 2u);
+    EXPECT_EQ(kept[0].argmax, 1u);
+    EXPECT_EQ(kept[0].margin, 1.5);
+    EXPECT_EQ(kept[1].argmax, no_index);
+}
+
+TEST(Checks, of_finite_tensors_nonfinite_keeps_nothing) {
+    Bench bench(Bench::nonfinite());
+    for (int i = 0; i < 100; ++i) {
+        PLUMB_CHECK_INPUT(bench.recorder, host, Brick::attention, some());
+        PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+    }
+    EXPECT_TRUE(bench.collect().empty());
+    EXPECT_TRUE(bench.said.empty());
+    EXPECT_EQ(bench.summary(), "200 tensors, all finite");
+}
+
+TEST(Checks, the_first_NaN_is_said_and_kept_with_what_went_in) {
+    Bench bench(Bench::nonfinite());
+    float bad[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    bad[6] = std::numeric_limits<float>::quiet_NaN();
+    const float small[4] = {0, -9, 2, 3};
+    for (int step = 0; step < 2; ++step) {
+        PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(step + 1));
+        PLUMB_LAYER(bench.recorder, 2);
+        PLUMB_CHECK_INPUT(bench.recorder, host, Brick::rms_norm, some()); // of another brick
+        PLUMB_CHECK_INPUT(bench.recorder, host, Brick::attention, tensor(small, DType::f32, {1, 4}));
+        PLUMB_CHECK(bench.recorder, host, Brick::attention, tensor(bad, DType::f32, {2, 4}));
+    }
+    const auto kept = bench.collect();
+    ASSERT_EQ(kept.size(), 4u);
+    EXPECT_EQ(kept[0].role, CheckRole::input);
+    EXPECT_EQ(kept[0].level, recording::CheckLevel::nonfinite);
+    EXPECT_EQ(kept[0].fingerprint.max, 9);
+    EXPECT_EQ(kept[1].role, CheckRole::output);
+    EXPECT_EQ(kept[1].level, recording::CheckLevel::full);
+    EXPECT_EQ(kept[1].fingerprint.first_nonfinite, 6u);
+    EXPECT_EQ(kept[1].fingerprint.nans, 1u);
+    ASSERT_EQ(bench.said.size(), 1u) << "one sentence, not one a tensor";
+    EXPECT_NE(bench.said[0].find("step 0 layer 2 brick attention, output, index 6 of 8 (1 NaN, 0 Inf)"),
+              std::string::npos)
+        << bench.said[0];
+    EXPECT_EQ(bench.summary(), "6 tensors, 2 with NaN or Inf");
+}
+
+TEST(Checks, what_cannot_be_read_is_counted_and_said_once) {
+    Bench bench;
+    for (int i = 0; i < 3; ++i) {
+        PLUMB_CHECK(bench.recorder, host, Brick::attention, tensor(nullptr, DType::f32, {1, 4}));
+    }
+    EXPECT_TRUE(bench.collect().empty());
+    EXPECT_EQ(bench.dropped(), 3u);
+    ASSERT_EQ(bench.said.size(), 1u);
+    EXPECT_NE(bench.said[0].find("attention"), std::string::npos);
+}
+
+TEST(Checks, while_recording_is_off_nothing_is_evaluated) {
+    Bench bench;
+    bench.recorder.off();
+    int evaluated = 0;
+    const auto count = [&] {
+        ++evaluated;
+        return some();
+    };
+    PLUMB_CHECK(bench.recorder, host, Brick::attention, count());
+    EXPECT_EQ(evaluated, 0);
+    bench.recorder.on();
+    PLUMB_CHECK(bench.recorder, host, Brick::attention, count());
+    EXPECT_EQ(evaluated, 1);
+    EXPECT_EQ(bench.collect().size(), 1u);
+}
+
+TEST(Checks, what_it_costs_is_a_scope_of_its_own) {
+    Bench bench;
+    PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+    const record::Words records = bench.recorder.take();
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_EQ(records[0].rfind("scope ", 0), 0u) << records[0];
+    EXPECT_NE(records[0].rfind("scope " + std::to_string(Name(Brick::attention).id) + " ", 0), 0u) << records[0];
+}
+
+TEST(Checks, dumped_tensors_lie_under_their_place) {
+    CheckConfig config = Bench::every_tensor();
+    config.dump = testing::TempDir() + "plumb-dump-" + std::to_string(::getpid());
+    std::filesystem::create_directory(config.dump);
+    {
+        Bench bench(config);
+        PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(1));
+        PLUMB_CHECK(bench.recorder, host, Brick::embedding, some());
+        PLUMB_LAYER(bench.recorder, 12);
+        PLUMB_CHECK_INPUT(bench.recorder, host, Brick::attention, some());
+        PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+        PLUMB_CHECK(bench.recorder, host, Brick::attention, some(), sequence(2));
+        PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+    }
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(config.dump)) {
+        files.push_back(entry.path().filename().string());
+    }
+    std::sort(files.begin(), files.end());
+    EXPECT_EQ(files, (std::vector<std::string>{
+                         "step000000_layer-01_embedding_out0.npy", "step000000_layer012_attention_in0.npy",
+                         "step000000_layer012_attention_out0.npy", "step000000_layer012_attention_out0_sequence2.npy",
+                         "step000000_layer012_attention_out1.npy"}));
+    std::filesystem::remove_all(config.dump);
+}
+
+TEST(Checks, a_dump_that_fails_is_said_once_and_given_up) {
+    CheckConfig config = Bench::every_tensor();
+    config.dump = "/nowhere/at/all";
+    Bench bench(config);
+    for (int i = 0; i < 3; ++i) {
+        PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+    }
+    ASSERT_EQ(bench.said.size(), 1u);
+    EXPECT_NE(bench.said[0].find("/nowhere/at/all"), std::string::npos);
+    EXPECT_EQ(bench.collect().size(), 3u) << "fingerprints are kept all the same";
+}
+
+} // namespace
+} // namespace plumb::fingerprint

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fingerprint/logits.hpp"
+
+#include <cmath>
+
+#include "fingerprint/element.hpp"
+
+namespace plumb::fingerprint {
+
+LargestLogit largest_logit(const Tensor& tensor) {
+    LargestLogit found;
+    if (tensor.count() == 0) {
+        return found;
+    }
+    const unsigned last = tensor.rank - 1u;
+    std::ptrdiff_t row = 0; // of the last row
+    for (unsigned i = 0; i < last; ++i) {
+        row += static_cast<std::ptrdiff_t>(tensor.shape[i] - 1) * tensor.strides[i];
+    }
+    double largest = 0;
+    double second = 0;
+    bool any_second = false;
+    for (std::size_t i = 0; i < tensor.shape[last]; ++i) {
+        const double value =
+            element_value(tensor.data, tensor.dtype, row + static_cast<std::ptrdiff_t>(i) * tensor.strides[last]);
+        if (!std::isfinite(value)) {
+            continue;
+        }
+        if (found.index == no_index || value > largest) {
+            any_second = found.index != no_index;
+            second = largest;
+            largest = value;
+            found.index = i;
+        } else if (!any_second || value > second) {
+            any_second = true;
+            second = value;
+        }
+    }
+    if (any_second) {
+        found.margin = largest - second;
+    }
+    return found;
+}
+
+} // namespace plumb::fingerprint
