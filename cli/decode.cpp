@@ -39,6 +39,8 @@ struct DecodeArguments {
     std::size_t context = 0;
     plumb::decoder::SamplingOptions sampling;
     std::string out;
+    std::string check;
+    std::string dump;
     bool print_tokens = false;
     bool json = false;
     bool no_profile = false;
@@ -53,6 +55,20 @@ struct Sentences {
     }
 };
 
+/// --check and --dump in the words of PLUMB; --dump alone means every tensor.
+Status apply_checks(const DecodeArguments& arguments, plumb::Config& config) {
+    if (arguments.check.empty() && arguments.dump.empty())
+        return {};
+    std::string spec = "check=" + (arguments.check.empty() ? "all" : arguments.check);
+    if (!arguments.dump.empty())
+        spec += ",dump=" + arguments.dump;
+    const Result<plumb::Config> parsed = plumb::Config::parse(spec);
+    if (!parsed)
+        return parsed.error();
+    config.check = parsed->check;
+    return {};
+}
+
 /// PLUMB where it is set, else on; --out and --no-profile win over both.
 Result<plumb::Config> profiler_config(const DecodeArguments& arguments, Sentences& sentences) {
     if (arguments.no_profile)
@@ -66,6 +82,8 @@ Result<plumb::Config> profiler_config(const DecodeArguments& arguments, Sentence
         return config;
     if (!arguments.out.empty())
         config->on = true, config->out = arguments.out;
+    if (Status status = apply_checks(arguments, *config); !status)
+        return status.error();
     config->diagnostic = Sentences::hear;
     config->diagnostic_user = &sentences;
     return config;
@@ -218,6 +236,12 @@ void add_decode(CLI::App& root, int& exit_code) {
     app.add_option("--top-p", arguments->sampling.top_p, "Sample among the best tokens that reach this probability")
         ->capture_default_str();
     app.add_option("--out", arguments->out, "Recording to write (default run.plumb, or what PLUMB says)");
+    app.add_option(
+        "--check", arguments->check,
+        "Tensors to look at: nonfinite, all, all+every=8+bricks=attention/lm_head+layers=0-3 (plumb diverge)");
+    app.add_option("--dump", arguments->dump,
+                   "Keep the tensors that --check looks at whole, as .npy files in this folder")
+        ->type_name("DIR");
     app.add_flag("--print-tokens", arguments->print_tokens, "Add a line with the sampled token ids");
     app.add_flag("--json", arguments->json, "Print the report as JSON (schema plumb.report/1)");
     app.add_flag("--no-profile", arguments->no_profile, "Run with the profiler off; no report");

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "plumb/api.hpp"
@@ -46,6 +47,20 @@ struct GraphConfig {
     std::uint64_t profile = 0; // one line of every so manieth replay; 0: none
 };
 
+/// The keys check and dump of the spec: which tensors PLUMB_CHECK looks at, and how.
+struct CheckConfig {
+    enum class Level : std::uint8_t {
+        off,
+        nonfinite, // only whether all is finite: what is not is recorded, with its brick's inputs
+        all,       // a fingerprint of each
+    };
+    Level level = Level::off;
+    std::uint64_t every = 1;                                     // every so manieth step
+    std::vector<std::string> bricks;                             // by name; empty: all
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> layers; // first and last; empty: all, and what is in none
+    std::string dump;                                            // folder for whole tensors (.npy); empty: none
+};
+
 /// What PLUMB="on,out=run-%p.plumb" says. Plain data.
 struct PLUMB_API Config {
     bool on = false;
@@ -59,6 +74,7 @@ struct PLUMB_API Config {
     bool redact = false;            // host, command line and paths stay out of the recording
     std::uint64_t device_every = 8; // scopes of device queues whose timing has its price: in every so manieth step
     GraphConfig graph;
+    CheckConfig check;
 
     // Not part of the spec.
     const HostClock* clock = nullptr; // injected; must outlive the profiler

@@ -302,6 +302,15 @@ void DeviceCollector::read_pair(const Clock& clock) {
     }
 }
 
+std::uint64_t DeviceCollector::dropped_checks() const noexcept {
+    std::uint64_t count = 0;
+    const std::lock_guard<std::mutex> lock(feeds_mutex_);
+    for (const DeviceFeed* feed : feeds_) {
+        count += feed->dropped_checks();
+    }
+    return count;
+}
+
 std::uint64_t DeviceCollector::unresolved() const noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::uint64_t count = failed_;

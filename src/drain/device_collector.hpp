@@ -43,6 +43,7 @@ class DeviceCollector {
     Status write_clock_pairs(recording::Writer& writer);
     /// Scopes whose time never came, or has not come yet.
     [[nodiscard]] std::uint64_t unresolved() const noexcept;
+    [[nodiscard]] std::uint64_t dropped_checks() const noexcept;
     /// Records written so far by device track.
     [[nodiscard]] std::map<std::uint32_t, std::uint64_t> written() const;
 

@@ -47,6 +47,8 @@ class DeviceFeed {
     virtual void collect(FeedRound& round) = 0;
     /// Samples taken that have not been handed over yet, or never will be.
     [[nodiscard]] virtual std::uint64_t unresolved() const noexcept = 0;
+    /// Tensors that were to be checked and were not.
+    [[nodiscard]] virtual std::uint64_t dropped_checks() const noexcept { return 0; }
 };
 
 } // namespace plumb::drain

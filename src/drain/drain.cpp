@@ -415,6 +415,9 @@ recording::Counters Drain::counters() {
     if (const std::uint64_t refused = record::refused_names(); refused != 0) {
         result.drops.emplace_back("name refused: the registry is full (kept as \"unnamed\")", refused);
     }
+    if (const std::uint64_t lost = collector_.dropped_checks(); lost != 0) {
+        result.drops.emplace_back("tensor not checked", lost);
+    }
     result.drain_cpu_ns = cpu_ns_;
     result.records = records_;
     result.unresolved = collector_.unresolved();

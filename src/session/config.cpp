@@ -98,6 +98,92 @@ bool assign(T& target, std::optional<T> value) {
     return value.has_value();
 }
 
+constexpr std::pair<std::string_view, CheckConfig::Level> check_levels[] = {
+    {"off", CheckConfig::Level::off},
+    {"nonfinite", CheckConfig::Level::nonfinite},
+    {"all", CheckConfig::Level::all},
+};
+
+/// Calls `take` for each part of a list; false as soon as it is, and for an empty part.
+template <class Take>
+bool each_part(std::string_view list, char separator, Take take) {
+    for (;;) {
+        const std::size_t end = list.find(separator);
+        const std::string_view part = list.substr(0, end);
+        if (part.empty() || !take(part)) {
+            return false;
+        }
+        if (end == std::string_view::npos) {
+            return true;
+        }
+        list = list.substr(end + 1);
+    }
+}
+
+bool add_layers(CheckConfig& check, std::string_view range) {
+    const std::size_t dash = range.find('-');
+    const auto first = parse_count(range.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : parse_count(range.substr(dash + 1));
+    constexpr std::uint64_t most = 65'534; // of the file format
+    if (!first || !last || *first > *last || *last > most) {
+        return false;
+    }
+    check.layers.emplace_back(static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(*last));
+    return true;
+}
+
+bool set_check_part(CheckConfig& check, std::string_view part) {
+    for (const auto& [name, level] : check_levels) {
+        if (part == name) {
+            check.level = level;
+            return true;
+        }
+    }
+    const std::size_t equals = part.find('=');
+    const std::string_view key = part.substr(0, equals);
+    const std::string_view value = equals == std::string_view::npos ? std::string_view{} : part.substr(equals + 1);
+    if (key == "every") {
+        return assign(check.every, parse_count(value)) && check.every >= 1;
+    }
+    if (key == "bricks") {
+        return each_part(value, '/', [&](std::string_view brick) {
+            check.bricks.emplace_back(brick);
+            return true;
+        });
+    }
+    return key == "layers" && each_part(value, '/', [&](std::string_view range) { return add_layers(check, range); });
+}
+
+/// "nonfinite", "all+layers=0-3": a choice without a level means all.
+bool set_check(Config& config, std::string_view value) {
+    CheckConfig check;
+    check.level = CheckConfig::Level::all;
+    check.dump = config.check.dump;
+    const bool good = each_part(value, '+', [&](std::string_view part) { return set_check_part(check, part); });
+    config.check = check;
+    return good;
+}
+
+std::string check_spec(const CheckConfig& check) {
+    std::string text;
+    for (const auto& [name, level] : check_levels) {
+        if (level == check.level) {
+            text = name;
+        }
+    }
+    if (check.every != 1) {
+        text += "+every=" + std::to_string(check.every);
+    }
+    for (std::size_t i = 0; i < check.bricks.size(); ++i) {
+        text += (i == 0 ? "+bricks=" : "/") + check.bricks[i];
+    }
+    for (std::size_t i = 0; i < check.layers.size(); ++i) {
+        const auto& [first, last] = check.layers[i];
+        text += (i == 0 ? "+layers=" : "/") + std::to_string(first) + "-" + std::to_string(last);
+    }
+    return text;
+}
+
 struct KeyRule {
     ConfigKey key;
     bool (*set)(Config&, std::string_view);
@@ -180,6 +266,15 @@ const KeyRule rules[] = {
          }
          return assign(c.graph.profile, parse_count(v)) && c.graph.profile >= 1 && c.graph.profile <= largest_every;
      }},
+    {{"check", "off, nonfinite, all, or parts joined by +: all+every=8+bricks=attention/lm_head+layers=0-3/7",
+      "what PLUMB_CHECK looks at: whether tensors are finite, or the fingerprint of each; in every n-th step, of these "
+      "bricks, in these layers (default off)"},
+     set_check},
+    {{"dump", "folder",
+      "keep every tensor that check=all looks at whole, as a .npy file there (default: none is kept)"},
+     [](Config& c, std::string_view v) {
+         return !v.empty() && (c.check.dump = v, true);
+     }},
 };
 
 std::string known_keys() {
@@ -250,6 +345,12 @@ std::string spec_of_devices(const Config& config) {
     if (config.graph.profile != 0) {
         text += ",graph.profile=" + text_of(config.graph.profile);
     }
+    if (config.check.level != CheckConfig::Level::off) {
+        text += ",check=" + check_spec(config.check);
+    }
+    if (!config.check.dump.empty()) {
+        text += ",dump=" + config.check.dump;
+    }
     return text;
 }
 
@@ -275,6 +376,9 @@ Result<Config> Config::parse(std::string_view spec) {
             return status.error();
         }
         spec = comma == std::string_view::npos ? std::string_view{} : spec.substr(comma + 1);
+    }
+    if (!config.check.dump.empty() && config.check.level != CheckConfig::Level::all) {
+        return bad("PLUMB: dump= keeps what check= looks at; say check=all too, or which bricks and layers");
     }
     if (config.follow_fork && config.out.find("%p") == std::string::npos) {
         return bad("PLUMB: fork=own needs %p in out=, so that every process has a file of its own");

@@ -143,8 +143,29 @@ TEST(Config, every_key_is_read) {
     EXPECT_TRUE(parsed("graph.sync=on").graph.sync);
     EXPECT_EQ(parsed("graph.profile=64").graph.profile, 64u);
     EXPECT_EQ(parsed("graph.profile=64,graph.profile=off").graph.profile, 0u);
-    EXPECT_EQ(config_keys().size(), 14u) << "a new key needs a line here and a test of what it does";
+    EXPECT_EQ(defaults.check.level, CheckConfig::Level::off);
+    EXPECT_EQ(parsed("check=nonfinite").check.level, CheckConfig::Level::nonfinite);
+    EXPECT_EQ(parsed("check=every=4").check.level, CheckConfig::Level::all);
+    EXPECT_EQ(parsed("check=every=4").check.every, 4u);
+    EXPECT_EQ(parsed("check=all+bricks=attention/lm_head").check.bricks,
+              (std::vector<std::string>{"attention", "lm_head"}));
+    EXPECT_EQ(parsed("check=all+layers=0-3/7").check.layers,
+              (std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0, 3}, {7, 7}}));
+    EXPECT_EQ(parsed("check=all,check=off").check.level, CheckConfig::Level::off);
+    EXPECT_EQ(parsed("check=all,dump=tensors").check.dump, "tensors");
+    EXPECT_EQ(parsed("dump=tensors,check=all").check.dump, "tensors");
+    EXPECT_EQ(config_keys().size(), 16u) << "a new key needs a line here and a test of what it does";
     EXPECT_EQ(parsed("").spec(), defaults.spec());
+}
+
+TEST(Config, a_choice_of_tensors_that_does_not_fit_is_refused) {
+    for (const char* spec :
+         {"check=", "check=some", "check=all+", "check=every=0", "check=every=x", "check=bricks=", "check=bricks=a//b",
+          "check=layers=3-1", "check=layers=x", "check=layers=70000", "dump=", "check"}) {
+        EXPECT_NE(refusal(spec).find("does not fit"), std::string::npos) << spec;
+    }
+    EXPECT_NE(refusal("dump=tensors").find("check=all"), std::string::npos);
+    EXPECT_NE(refusal("check=nonfinite,dump=tensors").find("check=all"), std::string::npos);
 }
 
 TEST(Config, a_forked_child_must_not_write_into_the_same_file) {
@@ -154,7 +175,8 @@ TEST(Config, a_forked_child_must_not_write_into_the_same_file) {
 TEST(Config, its_spec_gives_the_same_config_again) {
     for (const char* spec :
          {"", "on", "on,out=x-%p.plumb,ring=4096,max_size=1MiB,keep=1500ms,sync=immediate,warmup=3,fork=own,redact=on",
-          "keep=0.25ms", "keep=3h,sync=none",
+          "keep=0.25ms", "keep=3h,sync=none", "check=nonfinite",
+          "check=every=4+bricks=attention/lm_head+layers=0-3/7,dump=tensors",
           "on,device.every=1,graph.stamps=kernels,graph.every=7,graph.upload=each,graph.sync=on,graph.profile=64"}) {
         const Config config = parsed(spec);
         const Config again = parsed(config.spec());
@@ -174,6 +196,11 @@ TEST(Config, its_spec_gives_the_same_config_again) {
         EXPECT_EQ(again.graph.upload_each, config.graph.upload_each);
         EXPECT_EQ(again.graph.sync, config.graph.sync);
         EXPECT_EQ(again.graph.profile, config.graph.profile);
+        EXPECT_EQ(again.check.level, config.check.level);
+        EXPECT_EQ(again.check.every, config.check.every);
+        EXPECT_EQ(again.check.bricks, config.check.bricks);
+        EXPECT_EQ(again.check.layers, config.check.layers);
+        EXPECT_EQ(again.check.dump, config.check.dump);
     }
 }
 

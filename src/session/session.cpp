@@ -196,7 +196,27 @@ Status Session::start_drain() {
     if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
         drain_->add_feed(*probes);
     }
+    open_checks();
     return drain_->start();
+}
+
+void Session::open_checks() {
+    if (config_.check.level == CheckConfig::Level::off) {
+        return;
+    }
+    std::vector<std::unique_ptr<fingerprint::DeviceChecks>> devices;
+    checks_ = std::make_unique<fingerprint::Checks>(config_.check, std::move(devices),
+                                                    [this](const std::string& sentence) { diagnose(sentence); });
+    drain_->add_feed(*checks_);
+    RecorderAccess::connect_checks(recorder_, checks_.get());
+}
+
+void Session::close_checks() {
+    if (checks_ == nullptr) {
+        return;
+    }
+    RecorderAccess::connect_checks(recorder_, nullptr);
+    drain_->describe("checked", checks_->summary());
 }
 
 Status Session::open_writer(const std::string& ring_reason) {
@@ -252,7 +272,11 @@ Status Session::close() {
     if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
         probes->publish_all();
     }
+    close_checks();
     Status status = drain_->stop();
+    if (checks_ != nullptr) {
+        drain_->remove_feed(*checks_);
+    }
     if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
         drain_->remove_feed(*probes);
     }
@@ -438,6 +462,8 @@ void Session::in_child() noexcept {
 void Session::forget_parent() noexcept {
     // The drain thread, the rings and the file belong to the parent. Nothing here may be destroyed in the usual way:
     // that would join a thread that does not exist and finish a file that is not ours.
+    RecorderAccess::connect_checks(recorder_, nullptr);
+    (void)checks_.release(); // its locks may be held by threads that do not exist here
     drain_->forget_thread();
     new std::shared_ptr<drain::Drain>(std::move(drain_));
     writer_.release()->forget();

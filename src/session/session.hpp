@@ -13,6 +13,7 @@
 
 #include "cudagraph/probes.hpp"
 #include "drain/drain.hpp"
+#include "fingerprint/checks.hpp"
 #include "plumb/session.hpp"
 #include "record/ring_set.hpp"
 #include "record/thread_registry.hpp"
@@ -48,6 +49,8 @@ class Session final : public record::ForkListener {
     Status open_writer(const std::string& ring_reason);
     Status open_locked();
     Status start_drain();
+    void open_checks();
+    void close_checks();
     cudagraph::GraphProbes& probes();
     // Acquire: pairs with the store in probes().
     [[nodiscard]] cudagraph::GraphProbes* known_probes() const noexcept {
@@ -69,6 +72,7 @@ class Session final : public record::ForkListener {
     std::shared_ptr<drain::Drain> drain_; // null: nothing is open; shared with flush(), which waits without the lock
     // Null: no graph was captured yet; made once. Owned, but found without mutex_: a replay must not wait for a snapshot.
     std::atomic<cudagraph::GraphProbes*> probes_{nullptr};
+    std::unique_ptr<fingerprint::Checks> checks_; // null: check=off; stays until we end, as threads may be inside
     std::vector<std::pair<std::string, std::string>> descriptions_; // until the drain is there
     std::map<std::uint32_t, std::uint64_t> cut_;                    // track -> first sequence that counts
     recording::Counters cleared_;                                   // what the last reset() cleared
