@@ -3,13 +3,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 namespace plumb::drain {
 namespace {
 
-constexpr std::size_t most_unwritten_pairs = 4096; // an hour of a full disk
-constexpr std::size_t deepest = 1024;              // a track that nests deeper than recorders can is broken
+constexpr std::size_t most_unwritten_pairs = 4096;   // an hour of a full disk
+constexpr std::size_t most_unwritten_checks = 65536; // about 32 MiB
+constexpr std::size_t deepest = 1024;                // a track that nests deeper than recorders can is broken
 
 Work absent_work() { return make_work(); }
 
@@ -188,13 +190,27 @@ Status DeviceCollector::take_feeds(recording::Writer& writer) {
     }
     take_samples(round);
     graphs_.insert(graphs_.end(), round.graphs.begin(), round.graphs.end());
+    take_checks(round);
     while (!graphs_.empty()) {
         if (Status status = writer.add_graph(graphs_.front()); !status.ok()) {
             return status; // kept: it is written when there is room
         }
         graphs_.erase(graphs_.begin());
     }
-    return {};
+    Status written = writer.add_checks(checks_.data(), checks_.size());
+    if (written.ok()) {
+        checks_.clear();
+    }
+    return written; // else kept, like the graphs
+}
+
+// When there is no room for long, the oldest stay: what went wrong first is what they are for.
+void DeviceCollector::take_checks(FeedRound& round) {
+    const std::size_t room = most_unwritten_checks - std::min(checks_.size(), most_unwritten_checks);
+    const std::size_t taken = std::min(room, round.checks.size());
+    std::move(round.checks.begin(), round.checks.begin() + static_cast<std::ptrdiff_t>(taken),
+              std::back_inserter(checks_));
+    lost_checks_ += round.checks.size() - taken;
 }
 
 void DeviceCollector::take_samples(const FeedRound& round) {
@@ -303,7 +319,7 @@ void DeviceCollector::read_pair(const Clock& clock) {
 }
 
 std::uint64_t DeviceCollector::dropped_checks() const noexcept {
-    std::uint64_t count = 0;
+    std::uint64_t count = lost_checks_;
     const std::lock_guard<std::mutex> lock(feeds_mutex_);
     for (const DeviceFeed* feed : feeds_) {
         count += feed->dropped_checks();

@@ -85,6 +85,7 @@ class DeviceCollector {
     Status write_ready(recording::Writer& writer);
     Status take_feeds(recording::Writer& writer);
     void take_samples(const FeedRound& round);
+    void take_checks(FeedRound& round);
     DeviceTrack* track_of(std::uint32_t id);
     DeviceTrack& add_locked(QueueTimer* timer, recording::TrackInfo track);
     std::uint32_t clock_id(const std::string& name, QueueTimer* timer, std::uint32_t track);
@@ -97,8 +98,10 @@ class DeviceCollector {
     std::map<std::uint32_t, DeviceTrack> devices_;
     std::map<std::string, Clock> clocks_;
     std::map<std::uint32_t, HostTrack> hosts_;
-    std::vector<recording::GraphInfo> graphs_; // not written yet
-    std::deque<recording::ClockPair> pairs_;   // not written yet
+    std::vector<recording::GraphInfo> graphs_;   // not written yet
+    std::vector<recording::TensorCheck> checks_; // not written yet
+    std::deque<recording::ClockPair> pairs_;     // not written yet
+    std::uint64_t lost_checks_ = 0;              // because too many were not written yet
     std::uint64_t failed_ = 0;
     mutable std::mutex feeds_mutex_; // held while feeds are asked, so that none dies meanwhile
     std::vector<DeviceFeed*> feeds_;

@@ -3,7 +3,10 @@
 #include "drain/device_collector.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -467,6 +470,55 @@ TEST(DeviceFeed, its_samples_lie_on_its_own_track_and_its_rows_in_the_recording)
     feed.next.samples.push_back(sample);
     ASSERT_TRUE(collector.collect(*writer).ok());
     EXPECT_EQ(feed.next.samples.size(), 1u) << "nobody asks a feed that was taken out";
+}
+
+TEST(DeviceFeed, its_checks_lie_in_the_recording_in_its_order_and_wait_for_room) {
+    HandFeed feed;
+    DeviceCollector collector;
+    collector.add_feed(feed);
+    bool full = true;
+    recording::WriterOptions options;
+    options.path = testing::TempDir() + "plumb-checks-" + std::to_string(getpid()) + ".plumb";
+    options.write = [&full, writes = 0](int file, const void* data, std::size_t size,
+                                        std::uint64_t offset) mutable -> std::int64_t {
+        if (full && writes++ > 0) { // all but the head
+            errno = ENOSPC;
+            return -1;
+        }
+        return pwrite(file, data, size, static_cast<off_t>(offset));
+    };
+    auto writer = *recording::Writer::create(options, recording::Metadata{});
+    const auto give = [&feed](std::uint64_t first, std::uint64_t count) {
+        for (std::uint64_t i = first; i < first + count; ++i) {
+            feed.next.checks.emplace_back().order = i;
+        }
+    };
+    give(0, 2);
+    EXPECT_EQ(collector.collect(*writer).error().code, ErrorCode::no_space);
+    give(2, 70'000);
+    EXPECT_EQ(collector.collect(*writer).error().code, ErrorCode::no_space);
+    constexpr std::uint64_t held = 65536;
+    EXPECT_EQ(collector.dropped_checks(), 70'002 - held) << "counted, and the first are kept";
+    full = false;
+    give(70'002, 1);
+    ASSERT_TRUE(collector.collect(*writer).ok());
+    give(70'003, 1);
+    ASSERT_TRUE(collector.collect(*writer).ok());
+    ASSERT_TRUE(writer->close().ok());
+    auto reader = *recording::Reader::open(options.path);
+    std::vector<std::uint64_t> orders;
+    ASSERT_TRUE(reader
+                    .for_each_check([&orders](recording::TensorCheck&& check) {
+                        orders.push_back(check.order);
+                        return true;
+                    })
+                    .ok());
+    std::vector<std::uint64_t> expected(held);
+    std::iota(expected.begin(), expected.end(), 0u);
+    expected.push_back(70'003); // the one before came while there was no place for it
+    EXPECT_EQ(orders, expected);
+    collector.remove_feed(feed);
+    unlink(options.path.c_str());
 }
 
 } // namespace
