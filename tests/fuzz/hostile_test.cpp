@@ -2,9 +2,11 @@
 // 10,000 mutated recordings and rings through the readers, half of them with checksums made to hold: no crash, and memory and
 // work within bounds. The same on every machine: the mutations are seeded.
 #include <gtest/gtest.h>
+#include <zstd.h>
 
 #include "allocation_count.hpp"
 #include "mutate.hpp"
+#include "recording/check_codec.hpp"
 #include "recording/format.hpp"
 #include "recording/metadata_codec.hpp"
 #include "recording/reader.hpp"
@@ -76,6 +78,55 @@ TEST(Hostile, a_small_file_cannot_unfold_into_a_flood_of_records) {
     });
     EXPECT_EQ(count, 64 * max_chunk_records);
     EXPECT_LE(count, min_payload_share * bytes->size());
+    EXPECT_LE(most, std::size_t{8} << 20) << "one chunk at a time";
+}
+
+TEST(Hostile, a_small_file_cannot_unfold_into_a_flood_of_checks) {
+    // The shortest entries there are, folded as far as a reader follows.
+    using namespace recording;
+    auto writer = Writer::create({}, {});
+    ASSERT_TRUE(writer.ok());
+    Bytes bytes = *(*writer)->snapshot();
+    Bytes entries;
+    std::uint32_t in_chunk = 0;
+    for (; entries.size() + 48 <= max_chunk_payload; ++in_chunk) {
+        append_le(entries, std::uint32_t{44});
+        FieldWriter(entries).text(1, std::string(38, '\0'));
+    }
+    Bytes folded;
+    append_le(folded, static_cast<std::uint32_t>(entries.size()));
+    std::vector<std::byte> frame(ZSTD_compressBound(entries.size()));
+    frame.resize(ZSTD_compress(frame.data(), frame.size(), entries.data(), entries.size(), 1));
+    append_bytes(folded, frame.data(), frame.size());
+    // As much beside it as the ratio asks for, in a frame that decompressors skip.
+    const std::size_t beside = entries.size() / check_unfolding + 1 - folded.size();
+    append_le(folded, std::uint32_t{0x184d2a50});
+    append_le(folded, static_cast<std::uint32_t>(beside));
+    folded.resize(folded.size() + beside);
+    ChunkHeader header;
+    header.type = ChunkType::checks;
+    header.codec = Codec::zstd;
+    header.count = in_chunk;
+    constexpr std::uint64_t chunks = 8;
+    for (std::uint64_t i = 0; i < chunks; ++i) {
+        header.first_sequence = i * in_chunk;
+        append_chunk(bytes, header, folded);
+    }
+    const auto shared = std::make_shared<const Bytes>(std::move(bytes));
+    auto reader = Reader::from_bytes(shared);
+    ASSERT_TRUE(reader.ok());
+    EXPECT_EQ(reader->checks_count(), chunks * in_chunk);
+    std::uint64_t count = 0;
+    const std::size_t most = peak_of([&] {
+        ASSERT_TRUE(reader
+                        ->for_each_check([&count](TensorCheck&&) {
+                            ++count;
+                            return true;
+                        })
+                        .ok());
+    });
+    EXPECT_EQ(count, chunks * in_chunk);
+    EXPECT_LE(count * 48, check_unfolding * shared->size());
     EXPECT_LE(most, std::size_t{8} << 20) << "one chunk at a time";
 }
 

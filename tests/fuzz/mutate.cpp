@@ -43,6 +43,9 @@ Bytes made_recording(bool compress, std::uint64_t max_bytes, const std::vector<R
         (void)(*writer)->add_graph(row).ok();
         (void)(*writer)->add_graph(row).ok(); // leaves its lists to the one before
     }
+    const auto checks = golden::checks();
+    (void)(*writer)->add_checks(checks.data(), checks.size()).ok();
+    (void)(*writer)->add_checks(checks.data(), checks.size()).ok();
     (void)(*writer)->set_counters(golden::counters()).ok();
     (void)(*writer)->close().ok();
     return *(*writer)->snapshot();
@@ -171,7 +174,13 @@ std::uint64_t read_recording(Bytes bytes) {
             return true;
         })
         .ok();
-    return sum + reader->notes().size();
+    (void)reader
+        ->for_each_check([&sum](TensorCheck&& check) {
+            sum += check.order + check.shape.size() + check.fingerprint.sketch.size() + size_of(check.dtype);
+            return true;
+        })
+        .ok();
+    return sum + reader->checks_count() + reader->notes().size();
 }
 
 std::uint64_t read_ring(const std::byte* data, std::size_t size) {

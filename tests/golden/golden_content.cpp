@@ -256,4 +256,86 @@ Status write_graphs(const std::string& path) {
     return status;
 }
 
+std::vector<recording::TensorCheck> checks() {
+    constexpr std::size_t buckets[] = {32, 64, 128, 256, 0, 32};
+    Noise noise(5);
+    std::vector<recording::TensorCheck> made;
+    for (std::uint32_t i = 0; i < 6; ++i) {
+        recording::TensorCheck c;
+        c.order = i;
+        c.step_plus_one = i / 2;
+        c.layer_plus_one = i % 3;
+        c.name = static_cast<std::uint16_t>(1 + i);
+        c.phase = static_cast<Phase>(i % 4);
+        c.role = static_cast<CheckRole>(i % 2);
+        c.level = i == 4 ? recording::CheckLevel::nonfinite : recording::CheckLevel::full;
+        c.occurrence = i % 2;
+        c.sequence = i;
+        c.position = 100 * i;
+        c.track = 1;
+        c.dtype = static_cast<DType>(i);
+        c.shape = {i + 1, 64};
+        c.fingerprint.count = 64 * (i + 1);
+        c.fingerprint.hash = noise.next();
+        c.fingerprint.largest = i;
+        c.fingerprint.min = -1.5;
+        c.fingerprint.max = 0.25 * i;
+        c.fingerprint.sum = -3.0;
+        c.fingerprint.sum_of_squares = 1e-300;
+        for (std::size_t b = 0; b < buckets[i]; ++b) {
+            c.fingerprint.sketch.push_back(static_cast<double>(noise.below(1000)) / 8 - 60);
+        }
+        made.push_back(std::move(c));
+    }
+    recording::TensorCheck& full = made[5];
+    full.order = 0xffffffffffffffff;
+    full.step_plus_one = 0xfffffffffffffffe;
+    full.layer_plus_one = 0xfffffffd;
+    full.position = -7;
+    full.track = 0x80000002;
+    full.in_graph = true;
+    full.graph_key = 64;
+    full.replay = 17;
+    full.shape = {1, 2, 3, 4, 5, 6, 7, 8};
+    full.first_index = 4096;
+    full.fingerprint.nans = 1;
+    full.fingerprint.positive_infs = 2;
+    full.fingerprint.negative_infs = 3;
+    full.fingerprint.first_nonfinite = 9;
+    full.argmax = 31999;
+    full.margin = 0.125;
+    made.emplace_back(); // all defaults
+    return made;
+}
+
+Status write_checks(const std::string& path, bool compress) {
+    recording::WriterOptions options;
+    options.path = path;
+    options.compress = compress;
+    std::int64_t now = 0;
+    options.now_ns = [&now] {
+        return ++now;
+    };
+    auto writer = recording::Writer::create(options, metadata());
+    if (!writer) {
+        return writer.error();
+    }
+    Status status;
+    const auto then = [&status](Status next) {
+        status = status.ok() ? next : status;
+    };
+    for (const auto& track : graph_tracks()) {
+        then((*writer)->add_track(track));
+    }
+    for (const auto& name : names()) {
+        then((*writer)->add_name(name));
+    }
+    const auto all = checks();
+    then((*writer)->add_checks(all.data(), 4));
+    then((*writer)->add_checks(all.data() + 4, all.size() - 4));
+    then((*writer)->set_counters(counters()));
+    then((*writer)->close());
+    return status;
+}
+
 } // namespace plumb::golden

@@ -2,6 +2,7 @@
 // Recordings of every format version stay readable, by this library and by a reader written from the document alone.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -76,6 +77,56 @@ std::string graph_text(const recording::GraphInfo& row) {
                 std::to_string((site.leaf ? 1 : 0) + (site.lap ? 2 : 0)) + "\n";
     }
     return text;
+}
+
+/// A check as read_plumb.py prints it.
+std::string check_text(const recording::TensorCheck& check) {
+    const auto number = [](auto value) {
+        return " " + std::to_string(value);
+    };
+    const auto bits = [](double value) {
+        char word[20];
+        std::snprintf(word, sizeof word, " %016llx",
+                      static_cast<unsigned long long>(std::bit_cast<std::uint64_t>(value)));
+        return std::string(word);
+    };
+    const Fingerprint& print = check.fingerprint;
+    std::string text = "check";
+    for (const std::uint64_t fact :
+         {check.order, check.step_plus_one, std::uint64_t{check.layer_plus_one}, std::uint64_t{check.name},
+          std::uint64_t(check.phase), std::uint64_t(check.role), std::uint64_t(check.level), std::uint64_t(check.dtype),
+          std::uint64_t{check.occurrence}, std::uint64_t{check.sequence}, std::uint64_t{check.track}}) {
+        text += number(fact);
+    }
+    text += number(check.position) + number(check.first_index);
+    text += check.in_graph ? " graph" + number(check.graph_key) + number(check.replay) : "";
+    text += "\nshape";
+    for (const std::uint64_t size : check.shape) {
+        text += number(size);
+    }
+    text += "\nvalues";
+    for (const std::uint64_t fact : {print.count, print.hash, print.largest, print.nans, print.positive_infs,
+                                     print.negative_infs, print.first_nonfinite}) {
+        text += number(fact);
+    }
+    text += bits(print.min) + bits(print.max) + bits(print.sum) + bits(print.sum_of_squares);
+    text += "\nlogits" + (check.argmax == no_index ? std::string(" none") : number(check.argmax) + bits(check.margin));
+    text += "\nsketch";
+    for (const double bucket : print.sketch) {
+        text += bits(bucket);
+    }
+    return text + "\n";
+}
+
+std::vector<std::string> check_texts(Reader& reader) {
+    std::vector<std::string> texts;
+    EXPECT_TRUE(reader
+                    .for_each_check([&texts](recording::TensorCheck&& check) {
+                        texts.push_back(check_text(check));
+                        return true;
+                    })
+                    .ok());
+    return texts;
 }
 
 void expect_facts(const Reader& reader) {
@@ -187,12 +238,29 @@ TEST(Golden, version_1_with_captured_graphs_is_read_exactly) {
     }
 }
 
+TEST(Golden, version_1_with_checks_of_tensors_is_read_exactly) {
+    for (const char* name : {"v1_checks.plumb", "v1_checks_zstd.plumb"}) {
+        auto reader = Reader::open(file(name));
+        ASSERT_TRUE(reader.ok()) << reader.error().message;
+        EXPECT_TRUE(reader->notes().empty());
+        EXPECT_EQ(reader->checks_count(), golden::checks().size());
+        EXPECT_EQ(reader->counters().checks, golden::checks().size());
+        const auto texts = check_texts(*reader);
+        ASSERT_EQ(texts.size(), golden::checks().size());
+        for (std::size_t i = 0; i < texts.size(); ++i) {
+            EXPECT_EQ(texts[i], check_text(golden::checks()[i])) << name << ", check " << i;
+        }
+    }
+}
+
 TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
     // No compressor is involved, so a change of layout without a new version number shows here.
     const std::string path = testing::TempDir() + "plumb-golden-" + std::to_string(std::rand()) + ".plumb";
     ASSERT_TRUE(golden::write(path, false, 0).ok());
     const std::string graphs_path = path + "-graphs";
     ASSERT_TRUE(golden::write_graphs(graphs_path).ok());
+    const std::string checks_path = path + "-checks";
+    ASSERT_TRUE(golden::write_checks(checks_path, false).ok());
     const auto read = [](const std::string& name) {
         std::string text;
         std::FILE* from = std::fopen(name.c_str(), "rb");
@@ -205,8 +273,10 @@ TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
     };
     EXPECT_EQ(read(path), read(file("v1.plumb")));
     EXPECT_EQ(read(graphs_path), read(file("v1_graphs.plumb")));
+    EXPECT_EQ(read(checks_path), read(file("v1_checks.plumb")));
     std::remove(path.c_str());
     std::remove(graphs_path.c_str());
+    std::remove(checks_path.c_str());
 }
 
 /// What read_plumb.py prints for a file; empty when it fails.
@@ -242,6 +312,9 @@ std::string by_our_reader(const std::string& name) {
     for (const auto& row : reader->graphs()) {
         text += graph_text(row);
     }
+    for (const std::string& check : check_texts(*reader)) {
+        text += check;
+    }
     for (const auto& [track, stream] : streams_of(*reader)) {
         for (const auto& [sequence, record] : stream) {
             char line[100];
@@ -255,7 +328,7 @@ std::string by_our_reader(const std::string& name) {
 }
 
 TEST(Golden, a_reader_written_from_the_document_alone_reads_the_same) {
-    for (const char* name : {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb"}) {
+    for (const char* name : {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_checks.plumb"}) {
         EXPECT_EQ(by_independent_reader(name), by_our_reader(name)) << name;
     }
 }
@@ -264,7 +337,9 @@ TEST(Golden, a_reader_written_from_the_document_alone_reads_zstd_planes_too) {
     if (std::system("command -v zstd >/dev/null 2>&1") != 0) {
         GTEST_SKIP() << "the command zstd is not installed";
     }
-    EXPECT_EQ(by_independent_reader("v1_zstd.plumb"), by_our_reader("v1_zstd.plumb"));
+    for (const char* name : {"v1_zstd.plumb", "v1_checks_zstd.plumb"}) {
+        EXPECT_EQ(by_independent_reader(name), by_our_reader(name)) << name;
+    }
 }
 
 } // namespace

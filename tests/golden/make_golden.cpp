@@ -26,9 +26,13 @@ int main(int argc, char** argv) {
             return 1;
         }
     }
-    const plumb::Status status = plumb::golden::write_graphs(base + "_graphs.plumb");
-    if (!status) {
-        std::fprintf(stderr, "%s\n", status.error().message.c_str());
+    for (const plumb::Status& status : {plumb::golden::write_graphs(base + "_graphs.plumb"),
+                                        plumb::golden::write_checks(base + "_checks.plumb", false),
+                                        plumb::golden::write_checks(base + "_checks_zstd.plumb", true)}) {
+        if (!status) {
+            std::fprintf(stderr, "%s\n", status.error().message.c_str());
+            return 1;
+        }
     }
-    return status ? 0 : 1;
+    return 0;
 }

@@ -21,17 +21,17 @@ def fail(reason):
 
 
 def chunks(data):
-    """(type, track, count, first sequence, payload) of every chunk."""
+    """(type, codec, track, count, first sequence, payload) of every chunk."""
     at = 64
     while at < len(data):
         header = data[at:at + 64]
         if len(header) < 64 or header[:4] != CHUNK_MAGIC or xxh3_64(header[:56]) != struct.unpack_from("<Q", header, 56)[0]:
             fail(f"chunk header at {at} does not hold")
-        kind, _codec, _zero, track, count, sequence, size = struct.unpack_from("<HBBIIQI", header, 4)
+        kind, codec, _zero, track, count, sequence, size = struct.unpack_from("<HBBIIQI", header, 4)
         payload = data[at + 64:at + 64 + size]
         if len(payload) < size or xxh3_64(payload) != struct.unpack_from("<Q", header, 48)[0]:
             fail(f"chunk payload at {at} does not hold")
-        yield kind, track, count, sequence, payload
+        yield kind, codec, track, count, sequence, payload
         at += 64 + size
 
 
@@ -60,6 +60,10 @@ def text(entry, field):
     return entry[field][0].decode()
 
 
+def unzstd(frame):
+    return subprocess.run(["zstd", "-dc"], input=frame, stdout=subprocess.PIPE, check=True).stdout
+
+
 class Columns:
     def __init__(self, data):
         self.data, self.at = data, 8
@@ -71,7 +75,7 @@ class Columns:
         if mode == 1:
             return content * count
         if mode == 2:
-            content = subprocess.run(["zstd", "-dc"], input=content, stdout=subprocess.PIPE, check=True).stdout
+            content = unzstd(content)
         return content
 
     def column(self, count):
@@ -170,12 +174,34 @@ def print_graphs(rows):
                 print("site", key, *struct.unpack_from("<HHIII", content, at))
 
 
+def number_or(entry, field, absent, kind="<Q"):
+    return number(entry, field, kind) if field in entry else absent
+
+
+def words(content):
+    return [content[at:at + 8] for at in range(0, len(content), 8)]
+
+
+def print_check(entry):
+    (order, step, layer, name, phase, role, level, dtype, occurrence, sequence,
+     track) = struct.unpack_from("<QQIHBBBBIII", entry[1][0])
+    graph = ["graph", number(entry, 7), number_or(entry, 8, 0)] if 7 in entry else []
+    print("check", order, step, layer, name, phase, role, level, dtype, occurrence, sequence, track,
+          number_or(entry, 5, -1, "<q"), number_or(entry, 6, 0), *graph)
+    print(" ".join(["shape", *(str(struct.unpack("<Q", size)[0]) for size in words(entry.get(4, [b""])[0]))]))
+    values = struct.unpack_from("<7Q", entry[2][0])
+    print("values", *values[:3], *(number_or(entry, field, 0) for field in (9, 10, 11)), number_or(entry, 12, MASK),
+          *(f"{bits:016x}" for bits in values[3:]))
+    print("logits", *([number(entry, 13), f"{number(entry, 14):016x}"] if 13 in entry else ["none"]))
+    print(" ".join(["sketch", *(f"{struct.unpack('<Q', bucket)[0]:016x}" for bucket in words(entry.get(3, [b""])[0]))]))
+
+
 def main():
     data = open(sys.argv[1], "rb").read()
     if data[:8] != MAGIC or struct.unpack_from("<I", data, 8)[0] != 1 or xxh3_64(data[:56]) != struct.unpack_from("<Q", data, 56)[0]:
         fail("no recording of version 1")
-    facts, streams = {}, {}
-    for kind, track, count, sequence, payload in chunks(data):
+    facts, streams, checks = {}, {}, []
+    for kind, codec, track, count, sequence, payload in chunks(data):
         if kind == 1:
             print("host", text(fields(payload), 4))
         elif kind in (2, 3, 4, 12):
@@ -183,6 +209,8 @@ def main():
         elif kind in (7, 9):
             numbered = ((sequence + i, record) for i, record in enumerate(records(payload, count)))
             streams.setdefault(track, []).extend(numbered)
+        elif kind == 13:
+            checks.extend(entries(unzstd(payload[4:]) if codec == 2 else payload))
     for entry in facts.get(2, []):
         print("track", number(entry, 1), text(entry, 5), text(entry, 6))
         if 7 in entry or 8 in entry:
@@ -192,6 +220,8 @@ def main():
     for entry in facts.get(4, []):
         print("clock", number(entry, 1), number(entry, 2), number(entry, 3, "<q"))
     print_graphs(facts.get(12, []))
+    for entry in checks:
+        print_check(entry)
     for track in sorted(streams):
         for sequence, (first, second) in streams[track]:
             print("record", track, sequence, f"{first:016x} {second:016x}")
