@@ -196,6 +196,104 @@ void write_line(TextSink& sink, const Sample& sample, NameText& names, const Gra
     sink.put("}\n");
 }
 
+void put_known(base::JsonWriter& json, std::string_view key, double value) {
+    if (std::isfinite(value)) {
+        json.field(key, value);
+    }
+}
+
+template <class T>
+void put_list(base::JsonWriter& json, std::string_view key, const std::vector<T>& values) {
+    if (values.empty()) {
+        return;
+    }
+    json.key(key);
+    json.begin_array();
+    for (const T& value : values) {
+        json.value(value);
+    }
+    json.end();
+}
+
+void put_check_place(base::JsonWriter& json, const recording::TensorCheck& check) {
+    json.field("phase", phase_word(check.phase));
+    if (check.step_plus_one != 0) {
+        json.field("step", check.step_plus_one - 1);
+    }
+    if (check.layer_plus_one != 0) {
+        json.field("layer", check.layer_plus_one - 1);
+    }
+    json.field("occurrence", check.occurrence);
+    json.field("sequence", check.sequence);
+    if (check.position >= 0) {
+        json.field("position", check.position);
+    }
+    json.field("order", check.order);
+    json.field("track", check.track);
+    if (check.in_graph) {
+        json.field("graph", check.graph_key);
+        json.field("replay", check.replay);
+    }
+}
+
+void put_fingerprint(base::JsonWriter& json, const Fingerprint& print) {
+    char hash[16];
+    for (unsigned i = 0; i < sizeof hash; ++i) {
+        hash[i] = "0123456789abcdef"[(print.hash >> (60 - 4 * i)) & 15];
+    }
+    json.field("hash", std::string_view(hash, sizeof hash)); // more bits than a JSON number holds
+    if (print.largest != no_index) {
+        json.field("largest", print.largest);
+    }
+    put_known(json, "sum", print.sum);
+    put_known(json, "sum_of_squares", print.sum_of_squares);
+    put_list(json, "sketch", print.sketch);
+}
+
+std::string check_line(const recording::TensorCheck& check, const NameTable& names) {
+    std::string line;
+    base::JsonWriter json(line);
+    const NameTable::Entry name = names.entry(check.name);
+    const Fingerprint& print = check.fingerprint;
+    json.begin_object();
+    json.field("kind", "check");
+    json.field("name", name.name);
+    json.field("category", category_word(name.category));
+    json.field("role", check.role == CheckRole::input ? "input" : "output");
+    put_check_place(json, check);
+    json.field("level", check.level == recording::CheckLevel::full ? "all" : "nonfinite");
+    json.field("dtype", dtype_word(check.dtype));
+    put_list(json, "shape", check.shape);
+    if (check.first_index != 0) {
+        json.field("first_index", check.first_index);
+    }
+    json.field("count", print.count);
+    json.field("nans", print.nans);
+    json.field("positive_infs", print.positive_infs);
+    json.field("negative_infs", print.negative_infs);
+    if (print.first_nonfinite != no_index) {
+        json.field("first_nonfinite", print.first_nonfinite);
+    }
+    put_known(json, "min", print.min);
+    put_known(json, "max", print.max);
+    if (check.level == recording::CheckLevel::full) {
+        put_fingerprint(json, print);
+    }
+    if (check.argmax != no_index) {
+        json.field("argmax", check.argmax);
+        put_known(json, "margin", check.margin);
+    }
+    json.finish();
+    return line + '\n';
+}
+
+Status write_checks(SampleSource& source, const NameTable& names, TextSink& sink) {
+    return source.for_each_check([&](const recording::TensorCheck& check) {
+        sink.append(check_line(check, names));
+        return sink.good();
+    });
+}
+
 } // namespace
 
 Status jsonl(SampleSource& source, std::ostream& out) {
@@ -213,6 +311,9 @@ Status jsonl(SampleSource& source, std::ostream& out) {
         }
         return sink.good();
     });
+    if (read.ok()) {
+        read = write_checks(source, table, sink);
+    }
     Status written = sink.flush();
     return written.ok() ? read : written;
 }

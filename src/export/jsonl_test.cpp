@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -79,6 +80,56 @@ TEST(Jsonl, F10_launches_and_scopes_of_a_graph_carry_its_key_and_marks) {
     EXPECT_EQ(lines[3]["graph"].get<std::uint64_t>(), 0xfffffffffffffff0);
     EXPECT_EQ(lines[3]["sampled"], true);
     EXPECT_FALSE(lines[3].contains("launch_wait"));
+}
+
+TEST(Jsonl, checks_of_tensors_follow_the_samples_one_line_each) {
+    PlantedSource source;
+    source.add_steps(1, 1);
+    recording::TensorCheck check;
+    check.order = 7;
+    check.step_plus_one = 4;
+    check.layer_plus_one = 3;
+    check.name = Name(Brick::rms_norm).id;
+    check.phase = Phase::decode;
+    check.position = 12;
+    check.track = 1;
+    check.dtype = DType::bf16;
+    check.shape = {1, 64};
+    check.fingerprint.count = 64;
+    check.fingerprint.min = -1.5;
+    check.fingerprint.max = 0.25;
+    check.fingerprint.largest = 9;
+    check.fingerprint.hash = 0xfedcba9876543210;
+    check.fingerprint.sum = 0.1;
+    check.fingerprint.sum_of_squares = 3;
+    check.fingerprint.sketch = {0.5, -0.125};
+    check.argmax = 5;
+    check.margin = 0.75;
+    source.all_checks.push_back(check);
+    recording::TensorCheck odd;
+    odd.name = 4000;
+    odd.role = CheckRole::input;
+    odd.level = recording::CheckLevel::nonfinite;
+    odd.in_graph = true;
+    odd.graph_key = 64;
+    odd.replay = 3;
+    odd.first_index = 32;
+    odd.fingerprint.nans = 1;
+    odd.fingerprint.first_nonfinite = 5;
+    odd.fingerprint.max = std::numeric_limits<double>::infinity();
+    source.all_checks.push_back(odd);
+    const auto lines = lines_of(source);
+    ASSERT_EQ(lines.size(), 1 + source.samples.size() + 2);
+    EXPECT_EQ(
+        lines[lines.size() - 2],
+        json::parse(R"({"kind":"check","name":"rms_norm","category":"norm","role":"output","phase":"decode","step":3,
+        "layer":2,"occurrence":0,"sequence":0,"position":12,"order":7,"track":1,"level":"all","dtype":"bf16","shape":[1,64],
+        "count":64,"nans":0,"positive_infs":0,"negative_infs":0,"min":-1.5,"max":0.25,"hash":"fedcba9876543210","largest":9,
+        "sum":0.1,"sum_of_squares":3,"sketch":[0.5,-0.125],"argmax":5,"margin":0.75})"));
+    EXPECT_EQ(lines.back(), json::parse(R"({"kind":"check","name":"name 4000","category":"other","role":"input",
+        "phase":"none","occurrence":0,"sequence":0,"order":0,"track":0,"graph":64,"replay":3,"level":"nonfinite",
+        "dtype":"f32","first_index":32,"count":0,"nans":1,"positive_infs":0,"negative_infs":0,"first_nonfinite":5})"))
+        << "what is not known, or no number, has no field";
 }
 
 TEST(Jsonl, T8_hostile_names_stay_on_their_line) {

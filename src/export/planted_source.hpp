@@ -18,6 +18,7 @@ class PlantedSource : public SampleSource {
     std::vector<resolve::Sample> samples;
     std::vector<resolve::Submission> submissions; // delivered before the samples
     std::vector<recording::GraphInfo> all_graphs;
+    std::vector<recording::TensorCheck> all_checks;
     std::int64_t origin = 1'000'000'000;
     Status end; // what reading them ends with
 
@@ -106,6 +107,14 @@ class PlantedSource : public SampleSource {
         for (std::size_t at = 0; at < samples.size(); at += batch) {
             const std::span<const resolve::Sample> all(samples);
             if (!sink({all.subspan(at, std::min(batch, samples.size() - at)), {}})) {
+                break;
+            }
+        }
+        return end;
+    }
+    Status for_each_check(const CheckSink& sink) override {
+        for (const recording::TensorCheck& check : all_checks) {
+            if (!sink(check)) {
                 break;
             }
         }

@@ -46,6 +46,10 @@ class RecordingSamples final : public exporting::SampleSource {
         return resolved.ok() ? Status() : Status(resolved.error());
     }
 
+    Status for_each_check(const exporting::CheckSink& sink) override {
+        return reader_.for_each_check([&sink](recording::TensorCheck&& check) { return sink(check); });
+    }
+
   private:
     recording::Reader& reader_;
     resolve::ReaderSource records_;
