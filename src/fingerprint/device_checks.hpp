@@ -24,6 +24,8 @@ class DeviceChecks {
     virtual void collect(std::vector<recording::TensorCheck>& done) = 0;
     /// Enqueued and not collected yet.
     [[nodiscard]] virtual std::uint64_t pending() const noexcept = 0;
+    /// Enqueued, and lost before anybody read them.
+    [[nodiscard]] virtual std::uint64_t dropped() const noexcept { return 0; }
 };
 
 } // namespace plumb::fingerprint
