@@ -7,6 +7,7 @@
 
 #include "analysis/report_builder.hpp"
 #include "base/os.hpp"
+#include "fingerprint/cuda/cuda_checks.hpp"
 #include "record/recorder_access.hpp"
 #include "recording/reader.hpp"
 #include "recording/redact.hpp"
@@ -205,6 +206,7 @@ void Session::open_checks() {
         return;
     }
     std::vector<std::unique_ptr<fingerprint::DeviceChecks>> devices;
+    devices.push_back(fingerprint::make_cuda_checks());
     checks_ = std::make_unique<fingerprint::Checks>(config_.check, std::move(devices),
                                                     [this](const std::string& sentence) { diagnose(sentence); });
     drain_->add_feed(*checks_);
