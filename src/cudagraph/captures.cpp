@@ -3,6 +3,7 @@
 #include "backends/cuda/capture_notes.hpp"
 #include "cudagraph/graph_cache.hpp"
 #include "cudagraph/node_image.hpp"
+#include "fingerprint/cuda/captured_checks.hpp"
 
 namespace plumb::cudagraph {
 
@@ -29,6 +30,23 @@ class NotesUntilEnd {
 
   private:
     unsigned long long capture_;
+};
+
+/// Checks of a capture whose graph nobody will launch give their slots back.
+class ChecksUntilKept {
+  public:
+    explicit ChecksUntilKept(unsigned long long capture) noexcept : capture_(capture) {}
+    ~ChecksUntilKept() {
+        if (!kept_)
+            fingerprint::discard_captured_checks(capture_);
+    }
+    ChecksUntilKept(const ChecksUntilKept&) = delete;
+    ChecksUntilKept& operator=(const ChecksUntilKept&) = delete;
+    void keep() noexcept { kept_ = true; }
+
+  private:
+    unsigned long long capture_;
+    bool kept_ = false;
 };
 
 } // namespace
@@ -117,6 +135,7 @@ Status Cache::end_capture(std::uint64_t key) {
     if (!capture)
         return capture.error();
     const NotesUntilEnd notes(capture->id);
+    ChecksUntilKept checks(capture->id);
     if (Status status = driver_.status(); !status)
         return status;
     const cuda::RelaxedCapture relaxed(driver_.calls());
@@ -124,7 +143,10 @@ Status Cache::end_capture(std::uint64_t key) {
     if (!graph)
         return graph.error();
     const auto capture_ns = static_cast<double>(now_ns() - capture->begin_ns);
-    return admit(key, std::move(*graph), *capture, capture_ns);
+    Status admitted = admit(key, std::move(*graph), *capture, capture_ns);
+    if (admitted)
+        checks.keep();
+    return admitted;
 }
 
 Status Cache::abort_capture() {
@@ -132,6 +154,7 @@ Status Cache::abort_capture() {
     if (!capture)
         return capture.error();
     const NotesUntilEnd notes(capture->id);
+    const ChecksUntilKept checks(capture->id);
     if (Status status = driver_.status(); !status)
         return status;
     const cuda::RelaxedCapture relaxed(driver_.calls());
@@ -148,6 +171,7 @@ Result<GraphHolder> Cache::capture_step(cuda::Stream stream, const std::function
     if (!capture)
         return Error{ErrorCode::invalid_argument, "the step ended the capture itself: it must only enqueue."};
     const NotesUntilEnd notes(capture->id);
+    const ChecksUntilKept checks(capture->id);
     if (Status status = driver_.status(); !status)
         return status.error();
     const cuda::RelaxedCapture relaxed(driver_.calls());

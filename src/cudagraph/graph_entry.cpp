@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "plumb/cuda.hpp"
+#include "record/recorder_access.hpp"
 
 namespace plumb::cudagraph {
 
@@ -49,6 +50,7 @@ Status GraphEntry::launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept {
         last_plain_ = plain;
         return answer(driver.graph_launch(plain, stream));
     }
+    announce_checks(stream);
     ++recorded_;
     std::uint16_t flags = plain != last_plain_ ? launch_first : std::uint16_t{0};
     last_plain_ = plain;
@@ -69,8 +71,24 @@ Status GraphEntry::launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept {
                                     std::memory_order_relaxed);
     if (done.result == CuResult::success) {
         recorder.record_graph_launch(graph_.key, static_cast<std::uint16_t>(flags | done.flags), queue, begin, end);
+    } else if (graph_.checks != nullptr) {
+        graph_.checks->withdraw();
     }
     return answer(done.result);
+}
+
+/// Plain or twin: the checks in both are the same, and their results carry this launch's number.
+void GraphEntry::announce_checks(Stream stream) noexcept {
+    if (graph_.checks == nullptr) {
+        return;
+    }
+    Recorder& recorder = state_->recorder();
+    fingerprint::AnnouncedLaunch launch;
+    launch.step_plus_one = recorder.context().step_plus_one;
+    const StepFacts facts = RecorderAccess::step_facts(recorder, launch.step_plus_one);
+    launch.phase = facts.phase;
+    launch.position = facts.position;
+    graph_.checks->announce(stream, launch);
 }
 
 /// The registry's lock is shared with whoever makes a queue: asked for once per stream in a row.

@@ -16,6 +16,7 @@
 #include "cudagraph/probes_state.hpp"
 #include "cudagraph/sampling_rate.hpp"
 #include "cudagraph/twin.hpp"
+#include "fingerprint/cuda/captured_checks.hpp"
 
 namespace plumb::cudagraph {
 
@@ -29,6 +30,7 @@ struct CapturedGraph {
     std::vector<backends::cuda::ScopeNote> notes; // those that ended and were read in full; frontiers are gone
     std::vector<ScopePlaces> places;              // per note
     std::string no_twin;                          // why: "n/a (memory nodes)"
+    std::shared_ptr<fingerprint::CapturedChecks> checks; // PLUMB_CHECKs captured into it; null: none
 };
 
 class GraphEntry final : public Probe {
@@ -76,6 +78,7 @@ class GraphEntry final : public Probe {
 
     [[nodiscard]] Queue queue_of(backends::cuda::Stream stream) noexcept;
     [[nodiscard]] Status answer(backends::cuda::CuResult result) const;
+    void announce_checks(backends::cuda::Stream stream) noexcept;
     Shot* choose(std::uint64_t number, std::uint16_t& flags);
     Shot* free_shot(std::size_t first, std::size_t last);
     [[nodiscard]] bool wants_plain(std::uint64_t number) const;

@@ -90,6 +90,23 @@ bool same_site(const recording::GraphSite& a, const recording::GraphSite& b) {
            a.nodes == b.nodes && a.leaf == b.leaf && a.lap == b.lap;
 }
 
+/// Those that lie in this graph: an older one may have had its handle.
+std::shared_ptr<fingerprint::CapturedChecks> checks_of(const Recorder& recorder, Graph graph, std::uint64_t key,
+                                                       const GraphShape& shape) {
+    std::shared_ptr<fingerprint::CapturedChecks> checks = fingerprint::find_captured_checks(&recorder, graph);
+    if (checks == nullptr) {
+        return nullptr;
+    }
+    for (const GraphNode node : checks->nodes()) {
+        const auto found = shape.index_of.find(node);
+        if (found == shape.index_of.end() || shape.types[found->second] != NodeType::kernel) {
+            return nullptr;
+        }
+    }
+    checks->set_key(key);
+    return checks;
+}
+
 /// Returns the number of this capture.
 std::uint64_t describe(Row& row, const GraphShape& shape, std::vector<recording::GraphSite> sites,
                        std::vector<recording::NamedCount> unattributed) {
@@ -202,6 +219,7 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
     }
     TwinSource& source = captured.source;
     source.shape = std::move(*shape);
+    captured.checks = checks_of(state_->recorder(), graph, captured.key, source.shape);
     const std::vector<MappedScope> scopes = map_scopes(captured.notes, source.shape);
     source.map = map_nodes(source.shape, scopes);
     for (std::size_t i = 0; i < scopes.size(); ++i) {

@@ -138,8 +138,8 @@ recording::TensorCheck CapturedChecks::check_of(const Site& site, SlotResult&& r
     if (result.tag != 0 && launch != launches_.end() && launch->tag == result.tag) {
         check.step_plus_one = launch->what.step_plus_one;
         check.phase = launch->what.phase;
-        check.position = launch->what.position >= 0 && site.has_position ? launch->what.position + site.position_offset
-                                                                         : -1;
+        check.position =
+            launch->what.position >= 0 && site.has_position ? launch->what.position + site.position_offset : -1;
     }
     return check;
 }

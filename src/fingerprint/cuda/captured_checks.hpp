@@ -116,10 +116,8 @@ class CapturedChecks {
     bool closed_ = false;
 };
 
-/// The checks captured into the graph with that handle, by that recorder; null: there are none, or they were taken. The
-/// key is theirs from now on.
-std::shared_ptr<CapturedChecks> take_captured_checks(const Recorder* recorder, backends::cuda::Graph graph,
-                                                     std::uint64_t key);
+/// The checks that were captured last into a graph with that handle, by that recorder; null: there are none.
+std::shared_ptr<CapturedChecks> find_captured_checks(const Recorder* recorder, backends::cuda::Graph graph);
 /// The capture's graph is gone without a launch. The id is that of cuStreamGetCaptureInfo; all recorders'.
 void discard_captured_checks(unsigned long long capture) noexcept;
 

@@ -136,9 +136,9 @@ Status CheckDevice::load(const char* image) {
     if (const CuResult loaded = driver_.module_load_data(&module_, image); loaded != CuResult::success) {
         return refused(driver_, loaded, "cuModuleLoadData");
     }
-    CuResult found = driver_.module_get_function(&kernel_, module_, "plumb_fingerprint");
+    CuResult found = driver_.module_get_function(&kernel_, module_, kernel_name);
     if (found == CuResult::success) {
-        found = driver_.module_get_function(&tag_kernel_, module_, "plumb_fingerprint_tag");
+        found = driver_.module_get_function(&tag_kernel_, module_, tag_kernel_name);
     }
     if (found != CuResult::success) {
         static_cast<void>(driver_.module_unload(module_));

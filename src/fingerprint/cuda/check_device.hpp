@@ -15,6 +15,10 @@
 
 namespace plumb::fingerprint {
 
+/// In graphs and timelines.
+inline constexpr const char* kernel_name = "plumb_fingerprint";
+inline constexpr const char* tag_kernel_name = "plumb_fingerprint_tag";
+
 /// `count` slots of `words_of_slot(buckets)` words, side by side.
 struct SlotBlock {
     std::uint64_t* host = nullptr;

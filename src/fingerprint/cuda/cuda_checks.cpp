@@ -65,7 +65,7 @@ class CudaChecks final : public DeviceChecks {
 
     /// Looks for what has finished, and keeps it for collect().
     void harvest();
-    std::shared_ptr<CapturedChecks> take(const Recorder* recorder, Graph graph);
+    std::shared_ptr<CapturedChecks> find(const Recorder* recorder, Graph graph);
     void discard(unsigned long long capture) noexcept;
 
   private:
@@ -160,8 +160,9 @@ Status CudaChecks::enqueue_on(const Driver& driver, Stream stream, const record:
     if (asked != CuResult::success || status == CaptureStatus::invalidated) {
         return asked != CuResult::success
                    ? Status(error_of(driver, asked, "cuStreamGetCaptureInfo", "this tensor is not checked"))
-                   : Status(Error{ErrorCode::unsupported, "this stream's capture was invalidated before this check; end "
-                                                          "the capture and see its error"});
+                   : Status(Error{ErrorCode::unsupported,
+                                  "this stream's capture was invalidated before this check; end "
+                                  "the capture and see its error"});
     }
     Result<CheckDevice*> device = CheckDevice::of(driver, stream, options_.image);
     if (!device) {
@@ -233,7 +234,8 @@ Status CudaChecks::enqueue_eager(CheckDevice& device, Stream stream, const Queue
         pending.slot = eager->free.back();
         pending.token = next_token_++;
         eager->free.pop_back();
-        parameters.site.slots = eager->slots.device + pending.slot * words_of_slot(default_buckets) * sizeof(std::uint64_t);
+        parameters.site.slots =
+            eager->slots.device + pending.slot * words_of_slot(default_buckets) * sizeof(std::uint64_t);
         parameters.site.token = pending.token;
         parameters.site.buckets = default_buckets;
         if (pending.tap != nullptr) {
@@ -386,7 +388,7 @@ std::uint64_t CudaChecks::dropped() const noexcept {
     return count;
 }
 
-std::shared_ptr<CapturedChecks> CudaChecks::take(const Recorder* recorder, Graph graph) {
+std::shared_ptr<CapturedChecks> CudaChecks::find(const Recorder* recorder, Graph graph) {
     const std::lock_guard lock(mutex_);
     // The newest: a graph's handle may have been given out before.
     for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
@@ -415,11 +417,10 @@ std::unique_ptr<DeviceChecks> make_cuda_checks(const CudaChecksOptions& options)
     return std::make_unique<CudaChecks>(options);
 }
 
-std::shared_ptr<CapturedChecks> take_captured_checks(const Recorder* recorder, Graph graph, std::uint64_t key) {
+std::shared_ptr<CapturedChecks> find_captured_checks(const Recorder* recorder, Graph graph) {
     const std::lock_guard lock(registry().mutex);
     for (CudaChecks* const checks : registry().checks) {
-        if (std::shared_ptr<CapturedChecks> found = checks->take(recorder, graph)) {
-            found->set_key(key);
+        if (std::shared_ptr<CapturedChecks> found = checks->find(recorder, graph)) {
             return found;
         }
     }
