@@ -472,7 +472,7 @@ TEST(DeviceFeed, its_samples_lie_on_its_own_track_and_its_rows_in_the_recording)
     EXPECT_EQ(feed.next.samples.size(), 1u) << "nobody asks a feed that was taken out";
 }
 
-TEST(DeviceFeed, its_checks_lie_in_the_recording_in_its_order_and_wait_for_room) {
+TEST(DeviceFeed, F7_its_checks_lie_in_the_recording_in_its_order_and_wait_for_room) {
     HandFeed feed;
     DeviceCollector collector;
     collector.add_feed(feed);

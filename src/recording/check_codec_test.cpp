@@ -69,7 +69,7 @@ Bytes encoded(const TensorCheck& check) {
 
 bool decoded(const Bytes& bytes, TensorCheck& to) { return decode(bytes.data(), bytes.size(), to); }
 
-TEST(CheckCodec, every_field_of_every_element_type_comes_back_bit_for_bit) {
+TEST(CheckCodec, F9_every_field_of_every_element_type_comes_back_bit_for_bit) {
     for (const bool compress : {false, true}) {
         WriterOptions options;
         options.compress = compress;
@@ -84,7 +84,7 @@ TEST(CheckCodec, every_field_of_every_element_type_comes_back_bit_for_bit) {
     }
 }
 
-TEST(CheckCodec, each_field_alone_comes_back) {
+TEST(CheckCodec, F9_each_field_alone_comes_back) {
     std::vector<TensorCheck> checks(1);
     const auto with = [&checks](auto&& change) {
         change(checks.emplace_back());
@@ -173,7 +173,7 @@ TEST(CheckCodec, what_no_fingerprint_has_is_left_out) {
     EXPECT_TRUE(have[0].fingerprint.sketch.empty());
 }
 
-TEST(CheckCodec, no_room_leaves_nothing_of_a_batch_and_the_same_batch_can_come_again) {
+TEST(CheckCodec, F7_no_room_leaves_nothing_of_a_batch_and_the_same_batch_can_come_again) {
     TemporaryFolder folder;
     bool full = false;
     WriterOptions options;
