@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "recording/metadata_codec.hpp"
+#include "recording/recovery.hpp"
 #include "recording/test_support.hpp"
 
 namespace plumb::recording {
@@ -409,6 +410,23 @@ TEST(CheckCodec, a_time_to_keep_holds_for_checks_alone) {
     ASSERT_GE(have.size(), 10u);
     ASSERT_LE(have.size(), 16u);
     expect_same(have, {checks.end() - static_cast<std::ptrdiff_t>(have.size()), checks.end()});
+}
+
+TEST(CheckCodec, recovery_keeps_them_and_cuts_off_what_was_not_finished) {
+    TemporaryFolder folder;
+    WriterOptions options;
+    options.path = folder.file("run.plumb");
+    const auto checks = many_checks(9);
+    const auto writer = writer_of(checks, options);
+    const std::uint64_t whole = writer->size();
+    ASSERT_TRUE(writer->add_checks(checks.data(), 3).ok());
+    writer->forget();
+    ASSERT_EQ(truncate(options.path.c_str(), static_cast<off_t>(whole + 100)), 0);
+    const auto recovered = recover(options.path);
+    ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+    EXPECT_EQ(recovered->cut_bytes, 100u);
+    auto reader = Reader::open(options.path);
+    expect_same(read_all(*reader), checks);
 }
 
 TEST(CheckCodec, checks_of_one_step_take_less_room_than_their_plain_bytes) {
