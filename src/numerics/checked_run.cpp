@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "numerics/checked_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace plumb::numerics {
+namespace {
+
+constexpr std::int64_t last_position = std::numeric_limits<std::int64_t>::max() / 2;
+
+std::int64_t end_of(const recording::TensorCheck& check) {
+    const std::uint64_t rows = std::min(rows_of(check), static_cast<std::uint64_t>(last_position));
+    return std::min(check.position, last_position) + static_cast<std::int64_t>(rows);
+}
+
+class Steps {
+  public:
+    explicit Steps(std::vector<RunStep>& steps) : steps_(steps) {}
+
+    std::uint32_t index_of(const recording::TensorCheck& check) {
+        const auto [found, fresh] =
+            numbers_.try_emplace({check.step_plus_one, check.sequence}, static_cast<std::uint32_t>(steps_.size()));
+        if (fresh) {
+            RunStep step;
+            step.step_plus_one = check.step_plus_one;
+            step.sequence = check.sequence;
+            step.phase = check.phase;
+            step.ordinal = ordinals_[{check.phase, check.sequence}]++;
+            steps_.push_back(step);
+        }
+        RunStep& step = steps_[found->second];
+        if (check.position >= 0 && check.step_plus_one != 0) {
+            step.begin = step.begin < 0 ? check.position : std::min(step.begin, check.position);
+            step.end = std::max(step.end, end_of(check));
+        }
+        return found->second;
+    }
+
+    void count_passes() {
+        std::map<std::uint32_t, std::pair<std::int64_t, std::uint32_t>> seen; // by sequence: last begin, pass
+        for (RunStep& step : steps_) {
+            auto& [last, pass] = seen.try_emplace(step.sequence, -1, 0).first->second;
+            if (step.begin >= 0) {
+                pass += step.begin <= last ? 1 : 0;
+                last = step.begin;
+            }
+            step.pass = pass;
+        }
+    }
+
+  private:
+    std::vector<RunStep>& steps_;
+    std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> numbers_;
+    std::map<std::pair<Phase, std::uint32_t>, std::uint32_t> ordinals_;
+};
+
+} // namespace
+
+std::uint32_t BrickTable::number_of(const std::string& name) {
+    const auto [found, fresh] = numbers_.try_emplace(name, static_cast<std::uint32_t>(names_.size()));
+    if (fresh) {
+        names_.push_back(name);
+    }
+    return found->second;
+}
+
+std::uint64_t rows_of(const recording::TensorCheck& check) noexcept {
+    return check.shape.size() < 2 ? 1 : check.shape.front();
+}
+
+Result<CheckedRun> load_run(CheckSource& source, BrickTable& bricks, std::size_t most) {
+    CheckedRun run;
+    std::map<std::uint16_t, std::uint32_t> numbers;
+    bool too_many = false;
+    const Status read = source.for_each_check([&](recording::TensorCheck&& check) {
+        if (run.checks.size() == most) {
+            too_many = true;
+            return false;
+        }
+        auto number = numbers.find(check.name);
+        if (number == numbers.end()) {
+            std::string name = source.name_of(check.name);
+            if (name.empty()) {
+                name = "name " + std::to_string(check.name);
+            }
+            number = numbers.emplace(check.name, bricks.number_of(name)).first;
+        }
+        run.checks.push_back({std::move(check), number->second, 0});
+        return true;
+    });
+    if (!read.ok()) {
+        return read.error();
+    }
+    if (too_many) {
+        return Error{ErrorCode::out_of_memory, "the recording holds more than " + std::to_string(most) +
+                                                   " checks of tensors; record fewer, with every=, layers= or bricks="};
+    }
+    std::stable_sort(run.checks.begin(), run.checks.end(),
+                     [](const RunCheck& a, const RunCheck& b) { return a.check.order < b.check.order; });
+    Steps steps(run.steps);
+    for (RunCheck& check : run.checks) {
+        check.step = steps.index_of(check.check);
+    }
+    steps.count_passes();
+    return run;
+}
+
+TensorPlace place_of(const CheckedRun& run, const RunCheck& from, const BrickTable& bricks) {
+    const recording::TensorCheck& check = from.check;
+    TensorPlace place;
+    if (check.step_plus_one != 0) {
+        place.step = check.step_plus_one - 1;
+    }
+    place.phase = run.steps[from.step].phase;
+    place.sequence = check.sequence;
+    if (check.position >= 0) {
+        place.position = check.position;
+    }
+    place.rows = rows_of(check);
+    if (check.layer_plus_one != 0) {
+        place.layer = check.layer_plus_one - 1;
+    }
+    place.brick = bricks.name(from.brick);
+    place.role = check.role;
+    place.occurrence = check.occurrence;
+    return place;
+}
+
+TensorFacts facts_of(const recording::TensorCheck& check) noexcept {
+    const Fingerprint& print = check.fingerprint;
+    TensorFacts facts;
+    facts.dtype = check.dtype;
+    facts.count = print.count;
+    facts.nans = print.nans;
+    facts.positive_infs = print.positive_infs;
+    facts.negative_infs = print.negative_infs;
+    facts.first_nonfinite = print.first_nonfinite;
+    facts.largest = check.level == recording::CheckLevel::nonfinite
+                        ? print.max
+                        : std::max(std::fabs(print.min), std::fabs(print.max));
+    return facts;
+}
+
+std::vector<std::uint32_t> inputs_of_call(const CheckedRun& run, std::uint32_t output) {
+    const auto same_brick = [&run, output](std::uint32_t other) {
+        return run.checks[other].brick == run.checks[output].brick &&
+               run.checks[other].check.layer_plus_one == run.checks[output].check.layer_plus_one;
+    };
+    std::vector<std::uint32_t> inputs;
+    for (std::uint32_t at = output; at-- > 0;) {
+        const RunCheck& before = run.checks[at];
+        if (before.check.step_plus_one != run.checks[output].check.step_plus_one) {
+            break;
+        }
+        if (before.step != run.checks[output].step || !same_brick(at)) {
+            continue;
+        }
+        if (before.check.role == CheckRole::input) {
+            inputs.push_back(at);
+        } else if (!inputs.empty()) {
+            break;
+        }
+    }
+    std::reverse(inputs.begin(), inputs.end());
+    return inputs;
+}
+
+} // namespace plumb::numerics

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether two tensors agree. Pure functions; any thread.
+#pragma once
+
+#include <vector>
+
+#include "numerics/checked_run.hpp"
+#include "plumb/numerics.hpp"
+#include "recording/recording.hpp"
+
+namespace plumb::numerics {
+
+/// One tensor of one run, put together from its pieces.
+struct WholeTensor {
+    recording::TensorCheck check; // of the first piece, its fingerprint and shape of all; argmax and margin of the last
+    bool hash_known = true; // false: pieces meet inside a row of the definition, so that their hashes cannot be joined
+    bool joins = true;      // false: the pieces do not follow each other
+};
+/// REQUIRES: at least one piece.
+[[nodiscard]] WholeTensor whole_of(const CheckedRun& run, const std::vector<std::uint32_t>& pieces);
+
+struct Tolerance {
+    double floating = 0;
+    std::optional<DType> of; // set it; absent: given
+    bool exact = false;
+};
+/// The coarsest floating element type of both runs sets the tolerance, unless the options do: what was computed from
+/// bf16 carries the noise of bf16, whatever type it is kept in.
+[[nodiscard]] Tolerance tolerance_for(const CheckedRun& a, const CheckedRun& b, const DivergeOptions& options);
+
+struct Verdict {
+    Difference difference = Difference::none;
+    Distance distance;
+    bool identical = false;    // bit for bit
+    bool weak = false;         // only the largest values were compared: of check=nonfinite
+    bool hash_unknown = false; // exactness was asked for, and judged by distance
+};
+[[nodiscard]] Verdict judge(const WholeTensor& a, const WholeTensor& b, const Tolerance& tolerance);
+
+/// Whether (difference, distance) of x is worse than that of y. A NaN distance is worse than any number.
+[[nodiscard]] bool worse(Difference x, const Distance& distance_x, Difference y, const Distance& distance_y) noexcept;
+
+} // namespace plumb::numerics
