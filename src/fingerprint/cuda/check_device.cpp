@@ -110,8 +110,10 @@ Result<CheckDevice*> CheckDevice::of(const Driver& driver, Stream stream, const 
         return error_of(driver, asked, "cuStreamGetCtx", not_checked);
     }
     unsigned long long id = 0;
-    if (driver.ctx_get_id != nullptr && driver.ctx_get_id(context, &id) != CuResult::success) {
-        id = 0;
+    if (driver.ctx_get_id != nullptr) {
+        if (const CuResult asked = driver.ctx_get_id(context, &id); asked != CuResult::success) {
+            return error_of(driver, asked, "cuCtxGetId", not_checked); // which one is it then?
+        }
     }
     const std::lock_guard lock(devices().mutex);
     for (const auto& known : devices().known) {
@@ -147,14 +149,19 @@ Status CheckDevice::load(const char* image) {
     return {};
 }
 
-bool CheckDevice::alive() const noexcept {
+CheckDevice::Presence CheckDevice::presence() const noexcept {
     const RelaxedCapture relaxed(driver_);
     const CurrentContext current(driver_, context_);
-    unsigned long long id = 0;
-    if (current.status() != CuResult::success) {
-        return false;
+    const CuResult status = current.status();
+    if (status == CuResult::invalid_context || status == CuResult::context_is_destroyed) {
+        return Presence::gone;
     }
-    return driver_.ctx_get_id == nullptr || driver_.ctx_get_id(context_, &id) != CuResult::success || id == context_id_;
+    unsigned long long id = context_id_;
+    if (status != CuResult::success ||
+        (driver_.ctx_get_id != nullptr && driver_.ctx_get_id(context_, &id) != CuResult::success)) {
+        return Presence::unknown;
+    }
+    return id == context_id_ ? Presence::there : Presence::gone;
 }
 
 Result<DeviceSite> CheckDevice::take_site(std::uint32_t blocks, std::uint32_t buckets) {

@@ -80,8 +80,10 @@ class CheckDevice {
                                                   std::uint32_t blocks) const noexcept;
     [[nodiscard]] backends::cuda::CuResult launch_tag(backends::cuda::Stream stream, std::uint32_t group,
                                                       std::uint64_t tag) const noexcept;
-    /// False once the context is gone, and with it the memory of every slot: read none then.
-    [[nodiscard]] bool alive() const noexcept;
+    /// Gone is the context, and with it the memory of every slot; unknown: nobody could say, ask later. Slots are read only
+    /// where it is there.
+    enum class Presence { there, unknown, gone };
+    [[nodiscard]] Presence presence() const noexcept;
 
   private:
     CheckDevice(const backends::cuda::Driver& driver, backends::cuda::Context context, unsigned long long context_id)

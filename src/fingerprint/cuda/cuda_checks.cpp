@@ -324,37 +324,44 @@ void CudaChecks::harvest_eager(Eager& eager) {
 }
 
 void CudaChecks::harvest() {
+    using Presence = CheckDevice::Presence;
     std::vector<std::shared_ptr<CapturedChecks>> groups;
-    std::map<CheckDevice*, bool> alive;
+    std::map<CheckDevice*, Presence> presence;
     {
         const std::lock_guard lock(mutex_);
         groups = groups_;
         for (const Eager& eager : eager_) {
-            alive[&eager.device] = !eager.gone;
+            presence[&eager.device] = eager.gone ? Presence::gone : Presence::there;
         }
     }
     for (const auto& group : groups) {
-        alive.emplace(&group->device(), true);
+        presence.emplace(&group->device(), Presence::there);
     }
-    const bool dead = dead_.load(std::memory_order_acquire);
-    for (auto& [device, is] : alive) {
-        is = is && !dead && device->alive();
+    const bool dead = dead_.load(std::memory_order_acquire); // pairs with enqueue_eager()
+    for (auto& [device, is] : presence) {
+        if (is == Presence::there) {
+            is = dead ? Presence::gone : device->presence();
+        }
     }
     std::vector<recording::TensorCheck> done;
     for (const auto& group : groups) {
-        if (alive[&group->device()]) {
+        const Presence is = presence[&group->device()];
+        if (is == Presence::there) {
             group->harvest(done);
-        } else {
+        } else if (is == Presence::gone) {
             group->close();
         }
     }
     const std::lock_guard lock(mutex_);
     ready_.insert(ready_.end(), std::make_move_iterator(done.begin()), std::make_move_iterator(done.end()));
     for (Eager& eager : eager_) {
-        const auto known = alive.find(&eager.device);
-        if (known == alive.end() || known->second) {
+        const auto known = presence.find(&eager.device);
+        if (known == presence.end() || eager.gone) {
+            continue; // made meanwhile: the next look
+        }
+        if (known->second == Presence::there) {
             harvest_eager(eager);
-        } else if (!eager.gone) {
+        } else if (known->second == Presence::gone) {
             give_up(eager);
         }
     }
