@@ -173,7 +173,7 @@ TEST_F(CheckedRun, a_NaN_is_said_at_once_with_its_place) {
 }
 
 TEST_F(CheckedRun, a_forked_child_checks_into_its_own_recording_or_not_at_all) {
-    Config own = config("check=all,fork=own");
+    Config own = config("check=all");
     own.out = folder_ + "/run-%p.plumb";
     for (const bool follow : {false, true}) {
         if (follow && sanitized) {
