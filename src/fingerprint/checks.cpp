@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "fingerprint/check_order.hpp"
 #include "fingerprint/logits.hpp"
 #include "fingerprint/npy.hpp"
 #include "plumb/fingerprint.hpp"
@@ -51,7 +52,8 @@ std::uint64_t first_index_of(const record::CheckCall& call) {
 Checks::Checks(const CheckConfig& config, std::vector<std::unique_ptr<DeviceChecks>> devices,
                std::function<void(const std::string&)> diagnose)
     : config_(config), devices_(std::move(devices)), diagnose_(std::move(diagnose)),
-      own_name_(record::intern_name("tensor_check", Category::other)), dumping_(!config.dump.empty()) {
+      own_name_(record::intern_name("tensor_check", Category::other)), first_order_(take_check_orders(0)),
+      dumping_(!config.dump.empty()) {
     for (const std::string& brick : config_.bricks) {
         bricks_.insert(record::intern_name(brick, Category::other).id);
     }
@@ -79,6 +81,10 @@ void Checks::check(const record::CheckCall& call) noexcept {
     try {
         for (const auto& device : devices_) {
             if (device->takes(call)) {
+                if (dumping_.exchange(false, std::memory_order_relaxed)) {
+                    diagnose_("no tensors are kept whole: dump= can read host memory only, and " +
+                              name_text(call.name.id) + " lies on a device");
+                }
                 if (Status status = device->enqueue(call, label(call)); !status.ok()) {
                     dropped_.fetch_add(1, std::memory_order_relaxed);
                     say_once(said_failure_, "a tensor was not checked: " + status.error().message);
@@ -112,7 +118,7 @@ recording::TensorCheck Checks::label(const record::CheckCall& call) {
     check.shape.assign(call.tensor->shape, call.tensor->shape + call.tensor->rank);
     check.first_index = first_index_of(call);
     const std::lock_guard<std::mutex> lock(mutex_);
-    check.order = next_order_++;
+    check.order = take_check_orders(1);
     check.occurrence =
         occurrences_[Place{call.step_plus_one, call.place.sequence, call.layer_plus_one, call.name.id, call.role}]++;
     if (call.step_plus_one > newest_step_) {
@@ -268,6 +274,9 @@ void Checks::collect(drain::FeedRound& round) {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::move(done_.begin(), done_.end(), std::back_inserter(round.checks));
     done_.clear();
+    for (recording::TensorCheck& check : round.checks) {
+        check.order -= std::min(check.order, first_order_); // this run's begin with 0
+    }
 }
 
 std::uint64_t Checks::unresolved() const noexcept {
@@ -277,6 +286,14 @@ std::uint64_t Checks::unresolved() const noexcept {
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     return pending + done_.size();
+}
+
+std::uint64_t Checks::dropped_checks() const noexcept {
+    std::uint64_t dropped = dropped_.load(std::memory_order_relaxed);
+    for (const auto& device : devices_) {
+        dropped += device->dropped();
+    }
+    return dropped;
 }
 
 std::string Checks::summary() const {
