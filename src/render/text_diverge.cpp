@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "render/numerics_words.hpp"
+#include "render/style.hpp"
+#include "render/text_table.hpp"
+
+namespace plumb {
+
+namespace {
+
+using namespace render;
+
+constexpr std::size_t sentence_columns = 1000;
+constexpr std::size_t shown = 8; // of lists that JSON has whole
+constexpr std::string_view indent = "      ";
+
+void line(std::string& out, std::string_view head, const std::string& text, std::string_view color,
+          const Style& style) {
+    out += color;
+    out += head;
+    out += style.plain;
+    out += printable(text, sentence_columns);
+    out += '\n';
+}
+
+std::string counted(std::uint64_t count, const char* what) {
+    return grouped(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string tolerance_words(const DivergeReport& report) {
+    if (report.exact) {
+        return "all bits (--expect exact)";
+    }
+    const std::string value = short_number(report.tolerance);
+    return report.tolerance_of
+               ? value + " (that of " + dtype_word(*report.tolerance_of) + ", the coarsest element type of both runs)"
+               : value + " (as given)";
+}
+
+std::string sides(const std::string& a, const std::string& b) {
+    return "A has " + (a.empty() ? "none" : a) + "; B has " + (b.empty() ? "none" : b);
+}
+
+std::string difference_words(const FirstDivergence& first, const DivergeReport& report) {
+    const TensorPair& tensor = first.tensor;
+    switch (tensor.difference) {
+    case Difference::nonfinite:
+        return "NaN or Inf differ: " + sides(nonfinite_words(tensor.a), nonfinite_words(tensor.b));
+    case Difference::empty:
+        return "empty: A has " + counted(tensor.a.count, "element") + ", B " + grouped(tensor.b.count);
+    case Difference::shape:
+        return "shapes differ: A has " + counted(tensor.a.count, "element") + ", B " + grouped(tensor.b.count);
+    case Difference::bits:
+        return "not bit for bit the same: relative distance " + distance_words(tensor.distance);
+    case Difference::token:
+        return "the logits agree within the tolerance, but the token with the largest is " +
+               std::to_string(first.token_a.value_or(0)) + " in A and " + std::to_string(first.token_b.value_or(0)) +
+               " in B; what follows was computed from that token";
+    case Difference::none:
+    case Difference::value:
+        break;
+    }
+    return "relative distance " + distance_words(tensor.distance) + ", tolerance " + short_number(report.tolerance);
+}
+
+void append_inputs(std::string& out, const FirstDivergence& first, const Style& style) {
+    std::string text(indent);
+    if (first.inputs == InputState::agree) {
+        text += "inputs agree: the operation itself";
+    } else if (first.inputs == InputState::not_recorded) {
+        text += "inputs not recorded: the operation itself or what it was given; add PLUMB_CHECK_INPUT";
+    } else {
+        text += "inputs disagree: handed down";
+        if (first.preceded_by) {
+            text += "; the output checked last before it agrees (" + place_words(*first.preceded_by) +
+                    "): look between the two";
+        }
+    }
+    line(out, "", text, {}, style);
+    for (std::size_t i = 0; i < first.input_tensors.size() && i < shown; ++i) {
+        const TensorPair& input = first.input_tensors[i];
+        const std::string lost = nonfinite_words(input.a);
+        line(out, "",
+             std::string(indent) + "input " + std::to_string(input.place.occurrence) + ": relative distance " +
+                 distance_words(input.distance) + (lost.empty() ? "" : ", " + lost),
+             style.faint, style);
+    }
+}
+
+/// One bar per layer, as long as the distance has decades above the least one shown.
+void append_layers(std::string& out, const DivergeReport& report, const Style& style, std::size_t width) {
+    if (report.layers.empty()) {
+        return;
+    }
+    double least = INFINITY;
+    double most = 0;
+    for (const LayerDistance& layer : report.layers) {
+        const double distance = layer.tensor.distance.estimate;
+        if (distance > 0 && std::isfinite(distance)) {
+            least = std::min(least, distance);
+            most = std::max(most, distance);
+        }
+    }
+    const double floor = std::floor(std::log10(std::isfinite(least) ? least : 1)) - 1;
+    const double decades = std::max(1.0, (most > 0 ? std::log10(most) : 0) - floor);
+    const std::size_t columns = std::clamp<std::size_t>(width > 50 ? width - 50 : 10, 10, 40);
+    TextTable table;
+    table.add_column("layer", TextTable::Align::right);
+    table.add_column("brick", TextTable::Align::left);
+    table.add_column("distance", TextTable::Align::right);
+    table.add_column("decades", TextTable::Align::left);
+    for (const LayerDistance& layer : report.layers) {
+        const double distance = layer.tensor.distance.estimate;
+        std::size_t length = 0;
+        if (std::isnan(distance) || std::isinf(distance)) {
+            length = columns;
+        } else if (distance > 0) {
+            length = static_cast<std::size_t>(std::clamp((std::log10(distance) - floor) / decades, 0.0, 1.0) *
+                                              static_cast<double>(columns));
+        }
+        std::string bar;
+        for (std::size_t i = 0; i < length; ++i) {
+            bar += "\xE2\x96\x88";
+        }
+        if (layer.tensor.difference == Difference::nonfinite) {
+            bar += " NaN or Inf";
+        } else if (layer.tensor.difference != Difference::none) {
+            bar += " *";
+        }
+        table.add_row({std::to_string(layer.layer), printable(layer.tensor.place.brick, 40),
+                       distance == 0 ? std::string("0") : short_number(distance), bar});
+    }
+    out += '\n';
+    table.append_to(out, style.heading, style.plain);
+    line(out, "", "distance: relative L2 of the layer's last output in that step; *: beyond the tolerance", style.faint,
+         style);
+}
+
+void append_missing_side(std::string& out, const MissingCount& count, const char* present, const char* absent,
+                         const Style& style) {
+    if (count.steps != 0) {
+        line(out, "MISSING ",
+             counted(count.steps, "step") + " of " + present + " (" + counted(count.step_tensors, "tensor") +
+                 ") that " + absent + " does not have",
+             style.warning, style);
+    }
+    if (count.tensors != 0) {
+        line(out, "MISSING ",
+             counted(count.tensors, "tensor") + " of " + present + " that " + absent +
+                 " lacks in a step that both have",
+             style.warning, style);
+    }
+}
+
+void append_missing(std::string& out, const DivergeReport& report, const Style& style) {
+    append_missing_side(out, report.only_in_a, "A", "B", style);
+    append_missing_side(out, report.only_in_b, "B", "A", style);
+    std::size_t rows = 0;
+    for (const MissingTensor& missing : report.missing) {
+        if (!missing.place.brick.empty() && rows++ < shown) {
+            line(out, "",
+                 std::string(indent) + "only in " + (missing.only_in_a ? "A: " : "B: ") + place_words(missing.place) +
+                     " (" + place_details(missing.place) + ")",
+                 style.faint, style);
+        }
+    }
+}
+
+void append_flips(std::string& out, const DivergeReport& report, const Style& style) {
+    if (report.flip_count == 0) {
+        return;
+    }
+    line(out, "FLIPS  ", counted(report.flip_count, "token") + " where the largest logit is another", style.warning,
+         style);
+    for (std::size_t i = 0; i < report.flips.size() && i < shown; ++i) {
+        const TokenFlip& flip = report.flips[i];
+        line(out, "",
+             std::string(indent) + place_words(flip.place) + ": token " + std::to_string(flip.token_a) + " (margin " +
+                 short_number(flip.margin_a) + ") in A, " + std::to_string(flip.token_b) + " (margin " +
+                 short_number(flip.margin_b) + ") in B",
+             style.faint, style);
+    }
+}
+
+} // namespace
+
+std::string render_text(const DivergeReport& report, const TextOptions& options) {
+    const Style& style = options.color ? colored : uncolored;
+    std::string out;
+    const std::string counts = counted(report.compared, "tensor") + " compared, " + grouped(report.identical) +
+                               " bit for bit the same, " + grouped(report.divergent) + " beyond the tolerance";
+    if (report.first) {
+        line(out, "FIRST ",
+             place_words(report.first->tensor.place) + "  (" + place_details(report.first->tensor.place) + ")",
+             style.warning, style);
+        line(out, "", std::string(indent) + difference_words(*report.first, report), {}, style);
+        append_inputs(out, *report.first, style);
+        append_layers(out, report, style, options.width);
+        out += '\n';
+        line(out, "counts  ", counts, {}, style);
+    } else if (report.same()) {
+        line(out, "SAME  ", counts, {}, style);
+    } else if (report.compared == 0) {
+        line(out, "MISSING ", "everything: no tensor of one run has its counterpart in the other", style.warning,
+             style);
+    } else {
+        line(out, "counts  ", counts, {}, style);
+    }
+    append_missing(out, report, style);
+    append_flips(out, report, style);
+    if (report.worst) {
+        line(out, "worst  ",
+             place_words(report.worst->place) + " (" + place_details(report.worst->place) + "): relative distance " +
+                 distance_words(report.worst->distance),
+             {}, style);
+    }
+    line(out, "tolerance  ", tolerance_words(report), {}, style);
+    for (const std::string& note : report.notes) {
+        line(out, "note  ", note, {}, style);
+    }
+    return out;
+}
+
+} // namespace plumb
