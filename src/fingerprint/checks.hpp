@@ -32,9 +32,7 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
     void check(const record::CheckCall& call) noexcept override;
     void collect(drain::FeedRound& round) override;
     [[nodiscard]] std::uint64_t unresolved() const noexcept override;
-    [[nodiscard]] std::uint64_t dropped_checks() const noexcept override {
-        return dropped_.load(std::memory_order_relaxed);
-    }
+    [[nodiscard]] std::uint64_t dropped_checks() const noexcept override;
 
     /// What was looked at, for the recording's description.
     [[nodiscard]] std::string summary() const;
@@ -57,6 +55,7 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
     std::vector<std::unique_ptr<DeviceChecks>> devices_;
     std::function<void(const std::string&)> diagnose_;
     Name own_name_; // of the scope that says what checking costs
+    const std::uint64_t first_order_;
 
     std::atomic<std::uint64_t> looked_{0};
     std::atomic<std::uint64_t> nonfinite_{0};
@@ -66,7 +65,6 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
     std::atomic<bool> dumping_{false};
 
     mutable std::mutex mutex_; // guards what follows
-    std::uint64_t next_order_ = 0;
     std::map<Place, std::uint32_t> occurrences_; // of steps that may still run
     std::uint64_t newest_step_ = 0;
     std::vector<recording::TensorCheck> inputs_; // last inputs seen, of check=nonfinite

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <utility>
 
+#include "fingerprint/check_order.hpp"
+
 namespace plumb::fingerprint {
 
 using namespace backends::cuda;
@@ -50,6 +52,7 @@ void CapturedChecks::announce(Stream stream, const AnnouncedLaunch& launch) noex
             return;
         }
         made.tag = next_tag();
+        made.order = take_check_orders(sites_.size());
     }
     made.what = launch;
     CaptureStatus status = CaptureStatus::none;
@@ -136,6 +139,7 @@ recording::TensorCheck CapturedChecks::check_of(const Site& site, SlotResult&& r
     const auto launch = std::lower_bound(launches_.begin(), launches_.end(), result.tag,
                                          [](const Launch& one, std::uint64_t tag) { return one.tag < tag; });
     if (result.tag != 0 && launch != launches_.end() && launch->tag == result.tag) {
+        check.order = launch->order + static_cast<std::uint64_t>(&site - sites_.data());
         check.step_plus_one = launch->what.step_plus_one;
         check.phase = launch->what.phase;
         check.position =

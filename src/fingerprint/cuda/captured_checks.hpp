@@ -92,6 +92,7 @@ class CapturedChecks {
     };
     struct Launch {
         std::uint64_t tag = 0;
+        std::uint64_t order = 0; // of its first check
         AnnouncedLaunch what;
     };
     using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, CheckRole>;
@@ -116,7 +117,7 @@ class CapturedChecks {
     bool closed_ = false;
 };
 
-/// The checks that were captured last into a graph with that handle, by that recorder; null: there are none.
+/// The checks that were captured last into a graph with that handle, by that recorder (null: any); null: there are none.
 std::shared_ptr<CapturedChecks> find_captured_checks(const Recorder* recorder, backends::cuda::Graph graph);
 /// The capture's graph is gone without a launch. The id is that of cuStreamGetCaptureInfo; all recorders'.
 void discard_captured_checks(unsigned long long capture) noexcept;

@@ -399,7 +399,7 @@ std::shared_ptr<CapturedChecks> CudaChecks::find(const Recorder* recorder, Graph
     const std::lock_guard lock(mutex_);
     // The newest: a graph's handle may have been given out before.
     for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
-        if ((*group)->recorder == recorder && (*group)->graph == graph) {
+        if ((recorder == nullptr || (*group)->recorder == recorder) && (*group)->graph == graph) {
             return *group;
         }
     }

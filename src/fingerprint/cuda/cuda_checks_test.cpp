@@ -232,6 +232,7 @@ TEST_F(CudaChecksTest, a_step_in_flight_does_not_get_the_results_of_another) {
     const Done done = finished();
     ASSERT_EQ(done.size(), 8u);
     for (std::uint64_t step = 1; step <= 8; ++step) {
+        EXPECT_TRUE(step == 1 || done[step - 1].order > done[step - 2].order) << "in the order of execution";
         EXPECT_EQ(done[step - 1].step_plus_one, step);
         EXPECT_EQ(done[step - 1].replay, step);
     }
