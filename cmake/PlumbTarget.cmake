@@ -44,6 +44,15 @@ if(NOT TARGET plumb_xxhash)
   target_compile_definitions(plumb_xxhash INTERFACE XXH_INLINE_ALL)
 endif()
 
+# Of Highway only the headers: its checks for debug builds would need its library, and so would its own choice of target.
+if(NOT TARGET plumb_highway)
+  find_path(PLUMB_HIGHWAY_INCLUDE hwy/highway.h REQUIRED)
+  add_library(plumb_highway INTERFACE)
+  add_library(plumb::highway ALIAS plumb_highway)
+  target_include_directories(plumb_highway SYSTEM INTERFACE "${PLUMB_HIGHWAY_INCLUDE}")
+  target_compile_definitions(plumb_highway INTERFACE HWY_IS_DEBUG_BUILD=0)
+endif()
+
 # plumb_target(<target>): C++20, hidden symbols, this project's warnings, include/ and src/ on the include path.
 # Rooms and their tests get it from plumb_room(); decoder, cli, bench and tests call it for their own targets.
 function(plumb_target target)

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What include/plumb/fingerprint.hpp offers, with the instruction set chosen by the caller: for tests and benchmarks.
+// Pure functions; any thread.
+#pragma once
+
+#include "fingerprint/kernels.hpp"
+
+namespace plumb::fingerprint {
+
+Result<Fingerprint> fingerprint_with(const Kernels& kernels, const Tensor& tensor, const FingerprintOptions& options);
+/// REQUIRES: a tensor that can be read.
+double largest_with(const Kernels& kernels, const Tensor& tensor) noexcept;
+
+} // namespace plumb::fingerprint

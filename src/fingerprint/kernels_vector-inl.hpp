@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops of kernels.hpp for one instruction set: compiled once for each by kernels_vector.cpp, which owns it.
+// Every sum has the shape that kernels_plain.cpp spells out. No state: any thread.
+#if defined(PLUMB_KERNELS_VECTOR_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLUMB_KERNELS_VECTOR_INL
+#undef PLUMB_KERNELS_VECTOR_INL
+#else
+#define PLUMB_KERNELS_VECTOR_INL
+#endif
+
+#include <hwy/highway.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "fingerprint/definition.hpp"
+#include "fingerprint/element.hpp"
+#include "fingerprint/kernels.hpp"
+
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+HWY_BEFORE_NAMESPACE();
+namespace plumb::fingerprint::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using U32 = hn::ScalableTag<std::uint32_t>;
+using I32 = hn::ScalableTag<std::int32_t>;
+using F32 = hn::ScalableTag<float>;
+using U64 = hn::ScalableTag<std::uint64_t>;
+using F64 = hn::ScalableTag<double>;
+constexpr std::size_t wide = HWY_LANES(std::uint32_t);
+constexpr std::size_t half = wide / 2; // lanes of 64 bits
+static_assert(wide >= 4 && wide <= partial_sums);
+
+/// Factors split for multiplications of 32 bits, which every instruction set has.
+struct Factors {
+    alignas(64) std::uint32_t low[lanes_of_row];
+    alignas(64) std::uint32_t low_of_next[lanes_of_row]; // at even lanes, for the odd neighbour
+    alignas(64) std::uint32_t high[lanes_of_row];
+    alignas(64) std::uint64_t low64[lanes_of_row];
+    alignas(64) std::uint64_t crossed[lanes_of_row]; // halves exchanged
+    alignas(64) std::uint32_t shift[lanes_of_row];   // brings a lane's sign to the top of 32 bits
+    alignas(64) std::uint64_t shift64[lanes_of_row];
+};
+constexpr Factors factors = [] {
+    Factors made{};
+    for (unsigned lane = 0; lane < lanes_of_row; ++lane) {
+        const std::uint64_t factor = lane_factor(lane);
+        made.low[lane] = static_cast<std::uint32_t>(factor);
+        made.low_of_next[lane & ~1U] = static_cast<std::uint32_t>(factor); // the odd one comes last
+        made.high[lane] = static_cast<std::uint32_t>(factor >> 32);
+        made.low64[lane] = factor & 0xffffffffU;
+        made.crossed[lane] = factor >> 32 | factor << 32;
+        made.shift[lane] = 31 - lane;
+        made.shift64[lane] = 63 - lane;
+    }
+    return made;
+}();
+
+/// Sum over a row of factor * y mod 2^64: products of the lower halves, and of what only reaches the upper 32 bits.
+struct RowSum {
+    hn::Vec<U64> low;
+    hn::Vec<U32> cross;
+
+    HWY_INLINE std::uint64_t total() const {
+        const U64 d;
+        const auto crossed = hn::BitCast(d, cross);
+        const auto upper = hn::And(crossed, hn::Set(d, 0xffffffff00000000U));
+        return hn::GetLane(hn::SumOfLanes(d, hn::Add(low, hn::Add(hn::ShiftLeft<32>(crossed), upper))));
+    }
+};
+
+/// Accumulators of a call; arrays of vectors that stay in registers where there are enough.
+template <class Value>
+struct Sums {
+    static constexpr std::size_t count = partial_sums / half;
+    hn::Vec<F64> sums[count];
+    hn::Vec<F64> squares[count];
+    hn::Vec<Value> min, max;
+};
+
+template <class Value>
+HWY_INLINE void begin(const Block& block, Sums<Value>& s) {
+    for (std::size_t i = 0; i < s.count; ++i) {
+        s.sums[i] = hn::LoadU(F64(), block.sums + i * half);
+        s.squares[i] = hn::LoadU(F64(), block.squares + i * half);
+    }
+    using T = hn::TFromD<Value>;
+    s.min =
+        hn::Set(Value(), std::is_integral_v<T> ? std::numeric_limits<T>::max() : std::numeric_limits<T>::infinity());
+    s.max =
+        hn::Set(Value(), std::is_integral_v<T> ? std::numeric_limits<T>::min() : -std::numeric_limits<T>::infinity());
+}
+
+template <class Value>
+HWY_INLINE void end(const Sums<Value>& s, Block& block) {
+    for (std::size_t i = 0; i < s.count; ++i) {
+        hn::StoreU(s.sums[i], F64(), block.sums + i * half);
+        hn::StoreU(s.squares[i], F64(), block.squares + i * half);
+    }
+    block.min = HWY_MIN(block.min, static_cast<double>(hn::GetLane(hn::MinOfLanes(Value(), s.min))));
+    block.max = HWY_MAX(block.max, static_cast<double>(hn::GetLane(hn::MaxOfLanes(Value(), s.max))));
+}
+
+/// Takes what is not finite out of `value`, and counts it.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V only_finite(V value, V& for_min, V& for_max, Block& block) {
+    const D d;
+    const auto infinity = hn::Set(d, std::numeric_limits<hn::TFromD<D>>::infinity());
+    const auto finite = hn::Lt(hn::Abs(value), infinity);
+    if (!hn::AllTrue(d, finite)) {
+        block.nans += hn::CountTrue(d, hn::IsNaN(value));
+        block.positive_infs += hn::CountTrue(d, hn::Eq(value, infinity));
+        block.negative_infs += hn::CountTrue(d, hn::Eq(value, hn::Neg(infinity)));
+    }
+    for_min = hn::IfThenElse(finite, value, infinity);
+    for_max = hn::IfThenElse(finite, value, hn::Neg(infinity));
+    return hn::IfThenElseZero(finite, value);
+}
+
+/// f16 as f32, exact: the exponent is put right by a product, which renormalises small ones.
+HWY_INLINE hn::Vec<F32> half_values(hn::Vec<U32> bits) {
+    const U32 u;
+    const auto magnitude = hn::And(bits, hn::Set(u, 0x7fffU));
+    const auto scaled = hn::Mul(hn::BitCast(F32(), hn::ShiftLeft<13>(magnitude)), hn::Set(F32(), 0x1p112F));
+    const auto special = hn::BitCast(F32(), hn::ShiftLeft<13>(hn::Or(magnitude, hn::Set(u, 0x38000U))));
+    const auto is_special = hn::Gt(hn::BitCast(I32(), magnitude), hn::Set(I32(), 0x7bff));
+    const auto value = hn::IfThenElse(hn::RebindMask(F32(), is_special), special, scaled);
+    return hn::Or(value, hn::BitCast(F32(), hn::ShiftLeft<16>(hn::AndNot(hn::Set(u, 0x7fffU), bits))));
+}
+
+template <DType type>
+HWY_INLINE hn::Vec<U32> load_bits(const std::uint8_t* data, std::size_t at) {
+    const U32 u;
+    if constexpr (size_of(type) == 4) {
+        return hn::BitCast(u, hn::LoadU(hn::Repartition<std::uint8_t, U32>(), data + at * 4));
+    } else if constexpr (size_of(type) == 2) {
+        const hn::Rebind<std::uint16_t, U32> d16;
+        const hn::Repartition<std::uint8_t, decltype(d16)> bytes;
+        return hn::PromoteTo(u, hn::BitCast(d16, hn::LoadU(bytes, data + at * 2)));
+    } else {
+        return hn::PromoteTo(u, hn::LoadU(hn::Rebind<std::uint8_t, U32>(), data + at));
+    }
+}
+
+template <DType type>
+using ValueTag = std::conditional_t<type == DType::i32, I32, std::conditional_t<type == DType::f64, F64, F32>>;
+
+template <DType type>
+HWY_INLINE hn::Vec<ValueTag<type>> values(hn::Vec<U32> bits) {
+    if constexpr (type == DType::bf16) {
+        return hn::BitCast(F32(), hn::ShiftLeft<16>(bits));
+    } else if constexpr (type == DType::f16) {
+        return half_values(bits);
+    } else if constexpr (type == DType::i8) {
+        return hn::ConvertTo(F32(), hn::ShiftRight<24>(hn::BitCast(I32(), hn::ShiftLeft<24>(bits))));
+    } else {
+        return hn::BitCast(ValueTag<type>(), bits);
+    }
+}
+
+template <class V>
+HWY_INLINE hn::Vec<F64> lower(V v) {
+    return hn::PromoteTo(F64(), hn::LowerHalf(v));
+}
+template <class V>
+HWY_INLINE hn::Vec<F64> upper(V v) {
+    return hn::PromoteTo(F64(), hn::UpperHalf(hn::Half<hn::DFromV<V>>(), v));
+}
+
+/// The keys of a row in the form the loops want them.
+struct Turn {
+    HWY_INLINE Turn(std::uint64_t key, unsigned groups, double* sketch, std::size_t lanes)
+        : signs(key), turn(lane_turn(key)), far(turn & ~(lanes - 1)),
+          buckets(sketch + std::size_t{group_of(key, groups)} * lanes_of_row) {}
+    std::uint64_t signs;
+    std::size_t turn;
+    std::size_t far; // what of the turn exchanges whole vectors
+    double* buckets;
+};
+
+HWY_INLINE void add_to(double* at, hn::Vec<F64> v) { hn::StoreU(hn::Add(hn::LoadU(F64(), at), v), F64(), at); }
+
+template <DType type, bool careful, std::size_t v, class Index>
+HWY_INLINE void add_vector(const std::uint8_t* data, std::size_t at, const Turn& turn, Index index,
+                           Sums<ValueTag<type>>& s, RowSum& row, Block& block) {
+    const U32 u;
+    constexpr std::size_t first = v * wide; // lane of the row
+    const auto bits = load_bits<type>(data, at + first);
+    row.low = hn::Add(row.low, hn::MulEven(bits, hn::Load(u, factors.low + first)));
+    const auto odd = hn::BitCast(u, hn::ShiftRight<32>(hn::BitCast(U64(), bits)));
+    row.low = hn::Add(row.low, hn::MulEven(odd, hn::Load(u, factors.low_of_next + first)));
+    row.cross = hn::Add(row.cross, hn::Mul(bits, hn::Load(u, factors.high + first)));
+
+    auto value = values<type>(bits);
+    auto for_min = value, for_max = value;
+    if constexpr (careful && type != DType::i32) {
+        value = only_finite<F32>(value, for_min, for_max, block);
+    }
+    s.min = hn::Min(s.min, for_min);
+    s.max = hn::Max(s.max, for_max);
+    const auto low = lower(value), high = upper(value);
+    constexpr std::size_t i = first % partial_sums / half;
+    s.sums[i] = hn::Add(s.sums[i], low);
+    s.sums[i + 1] = hn::Add(s.sums[i + 1], high);
+    // Squares of an i32 round: no fused product there, which not every instruction set has. The others are exact.
+    if constexpr (type == DType::i32) {
+        s.squares[i] = hn::Add(s.squares[i], hn::Mul(low, low));
+        s.squares[i + 1] = hn::Add(s.squares[i + 1], hn::Mul(high, high));
+    } else {
+        s.squares[i] = hn::MulAdd(low, low, s.squares[i]);
+        s.squares[i + 1] = hn::MulAdd(high, high, s.squares[i + 1]);
+    }
+    const auto shifted = hn::Set(u, static_cast<std::uint32_t>(turn.signs)) << hn::Load(u, factors.shift + first);
+    const auto sign = hn::And(shifted, hn::Set(u, 0x80000000U));
+    double* const to = turn.buckets + (first ^ turn.far);
+    if constexpr (type == DType::i32) { // its negative need not be an i32
+        const auto turned = hn::TableLookupLanes(value, index);
+        const auto signs = hn::BitCast(u, hn::TableLookupLanes(hn::BitCast(I32(), sign), index));
+        const hn::Half<U32> du;
+        const auto wider = [](auto part) HWY_ATTR {
+            return hn::BitCast(F64(), hn::ShiftLeft<32>(hn::PromoteTo(U64(), part)));
+        };
+        add_to(to, hn::Xor(lower(turned), wider(hn::LowerHalf(signs))));
+        add_to(to + half, hn::Xor(upper(turned), wider(hn::UpperHalf(du, signs))));
+    } else {
+        const auto turned = hn::TableLookupLanes(hn::Xor(value, hn::BitCast(F32(), sign)), index);
+        add_to(to, lower(turned));
+        add_to(to + half, upper(turned));
+    }
+}
+
+template <bool careful, std::size_t v, class Index>
+HWY_INLINE void add_vector64(const std::uint8_t* data, std::size_t at, const Turn& turn, Index index, Sums<F64>& s,
+                             RowSum& row, Block& block) {
+    const U64 u;
+    const U32 u32;
+    constexpr std::size_t first = v * half;
+    const auto bits = hn::BitCast(u, hn::LoadU(hn::Repartition<std::uint8_t, U64>(), data + (at + first) * 8));
+    const auto folded = hn::BitCast(u32, hn::Xor(bits, hn::ShiftRight<32>(bits)));
+    row.low = hn::Add(row.low, hn::MulEven(folded, hn::BitCast(u32, hn::Load(u, factors.low64 + first))));
+    row.cross = hn::Add(row.cross, hn::Mul(folded, hn::BitCast(u32, hn::Load(u, factors.crossed + first))));
+
+    auto value = hn::BitCast(F64(), bits);
+    auto for_min = value, for_max = value;
+    if constexpr (careful) {
+        value = only_finite<F64>(value, for_min, for_max, block);
+    }
+    s.min = hn::Min(s.min, for_min);
+    s.max = hn::Max(s.max, for_max);
+    constexpr std::size_t i = first % partial_sums / half;
+    s.sums[i] = hn::Add(s.sums[i], value);
+    s.squares[i] = hn::Add(s.squares[i], hn::Mul(value, value));
+    const auto shifted = hn::Set(u, turn.signs) << hn::Load(u, factors.shift64 + first);
+    const auto sign = hn::And(shifted, hn::Set(u, 0x8000000000000000U));
+    add_to(turn.buckets + (first ^ turn.far), hn::TableLookupLanes(hn::Xor(value, hn::BitCast(F64(), sign)), index));
+}
+
+template <DType type, bool careful, std::size_t... v>
+HWY_INLINE void add_rows_of(const std::uint8_t* data, std::size_t rows, std::uint64_t first_row, unsigned groups,
+                            Block& block, std::index_sequence<v...>) {
+    using Tag = std::conditional_t<type == DType::f64, U64, U32>;
+    using T = hn::TFromD<Tag>;
+    const Tag tag;
+    constexpr std::size_t lanes = lanes_of_row / sizeof...(v);
+    Sums<ValueTag<type>> s;
+    begin(block, s);
+    for (std::size_t r = 0; r < rows; ++r) {
+        const std::uint64_t key = row_key(first_row + r);
+        const Turn turn(key, groups, block.sketch, lanes);
+        const auto near = hn::Set(tag, static_cast<T>(turn.turn & (lanes - 1)));
+        const auto index = hn::IndicesFromVec(ValueTag<type>(), hn::Xor(hn::Iota(tag, 0), near));
+        RowSum row{hn::Zero(U64()), hn::Zero(U32())};
+        if constexpr (type == DType::f64) {
+            (add_vector64<careful, v>(data, r * lanes_of_row, turn, index, s, row, block), ...);
+        } else {
+            (add_vector<type, careful, v>(data, r * lanes_of_row, turn, index, s, row, block), ...);
+        }
+        block.hash += row_hash(row.total(), key);
+    }
+    end(s, block);
+}
+
+template <DType type, bool careful>
+void add_rows(const void* data, std::size_t rows, std::uint64_t first_row, unsigned groups, Block& block) {
+    constexpr std::size_t lanes = type == DType::f64 ? half : wide;
+    add_rows_of<type, careful>(static_cast<const std::uint8_t*>(data), rows, first_row, groups, block,
+                               std::make_index_sequence<lanes_of_row / lanes>());
+}
+
+} // namespace
+} // namespace plumb::fingerprint::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#include "fingerprint/scans_vector-inl.hpp"
+#endif
+#endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fingerprint/kernels.hpp"
+
+// Sets that would not beat these by much, or whose vectors have no fixed length.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+// Highway compiles what follows once per instruction set, by including this very file again.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "fingerprint/kernels_vector.cpp"
+#include <hwy/foreach_target.h>
+
+// After foreach_target.h, as Highway wants it.
+#include "fingerprint/kernels_vector-inl.hpp"
+
+#if HWY_ONCE
+namespace plumb::fingerprint {
+namespace {
+
+#if HWY_ARCH_X86
+// What Highway's HWY_AVX3, HWY_AVX2 and HWY_SSE4 may use. The compiler's own test looks at the operating system too. Its
+// library would be a link dependency for every user of ours.
+bool has_sse4() {
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes");
+}
+bool has_avx2() {
+    return has_sse4() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+bool has_avx3() {
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+}
+#endif
+
+} // namespace
+
+std::vector<const Kernels*> available_kernels() {
+    std::vector<const Kernels*> found;
+#if HWY_TARGETS & HWY_AVX3
+    if (has_avx3()) {
+        found.push_back(&N_AVX3::kernels);
+    }
+#endif
+#if HWY_TARGETS & HWY_AVX2
+    if (has_avx2()) {
+        found.push_back(&N_AVX2::kernels);
+    }
+#endif
+#if HWY_TARGETS & HWY_SSE4
+    if (has_sse4()) {
+        found.push_back(&N_SSE4::kernels);
+    }
+#endif
+#if HWY_TARGETS & HWY_NEON
+    found.push_back(&N_NEON::kernels);
+#endif
+    found.push_back(&plain_kernels());
+    return found;
+}
+
+const Kernels& best_kernels() noexcept {
+    static const Kernels& best = *available_kernels().front();
+    return best;
+}
+
+} // namespace plumb::fingerprint
+#endif
