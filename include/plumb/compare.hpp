@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Comparison of runs: what became faster, what became slower, what stayed the same, and what cannot be told.
+// One or many recordings a side; each run gives one number per row, and the spread between runs decides
+// (docs/compare.md). Values are owned by the caller; functions may be called from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plumb/api.hpp"
+#include "plumb/bricks.hpp"
+#include "plumb/result.hpp"
+#include "plumb/results.hpp"
+
+namespace plumb {
+
+enum class Verdict : std::uint8_t { undecided, fast, slow, same };
+/// "FAST", "SLOW", "SAME", "UNDECIDED".
+constexpr const char* verdict_word(Verdict verdict) noexcept {
+    return verdict == Verdict::fast   ? "FAST"
+           : verdict == Verdict::slow ? "SLOW"
+           : verdict == Verdict::same ? "SAME"
+                                      : "UNDECIDED";
+}
+
+enum class CompareSubject : std::uint8_t { step, brick, category, layer };
+/// "step", "brick", "category", "layer".
+constexpr const char* subject_word(CompareSubject subject) noexcept {
+    return subject == CompareSubject::step       ? "step"
+           : subject == CompareSubject::brick    ? "brick"
+           : subject == CompareSubject::category ? "category"
+                                                 : "layer";
+}
+
+/// One number of a run for one row: over its counted steps, of the time per step.
+enum class CompareStatistic : std::uint8_t { p50, p90, p99, mean };
+/// "p50", "p90", "p99", "mean".
+constexpr const char* statistic_word(CompareStatistic statistic) noexcept {
+    return statistic == CompareStatistic::p50   ? "p50"
+           : statistic == CompareStatistic::p90 ? "p90"
+           : statistic == CompareStatistic::p99 ? "p99"
+                                                : "mean";
+}
+
+struct CompareOptions {
+    /// SAME: the whole interval of the change lies within this share.
+    double same_band = 0.01;
+    /// Chance that a comparison of runs that do not differ names any row FAST or SLOW.
+    double false_alarm = 0.01;
+    /// Fields of the comparability key that may differ.
+    std::vector<std::string> ignored_fields;
+};
+
+/// A change with its interval, as a share of the base: 0.03 is 3 % slower.
+struct Change {
+    Figure estimate, low, high;
+};
+
+struct CompareRow {
+    CompareSubject subject = CompareSubject::step;
+    Phase phase = Phase::none;
+    std::string name; // of a brick or category
+    Category category = Category::other;
+    std::uint32_t layer = 0;
+    bool device = false;
+    bool per_replay = false; // of sampled replays of captured graphs
+    CompareStatistic statistic = CompareStatistic::p50;
+    Figure base_ns, changed_ns;                  // medians over the runs
+    Figure base_noise, changed_noise;            // standard deviation between the runs, as a share
+    std::vector<double> base_runs, changed_runs; // ns per step, in the order of the recordings
+    Change change;
+    /// Of bricks: the change once what the other bricks of the same run did is taken out, so that a machine that was
+    /// slow during one run is no noise.
+    Change own_change;
+    Verdict verdict = Verdict::undecided;
+    bool by_own_change = false; // the verdict stands on own_change
+    std::string reason;         // of UNDECIDED
+};
+
+/// What one brick contributed to the change of a step. Over the rows of one phase these add up to the step's change.
+struct Contribution {
+    std::string name; // "unattributed" last
+    bool device = false;
+    double base_ns = 0, changed_ns = 0; // per step, means over the central steps of each run
+    double change_ns = 0;
+};
+
+struct Attribution {
+    Phase phase = Phase::none;
+    bool device = false;                               // made of device rows
+    double base_ns = 0, changed_ns = 0, change_ns = 0; // of the step
+    std::vector<Contribution> parts;                   // largest change first, then "unattributed"
+};
+
+struct KeyDifference {
+    std::string field;
+    std::string base, changed; // "(absent)" where a side does not have it
+    bool ignored = false;
+};
+
+enum class GateOutcome : std::uint8_t { passed, failed, undecided };
+constexpr const char* gate_word(GateOutcome outcome) noexcept {
+    return outcome == GateOutcome::passed ? "PASSED" : outcome == GateOutcome::failed ? "FAILED" : "UNDECIDED";
+}
+
+/// A limit on a change, in words: brick:attention.p50=+5%, decode.step.p50=+2%, category:ffn.mean=+1%, layer:3.p50=+3%;
+/// a phase may stand before any of them. Without one, brick, category and layer are those of decode, or of the only
+/// phase that there is. "fingerprint": the first run of each side must agree in every checked tensor.
+struct Gate {
+    std::string text;
+    bool fingerprint = false;
+    CompareSubject subject = CompareSubject::step;
+    Phase phase = Phase::none; // none: not said
+    std::string name;
+    std::uint32_t layer = 0;
+    CompareStatistic statistic = CompareStatistic::p50;
+    double limit = 0; // 0.05: at most 5 % slower; negative: at least so much faster
+};
+PLUMB_API Result<Gate> parse_gate(const std::string& text);
+
+struct GateResult {
+    Gate gate;
+    GateOutcome outcome = GateOutcome::undecided;
+    std::string sentence; // what was found
+    Change change;
+};
+
+struct ComparedRun {
+    std::string name; // file
+    std::int64_t start_realtime_ns = 0;
+    std::vector<std::pair<std::string, std::string>> conditions; // clocks, throttling, load: shown, never compared
+};
+
+struct Comparison {
+    std::vector<ComparedRun> base, changed;
+    std::vector<std::pair<std::string, std::string>> key; // what is equal on both sides
+    std::vector<KeyDifference> differences;
+    bool comparable = true;
+    std::vector<CompareRow> rows; // by phase: step, bricks, categories, layers
+    std::vector<Attribution> attributions;
+    std::vector<GateResult> gates;
+    double same_band = 0, false_alarm = 0;
+    std::size_t rows_corrected_for = 0;
+    std::vector<std::string> notes;
+};
+
+/// Errors: a side without a recording, a file that cannot be read. Runs that must not be compared are no error: see
+/// Comparison::comparable.
+PLUMB_API Result<Comparison> compare_recordings(const std::vector<std::string>& base,
+                                                const std::vector<std::string>& changed,
+                                                const std::vector<Gate>& gates = {},
+                                                const CompareOptions& options = {});
+
+/// 0: every gate passed (without gates: the steps have a verdict); 1: a gate failed; 3: not comparable or undecided.
+PLUMB_API int exit_code(const Comparison& comparison);
+
+PLUMB_API std::string render_text(const Comparison& comparison, const TextOptions& options = {});
+/// Schema plumb.compare/1, docs/report_schema.md.
+PLUMB_API std::string render_json(const Comparison& comparison);
+/// For the comment of a pull request.
+PLUMB_API std::string render_markdown(const Comparison& comparison);
+
+/// The runs of one row over time.
+struct HistoryRow {
+    CompareSubject subject = CompareSubject::step;
+    Phase phase = Phase::none;
+    std::string name;
+    bool device = false;
+    CompareStatistic statistic = CompareStatistic::p50;
+    std::vector<Figure> runs_ns; // one for each run
+};
+
+struct History {
+    std::vector<ComparedRun> runs;  // by start time
+    std::vector<HistoryRow> rows;   // steps first, then bricks
+    std::vector<std::string> notes; // files that could not be read, runs that do not compare with the newest
+};
+
+/// Every *.plumb in a folder whose comparability key equals that of the newest. Error: no such folder, nothing readable.
+PLUMB_API Result<History> history_of(const std::string& folder, const CompareOptions& options = {});
+PLUMB_API std::string render_text(const History& history, const TextOptions& options = {});
+/// Schema plumb.history/1.
+PLUMB_API std::string render_json(const History& history);
+
+} // namespace plumb

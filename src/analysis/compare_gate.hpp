@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the runs of two sides say to a gate. Pure functions.
+#pragma once
+
+#include <vector>
+
+#include "analysis/compare_run.hpp"
+#include "plumb/compare.hpp"
+
+namespace plumb::analysis {
+
+/// Decode where there is any, else mixed, else prefill.
+[[nodiscard]] Phase main_phase(const std::vector<RunFigures>& runs);
+
+/// `confidence`: of the two-sided interval that must lie below the limit to pass, and above it to fail.
+[[nodiscard]] GateResult judge_gate(const Gate& gate, const std::vector<RunFigures>& base,
+                                    const std::vector<RunFigures>& changed, double confidence);
+
+} // namespace plumb::analysis

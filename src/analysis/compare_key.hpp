@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether runs may be compared: what they ran on and what they ran must be equal; when, from which commit and at which
+// momentary clock may not matter. Pure functions.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/compare_run.hpp"
+#include "plumb/compare.hpp"
+
+namespace plumb::analysis {
+
+using KeyFields = std::vector<std::pair<std::string, std::string>>;
+
+/// The recorded key, with what the steps themselves say about their shape: tokens, sequences and kv length of a step.
+[[nodiscard]] KeyFields key_of(const RunFigures& run);
+
+/// Fills key, differences and comparable. A field that differs within a side differs, too.
+void compare_keys(const std::vector<RunFigures>& base, const std::vector<RunFigures>& changed,
+                  const std::vector<std::string>& ignored, Comparison& out);
+
+/// Clocks, throttling and the like: shown, never compared.
+[[nodiscard]] KeyFields conditions_of(const RunFigures& run);
+
+} // namespace plumb::analysis

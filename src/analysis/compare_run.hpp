@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// One recording -> what a comparison needs of it: per phase the counted steps, and per step the time of each brick,
+// category and layer (self time, so that bricks add up), then one number per row and run. Memory is bounded whatever the
+// recording claims: of more than `max_steps` counted steps of a phase, evenly spaced ones are taken. One thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plumb/compare.hpp"
+#include "plumb/result.hpp"
+#include "resolve/record_source.hpp"
+
+namespace plumb::analysis {
+
+/// What a row of a comparison is about, the same in every run.
+struct CompareId {
+    CompareSubject subject = CompareSubject::step;
+    Phase phase = Phase::none;
+    bool device = false;
+    std::string name;        // of a brick or category; empty: step, layer
+    std::uint32_t layer = 0; // of a layer
+    auto operator<=>(const CompareId&) const = default;
+};
+
+/// One row of one run, nanoseconds per step. NaN: not enough steps for it.
+struct RunRow {
+    CompareId id;
+    Category category = Category::other; // of a brick
+    double p50 = 0, p90 = 0, p99 = 0, mean = 0;
+    double central = 0;      // mean over the steps whose period lies in the middle half: adds up over bricks
+    bool per_replay = false; // made of sampled replays of captured graphs: only `mean` and `central`, which are equal
+};
+
+struct RunPhase {
+    std::uint64_t steps = 0; // counted ones
+    double tokens_per_step = 0, sequences_per_step = 0;
+    double kv_length = 0; // median; 0: not given
+};
+
+/// Everything a comparison takes from one recording.
+struct RunFigures {
+    std::int64_t start_realtime_ns = 0;
+    std::vector<std::pair<std::string, std::string>> key;         // what must be equal
+    std::vector<std::pair<std::string, std::string>> description; // shown
+    std::vector<std::pair<std::string, std::string>> identity;    // shown
+    std::array<RunPhase, 4> phases;                               // by Phase
+    std::vector<RunRow> rows;                                     // sorted by id
+    std::vector<std::string> notes;
+};
+
+inline constexpr std::size_t compare_max_steps = 4096; // of one phase
+inline constexpr std::size_t compare_max_rows = 2048;  // of one phase
+
+[[nodiscard]] Result<RunFigures> gather_run(resolve::RecordSource& source);
+
+} // namespace plumb::analysis

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/compare_words.hpp"
+
+#include <cmath>
+#include <cstdio>
+
+namespace plumb::render {
+namespace {
+
+std::string formatted(const char* format, double value) {
+    char text[64];
+    std::snprintf(text, sizeof text, format, value);
+    return text;
+}
+
+std::string share_text(double share) { return formatted("%+.2f", share * 100); }
+
+} // namespace
+
+std::string percent_text(const Figure& share) { return share.value ? share_text(*share.value) + " %" : "n/a"; }
+
+std::string interval_text(const Change& change) {
+    if (!change.low.value || !change.high.value)
+        return "n/a";
+    return share_text(*change.low.value) + " .. " + share_text(*change.high.value) + " %";
+}
+
+std::string subject_text(const CompareRow& row) {
+    std::string text = row.subject == CompareSubject::step    ? "step"
+                       : row.subject == CompareSubject::layer ? "layer " + std::to_string(row.layer)
+                                                              : row.name;
+    return row.device ? text + " (device)" : text;
+}
+
+const Change& judged_change(const CompareRow& row) { return row.by_own_change ? row.own_change : row.change; }
+
+std::string headline(const Comparison& comparison, const CompareRow& step) {
+    std::string text = std::string(phase_word(step.phase)) + " step " + statistic_word(step.statistic) + ": " +
+                       verdict_word(step.verdict);
+    if (step.change.estimate.value)
+        text += "  " + percent_text(step.change.estimate) + "  (" + interval_text(step.change) + ")";
+    if (step.verdict == Verdict::undecided)
+        text += "  " + step.reason;
+    for (const CompareRow& row : comparison.rows) {
+        if (row.phase != step.phase || row.subject != CompareSubject::brick)
+            continue;
+        if (row.verdict == Verdict::slow || row.verdict == Verdict::fast)
+            text += std::string("; ") + verdict_word(row.verdict) + " " + subject_text(row) + " " +
+                    percent_text(judged_change(row).estimate);
+    }
+    return text;
+}
+
+std::string microseconds(double ns) {
+    const double us = ns / 1e3;
+    const double size = std::fabs(us);
+    return formatted(size >= 1000 ? "%.0f" : size >= 100 ? "%.1f" : size >= 10 ? "%.2f" : "%.3f", us);
+}
+
+std::string signed_microseconds(double ns) { return (ns < 0 ? "" : "+") + microseconds(ns); }
+
+std::string runs_text(const Comparison& comparison) {
+    return std::to_string(comparison.base.size()) + (comparison.base.size() == 1 ? " run" : " runs") + " against " +
+           std::to_string(comparison.changed.size());
+}
+
+} // namespace plumb::render

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words that all forms of a comparison share. Pure functions.
+#pragma once
+
+#include <string>
+
+#include "plumb/compare.hpp"
+
+namespace plumb::render {
+
+/// "+3.1 %", "n/a".
+[[nodiscard]] std::string percent_text(const Figure& share);
+/// "+2.5 .. +3.7 %", "n/a".
+[[nodiscard]] std::string interval_text(const Change& change);
+/// "layer 3", "attention", "step", "attention (device)".
+[[nodiscard]] std::string subject_text(const CompareRow& row);
+/// "decode step p50 SLOW +3.1 % (+2.5 .. +3.7 %)"; one line per phase.
+[[nodiscard]] std::string headline(const Comparison& comparison, const CompareRow& step);
+/// The change that the verdict stands on.
+[[nodiscard]] const Change& judged_change(const CompareRow& row);
+/// Microseconds with digits that suit its size.
+[[nodiscard]] std::string microseconds(double ns);
+/// With a sign.
+[[nodiscard]] std::string signed_microseconds(double ns);
+/// "5 runs against 5".
+[[nodiscard]] std::string runs_text(const Comparison& comparison);
+
+} // namespace plumb::render
