@@ -232,9 +232,9 @@ void Checks::say_nonfinite(const recording::TensorCheck& check) {
     const std::uint64_t infs = found.positive_infs + found.negative_infs;
     say_once(said_nonfinite_, "the first tensor with NaN or Inf: " + place_text(check) + ", " +
                                   (check.role == CheckRole::input ? "input" : "output") + ", index " +
-                                  std::to_string(found.first_nonfinite) + " of " + std::to_string(found.count) + " (" +
-                                  std::to_string(found.nans) + " NaN, " + std::to_string(infs) +
-                                  " Inf); see plumb health");
+                                  std::to_string(found.first_nonfinite - check.first_index) + " of " +
+                                  std::to_string(found.count) + " (" + std::to_string(found.nans) + " NaN, " +
+                                  std::to_string(infs) + " Inf); see plumb health");
 }
 
 void Checks::dump(const record::CheckCall& call, const recording::TensorCheck& check) {

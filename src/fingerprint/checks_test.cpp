@@ -212,6 +212,16 @@ TEST(Checks, the_first_NaN_is_said_and_kept_with_what_went_in) {
     EXPECT_EQ(bench.summary(), "6 tensors, 2 with NaN or Inf");
 }
 
+TEST(Checks, an_index_is_within_the_tensor_also_in_a_piece_of_a_prefill) {
+    Bench bench(Bench::nonfinite());
+    float bad[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    bad[5] = std::numeric_limits<float>::infinity();
+    PLUMB_STEP(bench.recorder, host, Phase::prefill, tokens(2), kv_length(100));
+    PLUMB_CHECK(bench.recorder, host, Brick::attention, tensor(bad, DType::f32, {2, 4}));
+    ASSERT_EQ(bench.said.size(), 1u);
+    EXPECT_NE(bench.said[0].find("index 5 of 8"), std::string::npos) << bench.said[0];
+}
+
 TEST(Checks, what_cannot_be_read_is_counted_and_said_once) {
     Bench bench;
     for (int i = 0; i < 3; ++i) {
