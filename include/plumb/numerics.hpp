@@ -3,6 +3,7 @@
 // Plain values, owned by the caller. Thread rule: every function from any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -54,8 +55,12 @@ enum class Difference : std::uint8_t {
     empty,     // no element at all, in one or both
     nonfinite, // not as many NaN, +Inf and -Inf in both
 };
+inline constexpr std::size_t difference_count = 7;
 /// "value", …
-PLUMB_API const char* difference_word(Difference difference) noexcept;
+constexpr const char* difference_word(Difference difference) noexcept {
+    constexpr const char* words[difference_count] = {"none", "token", "bits", "value", "shape", "empty", "nonfinite"};
+    return words[static_cast<std::size_t>(difference)];
+}
 
 /// What one fingerprint says that a reader wants to see.
 struct TensorFacts {

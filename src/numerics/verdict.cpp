@@ -5,29 +5,7 @@
 #include <limits>
 #include <utility>
 
-namespace plumb {
-
-const char* difference_word(Difference difference) noexcept {
-    switch (difference) {
-    case Difference::none:
-        return "none";
-    case Difference::token:
-        return "token";
-    case Difference::bits:
-        return "bits";
-    case Difference::value:
-        return "value";
-    case Difference::shape:
-        return "shape";
-    case Difference::empty:
-        return "empty";
-    case Difference::nonfinite:
-        return "nonfinite";
-    }
-    return "none";
-}
-
-namespace numerics {
+namespace plumb::numerics {
 namespace {
 
 constexpr std::uint64_t row_elements = 32; // of the definition: pieces join exactly at its multiples
@@ -166,5 +144,4 @@ bool worse(Difference x, const Distance& distance_x, Difference y, const Distanc
     return lost_x != lost_y ? lost_x : rank(distance_x) > rank(distance_y);
 }
 
-} // namespace numerics
-} // namespace plumb
+} // namespace plumb::numerics

@@ -12,13 +12,6 @@ namespace {
 
 constexpr std::size_t name_columns = 120;
 
-const char* phase_word(Phase phase) noexcept {
-    return phase == Phase::prefill  ? "prefill"
-           : phase == Phase::decode ? "decode"
-           : phase == Phase::mixed  ? "mixed"
-                                    : "none";
-}
-
 template <class T>
 void put_optional(base::JsonWriter& json, const char* name, const std::optional<T>& value) {
     if (value) {

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "numerics/health.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "numerics/planted_checks.hpp"
+
+namespace {
+
+using namespace plumb;
+using namespace plumb::numerics;
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinite = std::numeric_limits<double>::infinity();
+
+HealthReport examined(PlantedRun& run, PlantedRun* twin = nullptr) {
+    Result<HealthReport> report = health(run, twin, "");
+    EXPECT_TRUE(report.ok()) << (report.ok() ? "" : report.error().message);
+    return report.ok() ? *report : HealthReport{};
+}
+
+bool found(const HealthReport& report, const std::string& begin) {
+    for (const std::string& finding : report.findings) {
+        if (finding.rfind(begin, 0) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// One decode step; `scale` of the residual stream by layer.
+PlantedRun scaled(const std::vector<double>& scale, DType dtype = DType::f32) {
+    PlantedRun run;
+    run.step(Phase::decode, 9);
+    for (std::size_t layer = 0; layer < scale.size(); ++layer) {
+        Values values = planted_values(layer + 1, 4096);
+        for (double& value : values) {
+            value *= scale[layer];
+        }
+        run.add("residual_add", static_cast<int>(layer), planted_values(77, 4096), 1, CheckRole::output, dtype);
+        run.add("residual_add", static_cast<int>(layer), values, 1, CheckRole::output, dtype);
+        run.add("rms_norm", static_cast<int>(layer), planted_values(78, 4096), 1, CheckRole::output, dtype);
+    }
+    return run;
+}
+
+void spoil(PlantedRun& run, const char* brick, int layer, CheckRole role, double with, std::size_t at = 5) {
+    for (recording::TensorCheck& check : run.checks) {
+        if (run.name_of(check.name) == brick && check.layer_plus_one == static_cast<std::uint32_t>(layer + 1) &&
+            check.role == role) {
+            Values values = planted_values(1, check.fingerprint.count);
+            values[at] = with;
+            check.fingerprint = planted_fingerprint(values, check.first_index);
+            return;
+        }
+    }
+    ADD_FAILURE() << "no such check";
+}
+
+TEST(Health, rms_and_growth_are_those_of_the_last_residual_of_each_layer) {
+    PlantedRun run = scaled({1, 3, 6});
+    const HealthReport report = examined(run);
+    ASSERT_EQ(report.layers.size(), 3u);
+    EXPECT_TRUE(report.finite());
+    for (std::size_t layer = 0; layer < 3; ++layer) {
+        const double scale[] = {1, 3, 6};
+        const LayerHealth& row = report.layers[layer];
+        EXPECT_EQ(row.brick, "residual_add");
+        EXPECT_NEAR(row.rms.value.value_or(nan), scale[layer], 0.05 * scale[layer]);
+        EXPECT_NEAR(row.l2.value.value_or(nan), 64 * scale[layer], 64 * 0.05 * scale[layer]);
+    }
+    EXPECT_EQ(report.layers[0].growth.reason, "the first layer");
+    EXPECT_NEAR(report.layers[1].growth.value.value_or(nan), 3, 0.2);
+    EXPECT_NEAR(report.residual_growth.value.value_or(nan), 6, 0.4);
+    EXPECT_TRUE(report.findings.empty());
+}
+
+TEST(Health, exploding_vanishing_and_zero_layers_are_found) {
+    PlantedRun exploding = scaled({1, 150, 150});
+    EXPECT_TRUE(found(examined(exploding), "exploding: layer 1, rms of residual_add is 1"));
+    PlantedRun vanishing = scaled({1, 1, 0.002});
+    EXPECT_TRUE(found(examined(vanishing), "vanishing: layer 2"));
+    PlantedRun zero = scaled({1, 0, 0});
+    EXPECT_TRUE(found(examined(zero), "zero: layer 1, residual_add is all zero in 1 of 1 steps"));
+    PlantedRun sound = scaled({1, 50, 30});
+    EXPECT_TRUE(examined(sound).findings.empty());
+}
+
+TEST(Health, saturation_is_against_the_range_of_each_tensors_own_type) {
+    PlantedRun half = scaled({1, 1}, DType::f16);
+    spoil(half, "rms_norm", 1, CheckRole::output, 40000);
+    const HealthReport report = examined(half);
+    EXPECT_TRUE(found(report, "saturated: layer 1, rms_norm reaches 61.1 % of its type's range"));
+    EXPECT_NEAR(report.layers[1].saturation.value.value_or(nan), 40000.0 / 65504, 1e-9);
+    EXPECT_EQ(report.layers[1].largest, 40000);
+    EXPECT_EQ(report.layers[1].largest_brick, "rms_norm");
+    PlantedRun single = scaled({1, 1}, DType::f32);
+    spoil(single, "rms_norm", 1, CheckRole::output, 40000);
+    EXPECT_TRUE(examined(single).findings.empty());
+    EXPECT_EQ(range_of(DType::i8), infinite);
+}
+
+TEST(Health, T16_the_first_tensor_that_is_not_finite_is_named_with_what_went_in) {
+    for (const double bad : {nan, infinite, -infinite}) {
+        PlantedRun run = PlantedModel{}.recorded();
+        spoil(run, "attention", 2, CheckRole::output, bad);
+        spoil(run, "residual_add", 3, CheckRole::output, nan);
+        const HealthReport report = examined(run);
+        EXPECT_FALSE(report.finite());
+        EXPECT_EQ(report.nonfinite, 2u);
+        ASSERT_TRUE(report.first_nonfinite);
+        EXPECT_EQ(report.first_nonfinite->place.brick, "attention");
+        EXPECT_EQ(report.first_nonfinite->place.layer, 2u);
+        EXPECT_EQ(report.first_nonfinite->facts.first_nonfinite, 5u);
+        EXPECT_EQ(report.first_nonfinite->inputs, InputState::agree);
+        ASSERT_EQ(report.first_nonfinite->input_tensors.size(), 1u);
+    }
+    PlantedRun sound = PlantedModel{}.recorded();
+    EXPECT_TRUE(examined(sound).finite());
+    EXPECT_FALSE(examined(sound).first_nonfinite);
+}
+
+TEST(Health, inputs_that_are_not_finite_or_not_recorded_are_said_so) {
+    PlantedRun input = PlantedModel{}.recorded();
+    spoil(input, "attention", 2, CheckRole::input, nan);
+    spoil(input, "attention", 2, CheckRole::output, nan);
+    EXPECT_EQ(examined(input).first_nonfinite->place.role, CheckRole::input);
+    EXPECT_EQ(examined(input).first_nonfinite->inputs, InputState::disagree);
+    PlantedRun none = PlantedModel{}.recorded();
+    spoil(none, "residual_add", 2, CheckRole::output, nan);
+    EXPECT_EQ(examined(none).first_nonfinite->inputs, InputState::not_recorded);
+}
+
+TEST(Health, error_cosine_and_noise_against_the_twin_are_those_that_were_planted) {
+    PlantedModel twin, run;
+    run.noise = 0.01;
+    PlantedRun reference = twin.recorded(32, 16);
+    PlantedRun tested = run.recorded(32, 16);
+    const HealthReport report = examined(tested, &reference);
+    EXPECT_EQ(report.compared, tested.checks.size());
+    for (std::size_t layer = 0; layer < 4; ++layer) {
+        const LayerHealth& row = report.layers[layer];
+        EXPECT_NEAR(row.relative_error.value.value_or(nan), 0.01, 0.003);
+        EXPECT_NEAR(row.signal_to_noise_db.value.value_or(nan), 40, 2.5);
+        EXPECT_GT(row.cosine.value.value_or(nan), 0.999);
+    }
+    const HealthReport itself = examined(reference, &reference);
+    EXPECT_EQ(itself.layers[0].signal_to_noise_db.reason, "identical");
+    EXPECT_EQ(itself.layers[0].relative_error.value, 0);
+}
+
+TEST(Health, T15_a_layer_with_a_nan_has_no_signal_to_noise_ratio_and_is_the_worst) {
+    PlantedModel twin, run;
+    run.noise = 0.3;
+    PlantedRun reference = twin.recorded();
+    PlantedRun tested = run.recorded();
+    PlantedModel near;
+    near.noise = 1e-9;
+    PlantedRun better = near.recorded();
+    for (recording::TensorCheck& check : tested.checks) { // layer 2 would be the best
+        check = check.layer_plus_one == 3 ? better.checks[check.order] : check;
+    }
+    recording::TensorCheck* last = nullptr;
+    for (recording::TensorCheck& check : tested.checks) {
+        if (check.layer_plus_one == 3 && tested.name_of(check.name) == "residual_add" && check.occurrence == 1) {
+            last = &check;
+        }
+    }
+    ASSERT_NE(last, nullptr);
+    Values values = PlantedModel{}.rows("residual_add", 2, 1, last->position, 1, false);
+    values[3] = nan;
+    last->fingerprint = planted_fingerprint(values);
+    for (const bool both : {false, true}) { // the same NaN in the twin makes it no better
+        if (both) {
+            reference.checks[last->order].fingerprint = last->fingerprint;
+        }
+        const HealthReport report = examined(tested, &reference);
+        EXPECT_FALSE(report.finite());
+        EXPECT_EQ(report.twin_nonfinite, both ? 1u : 0u);
+        EXPECT_FALSE(report.layers[2].signal_to_noise_db.value);
+        EXPECT_EQ(report.layers[2].signal_to_noise_db.reason, "not finite");
+        EXPECT_EQ(report.layers[2].rms.reason, "not finite");
+        ASSERT_GT(report.worst.size(), 1u);
+        EXPECT_EQ(report.worst[0].difference, Difference::nonfinite);
+        EXPECT_EQ(report.worst[0].place.layer, 2u);
+        EXPECT_GE(report.worst[1].distance.low, report.worst[2].distance.low);
+    }
+}
+
+TEST(Health, T15_a_twin_that_is_given_is_used_and_one_without_counterparts_is_an_error) {
+    PlantedRun run = PlantedModel{}.recorded();
+    EXPECT_EQ(examined(run).layers[0].cosine.reason, "no twin was given");
+    EXPECT_EQ(examined(run, &run).layers[0].cosine.value, 1);
+    PlantedRun none;
+    EXPECT_FALSE(health(run, &none, "").ok());
+    PlantedRun other;
+    other.step(Phase::decode, 0);
+    other.add("something", 0, planted_values(1, 8), 1);
+    const Result<HealthReport> apart = health(run, &other, "");
+    ASSERT_FALSE(apart.ok());
+    EXPECT_NE(apart.error().message.find("no tensor in common"), std::string::npos);
+}
+
+TEST(Health, T16_a_run_without_checks_is_only_sound_where_it_said_that_it_looked) {
+    PlantedRun none;
+    const Result<HealthReport> nothing = health(none, nullptr, "");
+    ASSERT_FALSE(nothing.ok());
+    EXPECT_NE(nothing.error().message.find("PLUMB=\"on,check=all\""), std::string::npos);
+    const Result<HealthReport> looked = health(none, nullptr, "12 tensors, all finite");
+    ASSERT_TRUE(looked.ok());
+    EXPECT_TRUE(looked->finite());
+    EXPECT_FALSE(health(none, &none, "12 tensors, all finite").ok());
+}
+
+TEST(Health, T15_checks_of_nonfinite_alone_keep_no_sums_and_none_are_invented) {
+    PlantedRun run;
+    run.step(Phase::decode, 3);
+    recording::TensorCheck& input = run.add("attention", 0, planted_values(1, 16), 1);
+    input.level = recording::CheckLevel::nonfinite;
+    input.fingerprint = Fingerprint{};
+    input.fingerprint.count = 16;
+    input.fingerprint.max = 12;
+    const HealthReport report = examined(run);
+    EXPECT_EQ(report.layers[0].rms.reason, "check=nonfinite keeps no sums");
+    EXPECT_EQ(report.layers[0].largest, 12);
+    EXPECT_TRUE(report.findings.empty());
+}
+
+} // namespace
