@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "plumb/api.hpp"
+#include "plumb/fingerprint.hpp"
 #include "plumb/result.hpp"
 
 struct CUgraph_st;
@@ -87,6 +88,38 @@ struct CudaVerifyOptions {
     std::int32_t positions[2] = {5, 1030};
 };
 
+/// A tensor in device memory that a step writes.
+struct CudaOutput {
+    std::string name;
+    Tensor tensor;
+};
+
+/// How verify_replay() runs a step both ways.
+struct CudaReplayCheck {
+    /// Enqueues the step on the stream as it runs without a graph. It is captured too, to name a node.
+    std::function<Status()> eager;
+    /// Changes what the step reads, as the engine does before each replay; called once per round, from 0.
+    std::function<Status(unsigned round)> vary;
+    /// Compared after each; the PLUMB_CHECKs inside the step are compared too where tensors are checked (check=all).
+    std::vector<CudaOutput> outputs;
+    /// Keep and put back, in the stream's order, what the step both reads and changes (a kv cache); null: there is none.
+    std::function<Status()> save;
+    std::function<Status()> restore;
+    unsigned rounds = 3;
+    double tolerance = 0; // relative L2 distance up to which tensors agree; 0: all bits
+};
+
+/// Where a replay first parted from the eager step.
+struct StaleInput {
+    std::string brick;            // of the first check that differs; the output's name where none is checked before it
+    std::int64_t layer = -1;      // -1: outside any
+    std::uint32_t occurrence = 0; // of that brick in that layer
+    std::string node;             // "kernel rope #17, parameter 2, bytes 0..3"; or what it can be; empty: not known
+    unsigned round = 0;
+    double distance = 0; // relative, estimated; infinite where shapes or non-finite elements differ
+    std::string text;    // all of it in one sentence
+};
+
 /// The life of one key so far. NaN: not measured.
 struct CudaGraphRow {
     using Count = std::pair<std::string, std::uint64_t>;
@@ -105,6 +138,7 @@ struct CudaGraphRow {
     std::vector<Count> nodes;              // by node type, of the last capture
     std::vector<std::string> node_changes; // last capture against the one before: "rope: 24 before, 0 now"
     std::vector<std::string> baked_in;     // BakedIn::text of the last verify_capture()
+    std::vector<std::string> stale_inputs; // StaleInput::text of the last verify_replay()
     double capture_ns = 0;                 // host time in all
     double instantiate_ns = 0;             // with in-place updates
     double upload_ns = 0;
@@ -166,6 +200,15 @@ class PLUMB_API CudaGraphCache {
     Result<std::vector<BakedIn>> verify_capture(std::uint64_t key, CUstream_st* stream,
                                                 const std::function<Status(std::int32_t, std::int32_t)>& step,
                                                 const CudaVerifyOptions& options = {});
+
+    /// Runs the step eagerly and by replay of the live graph of `key`, each round with other inputs and from the same
+    /// saved state, and compares fingerprints of the outputs and of every check inside. What differs first is named; one
+    /// entry per place. Empty: the replay computes what the eager step does. Waits for the stream, twice a round; no other
+    /// thread may replay that key meanwhile. Afterwards the state is as it was saved; the inputs are those of the last
+    /// round.
+    /// Error not_found: the key has no graph; unsupported: built without nvcc; invalid_argument: nothing to compare, or the
+    /// stream is captured; or what a function of `check` returned.
+    Result<std::vector<StaleInput>> verify_replay(std::uint64_t key, CUstream_st* stream, const CudaReplayCheck& check);
 
     /// For steps that the engine runs eagerly without asking replay().
     void note_eager(std::uint64_t key, const std::string& reason);

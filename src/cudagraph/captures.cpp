@@ -208,7 +208,7 @@ Result<std::vector<BakedIn>> Cache::verify_capture(std::uint64_t key, cuda::Stre
         std::lock_guard lock(entry->row_mutex);
         entry->row.baked_in = texts;
     }
-    update_row(key, [&texts](recording::GraphInfo& row) { row.baked_in = texts; });
+    note_checked(*entry);
     return found;
 }
 

@@ -65,6 +65,11 @@ Result<std::vector<BakedIn>> CudaGraphCache::verify_capture(
     return cache_->verify_capture(key, stream, step, options);
 }
 
+Result<std::vector<StaleInput>> CudaGraphCache::verify_replay(std::uint64_t key, CUstream_st* stream,
+                                                              const CudaReplayCheck& check) {
+    return cache_->verify_replay(key, stream, check);
+}
+
 void CudaGraphCache::note_eager(std::uint64_t key, const std::string& reason) { cache_->note_eager(key, reason); }
 void CudaGraphCache::note_padding(std::uint64_t key, std::uint64_t used, std::uint64_t padded) {
     cache_->note_padding(key, used, padded);

@@ -20,6 +20,7 @@
 #include "cudagraph/graph_shape.hpp"
 #include "cudagraph/memory_estimate.hpp"
 #include "cudagraph/replay_profile.hpp"
+#include "fingerprint/cuda/fingerprint_ptx.hpp"
 #include "plumb/clock.hpp"
 
 namespace plumb::cudagraph {
@@ -44,6 +45,7 @@ class Cache {
     Result<std::vector<BakedIn>> verify_capture(std::uint64_t key, cuda::Stream stream,
                                                 const std::function<Status(std::int32_t, std::int32_t)>& step,
                                                 const CudaVerifyOptions& options);
+    Result<std::vector<StaleInput>> verify_replay(std::uint64_t key, cuda::Stream stream, const CudaReplayCheck& check);
     void note_eager(std::uint64_t key, const std::string& reason);
     void note_padding(std::uint64_t key, std::uint64_t used, std::uint64_t padded);
 
@@ -56,6 +58,8 @@ class Cache {
 
     DecodeStates& decode_states() noexcept { return states_; }
     std::atomic<bool> use_device_state{true}; // relaxed: a setting
+    /// Of the fingerprint kernels; tests give their own. Set before the first use.
+    const char* fingerprint_image = fingerprint::fingerprint_ptx;
 
   private:
     struct Capture {
@@ -89,6 +93,14 @@ class Cache {
     Result<Capture> take_capture();
     Result<GraphHolder> end_stream(const Capture& capture);
     Result<GraphHolder> capture_step(cuda::Stream stream, const std::function<Status()>& step);
+
+    // verify_replay.cpp
+    struct Found;
+    Status can_verify(cuda::Stream stream, const CudaReplayCheck& check);
+    Status run_rounds(Entry& entry, cuda::Stream stream, const CudaReplayCheck& check, std::vector<Found>& found);
+    std::string name_node(const Executable& exec, cuda::Stream stream, const CudaReplayCheck& check,
+                          const Found& found);
+    void note_checked(Entry& entry);
 
     // admission.cpp
     Status settle(const std::shared_ptr<Entry>& entry, Arrival& arrival);

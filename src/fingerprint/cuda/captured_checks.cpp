@@ -80,6 +80,16 @@ void CapturedChecks::withdraw() noexcept {
 
 Status CapturedChecks::add(Stream stream, const KernelTensor& tensor, recording::TensorCheck label,
                            std::int64_t position_of_step) {
+    Status added = try_add(stream, tensor, std::move(label), position_of_step);
+    if (!added) {
+        const std::lock_guard lock(mutex_);
+        ++refused_;
+    }
+    return added;
+}
+
+Status CapturedChecks::try_add(Stream stream, const KernelTensor& tensor, recording::TensorCheck&& label,
+                               std::int64_t position_of_step) {
     constexpr std::uint32_t buckets = default_buckets;
     Result<DeviceSite> site = device_.take_site(blocks_for(tensor), buckets);
     if (!site) {
@@ -210,6 +220,7 @@ CapturedChecks::Counts CapturedChecks::counts() const noexcept {
     const std::lock_guard lock(mutex_);
     Counts counts;
     counts.sites = sites_.size();
+    counts.refused = refused_;
     for (const Site& site : sites_) {
         counts.read += site.read;
         counts.unread += site.unread;

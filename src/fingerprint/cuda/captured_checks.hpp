@@ -47,7 +47,7 @@ class CapturedChecks {
     void withdraw() noexcept;
     void set_key(std::uint64_t key) noexcept;
 
-    /// Takes slots and a site for a check, and adds its node to the capture.
+    /// Takes slots and a site for a check, and adds its node to the capture. A failure is counted.
     Status add(backends::cuda::Stream stream, const KernelTensor& tensor, recording::TensorCheck label,
                std::int64_t position_of_step);
     /// Adds what the device has finished. REQUIRES: the device is alive.
@@ -67,6 +67,7 @@ class CapturedChecks {
         std::uint64_t read = 0;
         std::uint64_t unread = 0;  // overwritten by later replays before anybody looked
         std::uint64_t pending = 0; // announced and not finished
+        std::uint64_t refused = 0; // checks of the capture that have no site
     };
     [[nodiscard]] Counts counts() const noexcept;
     /// The graph is gone, and was never launched: its sites are used again.
@@ -99,6 +100,8 @@ class CapturedChecks {
 
     static constexpr std::size_t most_launches = 4096; // in flight, or read late
 
+    Status try_add(backends::cuda::Stream stream, const KernelTensor& tensor, recording::TensorCheck&& label,
+                   std::int64_t position_of_step);
     void harvest_site(Site& site, std::vector<recording::TensorCheck>& done);
     [[nodiscard]] recording::TensorCheck check_of(const Site& site, SlotResult&& result) const;
 
@@ -110,6 +113,7 @@ class CapturedChecks {
     std::map<Place, std::uint32_t> occurrences_;
     std::deque<Launch> launches_;
     std::uint64_t announced_ = 0;
+    std::uint64_t refused_ = 0;
     std::uint64_t key_ = 0;
     backends::cuda::Stream stream_ = nullptr; // of the last launch
     bool launched_ = false;

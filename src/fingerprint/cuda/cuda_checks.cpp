@@ -140,7 +140,12 @@ Status CudaChecks::enqueue(const record::CheckCall& call, recording::TensorCheck
             const std::lock_guard lock(mutex_);
             return why_dead_;
         }
-        return enqueue_on(*driver, timer->stream(), call, std::move(label));
+        Status done = enqueue_on(*driver, timer->stream(), call, std::move(label));
+        if (!done && tap_of_thread != nullptr) {
+            const std::lock_guard tap(tap_of_thread->mutex);
+            ++tap_of_thread->missing;
+        }
+        return done;
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::out_of_memory, "there is no memory to check a tensor"};
     }
