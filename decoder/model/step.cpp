@@ -37,6 +37,7 @@ class Pass {
 
     void embed() {
         const Block out = hidden_;
+        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::embedding, tensor(input_.tokens.data(), DType::i32, {rows_, 1}));
         {
             PLUMB_BRICK(profiler_, queue_, Brick::embedding, elements(rows_ * out.cols), flops(0),
                         bytes(rows_ * out.cols * (size_of(state_.weights.embedding.type) + float_bytes)));

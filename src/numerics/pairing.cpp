@@ -58,6 +58,9 @@ class Side {
         placed.reserve(run.checks.size());
         for (std::uint32_t i = 0; i < run.checks.size(); ++i) {
             placed.push_back(place(i, unknown));
+            if (placed.back().partial) {
+                cut_.insert(placed.back().series);
+            }
         }
         std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) { return a.key() < b.key(); });
     }
@@ -78,7 +81,9 @@ class Side {
         const bool overlaps = behind != spans->second.begin() && std::prev(behind)->end > other.begin;
         const std::vector<std::int64_t>& ends = ends_.at(lane);
         const bool border = std::binary_search(ends.begin(), ends.end(), other.end);
-        return !overlaps ? Lack::step : other.partial && !border ? Lack::chunking : Lack::tensor;
+        // The last row of a chunk of one row is the whole chunk there; that it stands for a last row is seen here.
+        const bool partial = other.partial || cut_.count(other.series) != 0;
+        return !overlaps ? Lack::step : partial && !border ? Lack::chunking : Lack::tensor;
     }
 
     std::vector<Placed> placed;
@@ -123,6 +128,7 @@ class Side {
     std::set<std::uint32_t> sequences_;
     std::map<Lane, std::vector<Span>> lanes_; // by begin; end: the furthest so far
     std::map<Lane, std::vector<std::int64_t>> ends_;
+    std::set<Series> cut_; // with tensors that hold some rows of their step alone
 };
 
 /// Walks one series of both runs.
