@@ -138,7 +138,10 @@ TensorFacts facts_of(const recording::TensorCheck& check) noexcept {
     facts.nans = print.nans;
     facts.positive_infs = print.positive_infs;
     facts.negative_infs = print.negative_infs;
-    facts.first_nonfinite = print.first_nonfinite;
+    // A piece numbers its elements within the whole; a reader wants the place in this tensor.
+    facts.first_nonfinite = print.first_nonfinite == no_index || print.first_nonfinite < check.first_index
+                                ? print.first_nonfinite
+                                : print.first_nonfinite - check.first_index;
     facts.largest = check.level == recording::CheckLevel::nonfinite
                         ? print.max
                         : std::max(std::fabs(print.min), std::fabs(print.max));

@@ -191,6 +191,10 @@ TEST(Diverge, T9_a_second_generation_in_one_run_is_compared_for_itself) {
     ASSERT_TRUE(report.first);
     EXPECT_EQ(report.first->tensor.place.step, 6u);
     EXPECT_EQ(report.first->tensor.place.layer, 1u);
+    remove(b, 2, "attention", 2);
+    const DivergeReport lacking = compared(a, b);
+    ASSERT_EQ(lacking.missing.size(), 1u);
+    EXPECT_EQ(lacking.missing[0].place.step, 2u); // not that of a later generation
 }
 
 TEST(Diverge, T9_a_fault_in_the_first_of_two_occurrences_is_not_hidden_by_the_second) {

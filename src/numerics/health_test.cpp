@@ -123,6 +123,16 @@ TEST(Health, T16_the_first_tensor_that_is_not_finite_is_named_with_what_went_in)
     EXPECT_FALSE(examined(sound).first_nonfinite);
 }
 
+TEST(Health, an_index_is_within_the_tensor_also_in_a_later_piece_of_a_prefill) {
+    PlantedRun run;
+    run.step(Phase::prefill, 100, 2);
+    Values values = planted_values(1, 2 * planted_columns);
+    values[60] = nan;
+    run.add("attention", 0, values, 2);
+    EXPECT_EQ(run.checks[0].fingerprint.first_nonfinite, 100 * planted_columns + 60);
+    EXPECT_EQ(examined(run).first_nonfinite->facts.first_nonfinite, 60u);
+}
+
 TEST(Health, inputs_that_are_not_finite_or_not_recorded_are_said_so) {
     PlantedRun input = PlantedModel{}.recorded();
     spoil(input, "attention", 2, CheckRole::input, nan);
