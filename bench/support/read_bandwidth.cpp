@@ -56,21 +56,22 @@ ReadBandwidth::ReadBandwidth(std::size_t bytes)
     }
 }
 
-double ReadBandwidth::measure() {
+double ReadBandwidth::measure(unsigned threads) {
     if (memory_ == nullptr) {
         return 0;
     }
-    const std::size_t part = bytes_ / workers_.size() / 4096 * 4096;
-    std::vector<std::uint64_t> sums(workers_.size());
+    threads = threads == 0 ? workers_.size() : std::min(threads, workers_.size());
+    const std::size_t part = bytes_ / threads / 4096 * 4096;
+    std::vector<std::uint64_t> sums(threads);
     const auto begin = std::chrono::steady_clock::now();
-    workers_.run(workers_.size(), [&](unsigned index) {
+    workers_.run(threads, [&](unsigned index) {
         sums[index] = read_all(static_cast<const char*>(memory_.get()) + index * part, part);
     });
     const auto ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
     for (const std::uint64_t sum : sums) {
         asm volatile("" ::"r"(sum)); // the sums are used
     }
-    return static_cast<double>(part * workers_.size()) / ns;
+    return static_cast<double>(part * threads) / ns;
 }
 
 } // namespace bench

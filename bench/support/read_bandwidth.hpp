@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes per nanosecond (GB/s) that all cores read together from memory far larger than the caches. One thread uses it.
+// Bytes per nanosecond (GB/s) that all cores, or some, read together from memory far larger than the caches. One thread uses it.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace bench {
 class ReadBandwidth {
   public:
     explicit ReadBandwidth(std::size_t bytes = std::size_t{1} << 30);
-    /// One pass over the memory, every core its own part.
-    [[nodiscard]] double measure();
+    /// One pass over the memory, every thread its own part on its own core. 0: as many threads as cores.
+    [[nodiscard]] double measure(unsigned threads = 0);
 
   private:
     struct Free {
