@@ -6,6 +6,7 @@
 #include <map>
 
 #include "analysis/compare_change.hpp"
+#include "analysis/compare_gate.hpp"
 #include "stats/bootstrap.hpp"
 #include "stats/figure.hpp"
 #include "stats/sample_check.hpp"
@@ -115,7 +116,8 @@ struct Bricks {
 
 class Judge {
   public:
-    Judge(const CompareOptions& options, Comparison& out) : options_(options), out_(out) {}
+    Judge(const CompareOptions& options, Phase main_phase, Comparison& out)
+        : options_(options), out_(out), main_phase_(main_phase) {}
 
     void run(const Lines& lines) {
         std::map<Phase, double> steps;
@@ -139,7 +141,7 @@ class Judge {
         for (std::size_t i = 0; i < out_.rows.size(); ++i)
             judge_absolutely(i);
         for (const auto& [key, bricks] : bricks_)
-            judge_against_pace(bricks);
+            judge_against_pace(bricks, confidence(CompareSubject::brick, key.first));
     }
 
   private:
@@ -160,20 +162,35 @@ class Judge {
         bricks.base_runs = row.base_runs.size();
     }
 
-    /// Bonferroni: every interval that can give a verdict shares the chance of a false one.
+    /// Step and bricks of the phase that matters; all else is a sum of the same times, or of fewer steps.
+    [[nodiscard]] bool first_family(CompareSubject subject, Phase phase) const {
+        return phase == main_phase_ && (subject == CompareSubject::step || subject == CompareSubject::brick);
+    }
+
+    /// Bonferroni with weights: every interval that can give a verdict has its part of the chance of a false one; three
+    /// quarters of it belong to the first family.
     void count_tests() {
-        std::size_t tests = 0;
-        for (const bool judged : judged_)
-            tests += judged ? 1 : 0;
+        double first = 0;
+        double second = 0;
+        for (std::size_t i = 0; i < judged_.size(); ++i) {
+            if (judged_[i])
+                ++(first_family(out_.rows[i].subject, out_.rows[i].phase) ? first : second);
+        }
         for (const auto& [key, bricks] : bricks_)
-            tests += bricks.rows.size();
-        out_.rows_corrected_for = std::max<std::size_t>(1, tests);
-        confidence_ = 1 - options_.false_alarm / static_cast<double>(out_.rows_corrected_for);
+            (first_family(CompareSubject::brick, key.first) ? first : second) +=
+                static_cast<double>(bricks.rows.size());
+        out_.rows_corrected_for = static_cast<std::size_t>(first + second);
+        first_confidence_ = 1 - options_.false_alarm * 0.75 / std::max(1.0, first);
+        second_confidence_ = 1 - options_.false_alarm * 0.25 / std::max(1.0, second);
+    }
+
+    [[nodiscard]] double confidence(CompareSubject subject, Phase phase) const {
+        return first_family(subject, phase) ? first_confidence_ : second_confidence_;
     }
 
     void judge_absolutely(std::size_t index) {
         CompareRow& row = out_.rows[index];
-        const LogChange change = ratio_change(row.base_runs, row.changed_runs, confidence_);
+        const LogChange change = ratio_change(row.base_runs, row.changed_runs, confidence(row.subject, row.phase));
         row.change = as_share(change);
         row.own_change = as_share({});
         if (!judged_[index]) {
@@ -185,7 +202,7 @@ class Judge {
         row.reason = std::move(judgement.reason);
     }
 
-    void judge_against_pace(const Bricks& bricks) {
+    void judge_against_pace(const Bricks& bricks, double sure) {
         std::vector<Judgement> judgements(bricks.rows.size());
         double changed_weight = 0;
         double all_weight = 0;
@@ -198,7 +215,7 @@ class Judge {
                 own[run] -= pace[run];
             const std::span<const double> all(own);
             const LogChange change =
-                log_change(all.first(bricks.base_runs), all.subspan(bricks.base_runs), confidence_);
+                log_change(all.first(bricks.base_runs), all.subspan(bricks.base_runs), sure);
             out_.rows[bricks.rows[i]].own_change = as_share(change);
             judgements[i] = judge(change, options_.same_band);
             all_weight += bricks.weights[i];
@@ -223,7 +240,8 @@ class Judge {
     Comparison& out_;
     std::vector<bool> judged_; // by row
     std::map<std::pair<Phase, bool>, Bricks> bricks_;
-    double confidence_ = 0.99;
+    Phase main_phase_;
+    double first_confidence_ = 0.99, second_confidence_ = 0.99;
 };
 
 double mean_central(const std::vector<const RunRow*>& side) {
@@ -269,7 +287,7 @@ void add_parts(const Lines& lines, Attribution& out) {
 
 void compare_rows(const std::vector<RunFigures>& base, const std::vector<RunFigures>& changed,
                   const CompareOptions& options, Comparison& out) {
-    Judge(options, out).run(lines_of(base, changed));
+    Judge(options, main_phase(base), out).run(lines_of(base, changed));
     std::stable_sort(out.rows.begin(), out.rows.end(), [](const CompareRow& a, const CompareRow& b) {
         if (a.phase != b.phase)
             return a.phase < b.phase;

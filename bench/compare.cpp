@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often plumb compare is wrong on real noise: records many runs of one small model, draws pairs of sides from them
+// without a change and with one brick slowed down, and counts the verdicts (docs/benchmarks.md).
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <fstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analysis/compare_run.hpp"
+#include "decoder/decoder.hpp"
+#include "plumb/plumb.hpp"
+#include "recording/reader.hpp"
+#include "resolve/reader_source.hpp"
+#include "support/board.hpp"
+#include "support/models.hpp"
+#include "support/temporary_folder.hpp"
+#include "tests/accuracy/compare_trials.hpp"
+
+namespace {
+
+using namespace bench;
+using plumb::Result;
+using plumb::Status;
+using plumb::decoder::Decoder;
+
+struct Workload {
+    std::string model;
+    std::size_t decodes = 16; // of one run
+    std::size_t steps = 128;  // of one decode
+    std::size_t prompt = 16;
+};
+
+Status decode_once(const Workload& work, const std::string& out) {
+    plumb::decoder::Options settings;
+    settings.threads = 1;
+    settings.context = work.prompt + work.steps + 1;
+    Result<Decoder> decoder = Decoder::load(work.model, settings);
+    if (!decoder.ok()) {
+        return decoder.error();
+    }
+    plumb::Config config;
+    config.on = true;
+    config.out = out;
+    plumb::Profiler profiler(config);
+    for (const auto& [key, value] : decoder->description()) {
+        profiler.describe(key, value);
+    }
+    for (std::size_t i = 0; i < work.decodes; ++i) {
+        decoder->reset();
+        if (Status status = decoder->prefill(decoder->random_prompt(work.prompt, 1), profiler); !status.ok()) {
+            return status;
+        }
+        if (const Result<std::size_t> done = decoder->decode(work.steps, profiler); !done.ok()) {
+            return done.error();
+        }
+    }
+    return profiler.close();
+}
+
+/// Each run is a process of its own: where memory lies is part of the noise between runs.
+bool run_process(const Workload& work, const std::string& out) {
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(decode_once(work, out).ok() ? 0 : 1);
+    }
+    int state = 0;
+    return child > 0 && waitpid(child, &state, 0) == child && WIFEXITED(state) && WEXITSTATUS(state) == 0;
+}
+
+Result<plumb::analysis::RunFigures> figures_of(const std::string& path) {
+    Result<plumb::recording::Reader> reader = plumb::recording::Reader::open(path);
+    if (!reader.ok()) {
+        return reader.error();
+    }
+    plumb::resolve::ReaderSource source(*reader);
+    return plumb::analysis::gather_run(source);
+}
+
+Result<trials::Pool> record_pool(const Workload& work, std::size_t runs) {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("run.plumb");
+    std::vector<plumb::analysis::RunFigures> figures;
+    for (std::size_t run = 0; run < runs; ++run) {
+        if (!run_process(work, path)) {
+            return plumb::Error{plumb::ErrorCode::unavailable, "a run failed"};
+        }
+        Result<plumb::analysis::RunFigures> one = figures_of(path);
+        if (!one.ok()) {
+            return one.error();
+        }
+        figures.push_back(*std::move(one));
+        std::remove(path.c_str());
+    }
+    return trials::pool_of(figures);
+}
+
+std::string load_average() {
+    std::string line;
+    std::ifstream in("/proc/loadavg");
+    std::getline(in, line);
+    return line.substr(0, line.find(' '));
+}
+
+double share(std::size_t part, std::size_t all) {
+    return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
+}
+
+void show(const trials::Pool& pool, Board& board) {
+    board.table("verdicts at 5 runs a side", {"share of pairs"});
+    const trials::Outcome clean = trials::run_trials(pool, {});
+    board.put("clean.false", share(clean.false_verdicts, clean.pairs));
+    board.row(fmt::format("a false FAST or SLOW, no change, {} pairs", clean.pairs),
+              {fmt::format("{:.3f}", share(clean.false_verdicts, clean.pairs))}, "clean.false",
+              Target{Bound::at_most, 0.01});
+    for (const std::string& brick : trials::bricks_of(pool)) {
+        trials::Plan plan;
+        plan.brick = brick;
+        const trials::Outcome planted = trials::run_trials(pool, plan);
+        const std::string key = "planted." + brick;
+        board.put(key + ".named", share(planted.named, planted.pairs));
+        board.put(key + ".false", share(planted.false_verdicts, planted.pairs));
+        board.row(brick + " 3 % slower: named", {fmt::format("{:.3f}", share(planted.named, planted.pairs))},
+                  key + ".named", Target{Bound::at_least, 0.95});
+        board.row(brick + " 3 % slower: another named",
+                  {fmt::format("{:.3f}", share(planted.false_verdicts, planted.pairs))}, key + ".false",
+                  Target{Bound::at_most, 0.01});
+    }
+    board.end_table();
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const Options options = parse_options(argc, argv, "How often plumb compare is wrong on the noise of real runs.",
+                                          {{"--models", "FOLDER  where model files are kept (default build/models)"},
+                                           {"--runs", "N       runs to record (default 220)"},
+                                           {"--decodes", "N       of one run, 128 steps each (default 16)"},
+                                           {"--pool", "FILE    judge this pool instead of recording one"},
+                                           {"--keep", "FILE    write the recorded pool there"}});
+    Board board(options);
+    Workload work;
+    work.decodes = static_cast<std::size_t>(std::max(1, std::atoi(options.value("--decodes", "16").c_str())));
+    const auto runs = static_cast<std::size_t>(std::max(10, std::atoi(options.value("--runs", "220").c_str())));
+    const std::string before = load_average();
+    Result<trials::Pool> pool = trials::Pool{};
+    if (const std::string kept = options.value("--pool", ""); !kept.empty()) {
+        std::ifstream in(kept);
+        pool = trials::read_pool(in);
+    } else {
+        const Result<std::string> model =
+            model_file(options.value("--models", default_models), "tiny-llama", "bf16");
+        if (!model.ok()) {
+            fmt::print(stderr, "{}\n", model.error().message);
+            return 2;
+        }
+        work.model = *model;
+        pool = record_pool(work, runs);
+    }
+    if (!pool.ok()) {
+        fmt::print(stderr, "{}\n", pool.error().message);
+        return 2;
+    }
+    const std::string what =
+        fmt::format("{} runs of {} decodes of {} steps, tiny-llama bf16, one thread; load average {} before, {} after",
+                    pool->runs.size(), work.decodes, work.steps, before, load_average());
+    board.say(what);
+    if (const std::string keep = options.value("--keep", ""); !keep.empty()) {
+        std::ofstream out(keep);
+        trials::write_pool(*pool, "./dev bench compare --keep FILE\n" + what, out);
+    }
+    show(*pool, board);
+    return board.finish();
+}
