@@ -2,7 +2,6 @@
 #include "numerics/decoded_run.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -10,7 +9,6 @@
 #include "decoder/kernels/cpu/cpu_backend.hpp"
 #include "decoder/model/step.hpp"
 #include "decoder/model/weights.hpp"
-#include "decoder/model_maker/maker.hpp"
 #include "decoder/sampling/random.hpp"
 #include "plumb/plumb.hpp"
 
@@ -66,17 +64,6 @@ void decode(State& state, Sampler& sampler, const RunOptions& options, Profiler&
 }
 
 } // namespace
-
-Folder::Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "plumb-numerics-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data()) != nullptr ? pattern : std::string();
-    EXPECT_FALSE(path_.empty());
-}
-
-Folder::~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-}
 
 std::vector<StepShape> steps_of(const RunOptions& options) {
     std::vector<StepShape> steps;

@@ -9,23 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "decoder/model/config.hpp"
+#include "decoder/test_support.hpp"
 #include "numerics/faulty_backend.hpp"
 
 namespace plumb::numerics_test {
 
-/// A folder that goes with the test.
-class Folder {
-  public:
-    Folder();
-    ~Folder();
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
-
-  private:
-    std::string path_;
-};
+using Folder = decoder::TemporaryFolder;
 
 struct RunOptions {
     std::string shape = "test"; // of the model

@@ -68,6 +68,7 @@ class PlantedFault : public testing::Test {
             }
         }
         const int all = plants * static_cast<int>(std::size(all_faults));
+        RecordProperty("beyond_tolerance", beyond_tolerance_);
         EXPECT_GE(beyond_tolerance_, all * 9 / 10) << "of " << all << ": too few to say much of the default tolerance";
     }
 
@@ -89,7 +90,7 @@ TEST_F(PlantedFault, T16_in_a_run_of_other_threads_and_chunks_is_named_beyond_th
     options.chunk = 7;
     const DecodedRun clean = run(folder_, "clean", options);
     options.chunk = 24; // one step for the prompt
-    options.threads = 2;
+    options.threads = decoder::test_threads();
     std::mt19937_64 random(3);
     for (int i = 0; i < 10; ++i) {
         Fault fault = random_fault(FaultKind::weight_row, steps_of(options), layers_of_test_model, random);
@@ -115,7 +116,7 @@ TEST_P(CleanRuns, that_differ_in_threads_or_chunks_report_nothing) {
         options.type = GetParam();
         options.prompt = 70;
         const DecodedRun first = run(folder, "first", options);
-        for (const int threads : {1, 2, 3}) {
+        for (const int threads : {1, decoder::test_threads(), 2 * decoder::test_threads() - 1}) {
             for (const std::size_t chunk : {1U, 7U, 16U, 64U}) {
                 options.threads = threads;
                 options.chunk = chunk;
