@@ -108,8 +108,8 @@ void add_compare(CLI::App& root, int& exit_code) {
                       ->type_name("FILE");
     auto* base = app.add_option("--base", arguments->base, "Recordings of the base; at least 3 for a verdict")
                      ->type_name("FILE");
-    auto* changed = app.add_option("--new", arguments->changed, "Recordings of what is compared with it")
-                        ->type_name("FILE");
+    auto* changed =
+        app.add_option("--new", arguments->changed, "Recordings of what is compared with it")->type_name("FILE");
     auto* gates =
         app.add_option("--gate", arguments->gates,
                        "Limit on a change: decode.step.p50=+2%, brick:attention.p50=+5%, category:ffn.mean=+1%, "
