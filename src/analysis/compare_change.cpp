@@ -68,8 +68,8 @@ LogChange log_change(std::span<const double> base_logs, std::span<const double> 
     double reach = 0;
     if (variance > 0) {
         // Welch and Satterthwaite: the sides may differ in spread.
-        const double df = variance * variance / (base_part * base_part / (base.n - 1) +
-                                                 changed_part * changed_part / (changed.n - 1));
+        const double df = variance * variance /
+                          (base_part * base_part / (base.n - 1) + changed_part * changed_part / (changed.n - 1));
         reach = stats::student_t_quantile(0.5 + confidence / 2, df) * std::sqrt(variance);
     }
     change.interval = {estimate, estimate - reach, estimate + reach};

@@ -147,10 +147,14 @@ namespace {
 
 double statistic_of(const RunRow& row, CompareStatistic statistic) {
     switch (statistic) {
-    case CompareStatistic::p50: return row.p50;
-    case CompareStatistic::p90: return row.p90;
-    case CompareStatistic::p99: return row.p99;
-    case CompareStatistic::mean: break;
+    case CompareStatistic::p50:
+        return row.p50;
+    case CompareStatistic::p90:
+        return row.p90;
+    case CompareStatistic::p99:
+        return row.p99;
+    case CompareStatistic::mean:
+        break;
     }
     return row.mean;
 }
@@ -231,7 +235,7 @@ GateResult judge_gate(const Gate& gate, const std::vector<RunFigures>& base, con
     result.change = as_share(change);
     const double low = *result.change.low.value;
     const double high = *result.change.high.value;
-    result.outcome = !(change.noise > 0) ? GateOutcome::undecided
+    result.outcome = !(change.noise > 0)  ? GateOutcome::undecided
                      : high <= gate.limit ? GateOutcome::passed
                      : low > gate.limit   ? GateOutcome::failed
                                           : GateOutcome::undecided;

@@ -44,10 +44,10 @@ void put_rows(std::string& out, const Comparison& comparison, Phase phase, bool 
         if (row.phase != phase || first != changed || row.reason == "less than 1 % of the step")
             continue;
         const Change& change = judged_change(row);
-        put_line(out, {cell(subject_text(row)), subject_word(row.subject), microseconds(row.base_ns.value.value_or(0)),
-                       microseconds(row.changed_ns.value.value_or(0)), percent_text(change.estimate),
-                       interval_text(change),
-                       std::string(differs ? "**" : "") + verdict_word(row.verdict) + (differs ? "**" : "")});
+        put_line(out,
+                 {cell(subject_text(row)), subject_word(row.subject), microseconds(row.base_ns.value.value_or(0)),
+                  microseconds(row.changed_ns.value.value_or(0)), percent_text(change.estimate), interval_text(change),
+                  std::string(differs ? "**" : "") + verdict_word(row.verdict) + (differs ? "**" : "")});
     }
 }
 
@@ -80,8 +80,8 @@ void put_phase(std::string& out, const Comparison& comparison, const CompareRow&
 std::string render_markdown(const Comparison& comparison) {
     std::string out = "## plumb compare: " + runs_text(comparison) + "\n";
     for (const GateResult& gate : comparison.gates)
-        out += "\n- **" + std::string(gate_word(gate.outcome)) + "** " + cell(gate.gate.text) + ": " +
-               cell(gate.sentence);
+        out +=
+            "\n- **" + std::string(gate_word(gate.outcome)) + "** " + cell(gate.gate.text) + ": " + cell(gate.sentence);
     if (!comparison.gates.empty())
         out += "\n";
     if (!comparison.comparable)

@@ -122,8 +122,9 @@ Result<History> history_of(const std::string& folder, const CompareOptions& opti
         }
     }
     if (runs.empty()) {
-        return Error{ErrorCode::not_found, "no recording in " + folder + " can be read" +
-                                               (unreadable.empty() ? "; it holds no *.plumb file" : ": " + unreadable[0])};
+        return Error{ErrorCode::not_found,
+                     "no recording in " + folder + " can be read" +
+                         (unreadable.empty() ? "; it holds no *.plumb file" : ": " + unreadable[0])};
     }
     History history = analysis::history_of_runs(std::move(runs), options);
     history.notes.insert(history.notes.end(), unreadable.begin(), unreadable.end());
