@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <random>
+#include <sstream>
+#include <string>
 
 #include "numerics/decoded_run.hpp"
+#include "plumb/results.hpp"
 #include "recording/reader.hpp"
 
 namespace plumb::numerics_test {
@@ -79,6 +82,26 @@ TEST(FirstNonfinite, a_clean_run_keeps_nothing_and_says_nothing) {
     EXPECT_EQ(clean.planted, 0);
     EXPECT_TRUE(checks_of(clean.path).empty());
     EXPECT_TRUE(clean.said.empty());
+}
+
+TEST(ExportedChecks, one_line_each_after_the_samples_of_a_real_decode) {
+    Folder folder;
+    const DecodedRun done = run(folder, "exported", {});
+    std::stringstream out;
+    ASSERT_TRUE(export_jsonl(done.path, out).ok());
+    std::size_t lines = 0;
+    std::size_t logits = 0;
+    bool others_behind = false;
+    for (std::string line; std::getline(out, line);) {
+        const bool check = line.find(R"({"kind":"check",)") == 0;
+        others_behind = others_behind || (lines != 0 && !check);
+        lines += check ? 1 : 0;
+        logits += line.find(R"("argmax":)") != std::string::npos ? 1 : 0;
+    }
+    EXPECT_EQ(lines, checks_of(done.path).size());
+    EXPECT_GT(lines, 100U);
+    EXPECT_EQ(logits, steps_of({}).size()) << "of each step's head";
+    EXPECT_FALSE(others_behind);
 }
 
 } // namespace
