@@ -54,7 +54,7 @@ TEST(FingerprintHash, T9_sees_every_change_of_a_single_element_wherever_it_is) {
     }
 }
 
-TEST(FingerprintHash, sees_two_elements_that_trade_places_even_where_signs_alone_differ) {
+TEST(FingerprintHash, T9_sees_two_elements_that_trade_places_even_where_signs_alone_differ) {
     std::mt19937_64 random(2);
     for (const DType type : types) {
         const std::uint64_t top = std::uint64_t{1} << (8 * size_of(type) - 1);
@@ -75,7 +75,7 @@ TEST(FingerprintHash, sees_two_elements_that_trade_places_even_where_signs_alone
     }
 }
 
-TEST(FingerprintHash, sees_permutations_within_a_row_and_of_whole_rows) {
+TEST(FingerprintHash, T9_sees_permutations_within_a_row_and_of_whole_rows) {
     std::mt19937_64 random(3);
     for (const DType type : types) {
         for (int round = 0; round < 2'000; ++round) {
