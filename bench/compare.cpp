@@ -107,6 +107,36 @@ double share(std::size_t part, std::size_t all) {
     return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
 }
 
+/// The least of some changes that is found in 95 % of the pairs; 0: none of them.
+double least_found(const trials::Pool& pool, const std::string& brick, std::size_t runs_a_side) {
+    for (const double change : {0.01, 0.02, 0.03, 0.05, 0.07, 0.10, 0.15, 0.20, 0.30}) {
+        trials::Plan plan;
+        plan.brick = brick;
+        plan.change = change;
+        plan.runs_a_side = runs_a_side;
+        const trials::Outcome outcome = trials::run_trials(pool, plan);
+        if (share(outcome.named, outcome.pairs) >= 0.95) {
+            return change;
+        }
+    }
+    return 0;
+}
+
+void show_least(const trials::Pool& pool, Board& board) {
+    board.table("least slowdown of one brick that is named in 95 % of 200 pairs, percent (0: above 30)",
+                {"5 runs a side", "10", "20"});
+    for (const std::string& brick : trials::bricks_of(pool)) {
+        std::vector<std::string> cells;
+        for (const std::size_t runs : {5, 10, 20}) {
+            const double least = 100 * least_found(pool, brick, runs);
+            board.put("least." + brick + "." + std::to_string(runs), least);
+            cells.push_back(fmt::format("{:.0f}", least));
+        }
+        board.row(brick, cells);
+    }
+    board.end_table();
+}
+
 void show(const trials::Pool& pool, Board& board) {
     board.table("verdicts at 5 runs a side", {"share of pairs"});
     const trials::Outcome clean = trials::run_trials(pool, {});
@@ -171,5 +201,6 @@ int main(int argc, char** argv) {
         trials::write_pool(*pool, "./dev bench compare --keep FILE\n" + what, out);
     }
     show(*pool, board);
+    show_least(*pool, board);
     return board.finish();
 }

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "plumb/result.hpp"
 
@@ -27,6 +29,8 @@ std::string host_name();
 std::string command_line();
 /// "Intel(R) Xeon(R) …", as the kernel names the CPU.
 std::string cpu_model();
+/// What the CPU is doing now, as far as this machine tells: "clock.cpu_mhz", "clock.governor", "load.average".
+std::vector<std::pair<std::string, std::string>> cpu_conditions();
 /// CPUs this process may run on, at least 1.
 unsigned usable_cpus();
 

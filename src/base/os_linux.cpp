@@ -126,6 +126,24 @@ std::string cpu_model() {
     return "";
 }
 
+std::vector<std::pair<std::string, std::string>> cpu_conditions() {
+    std::vector<std::pair<std::string, std::string>> conditions;
+    const auto first_word = [](const std::string& path) {
+        std::istringstream text(read_text(path));
+        std::string word;
+        text >> word;
+        return word;
+    };
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cpufreq/";
+    if (const std::string khz = first_word(folder + "scaling_cur_freq"); khz.size() > 3)
+        conditions.emplace_back("clock.cpu_mhz", khz.substr(0, khz.size() - 3));
+    if (const std::string governor = first_word(folder + "scaling_governor"); !governor.empty())
+        conditions.emplace_back("clock.governor", governor);
+    if (const std::string load = first_word("/proc/loadavg"); !load.empty())
+        conditions.emplace_back("load.average", load);
+    return conditions;
+}
+
 unsigned usable_cpus() {
     cpu_set_t set;
     CPU_ZERO(&set);

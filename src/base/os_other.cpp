@@ -81,6 +81,8 @@ std::string command_line() {
 
 std::string cpu_model() { return system_text("machdep.cpu.brand_string"); }
 
+std::vector<std::pair<std::string, std::string>> cpu_conditions() { return {}; }
+
 unsigned usable_cpus() { return static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))); }
 
 std::uint64_t thread_id() {
