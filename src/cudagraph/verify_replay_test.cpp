@@ -206,7 +206,7 @@ TEST_F(VerifyReplay, a_clean_graph_without_checks_raises_nothing) {
     EXPECT_TRUE(verify(check_of({}, hidden_out())).empty());
 }
 
-TEST_F(VerifyReplay, a_position_by_value_is_named_by_node_brick_and_layer) {
+TEST_F(VerifyReplay, T16_a_position_by_value_is_named_by_node_brick_and_layer) {
     check_tensors();
     for (int layer = 0; layer < static_cast<int>(layers); ++layer) {
         Flaw flaw;

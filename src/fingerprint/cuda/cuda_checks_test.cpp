@@ -200,6 +200,7 @@ TEST_F(CudaChecksTest, F3_a_check_in_a_capture_is_a_node_that_speaks_in_each_rep
         check();
         check();
     });
+    ASSERT_NE(graph.checks, nullptr);
     EXPECT_TRUE(finished().empty()) << "a capture runs nothing";
     graph.checks->set_key(77);
     for (std::uint64_t replay = 0; replay < 3; ++replay) {
@@ -238,7 +239,7 @@ TEST_F(CudaChecksTest, a_step_in_flight_does_not_get_the_results_of_another) {
     }
 }
 
-TEST_F(CudaChecksTest, launches_that_nobody_announced_belong_to_no_step) {
+TEST_F(CudaChecksTest, F10_launches_that_nobody_announced_belong_to_no_step) {
     begin();
     const Captured graph = capture([&] { check(); });
     const vgpu::Stream other = engine->stream();
@@ -272,7 +273,7 @@ TEST_F(CudaChecksTest, a_launch_that_failed_is_not_waited_for) {
     EXPECT_EQ(done[0].step_plus_one, 4u);
 }
 
-TEST_F(CudaChecksTest, of_ten_thousand_replays_every_result_is_read_or_counted_as_unread) {
+TEST_F(CudaChecksTest, M3_of_ten_thousand_replays_every_result_is_read_or_counted_as_unread) {
     vgpu::Config config;
     config.keep_operations = 1000;
     begin(VirtualKernels::How::definition, {"any image"}, config);
@@ -469,7 +470,7 @@ TEST_F(CudaChecksTest, the_end_of_the_session_leaves_graphs_that_can_still_be_re
     EXPECT_EQ(graph.checks->counts().pending, 0u);
 }
 
-TEST_F(CudaChecksTest, F12_a_context_that_is_destroyed_takes_its_results_along) {
+TEST_F(CudaChecksTest, a_context_that_is_destroyed_takes_its_results_along) {
     begin();
     context_gone = true;
     vgpu::Context context = nullptr;

@@ -116,7 +116,7 @@ void expect_same(const Fingerprint& found, const Fingerprint& wanted, const std:
     }
 }
 
-TEST(FingerprintKernel, every_type_and_length_agrees_with_the_definition_and_the_host) {
+TEST(FingerprintKernel, T9_every_type_and_length_agrees_with_the_definition_and_the_host) {
     HostMachine machine;
     std::mt19937_64 random(1);
     for (const DType type : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::i32}) {
