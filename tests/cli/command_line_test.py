@@ -366,6 +366,166 @@ class Graphs(Case):
         self.assertEqual({row["graph"] for row in rows if row["name"] == "attention"}, {"64"})
 
 
+def check_recording(kind="clean"):
+    path = FOLDER / f"checks-{kind}.plumb"
+    if not path.exists():
+        maker = MAKE_RECORDING.parent / "plumb_make_check_recording"
+        subprocess.run([maker, path, kind], check=True, env=ENVIRONMENT, timeout=60)
+    return path
+
+
+class Diverge(Case):
+    def test_two_runs_that_agree_exit_with_0(self):
+        for other in ("clean", "noise"):
+            done = plumb("diverge", check_recording(), check_recording(other))
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertRegex(done.stdout, r"\ASAME  60 tensors compared, ")
+
+    def test_the_first_wrong_operation_is_named(self):
+        done = plumb("diverge", check_recording(), check_recording("fault"))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stdout, r"\AFIRST step 3 layer 1 brick attention ")
+        self.assertIn("inputs agree: the operation itself\n", done.stdout)
+        said = json.loads(plumb("diverge", check_recording(), check_recording("fault"), "--json").stdout)
+        self.assertEqual(said["schema"], "plumb.diverge/1")
+        self.assertEqual((said["same"], said["first"]["inputs"]), (False, "agree"))
+        self.assertEqual(said["first"]["place"]["brick"], "attention")
+        self.assertEqual([row["layer"] for row in said["layers"]], [0, 1, 2])
+
+    def test_T15_each_option_changes_the_verdict(self):
+        noise, fault = check_recording("noise"), check_recording("fault")
+        self.assertEqual(plumb("diverge", check_recording(), noise, "--tolerance", "1e-12").returncode, 1)
+        self.assertEqual(plumb("diverge", check_recording(), noise, "--expect", "exact").returncode, 1)
+        self.assertEqual(plumb("diverge", check_recording(), check_recording(), "--expect", "exact").returncode, 0)
+        self.assertEqual(plumb("diverge", check_recording(), fault, "--tolerance", "10").returncode, 0)
+
+    def test_T9_steps_that_are_missing_fail(self):
+        for pair in ((check_recording(), check_recording("short")), (check_recording("short"), check_recording())):
+            done = plumb("diverge", *pair)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertRegex(done.stdout, r"\nMISSING 1 step of [AB] \(10 tensors\)")
+            self.assertNotIn("SAME", done.stdout)
+
+    def test_T16_recordings_without_checks_are_never_the_same(self):
+        none = check_recording("none")
+        self.assertEqual(plumb("diverge", check_recording(), none).returncode, 1)
+        self.assertEqual(plumb("diverge", none, check_recording()).returncode, 1)
+        self.assert_bad_input(plumb("diverge", none, none), "neither recording", 'PLUMB="on,check=all"')
+        self.assert_bad_input(plumb("diverge", recording(), recording()), "neither recording")
+
+    def test_wrong_arguments_are_named(self):
+        clean = check_recording()
+        self.assert_bad_input(plumb("diverge", clean), "b is required")
+        self.assert_bad_input(plumb("diverge", clean, clean, "--tolerance", "much"), "--tolerance")
+        self.assert_bad_input(plumb("diverge", clean, clean, "--tolerance", "-1"), "from 0 on")
+        self.assert_bad_input(plumb("diverge", clean, clean, "--expect", "same"), "exact")
+        self.assert_bad_input(plumb("diverge", clean, clean, "--expect", "exact", "--tolerance", "1"), "one of the two")
+        self.assert_bad_input(plumb("diverge", clean, FOLDER / "none.plumb"), "none.plumb")
+
+    def test_files_that_are_no_recordings_are_bad_input(self):
+        junk = FOLDER / "junk.plumb"
+        junk.write_bytes(random.Random(1).randbytes(4096))
+        self.assert_bad_input(plumb("diverge", junk, check_recording()), "junk.plumb")
+        self.assert_bad_input(plumb("health", junk), "junk.plumb")
+        cut = FOLDER / "cut.plumb"
+        cut.write_bytes(check_recording().read_bytes()[:-400])
+        self.assertIn(plumb("diverge", check_recording(), cut).returncode, (1, 2))
+
+
+class Health(Case):
+    def test_a_sound_run_exits_with_0_and_shows_its_layers(self):
+        done = plumb("health", check_recording())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"\AFINITE  60 tensors of 6 steps\n")
+        said = json.loads(plumb("health", check_recording(), "--json").stdout)
+        self.assertEqual([row.get("layer") for row in said["layers"]], [0, 1, 2, None])
+        self.assertAlmostEqual(said["layers"][0]["rms"], 12 ** -0.5, delta=0.02)
+
+    def test_T16_a_nan_fails_and_is_named_with_its_inputs(self):
+        done = plumb("health", check_recording("nan"))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stdout, r"\AFIRST step 3 layer 1 brick attention ")
+        self.assertIn("1 NaN, 0 Inf, first at index 17 of 256\n", done.stdout)
+        self.assertIn("inputs are finite: the operation itself\n", done.stdout)
+        self.assertEqual(json.loads(plumb("health", check_recording("nan"), "--json").stdout)["finite"], False)
+
+    def test_T15_against_a_twin_there_are_ratios_and_a_nan_has_none(self):
+        said = json.loads(plumb("health", check_recording("noise"), "--against", check_recording(), "--json").stdout)
+        self.assertGreater(said["layers"][1]["signal_to_noise_db"], 100)
+        self.assertNotIn("signal_to_noise_db", json.loads(plumb("health", check_recording(), "--json").stdout)["layers"][1])
+        done = plumb("health", check_recording("nan"), "--against", check_recording(), "--json")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(json.loads(done.stdout)["layers"][1]["signal_to_noise_db"], {"absent": "not finite"})
+        self.assertEqual(json.loads(done.stdout)["worst"][0]["difference"], "nonfinite")
+
+    def test_a_run_that_only_looked_for_nan_is_sound_and_one_that_did_not_look_is_bad_input(self):
+        done = plumb("health", check_recording("nonfinite"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("all finite", done.stdout)
+        self.assert_bad_input(plumb("health", check_recording("none")), 'PLUMB="on,check=all"')
+        self.assert_bad_input(plumb("health", check_recording(), "--against", check_recording("none")), "the twin")
+        self.assert_bad_input(plumb("health", check_recording(), "--agianst", "x"), "--against")
+
+
+class Compare(Case):
+    """plumb compare and its gates."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.runs = [FOLDER / f"compare{i}.plumb" for i in range(6)]
+        for path in cls.runs:
+            subprocess.run([MAKE_RECORDING, path], check=True, env=ENVIRONMENT, timeout=60)
+
+    def compare(self, *words):
+        return plumb("compare", *words)
+
+    def sides(self):
+        return "--base", *self.runs[:3], "--new", *self.runs[3:]
+
+    def test_F14_one_run_a_side_is_shown_and_exits_with_3(self):
+        done = self.compare(self.runs[0], self.runs[1])
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("1 run against 1", done.stdout)
+        self.assertNotIn("SLOW", done.stdout)
+        self.assertEqual(self.compare(self.runs[0], self.runs[1], "--gate", "step.p50=+900%").returncode, 3)
+
+    def test_json_markdown_and_text_say_the_same(self):
+        done = self.compare(*self.sides(), "--json", "--gate", "step.mean=+9000%")
+        said = json.loads(done.stdout)
+        self.assertEqual(said["schema"], "plumb.compare/1")
+        self.assertEqual(said["exit_code"], done.returncode)
+        self.assertTrue(said["comparable"])
+        for attribution in said["attributions"]:
+            self.assertAlmostEqual(sum(part["change_ns"] for part in attribution["parts"]),
+                                   attribution["change_ns"], places=3)
+        markdown = self.compare(*self.sides(), "--markdown").stdout
+        self.assertIn("plumb compare: 3 runs against 3", markdown)
+        self.assertNotIn(str(FOLDER), markdown, "a pull request is told no paths")
+
+    def test_bad_words_are_one_sentence(self):
+        self.assert_bad_input(self.compare(), "--base")
+        self.assert_bad_input(self.compare(self.runs[0]), "--new")
+        self.assert_bad_input(self.compare(self.runs[0], FOLDER / "none.plumb"), "none.plumb")
+        self.assert_bad_input(self.compare(self.runs[0], self.runs[1], "--gate", "step.p50=5%"), "for example")
+        self.assert_bad_input(self.compare(self.runs[0], self.runs[0]), "same run")
+        self.assert_bad_input(self.compare("--history", FOLDER / "nowhere"), "nowhere")
+        self.assert_bad_input(self.compare(self.runs[0], self.runs[1], "--same", "0"), "SAME")
+
+    def test_T16_a_gate_on_fingerprints_does_not_pass_without_tensors(self):
+        done = self.compare(*self.sides(), "--gate", "fingerprint")
+        self.assertEqual(done.returncode, 3, done.stdout)
+        self.assertIn("gate UNDECIDED", done.stdout)
+
+    def test_history_lists_the_runs_of_a_folder(self):
+        done = self.compare("--history", FOLDER, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout)
+        self.assertEqual(said["schema"], "plumb.history/1")
+        starts = [run["start_realtime_ns"] for run in said["runs"]]
+        self.assertEqual(starts, sorted(starts))
+        self.assertGreaterEqual(len(starts), 6)
+
+
 class OneSource(Case):
     def test_the_document_is_what_the_command_says_about_itself(self):
         said = plumb("help", "--markdown").stdout
