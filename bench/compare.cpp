@@ -179,8 +179,7 @@ int main(int argc, char** argv) {
         std::ifstream in(kept);
         pool = trials::read_pool(in);
     } else {
-        const Result<std::string> model =
-            model_file(options.value("--models", default_models), "tiny-llama", "bf16");
+        const Result<std::string> model = model_file(options.value("--models", default_models), "tiny-llama", "bf16");
         if (!model.ok()) {
             fmt::print(stderr, "{}\n", model.error().message);
             return 2;

@@ -66,12 +66,10 @@ TEST(CompareChange, false_verdicts_are_as_rare_as_asked_for) {
 
 TEST(CompareChange, a_change_far_above_the_noise_is_found_with_its_sign_and_size) {
     std::mt19937_64 random(12);
-    const LogChange slower =
-        ratio_change(noisy(random, 5, 100, 0.003), noisy(random, 5, 105, 0.003), 0.999);
+    const LogChange slower = ratio_change(noisy(random, 5, 100, 0.003), noisy(random, 5, 105, 0.003), 0.999);
     EXPECT_EQ(judge(slower, 0.01).verdict, Verdict::slow);
     EXPECT_NEAR(*as_share(slower).estimate.value, 0.05, 0.005);
-    const LogChange faster =
-        ratio_change(noisy(random, 5, 100, 0.003), noisy(random, 5, 95, 0.003), 0.999);
+    const LogChange faster = ratio_change(noisy(random, 5, 100, 0.003), noisy(random, 5, 95, 0.003), 0.999);
     EXPECT_EQ(judge(faster, 0.01).verdict, Verdict::fast);
 }
 

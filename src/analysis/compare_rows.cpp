@@ -214,8 +214,7 @@ class Judge {
             for (std::size_t run = 0; run < own.size(); ++run)
                 own[run] -= pace[run];
             const std::span<const double> all(own);
-            const LogChange change =
-                log_change(all.first(bricks.base_runs), all.subspan(bricks.base_runs), sure);
+            const LogChange change = log_change(all.first(bricks.base_runs), all.subspan(bricks.base_runs), sure);
             out_.rows[bricks.rows[i]].own_change = as_share(change);
             judgements[i] = judge(change, options_.same_band);
             all_weight += bricks.weights[i];

@@ -185,10 +185,26 @@ TEST(Compare, T16_a_gate_passes_fails_and_stays_undecided) {
 }
 
 TEST(Compare, words_that_are_no_gate_are_refused_with_examples) {
-    for (const char* text : {"", "=", "step", "step.p50", "step.p50=5%", "step.p50=+5", "step.p50=+x%", "step.p50=+-5%",
-                             "step.p50=-100%", "step.p50=+nan%", "step.p51=+5%", "step=+5%", "brick:.p50=+5%",
-                             "layer:x.p50=+5%", "layer:.p50=+5%", "category:nonsense.p50=+5%", "tile:3.p50=+5%",
-                             "decode.p50=+5%", "prefill.decode.step.p50=+5%", "fingerprints"}) {
+    for (const char* text : {"",
+                             "=",
+                             "step",
+                             "step.p50",
+                             "step.p50=5%",
+                             "step.p50=+5",
+                             "step.p50=+x%",
+                             "step.p50=+-5%",
+                             "step.p50=-100%",
+                             "step.p50=+nan%",
+                             "step.p51=+5%",
+                             "step=+5%",
+                             "brick:.p50=+5%",
+                             "layer:x.p50=+5%",
+                             "layer:.p50=+5%",
+                             "category:nonsense.p50=+5%",
+                             "tile:3.p50=+5%",
+                             "decode.p50=+5%",
+                             "prefill.decode.step.p50=+5%",
+                             "fingerprints"}) {
         const Result<Gate> parsed = parse_gate(text);
         EXPECT_FALSE(parsed.ok()) << text;
         if (!parsed.ok()) {

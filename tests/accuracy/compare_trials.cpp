@@ -99,8 +99,7 @@ void count(const Comparison& comparison, const Plan& plan, Outcome& outcome) {
         // What holds the slowed brick did become slower; saying so is right.
         const bool holds = !plan.brick.empty() && row.subject != CompareSubject::brick;
         named = named || (planted && row.verdict == Verdict::slow);
-        wrong = wrong || row.verdict == Verdict::fast ||
-                (row.verdict == Verdict::slow && !planted && !holds);
+        wrong = wrong || row.verdict == Verdict::fast || (row.verdict == Verdict::slow && !planted && !holds);
     }
     outcome.false_verdicts += wrong ? 1 : 0;
     outcome.named += named ? 1 : 0;

@@ -28,7 +28,7 @@ void write_pool(const Pool& pool, const std::string& comment, std::ostream& out)
 struct Plan {
     std::size_t pairs = 200;
     std::size_t runs_a_side = 5;
-    std::string brick;   // that is slowed down; empty: nothing is planted
+    std::string brick; // that is slowed down; empty: nothing is planted
     double change = 0.03;
     std::uint64_t seed = 1;
 };
