@@ -83,8 +83,8 @@ void judge_fingerprints(const std::string& base, const std::string& changed, Gat
     // What one side lacks is a difference, too.
     gate.outcome = GateOutcome::failed;
     gate.sentence = compared + ", " + std::to_string(report->divergent) + " differ, " +
-                    std::to_string(report->only_in_a.tensors + report->only_in_b.tensors) + " on one side only; see " +
-                    "plumb diverge " + base + " " + changed;
+                    std::to_string(report->only_in_a.tensors + report->only_in_b.tensors) +
+                    " on one side only; plumb diverge shows where";
 }
 
 Result<std::vector<std::string>> recordings_in(const std::string& folder) {
