@@ -103,9 +103,10 @@ Fingerprint of(const Tensor& tensor, const FingerprintOptions& options = {}) {
 TEST(Fingerprint, is_what_the_naive_reference_says_for_every_type_length_and_offset) {
     for (const DType type : types) {
         for (const bool tame : {true, false}) {
-            for (const std::size_t n : {1, 2, 31, 32, 33, 63, 64, 65, 1000, 2047, 2048, 2049, 65535, 65537, 140000}) {
+            for (const std::size_t n : std::initializer_list<std::size_t>{1, 2, 31, 32, 33, 63, 64, 65, 1000, 2047,
+                                                                          2048, 2049, 65535, 65537, 140000}) {
                 const auto bytes = random_bytes(type, n, n, tame);
-                for (const std::uint64_t first : {0, 7, 32, 1000003}) {
+                for (const std::uint64_t first : std::initializer_list<std::uint64_t>{0, 7, 32, 1000003}) {
                     SCOPED_TRACE(std::string(dtype_word(type)) + (tame ? " tame " : " wild ") + std::to_string(n) +
                                  " from " + std::to_string(first));
                     FingerprintOptions options;
@@ -163,8 +164,8 @@ TEST(Fingerprint, has_the_same_bits_on_every_instruction_set) {
     ASSERT_STREQ(available_kernels().back()->name, "plain");
     for (const DType type : types) {
         for (const bool tame : {true, false}) {
-            for (const std::size_t n : {5, 777, 70001}) {
-                for (const unsigned buckets : {32, 64, 128, 256}) {
+            for (const std::size_t n : std::initializer_list<std::size_t>{5, 777, 70001}) {
+                for (const unsigned buckets : {32U, 64U, 128U, 256U}) {
                     const auto bytes = random_bytes(type, n, 3 * n, tame);
                     const Tensor whole = tensor(bytes.data(), type, {n});
                     FingerprintOptions options;
@@ -245,8 +246,10 @@ TEST(Fingerprint, refuses_what_it_cannot_read) {
     bad = tensor(&one, DType::f32, {1});
     bad.dtype = static_cast<DType>(77);
     EXPECT_EQ(fingerprint_of(bad).error().code, ErrorCode::invalid_argument);
-    EXPECT_EQ(fingerprint_of(tensor(&one, DType::f32, {std::size_t{1} << 33, (std::size_t{1} << 33) + 1})).error().code,
-              ErrorCode::invalid_argument);
+    bad = tensor(&one, DType::f32, {1, 1});
+    bad.shape[0] = std::size_t{1} << 33;
+    bad.shape[1] = bad.shape[0] + 1;
+    EXPECT_EQ(fingerprint_of(bad).error().code, ErrorCode::invalid_argument);
     FingerprintOptions options;
     for (const unsigned buckets : {0U, 1U, 33U, 96U, 512U}) {
         options.buckets = buckets;
