@@ -28,6 +28,7 @@ void run_identity(const ResultFile& results, const Options& options);
 void run_peaks(const ResultFile& results, const Options& options);
 void run_truth(const ResultFile& results, const Options& options);
 void run_floors(const ResultFile& results, const Options& options);
+void run_fingerprints(const ResultFile& results, const Options& options);
 void run_growth(const ResultFile& results, const Options& options);
 void run_decode(const ResultFile& results, const Options& options);
 void run_clock(const ResultFile& results, const Options& options);
@@ -41,6 +42,7 @@ inline constexpr Section sections[] = {
     {"peaks", 30, 20, run_peaks, "how fast memory is read, and copied"},
     {"truth", 100, 60, run_truth, "which of our beliefs about driver and device hold"},
     {"floors", 60, 60, run_floors, "what an empty pair reads, and what each way of stamping costs"},
+    {"fingerprints", 40, 40, run_fingerprints, "whether fingerprints are those of the host, and what they cost"},
     {"growth", 50, 60, run_growth, "what capture, instantiation, upload, launch and memory cost per node"},
     {"decode", 90, 60, run_decode, "what profiling a decode step costs, and how much of it is explained"},
     {"clock", 75, 30, run_clock, "how far device times may be off on the host's clock, over a minute"},

@@ -15,7 +15,7 @@ import time
 import unittest
 
 PROGRAM, VIRTUAL, KERNELS, SOURCE = (pathlib.Path(word).resolve() for word in sys.argv[1:5])
-SECTIONS = ["identity", "peaks", "truth", "floors", "growth", "decode", "clock", "cupti"]
+SECTIONS = ["identity", "peaks", "truth", "floors", "fingerprints", "growth", "decode", "clock", "cupti"]
 sys.path.insert(0, str(SOURCE / "tools"))
 import gpu_table  # noqa: E402: lies beside the sources
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "fingerprint/cuda/virtual_kernels.hpp"
 #include "kernels.hpp"
 #include "virtual_gpu/control.hpp"
 
@@ -47,6 +48,7 @@ void model(const std::string& name, std::int64_t ns, plumb::vgpu::KernelFunction
     for (const unsigned us : gpu_check::spin_microseconds) {
         model(gpu_check::spin_name(us), std::int64_t{us} * 1000, spin_result);
     }
+    static const plumb::fingerprint::VirtualKernels fingerprints;
     model("check_empty", 500);
     model("check_add", 1000, add);
     model("check_timer_steps", 50'000, timer_steps);
