@@ -173,7 +173,9 @@ bool compare(const Run& eager, const Run& replay, const CudaReplayCheck& check, 
             agreeing.push_back(site.node);
     }
     if (both && replay.whole && paired < placed.size()) {
-        for (const auto& [place, of] : placed) {
+        for (const auto& entry : placed) {
+            const Place& place = entry.first;
+            const TensorCheck& of = entry.second;
             const bool known = std::any_of(replay.latest.begin(), replay.latest.end(), [&](const auto& site) {
                 return Place{site.check.sequence, site.check.layer_plus_one, site.check.name, site.check.role,
                              site.check.occurrence} == place;

@@ -79,20 +79,20 @@ class VerifyReplay : public CacheTest {
         embed.param_bytes = {8, 8, 4};
         embed.function = [](const vgpu::KernelRun& run) {
             const auto tokens = run.param<std::uint64_t>(1);
-            const std::int32_t token = tokens != 0 ? *vgpu::at<std::int32_t>(tokens) : run.param<std::int32_t>(2);
+            const std::int32_t read = tokens != 0 ? *vgpu::at<std::int32_t>(tokens) : run.param<std::int32_t>(2);
             for (std::size_t i = 0; i < width; ++i)
                 vgpu::at<float>(run.param<std::uint64_t>(0), width)[i] =
-                    static_cast<float>(std::sin(0.1 * static_cast<double>(token) + static_cast<double>(i)));
+                    static_cast<float>(std::sin(0.1 * static_cast<double>(read) + static_cast<double>(i)));
         };
         vgpu::kernel("embed", embed);
         vgpu::KernelModel rope;
         rope.param_bytes = {8, 8, 4};
         rope.function = [](const vgpu::KernelRun& run) {
             const auto from = run.param<std::uint64_t>(1);
-            const std::int32_t position = from != 0 ? *vgpu::at<std::int32_t>(from) : run.param<std::int32_t>(2);
+            const std::int32_t read = from != 0 ? *vgpu::at<std::int32_t>(from) : run.param<std::int32_t>(2);
             float* const x = vgpu::at<float>(run.param<std::uint64_t>(0), width);
             for (std::size_t i = 0; i < width; ++i)
-                x[i] += static_cast<float>(std::cos(static_cast<double>(position) / static_cast<double>(i + 1)));
+                x[i] += static_cast<float>(std::cos(static_cast<double>(read) / static_cast<double>(i + 1)));
         };
         vgpu::kernel("rope", rope);
         vgpu::KernelModel attend;
