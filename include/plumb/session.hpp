@@ -59,6 +59,9 @@ struct CheckConfig {
     std::vector<std::string> bricks;                             // by name; empty: all
     std::vector<std::pair<std::uint32_t, std::uint32_t>> layers; // first and last; empty: all, and what is in none
     std::string dump;                                            // folder for whole tensors (.npy); empty: none
+
+    /// The value of check= that gives this, without dump.
+    [[nodiscard]] PLUMB_API std::string spec() const;
 };
 
 /// What PLUMB="on,out=run-%p.plumb" says. Plain data.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -18,7 +19,6 @@ namespace {
 
 constexpr std::size_t most_pending = std::size_t{1} << 18; // 0.1 GB; the drain comes ten times a second
 constexpr std::size_t most_nonfinite = 4096;               // check=nonfinite: what comes later is only counted
-constexpr std::uint64_t steps_at_once = 16;
 constexpr std::size_t inputs_kept = 64;
 constexpr unsigned most_threads = 8;
 
@@ -39,12 +39,15 @@ std::string place_text(const recording::TensorCheck& check) {
 }
 
 /// Pieces of one prefill are numbered so that they can be joined; what a decode step computes is a tensor of its own.
-std::uint64_t first_index_of(const record::CheckCall& call) {
-    const Tensor& tensor = *call.tensor;
+std::uint64_t first_index_of(const record::CheckCall& call, const Tensor& tensor) {
     if (call.phase != Phase::prefill || call.place.position < 0 || tensor.rank == 0 || tensor.shape[0] == 0) {
         return 0;
     }
     return static_cast<std::uint64_t>(call.place.position) * (tensor.count() / tensor.shape[0]);
+}
+
+bool of_one_brick(const record::CheckCall& a, const record::CheckCall& b) {
+    return a.step_plus_one == b.step_plus_one && a.layer_plus_one == b.layer_plus_one && a.name == b.name;
 }
 
 } // namespace
@@ -85,7 +88,7 @@ void Checks::check(const record::CheckCall& call) noexcept {
                     diagnose_("no tensors are kept whole: dump= can read host memory only, and " +
                               name_text(call.name.id) + " lies on a device");
                 }
-                if (Status status = device->enqueue(call, label(call)); !status.ok()) {
+                if (Status status = device->enqueue(call, label(call, *call.tensor, number(call))); !status.ok()) {
                     dropped_.fetch_add(1, std::memory_order_relaxed);
                     say_once(said_failure_, "a tensor was not checked: " + status.error().message);
                 }
@@ -104,8 +107,17 @@ void Checks::check(const record::CheckCall& call) noexcept {
     }
 }
 
-recording::TensorCheck Checks::label(const record::CheckCall& call) {
+Checks::Number Checks::number(const record::CheckCall& call) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::uint32_t name_and_role = std::uint32_t{call.name.id} << 8 | static_cast<std::uint32_t>(call.role);
+    return {take_check_orders(1),
+            occurrences_.next({call.step_plus_one, call.place.sequence, call.layer_plus_one, name_and_role})};
+}
+
+recording::TensorCheck Checks::label(const record::CheckCall& call, const Tensor& tensor, Number number) const {
     recording::TensorCheck check;
+    check.order = number.order;
+    check.occurrence = number.occurrence;
     check.step_plus_one = call.step_plus_one;
     check.layer_plus_one = call.layer_plus_one;
     check.name = call.name.id;
@@ -114,26 +126,14 @@ recording::TensorCheck Checks::label(const record::CheckCall& call) {
     check.sequence = call.place.sequence;
     check.position = call.place.position;
     check.track = call.queue.timer != nullptr ? call.queue.track : call.track;
-    check.dtype = call.tensor->dtype;
-    check.shape.assign(call.tensor->shape, call.tensor->shape + call.tensor->rank);
-    check.first_index = first_index_of(call);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    check.order = take_check_orders(1);
-    check.occurrence =
-        occurrences_[Place{call.step_plus_one, call.place.sequence, call.layer_plus_one, call.name.id, call.role}]++;
-    if (call.step_plus_one > newest_step_) {
-        newest_step_ = call.step_plus_one;
-        // Steps that old have ended; what belongs to no step (0) goes on counting.
-        const std::uint64_t oldest = newest_step_ > steps_at_once ? newest_step_ - steps_at_once : 0;
-        occurrences_.erase(
-            occurrences_.lower_bound(Place{1, 0, 0, 0, CheckRole::output}),
-            occurrences_.lower_bound(Place{std::max<std::uint64_t>(oldest, 1), 0, 0, 0, CheckRole::output}));
-    }
+    check.dtype = tensor.dtype;
+    check.shape.assign(tensor.shape, tensor.shape + tensor.rank);
+    check.first_index = first_index_of(call, tensor);
     return check;
 }
 
 void Checks::check_on_host(const record::CheckCall& call) {
-    recording::TensorCheck check = label(call);
+    recording::TensorCheck check = label(call, *call.tensor, number(call));
     FingerprintOptions options;
     options.first_index = check.first_index;
     options.threads = most_threads;
@@ -158,58 +158,63 @@ void Checks::check_on_host(const record::CheckCall& call) {
 
 void Checks::look_for_nonfinite(const record::CheckCall& call) {
     const double magnitude = largest_magnitude(*call.tensor);
-    const bool finite = std::isfinite(magnitude);
-    if (finite && call.role == CheckRole::output) {
-        return;
-    }
-    recording::TensorCheck check = label(call);
-    if (finite) {
-        check.level = recording::CheckLevel::nonfinite;
-        check.fingerprint.count = call.tensor->count();
-        check.fingerprint.max = magnitude;
-        remember_input(call, std::move(check));
+    const Number its = number(call);
+    if (std::isfinite(magnitude)) {
+        if (call.role == CheckRole::input) {
+            remember_input({call, *call.tensor, its, magnitude});
+        }
         return;
     }
     if (nonfinite_.fetch_add(1, std::memory_order_relaxed) >= most_nonfinite) {
         return;
     }
+    recording::TensorCheck check = label(call, *call.tensor, its);
     FingerprintOptions options;
     options.first_index = check.first_index;
     options.threads = most_threads;
-    if (Result<Fingerprint> made = fingerprint_of(*call.tensor, options); made.ok()) {
-        check.fingerprint = *std::move(made);
+    Result<Fingerprint> made = fingerprint_of(*call.tensor, options);
+    if (!made.ok()) {
+        dropped_.fetch_add(1, std::memory_order_relaxed);
+        say_once(said_failure_, "a tensor of " + name_text(call.name.id) + " was not checked: " + made.error().message);
+        return;
     }
-    std::vector<recording::TensorCheck> inputs;
-    {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        for (const recording::TensorCheck& input : inputs_) {
-            if (input.step_plus_one == check.step_plus_one && input.layer_plus_one == check.layer_plus_one &&
-                input.name == check.name && input.sequence == check.sequence && check.role == CheckRole::output) {
-                inputs.push_back(input);
-            }
-        }
-    }
+    check.fingerprint = *std::move(made);
     say_nonfinite(check);
-    for (recording::TensorCheck& input : inputs) {
-        put(std::move(input));
+    if (check.role == CheckRole::output) {
+        put_inputs_of(call);
     }
     put(std::move(check));
 }
 
 // Whoever finds something wrong in an output wants to know what went in, which may be overwritten by then.
-void Checks::remember_input(const record::CheckCall& call, recording::TensorCheck input) {
+void Checks::remember_input(const Input& input) {
     const std::lock_guard<std::mutex> lock(mutex_);
     inputs_.erase(std::remove_if(inputs_.begin(), inputs_.end(),
-                                 [&](const recording::TensorCheck& old) {
-                                     return old.track == input.track &&
-                                            (old.name != call.name.id || old.layer_plus_one != call.layer_plus_one ||
-                                             old.step_plus_one != call.step_plus_one);
+                                 [&](const Input& old) {
+                                     return old.call.track == input.call.track && !of_one_brick(old.call, input.call);
                                  }),
                   inputs_.end());
     if (inputs_.size() >= inputs_kept) {
         inputs_.erase(inputs_.begin());
     }
-    inputs_.push_back(std::move(input));
+    inputs_.push_back(input);
+}
+
+void Checks::put_inputs_of(const record::CheckCall& call) {
+    std::vector<Input> inputs;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        std::copy_if(inputs_.begin(), inputs_.end(), std::back_inserter(inputs), [&](const Input& input) {
+            return of_one_brick(input.call, call) && input.call.place.sequence == call.place.sequence;
+        });
+    }
+    for (const Input& input : inputs) {
+        recording::TensorCheck check = label(input.call, input.tensor, input.number);
+        check.level = recording::CheckLevel::nonfinite;
+        check.fingerprint.count = input.tensor.count();
+        check.fingerprint.max = input.magnitude;
+        put(std::move(check));
+    }
 }
 
 void Checks::put(recording::TensorCheck&& check) {

@@ -4,20 +4,18 @@
 // Owned by the session. Thread rule: check() from any recording thread; collect() from the drain thread.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "drain/device_feed.hpp"
 #include "fingerprint/device_checks.hpp"
+#include "fingerprint/occurrences.hpp"
 #include "plumb/session.hpp"
 #include "record/check_sink.hpp"
 
@@ -38,13 +36,26 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
     [[nodiscard]] std::string summary() const;
 
   private:
-    using Place = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint16_t, CheckRole>;
+    struct Number {
+        std::uint64_t order = 0;
+        std::uint32_t occurrence = 0;
+    };
+    /// A finite input: what it was, not where it lies.
+    struct Input {
+        record::CheckCall call;
+        Tensor tensor;
+        Number number;
+        double magnitude = 0; // largest
+    };
 
     [[nodiscard]] bool chosen(const record::CheckCall& call) const noexcept;
-    [[nodiscard]] recording::TensorCheck label(const record::CheckCall& call);
+    [[nodiscard]] Number number(const record::CheckCall& call);
+    [[nodiscard]] recording::TensorCheck label(const record::CheckCall& call, const Tensor& tensor,
+                                               Number number) const;
     void check_on_host(const record::CheckCall& call);
     void look_for_nonfinite(const record::CheckCall& call);
-    void remember_input(const record::CheckCall& call, recording::TensorCheck input);
+    void remember_input(const Input& input);
+    void put_inputs_of(const record::CheckCall& call);
     void put(recording::TensorCheck&& check);
     void say_nonfinite(const recording::TensorCheck& check);
     void say_once(std::atomic<bool>& said, const std::string& sentence);
@@ -65,10 +76,9 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
     std::atomic<bool> dumping_{false};
 
     mutable std::mutex mutex_; // guards what follows
-    std::map<Place, std::uint32_t> occurrences_; // of steps that may still run
-    std::uint64_t newest_step_ = 0;
-    std::vector<recording::TensorCheck> inputs_; // last inputs seen, of check=nonfinite
-    std::vector<recording::TensorCheck> done_;   // not collected yet
+    Occurrences occurrences_;
+    std::vector<Input> inputs_;                // last inputs seen, of check=nonfinite
+    std::vector<recording::TensorCheck> done_; // not collected yet
 };
 
 } // namespace plumb::fingerprint

@@ -212,6 +212,18 @@ TEST(Checks, the_first_NaN_is_said_and_kept_with_what_went_in) {
     EXPECT_EQ(bench.summary(), "6 tensors, 2 with NaN or Inf");
 }
 
+TEST(Checks, T9_of_three_outputs_the_last_is_the_one_that_is_said_to_be_bad) {
+    Bench bench(Bench::nonfinite());
+    const float bad[4] = {1, std::numeric_limits<float>::infinity(), 2, 3};
+    PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(1));
+    PLUMB_CHECK(bench.recorder, host, Brick::qkv_projection, some());
+    PLUMB_CHECK(bench.recorder, host, Brick::qkv_projection, some());
+    PLUMB_CHECK(bench.recorder, host, Brick::qkv_projection, tensor(bad, DType::f32, {1, 4}));
+    const auto kept = bench.collect();
+    ASSERT_EQ(kept.size(), 1u);
+    EXPECT_EQ(kept[0].occurrence, 2u);
+}
+
 TEST(Checks, an_index_is_within_the_tensor_also_in_a_piece_of_a_prefill) {
     Bench bench(Bench::nonfinite());
     float bad[8] = {1, 2, 3, 4, 5, 6, 7, 8};

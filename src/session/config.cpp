@@ -164,26 +164,6 @@ bool set_check(Config& config, std::string_view value) {
     return good;
 }
 
-std::string check_spec(const CheckConfig& check) {
-    std::string text;
-    for (const auto& [name, level] : check_levels) {
-        if (level == check.level) {
-            text = name;
-        }
-    }
-    if (check.every != 1) {
-        text += "+every=" + std::to_string(check.every);
-    }
-    for (std::size_t i = 0; i < check.bricks.size(); ++i) {
-        text += (i == 0 ? "+bricks=" : "/") + check.bricks[i];
-    }
-    for (std::size_t i = 0; i < check.layers.size(); ++i) {
-        const auto& [first, last] = check.layers[i];
-        text += (i == 0 ? "+layers=" : "/") + std::to_string(first) + "-" + std::to_string(last);
-    }
-    return text;
-}
-
 struct KeyRule {
     ConfigKey key;
     bool (*set)(Config&, std::string_view);
@@ -346,7 +326,7 @@ std::string spec_of_devices(const Config& config) {
         text += ",graph.profile=" + text_of(config.graph.profile);
     }
     if (config.check.level != CheckConfig::Level::off) {
-        text += ",check=" + check_spec(config.check);
+        text += ",check=" + config.check.spec();
     }
     if (!config.check.dump.empty()) {
         text += ",dump=" + config.check.dump;
@@ -355,6 +335,26 @@ std::string spec_of_devices(const Config& config) {
 }
 
 } // namespace
+
+std::string CheckConfig::spec() const {
+    std::string text;
+    for (const auto& [name, its_level] : check_levels) {
+        if (its_level == level) {
+            text = name;
+        }
+    }
+    if (every != 1) {
+        text += "+every=" + std::to_string(every);
+    }
+    for (std::size_t i = 0; i < bricks.size(); ++i) {
+        text += (i == 0 ? "+bricks=" : "/") + bricks[i];
+    }
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        const auto& [first, last] = layers[i];
+        text += (i == 0 ? "+layers=" : "/") + std::to_string(first) + "-" + std::to_string(last);
+    }
+    return text;
+}
 
 const std::vector<ConfigKey>& config_keys() {
     static const std::vector<ConfigKey> keys = [] {

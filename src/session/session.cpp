@@ -258,6 +258,7 @@ recording::Metadata Session::metadata(const std::string& ring_reason) const {
     m.comparability.emplace_back("cpu", base::cpu_model());
     m.comparability.emplace_back("cpus", std::to_string(base::usable_cpus()));
     m.comparability.emplace_back("sync", m.sync_mode);
+    m.comparability.emplace_back("check", config_.check.spec());
     const clock::HostClockSource source = clock::host_clock(config_.clock);
     m.clocks.push_back({0, clock::name_of(source.kind)});
     m.costs = session::measure_own_cost(stamps_for(config_), config_.clock != nullptr);
