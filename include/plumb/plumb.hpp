@@ -2,6 +2,9 @@
 // Everything an engine needs to be profiled: include this one.
 #pragma once
 
+#include "plumb/budget.hpp"
+#include "plumb/invariants.hpp"
+#include "plumb/layers.hpp"
 #include "plumb/record.hpp"
 #include "plumb/results.hpp"
 #include "plumb/session.hpp"
