@@ -35,6 +35,9 @@ void add_commands(CLI::App& root, int& exit_code) {
 #endif
     add_report(root, exit_code);
     add_replays(root, exit_code);
+    add_layers(root, exit_code);
+    add_budget(root, exit_code);
+    add_check(root, exit_code);
     add_trace(root, exit_code);
     add_export(root, exit_code);
     add_recover(root, exit_code);
