@@ -6,7 +6,7 @@
 
 #include "cli/output.hpp"
 #include "plumb/bricks.hpp"
-#include "plumb/verdict.hpp"
+#include "plumb/outcome.hpp"
 
 namespace plumb::cli {
 
@@ -15,8 +15,8 @@ namespace plumb::cli {
     return word == "prefill" ? Phase::prefill : word == "mixed" ? Phase::mixed : Phase::decode;
 }
 
-[[nodiscard]] inline int exit_code_of(Verdict verdict) {
-    return verdict == Verdict::pass ? exit_ok : verdict == Verdict::fail ? exit_failed : exit_undecided;
+[[nodiscard]] inline int exit_code_of(Outcome verdict) {
+    return verdict == Outcome::pass ? exit_ok : verdict == Outcome::fail ? exit_failed : exit_undecided;
 }
 
 } // namespace plumb::cli

@@ -11,9 +11,9 @@
 
 #include "plumb/api.hpp"
 #include "plumb/bricks.hpp"
+#include "plumb/outcome.hpp"
 #include "plumb/result.hpp"
 #include "plumb/results.hpp"
-#include "plumb/verdict.hpp"
 
 namespace plumb {
 
@@ -46,7 +46,7 @@ struct BudgetRow {
     bool limited = false; // a limit was asked for
     Figure allowed_ns;    // that limit; else step_ns * budget / period: its part when all shrink or grow alike
     Figure room_ns;       // allowed - step; negative: overrun
-    Verdict verdict = Verdict::unknown; // only where `limited`
+    Outcome verdict = Outcome::unknown; // only where `limited`
 };
 
 struct BudgetReport {
@@ -58,9 +58,9 @@ struct BudgetReport {
     Figure period_ns; // of a step, mean
     Figure room_ns;   // budget - period; negative: overrun
     Figure tokens_per_second;
-    Verdict period_verdict = Verdict::unknown;
+    Outcome period_verdict = Outcome::unknown;
     std::vector<BudgetRow> rows;
-    Verdict verdict = Verdict::unknown; // of the period and of all limits
+    Outcome verdict = Outcome::unknown; // of the period and of all limits
     std::vector<std::string> notes;
 };
 

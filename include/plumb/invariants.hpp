@@ -11,9 +11,9 @@
 
 #include "plumb/api.hpp"
 #include "plumb/bricks.hpp"
+#include "plumb/outcome.hpp"
 #include "plumb/result.hpp"
 #include "plumb/results.hpp"
-#include "plumb/verdict.hpp"
 
 namespace plumb {
 
@@ -41,14 +41,14 @@ struct Invariants {
 struct CheckRow {
     std::string check;     // "lm_head=1/step"
     std::string recording; // its path; empty: of all of them
-    Verdict verdict = Verdict::unknown;
+    Outcome verdict = Outcome::unknown;
     Figure found;        // calls per step, coverage, count, or variation
     std::string finding; // one sentence
 };
 
 struct CheckReport {
     std::vector<CheckRow> rows;
-    Verdict verdict = Verdict::unknown; // of all
+    Outcome verdict = Outcome::unknown; // of all
 };
 
 /// Error invalid_argument where nothing is asked for.

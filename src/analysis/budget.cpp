@@ -93,7 +93,7 @@ void Budget::judge_period() {
     out_.tokens_per_step = measured(tokens_per_step_);
     out_.budget_ns = measured(options_.ns_per_token * tokens_per_step_);
     out_.room_ns = measured(*out_.budget_ns.value - *out_.period_ns.value);
-    out_.period_verdict = *out_.room_ns.value < 0 ? Verdict::fail : Verdict::pass;
+    out_.period_verdict = *out_.room_ns.value < 0 ? Outcome::fail : Outcome::pass;
 }
 
 const BrickLimit* Budget::limit_of(const std::string& brick) const {
@@ -132,8 +132,8 @@ void Budget::finish(BudgetRow& row, const BrickLimit* limit, bool partial) {
     row.room_ns = row.step_ns.value ? measured(*row.allowed_ns.value - *row.step_ns.value) : row.step_ns;
     if (limit == nullptr || !row.room_ns.value)
         return;
-    row.verdict = *row.room_ns.value < 0 ? Verdict::fail : partial ? Verdict::unknown : Verdict::pass;
-    if (row.verdict == Verdict::unknown)
+    row.verdict = *row.room_ns.value < 0 ? Outcome::fail : partial ? Outcome::unknown : Outcome::pass;
+    if (row.verdict == Outcome::unknown)
         row.room_ns = absent("not all of its sites in captured graphs were timed");
 }
 

@@ -57,8 +57,8 @@ const BudgetRow& row(const BudgetReport& report, const std::string& name) {
 
 TEST(Budget, a_run_is_within_its_budget_up_to_the_last_nanosecond_and_over_it_beyond) {
     const Report run = run_of(1);
-    EXPECT_EQ(budget(run, 1'000'000).verdict, Verdict::pass);
-    EXPECT_EQ(budget(run, 999'999).verdict, Verdict::fail);
+    EXPECT_EQ(budget(run, 1'000'000).verdict, Outcome::pass);
+    EXPECT_EQ(budget(run, 999'999).verdict, Outcome::fail);
     EXPECT_DOUBLE_EQ(*budget(run, 999'000).room_ns.value, -1'000);
 }
 
@@ -67,21 +67,21 @@ TEST(Budget, T13_a_budget_grows_with_the_tokens_of_a_step) {
     const BudgetReport wide = budget(run, 250'000, {"lm_head=50us"});
     EXPECT_DOUBLE_EQ(*wide.tokens_per_step.value, 4);
     EXPECT_DOUBLE_EQ(*wide.budget_ns.value, 1'000'000);
-    EXPECT_EQ(wide.period_verdict, Verdict::pass);
+    EXPECT_EQ(wide.period_verdict, Outcome::pass);
     EXPECT_DOUBLE_EQ(*row(wide, "lm_head").allowed_ns.value, 200'000);
-    EXPECT_EQ(row(wide, "lm_head").verdict, Verdict::pass);
+    EXPECT_EQ(row(wide, "lm_head").verdict, Outcome::pass);
     EXPECT_DOUBLE_EQ(*row(wide, "lm_head").token_ns.value, 50'000);
-    EXPECT_EQ(budget(run, 249'000).verdict, Verdict::fail);
-    EXPECT_EQ(budget(run, 250'000, {"lm_head=49us"}).verdict, Verdict::fail);
-    EXPECT_EQ(budget(run, 250'000, {"lm_head=49us/step"}).verdict, Verdict::fail);
-    EXPECT_EQ(budget(run, 250'000, {"lm_head=200us/step"}).verdict, Verdict::pass);
+    EXPECT_EQ(budget(run, 249'000).verdict, Outcome::fail);
+    EXPECT_EQ(budget(run, 250'000, {"lm_head=49us"}).verdict, Outcome::fail);
+    EXPECT_EQ(budget(run, 250'000, {"lm_head=49us/step"}).verdict, Outcome::fail);
+    EXPECT_EQ(budget(run, 250'000, {"lm_head=200us/step"}).verdict, Outcome::pass);
 }
 
 TEST(Budget, T13_neither_loading_nor_prefill_is_in_the_budget_of_decode) {
     const BudgetReport decode = budget(run_of(1, 100'000 * us), 1'000'000);
     EXPECT_EQ(decode.steps, 10u);
     EXPECT_DOUBLE_EQ(*decode.period_ns.value, 1'000'000);
-    EXPECT_EQ(decode.verdict, Verdict::pass);
+    EXPECT_EQ(decode.verdict, Outcome::pass);
 }
 
 TEST(Budget, shares_of_leaves_and_of_the_account_add_up_to_the_period) {
@@ -101,30 +101,30 @@ TEST(Budget, F8_a_parent_is_marked_and_its_own_time_stands_apart) {
     EXPECT_TRUE(row(report, "block").parent);
     EXPECT_DOUBLE_EQ(*row(report, "block").step_ns.value, 100'000);
     EXPECT_DOUBLE_EQ(*row(report, "block").self_ns.value, 40'000);
-    EXPECT_EQ(row(report, "block").verdict, Verdict::pass);
+    EXPECT_EQ(row(report, "block").verdict, Outcome::pass);
 }
 
 TEST(Budget, a_brick_over_its_limit_fails_though_the_step_is_within) {
     const BudgetReport report = budget(run_of(1), 2'000'000, {"head=150us", "qkv=300us"});
-    EXPECT_EQ(report.period_verdict, Verdict::pass);
-    EXPECT_EQ(row(report, "lm_head").verdict, Verdict::fail);
+    EXPECT_EQ(report.period_verdict, Outcome::pass);
+    EXPECT_EQ(row(report, "lm_head").verdict, Outcome::fail);
     EXPECT_DOUBLE_EQ(*row(report, "lm_head").room_ns.value, -50'000);
-    EXPECT_EQ(row(report, "qkv_projection").verdict, Verdict::pass);
+    EXPECT_EQ(row(report, "qkv_projection").verdict, Outcome::pass);
     EXPECT_FALSE(row(report, "rms_norm").limited);
-    EXPECT_EQ(report.verdict, Verdict::fail);
+    EXPECT_EQ(report.verdict, Outcome::fail);
 }
 
 TEST(Budget, what_cannot_be_judged_is_unknown_and_says_why) {
     const BudgetReport missing = budget(run_of(1), 2'000'000, {"attention=1us"});
-    EXPECT_EQ(missing.verdict, Verdict::unknown);
+    EXPECT_EQ(missing.verdict, Outcome::unknown);
     EXPECT_EQ(row(missing, "attention").step_ns.reason, "no brick of this name in the decode steps");
     const BudgetReport no_tokens = budget(run_of(0), 2'000'000, {"lm_head=1us/step"});
-    EXPECT_EQ(no_tokens.period_verdict, Verdict::unknown);
+    EXPECT_EQ(no_tokens.period_verdict, Outcome::unknown);
     EXPECT_FALSE(no_tokens.budget_ns.value);
-    EXPECT_EQ(row(no_tokens, "lm_head").verdict, Verdict::fail); // a limit per step needs no tokens
+    EXPECT_EQ(row(no_tokens, "lm_head").verdict, Outcome::fail); // a limit per step needs no tokens
     EXPECT_FALSE(row(no_tokens, "qkv_projection").percent.value);
     const BudgetReport nothing = budget(Report{}, 2'000'000, {"lm_head=1us"});
-    EXPECT_EQ(nothing.verdict, Verdict::unknown);
+    EXPECT_EQ(nothing.verdict, Outcome::unknown);
     EXPECT_EQ(nothing.period_ns.reason, "the recording has no complete decode step");
 }
 
@@ -134,8 +134,8 @@ TEST(Budget, sites_that_no_sample_timed_can_break_a_limit_but_not_keep_it) {
         brick.sites = brick.key.name == "lm_head" ? 4 : 0;
         brick.sites_timed = brick.key.name == "lm_head" ? 3 : 0;
     }
-    EXPECT_EQ(row(budget(run, 1e6, {"lm_head=1ms"}), "lm_head").verdict, Verdict::unknown);
-    EXPECT_EQ(row(budget(run, 1e6, {"lm_head=199us"}), "lm_head").verdict, Verdict::fail);
+    EXPECT_EQ(row(budget(run, 1e6, {"lm_head=1ms"}), "lm_head").verdict, Outcome::unknown);
+    EXPECT_EQ(row(budget(run, 1e6, {"lm_head=199us"}), "lm_head").verdict, Outcome::fail);
 }
 
 TEST(Budget, losses_are_said_beside_the_rows_they_may_lower) {

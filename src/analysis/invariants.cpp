@@ -26,7 +26,7 @@ std::string number(double value) {
 std::string times(std::uint64_t count) { return std::to_string(count) + (count == 1 ? " call" : " calls"); }
 
 void unknown(CheckRow& row, const std::string& reason) {
-    row.verdict = Verdict::unknown;
+    row.verdict = Outcome::unknown;
     row.found = absent(reason);
     row.finding = reason;
 }
@@ -53,7 +53,7 @@ std::string check_words(const ExpectedCalls& expected) {
 }
 
 CheckRow check_calls(const Checked& run, const ExpectedCalls& expected, const CallCount& count, Phase phase) {
-    CheckRow row{check_words(expected), run.path, Verdict::unknown, {}, {}};
+    CheckRow row{check_words(expected), run.path, Outcome::unknown, {}, {}};
     if (!count.unknown.empty()) {
         unknown(row, count.unknown);
         return row;
@@ -65,7 +65,7 @@ CheckRow check_calls(const Checked& run, const ExpectedCalls& expected, const Ca
                                                            : " (in " + std::to_string(count.steps - count.judged) +
                                                                  " others its calls are not known)";
     if (count.differing == 0) {
-        row.verdict = Verdict::pass;
+        row.verdict = Outcome::pass;
         row.finding = "in each of " + steps + others;
         return row;
     }
@@ -75,14 +75,14 @@ CheckRow check_calls(const Checked& run, const ExpectedCalls& expected, const Ca
                   std::to_string(count.most) + others;
     const std::uint64_t lost = dropped(run.report) + run.report.unresolved;
     // Calls may be missing because their records are; too many calls no loss explains.
-    row.verdict = lost != 0 && !count.too_many ? Verdict::unknown : Verdict::fail;
-    if (row.verdict == Verdict::unknown)
+    row.verdict = lost != 0 && !count.too_many ? Outcome::unknown : Outcome::fail;
+    if (row.verdict == Outcome::unknown)
         unknown(row, row.finding + "; but " + std::to_string(lost) + " records were lost, so this cannot be judged");
     return row;
 }
 
 CheckRow check_coverage(const Checked& run, const Invariants& invariants) {
-    CheckRow row{"coverage >= " + number(*invariants.coverage), run.path, Verdict::unknown, {}, {}};
+    CheckRow row{"coverage >= " + number(*invariants.coverage), run.path, Outcome::unknown, {}, {}};
     for (const PhaseSummary& phase : run.report.phases) {
         if (phase.phase != invariants.phase)
             continue;
@@ -91,7 +91,7 @@ CheckRow check_coverage(const Checked& run, const Invariants& invariants) {
             unknown(row, row.found.reason);
             return row;
         }
-        row.verdict = *row.found.value >= *invariants.coverage ? Verdict::pass : Verdict::fail;
+        row.verdict = *row.found.value >= *invariants.coverage ? Outcome::pass : Outcome::fail;
         const double busy = phase.wall.busy_ns;
         row.finding = "leaf bricks cover " + number(100 * *row.found.value) + " % of the busy time of " +
                       std::to_string(phase.steps) + " " + phase_word(phase.phase) + " steps; " +
@@ -105,7 +105,7 @@ CheckRow check_coverage(const Checked& run, const Invariants& invariants) {
 CheckRow check_limit(const Checked& run, const char* what, std::uint64_t found, std::uint64_t limit,
                      const std::string& words) {
     CheckRow row{std::string(what) + " <= " + std::to_string(limit), run.path,
-                 found <= limit ? Verdict::pass : Verdict::fail, measured(static_cast<double>(found)),
+                 found <= limit ? Outcome::pass : Outcome::fail, measured(static_cast<double>(found)),
                  std::to_string(found)};
     if (!words.empty())
         row.finding += " (" + words + ")";
@@ -113,7 +113,7 @@ CheckRow check_limit(const Checked& run, const char* what, std::uint64_t found, 
 }
 
 CheckRow check_nodes(const Checked& run) {
-    CheckRow row{"node check", run.path, Verdict::pass, {}, {}};
+    CheckRow row{"node check", run.path, Outcome::pass, {}, {}};
     std::uint64_t compared = 0, differ = 0;
     for (const ReplayRow& graph : run.replays.graphs) {
         compared += graph.node_checks;
@@ -127,7 +127,7 @@ CheckRow check_nodes(const Checked& run) {
         row.finding += (differ++ == 0 ? "" : "; ") + ("graph " + std::to_string(graph.key)) + ": " + what;
     }
     if (differ != 0 || run.replays.node_check == NodeCheck::differ || run.replays.baked_in) {
-        row.verdict = Verdict::fail;
+        row.verdict = Outcome::fail;
         row.found = measured(static_cast<double>(differ));
     } else if (run.replays.node_check == NodeCheck::not_compared) {
         unknown(row, run.replays.graphs.empty() ? "no graph was captured" : "no graph was captured twice");
@@ -183,7 +183,7 @@ Figure mean_period(const Report& report, Phase phase) {
 }
 
 CheckRow check_variation(const std::vector<Figure>& mean_periods, const Invariants& invariants) {
-    CheckRow row{"variation <= " + number(*invariants.variation), {}, Verdict::unknown, {}, {}};
+    CheckRow row{"variation <= " + number(*invariants.variation), {}, Outcome::unknown, {}, {}};
     double sum = 0, squares = 0;
     for (const Figure& period : mean_periods) {
         if (!period.value) {
@@ -202,15 +202,15 @@ CheckRow check_variation(const std::vector<Figure>& mean_periods, const Invarian
         squares += (*period.value - sum / runs) * (*period.value - sum / runs);
     const double variation = std::sqrt(squares / (runs - 1)) / (sum / runs);
     row.found = measured(variation);
-    row.verdict = variation <= *invariants.variation ? Verdict::pass : Verdict::fail;
+    row.verdict = variation <= *invariants.variation ? Outcome::pass : Outcome::fail;
     row.finding = "the mean " + std::string(phase_word(invariants.phase)) + " period of " +
                   std::to_string(mean_periods.size()) + " runs is " + number(sum / runs / 1e3) + " us, its variation " +
                   number(variation);
     return row;
 }
 
-Verdict verdict_of(const std::vector<CheckRow>& rows) {
-    Verdict all = rows.empty() ? Verdict::unknown : Verdict::pass;
+Outcome verdict_of(const std::vector<CheckRow>& rows) {
+    Outcome all = rows.empty() ? Outcome::unknown : Outcome::pass;
     for (const CheckRow& row : rows)
         all = worse(all, row.verdict);
     return all;

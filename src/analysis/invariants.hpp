@@ -27,6 +27,6 @@ struct Checked {
 [[nodiscard]] CheckRow check_variation(const std::vector<Figure>& mean_periods, const Invariants& invariants);
 [[nodiscard]] Figure mean_period(const Report& report, Phase phase);
 
-[[nodiscard]] Verdict verdict_of(const std::vector<CheckRow>& rows);
+[[nodiscard]] Outcome verdict_of(const std::vector<CheckRow>& rows);
 
 } // namespace plumb::analysis

@@ -79,7 +79,7 @@ CheckRow check_calls(const Plant& how, const std::string& words, Phase phase = P
 TEST(Check, T17_a_count_per_step_holds_exactly_however_the_run_ends) {
     // Eight tokens come of one prefill and seven decode steps: a count per generated token would be off by one here.
     const CheckRow row = check_calls({}, "lm_head=1/step");
-    EXPECT_EQ(row.verdict, Verdict::pass) << row.finding;
+    EXPECT_EQ(row.verdict, Outcome::pass) << row.finding;
     EXPECT_DOUBLE_EQ(*row.found.value, 1);
     EXPECT_EQ(row.finding, "in each of 7 decode steps");
     EXPECT_EQ(check_calls({}, "lm_head=1/step", Phase::prefill).finding, "in each of 1 prefill steps");
@@ -87,24 +87,24 @@ TEST(Check, T17_a_count_per_step_holds_exactly_however_the_run_ends) {
 
 TEST(Check, T17_one_call_too_few_or_too_many_in_one_step_is_named) {
     const CheckRow few = check_calls({0}, "lm_head=1/step");
-    EXPECT_EQ(few.verdict, Verdict::fail);
+    EXPECT_EQ(few.verdict, Outcome::fail);
     EXPECT_EQ(few.finding, "1 of 7 decode steps differ: step 3 has 0 calls, not 1; the steps have 0 to 1");
     const CheckRow many = check_calls({2}, "lm_head=1/step");
-    EXPECT_EQ(many.verdict, Verdict::fail);
+    EXPECT_EQ(many.verdict, Outcome::fail);
     EXPECT_EQ(many.finding, "1 of 7 decode steps differ: step 3 has 2 calls, not 1; the steps have 1 to 2");
 }
 
 TEST(Check, T16_a_wrong_count_fails) {
-    EXPECT_EQ(check_calls({}, "lm_head=2/step").verdict, Verdict::fail);
-    EXPECT_EQ(check_calls({}, "lm_head=0/step").verdict, Verdict::fail);
-    EXPECT_EQ(check_calls({}, "sampling=1/step").verdict, Verdict::fail); // it has no row at all
-    EXPECT_EQ(check_calls({}, "sampling=0/step").verdict, Verdict::pass);
+    EXPECT_EQ(check_calls({}, "lm_head=2/step").verdict, Outcome::fail);
+    EXPECT_EQ(check_calls({}, "lm_head=0/step").verdict, Outcome::fail);
+    EXPECT_EQ(check_calls({}, "sampling=1/step").verdict, Outcome::fail); // it has no row at all
+    EXPECT_EQ(check_calls({}, "sampling=0/step").verdict, Outcome::pass);
 }
 
 TEST(Check, counts_per_token_scale_with_the_tokens_of_each_step) {
-    EXPECT_EQ(check_calls({}, "lm_head=1/token").verdict, Verdict::pass);
-    EXPECT_EQ(check_calls({1, 4}, "lm_head=1/token").verdict, Verdict::fail);
-    EXPECT_EQ(check_calls({1, 4}, "lm_head=1/step").verdict, Verdict::pass);
+    EXPECT_EQ(check_calls({}, "lm_head=1/token").verdict, Outcome::pass);
+    EXPECT_EQ(check_calls({1, 4}, "lm_head=1/token").verdict, Outcome::fail);
+    EXPECT_EQ(check_calls({1, 4}, "lm_head=1/step").verdict, Outcome::pass);
 }
 
 TEST(Check, calls_that_may_be_lost_cannot_be_judged_but_calls_too_many_can) {
@@ -115,14 +115,14 @@ TEST(Check, calls_that_may_be_lost_cannot_be_judged_but_calls_too_many_can) {
         Invariants invariants;
         invariants.calls = {*parse_expected_calls("lm_head=1/step")};
         const CheckRow row = check(source, invariants).rows.at(0);
-        EXPECT_EQ(row.verdict, heads == 0 ? Verdict::unknown : Verdict::fail) << row.finding;
+        EXPECT_EQ(row.verdict, heads == 0 ? Outcome::unknown : Outcome::fail) << row.finding;
         EXPECT_EQ(row.found.value.has_value(), heads != 0);
     }
 }
 
 TEST(Check, a_phase_without_steps_cannot_be_judged) {
     const CheckRow row = check_calls({}, "lm_head=1/step", Phase::mixed);
-    EXPECT_EQ(row.verdict, Verdict::unknown);
+    EXPECT_EQ(row.verdict, Outcome::unknown);
     EXPECT_EQ(row.found.reason, "the recording has no complete mixed step");
 }
 
@@ -130,7 +130,7 @@ TEST(Check, a_queue_that_is_timed_in_some_steps_is_judged_in_those) {
     Plant how;
     how.head_on_sampled_queue = true;
     const CheckRow row = check_calls(how, "lm_head=1/step");
-    EXPECT_EQ(row.verdict, Verdict::pass);
+    EXPECT_EQ(row.verdict, Outcome::pass);
     EXPECT_EQ(row.finding, "in each of 1 decode steps (in 6 others its calls are not known)");
 }
 
@@ -164,11 +164,11 @@ TEST(Check, calls_inside_captured_graphs_are_replays_times_sites) {
     invariants.calls = {*parse_expected_calls("rms_norm=2/step"), *parse_expected_calls("head=1/step")};
     const CheckReport report = check(source, invariants);
     for (const CheckRow& row : report.rows)
-        EXPECT_EQ(row.verdict, Verdict::fail);
+        EXPECT_EQ(row.verdict, Outcome::fail);
     EXPECT_EQ(report.rows[0].finding, "1 of 8 decode steps differ: step 5 has 4 calls, not 2; the steps have 2 to 4");
     PlantedSource unknown;
     plant_graphs(unknown, false);
-    EXPECT_EQ(check(unknown, invariants).verdict, Verdict::unknown);
+    EXPECT_EQ(check(unknown, invariants).verdict, Outcome::unknown);
 }
 
 TEST(Check, T16_coverage_below_the_limit_fails_and_names_its_denominator) {
@@ -177,15 +177,15 @@ TEST(Check, T16_coverage_below_the_limit_fails_and_names_its_denominator) {
     PlantedSource good, bad;
     plant(good);
     plant(bad, {1, 1, 890});
-    EXPECT_EQ(check(good, invariants).verdict, Verdict::pass);
+    EXPECT_EQ(check(good, invariants).verdict, Outcome::pass);
     const CheckReport failed = check(bad, invariants);
-    EXPECT_EQ(failed.verdict, Verdict::fail);
+    EXPECT_EQ(failed.verdict, Outcome::fail);
     EXPECT_NEAR(*failed.rows[0].found.value, 0.89, 1e-9);
     EXPECT_EQ(failed.rows[0].finding,
               "leaf bricks cover 89 % of the busy time of 7 decode steps; 11 % lie in no brick");
     PlantedSource none;
     none.track(host);
-    EXPECT_EQ(check(none, invariants).verdict, Verdict::unknown);
+    EXPECT_EQ(check(none, invariants).verdict, Outcome::unknown);
 }
 
 TEST(Check, T16_losses_beyond_the_limit_fail_and_are_named) {
@@ -194,16 +194,16 @@ TEST(Check, T16_losses_beyond_the_limit_fail_and_are_named) {
     invariants.pending = 0;
     PlantedSource clean;
     plant(clean);
-    EXPECT_EQ(check(clean, invariants).verdict, Verdict::pass);
+    EXPECT_EQ(check(clean, invariants).verdict, Outcome::pass);
     PlantedSource lossy;
     plant(lossy);
     lossy.counters_.drops = {{"ring full", 3}};
     const CheckReport dropped = check(lossy, invariants);
-    EXPECT_EQ(dropped.rows[0].verdict, Verdict::fail);
+    EXPECT_EQ(dropped.rows[0].verdict, Outcome::fail);
     EXPECT_EQ(dropped.rows[0].finding, "3 (ring full: 3)");
-    EXPECT_EQ(dropped.rows[1].verdict, Verdict::pass);
+    EXPECT_EQ(dropped.rows[1].verdict, Outcome::pass);
     invariants.drops = 3;
-    EXPECT_EQ(check(lossy, invariants).verdict, Verdict::pass);
+    EXPECT_EQ(check(lossy, invariants).verdict, Outcome::pass);
 }
 
 TEST(Check, T16_scopes_without_a_time_fail_the_check_of_what_is_pending) {
@@ -214,11 +214,11 @@ TEST(Check, T16_scopes_without_a_time_fail_the_check_of_what_is_pending) {
     plant(source);
     source.counters_.unresolved = 5;
     const CheckReport report = check(source, invariants);
-    EXPECT_EQ(report.rows[0].verdict, Verdict::pass) << report.rows[0].finding; // nothing was dropped
-    EXPECT_EQ(report.rows[1].verdict, Verdict::fail);
+    EXPECT_EQ(report.rows[0].verdict, Outcome::pass) << report.rows[0].finding; // nothing was dropped
+    EXPECT_EQ(report.rows[1].verdict, Outcome::fail);
     EXPECT_DOUBLE_EQ(*report.rows[1].found.value, 5);
     invariants.pending = 5;
-    EXPECT_EQ(check(source, invariants).verdict, Verdict::pass);
+    EXPECT_EQ(check(source, invariants).verdict, Outcome::pass);
 }
 
 TEST(Check, T16_a_graph_that_lost_kernels_fails_the_node_check) {
@@ -226,18 +226,18 @@ TEST(Check, T16_a_graph_that_lost_kernels_fails_the_node_check) {
     invariants.node_check = true;
     PlantedSource same, lost, baked, once, none;
     plant_graphs(same, true);
-    EXPECT_EQ(check(same, invariants).verdict, Verdict::pass);
+    EXPECT_EQ(check(same, invariants).verdict, Outcome::pass);
     plant_graphs(lost, true);
     lost.graphs_[0].node_changes = {{"rope_kernel", 28, 0}};
     const CheckReport report = check(lost, invariants);
-    EXPECT_EQ(report.verdict, Verdict::fail);
+    EXPECT_EQ(report.verdict, Outcome::fail);
     EXPECT_EQ(report.rows[0].finding, "graph 64: rope_kernel 28 -> 0");
     plant_graphs(baked, true);
     baked.graphs_[0].baked_in = {"kernel rope, parameter 2"};
-    EXPECT_EQ(check(baked, invariants).verdict, Verdict::fail);
+    EXPECT_EQ(check(baked, invariants).verdict, Outcome::fail);
     plant_graphs(once, true);
     once.graphs_[0].node_checks = 0;
-    EXPECT_EQ(check(once, invariants).verdict, Verdict::unknown);
+    EXPECT_EQ(check(once, invariants).verdict, Outcome::unknown);
     plant(none);
     EXPECT_EQ(check(none, invariants).rows[0].found.reason, "no graph was captured");
 }
@@ -252,10 +252,10 @@ TEST(Check, T16_runs_that_vary_too_much_fail_and_too_few_are_no_answer) {
         return all;
     };
     const CheckRow good = check_variation(figures({100, 102, 98}), invariants);
-    EXPECT_EQ(good.verdict, Verdict::pass);
+    EXPECT_EQ(good.verdict, Outcome::pass);
     EXPECT_NEAR(*good.found.value, 0.02, 1e-12);
-    EXPECT_EQ(check_variation(figures({100, 110, 90}), invariants).verdict, Verdict::fail);
-    EXPECT_EQ(check_variation(figures({100, 100}), invariants).verdict, Verdict::unknown);
+    EXPECT_EQ(check_variation(figures({100, 110, 90}), invariants).verdict, Outcome::fail);
+    EXPECT_EQ(check_variation(figures({100, 100}), invariants).verdict, Outcome::unknown);
     EXPECT_EQ(check_variation({{100, {}}, {100, {}}, {std::nullopt, "none"}}, invariants).finding, "none");
     PlantedSource source;
     plant(source);
@@ -265,7 +265,7 @@ TEST(Check, T16_runs_that_vary_too_much_fail_and_too_few_are_no_answer) {
 
 TEST(Check, T16_checking_nothing_is_no_success) {
     EXPECT_FALSE(validate({}).ok());
-    EXPECT_EQ(verdict_of({}), Verdict::unknown);
+    EXPECT_EQ(verdict_of({}), Outcome::unknown);
     Invariants nonsense;
     nonsense.coverage = 90;
     EXPECT_FALSE(validate(nonsense).ok());
@@ -279,9 +279,9 @@ TEST(Check, T16_checking_nothing_is_no_success) {
 }
 
 TEST(Check, a_failure_outweighs_what_is_unknown_and_that_outweighs_success) {
-    EXPECT_EQ(worse(Verdict::unknown, Verdict::fail), Verdict::fail);
-    EXPECT_EQ(worse(Verdict::pass, Verdict::unknown), Verdict::unknown);
-    EXPECT_EQ(worse(Verdict::pass, Verdict::pass), Verdict::pass);
+    EXPECT_EQ(worse(Outcome::unknown, Outcome::fail), Outcome::fail);
+    EXPECT_EQ(worse(Outcome::pass, Outcome::unknown), Outcome::unknown);
+    EXPECT_EQ(worse(Outcome::pass, Outcome::pass), Outcome::pass);
 }
 
 TEST(Check, words_of_a_count_are_read_exactly_or_refused) {

@@ -24,7 +24,7 @@ BudgetReport sample_budget() {
     report.period_ns = measured(40e6);
     report.room_ns = measured(-8e6);
     report.tokens_per_second = measured(100);
-    report.period_verdict = report.verdict = Verdict::fail;
+    report.period_verdict = report.verdict = Outcome::fail;
     BudgetRow head;
     head.name = "lm_head";
     head.step_ns = head.self_ns = measured(1.5e6);
@@ -33,10 +33,10 @@ BudgetReport sample_budget() {
     head.limited = true;
     head.allowed_ns = measured(1.6e6);
     head.room_ns = measured(0.1e6);
-    head.verdict = Verdict::pass;
+    head.verdict = Outcome::pass;
     BudgetRow missing_row = head;
     missing_row.name = "evil\n\x1b[31m";
-    missing_row.verdict = Verdict::unknown;
+    missing_row.verdict = Outcome::unknown;
     for (Figure BudgetRow::*figure :
          {&BudgetRow::step_ns, &BudgetRow::self_ns, &BudgetRow::token_ns, &BudgetRow::percent, &BudgetRow::room_ns})
         missing_row.*figure = missing("no brick of this name in the decode steps");
@@ -55,10 +55,10 @@ BudgetReport sample_budget() {
 
 CheckReport sample_check() {
     CheckReport report;
-    report.rows = {{"lm_head=1/step", "a.plumb", Verdict::pass, measured(1), "in each of 7 decode steps"},
-                   {"drops <= 0", "b\x1b[31m.plumb", Verdict::fail, measured(3), "3 (ring full: 3)"},
-                   {"variation <= 0.05", "", Verdict::unknown, missing("too few"), "too few"}};
-    report.verdict = Verdict::fail;
+    report.rows = {{"lm_head=1/step", "a.plumb", Outcome::pass, measured(1), "in each of 7 decode steps"},
+                   {"drops <= 0", "b\x1b[31m.plumb", Outcome::fail, measured(3), "3 (ring full: 3)"},
+                   {"variation <= 0.05", "", Outcome::unknown, missing("too few"), "too few"}};
+    report.verdict = Outcome::fail;
     return report;
 }
 
@@ -109,7 +109,7 @@ TEST(CheckText, T16_each_check_has_a_line_and_the_last_one_counts_them) {
     EXPECT_FALSE(contains(text, "\x1b"));
     CheckReport clean = sample_check();
     clean.rows.resize(1);
-    clean.verdict = Verdict::pass;
+    clean.verdict = Outcome::pass;
     EXPECT_EQ(render_text(clean),
               "PASS  lm_head=1/step  in each of 7 decode steps\nCHECK passed  1 passed, 0 failed, 0 n/a\n");
 }

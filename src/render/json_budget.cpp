@@ -24,7 +24,7 @@ void put_row(JsonWriter& json, const BudgetRow& row) {
     put_figure(json, "allowed_ns", row.allowed_ns);
     put_figure(json, "room_ns", row.room_ns);
     if (row.limited) {
-        json.field("verdict", verdict_word(row.verdict));
+        json.field("verdict", outcome_word(row.verdict));
     }
     json.end();
 }
@@ -36,7 +36,7 @@ std::string render_json(const BudgetReport& report) {
     JsonWriter json(out, 1);
     json.begin_object();
     json.field("schema", "plumb.budget/1");
-    json.field("verdict", verdict_word(report.verdict));
+    json.field("verdict", outcome_word(report.verdict));
     json.field("phase", phase_word(report.phase));
     json.field("steps", report.steps);
     json.field("ns_per_token", report.ns_per_token);
@@ -45,7 +45,7 @@ std::string render_json(const BudgetReport& report) {
     put_figure(json, "budget_ns", report.budget_ns);
     put_figure(json, "period_ns", report.period_ns);
     put_figure(json, "room_ns", report.room_ns);
-    json.field("period_verdict", verdict_word(report.period_verdict));
+    json.field("period_verdict", outcome_word(report.period_verdict));
     json.key("rows");
     json.begin_array();
     for (const BudgetRow& row : report.rows) {

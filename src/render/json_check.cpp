@@ -10,14 +10,14 @@ std::string render_json(const CheckReport& report) {
     base::JsonWriter json(out, 1);
     json.begin_object();
     json.field("schema", "plumb.check/1");
-    json.field("verdict", verdict_word(report.verdict));
+    json.field("verdict", outcome_word(report.verdict));
     json.key("checks");
     json.begin_array();
     for (const CheckRow& row : report.rows) {
         json.begin_object();
         json.field("check", row.check);
         json.field("recording", row.recording);
-        json.field("verdict", verdict_word(row.verdict));
+        json.field("verdict", outcome_word(row.verdict));
         render::put_figure(json, "found", row.found);
         json.field("finding", row.finding);
         json.end();

@@ -36,7 +36,7 @@ std::string judged(const BudgetRow& row) {
     if (!row.limited) {
         return {};
     }
-    return row.verdict == Verdict::pass ? "within" : row.verdict == Verdict::fail ? "OVER" : std::string(absent);
+    return row.verdict == Outcome::pass ? "within" : row.verdict == Outcome::fail ? "OVER" : std::string(absent);
 }
 
 void append_head(std::string& out, const BudgetReport& report, const Style& style) {
@@ -101,9 +101,9 @@ void append_reasons(std::string& out, const BudgetReport& report, const Style& s
     }
 }
 
-void append_line(std::string& out, Verdict verdict, const std::string& words, const Style& style) {
-    out += verdict == Verdict::pass ? std::string_view() : style.warning;
-    out += verdict == Verdict::pass ? "WITHIN  " : verdict == Verdict::fail ? "OVER  " : "N/A  ";
+void append_line(std::string& out, Outcome verdict, const std::string& words, const Style& style) {
+    out += verdict == Outcome::pass ? std::string_view() : style.warning;
+    out += verdict == Outcome::pass ? "WITHIN  " : verdict == Outcome::fail ? "OVER  " : "N/A  ";
     out += style.plain;
     out += printable(words, sentence_columns) + '\n';
 }

@@ -13,8 +13,8 @@ using namespace render;
 
 constexpr std::size_t sentence_columns = 1000;
 
-std::string_view word(Verdict verdict) {
-    return verdict == Verdict::pass ? "PASS  " : verdict == Verdict::fail ? "FAIL  " : "N/A   ";
+std::string_view word(Outcome verdict) {
+    return verdict == Outcome::pass ? "PASS  " : verdict == Outcome::fail ? "FAIL  " : "N/A   ";
 }
 
 } // namespace
@@ -30,7 +30,7 @@ std::string render_text(const CheckReport& report, const TextOptions& options) {
     recordings.erase(std::string());
     std::string out;
     for (const CheckRow& row : report.rows) {
-        out += row.verdict == Verdict::pass ? std::string_view() : style.warning;
+        out += row.verdict == Outcome::pass ? std::string_view() : style.warning;
         out += word(row.verdict);
         out += style.plain;
         out += printable(row.check, sentence_columns) + "  ";
@@ -40,8 +40,8 @@ std::string render_text(const CheckReport& report, const TextOptions& options) {
         out += printable(row.finding, sentence_columns) + '\n';
     }
     out += style.heading;
-    out += report.verdict == Verdict::pass   ? "CHECK passed"
-           : report.verdict == Verdict::fail ? "CHECK failed"
+    out += report.verdict == Outcome::pass   ? "CHECK passed"
+           : report.verdict == Outcome::fail ? "CHECK failed"
                                              : "CHECK undecided";
     out += style.plain;
     out += "  " + grouped(counts[0]) + " passed, " + grouped(counts[1]) + " failed, " + grouped(counts[2]) + " n/a\n";
