@@ -18,6 +18,7 @@ namespace plumb::cli {
 inline constexpr int exit_ok = 0;
 inline constexpr int exit_failed = 1; // a gate failed, or runs diverge
 inline constexpr int exit_bad_input = 2;
+inline constexpr int exit_undecided = 3; // not comparable, or what would decide was not measured
 
 /// Does not own the descriptor.
 class FdBuffer final : public std::streambuf {

@@ -114,7 +114,8 @@ class Arguments(Case):
 
 
 class BadInput(Case):
-    COMMANDS = (["report"], ["trace"], ["export"], ["export", "--format", "csv"], ["recover"])
+    COMMANDS = (["report"], ["trace"], ["export"], ["export", "--format", "csv"], ["recover"], ["layers"],
+                ["budget", "--tok/s", "1"], ["check", "--drops", "0", "--expect", "lm_head=1/step"])
 
     def test_a_missing_file_is_one_sentence(self):
         for command in self.COMMANDS:
@@ -146,7 +147,7 @@ class BadInput(Case):
                 damaged[random_numbers.randrange(len(damaged))] = random_numbers.randrange(256)
             (FOLDER / "damaged.plumb").write_bytes(damaged)
             for command in self.COMMANDS:
-                self.assertIn(plumb(*command, FOLDER / "damaged.plumb").returncode, (0, 2))
+                self.assertIn(plumb(*command, FOLDER / "damaged.plumb").returncode, (0, 1, 2, 3))
 
     def test_a_failed_trace_leaves_no_file(self):
         plumb("trace", FOLDER / "noise", "-o", FOLDER / "none.json")
@@ -524,6 +525,117 @@ class Compare(Case):
         starts = [run["start_realtime_ns"] for run in said["runs"]]
         self.assertEqual(starts, sorted(starts))
         self.assertGreaterEqual(len(starts), 6)
+class Checks(Case):
+    """plumb budget, check and layers: what they say, and what they exit with."""
+
+    def json_of(self, code, *words):
+        done = plumb(*words, "--json")
+        self.assertEqual((done.returncode, done.stderr), (code, ""), done.stdout)
+        return json.loads(done.stdout)
+
+    def test_T13_a_budget_is_kept_or_broken_by_the_mean_period(self):
+        decode = report("--phase", "decode")["phases"][0]
+        ms = decode["period"]["mean_ns"] / 1e6
+        within = self.json_of(0, "budget", recording(), "--ms/token", ms * 1.0001)
+        self.assertEqual((within["verdict"], within["steps"]), ("pass", decode["steps"]))
+        over = self.json_of(1, "budget", recording(), "--tok/s", 1000 / ms * 1.0001)
+        self.assertEqual(over["verdict"], "fail")
+        self.assertLess(over["room_ns"], 0)
+        # 16 tokens in one step: the budget of the step is 16 times as long.
+        prefill = report("--phase", "prefill")["phases"][0]["period"]["mean_ns"] / 1e6
+        self.json_of(0, "budget", recording(), "--ms/token", prefill / 15.9, "--phase", "prefill")
+        self.json_of(1, "budget", recording(), "--ms/token", prefill / 16.1, "--phase", "prefill")
+
+    def test_limits_of_bricks_decide_too_and_a_missing_brick_cannot_be_judged(self):
+        head = {row["name"]: row for row in report("--phase", "decode")["bricks"]}["lm_head"]["sum_per_step_ns"]
+        self.assertEqual(plumb("budget", recording(), "--ms/token", 1, "--brick", f"head={head + 1:.0f}ns").returncode, 0)
+        done = plumb("budget", recording(), "--ms/token", 1, "--brick", f"lm_head={head - 1:.0f}ns/step")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("\nOVER  lm_head: ", done.stdout)
+        done = plumb("budget", recording(), "--ms/token", 1, "--brick", "lm_head=1s", "--brick", "moe_router=1s")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("\nN/A  moe_router: no brick of this name in the decode steps\n", done.stdout)
+
+    def test_wrong_words_of_a_budget_are_one_sentence(self):
+        for words in ([], ["--tok/s", 1, "--ms/token", 1], ["--tok/s", 0], ["--tok/s", "nan"], ["--ms/token", "-1"],
+                      ["--tok/s", 1, "--brick", "lm_head"], ["--tok/s", 1, "--brick", "lm_head=4"],
+                      ["--tok/s", 1, "--brick", "a=1us", "--brick", "a=2us"]):
+            self.assert_bad_input(plumb("budget", recording(), *words))
+
+    def test_T17_counts_are_per_step_and_exact(self):
+        good = ["--expect", "lm_head=1/step", "--expect", "rms_norm=3/step", "--expect", "head=1/token"]
+        done = plumb("check", recording(), *good)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("PASS  lm_head=1/step  in each of 128 decode steps\n", done.stdout)
+        for wrong in ("lm_head=2/step", "lm_head=0/step", "rms_norm=4/step", "sampling=1/step"):
+            self.assertEqual(plumb("check", recording(), *good, "--expect", wrong).returncode, 1, wrong)
+        self.assertEqual(plumb("check", recording(), "--phase", "prefill", "--expect", "head=1/token").returncode, 1)
+        self.assertEqual(plumb("check", recording(), "--phase", "mixed", "--expect", "head=1/step").returncode, 3)
+
+    def test_T16_every_check_can_fail_and_is_undecided_where_nothing_was_measured(self):
+        coverage = report("--phase", "decode")["phases"][0]["wall"]["coverage"]
+        for code, words in ((0, ["--coverage", coverage - 0.001]), (1, ["--coverage", coverage + 0.001]),
+                            (0, ["--drops", 0, "--pending", 0]), (3, ["--node-check"]), (3, ["--cv", 0.1])):
+            self.assertEqual(plumb("check", recording(), *words).returncode, code, words)
+        same = [recording()] * 3
+        self.assertEqual(self.json_of(0, "check", *same, "--cv", 0.0001)["checks"][0]["found"], 0)
+        self.assertEqual(plumb("check", graph_recording(), "--node-check").returncode, 0)
+        self.assertEqual(plumb("check", graph_recording("lost"), "--node-check").returncode, 1)
+        other = [recording(), recording(), graph_recording()]
+        self.assertEqual(plumb("check", *other, "--cv", 0.05).returncode, 1)
+
+    def test_T16_a_recording_that_lost_records_fails(self):
+        whole = recording().read_bytes()
+        (FOLDER / "lossy.plumb").write_bytes(whole[:len(whole) * 3 // 4])
+        lost = json.loads(plumb("report", FOLDER / "lossy.plumb", "--json").stdout)["losses"]
+        self.assertEqual(plumb("check", FOLDER / "lossy.plumb", "--drops", 0).returncode, 1 if lost else 0)
+        many = sum(loss["count"] for loss in lost)
+        self.assertEqual(plumb("check", FOLDER / "lossy.plumb", "--drops", many).returncode, 0)
+
+    def test_calls_inside_graphs_are_counted_by_replays(self):
+        done = plumb("check", graph_recording(), "--expect", "attention=2/step", "--expect", "sampling=1/step")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("attention=2/step  in each of 64 decode steps\n", done.stdout)
+        self.assertIn("in each of 8 decode steps (in 56 others its calls are not known)", done.stdout)
+        self.assertEqual(plumb("check", graph_recording(), "--expect", "attention=1/step").returncode, 1)
+
+    def test_a_file_of_checks_is_read_whole_and_nothing_in_it_is_ignored(self):
+        file = FOLDER / "plumb.checks.json"
+        document = (SOURCE / "docs" / "checks.md").read_text().split("```json\n")[1].split("```")[0]
+        shown = json.loads(document) | {"expect": ["lm_head=1/step"], "coverage": 0.01, "node_check": True, "cv": 0.5}
+        file.write_text(json.dumps(shown))
+        checks = self.json_of(3, "check", *[recording()] * 3, "--file", file)["checks"]
+        self.assertEqual(len(checks), 3 * 5 + 1)
+        self.assertEqual({check["check"] for check in checks if check["verdict"] == "unknown"}, {"node check"})
+        file.write_text(json.dumps({"schema": "plumb.checks/1", "coverage": 0.999}))
+        self.assertEqual(plumb("check", recording(), "--file", file).returncode, 1)
+        self.assertEqual(plumb("check", recording(), "--file", file, "--coverage", 0.01).returncode, 0)
+        for wrong in ("", "[]", "{", "{}", '{"schema": "plumb.checks/2"}', '{"schema": "plumb.checks/1"}'):
+            file.write_text(wrong)
+            self.assert_bad_input(plumb("check", recording(), "--file", file))
+        for key, value in (("coverge", 0.9), ("coverage", "0.9"), ("expect", "lm_head=1/step"), ("expect", [1]),
+                           ("expect", ["lm_head"]), ("drops", -1), ("pending", 0.5), ("node_check", 1), ("cv", None),
+                           ("phase", "all"), ("coverage", [[[[[[[[[[[1]]]]]]]]]]])):
+            file.write_text(json.dumps({"schema": "plumb.checks/1", "drops": 0, key: value}))
+            self.assert_bad_input(plumb("check", recording(), "--file", file), "plumb.checks.json")
+        self.assert_bad_input(plumb("check", recording(), "--file", FOLDER / "none.json"), "none.json")
+
+    def test_T16_checking_nothing_is_wrong(self):
+        self.assert_bad_input(plumb("check", recording()), "nothing to check")
+        for words in (["--coverage", 90], ["--cv", 0], ["--expect", "lm_head=1"], ["--drops", "-1"]):
+            self.assert_bad_input(plumb("check", recording(), *words))
+
+    def test_layers_show_the_metric_asked_for(self):
+        done = plumb("layers", recording())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("decode, layer", done.stdout)
+        self.assertIn("\nnote  There are fewer than 5 layers", done.stdout)
+        self.assertNotIn("\x1b", done.stdout)
+        calls = self.json_of(0, "layers", recording(), "--metric", "calls", "--phase", "decode")
+        norms = [row for row in calls["rows"] if row["name"] == "rms_norm"]
+        self.assertEqual([cell["value"] for cell in norms[0]["cells"]], [1, 1, 1])
+        self.assertEqual({row["phase"] for row in calls["rows"]}, {"decode"})
+        self.assert_bad_input(plumb("layers", recording(), "--metric", "median"), "p50")
 
 
 class OneSource(Case):

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bricks as people name them on a command line: names and aliases, and "brick=value/unit". Pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace plumb::analysis {
+
+/// The well-known brick of that name or alias, else the word itself.
+[[nodiscard]] std::string brick_of_word(std::string_view word);
+/// Whether a brick of a recording is the one a word names: by its own name, or by an alias of it.
+[[nodiscard]] bool names_brick(std::string_view word, std::string_view brick);
+
+/// "lm_head=400us/step" -> "lm_head", "400us", "step"; the last is empty where there is no slash behind the last "=".
+struct Assignment {
+    std::string_view brick, value, per;
+};
+[[nodiscard]] std::optional<Assignment> assignment_of(std::string_view words);
+
+} // namespace plumb::analysis

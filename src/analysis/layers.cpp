@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plumb/layers.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "stats/figure.hpp"
+
+namespace plumb {
+namespace {
+
+using stats::absent;
+using stats::measured;
+
+constexpr std::size_t least_layers = 5;   // fewer have no middle to be unlike
+constexpr double least_difference = 0.10; // of the median
+constexpr double least_robust_z = 5;
+constexpr double mad_to_deviation = 1.4826; // of a normal distribution
+constexpr double histogram_error = 0.008;   // of percentiles: layers may differ by it though they are alike
+constexpr double most_odd = 0.2;            // of the layers, or two of them; more are a second kind of layer
+
+double median_of(std::vector<double> values) {
+    const std::size_t middle = values.size() / 2;
+    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle), values.end());
+    const double upper = values[middle];
+    if (values.size() % 2 == 1)
+        return upper;
+    return (upper + *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle))) / 2;
+}
+
+Figure cell_of(const Row& row, LayerMetric metric) {
+    switch (metric) {
+    case LayerMetric::p50:
+        return row.time.p50_ns;
+    case LayerMetric::p90:
+        return row.time.p90_ns;
+    case LayerMetric::p99:
+        return row.time.p99_ns;
+    case LayerMetric::mean:
+        return measured(row.time.mean_ns);
+    case LayerMetric::max:
+        return measured(row.time.max_ns);
+    case LayerMetric::calls:
+        return measured(row.calls_per_step);
+    case LayerMetric::sum:
+    case LayerMetric::self:
+        break;
+    }
+    if (row.basis_steps == 0)
+        return absent("no counted step of this phase");
+    if (row.basis == RowBasis::replays && row.sites_timed < row.sites)
+        return absent("not all of its sites in captured graphs were timed");
+    if (metric == LayerMetric::sum)
+        return measured(row.sum_per_step_ns);
+    if (row.basis == RowBasis::replays)
+        return row.parent ? absent("of sites in captured graphs only the whole time is known")
+                          : measured(row.sum_per_step_ns);
+    return measured(row.time.self_ns / static_cast<double>(row.basis_steps));
+}
+
+class Layers {
+  public:
+    Layers(const Report& report, const LayerOptions& options) : source_(report), options_(options) {
+        out_.metric = options.metric;
+        collect_layers(report.layers);
+        collect_layers(report.brick_layers);
+    }
+    [[nodiscard]] LayerReport build();
+
+  private:
+    [[nodiscard]] bool wanted(const Row& row) const {
+        return row.key.layer && row.key.phase != Phase::none && (!options_.phase || *options_.phase == row.key.phase);
+    }
+    void collect_layers(const std::vector<Row>& rows);
+    void add_rows(const std::vector<Row>& rows);
+    void judge(std::size_t row);
+    void drop_explained_layers();
+
+    const Report& source_;
+    const LayerOptions& options_;
+    LayerReport out_;
+    std::map<std::uint32_t, std::size_t> index_;
+};
+
+void Layers::collect_layers(const std::vector<Row>& rows) {
+    for (const Row& row : rows) {
+        if (wanted(row))
+            index_.emplace(*row.key.layer, 0);
+    }
+}
+
+void Layers::add_rows(const std::vector<Row>& rows) {
+    using Place = std::tuple<Phase, std::string, std::string, bool>;
+    std::map<Place, std::size_t> places;
+    for (const Row& row : rows) {
+        if (!wanted(row))
+            continue;
+        const auto [place, is_new] =
+            places.try_emplace(Place{row.key.phase, row.key.name, row.source, row.lap}, out_.rows.size());
+        if (is_new) {
+            LayerRow& added = out_.rows.emplace_back();
+            added.phase = row.key.phase;
+            added.name = row.key.name;
+            added.source = row.source;
+            added.lap = row.lap;
+            added.cells.assign(index_.size(), absent("it does not occur in this layer"));
+        }
+        LayerRow& target = out_.rows[place->second];
+        target.parent = target.parent || row.parent;
+        target.cells[index_.at(*row.key.layer)] = cell_of(row, options_.metric);
+    }
+}
+
+void Layers::judge(std::size_t number) {
+    LayerRow& row = out_.rows[number];
+    std::vector<double> values;
+    for (const Figure& cell : row.cells) {
+        if (cell.value)
+            values.push_back(*cell.value);
+    }
+    if (values.empty()) {
+        row.median = row.mad = row.cells.front();
+        for (const Figure& cell : row.cells) { // a reason of its own says more than that it is not there
+            if (cell.reason != "it does not occur in this layer")
+                row.median = row.mad = cell;
+        }
+        return;
+    }
+    const double median = median_of(values);
+    std::vector<double> distances;
+    for (const double value : values)
+        distances.push_back(std::abs(value - median));
+    const double mad = median_of(distances);
+    row.median = measured(median);
+    row.mad = measured(mad);
+    if (values.size() < least_layers)
+        return;
+    const bool time = options_.metric != LayerMetric::calls;
+    const double floor = time ? source_.own_cost.floor_ns.value.value_or(0) : 0;
+    const double deviation = std::max(mad_to_deviation * mad, (time ? histogram_error : 1e-9) * median);
+    std::vector<OddLayer> odd;
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+        const double value = row.cells[i].value.value_or(median);
+        const double difference = std::abs(value - median);
+        if (difference > least_difference * median && difference > floor && difference > least_robust_z * deviation)
+            odd.push_back({number, out_.layers[i], value, median,
+                           (value - median) / std::max(deviation, std::abs(median) * 1e-9 + 1e-9)});
+    }
+    if (static_cast<double>(odd.size()) > std::max(2.0, most_odd * static_cast<double>(values.size()))) {
+        out_.notes.push_back((row.name.empty() ? "the layer as a whole" : row.name) + " differs in " +
+                             std::to_string(odd.size()) + " of " + std::to_string(values.size()) + " " +
+                             phase_word(row.phase) + " layers: these are a second kind of layer, not odd ones.");
+        return;
+    }
+    out_.odd.insert(out_.odd.end(), odd.begin(), odd.end());
+}
+
+/// A layer is odd when a brick in it is: it is named for itself only where none of its bricks explains it.
+void Layers::drop_explained_layers() {
+    std::set<std::pair<Phase, std::uint32_t>> explained;
+    for (const OddLayer& odd : out_.odd) {
+        if (!out_.rows[odd.row].name.empty() && !out_.rows[odd.row].parent)
+            explained.emplace(out_.rows[odd.row].phase, odd.layer);
+    }
+    std::erase_if(out_.odd, [&](const OddLayer& odd) {
+        const LayerRow& row = out_.rows[odd.row];
+        return (row.name.empty() || row.parent) && explained.contains({row.phase, odd.layer});
+    });
+}
+
+LayerReport Layers::build() {
+    for (auto& [layer, index] : index_) {
+        index = out_.layers.size();
+        out_.layers.push_back(layer);
+    }
+    add_rows(source_.layers);
+    add_rows(source_.brick_layers);
+    // By phase as a report has them, the layers themselves first, then the bricks as they are most expensive.
+    const auto order = [](const LayerRow& row) {
+        return std::tuple(row.phase != Phase::prefill, row.phase, !row.name.empty());
+    };
+    std::stable_sort(out_.rows.begin(), out_.rows.end(),
+                     [&](const LayerRow& a, const LayerRow& b) { return order(a) < order(b); });
+    for (std::size_t i = 0; i < out_.rows.size(); ++i)
+        judge(i);
+    drop_explained_layers();
+    std::stable_sort(out_.odd.begin(), out_.odd.end(), [](const OddLayer& a, const OddLayer& b) {
+        return std::abs(a.value - a.median) > std::abs(b.value - b.median);
+    });
+    if (out_.rows.empty())
+        out_.notes.emplace_back("No layer of a complete step was recorded; put PLUMB_LAYER around each layer.");
+    else if (out_.layers.size() < least_layers)
+        out_.notes.emplace_back("There are fewer than 5 layers, too few to call one odd.");
+    return std::move(out_);
+}
+
+} // namespace
+
+std::optional<LayerMetric> metric_of_word(std::string_view word) {
+    for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(LayerMetric::calls); ++i) {
+        if (word == metric_word(static_cast<LayerMetric>(i)))
+            return static_cast<LayerMetric>(i);
+    }
+    return std::nullopt;
+}
+
+LayerReport layers_of(const Report& report, const LayerOptions& options) { return Layers(report, options).build(); }
+
+} // namespace plumb

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers of a planted run: the clean twin names nothing, the slow layer is named, and nothing else.
+#include "plumb/layers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "analysis/planted_report.hpp"
+
+namespace plumb::analysis {
+namespace {
+
+using resolve::PlantedSource;
+
+constexpr std::int64_t us = 1'000;
+constexpr int layer_count = 28;
+
+/// How long attention takes, in us, in a layer of a step.
+using Attention = std::function<std::int64_t(int layer, int step)>;
+
+/// Durations vary from call to call by up to 8 %, as those of real kernels do.
+std::int64_t noise(int layer, int step, std::int64_t of) {
+    const std::uint32_t mixed = static_cast<std::uint32_t>(layer * 7919 + step * 104729) * 2654435761u;
+    return of * (static_cast<std::int64_t>(mixed >> 24) % 9) / 100;
+}
+
+Report run_of(const Attention& attention, int layers = layer_count, int norms_in_layer_3 = 2) {
+    PlantedSource source;
+    source.track(1);
+    std::int64_t t = 0;
+    for (int step = 0; step < 30; ++step) {
+        const std::int64_t step_begin = t;
+        source.step_begin(1, static_cast<std::uint64_t>(step), Phase::decode, t);
+        for (int layer = 0; layer < layers; ++layer) {
+            const auto index = static_cast<std::uint16_t>(layer);
+            const std::int64_t begin = t;
+            source.layer_begin(1, index, t);
+            for (int norm = 0; norm < (layer == 3 ? norms_in_layer_3 : 2); ++norm) {
+                const std::int64_t length = 10 * us + noise(layer, step, 10 * us);
+                source.scope(1, Brick::rms_norm, t, t + length);
+                t += length;
+            }
+            const std::int64_t length = attention(layer, step) * us + noise(layer, step, 100 * us);
+            source.scope(1, Brick::attention, t, t + length);
+            t += length;
+            source.layer_end(1, index, begin, t);
+        }
+        source.step_end(1, Phase::decode, step_begin, t);
+    }
+    ReportOptions options;
+    options.brick_layers = true;
+    return report_of(source, options);
+}
+
+std::int64_t alike(int, int) { return 100; }
+std::int64_t slow_17(int layer, int) { return layer == 17 ? 150 : 100; }
+
+LayerReport layers(const Report& report, LayerMetric metric = LayerMetric::p50) {
+    LayerOptions options;
+    options.metric = metric;
+    return layers_of(report, options);
+}
+
+TEST(Layers, a_slow_layer_is_named_with_its_brick_and_nothing_else_is) {
+    for (const LayerMetric metric : {LayerMetric::p50, LayerMetric::mean, LayerMetric::sum, LayerMetric::self}) {
+        const LayerReport report = layers(run_of(slow_17), metric);
+        ASSERT_EQ(report.odd.size(), 1u) << metric_word(metric);
+        EXPECT_EQ(report.rows[report.odd[0].row].name, "attention");
+        EXPECT_EQ(report.odd[0].layer, 17u);
+        EXPECT_GT(report.odd[0].robust_z, 5);
+        EXPECT_NEAR(report.odd[0].value / report.odd[0].median, 1.48, 0.04);
+    }
+}
+
+TEST(Layers, in_the_clean_twin_nothing_is_odd) {
+    const Report run = run_of(alike);
+    for (const LayerMetric metric : {LayerMetric::p50, LayerMetric::mean, LayerMetric::max, LayerMetric::sum,
+                                     LayerMetric::self, LayerMetric::calls}) {
+        EXPECT_TRUE(layers(run, metric).odd.empty()) << metric_word(metric);
+        EXPECT_TRUE(layers(run, metric).notes.empty()) << metric_word(metric);
+    }
+}
+
+TEST(Layers, a_fast_layer_is_odd_too) {
+    const LayerReport report = layers(run_of([](int layer, int) { return layer == 0 ? 60 : 100; }));
+    ASSERT_EQ(report.odd.size(), 1u);
+    EXPECT_EQ(report.odd[0].layer, 0u);
+    EXPECT_LT(report.odd[0].robust_z, -5);
+}
+
+TEST(Layers, five_slow_layers_do_not_hide_each_other) {
+    const LayerReport report = layers(run_of([](int layer, int) { return layer % 6 == 5 ? 130 + 40 * layer : 100; }));
+    ASSERT_EQ(report.odd.size(), 4u);
+    EXPECT_EQ(report.odd[0].layer, 23u); // the largest difference first
+    EXPECT_EQ(report.odd[3].layer, 5u);
+}
+
+TEST(Layers, a_second_kind_of_layer_is_a_note_and_no_oddity) {
+    const LayerReport report = layers(run_of([](int layer, int) { return layer % 4 == 0 ? 300 : 100; }));
+    EXPECT_TRUE(report.odd.empty());
+    ASSERT_FALSE(report.notes.empty());
+    EXPECT_EQ(report.notes[1],
+              "attention differs in 7 of 28 decode layers: these are a second kind of layer, not odd ones.");
+}
+
+TEST(Layers, a_missing_call_shows_in_calls_and_only_there) {
+    const Report run = run_of(alike, layer_count, 1);
+    const LayerReport calls = layers(run, LayerMetric::calls);
+    ASSERT_EQ(calls.odd.size(), 1u);
+    EXPECT_EQ(calls.rows[calls.odd[0].row].name, "rms_norm");
+    EXPECT_EQ(calls.odd[0].layer, 3u);
+    EXPECT_DOUBLE_EQ(calls.odd[0].value, 1);
+    EXPECT_DOUBLE_EQ(calls.odd[0].median, 2);
+    EXPECT_TRUE(layers(run, LayerMetric::p50).odd.empty());
+}
+
+TEST(Layers, a_layer_whose_bricks_are_all_alike_is_named_for_itself) {
+    PlantedSource source;
+    source.track(1);
+    std::int64_t t = 0;
+    for (std::uint64_t step = 0; step < 30; ++step) {
+        const std::int64_t step_begin = t;
+        source.step_begin(1, step, Phase::decode, t);
+        for (std::uint16_t layer = 0; layer < 8; ++layer) {
+            source.layer_begin(1, layer, t);
+            source.scope(1, Brick::attention, t, t + 100 * us);
+            const std::int64_t end = t + (layer == 5 ? 180 : 110) * us;
+            source.layer_end(1, layer, t, end);
+            t = end;
+        }
+        source.step_end(1, Phase::decode, step_begin, t);
+    }
+    ReportOptions options;
+    options.brick_layers = true;
+    const LayerReport report = layers(report_of(source, options));
+    ASSERT_EQ(report.odd.size(), 1u);
+    EXPECT_EQ(report.rows[report.odd[0].row].name, "");
+    EXPECT_EQ(report.odd[0].layer, 5u);
+}
+
+TEST(Layers, a_difference_below_the_floor_of_the_source_is_no_difference) {
+    Report run = run_of(slow_17);
+    run.own_cost.floor_ns = {60e3, {}};
+    EXPECT_TRUE(layers(run).odd.empty());
+    run.own_cost.floor_ns = {20e3, {}};
+    EXPECT_EQ(layers(run).odd.size(), 1u);
+}
+
+TEST(Layers, few_layers_and_few_samples_give_no_verdict_and_say_so) {
+    const LayerReport few = layers(run_of([](int layer, int) { return layer == 2 ? 500 : 100; }, 4));
+    EXPECT_TRUE(few.odd.empty());
+    ASSERT_EQ(few.notes.size(), 1u);
+    const LayerReport p99 = layers(run_of(slow_17), LayerMetric::p99);
+    EXPECT_TRUE(p99.odd.empty());
+    EXPECT_NE(p99.rows[1].median.reason.find("too few samples"), std::string::npos);
+    EXPECT_EQ(layers(Report{}).notes.size(), 1u);
+}
+
+TEST(Layers, cells_hold_the_metric_asked_for) {
+    const Report run = run_of(slow_17);
+    const auto cell = [&](LayerMetric metric) {
+        const LayerReport report = layers(run, metric);
+        for (const LayerRow& row : report.rows) {
+            if (row.name == "rms_norm")
+                return *row.cells[17].value;
+        }
+        return 0.0;
+    };
+    EXPECT_DOUBLE_EQ(cell(LayerMetric::calls), 2);
+    EXPECT_NEAR(cell(LayerMetric::sum), 2 * cell(LayerMetric::mean), 1);
+    EXPECT_GE(cell(LayerMetric::max), cell(LayerMetric::mean));
+    EXPECT_NEAR(cell(LayerMetric::self), cell(LayerMetric::sum), 1e-6);
+    EXPECT_EQ(metric_of_word("sum"), LayerMetric::sum);
+    EXPECT_FALSE(metric_of_word("median"));
+}
+
+} // namespace
+} // namespace plumb::analysis

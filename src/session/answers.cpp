@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What budget.hpp, invariants.hpp and layers.hpp say of recordings in files: reads them, hands them to the room that knows.
+#include "analysis/call_counts.hpp"
+#include "analysis/invariants.hpp"
+#include "analysis/replay_builder.hpp"
+#include "analysis/report_builder.hpp"
+#include "plumb/budget.hpp"
+#include "plumb/invariants.hpp"
+#include "plumb/layers.hpp"
+#include "recording/reader.hpp"
+#include "resolve/reader_source.hpp"
+
+namespace plumb {
+namespace {
+
+Result<analysis::Checked> read_run(const std::string& path, const Invariants& invariants) {
+    Result<recording::Reader> reader = recording::Reader::open(path);
+    if (!reader.ok()) {
+        return reader.error();
+    }
+    analysis::Checked run;
+    run.path = path;
+    Result<Report> report = analysis::build_report(*reader, {}, {});
+    if (!report.ok()) {
+        return report.error();
+    }
+    run.report = std::move(*report);
+    resolve::ReaderSource source(*reader);
+    if (!invariants.calls.empty()) {
+        Result<std::vector<analysis::CallCount>> calls =
+            analysis::count_calls(source, invariants.phase, invariants.calls);
+        if (!calls.ok()) {
+            return calls.error();
+        }
+        run.calls = std::move(*calls);
+    }
+    if (invariants.node_check) {
+        Result<ReplayReport> replays = analysis::build_replays(source);
+        if (!replays.ok()) {
+            return replays.error();
+        }
+        run.replays = std::move(*replays);
+    }
+    return run;
+}
+
+} // namespace
+
+Result<BudgetReport> budget_recording(const std::string& path, const BudgetOptions& options) {
+    const Result<Report> report = report_recording(path);
+    if (!report.ok()) {
+        return report.error();
+    }
+    return budget_of(*report, options);
+}
+
+Result<LayerReport> layers_recording(const std::string& path, const LayerOptions& options) {
+    ReportOptions wanted;
+    wanted.phase = options.phase;
+    wanted.brick_layers = true;
+    const Result<Report> report = report_recording(path, wanted);
+    if (!report.ok()) {
+        return report.error();
+    }
+    return layers_of(*report, options);
+}
+
+Result<CheckReport> check_recordings(const std::vector<std::string>& paths, const Invariants& invariants) {
+    if (const Status valid = analysis::validate(invariants); !valid.ok()) {
+        return valid.error();
+    }
+    CheckReport report;
+    std::vector<Figure> periods;
+    for (const std::string& path : paths) {
+        const Result<analysis::Checked> run = read_run(path, invariants);
+        if (!run.ok()) {
+            return run.error();
+        }
+        for (CheckRow& row : analysis::check_one(*run, invariants)) {
+            report.rows.push_back(std::move(row));
+        }
+        periods.push_back(analysis::mean_period(run->report, invariants.phase));
+    }
+    if (invariants.variation) {
+        report.rows.push_back(analysis::check_variation(periods, invariants));
+    }
+    report.verdict = analysis::verdict_of(report.rows);
+    return report;
+}
+
+} // namespace plumb
