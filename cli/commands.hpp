@@ -11,6 +11,7 @@ class App;
 void add_decode(CLI::App& root, int& exit_code);
 void add_report(CLI::App& root, int& exit_code);
 void add_replays(CLI::App& root, int& exit_code);
+void add_path(CLI::App& root, int& exit_code);
 void add_trace(CLI::App& root, int& exit_code);
 void add_export(CLI::App& root, int& exit_code);
 void add_recover(CLI::App& root, int& exit_code);

@@ -35,6 +35,7 @@ void add_commands(CLI::App& root, int& exit_code) {
 #endif
     add_report(root, exit_code);
     add_replays(root, exit_code);
+    add_path(root, exit_code);
     add_trace(root, exit_code);
     add_export(root, exit_code);
     add_recover(root, exit_code);
