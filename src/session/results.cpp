@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "analysis/path_builder.hpp"
 #include "analysis/replay_builder.hpp"
 #include "analysis/report_builder.hpp"
 #include "export/export.hpp"
@@ -83,6 +84,15 @@ Result<ReplayReport> replays_recording(const std::string& path) {
     }
     resolve::ReaderSource source(*reader);
     return analysis::build_replays(source);
+}
+
+Result<PathReport> path_recording(const std::string& path, const PathOptions& options) {
+    Result<recording::Reader> reader = recording::Reader::open(path);
+    if (!reader.ok()) {
+        return reader.error();
+    }
+    resolve::ReaderSource source(*reader);
+    return analysis::build_path(source, options);
 }
 
 Status write_chrome_trace(const std::string& recording, std::ostream& out) {

@@ -12,6 +12,7 @@ import pathlib
 import pty
 import random
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -116,6 +117,7 @@ class Arguments(Case):
 class BadInput(Case):
     COMMANDS = (["report"], ["trace"], ["export"], ["export", "--format", "csv"], ["recover"], ["layers"],
                 ["budget", "--tok/s", "1"], ["check", "--drops", "0", "--expect", "lm_head=1/step"])
+    COMMANDS = (["report"], ["path"], ["path", "--dot"], ["trace"], ["export"], ["export", "--format", "csv"], ["recover"])
 
     def test_a_missing_file_is_one_sentence(self):
         for command in self.COMMANDS:
@@ -636,6 +638,42 @@ class Checks(Case):
         self.assertEqual([cell["value"] for cell in norms[0]["cells"]], [1, 1, 1])
         self.assertEqual({row["phase"] for row in calls["rows"]}, {"decode"})
         self.assert_bad_input(plumb("layers", recording(), "--metric", "median"), "p50")
+class Path(Case):
+    def path(self, *words):
+        done = plumb("path", *words, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_T10_a_step_on_one_track_is_as_long_as_its_path(self):
+        found = self.path(recording())
+        self.assertEqual((found["phase"], found["candidates"]), ("decode", 120))
+        self.assertGreater(found["path_ns"], 0)
+        self.assertAlmostEqual(found["path_ns"], found["span_ns"], delta=0.01 * found["span_ns"])
+        self.assertEqual(sum(node["duration_ns"] for node in found["path"]), found["path_ns"])
+
+    def test_the_path_goes_through_the_replay_of_a_graph(self):
+        found = self.path(graph_recording(), "--step", 15)
+        rows = {(row["name"], row["device"]): row for row in found["rows"]}
+        self.assertEqual(rows["attention", True]["path_ns"], 600e3)
+        self.assertEqual({row["name"]: row["kernels"] for row in found["kernels"] if row.get("layer") == 1},
+                         {"attention": 2, "rms_norm": 1})
+
+    def test_a_step_that_is_not_there_names_those_that_are(self):
+        self.assert_bad_input(plumb("path", recording(), "--step", "100000"), "no complete step 100000", "its steps are")
+        self.assert_bad_input(plumb("path", recording(), "--step", "-1"))
+        self.assert_bad_input(plumb("path", recording(), "--tree", "--dot"))
+        done = plumb("path", recording(), "--step", "100000", "--json")
+        self.assertIn("no complete step", json.loads(done.stdout)["error"])
+
+    def test_every_form_holds_every_node(self):
+        nodes = self.path(recording())["nodes"]
+        tree = plumb("path", recording(), "--tree").stdout
+        self.assertEqual(tree.count("\n"), nodes + 1)
+        self.assertEqual(len(json.loads(plumb("path", recording(), "--csr").stdout)["nodes"]), nodes)
+        dot = plumb("path", recording(), "--dot").stdout
+        self.assertEqual(dot.count("[label="), nodes)
+        if shutil.which("dot"):
+            subprocess.run(["dot", "-Tplain"], input=dot, text=True, check=True, stdout=subprocess.DEVNULL, timeout=60)
 
 
 class OneSource(Case):

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/path_builder.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "analysis/path_graph.hpp"
+#include "analysis/path_step.hpp"
+#include "resolve/name_table.hpp"
+#include "stats/figure.hpp"
+
+namespace plumb::analysis {
+namespace {
+
+constexpr std::size_t rows_with_gain = 16; // each costs a pass over the graph
+constexpr std::size_t most_kernels = 10;
+
+std::vector<PathRow> rows_of(const ExecGraph& graph, const PathAnalysis& analysis) {
+    struct Collected {
+        PathRow row;
+        std::uint32_t name = 0;
+    };
+    std::unordered_map<std::uint64_t, std::size_t> place;
+    std::vector<Collected> collected;
+    std::vector<bool> on_path(graph.size(), false);
+    for (const NodeId id : analysis.path)
+        on_path[id] = true;
+    for (NodeId id = 0; id < graph.size(); ++id) {
+        const GraphNode& node = graph[id];
+        if (node.container)
+            continue;
+        const std::uint64_t key =
+            (std::uint64_t{node.name} << 8) | (static_cast<std::uint64_t>(node.kind) << 1) | (node.device ? 1u : 0u);
+        const auto [found, fresh] = place.emplace(key, collected.size());
+        const auto slack = static_cast<double>(analysis.slack_ns[id]);
+        if (fresh) {
+            Collected& made = collected.emplace_back();
+            made.name = node.name;
+            made.row.name = graph.name_of(id);
+            made.row.kind = node.kind;
+            made.row.device = node.device;
+            made.row.slack_ns = slack;
+        }
+        PathRow& row = collected[found->second].row;
+        ++row.count;
+        row.on_path += on_path[id] ? 1 : 0;
+        row.total_ns += static_cast<double>(node.duration_ns);
+        row.path_ns += on_path[id] ? static_cast<double>(node.duration_ns) : 0;
+        row.slack_ns = std::min(row.slack_ns, slack);
+    }
+    std::stable_sort(collected.begin(), collected.end(), [](const Collected& a, const Collected& b) {
+        return std::tuple(-a.row.path_ns, a.row.slack_ns, -a.row.total_ns) <
+               std::tuple(-b.row.path_ns, b.row.slack_ns, -b.row.total_ns);
+    });
+    std::vector<PathRow> rows;
+    for (std::size_t i = 0; i < collected.size(); ++i) {
+        PathRow& row = collected[i].row;
+        row.gain_ns =
+            row.path_ns == 0 ? stats::measured(0)
+            : i < rows_with_gain
+                ? stats::measured(static_cast<double>(analysis.length_ns - graph.length_without(collected[i].name)))
+                : stats::absent("only worked out for the 16 that hold most of the path");
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+/// From the sites of the graphs that were launched, and from the scopes of queues.
+std::vector<KernelRow> kernel_rows(resolve::RecordSource& source, const PathStep& step, const ExecGraph& graph) {
+    std::map<std::pair<std::uint32_t, std::string>, KernelRow> rows;
+    const auto row_of = [&](std::uint32_t layer, const std::string& name) -> KernelRow& {
+        KernelRow& row = rows[{layer + 1, name}];
+        row.name = name;
+        row.layer = layer;
+        return row;
+    };
+    for (NodeId id = 0; id < graph.size(); ++id) {
+        const GraphNode& node = graph[id];
+        if (node.device && !node.container && node.kind != NodeKind::layer)
+            ++row_of(node.layer, graph.name_of(id)).device_scopes;
+    }
+    const resolve::NameTable names(source.names());
+    for (const resolve::Submission& launch : step.submissions) {
+        if (!launch.graph)
+            continue;
+        for (const recording::GraphInfo& info : source.graphs()) {
+            if (info.key != launch.key)
+                continue;
+            for (const recording::GraphSite& site : info.sites) {
+                if (!site.leaf)
+                    continue;
+                KernelRow& row = row_of(site.layer_plus_one - 1u, names.text(site.name));
+                row.kernels = stats::measured(row.kernels.value.value_or(0) + site.nodes);
+            }
+        }
+    }
+    std::vector<KernelRow> result;
+    for (auto& [place, row] : rows) {
+        if (!row.kernels.value)
+            row.kernels = stats::absent("scopes of a queue are not broken down into kernels");
+        result.push_back(std::move(row));
+    }
+    return result;
+}
+
+void add_step(PathReport& report, const PathStep& step) {
+    report.step = step.step.id;
+    report.phase = step.step.phase;
+    report.candidates = step.candidates;
+    report.host_ns = static_cast<double>(step.step.end_ns - step.step.begin_ns);
+    report.tokens = step.step.prefill_tokens + step.step.decode_tokens;
+    report.launches = step.submissions.size();
+    report.launches_per_token =
+        report.tokens == 0 ? stats::absent("the step does not say how many tokens it had")
+                           : stats::measured(static_cast<double>(report.launches) / static_cast<double>(report.tokens));
+    if (step.only_timed)
+        report.notes.push_back("The device was timed in some steps only: the median is taken of those.");
+    else if (step.step.left_out)
+        report.notes.push_back("Profiling made this step different (sampled): its length is not that of the others.");
+}
+
+} // namespace
+
+Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& options) {
+    if (options.window_ns < 0)
+        return Error{ErrorCode::invalid_argument, "the window for transfers is negative; give it in us from 0 on"};
+    Result<PathStep> step = collect_step(source, options);
+    if (!step.ok())
+        return step.error();
+    PathReport report;
+    report.notes = source.notes();
+    add_step(report, *step);
+    PathGraph graph(source, *step);
+    Result<ExecGraph> built = graph.build();
+    if (!built.ok())
+        return built.error();
+    report.graph = std::move(*built);
+    report.analysis = report.graph.analyse();
+    report.span_ns = static_cast<double>(graph.span_ns());
+    report.tracks = graph.tracks();
+    report.notes.insert(report.notes.end(), graph.notes().begin(), graph.notes().end());
+    report.rows = rows_of(report.graph, report.analysis);
+    report.kernels = kernel_rows(source, *step, report.graph);
+    report.slowest = report.graph.slowest_kernels(most_kernels);
+    report.window_ns = static_cast<double>(options.window_ns);
+    report.ping_pong = report.graph.ping_pong(options.window_ns);
+    return report;
+}
+
+} // namespace plumb::analysis

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which submission began which scope on a device.
+#include <algorithm>
+#include <tuple>
+
+#include "analysis/path_graph.hpp"
+#include "plumb/layout.hpp"
+
+namespace plumb::analysis {
+
+void PathGraph::match_launches() {
+    match_scopes();
+    match_graphs();
+}
+
+/// The n-th submission of a name in a layer of a queue began its n-th scope there, if there are as many of both.
+void PathGraph::match_scopes() {
+    struct Both {
+        std::vector<Interval*> submissions, scopes;
+    };
+    std::map<std::tuple<std::uint32_t, std::uint16_t, std::uint32_t>, Both> by_place;
+    for (auto& [id, track] : tracks_) {
+        for (Interval& interval : track.intervals) {
+            if (interval.submission != nullptr && !interval.submission->graph && interval.leaf) {
+                const resolve::Submission& made = *interval.submission;
+                by_place[{made.queue, made.name, made.layer}].submissions.push_back(&interval);
+            } else if (track.device && track.graph == GraphTable::none && interval.leaf && interval.sample != nullptr) {
+                by_place[{id, interval.sample->name, interval.sample->layer}].scopes.push_back(&interval);
+            }
+        }
+    }
+    std::size_t unmatched = 0;
+    for (auto& [place, both] : by_place) {
+        if (both.submissions.size() != both.scopes.size()) {
+            unmatched += both.scopes.size();
+            continue;
+        }
+        for (std::size_t i = 0; i < both.scopes.size(); ++i)
+            link(*both.submissions[i], *both.scopes[i]);
+    }
+    if (unmatched != 0)
+        notes_.push_back(std::to_string(unmatched) +
+                         " device scopes have no launch that is surely theirs: they wait for their queue only.");
+}
+
+/// Replays of one graph follow each other: with k launches the first k-th of its scopes is the first replay.
+void PathGraph::match_graphs() {
+    std::map<std::uint64_t, std::vector<Interval*>> launches; // instrumented, by key
+    std::uint64_t unseen = 0;
+    for (auto& [id, track] : tracks_) {
+        for (Interval& interval : track.intervals) {
+            if (interval.submission == nullptr || !interval.submission->graph)
+                continue;
+            if ((interval.submission->flags & launch_instrumented) != 0)
+                launches[interval.submission->key].push_back(&interval);
+            else
+                ++unseen;
+        }
+    }
+    if (unseen != 0)
+        notes_.push_back(
+            std::to_string(unseen) +
+            " replays of captured graphs in this step were not sampled: only their launches are in the graph.");
+    std::vector<TrackData*> of_graphs;
+    for (auto& [id, track] : tracks_) {
+        if (track.device && track.graph != GraphTable::none)
+            of_graphs.push_back(&track);
+    }
+    for (TrackData* track : of_graphs) {
+        const auto found = launches.find(graphs_.key_of(track->graph));
+        if (found == launches.end())
+            continue;
+        const std::vector<Interval*>& begun = found->second;
+        const std::uint32_t queue = begun.front()->submission->queue;
+        if (std::all_of(begun.begin(), begun.end(), [&](const Interval* x) { return x->submission->queue == queue; })) {
+            TrackData& queue_track = track_of(queue);
+            queue_track.device = true;
+            queue_of_graph_.emplace(track->id, queue);
+        }
+        std::vector<Interval*> leaves;
+        for (Interval& interval : track->intervals) {
+            if (interval.leaf)
+                leaves.push_back(&interval);
+        }
+        const std::size_t each = leaves.size() % begun.size() == 0 ? leaves.size() / begun.size() : leaves.size();
+        for (std::size_t replay = 0; replay < begun.size() && replay * each < leaves.size(); ++replay) {
+            // Branches that begin before anything has ended wait for nothing but the launch.
+            std::int64_t first_end = leaves[replay * each]->end_ns;
+            for (std::size_t i = replay * each; i < (replay + 1) * each && i < leaves.size(); ++i) {
+                if (i != replay * each && leaves[i]->begin_ns >= first_end)
+                    break;
+                first_end = std::min(first_end, leaves[i]->end_ns);
+                link(*begun[replay], *leaves[i]);
+            }
+        }
+    }
+}
+
+void PathGraph::link(Interval& submission, Interval& device) {
+    if (device.begin_ns <= submission.begin_ns || !submission.leaf)
+        return; // within the error of the clocks' fit: what came first is not known
+    if (device.begin_ns < submission.end_ns && (submission.split_ns == 0 || device.begin_ns < submission.split_ns))
+        submission.split_ns = device.begin_ns;
+    launches_.emplace_back(&submission, &device);
+}
+
+} // namespace plumb::analysis
