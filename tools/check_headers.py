@@ -73,8 +73,10 @@ def main():
         print("no C++ compiler is installed: install g++")
         return True
     self_test()
+    # -inl.hpp is Highway's word for what one source includes once for each instruction set: it never stands alone.
     headers = [str(name) for name in tree.files()
-               if str(name).endswith((".hpp", ".h")) and str(name).startswith(("include/plumb/", "src/"))]
+               if str(name).endswith((".hpp", ".h")) and not str(name).endswith("-inl.hpp")
+               and str(name).startswith(("include/plumb/", "src/"))]
     only = sys.argv[1:]
     headers = [name for name in headers if not only or name in only]
     jobs = [job for name in headers for job in commands(name)]

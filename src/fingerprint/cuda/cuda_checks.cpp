@@ -29,8 +29,13 @@ struct CheckTap::Shared {
 
 namespace {
 
-/// The tap of this thread, if it has one.
-thread_local std::shared_ptr<CheckTap::Shared> tap_of_thread;
+/// The tap of this thread, if it has one: its shared part, by address of the pointer that holds it. Plain, so that a thread's
+/// first touch calls nothing.
+#if defined(__GNUC__)
+__thread const std::shared_ptr<CheckTap::Shared>* tap_of_thread __attribute__((tls_model("initial-exec")));
+#else
+thread_local const std::shared_ptr<CheckTap::Shared>* tap_of_thread;
+#endif
 
 class CudaChecks;
 
@@ -134,7 +139,7 @@ Status CudaChecks::enqueue(const record::CheckCall& call, recording::TensorCheck
         const Result<Driver>& driver = backends::cuda::driver();
         if (timer == nullptr || !driver) {
             return Error{ErrorCode::unavailable, "this CUDA stream cannot be reached, so that its tensors are not "
-                                                 "checked; see plumb doctor"};
+                                                 "checked; see plumb selftest"};
         }
         if (dead_.load(std::memory_order_acquire)) { // pairs with enqueue_eager(): the error is there
             const std::lock_guard lock(mutex_);
@@ -142,8 +147,9 @@ Status CudaChecks::enqueue(const record::CheckCall& call, recording::TensorCheck
         }
         Status done = enqueue_on(*driver, timer->stream(), call, std::move(label));
         if (!done && tap_of_thread != nullptr) {
-            const std::lock_guard tap(tap_of_thread->mutex);
-            ++tap_of_thread->missing;
+            CheckTap::Shared& tap = **tap_of_thread;
+            const std::lock_guard lock(tap.mutex);
+            ++tap.missing;
         }
         return done;
     } catch (const std::bad_alloc&) {
@@ -208,7 +214,7 @@ Status CudaChecks::enqueue_eager(CheckDevice& device, Stream stream, const Queue
     parameters.tensor = tensor;
     Pending pending;
     pending.label = std::move(label);
-    pending.tap = tap_of_thread;
+    pending.tap = tap_of_thread != nullptr ? *tap_of_thread : nullptr;
     std::uint32_t blocks = blocks_for(tensor);
     Eager* eager = nullptr;
     {
@@ -446,7 +452,7 @@ void discard_captured_checks(unsigned long long capture) noexcept {
     }
 }
 
-CheckTap::CheckTap() : shared_(std::make_shared<Shared>()) { tap_of_thread = shared_; }
+CheckTap::CheckTap() : shared_(std::make_shared<Shared>()) { tap_of_thread = &shared_; }
 CheckTap::~CheckTap() { tap_of_thread = nullptr; }
 
 std::vector<recording::TensorCheck> CheckTap::harvest() {
