@@ -58,6 +58,7 @@ class Budget {
 
     const Report& source_;
     const BudgetOptions& options_;
+    std::uint64_t lost_ = 0; // records
     const PhaseSummary* phase_ = nullptr;
     double tokens_per_step_ = 0; // 0: not known
     std::string reason_;         // why there is no budget of a step
@@ -132,9 +133,10 @@ void Budget::finish(BudgetRow& row, const BrickLimit* limit, bool partial) {
     row.room_ns = row.step_ns.value ? measured(*row.allowed_ns.value - *row.step_ns.value) : row.step_ns;
     if (limit == nullptr || !row.room_ns.value)
         return;
-    row.verdict = *row.room_ns.value < 0 ? Outcome::fail : partial ? Outcome::unknown : Outcome::pass;
+    row.verdict = *row.room_ns.value < 0 ? Outcome::fail : partial || lost_ != 0 ? Outcome::unknown : Outcome::pass;
     if (row.verdict == Outcome::unknown)
-        row.room_ns = absent("not all of its sites in captured graphs were timed");
+        row.room_ns = absent(partial ? "not all of its sites in captured graphs were timed"
+                                     : std::to_string(lost_) + " records were lost, its own may be among them");
 }
 
 void Budget::add_bricks() {
@@ -197,6 +199,8 @@ void Budget::add_limits_without_brick() {
 }
 
 BudgetReport Budget::build() {
+    for (const LossRow& loss : source_.losses)
+        lost_ += loss.count;
     judge_period();
     add_bricks();
     add_account();
@@ -206,12 +210,9 @@ BudgetReport Budget::build() {
         if (row.limited)
             out_.verdict = worse(out_.verdict, row.verdict);
     }
-    std::uint64_t lost = 0;
-    for (const LossRow& loss : source_.losses)
-        lost += loss.count;
-    if (lost != 0)
+    if (lost_ != 0)
         out_.notes.push_back(
-            std::to_string(lost) +
+            std::to_string(lost_) +
             " records were lost, so a brick may have taken more than its row says; plumb report names them.");
     if (phase_ != nullptr && phase_->all_sampled)
         out_.notes.emplace_back("Every step was made slower by sampling, so the period holds that too.");

@@ -113,14 +113,14 @@ void CallCounter::consume(const resolve::ResolvedBatch& batch) {
 
 CallCount CallCounter::judge(std::size_t index) const {
     CallCount count;
-    bool content_unknown = false;
+    std::uint64_t content_unknown = 0; // steps
     count.least = ~std::uint64_t{0};
     for (std::size_t i = 0; i < steps_->size(); ++i) {
         const resolve::Step& step = (*steps_)[i];
         if (step.phase != phase_)
             continue;
         ++count.steps;
-        content_unknown = content_unknown || unknown_content_[i];
+        content_unknown += unknown_content_[i] ? 1 : 0;
         if (unknown_content_[i] || (bricks_[index].sometimes_timed && !step.device_timed))
             continue;
         const std::uint64_t tokens = step.prefill_tokens + step.decode_tokens;
@@ -140,8 +140,11 @@ CallCount CallCounter::judge(std::size_t index) const {
     if (count.steps == 0)
         count.unknown = "the recording has no complete " + std::string(phase_word(phase_)) + " step";
     else if (count.judged == 0)
-        count.unknown = content_unknown ? "captured graphs were replayed, and what is in them is not in the recording"
+        count.unknown = content_unknown != 0 ? "captured graphs were replayed, and what is in them is not in the recording"
                                         : "its queue is timed in some steps only, and in none of these";
+    else if (content_unknown != 0 && count.differing == 0) // those that are known agree: the others may not
+        count.unknown = "in " + std::to_string(content_unknown) + " of " + std::to_string(count.steps) +
+                        " steps captured graphs were replayed whose content is not in the recording";
     count.least = count.judged == 0 ? 0 : count.least;
     return count;
 }

@@ -17,6 +17,7 @@ namespace plumb::analysis {
 /// What one recording says.
 struct Checked {
     std::string path;
+    std::uint64_t recording_id[2] = {0, 0};
     Report report;
     std::vector<CallCount> calls; // one for each of Invariants::calls
     ReplayReport replays;

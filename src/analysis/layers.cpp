@@ -16,6 +16,7 @@ using stats::absent;
 using stats::measured;
 
 constexpr std::size_t least_layers = 5;   // fewer have no middle to be unlike
+constexpr std::size_t most_cells = std::size_t{1} << 20; // a cell is 40 bytes and a text
 constexpr double least_difference = 0.10; // of the median
 constexpr double least_robust_z = 5;
 constexpr double mad_to_deviation = 1.4826; // of a normal distribution
@@ -95,11 +96,16 @@ void Layers::collect_layers(const std::vector<Row>& rows) {
 void Layers::add_rows(const std::vector<Row>& rows) {
     using Place = std::tuple<Phase, std::string, std::string, bool>;
     std::map<Place, std::size_t> places;
+    bool crowded = false;
     for (const Row& row : rows) {
         if (!wanted(row))
             continue;
-        const auto [place, is_new] =
-            places.try_emplace(Place{row.key.phase, row.key.name, row.source, row.lap}, out_.rows.size());
+        const Place of{row.key.phase, row.key.name, row.source, row.lap};
+        if (places.find(of) == places.end() && out_.rows.size() * index_.size() >= most_cells) {
+            crowded = true;
+            continue;
+        }
+        const auto [place, is_new] = places.try_emplace(of, out_.rows.size());
         if (is_new) {
             LayerRow& added = out_.rows.emplace_back();
             added.phase = row.key.phase;
@@ -112,6 +118,8 @@ void Layers::add_rows(const std::vector<Row>& rows) {
         target.parent = target.parent || row.parent;
         target.cells[index_.at(*row.key.layer)] = cell_of(row, options_.metric);
     }
+    if (crowded)
+        out_.notes.emplace_back("There are more bricks and layers than fit a table of 1,048,576 cells; the last bricks are left out.");
 }
 
 void Layers::judge(std::size_t number) {

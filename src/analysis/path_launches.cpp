@@ -63,7 +63,7 @@ void PathGraph::match_graphs() {
             " replays of captured graphs in this step were not sampled: only their launches are in the graph.");
     std::vector<TrackData*> of_graphs;
     for (auto& [id, track] : tracks_) {
-        if (track.device && track.graph != GraphTable::none)
+        if (track.device && track.graph != GraphTable::none && track.graph != GraphTable::former)
             of_graphs.push_back(&track);
     }
     for (TrackData* track : of_graphs) {

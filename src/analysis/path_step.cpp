@@ -121,7 +121,11 @@ class Collector {
                 step.samples.push_back(sample);
         }
         for (const resolve::Submission& submission : batch.submissions) {
-            if (submission.step == step.step.id && step.submissions.size() < PathStep::most_samples)
+            if (submission.step != step.step.id)
+                continue;
+            if (step.submissions.size() >= PathStep::most_samples)
+                too_many_ = true;
+            else
                 step.submissions.push_back(submission);
         }
     }

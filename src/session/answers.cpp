@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What budget.hpp, invariants.hpp and layers.hpp say of recordings in files: reads them, hands them to the room that knows.
+#include <algorithm>
+#include <set>
+#include <utility>
+
 #include "analysis/call_counts.hpp"
 #include "analysis/invariants.hpp"
 #include "analysis/replay_builder.hpp"
@@ -20,6 +24,7 @@ Result<analysis::Checked> read_run(const std::string& path, const Invariants& in
     }
     analysis::Checked run;
     run.path = path;
+    std::copy_n(reader->metadata().recording_id, 2, run.recording_id);
     Result<Report> report = analysis::build_report(*reader, {}, {});
     if (!report.ok()) {
         return report.error();
@@ -71,10 +76,15 @@ Result<CheckReport> check_recordings(const std::vector<std::string>& paths, cons
     }
     CheckReport report;
     std::vector<Figure> periods;
+    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
     for (const std::string& path : paths) {
         const Result<analysis::Checked> run = read_run(path, invariants);
         if (!run.ok()) {
             return run.error();
+        }
+        if (!seen.emplace(run->recording_id[0], run->recording_id[1]).second) {
+            return Error{ErrorCode::invalid_argument,
+                         path + " is a recording that was named before; name each run once, or its variation is too small"};
         }
         for (CheckRow& row : analysis::check_one(*run, invariants)) {
             report.rows.push_back(std::move(row));
