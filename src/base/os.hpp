@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -54,5 +56,8 @@ Result<std::string> runtime_dir();
 /// Keeps the executable or shared library that holds our code mapped for good: our drain thread and thread-local
 /// destructors may still run when a plugin that contains us is dlclosed. Idempotent.
 Status pin_own_module();
+
+/// All signals stay with the program's own threads. Throws what std::thread throws.
+std::thread start_quiet_thread(std::function<void()> body);
 
 } // namespace plumb::base

@@ -141,4 +141,20 @@ Status pin_own_module() {
                  "the module that holds plumb cannot be kept in memory; do not dlclose it while a profiler lives"};
 }
 
+std::thread start_quiet_thread(std::function<void()> body) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread thread;
+    try {
+        thread = std::thread(std::move(body));
+    } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return thread;
+}
+
 } // namespace plumb::base

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drain/drain.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <csignal>
 #include <system_error>
 
 #include "base/os.hpp"
@@ -40,23 +37,6 @@ RingState load_state(record::Ring& ring) {
     return static_cast<RingState>(ring.header().state.load(std::memory_order_acquire));
 }
 
-/// All signals stay with the program's own threads.
-std::thread start_quiet_thread(std::function<void()> body) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread thread;
-    try {
-        thread = std::thread(std::move(body));
-    } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread;
-}
-
 } // namespace
 
 Drain::Drain(record::RingSet& rings, recording::Writer& writer, DrainOptions options)
@@ -74,7 +54,7 @@ Status Drain::start() {
     // Before the first record: no sample begins before the first pair, and a run shorter than one round has two.
     note_failure(write_clock_pairs());
     try {
-        thread_ = start_quiet_thread([this] { run(); });
+        thread_ = base::start_quiet_thread([this] { run(); });
     } catch (const std::system_error&) {
         return Error{ErrorCode::out_of_memory,
                      "no thread can be started to write the recording; raise the limit of threads"};

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "base/os.hpp"
 
 namespace plumb::fingerprint {
 namespace {
@@ -25,12 +26,12 @@ class Team {
     void run(unsigned threads) {
         for (unsigned i = 1; i < threads; ++i) {
             try {
-                threads_.emplace_back([this] {
+                threads_.push_back(base::start_quiet_thread([this] {
                     const PlainArithmetic arithmetic;
                     work();
-                });
-            } catch (const std::system_error&) {
-                break; // fewer then: the result is the same
+                }));
+            } catch (...) { // no thread, or no memory for one
+                break;      // fewer then: the result is the same
             }
         }
         work();

@@ -57,6 +57,7 @@ Checks::Checks(const CheckConfig& config, std::vector<std::unique_ptr<DeviceChec
     : config_(config), devices_(std::move(devices)), diagnose_(std::move(diagnose)),
       own_name_(record::intern_name("tensor_check", Category::other)), first_order_(take_check_orders(0)),
       dumping_(!config.dump.empty()) {
+    config_.every = std::max<std::uint64_t>(config_.every, 1);
     for (const std::string& brick : config_.bricks) {
         bricks_.insert(record::intern_name(brick, Category::other).id);
     }
@@ -82,6 +83,10 @@ void Checks::check(const record::CheckCall& call) noexcept {
         return;
     }
     try {
+        if (call.tensor->rank > max_rank || static_cast<std::size_t>(call.tensor->dtype) >= dtype_count) {
+            refuse(call, "a tensor has at most 8 dimensions and a dtype of plumb::DType");
+            return;
+        }
         for (const auto& device : devices_) {
             if (device->takes(call)) {
                 if (dumping_.exchange(false, std::memory_order_relaxed)) {
@@ -89,11 +94,14 @@ void Checks::check(const record::CheckCall& call) noexcept {
                               name_text(call.name.id) + " lies on a device");
                 }
                 if (Status status = device->enqueue(call, label(call, *call.tensor, number(call))); !status.ok()) {
-                    dropped_.fetch_add(1, std::memory_order_relaxed);
-                    say_once(said_failure_, "a tensor was not checked: " + status.error().message);
+                    refuse(call, status.error().message);
                 }
                 return;
             }
+        }
+        if (call.queue.timer != nullptr && !call.queue.timer->clock_is_host()) {
+            refuse(call, "its queue is that of a device, and tensors of such devices cannot be checked");
+            return;
         }
         const Scope own = const_cast<Recorder*>(call.recorder)->scope(host, own_name_);
         looked_.fetch_add(1, std::memory_order_relaxed);
@@ -139,8 +147,7 @@ void Checks::check_on_host(const record::CheckCall& call) {
     options.threads = most_threads;
     Result<Fingerprint> made = fingerprint_of(*call.tensor, options);
     if (!made.ok()) {
-        dropped_.fetch_add(1, std::memory_order_relaxed);
-        say_once(said_failure_, "a tensor of " + name_text(call.name.id) + " was not checked: " + made.error().message);
+        refuse(call, made.error().message);
         return;
     }
     check.fingerprint = *std::move(made);
@@ -162,10 +169,13 @@ void Checks::look_for_nonfinite(const record::CheckCall& call) {
     if (std::isfinite(magnitude)) {
         if (call.role == CheckRole::input) {
             remember_input({call, *call.tensor, its, magnitude});
+        } else {
+            (void)spend_inputs_of(call, false);
         }
         return;
     }
-    if (nonfinite_.fetch_add(1, std::memory_order_relaxed) >= most_nonfinite) {
+    if (nonfinite_.load(std::memory_order_relaxed) >= most_nonfinite) {
+        nonfinite_.fetch_add(1, std::memory_order_relaxed);
         return;
     }
     recording::TensorCheck check = label(call, *call.tensor, its);
@@ -173,15 +183,21 @@ void Checks::look_for_nonfinite(const record::CheckCall& call) {
     options.first_index = check.first_index;
     options.threads = most_threads;
     Result<Fingerprint> made = fingerprint_of(*call.tensor, options);
-    if (!made.ok()) {
-        dropped_.fetch_add(1, std::memory_order_relaxed);
-        say_once(said_failure_, "a tensor of " + name_text(call.name.id) + " was not checked: " + made.error().message);
+    if (!made.ok()) { // what cannot be read has no largest magnitude either
+        refuse(call, made.error().message);
         return;
     }
+    nonfinite_.fetch_add(1, std::memory_order_relaxed);
     check.fingerprint = *std::move(made);
     say_nonfinite(check);
     if (check.role == CheckRole::output) {
-        put_inputs_of(call);
+        for (const Input& input : spend_inputs_of(call, true)) {
+            recording::TensorCheck finite = label(input.call, input.tensor, input.number);
+            finite.level = recording::CheckLevel::nonfinite;
+            finite.fingerprint.count = input.tensor.count();
+            finite.fingerprint.max = input.magnitude;
+            put(std::move(finite));
+        }
     }
     put(std::move(check));
 }
@@ -191,7 +207,8 @@ void Checks::remember_input(const Input& input) {
     const std::lock_guard<std::mutex> lock(mutex_);
     inputs_.erase(std::remove_if(inputs_.begin(), inputs_.end(),
                                  [&](const Input& old) {
-                                     return old.call.track == input.call.track && !of_one_brick(old.call, input.call);
+                                     return old.call.track == input.call.track &&
+                                            (old.spent || !of_one_brick(old.call, input.call));
                                  }),
                   inputs_.end());
     if (inputs_.size() >= inputs_kept) {
@@ -200,21 +217,25 @@ void Checks::remember_input(const Input& input) {
     inputs_.push_back(input);
 }
 
-void Checks::put_inputs_of(const record::CheckCall& call) {
-    std::vector<Input> inputs;
-    {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        std::copy_if(inputs_.begin(), inputs_.end(), std::back_inserter(inputs), [&](const Input& input) {
-            return of_one_brick(input.call, call) && input.call.place.sequence == call.place.sequence;
-        });
+// After a call's first output its inputs are no longer those of the next call of that brick. A bad output takes them.
+std::vector<Checks::Input> Checks::spend_inputs_of(const record::CheckCall& call, bool take) {
+    std::vector<Input> taken;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (Input& input : inputs_) {
+        if (of_one_brick(input.call, call) && input.call.place.sequence == call.place.sequence) {
+            input.spent = true;
+            if (take && !input.taken) {
+                input.taken = true;
+                taken.push_back(input);
+            }
+        }
     }
-    for (const Input& input : inputs) {
-        recording::TensorCheck check = label(input.call, input.tensor, input.number);
-        check.level = recording::CheckLevel::nonfinite;
-        check.fingerprint.count = input.tensor.count();
-        check.fingerprint.max = input.magnitude;
-        put(std::move(check));
-    }
+    return taken;
+}
+
+void Checks::refuse(const record::CheckCall& call, const std::string& why) {
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+    say_once(said_failure_, "a tensor of " + name_text(call.name.id) + " was not checked: " + why);
 }
 
 void Checks::put(recording::TensorCheck&& check) {
@@ -305,7 +326,7 @@ std::string Checks::summary() const {
     const std::uint64_t looked = looked_.load(std::memory_order_relaxed);
     std::string text = std::to_string(looked) + " tensors";
     if (config_.level == CheckConfig::Level::nonfinite) {
-        const std::uint64_t found = nonfinite_.load(std::memory_order_relaxed);
+        const std::uint64_t found = nonfinite();
         text += found == 0 ? ", all finite" : ", " + std::to_string(found) + " with NaN or Inf";
     }
     return text;

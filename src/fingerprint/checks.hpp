@@ -34,6 +34,8 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
 
     /// What was looked at, for the recording's description.
     [[nodiscard]] std::string summary() const;
+    /// Tensors with NaN or Inf so far, where only those are kept.
+    [[nodiscard]] std::uint64_t nonfinite() const noexcept { return nonfinite_.load(std::memory_order_relaxed); }
 
   private:
     struct Number {
@@ -46,6 +48,8 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
         Tensor tensor;
         Number number;
         double magnitude = 0; // largest
+        bool spent = false;   // its call has an output: the next input begins another call
+        bool taken = false;   // recorded
     };
 
     [[nodiscard]] bool chosen(const record::CheckCall& call) const noexcept;
@@ -55,13 +59,14 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
     void check_on_host(const record::CheckCall& call);
     void look_for_nonfinite(const record::CheckCall& call);
     void remember_input(const Input& input);
-    void put_inputs_of(const record::CheckCall& call);
+    std::vector<Input> spend_inputs_of(const record::CheckCall& call, bool take);
+    void refuse(const record::CheckCall& call, const std::string& why);
     void put(recording::TensorCheck&& check);
     void say_nonfinite(const recording::TensorCheck& check);
     void say_once(std::atomic<bool>& said, const std::string& sentence);
     void dump(const record::CheckCall& call, const recording::TensorCheck& check);
 
-    const CheckConfig config_;
+    CheckConfig config_;             // never changes
     std::set<std::uint16_t> bricks_; // empty: all
     std::vector<std::unique_ptr<DeviceChecks>> devices_;
     std::function<void(const std::string&)> diagnose_;

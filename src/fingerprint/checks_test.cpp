@@ -224,6 +224,79 @@ TEST(Checks, T9_of_three_outputs_the_last_is_the_one_that_is_said_to_be_bad) {
     EXPECT_EQ(kept[0].occurrence, 2u);
 }
 
+TEST(Checks, inputs_of_a_call_are_kept_once_and_not_those_of_the_call_before) {
+    Bench bench(Bench::nonfinite());
+    const float bad[4] = {1, std::numeric_limits<float>::quiet_NaN(), 2, 3};
+    const float other[4] = {0, 0, -7, 0};
+    PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(1));
+    PLUMB_CHECK_INPUT(bench.recorder, host, Brick::rms_norm, some());
+    PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, some());
+    PLUMB_CHECK_INPUT(bench.recorder, host, Brick::rms_norm, tensor(other, DType::f32, {1, 4}));
+    PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, some());
+    PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, tensor(bad, DType::f32, {1, 4}));
+    PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, tensor(bad, DType::f32, {1, 4}));
+    const auto kept = bench.collect();
+    ASSERT_EQ(kept.size(), 3u);
+    EXPECT_EQ(kept[0].role, CheckRole::input);
+    EXPECT_EQ(kept[0].occurrence, 1u);
+    EXPECT_EQ(kept[0].fingerprint.max, 7);
+    EXPECT_EQ(kept[1].occurrence, 2u);
+    EXPECT_EQ(kept[2].occurrence, 3u);
+}
+
+/// A queue of a device whose memory the host cannot read.
+class FarTimer final : public QueueTimer {
+  public:
+    Result<DeviceToken> begin() noexcept override { return DeviceToken{1}; }
+    Status end(DeviceToken) noexcept override { return {}; }
+    Result<DeviceSpan> collect(DeviceToken) noexcept override { return DeviceSpan{}; }
+    void cancel(DeviceToken) noexcept override {}
+    Status wait(DeviceToken) noexcept override { return {}; }
+    [[nodiscard]] bool immediate() const noexcept override { return false; }
+    [[nodiscard]] const char* source() const noexcept override { return "far"; }
+    [[nodiscard]] std::string clock_name() const override { return "far"; }
+    [[nodiscard]] bool clock_is_host() const noexcept override { return false; }
+    Result<DeviceClockPair> clock_pair() noexcept override { return DeviceClockPair{}; }
+    Result<Elapsed> duration(const DeviceSpan&) override { return Elapsed{}; }
+    Result<double> floor_ns() override { return 0.0; }
+    [[nodiscard]] std::vector<Capability> capabilities() const override { return {}; }
+    [[nodiscard]] std::size_t in_flight() const noexcept override { return 0; }
+};
+
+TEST(Checks, what_lies_on_an_unknown_device_is_never_followed) {
+    Bench bench;
+    FarTimer timer;
+    const void* nowhere = reinterpret_cast<const void*>(std::uintptr_t{64});
+    for (int i = 0; i < 2; ++i) {
+        PLUMB_CHECK(bench.recorder, (Queue{&timer, 5}), Brick::attention, tensor(nowhere, DType::f32, {1, 4}));
+    }
+    EXPECT_TRUE(bench.collect().empty());
+    EXPECT_EQ(bench.dropped(), 2u);
+    ASSERT_EQ(bench.said.size(), 1u);
+    EXPECT_NE(bench.said[0].find("device"), std::string::npos);
+}
+
+TEST(Checks, a_tensor_that_is_none_is_refused_before_anything_reads_it) {
+    Bench bench;
+    Tensor wild = some();
+    wild.rank = 200;
+    PLUMB_CHECK(bench.recorder, host, Brick::attention, wild);
+    wild = some();
+    wild.dtype = static_cast<DType>(77);
+    PLUMB_CHECK(bench.recorder, host, Brick::attention, wild);
+    EXPECT_EQ(bench.dropped(), 2u);
+    EXPECT_TRUE(bench.collect().empty());
+}
+
+TEST(Checks, every_zeroth_step_is_every_step) {
+    CheckConfig config = Bench::every_tensor();
+    config.every = 0;
+    Bench bench(config);
+    PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(1));
+    PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+    EXPECT_EQ(bench.collect().size(), 1u);
+}
+
 TEST(Checks, an_index_is_within_the_tensor_also_in_a_piece_of_a_prefill) {
     Bench bench(Bench::nonfinite());
     float bad[8] = {1, 2, 3, 4, 5, 6, 7, 8};

@@ -210,6 +210,9 @@ void Session::open_checks() {
     checks_ = std::make_unique<fingerprint::Checks>(config_.check, std::move(devices),
                                                     [this](const std::string& sentence) { diagnose(sentence); });
     drain_->add_feed(*checks_);
+    if (config_.check.level == CheckConfig::Level::nonfinite) {
+        drain_->describe("checked", "tensors are looked at for NaN and Inf"); // replaced when the run ends well
+    }
     RecorderAccess::connect_checks(recorder_, checks_.get());
 }
 
@@ -218,7 +221,12 @@ void Session::close_checks() {
         return;
     }
     RecorderAccess::connect_checks(recorder_, nullptr);
-    drain_->describe("checked", checks_->summary());
+    drain_->remove_feed(*checks_);
+    // By now all that came is counted; the drain has ended, so the writer is ours.
+    (void)writer_->describe("checked", checks_->summary());
+    if (config_.check.level == CheckConfig::Level::nonfinite) {
+        (void)writer_->describe("nonfinite", std::to_string(checks_->nonfinite()));
+    }
 }
 
 Status Session::open_writer(const std::string& ring_reason) {
@@ -278,11 +286,8 @@ Status Session::close() {
     if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
         probes->publish_all();
     }
-    close_checks();
     Status status = drain_->stop();
-    if (checks_ != nullptr) {
-        drain_->remove_feed(*checks_);
-    }
+    close_checks();
     if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
         drain_->remove_feed(*probes);
     }
@@ -441,6 +446,8 @@ void Session::in_parent() noexcept {
 void Session::in_child() noexcept {
     const bool recorded = recorder_.enabled();
     RecorderAccess::set_enabled(recorder_, false);
+    RecorderAccess::connect_checks(recorder_, nullptr);
+    (void)checks_.release(); // its locks may be held by threads that do not exist here, its devices are the parent's
     if (cudagraph::GraphProbes* const probes = probes_.exchange(nullptr, std::memory_order_relaxed);
         probes != nullptr) {
         probes->abandon(); // its threads and the device's context are the parent's: it is left where it is
@@ -468,8 +475,6 @@ void Session::in_child() noexcept {
 void Session::forget_parent() noexcept {
     // The drain thread, the rings and the file belong to the parent. Nothing here may be destroyed in the usual way:
     // that would join a thread that does not exist and finish a file that is not ours.
-    RecorderAccess::connect_checks(recorder_, nullptr);
-    (void)checks_.release(); // its locks may be held by threads that do not exist here
     drain_->forget_thread();
     new std::shared_ptr<drain::Drain>(std::move(drain_));
     writer_.release()->forget();
