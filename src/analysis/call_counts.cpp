@@ -140,8 +140,9 @@ CallCount CallCounter::judge(std::size_t index) const {
     if (count.steps == 0)
         count.unknown = "the recording has no complete " + std::string(phase_word(phase_)) + " step";
     else if (count.judged == 0)
-        count.unknown = content_unknown != 0 ? "captured graphs were replayed, and what is in them is not in the recording"
-                                        : "its queue is timed in some steps only, and in none of these";
+        count.unknown = content_unknown != 0
+                            ? "captured graphs were replayed, and what is in them is not in the recording"
+                            : "its queue is timed in some steps only, and in none of these";
     else if (content_unknown != 0 && count.differing == 0) // those that are known agree: the others may not
         count.unknown = "in " + std::to_string(content_unknown) + " of " + std::to_string(count.steps) +
                         " steps captured graphs were replayed whose content is not in the recording";

@@ -15,9 +15,9 @@ namespace {
 using stats::absent;
 using stats::measured;
 
-constexpr std::size_t least_layers = 5;   // fewer have no middle to be unlike
+constexpr std::size_t least_layers = 5;                  // fewer have no middle to be unlike
 constexpr std::size_t most_cells = std::size_t{1} << 20; // a cell is 40 bytes and a text
-constexpr double least_difference = 0.10; // of the median
+constexpr double least_difference = 0.10;                // of the median
 constexpr double least_robust_z = 5;
 constexpr double mad_to_deviation = 1.4826; // of a normal distribution
 constexpr double histogram_error = 0.008;   // of percentiles: layers may differ by it though they are alike
@@ -119,7 +119,8 @@ void Layers::add_rows(const std::vector<Row>& rows) {
         target.cells[index_.at(*row.key.layer)] = cell_of(row, options_.metric);
     }
     if (crowded)
-        out_.notes.emplace_back("There are more bricks and layers than fit a table of 1,048,576 cells; the last bricks are left out.");
+        out_.notes.emplace_back(
+            "There are more bricks and layers than fit a table of 1,048,576 cells; the last bricks are left out.");
 }
 
 void Layers::judge(std::size_t number) {

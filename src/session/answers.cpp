@@ -83,8 +83,9 @@ Result<CheckReport> check_recordings(const std::vector<std::string>& paths, cons
             return run.error();
         }
         if (!seen.emplace(run->recording_id[0], run->recording_id[1]).second) {
-            return Error{ErrorCode::invalid_argument,
-                         path + " is a recording that was named before; name each run once, or its variation is too small"};
+            return Error{
+                ErrorCode::invalid_argument,
+                path + " is a recording that was named before; name each run once, or its variation is too small"};
         }
         for (CheckRow& row : analysis::check_one(*run, invariants)) {
             report.rows.push_back(std::move(row));
