@@ -96,17 +96,21 @@ struct CudaOutput {
 
 /// How verify_replay() runs a step both ways.
 struct CudaReplayCheck {
-    /// Enqueues the step on the stream as it runs without a graph. It is captured too, to name a node.
+    /// Enqueues the step on the stream as it runs without a graph. Called in each round, and for each difference once more
+    /// inside a capture, to name a node; `restore` follows each of these calls.
     std::function<Status()> eager;
     /// Changes what the step reads, as the engine does before each replay; called once per round, from 0.
     std::function<Status(unsigned round)> vary;
     /// Compared after each; the PLUMB_CHECKs inside the step are compared too where tensors are checked (check=all).
     std::vector<CudaOutput> outputs;
-    /// Keep and put back, in the stream's order, what the step both reads and changes (a kv cache); null: there is none.
+    /// Keep and put back, in the stream's order, what the step both reads and changes (a kv cache, a counter on the
+    /// host); null: there is none.
     std::function<Status()> save;
     std::function<Status()> restore;
     unsigned rounds = 3;
-    double tolerance = 0; // relative L2 distance up to which tensors agree; 0: all bits
+    /// Relative L2 distance up to which tensors agree; 0: all bits. All bits too where an element is not finite, or where
+    /// the sum of squares overflows or vanishes.
+    double tolerance = 0;
 };
 
 /// Where a replay first parted from the eager step.
@@ -116,7 +120,7 @@ struct StaleInput {
     std::uint32_t occurrence = 0; // of that brick in that layer
     std::string node;             // "kernel rope #17, parameter 2, bytes 0..3"; or what it can be; empty: not known
     unsigned round = 0;
-    double distance = 0; // relative, estimated; infinite where shapes or non-finite elements differ
+    double distance = 0; // relative, estimated; infinite where there is none (see tolerance), or shapes differ
     std::string text;    // all of it in one sentence
 };
 

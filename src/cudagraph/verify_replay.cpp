@@ -31,19 +31,25 @@ namespace {
 
 using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, CheckRole, std::uint32_t>;
 
-/// |a - b| / |a|, from the sketches. 0 where all bits agree.
+bool all_zero(const Fingerprint& print) { return print.min == 0 && print.max == 0; }
+
+/// |a - b| / |a|, from the sketches. 0 where all bits agree; infinite where nobody can say, as sketches leave out what is
+/// not finite and lengths overflow or vanish.
 double distance_between(const Fingerprint& a, const Fingerprint& b) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
     if (a.count == b.count && a.hash == b.hash)
         return 0;
-    if (a.count != b.count || a.nans != b.nans || a.positive_infs != b.positive_infs ||
-        a.negative_infs != b.negative_infs || a.sketch.size() != b.sketch.size())
-        return std::numeric_limits<double>::infinity();
+    // The hashes differ: which of the non-finite elements do, if any, their numbers do not tell.
+    if (a.count != b.count || a.sketch.size() != b.sketch.size() || !a.finite() || !b.finite())
+        return infinity;
+    if (!std::isfinite(a.sum_of_squares) || !std::isfinite(b.sum_of_squares))
+        return infinity;
     double squares = 0;
     for (std::size_t i = 0; i < a.sketch.size(); ++i)
         squares += (a.sketch[i] - b.sketch[i]) * (a.sketch[i] - b.sketch[i]);
     if (!(a.sum_of_squares > 0))
-        return b.sum_of_squares > 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::min();
-    // The hashes differ: never 0, however small.
+        return all_zero(a) && all_zero(b) ? std::numeric_limits<double>::min() : infinity;
+    // Never 0, however small.
     return std::max(std::sqrt(squares / a.sum_of_squares), std::numeric_limits<double>::min());
 }
 
@@ -347,6 +353,9 @@ Result<std::vector<StaleInput>> Cache::verify_replay(std::uint64_t key, cuda::St
     std::vector<std::string> texts;
     for (Found& one : found) {
         one.what.node = name_node(*exec, stream, check, one);
+        // That called `eager` once more, and what it keeps on the host has moved on.
+        if (const Status again = call(check.restore); !again)
+            return again.error();
         one.what.text = text_of(one.what);
         texts.push_back(one.what.text);
         stale.push_back(std::move(one.what));

@@ -2,6 +2,8 @@
 // Replays against the eager step, with data that really flows.
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "cudagraph/cache_test_support.hpp"
 #include "fingerprint/checks.hpp"
@@ -107,6 +109,14 @@ class VerifyReplay : public CacheTest {
             }
         };
         vgpu::kernel("attend", attend);
+        vgpu::KernelModel plant;
+        plant.param_bytes = {8, 8, 4};
+        plant.function = [](const vgpu::KernelRun& run) {
+            const auto what = run.param<std::uint64_t>(1);
+            const auto size = static_cast<std::size_t>(run.param<std::int32_t>(2));
+            std::memcpy(vgpu::at<char>(run.param<std::uint64_t>(0), size), &what, size);
+        };
+        vgpu::kernel("plant", plant);
     }
     void launch(const char* name, vgpu::DevicePointer a, std::uint64_t b, std::uint64_t c) {
         auto small = static_cast<std::int32_t>(c);
@@ -308,6 +318,88 @@ TEST_F(VerifyReplay, a_difference_within_the_tolerance_is_none) {
     CudaReplayCheck check = check_of(flaw, hidden_out());
     check.tolerance = 1e3;
     EXPECT_TRUE(verify(check).empty());
+}
+
+TEST_F(VerifyReplay, T16_no_tolerance_excuses_non_finite_elements_or_lengths_that_nobody_can_tell) {
+    const auto bits = [](auto value) {
+        std::uint64_t made = 0;
+        std::memcpy(&made, &value, sizeof value);
+        return made;
+    };
+    struct Planted {
+        std::size_t element;
+        std::uint64_t bits;
+    };
+    const std::uint64_t nan = bits(std::numeric_limits<float>::quiet_NaN());
+    const std::uint64_t infinite = bits(std::numeric_limits<float>::infinity());
+    const std::uint64_t zero = 0;
+    struct Case {
+        const char* what;
+        DType dtype;
+        std::vector<Planted> eager, replay;
+        bool differs;
+    };
+    const Case cases[] = {
+        {"the first NaN moves", DType::f32, {{3, nan}}, {{5, nan}}, true},
+        {"a later NaN moves", DType::f32, {{3, nan}, {5, nan}}, {{3, nan}, {6, nan}}, true},
+        {"a later infinity moves", DType::f32, {{3, infinite}, {5, infinite}}, {{3, infinite}, {6, infinite}}, true},
+        {"the same NaN", DType::f32, {{3, nan}}, {{3, nan}}, false},
+        {"finite", DType::f32, {{3, zero}}, {{5, zero}}, false},
+        {"squares overflow", DType::f64, {{3, bits(1e200)}}, {{3, bits(-1e200)}}, true},
+        {"squares of the replay overflow", DType::f64, {{3, bits(1.0)}}, {{3, bits(1e200)}}, true},
+        {"finite doubles", DType::f64, {{3, bits(1.0)}}, {{3, bits(2.0)}}, false},
+    };
+    for (const Case& one : cases) {
+        SCOPED_TRACE(one.what);
+        const std::size_t size = one.dtype == DType::f64 ? 8 : 4;
+        const auto put = [&](const std::vector<Planted>& planted) {
+            for (std::size_t i = 0; i < width * sizeof(float) / size; ++i)
+                launch("plant", hidden + i * size, size == 8 ? bits(0.5) : bits(0.5f), size);
+            for (const Planted& element : planted)
+                launch("plant", hidden + element.element * size, element.bits, size);
+        };
+        (void)feed(0);
+        ASSERT_EQ(message_of(cache->begin_capture(engine->stream)), "");
+        put(one.replay);
+        ASSERT_EQ(message_of(cache->end_capture(1)), "");
+        CudaReplayCheck check = check_of({});
+        check.tolerance = 1e300;
+        check.eager = [&]() -> Status {
+            put(one.eager);
+            return {};
+        };
+        check.outputs = {
+            {"hidden", tensor(reinterpret_cast<const void*>(hidden), one.dtype, {1, width * sizeof(float) / size})}};
+        const std::vector<StaleInput> found = verify(check);
+        ASSERT_EQ(found.size(), one.differs ? 1u : 0u);
+        EXPECT_TRUE(!one.differs || std::isinf(found[0].distance));
+    }
+}
+
+TEST_F(VerifyReplay, what_eager_changes_on_the_host_is_afterwards_as_it_was_saved) {
+    check_tensors();
+    Flaw flaw;
+    flaw.by_value = 2;
+    capture_flawed(flaw);
+    int written = 17, saved = 0, calls = 0;
+    CudaReplayCheck check = check_of(flaw, hidden_out());
+    const CudaReplayCheck inner = check;
+    check.eager = [&] {
+        ++written;
+        ++calls;
+        return inner.eager();
+    };
+    check.save = [&] {
+        saved = written;
+        return inner.save();
+    };
+    check.restore = [&] {
+        written = saved;
+        return inner.restore();
+    };
+    EXPECT_EQ(verify(check).size(), 1u);
+    EXPECT_EQ(calls, static_cast<int>(check.rounds) + 1) << "once more, to name the node";
+    EXPECT_EQ(written, 17);
 }
 
 TEST_F(VerifyReplay, the_state_is_afterwards_as_it_was_saved) {

@@ -164,10 +164,23 @@ CheckDevice::Presence CheckDevice::presence() const noexcept {
     return id == context_id_ ? Presence::there : Presence::gone;
 }
 
+std::vector<DeviceSite>::iterator CheckDevice::free_site(std::uint32_t blocks, bool scratch_left) {
+    const auto worse = [&](const DeviceSite& a, const DeviceSite& b) {
+        const bool fits = a.blocks <= blocks;
+        return fits != (b.blocks <= blocks) ? !fits : fits ? a.blocks < b.blocks : a.blocks > b.blocks;
+    };
+    const auto best = std::max_element(free_sites_.begin(), free_sites_.end(), worse);
+    if (best == free_sites_.end() || best->blocks == blocks || sites_ == most_sites) {
+        return best;
+    }
+    return best->blocks < blocks && !scratch_left ? best : free_sites_.end(); // a new one would get a single block
+}
+
 Result<DeviceSite> CheckDevice::take_site(std::uint32_t blocks, std::uint32_t buckets) {
     const std::lock_guard lock(mutex_);
-    const auto fits = std::find_if(free_sites_.begin(), free_sites_.end(),
-                                   [&](const DeviceSite& site) { return site.blocks == blocks; });
+    const std::uint64_t words = std::uint64_t{blocks} * words_of_slot(buckets);
+    const bool scratch_left = blocks > 1 && scratch_ + words <= scratch_words;
+    const auto fits = free_site(blocks, scratch_left);
     if (fits != free_sites_.end()) {
         const DeviceSite site = *fits;
         free_sites_.erase(fits);
@@ -180,11 +193,10 @@ Result<DeviceSite> CheckDevice::take_site(std::uint32_t blocks, std::uint32_t bu
     }
     DeviceSite site;
     site.number = sites_++;
-    const std::uint64_t wanted = std::uint64_t{blocks} * words_of_slot(buckets);
-    if (blocks > 1 && scratch_ + wanted <= scratch_words) {
+    if (scratch_left) {
         site.blocks = blocks;
         site.scratch = scratch_;
-        scratch_ += static_cast<std::uint32_t>(wanted);
+        scratch_ += static_cast<std::uint32_t>(words);
     }
     return site;
 }
@@ -267,11 +279,10 @@ void CheckDevice::return_slots(const SlotBlock& slots) {
     free_slots_.push_back(slots);
 }
 
-CuResult CheckDevice::launch(Stream stream, const KernelParameters& parameters, std::uint32_t blocks) const noexcept {
-    KernelParameters by_value = parameters;
-    void* pointers[] = {&by_value};
+CuResult CheckDevice::launch(Stream stream, Function kernel, std::uint32_t blocks, std::uint32_t threads,
+                             void** parameters) const noexcept {
     const auto call = [&] {
-        return driver_.launch_kernel(kernel_, blocks, 1, 1, kernel_threads, 1, 1, 0, stream, pointers, nullptr);
+        return driver_.launch_kernel(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr);
     };
     const CuResult result = call();
     if (result != CuResult::invalid_context) {
@@ -281,9 +292,15 @@ CuResult CheckDevice::launch(Stream stream, const KernelParameters& parameters, 
     return lent.status() == CuResult::success ? call() : lent.status();
 }
 
+CuResult CheckDevice::launch(Stream stream, const KernelParameters& parameters, std::uint32_t blocks) const noexcept {
+    KernelParameters by_value = parameters;
+    void* pointers[] = {&by_value};
+    return launch(stream, kernel_, blocks, kernel_threads, pointers);
+}
+
 CuResult CheckDevice::launch_tag(Stream stream, std::uint32_t group, std::uint64_t tag) const noexcept {
     void* pointers[] = {&group, &tag};
-    return driver_.launch_kernel(tag_kernel_, 1, 1, 1, 1, 1, 1, 0, stream, pointers, nullptr);
+    return launch(stream, tag_kernel_, 1, 1, pointers);
 }
 
 Result<KernelTensor> kernel_tensor_of(const Tensor& tensor, std::uint64_t first_index, bool logits) {

@@ -66,7 +66,8 @@ class CheckDevice {
     [[nodiscard]] const backends::cuda::Driver& driver() const noexcept { return driver_; }
     [[nodiscard]] backends::cuda::Context context() const noexcept { return context_; }
 
-    /// Fewer blocks than wanted where scratch is short; error out_of_memory where sites are.
+    /// Fewer blocks than wanted where scratch is short, or more where only a larger site is left; error out_of_memory
+    /// where sites are short.
     Result<DeviceSite> take_site(std::uint32_t blocks, std::uint32_t buckets);
     Result<std::uint32_t> take_group();
     /// Zeroed. The context must be current where memory is short of it.
@@ -90,6 +91,11 @@ class CheckDevice {
         : driver_(driver), context_(context), context_id_(context_id) {}
     Status load(const char* image);
     Status add_chunk(std::size_t bytes);
+    [[nodiscard]] backends::cuda::CuResult launch(backends::cuda::Stream stream, backends::cuda::Function kernel,
+                                                  std::uint32_t blocks, std::uint32_t threads,
+                                                  void** parameters) const noexcept;
+    /// Of those given back, the one that suits best; end where a new one is better, or none is there.
+    std::vector<DeviceSite>::iterator free_site(std::uint32_t blocks, bool scratch_left);
 
     struct Chunk {
         std::uint64_t* host = nullptr;

@@ -11,6 +11,7 @@
 
 #include "fingerprint/checks.hpp"
 #include "fingerprint/cuda/captured_checks.hpp"
+#include "fingerprint/cuda/check_device.hpp"
 #include "fingerprint/cuda/virtual_kernels.hpp"
 #include "plumb/check.hpp"
 #include "plumb/cuda.hpp"
@@ -452,6 +453,60 @@ TEST_F(CudaChecksTest, captures_that_come_to_nothing_give_their_slots_back) {
     }
     EXPECT_LE(vgpu::alive().host_allocations, pinned + 1);
     EXPECT_EQ(checks->dropped_checks(), 0u);
+}
+
+TEST_F(CudaChecksTest, sites_that_got_less_scratch_than_they_asked_for_are_found_again) {
+    begin();
+    Result<CheckDevice*> found = CheckDevice::of(*backends::cuda::driver(), stream, "any image");
+    ASSERT_TRUE(found);
+    CheckDevice& device = **found;
+    std::vector<DeviceSite> large;
+    do {
+        large.push_back(*device.take_site(most_blocks, default_buckets));
+    } while (large.back().blocks == most_blocks);
+    EXPECT_EQ(large.back().blocks, 1u) << "scratch is used up";
+    device.return_site(large.back());
+    for (std::uint32_t i = 0; i <= most_sites; ++i) {
+        const std::uint32_t blocks = i % 3 == 0 ? most_blocks : i % 3 == 1 ? 1 : most_blocks - i % 100;
+        const Result<DeviceSite> site = device.take_site(blocks, default_buckets);
+        ASSERT_TRUE(site) << i;
+        ASSERT_EQ(site->number, large.back().number);
+        device.return_site(*site);
+    }
+    device.return_site(large.front());
+    EXPECT_EQ(device.take_site(most_blocks, default_buckets)->number, large.front().number) << "the one with scratch";
+    EXPECT_EQ(device.take_site(most_blocks, default_buckets)->number, large.back().number);
+}
+
+TEST_F(CudaChecksTest, where_no_site_is_left_any_that_was_given_back_will_do) {
+    begin();
+    Result<CheckDevice*> found = CheckDevice::of(*backends::cuda::driver(), stream, "any image");
+    ASSERT_TRUE(found);
+    const DeviceSite large = *(*found)->take_site(most_blocks, default_buckets);
+    for (std::uint32_t i = 1; i < most_sites; ++i) {
+        ASSERT_TRUE((*found)->take_site(1, default_buckets)) << i;
+    }
+    const Result<DeviceSite> none = (*found)->take_site(1, default_buckets);
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().code, ErrorCode::out_of_memory);
+    (*found)->return_site(large);
+    const Result<DeviceSite> again = (*found)->take_site(1, default_buckets);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->number, large.number);
+}
+
+TEST_F(CudaChecksTest, a_launch_is_announced_by_a_thread_without_a_context_too) {
+    begin();
+    const Captured graph = capture([&] {
+        fill();
+        check();
+    });
+    vgpu::fail("cuLaunchKernel", vgpu::CuResult::invalid_context, 1); // as the driver answers such a thread
+    launch(graph, 7);
+    vgpu::clear_failures();
+    const Done done = finished();
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].step_plus_one, 7u);
 }
 
 TEST_F(CudaChecksTest, the_end_of_the_session_leaves_graphs_that_can_still_be_replayed) {
