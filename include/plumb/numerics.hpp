@@ -180,7 +180,7 @@ struct FirstNonfinite {
 struct HealthReport {
     std::string path, twin; // twin empty: none
     std::uint64_t tensors = 0, steps = 0;
-    std::uint64_t nonfinite = 0; // tensors with NaN or Inf
+    std::uint64_t nonfinite = 0; // tensors with NaN or Inf; by the run's own count where that is more
     std::string looked_at;       // what the run says it looked at: "1,234 tensors, all finite"
     std::optional<FirstNonfinite> first_nonfinite;
     std::vector<LayerHealth> layers;   // by layer, those outside of layers last

@@ -11,6 +11,13 @@ namespace plumb::numerics {
 namespace {
 
 constexpr std::int64_t last_position = std::numeric_limits<std::int64_t>::max() / 2;
+constexpr std::int64_t most_position = std::int64_t{1} << 40; // of a token; what is beyond is no position
+constexpr std::uint32_t furthest_input = 4096;                // entries before the output that it went into
+
+std::size_t bytes_of(const RunCheck& check) {
+    return sizeof check + check.check.shape.capacity() * sizeof check.check.shape[0] +
+           check.check.fingerprint.sketch.capacity() * sizeof check.check.fingerprint.sketch[0];
+}
 
 std::int64_t end_of(const recording::TensorCheck& check) {
     const std::uint64_t rows = std::min(rows_of(check), static_cast<std::uint64_t>(last_position));
@@ -72,10 +79,12 @@ std::uint64_t rows_of(const recording::TensorCheck& check) noexcept {
     return check.shape.size() < 2 ? 1 : check.shape.front();
 }
 
-Result<CheckedRun> load_run(CheckSource& source, BrickTable& bricks, std::size_t most) {
+Result<CheckedRun> load_run(CheckSource& source, BrickTable& bricks, std::size_t most, std::size_t most_bytes) {
     CheckedRun run;
     std::map<std::uint16_t, std::uint32_t> numbers;
     bool too_many = false;
+    bool too_large = false;
+    std::size_t bytes = 0;
     const Status read = source.for_each_check([&](recording::TensorCheck&& check) {
         if (run.checks.size() == most) {
             too_many = true;
@@ -89,8 +98,13 @@ Result<CheckedRun> load_run(CheckSource& source, BrickTable& bricks, std::size_t
             }
             number = numbers.emplace(check.name, bricks.number_of(name)).first;
         }
+        if (check.position < -1 || check.position > most_position) {
+            check.position = -1;
+        }
         run.checks.push_back({std::move(check), number->second, 0});
-        return true;
+        bytes += bytes_of(run.checks.back());
+        too_large = bytes > most_bytes;
+        return !too_large;
     });
     if (!read.ok()) {
         return read.error();
@@ -98,6 +112,11 @@ Result<CheckedRun> load_run(CheckSource& source, BrickTable& bricks, std::size_t
     if (too_many) {
         return Error{ErrorCode::out_of_memory, "the recording holds more than " + std::to_string(most) +
                                                    " checks of tensors; record fewer, with every=, layers= or bricks="};
+    }
+    if (too_large) {
+        return Error{ErrorCode::out_of_memory, "the checks of the recording take more than " +
+                                                   std::to_string(most_bytes) +
+                                                   " bytes; record fewer, with every=, layers= or bricks="};
     }
     std::stable_sort(run.checks.begin(), run.checks.end(),
                      [](const RunCheck& a, const RunCheck& b) { return a.check.order < b.check.order; });
@@ -154,11 +173,10 @@ std::vector<std::uint32_t> inputs_of_call(const CheckedRun& run, std::uint32_t o
                run.checks[other].check.layer_plus_one == run.checks[output].check.layer_plus_one;
     };
     std::vector<std::uint32_t> inputs;
-    for (std::uint32_t at = output; at-- > 0;) {
+    const std::uint32_t furthest = output > furthest_input ? output - furthest_input : 0;
+    for (std::uint32_t at = output; at-- > furthest;) {
         const RunCheck& before = run.checks[at];
-        if (before.check.step_plus_one != run.checks[output].check.step_plus_one) {
-            break;
-        }
+        // Of another step, too: requests that are served at once leave their checks in between.
         if (before.step != run.checks[output].step || !same_brick(at)) {
             continue;
         }

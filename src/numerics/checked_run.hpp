@@ -58,9 +58,11 @@ struct CheckedRun {
 
 /// So many checks of one run are taken; about 0.5 KB each.
 inline constexpr std::size_t most_checks = std::size_t{1} << 21;
+inline constexpr std::size_t most_check_bytes = std::size_t{1} << 31;
 
-/// Error out_of_memory for more than `most`.
-[[nodiscard]] Result<CheckedRun> load_run(CheckSource& source, BrickTable& bricks, std::size_t most = most_checks);
+/// Error out_of_memory for more than `most`, or than so many bytes. A position that no token can have counts as not known.
+[[nodiscard]] Result<CheckedRun> load_run(CheckSource& source, BrickTable& bricks, std::size_t most = most_checks,
+                                          std::size_t most_bytes = most_check_bytes);
 
 /// Positions that a tensor covers: dimension 0 is rows, but for a vector, which is one.
 [[nodiscard]] std::uint64_t rows_of(const recording::TensorCheck& check) noexcept;

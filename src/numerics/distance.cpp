@@ -15,6 +15,13 @@ bool same_nonfinite(const Fingerprint& a, const Fingerprint& b) {
     return a.nans == b.nans && a.positive_infs == b.positive_infs && a.negative_infs == b.negative_infs &&
            a.first_nonfinite == b.first_nonfinite;
 }
+/// One hash can be that of two element types, whose bytes agree and whose values do not: f16 and bf16.
+bool same_values(const Fingerprint& a, const Fingerprint& b) {
+    const auto same = [](double x, double y) {
+        return x == y || (std::isnan(x) && std::isnan(y));
+    };
+    return a.hash == b.hash && same(a.min, b.min) && same(a.max, b.max) && a.largest == b.largest;
+}
 bool all_zero(const Fingerprint& a) { return a.min == 0 && a.max == 0; }
 
 /// Squares that neither overflow nor vanish.
@@ -96,7 +103,7 @@ Distance relative_distance(const Fingerprint& a, const Fingerprint& b) {
     if (a.count != b.count || !same_nonfinite(a, b)) {
         return {infinity, infinity, infinity};
     }
-    if (a.hash == b.hash || (all_zero(a) && all_zero(b))) {
+    if (same_values(a, b) || (all_zero(a) && all_zero(b))) {
         return {0, 0, 0};
     }
     if (!has_norm(a) || !has_norm(b)) {
@@ -135,7 +142,7 @@ double cosine(const Fingerprint& a, const Fingerprint& b) {
         a.sketch.size() != b.sketch.size() || a.sketch.empty()) {
         return std::numeric_limits<double>::quiet_NaN();
     }
-    if (a.hash == b.hash) {
+    if (same_values(a, b)) {
         return 1;
     }
     // From |a - b| or |a + b|: the shorter one is known to fewer units of the norms.

@@ -122,20 +122,20 @@ class Comparison {
         }
     }
 
-    /// The first divergent pair; but where the logits before it, within tolerance, name another token, it is they: what
-    /// follows was computed from that token.
+    /// The first divergent pair; but where the logits of the step before it, within tolerance, name another token, and
+    /// nothing before the pair could show that, it is they: what follows was computed from that token.
     void find_first(DivergeReport& report) {
-        std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> flips; // by sequence and pass: the first
+        std::map<std::uint32_t, std::size_t> flips; // by step: the first
         for (std::size_t i = 0; i < judged_.size(); ++i) {
-            const RunStep& step = step_of(i);
             if (judged_[i].verdict.difference == Difference::none) {
                 if (judged_[i].flip) {
-                    flips.try_emplace({step.sequence, step.pass}, i);
+                    flips.try_emplace(a_.checks[pairing_.pairs[i].a.back()].step, i);
                 }
                 continue;
             }
-            const auto flip = flips.find({step.sequence, step.pass});
-            const bool by_token = flip != flips.end() && first_of(flip->second).step != first_of(i).step;
+            const std::optional<std::uint32_t> before = step_before(first_of(i).step);
+            const auto flip = before ? flips.find(*before) : flips.end();
+            const bool by_token = flip != flips.end() && is_entry(i);
             first_ = by_token ? flip->second : i;
             if (by_token) {
                 judged_[first_].verdict.difference = Difference::token;
@@ -143,6 +143,37 @@ class Comparison {
             describe_first(report);
             return;
         }
+    }
+
+    /// The step whose logits chose what the step computes; a prompt was not chosen.
+    [[nodiscard]] std::optional<std::uint32_t> step_before(std::uint32_t index) const {
+        const RunStep& step = a_.steps[index];
+        if (step.phase == Phase::prefill) {
+            return std::nullopt;
+        }
+        for (std::uint32_t at = index; at-- > 0;) {
+            const RunStep& before = a_.steps[at];
+            if (before.sequence == step.sequence && before.step_plus_one != 0) {
+                return before.pass == step.pass ? std::optional(at) : std::nullopt;
+            }
+        }
+        return std::nullopt;
+    }
+
+    /// Whether the pair is the first of its step, or of its embedding: another token shows there at once.
+    [[nodiscard]] bool is_entry(std::size_t pair) const {
+        const auto embeds = [this](std::size_t at) {
+            return bricks_.name(first_of(at).brick).find("embed") != std::string::npos;
+        };
+        bool first = true;
+        bool first_embedding = embeds(pair);
+        for (std::size_t at = pair; at-- > 0;) {
+            if (first_of(at).step == first_of(pair).step) {
+                first = false;
+                first_embedding = first_embedding && !embeds(at);
+            }
+        }
+        return first || first_embedding;
     }
 
     void describe_first(DivergeReport& report) const {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "numerics/planted_checks.hpp"
+#include "numerics/verdict.hpp"
 
 namespace {
 
@@ -451,12 +452,21 @@ TEST(Diverge, logits_whose_largest_moves_are_counted_with_their_margins) {
     EXPECT_EQ(report.flips[0].margin_b, 1e-6);
 }
 
+/// All of a step computed from another token.
+void recompute(PlantedRun& run, std::uint64_t step) {
+    for (recording::TensorCheck& check : run.checks) {
+        if (check.step_plus_one == step + 1) {
+            check.fingerprint =
+                planted_fingerprint(planted_values(check.order + 1000, check.fingerprint.count), check.first_index);
+        }
+    }
+}
+
 TEST(Diverge, what_follows_another_token_is_put_down_to_the_token) {
-    PlantedModel faulty;
-    faulty.fault_layer = 0;
-    faulty.fault_position = 34;
     PlantedRun a = PlantedModel{}.recorded();
-    PlantedRun b = faulty.recorded();
+    PlantedRun b = PlantedModel{}.recorded();
+    recompute(b, 4);
+    EXPECT_EQ(compared(a, b).first->tensor.difference, Difference::value);
     find(b, 3, "lm_head", -1, CheckRole::output).argmax = 9;
     const DivergeReport report = compared(a, b);
     ASSERT_TRUE(report.first);
@@ -466,6 +476,86 @@ TEST(Diverge, what_follows_another_token_is_put_down_to_the_token) {
     EXPECT_EQ(report.first->tensor.place.step, 3u);
     EXPECT_EQ(report.first->token_a, 7u);
     EXPECT_EQ(report.first->token_b, 9u);
+}
+
+TEST(Diverge, T9_a_near_tie_hides_no_fault_of_the_same_step_or_of_a_later_one) {
+    PlantedRun a = PlantedModel{}.recorded();
+    PlantedModel faulty; // its step agrees up to the attention of layer 2: it was given the same token
+    faulty.fault_layer = 2;
+    faulty.fault_position = 34;
+    PlantedRun b = faulty.recorded();
+    find(b, 3, "lm_head", -1, CheckRole::output).argmax = 9;
+    const DivergeReport report = compared(a, b);
+    ASSERT_TRUE(report.first);
+    EXPECT_EQ(report.first->tensor.difference, Difference::value);
+    EXPECT_EQ(report.first->tensor.place.brick, "attention");
+    EXPECT_EQ(report.first->tensor.place.step, 4u);
+    EXPECT_EQ(report.flip_count, 1u);
+    // All of step 5 is wrong, but the step after the near tie agreed.
+    PlantedRun later = PlantedModel{}.recorded();
+    find(later, 3, "lm_head", -1, CheckRole::output).argmax = 9;
+    recompute(later, 5);
+    EXPECT_EQ(compared(a, later).first->tensor.place.step, 5u);
+    EXPECT_EQ(compared(a, later).first->tensor.difference, Difference::value);
+    // A prompt is given, whatever the logits within it say.
+    PlantedRun prompt = PlantedModel{}.recorded();
+    find(prompt, 0, "lm_head", -1, CheckRole::output).argmax = 9;
+    recompute(prompt, 1);
+    EXPECT_EQ(compared(a, prompt).first->tensor.difference, Difference::value);
+}
+
+TEST(Diverge, T8_positions_and_shapes_that_no_run_has_end_in_a_report) {
+    PlantedRun a = PlantedModel{}.recorded();
+    PlantedRun b = PlantedModel{}.recorded();
+    for (PlantedRun* run : {&a, &b}) {
+        for (recording::TensorCheck& check : run->checks) {
+            check.shape.clear();
+        }
+        run->checks[0].position = std::numeric_limits<std::int64_t>::max();
+        run->checks[1].position = std::numeric_limits<std::int64_t>::min();
+        run->checks[2].position = std::numeric_limits<std::int64_t>::max() - 1;
+        run->checks[2].shape = {std::numeric_limits<std::uint64_t>::max(), 2};
+    }
+    EXPECT_GT(compared(a, b).compared, 0u);
+    BrickTable bricks;
+    const Result<CheckedRun> run = load_run(a, bricks);
+    ASSERT_TRUE(run.ok());
+    for (int at = 0; at < 3; ++at) {
+        EXPECT_EQ(run->checks[static_cast<std::size_t>(at)].check.position, -1);
+    }
+}
+
+TEST(Diverge, T8_pieces_without_a_shape_do_not_join) {
+    CheckedRun run;
+    for (std::uint64_t piece = 0; piece < 2; ++piece) {
+        RunCheck check;
+        check.check.first_index = piece * 32;
+        check.check.fingerprint = planted_fingerprint(planted_values(piece, 32), piece * 32);
+        run.checks.push_back(check);
+    }
+    run.checks[1].check.shape = {1, 32};
+    EXPECT_FALSE(whole_of(run, {0, 1}).joins);
+    run.checks[0].check.shape = {1, 32};
+    EXPECT_TRUE(whole_of(run, {0, 1}).joins);
+}
+
+TEST(Diverge, T16_inputs_are_found_also_where_another_request_ran_in_between) {
+    PlantedRun a, b;
+    for (PlantedRun* run : {&a, &b}) {
+        run->step(Phase::decode, 5, 1, 0);
+        run->add("norm", 0, planted_values(1, 64), 1, CheckRole::input);
+        run->step(Phase::decode, 9, 1, 1);
+        run->add("norm", 0, planted_values(2, 64), 1, CheckRole::input);
+        recording::TensorCheck& output = run->add("norm", 0, planted_values(run == &a ? 3 : 4, 64), 1);
+        output.step_plus_one = 1; // that of the first request
+        output.sequence = 0;
+        output.position = 5;
+    }
+    const DivergeReport report = compared(a, b);
+    ASSERT_TRUE(report.first);
+    EXPECT_EQ(report.first->inputs, InputState::agree);
+    ASSERT_EQ(report.first->input_tensors.size(), 1u);
+    EXPECT_EQ(report.first->input_tensors[0].place.sequence, 0u);
 }
 
 TEST(Diverge, checks_of_nonfinite_alone_are_compared_by_their_largest_value_and_marked) {
@@ -490,6 +580,10 @@ TEST(Diverge, more_checks_than_fit_are_an_error_that_says_what_to_do) {
     ASSERT_FALSE(loaded.ok());
     EXPECT_EQ(loaded.error().code, ErrorCode::out_of_memory);
     EXPECT_NE(loaded.error().message.find("every="), std::string::npos);
+    const Result<CheckedRun> large = load_run(run, bricks, most_checks, 10000);
+    ASSERT_FALSE(large.ok());
+    EXPECT_EQ(large.error().code, ErrorCode::out_of_memory);
+    EXPECT_NE(large.error().message.find("every="), std::string::npos);
 }
 
 } // namespace

@@ -86,13 +86,15 @@ class Examination {
         for (const RunCheck& check : twin.checks) {
             report.twin_nonfinite += check.check.fingerprint.finite() ? 0 : 1;
         }
-        std::uint64_t alone = 0;
-        for (const Unpaired& unpaired : pairing.unpaired) {
-            alone += unpaired.of_a ? 0 : 1;
-        }
-        if (alone != 0) {
-            report.notes.push_back(std::to_string(alone) + (alone == 1 ? " tensor has" : " tensors have") +
-                                   " no counterpart in the twin: not compared; see plumb diverge");
+        for (const bool of_twin : {false, true}) {
+            const auto alone = std::count_if(pairing.unpaired.begin(), pairing.unpaired.end(),
+                                             [of_twin](const Unpaired& lone) { return lone.of_a == of_twin; });
+            if (alone != 0) {
+                report.notes.push_back(std::to_string(alone) + (alone == 1 ? " tensor" : " tensors") +
+                                       (of_twin ? " of the twin" : "") + (alone == 1 ? " has" : " have") +
+                                       " no counterpart in the " + (of_twin ? "recording" : "twin") +
+                                       ": not compared; see plumb diverge");
+            }
         }
     }
 
@@ -371,6 +373,17 @@ double range_of(DType type) noexcept {
         break;
     }
     return std::numeric_limits<double>::infinity();
+}
+
+void add_count(HealthReport& report, std::uint64_t counted, bool of_twin) {
+    std::uint64_t& found = of_twin ? report.twin_nonfinite : report.nonfinite;
+    if (counted <= found) {
+        return;
+    }
+    report.notes.push_back("the " + std::string(of_twin ? "twin" : "run") + " counted " + std::to_string(counted) +
+                           (counted == 1 ? " tensor" : " tensors") + " with NaN or Inf, of which its recording holds " +
+                           std::to_string(found) + ": keep= or max_size= removed the others, or they were lost");
+    found = counted;
 }
 
 Result<HealthReport> health(CheckSource& source, CheckSource* twin_source, const std::string& looked_at) {

@@ -17,6 +17,9 @@ inline constexpr std::size_t most_worst = 16;
 /// in common; out_of_memory beyond most_checks. `looked_at`: what the run says of tensors that left no check.
 [[nodiscard]] Result<HealthReport> health(CheckSource& run, CheckSource* twin, const std::string& looked_at);
 
+/// What the run, or the twin, counted itself, where that is more than the checks show: an entry may be gone.
+void add_count(HealthReport& report, std::uint64_t counted, bool of_twin);
+
 /// The largest finite number of a floating type; infinite for integers, which reach their limits in good health.
 [[nodiscard]] double range_of(DType type) noexcept;
 

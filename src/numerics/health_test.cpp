@@ -239,4 +239,32 @@ TEST(Health, T15_checks_of_nonfinite_alone_keep_no_sums_and_none_are_invented) {
     EXPECT_TRUE(report.findings.empty());
 }
 
+TEST(Health, tensors_that_only_one_side_has_are_noted_for_each_side) {
+    PlantedRun run = PlantedModel{}.recorded();
+    PlantedRun twin = PlantedModel{}.recorded();
+    run.checks.erase(run.checks.begin() + 5, run.checks.begin() + 7);
+    twin.checks.erase(twin.checks.begin() + 30);
+    const HealthReport report = examined(run, &twin);
+    ASSERT_EQ(report.notes.size(), 2u);
+    EXPECT_EQ(report.notes[0], "1 tensor has no counterpart in the twin: not compared; see plumb diverge");
+    EXPECT_EQ(report.notes[1], "2 tensors of the twin have no counterpart in the recording: not compared; see plumb "
+                               "diverge");
+}
+
+TEST(Health, T16_a_count_beyond_the_checks_makes_a_run_not_finite_and_says_that_entries_are_gone) {
+    for (const bool of_twin : {false, true}) {
+        HealthReport report;
+        add_count(report, 0, of_twin);
+        EXPECT_TRUE(report.finite());
+        EXPECT_TRUE(report.notes.empty());
+        add_count(report, 3, of_twin);
+        EXPECT_FALSE(report.finite());
+        ASSERT_EQ(report.notes.size(), 1u);
+        EXPECT_NE(report.notes[0].find("counted 3 tensors with NaN or Inf, of which its recording holds 0"),
+                  std::string::npos);
+        add_count(report, 2, of_twin); // fewer than are known
+        EXPECT_EQ(of_twin ? report.twin_nonfinite : report.nonfinite, 3u);
+    }
+}
+
 } // namespace

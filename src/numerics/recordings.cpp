@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file-level functions of numerics.hpp: recordings as sources of checks.
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <optional>
 
 #include "numerics/diverge.hpp"
 #include "numerics/health.hpp"
@@ -40,14 +44,41 @@ void add_notes(const recording::Reader& reader, const std::string& path, std::ve
     }
 }
 
+/// The last value; empty: none.
+std::string description(const recording::Reader& reader, const std::string& of) {
+    std::string last;
+    for (const auto& [name, value] : reader.descriptions()) {
+        last = name == of ? value : last;
+    }
+    return last;
+}
+
 /// What the session said of the tensors it looked at: with check=nonfinite they leave no check. Empty: none.
 std::string looked_at(const recording::Reader& reader) {
-    for (const auto& [name, value] : reader.descriptions()) {
-        if (name == "checked" && value.rfind("0 ", 0) != 0) {
-            return value;
-        }
+    std::string last = description(reader, "checked");
+    return last.rfind("0 ", 0) == 0 ? std::string() : last;
+}
+
+/// How many tensors with NaN or Inf the session counted; absent: it did not say, as when it was killed.
+std::optional<std::uint64_t> counted_nonfinite(const recording::Reader& reader) {
+    const std::string text = description(reader, "nonfinite");
+    std::uint64_t count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error == std::errc::result_out_of_range) {
+        return std::numeric_limits<std::uint64_t>::max();
     }
-    return {};
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(count) : std::nullopt;
+}
+
+void add_counts(const recording::Reader& reader, HealthReport& report, bool of_twin) {
+    if (const std::optional<std::uint64_t> counted = counted_nonfinite(reader)) {
+        numerics::add_count(report, *counted, of_twin);
+    } else if (description(reader, "checked").rfind("tensors are ", 0) == 0) {
+        report.notes.push_back(
+            std::string("the ") + (of_twin ? "twin" : "run") +
+            " has not ended, or was killed: how many tensors it looked at is not known; those with NaN or Inf that "
+            "reached the recording are listed");
+    }
 }
 
 } // namespace
@@ -84,6 +115,7 @@ Result<HealthReport> health_recording(const std::string& path, const std::string
         Result<HealthReport> report = numerics::health(checks, nullptr, looked_at(*run));
         if (report.ok()) {
             report->path = path;
+            add_counts(*run, *report, false);
             add_notes(*run, path, report->notes);
         }
         return report;
@@ -97,6 +129,8 @@ Result<HealthReport> health_recording(const std::string& path, const std::string
     if (report.ok()) {
         report->path = path;
         report->twin = twin_path;
+        add_counts(*run, *report, false);
+        add_counts(*twin, *report, true);
         add_notes(*run, path, report->notes);
         add_notes(*twin, twin_path, report->notes);
     }

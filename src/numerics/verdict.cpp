@@ -64,7 +64,7 @@ WholeTensor whole_of(const CheckedRun& run, const std::vector<std::uint32_t>& pi
         const recording::TensorCheck& next = run.checks[pieces[i]].check;
         const std::uint64_t border = all.first_index + all.fingerprint.count;
         if (next.first_index != border || next.dtype != all.dtype || next.level != all.level || next.shape.empty() ||
-            next.fingerprint.sketch.size() != all.fingerprint.sketch.size()) {
+            all.shape.empty() || next.fingerprint.sketch.size() != all.fingerprint.sketch.size()) {
             whole.joins = false;
             return whole;
         }

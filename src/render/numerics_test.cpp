@@ -151,6 +151,7 @@ TEST(DivergeText, every_difference_is_described_in_its_own_words) {
         contains(render_text(report), "NaN or Inf differ: A has none; B has 3 NaN, 0 Inf, first at index 17 of 4,096"));
     tensor.difference = Difference::token;
     EXPECT_TRUE(contains(render_text(report), "the token with the largest is 12 in A and 99 in B"));
+    EXPECT_FALSE(contains(render_text(report), "the operation itself"));
     tensor.difference = Difference::empty;
     EXPECT_TRUE(contains(render_text(report), "empty: A has 4,096 elements, B 4,096"));
     tensor.difference = Difference::shape;
@@ -224,6 +225,17 @@ TEST(HealthText, T15_a_layer_with_nan_shows_as_nan_and_never_as_a_number) {
     EXPECT_TRUE(contains(row, " NaN  ")) << row;
     EXPECT_FALSE(contains(row, "60.0")) << row;
     EXPECT_TRUE(contains(text, "worst  step 3 layer 1 brick attention")) << text;
+}
+
+TEST(HealthText, T16_tensors_that_were_counted_and_are_gone_are_never_called_finite) {
+    HealthReport report;
+    report.looked_at = "10 tensors, 3 with NaN or Inf";
+    report.nonfinite = 3;
+    EXPECT_EQ(render_text(report).rfind("NOT FINITE  3 tensors by the run's own count", 0), 0u) << render_text(report);
+    EXPECT_EQ(json::parse(render_json(report))["finite"], false);
+    report = sample_health();
+    report.tensors = 1;
+    EXPECT_TRUE(contains(render_text(report), "NOT FINITE  3 tensors\n"));
 }
 
 TEST(NumericsJson, output_is_valid_under_the_schemas_and_documented) {

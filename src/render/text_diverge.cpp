@@ -196,7 +196,9 @@ std::string render_text(const DivergeReport& report, const TextOptions& options)
              place_words(report.first->tensor.place) + "  (" + place_details(report.first->tensor.place) + ")",
              style.warning, style);
         line(out, "", std::string(indent) + difference_words(*report.first, report), {}, style);
-        append_inputs(out, *report.first, style);
+        if (report.first->tensor.difference != Difference::token) {
+            append_inputs(out, *report.first, style);
+        }
         append_layers(out, report, style, options.width);
         out += '\n';
         line(out, "counts  ", counts, {}, style);

@@ -109,7 +109,14 @@ std::string render_text(const HealthReport& report, const TextOptions& options) 
     std::string out;
     if (report.first_nonfinite) {
         append_first(out, *report.first_nonfinite, style);
-        line(out, "NOT FINITE  ", grouped(report.nonfinite) + " of " + grouped(report.tensors) + " tensors",
+        const bool all_there = report.nonfinite <= report.tensors; // else the run counted what the recording lost
+        line(out, "NOT FINITE  ",
+             grouped(report.nonfinite) + (all_there ? " of " + grouped(report.tensors) : "") + " tensors",
+             style.warning, style);
+    } else if (report.nonfinite != 0) {
+        line(out, "NOT FINITE  ",
+             grouped(report.nonfinite) + " tensors by the run's own count; where is not known, for their entries are "
+                                         "not in the recording",
              style.warning, style);
     } else {
         line(out, "FINITE  ",
