@@ -108,7 +108,7 @@ constexpr const char* gate_word(GateOutcome outcome) noexcept {
 
 /// A limit on a change, in words: brick:attention.p50=+5%, decode.step.p50=+2%, category:ffn.mean=+1%, layer:3.p50=+3%;
 /// a phase may stand before any of them. Without one, brick, category and layer are those of decode, or of the only
-/// phase that there is. "fingerprint": the first run of each side must agree in every checked tensor.
+/// phase that there is. "fingerprint": run i of each side must agree in every checked tensor.
 struct Gate {
     std::string text;
     bool fingerprint = false;

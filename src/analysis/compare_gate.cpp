@@ -215,6 +215,13 @@ Phase main_phase(const std::vector<RunFigures>& runs) {
     return Phase::none;
 }
 
+bool lost_records(const std::vector<RunFigures>& base, const std::vector<RunFigures>& changed) {
+    const auto lossy = [](const RunFigures& run) {
+        return run.lost != 0;
+    };
+    return std::any_of(base.begin(), base.end(), lossy) || std::any_of(changed.begin(), changed.end(), lossy);
+}
+
 GateResult judge_gate(const Gate& gate, const std::vector<RunFigures>& base, const std::vector<RunFigures>& changed,
                       double confidence) {
     const Phase phase = phase_of(gate, base);
@@ -243,6 +250,11 @@ GateResult judge_gate(const Gate& gate, const std::vector<RunFigures>& base, con
                       percent(high) + "), the limit is " + percent(gate.limit);
     if (result.outcome == GateOutcome::undecided)
         result.sentence += change.noise > 0 ? "; more runs would narrow it" : "; its runs do not differ at all";
+    if (result.outcome == GateOutcome::passed && gate.subject != CompareSubject::step && lost_records(base, changed)) {
+        result.outcome = GateOutcome::undecided;
+        result.sentence +=
+            "; but records were lost, so it may look faster than it is: record again with a larger ring=";
+    }
     return result;
 }
 

@@ -12,6 +12,9 @@ namespace plumb::analysis {
 /// Decode where there is any, else mixed, else prefill.
 [[nodiscard]] Phase main_phase(const std::vector<RunFigures>& runs);
 
+/// A brick, category or layer may look faster than it is where a run of either side lost records.
+[[nodiscard]] bool lost_records(const std::vector<RunFigures>& base, const std::vector<RunFigures>& changed);
+
 /// `confidence`: of the two-sided interval that must lie below the limit to pass, and above it to fail.
 [[nodiscard]] GateResult judge_gate(const Gate& gate, const std::vector<RunFigures>& base,
                                     const std::vector<RunFigures>& changed, double confidence);

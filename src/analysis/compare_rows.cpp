@@ -144,6 +144,17 @@ class Judge {
             judge_against_pace(bricks, confidence(CompareSubject::brick, key.first));
     }
 
+    /// Steps have their own records: their times stand.
+    void distrust_what_looks_faster() {
+        for (CompareRow& row : out_.rows) {
+            if (row.subject == CompareSubject::step || (row.verdict != Verdict::fast && row.verdict != Verdict::same))
+                continue;
+            row.verdict = Verdict::undecided;
+            row.by_own_change = false;
+            row.reason = "records were lost";
+        }
+    }
+
   private:
     void take_brick(std::size_t index, double share) {
         const CompareRow& row = out_.rows[index];
@@ -286,7 +297,10 @@ void add_parts(const Lines& lines, Attribution& out) {
 
 void compare_rows(const std::vector<RunFigures>& base, const std::vector<RunFigures>& changed,
                   const CompareOptions& options, Comparison& out) {
-    Judge(options, main_phase(base), out).run(lines_of(base, changed));
+    Judge judge(options, main_phase(base), out);
+    judge.run(lines_of(base, changed));
+    if (lost_records(base, changed))
+        judge.distrust_what_looks_faster();
     std::stable_sort(out.rows.begin(), out.rows.end(), [](const CompareRow& a, const CompareRow& b) {
         if (a.phase != b.phase)
             return a.phase < b.phase;

@@ -243,6 +243,36 @@ void add_sampled(const std::vector<Row>& rows, CompareSubject subject, std::vect
     }
 }
 
+/// A name that runs both eagerly and inside captured graphs has time in both. Percentiles do not add up.
+void merge_equal_ids(std::vector<RunRow>& rows) {
+    std::vector<RunRow> merged;
+    for (RunRow& row : rows) {
+        if (merged.empty() || merged.back().id != row.id) {
+            merged.push_back(std::move(row));
+            continue;
+        }
+        RunRow& sum = merged.back();
+        sum.mean += row.mean;
+        sum.central += row.central;
+        sum.p50 = sum.p90 = sum.p99 = none;
+        sum.per_replay = true;
+    }
+    rows = std::move(merged);
+}
+
+/// What max_size= and keep= removed was old, not lost; whole steps that were cut short are in no statistics.
+std::uint64_t lost_records(const recording::Counters& counters, const resolve::Resolution& resolved) {
+    using resolve::Loss;
+    std::uint64_t lost = counters.unresolved + resolved.losses.unresolved();
+    for (const Loss reason :
+         {Loss::unknown_kind, Loss::end_without_begin, Loss::nested_too_deep, Loss::overlap_without_nesting})
+        lost += resolved.losses.of(reason);
+    for (const auto& [reason, count] : counters.drops)
+        lost += reason == "tensor not checked" ? 0 : count;
+    const std::uint64_t accounted = resolved.records + counters.records_removed;
+    return lost + (counters.records > accounted ? counters.records - accounted : 0); // the rest: in damaged chunks
+}
+
 bool has_sampled_tracks(const resolve::RecordSource& source) {
     return std::any_of(source.tracks().begin(), source.tracks().end(), [](const recording::TrackInfo& track) {
         return track.kind == recording::TrackKind::captured_graph || track.sampled_every > 1;
@@ -267,6 +297,11 @@ Result<RunFigures> gather_run(resolve::RecordSource& source) {
     run.identity = source.metadata().identity;
     run.description = source.descriptions();
     run.notes = source.notes();
+    run.lost = lost_records(source.counters(), *resolved);
+    if (run.lost != 0)
+        run.notes.push_back(std::to_string(run.lost) +
+                            " records were lost, so that a brick, category or layer may look "
+                            "faster than it is; none reads FAST or SAME or passes a gate.");
     gatherer.finish(run);
     if (has_sampled_tracks(source)) {
         const Result<Report> report = build_report(source, {}, {});
@@ -277,6 +312,7 @@ Result<RunFigures> gather_run(resolve::RecordSource& source) {
         add_sampled(report->layers, CompareSubject::layer, run.rows);
     }
     std::sort(run.rows.begin(), run.rows.end(), [](const RunRow& a, const RunRow& b) { return a.id < b.id; });
+    merge_equal_ids(run.rows);
     return run;
 }
 

@@ -33,7 +33,7 @@ struct RunRow {
     Category category = Category::other; // of a brick
     double p50 = 0, p90 = 0, p99 = 0, mean = 0;
     double central = 0;      // mean over the steps whose period lies in the middle half: adds up over bricks
-    bool per_replay = false; // made of sampled replays of captured graphs: only `mean` and `central`, which are equal
+    bool per_replay = false; // holds sampled replays of captured graphs: only `mean` and `central`
 };
 
 struct RunPhase {
@@ -50,6 +50,7 @@ struct RunFigures {
     std::vector<std::pair<std::string, std::string>> identity;    // shown
     std::array<RunPhase, 4> phases;                               // by Phase
     std::vector<RunRow> rows;                                     // sorted by id
+    std::uint64_t lost = 0; // records that are in no row though they were to be: bricks may look faster than they are
     std::vector<std::string> notes;
 };
 

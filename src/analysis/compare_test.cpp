@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "plumb/backend.hpp"
 #include "resolve/planted_source.hpp"
 
 namespace plumb::analysis {
@@ -182,6 +183,83 @@ TEST(Compare, T16_a_gate_passes_fails_and_stays_undecided) {
     EXPECT_EQ(exit_code(compare_runs(base, changed, {gate("step.p50=+10%"), gate("step.p50=+1%")}, {})), 1);
     EXPECT_EQ(exit_code(compare_runs(base, changed, {gate("step.p50=+10%"), gate("step.p99=+1%")}, {})), 3);
     EXPECT_EQ(exit_code(compare_runs(base, changed, {gate("step.p50=+10%")}, {})), 0);
+}
+
+TEST(Compare, T16_a_run_that_lost_records_passes_no_gate_on_a_brick_but_its_steps_stand) {
+    std::vector<NamedRun> base = side(5, 1, 2);
+    PlantedSource lossy = planted(1, 0.5);
+    lossy.counters_.drops = {{"ring full", 7}, {"tensor not checked", 100}};
+    std::vector<NamedRun> changed = side(5, 0.5, 3);
+    changed[2] = run_of(lossy, 5);
+    EXPECT_EQ(changed[2].figures.lost, 7u);
+    EXPECT_EQ(changed[1].figures.lost, 0u);
+    for (const bool in_base : {false, true}) {
+        if (in_base)
+            std::swap(base[2].figures.lost, changed[2].figures.lost);
+        const Comparison comparison = compare_runs(
+            base, changed, {gate("brick:attention.p50=+5%"), gate("category:ffn.p50=+5%"), gate("step.p50=+5%")}, {});
+        EXPECT_EQ(comparison.gates[0].outcome, GateOutcome::undecided);
+        EXPECT_EQ(comparison.gates[1].outcome, GateOutcome::undecided);
+        EXPECT_EQ(comparison.gates[2].outcome, GateOutcome::passed);
+        EXPECT_EQ(row_of(comparison, CompareSubject::step).verdict, Verdict::fast);
+        for (const CompareRow& row : comparison.rows) {
+            if (row.subject != CompareSubject::step) {
+                EXPECT_EQ(row.verdict, Verdict::undecided) << row.name;
+            }
+        }
+        EXPECT_NE(comparison.notes.back().find("7 records were lost"), std::string::npos);
+    }
+    changed[2] = run_of(planted(1, 0.5), 5);
+    EXPECT_EQ(compare_runs(side(5, 1, 2), changed, {gate("brick:attention.p50=+5%")}, {}).gates[0].outcome,
+              GateOutcome::passed);
+}
+
+/// Of 40 decode steps on a device each runs attention for 30 us on the queue and replays a graph that holds another
+/// 100 us of it; every fourth replay is sampled.
+PlantedSource eager_and_captured() {
+    constexpr std::uint32_t host = 1, queue = 0x80000001, replays = 0x80000040;
+    PlantedSource source;
+    source.track(host);
+    recording::TrackInfo info;
+    info.id = queue;
+    info.kind = recording::TrackKind::device_queue;
+    info.source = "cuda_event";
+    source.device_track(info);
+    info.id = replays;
+    info.kind = recording::TrackKind::captured_graph;
+    info.graph_key = 64;
+    source.device_track(info);
+    recording::GraphInfo graph;
+    graph.key = 64;
+    graph.track = replays;
+    graph.sites.push_back({Name(Brick::attention).id, 0, 0, 1, true, false});
+    source.graphs_.push_back(graph);
+    for (std::uint64_t step = 0; step < 40; ++step) {
+        const std::int64_t t = static_cast<std::int64_t>(step) * 1000 * us;
+        const bool sampled = step % 4 == 3;
+        source.step_begin(host, step, Phase::decode, t);
+        source.launch(host, 64, sampled ? launch_instrumented : 0, queue, t + us, t + 3 * us);
+        source.device_scope(queue, Brick::attention, step, -1, t + 500 * us, t + 530 * us);
+        if (sampled)
+            source.device_scope(replays, Brick::attention, step, -1, t + 20 * us, t + 120 * us);
+        source.step_end(host, Phase::decode, t, t + 1000 * us);
+    }
+    return source;
+}
+
+TEST(Compare, a_brick_that_runs_both_eagerly_and_in_captured_graphs_has_the_time_of_both_in_one_row) {
+    const NamedRun run = run_of(eager_and_captured());
+    std::size_t rows = 0;
+    for (const RunRow& row : run.figures.rows) {
+        if (row.id.subject != CompareSubject::brick || row.id.name != "attention")
+            continue;
+        ++rows;
+        EXPECT_NEAR(row.mean, 130e3, 1);
+        EXPECT_NEAR(row.central, 130e3, 1);
+        EXPECT_TRUE(row.per_replay);
+        EXPECT_TRUE(std::isnan(row.p50));
+    }
+    EXPECT_EQ(rows, 1u);
 }
 
 TEST(Compare, words_that_are_no_gate_are_refused_with_examples) {

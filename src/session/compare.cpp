@@ -10,6 +10,7 @@
 #include "plumb/numerics.hpp"
 #include "recording/reader.hpp"
 #include "resolve/reader_source.hpp"
+#include "stats/sample_check.hpp"
 
 namespace plumb {
 namespace {
@@ -64,27 +65,66 @@ Status check_options(const CompareOptions& options) {
     return {};
 }
 
-/// Passes only where tensors were compared and none differs in a single bit.
-void judge_fingerprints(const std::string& base, const std::string& changed, GateResult& gate) {
+struct Agreement {
+    GateOutcome outcome = GateOutcome::undecided;
+    std::string sentence;
+    std::uint64_t compared = 0;
+};
+
+/// Passes only where tensors were compared and all bits of every one of them are known to agree.
+Agreement agreement_of(const std::string& base, const std::string& changed) {
     DivergeOptions exact;
     exact.exact = true;
     const Result<DivergeReport> report = diverge_recordings(base, changed, exact);
     if (!report.ok()) {
-        gate.outcome = GateOutcome::undecided;
-        gate.sentence = report.error().message;
-        return;
+        return {GateOutcome::undecided, report.error().message, 0};
     }
     const std::string compared = std::to_string(report->compared) + " tensors compared";
-    if (report->same()) {
-        gate.outcome = GateOutcome::passed;
-        gate.sentence = compared + ", all equal";
+    if (!report->same()) {
+        // What one side lacks is a difference, too.
+        return {GateOutcome::failed,
+                compared + ", " + std::to_string(report->divergent) + " differ, " +
+                    std::to_string(report->only_in_a.tensors + report->only_in_b.tensors) +
+                    " on one side only; plumb diverge shows where",
+                report->compared};
+    }
+    if (report->compared == 0 || report->identical != report->compared) {
+        return {GateOutcome::undecided,
+                compared + ", but the bits of " + std::to_string(report->compared - report->identical) +
+                    " are not known; record with check=all, prefill cut alike on both sides",
+                report->compared};
+    }
+    return {GateOutcome::passed, compared + ", all equal", report->compared};
+}
+
+/// Run i of one side against run i of the other; the worst of them is the answer.
+void judge_fingerprints(const std::vector<std::string>& base, const std::vector<std::string>& changed,
+                        GateResult& gate) {
+    const std::size_t pairs = std::min(base.size(), changed.size());
+    gate.outcome = GateOutcome::undecided;
+    if (pairs < stats::fewest_runs) {
+        gate.sentence = "at least 3 runs a side are needed";
         return;
     }
-    // What one side lacks is a difference, too.
-    gate.outcome = GateOutcome::failed;
-    gate.sentence = compared + ", " + std::to_string(report->divergent) + " differ, " +
-                    std::to_string(report->only_in_a.tensors + report->only_in_b.tensors) +
-                    " on one side only; plumb diverge shows where";
+    std::uint64_t compared = 0;
+    std::string unknown;
+    for (std::size_t i = 0; i < pairs; ++i) {
+        const Agreement found = agreement_of(base[i], changed[i]);
+        compared += found.compared;
+        const std::string sentence = "runs " + std::to_string(i + 1) + ": " + found.sentence;
+        if (found.outcome == GateOutcome::failed) {
+            gate.outcome = GateOutcome::failed;
+            gate.sentence = sentence;
+            return;
+        }
+        if (found.outcome == GateOutcome::undecided && unknown.empty()) {
+            unknown = sentence;
+        }
+    }
+    gate.outcome = unknown.empty() ? GateOutcome::passed : GateOutcome::undecided;
+    gate.sentence = unknown.empty() ? std::to_string(compared) + " tensors compared in " + std::to_string(pairs) +
+                                          " pairs of runs, all equal"
+                                    : unknown;
 }
 
 Result<std::vector<std::string>> recordings_in(const std::string& folder) {
@@ -127,7 +167,7 @@ Result<Comparison> compare_recordings(const std::vector<std::string>& base, cons
     Comparison comparison = analysis::compare_runs(*before, *after, gates, options);
     for (GateResult& gate : comparison.gates) {
         if (gate.gate.fingerprint && comparison.comparable) {
-            judge_fingerprints(base.front(), changed.front(), gate);
+            judge_fingerprints(base, changed, gate);
         }
     }
     return comparison;

@@ -519,6 +519,27 @@ class Compare(Case):
         self.assertEqual(done.returncode, 3, done.stdout)
         self.assertIn("gate UNDECIDED", done.stdout)
 
+    def checked(self, name, *kinds):
+        maker = MAKE_RECORDING.parent / "plumb_make_check_recording"
+        paths = [FOLDER / f"gate-{name}{i}.plumb" for i in range(len(kinds))]
+        for path, kind in zip(paths, kinds):
+            subprocess.run([maker, path, kind], check=True, env=ENVIRONMENT, timeout=60)
+        return paths
+
+    def test_F14_T16_a_gate_on_fingerprints_needs_three_runs_a_side_and_all_their_bits(self):
+        base = self.checked("base", "clean", "clean", "clean")
+        for code, word, kinds in ((0, "PASSED", ["clean"] * 3), (1, "FAILED", ["clean", "clean", "fault"]),
+                                  (3, "UNDECIDED", ["clean"]), (3, "UNDECIDED", ["clean"] * 2),
+                                  (3, "UNDECIDED", ["clean", "clean", "nonfinite"])):
+            new = self.checked("new", *kinds)
+            done = self.compare("--base", *base[:len(new)], "--new", *new, "--gate", "fingerprint")
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+            self.assertIn(f"gate {word}", done.stdout)
+            for path in new:
+                path.unlink()
+        for path in base:
+            path.unlink()
+
     def test_history_lists_the_runs_of_a_folder(self):
         done = self.compare("--history", FOLDER, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
