@@ -2,7 +2,6 @@
 #include "fingerprint/cuda/check_device.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <limits>
 #include <list>
@@ -88,9 +87,8 @@ SlotState read_slot(const SlotBlock& slots, std::uint64_t number, SlotResult& re
     }
     std::uint64_t copy[words_before_buckets + kernel_buckets];
     for (std::uint32_t i = 0; i < words_of_slot(slots.buckets); ++i) {
-        copy[i] = load_word(slot + i);
+        copy[i] = __atomic_load_n(slot + i, __ATOMIC_ACQUIRE); // the sequence is read again after each of them
     }
-    std::atomic_thread_fence(std::memory_order_acquire); // the sequence is read again after all else
     if (const std::uint64_t now = load_word(slot); now != sequence) {
         result.number = (now - 1) / 2;
         return SlotState::torn;
