@@ -41,7 +41,9 @@ template <class T>
 std::vector<T> data_of(const std::string& file) {
     const std::size_t start = 10 + header_of(file).size();
     std::vector<T> values((file.size() - start) / sizeof(T));
-    std::memcpy(values.data(), file.data() + start, values.size() * sizeof(T));
+    if (!values.empty()) {
+        std::memcpy(values.data(), file.data() + start, values.size() * sizeof(T));
+    }
     return values;
 }
 
