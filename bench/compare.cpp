@@ -27,7 +27,7 @@ using plumb::decoder::Decoder;
 
 struct Workload {
     std::string model;
-    std::size_t decodes = 16; // of one run
+    std::size_t decodes = 1;  // of one run
     std::size_t steps = 128;  // of one decode
     std::size_t prompt = 16;
 };
@@ -165,21 +165,23 @@ void show(const trials::Pool& pool, Board& board) {
 int main(int argc, char** argv) {
     const Options options = parse_options(argc, argv, "How often plumb compare is wrong on the noise of real runs.",
                                           {{"--models", "FOLDER  where model files are kept (default build/models)"},
-                                           {"--runs", "N       runs to record (default 220)"},
-                                           {"--decodes", "N       of one run, 128 steps each (default 16)"},
+                                           {"--shape", "NAME    of the model (default qwen2.5-0.5b)"},
+                                           {"--runs", "N       runs to record (default 60)"},
+                                           {"--decodes", "N       of one run, 128 steps each (default 1)"},
                                            {"--pool", "FILE    judge this pool instead of recording one"},
                                            {"--keep", "FILE    write the recorded pool there"}});
     Board board(options);
+    const std::string shape = options.value("--shape", "qwen2.5-0.5b");
     Workload work;
-    work.decodes = static_cast<std::size_t>(std::max(1, std::atoi(options.value("--decodes", "16").c_str())));
-    const auto runs = static_cast<std::size_t>(std::max(10, std::atoi(options.value("--runs", "220").c_str())));
+    work.decodes = static_cast<std::size_t>(std::max(1, std::atoi(options.value("--decodes", "1").c_str())));
+    const auto runs = static_cast<std::size_t>(std::max(10, std::atoi(options.value("--runs", "60").c_str())));
     const std::string before = load_average();
     Result<trials::Pool> pool = trials::Pool{};
     if (const std::string kept = options.value("--pool", ""); !kept.empty()) {
         std::ifstream in(kept);
         pool = trials::read_pool(in);
     } else {
-        const Result<std::string> model = model_file(options.value("--models", default_models), "tiny-llama", "bf16");
+        const Result<std::string> model = model_file(options.value("--models", default_models), shape, "bf16");
         if (!model.ok()) {
             fmt::print(stderr, "{}\n", model.error().message);
             return 2;
@@ -192,8 +194,8 @@ int main(int argc, char** argv) {
         return 2;
     }
     const std::string what =
-        fmt::format("{} runs of {} decodes of {} steps, tiny-llama bf16, one thread; load average {} before, {} after",
-                    pool->runs.size(), work.decodes, work.steps, before, load_average());
+        fmt::format("{} runs, {} x {} steps each, {} bf16, one thread; load average {} before, {} after",
+                    pool->runs.size(), work.decodes, work.steps, shape, before, load_average());
     board.say(what);
     if (const std::string keep = options.value("--keep", ""); !keep.empty()) {
         std::ofstream out(keep);

@@ -60,4 +60,10 @@ Status pin_own_module();
 /// All signals stay with the program's own threads. Throws what std::thread throws.
 std::thread start_quiet_thread(std::function<void()> body);
 
+/// Number of the CPU the caller runs on; -1 where the system does not tell.
+int current_cpu() noexcept;
+/// Moves the calling thread off that CPU now if it is there and may run on another; where it may run stays as it was.
+/// A thread started for a few milliseconds of work else often waits behind its maker while another core is idle.
+void leave_cpu(int cpu) noexcept;
+
 } // namespace plumb::base

@@ -212,6 +212,21 @@ Status pin_own_module() {
                  std::string(module.dli_fname) + " cannot be kept in memory; do not dlclose it while a profiler lives"};
 }
 
+int current_cpu() noexcept { return sched_getcpu(); }
+
+void leave_cpu(int cpu) noexcept {
+    cpu_set_t allowed;
+    if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getcpu() != cpu || sched_getaffinity(0, sizeof allowed, &allowed) != 0 ||
+        CPU_COUNT(&allowed) < 2) {
+        return;
+    }
+    cpu_set_t others = allowed;
+    CPU_CLR(static_cast<std::size_t>(cpu), &others);
+    if (sched_setaffinity(0, sizeof others, &others) == 0) {
+        sched_setaffinity(0, sizeof allowed, &allowed);
+    }
+}
+
 std::thread start_quiet_thread(std::function<void()> body) {
     sigset_t all;
     sigset_t before;

@@ -141,6 +141,10 @@ Status pin_own_module() {
                  "the module that holds plumb cannot be kept in memory; do not dlclose it while a profiler lives"};
 }
 
+int current_cpu() noexcept { return -1; }
+
+void leave_cpu(int /*cpu*/) noexcept {}
+
 std::thread start_quiet_thread(std::function<void()> body) {
     sigset_t all;
     sigset_t before;

@@ -8,6 +8,10 @@
 #include "fingerprint/definition.hpp"
 #include "fingerprint/element.hpp"
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 namespace plumb::fingerprint {
 namespace {
 
@@ -21,11 +25,24 @@ bool all_finite(const Block& block) noexcept {
 
 } // namespace
 
+#if defined(__x86_64__)
+
+// The register of the vector units alone: all arithmetic here is theirs, and the whole environment costs 0.2 us.
+PlainArithmetic::PlainArithmetic() noexcept : saved_(_mm_getcsr()) {
+    constexpr unsigned at_reset = 0x1f80;
+    _mm_setcsr(at_reset);
+}
+PlainArithmetic::~PlainArithmetic() { _mm_setcsr(saved_); }
+
+#else
+
 PlainArithmetic::PlainArithmetic() noexcept {
     std::fegetenv(&saved_);
     std::fesetenv(FE_DFL_ENV);
 }
 PlainArithmetic::~PlainArithmetic() { std::fesetenv(&saved_); }
+
+#endif
 
 Blocks::Blocks(const Tensor& tensor, std::uint64_t first_index, unsigned groups, const Kernels& kernels) noexcept
     : elements_(tensor), type_(tensor.dtype), first_row_(first_index / lanes_of_row),
@@ -42,10 +59,10 @@ std::size_t Blocks::begin(std::size_t b) const noexcept {
 
 void Blocks::add_up(std::size_t b, Block& block) const noexcept {
     const std::size_t first = begin(b), n = begin(b + 1) - first, type = static_cast<std::size_t>(type_);
-    block = {};
+    block.clear(groups_ * lanes_of_row);
     add_part(kernels_.add_rows[type], first, n, block);
     if (!all_finite(block)) {
-        block = {};
+        block.clear(groups_ * lanes_of_row);
         add_part(kernels_.add_rows_careful[type], first, n, block);
     }
 }

@@ -21,7 +21,11 @@ class PlainArithmetic {
     PlainArithmetic& operator=(const PlainArithmetic&) = delete;
 
   private:
+#if defined(__x86_64__)
+    unsigned saved_;
+#else
     std::fenv_t saved_;
+#endif
 };
 
 class Blocks {

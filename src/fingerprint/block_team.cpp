@@ -24,9 +24,11 @@ class Team {
     }
 
     void run(unsigned threads) {
+        const int here = base::current_cpu();
         for (unsigned i = 1; i < threads; ++i) {
             try {
-                threads_.push_back(base::start_quiet_thread([this] {
+                threads_.push_back(base::start_quiet_thread([this, here] {
+                    base::leave_cpu(here);
                     const PlainArithmetic arithmetic;
                     work();
                 }));

@@ -3,6 +3,7 @@
 // Static tables of functions without state: any thread, each on memory of its own.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +21,18 @@ inline constexpr std::size_t partial_sums = 16;
 
 /// What the rows of one block, or of a part of it, add up to.
 struct Block {
-    alignas(64) double sketch[max_buckets] = {};
+    Block() noexcept {} // NOLINT: buckets that are not asked for are never touched
+    /// As new, with so many buckets.
+    void clear(std::size_t buckets) noexcept {
+        std::fill_n(sketch, buckets, 0.0);
+        std::fill_n(sums, partial_sums, 0.0);
+        std::fill_n(squares, partial_sums, 0.0);
+        min = std::numeric_limits<double>::infinity();
+        max = -min;
+        hash = nans = positive_infs = negative_infs = 0;
+    }
+
+    alignas(64) double sketch[max_buckets];
     alignas(64) double sums[partial_sums] = {};
     alignas(64) double squares[partial_sums] = {};
     double min = std::numeric_limits<double>::infinity();
