@@ -27,8 +27,8 @@ using plumb::decoder::Decoder;
 
 struct Workload {
     std::string model;
-    std::size_t decodes = 1;  // of one run
-    std::size_t steps = 128;  // of one decode
+    std::size_t decodes = 1; // of one run
+    std::size_t steps = 128; // of one decode
     std::size_t prompt = 16;
 };
 

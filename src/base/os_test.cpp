@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -141,6 +142,31 @@ TEST(Os, names_of_machine_and_process_are_known) {
     EXPECT_NE(command_line().find("plumb_base_test"), std::string::npos);
 #endif
 }
+
+#if defined(__linux__)
+TEST(Os, a_thread_that_leaves_a_cpu_may_run_where_it_might_before) {
+    cpu_set_t before, after;
+    ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    for (int i = 0; i < 100; ++i) {
+        leave_cpu(current_cpu());
+        ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+        ASSERT_TRUE(CPU_EQUAL(&before, &after));
+    }
+    leave_cpu(-1);
+    leave_cpu(1 << 20);
+    // Where one CPU alone is allowed there is nowhere to go.
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(current_cpu()), &one);
+    std::thread([&] {
+        ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+        leave_cpu(current_cpu());
+        cpu_set_t still;
+        ASSERT_EQ(sched_getaffinity(0, sizeof still, &still), 0);
+        EXPECT_TRUE(CPU_EQUAL(&one, &still));
+    }).join();
+}
+#endif
 
 TEST(Os, the_module_that_holds_this_code_can_be_pinned_twice) {
     EXPECT_TRUE(pin_own_module().ok());

@@ -117,6 +117,10 @@ void Checks::check(const record::CheckCall& call) noexcept {
 
 Checks::Number Checks::number(const record::CheckCall& call) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    return number_locked(call);
+}
+
+Checks::Number Checks::number_locked(const record::CheckCall& call) {
     const std::uint32_t name_and_role = std::uint32_t{call.name.id} << 8 | static_cast<std::uint32_t>(call.role);
     return {take_check_orders(1),
             occurrences_.next({call.step_plus_one, call.place.sequence, call.layer_plus_one, name_and_role})};
@@ -165,13 +169,18 @@ void Checks::check_on_host(const record::CheckCall& call) {
 
 void Checks::look_for_nonfinite(const record::CheckCall& call) {
     const double magnitude = largest_magnitude(*call.tensor);
-    const Number its = number(call);
-    if (std::isfinite(magnitude)) {
-        if (call.role == CheckRole::input) {
-            remember_input({call, *call.tensor, its, magnitude});
-        } else {
-            (void)spend_inputs_of(call, false);
+    std::vector<Input> inputs;
+    Number its;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        its = number_locked(call);
+        if (call.role == CheckRole::output) {
+            spend_inputs_of(call, std::isfinite(magnitude) ? nullptr : &inputs);
+        } else if (std::isfinite(magnitude)) {
+            remember_input(call, its, magnitude);
         }
+    }
+    if (std::isfinite(magnitude)) {
         return;
     }
     if (nonfinite_.load(std::memory_order_relaxed) >= most_nonfinite) {
@@ -190,47 +199,41 @@ void Checks::look_for_nonfinite(const record::CheckCall& call) {
     nonfinite_.fetch_add(1, std::memory_order_relaxed);
     check.fingerprint = *std::move(made);
     say_nonfinite(check);
-    if (check.role == CheckRole::output) {
-        for (const Input& input : spend_inputs_of(call, true)) {
-            recording::TensorCheck finite = label(input.call, input.tensor, input.number);
-            finite.level = recording::CheckLevel::nonfinite;
-            finite.fingerprint.count = input.tensor.count();
-            finite.fingerprint.max = input.magnitude;
-            put(std::move(finite));
-        }
+    for (const Input& input : inputs) {
+        recording::TensorCheck finite = label(input.call, input.tensor, input.number);
+        finite.level = recording::CheckLevel::nonfinite;
+        finite.fingerprint.count = input.tensor.count();
+        finite.fingerprint.max = input.magnitude;
+        put(std::move(finite));
     }
     put(std::move(check));
 }
 
 // Whoever finds something wrong in an output wants to know what went in, which may be overwritten by then.
-void Checks::remember_input(const Input& input) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+void Checks::remember_input(const record::CheckCall& call, Number number, double magnitude) {
     inputs_.erase(std::remove_if(inputs_.begin(), inputs_.end(),
                                  [&](const Input& old) {
-                                     return old.call.track == input.call.track &&
-                                            (old.spent || !of_one_brick(old.call, input.call));
+                                     return old.call.track == call.track &&
+                                            (old.spent || !of_one_brick(old.call, call));
                                  }),
                   inputs_.end());
     if (inputs_.size() >= inputs_kept) {
         inputs_.erase(inputs_.begin());
     }
-    inputs_.push_back(input);
+    inputs_.push_back({call, *call.tensor, number, magnitude});
 }
 
 // After a call's first output its inputs are no longer those of the next call of that brick. A bad output takes them.
-std::vector<Checks::Input> Checks::spend_inputs_of(const record::CheckCall& call, bool take) {
-    std::vector<Input> taken;
-    const std::lock_guard<std::mutex> lock(mutex_);
+void Checks::spend_inputs_of(const record::CheckCall& call, std::vector<Input>* taken) {
     for (Input& input : inputs_) {
         if (of_one_brick(input.call, call) && input.call.place.sequence == call.place.sequence) {
             input.spent = true;
-            if (take && !input.taken) {
+            if (taken != nullptr && !input.taken) {
                 input.taken = true;
-                taken.push_back(input);
+                taken->push_back(input);
             }
         }
     }
-    return taken;
 }
 
 void Checks::refuse(const record::CheckCall& call, const std::string& why) {

@@ -54,12 +54,13 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
 
     [[nodiscard]] bool chosen(const record::CheckCall& call) const noexcept;
     [[nodiscard]] Number number(const record::CheckCall& call);
+    [[nodiscard]] Number number_locked(const record::CheckCall& call); // REQUIRES: mutex_
     [[nodiscard]] recording::TensorCheck label(const record::CheckCall& call, const Tensor& tensor,
                                                Number number) const;
     void check_on_host(const record::CheckCall& call);
     void look_for_nonfinite(const record::CheckCall& call);
-    void remember_input(const Input& input);
-    std::vector<Input> spend_inputs_of(const record::CheckCall& call, bool take);
+    void remember_input(const record::CheckCall& call, Number number, double magnitude); // REQUIRES: mutex_
+    void spend_inputs_of(const record::CheckCall& call, std::vector<Input>* taken);      // REQUIRES: mutex_
     void refuse(const record::CheckCall& call, const std::string& why);
     void put(recording::TensorCheck&& check);
     void say_nonfinite(const recording::TensorCheck& check);

@@ -3,6 +3,8 @@
 // for every tensor. Owned by Checks; REQUIRES its lock.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -23,17 +25,20 @@ struct CheckKey {
 
 class Occurrences {
   public:
-    /// Steps that may run at once: the places of older ones are forgotten, in the end.
-    static constexpr std::uint64_t steps_at_once = 16;
+    Occurrences() = default;
+    Occurrences(const Occurrences&) = delete;
+    Occurrences& operator=(const Occurrences&) = delete;
+
+    /// Steps that may run at once: the places of the one not seen for longest are forgotten when another begins.
+    static constexpr std::size_t steps_at_once = 16;
 
     /// How often the place was seen before.
     std::uint32_t next(const CheckKey& key) {
-        newest_ = key.step_plus_one > newest_ ? key.step_plus_one : newest_;
-        Slot* slot = find(key);
-        if (slot->seen == 0 && ++used_ * 2 > slots_.size()) {
-            grow();
-            slot = find(key);
-            ++used_;
+        Step& step = key.step_plus_one == 0 ? outside_ : step_of(key.step_plus_one);
+        Slot* slot = find(step, key);
+        if (slot->seen == 0 && ++step.used * 2 > step.slots.size()) {
+            grow(step);
+            slot = find(step, key);
         }
         slot->key = key;
         return slot->seen++;
@@ -44,36 +49,62 @@ class Occurrences {
         CheckKey key;
         std::uint32_t seen = 0; // 0: free
     };
+    /// A table for each step stays small, and is emptied without a look at what it held.
+    struct Step {
+        std::uint64_t step_plus_one = 0; // 0: outside any step, or unused
+        std::uint64_t last_asked = 0;
+        std::size_t used = 0;
+        std::vector<Slot> slots; // a power of two
+    };
+    static constexpr std::size_t fewest_slots = 256;
 
-    [[nodiscard]] Slot* find(const CheckKey& key) noexcept {
-        const std::uint64_t hash = mix64(key.step_plus_one ^ std::uint64_t{key.layer_plus_one} << 40 ^
-                                         mix64(std::uint64_t{key.sequence} << 32 | key.name_and_role));
-        std::size_t at = hash & (slots_.size() - 1);
-        while (slots_[at].seen != 0 && !(slots_[at].key == key)) {
-            at = (at + 1) & (slots_.size() - 1);
-        }
-        return &slots_[at];
-    }
-
-    /// Leaves out steps that have ended; twice the room where few have.
-    void grow() {
-        std::vector<Slot> kept;
-        for (const Slot& slot : slots_) {
-            const bool ended = slot.key.step_plus_one != 0 && slot.key.step_plus_one + steps_at_once < newest_;
-            if (slot.seen != 0 && !ended) {
-                kept.push_back(slot);
+    Step& step_of(std::uint64_t step_plus_one) {
+        ++asked_;
+        if (last_->step_plus_one != step_plus_one) {
+            last_ = &steps_[0];
+            for (Step& step : steps_) {
+                if (step.step_plus_one == step_plus_one) {
+                    last_ = &step;
+                    break;
+                }
+                if (step.last_asked < last_->last_asked) {
+                    last_ = &step;
+                }
+            }
+            if (last_->step_plus_one != step_plus_one) {
+                last_->slots.assign(std::max(last_->slots.size(), fewest_slots), Slot{});
+                last_->step_plus_one = step_plus_one;
+                last_->used = 0;
             }
         }
-        used_ = kept.size();
-        slots_.assign(used_ * 4 > slots_.size() ? slots_.size() * 2 : slots_.size(), Slot{});
-        for (const Slot& slot : kept) {
-            *find(slot.key) = slot;
+        last_->last_asked = asked_;
+        return *last_;
+    }
+
+    [[nodiscard]] static Slot* find(Step& step, const CheckKey& key) noexcept {
+        const std::uint64_t hash = mix64(std::uint64_t{key.layer_plus_one} << 32 ^
+                                         mix64(std::uint64_t{key.sequence} << 32 | key.name_and_role));
+        std::size_t at = hash & (step.slots.size() - 1);
+        while (step.slots[at].seen != 0 && !(step.slots[at].key == key)) {
+            at = (at + 1) & (step.slots.size() - 1);
+        }
+        return &step.slots[at];
+    }
+
+    static void grow(Step& step) {
+        std::vector<Slot> before(step.slots.size() * 2);
+        before.swap(step.slots);
+        for (const Slot& slot : before) {
+            if (slot.seen != 0) {
+                *find(step, slot.key) = slot;
+            }
         }
     }
 
-    std::vector<Slot> slots_ = std::vector<Slot>(1024); // a power of two
-    std::size_t used_ = 0;
-    std::uint64_t newest_ = 0;
+    Step outside_{0, 0, 0, std::vector<Slot>(fewest_slots)};
+    std::array<Step, steps_at_once> steps_;
+    Step* last_ = &steps_[0];
+    std::uint64_t asked_ = 0;
 };
 
 } // namespace plumb::fingerprint
