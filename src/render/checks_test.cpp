@@ -150,24 +150,6 @@ TEST(LayersText, many_layers_go_on_below_and_none_is_left_out) {
     EXPECT_TRUE(contains(text, "90"));
 }
 
-template <class T>
-void expect_valid(const char* schema_file, const std::vector<T>& reports) {
-    const json schema = json::parse(file(schema_file));
-    std::set<std::string> keys;
-    for (const T& report : reports) {
-        const json written = json::parse(render_json(report));
-        EXPECT_EQ(SchemaCheck(schema).problem(written), "");
-        collect_keys(written, keys);
-    }
-    json bad = json::parse(render_json(reports.back()));
-    bad["verdict"] = "well";
-    bad["metric"] = nullptr;
-    EXPECT_NE(SchemaCheck(schema).problem(bad), "");
-    const std::string document = file(PLUMB_TEST_SOURCE_DIR "/docs/report_schema.md");
-    for (const std::string& key : keys)
-        EXPECT_NE(document.find("`" + key + "`"), std::string::npos) << key << " is not in docs/report_schema.md";
-}
-
 TEST(BudgetJson, output_is_valid_under_the_schema_and_documented) {
     expect_valid<BudgetReport>(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.budget.1.json", {{}, sample_budget()});
 }

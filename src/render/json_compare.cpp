@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json_writer.hpp"
 #include "plumb/compare.hpp"
+#include "render/json_figure.hpp"
 
 namespace plumb {
 
 namespace {
 
 using base::JsonWriter;
-
-void put(JsonWriter& json, std::string_view name, const Figure& figure) {
-    json.key(name);
-    if (figure.value) {
-        json.value(*figure.value);
-        return;
-    }
-    json.begin_object();
-    json.field("absent", figure.reason);
-    json.end();
-}
+using render::put_figure;
 
 void put(JsonWriter& json, std::string_view name, const Change& change) {
     json.key(name);
     json.begin_object();
-    put(json, "estimate", change.estimate);
-    put(json, "low", change.low);
-    put(json, "high", change.high);
+    put_figure(json, "estimate", change.estimate);
+    put_figure(json, "low", change.low);
+    put_figure(json, "high", change.high);
     json.end();
 }
 
@@ -108,10 +99,10 @@ void put_row(JsonWriter& json, const CompareRow& row) {
         json.field("category", category_word(row.category));
     }
     json.field("per_replay", row.per_replay);
-    put(json, "base_ns", row.base_ns);
-    put(json, "new_ns", row.changed_ns);
-    put(json, "base_noise", row.base_noise);
-    put(json, "new_noise", row.changed_noise);
+    put_figure(json, "base_ns", row.base_ns);
+    put_figure(json, "new_ns", row.changed_ns);
+    put_figure(json, "base_noise", row.base_noise);
+    put_figure(json, "new_noise", row.changed_noise);
     put(json, "base_runs_ns", row.base_runs);
     put(json, "new_runs_ns", row.changed_runs);
     put(json, "change", row.change);

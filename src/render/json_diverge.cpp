@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json_writer.hpp"
+#include "render/json_figure.hpp"
 #include "render/numerics_words.hpp"
 
 namespace plumb {

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/json_writer.hpp"
+#include "render/json_figure.hpp"
 #include "render/text_table.hpp"
 
 namespace plumb::render {
@@ -82,17 +83,6 @@ void put_number(base::JsonWriter& json, const char* name, double value) {
         return;
     }
     put_figure(json, name, {std::nullopt, std::isnan(value) ? "NaN" : value < 0 ? "-Inf" : "Inf"});
-}
-
-void put_figure(base::JsonWriter& json, const char* name, const Figure& figure) {
-    if (figure.value) {
-        json.field(name, *figure.value);
-        return;
-    }
-    json.key(name);
-    json.begin_object();
-    json.field("absent", figure.reason);
-    json.end();
 }
 
 void put_place(base::JsonWriter& json, const TensorPlace& place) {

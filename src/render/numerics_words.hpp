@@ -27,7 +27,6 @@ namespace plumb::render {
 
 /// As members of the object that is open. JSON has no NaN and no Inf: they are {"absent": …}.
 void put_number(base::JsonWriter& json, const char* name, double value);
-void put_figure(base::JsonWriter& json, const char* name, const Figure& figure);
 void put_place(base::JsonWriter& json, const TensorPlace& place);
 void put_facts(base::JsonWriter& json, const char* name, const TensorFacts& facts);
 /// "place", "a", "b", "difference", "distance"

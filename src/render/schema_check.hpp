@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace plumb::render {
 
@@ -33,6 +35,7 @@ class SchemaCheck {
                : type == "string"  ? value.is_string()
                : type == "boolean" ? value.is_boolean()
                : type == "array"   ? value.is_array()
+               : type == "null"    ? value.is_null()
                                    : type == "object" && value.is_object();
     }
 
@@ -76,10 +79,12 @@ class SchemaCheck {
             }
         }
         for (const auto& [name, member] : value.items()) {
-            if (!schema.at("properties").contains(name)) {
+            const bool named = schema.at("properties").contains(name);
+            if (!named && !schema.at("additionalProperties").is_object()) {
                 return where + "." + name + " is not in the schema";
             }
-            if (std::string found = check(schema["properties"][name], member, where + "." + name); !found.empty()) {
+            const json& rule = named ? schema["properties"][name] : schema["additionalProperties"];
+            if (std::string found = check(rule, member, where + "." + name); !found.empty()) {
                 return found;
             }
         }
@@ -98,6 +103,24 @@ inline void collect_keys(const json& value, std::set<std::string>& keys) {
             collect_keys(member, keys);
         }
     }
+}
+
+/// Each report is valid under the schema and every key of it documented; what breaks the schema is not valid.
+template <class T>
+void expect_valid(const char* schema_file, const std::vector<T>& reports) {
+    const json schema = json::parse(file(schema_file));
+    std::set<std::string> keys;
+    for (const T& report : reports) {
+        const json written = json::parse(render_json(report));
+        EXPECT_EQ(SchemaCheck(schema).problem(written), "");
+        collect_keys(written, keys);
+    }
+    json bad = json::parse(render_json(reports.back()));
+    bad["schema"] = nullptr;
+    EXPECT_NE(SchemaCheck(schema).problem(bad), "");
+    const std::string document = file(PLUMB_TEST_SOURCE_DIR "/docs/report_schema.md");
+    for (const std::string& key : keys)
+        EXPECT_NE(document.find("`" + key + "`"), std::string::npos) << key << " is not in docs/report_schema.md";
 }
 
 } // namespace plumb::render

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Comparisons and histories as JSON.
+#include <gtest/gtest.h>
+
+#include "plumb/compare.hpp"
+#include "render/sample_report.hpp"
+#include "render/schema_check.hpp"
+
+namespace {
+
+using namespace plumb;
+using namespace plumb::render;
+
+Comparison sample_comparison() {
+    Comparison comparison;
+    ComparedRun run;
+    run.name = "a\"\n.plumb";
+    run.start_realtime_ns = 17;
+    run.conditions = {{"load.average", "0.3"}};
+    comparison.base = {run, run};
+    comparison.changed = {run};
+    comparison.key = {{"model", "m"}};
+    comparison.differences = {{"threads", "1", "(absent)", true}};
+    comparison.comparable = false;
+    CompareRow row;
+    row.subject = CompareSubject::brick;
+    row.phase = Phase::decode;
+    row.name = "attention";
+    row.category = Category::attention;
+    row.base_ns = measured(100);
+    row.changed_ns = measured(103);
+    row.base_noise = row.changed_noise = missing("one run");
+    row.base_runs = {99, 101};
+    row.changed_runs = {103};
+    row.change = row.own_change = {measured(0.03), missing("1 run a side, 3 are needed"), missing("1 run")};
+    row.reason = "1 run a side, 3 are needed";
+    CompareRow layer = row;
+    layer.subject = CompareSubject::layer;
+    layer.name.clear();
+    layer.layer = 3;
+    layer.verdict = Verdict::slow;
+    layer.reason.clear();
+    comparison.rows = {row, layer};
+    comparison.attributions = {{Phase::decode, false, 100, 103, 3, {{"attention", false, 100, 103, 3}}}};
+    GateResult gate;
+    gate.gate.text = "step.p50=+2%";
+    gate.sentence = "undecided";
+    GateResult judged = gate;
+    judged.outcome = GateOutcome::failed;
+    judged.change = {measured(0.05), measured(0.04), measured(0.06)};
+    comparison.gates = {gate, judged};
+    comparison.notes = {"a note"};
+    return comparison;
+}
+
+History sample_history() {
+    History history;
+    history.runs = sample_comparison().base;
+    HistoryRow row;
+    row.subject = CompareSubject::brick;
+    row.phase = Phase::decode;
+    row.name = "attention";
+    row.runs_ns = {measured(5), missing("not in it")};
+    history.rows = {HistoryRow{}, row};
+    history.notes = {"a note"};
+    return history;
+}
+
+TEST(CompareJson, output_is_valid_under_the_schema_and_documented) {
+    expect_valid<Comparison>(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.compare.1.json", {{}, sample_comparison()});
+}
+
+TEST(CompareJson, history_is_valid_under_the_schema_and_documented) {
+    expect_valid<History>(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.history.1.json", {{}, sample_history()});
+}
+
+TEST(CompareJson, changes_and_gates_arrive_whole) {
+    const json written = json::parse(render_json(sample_comparison()));
+    EXPECT_EQ(written["base"][0]["name"], "a\"\n.plumb");
+    EXPECT_EQ(written["rows"][0]["change"]["estimate"], 0.03);
+    EXPECT_EQ(written["rows"][0]["change"]["low"]["absent"], "1 run a side, 3 are needed");
+    EXPECT_EQ(written["rows"][0]["verdict"], "UNDECIDED");
+    EXPECT_EQ(written["rows"][1]["layer"], 3);
+    EXPECT_EQ(written["rows"][1]["verdict"], "SLOW");
+    EXPECT_FALSE(written["gates"][0].contains("change"));
+    EXPECT_EQ(written["gates"][1]["outcome"], "FAILED");
+    EXPECT_EQ(written["attributions"][0]["parts"][0]["change_ns"], 3);
+    const json history = json::parse(render_json(sample_history()));
+    EXPECT_EQ(history["rows"][1]["runs_ns"][0], 5);
+    EXPECT_TRUE(history["rows"][1]["runs_ns"][1].is_null());
+}
+
+} // namespace
