@@ -61,7 +61,7 @@ class CudaChecks final : public DeviceChecks {
     ~CudaChecks() override;
 
     [[nodiscard]] bool takes(const record::CheckCall& call) const noexcept override {
-        const auto* absent = dynamic_cast<const AbsentTimer*>(call.queue.timer);
+        const auto* absent = dynamic_cast<const backends::AbsentTimer*>(call.queue.timer);
         return dynamic_cast<const CudaQueueTimer*>(call.queue.timer) != nullptr ||
                (absent != nullptr && std::strcmp(absent->source(), "cuda_event") == 0);
     }
