@@ -34,6 +34,7 @@ struct DecodeArguments {
     std::vector<std::int32_t> tokens;
     std::string prompt;
     std::size_t steps = 128;
+    std::string backend = "cpu";
     int threads = 0;
     std::size_t chunk = 64;
     std::size_t context = 0;
@@ -109,6 +110,7 @@ std::vector<std::int32_t> prompt_of(const DecodeArguments& arguments, const Deco
 
 plumb::decoder::Options decoder_options(const DecodeArguments& arguments) {
     plumb::decoder::Options options;
+    options.backend = arguments.backend;
     options.threads = arguments.threads;
     options.chunk = arguments.chunk;
     options.context = arguments.context != 0 ? arguments.context : prompt_length(arguments) + arguments.steps;
@@ -222,7 +224,10 @@ void add_decode(CLI::App& root, int& exit_code) {
     count->excludes(ids)->excludes(text);
     ids->excludes(text);
     app.add_option("--steps", arguments->steps, "Decode steps after the prompt")->capture_default_str();
-    app.add_option("--threads", arguments->threads, "Threads; 0: every core this process may use")
+    app.add_option("--backend", arguments->backend,
+                   "Device to run on: cpu, opencl (its first device), opencl:1 (its second), …")
+        ->capture_default_str();
+    app.add_option("--threads", arguments->threads, "Threads of the cpu backend; 0: every core this process may use")
         ->capture_default_str();
     app.add_option("--chunk", arguments->chunk, "Prompt tokens of one prefill step")->capture_default_str();
     app.add_option("--ctx", arguments->context, "Positions of the kv cache; 0: prompt and steps")

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "decoder/kernels/cpu/cpu_backend.hpp"
+#include "decoder/kernels/choose.hpp"
 #include "decoder/sampling/random.hpp"
 
 namespace plumb::decoder {
@@ -54,7 +54,7 @@ Result<Decoder> Decoder::load(const std::string& path, const Options& options) {
     Result<Sampler> sampler = Sampler::make(options.sampling, weights->vocabulary());
     if (!sampler)
         return sampler.error();
-    Result<std::unique_ptr<Backend>> backend = cpu::make_backend({options.threads, options.widen_bf16});
+    Result<std::unique_ptr<Backend>> backend = make_backend(options.backend, {options.threads, options.widen_bf16});
     if (!backend)
         return backend.error();
     out.backend_ = std::move(*backend);
@@ -105,6 +105,8 @@ Status Decoder::prefill(std::span<const std::int32_t> tokens, Recorder& profiler
         const std::int32_t token = options_.step(*state_, input, profiler);
         if (last)
             tokens_.push_back(token);
+        if (Status status = backend_->status(); !status)
+            return status;
         done += count;
         if (progress)
             progress(done, tokens.size());
@@ -129,13 +131,15 @@ Result<std::size_t> Decoder::decode(std::size_t steps, Recorder& profiler, const
             return done;
         const StepInput input{{&tokens_.back(), 1}, Phase::decode, sampler_.get()};
         tokens_.push_back(options_.step(*state_, input, profiler));
+        if (Status status = backend_->status(); !status)
+            return status.error();
         if (progress)
             progress(done + 1, steps);
     }
     return steps;
 }
 
-std::span<const float> Decoder::logits() const noexcept { return {state_->logits.f32(), state_->logits.cols}; }
+std::span<const float> Decoder::logits() const noexcept { return backend_->read(state_->logits); }
 
 void Decoder::reset() noexcept {
     state_->used = 0;

@@ -26,10 +26,11 @@
 namespace plumb::decoder {
 
 struct Options {
-    int threads = 0;            // 0: every core this process may use
-    std::size_t context = 2048; // positions of the kv cache
-    std::size_t chunk = 64;     // prompt tokens of one prefill step
-    bool widen_bf16 = false;    // f32 arithmetic on bf16 weights, also where the processor has bf16 products
+    std::string backend = "cpu"; // "opencl" is its first device, "opencl:1" its second
+    int threads = 0;             // 0: every core this process may use
+    std::size_t context = 2048;  // positions of the kv cache
+    std::size_t chunk = 64;      // prompt tokens of one prefill step
+    bool widen_bf16 = false;     // f32 arithmetic on bf16 weights, also where the processor has bf16 products
     SamplingOptions sampling;
     const std::atomic<bool>* stop = nullptr; // looked at before each step; set it to end early
     StepFunction step = run_step;            // run_step_compiled_out: the same without profiling
@@ -54,7 +55,7 @@ class Decoder {
     /// Every token sampled since the prompt, in order.
     [[nodiscard]] const std::vector<std::int32_t>& tokens() const noexcept { return tokens_; }
     /// Of the last position fed.
-    [[nodiscard]] std::span<const float> logits() const noexcept;
+    [[nodiscard]] std::span<const float> logits() const noexcept; // waits for the device
     [[nodiscard]] std::size_t position() const noexcept { return state_->used; }
     /// Forgets the prompt, the tokens and the random sequence.
     void reset() noexcept;

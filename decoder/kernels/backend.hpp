@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels a device offers to the decoder: one interface, one folder per device behind it (cpu/ today).
+// The kernels a device offers to the decoder: one interface, one folder per device behind it (cpu/, opencl/).
 // Contract: a backend is used by one thread at a time; operations are queued in order on queue() and may run
 // asynchronously, read() waits. Memory comes from allocate() and is addressed by pointers that only this backend may
 // follow (on the cpu: plain memory). prepare() does all that can fail or allocate; operations after it do neither.
@@ -111,6 +111,23 @@ class Backend {
     /// Makes products with these matrices possible for blocks of `rows`. Repeating it is cheap.
     /// Errors: unsupported, out_of_memory.
     [[nodiscard]] virtual Status prepare(Linear& linear, std::size_t rows) = 0;
+    /// Makes embed() from this table, or rms_norm() with these values, possible. Errors: unsupported, out_of_memory.
+    [[nodiscard]] virtual Status prepare_table(const Weight& table) {
+        (void)table;
+        return {};
+    }
+    [[nodiscard]] virtual Status prepare_vector(const float* values, std::size_t count) {
+        (void)values, (void)count;
+        return {};
+    }
+    /// The host has written into memory of allocate(), before the operations that follow.
+    virtual void written(void* data, std::size_t bytes) noexcept { (void)data, (void)bytes; }
+    /// The values of an f32 block for the host, once every operation before is done.
+    [[nodiscard]] virtual std::span<const float> read(const Block& block) noexcept {
+        return {block.f32(), block.rows * block.cols};
+    }
+    /// An error of an operation; what came after it did nothing.
+    [[nodiscard]] virtual Status status() const { return {}; }
     /// Called at the start and end of a run of operations on the calling thread.
     virtual void enter() noexcept = 0;
     virtual void leave() noexcept = 0;

@@ -95,6 +95,17 @@ void allocate_blocks(State& state, Memory& memory) {
 
 } // namespace
 
+Status State::prepare_constants() {
+    Status status = backend->prepare_table(weights.embedding);
+    const auto norm = [&](const float* values) {
+        status = status && values != nullptr ? backend->prepare_vector(values, config.hidden) : status;
+    };
+    norm(weights.output_norm);
+    for (const LayerWeights& layer : weights.layers)
+        norm(layer.attention_norm), norm(layer.feed_forward_norm);
+    return status;
+}
+
 Status State::prepare(std::size_t rows) {
     for (LayerWeights& layer : weights.layers)
         for (Linear* linear :
@@ -133,6 +144,9 @@ Result<State> make_state(ModelConfig config, Weights weights, Backend& backend, 
         return memory.status().error();
     state.rope = {table, state.config.rope_size / 2, state.config.rope_halves};
     fill_rope(state, table);
+    backend.written(table, context * state.config.rope_size * sizeof(float));
+    if (Status status = state.prepare_constants(); !status)
+        return status.error();
     if (Status status = state.prepare(1); !status)
         return status.error();
     if (Status status = state.prepare(chunk); !status)

@@ -39,6 +39,8 @@ struct State {
 
     /// Makes products of `rows` rows possible; the head's always have one row.
     [[nodiscard]] Status prepare(std::size_t rows);
+    /// Makes the embedding table and the norms known to the backend.
+    [[nodiscard]] Status prepare_constants();
 };
 
 /// Errors: out_of_memory, unsupported.

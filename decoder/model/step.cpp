@@ -196,7 +196,7 @@ std::int32_t Pass::sample() {
     PLUMB_BRICK(profiler_, queue_, Brick::sampling, bytes(state_.logits.bytes()), flops(logits.size()), elements(1));
     if (input_.sampler->greedy())
         return static_cast<std::int32_t>(backend_.largest(logits));
-    return input_.sampler->pick(logits);
+    return input_.sampler->pick(backend_.read(state_.logits));
 }
 
 } // namespace

@@ -3,7 +3,6 @@
 // scopes are noted instead (capture_notes.hpp). Owned by its maker; any thread.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -12,7 +11,7 @@
 
 #include "backends/cuda/own_stream.hpp"
 #include "backends/cuda/timeline.hpp"
-#include "backends/token_pool.hpp"
+#include "backends/stamped_scopes.hpp"
 #include "plumb/backend.hpp"
 
 namespace plumb::backends::cuda {
@@ -42,56 +41,49 @@ class CudaQueueTimer final : public QueueTimer {
     Result<Elapsed> duration(const DeviceSpan& span) override;
     Result<double> floor_ns() override { return timeline_->floor_ns(); }
     std::vector<Capability> capabilities() const override { return capabilities_of(timeline_->driver()); }
-    std::size_t in_flight() const noexcept override { return scopes_.in_flight(); }
+    std::size_t in_flight() const noexcept override { return scopes_->in_flight(); }
 
     [[nodiscard]] Stream stream() const noexcept { return stream_; }
 
   private:
-    /// An event that one scope begins or ends with, or where one lap ends and the next begins.
-    struct Border {
-        Event event = nullptr; // made at first use, then kept
-        std::atomic<std::uint32_t> uses{0};
-    };
-    struct BorderRef {
-        Border* border = nullptr;
-        DeviceToken token;
-    };
-    struct Scope {
-        BorderRef begin;
-        BorderRef end;
-        std::int64_t submitted_ns = 0; // the host had enqueued everything of this scope by then
-    };
-    using Scopes = TokenPool<Scope>;
-    using Borders = TokenPool<Border>;
+    class Stamper {
+      public:
+        struct Stamp {
+            Event event = nullptr;     // made at first use, then kept
+            std::int64_t taken_ns = 0; // the host had enqueued everything before it by then
+        };
+        explicit Stamper(CudaQueueTimer& timer) : timer_(timer) {}
+        Status take(Stamp& stamp) noexcept;
+        void drop(Stamp&) noexcept {}
+        void ended(const Stamp& stamp) noexcept { timer_.timeline_->tend(stamp.taken_ns, false); }
+        /// Gives the stamp its event.
+        Status make(Stamp& stamp) noexcept;
 
-    CudaQueueTimer(std::shared_ptr<Timeline> timeline, Stream stream, const TimerOptions& options, void* memory,
+      private:
+        CudaQueueTimer& timer_;
+    };
+    using Stamp = Stamper::Stamp;
+
+    CudaQueueTimer(std::shared_ptr<Timeline> timeline, Stream stream, const TimerOptions& options,
                    std::unique_ptr<OwnStream> own);
-    Status warm_up(std::uint32_t scopes) noexcept;
+    Status open(std::uint32_t max_in_flight) noexcept;
     /// A call for our stream, on a thread that may have no context yet: then ours is lent to it.
     template <class Call>
     CuResult on_stream(Call call) const noexcept;
     /// True: the stream is being captured. An error where no stamp may be taken.
     Result<bool> capturing() noexcept;
     Status usable() const noexcept;
-    Result<BorderRef> record_border() noexcept;
-    void give_back(BorderRef border) noexcept;
-    void free_scope(DeviceToken token, Scope& scope) noexcept;
-    Result<DeviceToken> begin_scope(BorderRef border) noexcept;
-    Result<DeviceToken> begin_eager() noexcept;
-    Status end_eager(DeviceToken token) noexcept;
-    Result<DeviceToken> lap_eager(DeviceToken ended, bool next_timed) noexcept;
-    Result<DeviceSpan> read_span(const Scope& scope) noexcept;
+    Result<DeviceSpan> read_span(const Stamp& begin, const Stamp& end) noexcept;
 
     std::unique_ptr<OwnStream> own_; // outlives the timeline
     std::shared_ptr<Timeline> timeline_;
     const Driver& driver_;
     Stream stream_;
     bool immediate_;
-    void* memory_;
-    Scopes scopes_;
-    Borders borders_;
     std::mutex events_mutex_;
     std::vector<Event> events_; // of all borders
+    Stamper stamper_;
+    std::unique_ptr<StampedScopes<Stamper>> scopes_;
 };
 
 } // namespace plumb::backends::cuda

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <list>
 #include <map>
 #include <mutex>
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cuda/absent_timer.hpp"
+#include "backends/absent_timer.hpp"
 #include "backends/cuda/queue_timer.hpp"
 #include "fingerprint/cuda/captured_checks.hpp"
 #include "fingerprint/cuda/check_device.hpp"
@@ -60,8 +61,9 @@ class CudaChecks final : public DeviceChecks {
     ~CudaChecks() override;
 
     [[nodiscard]] bool takes(const record::CheckCall& call) const noexcept override {
+        const auto* absent = dynamic_cast<const backends::AbsentTimer*>(call.queue.timer);
         return dynamic_cast<const CudaQueueTimer*>(call.queue.timer) != nullptr ||
-               dynamic_cast<const AbsentTimer*>(call.queue.timer) != nullptr;
+               (absent != nullptr && std::strcmp(absent->source(), "cuda_event") == 0);
     }
     Status enqueue(const record::CheckCall& call, recording::TensorCheck label) noexcept override;
     void collect(std::vector<recording::TensorCheck>& done) override;

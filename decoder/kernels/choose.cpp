@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decoder/kernels/choose.hpp"
+
+#include <charconv>
+
+#include "decoder/kernels/opencl/opencl_backend.hpp"
+
+namespace plumb::decoder {
+
+Result<std::unique_ptr<Backend>> make_backend(const std::string& word, const cpu::CpuOptions& cpu) {
+    if (word == "cpu")
+        return cpu::make_backend(cpu);
+    const std::string name = word.substr(0, word.find(':'));
+    std::size_t device = 0;
+    bool known = name == "opencl";
+    if (known && name.size() < word.size()) {
+        const char* const end = word.data() + word.size();
+        const auto [stop, error] = std::from_chars(word.data() + name.size() + 1, end, device);
+        known = error == std::errc() && stop == end;
+    }
+    if (!known)
+        return Error{ErrorCode::invalid_argument,
+                     "--backend knows cpu, opencl and opencl:1 (its second device); choose one of them"};
+    return opencl::make_backend(device);
+}
+
+} // namespace plumb::decoder

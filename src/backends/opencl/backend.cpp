@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plumb/backend.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "backends/opencl/queue_timer.hpp"
+
+namespace plumb {
+namespace {
+
+using namespace backends::opencl;
+
+Result<Device> describe(const Driver& calls, DeviceId handle, std::size_t index) {
+    const Result<std::string> name = device_text(calls, handle, device_name);
+    const Result<std::string> driver_words = name ? device_text(calls, handle, device_driver_version) : name;
+    const Result<std::string> version = driver_words ? device_text(calls, handle, device_version) : driver_words;
+    if (!version) {
+        return version.error();
+    }
+    return Device{static_cast<std::uint32_t>(index), *name, *driver_words + ", " + *version, {}};
+}
+
+class OpenClBackend final : public Backend {
+  public:
+    const char* name() const noexcept override { return "opencl"; }
+
+    Result<std::vector<Device>> enumerate() override {
+        const Result<Driver>& loaded = driver();
+        const Result<std::vector<DeviceId>> handles =
+            loaded ? devices_of(*loaded) : Result<std::vector<DeviceId>>(loaded.error());
+        if (!handles) {
+            return handles.error();
+        }
+        std::vector<Device> devices;
+        for (const DeviceId handle : *handles) {
+            Result<Device> device = describe(*loaded, handle, devices.size());
+            if (!device) {
+                return device.error();
+            }
+            devices.push_back(std::move(*device));
+        }
+        return devices;
+    }
+
+    Result<std::unique_ptr<QueueTimer>> make_queue_timer(std::uint32_t device, void* native,
+                                                         const TimerOptions& options) override {
+        const Result<Driver>& loaded = driver();
+        const Result<std::vector<DeviceId>> handles =
+            loaded ? devices_of(*loaded) : Result<std::vector<DeviceId>>(loaded.error());
+        if (!handles) {
+            return handles.error();
+        }
+        if (device >= handles->size()) {
+            return Error{ErrorCode::not_found, "there is no OpenCL device " + std::to_string(device) +
+                                                   "; ask for one that enumerate() lists"};
+        }
+        const DeviceId handle = (*handles)[device];
+        std::unique_ptr<OwnQueue> own; // the timer keeps what it needs of it
+        auto queue = static_cast<CommandQueue>(native);
+        if (queue == nullptr) {
+            Result<std::unique_ptr<OwnQueue>> made = OwnQueue::create(*loaded, nullptr, handle);
+            if (!made) {
+                return made.error();
+            }
+            own = std::move(*made);
+            queue = own->queue();
+        }
+        const Result<DeviceId> its_device = queue_value<DeviceId>(*loaded, queue, queue_device);
+        if (!its_device || *its_device != handle) {
+            return its_device ? Error{ErrorCode::invalid_argument, "this queue belongs to another device; ask that "
+                                                                   "device for its timer"}
+                              : its_device.error();
+        }
+        Result<std::unique_ptr<OpenClQueueTimer>> timer = OpenClQueueTimer::create(*loaded, queue, options);
+        return timer ? Result<std::unique_ptr<QueueTimer>>(std::move(*timer)) : timer.error();
+    }
+};
+
+} // namespace
+
+Backend& opencl_backend(); // declared by the generated registry
+Backend& opencl_backend() {
+    static OpenClBackend backend;
+    return backend;
+}
+
+} // namespace plumb

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/opencl/timeline.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace plumb::backends::opencl {
+namespace {
+
+constexpr std::int64_t pair_limit_ns = 200'000;     // a busy device is not waited for
+constexpr std::int64_t floor_limit_ns = 20'000'000; // asked for by selftest alone
+constexpr int pair_tries = 4;
+constexpr const char* check_calls = "this scope is not timed; check the OpenCL calls before it";
+
+Error pending() { return {ErrorCode::pending, "the device has not finished this scope; ask later"}; }
+
+} // namespace
+
+Timeline::Timeline(const Driver& driver, Context context, DeviceId device, const HostClock* host_clock)
+    : driver_(driver), context_(context), device_(device), host_clock_(clock::host_clock(host_clock)) {}
+
+Result<std::unique_ptr<Timeline>> Timeline::create(const Driver& driver, Context context, DeviceId device,
+                                                   const HostClock* host_clock) {
+    std::unique_ptr<Timeline> timeline(new Timeline(driver, context, device, host_clock));
+    if (Status opened = timeline->open(); !opened) {
+        return opened.error();
+    }
+    return timeline;
+}
+
+Timeline::~Timeline() { drop(outstanding_.event); }
+
+Status Timeline::open() {
+    const Result<std::vector<DeviceId>> devices = devices_of(driver_);
+    if (!devices) {
+        return devices.error();
+    }
+    const auto place = std::find(devices->begin(), devices->end(), device_) - devices->begin();
+    // A part of a device (clCreateSubDevices) is in no list: its handle names its clock.
+    clock_name_ = "opencl:" + (static_cast<std::size_t>(place) < devices->size()
+                                   ? std::to_string(place)
+                                   : "part-" + std::to_string(reinterpret_cast<std::uintptr_t>(device_)));
+    std::size_t resolution = 0;
+    const ClResult asked =
+        driver_.get_device_info(device_, device_timer_resolution, sizeof resolution, &resolution, nullptr);
+    if (asked != ClResult::success) {
+        return error_of(asked, "clGetDeviceInfo", "this device's queues cannot be timed; see that clinfo lists it");
+    }
+    resolution_ns_ = std::max<std::uint64_t>(resolution, 1);
+    return ask_for_device_timer();
+}
+
+// Drivers before OpenCL 2.1 may have no such entry at all, so that only the version says whether it may be called.
+Status Timeline::ask_for_device_timer() {
+    const Result<std::string> version = device_text(driver_, device_, device_version);
+    if (!version) {
+        return version.error();
+    }
+    if (driver_.get_device_and_host_timer == nullptr || *version < "OpenCL 2.1") {
+        timer_reason_ = "clGetDeviceAndHostTimer came with OpenCL 2.1; clock pairs are read by markers";
+        return {};
+    }
+    std::uint64_t device_ns = 0, host_ns = 0;
+    const ClResult asked = driver_.get_device_and_host_timer(device_, &device_ns, &host_ns);
+    has_device_timer_ = asked == ClResult::success;
+    if (!has_device_timer_) {
+        timer_reason_ = "clGetDeviceAndHostTimer answers " + std::to_string(static_cast<std::int32_t>(asked)) +
+                        " here; clock pairs are read by markers";
+    }
+    return {};
+}
+
+// --- Stamps ---
+
+Result<bool> Timeline::complete(Event event) const noexcept {
+    std::int32_t status = 0;
+    const ClResult asked = driver_.get_event_info(event, event_status, sizeof status, &status, nullptr);
+    if (asked != ClResult::success) {
+        return error_of(asked, "clGetEventInfo", check_calls);
+    }
+    if (status < status_complete) {
+        return Error{ErrorCode::failed, "the device ended this command with error " + std::to_string(status) +
+                                            ", so that it has no time; check the OpenCL calls before it"};
+    }
+    return status == status_complete;
+}
+
+Result<CommandTimes> Timeline::times(Event event) const noexcept {
+    const Result<bool> done = complete(event);
+    if (!done || !*done) {
+        return done ? pending() : done.error();
+    }
+    CommandTimes times;
+    const std::pair<std::uint32_t, std::uint64_t*> stamps[] = {{stamp_queued, &times.queued},
+                                                               {stamp_submitted, &times.submitted},
+                                                               {stamp_started, &times.started},
+                                                               {stamp_ended, &times.ended}};
+    for (const auto& [what, value] : stamps) {
+        const ClResult asked = driver_.get_event_stamp(event, what, sizeof *value, value, nullptr);
+        if (asked != ClResult::success) {
+            return error_of(asked, "clGetEventProfilingInfo", check_calls);
+        }
+    }
+    if (times.started == 0 || times.ended == 0) {
+        return Error{ErrorCode::corrupt, "the driver left a stamp of this command at 0; it is not timed: report this "
+                                         "driver"};
+    }
+    if (times.ended < times.started) {
+        return Error{ErrorCode::corrupt, "the device's stamps say that this command ended before it began; report this "
+                                         "driver"};
+    }
+    return times;
+}
+
+void Timeline::drop(Event event) const noexcept {
+    if (event != nullptr) {
+        static_cast<void>(driver_.release_event(event));
+    }
+}
+
+Status Timeline::wait_short(Event event, std::int64_t limit_ns) const noexcept {
+    const std::int64_t limit = now_ns() + limit_ns;
+    for (;;) {
+        const Result<bool> done = complete(event);
+        if (!done || *done) {
+            return done ? Status() : Status(done.error());
+        }
+        if (now_ns() >= limit) {
+            return Error{ErrorCode::pending, "the device is too busy to read its clock; ask later"};
+        }
+    }
+}
+
+// --- Clock pairs ---
+
+Result<CommandQueue> Timeline::own_queue() {
+    if (own_ == nullptr) {
+        Result<std::unique_ptr<OwnQueue>> made = OwnQueue::create(driver_, context_, device_);
+        if (!made) {
+            return made.error();
+        }
+        own_ = std::move(*made);
+    }
+    return own_->queue();
+}
+
+Result<DeviceClockPair> Timeline::clock_pair() noexcept {
+    return has_device_timer_ ? pair_by_timer() : pair_by_marker();
+}
+
+// The host time that comes along is of a clock of the driver's choice: ours is read on both sides instead.
+Result<DeviceClockPair> Timeline::pair_by_timer() noexcept {
+    DeviceClockPair best;
+    for (int attempt = 0; attempt < pair_tries; ++attempt) {
+        std::uint64_t device_ns = 0, host_ns = 0;
+        const std::int64_t before = now_ns();
+        const ClResult asked = driver_.get_device_and_host_timer(device_, &device_ns, &host_ns);
+        const std::int64_t width = now_ns() - before;
+        if (asked != ClResult::success) {
+            return error_of(asked, "clGetDeviceAndHostTimer", "this device's clock cannot be read now; ask later");
+        }
+        if (attempt == 0 || static_cast<std::uint64_t>(width) < best.uncertainty_ticks) {
+            best = {device_ns, before + width / 2, clock::realtime_ns() - width / 2,
+                    static_cast<std::uint64_t>(width) + resolution_ns_};
+        }
+    }
+    return best;
+}
+
+Result<Timeline::Probe> Timeline::enqueue_probe() noexcept {
+    const Result<CommandQueue> queue = own_queue();
+    if (!queue) {
+        return queue.error();
+    }
+    Probe probe;
+    probe.realtime_ns = clock::realtime_ns();
+    probe.before_ns = now_ns();
+    ClResult made = driver_.enqueue_marker(*queue, 0, nullptr, &probe.event);
+    probe.after_ns = now_ns();
+    if (made != ClResult::success) {
+        return error_of(made, "clEnqueueMarkerWithWaitList", "this device's clock cannot be read now; ask later");
+    }
+    made = driver_.flush(*queue);
+    if (made != ClResult::success) {
+        drop(probe.event);
+        return error_of(made, "clFlush", "this device's clock cannot be read now; ask later");
+    }
+    return probe;
+}
+
+// What cause and effect say: the marker was queued after `before` and had ended by `seen`, so that of the host's interval only
+// what is longer than the device's is doubt. Of a device that was busy in between the call that queued it says more.
+// Where a driver's queued stamp is of another clock, both contradict: then only the end is believed.
+Result<DeviceClockPair> Timeline::read(const Probe& probe, std::int64_t seen_ns) const noexcept {
+    const Result<CommandTimes> times = this->times(probe.event);
+    if (!times) {
+        return times.error();
+    }
+    const std::int64_t whole = seen_ns - probe.before_ns;
+    const auto of_device = static_cast<std::int64_t>(times->ended - times->queued);
+    const std::int64_t to_realtime = probe.realtime_ns - probe.before_ns;
+    const auto pair = [&](std::uint64_t ticks, std::int64_t host_ns, std::int64_t width) {
+        return DeviceClockPair{ticks, host_ns, host_ns + to_realtime,
+                               static_cast<std::uint64_t>(width) + resolution_ns_};
+    };
+    const bool one_clock = of_device >= 0 && of_device <= whole + static_cast<std::int64_t>(resolution_ns_);
+    if (!one_clock) {
+        return pair(times->ended, probe.before_ns + whole / 2, whole);
+    }
+    const std::int64_t doubt = std::max<std::int64_t>(whole - of_device, 0);
+    const std::int64_t enqueued = probe.after_ns - probe.before_ns;
+    if (enqueued < doubt) {
+        return pair(times->queued, probe.before_ns + enqueued / 2, enqueued);
+    }
+    return pair(times->queued, probe.before_ns + doubt / 2, doubt);
+}
+
+Result<DeviceClockPair> Timeline::pair_by_marker() noexcept {
+    const std::lock_guard lock(mutex_);
+    Result<DeviceClockPair> best = pending();
+    for (int attempt = 0; attempt < pair_tries; ++attempt) {
+        if (outstanding_.event == nullptr) {
+            const Result<Probe> probe = enqueue_probe();
+            if (!probe) {
+                return probe.error();
+            }
+            outstanding_ = *probe;
+        }
+        const Status seen = wait_short(outstanding_.event, pair_limit_ns);
+        const std::int64_t seen_ns = now_ns();
+        if (!seen && seen.error().code == ErrorCode::pending) {
+            return best ? best : Result<DeviceClockPair>(seen.error());
+        }
+        const Result<DeviceClockPair> pair = seen ? read(outstanding_, seen_ns) : Result<DeviceClockPair>(seen.error());
+        drop(std::exchange(outstanding_, {}).event);
+        if (!pair) {
+            return pair;
+        }
+        if (!best || pair->uncertainty_ticks <= best->uncertainty_ticks) {
+            best = pair;
+        }
+    }
+    return best;
+}
+
+// --- Floor ---
+
+Result<double> Timeline::floor_ns() {
+    const std::lock_guard lock(mutex_);
+    std::vector<Probe> probes;
+    Status status;
+    while (status && probes.size() < 66) {
+        const Result<Probe> probe = enqueue_probe();
+        if (!probe) {
+            status = probe.error();
+        } else {
+            probes.push_back(*probe);
+        }
+    }
+    std::vector<double> gaps;
+    std::uint64_t last = 0;
+    for (const Probe& probe : probes) {
+        if (status) {
+            status = wait_short(probe.event, floor_limit_ns);
+        }
+        const Result<CommandTimes> times = status ? this->times(probe.event) : Result<CommandTimes>(status.error());
+        if (!times) {
+            status = times.error();
+        } else if (last != 0) {
+            gaps.push_back(static_cast<double>(times->ended) - static_cast<double>(last));
+        }
+        last = times ? times->ended : last;
+        drop(probe.event);
+    }
+    if (!status) {
+        return status.error();
+    }
+    std::nth_element(gaps.begin(), gaps.begin() + 32, gaps.end());
+    return gaps[32];
+}
+
+std::vector<Capability> capabilities_of(const Timeline& timeline, bool out_of_order) {
+    return {
+        {"scopes", !out_of_order,
+         out_of_order
+             ? "on an out-of-order queue a marker waits for everything before it; attach() the commands' events"
+             : ""},
+        {"attach", true, ""},
+        {"per_dispatch", true, ""},
+        {"device_timer", timeline.has_device_timer(), timeline.device_timer_reason()},
+        {"graph_capture", false, "OpenCL queues are not captured into graphs"},
+    };
+}
+
+} // namespace plumb::backends::opencl
