@@ -82,7 +82,10 @@ void WallLanes::begin(const resolve::StepTable& steps, const resolve::TrackTable
             break;
         const auto named = std::find_if(clocks_.begin(), clocks_.end(),
                                         [id = clock](const recording::ClockInfo& info) { return info.id == id; });
-        add_lane(named == clocks_.end() || named->name.empty() ? "device " + std::to_string(clock) : named->name,
+        const std::string& first = tracks[queues.front()].info.name;
+        add_lane(named != clocks_.end() && !named->name.empty() ? named->name
+                 : first.empty()                                ? "device " + std::to_string(clock)
+                                                                : first,
                  std::move(queues));
     }
     for (Sums& sums : phases_)

@@ -42,7 +42,13 @@ void judge_host(WallPhase& phase, const WallLane& host) {
 
 void judge_unknown(WallPhase& phase, const WallLane& device) {
     phase.bound = WallBound::undecided;
-    phase.reason = "Whether the device waited for the host is not known: " + device.idle.total.reason + ".";
+    phase.reason = "Whether the device waited for the host is not known: " + device.idle.total.reason;
+    if (phase.in_graph_busy_ns.value && phase.steps != 0) {
+        const double period = phase.period_ns / static_cast<double>(phase.steps);
+        phase.reason += "; replays held it for at most " + us(*phase.in_graph_busy_ns.value) + " per step (" +
+                        percent(*phase.in_graph_busy_ns.value, period) + ")";
+    }
+    phase.reason += ".";
 }
 
 void judge_device(WallPhase& phase, const WallLane& device) {
@@ -107,9 +113,13 @@ void add_gains(WallPhase& phase, const WallLane& lane) {
         return;
     Gains gains(phase, lane);
     if (!lane.device) {
-        gains.add("no thread off the CPU", or_zero(lane.idle.total));
-        for (const WallScope& scope : lane.idle.scopes)
+        gains.add("some thread always on the CPU", or_zero(lane.idle.total));
+        double outside = or_zero(lane.idle.total);
+        for (const WallScope& scope : lane.idle.scopes) {
             gains.add("no waiting in " + scope.name, scope.self_ns);
+            outside -= scope.self_ns;
+        }
+        gains.add("no waiting outside of named scopes", outside);
         return;
     }
     gains.add(lane.name + " never idle", or_zero(lane.idle.total));

@@ -122,7 +122,8 @@ void add_busy(LaneTable& table, const WallPhase& phase) {
     if (any_above_zero(phase, &WallLane::launch_wait_ns))
         table.row("  or waiting for its launch",
                   [](const WallLane& lane) { return of_device(lane, lane.launch_wait_ns); });
-    table.row("  the host waited meanwhile", [](const WallLane& lane) { return of_device(lane, lane.host_waits_ns); });
+    if (phase.lanes.size() > 1)
+        table.row("  the host waited meanwhile", [](const WallLane& lane) { return of_device(lane, lane.host_waits_ns); });
 }
 
 void add_scopes(LaneTable& table, const WallPhase& phase, bool device) {
@@ -241,6 +242,9 @@ void append_phase(std::string& out, const WallReport& report, const WallPhase& p
     out += style.faint;
     for (const auto& [reason, name] : reasons)
         out += "n/a  " + name + ": " + printable(reason, sentence_columns) + '\n';
+    if (phase.lanes.size() == 1 && phase.lanes[0].idle.unknown.value.value_or(0) > 0)
+        out += "unknown  no thread was on the CPU; whether it waited for a lock, a file, another thread or for its turn is "
+               "not recorded\n";
     out += style.plain;
     append_gains(out, phase, style);
     append_coverage(out, phase);
