@@ -91,7 +91,7 @@ void PeriodLedger::put(What what, Interval clipped, std::size_t period, std::uin
     }
     Page& page = page_of(period);
     const auto detail = [&](Detail::Kind kind) {
-        if (observer_ == nullptr)
+        if (observer_ == nullptr || (!brick_details_ && kind != Detail::Kind::presence))
             return;
         page.details.push_back({clipped, kind, 0, track, 0});
         ++pending_;

@@ -52,6 +52,8 @@ class PeriodLedger {
     void add(What what, Interval interval, std::size_t& hint, std::uint32_t track = 0);
     /// From now on the intervals of a period are kept as details too, for this observer. Null: for nobody.
     void observe(PeriodObserver* observer) noexcept { observer_ = observer; }
+    /// Whether bricks and laps are among the details (they are, unless somebody says no).
+    void keep_brick_details(bool keep) noexcept { brick_details_ = keep; }
     /// Something that only the observer wants.
     void add_detail(const Detail& detail, std::size_t& hint);
 
@@ -93,6 +95,7 @@ class PeriodLedger {
     std::uint64_t left_out_ = 0;
     std::uint64_t details_left_out_ = 0;
     PeriodObserver* observer_ = nullptr;
+    bool brick_details_ = true;
     std::vector<Interval> busy_, united_, with_laps_, scratch_;
 };
 

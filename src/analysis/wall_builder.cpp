@@ -19,6 +19,7 @@ using stats::measured;
 
 constexpr const char* in_graphs =
     "captured graphs ran in steps of this phase, and when the device was idle inside of them only kernel records could tell";
+constexpr const char* no_launch = "no launch was recorded, so it is not known which threads feed the device";
 constexpr const char* of_devices = "only of a device";
 constexpr const char* of_the_host = "only of the host";
 
@@ -33,7 +34,7 @@ class WallBuilder {
   private:
     [[nodiscard]] WallPhase phase_of(const WallLanes::Sums& sums, Phase phase) const;
     [[nodiscard]] WallLane lane_of(const WallLanes::Lane& lane, const LaneSums& sums, Phase phase) const;
-    void set_idle(WallLane& made, const LaneSums& sums) const;
+    void set_idle(WallLane& made, const WallLanes::Lane& lane, const LaneSums& sums) const;
     static void set_idle_absent(WallLane& made, const std::string& reason);
     void add_from_report(WallPhase& made, const WallLanes::Sums& sums, const Report& report) const;
     [[nodiscard]] Error no_such_step() const;
@@ -51,7 +52,7 @@ void WallBuilder::set_idle_absent(WallLane& made, const std::string& reason) {
     made.idle.for_device = absent(of_the_host);
 }
 
-void WallBuilder::set_idle(WallLane& made, const LaneSums& sums) const {
+void WallBuilder::set_idle(WallLane& made, const WallLanes::Lane& lane, const LaneSums& sums) const {
     const auto figure = [](std::int64_t ns) {
         return measured(static_cast<double>(ns));
     };
@@ -64,7 +65,7 @@ void WallBuilder::set_idle(WallLane& made, const LaneSums& sums) const {
         made.idle.unnamed = figure(sums.unnamed);
         made.idle.off_cpu = figure(sums.off_cpu);
         made.idle.for_device = absent(of_the_host);
-        made.host_waits_ns = figure(sums.host_waits);
+        made.host_waits_ns = lane.fed ? figure(sums.host_waits) : absent(no_launch);
     } else {
         set_idle_absent(made, of_devices);
         made.idle.total = figure(sums.period - sums.busy);
@@ -108,7 +109,7 @@ WallLane WallBuilder::lane_of(const WallLanes::Lane& lane, const LaneSums& sums,
     made.unattributed_ns = measured(static_cast<double>(sums.busy - sums.bricks));
     made.coverage = sums.busy > 0 ? measured(made.bricks_ns / static_cast<double>(sums.busy))
                                   : absent(lane.device ? "the device was never busy" : "no thread was seen on the CPU");
-    set_idle(made, sums);
+    set_idle(made, lane, sums);
     if (graphs) {
         set_idle_absent(made, in_graphs);
         made.idle.scopes.clear();
@@ -160,19 +161,16 @@ WallPhase WallBuilder::phase_of(const WallLanes::Sums& sums, Phase phase) const 
 }
 
 Error WallBuilder::no_such_step() const {
-    const resolve::StepTable* steps = lanes_.steps();
-    if (steps == nullptr || steps->empty())
+    if (!lanes_.step_ids())
         return {ErrorCode::not_found,
                 "this recording holds no complete step; put PLUMB_STEP around each forward pass of the engine"};
     if (!options_.step)
         return {ErrorCode::not_found, "no step of this recording counts here (warm-up, sampled or another phase); record a "
                                       "longer run, or name one with --step"};
-    const auto [least, most] = std::minmax_element(
-        steps->all().begin(), steps->all().end(),
-        [](const resolve::Step& a, const resolve::Step& b) { return a.id < b.id; });
+    const auto& [least, most] = *lanes_.step_ids();
     return {ErrorCode::not_found, "there is no complete step " + std::to_string(*options_.step) +
-                                      " in this recording; its steps are " + std::to_string(least->id) + " to " +
-                                      std::to_string(most->id)};
+                                      " in this recording; its steps are " + std::to_string(least) + " to " +
+                                      std::to_string(most)};
 }
 
 Result<WallReport> WallBuilder::finish(Report&& report) {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "analysis/planted_wall.hpp"
 #include "plumb/backend.hpp"
 
@@ -374,6 +376,55 @@ TEST(Wall, a_queue_that_is_timed_in_some_steps_has_an_account_of_those) {
     const WallReport one = engine.wall(untimed);
     EXPECT_FALSE(one.phases.at(0).lanes[1].busy_ns.value.has_value());
     EXPECT_NE(one.phases[0].lanes[1].busy_ns.reason.find("not timed in this step"), std::string::npos);
+}
+
+TEST(Wall, without_launches_there_is_no_verdict_for_nobody_knows_who_feeds_the_device) {
+    WallEngine engine;
+    engine.add_queue();
+    engine.steps(count, [&](std::int64_t t) {
+        engine.source.device_scope(WallEngine::queue, Brick::attention, engine.step, -1, t, t + 900 * us);
+    });
+    const WallPhase phase = engine.decode();
+    expect_adds_up(phase);
+    EXPECT_EQ(phase.bound, WallBound::undecided);
+    EXPECT_FALSE(phase.lanes[1].host_waits_ns.value.has_value());
+    EXPECT_EQ(value_of(phase.lanes[1].idle.unnamed), counted * 100e3);
+}
+
+TEST(Wall, random_records_of_every_kind_still_add_up) {
+    std::mt19937_64 random(3);
+    for (int round = 0; round < 60; ++round) {
+        WallEngine engine;
+        engine.add_queue();
+        engine.add_queue(WallEngine::second_queue);
+        engine.add_other_device();
+        engine.source.track(2);
+        constexpr std::uint32_t tracks[] = {WallEngine::host, 2, 3, WallEngine::queue, WallEngine::second_queue,
+                                            WallEngine::other_device};
+        std::uint64_t now = resolve::PlantedSource::first_tick;
+        for (int i = 0; i < 3000; ++i) {
+            now += random() % 5000;
+            const std::uint64_t back = random() % 8 == 0 ? random() % 1'000'000 : random() % 4000;
+            const std::uint32_t track = tracks[random() % 6];
+            const std::uint64_t ahead = track >= WallEngine::queue ? resolve::PlantedSource::device_ahead : 0;
+            const std::uint64_t target = random() % 2 == 0 ? WallEngine::queue : random() % 100;
+            Record record{now - back + ahead,
+                          pack(static_cast<RecordKind>(random() % 24), static_cast<std::uint16_t>(random() % 40),
+                               random() % 3 == 0 ? back : target)};
+            if (random() % 50 == 0)
+                record.first = random();
+            engine.source.raw(track, record);
+        }
+        WallOptions options;
+        options.slowest = 5;
+        const Result<WallReport> report = build_wall(engine.source, options);
+        if (!report.ok())
+            continue;
+        for (const WallPhase& phase : report->phases)
+            expect_adds_up(phase);
+        for (const WallStep& step : report->slowest)
+            expect_adds_up(step.account);
+    }
 }
 
 TEST(Wall, recording_costs_are_a_row_made_of_measured_prices_or_absent) {

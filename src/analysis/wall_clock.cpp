@@ -93,6 +93,8 @@ void WallClock::finish() {
     ledger_.settle_all();
     if (any_queue_)
         device_ledger_.settle_all();
+    if (observer_ != nullptr)
+        observer_->end();
 }
 
 std::vector<std::string> WallClock::notes() const {

@@ -54,8 +54,10 @@ void WallLanes::add_lane(std::string name, std::vector<std::size_t> queues) {
     }
     for (const auto& [thread, queue] : facts_.feeds) {
         const std::size_t from = tracks_->find(thread), to = tracks_->find(queue);
-        if (from < lane.roles.size() && to < lane.roles.size() && lane.roles[to] == Role::queue)
-            lane.roles[from] = Role::feeder;
+        if (from >= lane.roles.size() || to >= lane.roles.size() || lane.roles[to] != Role::queue)
+            continue;
+        lane.roles[from] = Role::feeder;
+        lane.fed = true;
     }
     lanes_.push_back(std::move(lane));
 }
@@ -64,6 +66,11 @@ void WallLanes::begin(const resolve::StepTable& steps, const resolve::TrackTable
     steps_ = &steps;
     tracks_ = &tracks;
     ledger_ = &ledger;
+    for (const resolve::Step& step : steps.all()) {
+        auto& [least, most] = step_ids_ ? *step_ids_ : step_ids_.emplace(step.id, step.id);
+        least = std::min(least, step.id);
+        most = std::max(most, step.id);
+    }
     std::map<std::uint32_t, std::vector<std::size_t>> by_clock;
     std::vector<std::size_t> all;
     for (std::size_t i = 0; i < tracks.size(); ++i) {
@@ -74,6 +81,9 @@ void WallLanes::begin(const resolve::StepTable& steps, const resolve::TrackTable
         by_clock[info.clock].push_back(i);
         all.push_back(i);
     }
+    for (std::size_t i = 0; i < tracks.size(); ++i)
+        states_.push_back(std::make_unique<TrackState>());
+    ledger.keep_brick_details(!by_clock.empty());
     add_lane("host", {});
     if (by_clock.size() > 1)
         add_lane("all devices", all);
@@ -156,7 +166,7 @@ void WallLanes::device_scope(std::size_t track, const resolve::Sample& sample) {
 
 void WallLanes::matched(const Launched& command) {
     const std::size_t track = tracks_->find(command.queue);
-    if (track >= states_.size() || !states_[track])
+    if (track >= states_.size())
         return;
     const auto add = [&](Detail::Kind kind, std::int64_t begin, std::int64_t end) {
         Detail detail;
@@ -176,12 +186,8 @@ void WallLanes::matched(const Launched& command) {
 }
 
 void WallLanes::consume(const resolve::ResolvedBatch& batch) {
-    if (states_.size() <= batch.track_index)
-        states_.resize(std::max(batch.track_index + 1, tracks_->size()));
-    for (std::size_t i = 0; i < states_.size() && i < tracks_->size(); ++i) {
-        if (!states_[i])
-            states_[i] = std::make_unique<TrackState>();
-    }
+    while (states_.size() <= batch.track_index)
+        states_.push_back(std::make_unique<TrackState>());
     const recording::TrackKind kind = batch.track->info.kind;
     if (kind == recording::TrackKind::device_queue) {
         for (const resolve::Sample& sample : batch.samples)
@@ -260,6 +266,13 @@ void WallLanes::settled(std::size_t index, const WallSums& wall, std::vector<Det
         keep_slowest(step, std::move(of_step));
 }
 
+void WallLanes::end() {
+    details_left_out_ = ledger_->details_left_out();
+    steps_ = nullptr;
+    tracks_ = nullptr;
+    ledger_ = nullptr;
+}
+
 void WallLanes::keep_slowest(const resolve::Step& step, Sums sums) {
     const std::size_t wanted = std::min(options_.slowest, most_slowest);
     if (wanted == 0)
@@ -284,8 +297,8 @@ std::vector<std::string> WallLanes::notes() const {
     if (matcher_.forgotten() != 0)
         sentences.push_back(std::to_string(matcher_.forgotten()) +
                             " launches or device scopes have no counterpart, so waiting for them may count as host work.");
-    if (ledger_ != nullptr && ledger_->details_left_out() != 0)
-        sentences.push_back(std::to_string(ledger_->details_left_out()) +
+    if (details_left_out_ != 0)
+        sentences.push_back(std::to_string(details_left_out_) +
                             " intervals say nothing about idle time: they reach over more than 8 steps, or came too late.");
     return sentences;
 }

@@ -6,7 +6,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/host_pieces.hpp"
@@ -28,6 +30,7 @@ class WallLanes final : public PeriodObserver {
     struct Lane {
         std::string name;
         bool device = false;
+        bool fed = false; // it is known which threads launch its commands
         std::uint64_t tracks = 0;
         std::vector<Role> roles;
     };
@@ -49,12 +52,16 @@ class WallLanes final : public PeriodObserver {
     void begin(const resolve::StepTable& steps, const resolve::TrackTable& tracks, PeriodLedger& ledger) override;
     void consume(const resolve::ResolvedBatch& batch) override;
     void settled(std::size_t step, const WallSums& sums, std::vector<Detail>& details) override;
+    void end() override;
 
     [[nodiscard]] const std::vector<Lane>& lanes() const noexcept { return lanes_; }
     [[nodiscard]] const Sums& of(Phase phase) const noexcept { return phases_[static_cast<std::size_t>(phase)]; }
     /// The longest period first; call once, at the end.
     [[nodiscard]] std::vector<OneStep> take_slowest();
-    [[nodiscard]] const resolve::StepTable* steps() const noexcept { return steps_; }
+    /// The least and the greatest id of a complete step; none where there is no such step.
+    [[nodiscard]] const std::optional<std::pair<std::uint64_t, std::uint64_t>>& step_ids() const noexcept {
+        return step_ids_;
+    }
     /// Sentences about what it could not know.
     [[nodiscard]] std::vector<std::string> notes() const;
 
@@ -79,9 +86,11 @@ class WallLanes final : public PeriodObserver {
     const std::vector<recording::ClockInfo>& clocks_;
     const WallOptions& options_;
     LaunchMatcher matcher_;
-    const resolve::StepTable* steps_ = nullptr;
+    const resolve::StepTable* steps_ = nullptr; // from begin() to end(), as the next two
     const resolve::TrackTable* tracks_ = nullptr;
     PeriodLedger* ledger_ = nullptr;
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> step_ids_;
+    std::uint64_t details_left_out_ = 0;
     bool queues_sampled_ = false; // some queue is timed in some steps only
     std::vector<Lane> lanes_;
     std::vector<std::unique_ptr<TrackState>> states_; // by dense index

@@ -2,6 +2,7 @@
 #include "analysis/wall_sweep.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace plumb::analysis {
 
@@ -53,6 +54,34 @@ bool WallSweep::wanted(const Detail& detail) const {
     return false;
 }
 
+void WallSweep::enter(Thread& thread, const Detail& detail) {
+    // Pieces of one thread are disjoint, but where one ends and another begins the order of the two is open.
+    leave(thread, detail.track);
+    thread.inside = true;
+    thread.launching = detail.kind == Kind::submit && device_ && role_of(detail.other) == Role::queue;
+    thread.name = detail.name;
+    thread.since = detail.interval.begin;
+    launching_ += thread.launching ? 1 : 0;
+    if (!thread.launching && thread.name != 0)
+        (role_of(detail.track) == Role::feeder ? feeders_inside_ : others_inside_).emplace(thread.since, detail.track);
+}
+
+void WallSweep::leave(Thread& thread, std::uint32_t track) {
+    if (!thread.inside)
+        return;
+    launching_ -= thread.launching ? 1 : 0;
+    (role_of(track) == Role::feeder ? feeders_inside_ : others_inside_).erase({thread.since, track});
+    thread.inside = thread.launching = false;
+}
+
+void WallSweep::apply_whole(Thread& thread, std::uint16_t name, bool begin) {
+    const auto found = std::find(thread.wholes.begin(), thread.wholes.end(), name);
+    if (!begin && found != thread.wholes.end())
+        thread.wholes.erase(found);
+    else if (begin && thread.wholes.size() < deepest)
+        thread.wholes.push_back(name);
+}
+
 void WallSweep::apply_thread(const Detail& detail, bool begin) {
     Thread& thread = threads_[detail.track];
     switch (detail.kind) {
@@ -62,33 +91,26 @@ void WallSweep::apply_thread(const Detail& detail, bool begin) {
         break;
     case Kind::submit:
     case Kind::piece:
-        // Pieces of one thread are disjoint, but one may begin where another ends, in any order.
-        if (begin) {
-            thread.inside = true;
-            thread.launching = detail.kind == Kind::submit && device_ && role_of(detail.other) == Role::queue;
-            thread.name = detail.name;
-            thread.since = detail.interval.begin;
-        } else if (thread.since == detail.interval.begin) {
-            thread.inside = thread.launching = false;
-        }
+        if (begin)
+            enter(thread, detail);
+        else if (thread.since == detail.interval.begin)
+            leave(thread, detail.track);
         break;
     case Kind::whole:
-        if (begin) {
-            thread.wholes.push_back(detail.name);
-        } else if (const auto found = std::find(thread.wholes.begin(), thread.wholes.end(), detail.name);
-                   found != thread.wholes.end()) {
-            thread.wholes.erase(found);
-        }
+        apply_whole(thread, detail.name, begin);
         break;
     default:
         break;
     }
+    const bool works = role_of(detail.track) == Role::feeder && thread.present > 0 && thread.inside;
+    workers_ += (works ? 1 : 0) - (thread.works ? 1 : 0);
+    thread.works = works;
 }
 
 void WallSweep::apply_queue(const Detail& detail, int by) {
     switch (detail.kind) {
     case Kind::presence: {
-        int& busy = queues_[detail.track].busy;
+        int& busy = queues_[detail.track];
         const int before = busy > 0 ? 1 : 0;
         busy += by;
         const int change = (busy > 0 ? 1 : 0) - before;
@@ -126,21 +148,9 @@ void WallSweep::apply(const Detail& detail, bool begin) {
         apply_queue(detail, by);
 }
 
-const WallSweep::Thread* WallSweep::innermost(bool feeders) const {
-    const Thread* found = nullptr;
-    for (const std::uint32_t track : feeders ? feeders_ : others_) {
-        const Thread& thread = threads_[track];
-        if (thread.inside && !thread.launching && thread.name != 0 && (found == nullptr || thread.since > found->since))
-            found = &thread;
-    }
-    return found;
-}
-
-bool WallSweep::feeders_work() const {
-    return std::any_of(feeders_.begin(), feeders_.end(), [this](std::uint32_t track) {
-        const Thread& thread = threads_[track];
-        return thread.present > 0 && thread.inside;
-    });
+const WallSweep::Thread* WallSweep::innermost() const {
+    const Inside& inside = feeders_inside_.empty() ? others_inside_ : feeders_inside_;
+    return inside.empty() ? nullptr : &threads_[inside.rbegin()->second];
 }
 
 void WallSweep::name(const Thread& thread, std::int64_t length) {
@@ -168,22 +178,12 @@ void WallSweep::count_device(std::int64_t length) {
         count_busy(length, busy_queues_);
         const bool surely = open_ - unsure_ + sure_ > 0;
         sums_.launch_wait += surely ? 0 : length;
-        sums_.host_waits += surely && !feeders_work() ? length : 0;
-        return;
-    }
-    const bool launching = std::any_of(feeders_.begin(), feeders_.end(),
-                                       [this](std::uint32_t track) { return threads_[track].launching; });
-    if (queued_ > 0) {
+        sums_.host_waits += surely && workers_ == 0 ? length : 0;
+    } else if (queued_ > 0) {
         sums_.queued += length;
-        return;
-    }
-    if (flying_ > 0 || launching) {
+    } else if (flying_ > 0 || launching_ > 0) {
         sums_.exposed += length;
-        return;
-    }
-    const Thread* thread = innermost(true);
-    thread = thread != nullptr ? thread : innermost(false);
-    if (thread != nullptr) {
+    } else if (const Thread* thread = innermost(); thread != nullptr) {
         sums_.host += length;
         name(*thread, length);
     } else {
@@ -193,41 +193,33 @@ void WallSweep::count_device(std::int64_t length) {
 
 void WallSweep::count_host(std::int64_t length) {
     if (present_ > 0) {
-        int threads = 0;
-        for (const std::uint32_t track : those_)
-            threads += threads_[track].present > 0 ? 1 : 0;
-        count_busy(length, threads);
+        count_busy(length, present_);
         return;
     }
     (other_busy_ > 0 ? sums_.for_device : sums_.waiting) += length;
-    if (const Thread* thread = innermost(false))
+    if (const Thread* thread = innermost(); thread != nullptr)
         name(*thread, length);
 }
 
-void WallSweep::count(std::int64_t length) {
-    if (device_)
-        count_device(length);
-    else
-        count_host(length);
+void WallSweep::clear(const std::vector<Detail>& details, const std::vector<Role>& roles) {
+    roles_ = &roles;
+    sums_ = LaneSums();
+    edges_.clear();
+    feeders_inside_.clear();
+    others_inside_.clear();
+    present_ = launching_ = workers_ = busy_queues_ = other_busy_ = 0;
+    open_ = unsure_ = sure_ = flying_ = queued_ = bricks_ = laps_ = 0;
+    std::size_t tracks = roles.size();
+    for (const Detail& detail : details)
+        tracks = std::max<std::size_t>(tracks, detail.track + std::size_t{1});
+    threads_.resize(std::max(threads_.size(), tracks));
+    queues_.resize(threads_.size());
 }
 
 LaneSums WallSweep::lane(Interval period, const std::vector<Detail>& details, const std::vector<Role>& roles,
                          bool device) {
-    *this = WallSweep(std::move(edges_));
-    roles_ = &roles;
+    clear(details, roles);
     device_ = device;
-    std::size_t tracks = roles.size();
-    for (const Detail& detail : details)
-        tracks = std::max<std::size_t>(tracks, detail.track + std::size_t{1});
-    threads_.resize(tracks);
-    queues_.resize(tracks);
-    for (std::uint32_t track = 0; track < tracks; ++track) {
-        const Role role = role_of(track);
-        if (role != Role::thread && role != Role::feeder)
-            continue;
-        those_.push_back(track);
-        (device && role == Role::feeder ? feeders_ : others_).push_back(track);
-    }
     for (std::uint32_t i = 0; i < details.size(); ++i) {
         if (!wanted(details[i]))
             continue;
@@ -236,17 +228,25 @@ LaneSums WallSweep::lane(Interval period, const std::vector<Detail>& details, co
     }
     std::sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) { return a.time < b.time; });
     std::int64_t at = period.begin;
+    const auto count_until = [&](std::int64_t time) {
+        if (time > at && device_)
+            count_device(time - at);
+        else if (time > at)
+            count_host(time - at);
+        at = std::max(at, time);
+    };
     for (const Edge& edge : edges_) {
-        if (edge.time > at)
-            count(edge.time - at);
-        at = std::max(at, edge.time);
+        count_until(edge.time);
         apply(details[edge.detail], edge.begin);
     }
-    if (period.end > at)
-        count(period.end - at);
+    count_until(period.end);
     sums_.steps = 1;
     sums_.period = period.end - period.begin;
-    return sums_;
+    for (const Detail& detail : details) {
+        threads_[detail.track] = Thread();
+        queues_[detail.track] = 0;
+    }
+    return std::move(sums_);
 }
 
 } // namespace plumb::analysis

@@ -3,8 +3,11 @@
 // period to the nanosecond (docs/wall.md). Owned by one report; one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "analysis/interval.hpp"
@@ -38,15 +41,14 @@ enum class Role : std::uint8_t {
 
 class WallSweep {
   public:
-    WallSweep() = default;
+    /// Named scopes around a moment of one thread whose total time is followed.
+    static constexpr std::size_t deepest = 64;
+
     /// `roles` by dense index of the track; missing ones are threads that nobody described. `device`: else the host's lane.
     [[nodiscard]] LaneSums lane(Interval period, const std::vector<Detail>& details, const std::vector<Role>& roles,
                                 bool device);
 
   private:
-    struct Edge;
-    explicit WallSweep(std::vector<Edge>&& room) : edges_(std::move(room)) { edges_.clear(); }
-
     struct Edge {
         std::int64_t time;
         std::uint32_t detail;
@@ -56,37 +58,41 @@ class WallSweep {
         int present = 0;
         bool inside = false; // a piece is open
         bool launching = false;
+        bool works = false; // counted in workers_
         std::uint16_t name = 0;
         std::int64_t since = 0;
         std::vector<std::uint16_t> wholes;
     };
-    struct Queue {
-        int busy = 0;
-    };
+    using Inside = std::set<std::pair<std::int64_t, std::uint32_t>>; // begin of the piece, track
 
+    void clear(const std::vector<Detail>& details, const std::vector<Role>& roles);
     void apply(const Detail& detail, bool begin);
     void apply_thread(const Detail& detail, bool begin);
+    void enter(Thread& thread, const Detail& detail);
+    void leave(Thread& thread, std::uint32_t track);
+    static void apply_whole(Thread& thread, std::uint16_t name, bool begin);
     void apply_queue(const Detail& detail, int by);
-    void count(std::int64_t length);
     void count_busy(std::int64_t length, int tracks);
     void count_device(std::int64_t length);
     void count_host(std::int64_t length);
-    [[nodiscard]] const Thread* innermost(bool feeders) const;
-    [[nodiscard]] bool feeders_work() const;
+    [[nodiscard]] const Thread* innermost() const;
     void name(const Thread& thread, std::int64_t length);
-    [[nodiscard]] Role role_of(std::uint32_t track) const { return track < roles_->size() ? (*roles_)[track] : Role::thread; }
+    [[nodiscard]] Role role_of(std::uint32_t track) const {
+        return track < roles_->size() ? (*roles_)[track] : Role::thread;
+    }
     [[nodiscard]] bool wanted(const Detail& detail) const;
 
     const std::vector<Role>* roles_ = nullptr;
     bool device_ = false;
     LaneSums sums_;
     std::vector<Edge> edges_;
-    std::vector<Thread> threads_;           // by dense index of the track
-    std::vector<Queue> queues_;             // the same
-    std::vector<std::uint32_t> those_, feeders_, others_;
-    int busy_queues_ = 0, other_busy_ = 0, present_ = 0;
-    int open_ = 0, unsure_ = 0, sure_ = 0; // commands of the lane
-    int bricks_ = 0, laps_ = 0, flying_ = 0, queued_ = 0;
+    std::vector<Thread> threads_;     // by dense index of the track; as made outside of lane()
+    std::vector<int> queues_;         // the same: commands that run
+    Inside feeders_inside_, others_inside_;                                     // in a named piece
+    int present_ = 0, launching_ = 0, workers_ = 0;                             // threads; workers_: feeders
+    int busy_queues_ = 0, other_busy_ = 0;
+    int open_ = 0, unsure_ = 0, sure_ = 0, flying_ = 0, queued_ = 0; // commands of the lane
+    int bricks_ = 0, laps_ = 0;
 };
 
 } // namespace plumb::analysis

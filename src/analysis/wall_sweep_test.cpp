@@ -57,7 +57,8 @@ class World {
     }
 
     void run() {
-        now_ = 2'000;
+        now_ = 1'000;
+        scope(0, 1'000); // a thread is tracked from its first record on
         for (std::uint64_t step = 0; now_ < length_ns - 200'000; ++step) {
             step_ = step;
             const std::int64_t begun = now_;

@@ -42,7 +42,8 @@ void judge_host(WallPhase& phase, const WallLane& host) {
 
 void judge_unknown(WallPhase& phase, const WallLane& device) {
     phase.bound = WallBound::undecided;
-    phase.reason = "Whether the device waited for the host is not known: " + device.idle.total.reason;
+    const Figure& unknown = device.idle.total.value ? device.host_waits_ns : device.idle.total;
+    phase.reason = "Who waited for whom is not known: " + unknown.reason;
     if (phase.in_graph_busy_ns.value && phase.steps != 0) {
         const double period = phase.period_ns / static_cast<double>(phase.steps);
         phase.reason += "; replays held it for at most " + us(*phase.in_graph_busy_ns.value) + " per step (" +
@@ -138,7 +139,7 @@ void judge(WallPhase& phase) {
     phase.gains.clear();
     if (!lane->device)
         judge_host(phase, *lane);
-    else if (!lane->idle.total.value)
+    else if (!lane->idle.total.value || !lane->host_waits_ns.value)
         judge_unknown(phase, *lane);
     else
         judge_device(phase, *lane);
