@@ -42,7 +42,7 @@ struct WallIdle {
 /// The threads of the host, the queues of one device, or those of all devices together.
 /// busy + idle = period; bricks + unattributed = busy; bricks_sum - bricks = overlap.
 struct WallLane {
-    std::string name;         // "host", "cuda:0", "all devices"
+    std::string name; // "host", "cuda:0", "all devices"
     bool device = false;
     std::uint64_t tracks = 0; // threads or queues
     std::uint64_t steps = 0;  // in which it was timed
@@ -84,8 +84,8 @@ struct WallPhase {
     WallBound bound = WallBound::no_device;
     std::string reason; // one sentence
     std::vector<WallGain> gains;
-    Figure own_cost_ns;          // per step: recording host scopes; inside busy
-    Figure in_graph_busy_ns;     // per step, at most: replays of captured graphs times the span of a plain one
+    Figure own_cost_ns;      // per step: recording host scopes; inside busy
+    Figure in_graph_busy_ns; // per step, at most: replays of captured graphs times the span of a plain one
     std::vector<std::pair<std::string, std::uint64_t>> unattributed; // nodes of captured graphs in no brick, by kernel
 };
 

@@ -25,8 +25,8 @@ constexpr std::size_t max_labels = 65536;
 class Builder {
   public:
     Builder(resolve::RecordSource& source, const ReportOptions& options, PeriodObserver* observer)
-        : source_(source), options_(options), observer_(observer), names_(source.names()), rows_(names_, options.brick_layers),
-          graphs_(source) {}
+        : source_(source), options_(options), observer_(observer), names_(source.names()),
+          rows_(names_, options.brick_layers), graphs_(source) {}
 
     void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks);
     void consume(const resolve::ResolvedBatch& batch);

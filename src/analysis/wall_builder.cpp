@@ -19,6 +19,7 @@ using stats::measured;
 
 constexpr const char* in_graphs =
     "captured graphs ran in steps of this phase, and when the device was idle inside of them only kernel records could tell";
+constexpr const char* not_timed = "the device was not timed in these steps";
 constexpr const char* no_launch = "no launch was recorded, so it is not known which threads feed the device";
 constexpr const char* of_devices = "only of a device";
 constexpr const char* of_the_host = "only of the host";
@@ -157,6 +158,8 @@ WallPhase WallBuilder::phase_of(const WallLanes::Sums& sums, Phase phase) const 
     made.period_ns = static_cast<double>(sums.period);
     for (std::size_t i = 0; i < lanes_.lanes().size(); ++i)
         made.lanes.push_back(lane_of(lanes_.lanes()[i], sums.lanes[i], phase));
+    if (made.lanes.size() > 1 && sums.untimed != 0)
+        made.lanes[0].idle.for_device = made.lanes[0].idle.unknown = made.lanes[0].idle.off_cpu = absent(not_timed);
     return made;
 }
 
@@ -165,8 +168,9 @@ Error WallBuilder::no_such_step() const {
         return {ErrorCode::not_found,
                 "this recording holds no complete step; put PLUMB_STEP around each forward pass of the engine"};
     if (!options_.step)
-        return {ErrorCode::not_found, "no step of this recording counts here (warm-up, sampled or another phase); record a "
-                                      "longer run, or name one with --step"};
+        return {ErrorCode::not_found,
+                "no step of this recording counts here (warm-up, sampled or another phase); record a "
+                "longer run, or name one with --step"};
     const auto& [least, most] = *lanes_.step_ids();
     return {ErrorCode::not_found, "there is no complete step " + std::to_string(*options_.step) +
                                       " in this recording; its steps are " + std::to_string(least) + " to " +
@@ -178,8 +182,8 @@ Result<WallReport> WallBuilder::finish(Report&& report) {
     wall.step = options_.step;
     for (const Phase phase : {Phase::prefill, Phase::decode, Phase::mixed, Phase::none}) {
         const WallLanes::Sums& sums = lanes_.of(phase);
-        const bool any = std::any_of(sums.lanes.begin(), sums.lanes.end(),
-                                     [](const LaneSums& lane) { return lane.steps != 0; });
+        const bool any =
+            std::any_of(sums.lanes.begin(), sums.lanes.end(), [](const LaneSums& lane) { return lane.steps != 0; });
         if (!any)
             continue;
         WallPhase& made = wall.phases.emplace_back(phase_of(sums, phase));

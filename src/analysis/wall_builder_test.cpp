@@ -127,8 +127,8 @@ TEST(Wall, host_work_in_no_named_scope_is_unknown_and_leaves_the_verdict_open_wh
 }
 
 TEST(Wall, a_host_asleep_with_nothing_launched_is_unknown_too_but_off_the_cpu) {
-    const WallPhase phase = two_commands(
-        [](WallEngine& engine, std::int64_t at) { engine.off_cpu(at, at + 300 * us); }, 300 * us);
+    const WallPhase phase =
+        two_commands([](WallEngine& engine, std::int64_t at) { engine.off_cpu(at, at + 300 * us); }, 300 * us);
     EXPECT_EQ(value_of(phase.lanes[1].idle.off_cpu), counted * 300e3);
     EXPECT_EQ(value_of(phase.lanes[0].idle.unknown), counted * 310e3)
         << "and twice 5 us in which a launch was on its way";
@@ -170,7 +170,8 @@ TEST(Wall, two_queues_at_once_are_overlap_and_idle_is_what_both_leave) {
     engine.add_queue(WallEngine::second_queue);
     engine.steps(count, [&](std::int64_t t) {
         engine.command(Brick::qkv_projection, t, t + 5 * us, t + 10 * us, t + 600 * us);
-        engine.command(Brick::all_reduce, t + 5 * us, t + 10 * us, t + 400 * us, t + 900 * us, WallEngine::second_queue);
+        engine.command(Brick::all_reduce, t + 5 * us, t + 10 * us, t + 400 * us, t + 900 * us,
+                       WallEngine::second_queue);
         engine.scope(WallEngine::tokenize, t + 900 * us, t + 1'000 * us);
     });
     const WallPhase phase = engine.decode();
@@ -190,7 +191,8 @@ TEST(Wall, each_device_has_a_lane_and_the_verdict_is_about_all_of_them) {
     engine.add_other_device();
     engine.steps(count, [&](std::int64_t t) {
         engine.command(Brick::qkv_projection, t, t + 5 * us, t + 10 * us, t + 500 * us);
-        engine.command(Brick::attention, t + 5 * us, t + 10 * us, t + 500 * us, t + 1'010 * us, WallEngine::other_device);
+        engine.command(Brick::attention, t + 5 * us, t + 10 * us, t + 500 * us, t + 1'010 * us,
+                       WallEngine::other_device);
         engine.scope(WallEngine::tokenize, t + 500 * us, t + 900 * us);
     });
     const WallPhase phase = engine.decode();
@@ -371,6 +373,7 @@ TEST(Wall, a_queue_that_is_timed_in_some_steps_has_an_account_of_those) {
     EXPECT_EQ(phase.lanes[1].steps, 5u);
     EXPECT_EQ(value_of(phase.lanes[1].busy_ns), 5 * 985e3);
     EXPECT_EQ(phase.lanes[0].steps, 15u);
+    EXPECT_FALSE(phase.lanes[0].idle.for_device.value.has_value()) << "of those 15 nobody knows what the device did";
     WallOptions untimed;
     untimed.step = 3;
     const WallReport one = engine.wall(untimed);
@@ -399,7 +402,7 @@ TEST(Wall, random_records_of_every_kind_still_add_up) {
         engine.add_queue(WallEngine::second_queue);
         engine.add_other_device();
         engine.source.track(2);
-        constexpr std::uint32_t tracks[] = {WallEngine::host, 2, 3, WallEngine::queue, WallEngine::second_queue,
+        constexpr std::uint32_t tracks[] = {WallEngine::host,        2, 3, WallEngine::queue, WallEngine::second_queue,
                                             WallEngine::other_device};
         std::uint64_t now = resolve::PlantedSource::first_tick;
         for (int i = 0; i < 3000; ++i) {

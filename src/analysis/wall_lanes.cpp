@@ -249,6 +249,8 @@ void WallLanes::settled(std::size_t index, const WallSums& wall, std::vector<Det
     Sums& sums = phases_[static_cast<std::size_t>(step.phase)];
     if (counted) {
         of_step.steps = 1;
+        of_step.untimed = timed ? 0 : 1;
+        sums.untimed += of_step.untimed;
         of_step.tokens = step.prefill_tokens + step.decode_tokens;
         of_step.period = wall.period;
         sums.steps += 1;
@@ -293,13 +295,16 @@ std::vector<WallLanes::OneStep> WallLanes::take_slowest() {
 std::vector<std::string> WallLanes::notes() const {
     std::vector<std::string> sentences;
     if (queues_sampled_)
-        sentences.push_back("The device was timed in some steps only: its lane is of those, and timing made them longer.");
+        sentences.push_back(
+            "The device was timed in some steps only: its lane is of those, and timing made them longer.");
     if (matcher_.forgotten() != 0)
-        sentences.push_back(std::to_string(matcher_.forgotten()) +
-                            " launches or device scopes have no counterpart, so waiting for them may count as host work.");
+        sentences.push_back(
+            std::to_string(matcher_.forgotten()) +
+            " launches or device scopes have no counterpart, so waiting for them may count as host work.");
     if (details_left_out_ != 0)
-        sentences.push_back(std::to_string(details_left_out_) +
-                            " intervals say nothing about idle time: they reach over more than 8 steps, or came too late.");
+        sentences.push_back(
+            std::to_string(details_left_out_) +
+            " intervals say nothing about idle time: they reach over more than 8 steps, or came too late.");
     return sentences;
 }
 

@@ -86,10 +86,10 @@ class WallSweep {
     bool device_ = false;
     LaneSums sums_;
     std::vector<Edge> edges_;
-    std::vector<Thread> threads_;     // by dense index of the track; as made outside of lane()
-    std::vector<int> queues_;         // the same: commands that run
-    Inside feeders_inside_, others_inside_;                                     // in a named piece
-    int present_ = 0, launching_ = 0, workers_ = 0;                             // threads; workers_: feeders
+    std::vector<Thread> threads_;                   // by dense index of the track; as made outside of lane()
+    std::vector<int> queues_;                       // the same: commands that run
+    Inside feeders_inside_, others_inside_;         // in a named piece
+    int present_ = 0, launching_ = 0, workers_ = 0; // threads; workers_: feeders
     int busy_queues_ = 0, other_busy_ = 0;
     int open_ = 0, unsure_ = 0, sure_ = 0, flying_ = 0, queued_ = 0; // commands of the lane
     int bricks_ = 0, laps_ = 0;

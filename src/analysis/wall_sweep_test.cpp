@@ -26,8 +26,10 @@ constexpr std::uint16_t first_name = 500, names = 5;
 enum Doing : std::uint16_t { outside = 0, launching_for = 1000 }; // + queue; else the name of a scope
 
 struct Map {
-    std::vector<std::uint16_t> innermost[2] = {std::vector<std::uint16_t>(length_ns), std::vector<std::uint16_t>(length_ns)};
-    std::vector<std::uint16_t> outer[2] = {std::vector<std::uint16_t>(length_ns), std::vector<std::uint16_t>(length_ns)};
+    std::vector<std::uint16_t> innermost[2] = {std::vector<std::uint16_t>(length_ns),
+                                               std::vector<std::uint16_t>(length_ns)};
+    std::vector<std::uint16_t> outer[2] = {std::vector<std::uint16_t>(length_ns),
+                                           std::vector<std::uint16_t>(length_ns)};
     std::vector<std::uint8_t> present[2] = {std::vector<std::uint8_t>(length_ns), std::vector<std::uint8_t>(length_ns)};
     std::vector<std::uint8_t> busy[queues], host_bricks = std::vector<std::uint8_t>(length_ns);
     std::vector<std::int64_t> since[2] = {std::vector<std::int64_t>(length_ns), std::vector<std::int64_t>(length_ns)};
@@ -48,8 +50,8 @@ class World {
     explicit World(std::uint64_t seed) : random_(seed) {
         engine.source.metadata_.warmup_steps = 0;
         for (std::uint16_t i = 2; i < names; ++i)
-            engine.source.names_.push_back({static_cast<std::uint16_t>(first_name + i), Category::other,
-                                            "name " + std::to_string(i)});
+            engine.source.names_.push_back(
+                {static_cast<std::uint16_t>(first_name + i), Category::other, "name " + std::to_string(i)});
         engine.add_queue();
         engine.add_queue(WallEngine::second_queue);
         engine.add_other_device();
@@ -85,7 +87,9 @@ class World {
     [[nodiscard]] std::int64_t last() const { return last_; }
 
   private:
-    std::int64_t some(std::int64_t most) { return 2 * static_cast<std::int64_t>(50 + random_() % static_cast<std::uint64_t>(most / 2)); }
+    std::int64_t some(std::int64_t most) {
+        return 2 * static_cast<std::int64_t>(50 + random_() % static_cast<std::uint64_t>(most / 2));
+    }
 
     void pass(int thread, std::int64_t length, std::uint16_t doing, std::uint16_t around = 0) {
         for (std::int64_t t = now_; t < now_ + length; ++t) {
@@ -226,7 +230,8 @@ void compare(std::uint64_t seed) {
     expect_adds_up(phase);
     ASSERT_EQ(phase.lanes.size(), 4u);
     const std::vector<std::vector<std::size_t>> lanes = {{0, 1, 2}, {0, 1}, {2}};
-    std::map<std::string, std::uint16_t> ids = {{"attention", Name(Brick::attention).id}, {"tokenize", 500}, {"prepare", 501}};
+    std::map<std::string, std::uint16_t> ids = {
+        {"attention", Name(Brick::attention).id}, {"tokenize", 500}, {"prepare", 501}};
     for (std::uint16_t i = 2; i < names; ++i)
         ids["name " + std::to_string(i)] = static_cast<std::uint16_t>(first_name + i);
     for (std::size_t i = 0; i < lanes.size(); ++i) {
@@ -256,7 +261,8 @@ TEST(WallSweep, every_kind_of_idle_time_agrees_with_a_map_of_every_nanosecond) {
         compare(seed);
 }
 
-Detail detail(Detail::Kind kind, std::int64_t begin, std::int64_t end, std::uint32_t track = 0, std::uint16_t name = 0) {
+Detail detail(Detail::Kind kind, std::int64_t begin, std::int64_t end, std::uint32_t track = 0,
+              std::uint16_t name = 0) {
     Detail made;
     made.kind = kind;
     made.interval = {begin, end};
@@ -276,9 +282,9 @@ TEST(WallSweep, a_period_without_details_is_idle_with_nobody_on_the_cpu) {
 
 TEST(WallSweep, pieces_that_touch_hand_over_without_a_gap) {
     WallSweep sweep;
-    const std::vector<Detail> details = {
-        detail(Detail::Kind::piece, 50, 100, 0, 8), detail(Detail::Kind::piece, 0, 50, 0, 7),
-        detail(Detail::Kind::presence, 0, 100, 0)};
+    const std::vector<Detail> details = {detail(Detail::Kind::piece, 50, 100, 0, 8),
+                                         detail(Detail::Kind::piece, 0, 50, 0, 7),
+                                         detail(Detail::Kind::presence, 0, 100, 0)};
     const LaneSums device = sweep.lane({0, 100}, details, {Role::feeder, Role::queue}, true);
     EXPECT_EQ(device.host, 100);
     EXPECT_EQ(device.scopes.at(7).self, 50);

@@ -59,8 +59,7 @@ void append_verdict(std::string& out, const WallPhase& phase, const Style& style
 
 class LaneTable {
   public:
-    LaneTable(const WallPhase& phase, std::map<std::string, std::string>& reasons)
-        : phase_(phase), reasons_(reasons) {
+    LaneTable(const WallPhase& phase, std::map<std::string, std::string>& reasons) : phase_(phase), reasons_(reasons) {
         table_.add_column("us per step, % of period", TextTable::Align::left);
         for (const WallLane& lane : phase.lanes) {
             table_.add_column(printable(lane.name, name_columns), TextTable::Align::right);
@@ -123,7 +122,8 @@ void add_busy(LaneTable& table, const WallPhase& phase) {
         table.row("  or waiting for its launch",
                   [](const WallLane& lane) { return of_device(lane, lane.launch_wait_ns); });
     if (phase.lanes.size() > 1)
-        table.row("  the host waited meanwhile", [](const WallLane& lane) { return of_device(lane, lane.host_waits_ns); });
+        table.row("  the host waited meanwhile",
+                  [](const WallLane& lane) { return of_device(lane, lane.host_waits_ns); });
 }
 
 void add_scopes(LaneTable& table, const WallPhase& phase, bool device) {
@@ -164,11 +164,14 @@ void add_idle(LaneTable& table, const WallPhase& phase) {
     table.row("  unknown", [](const WallLane& lane) { return std::optional(lane.idle.unknown); });
     if (devices) {
         table.row("    launched, not begun", [](const WallLane& lane) { return of_device(lane, lane.idle.queued); });
-        table.row("    host in no named scope", [](const WallLane& lane) { return of_device(lane, lane.idle.unnamed); });
+        table.row("    host in no named scope",
+                  [](const WallLane& lane) { return of_device(lane, lane.idle.unnamed); });
         table.row("    host off the CPU", [](const WallLane& lane) { return of_device(lane, lane.idle.off_cpu); });
     }
     add_scopes(table, phase, false);
-    table.row("period", [](const WallLane& lane) { return std::optional(Figure{lane.period_ns, {}}); });
+    table.row("period", [](const WallLane& lane) {
+        return lane.steps == 0 ? std::nullopt : std::optional(Figure{lane.period_ns, {}});
+    });
 }
 
 void append_gains(std::string& out, const WallPhase& phase, const Style& style) {
@@ -198,7 +201,8 @@ void append_costs(std::string& out, const WallReport& report, const WallPhase& p
         out += "n/a (" + printable(phase.own_cost_ns.reason, sentence_columns) + ")";
     }
     if (report.own_cost.percent_of_wall.value)
-        out += "; of the whole run, the thread that writes included, " + fixed(*report.own_cost.percent_of_wall.value, 2) + " %";
+        out += "; of the whole run, the thread that writes included, " +
+               fixed(*report.own_cost.percent_of_wall.value, 2) + " %";
     out += '\n';
     if (phase.in_graph_busy_ns.value)
         out += "captured graphs  busy for at most " + us(*phase.in_graph_busy_ns.value) +
@@ -243,8 +247,9 @@ void append_phase(std::string& out, const WallReport& report, const WallPhase& p
     for (const auto& [reason, name] : reasons)
         out += "n/a  " + name + ": " + printable(reason, sentence_columns) + '\n';
     if (phase.lanes.size() == 1 && phase.lanes[0].idle.unknown.value.value_or(0) > 0)
-        out += "unknown  no thread was on the CPU; whether it waited for a lock, a file, another thread or for its turn is "
-               "not recorded\n";
+        out +=
+            "unknown  no thread was on the CPU; whether it waited for a lock, a file, another thread or for its turn is "
+            "not recorded\n";
     out += style.plain;
     append_gains(out, phase, style);
     append_coverage(out, phase);

@@ -95,8 +95,9 @@ TEST(WallText, shows_every_part_of_busy_and_idle_per_step) {
          {"\nbusy                           400.0    40.0    700.0    70.0\n", "  tracks added up", "    overlap",
           "    under laps", "  or waiting for its launch", "  the host waited meanwhile", "  exposed launch",
           "\n  a device was busy            500.0    50.0        -", "    launched, not begun", "    host off the CPU",
-          "\nperiod                        1000.0   100.0   1000.0   100.0\n", "coverage  cuda:0: bricks hold 25.0 % of its busy",
-          "own cost  1.5 us per step (0.1 %)", "in no brick  ncclKernel x3, ", "tok/s then", "\nnote  a note\n", "slowest steps"})
+          "\nperiod                        1000.0   100.0   1000.0   100.0\n",
+          "coverage  cuda:0: bricks hold 25.0 % of its busy", "own cost  1.5 us per step (0.1 %)",
+          "in no brick  ncclKernel x3, ", "tok/s then", "\nnote  a note\n", "slowest steps"})
         EXPECT_TRUE(contains(text, part)) << part << '\n' << text;
     EXPECT_FALSE(contains(text, "\x1b"));
 }
