@@ -31,7 +31,7 @@ struct WallIdle {
     Figure total;
     Figure exposed_launch;         // the next command was being launched
     Figure host_work;              // nothing was launched, and a named host scope ran
-    Figure unknown;                //
+    Figure unknown;                // the rest
     Figure queued;                 // of it: a command had arrived and did not begin
     Figure unnamed;                // of it: a host thread was on the CPU, in no named scope
     Figure off_cpu;                // of it: nobody was on the CPU

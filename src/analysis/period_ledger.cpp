@@ -20,6 +20,7 @@ void PeriodLedger::Page::clear() {
     laps.clear();
     presence.clear();
     details.clear();
+    complete = true;
     uncertain = 0;
 }
 
@@ -72,29 +73,37 @@ void PeriodLedger::add(What what, Interval interval, std::size_t& hint, std::uin
 }
 
 void PeriodLedger::add_detail(const Detail& detail, std::size_t& hint) {
-    const bool taken = clip(detail.interval, false, hint, [&](Interval part, std::size_t period) {
-        if (period < next_ || pending_ >= max_pending) {
-            ++details_left_out_;
-            return;
-        }
-        Detail& added = page_of(period).details.emplace_back(detail);
-        added.interval = part;
-        ++pending_;
-    });
+    const bool taken = clip(detail.interval, false, hint,
+                            [&](Interval part, std::size_t period) { put_detail(detail, part, period); });
     details_left_out_ += taken ? 0 : 1;
+}
+
+void PeriodLedger::put_detail(const Detail& detail, Interval clipped, std::size_t period) {
+    if (period < next_) {
+        ++details_left_out_;
+        return;
+    }
+    Page& page = page_of(period);
+    if (pending_details_ >= max_details) {
+        page.complete = false;
+        return;
+    }
+    page.details.push_back(detail);
+    page.details.back().interval = clipped;
+    ++pending_details_;
 }
 
 void PeriodLedger::put(What what, Interval clipped, std::size_t period, std::uint32_t track) {
     if (period < next_ || pending_ >= max_pending) {
         ++left_out_;
+        if (period >= next_ && observer_ != nullptr)
+            page_of(period).complete = false;
         return;
     }
     Page& page = page_of(period);
     const auto detail = [&](Detail::Kind kind) {
-        if (observer_ == nullptr || (!brick_details_ && kind != Detail::Kind::presence))
-            return;
-        page.details.push_back({clipped, kind, 0, track, 0});
-        ++pending_;
+        if (observer_ != nullptr && (brick_details_ || kind == Detail::Kind::presence))
+            put_detail({clipped, kind, 0, track, 0}, clipped, period);
     };
     switch (what) {
     case What::brick:
@@ -194,9 +203,10 @@ void PeriodLedger::settle_next() {
         page = std::make_unique<Page>();
     if (page) {
         sum_up(*page, sums);
-        pending_ -= page->bricks.size() + page->laps.size() + page->presence.size() + page->details.size();
+        pending_ -= page->bricks.size() + page->laps.size() + page->presence.size();
+        pending_details_ -= page->details.size();
         if (observer_ != nullptr)
-            observer_->settled(next_, sums, page->details);
+            observer_->settled(next_, sums, page->details, page->complete);
         page->clear();
         if (spare_.size() < 2 * longest_reach)
             spare_.push_back(std::move(page));

@@ -33,6 +33,7 @@ class PeriodLedger {
     /// Intervals that reach over more step ends than this belong to no forward pass: they are left out.
     static constexpr std::size_t longest_reach = 8;
     static constexpr std::size_t max_pending = std::size_t{1} << 21;
+    static constexpr std::size_t max_details = std::size_t{1} << 22;
 
     enum class What : std::uint8_t {
         brick,     // a leaf brick ran
@@ -71,11 +72,13 @@ class PeriodLedger {
     struct Page {
         std::vector<Interval> bricks, laps, presence;
         std::vector<Detail> details;
+        bool complete = true; // no detail was left out for want of room
         std::int64_t uncertain = 0;
         void clear();
     };
 
     [[nodiscard]] std::size_t settled_until(std::int64_t no_earlier_than) const noexcept;
+    void put_detail(const Detail& detail, Interval clipped, std::size_t period);
     void put(What what, Interval clipped, std::size_t period, std::uint32_t track);
     void sum_up(Page& page, WallSums& sums);
     /// Calls `each` with the part in every period; false where it reaches over too many.
@@ -92,6 +95,7 @@ class PeriodLedger {
     std::size_t last_put_ = 0;
     std::size_t next_ = 0;
     std::size_t pending_ = 0;
+    std::size_t pending_details_ = 0;
     std::uint64_t left_out_ = 0;
     std::uint64_t details_left_out_ = 0;
     PeriodObserver* observer_ = nullptr;

@@ -47,8 +47,8 @@ class PeriodObserver {
     /// Before the first batch, where there are complete steps; all of it lives until end().
     virtual void begin(const resolve::StepTable& steps, const resolve::TrackTable& tracks, PeriodLedger& ledger) = 0;
     virtual void consume(const resolve::ResolvedBatch& batch) = 0;
-    /// The details, in no order, are the observer's to change.
-    virtual void settled(std::size_t step, const WallSums& sums, std::vector<Detail>& details) = 0;
+    /// The details, in no order, are the observer's to change; not `complete`: there were too many of them to keep.
+    virtual void settled(std::size_t step, const WallSums& sums, std::vector<Detail>& details, bool complete) = 0;
     /// After the last period.
     virtual void end() = 0;
 };

@@ -235,10 +235,14 @@ LaneSums WallLanes::host_only(Interval period, const WallSums& sums, std::vector
     return lane;
 }
 
-void WallLanes::settled(std::size_t index, const WallSums& wall, std::vector<Detail>& details) {
+void WallLanes::settled(std::size_t index, const WallSums& wall, std::vector<Detail>& details, bool complete) {
     const resolve::Step& step = (*steps_)[index];
     if (!asked_for(step))
         return;
+    if (!complete) {
+        ++incomplete_;
+        return;
+    }
     const bool counted = options_.step || (!step.warmup && !step.left_out);
     const bool timed = (options_.step || !step.warmup) && (queues_sampled_ ? step.device_timed : counted);
     if (!counted && !timed)
@@ -301,6 +305,10 @@ std::vector<std::string> WallLanes::notes() const {
         sentences.push_back(
             std::to_string(matcher_.forgotten()) +
             " launches or device scopes have no counterpart, so waiting for them may count as host work.");
+    if (incomplete_ != 0)
+        sentences.push_back(
+            std::to_string(incomplete_) +
+            " steps are in no account here: they and their neighbours hold more than 4 million intervals.");
     if (details_left_out_ != 0)
         sentences.push_back(
             std::to_string(details_left_out_) +

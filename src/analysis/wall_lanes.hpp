@@ -52,7 +52,7 @@ class WallLanes final : public PeriodObserver {
 
     void begin(const resolve::StepTable& steps, const resolve::TrackTable& tracks, PeriodLedger& ledger) override;
     void consume(const resolve::ResolvedBatch& batch) override;
-    void settled(std::size_t step, const WallSums& sums, std::vector<Detail>& details) override;
+    void settled(std::size_t step, const WallSums& sums, std::vector<Detail>& details, bool complete) override;
     void end() override;
 
     [[nodiscard]] const std::vector<Lane>& lanes() const noexcept { return lanes_; }
@@ -92,7 +92,8 @@ class WallLanes final : public PeriodObserver {
     PeriodLedger* ledger_ = nullptr;
     std::optional<std::pair<std::uint64_t, std::uint64_t>> step_ids_;
     std::uint64_t details_left_out_ = 0;
-    bool queues_sampled_ = false; // some queue is timed in some steps only
+    std::uint64_t incomplete_ = 0; // periods
+    bool queues_sampled_ = false;  // some queue is timed in some steps only
     std::vector<Lane> lanes_;
     std::vector<std::unique_ptr<TrackState>> states_; // by dense index
     std::array<Sums, 4> phases_;                      // by Phase
