@@ -167,6 +167,9 @@ Error WallBuilder::no_such_step() const {
     if (!lanes_.step_ids())
         return {ErrorCode::not_found,
                 "this recording holds no complete step; put PLUMB_STEP around each forward pass of the engine"};
+    if (lanes_.incomplete() != 0)
+        return {ErrorCode::unsupported, "the steps asked for hold more than 4 million intervals with their neighbours; "
+                                        "record fewer scopes in a step, or ask plumb report"};
     if (!options_.step)
         return {ErrorCode::not_found,
                 "no step of this recording counts here (warm-up, sampled or another phase); record a "

@@ -63,6 +63,8 @@ class WallLanes final : public PeriodObserver {
     [[nodiscard]] const std::optional<std::pair<std::uint64_t, std::uint64_t>>& step_ids() const noexcept {
         return step_ids_;
     }
+    /// Steps asked for that held too much to keep.
+    [[nodiscard]] std::uint64_t incomplete() const noexcept { return incomplete_; }
     /// Sentences about what it could not know.
     [[nodiscard]] std::vector<std::string> notes() const;
 
