@@ -41,6 +41,7 @@ void add_commands(CLI::App& root, int& exit_code) {
     add_layers(root, exit_code);
     add_budget(root, exit_code);
     add_check(root, exit_code);
+    add_wall(root, exit_code);
     add_path(root, exit_code);
     add_trace(root, exit_code);
     add_export(root, exit_code);

@@ -19,6 +19,8 @@ void PeriodLedger::Page::clear() {
     bricks.clear();
     laps.clear();
     presence.clear();
+    details.clear();
+    complete = true;
     uncertain = 0;
 }
 
@@ -42,43 +44,79 @@ std::size_t PeriodLedger::period_at(std::int64_t time, std::size_t hint) const n
     return static_cast<std::size_t>(found - all.begin());
 }
 
-void PeriodLedger::add(What what, Interval interval, std::size_t& hint) {
+template <class Each>
+bool PeriodLedger::clip(Interval interval, bool any_reach, std::size_t& hint, Each&& each) {
     const std::size_t first = period_at(interval.begin, hint);
     hint = first;
     if (interval.end <= interval.begin)
-        return;
+        return true;
     const std::size_t farthest = first + longest_reach;
-    if (what != What::presence && farthest < steps_.size() && steps_[farthest].end_ns < interval.end) {
-        ++left_out_;
-        return;
-    }
+    if (!any_reach && farthest < steps_.size() && steps_[farthest].end_ns < interval.end)
+        return false;
     for (std::size_t i = first; i < steps_.size(); ++i) {
         const resolve::Step& step = steps_[i];
         if (step.period_begin_ns >= interval.end)
             break;
-        put(what, {std::max(interval.begin, step.period_begin_ns), std::min(interval.end, step.end_ns)}, i);
+        const Interval part{std::max(interval.begin, step.period_begin_ns), std::min(interval.end, step.end_ns)};
+        if (part.end > part.begin)
+            each(part, i);
         if (interval.end <= step.end_ns)
             break;
     }
+    return true;
 }
 
-void PeriodLedger::put(What what, Interval clipped, std::size_t period) {
-    if (clipped.end <= clipped.begin)
-        return;
-    if (period < next_ || pending_ >= max_pending) {
-        ++left_out_;
+void PeriodLedger::add(What what, Interval interval, std::size_t& hint, std::uint32_t track) {
+    const bool taken = clip(interval, what == What::presence, hint,
+                            [&](Interval part, std::size_t period) { put(what, part, period, track); });
+    left_out_ += taken ? 0 : 1;
+}
+
+void PeriodLedger::add_detail(const Detail& detail, std::size_t& hint) {
+    const bool taken = clip(detail.interval, false, hint,
+                            [&](Interval part, std::size_t period) { put_detail(detail, part, period); });
+    details_left_out_ += taken ? 0 : 1;
+}
+
+void PeriodLedger::put_detail(const Detail& detail, Interval clipped, std::size_t period) {
+    if (period < next_) {
+        ++details_left_out_;
         return;
     }
     Page& page = page_of(period);
+    if (pending_details_ >= max_details) {
+        page.complete = false;
+        return;
+    }
+    page.details.push_back(detail);
+    page.details.back().interval = clipped;
+    ++pending_details_;
+}
+
+void PeriodLedger::put(What what, Interval clipped, std::size_t period, std::uint32_t track) {
+    if (period < next_ || pending_ >= max_pending) {
+        ++left_out_;
+        if (period >= next_ && observer_ != nullptr)
+            page_of(period).complete = false;
+        return;
+    }
+    Page& page = page_of(period);
+    const auto detail = [&](Detail::Kind kind) {
+        if (observer_ != nullptr && (brick_details_ || kind == Detail::Kind::presence))
+            put_detail({clipped, kind, 0, track, 0}, clipped, period);
+    };
     switch (what) {
     case What::brick:
         page.bricks.push_back(clipped);
+        detail(Detail::Kind::brick);
         break;
     case What::lap:
         page.laps.push_back(clipped);
+        detail(Detail::Kind::lap);
         break;
     case What::presence:
         page.presence.push_back(clipped);
+        detail(Detail::Kind::presence);
         break;
     case What::uncertain:
         page.uncertain += clipped.end - clipped.begin;
@@ -133,6 +171,24 @@ void PeriodLedger::settle_all() {
         settle_next();
 }
 
+void PeriodLedger::sum_up(Page& page, WallSums& sums) {
+    sort_by_begin(page.presence);
+    unite(page.presence, busy_);
+    sums.busy = length_of(busy_);
+    sort_by_begin(page.bricks);
+    unite(page.bricks, united_);
+    sums.united = shared_length(united_, busy_);
+    sums.sum = sum_inside(page.bricks, busy_);
+    if (!page.laps.empty()) {
+        scratch_ = united_;
+        scratch_.insert(scratch_.end(), page.laps.begin(), page.laps.end());
+        sort_by_begin(scratch_);
+        unite(scratch_, with_laps_);
+        sums.lap_union = shared_length(with_laps_, busy_) - sums.united;
+    }
+    sums.uncertain = page.uncertain;
+}
+
 void PeriodLedger::settle_next() {
     const resolve::Step& step = steps_[next_];
     last_page_ = nullptr;
@@ -143,23 +199,14 @@ void PeriodLedger::settle_next() {
         page = std::move(open_.front());
         open_.pop_front();
     }
+    if (!page && observer_ != nullptr)
+        page = std::make_unique<Page>();
     if (page) {
-        sort_by_begin(page->presence);
-        unite(page->presence, busy_);
-        sums.busy = length_of(busy_);
-        sort_by_begin(page->bricks);
-        unite(page->bricks, united_);
-        sums.united = shared_length(united_, busy_);
-        sums.sum = sum_inside(page->bricks, busy_);
-        if (!page->laps.empty()) {
-            scratch_ = united_;
-            scratch_.insert(scratch_.end(), page->laps.begin(), page->laps.end());
-            sort_by_begin(scratch_);
-            unite(scratch_, with_laps_);
-            sums.lap_union = shared_length(with_laps_, busy_) - sums.united;
-        }
-        sums.uncertain = page->uncertain;
+        sum_up(*page, sums);
         pending_ -= page->bricks.size() + page->laps.size() + page->presence.size();
+        pending_details_ -= page->details.size();
+        if (observer_ != nullptr)
+            observer_->settled(next_, sums, page->details, page->complete);
         page->clear();
         if (spare_.size() < 2 * longest_reach)
             spare_.push_back(std::move(page));

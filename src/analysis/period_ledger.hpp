@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analysis/interval.hpp"
+#include "analysis/period_observer.hpp"
 #include "resolve/step_table.hpp"
 
 namespace plumb::analysis {
@@ -32,6 +33,7 @@ class PeriodLedger {
     /// Intervals that reach over more step ends than this belong to no forward pass: they are left out.
     static constexpr std::size_t longest_reach = 8;
     static constexpr std::size_t max_pending = std::size_t{1} << 21;
+    static constexpr std::size_t max_details = std::size_t{1} << 22;
 
     enum class What : std::uint8_t {
         brick,     // a leaf brick ran
@@ -47,8 +49,14 @@ class PeriodLedger {
     [[nodiscard]] std::size_t period_at(std::int64_t time, std::size_t hint) const noexcept;
     /// End of a period; the end of time for one past the last.
     [[nodiscard]] std::int64_t end_of(std::size_t period) const noexcept;
-    /// `hint`: a period near it, updated.
-    void add(What what, Interval interval, std::size_t& hint);
+    /// `hint`: a period near it, updated. `track`: whose it is, for the observer.
+    void add(What what, Interval interval, std::size_t& hint, std::uint32_t track = 0);
+    /// From now on the intervals of a period are kept as details too, for this observer. Null: for nobody.
+    void observe(PeriodObserver* observer) noexcept { observer_ = observer; }
+    /// Whether bricks and laps are among the details (they are, unless somebody says no).
+    void keep_brick_details(bool keep) noexcept { brick_details_ = keep; }
+    /// Something that only the observer wants.
+    void add_detail(const Detail& detail, std::size_t& hint);
 
     /// First moment whose period is still open after settle(no_earlier_than).
     [[nodiscard]] std::int64_t horizon(std::int64_t no_earlier_than) const noexcept;
@@ -58,16 +66,24 @@ class PeriodLedger {
 
     /// Intervals left out: too late, or too many waiting.
     [[nodiscard]] std::uint64_t left_out() const noexcept { return left_out_; }
+    [[nodiscard]] std::uint64_t details_left_out() const noexcept { return details_left_out_; }
 
   private:
     struct Page {
         std::vector<Interval> bricks, laps, presence;
+        std::vector<Detail> details;
+        bool complete = true; // no detail was left out for want of room
         std::int64_t uncertain = 0;
         void clear();
     };
 
     [[nodiscard]] std::size_t settled_until(std::int64_t no_earlier_than) const noexcept;
-    void put(What what, Interval clipped, std::size_t period);
+    void put_detail(const Detail& detail, Interval clipped, std::size_t period);
+    void put(What what, Interval clipped, std::size_t period, std::uint32_t track);
+    void sum_up(Page& page, WallSums& sums);
+    /// Calls `each` with the part in every period; false where it reaches over too many.
+    template <class Each>
+    bool clip(Interval interval, bool any_reach, std::size_t& hint, Each&& each);
     Page& page_of(std::size_t period);
     void settle_next();
 
@@ -79,7 +95,11 @@ class PeriodLedger {
     std::size_t last_put_ = 0;
     std::size_t next_ = 0;
     std::size_t pending_ = 0;
+    std::size_t pending_details_ = 0;
     std::uint64_t left_out_ = 0;
+    std::uint64_t details_left_out_ = 0;
+    PeriodObserver* observer_ = nullptr;
+    bool brick_details_ = true;
     std::vector<Interval> busy_, united_, with_laps_, scratch_;
 };
 

@@ -24,9 +24,9 @@ constexpr std::size_t max_labels = 65536;
 
 class Builder {
   public:
-    Builder(resolve::RecordSource& source, const ReportOptions& options)
-        : source_(source), options_(options), names_(source.names()), rows_(names_, options.brick_layers),
-          graphs_(source) {}
+    Builder(resolve::RecordSource& source, const ReportOptions& options, PeriodObserver* observer)
+        : source_(source), options_(options), observer_(observer), names_(source.names()),
+          rows_(names_, options.brick_layers), graphs_(source) {}
 
     void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks);
     void consume(const resolve::ResolvedBatch& batch);
@@ -58,6 +58,7 @@ class Builder {
 
     resolve::RecordSource& source_;
     const ReportOptions& options_;
+    PeriodObserver* observer_;
     resolve::NameTable names_;
     RowTable rows_;
     GraphTable graphs_;
@@ -93,7 +94,10 @@ void Builder::steps_known(const resolve::StepTable& steps, const resolve::TrackT
             const resolve::Step& settled = (*steps_)[step];
             if (!settled.warmup && (queues_sampled_ ? settled.device_timed : !settled.left_out))
                 phases_[static_cast<std::size_t>(settled.phase)].add_device(device);
-        });
+        },
+        observer_);
+    if (observer_ != nullptr)
+        observer_->begin(steps, tracks, wall_->ledger());
 }
 
 Builder::TrackTotals& Builder::totals_of(const resolve::ResolvedBatch& batch) {
@@ -326,11 +330,12 @@ Report Builder::finish(const resolve::Resolution& resolution) {
 
 } // namespace
 
-Result<Report> build_report(resolve::RecordSource& source, const ReportOptions& options, const resolve::Cut& cut) {
+Result<Report> build_report(resolve::RecordSource& source, const ReportOptions& options, const resolve::Cut& cut,
+                            PeriodObserver* observer) {
     resolve::ResolveOptions how;
     how.warmup_steps = options.recording_warmup ? source.metadata().warmup_steps : options.warmup_steps;
     how.cut = cut;
-    Builder builder(source, options);
+    Builder builder(source, options, observer);
     const auto resolved = resolve::resolve(
         source, how,
         [&](const resolve::StepTable& steps, const resolve::TrackTable& tracks) { builder.steps_known(steps, tracks); },

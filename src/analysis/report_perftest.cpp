@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast records become a report: from records in memory, and from a recording's bytes. Prints wall and CPU time, since
+// How fast records become a report and a wall account: from records in memory, and from a recording's bytes. Prints wall and CPU time, since
 // on a shared machine only the second says what one core can do.
 // Usage: plumb_analysis_perftest [millions of scopes] [tracks]
 #include <bit>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/report_builder.hpp"
+#include "analysis/wall_builder.hpp"
 #include "recording/writer.hpp"
 #include "resolve/record_source.hpp"
 
@@ -144,6 +145,16 @@ void time_report(const char* what, Source& source, std::size_t scopes) {
     }
 }
 
+void time_wall(resolve::RecordSource& source, std::size_t scopes) {
+    const auto begin = std::chrono::steady_clock::now();
+    const double cpu_begin = cpu_seconds();
+    const Result<WallReport> report = analysis::build_wall(source, {});
+    const double cpu = cpu_seconds() - cpu_begin;
+    std::printf("%-18s %6.2f million scopes/s, %5.1f ns CPU per scope  (%zu phases)\n", "wall, in memory",
+                static_cast<double>(scopes) / seconds_since(begin) / 1e6, cpu * 1e9 / static_cast<double>(scopes),
+                report.ok() ? report->phases.size() : 0);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -151,6 +162,7 @@ int main(int argc, char** argv) {
     const auto tracks = static_cast<std::uint32_t>(argc > 2 ? std::atoi(argv[2]) : 1);
     GeneratedSource source(scopes, tracks);
     time_report("records in memory", source, source.scopes());
+    time_wall(source, source.scopes());
 
     recording::Metadata metadata = source.metadata();
     auto writer = recording::Writer::create({}, metadata);

@@ -18,7 +18,8 @@ class ThreadPresence {
     static constexpr std::size_t max_pieces = 65536;
 
     /// `long_ns`: a scope or gap at least this long has a sample of CPU time right behind it.
-    ThreadPresence(PeriodLedger& ledger, std::int64_t long_ns) : ledger_(&ledger), long_ns_(long_ns) {}
+    ThreadPresence(PeriodLedger& ledger, std::int64_t long_ns, std::uint32_t track)
+        : ledger_(&ledger), long_ns_(long_ns), track_(track) {}
 
     /// A leaf scope or lap that ended.
     void leaf(Interval interval);
@@ -46,11 +47,12 @@ class ThreadPresence {
     [[nodiscard]] bool place_in_one(std::int64_t off_cpu, std::int64_t until);
     void place_by_length(std::int64_t off_cpu, std::int64_t until);
     void give(std::int64_t begin, std::int64_t end) {
-        ledger_->add(PeriodLedger::What::presence, {begin, end}, given_);
+        ledger_->add(PeriodLedger::What::presence, {begin, end}, given_, track_);
     }
 
     PeriodLedger* ledger_;
     std::int64_t long_ns_;
+    std::uint32_t track_; // dense index
     bool begun_ = false;
     std::int64_t from_ = 0;        // presence is known, and given, before this
     std::int64_t last_ = 0;        // of the thread's stamps

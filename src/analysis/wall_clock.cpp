@@ -15,7 +15,8 @@ WallClock::TrackState& WallClock::state_of(const resolve::ResolvedBatch& batch) 
         const std::int64_t long_ns = line != nullptr ? line->length_ns(long_ticks) : 0;
         const recording::TrackKind kind = batch.track->info.kind;
         any_queue_ = any_queue_ || kind == recording::TrackKind::device_queue;
-        state = std::make_unique<TrackState>(ledger_, long_ns, kind, batch.track->info.name);
+        state = std::make_unique<TrackState>(ledger_, long_ns, static_cast<std::uint32_t>(batch.track_index), kind,
+                                             batch.track->info.name);
     }
     return *state;
 }
@@ -26,17 +27,17 @@ void WallClock::sample(TrackState& state, const resolve::Sample& sample) {
     if (sample.kind == SampleKind::span) {
         // Timed elsewhere or across threads: says nothing about where this thread was.
         if (sample.leaf)
-            ledger_.add(PeriodLedger::What::brick, interval, state.hint);
+            ledger_.add(PeriodLedger::What::brick, interval, state.hint, state.track);
         return;
     }
     if (sample.kind == SampleKind::lap)
-        ledger_.add(PeriodLedger::What::lap, interval, state.hint);
+        ledger_.add(PeriodLedger::What::lap, interval, state.hint, state.track);
     else if (sample.kind == SampleKind::scope && sample.leaf)
-        ledger_.add(PeriodLedger::What::brick, interval, state.hint);
+        ledger_.add(PeriodLedger::What::brick, interval, state.hint, state.track);
     if (state.kind == recording::TrackKind::device_queue)
         device_ledger_.add(PeriodLedger::What::presence, interval, state.device_hint);
     if (state.device)
-        ledger_.add(PeriodLedger::What::presence, interval, state.hint);
+        ledger_.add(PeriodLedger::What::presence, interval, state.hint, state.track);
     else if (sample.leaf)
         state.presence.leaf(interval);
     else
@@ -44,6 +45,8 @@ void WallClock::sample(TrackState& state, const resolve::Sample& sample) {
 }
 
 void WallClock::consume(const resolve::ResolvedBatch& batch) {
+    if (observer_ != nullptr)
+        observer_->consume(batch);
     TrackState& state = state_of(batch);
     state.samples += batch.samples.size();
     std::size_t next = 0;
@@ -90,6 +93,8 @@ void WallClock::finish() {
     ledger_.settle_all();
     if (any_queue_)
         device_ledger_.settle_all();
+    if (observer_ != nullptr)
+        observer_->end();
 }
 
 std::vector<std::string> WallClock::notes() const {

@@ -18,23 +18,30 @@ namespace plumb::analysis {
 class WallClock {
   public:
     /// `settled_device`: the same periods with nothing but the device queues in them; only called where there are some.
-    WallClock(const resolve::StepTable& steps, PeriodLedger::Settled settled, PeriodLedger::Settled settled_device)
-        : ledger_(steps, std::move(settled)), device_ledger_(steps, std::move(settled_device)) {}
+    /// `observer` (may be null) sees every batch first, and what each period is made of.
+    WallClock(const resolve::StepTable& steps, PeriodLedger::Settled settled, PeriodLedger::Settled settled_device,
+              PeriodObserver* observer)
+        : ledger_(steps, std::move(settled)), device_ledger_(steps, std::move(settled_device)), observer_(observer) {
+        ledger_.observe(observer);
+    }
 
     void consume(const resolve::ResolvedBatch& batch);
     void finish();
+    [[nodiscard]] PeriodLedger& ledger() noexcept { return ledger_; }
 
     /// Sentences about what the account could not know.
     [[nodiscard]] std::vector<std::string> notes() const;
 
   private:
     struct TrackState {
-        TrackState(PeriodLedger& ledger, std::int64_t long_ns, recording::TrackKind is, std::string thread_name)
-            : presence(ledger, long_ns), kind(is), device(is != recording::TrackKind::host_thread),
-              name(std::move(thread_name)) {}
+        TrackState(PeriodLedger& ledger, std::int64_t long_ns, std::uint32_t track_index, recording::TrackKind is,
+                   std::string thread_name)
+            : presence(ledger, long_ns, track_index), kind(is), device(is != recording::TrackKind::host_thread),
+              track(track_index), name(std::move(thread_name)) {}
         ThreadPresence presence;
         recording::TrackKind kind;
         bool device;
+        std::uint32_t track; // dense index
         std::string name;
         std::size_t hint = 0;
         std::size_t device_hint = 0;
@@ -46,6 +53,7 @@ class WallClock {
 
     PeriodLedger ledger_;
     PeriodLedger device_ledger_;
+    PeriodObserver* observer_;
     bool any_queue_ = false;
     std::vector<std::unique_ptr<TrackState>> states_; // by track index
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What budget.hpp, invariants.hpp and layers.hpp say of recordings in files: reads them, hands them to the room that knows.
+// What budget.hpp, invariants.hpp, layers.hpp and wall.hpp say of recordings in files: reads them, hands them to the room that knows.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -8,9 +8,11 @@
 #include "analysis/invariants.hpp"
 #include "analysis/replay_builder.hpp"
 #include "analysis/report_builder.hpp"
+#include "analysis/wall_builder.hpp"
 #include "plumb/budget.hpp"
 #include "plumb/invariants.hpp"
 #include "plumb/layers.hpp"
+#include "plumb/wall.hpp"
 #include "recording/reader.hpp"
 #include "resolve/reader_source.hpp"
 
@@ -68,6 +70,15 @@ Result<LayerReport> layers_recording(const std::string& path, const LayerOptions
         return report.error();
     }
     return layers_of(*report, options);
+}
+
+Result<WallReport> wall_recording(const std::string& path, const WallOptions& options) {
+    Result<recording::Reader> reader = recording::Reader::open(path);
+    if (!reader.ok()) {
+        return reader.error();
+    }
+    resolve::ReaderSource source(*reader);
+    return analysis::build_wall(source, options);
 }
 
 Result<CheckReport> check_recordings(const std::vector<std::string>& paths, const Invariants& invariants) {

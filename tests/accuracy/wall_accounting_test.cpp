@@ -3,17 +3,20 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 #include "decoder/decoder.hpp"
 #include "decoder/model_maker/maker.hpp"
 #include "decoder/model_maker/shapes.hpp"
 #include "plumb/plumb.hpp"
+#include "plumb/wall.hpp"
 
 namespace plumb::decoder {
 namespace {
@@ -154,6 +157,58 @@ TEST_F(WallAccounting, a_sleep_shows_as_idle_and_leaves_coverage_alone) {
     const WallAccount& wall = slept.decode.wall;
     EXPECT_GE(wall.idle_ns, slept.planted.idle_ns * 0.99);
     EXPECT_NEAR(*plain.decode.wall.coverage.value - *wall.coverage.value, slept.planted.busy_ns / wall.busy_ns, 0.005);
+}
+
+/// Both of one step: what the account of its period adds up to, and a stopwatch from decode call to decode call.
+struct Period {
+    double accounted_ns = 0, stopwatch_ns = 0;
+};
+
+TEST_F(WallAccounting, wall_accounts_for_each_period_as_an_outside_stopwatch_has_it) {
+    Options options;
+    options.threads = 1;
+    options.context = 512;
+    Result<Decoder> decoder = Decoder::load((folder_ / "m.gguf").string(), options);
+    ASSERT_TRUE(decoder.ok());
+    Config config;
+    config.on = true;
+    config.out = (folder_ / "wall.plumb").string();
+    config.warmup_steps = 0;
+    std::vector<double> laps;
+    {
+        Profiler profiler(config);
+        ASSERT_TRUE(decoder->prefill(decoder->random_prompt(32, 1), profiler).ok());
+        ASSERT_TRUE(decoder->decode(8, profiler).ok());
+        std::int64_t last = now_ns(CLOCK_MONOTONIC);
+        for (std::size_t i = 0; i < steps; ++i) {
+            ASSERT_TRUE(decoder->decode(1, profiler).ok());
+            const std::int64_t now = now_ns(CLOCK_MONOTONIC);
+            laps.push_back(static_cast<double>(now - last));
+            last = now;
+        }
+    }
+    WallOptions wanted;
+    wanted.phase = Phase::decode;
+    wanted.slowest = 1000;
+    Result<WallReport> wall = wall_recording(config.out, wanted);
+    ASSERT_TRUE(wall.ok()) << wall.error().message;
+    ASSERT_EQ(wall->slowest.size(), steps + 8);
+    std::sort(wall->slowest.begin(), wall->slowest.end(),
+              [](const WallStep& a, const WallStep& b) { return a.step < b.step; });
+    Period all;
+    std::size_t beyond = 0;
+    for (std::size_t i = 0; i < steps; ++i) {
+        const WallLane& host = wall->slowest.at(i + 8).account.lanes.at(0);
+        const WallIdle& idle = host.idle;
+        const Period one{host.bricks_ns + *host.unattributed_ns.value + *idle.for_device.value + *idle.unknown.value,
+                         laps.at(i)};
+        beyond += std::abs(one.accounted_ns / one.stopwatch_ns - 1) > 0.005 ? 1 : 0;
+        all.accounted_ns += one.accounted_ns;
+        all.stopwatch_ns += one.stopwatch_ns;
+    }
+    EXPECT_NEAR(all.accounted_ns / all.stopwatch_ns, 1.0, 0.005);
+    // Only a thread that lost the CPU between the step's end and the stopwatch may differ, and so may the step behind it.
+    EXPECT_LE(beyond, steps / 20) << "of " << steps << " periods";
 }
 
 } // namespace

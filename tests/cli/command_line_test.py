@@ -125,8 +125,8 @@ class Arguments(Case):
 
 class BadInput(Case):
     COMMANDS = (["report"], ["trace"], ["export"], ["export", "--format", "csv"], ["recover"], ["layers"],
-                ["budget", "--tok/s", "1"], ["check", "--drops", "0", "--expect", "lm_head=1/step"])
-    COMMANDS = (["report"], ["path"], ["path", "--dot"], ["trace"], ["export"], ["export", "--format", "csv"], ["recover"])
+                ["budget", "--tok/s", "1"], ["check", "--drops", "0", "--expect", "lm_head=1/step"], ["path"],
+                ["path", "--dot"], ["wall"])
 
     def test_a_missing_file_is_one_sentence(self):
         for command in self.COMMANDS:
@@ -668,6 +668,42 @@ class Checks(Case):
         self.assertEqual([cell["value"] for cell in norms[0]["cells"]], [1, 1, 1])
         self.assertEqual({row["phase"] for row in calls["rows"]}, {"decode"})
         self.assert_bad_input(plumb("layers", recording(), "--metric", "median"), "p50")
+class Wall(Case):
+    """plumb wall: who was busy, who waited for whom."""
+
+    def wall(self, *words):
+        done = plumb("wall", *words, "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def test_each_phase_begins_with_a_verdict_and_its_parts_add_up(self):
+        done = plumb("wall", recording())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(done.stdout.startswith("prefill: HOST ONLY. "), done.stdout)
+        self.assertIn("\ndecode: HOST ONLY. ", done.stdout)
+        self.assertNotIn("\x1b", done.stdout)
+        for phase in self.wall(recording())["phases"]:
+            for lane in phase["lanes"]:
+                self.assertEqual(lane["busy_ns"] + lane["idle"]["total_ns"], lane["period_ns"])
+                self.assertEqual(lane["bricks_ns"] + lane["unattributed_ns"], lane["busy_ns"])
+
+    def test_phase_step_and_slowest_each_change_the_answer(self):
+        self.assertEqual([phase["phase"] for phase in self.wall(recording(), "--phase", "decode")["phases"]], ["decode"])
+        one = self.wall(recording(), "--step", "20")
+        self.assertEqual((one["step"], [phase["steps"] for phase in one["phases"]]), (20, [1]))
+        periods = [step["period_ns"] for step in self.wall(recording(), "--slowest", "3")["slowest"]]
+        self.assertEqual((len(periods), periods), (3, sorted(periods, reverse=True)))
+        self.assert_bad_input(plumb("wall", recording(), "--step", "99999"), "its steps are")
+        self.assert_bad_input(plumb("wall", recording(), "--step", "1", "--slowest", "2"), "slowest")
+
+    def test_replayed_graphs_leave_idle_time_absent_with_the_reason(self):
+        done = plumb("wall", graph_recording())
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue(done.stdout.startswith("decode: UNDECIDED. "), done.stdout)
+        lanes = self.wall(graph_recording())["phases"][0]["lanes"]
+        self.assertIn("captured graphs", lanes[1]["idle"]["total_ns"]["absent"])
+
+
 class Path(Case):
     def path(self, *words):
         done = plumb("path", *words, "--json")

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the wall clock of a phase or a step went: who was busy, who waited for whom, and what there is to gain at most.
+// Plain data computed from a recording, owned by the caller; any thread. Definitions: docs/wall.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plumb/api.hpp"
+#include "plumb/bricks.hpp"
+#include "plumb/result.hpp"
+#include "plumb/results.hpp"
+
+namespace plumb {
+
+/// Sums over the steps of a lane, in whole nanoseconds: what a scope held of the lane's idle time.
+struct WallScope {
+    std::string name;
+    double self_ns = 0;  // it was the innermost one; these are disjoint
+    double total_ns = 0; // with what lies in it
+};
+
+/// Idle time and its parts, in whole nanoseconds, summed over the steps of a lane.
+/// Of a device: total = exposed_launch + host_work + unknown, and unknown = queued + unnamed + off_cpu.
+/// Of the host: total = for_device + unknown.
+struct WallIdle {
+    Figure total;
+    Figure exposed_launch;         // the next command was being launched
+    Figure host_work;              // nothing was launched, and a named host scope ran
+    Figure unknown;                // the rest
+    Figure queued;                 // of it: a command had arrived and did not begin
+    Figure unnamed;                // of it: a host thread was on the CPU, in no named scope
+    Figure off_cpu;                // of it: nobody was on the CPU
+    Figure for_device;             // host: nobody was on the CPU while a device was busy
+    std::vector<WallScope> scopes; // device: what host_work is made of; host: where threads were off the CPU
+};
+
+/// The threads of the host, the queues of one device, or those of all devices together.
+/// busy + idle = period; bricks + unattributed = busy; bricks_sum - bricks = overlap.
+struct WallLane {
+    std::string name; // "host", "cuda:0", "all devices"
+    bool device = false;
+    std::uint64_t tracks = 0; // threads or queues
+    std::uint64_t steps = 0;  // in which it was timed
+    double period_ns = 0;     // of those steps
+    Figure busy_ns;           // union: at least one of its tracks was
+    Figure busy_sum_ns;       // its tracks added up
+    Figure launch_wait_ns;    // of busy: in scopes that include waiting for their launch, while that was under way
+    double bricks_ns = 0;     // union of leaf bricks within busy
+    double bricks_sum_ns = 0;
+    double overlap_ns = 0;
+    double laps_ns = 0; // under laps and no brick; a part of unattributed
+    Figure unattributed_ns;
+    Figure coverage; // bricks / busy, 0..1
+    WallIdle idle;
+    Figure host_waits_ns; // device: it was surely busy, and no thread that feeds it ran a named scope or a launch
+};
+
+enum class WallBound : std::uint8_t { no_device, host, device, undecided };
+
+constexpr const char* wall_bound_word(WallBound bound) noexcept {
+    constexpr const char* words[] = {"no device", "host", "device", "undecided"};
+    return words[static_cast<std::size_t>(bound)];
+}
+
+/// What the period would be shorter by, at most, if something took no time. Gains of one lane add up to its idle time.
+struct WallGain {
+    std::string what;
+    double at_most_ns = 0; // per step
+    double share = 0;      // of the period, 0..1
+    Figure tokens_per_second;
+};
+
+struct WallPhase {
+    Phase phase = Phase::none;
+    std::uint64_t steps = 0; // counted; a lane may have been timed in others
+    std::uint64_t tokens = 0;
+    double period_ns = 0;
+    std::vector<WallLane> lanes; // the host first, then all devices together where there are several, then each
+    WallBound bound = WallBound::no_device;
+    std::string reason; // one sentence
+    std::vector<WallGain> gains;
+    Figure own_cost_ns;      // per step: recording host scopes; inside busy
+    Figure in_graph_busy_ns; // per step, at most: replays of captured graphs times the span of a plain one
+    std::vector<std::pair<std::string, std::uint64_t>> unattributed; // nodes of captured graphs in no brick, by kernel
+};
+
+struct WallStep {
+    std::uint64_t step = 0;
+    WallPhase account;
+};
+
+struct WallReport {
+    std::optional<std::uint64_t> step; // the phase is this step alone
+    std::vector<WallPhase> phases;
+    std::vector<WallStep> slowest; // the longest period first
+    OwnCost own_cost;              // of the whole recording
+    std::vector<std::string> notes;
+};
+
+struct WallOptions {
+    std::optional<Phase> phase;
+    std::optional<std::uint64_t> step; // this one alone, also a warm-up step
+    std::size_t slowest = 0;           // so many of the counted steps, at most 1000
+};
+
+PLUMB_API Result<WallReport> wall_recording(const std::string& path, const WallOptions& options = {});
+/// A verdict, then a table; and JSON (schema plumb.wall/1, docs/report_schema.md).
+PLUMB_API std::string render_text(const WallReport& report, const TextOptions& options = {});
+PLUMB_API std::string render_json(const WallReport& report);
+
+} // namespace plumb

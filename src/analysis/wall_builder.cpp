@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/wall_builder.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analysis/report_builder.hpp"
+#include "analysis/wall_lanes.hpp"
+#include "analysis/wall_verdict.hpp"
+#include "resolve/name_table.hpp"
+#include "stats/figure.hpp"
+
+namespace plumb::analysis {
+namespace {
+
+using stats::absent;
+using stats::measured;
+
+constexpr const char* in_graphs =
+    "captured graphs ran in steps of this phase, and when the device was idle inside of them only kernel records could tell";
+constexpr const char* not_timed = "the device was not timed in these steps";
+constexpr const char* no_launch = "no launch was recorded, so it is not known which threads feed the device";
+constexpr const char* of_devices = "only of a device";
+constexpr const char* of_the_host = "only of the host";
+
+class WallBuilder {
+  public:
+    WallBuilder(resolve::RecordSource& source, const WallOptions& options, const LaunchFacts& facts)
+        : names_(source.names()), options_(options), facts_(facts), lanes_(facts, source.metadata().clocks, options) {}
+
+    WallLanes& lanes() { return lanes_; }
+    [[nodiscard]] Result<WallReport> finish(Report&& report);
+
+  private:
+    [[nodiscard]] WallPhase phase_of(const WallLanes::Sums& sums, Phase phase) const;
+    [[nodiscard]] WallLane lane_of(const WallLanes::Lane& lane, const LaneSums& sums, Phase phase) const;
+    void set_idle(WallLane& made, const WallLanes::Lane& lane, const LaneSums& sums) const;
+    static void set_idle_absent(WallLane& made, const std::string& reason);
+    void add_from_report(WallPhase& made, const WallLanes::Sums& sums, const Report& report) const;
+    [[nodiscard]] Error no_such_step() const;
+
+    resolve::NameTable names_;
+    const WallOptions& options_;
+    const LaunchFacts& facts_;
+    WallLanes lanes_;
+};
+
+void WallBuilder::set_idle_absent(WallLane& made, const std::string& reason) {
+    for (Figure* figure : {&made.idle.total, &made.idle.exposed_launch, &made.idle.host_work, &made.idle.unknown,
+                           &made.idle.queued, &made.idle.unnamed, &made.idle.off_cpu, &made.host_waits_ns})
+        *figure = absent(reason);
+    made.idle.for_device = absent(of_the_host);
+}
+
+void WallBuilder::set_idle(WallLane& made, const WallLanes::Lane& lane, const LaneSums& sums) const {
+    const auto figure = [](std::int64_t ns) {
+        return measured(static_cast<double>(ns));
+    };
+    made.idle.total = figure(sums.period - sums.busy);
+    if (made.device) {
+        made.idle.exposed_launch = figure(sums.exposed);
+        made.idle.host_work = figure(sums.host);
+        made.idle.unknown = figure(sums.queued + sums.unnamed + sums.off_cpu);
+        made.idle.queued = figure(sums.queued);
+        made.idle.unnamed = figure(sums.unnamed);
+        made.idle.off_cpu = figure(sums.off_cpu);
+        made.idle.for_device = absent(of_the_host);
+        made.host_waits_ns = lane.fed ? figure(sums.host_waits) : absent(no_launch);
+    } else {
+        set_idle_absent(made, of_devices);
+        made.idle.total = figure(sums.period - sums.busy);
+        made.idle.unknown = figure(sums.waiting);
+        made.idle.off_cpu = figure(sums.waiting);
+        made.idle.for_device = figure(sums.for_device);
+    }
+    for (const auto& [name, scope] : sums.scopes)
+        made.idle.scopes.push_back(
+            {names_.text(name), static_cast<double>(scope.self), static_cast<double>(scope.total)});
+    std::stable_sort(made.idle.scopes.begin(), made.idle.scopes.end(), [](const WallScope& a, const WallScope& b) {
+        return a.self_ns != b.self_ns ? a.self_ns > b.self_ns : a.total_ns > b.total_ns;
+    });
+}
+
+WallLane WallBuilder::lane_of(const WallLanes::Lane& lane, const LaneSums& sums, Phase phase) const {
+    WallLane made;
+    made.name = lane.name;
+    made.device = lane.device;
+    made.tracks = lane.tracks;
+    made.steps = sums.steps;
+    made.period_ns = static_cast<double>(sums.period);
+    made.launch_wait_ns = lane.device ? measured(static_cast<double>(sums.launch_wait)) : absent(of_devices);
+    const bool graphs = lane.device && facts_.graphs[static_cast<std::size_t>(phase)];
+    std::string nothing;
+    if (sums.steps == 0)
+        nothing = options_.step ? "its queues were not timed in this step" : "its queues were timed in no counted step";
+    else if (graphs && sums.busy == 0)
+        nothing = in_graphs;
+    if (!nothing.empty()) {
+        made.busy_ns = made.busy_sum_ns = made.unattributed_ns = made.coverage = made.launch_wait_ns = absent(nothing);
+        set_idle_absent(made, nothing);
+        return made;
+    }
+    made.busy_ns = measured(static_cast<double>(sums.busy));
+    made.busy_sum_ns = measured(static_cast<double>(sums.busy_sum));
+    made.bricks_ns = static_cast<double>(sums.bricks);
+    made.bricks_sum_ns = static_cast<double>(sums.bricks_sum);
+    made.overlap_ns = static_cast<double>(sums.bricks_sum - sums.bricks);
+    made.laps_ns = static_cast<double>(sums.laps);
+    made.unattributed_ns = measured(static_cast<double>(sums.busy - sums.bricks));
+    made.coverage = sums.busy > 0 ? measured(made.bricks_ns / static_cast<double>(sums.busy))
+                                  : absent(lane.device ? "the device was never busy" : "no thread was seen on the CPU");
+    set_idle(made, lane, sums);
+    if (graphs) {
+        set_idle_absent(made, in_graphs);
+        made.idle.scopes.clear();
+    }
+    return made;
+}
+
+void WallBuilder::add_from_report(WallPhase& made, const WallLanes::Sums& sums, const Report& report) const {
+    const OwnCost& cost = report.own_cost;
+    if (!cost.scope_ns.value || (!cost.lap_ns.value && sums.laps != 0))
+        made.own_cost_ns = absent("the price of a scope was not measured when the run started");
+    else if (sums.steps == 0)
+        made.own_cost_ns = absent("no counted step");
+    else
+        made.own_cost_ns = measured((static_cast<double>(sums.scopes) * *cost.scope_ns.value +
+                                     static_cast<double>(sums.laps) * cost.lap_ns.value.value_or(0)) /
+                                    static_cast<double>(sums.steps));
+    made.in_graph_busy_ns = absent("no captured graph was replayed");
+    if (!options_.step) {
+        for (const PhaseSummary& summary : report.phases) {
+            if (summary.phase == made.phase && summary.device)
+                made.in_graph_busy_ns = summary.device->in_graph_busy_per_step_ns;
+        }
+    } else if (facts_.graphs[static_cast<std::size_t>(made.phase)]) {
+        made.in_graph_busy_ns = absent("known for the steps of a phase together only");
+    }
+    std::map<std::string, std::uint64_t> kernels;
+    std::set<std::uint64_t> seen;
+    for (const GraphSummary& graph : report.graphs) {
+        if (graph.phase != made.phase || !seen.insert(graph.key).second)
+            continue;
+        for (const auto& [kernel, count] : graph.unattributed)
+            kernels[kernel] += count;
+    }
+    made.unattributed.assign(kernels.begin(), kernels.end());
+    std::stable_sort(made.unattributed.begin(), made.unattributed.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+}
+
+WallPhase WallBuilder::phase_of(const WallLanes::Sums& sums, Phase phase) const {
+    WallPhase made;
+    made.phase = phase;
+    made.steps = sums.steps;
+    made.tokens = sums.tokens;
+    made.period_ns = static_cast<double>(sums.period);
+    for (std::size_t i = 0; i < lanes_.lanes().size(); ++i)
+        made.lanes.push_back(lane_of(lanes_.lanes()[i], sums.lanes[i], phase));
+    if (made.lanes.size() > 1 && sums.untimed != 0)
+        made.lanes[0].idle.for_device = made.lanes[0].idle.unknown = made.lanes[0].idle.off_cpu = absent(not_timed);
+    return made;
+}
+
+Error WallBuilder::no_such_step() const {
+    if (!lanes_.step_ids())
+        return {ErrorCode::not_found,
+                "this recording holds no complete step; put PLUMB_STEP around each forward pass of the engine"};
+    if (lanes_.incomplete() != 0)
+        return {ErrorCode::unsupported, "the steps asked for hold more than 4 million intervals with their neighbours; "
+                                        "record fewer scopes in a step, or ask plumb report"};
+    if (!options_.step)
+        return {ErrorCode::not_found,
+                "no step of this recording counts here (warm-up, sampled or another phase); record a "
+                "longer run, or name one with --step"};
+    const auto& [least, most] = *lanes_.step_ids();
+    return {ErrorCode::not_found, "there is no complete step " + std::to_string(*options_.step) +
+                                      " in this recording; its steps are " + std::to_string(least) + " to " +
+                                      std::to_string(most)};
+}
+
+Result<WallReport> WallBuilder::finish(Report&& report) {
+    WallReport wall;
+    wall.step = options_.step;
+    for (const Phase phase : {Phase::prefill, Phase::decode, Phase::mixed, Phase::none}) {
+        const WallLanes::Sums& sums = lanes_.of(phase);
+        const bool any =
+            std::any_of(sums.lanes.begin(), sums.lanes.end(), [](const LaneSums& lane) { return lane.steps != 0; });
+        if (!any)
+            continue;
+        WallPhase& made = wall.phases.emplace_back(phase_of(sums, phase));
+        add_from_report(made, sums, report);
+        judge(made);
+    }
+    if (wall.phases.empty())
+        return no_such_step();
+    for (const WallLanes::OneStep& one : lanes_.take_slowest()) {
+        WallStep& step = wall.slowest.emplace_back(WallStep{one.step.id, phase_of(one.sums, one.step.phase)});
+        step.account.own_cost_ns = absent("counted for all steps together only");
+        step.account.in_graph_busy_ns = absent("known for the steps of a phase together only");
+        judge(step.account);
+    }
+    wall.own_cost = std::move(report.own_cost);
+    wall.notes = std::move(report.notes);
+    for (std::string& sentence : lanes_.notes())
+        wall.notes.push_back(std::move(sentence));
+    return wall;
+}
+
+} // namespace
+
+Result<WallReport> build_wall(resolve::RecordSource& source, const WallOptions& options) {
+    const Result<LaunchFacts> facts = launch_facts(source);
+    if (!facts.ok())
+        return facts.error();
+    WallBuilder builder(source, options, *facts);
+    Result<Report> report = build_report(source, {}, {}, &builder.lanes());
+    if (!report.ok())
+        return report.error();
+    return builder.finish(std::move(*report));
+}
+
+} // namespace plumb::analysis

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <set>
+
+#include "plumb/wall.hpp"
+#include "render/sample_report.hpp"
+#include "render/schema_check.hpp"
+
+namespace {
+
+using namespace plumb;
+using namespace plumb::render;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+WallLane host_lane() {
+    WallLane lane;
+    lane.name = "host";
+    lane.tracks = 2;
+    lane.steps = 10;
+    lane.period_ns = 10e6;
+    lane.busy_ns = measured(4e6);
+    lane.busy_sum_ns = measured(5e6);
+    lane.bricks_ns = 1e6;
+    lane.bricks_sum_ns = 1.5e6;
+    lane.overlap_ns = 0.5e6;
+    lane.laps_ns = 0.25e6;
+    lane.unattributed_ns = measured(3e6);
+    lane.coverage = measured(0.25);
+    lane.idle.total = measured(6e6);
+    lane.idle.for_device = measured(5e6);
+    lane.idle.unknown = lane.idle.off_cpu = measured(1e6);
+    for (Figure WallIdle::*figure :
+         {&WallIdle::exposed_launch, &WallIdle::host_work, &WallIdle::queued, &WallIdle::unnamed})
+        lane.idle.*figure = missing("only of a device");
+    lane.launch_wait_ns = lane.host_waits_ns = missing("only of a device");
+    return lane;
+}
+
+WallLane device_lane() {
+    WallLane lane = host_lane();
+    lane.name = "cuda:0";
+    lane.device = true;
+    lane.busy_ns = lane.busy_sum_ns = measured(7e6);
+    lane.idle.total = measured(3e6);
+    lane.idle.exposed_launch = measured(1e6);
+    lane.idle.host_work = measured(1.5e6);
+    lane.idle.unknown = measured(0.5e6);
+    lane.idle.queued = measured(0.5e6);
+    lane.idle.unnamed = lane.idle.off_cpu = measured(0);
+    lane.idle.for_device = missing("only of the host");
+    lane.idle.scopes = {{"tokenize\x1b[31m\n", 1.5e6, 1.5e6}};
+    lane.launch_wait_ns = measured(0.2e6);
+    lane.host_waits_ns = measured(5e6);
+    return lane;
+}
+
+WallReport sample_wall() {
+    WallPhase phase;
+    phase.phase = Phase::decode;
+    phase.steps = 10;
+    phase.tokens = 10;
+    phase.period_ns = 10e6;
+    phase.lanes = {host_lane(), device_lane()};
+    phase.bound = WallBound::device;
+    phase.reason = "The host waited for the device for 500.0 us per step (50.0 %).";
+    phase.gains = {{"cuda:0 never idle", 0.3e6, 0.3, measured(1428.6)},
+                   {"no host work in tokenize", 0.15e6, 0.15, missing("the steps carry no tokens")}};
+    phase.own_cost_ns = measured(1500);
+    phase.in_graph_busy_ns = missing("no captured graph was replayed");
+    phase.unattributed = {{"ncclKernel", 3}, {"evil\x1b[2J", 1}};
+    WallReport report;
+    report.phases = {phase};
+    report.slowest = {{17, phase}};
+    report.own_cost.scope_ns = measured(30);
+    report.own_cost.lap_ns = measured(20);
+    report.own_cost.drain_cpu_ns = missing("the recording ends before the drain noted it");
+    report.own_cost.percent_of_wall = missing("the recording ends before the drain noted it");
+    report.notes = {"a note"};
+    return report;
+}
+
+TEST(WallText, begins_with_one_verdict_and_what_to_gain) {
+    const std::string text = render_text(sample_wall());
+    EXPECT_EQ(text.rfind("decode: DEVICE-BOUND. The host waited for the device for 500.0 us per step (50.0 %). Most to "
+                         "gain: no host work in tokenize, at most 15.0 % of the time.\n",
+                         0),
+              0u)
+        << text;
+}
+
+TEST(WallText, shows_every_part_of_busy_and_idle_per_step) {
+    const std::string text = render_text(sample_wall());
+    for (const char* part :
+         {"\nbusy                           400.0    40.0    700.0    70.0\n", "  tracks added up", "    overlap",
+          "    under laps", "  or waiting for its launch", "  the host waited meanwhile", "  exposed launch",
+          "\n  a device was busy            500.0    50.0        -", "    launched, not begun", "    host off the CPU",
+          "\nperiod                        1000.0   100.0   1000.0   100.0\n",
+          "coverage  cuda:0: bricks hold 25.0 % of its busy", "own cost  1.5 us per step (0.1 %)",
+          "in no brick  ncclKernel x3, ", "tok/s then", "\nnote  a note\n", "slowest steps"})
+        EXPECT_TRUE(contains(text, part)) << part << '\n' << text;
+    EXPECT_FALSE(contains(text, "\x1b"));
+}
+
+TEST(WallText, what_is_absent_says_why) {
+    WallReport report = sample_wall();
+    WallIdle& idle = report.phases[0].lanes[1].idle;
+    for (Figure* figure : {&idle.total, &idle.exposed_launch, &idle.host_work, &idle.unknown, &idle.queued})
+        *figure = missing("captured graphs ran");
+    idle.scopes.clear();
+    report.phases[0].gains.clear();
+    const std::string text = render_text(report);
+    EXPECT_TRUE(contains(text, "n/a  cuda:0: captured graphs ran\n")) << text;
+    EXPECT_FALSE(contains(text, "the most there is to gain"));
+}
+
+TEST(WallJson, follows_its_schema_and_every_key_is_documented) {
+    WallReport report = sample_wall();
+    report.step = 17;
+    const json value = json::parse(render_json(report));
+    const json schema = json::parse(file(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.wall.1.json"));
+    EXPECT_EQ(SchemaCheck(schema).problem(value), "");
+    EXPECT_EQ(value["phases"][0]["lanes"][1]["idle"]["host_work_ns"], 1.5e6);
+    const std::string document = file(PLUMB_TEST_SOURCE_DIR "/docs/report_schema.md");
+    std::set<std::string> keys;
+    collect_keys(value, keys);
+    for (const std::string& key : keys)
+        EXPECT_TRUE(key == "absent" || contains(document, "`" + key + "`")) << key;
+}
+
+TEST(WallJson, F8_self_and_total_are_separate_fields) {
+    WallReport report = sample_wall();
+    report.phases[0].lanes[1].idle.scopes = {{"prepare", 0.5e6, 1.5e6}};
+    const json value = json::parse(render_json(report));
+    EXPECT_EQ(value["phases"][0]["lanes"][1]["idle"]["scopes"][0]["self_ns"], 0.5e6);
+    EXPECT_EQ(value["phases"][0]["lanes"][1]["idle"]["scopes"][0]["total_ns"], 1.5e6);
+}
+
+} // namespace
