@@ -50,7 +50,7 @@ struct TileMapReport {
 };
 
 /// A tile that is slower than its map's median by more than a quarter and five robust standard deviations (1.4826 times the
-/// median distance from the median).
+/// median distance from the median), and by more than four times what a tile itself costs.
 struct SlowTile {
     std::size_t map = 0, place = 0; // indices into TileReport::maps and TileMapReport::places
     double ratio = 0;               // cost over the median

@@ -23,6 +23,7 @@ constexpr double least_difference = 0.25; // of the median
 constexpr double least_robust_z = 5;
 constexpr double mad_to_deviation = 1.4826; // of a normal distribution
 constexpr double timing_error = 0.01;       // of a mean of many calls: tiles may differ by it though they are alike
+constexpr double least_excess = 4;          // own costs a call: what lies below may be the stamps' and the inner tiles'
 constexpr double most_slow = 0.2;           // of the tiles, or two of them; more are a second kind of tile
 
 double median_of(std::vector<double> values) {
@@ -84,6 +85,7 @@ class Builder {
     [[nodiscard]] TileFigures figures_of(const TileTotals& tile, TileLevel level) const;
     [[nodiscard]] std::string name_of(std::uint16_t id) const;
     void add_map(TileLevel level, std::uint16_t name, const std::vector<TileTotals>& tiles);
+    [[nodiscard]] double excess_ns(const TilePlace& place, double median) const;
     static TileBasis basis_of(const std::vector<TilePlace>& places);
     void judge(std::size_t map);
     void add_notes();
@@ -178,6 +180,12 @@ void Builder::add_map(TileLevel level, std::uint16_t name, const std::vector<Til
     out_.maps.push_back(std::move(map));
 }
 
+/// By how much a call is longer than it would be at its map's median.
+double Builder::excess_ns(const TilePlace& place, double median) const {
+    const double typical = *place.figures.typical_ns.value;
+    return *place.cost.value > 0 ? typical - typical / *place.cost.value * median : 0;
+}
+
 void Builder::judge(std::size_t number) {
     const TileMapReport& map = out_.maps[number];
     if (!map.median.value || !(*map.median.value > 0) || map.places.size() < least_tiles) {
@@ -193,7 +201,8 @@ void Builder::judge(std::size_t number) {
     for (std::size_t i = 0; i < map.places.size(); ++i) {
         const double z = (*map.places[i].cost.value - median) / deviation;
         if (map.places[i].figures.calls >= least_calls && z > least_robust_z &&
-            *map.places[i].cost.value > (1 + least_difference) * median) {
+            *map.places[i].cost.value > (1 + least_difference) * median &&
+            excess_ns(map.places[i], median) > least_excess * input_.own_cost_ns.value.value_or(0)) {
             slow.push_back({number, i, *map.places[i].cost.value / median, z});
         }
     }

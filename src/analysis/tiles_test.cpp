@@ -79,6 +79,15 @@ TEST(Tiles, a_tile_at_the_edge_with_less_work_is_not_slow_nor_hides_one) {
     EXPECT_EQ(report.maps[0].basis, TileBasis::ns_per_flop);
 }
 
+TEST(Tiles, what_a_tile_itself_costs_makes_none_slow) {
+    auto tiles = grid(TileLevel::midi, 1000, 1);
+    tiles[7] = tile(TileLevel::midi, 0, 7, 80, 100, 64, 128); // 15 ticks of work and a stamp
+    EXPECT_TRUE(build_tiles(input_of(tiles), {}).slow.empty());
+    TileInput dear = input_of(tiles);
+    dear.own_cost_ns = {{}, "not measured"};
+    EXPECT_EQ(build_tiles(dear, {}).slow.size(), 1u) << "then nothing is known of it";
+}
+
 TEST(Tiles, a_call_that_was_put_aside_makes_no_tile_slow) {
     auto tiles = grid(TileLevel::midi, 1000, 1);
     tiles[9].total += 10'000'000; // the typical total knows nothing of it
@@ -133,7 +142,7 @@ TEST(Tiles, T14_the_map_keeps_every_row_and_column) {
     EXPECT_EQ(map.all.calls, 6400u);
 }
 
-TEST(Tiles, what_nobody_said_is_absent_with_a_reason) {
+TEST(Tiles, T14_bytes_that_nobody_gave_are_absent_with_a_reason) {
     const TileReport report = build_tiles(
         input_of({tile(TileLevel::macro, 0, 0, 1000, 10, unknown, unknown),
                   tile(TileLevel::midi, 0, 0, 1000, 10, 64, unknown), tile(TileLevel::micro, 0, 0, 1000, 10, 0, 64)}),
