@@ -85,8 +85,8 @@ struct alignas(64) TileCell {
         total.store(total.load(std::memory_order_relaxed) + ticks, std::memory_order_release);
         const std::uint64_t before = calm.load(std::memory_order_relaxed);
         // A call that the system put aside for a while says nothing of the tile: it must not make it look slow.
-        const bool wild = n != 0 && (ticks >= tile_min_unknown || ticks * n > 4 * before);
-        calm.store(before + (PLUMB_UNLIKELY(wild) ? 4 * before / n : ticks), std::memory_order_release);
+        const bool wild = n != 0 && (ticks >= tile_min_unknown || ticks * n > 4 * (before + n));
+        calm.store(before + (PLUMB_UNLIKELY(wild) ? tamed(ticks, before / n) : ticks), std::memory_order_release);
         if (PLUMB_UNLIKELY(ticks < min.load(std::memory_order_relaxed))) {
             min.store(static_cast<std::uint32_t>(ticks), std::memory_order_release);
         }
@@ -98,6 +98,10 @@ struct alignas(64) TileCell {
         count.store(n + 1, std::memory_order_release);
     }
 
+    /// One tick more than the mean, so that calls of no time do not hold it at 0 for ever.
+    static constexpr std::uint64_t tamed(std::uint64_t ticks, std::uint64_t mean) noexcept {
+        return ticks < 4 * (mean + 1) ? ticks : 4 * (mean + 1);
+    }
     PLUMB_API void begin(TileKey for_key) noexcept;
     [[nodiscard]] PLUMB_API bool read(Copy& to) const noexcept;
 };

@@ -200,8 +200,22 @@ TEST(Tile, a_call_that_was_put_aside_hardly_moves_the_typical_time) {
     }
     const TileCell::Copy cell = cells_of(recorder).at(attention_key(TileLevel::macro, 0, 0));
     EXPECT_EQ(cell.total, 999u * 100 + 1'000'000);
-    EXPECT_EQ(cell.calm, 999u * 100 + 400);
+    EXPECT_EQ(cell.calm, 999u * 100 + 404);
     EXPECT_EQ(cell.max, 1'000'000u);
+}
+
+TEST(Tile, neither_calls_of_no_time_nor_very_long_ones_lead_the_typical_time_astray) {
+    TestRecorder recorder(with_tiles(64));
+    for (int i = 0; i < 2000; ++i) {
+        tile_of(recorder, TileLevel::macro, 0, 0, i < 3 ? 0 : 100);
+        tile_of(recorder, TileLevel::macro, 1, 0, std::uint64_t{1} << 34);
+    }
+    const Cells cells = cells_of(recorder);
+    const TileCell::Copy& quick = cells.at(attention_key(TileLevel::macro, 0, 0));
+    EXPECT_GT(quick.calm, 1900u * 100);
+    EXPECT_LE(quick.calm, quick.total);
+    const TileCell::Copy& slow = cells.at(attention_key(TileLevel::macro, 1, 0));
+    EXPECT_EQ(slow.calm, slow.total);
 }
 
 TEST(Tile, F1_a_shortest_call_too_long_to_be_kept_is_not_told_as_a_shorter_one) {
