@@ -18,6 +18,7 @@ void add_budget(CLI::App& root, int& exit_code);
 void add_check(CLI::App& root, int& exit_code);
 void add_layers(CLI::App& root, int& exit_code);
 void add_wall(CLI::App& root, int& exit_code);
+void add_tiles(CLI::App& root, int& exit_code);
 void add_path(CLI::App& root, int& exit_code);
 void add_trace(CLI::App& root, int& exit_code);
 void add_export(CLI::App& root, int& exit_code);

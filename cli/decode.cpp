@@ -42,6 +42,7 @@ struct DecodeArguments {
     std::string out;
     std::string check;
     std::string dump;
+    bool tiles = false;
     bool print_tokens = false;
     bool json = false;
     bool no_profile = false;
@@ -85,6 +86,8 @@ Result<plumb::Config> profiler_config(const DecodeArguments& arguments, Sentence
         config->on = true, config->out = arguments.out;
     if (Status status = apply_checks(arguments, *config); !status)
         return status.error();
+    if (arguments.tiles)
+        config->tiles = plumb::Config::parse("tiles=on")->tiles;
     config->diagnostic = Sentences::hear;
     config->diagnostic_user = &sentences;
     return config;
@@ -247,6 +250,7 @@ void add_decode(CLI::App& root, int& exit_code) {
     app.add_option("--dump", arguments->dump,
                    "Keep the tensors that --check looks at whole, as .npy files in this folder")
         ->type_name("DIR");
+    app.add_flag("--tiles", arguments->tiles, "Keep the tiles of attention apart (plumb tiles)");
     app.add_flag("--print-tokens", arguments->print_tokens, "Add a line with the sampled token ids");
     app.add_flag("--json", arguments->json, "Print the report as JSON (schema plumb.report/1)");
     app.add_flag("--no-profile", arguments->no_profile, "Run with the profiler off; no report");

@@ -39,6 +39,7 @@ void add_commands(CLI::App& root, int& exit_code) {
     add_health(root, exit_code);
     add_compare(root, exit_code);
     add_layers(root, exit_code);
+    add_tiles(root, exit_code);
     add_budget(root, exit_code);
     add_check(root, exit_code);
     add_wall(root, exit_code);

@@ -12,10 +12,16 @@ namespace {
 /// The backend's hold on the calling thread, for the length of a call.
 class Entered {
   public:
-    explicit Entered(Backend& backend) : backend_(backend) { backend_.enter(); }
+    explicit Entered(Backend& backend, Recorder* observer = nullptr) : backend_(backend) {
+        backend_.enter();
+        backend_.observe(observer);
+    }
     Entered(const Entered&) = delete;
     Entered& operator=(const Entered&) = delete;
-    ~Entered() { backend_.leave(); }
+    ~Entered() {
+        backend_.observe(nullptr);
+        backend_.leave();
+    }
 
   private:
     Backend& backend_;
@@ -93,7 +99,7 @@ Status Decoder::check_prompt(std::span<const std::int32_t> tokens) const {
 Status Decoder::prefill(std::span<const std::int32_t> tokens, Recorder& profiler, const Progress& progress) {
     if (Status status = check_prompt(tokens); !status)
         return status;
-    const Entered entered(*backend_);
+    const Entered entered(*backend_, &profiler);
     const std::size_t tail = tokens.size() % state_->chunk;
     if (tail != 0)
         if (Status status = state_->prepare(tail); !status)
@@ -125,7 +131,7 @@ Result<std::size_t> Decoder::decode(std::size_t steps, Recorder& profiler, const
                                                       std::to_string(state_->used) +
                                                       " positions do not fit the cache of " +
                                                       std::to_string(state_->context) + "; use a larger --ctx"};
-    const Entered entered(*backend_);
+    const Entered entered(*backend_, &profiler);
     for (std::size_t done = 0; done < steps; ++done) {
         if (stopped())
             return done;

@@ -58,6 +58,9 @@ TEST_F(ProfiledDecoder, tokens_are_the_same_with_profiling_on_off_and_compiled_o
             const auto with = tokens(shape, temperature, run_step, on());
             EXPECT_EQ(with.size(), decode_steps + 1);
             EXPECT_EQ(with, tokens(shape, temperature, run_step, plumb::Config{}));
+            plumb::Config tiled = on();
+            tiled.tiles = 4096;
+            EXPECT_EQ(with, tokens(shape, temperature, run_step, tiled));
             EXPECT_EQ(with, tokens(shape, temperature, run_step_compiled_out, on()));
         }
     }

@@ -145,6 +145,8 @@ class Backend {
     /// Causal: row r sees the positions 0 … first + r. `scratch`: threads() times cache.context floats.
     virtual void attention(const KvCache& cache, const HeadShape& shape, const Block& queries, std::size_t first,
                            float* scratch, const Block& out) noexcept = 0;
+    /// Whose PLUMB_TILE the kernels use; null: nobody's. What they compute does not depend on it.
+    virtual void observe(Recorder*) noexcept {}
     /// x += y, both f32.
     virtual void add(const Block& x, const Block& y) noexcept = 0;
     /// out = silu(gate) * up.

@@ -6,3 +6,4 @@
 #include "plumb/record.hpp"
 #include "plumb/results.hpp"
 #include "plumb/session.hpp"
+#include "plumb/tile.hpp"

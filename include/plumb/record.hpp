@@ -60,9 +60,10 @@ inline constexpr std::uint32_t mode_on = 1;
 inline constexpr std::uint32_t mode_indirect =
     2; // stamps go through a function: injected clock, no sound TSC, immediate
 inline constexpr std::uint32_t mode_slow_end =
-    4;                                         // of a Scope, never of a Recorder: its end must not take the fast path
-inline constexpr std::uint32_t mode_check = 8; // PLUMB_CHECK acts (check.hpp)
-inline constexpr std::uint32_t mode_epoch = 16;
+    4;                                          // of a Scope, never of a Recorder: its end must not take the fast path
+inline constexpr std::uint32_t mode_check = 8;  // PLUMB_CHECK acts (check.hpp)
+inline constexpr std::uint32_t mode_tiles = 16; // PLUMB_TILE acts (tile.hpp)
+inline constexpr std::uint32_t mode_epoch = 32;
 
 class PLUMB_API Recorder {
   public:
@@ -158,6 +159,7 @@ class PLUMB_API Recorder {
     bool serialise_ = false;                          // sync=immediate: nothing may cross a stamp
     bool serialise_layers_ = false;                   // sync=per_layer: nothing may cross a layer's border
     bool host_only_ = false;                          // sync=none: the timers of queues are left alone
+    bool tiles_ = false;                              // tiles are kept while on
     const HostClock* clock_ = nullptr;                // null: read_ticks()
     std::uint64_t device_every_ = 1;                  // device scopes are timed in every so manieth step
     std::atomic<record::RingSet*> rings_{nullptr};    // release, acquire: a thread that finds it finds it complete

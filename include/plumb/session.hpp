@@ -17,6 +17,7 @@
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
 #include "plumb/results.hpp"
+#include "plumb/tiles.hpp"
 
 namespace plumb {
 
@@ -78,6 +79,7 @@ struct PLUMB_API Config {
     std::uint64_t device_every = 8; // scopes of device queues whose timing has its price: in every so manieth step
     GraphConfig graph;
     CheckConfig check;
+    std::uint32_t tiles = 0; // tiles that each thread keeps apart; 0: PLUMB_TILE does nothing
 
     // Not part of the spec.
     const HostClock* clock = nullptr; // injected; must outlive the profiler
@@ -142,7 +144,9 @@ class PLUMB_API Profiler : public Recorder {
     Status flush(std::chrono::milliseconds timeout = std::chrono::seconds(5));
     /// The results of everything since the start or the last reset(): the same numbers as `plumb report` gives.
     [[nodiscard]] Result<Report> snapshot(const ReportOptions& options = {});
-    /// Clears what snapshot() and labels() count; leaves a mark in the recording.
+    /// The tiles since the start or the last reset(): the same numbers as `plumb tiles` gives.
+    [[nodiscard]] Result<TileReport> tiles(const TileOptions& options = {});
+    /// Clears what snapshot(), tiles() and labels() count; leaves a mark in the recording.
     void reset();
     /// Totals of Recorder::record(label, ns), by total, largest first.
     [[nodiscard]] std::vector<LabelTotal> labels();

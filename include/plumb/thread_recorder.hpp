@@ -21,6 +21,7 @@ class QueueTimer; // backend.hpp
 inline namespace v1 {
 
 class Recorder;
+struct TileTable; // tile.hpp
 
 /// The machine's fastest monotonic counter; used only where the library found it sound (else mode_indirect is set).
 PLUMB_ALWAYS_INLINE std::uint64_t read_ticks() noexcept {
@@ -80,6 +81,8 @@ struct alignas(64) ThreadRecorder {
     std::uint32_t layer_plus_one;
     std::uint32_t track;
     std::uint64_t generation;    // of the recorder: a new one may lie at the same address
+    TileTable* tiles;            // null until the thread's first tile
+    bool tiles_refused;          // there was no memory for them
     OpenLap laps[max_depth + 1]; // invariant: none is open at any d > depth
     OpenDeviceLap device_laps[max_depth + 1];
     KnownWork known_work[work_cache_size]; // last work written, by id modulo size

@@ -94,6 +94,11 @@ std::map<std::uint32_t, std::uint64_t> Drain::device_heads() {
     return collector_.written();
 }
 
+void Drain::reset_tiles() {
+    const std::lock_guard<std::mutex> lock(round_mutex_); // no table is asked for another generation while it is read
+    tiles_.start_over(rings_.reset_tiles());
+}
+
 recording::Counters Drain::totals() {
     const std::lock_guard<std::mutex> lock(round_mutex_);
     return counters();
@@ -199,6 +204,9 @@ Status Drain::round(bool all) {
         if (status.ok()) {
             status = write_counters();
         }
+        if (status.ok() && rings_.has_tiles()) {
+            status = write_tiles();
+        }
     }
     return status;
 }
@@ -266,6 +274,7 @@ Status Drain::retire(record::Ring& ring) {
         ring.header().drops[i].store(0, std::memory_order_relaxed);
     }
     collector_.forget_host(ring.header().track);
+    tiles_.take_ended(ring); // the next thread of this ring has the same table
     // Before the ring is given up: a kill must not take these counts along.
     Status status = dropped ? write_counters() : Status();
     rings_.release(ring);
@@ -373,6 +382,19 @@ Status Drain::write_clock_pairs() {
 }
 
 Status Drain::write_counters() { return writer_.set_counters(counters()); }
+
+Status Drain::write_tiles() {
+    if (Status status = write_names(); !status.ok()) {
+        return status; // a tile's name comes before it
+    }
+    std::vector<std::shared_ptr<record::Ring>> rings;
+    for (const Watched& watched : watched_) {
+        if (load_state(*watched.ring) != RingState::free) {
+            rings.push_back(watched.ring);
+        }
+    }
+    return tiles_.write(rings, writer_);
+}
 
 recording::Counters Drain::counters() {
     std::uint64_t drops[drop_slots];

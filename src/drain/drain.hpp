@@ -18,6 +18,7 @@
 
 #include "clock/host_clock.hpp"
 #include "drain/device_collector.hpp"
+#include "drain/tile_ledger.hpp"
 #include "plumb/result.hpp"
 #include "record/ring_set.hpp"
 #include "recording/writer.hpp"
@@ -47,6 +48,8 @@ class Drain {
     /// From now on the feed is asked in every round, until remove_feed() returned.
     void add_feed(DeviceFeed& feed) { collector_.add_feed(feed); }
     void remove_feed(DeviceFeed& feed) { collector_.remove_feed(feed); }
+    /// reset(): tiles count anew, on every thread from its next tile on.
+    void reset_tiles();
     /// Records written so far by device track.
     [[nodiscard]] std::map<std::uint32_t, std::uint64_t> device_heads();
     /// What was lost and spent so far.
@@ -86,6 +89,7 @@ class Drain {
     Status write_descriptions();
     Status write_clock_pairs();
     Status write_counters();
+    Status write_tiles();
     void refresh_rings();
     void note_failure(const Status& status);
     [[nodiscard]] recording::Counters counters();
@@ -106,6 +110,7 @@ class Drain {
     std::chrono::milliseconds next_pause_{1};
     std::chrono::milliseconds longest_wait_{0};
     DeviceCollector collector_;
+    TileLedger tiles_;
     bool failing_ = false;
     bool rings_told_ = false;
 

@@ -23,6 +23,7 @@ void RecorderAccess::prepare(Recorder& recorder, const StampOptions& options) no
     recorder.serialise_ = options.serialise;
     recorder.serialise_layers_ = options.serialise_layers;
     recorder.host_only_ = options.host_only;
+    recorder.tiles_ = options.tiles;
     recorder.device_every_ = options.device_every == 0 ? 1 : options.device_every;
     recorder.generation_ = record::new_generation();
     recorder.slot_ = static_cast<std::uint32_t>(recorder.generation_ % thread_slots);
@@ -42,7 +43,9 @@ void RecorderAccess::set_enabled(Recorder& recorder, bool on) noexcept {
     const bool indirect = recorder.clock_ != nullptr || recorder.serialise_;
     const std::uint32_t epoch = (old & ~(mode_epoch - 1)) + mode_epoch;
     const bool checks = on && recorder.checks_.load(std::memory_order_relaxed) != nullptr; // toggles are serialised
-    recorder.mode_.store(epoch | (on ? mode_on : 0) | (indirect ? mode_indirect : 0) | (checks ? mode_check : 0),
+    const bool tiles = on && recorder.tiles_;
+    recorder.mode_.store(epoch | (on ? mode_on : 0) | (indirect ? mode_indirect : 0) | (checks ? mode_check : 0) |
+                             (tiles ? mode_tiles : 0),
                          std::memory_order_relaxed);
 }
 

@@ -18,6 +18,7 @@ struct StampOptions {
     bool serialise_layers = false;    // stamps at the borders of layers
     bool host_only = false;           // timers of queues are left alone
     std::uint64_t device_every = 1;   // device scopes are timed in every so manieth step
+    bool tiles = false;               // PLUMB_TILE acts
 };
 
 /// What is known of a step that runs now.
@@ -39,11 +40,14 @@ struct RecorderAccess {
     }
     /// Phase and position of one of the last steps; unknown ones where it was not begun while tensors are checked.
     static StepFacts step_facts(const Recorder& recorder, std::uint64_t step_plus_one) noexcept;
+    static record::RingSet* rings(const Recorder& recorder) noexcept {
+        return recorder.rings_.load(std::memory_order_acquire); // pairs with connect()
+    }
     static std::uint64_t generation(const Recorder& recorder) noexcept { return recorder.generation_; }
     static std::uint64_t thread_cpu_ns(const Recorder& recorder) noexcept;
     static StampOptions stamps(const Recorder& recorder) noexcept {
-        return {recorder.clock_, recorder.serialise_, recorder.serialise_layers_, recorder.host_only_,
-                recorder.device_every_};
+        return {recorder.clock_,     recorder.serialise_,    recorder.serialise_layers_,
+                recorder.host_only_, recorder.device_every_, recorder.tiles_};
     }
     static const HostClock* clock(const Recorder& recorder) noexcept { return recorder.clock_; }
 };

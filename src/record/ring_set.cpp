@@ -43,7 +43,35 @@ Ring::Ring(void* mapping, std::size_t bytes, std::uint64_t capacity) noexcept
     touch(records_, capacity * sizeof(Record)); // a first touch costs 1-3 us: pay it here
 }
 
-Ring::~Ring() { munmap(header_, bytes_); }
+Ring::~Ring() {
+    munmap(header_, bytes_);
+    if (TileTable* table = tiles(); table != nullptr) {
+        munmap(table, tile_bytes_);
+    }
+}
+
+bool Ring::make_tiles(std::uint32_t most) noexcept {
+    std::uint64_t places = 64;
+    while (places <
+           most + std::uint64_t{most} / 3 + 1) { // at most three quarters full: a search meets a free cell soon
+        places *= 2;
+    }
+    const std::size_t bytes = sizeof(TileTable) + places * sizeof(TileCell) + most * sizeof(std::uint32_t);
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED) {
+        return false;
+    }
+    touch(memory, bytes);
+    auto* table = new (memory) TileTable{};
+    table->cells = reinterpret_cast<TileCell*>(table + 1); // zeroed by the system: no key
+    table->order = reinterpret_cast<std::uint32_t*>(table->cells + places);
+    table->mask = places - 1;
+    table->limit = most;
+    table->start_over();
+    tile_bytes_ = bytes;
+    tiles_.store(table, std::memory_order_release);
+    return true;
+}
 
 void Ring::detach_from_file() noexcept {
     // Same address, other memory: scopes open across the fork end harmlessly here, and the parent's pages are let go.
@@ -171,6 +199,29 @@ ThreadRecorder* RingSet::attach(Recorder& recorder) noexcept {
     ++version_;
     remember_ring(ring);
     return &ring->pen();
+}
+
+bool RingSet::give_tiles(Ring& ring) noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_); // the generation cannot change meanwhile
+    if (ring.tiles() == nullptr && !ring.make_tiles(options_.tiles)) {
+        return false;
+    }
+    TileTable& table = *ring.tiles();
+    table.asked.store(tile_generation_, std::memory_order_relaxed);
+    table.start_over(); // of the thread before, all is with the drain
+    ring.pen().tiles = &table;
+    return true;
+}
+
+std::uint32_t RingSet::reset_tiles() noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++tile_generation_;
+    for (const auto& ring : rings_) {
+        if (TileTable* table = ring->tiles(); table != nullptr) {
+            table->asked.store(tile_generation_, std::memory_order_relaxed);
+        }
+    }
+    return tile_generation_;
 }
 
 bool RingSet::rings(std::uint64_t& version, std::vector<std::shared_ptr<Ring>>& out) const {

@@ -17,6 +17,7 @@
 #include "plumb/layout.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
+#include "plumb/tile.hpp"
 
 namespace plumb::record {
 
@@ -36,12 +37,18 @@ class Ring {
     void detach_from_file() noexcept;
     /// Makes the ring the calling thread's. REQUIRES: state free.
     void adopt(Recorder& recorder, std::uint32_t track) noexcept;
+    /// What its thread adds tiles up in; null until there was one. Stays when the ring gets another thread.
+    [[nodiscard]] TileTable* tiles() noexcept { return tiles_.load(std::memory_order_acquire); }
+    /// Makes the table, for so many tiles kept apart, touched. False: there is no memory for it.
+    bool make_tiles(std::uint32_t most) noexcept;
 
   private:
     RingHeader* header_;
     Record* records_;
     std::uint64_t capacity_;
     std::size_t bytes_;
+    std::atomic<TileTable*> tiles_{nullptr}; // release, acquire: who finds it finds it complete
+    std::size_t tile_bytes_ = 0;
     ThreadRecorder pen_;
 };
 
@@ -50,6 +57,7 @@ struct RingOptions {
     std::string directory;      // of the ring file; empty: anonymous memory
     std::string recording_path; // absolute
     std::uint64_t recording_id[2] = {0, 0};
+    std::uint32_t tiles = 0; // that each thread keeps apart
 };
 
 class RingSet {
@@ -68,6 +76,12 @@ class RingSet {
     /// A retired, fully drained ring may be given to the next thread.
     void release(Ring& ring) noexcept;
     [[nodiscard]] std::uint32_t new_track() noexcept { return next_track_.fetch_add(1, std::memory_order_relaxed); }
+
+    /// The ring's thread gets its table of tiles, empty. False: there is no memory for it.
+    bool give_tiles(Ring& ring) noexcept;
+    /// All tables start over, each with its thread's next tile. Returns the generation that counts from now on.
+    std::uint32_t reset_tiles() noexcept;
+    [[nodiscard]] bool has_tiles() const noexcept { return options_.tiles != 0; }
 
     /// Empty when every ring lies in anonymous memory.
     [[nodiscard]] std::string file_path() const;
@@ -99,6 +113,7 @@ class RingSet {
     RingFileHeader* file_header_ = nullptr;
     std::string file_path_;
     std::string reason_;
+    std::uint32_t tile_generation_ = 1;
 };
 
 } // namespace plumb::record

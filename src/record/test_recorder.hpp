@@ -107,14 +107,17 @@ struct TestOptions {
     std::uint64_t ring_bytes = 64 * 1024;
     std::string directory; // empty: anonymous memory
     StampOptions stamps{};
+    std::uint32_t tiles = 0; // that a thread keeps apart
 };
 
 class TestRecorder : public Recorder {
   public:
     explicit TestRecorder(const TestOptions& options = {})
-        : rings_(std::make_unique<RingSet>(RingOptions{options.ring_bytes, options.directory, "", {0, 0}})) {
+        : rings_(std::make_unique<RingSet>(
+              RingOptions{options.ring_bytes, options.directory, "", {0, 0}, options.tiles})) {
         StampOptions stamps = options.stamps;
         stamps.clock = options.machine_clock ? nullptr : &clock;
+        stamps.tiles = stamps.tiles || options.tiles != 0;
         RecorderAccess::prepare(*this, stamps);
         RecorderAccess::connect(*this, rings_.get());
         on();

@@ -37,6 +37,7 @@ enum class ChunkType : std::uint16_t {
     closed = 11,    // the writer ended in good order
     graphs = 12,    // life-cycle rows of captured graphs: the last one of a key counts
     checks = 13,    // fingerprints of tensors; with no entry: those before its number were removed by a limit
+    tiles = 18,     // totals of tiles: the last entry of a key in the last generation counts
 };
 
 /// How the payload of a chunk is packed.
@@ -52,7 +53,7 @@ struct ChunkHeader {
     Codec codec = Codec::plain;
     std::uint32_t track = 0;
     std::uint32_t count = 0;          // records, or entries
-    std::uint64_t first_sequence = 0; // of the records, or checks
+    std::uint64_t first_sequence = 0; // of the records, or checks; generation of the tiles
     std::uint32_t payload_size = 0;
     std::uint64_t records_before = 0; // in all record chunks ever written to this file before this one
     std::int64_t written_ns = 0;      // CLOCK_MONOTONIC of the writer: only compared with each other

@@ -65,6 +65,9 @@ class IndexBuilder {
         case ChunkType::checks:
             malformed_ += add_checks(header, payload, offset + chunk_header_size) ? 0 : 1;
             return;
+        case ChunkType::tiles:
+            malformed_ += add_tiles(header, payload) ? 0 : 1;
+            return;
         }
         ++unknown_;
     }
@@ -94,6 +97,7 @@ class IndexBuilder {
         note_if(unknown_, " chunks are of kinds that this version does not know and were skipped");
         note_if(listless_, " graph rows refer to an entry that is lost: what those graphs consist of is not known");
         note_if(too_many_graphs_, " graph rows beyond the first 65536 keys were left out");
+        note_if(too_many_tiles_, " totals of tiles beyond the first 65536 tiles were left out");
         note_if(repeated_, " records were there twice; each is used once");
         note_if(index_.records_removed, " older records were removed to keep the recording within max_size= or keep=");
         note_if(index_.records_recovered, " records were recovered from the ring of a process that ended early");
@@ -202,6 +206,18 @@ class IndexBuilder {
         return true;
     }
 
+    bool add_tiles(const ChunkHeader& header, const std::byte* payload) {
+        if (header.codec != Codec::plain || header.first_sequence < index_.tile_generation) {
+            return false;
+        }
+        if (header.first_sequence != index_.tile_generation) {
+            index_.tiles.clear(); // reset() cleared what came before
+            index_.tile_generation = header.first_sequence;
+        }
+        return decode_tiles(payload, header.payload_size, header.count,
+                            [this](const TileTotals& tile) { too_many_tiles_ += index_.tiles.set(tile) ? 0 : 1; });
+    }
+
     void note_gap(std::uint32_t track, std::uint64_t missing) {
         if (gaps_.size() < most_gap_notes) {
             gaps_.emplace_back(track, missing);
@@ -248,6 +264,7 @@ class IndexBuilder {
     std::uint64_t unknown_ = 0;
     std::uint64_t listless_ = 0;
     std::uint64_t too_many_graphs_ = 0;
+    std::uint64_t too_many_tiles_ = 0;
 };
 
 Error no_recording(const std::string& path) {

@@ -14,6 +14,7 @@
 #include "recording/graph_codec.hpp"
 #include "recording/metadata_codec.hpp"
 #include "recording/recording.hpp"
+#include "recording/tile_codec.hpp"
 
 namespace plumb::recording {
 
@@ -52,6 +53,8 @@ struct Index {
     std::vector<CheckPlace> check_places;
     std::uint64_t checks = 0; // in these
     std::uint64_t checks_removed = 0;
+    TileMap tiles; // of the last generation
+    std::uint64_t tile_generation = 0;
     std::uint64_t records_written = 0; // by the writer, as far as the file tells, lost and removed ones included
     std::uint64_t records_removed = 0;
     std::uint64_t records_recovered = 0;

@@ -40,6 +40,8 @@ class Reader {
     [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& descriptions() const;
     /// The last row of each captured graph, in order of first appearance.
     [[nodiscard]] const std::vector<GraphInfo>& graphs() const;
+    /// Totals of tiles since the last reset(), by level, name, row and column.
+    [[nodiscard]] std::vector<TileTotals> tiles() const;
     /// Losses and damage in plain words, with counts. Empty: everything that was recorded is here.
     [[nodiscard]] const std::vector<std::string>& notes() const;
     /// Whether the writer ended in good order.

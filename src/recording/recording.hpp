@@ -13,6 +13,7 @@
 #include "plumb/check.hpp"
 #include "plumb/fingerprint.hpp"
 #include "plumb/layout.hpp"
+#include "plumb/tile.hpp"
 
 namespace plumb::recording {
 
@@ -149,6 +150,16 @@ struct TensorCheck {
     // Of logits: the last row. no_index and NaN: not looked at, or nothing is finite.
     std::uint64_t argmax = no_index;
     double margin = std::numeric_limits<double>::quiet_NaN(); // largest less second largest
+};
+
+/// All calls of one tile since the start or the last reset(), of all threads. Times in ticks of the host's clock.
+struct TileTotals {
+    TileKey key = 0;
+    std::uint64_t count = 0, total = 0;
+    std::uint64_t calm = 0; // as total, each call taken as at most four times the mean before it
+    std::uint64_t min = 0;  // tile_min_unknown: at least so much
+    std::uint64_t max = 0;
+    double bytes = 0, flops = 0; // of all calls; NaN: not every call said
 };
 
 /// Running totals of the writer, repeated as they grow: the last one read counts.

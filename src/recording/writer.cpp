@@ -12,6 +12,7 @@
 #include "recording/metadata_codec.hpp"
 #include "recording/record_codec.hpp"
 #include "recording/retention.hpp"
+#include "recording/tile_codec.hpp"
 
 namespace plumb::recording {
 namespace {
@@ -20,9 +21,9 @@ namespace {
 constexpr std::size_t most_clock_pairs = 4096;
 /// Rows of more graph keys than this are written in full each time, and a bounded recording forgets them.
 constexpr std::size_t most_graphs_known = 16384;
-/// Rows that later ones replaced may take this much of a bounded recording, or this share of max_size=.
-constexpr std::uint64_t most_stale_graph_bytes = std::uint64_t{1} << 20;
-constexpr std::uint64_t stale_graph_share = 8;
+/// Rows and tiles that later ones replaced may take this much of a bounded recording, or this share of max_size=.
+constexpr std::uint64_t most_stale_bytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t stale_share = 8;
 
 std::int64_t monotonic_ns() {
     timespec now = {};
@@ -78,7 +79,9 @@ struct Writer::State {
 
     std::vector<GraphEntry> graphs; // the last row of each key, with its lists
     std::unordered_map<std::uint64_t, std::size_t> graph_places;
-    std::uint64_t stale_graph_bytes = 0;
+    TileMap tiles; // of the last generation
+    std::uint64_t tile_generation = 0;
+    std::uint64_t stale_bytes = 0;
 
     State(WriterOptions given, const Metadata& facts)
         : options(std::move(given)), metadata(facts), encoder(options.compress), check_encoder(options.compress),
@@ -106,6 +109,8 @@ struct Writer::State {
     [[nodiscard]] bool too_stale() const;
     Status append(const RecordBatch& batch);
     Status add_checks(const TensorCheck* from, std::size_t count);
+    Status add_tiles(std::uint64_t generation, const TileTotals* from, std::size_t count);
+    void append_tiles(std::uint64_t generation, const TileTotals* from, std::size_t count, Bytes& to) const;
     Status write_chunks(std::vector<Retention::Chunk> chunks);
     Retention::Chunk encode_checks(const Bytes& entries, std::uint32_t count, std::uint64_t first);
     Retention::Chunk encode_chunk(const RecordBatch& piece, std::uint64_t records_before);
@@ -155,9 +160,8 @@ Status Writer::State::add_kept(ChunkType type, const T& entry, std::vector<T>& k
 
 bool Writer::State::too_stale() const {
     return retention.bounded() &&
-           stale_graph_bytes > (options.max_bytes != 0
-                                    ? std::min(options.max_bytes / stale_graph_share, most_stale_graph_bytes)
-                                    : most_stale_graph_bytes);
+           stale_bytes > (options.max_bytes != 0 ? std::min(options.max_bytes / stale_share, most_stale_bytes)
+                                                 : most_stale_bytes);
 }
 
 Status Writer::State::add_graph(const GraphInfo& given) {
@@ -168,7 +172,7 @@ Status Writer::State::add_graph(const GraphInfo& given) {
     if (Status added = add(ChunkType::graphs, entry); !added) {
         return added;
     }
-    stale_graph_bytes += known ? buffer.size() : 0;
+    stale_bytes += known ? buffer.size() : 0;
     entry.lists_kept = false;
     if (known) {
         graphs[place->second] = std::move(entry);
@@ -292,6 +296,49 @@ Status Writer::State::add_checks(const TensorCheck* from, std::size_t count) {
     return written;
 }
 
+void Writer::State::append_tiles(std::uint64_t generation, const TileTotals* from, std::size_t count, Bytes& to) const {
+    std::size_t done = 0;
+    do { // at least one chunk: that of a new generation may hold nothing
+        const std::size_t n = std::min(count - done, most_tiles_of_chunk);
+        Bytes payload;
+        encode_tiles(from + done, n, payload);
+        ChunkHeader made = header(ChunkType::tiles, static_cast<std::uint32_t>(n));
+        made.first_sequence = generation;
+        append_chunk(to, made, payload);
+        done += n;
+    } while (done < count);
+}
+
+Status Writer::State::add_tiles(std::uint64_t generation, const TileTotals* from, std::size_t count) {
+    if (closed) {
+        return closed_error();
+    }
+    if (count == 0 && generation == tile_generation) {
+        return {};
+    }
+    buffer.clear();
+    append_tiles(generation, from, count, buffer);
+    if (Status written = store->append(buffer); !written) {
+        return written;
+    }
+    const bool reset = generation != tile_generation;
+    tile_generation = generation;
+    if (!retention.bounded()) {
+        return {};
+    }
+    if (reset) {
+        tiles.clear();
+    }
+    stale_bytes += buffer.size(); // nearly all of it takes the place of an entry before
+    for (std::size_t i = 0; i < count; ++i) {
+        (void)tiles.set(from[i]);
+    }
+    if (too_stale()) {
+        (void)shorten().ok(); // or the next one tries again
+    }
+    return {};
+}
+
 Status Writer::State::shorten() {
     Status done = shorten_to(0.5);
     // Less to copy needs less room beside the old file.
@@ -315,6 +362,10 @@ Status Writer::State::shorten_to(double share) {
     append_entries(bytes, header(ChunkType::descriptions, 0), descriptions);
     append_entries(bytes, header(ChunkType::counters, 0), counters);
     append_entries(bytes, header(ChunkType::graphs, 0), graphs);
+    if (tile_generation != 0) {
+        const std::vector<TileTotals> kept = tiles.sorted();
+        append_tiles(tile_generation, kept.data(), kept.size(), bytes);
+    }
     std::vector<Removal> removals;
     for (const auto& [track, removal] : outcome.removals) {
         removals.push_back(removal);
@@ -344,7 +395,7 @@ Status Writer::State::shorten_to(double share) {
     Status replaced = store->replace(bytes, retention.kept_after(n));
     if (replaced) {
         retention.removed(n, std::move(outcome), bytes.size());
-        stale_graph_bytes = 0;
+        stale_bytes = 0;
     }
     return replaced;
 }
@@ -415,6 +466,10 @@ Status Writer::set_counters(const Counters& counters) {
 Status Writer::add_graph(const GraphInfo& row) { return state_->add_graph(row); }
 
 Status Writer::add_checks(const TensorCheck* checks, std::size_t count) { return state_->add_checks(checks, count); }
+
+Status Writer::add_tiles(std::uint64_t generation, const TileTotals* tiles, std::size_t count) {
+    return state_->add_tiles(generation, tiles, count);
+}
 
 Status Writer::describe(std::string_view key, std::string_view value) {
     const Description description{std::string(key), std::string(value)};

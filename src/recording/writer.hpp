@@ -51,6 +51,10 @@ class Writer {
     /// One system call for all of it, in chunks of bounded size. After an error (no_space) nothing of the batch is in the
     /// recording: call again with the same batch, later. A sketch or shape that no fingerprint has is left out.
     Status add_checks(const TensorCheck* checks, std::size_t count);
+    /// Totals so far, by key; the last of a key counts. Those of a later generation take the place of all before: with no
+    /// tiles at all it says that nothing came since the reset. One system call; after an error (no_space) nothing of it is in
+    /// the recording.
+    Status add_tiles(std::uint64_t generation, const TileTotals* tiles, std::size_t count);
     Status describe(std::string_view key, std::string_view value);
     /// Ends the recording in good order: readers then know that nothing is missing. Later calls are errors.
     Status close();

@@ -164,6 +164,23 @@ bool set_check(Config& config, std::string_view value) {
     return good;
 }
 
+constexpr std::uint32_t usual_tiles = 4096;
+
+bool set_tiles(Config& config, std::string_view value) {
+    constexpr std::uint64_t least = 16;
+    constexpr std::uint64_t most = 65536;
+    if (value == "off" || value == "on") {
+        config.tiles = value == "on" ? usual_tiles : 0;
+        return true;
+    }
+    const auto count = parse_count(value);
+    if (!count || *count < least || *count > most) {
+        return false;
+    }
+    config.tiles = static_cast<std::uint32_t>(*count);
+    return true;
+}
+
 struct KeyRule {
     ConfigKey key;
     bool (*set)(Config&, std::string_view);
@@ -255,6 +272,9 @@ const KeyRule rules[] = {
      [](Config& c, std::string_view v) {
          return !v.empty() && (c.check.dump = v, true);
      }},
+    {{"tiles", "off, on, or a number of tiles",
+      "whether PLUMB_TILE acts, and how many tiles each thread keeps apart, from 16 to 65536 (default off; on is 4096)"},
+     set_tiles},
 };
 
 std::string known_keys() {
@@ -330,6 +350,9 @@ std::string spec_of_devices(const Config& config) {
     }
     if (!config.check.dump.empty()) {
         text += ",dump=" + config.check.dump;
+    }
+    if (config.tiles != 0) {
+        text += ",tiles=" + (config.tiles == usual_tiles ? std::string("on") : text_of(config.tiles));
     }
     return text;
 }

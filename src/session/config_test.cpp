@@ -102,7 +102,11 @@ TEST(Config, F16_a_value_that_does_not_fit_names_its_grammar) {
                              "graph.stamps=all",
                              "graph.upload=twice",
                              "graph.sync=yes",
-                             "graph.profile=0"}) {
+                             "graph.profile=0",
+                             "tiles=1",
+                             "tiles=",
+                             "tiles=65537",
+                             "tiles=yes"}) {
         const std::string message = refusal(spec);
         EXPECT_NE(message.find(spec), std::string::npos) << message;
         EXPECT_NE(message.find("takes"), std::string::npos) << message;
@@ -154,7 +158,11 @@ TEST(Config, every_key_is_read) {
     EXPECT_EQ(parsed("check=all,check=off").check.level, CheckConfig::Level::off);
     EXPECT_EQ(parsed("check=all,dump=tensors").check.dump, "tensors");
     EXPECT_EQ(parsed("dump=tensors,check=all").check.dump, "tensors");
-    EXPECT_EQ(config_keys().size(), 16u) << "a new key needs a line here and a test of what it does";
+    EXPECT_EQ(defaults.tiles, 0u);
+    EXPECT_EQ(parsed("tiles=on").tiles, 4096u);
+    EXPECT_EQ(parsed("tiles=on,tiles=off").tiles, 0u);
+    EXPECT_EQ(parsed("tiles=100").tiles, 100u);
+    EXPECT_EQ(config_keys().size(), 17u) << "a new key needs a line here and a test of what it does";
     EXPECT_EQ(parsed("").spec(), defaults.spec());
 }
 
@@ -176,7 +184,7 @@ TEST(Config, its_spec_gives_the_same_config_again) {
     for (const char* spec :
          {"", "on", "on,out=x-%p.plumb,ring=4096,max_size=1MiB,keep=1500ms,sync=immediate,warmup=3,fork=own,redact=on",
           "keep=0.25ms", "keep=3h,sync=none", "check=nonfinite",
-          "check=every=4+bricks=attention/lm_head+layers=0-3/7,dump=tensors",
+          "check=every=4+bricks=attention/lm_head+layers=0-3/7,dump=tensors", "tiles=on", "on,tiles=16",
           "on,device.every=1,graph.stamps=kernels,graph.every=7,graph.upload=each,graph.sync=on,graph.profile=64"}) {
         const Config config = parsed(spec);
         const Config again = parsed(config.spec());
@@ -201,6 +209,7 @@ TEST(Config, its_spec_gives_the_same_config_again) {
         EXPECT_EQ(again.check.bricks, config.check.bricks);
         EXPECT_EQ(again.check.layers, config.check.layers);
         EXPECT_EQ(again.check.dump, config.check.dump);
+        EXPECT_EQ(again.tiles, config.tiles);
     }
 }
 

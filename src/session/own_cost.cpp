@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "clock/host_clock.hpp"
+#include "plumb/tile.hpp"
 #include "record/recorder_access.hpp"
 
 namespace plumb::session {
@@ -15,7 +16,7 @@ constexpr int scopes_per_round = 400;
 
 class ScratchRecorder : public Recorder {
   public:
-    explicit ScratchRecorder(const StampOptions& stamps) : rings_(record::RingOptions{64 * 1024, "", "", {0, 0}}) {
+    explicit ScratchRecorder(const StampOptions& stamps) : rings_(record::RingOptions{64 * 1024, "", "", {0, 0}, 16}) {
         RecorderAccess::prepare(*this, stamps);
         RecorderAccess::connect(*this, &rings_);
         RecorderAccess::set_enabled(*this, true);
@@ -93,6 +94,10 @@ std::vector<std::pair<std::string, double>> measure_own_cost(const StampOptions&
     });
     std::vector<std::pair<std::string, double>> costs = {
         {"scope", scope}, {"lap", lap}, {"layer", layer}, {"cpu_time", cpu_time}, {"clock_reads", reads}};
+    if (stamps.tiles) {
+        costs.emplace_back(
+            "tile", median_ns(recorder, nullptr, ns_per_tick, [&] { PLUMB_TILE(recorder, TileLevel::micro, 0, 0); }));
+    }
     if (!empty.empty()) {
         std::nth_element(empty.begin(), empty.begin() + static_cast<std::ptrdiff_t>(empty.size() / 2), empty.end());
         costs.emplace_back("floor", empty[empty.size() / 2]);

@@ -12,7 +12,7 @@
 namespace plumb::session {
 
 /// Nanoseconds by name: "scope", "lap", "layer" (both borders), "cpu_time" (a sample of it), "clock_reads" (two of them),
-/// "floor" (what an empty scope reads), as the sync mode makes them. Empty with an injected clock: its time is not this
+/// "floor" (what an empty scope reads), "tile" (where tiles are kept), as the sync mode makes them. Empty with an injected clock: its time is not this
 /// machine's.
 std::vector<std::pair<std::string, double>> measure_own_cost(const StampOptions& stamps, bool injected);
 

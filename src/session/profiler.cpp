@@ -38,6 +38,7 @@ void Profiler::change_graph_row(std::uint64_t key, const std::function<void(reco
 
 Status Profiler::flush(std::chrono::milliseconds timeout) { return session_->flush(timeout); }
 Result<Report> Profiler::snapshot(const ReportOptions& options) { return session_->snapshot(options); }
+Result<TileReport> Profiler::tiles(const TileOptions& options) { return session_->tiles(options); }
 void Profiler::reset() { session_->reset(); }
 Status Profiler::close() { return session_->close(); }
 

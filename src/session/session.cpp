@@ -6,10 +6,10 @@
 #include <random>
 
 #include "analysis/report_builder.hpp"
+#include "analysis/tiles.hpp"
 #include "base/os.hpp"
 #include "fingerprint/cuda/cuda_checks.hpp"
 #include "record/recorder_access.hpp"
-#include "recording/reader.hpp"
 #include "recording/redact.hpp"
 #include "session/own_cost.hpp"
 #include "session/recording_path.hpp"
@@ -43,6 +43,7 @@ StampOptions stamps_for(const Config& config) {
     stamps.serialise_layers = config.sync == SyncMode::per_layer;
     stamps.host_only = config.sync == SyncMode::none;
     stamps.device_every = config.device_every;
+    stamps.tiles = config.tiles != 0;
     return stamps;
 }
 
@@ -149,6 +150,7 @@ Status Session::open_locked() {
     record::RingOptions ring_options;
     ring_options.bytes_per_ring = config_.ring_bytes;
     ring_options.recording_path = path_;
+    ring_options.tiles = config_.tiles;
     std::copy(std::begin(recording_id_), std::end(recording_id_), ring_options.recording_id);
     std::string reason = in_memory ? "the recording is kept in memory (out=none)" : "";
     if (!in_memory) {
@@ -320,8 +322,7 @@ Status Session::flush(std::chrono::milliseconds timeout) {
     return drain->flush(timeout); // nobody else waits for our timeout
 }
 
-Result<Report> Session::snapshot(const ReportOptions& options) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+Result<recording::Reader> Session::read_live() {
     if (writer_ == nullptr) {
         return Error{ErrorCode::not_found, "nothing is being recorded; call enable() before snapshot()"};
     }
@@ -341,13 +342,24 @@ Result<Report> Session::snapshot(const ReportOptions& options) {
     }
     recording::ReadOptions read;
     read.merge_ring = false; // flushed: all of it is in the recording
-    Result<recording::Reader> reader =
-        path_.empty() ? recording::Reader::from_bytes(bytes) : recording::Reader::open(path_, read);
+    return path_.empty() ? recording::Reader::from_bytes(bytes) : recording::Reader::open(path_, read);
+}
+
+Result<Report> Session::snapshot(const ReportOptions& options) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Result<recording::Reader> reader = read_live();
     if (!reader.ok()) {
         return reader.error();
     }
     session::SourceSinceReset source(*reader, cleared_);
     return analysis::build_report(source, options, cut_);
+}
+
+Result<TileReport> Session::tiles(const TileOptions& options) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Result<recording::Reader> reader = read_live();
+    return reader.ok() ? Result<TileReport>(analysis::build_tiles(analysis::tiles_of(*reader), options))
+                       : reader.error();
 }
 
 void Session::reset() {
@@ -361,6 +373,7 @@ void Session::reset() {
         cut_[track] = records;
     }
     cleared_ = drain_->totals();
+    drain_->reset_tiles();
     leave_mark(Mark::reset);
 }
 

@@ -17,6 +17,7 @@
 #include "plumb/session.hpp"
 #include "record/ring_set.hpp"
 #include "record/thread_registry.hpp"
+#include "recording/reader.hpp"
 #include "recording/writer.hpp"
 
 namespace plumb {
@@ -31,6 +32,7 @@ class Session final : public record::ForkListener {
     Status close();
     Status flush(std::chrono::milliseconds timeout);
     Result<Report> snapshot(const ReportOptions& options);
+    Result<TileReport> tiles(const TileOptions& options);
     void reset();
     void describe(const std::string& key, const std::string& value);
     Queue add_queue(QueueTimer& timer, const std::string& name);
@@ -46,6 +48,7 @@ class Session final : public record::ForkListener {
     void in_child() noexcept override;
 
   private:
+    Result<recording::Reader> read_live();
     Status open_writer(const std::string& ring_reason);
     Status open_locked();
     Status start_drain();

@@ -40,6 +40,13 @@ def recording():
     return RECORDING
 
 
+def tile_recording():
+    path = FOLDER / "tiles.plumb"
+    if not path.exists():
+        subprocess.run([MAKE_RECORDING, path, "tiles"], check=True, env=ENVIRONMENT, timeout=60)
+    return path
+
+
 def runs(count):
     """So many recordings of the same run, each with an identity of its own."""
     made = [FOLDER / f"run_{number}.plumb" for number in range(count)]
@@ -124,7 +131,7 @@ class Arguments(Case):
 
 
 class BadInput(Case):
-    COMMANDS = (["report"], ["trace"], ["export"], ["export", "--format", "csv"], ["recover"], ["layers"],
+    COMMANDS = (["report"], ["trace"], ["export"], ["export", "--format", "csv"], ["recover"], ["layers"], ["tiles"],
                 ["budget", "--tok/s", "1"], ["check", "--drops", "0", "--expect", "lm_head=1/step"], ["path"],
                 ["path", "--dot"], ["wall"])
 
@@ -668,6 +675,25 @@ class Checks(Case):
         self.assertEqual([cell["value"] for cell in norms[0]["cells"]], [1, 1, 1])
         self.assertEqual({row["phase"] for row in calls["rows"]}, {"decode"})
         self.assert_bad_input(plumb("layers", recording(), "--metric", "median"), "p50")
+
+    def test_tiles_that_were_not_kept_are_said_with_the_key_that_keeps_them(self):
+        done = plumb("tiles", recording())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("note  This run kept no tiles; say tiles=on", done.stdout)
+        said = self.json_of(0, "tiles", recording(), "--level", "midi")
+        self.assertEqual((said["schema"], said["maps"], said["slow"]), ("plumb.tiles/1", [], []))
+        self.assert_bad_input(plumb("tiles", recording(), "--level", "mini"), "midi")
+
+    def test_T14_tiles_keep_row_column_and_the_bytes_given(self):
+        said = self.json_of(0, "tiles", tile_recording(), "--level", "macro")
+        self.assertEqual([(m["name"], m["level"], m["rows"], m["cols"]) for m in said["maps"]],
+                         [("up_projection", "macro", 3, 2)])
+        self.assertEqual([(t["row"], t["col"], t["calls"]) for t in said["maps"][0]["tiles"]],
+                         [(row, col, 129) for row in range(3) for col in range(2)])
+        self.assertEqual(said["maps"][0]["bytes"], 129 * 6 * 2048)
+        self.assertEqual(said["maps"][0]["intensity"], 2)
+
+
 class Wall(Case):
     """plumb wall: who was busy, who waited for whom."""
 

@@ -29,6 +29,10 @@ void layer(plumb::Profiler& prof, const Names& names, int index) {
     PLUMB_LAP(prof, plumb::host, plumb::Brick::attention, plumb::bytes_per_kv(64));
     PLUMB_LAP_END(prof, plumb::host);
     { PLUMB_BRICK(prof, plumb::host, plumb::Brick::up_projection, plumb::bytes(1 << 20), plumb::flops(1 << 21)); }
+    for (int col = 0; col < 2; ++col) {
+        PLUMB_TILE(prof, plumb::TileLevel::macro, index, col, plumb::flops(4096), plumb::Brick::up_projection,
+                   plumb::bytes(2048));
+    }
 }
 
 void step(plumb::Profiler& prof, const Names& names, plumb::Phase phase, int tokens, int kv) {
@@ -51,8 +55,8 @@ void spans(plumb::Profiler& prof) {
 } // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 2) {
-        std::fprintf(stderr, "usage: make_recording FILE\n");
+    if (argc != 2 && argc != 3) {
+        std::fprintf(stderr, "usage: make_recording FILE [tiles]\n");
         return 2;
     }
     const SteppingClock clock;
@@ -60,6 +64,7 @@ int main(int argc, char** argv) {
     config.on = true;
     config.out = argv[1];
     config.clock = &clock;
+    config.tiles = argc == 3 ? 64 : 0;
     plumb::Profiler prof(config);
     const Names names{prof.intern("a\"},{\n\t\x01<b>,;|\xff"), prof.intern("block")};
     prof.describe("model", "a model made for tests");

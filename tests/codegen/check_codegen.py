@@ -83,7 +83,7 @@ class Codegen(unittest.TestCase):
     def test_T5_off_is_one_load_one_test_and_one_branch(self):
         for flags in (["-std=c++17"], ["-std=c++20", "-fPIC"]):
             functions = disassemble(compile_unit("enabled", *flags))
-            for name in ("one_brick", "one_brick_with_work", "one_lap", "one_label"):
+            for name in ("one_brick", "one_brick_with_work", "one_lap", "one_label", "one_tile", "one_tile_with_work"):
                 path = off_path(functions[name])
                 texts = [text for text, _ in path]
                 jumps = [t for t in texts if re.match(r"^j(?!mp)", t)]
@@ -101,6 +101,11 @@ class Codegen(unittest.TestCase):
 
     def test_a_scope_that_is_on_makes_no_call_on_its_short_path(self):
         on = disassemble(compile_unit("enabled", "-std=c++17"))["one_brick"]
+        self.assertEqual(len([t for _, t, _ in on if "rdtsc" in t]), 2, "two clock reads")
+        self.assertFalse([t for _, t, _ in on if t.startswith("lock") or "mfence" in t or re.match(r"xchg.*\(", t)])
+
+    def test_a_tile_that_is_on_reads_the_clock_twice_and_locks_nothing(self):
+        on = disassemble(compile_unit("enabled", "-std=c++17"))["one_tile_with_work"]
         self.assertEqual(len([t for _, t, _ in on if "rdtsc" in t]), 2, "two clock reads")
         self.assertFalse([t for _, t, _ in on if t.startswith("lock") or "mfence" in t or re.match(r"xchg.*\(", t)])
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled with PLUMB_DISABLE: both functions must come out alike, instruction for instruction.
 #include <plumb/record.hpp>
+#include <plumb/tile.hpp>
 
 void operation(float* x) noexcept;
 int next_size() noexcept;
@@ -21,7 +22,10 @@ extern "C" void with_macros(plumb::Recorder& prof, plumb::Queue queue, plumb::Co
         PLUMB_LAP(prof, queue, plumb::Brick::rope_embedding);
         operation(x + 1);
         PLUMB_LAP(prof, queue, plumb::Brick::attention, plumb::bytes_per_kv(next_size()));
-        operation(x + 2);
+        {
+            PLUMB_TILE(prof, plumb::TileLevel::midi, layer, next_size(), plumb::bytes(next_size()));
+            operation(x + 2);
+        }
         PLUMB_LAP_END(prof, queue);
     }
 }

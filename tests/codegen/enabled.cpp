@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the macros cost while off, and how they find their thread: read from the generated code.
 #include <plumb/record.hpp>
+#include <plumb/tile.hpp>
 
 void operation(float* x) noexcept;
 
@@ -16,6 +17,17 @@ extern "C" void one_brick_with_work(plumb::Recorder& prof, float* x, int n) {
 
 extern "C" void one_lap(plumb::Recorder& prof, float* x) {
     PLUMB_LAP(prof, plumb::host, plumb::Brick::rms_norm);
+    operation(x);
+}
+
+extern "C" void one_tile(plumb::Recorder& prof, float* x, int row) {
+    PLUMB_TILE(prof, plumb::TileLevel::midi, row, 0);
+    operation(x);
+}
+
+extern "C" void one_tile_with_work(plumb::Recorder& prof, float* x, int row, int col) {
+    PLUMB_TILE(prof, plumb::TileLevel::micro, row, col, plumb::Brick::lm_head, plumb::bytes(4 * row),
+               plumb::flops(2.0 * col));
     operation(x);
 }
 

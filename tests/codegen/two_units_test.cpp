@@ -15,10 +15,10 @@ std::uint64_t count_of(const plumb::Report& report, const std::string& name) {
 }
 
 TEST(TwoUnits, only_the_enabled_one_records_by_macros_and_both_record_by_functions) {
-    plumb::Profiler prof(plumb::Config::parse("on,out=none,warmup=0"));
+    plumb::Profiler prof(plumb::Config::parse("on,out=none,warmup=0,tiles=on"));
     ASSERT_TRUE(prof.enabled());
     EXPECT_EQ(disabled_unit(prof), 0);
-    EXPECT_EQ(enabled_unit(prof), 6);
+    EXPECT_EQ(enabled_unit(prof), 7);
     EXPECT_EQ(disabled_unit(prof), 0);
     const plumb::Result<plumb::Report> report = prof.snapshot();
     ASSERT_TRUE(report.ok());
@@ -26,6 +26,10 @@ TEST(TwoUnits, only_the_enabled_one_records_by_macros_and_both_record_by_functio
     EXPECT_EQ(count_of(*report, "rms_norm"), 1u);
     EXPECT_EQ(count_of(*report, "rope_embedding"), 1u);
     EXPECT_EQ(count_of(*report, "attention"), 3u);
+    const plumb::Result<plumb::TileReport> tiles = prof.tiles();
+    ASSERT_TRUE(tiles.ok());
+    ASSERT_EQ(tiles->maps.size(), 1u);
+    EXPECT_EQ(tiles->maps[0].all.calls, 1u);
 }
 
 } // namespace

@@ -46,6 +46,11 @@ Bytes made_recording(bool compress, std::uint64_t max_bytes, const std::vector<R
     const auto checks = golden::checks();
     (void)(*writer)->add_checks(checks.data(), checks.size()).ok();
     (void)(*writer)->add_checks(checks.data(), checks.size()).ok();
+    for (const std::uint64_t generation : {1u, 1u, 2u}) {
+        const recording::TileTotals tiles[] = {{tile_key(TileLevel::macro, 9, 1, 2), 3, 30, 30, 10, 10, 64, 128},
+                                               {tile_overflow_key(TileLevel::micro), 1, 5, 5, 5, 5, 0, 0}};
+        (void)(*writer)->add_tiles(generation, tiles, 2).ok();
+    }
     (void)(*writer)->set_counters(golden::counters()).ok();
     (void)(*writer)->close().ok();
     return *(*writer)->snapshot();
@@ -180,6 +185,9 @@ std::uint64_t read_recording(Bytes bytes) {
             return true;
         })
         .ok();
+    for (const recording::TileTotals& tile : reader->tiles()) {
+        sum += tile.count + tile.max;
+    }
     return sum + reader->checks_count() + reader->notes().size();
 }
 

@@ -2,6 +2,7 @@
 #include "golden_content.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "recording/writer.hpp"
 
@@ -333,6 +334,48 @@ Status write_checks(const std::string& path, bool compress) {
     const auto all = checks();
     then((*writer)->add_checks(all.data(), 4));
     then((*writer)->add_checks(all.data() + 4, all.size() - 4));
+    then((*writer)->set_counters(counters()));
+    then((*writer)->close());
+    return status;
+}
+
+std::vector<recording::TileTotals> tiles() {
+    const double unknown = std::numeric_limits<double>::quiet_NaN();
+    const std::uint64_t most = ~std::uint64_t{0};
+    return {{tile_key(TileLevel::macro, 9, 0, 0), 12, 120'000, 119'000, 9'000, 12'000, 49152, 98304},
+            {tile_key(TileLevel::macro, 9, 0, 1), 1, 0, 0, 0, 0, 0, unknown},
+            {tile_overflow_key(TileLevel::macro), 3, 30, 30, 10, 10, unknown, unknown},
+            {tile_key(TileLevel::midi, 300, 7, 8'388'607), most, most, most, tile_min_unknown, most, 1e300, 5e-324},
+            {tile_key(TileLevel::micro, 0, 8'388'607, 0), 2, 9, 8, 4, 5, 0.5, 3}};
+}
+
+Status write_tiles(const std::string& path) {
+    recording::WriterOptions options;
+    options.path = path;
+    options.compress = false;
+    std::int64_t now = 0;
+    options.now_ns = [&now] {
+        return ++now;
+    };
+    auto writer = recording::Writer::create(options, metadata());
+    if (!writer) {
+        return writer.error();
+    }
+    Status status;
+    const auto then = [&status](Status next) {
+        status = status.ok() ? next : status;
+    };
+    for (const auto& name : names()) {
+        then((*writer)->add_name(name));
+    }
+    const auto all = tiles();
+    const recording::TileTotals before{tile_key(TileLevel::midi, 1, 1, 1), 5, 50, 50, 10, 10, 5, 5};
+    then((*writer)->add_tiles(1, &before, 1)); // cleared by a reset
+    then((*writer)->add_tiles(2, nullptr, 0));
+    recording::TileTotals grows = all[0];
+    grows.count = 1;
+    then((*writer)->add_tiles(2, &grows, 1));
+    then((*writer)->add_tiles(2, all.data(), all.size()));
     then((*writer)->set_counters(counters()));
     then((*writer)->close());
     return status;

@@ -35,4 +35,8 @@ Status write_graphs(const std::string& path);
 std::vector<recording::TensorCheck> checks();
 Status write_checks(const std::string& path, bool compress);
 
+/// Of the recording with tiles: what a reader must see of two generations, ordinary and extreme values, by key.
+std::vector<recording::TileTotals> tiles();
+Status write_tiles(const std::string& path);
+
 } // namespace plumb::golden

@@ -21,6 +21,17 @@ std::string file(const std::string& name) { return std::string(PLUMB_GOLDEN_FOLD
 
 bool same(const Record& a, const Record& b) { return a.first == b.first && a.second == b.second; }
 
+std::string tile_text(const recording::TileTotals& tile) {
+    std::string text = "tile";
+    for (const std::uint64_t word :
+         {std::uint64_t{static_cast<std::uint8_t>(tile_level_of(tile.key))}, std::uint64_t{tile_name_of(tile.key)},
+          std::uint64_t{tile_row_of(tile.key)}, std::uint64_t{tile_col_of(tile.key)}, tile.count, tile.total, tile.calm,
+          tile.min, tile.max, std::bit_cast<std::uint64_t>(tile.bytes), std::bit_cast<std::uint64_t>(tile.flops)}) {
+        text += " " + std::to_string(word);
+    }
+    return text + "\n";
+}
+
 using Stream = std::vector<std::pair<std::uint64_t, Record>>; // with sequence
 
 std::map<std::uint32_t, Stream> streams_of(Reader& reader) {
@@ -253,6 +264,18 @@ TEST(Golden, version_1_with_checks_of_tensors_is_read_exactly) {
     }
 }
 
+TEST(Golden, version_1_with_tiles_is_read_exactly) {
+    auto reader = Reader::open(file("v1_tiles.plumb"));
+    ASSERT_TRUE(reader.ok()) << reader.error().message;
+    EXPECT_TRUE(reader->notes().empty());
+    const auto have = reader->tiles();
+    const auto expected = golden::tiles();
+    ASSERT_EQ(have.size(), expected.size());
+    for (std::size_t i = 0; i < have.size(); ++i) {
+        EXPECT_EQ(tile_text(have[i]), tile_text(expected[i])) << i;
+    }
+}
+
 TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
     // No compressor is involved, so a change of layout without a new version number shows here.
     const std::string path = testing::TempDir() + "plumb-golden-" + std::to_string(std::rand()) + ".plumb";
@@ -261,6 +284,8 @@ TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
     ASSERT_TRUE(golden::write_graphs(graphs_path).ok());
     const std::string checks_path = path + "-checks";
     ASSERT_TRUE(golden::write_checks(checks_path, false).ok());
+    const std::string tiles_path = path + "-tiles";
+    ASSERT_TRUE(golden::write_tiles(tiles_path).ok());
     const auto read = [](const std::string& name) {
         std::string text;
         std::FILE* from = std::fopen(name.c_str(), "rb");
@@ -274,9 +299,11 @@ TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
     EXPECT_EQ(read(path), read(file("v1.plumb")));
     EXPECT_EQ(read(graphs_path), read(file("v1_graphs.plumb")));
     EXPECT_EQ(read(checks_path), read(file("v1_checks.plumb")));
+    EXPECT_EQ(read(tiles_path), read(file("v1_tiles.plumb")));
     std::remove(path.c_str());
     std::remove(graphs_path.c_str());
     std::remove(checks_path.c_str());
+    std::remove(tiles_path.c_str());
 }
 
 /// What read_plumb.py prints for a file; empty when it fails.
@@ -315,6 +342,9 @@ std::string by_our_reader(const std::string& name) {
     for (const std::string& check : check_texts(*reader)) {
         text += check;
     }
+    for (const recording::TileTotals& tile : reader->tiles()) {
+        text += tile_text(tile);
+    }
     for (const auto& [track, stream] : streams_of(*reader)) {
         for (const auto& [sequence, record] : stream) {
             char line[100];
@@ -328,7 +358,7 @@ std::string by_our_reader(const std::string& name) {
 }
 
 TEST(Golden, a_reader_written_from_the_document_alone_reads_the_same) {
-    for (const char* name : {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_checks.plumb"}) {
+    for (const char* name : {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_checks.plumb", "v1_tiles.plumb"}) {
         EXPECT_EQ(by_independent_reader(name), by_our_reader(name)) << name;
     }
 }

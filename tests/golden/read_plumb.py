@@ -200,7 +200,7 @@ def main():
     data = open(sys.argv[1], "rb").read()
     if data[:8] != MAGIC or struct.unpack_from("<I", data, 8)[0] != 1 or xxh3_64(data[:56]) != struct.unpack_from("<Q", data, 56)[0]:
         fail("no recording of version 1")
-    facts, streams, checks = {}, {}, []
+    facts, streams, checks, tiles, generation = {}, {}, [], {}, 0
     for kind, codec, track, count, sequence, payload in chunks(data):
         if kind == 1:
             print("host", text(fields(payload), 4))
@@ -211,6 +211,13 @@ def main():
             streams.setdefault(track, []).extend(numbered)
         elif kind == 13:
             checks.extend(entries(unzstd(payload[4:]) if codec == 2 else payload))
+        elif kind == 18:
+            if sequence != generation:
+                tiles, generation = {}, sequence
+            size = struct.unpack_from("<I", payload)[0]
+            for at in range(4, 4 + count * size, size):
+                entry = struct.unpack_from("<8Q", payload, at)
+                tiles[entry[0]] = entry[1:]
     for entry in facts.get(2, []):
         print("track", number(entry, 1), text(entry, 5), text(entry, 6))
         if 7 in entry or 8 in entry:
@@ -222,6 +229,8 @@ def main():
     print_graphs(facts.get(12, []))
     for entry in checks:
         print_check(entry)
+    for key in sorted(tiles):
+        print("tile", key >> 62, key >> 46 & 0xffff, key >> 23 & 0x7fffff, key & 0x7fffff, *tiles[key])
     for track in sorted(streams):
         for sequence, (first, second) in streams[track]:
             print("record", track, sequence, f"{first:016x} {second:016x}")

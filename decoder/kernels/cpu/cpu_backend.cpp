@@ -10,6 +10,7 @@
 #include "decoder/kernels/cpu/matrix.hpp"
 #include "decoder/kernels/cpu/openmp.hpp"
 #include "decoder/kernels/cpu/team.hpp"
+#include "decoder/kernels/cpu/tiled_attention.hpp"
 #include "decoder/kernels/cpu/vector_ops.hpp"
 
 namespace plumb::decoder::cpu {
@@ -114,14 +115,20 @@ class CpuBackend final : public Backend {
             const std::size_t at = row * queries.cols + head * shape.size;
             // The query is read for the last time here, so that its place can take the result.
             float* place = queries.f32() + at;
-            attend(place, cache.keys + kv, cache.values + kv, first + row + 1, shape.size,
-                   scratch + static_cast<std::size_t>(thread) * cache.context, place);
+            const Head one{head, place, cache.keys + kv, cache.values + kv, first + row + 1, shape.size};
+            float* scores = scratch + static_cast<std::size_t>(thread) * cache.context;
+            if (observer_ != nullptr && (observer_->mode() & mode_tiles) != 0)
+                attend_in_tiles(*observer_, one, scores, place);
+            else
+                attend(one.query, one.keys, one.values, one.positions, one.size, scores, place);
             if (out.type == Type::bf16)
                 to_bf16(place, shape.size, static_cast<Bf16*>(out.data) + at);
             else
                 std::memcpy(out.f32() + at, place, shape.size * sizeof(float));
         });
     }
+
+    void observe(Recorder* recorder) noexcept override { observer_ = recorder; }
 
     void add(const Block& x, const Block& y) noexcept override {
         for_each(x.rows, x.rows * x.cols > worth_a_team,
@@ -157,6 +164,7 @@ class CpuBackend final : public Backend {
     Team team_;
     std::unique_ptr<Matrices> matrices_; // uses the team
     int openmp_before_ = 1;
+    Recorder* observer_ = nullptr;
 };
 
 } // namespace

@@ -182,6 +182,29 @@ HWY_INLINE float exponentials(float* scores, std::size_t n) {
     return 1.0F / sum;
 }
 
+void score_head(const float* query, const float* keys, std::size_t positions, std::size_t size, float* scores) {
+    const float scale = 1.0F / std::sqrt(static_cast<float>(size));
+    for (std::size_t p = 0; p < positions; ++p)
+        scores[p] = dot_product(query, keys + p * size, size) * scale;
+}
+
+float weigh_head(float* scores, std::size_t positions) { return exponentials(scores, positions); }
+
+/// As attend_head() sums, which begins at 0.
+void add_head(const float* weights, const float* values, std::size_t positions, std::size_t size, float* sums) {
+    sweep(size, [&](auto d, std::size_t i) HWY_ATTR {
+        auto sum = hn::LoadU(d, sums + i);
+        for (std::size_t p = 0; p < positions; ++p)
+            sum = hn::MulAdd(hn::Set(d, weights[p]), hn::LoadU(d, values + p * size + i), sum);
+        hn::StoreU(sum, d, sums + i);
+    });
+}
+
+void scale_row(float* values, float factor, std::size_t n) {
+    sweep(n, [&](auto d, std::size_t i)
+                 HWY_ATTR { hn::StoreU(hn::Mul(hn::LoadU(d, values + i), hn::Set(d, factor)), d, values + i); });
+}
+
 void attend_head(const float* query, const float* keys, const float* values, std::size_t positions, std::size_t size,
                  float* scores, float* out) {
     const float scale = 1.0F / std::sqrt(static_cast<float>(size));
@@ -227,6 +250,10 @@ HWY_EXPORT(add_rows);
 HWY_EXPORT(turn_halves);
 HWY_EXPORT(turn_neighbours);
 HWY_EXPORT(attend_head);
+HWY_EXPORT(score_head);
+HWY_EXPORT(weigh_head);
+HWY_EXPORT(add_head);
+HWY_EXPORT(scale_row);
 HWY_EXPORT(dot_bf16);
 HWY_EXPORT(index_of_largest);
 
@@ -256,6 +283,20 @@ void rotate_halves(float* head, const float* cosines, const float* sines, std::s
 void attend(const float* query, const float* keys, const float* values, std::size_t positions, std::size_t size,
             float* scores, float* out) noexcept {
     HWY_DYNAMIC_DISPATCH(attend_head)(query, keys, values, positions, size, scores, out);
+}
+void attention_scores(const float* query, const float* keys, std::size_t positions, std::size_t size,
+                      float* scores) noexcept {
+    HWY_DYNAMIC_DISPATCH(score_head)(query, keys, positions, size, scores);
+}
+float attention_weights(float* scores, std::size_t positions) noexcept {
+    return HWY_DYNAMIC_DISPATCH(weigh_head)(scores, positions);
+}
+void add_weighted(const float* weights, const float* values, std::size_t positions, std::size_t size,
+                  float* sums) noexcept {
+    HWY_DYNAMIC_DISPATCH(add_head)(weights, values, positions, size, sums);
+}
+void multiply(float* values, float factor, std::size_t n) noexcept {
+    HWY_DYNAMIC_DISPATCH(scale_row)(values, factor, n);
 }
 float dot(const Bf16* a, const float* b, std::size_t n) noexcept { return HWY_DYNAMIC_DISPATCH(dot_bf16)(a, b, n); }
 std::size_t largest(const float* values, std::size_t n) noexcept {

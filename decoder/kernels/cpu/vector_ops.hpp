@@ -28,6 +28,18 @@ void add(float* x, const float* y, std::size_t n) noexcept;
 void rotate_neighbours(float* head, const float* cosines, const float* sines, std::size_t pairs) noexcept;
 void rotate_halves(float* head, const float* cosines, const float* sines, std::size_t pairs) noexcept;
 
+/// The three parts of attend(), for whoever cuts it into blocks of positions; any cut gives the same bits.
+/// scores[p] = q·k[p] / sqrt(size)
+void attention_scores(const float* query, const float* keys, std::size_t positions, std::size_t size,
+                      float* scores) noexcept;
+/// Turns scores into weights; returns what their sum must be multiplied with to be 1.
+[[nodiscard]] float attention_weights(float* scores, std::size_t positions) noexcept;
+/// sums += weights·values
+void add_weighted(const float* weights, const float* values, std::size_t positions, std::size_t size,
+                  float* sums) noexcept;
+/// values *= factor
+void multiply(float* values, float factor, std::size_t n) noexcept;
+
 /// One query against `positions` keys and values of `size` each: softmax(q·k / sqrt(size))·v. scores: `positions` floats.
 void attend(const float* query, const float* keys, const float* values, std::size_t positions, std::size_t size,
             float* scores, float* out) noexcept;

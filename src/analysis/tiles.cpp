@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/tiles.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+#include "resolve/tick_conversion.hpp"
+#include "stats/figure.hpp"
+
+namespace plumb {
+namespace analysis {
+namespace {
+
+using recording::TileTotals;
+using stats::absent;
+using stats::measured;
+
+constexpr std::size_t least_tiles = 5; // fewer have no middle to be unlike
+constexpr std::uint64_t least_calls = 2;
+constexpr double least_difference = 0.25; // of the median
+constexpr double least_robust_z = 5;
+constexpr double mad_to_deviation = 1.4826; // of a normal distribution
+constexpr double timing_error = 0.01;       // of a mean of many calls: tiles may differ by it though they are alike
+constexpr double least_excess = 4;          // own costs a call: what lies below may be the stamps' and the inner tiles'
+constexpr double most_slow = 0.2;           // of the tiles, or two of them; more are a second kind of tile
+
+double median_of(std::vector<double> values) {
+    const std::size_t middle = values.size() / 2;
+    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle), values.end());
+    const double upper = values[middle];
+    if (values.size() % 2 == 1) {
+        return upper;
+    }
+    return (upper + *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle))) / 2;
+}
+
+Figure given(double work, const char* what) {
+    return std::isnan(work) ? absent(std::string("not every call said how many ") + what) : measured(work);
+}
+
+Figure quotient(const Figure& above, const Figure& below, const char* none) {
+    if (!above.value) {
+        return above;
+    }
+    if (!below.value) {
+        return below;
+    }
+    return *below.value > 0 ? measured(*above.value / *below.value) : absent(none);
+}
+
+/// Why a peak cannot be used, or itself.
+Figure usable(const Figure& peak) {
+    return !peak.value || *peak.value > 0 ? peak : absent("the peak that was measured is none");
+}
+
+Figure share_of_peak(const TileFigures& of, TileLevel level, const TilePeaks& peaks) {
+    const Figure flops_peak = usable(peaks.flops_per_s);
+    const Figure bytes_peak = usable(peaks.bytes_per_s[static_cast<std::size_t>(level) - 1]);
+    const bool computes = of.flops_per_s.value && *of.flops_per_s.value > 0;
+    if (!computes) { // a copy: bytes are all it does
+        return quotient(of.bytes_per_s, bytes_peak, "nothing was moved");
+    }
+    if (!of.intensity.value) {
+        return of.intensity; // without it the roofline is not known
+    }
+    if (!flops_peak.value || !bytes_peak.value) {
+        return flops_peak.value ? bytes_peak : flops_peak;
+    }
+    const double roof = std::min(*flops_peak.value, *of.intensity.value * *bytes_peak.value);
+    return measured(*of.flops_per_s.value / roof);
+}
+
+class Builder {
+  public:
+    Builder(const TileInput& input, const TileOptions& options) : input_(input), options_(options) {}
+    [[nodiscard]] TileReport build();
+
+  private:
+    [[nodiscard]] Figure ns(std::uint64_t ticks) const {
+        return input_.ns_per_tick.value ? measured(static_cast<double>(ticks) * *input_.ns_per_tick.value)
+                                        : input_.ns_per_tick;
+    }
+    [[nodiscard]] TileFigures figures_of(const TileTotals& tile, TileLevel level) const;
+    [[nodiscard]] std::string name_of(std::uint16_t id) const;
+    void add_map(TileLevel level, std::uint16_t name, const std::vector<TileTotals>& tiles);
+    [[nodiscard]] double excess_ns(const TilePlace& place, double median) const;
+    static TileBasis basis_of(const std::vector<TilePlace>& places);
+    void judge(std::size_t map);
+    void add_notes();
+
+    const TileInput& input_;
+    const TileOptions& options_;
+    TileReport out_;
+};
+
+TileFigures Builder::figures_of(const TileTotals& tile, TileLevel level) const {
+    TileFigures out;
+    const auto calls = static_cast<double>(tile.count);
+    const auto per_call = [calls](Figure sum) {
+        sum.value = sum.value ? std::optional(*sum.value / calls) : sum.value;
+        return sum;
+    };
+    out.calls = tile.count;
+    out.total_ns = ns(tile.total);
+    out.mean_ns = per_call(out.total_ns);
+    out.min_ns = tile.min >= tile_min_unknown ? absent("every call took longer than a tile's shortest can be kept")
+                                              : ns(tile.min);
+    out.max_ns = ns(tile.max);
+    out.typical_ns = per_call(ns(tile.calm));
+    out.bytes = given(tile.bytes, "bytes");
+    out.flops = given(tile.flops, "flops");
+    Figure seconds = out.total_ns;
+    if (seconds.value) {
+        seconds.value = *seconds.value * 1e-9;
+    }
+    constexpr const char* no_time = "its calls took no time that the clock can tell";
+    out.bytes_per_s = quotient(out.bytes, seconds, no_time);
+    out.flops_per_s = quotient(out.flops, seconds, no_time);
+    out.intensity = quotient(out.flops, out.bytes, "no bytes were moved");
+    out.of_peak = share_of_peak(out, level, options_.peaks);
+    return out;
+}
+
+std::string Builder::name_of(std::uint16_t id) const {
+    if (id == 0) {
+        return "";
+    }
+    const auto found =
+        std::find_if(input_.names.begin(), input_.names.end(), [id](const auto& name) { return name.id == id; });
+    return found != input_.names.end() ? found->name : "name " + std::to_string(id);
+}
+
+/// Work where every tile has some, since tiles at an edge may be smaller than the others.
+TileBasis Builder::basis_of(const std::vector<TilePlace>& places) {
+    const auto all_have = [&places](Figure TileFigures::*work) {
+        return std::all_of(places.begin(), places.end(), [work](const TilePlace& place) {
+            const Figure& figure = place.figures.*work;
+            return figure.value && *figure.value > 0;
+        });
+    };
+    if (all_have(&TileFigures::flops)) {
+        return TileBasis::ns_per_flop;
+    }
+    return all_have(&TileFigures::bytes) ? TileBasis::ns_per_byte : TileBasis::ns_per_call;
+}
+
+void Builder::add_map(TileLevel level, std::uint16_t name, const std::vector<TileTotals>& tiles) {
+    TileMapReport map;
+    map.name = name_of(name);
+    map.level = level;
+    recording::TileMap sum; // of one key
+    for (TileTotals tile : tiles) {
+        TilePlace place;
+        place.row = tile_row_of(tile.key);
+        place.col = tile_col_of(tile.key);
+        place.figures = figures_of(tile, level);
+        map.rows = std::max(map.rows, place.row + 1);
+        map.cols = std::max(map.cols, place.col + 1);
+        map.places.push_back(std::move(place));
+        tile.key = tiles.front().key;
+        sum.add(tile);
+    }
+    map.all = figures_of(*sum.find(tiles.front().key), level);
+    map.basis = basis_of(map.places);
+    std::vector<double> costs;
+    for (TilePlace& place : map.places) {
+        const TileFigures& figures = place.figures;
+        const double work = map.basis == TileBasis::ns_per_flop   ? *figures.flops.value
+                            : map.basis == TileBasis::ns_per_byte ? *figures.bytes.value
+                                                                  : static_cast<double>(figures.calls);
+        place.cost = figures.typical_ns;
+        if (place.cost.value) {
+            place.cost.value = *place.cost.value * static_cast<double>(figures.calls) / work;
+            costs.push_back(*place.cost.value);
+        }
+    }
+    map.median = costs.empty() ? input_.ns_per_tick : measured(median_of(costs));
+    out_.maps.push_back(std::move(map));
+}
+
+/// By how much a call is longer than it would be at its map's median.
+double Builder::excess_ns(const TilePlace& place, double median) const {
+    const double typical = *place.figures.typical_ns.value;
+    return *place.cost.value > 0 ? typical - typical / *place.cost.value * median : 0;
+}
+
+void Builder::judge(std::size_t number) {
+    const TileMapReport& map = out_.maps[number];
+    if (!map.median.value || !(*map.median.value > 0) || map.places.size() < least_tiles) {
+        return;
+    }
+    const double median = *map.median.value;
+    std::vector<double> distances;
+    for (const TilePlace& place : map.places) {
+        distances.push_back(std::abs(*place.cost.value - median));
+    }
+    const double deviation = std::max(mad_to_deviation * median_of(distances), timing_error * median);
+    std::vector<SlowTile> slow;
+    for (std::size_t i = 0; i < map.places.size(); ++i) {
+        const double z = (*map.places[i].cost.value - median) / deviation;
+        if (map.places[i].figures.calls >= least_calls && z > least_robust_z &&
+            *map.places[i].cost.value > (1 + least_difference) * median &&
+            excess_ns(map.places[i], median) > least_excess * input_.own_cost_ns.value.value_or(0)) {
+            slow.push_back({number, i, *map.places[i].cost.value / median, z});
+        }
+    }
+    if (slow.size() > 2 && static_cast<double>(slow.size()) > most_slow * static_cast<double>(map.places.size())) {
+        out_.notes.push_back(
+            std::to_string(slow.size()) + " of " + std::to_string(map.places.size()) + " " + tile_word(map.level) +
+            " tiles of " + (map.name.empty() ? "(no brick)" : map.name) +
+            " are slower than the others; so many are a second kind of tile, and none is called slow.");
+        return;
+    }
+    out_.slow.insert(out_.slow.end(), slow.begin(), slow.end());
+}
+
+void Builder::add_notes() {
+    if (!input_.kept) {
+        out_.notes.emplace_back("This run kept no tiles; say tiles=on in PLUMB, or plumb decode --tiles.");
+    } else if (input_.tiles.empty()) {
+        out_.notes.emplace_back("No tile was recorded since the start or the last reset.");
+    }
+    for (std::size_t i = 0; i < tile_levels; ++i) {
+        if (out_.overflow[i]) {
+            out_.notes.push_back(
+                std::to_string(out_.overflow[i]->calls) + " calls of " + tile_word(static_cast<TileLevel>(i + 1)) +
+                " tiles are not in the maps: a thread had more tiles than tiles= lets it keep apart, or "
+                "a row or column was beyond 8388607.");
+        }
+    }
+    out_.notes.insert(out_.notes.end(), input_.notes.begin(), input_.notes.end());
+}
+
+TileReport Builder::build() {
+    out_.own_cost_ns = input_.own_cost_ns;
+    std::map<std::pair<TileLevel, std::uint16_t>, std::vector<TileTotals>> groups;
+    for (const TileTotals& tile : input_.tiles) {
+        const TileLevel level = tile_level_of(tile.key);
+        if (options_.level && level != *options_.level) {
+            continue;
+        }
+        if (tile_name_of(tile.key) == no_name_id) {
+            out_.overflow[static_cast<std::size_t>(level) - 1] = figures_of(tile, level);
+        } else {
+            groups[{level, tile_name_of(tile.key)}].push_back(tile);
+        }
+    }
+    for (auto& [key, tiles] : groups) {
+        std::sort(tiles.begin(), tiles.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+        add_map(key.first, key.second, tiles);
+    }
+    std::stable_sort(out_.maps.begin(), out_.maps.end(), [](const TileMapReport& a, const TileMapReport& b) {
+        return a.level != b.level ? a.level < b.level
+                                  : a.all.total_ns.value.value_or(0) > b.all.total_ns.value.value_or(0);
+    });
+    for (std::size_t i = 0; i < out_.maps.size(); ++i) {
+        judge(i);
+    }
+    std::stable_sort(out_.slow.begin(), out_.slow.end(),
+                     [](const SlowTile& a, const SlowTile& b) { return a.ratio > b.ratio; });
+    add_notes();
+    return std::move(out_);
+}
+
+} // namespace
+
+TileInput tiles_of(const recording::Reader& reader) {
+    TileInput input;
+    input.tiles = reader.tiles();
+    input.names = reader.names();
+    const Result<resolve::TickLine> line = resolve::fit_ticks(reader.clock_pairs(), 0);
+    input.ns_per_tick = line.ok() ? measured(line->ns_per_tick()) : absent(line.error().message);
+    input.own_cost_ns = absent("it was not measured when this run began");
+    for (const auto& [name, ns] : reader.metadata().costs) {
+        if (name == "tile") {
+            input.own_cost_ns = measured(ns);
+        }
+    }
+    input.kept = reader.metadata().config.find(",tiles=") != std::string::npos || !input.tiles.empty();
+    input.notes = reader.notes();
+    return input;
+}
+
+TileReport build_tiles(const TileInput& input, const TileOptions& options) { return Builder(input, options).build(); }
+
+} // namespace analysis
+
+std::optional<TileLevel> tile_level_of_word(std::string_view word) {
+    for (const TileLevel level : {TileLevel::macro, TileLevel::midi, TileLevel::micro}) {
+        if (word == tile_word(level)) {
+            return level;
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace plumb
