@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // plumb decode: runs the reference decoder under the profiler and prints the report.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <CLI/CLI.hpp>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "decoder/decoder.hpp"
+#include "decoder/tokenizer/tokenizer.hpp"
 #include "plumb/plumb.hpp"
 
 namespace {
@@ -26,13 +29,14 @@ namespace {
 using plumb::Result;
 using plumb::Status;
 using plumb::decoder::Decoder;
+using plumb::decoder::Tokenizer;
 using namespace plumb::cli;
 
 struct DecodeArguments {
     std::string model;
     std::size_t prompt_tokens = 64;
     std::vector<std::int32_t> tokens;
-    std::string prompt;
+    std::optional<std::string> prompt;
     std::size_t steps = 128;
     std::string backend = "cpu";
     int threads = 0;
@@ -93,47 +97,106 @@ Result<plumb::Config> profiler_config(const DecodeArguments& arguments, Sentence
     return config;
 }
 
-std::size_t prompt_length(const DecodeArguments& arguments) {
+/// The file's own tokenizer and what it makes of --prompt; only where there is a text.
+struct Text {
+    std::optional<Tokenizer> tokenizer;
+    std::vector<std::int32_t> tokens;
+};
+
+Result<Text> text_of(const DecodeArguments& arguments, const std::string& path) {
+    Text text;
+    if (!arguments.prompt)
+        return text;
+    const Result<plumb::decoder::gguf::File> file = plumb::decoder::gguf::File::open(path);
+    if (!file)
+        return file.error();
+    Result<Tokenizer> tokenizer = Tokenizer::make(file->contents());
+    if (!tokenizer)
+        return tokenizer.error();
+    Result<std::vector<std::int32_t>> tokens = tokenizer->encode(*arguments.prompt);
+    if (!tokens)
+        return tokens.error();
+    text.tokenizer = std::move(*tokenizer);
+    text.tokens = std::move(*tokens);
+    return text;
+}
+
+std::size_t prompt_length(const DecodeArguments& arguments, const Text& text) {
     if (!arguments.tokens.empty())
         return arguments.tokens.size();
-    return arguments.prompt.empty() ? arguments.prompt_tokens : arguments.prompt.size();
+    return text.tokenizer ? text.tokens.size() : arguments.prompt_tokens;
 }
 
-/// Token ids as given; a text gives one id per byte, since this decoder has no tokenizer.
-std::vector<std::int32_t> prompt_of(const DecodeArguments& arguments, const Decoder& decoder) {
+std::vector<std::int32_t> prompt_of(const DecodeArguments& arguments, const Text& text, const Decoder& decoder) {
     if (!arguments.tokens.empty())
         return arguments.tokens;
-    if (arguments.prompt.empty())
-        return decoder.random_prompt(arguments.prompt_tokens, arguments.sampling.seed);
-    std::vector<std::int32_t> out;
-    for (const char c : arguments.prompt)
-        out.push_back(static_cast<unsigned char>(c));
-    return out;
+    return text.tokenizer ? text.tokens : decoder.random_prompt(arguments.prompt_tokens, arguments.sampling.seed);
 }
 
-plumb::decoder::Options decoder_options(const DecodeArguments& arguments) {
+/// What the model says, as soon as whole characters of it are there. Standard output holds nothing else beside --json.
+class Speech {
+  public:
+    Speech(const Text& text, bool json) : text_(text), out_(json ? stderr : stdout) {}
+
+    void say(std::int32_t token) {
+        if (text_.tokenizer)
+            put(stream_.take(text_.tokenizer->piece(token)));
+    }
+    void finish() {
+        if (text_.tokenizer)
+            put(stream_.finish() + "\n\n");
+    }
+
+  private:
+    void put(const std::string& part) {
+        std::string shown = part;
+        if (isatty(fileno(out_)) != 0) { // what a model says must not command the terminal
+            for (char& c : shown)
+                c = c == '\n' || c == '\t' ? c : terminal_text(std::string(1, c))[0];
+        }
+        std::fwrite(shown.data(), 1, shown.size(), out_);
+        std::fflush(out_);
+    }
+
+    const Text& text_;
+    std::FILE* out_;
+    plumb::decoder::Utf8Stream stream_;
+};
+
+plumb::decoder::Options decoder_options(const DecodeArguments& arguments, const Text& text) {
     plumb::decoder::Options options;
     options.backend = arguments.backend;
     options.threads = arguments.threads;
     options.chunk = arguments.chunk;
-    options.context = arguments.context != 0 ? arguments.context : prompt_length(arguments) + arguments.steps;
+    options.context = arguments.context != 0 ? arguments.context : prompt_length(arguments, text) + arguments.steps;
     options.sampling = arguments.sampling;
+    if (text.tokenizer)
+        options.stop_tokens = text.tokenizer->vocabulary().stops;
     options.stop = &interrupted();
     return options;
 }
 
 /// Prompt and steps. Returns the steps done.
-Result<std::size_t> run(const DecodeArguments& arguments, Decoder& decoder, plumb::Profiler& profiler) {
+Result<std::size_t> run(const DecodeArguments& arguments, const Text& text, Decoder& decoder,
+                        plumb::Profiler& profiler) {
     Progress prefill("prefill", "tokens");
-    const auto prompt = prompt_of(arguments, decoder);
+    const auto prompt = prompt_of(arguments, text, decoder);
     if (Status status = decoder.prefill(prompt, profiler, [&](auto done, auto total) { prefill.show(done, total); });
         !status)
         return status.error();
     prefill.clear();
     Progress decode("decode", "steps");
-    Result<std::size_t> done =
-        decoder.decode(arguments.steps, profiler, [&](auto step, auto total) { decode.show(step, total); });
+    Speech speech(text, arguments.json);
+    if (!decoder.tokens().empty())
+        speech.say(decoder.tokens().back());
+    Result<std::size_t> done = decoder.decode(arguments.steps, profiler, [&](auto step, auto total) {
+        if (text.tokenizer)
+            speech.say(decoder.tokens().back());
+        else
+            decode.show(step, total);
+    });
     decode.clear();
+    speech.finish();
     return done;
 }
 
@@ -183,7 +246,10 @@ Status decode(const DecodeArguments& arguments) {
     const Result<std::string> path = model_path(arguments);
     if (!path)
         return path.error();
-    Result<Decoder> decoder = Decoder::load(*path, decoder_options(arguments));
+    const Result<Text> text = text_of(arguments, *path);
+    if (!text)
+        return text.error();
+    Result<Decoder> decoder = Decoder::load(*path, decoder_options(arguments, *text));
     if (!decoder)
         return decoder.error();
 
@@ -198,10 +264,10 @@ Status decode(const DecodeArguments& arguments) {
     for (const auto& [key, value] : decoder->description())
         profiler.describe(key, value);
 
-    const Result<std::size_t> done = run(arguments, *decoder, profiler);
+    const Result<std::size_t> done = run(arguments, *text, *decoder, profiler);
     if (!done)
         return done.error();
-    if (*done < arguments.steps)
+    if (*done < arguments.steps && interrupted().load())
         fmt::print(stderr, "stopped after {} of {} decode steps\n", *done, arguments.steps);
     if (arguments.print_tokens)
         print_tokens(arguments, *decoder);
@@ -223,7 +289,9 @@ void add_decode(CLI::App& root, int& exit_code) {
         app.add_option("--prompt-tokens", arguments->prompt_tokens, "Prompt of so many pseudo-random token ids")
             ->capture_default_str();
     auto* ids = app.add_option("--tokens", arguments->tokens, "Prompt of these token ids: 1,2,3")->delimiter(',');
-    auto* text = app.add_option("-p,--prompt", arguments->prompt, "Prompt of this text, one token id per byte");
+    auto* text = app.add_option(
+        "-p,--prompt", arguments->prompt,
+        "Prompt of this text, cut by the file's own tokenizer; prints what the model says and ends at its stop token");
     count->excludes(ids)->excludes(text);
     ids->excludes(text);
     app.add_option("--steps", arguments->steps, "Decode steps after the prompt")->capture_default_str();
@@ -242,6 +310,14 @@ void add_decode(CLI::App& root, int& exit_code) {
     app.add_option("--top-k", arguments->sampling.top_k, "Sample among the k best tokens; 0: all")
         ->capture_default_str();
     app.add_option("--top-p", arguments->sampling.top_p, "Sample among the best tokens that reach this probability")
+        ->capture_default_str();
+    app.add_option("--min-p", arguments->sampling.min_p,
+                   "Sample among tokens at least so likely as this share of the best; 0: all")
+        ->capture_default_str();
+    app.add_option("--repeat-penalty", arguments->sampling.repeat_penalty,
+                   "Divide the logits of tokens said lately by this; 1: off")
+        ->capture_default_str();
+    app.add_option("--repeat-window", arguments->sampling.repeat_window, "Tokens that count as said lately")
         ->capture_default_str();
     app.add_option("--out", arguments->out, "Recording to write (default run.plumb, or what PLUMB says)");
     app.add_option(

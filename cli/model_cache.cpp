@@ -41,7 +41,9 @@ Result<std::string> cached_model() {
             ErrorCode::permission,
             "there is no folder to keep a small model in; set XDG_CACHE_HOME or give the path of a .gguf file"};
     const std::string path = (folder / "tiny-llama-bf16.gguf").string();
-    if (decoder::gguf::File::open(path).ok())
+    const Result<decoder::gguf::File> kept = decoder::gguf::File::open(path);
+    // One made before models had a tokenizer is made again, so that a prompt may be text.
+    if (kept.ok() && kept->contents().find("tokenizer.ggml.tokens") != nullptr)
         return path;
     decoder::MakeOptions options;
     options.replace = true;

@@ -81,6 +81,16 @@ bool Decoder::stopped() const noexcept {
     return options_.stop && options_.stop->load(std::memory_order_relaxed);
 }
 
+bool Decoder::finished() const noexcept {
+    return !tokens_.empty() && std::find(options_.stop_tokens.begin(), options_.stop_tokens.end(), tokens_.back()) !=
+                                   options_.stop_tokens.end();
+}
+
+void Decoder::add_token(std::int32_t token) {
+    tokens_.push_back(token);
+    sampler_->said(token);
+}
+
 Status Decoder::check_prompt(std::span<const std::int32_t> tokens) const {
     if (tokens.empty())
         return Error{ErrorCode::invalid_argument, "the prompt is empty; give at least one token"};
@@ -107,10 +117,12 @@ Status Decoder::prefill(std::span<const std::int32_t> tokens, Recorder& profiler
     for (std::size_t done = 0; done < tokens.size() && !stopped();) {
         const std::size_t count = std::min(state_->chunk, tokens.size() - done);
         const bool last = done + count == tokens.size();
+        for (const std::int32_t token : tokens.subspan(done, count))
+            sampler_->said(token);
         const StepInput input{tokens.subspan(done, count), Phase::prefill, last ? sampler_.get() : nullptr};
         const std::int32_t token = options_.step(*state_, input, profiler);
         if (last)
-            tokens_.push_back(token);
+            add_token(token);
         if (Status status = backend_->status(); !status)
             return status;
         done += count;
@@ -133,10 +145,10 @@ Result<std::size_t> Decoder::decode(std::size_t steps, Recorder& profiler, const
                                                       std::to_string(state_->context) + "; use a larger --ctx"};
     const Entered entered(*backend_, &profiler);
     for (std::size_t done = 0; done < steps; ++done) {
-        if (stopped())
+        if (stopped() || finished())
             return done;
         const StepInput input{{&tokens_.back(), 1}, Phase::decode, sampler_.get()};
-        tokens_.push_back(options_.step(*state_, input, profiler));
+        add_token(options_.step(*state_, input, profiler));
         if (Status status = backend_->status(); !status)
             return status.error();
         if (progress)

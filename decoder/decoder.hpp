@@ -32,6 +32,7 @@ struct Options {
     std::size_t chunk = 64;      // prompt tokens of one prefill step
     bool widen_bf16 = false;     // f32 arithmetic on bf16 weights, also where the processor has bf16 products
     SamplingOptions sampling;
+    std::vector<std::int32_t> stop_tokens;   // decode() ends behind the first of them
     const std::atomic<bool>* stop = nullptr; // looked at before each step; set it to end early
     StepFunction step = run_step;            // run_step_compiled_out: the same without profiling
 };
@@ -48,7 +49,7 @@ class Decoder {
     /// A stop leaves what was fed so far.
     [[nodiscard]] Status prefill(std::span<const std::int32_t> tokens, Recorder& profiler,
                                  const Progress& progress = {});
-    /// Feeds back the last token, `steps` times. Returns the steps done: fewer after a stop.
+    /// Feeds back the last token, `steps` times. Returns the steps done: fewer after a stop or a stop token.
     /// Errors: invalid_argument (nothing was fed before, no room).
     [[nodiscard]] Result<std::size_t> decode(std::size_t steps, Recorder& profiler, const Progress& progress = {});
 
@@ -73,6 +74,8 @@ class Decoder {
   private:
     Decoder() = default;
     [[nodiscard]] bool stopped() const noexcept;
+    [[nodiscard]] bool finished() const noexcept; // the last token is one that stops
+    void add_token(std::int32_t token);
     [[nodiscard]] Status check_prompt(std::span<const std::int32_t> tokens) const;
 
     Options options_;

@@ -71,6 +71,26 @@ void Writer::add(std::string_view key, bool value) {
     ++entries_;
 }
 
+void Writer::add(std::string_view key, std::span<const std::string> texts) {
+    append_string(metadata_, key);
+    append(metadata_, static_cast<std::uint32_t>(ValueType::array));
+    append(metadata_, static_cast<std::uint32_t>(ValueType::string));
+    append(metadata_, static_cast<std::uint64_t>(texts.size()));
+    for (const std::string& text : texts)
+        append_string(metadata_, text);
+    ++entries_;
+}
+
+void Writer::add(std::string_view key, std::span<const std::int32_t> values) {
+    append_string(metadata_, key);
+    append(metadata_, static_cast<std::uint32_t>(ValueType::array));
+    append(metadata_, static_cast<std::uint32_t>(ValueType::i32));
+    append(metadata_, static_cast<std::uint64_t>(values.size()));
+    for (const std::int32_t value : values)
+        append(metadata_, value);
+    ++entries_;
+}
+
 void Writer::add_tensor(std::string_view name, std::span<const std::uint64_t> size, std::uint32_t type) {
     const TypeTraits traits = type_traits(type).value_or(TypeTraits{"", 1, 1});
     std::uint64_t elements = 1;

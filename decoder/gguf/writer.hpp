@@ -31,6 +31,8 @@ class Writer {
     void add(std::string_view key, std::uint32_t value);
     void add(std::string_view key, float value);
     void add(std::string_view key, bool value);
+    void add(std::string_view key, std::span<const std::string> texts);
+    void add(std::string_view key, std::span<const std::int32_t> values);
     /// REQUIRES a type known to type_traits and at least one dimension.
     void add_tensor(std::string_view name, std::span<const std::uint64_t> size, std::uint32_t type);
 

@@ -10,6 +10,7 @@
 #include "decoder/gguf/types.hpp"
 #include "decoder/gguf/writer.hpp"
 #include "decoder/sampling/random.hpp"
+#include "decoder/tokenizer/vocabulary.hpp"
 
 namespace plumb::decoder {
 namespace {
@@ -86,6 +87,28 @@ std::uint16_t bf16_of(float value) {
     return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
+/// A token for each byte, one that ends a text, and numbers for the rest: random weights have no words.
+void describe_tokenizer(gguf::Writer& writer, std::uint32_t vocabulary) {
+    constexpr std::uint32_t bytes = 256;
+    if (vocabulary <= bytes) {
+        writer.add("tokenizer.ggml.model", "none");
+        return;
+    }
+    const auto& alphabet = byte_alphabet();
+    std::vector<std::string> tokens(alphabet.begin(), alphabet.end());
+    std::vector<std::int32_t> types(vocabulary, static_cast<std::int32_t>(TokenType::normal));
+    tokens.emplace_back("<|endoftext|>");
+    types[bytes] = static_cast<std::int32_t>(TokenType::control);
+    for (std::uint32_t id = bytes + 1; id < vocabulary; ++id)
+        tokens.push_back(alphabet[' '] + std::to_string(id));
+    writer.add("tokenizer.ggml.model", "gpt2");
+    writer.add("tokenizer.ggml.pre", "gpt-2");
+    writer.add("tokenizer.ggml.tokens", tokens);
+    writer.add("tokenizer.ggml.token_type", types);
+    writer.add("tokenizer.ggml.merges", std::vector<std::string>());
+    writer.add("tokenizer.ggml.eos_token_id", bytes);
+}
+
 void describe(gguf::Writer& writer, const Shape& shape, Type type, std::uint64_t seed) {
     const std::string arch(shape.architecture);
     writer.add("general.architecture", shape.architecture);
@@ -105,7 +128,7 @@ void describe(gguf::Writer& writer, const Shape& shape, Type type, std::uint64_t
     writer.add(arch + ".rope.dimension_count", shape.head_size);
     writer.add(arch + ".rope.freq_base", shape.rope_base);
     writer.add(arch + ".vocab_size", shape.vocabulary);
-    writer.add("tokenizer.ggml.model", "none");
+    describe_tokenizer(writer, shape.vocabulary);
 }
 
 /// Writes the values of one tensor in pieces; `after` is told the bytes of each.

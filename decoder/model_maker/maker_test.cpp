@@ -43,8 +43,8 @@ TEST(ModelMaker, the_bytes_are_the_same_on_every_machine) {
     const TemporaryFolder folder;
     ASSERT_TRUE(make(folder.file("bf16"), Type::bf16, 7).ok());
     ASSERT_TRUE(make(folder.file("f32"), Type::f32, 7).ok());
-    EXPECT_EQ(digest(folder.file("bf16")), 15831377179760378815U);
-    EXPECT_EQ(digest(folder.file("f32")), 17031778487631218804U);
+    EXPECT_EQ(digest(folder.file("bf16")), 13694487216525566148U);
+    EXPECT_EQ(digest(folder.file("f32")), 8810653135223773783U);
 }
 
 TEST(ModelMaker, every_shape_has_a_name_that_finds_it) {

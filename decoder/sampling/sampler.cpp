@@ -3,10 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "decoder/sampling/random.hpp"
 
 namespace plumb::decoder {
+namespace {
+
+constexpr std::uint32_t longest_window = 1U << 20;
+
+} // namespace
 
 Result<Sampler> Sampler::make(const SamplingOptions& options, std::size_t vocabulary) {
     // Written so that NaN fails, too.
@@ -14,15 +20,53 @@ Result<Sampler> Sampler::make(const SamplingOptions& options, std::size_t vocabu
         return Error{ErrorCode::invalid_argument, "--temperature must lie between 0 (greedy) and 100"};
     if (!(options.top_p > 0 && options.top_p <= 1))
         return Error{ErrorCode::invalid_argument, "--top-p must be above 0 and at most 1"};
+    if (!(options.min_p >= 0 && options.min_p <= 1))
+        return Error{ErrorCode::invalid_argument, "--min-p must lie between 0 (off) and 1"};
+    if (!(options.repeat_penalty > 0 && options.repeat_penalty <= 100))
+        return Error{ErrorCode::invalid_argument, "--repeat-penalty must be above 0 (1: off) and at most 100"};
+    if (options.repeat_window > longest_window)
+        return Error{ErrorCode::invalid_argument, "--repeat-window must be at most " + std::to_string(longest_window)};
     Sampler sampler;
     sampler.options_ = options;
     if (!sampler.greedy())
         sampler.candidates_.resize(vocabulary);
+    if (options.repeat_penalty != 1) {
+        sampler.lately_.resize(options.repeat_window);
+        sampler.penalised_.resize(vocabulary);
+    }
     return sampler;
+}
+
+void Sampler::said(std::int32_t token) noexcept {
+    if (lately_.empty())
+        return;
+    lately_[next_said_] = token;
+    next_said_ = (next_said_ + 1) % lately_.size();
+    said_ = std::min(said_ + 1, lately_.size());
+}
+
+void Sampler::restart() noexcept {
+    drawn_ = 0;
+    next_said_ = said_ = 0;
 }
 
 double Sampler::draw() noexcept {
     return static_cast<double>(random_bits(mix(options_.seed), drawn_++) >> 11) * 0x1.0p-53;
+}
+
+/// Each token once, however often it was said. REQUIRES candidates in the order of tokens.
+void Sampler::penalise() noexcept {
+    for (std::size_t i = 0; i < said_; ++i) {
+        const auto token = static_cast<std::size_t>(lately_[i]);
+        if (token >= candidates_.size() || penalised_[token])
+            continue;
+        penalised_[token] = true;
+        float& logit = candidates_[token].logit;
+        logit = logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
+    }
+    for (std::size_t i = 0; i < said_; ++i)
+        if (const auto token = static_cast<std::size_t>(lately_[i]); token < penalised_.size())
+            penalised_[token] = false;
 }
 
 std::int32_t Sampler::pick(std::span<const float> logits) noexcept {
@@ -32,15 +76,17 @@ std::int32_t Sampler::pick(std::span<const float> logits) noexcept {
         const float logit = std::isnan(logits[i]) ? -INFINITY : logits[i];
         candidates_[i] = {logit, static_cast<std::int32_t>(i)};
     }
+    penalise();
     const auto better = [](const Candidate& a, const Candidate& b) {
         return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
     };
-    const std::size_t kept = options_.top_k == 0 ? vocabulary : std::min<std::size_t>(options_.top_k, vocabulary);
+    const std::size_t wanted = options_.temperature == 0 ? 1 : options_.top_k;
+    const std::size_t kept = wanted == 0 ? vocabulary : std::min(wanted, vocabulary);
     const auto begin = candidates_.begin();
     std::partial_sort(begin, begin + static_cast<std::ptrdiff_t>(kept), begin + static_cast<std::ptrdiff_t>(vocabulary),
                       better);
     const float top = begin->logit;
-    if (!std::isfinite(top))
+    if (!std::isfinite(top) || options_.temperature == 0)
         return begin->token;
     const auto probability = [&](std::size_t i) {
         return std::exp(static_cast<double>(candidates_[i].logit - top) / static_cast<double>(options_.temperature));
@@ -50,7 +96,8 @@ std::int32_t Sampler::pick(std::span<const float> logits) noexcept {
         total += probability(i);
     double mass = 0;
     std::size_t nucleus = 0;
-    while (nucleus < kept && mass < total * static_cast<double>(options_.top_p))
+    while (nucleus < kept && mass < total * static_cast<double>(options_.top_p) &&
+           probability(nucleus) >= static_cast<double>(options_.min_p))
         mass += probability(nucleus++);
     double left = draw() * mass;
     for (std::size_t i = 0; i < nucleus; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the next token from logits: greedy, or seeded sampling with temperature, top-k and top-p.
-// The same seed and logits give the same tokens on every machine that computes the same logits.
+// Chooses the next token from logits: greedy, or seeded sampling with temperature, top-k, top-p, min-p and a penalty on
+// what was said lately. The same seed and logits give the same tokens on every machine that computes the same logits.
 // Owned by a decoder; one thread. pick() does not allocate.
 #pragma once
 
@@ -15,8 +15,11 @@ namespace plumb::decoder {
 struct SamplingOptions {
     float temperature = 0;   // 0: greedy
     std::uint32_t top_k = 0; // 0: all
-    float top_p = 1;
+    float top_p = 1;         // the best tokens that together reach this probability
     std::uint64_t seed = 1;
+    float min_p = 0;                  // those at least so likely as this share of the best
+    float repeat_penalty = 1;         // logits of repeated tokens: divided by it if positive, else multiplied
+    std::uint32_t repeat_window = 64; // tokens that count as lately said, the prompt's among them
 };
 
 class Sampler {
@@ -24,11 +27,14 @@ class Sampler {
     /// Errors: invalid_argument.
     static Result<Sampler> make(const SamplingOptions& options, std::size_t vocabulary);
 
-    [[nodiscard]] bool greedy() const noexcept { return options_.temperature == 0; }
+    /// True where the best logit is chosen as it stands.
+    [[nodiscard]] bool greedy() const noexcept { return options_.temperature == 0 && options_.repeat_penalty == 1; }
     /// For sampling only; a greedy choice is the backend's. REQUIRES as many logits as the vocabulary has tokens.
     [[nodiscard]] std::int32_t pick(std::span<const float> logits) noexcept;
-    /// Starts the random sequence again.
-    void restart() noexcept { drawn_ = 0; }
+    /// What was said: the prompt's tokens, and each that was chosen.
+    void said(std::int32_t token) noexcept;
+    /// Starts the random sequence again; nothing was said.
+    void restart() noexcept;
 
   private:
     struct Candidate {
@@ -37,9 +43,14 @@ class Sampler {
     };
 
     [[nodiscard]] double draw() noexcept;
+    void penalise() noexcept;
 
     SamplingOptions options_;
     std::vector<Candidate> candidates_;
+    std::vector<std::int32_t> lately_; // a ring
+    std::vector<bool> penalised_;      // by token, within a call
+    std::size_t next_said_ = 0;
+    std::size_t said_ = 0; // of the ring
     std::uint64_t drawn_ = 0;
 };
 

@@ -88,5 +88,55 @@ TEST(Sampler, options_that_make_no_sense_are_refused) {
     EXPECT_FALSE(Sampler::make({1.0F, 0, 1.5F, 1}, 5).ok());
 }
 
+TEST(Sampler, min_p_leaves_out_what_is_much_less_likely_than_the_best) {
+    SamplingOptions options{1.0F, 0, 1.0F, 3};
+    options.min_p = 0.5F; // exp(2.5 - 3) = 0.61, exp(1 - 3) = 0.14
+    const auto counts = drawn(options, 2000);
+    EXPECT_GT(counts[1], 0);
+    EXPECT_GT(counts[3], 0);
+    EXPECT_EQ(counts[0] + counts[2] + counts[4], 0);
+    options.min_p = 0.1F;
+    EXPECT_GT(drawn(options, 2000)[2], 0);
+    options.min_p = 1;
+    EXPECT_EQ(drawn(options, 200)[1], 200);
+}
+
+TEST(Sampler, what_was_said_lately_is_penalised_once_and_within_its_window) {
+    SamplingOptions options;
+    options.repeat_penalty = 1.5F;
+    options.repeat_window = 2;
+    Sampler sampler = Sampler::make(options, logits.size()).value();
+    EXPECT_FALSE(sampler.greedy());
+    EXPECT_EQ(sampler.pick(logits), 1);
+    sampler.said(1);
+    sampler.said(1);
+    EXPECT_EQ(sampler.pick(logits), 3) << "3 / 1.5 is less than 2.5";
+    sampler.said(3);
+    EXPECT_EQ(sampler.pick(logits), 1) << "3 / 1.5 is more than 2.5 / 1.5: each is divided once";
+    sampler.said(0);
+    sampler.said(0);
+    EXPECT_EQ(sampler.pick(logits), 1) << "the window has moved on";
+    sampler.said(1);
+    sampler.restart();
+    EXPECT_EQ(sampler.pick(logits), 1);
+    const std::array<float, 2> negative{-1.0F, -1.2F};
+    sampler = Sampler::make(options, 2).value();
+    sampler.said(0);
+    EXPECT_EQ(sampler.pick(negative), 1) << "a negative logit is multiplied";
+}
+
+TEST(Sampler, options_outside_their_range_are_refused) {
+    for (const float wrong : {-0.1F, 1.1F, std::numeric_limits<float>::quiet_NaN()}) {
+        SamplingOptions options;
+        options.min_p = wrong;
+        EXPECT_FALSE(Sampler::make(options, 5).ok());
+    }
+    for (const float wrong : {0.0F, -1.0F, 101.0F, std::numeric_limits<float>::quiet_NaN()}) {
+        SamplingOptions options;
+        options.repeat_penalty = wrong;
+        EXPECT_FALSE(Sampler::make(options, 5).ok());
+    }
+}
+
 } // namespace
 } // namespace plumb::decoder

@@ -817,6 +817,57 @@ class OneSource(Case):
         self.assertEqual(self.complete("report", "x.plumb", "--lay"), ["--layers"])
 
 
+class DecodeText(unittest.TestCase):
+    """Text in, text out, with the tokenizer of the model's file."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.model = FOLDER / "text.gguf"
+        done = plumb("model", "make", "--shape", "tiny-llama", "--type", "f32", "-o", cls.model)
+        assert done.returncode == 0, done.stderr
+
+    def decode(self, *words):
+        return plumb("decode", self.model, "--threads", 1, "--out", FOLDER / "text.plumb", *words, errors="replace")
+
+    def test_a_text_is_tokens_and_what_comes_out_is_text(self):
+        text = self.decode("-p", "h\u00e9llo", "--steps", 6, "--print-tokens")
+        self.assertEqual(text.returncode, 0, text.stderr)
+        said, rest = text.stdout.split("\n\n", 1)
+        ids = [int(word) for word in rest.split("\n")[0].split()[1:]]
+        self.assertEqual(len(ids), 7)
+        same = self.decode("--tokens", ",".join(map(str, self.bytes_as_ids("h\u00e9llo"))), "--steps", 6, "--print-tokens")
+        self.assertEqual([int(word) for word in same.stdout.split("\n")[0].split()[1:]], ids)
+        self.assertIn(" %d" % next(id for id in ids if id > 256), said)
+
+    @staticmethod
+    def bytes_as_ids(text):
+        return list(text.encode())
+
+    def test_standard_output_holds_json_alone_where_it_is_asked_for(self):
+        done = self.decode("-p", "a", "--steps", 2, "--json")
+        self.assertEqual(json.loads(done.stdout)["schema"], "plumb.report/1")
+        self.assertNotEqual(done.stderr, "")
+
+    def test_the_same_seed_says_the_same_and_each_way_to_choose_changes_it(self):
+        def ids(*words):
+            done = self.decode("-p", "abc", "--steps", 24, "--print-tokens", "--temperature", 1.5, *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return next(line for line in done.stdout.split("\n") if line.startswith("tokens "))
+        plain = ids()
+        self.assertEqual(plain, ids())
+        for words in (("--seed", 2), ("--top-k", 2), ("--top-p", 0.2), ("--min-p", 0.7), ("--repeat-penalty", 40)):
+            self.assertNotEqual(plain, ids(*words), words)
+
+    def test_what_cannot_be_said_is_one_sentence(self):
+        for words, part in ((("-p", ""), "prompt is empty"), (("-p", "a", "--min-p", 2), "--min-p"),
+                            (("-p", "a", "--repeat-penalty", 0), "--repeat-penalty"),
+                            (("-p", "a", "--ctx", 1), "--ctx")):
+            done = self.decode(*words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertEqual(len(done.stderr.strip().split("\n")), 1, done.stderr)
+            self.assertIn(part, done.stderr)
+
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
