@@ -817,7 +817,7 @@ class OneSource(Case):
         self.assertEqual(self.complete("report", "x.plumb", "--lay"), ["--layers"])
 
 
-class DecodeText(unittest.TestCase):
+class DecodeText(Case):
     """Text in, text out, with the tokenizer of the model's file."""
 
     @classmethod
