@@ -42,7 +42,7 @@ std::size_t PeriodLedger::period_at(std::int64_t time, std::size_t hint) const n
     return static_cast<std::size_t>(found - all.begin());
 }
 
-void PeriodLedger::add(What what, Interval interval, std::size_t& hint) {
+void PeriodLedger::add_anywhere(What what, Interval interval, std::size_t& hint) {
     const std::size_t first = period_at(interval.begin, hint);
     hint = first;
     if (interval.end <= interval.begin)
@@ -56,35 +56,20 @@ void PeriodLedger::add(What what, Interval interval, std::size_t& hint) {
         const resolve::Step& step = steps_[i];
         if (step.period_begin_ns >= interval.end)
             break;
-        put(what, {std::max(interval.begin, step.period_begin_ns), std::min(interval.end, step.end_ns)}, i);
+        put_in(i, what, std::max(interval.begin, step.period_begin_ns), std::min(interval.end, step.end_ns));
         if (interval.end <= step.end_ns)
             break;
     }
 }
 
-void PeriodLedger::put(What what, Interval clipped, std::size_t period) {
-    if (clipped.end <= clipped.begin)
+void PeriodLedger::put_in(std::size_t period, What what, std::int64_t begin, std::int64_t end) {
+    if (end <= begin)
         return;
     if (period < next_ || pending_ >= max_pending) {
         ++left_out_;
         return;
     }
-    Page& page = page_of(period);
-    switch (what) {
-    case What::brick:
-        page.bricks.push_back(clipped);
-        break;
-    case What::lap:
-        page.laps.push_back(clipped);
-        break;
-    case What::presence:
-        page.presence.push_back(clipped);
-        break;
-    case What::uncertain:
-        page.uncertain += clipped.end - clipped.begin;
-        return;
-    }
-    ++pending_;
+    put(page_of(period), what, begin, end);
 }
 
 std::int64_t PeriodLedger::end_of(std::size_t period) const noexcept {
@@ -105,6 +90,8 @@ PeriodLedger::Page& PeriodLedger::page_of(std::size_t period) {
     }
     last_page_ = page.get();
     last_put_ = period;
+    last_begin_ = steps_[period].period_begin_ns;
+    last_end_ = steps_[period].end_ns;
     return *page;
 }
 
