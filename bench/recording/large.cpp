@@ -57,9 +57,13 @@ std::vector<Command> commands() {
     budget.ns_per_token = 1e6;
     return {
         {"report", 1, most_mib,
-         [](const auto& a, const auto&) { return !plumb::render_text(need(plumb::report_recording(a))).empty(); }},
+         [](const auto& a, const auto&) {
+             return !plumb::render_text(need(plumb::report_recording(a))).empty();
+         }},
         {"layers", 1, most_mib,
-         [](const auto& a, const auto&) { return !plumb::render_text(need(plumb::layers_recording(a))).empty(); }},
+         [](const auto& a, const auto&) {
+             return !plumb::render_text(need(plumb::layers_recording(a))).empty();
+         }},
         {"budget", 1, most_mib,
          [budget](const auto& a, const auto&) {
              return !plumb::render_text(need(plumb::budget_recording(a, budget))).empty();
@@ -69,8 +73,13 @@ std::vector<Command> commands() {
              return !plumb::render_text(need(plumb::check_recordings({a}, healthy_run()))).empty();
          }},
         {"replays", 1, most_mib,
-         [](const auto& a, const auto&) { return !plumb::render_text(need(plumb::replays_recording(a))).empty(); }},
-        {"path", 1, most_mib, [](const auto& a, const auto&) { return plumb::path_recording(a).ok(); }},
+         [](const auto& a, const auto&) {
+             return !plumb::render_text(need(plumb::replays_recording(a))).empty();
+         }},
+        {"path", 1, most_mib,
+         [](const auto& a, const auto&) {
+             return plumb::path_recording(a).ok();
+         }},
         // Without checks of tensors these two have nothing to say; they read what they would have to read.
         {"health", 1, most_mib,
          [](const auto& a, const auto&) {
@@ -78,7 +87,9 @@ std::vector<Command> commands() {
              return true;
          }},
         {"compare", 2, most_mib,
-         [](const auto& a, const auto& b) { return plumb::compare_recordings({a}, {b}, {}).ok(); }},
+         [](const auto& a, const auto& b) {
+             return plumb::compare_recordings({a}, {b}, {}).ok();
+         }},
         {"diverge", 2, most_mib,
          [](const auto& a, const auto& b) {
              (void)plumb::diverge_recordings(a, b);
@@ -134,10 +145,10 @@ void measure_large(Board& board, const Run& run, const TemporaryFolder& folder, 
         board.put(key + ".million_scopes_per_s", read / child.seconds / 1e6);
         board.put(key + ".cpu_ns_per_scope", child.cpu_seconds * 1e9 / read);
         board.put(key + ".peak_mib", child.peak_mib);
-        board.row(command.name,
-                  {text(read / child.seconds / 1e6, 1), text(child.cpu_seconds * 1e9 / read, 1),
-                   text(child.peak_mib, 0)},
-                  key + ".peak_mib", Target{Bound::at_most, command.limit});
+        board.row(
+            command.name,
+            {text(read / child.seconds / 1e6, 1), text(child.cpu_seconds * 1e9 / read, 1), text(child.peak_mib, 0)},
+            key + ".peak_mib", Target{Bound::at_most, command.limit});
     }
     board.end_table();
     std::filesystem::remove(first);

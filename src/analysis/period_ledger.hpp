@@ -52,8 +52,8 @@ class PeriodLedger {
     // Two numbers: an Interval comes in two registers, is stored in halves and loaded as a whole, which takes 5 ns.
     void add(What what, std::int64_t begin, std::int64_t end, std::size_t& hint) {
         // Nearly always it lies in the period that the one before it lay in.
-        const bool near = last_page_ != nullptr && last_begin_ <= begin && begin < end && end <= last_end_ &&
-                          pending_ < max_pending;
+        const bool near =
+            last_page_ != nullptr && last_begin_ <= begin && begin < end && end <= last_end_ && pending_ < max_pending;
         if (!near) [[unlikely]] {
             add_anywhere(what, {begin, end}, hint);
             return;

@@ -63,9 +63,8 @@ std::unique_ptr<DecodeAhead> Reader::State::decode_ahead() {
         return nullptr;
     }
     try {
-        return std::make_unique<DecodeAhead>(index.places, [this](const RecordPlace& place, Record* to) {
-            return decode(place, to);
-        });
+        return std::make_unique<DecodeAhead>(
+            index.places, [this](const RecordPlace& place, Record* to) { return decode(place, to); });
     } catch (const std::system_error&) { // no more threads for this process: it goes without
         return nullptr;
     }
