@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <thread>
 
 #include "plumb/budget.hpp"
 #include "plumb/compare.hpp"
@@ -110,13 +111,14 @@ std::vector<Command> commands() {
     };
 }
 
-/// Records until `scopes` are in the recording; waits where the ring is half full, so that nothing is dropped.
+/// Records until `scopes` are in the recording; waits where the ring is a quarter full, so that nothing is dropped.
 double record_at_full_speed(const Subject& subject, double scopes) {
     const auto scratch = std::make_unique<plumb::Record[]>(scratch_records);
     const auto loop = subject.loops[static_cast<unsigned>(Kind::on)];
     double recorded = 0;
     while (recorded < scopes) {
         while (subject.waiting() > subject.capacity() / 4) {
+            std::this_thread::yield();
         }
         loop(scratch.get(), first_burst / 2);
         recorded += static_cast<double>(first_burst) / 2;
