@@ -67,7 +67,7 @@ class Scanner {
             losses_.count(Loss::step_cut_short, scan->open.size());
         FirstPass result;
         result.steps =
-            StepTable::build(found_.take(), std::move(breaks_), warmup_steps, std::move(disturbed_), losses_);
+            StepTable::build(std::move(found_), std::move(breaks_), warmup_steps, std::move(disturbed_), losses_);
         result.no_earlier_than = std::move(first_ends_);
         std::int64_t earliest = never;
         for (std::size_t i = result.no_earlier_than.size(); i > 0; --i) {
@@ -229,9 +229,8 @@ class Scanner {
         } else if (found_.size() == StepTable::max_steps) {
             losses_.count(Loss::too_many_steps);
         } else {
-            Step step = open.step;
-            step.counted = open.first_sequence >= tracks_[index].cut;
-            found_.add(step);
+            found_.push_back(open.step);
+            found_.back().counted = open.first_sequence >= tracks_[index].cut;
         }
     }
 
@@ -249,7 +248,7 @@ class Scanner {
     TrackTable& tracks_;
     Losses& losses_;
     std::vector<std::unique_ptr<TrackScan>> scans_;
-    StepList found_;
+    Steps found_;
     std::vector<std::int64_t> breaks_;
     std::vector<std::int64_t> first_ends_;
     Disturbed disturbed_;

@@ -5,25 +5,6 @@
 
 namespace plumb::resolve {
 
-void StepList::add(const Step& step) {
-    if (size_ % piece == 0)
-        pieces_.push_back(std::make_unique<std::array<Step, piece>>());
-    (*pieces_.back())[size_++ % piece] = step;
-}
-
-std::vector<Step> StepList::take() {
-    std::vector<Step> all;
-    all.reserve(size_);
-    for (auto& some : pieces_) {
-        const auto count = static_cast<std::ptrdiff_t>(std::min(piece, size_ - all.size()));
-        all.insert(all.end(), some->begin(), some->begin() + count);
-        some.reset();
-    }
-    pieces_.clear();
-    size_ = 0;
-    return all;
-}
-
 std::size_t StepTable::find(std::uint64_t id) const noexcept {
     if (ids_ascend_) {
         const auto found = std::lower_bound(steps_.begin(), steps_.end(), id,
@@ -40,7 +21,7 @@ namespace {
 // The order of ends tiles time; id decides between equal ends so that the table does not depend on the order of chunks.
 bool ends_before(const Step& a, const Step& b) { return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.id < b.id; }
 
-void flag_warmup(std::vector<Step>& found, std::uint64_t warmup_steps) {
+void flag_warmup(Steps& found, std::uint64_t warmup_steps) {
     std::uint64_t left = warmup_steps;
     for (Step& step : found) {
         step.warmup = step.phase == Phase::decode && left > 0;
@@ -49,7 +30,7 @@ void flag_warmup(std::vector<Step>& found, std::uint64_t warmup_steps) {
     }
 }
 
-void set_periods(std::vector<Step>& found, const std::vector<std::int64_t>& breaks) {
+void set_periods(Steps& found, const std::vector<std::int64_t>& breaks) {
     auto next_break = breaks.begin();
     for (std::size_t i = 0; i < found.size(); ++i) {
         Step& step = found[i];
@@ -67,9 +48,10 @@ void set_periods(std::vector<Step>& found, const std::vector<std::int64_t>& brea
 
 } // namespace
 
-StepTable StepTable::build(std::vector<Step> found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
+StepTable StepTable::build(Steps found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
                            Disturbed disturbed, Losses& losses) {
-    std::sort(found.begin(), found.end(), ends_before);
+    if (!std::is_sorted(found.begin(), found.end(), ends_before))
+        std::sort(found.begin(), found.end(), ends_before);
     std::sort(breaks.begin(), breaks.end());
     flag_warmup(found, warmup_steps);
     set_periods(found, breaks);

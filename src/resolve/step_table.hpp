@@ -6,8 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -39,19 +39,8 @@ struct Step {
 };
 static_assert(sizeof(Step) == 80); // millions of them are what a report of a long run has to remember
 
-/// Steps in the order found. Grows in pieces and is emptied piece by piece, so that no moment holds them twice.
-class StepList {
-  public:
-    void add(const Step& step);
-    [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// All of them; the list is empty then.
-    [[nodiscard]] std::vector<Step> take();
-
-  private:
-    static constexpr std::size_t piece = 8192; // of 640 KiB: malloc gives pages of that size back at once
-    std::vector<std::unique_ptr<std::array<Step, piece>>> pieces_;
-    std::size_t size_ = 0;
-};
+/// In pieces: grows without a moment that holds them twice.
+using Steps = std::deque<Step>;
 
 /// Ids of steps, collected in any order. Memory is bounded whatever a recording claims.
 class StepIds {
@@ -80,13 +69,13 @@ class StepTable {
     [[nodiscard]] bool empty() const noexcept { return steps_.empty(); }
     [[nodiscard]] std::size_t size() const noexcept { return steps_.size(); }
     [[nodiscard]] const Step& operator[](std::size_t index) const { return steps_[index]; }
-    [[nodiscard]] const std::vector<Step>& all() const noexcept { return steps_; }
+    [[nodiscard]] const Steps& all() const noexcept { return steps_; }
     /// Index of a step by id, or step_not_found.
     [[nodiscard]] std::size_t find(std::uint64_t id) const noexcept;
 
     /// Takes steps in any order; the first `warmup_steps` decode steps are flagged. `breaks` are moments across which no
     /// period reaches.
-    static StepTable build(std::vector<Step> found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
+    static StepTable build(Steps found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
                            Disturbed disturbed, Losses& losses);
     /// Whether all steps of a phase were disturbed, so that none of them is left out.
     [[nodiscard]] bool all_disturbed(Phase phase) const noexcept {
@@ -98,7 +87,7 @@ class StepTable {
     void mark(Disturbed& disturbed);
     void keep_phases_that_have_no_other_steps();
 
-    std::vector<Step> steps_;
+    Steps steps_;
     bool ids_ascend_ = false;                                    // in steps_, as nearly always
     std::vector<std::pair<std::uint64_t, std::uint32_t>> by_id_; // where they do not
     std::array<bool, 4> all_disturbed_{};                        // by Phase
