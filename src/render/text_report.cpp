@@ -101,7 +101,8 @@ std::string coverage_words(const PhaseSummary& phase) {
     if (!phase.wall.coverage.value) {
         return "coverage " + std::string(absent);
     }
-    return "coverage " + percent(phase.wall.coverage, 100) + (wall_is_of_the_host(phase) ? " of host busy" : " of busy");
+    return "coverage " + percent(phase.wall.coverage, 100) +
+           (wall_is_of_the_host(phase) ? " of host busy" : " of busy");
 }
 
 /// "decode  p50 48.1 ms/tok  p90 50.3  20.8 tok/s     prefill 205 tok/s     coverage 99.4 % of busy   own cost …"

@@ -91,13 +91,14 @@ TEST(TextReport, F5_coverage_never_stands_without_what_it_is_a_share_of) {
         }
         EXPECT_GE(shown, device ? 1u : 3u) << "in the headline, and above each phase where there are several";
     }
-    EXPECT_TRUE(contains(render_text(healthy_report()), "   % wall   ")) << "shares of rows are of the wall, and say so";
+    EXPECT_TRUE(contains(render_text(healthy_report()), "   % wall   "))
+        << "shares of rows are of the wall, and say so";
 }
 
 TEST(TextReport, every_phase_with_steps_has_a_table_of_its_own) {
     const std::string text = render_text(healthy_report());
-    EXPECT_TRUE(
-        contains(text, "\ndecode: 120 steps (8 warm-up apart), p50 48.1 ms/tok  p90 50.3, coverage 99.6 % of busy\nbrick"));
+    EXPECT_TRUE(contains(
+        text, "\ndecode: 120 steps (8 warm-up apart), p50 48.1 ms/tok  p90 50.3, coverage 99.6 % of busy\nbrick"));
     EXPECT_TRUE(contains(text, "\nprefill: 1 step, mean 312.0 ms/step (n = 1), coverage 99.4 % of busy\nbrick"));
     EXPECT_TRUE(contains(line_of(text, "decode  "), "prefill 205 tok/s     coverage 99.6 % of busy (decode)"));
     EXPECT_FALSE(contains(text, "mixed"));
