@@ -90,6 +90,25 @@ const Row* graph_row_of(const Report& report, std::uint64_t key, const std::stri
     return &empty;
 }
 
+TEST(DeviceReport, F6_what_lies_in_no_brick_is_listed_by_name_and_count_in_the_report) {
+    Engine engine;
+    recording::GraphInfo& graph = engine.graph(7);
+    graph.unattributed = {{"rotate_half", 2}, {"lm_head_gemm", 48}};
+    for (int i = 0; i < 4; ++i)
+        engine.step([&](std::int64_t t) { engine.plain_replay(7, t); });
+    const Report report = report_of(engine.source);
+    EXPECT_TRUE(has_note(report, "lie in no brick: lm_head_gemm \xC3\x97"
+                                 "48, rotate_half \xC3\x97"
+                                 "2."));
+    ASSERT_EQ(report.graphs.size(), 1u);
+    EXPECT_EQ(report.graphs[0].unattributed.size(), 2u);
+
+    Engine covered;
+    covered.graph(7);
+    covered.step([&](std::int64_t t) { covered.plain_replay(7, t); });
+    EXPECT_FALSE(has_note(report_of(covered.source), "in no brick"));
+}
+
 TEST(DeviceReport, sums_per_step_are_replays_times_the_mean_of_each_site_though_layers_rotate) {
     Engine engine;
     engine.graph(64);

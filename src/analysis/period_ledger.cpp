@@ -66,9 +66,9 @@ bool PeriodLedger::clip(Interval interval, bool any_reach, std::size_t& hint, Ea
     return true;
 }
 
-void PeriodLedger::add(What what, Interval interval, std::size_t& hint, std::uint32_t track) {
+void PeriodLedger::add_anywhere(What what, Interval interval, std::size_t& hint, std::uint32_t track) {
     const bool taken = clip(interval, what == What::presence, hint,
-                            [&](Interval part, std::size_t period) { put(what, part, period, track); });
+                            [&](Interval part, std::size_t period) { put_in(period, what, part, track); });
     left_out_ += taken ? 0 : 1;
 }
 
@@ -93,36 +93,20 @@ void PeriodLedger::put_detail(const Detail& detail, Interval clipped, std::size_
     ++pending_details_;
 }
 
-void PeriodLedger::put(What what, Interval clipped, std::size_t period, std::uint32_t track) {
+void PeriodLedger::put_in(std::size_t period, What what, Interval clipped, std::uint32_t track) {
     if (period < next_ || pending_ >= max_pending) {
         ++left_out_;
         if (period >= next_ && observer_ != nullptr)
             page_of(period).complete = false;
         return;
     }
-    Page& page = page_of(period);
-    const auto detail = [&](Detail::Kind kind) {
-        if (observer_ != nullptr && (brick_details_ || kind == Detail::Kind::presence))
-            put_detail({clipped, kind, 0, track, 0}, clipped, period);
-    };
-    switch (what) {
-    case What::brick:
-        page.bricks.push_back(clipped);
-        detail(Detail::Kind::brick);
-        break;
-    case What::lap:
-        page.laps.push_back(clipped);
-        detail(Detail::Kind::lap);
-        break;
-    case What::presence:
-        page.presence.push_back(clipped);
-        detail(Detail::Kind::presence);
-        break;
-    case What::uncertain:
-        page.uncertain += clipped.end - clipped.begin;
+    put(page_of(period), what, clipped.begin, clipped.end);
+    if (observer_ == nullptr || what == What::uncertain || !(brick_details_ || what == What::presence))
         return;
-    }
-    ++pending_;
+    const Detail::Kind kind = what == What::brick ? Detail::Kind::brick
+                              : what == What::lap ? Detail::Kind::lap
+                                                  : Detail::Kind::presence;
+    put_detail({clipped, kind, 0, track, 0}, clipped, period);
 }
 
 std::int64_t PeriodLedger::end_of(std::size_t period) const noexcept {
@@ -143,6 +127,8 @@ PeriodLedger::Page& PeriodLedger::page_of(std::size_t period) {
     }
     last_page_ = page.get();
     last_put_ = period;
+    last_begin_ = steps_[period].period_begin_ns;
+    last_end_ = steps_[period].end_ns;
     return *page;
 }
 

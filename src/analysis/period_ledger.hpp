@@ -50,7 +50,21 @@ class PeriodLedger {
     /// End of a period; the end of time for one past the last.
     [[nodiscard]] std::int64_t end_of(std::size_t period) const noexcept;
     /// `hint`: a period near it, updated. `track`: whose it is, for the observer.
-    void add(What what, Interval interval, std::size_t& hint, std::uint32_t track = 0);
+    void add(What what, Interval interval, std::size_t& hint, std::uint32_t track = 0) {
+        add(what, interval.begin, interval.end, hint, track);
+    }
+    // Two numbers: an Interval comes in two registers, is stored in halves and loaded as a whole, which takes 5 ns.
+    void add(What what, std::int64_t begin, std::int64_t end, std::size_t& hint, std::uint32_t track = 0) {
+        // Nearly always it lies in the period that the one before it lay in, and nobody wants to know more.
+        const bool near = last_page_ != nullptr && last_begin_ <= begin && begin < end && end <= last_end_ &&
+                          pending_ < max_pending && observer_ == nullptr;
+        if (!near) [[unlikely]] {
+            add_anywhere(what, {begin, end}, hint, track);
+            return;
+        }
+        hint = last_put_;
+        put(*last_page_, what, begin, end);
+    }
     /// From now on the intervals of a period are kept as details too, for this observer. Null: for nobody.
     void observe(PeriodObserver* observer) noexcept { observer_ = observer; }
     /// Whether bricks and laps are among the details (they are, unless somebody says no).
@@ -77,9 +91,19 @@ class PeriodLedger {
         void clear();
     };
 
+    void add_anywhere(What what, Interval interval, std::size_t& hint, std::uint32_t track);
+    void put(Page& page, What what, std::int64_t begin, std::int64_t end) {
+        if (what == What::uncertain) {
+            page.uncertain += end - begin;
+            return;
+        }
+        (what == What::brick ? page.bricks : what == What::lap ? page.laps : page.presence).push_back({begin, end});
+        ++pending_;
+    }
+
     [[nodiscard]] std::size_t settled_until(std::int64_t no_earlier_than) const noexcept;
     void put_detail(const Detail& detail, Interval clipped, std::size_t period);
-    void put(What what, Interval clipped, std::size_t period, std::uint32_t track);
+    void put_in(std::size_t period, What what, Interval clipped, std::uint32_t track);
     void sum_up(Page& page, WallSums& sums);
     /// Calls `each` with the part in every period; false where it reaches over too many.
     template <class Each>
@@ -93,6 +117,7 @@ class PeriodLedger {
     std::vector<std::unique_ptr<Page>> spare_;
     Page* last_page_ = nullptr; // of period last_put_, while it is open
     std::size_t last_put_ = 0;
+    std::int64_t last_begin_ = 0, last_end_ = 0; // of that period
     std::size_t next_ = 0;
     std::size_t pending_ = 0;
     std::size_t pending_details_ = 0;

@@ -13,7 +13,7 @@ constexpr std::int64_t largest_excess = 10'000'000;
 
 } // namespace
 
-void ThreadPresence::seen(std::int64_t time) {
+void ThreadPresence::seen_elsewhere(std::int64_t time) {
     if (!begun_) {
         begun_ = true;
         from_ = last_ = time;
@@ -24,10 +24,6 @@ void ThreadPresence::seen(std::int64_t time) {
     }
     if (time <= last_)
         return;
-    if (time < now_ends_) [[likely]] {
-        last_ = time;
-        return;
-    }
     const std::size_t period = ledger_->period_at(time, now_);
     if (period > now_ + PeriodLedger::longest_reach) {
         // Silent over so many steps: the thread was not part of them, whatever it did.
@@ -39,17 +35,6 @@ void ThreadPresence::seen(std::int64_t time) {
     now_ = period;
     now_ends_ = ledger_->end_of(now_);
     last_ = time;
-}
-
-void ThreadPresence::leaf(Interval interval) {
-    seen(interval.begin);
-    seen(interval.end);
-    const std::int64_t behind = leaves_.empty() ? from_ : std::max(from_, leaves_.back().end);
-    interval.begin = std::max(interval.begin, behind);
-    if (interval.end > interval.begin)
-        leaves_.push_back(interval);
-    if (leaves_.size() >= max_pieces)
-        give_as_present();
 }
 
 void ThreadPresence::cpu_stamp(std::int64_t time, std::int64_t cpu_ns) {

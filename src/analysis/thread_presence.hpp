@@ -3,6 +3,7 @@
 // docs/accuracy.md states where off-CPU time is placed. Owned by one report; one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -22,9 +23,23 @@ class ThreadPresence {
         : ledger_(&ledger), long_ns_(long_ns), track_(track) {}
 
     /// A leaf scope or lap that ended.
-    void leaf(Interval interval);
+    void leaf(Interval interval) {
+        seen(interval.begin);
+        seen(interval.end);
+        const std::int64_t behind = leaves_.empty() ? from_ : std::max(from_, leaves_.back().end);
+        interval.begin = std::max(interval.begin, behind);
+        if (interval.end > interval.begin)
+            leaves_.push_back(interval);
+        if (leaves_.size() >= max_pieces) [[unlikely]]
+            give_as_present();
+    }
     /// Any other record of the thread.
-    void seen(std::int64_t time);
+    void seen(std::int64_t time) {
+        if (begun_ && time < now_ends_) [[likely]]
+            last_ = std::max(last_, time);
+        else
+            seen_elsewhere(time);
+    }
     void cpu_stamp(std::int64_t time, std::int64_t cpu_ns);
 
     /// What is known of time before `time` goes to the ledger now, before the ledger settles it.
@@ -40,6 +55,8 @@ class ThreadPresence {
         bool gap;
     };
 
+    /// First of all, or in another period.
+    void seen_elsewhere(std::int64_t time);
     void give_as_present();
     void give_less(std::int64_t off_cpu, std::int64_t until);
     void collect_pieces(std::int64_t until);

@@ -234,11 +234,11 @@ class TraceWriter {
     }
 
     void put_place(LaneId lane) {
-        sink_.put(R"(,"pid":)");
-        sink_.put_integer(pid_);
-        sink_.put(R"(,"tid":)");
-        sink_.put_integer(lane);
-        sink_.put(R"(,"ts":)");
+        if (lane != place_lane_) {
+            place_lane_ = lane;
+            place_ = R"(,"pid":)" + std::to_string(pid_) + R"(,"tid":)" + std::to_string(lane) + R"(,"ts":)";
+        }
+        sink_.put(place_);
     }
 
     void write_event(const Sample& sample, LaneId lane, std::string_view shape) {
@@ -287,17 +287,19 @@ class TraceWriter {
     }
 
     void put_where(Phase phase, std::uint64_t step, std::uint32_t layer) {
-        sink_.put(R"(,"args":{"phase":")");
-        sink_.put(phase_word(phase));
-        sink_.put('"');
-        if (step != resolve::no_step) {
-            sink_.put(R"(,"step":)");
-            sink_.put_integer(step);
+        if (where_.empty() || phase != where_phase_ || step != where_step_ || layer != where_layer_) {
+            where_phase_ = phase;
+            where_step_ = step;
+            where_layer_ = layer;
+            where_ = std::string(R"(,"args":{"phase":")") + phase_word(phase) + '"';
+            if (step != resolve::no_step) {
+                where_ += R"(,"step":)" + std::to_string(step);
+            }
+            if (layer != resolve::no_layer) {
+                where_ += R"(,"layer":)" + std::to_string(layer);
+            }
         }
-        if (layer != resolve::no_layer) {
-            sink_.put(R"(,"layer":)");
-            sink_.put_integer(layer);
-        }
+        sink_.put(where_);
     }
 
     void put_graph_key(bool given, std::uint64_t key) {
@@ -360,6 +362,13 @@ class TraceWriter {
     std::uint64_t left_out_ = 0;
     std::uint64_t async_ = 0;
     LaneId next_lane_ = 1;
+    // What neighbours share is put together once: lane, and step with layer.
+    LaneId place_lane_ = 0; // none
+    std::string place_;
+    Phase where_phase_ = Phase::none;
+    std::uint64_t where_step_ = 0;
+    std::uint32_t where_layer_ = 0;
+    std::string where_;
     std::map<std::uint32_t, std::string> track_names_;
     std::unordered_map<std::uint32_t, SpanLanes> spans_;
     std::unordered_map<std::uint32_t, std::vector<LaneId>> span_lane_ids_;

@@ -2,9 +2,11 @@
 #include "recording/reader.hpp"
 
 #include <algorithm>
+#include <system_error>
 
 #include "base/os.hpp"
 #include "recording/check_codec.hpp"
+#include "recording/decode_ahead.hpp"
 #include "recording/format.hpp"
 #include "recording/index.hpp"
 #include "recording/record_codec.hpp"
@@ -19,6 +21,7 @@ struct Reader::State {
     RingMerge ring;
     RecordDecoder decoder;
     CheckDecoder check_decoder;
+    ReadAhead ahead = ReadAhead::never; // memory belongs to a live run, and so do its cores
     bool being_written = false;
     bool losses_noted = false;
     bool check_losses_noted = false;
@@ -27,7 +30,8 @@ struct Reader::State {
 
     void note(std::string text) { index.notes.push_back(std::move(text)); }
     void note_end();
-    bool decode(const RecordPlace& place, std::vector<Record>& records);
+    bool decode(const RecordPlace& place, Record* to);
+    [[nodiscard]] std::unique_ptr<DecodeAhead> decode_ahead();
 };
 
 void Reader::State::note_end() {
@@ -46,11 +50,24 @@ void Reader::State::note_end() {
     }
 }
 
-bool Reader::State::decode(const RecordPlace& place, std::vector<Record>& records) {
+bool Reader::State::decode(const RecordPlace& place, Record* to) {
     const std::byte* payload = source.view(place.offset, place.payload_size);
     // Again, because a file may have changed since it was opened.
     return payload != nullptr && checksum(payload, place.payload_size) == place.checksum &&
-           decoder.decode(payload, place.payload_size, place.count, records);
+           decoder.decode(payload, place.payload_size, place.count, to);
+}
+
+/// Null where this thread decodes by itself.
+std::unique_ptr<DecodeAhead> Reader::State::decode_ahead() {
+    if (ahead == ReadAhead::never || (ahead == ReadAhead::when_it_pays && !DecodeAhead::pays(index.places))) {
+        return nullptr;
+    }
+    try {
+        return std::make_unique<DecodeAhead>(
+            index.places, [this](const RecordPlace& place, Record* to) { return decode(place, to); });
+    } catch (const std::system_error&) { // no more threads for this process: it goes without
+        return nullptr;
+    }
 }
 
 Reader::Reader(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -65,6 +82,7 @@ Result<Reader> Reader::open(const std::string& path, ReadOptions options) {
         return file.error();
     }
     auto state = std::make_unique<State>(path, ByteSource(std::move(*file), size));
+    state->ahead = options.ahead;
     Result<Index> index = read_index(state->source, path);
     if (!index) {
         return index.error();
@@ -108,17 +126,28 @@ bool Reader::being_written() const { return state_->being_written; }
 
 Status Reader::for_each_batch(const std::function<bool(const RecordBatch&)>& take) {
     State& state = *state_;
-    std::vector<Record> records;
     std::uint64_t unreadable = 0;
-    for (const RecordPlace& place : state.index.places) {
-        if (!state.decode(place, records)) {
+    const auto give = [&](const RecordPlace& place, bool readable, const Record* records) {
+        if (!readable) {
             unreadable += place.count - place.skip;
-            continue;
+            return true;
         }
-        const RecordBatch batch{place.track, place.first_sequence + place.skip, records.data() + place.skip,
-                                place.count - place.skip};
-        if (!take(batch)) {
-            return {};
+        return take({place.track, place.first_sequence + place.skip, records + place.skip, place.count - place.skip});
+    };
+    if (const auto ahead = state.decode_ahead()) {
+        while (const DecodeAhead::Chunk* chunk = ahead->next()) {
+            if (!give(*chunk->place, chunk->readable, chunk->records)) {
+                return {};
+            }
+        }
+    } else {
+        std::vector<Record> records;
+        for (const RecordPlace& place : state.index.places) {
+            records.resize(std::max<std::size_t>(records.size(), place.count));
+            const bool readable = state.decode(place, records.data());
+            if (!give(place, readable, records.data())) {
+                return {};
+            }
         }
     }
     for (const RingRemainder& ring : state.ring.rings) {

@@ -17,8 +17,12 @@
 
 namespace plumb::recording {
 
+/// Whether a second thread decodes ahead of the one that reads. Nothing but time depends on it.
+enum class ReadAhead : std::uint8_t { when_it_pays, never, always };
+
 struct ReadOptions {
     bool merge_ring = true; // of a writer that is dead; a live writer's ring is left alone
+    ReadAhead ahead = ReadAhead::when_it_pays;
 };
 
 class Reader {

@@ -233,8 +233,7 @@ RecordDecoder::~RecordDecoder() = default;
 RecordDecoder::RecordDecoder(RecordDecoder&&) noexcept = default;
 RecordDecoder& RecordDecoder::operator=(RecordDecoder&&) noexcept = default;
 
-bool RecordDecoder::decode(const std::byte* payload, std::size_t size, std::size_t count, std::vector<Record>& to) {
-    to.clear();
+bool RecordDecoder::decode(const std::byte* payload, std::size_t size, std::size_t count, Record* to) {
     if (count == 0 || count > max_chunk_records || size < base_size || size < count / min_payload_share + 1) {
         return false;
     }
@@ -250,7 +249,6 @@ bool RecordDecoder::decode(const std::byte* payload, std::size_t size, std::size
     if (!c.read_column(c.times, count - value_count, 8) || !c.read_column(c.values, value_count, 8)) {
         return false;
     }
-    to.resize(count);
     RecordPredictor predictor(load_le<std::uint64_t>(payload));
     const std::uint64_t* time = c.times.data();
     const std::uint64_t* value = c.values.data();

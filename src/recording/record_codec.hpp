@@ -36,8 +36,8 @@ class RecordDecoder {
     RecordDecoder(RecordDecoder&&) noexcept;
     RecordDecoder& operator=(RecordDecoder&&) noexcept;
 
-    /// False when the payload cannot be one of `count` records; `to` is then undefined but valid.
-    [[nodiscard]] bool decode(const std::byte* payload, std::size_t size, std::size_t count, std::vector<Record>& to);
+    /// Writes `count` records. False when the payload cannot be one of so many; what was written then means nothing.
+    [[nodiscard]] bool decode(const std::byte* payload, std::size_t size, std::size_t count, Record* to);
 
   private:
     struct Columns;

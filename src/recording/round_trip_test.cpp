@@ -29,7 +29,8 @@ void expect_codec_is_exact(const std::vector<Record>& records, bool compress) {
     encoder.encode(records.data(), records.size(), payload);
     ASSERT_LE(payload.size(), max_chunk_payload);
     std::vector<Record> back;
-    ASSERT_TRUE(decoder.decode(payload.data(), payload.size(), records.size(), back));
+    back.resize(records.size());
+    ASSERT_TRUE(decoder.decode(payload.data(), payload.size(), records.size(), back.data()));
     ASSERT_EQ(back.size(), records.size());
     for (std::size_t i = 0; i < records.size(); ++i) {
         ASSERT_TRUE(same(back[i], records[i])) << "record " << i << " of " << records.size();
@@ -76,7 +77,8 @@ TEST(RecordCodec, busy_chunks_of_noise_and_of_order_in_turn_come_back_exactly) {
         Bytes payload;
         encoder.encode(records.data(), count, payload);
         std::vector<Record> back;
-        ASSERT_TRUE(decoder.decode(payload.data(), payload.size(), count, back)) << chunk;
+        back.resize(count);
+        ASSERT_TRUE(decoder.decode(payload.data(), payload.size(), count, back.data())) << chunk;
         ASSERT_TRUE(std::equal(back.begin(), back.end(), records.begin(), same)) << chunk;
     }
 }
@@ -90,7 +92,8 @@ TEST(RecordCodec, a_payload_cut_anywhere_is_refused) {
     std::vector<Record> back;
     for (std::size_t size = 0; size < payload.size(); ++size) {
         const Bytes cut(payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(size));
-        EXPECT_FALSE(decoder.decode(cut.data(), cut.size(), records.size(), back)) << size;
+        back.resize(records.size());
+        EXPECT_FALSE(decoder.decode(cut.data(), cut.size(), records.size(), back.data())) << size;
     }
 }
 
@@ -107,11 +110,13 @@ TEST(RecordCodec, a_plane_of_another_length_than_its_column_is_refused) {
     Bytes shorter = payload;
     store_le(shorter.data() + 10, std::uint32_t{19});
     shorter.erase(shorter.begin() + 14);
-    EXPECT_FALSE(decoder.decode(shorter.data(), shorter.size(), records.size(), back));
+    back.resize(records.size());
+    EXPECT_FALSE(decoder.decode(shorter.data(), shorter.size(), records.size(), back.data()));
     Bytes longer = payload;
     store_le(longer.data() + 10, std::uint32_t{21});
     longer.insert(longer.begin() + 14, longer[14]);
-    EXPECT_FALSE(decoder.decode(longer.data(), longer.size(), records.size(), back));
+    back.resize(records.size());
+    EXPECT_FALSE(decoder.decode(longer.data(), longer.size(), records.size(), back.data()));
 }
 
 TEST(RoundTrip, F9_what_the_writer_writes_the_reader_reads_field_for_field) {

@@ -98,10 +98,14 @@ std::string tokens_words(const PhaseSummary& phase) {
 }
 
 std::string coverage_words(const PhaseSummary& phase) {
-    return "coverage " + percent(phase.wall.coverage, 100) + (wall_is_of_the_host(phase) ? " of the host" : "");
+    if (!phase.wall.coverage.value) {
+        return "coverage " + std::string(absent);
+    }
+    return "coverage " + percent(phase.wall.coverage, 100) +
+           (wall_is_of_the_host(phase) ? " of host busy" : " of busy");
 }
 
-/// "decode  p50 48.1 ms/tok  p90 50.3  20.8 tok/s     prefill 205 tok/s     coverage 99.4 %   own cost 0.1 % (measured)"
+/// "decode  p50 48.1 ms/tok  p90 50.3  20.8 tok/s     prefill 205 tok/s     coverage 99.4 % of busy   own cost …"
 std::string headline(const Report& report, const std::vector<const PhaseSummary*>& phases) {
     std::string line;
     for (const PhaseSummary* phase : phases) {

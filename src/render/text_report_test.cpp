@@ -29,7 +29,7 @@ Report only_decode(Report report) {
 TEST(TextReport, a_healthy_run_reads_as_a_table_and_nothing_else) {
     EXPECT_EQ(render_text(only_decode(healthy_report())),
               R"(qwen2.5-0.5b bf16 · cpu, 2 threads · 24 layers · decode 120 steps (8 warm-up apart)
-decode  p50 48.1 ms/tok  p90 50.3  20.8 tok/s     coverage 99.6 %   own cost 0.1 % (measured)
+decode  p50 48.1 ms/tok  p90 50.3  20.8 tok/s     coverage 99.6 % of busy   own cost 0.1 % (measured)
 
 brick           calls/step   p50 us   p90 us   sum/step ms   % wall   GB/s   source
 up_projection           24    412.0    432.6          9.89     20.6   21.1   cpu_tsc
@@ -73,19 +73,34 @@ TEST(TextReport, device_rows_are_marked_by_what_their_sums_are_made_of) {
     EXPECT_TRUE(contains(text, "\ndevice  queues busy 1.25 ms/step, idle n/a (in 17 timed steps)")) << text;
     EXPECT_TRUE(contains(text, "120 graph replays, busy at most 40.5 ms/step in them (idle in them n/a)\n")) << text;
     EXPECT_TRUE(contains(text, "\nn/a  idle in graphs: spans between stamps hold the gaps between kernels\n"));
-    EXPECT_TRUE(contains(text, "coverage 99.6 % of the host   ")) << "device work is not in that account";
+    EXPECT_TRUE(contains(text, "coverage 99.6 % of host busy   ")) << "device work is not in that account";
     EXPECT_TRUE(contains(text, "\nhost: unattributed ")) << "as in that row";
     EXPECT_TRUE(contains(text, "\nhost: idle "));
     EXPECT_FALSE(contains(render_text(crowded_report()), "device  "));
     EXPECT_FALSE(contains(render_text(crowded_report()), "host: "));
 }
 
+TEST(TextReport, F5_coverage_never_stands_without_what_it_is_a_share_of) {
+    for (const bool device : {false, true}) {
+        const std::string text = render_text(device ? device_report() : healthy_report());
+        const std::string share = device ? " % of host busy" : " % of busy";
+        std::size_t shown = 0;
+        for (std::size_t at = text.find("coverage "); at != std::string::npos; at = text.find("coverage ", at + 1)) {
+            EXPECT_EQ(text.find(share, at), text.find(" %", at)) << text.substr(at, 40);
+            ++shown;
+        }
+        EXPECT_GE(shown, device ? 1u : 3u) << "in the headline, and above each phase where there are several";
+    }
+    EXPECT_TRUE(contains(render_text(healthy_report()), "   % wall   "))
+        << "shares of rows are of the wall, and say so";
+}
+
 TEST(TextReport, every_phase_with_steps_has_a_table_of_its_own) {
     const std::string text = render_text(healthy_report());
-    EXPECT_TRUE(
-        contains(text, "\ndecode: 120 steps (8 warm-up apart), p50 48.1 ms/tok  p90 50.3, coverage 99.6 %\nbrick"));
-    EXPECT_TRUE(contains(text, "\nprefill: 1 step, mean 312.0 ms/step (n = 1), coverage 99.4 %\nbrick"));
-    EXPECT_TRUE(contains(line_of(text, "decode  "), "prefill 205 tok/s     coverage 99.6 % (decode)"));
+    EXPECT_TRUE(contains(
+        text, "\ndecode: 120 steps (8 warm-up apart), p50 48.1 ms/tok  p90 50.3, coverage 99.6 % of busy\nbrick"));
+    EXPECT_TRUE(contains(text, "\nprefill: 1 step, mean 312.0 ms/step (n = 1), coverage 99.4 % of busy\nbrick"));
+    EXPECT_TRUE(contains(line_of(text, "decode  "), "prefill 205 tok/s     coverage 99.6 % of busy (decode)"));
     EXPECT_FALSE(contains(text, "mixed"));
 }
 

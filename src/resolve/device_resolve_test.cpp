@@ -15,7 +15,7 @@ constexpr std::uint32_t host = 1, queue = 0x80000001, graph_track = 0x80000002;
 struct Collected {
     std::vector<Sample> samples;
     std::vector<Submission> submissions;
-    std::vector<Step> steps;
+    Steps steps;
     bool all_disturbed = false;
 };
 

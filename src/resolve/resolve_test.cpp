@@ -130,6 +130,41 @@ TEST(Resolve, F8_layer_0_and_no_layer_and_track_0_are_different_things) {
     EXPECT_EQ(all.of_kind(SampleKind::layer).at(0).layer, 0u);
 }
 
+TEST(Resolve, F8_a_step_id_that_was_used_before_is_counted_and_never_mixes_two_steps) {
+    PlantedSource source;
+    source.track(1);
+    std::int64_t t = 0;
+    for (const std::uint64_t id : {5u, 6u, 5u}) { // as if a counter had been set back
+        source.step_begin(1, id, id == 6 ? Phase::prefill : Phase::decode, t);
+        source.scope(1, Brick::lm_head, t + 100, t + 200);
+        source.step_end(1, id == 6 ? Phase::prefill : Phase::decode, t, t + 1000);
+        t += 1000;
+    }
+    const Resolved all = resolve_all(source);
+    EXPECT_EQ(all.resolution.losses.of(Loss::step_id_reused), 1u);
+    ASSERT_EQ(all.resolution.steps->size(), 3u) << "each keeps its own period";
+    EXPECT_EQ(all.resolution.steps->find(6), 1u);
+    EXPECT_EQ(all.resolution.steps->find(5), 0u) << "the first one";
+    EXPECT_EQ(all.resolution.steps->find(4), step_not_found);
+    EXPECT_EQ(all.resolution.steps->find(7), step_not_found);
+}
+
+TEST(Resolve, F8_ids_that_do_not_ascend_in_time_are_found_all_the_same) {
+    PlantedSource source;
+    source.track(1);
+    const std::vector<std::uint64_t> ids = {9, 2, 7, 0, 4};
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const std::int64_t t = static_cast<std::int64_t>(i) * 1000;
+        source.step_begin(1, ids[i], Phase::decode, t);
+        source.step_end(1, Phase::decode, t, t + 1000);
+    }
+    const Resolved all = resolve_all(source);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+        EXPECT_EQ(all.resolution.steps->find(ids[i]), i);
+    EXPECT_EQ(all.resolution.steps->find(3), step_not_found);
+    EXPECT_EQ(all.resolution.losses.of(Loss::step_id_reused), 0u);
+}
+
 TEST(Resolve, F10_step_phase_layer_brick_and_track_are_kept_apart) {
     PlantedSource source;
     source.track(1);

@@ -15,6 +15,14 @@ constexpr std::size_t max_breaks = 65536;
 constexpr std::uint64_t largest_value = std::uint64_t{1} << 40;
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
+constexpr std::uint64_t bit_of(RecordKind kind) { return std::uint64_t{1} << static_cast<unsigned>(kind); }
+
+/// All others only part a long duration from the record it is meant for.
+constexpr std::uint64_t kinds_that_tell =
+    bit_of(RecordKind::step_begin) | bit_of(RecordKind::step_value) | bit_of(RecordKind::step_end) |
+    bit_of(RecordKind::mark) | bit_of(RecordKind::long_value) | bit_of(RecordKind::context) |
+    bit_of(RecordKind::context_end) | bit_of(RecordKind::graph_launch) | bit_of(RecordKind::device_scope);
+
 struct OpenStep {
     Step step;
     std::uint64_t first_sequence = 0;
@@ -37,14 +45,21 @@ class Scanner {
             return;
         while (scans_.size() <= index)
             scans_.push_back(std::make_unique<TrackScan>());
+        TrackScan& scan = *scans_[index];
+        const bool timed = tracks_[index].line != nullptr;
         const bool sampled = tracks_[index].info.sampled_every > 1;
-        for (std::size_t i = 0; i < batch.count; ++i)
-            disturbance(batch.records[i], *scans_[index], sampled);
-        if (tracks_[index].line == nullptr)
-            return;
-        first_ends_.back() = first_end(batch, *tracks_[index].line);
-        for (std::size_t i = 0; i < batch.count; ++i)
-            record(batch.records[i], batch.first_sequence + i, index);
+        const std::uint64_t kinds = kinds_that_tell | (sampled ? bit_of(RecordKind::scope) : 0);
+        if (timed)
+            first_ends_.back() = first_end(batch, *tracks_[index].line);
+        for (std::size_t i = 0; i < batch.count; ++i) {
+            if ((kinds >> static_cast<unsigned>(kind_of(batch.records[i])) & 1) == 0) [[likely]] {
+                scan.duration.forget();
+                continue;
+            }
+            disturbance(batch.records[i], scan, sampled);
+            if (timed)
+                record(batch.records[i], batch.first_sequence + i, index);
+        }
     }
 
     FirstPass finish(std::uint64_t warmup_steps) {
@@ -214,7 +229,8 @@ class Scanner {
         } else if (found_.size() == StepTable::max_steps) {
             losses_.count(Loss::too_many_steps);
         } else {
-            found_.push_back({open.step, open.first_sequence >= tracks_[index].cut});
+            found_.push_back(open.step);
+            found_.back().counted = open.first_sequence >= tracks_[index].cut;
         }
     }
 
@@ -232,7 +248,7 @@ class Scanner {
     TrackTable& tracks_;
     Losses& losses_;
     std::vector<std::unique_ptr<TrackScan>> scans_;
-    std::vector<StepTable::Found> found_;
+    Steps found_;
     std::vector<std::int64_t> breaks_;
     std::vector<std::int64_t> first_ends_;
     Disturbed disturbed_;

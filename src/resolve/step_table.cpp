@@ -6,6 +6,12 @@
 namespace plumb::resolve {
 
 std::size_t StepTable::find(std::uint64_t id) const noexcept {
+    if (ids_ascend_) {
+        const auto found = std::lower_bound(steps_.begin(), steps_.end(), id,
+                                            [](const Step& step, std::uint64_t wanted) { return step.id < wanted; });
+        return found != steps_.end() && found->id == id ? static_cast<std::size_t>(found - steps_.begin())
+                                                        : step_not_found;
+    }
     const auto found = std::lower_bound(by_id_.begin(), by_id_.end(), std::pair{id, std::uint32_t{0}});
     return found != by_id_.end() && found->first == id ? found->second : step_not_found;
 }
@@ -13,62 +19,67 @@ std::size_t StepTable::find(std::uint64_t id) const noexcept {
 namespace {
 
 // The order of ends tiles time; id decides between equal ends so that the table does not depend on the order of chunks.
-bool ends_before(const StepTable::Found& a, const StepTable::Found& b) {
-    return a.step.end_ns != b.step.end_ns ? a.step.end_ns < b.step.end_ns : a.step.id < b.step.id;
-}
+bool ends_before(const Step& a, const Step& b) { return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.id < b.id; }
 
-void flag_warmup(std::vector<StepTable::Found>& found, std::uint64_t warmup_steps) {
+void flag_warmup(Steps& found, std::uint64_t warmup_steps) {
     std::uint64_t left = warmup_steps;
-    for (StepTable::Found& entry : found) {
-        entry.step.warmup = entry.step.phase == Phase::decode && left > 0;
-        if (entry.step.warmup)
+    for (Step& step : found) {
+        step.warmup = step.phase == Phase::decode && left > 0;
+        if (step.warmup)
             --left;
     }
 }
 
-void set_periods(std::vector<StepTable::Found>& found, const std::vector<std::int64_t>& breaks) {
+void set_periods(Steps& found, const std::vector<std::int64_t>& breaks) {
     auto next_break = breaks.begin();
     for (std::size_t i = 0; i < found.size(); ++i) {
-        Step& step = found[i].step;
+        Step& step = found[i];
         bool first = i == 0 || !found[i - 1].counted;
         while (next_break != breaks.end() && *next_break < step.end_ns) {
-            first = first || *next_break > found[i - 1].step.end_ns;
+            first = first || *next_break > found[i - 1].end_ns;
             ++next_break;
         }
-        step.period_begin_ns = first ? step.begin_ns : found[i - 1].step.end_ns;
+        step.period_begin_ns = first ? step.begin_ns : found[i - 1].end_ns;
         // Where steps overlap, a step that begins anew may not claim time that was tiled before.
         if (first && i > 0)
-            step.period_begin_ns = std::max(step.period_begin_ns, found[i - 1].step.end_ns);
+            step.period_begin_ns = std::max(step.period_begin_ns, found[i - 1].end_ns);
     }
 }
 
 } // namespace
 
-StepTable StepTable::build(std::vector<Found> found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
+StepTable StepTable::build(Steps found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
                            Disturbed disturbed, Losses& losses) {
-    std::sort(found.begin(), found.end(), ends_before);
+    if (!std::is_sorted(found.begin(), found.end(), ends_before))
+        std::sort(found.begin(), found.end(), ends_before);
     std::sort(breaks.begin(), breaks.end());
     flag_warmup(found, warmup_steps);
     set_periods(found, breaks);
 
     StepTable table;
-    for (const Found& entry : found) {
-        if (entry.counted)
-            table.steps_.push_back(entry.step);
-    }
-    table.by_id_.reserve(table.steps_.size());
-    for (std::size_t i = 0; i < table.steps_.size(); ++i)
-        table.by_id_.emplace_back(table.steps_[i].id, static_cast<std::uint32_t>(i));
-    std::sort(table.by_id_.begin(), table.by_id_.end());
-    const auto same_id = [](const auto& a, const auto& b) {
-        return a.first == b.first;
-    };
-    const auto unique_end = std::unique(table.by_id_.begin(), table.by_id_.end(), same_id);
-    losses.count(Loss::step_id_reused, static_cast<std::uint64_t>(table.by_id_.end() - unique_end));
-    table.by_id_.erase(unique_end, table.by_id_.end());
+    std::erase_if(found, [](const Step& step) { return !step.counted; });
+    table.steps_ = std::move(found);
+    table.index_by_id(losses);
     table.mark(disturbed);
     table.keep_phases_that_have_no_other_steps();
     return table;
+}
+
+void StepTable::index_by_id(Losses& losses) {
+    ids_ascend_ = std::adjacent_find(steps_.begin(), steps_.end(),
+                                     [](const Step& a, const Step& b) { return a.id >= b.id; }) == steps_.end();
+    if (ids_ascend_)
+        return;
+    by_id_.reserve(steps_.size());
+    for (std::size_t i = 0; i < steps_.size(); ++i)
+        by_id_.emplace_back(steps_[i].id, static_cast<std::uint32_t>(i));
+    std::sort(by_id_.begin(), by_id_.end());
+    const auto same_id = [](const auto& a, const auto& b) {
+        return a.first == b.first;
+    };
+    const auto unique_end = std::unique(by_id_.begin(), by_id_.end(), same_id);
+    losses.count(Loss::step_id_reused, static_cast<std::uint64_t>(by_id_.end() - unique_end));
+    by_id_.erase(unique_end, by_id_.end());
 }
 
 void StepTable::mark(Disturbed& disturbed) {

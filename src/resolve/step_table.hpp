@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -34,7 +35,12 @@ struct Step {
     /// no step statistics, wall account, budget or gate, unless all steps of its phase are like it.
     bool left_out = false;
     bool device_timed = false; // holds timed scopes of a queue that is timed in some steps only
+    bool counted = true;       // false before the cut: only the end of the period before, and in no table
 };
+static_assert(sizeof(Step) == 80); // millions of them are what a report of a long run has to remember
+
+/// In pieces: grows without a moment that holds them twice.
+using Steps = std::deque<Step>;
 
 /// Ids of steps, collected in any order. Memory is bounded whatever a recording claims.
 class StepIds {
@@ -63,17 +69,13 @@ class StepTable {
     [[nodiscard]] bool empty() const noexcept { return steps_.empty(); }
     [[nodiscard]] std::size_t size() const noexcept { return steps_.size(); }
     [[nodiscard]] const Step& operator[](std::size_t index) const { return steps_[index]; }
-    [[nodiscard]] const std::vector<Step>& all() const noexcept { return steps_; }
+    [[nodiscard]] const Steps& all() const noexcept { return steps_; }
     /// Index of a step by id, or step_not_found.
     [[nodiscard]] std::size_t find(std::uint64_t id) const noexcept;
 
     /// Takes steps in any order; the first `warmup_steps` decode steps are flagged. `breaks` are moments across which no
-    /// period reaches. Steps before the cut (`counted` false) only serve as the end of the period before.
-    struct Found {
-        Step step;
-        bool counted = true;
-    };
-    static StepTable build(std::vector<Found> found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
+    /// period reaches.
+    static StepTable build(Steps found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
                            Disturbed disturbed, Losses& losses);
     /// Whether all steps of a phase were disturbed, so that none of them is left out.
     [[nodiscard]] bool all_disturbed(Phase phase) const noexcept {
@@ -81,12 +83,14 @@ class StepTable {
     }
 
   private:
+    void index_by_id(Losses& losses);
     void mark(Disturbed& disturbed);
     void keep_phases_that_have_no_other_steps();
 
-    std::vector<Step> steps_;
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> by_id_;
-    std::array<bool, 4> all_disturbed_{}; // by Phase
+    Steps steps_;
+    bool ids_ascend_ = false;                                    // in steps_, as nearly always
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> by_id_; // where they do not
+    std::array<bool, 4> all_disturbed_{};                        // by Phase
 };
 
 /// What the first pass over a recording learns.

@@ -187,10 +187,12 @@ void TrackResolver::add_work(Sample& sample, const Record& record) const {
 }
 
 void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& out) {
-    std::uint64_t duration = 0;
+    std::uint64_t duration = payload_of(record);
     const std::uint8_t quality = quality_;
     quality_ = 0;
-    if (!interval(record, wanted, duration))
+    const bool plain =
+        duration != payload_mask && track_->line != nullptr && track_->line->contains(record.first, duration);
+    if (!plain && !interval(record, wanted, duration)) [[unlikely]]
         return;
     if (missing_) [[unlikely]] {
         nesting_.records_missing_until(record.first + duration);

@@ -341,7 +341,8 @@ Result<recording::Reader> Session::read_live() {
         drain_->between_rounds(copy);
     }
     recording::ReadOptions read;
-    read.merge_ring = false; // flushed: all of it is in the recording
+    read.merge_ring = false;                  // flushed: all of it is in the recording
+    read.ahead = recording::ReadAhead::never; // the other cores belong to the run
     return path_.empty() ? recording::Reader::from_bytes(bytes) : recording::Reader::open(path_, read);
 }
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run that is eight times as long takes hardly more memory to read, whatever reads it: counted, not timed.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <ostream>
+#include <streambuf>
+
+#include "fuzz/allocation_count.hpp"
+#include "planted/planted_run.hpp"
+#include "plumb/budget.hpp"
+#include "plumb/compare.hpp"
+#include "plumb/execgraph.hpp"
+#include "plumb/invariants.hpp"
+#include "plumb/layers.hpp"
+#include "plumb/numerics.hpp"
+
+namespace plumb::planted {
+namespace {
+
+// A step is remembered for its place in time (80 bytes) and, where something is counted per step, a few bytes more; its
+// scopes, 26 of 16 bytes and more here, must not be.
+constexpr std::size_t most_bytes_per_step = 200;
+constexpr std::size_t slack = std::size_t{1} << 20; // pieces and rows, whatever the length
+constexpr std::uint64_t short_run = 4000, long_run = 8 * short_run;
+
+void write_run(const std::string& path, std::uint64_t steps, std::uint64_t id) {
+    recording::Metadata metadata = resolve::PlantedSource().metadata_;
+    metadata.recording_id[0] = id;
+    recording::WriterOptions options;
+    options.path = path;
+    auto writer = recording::Writer::create(options, metadata);
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE((*writer)->add_track({1, recording::TrackKind::host_thread, 0, 1, "main", "cpu_tsc"}).ok());
+    for (const auto& pair : resolve::PlantedSource().clock_pairs_)
+        ASSERT_TRUE((*writer)->add_clock_pair(pair).ok());
+    std::int64_t t = 0;
+    std::uint64_t sequence = 0;
+    std::vector<Record> records;
+    for (std::uint64_t step = 0; step < steps; ++step) {
+        resolve::PlantedSource one;
+        one.track(1);
+        t = plant_step(one, step, Phase::decode, t);
+        ASSERT_TRUE(one.for_each_batch([&](const recording::RecordBatch& batch) {
+                           records.insert(records.end(), batch.records, batch.records + batch.count);
+                           return true;
+                       })
+                        .ok());
+        if (records.size() < 4096 && step + 1 < steps)
+            continue;
+        ASSERT_TRUE((*writer)->append({1, sequence, records.data(), records.size()}).ok());
+        sequence += records.size();
+        records.clear();
+    }
+    ASSERT_TRUE((*writer)->close().ok());
+}
+
+class Nowhere : public std::streambuf {
+    std::streamsize xsputn(const char*, std::streamsize size) override { return size; }
+    int overflow(int c) override { return c; }
+};
+
+using Read = std::function<bool(const std::string& run, const std::string& other)>;
+
+template <class Export>
+bool to_nowhere(Export&& give, const std::string& run) {
+    Nowhere nowhere;
+    std::ostream out(&nowhere);
+    return give(run, out).ok();
+}
+
+const std::vector<std::pair<const char*, Read>>& readers() {
+    static const auto list = [] {
+        Invariants invariants;
+        invariants.calls = {*parse_expected_calls("lm_head=1/step")};
+        invariants.coverage = 0.9;
+        invariants.node_check = true;
+        BudgetOptions budget;
+        budget.ns_per_token = 1e6;
+        return std::vector<std::pair<const char*, Read>>{
+            {"report",
+             [](const auto& run, const auto&) {
+                 return report_recording(run).ok();
+             }},
+            {"layers",
+             [](const auto& run, const auto&) {
+                 return layers_recording(run).ok();
+             }},
+            {"budget",
+             [=](const auto& run, const auto&) {
+                 return budget_recording(run, budget).ok();
+             }},
+            {"check",
+             [=](const auto& run, const auto&) {
+                 return check_recordings({run}, invariants).ok();
+             }},
+            {"path",
+             [](const auto& run, const auto&) {
+                 return path_recording(run).ok();
+             }},
+            {"replays",
+             [](const auto& run, const auto&) {
+                 return replays_recording(run).ok();
+             }},
+            {"trace",
+             [](const auto& run, const auto&) {
+                 return to_nowhere(write_chrome_trace, run);
+             }},
+            {"export jsonl",
+             [](const auto& run, const auto&) {
+                 return to_nowhere(export_jsonl, run);
+             }},
+            {"export csv",
+             [](const auto& run, const auto&) {
+                 return to_nowhere(export_csv, run);
+             }},
+            {"diverge",
+             [](const auto& run, const auto& other) {
+                 (void)diverge_recordings(run, other); // no checks to compare: an answer, too
+                 return true;
+             }},
+        };
+    }();
+    return list;
+}
+
+std::size_t peak_of(const Read& read, const std::string& run, const std::string& other) {
+    const std::size_t before = fuzz::start_peak();
+    EXPECT_TRUE(read(run, other));
+    return fuzz::peak() - before;
+}
+
+class LongRun : public testing::Test {
+  protected:
+    LongRun() {
+        write_run(little_.path(), short_run, 1);
+        write_run(little_again_.path(), short_run, 2);
+        write_run(much_.path(), long_run, 3);
+        write_run(much_again_.path(), long_run, 4);
+    }
+    TemporaryFile little_{"little"}, little_again_{"little_again"}, much_{"much"}, much_again_{"much_again"};
+};
+
+TEST_F(LongRun, M7_takes_no_more_memory_than_its_steps_to_remember) {
+    for (const auto& [name, read] : readers()) {
+        const std::size_t little = peak_of(read, little_.path(), little_again_.path());
+        const std::size_t much = peak_of(read, much_.path(), much_again_.path());
+        EXPECT_LE(much, little + slack + most_bytes_per_step * (long_run - short_run)) << name;
+    }
+}
+
+// Of each side a comparison remembers one number per row and step, of at most 4096 steps that lie evenly in the run.
+TEST_F(LongRun, a_comparison_looks_at_a_bounded_number_of_steps) {
+    const Read compare = [](const std::string& run, const std::string& other) {
+        return compare_recordings({run}, {other}, {}).ok();
+    };
+    const std::size_t little = peak_of(compare, little_.path(), little_again_.path());
+    const std::size_t much = peak_of(compare, much_.path(), much_again_.path());
+    EXPECT_LE(much, little + slack + most_bytes_per_step * (long_run - short_run));
+}
+
+} // namespace
+} // namespace plumb::planted
