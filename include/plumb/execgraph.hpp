@@ -13,6 +13,7 @@
 
 #include "plumb/api.hpp"
 #include "plumb/bricks.hpp"
+#include "plumb/node.hpp"
 #include "plumb/result.hpp"
 #include "plumb/results.hpp"
 
@@ -37,8 +38,6 @@ struct LaunchShape {
     std::uint32_t block[3] = {1, 1, 1};
     std::uint32_t shared_bytes = 0;
 };
-
-enum class TransferDirection : std::uint8_t { host_to_device, device_to_host, device_to_device };
 
 struct TransferShape {
     std::uint64_t source = 0; // the caller's number of a buffer; 0: not known

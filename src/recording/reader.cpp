@@ -101,6 +101,7 @@ const std::vector<std::pair<std::string, std::string>>& Reader::descriptions() c
     return state_->index.descriptions;
 }
 const std::vector<GraphInfo>& Reader::graphs() const { return state_->index.graphs; }
+const std::vector<KernelInfo>& Reader::kernels() const { return state_->index.kernels; }
 const std::vector<std::string>& Reader::notes() const { return state_->index.notes; }
 bool Reader::closed() const { return state_->index.closed; }
 bool Reader::being_written() const { return state_->being_written; }
