@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "base/hex.hpp"
 #include "base/json_writer.hpp"
 #include "export/export.hpp"
 #include "export/text_sink.hpp"
@@ -72,14 +73,6 @@ void put_graphs(base::JsonWriter& json, const std::vector<recording::GraphInfo>&
     json.end();
 }
 
-std::string hex(std::uint64_t value) {
-    std::string text(16, '0');
-    for (unsigned i = 0; i < text.size(); ++i) {
-        text[i] = "0123456789abcdef"[(value >> (60 - 4 * i)) & 15];
-    }
-    return text; // more bits than a JSON number holds
-}
-
 void put_kernels(base::JsonWriter& json, const std::vector<recording::KernelInfo>& kernels) {
     if (kernels.empty()) {
         return;
@@ -88,7 +81,7 @@ void put_kernels(base::JsonWriter& json, const std::vector<recording::KernelInfo
     json.begin_array();
     for (const recording::KernelInfo& kernel : kernels) {
         json.begin_object();
-        json.field("code", hex(kernel.code_hash));
+        json.field("code", base::hex_digits(kernel.code_hash));
         json.field("name", kernel.name);
         json.field("file", kernel.file);
         json.field("code_bytes", kernel.code_bytes);
@@ -238,7 +231,7 @@ void put_extent(base::JsonWriter& json, std::string_view key, Extent extent) {
 }
 
 void put_kernel(base::JsonWriter& json, const resolve::RecordedNode& node) {
-    json.field("code", hex(node.code_hash));
+    json.field("code", base::hex_digits(node.code_hash));
     put_extent(json, "grid", node.grid);
     put_extent(json, "block", node.block);
     json.field("shared_bytes", node.shared_bytes);
@@ -343,7 +336,7 @@ void put_check_place(base::JsonWriter& json, const recording::TensorCheck& check
 }
 
 void put_fingerprint(base::JsonWriter& json, const Fingerprint& print) {
-    json.field("hash", hex(print.hash));
+    json.field("hash", base::hex_digits(print.hash));
     if (print.largest != no_index) {
         json.field("largest", print.largest);
     }

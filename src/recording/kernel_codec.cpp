@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/hex.hpp"
+
 namespace plumb::recording {
 namespace {
 
@@ -16,14 +18,6 @@ enum KernelField : std::uint16_t {
     field_code_bytes = 6,
     field_code_checksum = 7,
 };
-
-std::string hex(std::uint64_t value) {
-    std::string text(16, '0');
-    for (unsigned i = 0; i < 16; ++i) {
-        text[i] = "0123456789abcdef"[(value >> (60 - 4 * i)) & 15];
-    }
-    return text;
-}
 
 std::string who(const KernelInfo& kernel) {
     const std::string name = kernel.name.empty() ? "unnamed" : kernel.name;
@@ -103,7 +97,7 @@ bool collide(const KernelInfo& a, const KernelInfo& b) {
 }
 
 std::string collision_text(const KernelInfo& a, const KernelInfo& b) {
-    return "code hash " + hex(a.code_hash) + " stands for " + who(a) + " and for " + who(b) +
+    return "code hash " + base::hex_digits(a.code_hash) + " stands for " + who(a) + " and for " + who(b) +
            ", which differ: which of them ran under it cannot be told";
 }
 
