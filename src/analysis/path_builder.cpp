@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "analysis/kernel_roofline.hpp"
+#include "analysis/missing_bricks.hpp"
 #include "analysis/path_graph.hpp"
 #include "analysis/path_step.hpp"
 #include "resolve/name_table.hpp"
@@ -213,6 +214,8 @@ Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& 
     report.span_ns = static_cast<double>(graph.span_ns());
     report.tracks = graph.tracks();
     report.notes.insert(report.notes.end(), graph.notes().begin(), graph.notes().end());
+    const std::vector<std::string> missing = missing_bricks(report.graph);
+    report.notes.insert(report.notes.end(), missing.begin(), missing.end());
     report.rows = rows_of(report.graph, report.analysis);
     add_launches(report, graph);
     report.kernels = kernel_rows(source, *step, graph);

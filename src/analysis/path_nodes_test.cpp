@@ -318,6 +318,36 @@ TEST(PathNodes, a_slow_kernel_is_the_first_of_the_slowest_with_its_layer_and_fil
     EXPECT_EQ(planted.analysis.length_ns, 120 * us);
 }
 
+/// Six layers of three bricks; one may lack one, or be of another kind.
+std::vector<std::string> notes_of_layers(int without_rope, int of_another_kind) {
+    PlantedSource source;
+    prepare(source);
+    source.step_begin(host, 1, Phase::decode, 0);
+    std::int64_t now = 0;
+    for (std::uint16_t layer = 0; layer < 6; ++layer) {
+        const std::int64_t begin = now;
+        source.layer_begin(host, layer, begin);
+        for (const Brick brick : {Brick::rms_norm, Brick::rope_embedding, Brick::attention}) {
+            const bool left_out = brick == Brick::rope_embedding && layer == without_rope;
+            const bool other = brick == Brick::attention && layer == of_another_kind;
+            if (!left_out)
+                source.scope(host, other ? Brick::linear_attention : brick, now, now + 10 * us);
+            now += 10 * us;
+        }
+        source.layer_end(host, layer, begin, now);
+    }
+    source.step_end(host, Phase::decode, 0, now);
+    return path_of(source).notes;
+}
+
+TEST(PathNodes, a_missing_brick_is_named_with_its_layer_and_the_clean_twin_names_none) {
+    EXPECT_EQ(notes_of_layers(4, -1),
+              std::vector<std::string>{"Layer 4 has no rope_embedding, unlike 5 of 6 layers."});
+    EXPECT_TRUE(notes_of_layers(-1, -1).empty());
+    EXPECT_TRUE(notes_of_layers(-1, 2).empty()) << "a layer of another kind misses nothing";
+    EXPECT_TRUE(notes_of_layers(2, 2).empty());
+}
+
 TEST(PathNodes, kernels_of_a_layer_without_scopes_leave_its_time_to_nobody) {
     PlantedSource source;
     prepare(source);
