@@ -225,10 +225,10 @@ struct PathReport {
     Figure launches_per_token;
     ExecGraph graph;
     PathAnalysis analysis;
-    std::vector<std::string> tracks; // by GraphNode::track
-    std::vector<PathRow> rows;       // by time on the path, then by slack
-    std::vector<KernelRow> kernels;  // by brick and layer
-    std::vector<SlowKernel> slowest; // slowest first
+    std::vector<std::string> tracks;      // by GraphNode::track
+    std::vector<PathRow> rows;            // by time on the path, then by slack
+    std::vector<KernelRow> kernels;       // by brick and layer
+    std::vector<SlowKernel> slowest;      // slowest first
     std::vector<RecordedKernel> recorded; // by launches, most first
     std::vector<PingPong> ping_pong;
     double window_ns = 0; // of ping_pong

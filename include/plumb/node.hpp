@@ -25,7 +25,8 @@ struct Timestamp {
 struct Extent {
     std::uint32_t x = 1, y = 1, z = 1;
     constexpr Extent() noexcept = default;
-    constexpr Extent(std::uint32_t nx, std::uint32_t ny = 1, std::uint32_t nz = 1) noexcept // NOLINT: implicit by design
+    constexpr Extent(std::uint32_t nx, std::uint32_t ny = 1,
+                     std::uint32_t nz = 1) noexcept // NOLINT: implicit by design
         : x(nx), y(ny), z(nz) {}
 };
 

@@ -92,7 +92,7 @@ struct alignas(64) ThreadRecorder {
     OpenDeviceLap device_laps[max_depth + 1];
     KnownWork known_work[work_cache_size]; // last work written, by id modulo size
     unsigned pushed_count;
-    unsigned pushed_beyond; // pushed when there was no room left: their pops end nothing
+    unsigned pushed_beyond;        // pushed when there was no room left: their pops end nothing
     PushedScope pushed[max_depth]; // by push_scope(), innermost last
 
     /// Whether a lap is open at the innermost open scope; there is one.

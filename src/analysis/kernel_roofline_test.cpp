@@ -25,8 +25,14 @@ TEST(KernelRoofline, is_that_of_bandwidth_below_the_ridge_and_of_flops_above) {
 }
 
 TEST(KernelRoofline, T11_without_intensity_it_is_absent_with_a_reason_and_never_nan) {
-    for (const auto& [bytes, flops] : {std::pair{0.0, 1.0}, {1.0, 0.0}, {0.0, 0.0}, {unknown, 1.0}, {1.0, unknown},
-                                       {-1.0, 1.0}, {std::numeric_limits<double>::infinity(), 1.0}, {1e-308, 1e308}}) {
+    for (const auto& [bytes, flops] : {std::pair{0.0, 1.0},
+                                       {1.0, 0.0},
+                                       {0.0, 0.0},
+                                       {unknown, 1.0},
+                                       {1.0, unknown},
+                                       {-1.0, 1.0},
+                                       {std::numeric_limits<double>::infinity(), 1.0},
+                                       {1e-308, 1e308}}) {
         const Figure figure = roofline_share(bytes, flops, 1000, peaks);
         EXPECT_FALSE(figure.value) << bytes << " " << flops;
         EXPECT_FALSE(figure.reason.empty());

@@ -17,7 +17,8 @@ constexpr std::size_t most_sentences = 16;
 bool is_brick(const ExecGraph& graph, const GraphNode& node) {
     if (node.layer == no_layer_index || (node.kind != NodeKind::brick && node.kind != NodeKind::transfer))
         return false;
-    return node.parent == no_node || graph[node.parent].kind != NodeKind::brick; // what lies in a brick is its own affair
+    return node.parent == no_node ||
+           graph[node.parent].kind != NodeKind::brick; // what lies in a brick is its own affair
 }
 
 } // namespace
@@ -33,8 +34,8 @@ std::vector<std::string> missing_bricks(const ExecGraph& graph) {
     std::map<Bricks, std::size_t> kinds;
     for (const auto& [layer, bricks] : layers)
         ++kinds[bricks];
-    const auto usual = std::max_element(kinds.begin(), kinds.end(),
-                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto usual =
+        std::max_element(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     if (layers.size() < least_layers || 2 * usual->second <= layers.size())
         return {};
     std::vector<std::string> sentences;

@@ -65,7 +65,7 @@ class PathGraph {
         Intervals intervals;
         std::vector<const resolve::Sample*> spans;
         std::vector<const resolve::RecordedNode*> told; // without a time of their own
-        std::vector<Item> order; // what is in program order on it
+        std::vector<Item> order;                        // what is in program order on it
     };
 
     void collect();

@@ -114,8 +114,8 @@ NodeId PathGraph::add_recorded(const TrackData& track, const RecordedNode& recor
     NodeId added = no_node;
     if (recorded.kind == RecordedKind::transfer) {
         node.name = builder_.name(names_.text(Name(copies[static_cast<std::size_t>(recorded.direction)]).id));
-        added = builder_.add_transfer(
-            node, {recorded.source, recorded.target, recorded.transferred, recorded.direction});
+        added =
+            builder_.add_transfer(node, {recorded.source, recorded.target, recorded.transferred, recorded.direction});
     } else if (recorded.kind == RecordedKind::task) {
         node.name = builder_.name(recorded.name == 0 ? "task" : names_.text(recorded.name));
         added = builder_.add_task(node, {recorded.polls, recorded.yields});

@@ -19,9 +19,8 @@ constexpr Name gemm{300}, rope{301}, poller{302};
 
 void prepare(PlantedSource& source) {
     source.track(host);
-    source.names_ = {{300, Category::other, "gemm_kernel"},
-                     {301, Category::other, "rope_kernel"},
-                     {302, Category::other, "poller"}};
+    source.names_ = {
+        {300, Category::other, "gemm_kernel"}, {301, Category::other, "rope_kernel"}, {302, Category::other, "poller"}};
 }
 
 void add_queue(PlantedSource& source, std::uint32_t id, const std::string& name) {
@@ -73,8 +72,9 @@ PathReport step_with(PlantedSource& source, Inside inside) {
 
 TEST(PathNodes, a_kernel_alone_in_its_brick_has_its_time_and_only_one_of_them_counts) {
     PlantedSource source;
-    const PathReport report =
-        step_with(source, [&] { source.kernel(host, gemm, 30 * us, -1, 77, {8, 4, 2}, {128, 2}, 4096); });
+    const PathReport report = step_with(source, [&] {
+        source.kernel(host, gemm, 30 * us, -1, 77, {8, 4, 2}, {128, 2}, 4096);
+    });
     const auto kernels = nodes(report, "gemm_kernel", NodeKind::kernel);
     ASSERT_EQ(kernels.size(), 1u);
     const GraphNode& kernel = report.graph[kernels[0]];
@@ -250,8 +250,8 @@ PathReport copies(Copies there_and_back) {
     PlantedSource source;
     return step_with(source, [&] {
         source.transfer(host, 10, 20, 4096, TransferDirection::host_to_device, 22 * us, 25 * us);
-        source.transfer(host, there_and_back.back_from, there_and_back.back_to, 4096,
-                        TransferDirection::device_to_host, 30 * us, 35 * us);
+        source.transfer(host, there_and_back.back_from, there_and_back.back_to, 4096, TransferDirection::device_to_host,
+                        30 * us, 35 * us);
     });
 }
 
@@ -341,8 +341,7 @@ std::vector<std::string> notes_of_layers(int without_rope, int of_another_kind) 
 }
 
 TEST(PathNodes, a_missing_brick_is_named_with_its_layer_and_the_clean_twin_names_none) {
-    EXPECT_EQ(notes_of_layers(4, -1),
-              std::vector<std::string>{"Layer 4 has no rope_embedding, unlike 5 of 6 layers."});
+    EXPECT_EQ(notes_of_layers(4, -1), std::vector<std::string>{"Layer 4 has no rope_embedding, unlike 5 of 6 layers."});
     EXPECT_TRUE(notes_of_layers(-1, -1).empty());
     EXPECT_TRUE(notes_of_layers(-1, 2).empty()) << "a layer of another kind misses nothing";
     EXPECT_TRUE(notes_of_layers(2, 2).empty());

@@ -14,8 +14,8 @@ constexpr Name gemm{300};
 TEST(Node, a_kernel_has_both_shapes_whole_and_its_code) {
     TestRecorder recorder;
     const NodeHandle kernel = recorder.record_kernel(gemm, 77, {8, 4, 2}, {128, 2}, 4096);
-    EXPECT_EQ(recorder.take(), (Words{"kernel_code 300 hash=77 shared=4096", "grid 8x4x2", "block 128x2x1",
-                                      "kernel 300 @1000"}));
+    EXPECT_EQ(recorder.take(),
+              (Words{"kernel_code 300 hash=77 shared=4096", "grid 8x4x2", "block 128x2x1", "kernel 300 @1000"}));
     EXPECT_TRUE(kernel.recorded());
     EXPECT_EQ(kernel.sequence, 3u) << "of the last of its records";
     EXPECT_EQ(kernel.track, recorder.thread()->track);

@@ -45,7 +45,7 @@ struct Index {
     std::vector<NameInfo> names;
     std::vector<ClockPair> clock_pairs;
     std::vector<Description> descriptions;
-    std::vector<GraphInfo> graphs; // the last row of each key, in order of first appearance
+    std::vector<GraphInfo> graphs;   // the last row of each key, in order of first appearance
     std::vector<KernelInfo> kernels; // in order of first appearance
     Counters counters;
     std::vector<RecordPlace> places;

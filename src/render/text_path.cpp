@@ -88,12 +88,11 @@ void append_kernels(std::string& out, const PathReport& report, const Style& sty
     table.add_column("file", TextTable::Align::left);
     for (const SlowKernel& kernel : report.slowest) {
         const GraphNode& node = report.graph[kernel.node];
-        table.add_row({printable(report.graph.name_of(kernel.node), name_columns),
-                       us(static_cast<double>(node.duration_ns)),
-                       us(static_cast<double>(report.analysis.slack_ns[kernel.node])),
-                       kernel.roofline_share.value ? fixed(100 * *kernel.roofline_share.value, 1) : "n/a",
-                       node.layer == no_layer_index ? "" : std::to_string(node.layer),
-                       printable(kernel.file, name_columns)});
+        table.add_row(
+            {printable(report.graph.name_of(kernel.node), name_columns), us(static_cast<double>(node.duration_ns)),
+             us(static_cast<double>(report.analysis.slack_ns[kernel.node])),
+             kernel.roofline_share.value ? fixed(100 * *kernel.roofline_share.value, 1) : "n/a",
+             node.layer == no_layer_index ? "" : std::to_string(node.layer), printable(kernel.file, name_columns)});
     }
     table.append_to(out, style.heading, style.plain);
 }
@@ -107,8 +106,8 @@ void append_recorded(std::string& out, const PathReport& report, const Style& st
     table.add_column("file", TextTable::Align::left);
     for (std::size_t i = 0; i < std::min(report.recorded.size(), most_listed); ++i) {
         const RecordedKernel& kernel = report.recorded[i];
-        table.add_row({printable(kernel.name, name_columns), grouped(kernel.launches),
-                       printable(kernel.file, name_columns)});
+        table.add_row(
+            {printable(kernel.name, name_columns), grouped(kernel.launches), printable(kernel.file, name_columns)});
     }
     table.append_to(out, style.heading, style.plain);
     if (report.recorded.size() > most_listed)

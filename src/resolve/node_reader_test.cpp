@@ -134,8 +134,10 @@ TEST(NodeReader, any_records_at_all_give_nodes_that_can_be_used) {
         source.track(1);
         for (int i = 0; i < 100; ++i) {
             const auto kind = static_cast<RecordKind>(19 + random() % 10);
-            const std::uint64_t first = random() % 3 == 0 ? random() : PlantedSource::at(static_cast<std::int64_t>(random() % 1'000'000));
-            source.raw(1, {first, pack(kind, static_cast<std::uint16_t>(random() % 4), random() % 2 == 0 ? random() : random() % 9) |
+            const std::uint64_t first =
+                random() % 3 == 0 ? random() : PlantedSource::at(static_cast<std::int64_t>(random() % 1'000'000));
+            source.raw(1, {first, pack(kind, static_cast<std::uint16_t>(random() % 4),
+                                       random() % 2 == 0 ? random() : random() % 9) |
                                       (random() % 2 == 0 ? flag_moment : 0)});
         }
         for (const RecordedNode& node : resolved(source).nodes) {

@@ -287,10 +287,11 @@ std::vector<Record> node_records(std::uint32_t track) {
         if (step == 1) {
             made.push_back({payload_mask, pack(RecordKind::long_value)});
         }
-        made.push_back({begin + 3000, pack(RecordKind::transfer, static_cast<std::uint16_t>(step),
-                                           step == 1 ? payload_mask : 500)});
+        made.push_back({begin + 3000,
+                        pack(RecordKind::transfer, static_cast<std::uint16_t>(step), step == 1 ? payload_mask : 500)});
         parts(RecordKind::task_part, step == 2 ? 0xfffffffffffffff0 : 5);
-        made.push_back({begin + 4000, pack(RecordKind::task, static_cast<std::uint16_t>(300 * (step % 2))) | flag_moment});
+        made.push_back(
+            {begin + 4000, pack(RecordKind::task, static_cast<std::uint16_t>(300 * (step % 2))) | flag_moment});
         made.push_back({first_sequence + 5, pack(RecordKind::dependency, 0, track)});
         made.push_back({first_sequence + 9, pack(RecordKind::dependency, 1, 0x80000001)});
         made.push_back({begin, pack(RecordKind::step_end, 2, 90'000)});

@@ -82,11 +82,10 @@ std::string graph_text(const recording::GraphInfo& row) {
 /// A registered kernel as read_plumb.py prints it.
 std::string kernel_text(const recording::KernelInfo& kernel) {
     char numbers[100];
-    std::snprintf(numbers, sizeof numbers, "kernel %016llx %llu %llu %016llx\n",
-                  static_cast<unsigned long long>(kernel.code_hash),
-                  static_cast<unsigned long long>(kernel.source_bytes),
-                  static_cast<unsigned long long>(kernel.code_bytes),
-                  static_cast<unsigned long long>(kernel.code_checksum));
+    std::snprintf(
+        numbers, sizeof numbers, "kernel %016llx %llu %llu %016llx\n",
+        static_cast<unsigned long long>(kernel.code_hash), static_cast<unsigned long long>(kernel.source_bytes),
+        static_cast<unsigned long long>(kernel.code_bytes), static_cast<unsigned long long>(kernel.code_checksum));
     std::string text = numbers;
     const std::pair<const char*, const std::string*> words[] = {
         {"called ", &kernel.name}, {"from ", &kernel.file}, {"source ", &kernel.source}};
@@ -375,8 +374,7 @@ std::string by_our_reader(const std::string& name) {
 }
 
 TEST(Golden, a_reader_written_from_the_document_alone_reads_the_same) {
-    for (const char* name : {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_nodes.plumb",
-                             "v1_checks.plumb"}) {
+    for (const char* name : {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_nodes.plumb", "v1_checks.plumb"}) {
         EXPECT_EQ(by_independent_reader(name), by_our_reader(name)) << name;
     }
 }

@@ -26,10 +26,10 @@ int main(int argc, char** argv) {
             return 1;
         }
     }
-    for (const plumb::Status& status : {plumb::golden::write_graphs(base + "_graphs.plumb"),
-                                        plumb::golden::write_nodes(base + "_nodes.plumb"),
-                                        plumb::golden::write_checks(base + "_checks.plumb", false),
-                                        plumb::golden::write_checks(base + "_checks_zstd.plumb", true)}) {
+    for (const plumb::Status& status :
+         {plumb::golden::write_graphs(base + "_graphs.plumb"), plumb::golden::write_nodes(base + "_nodes.plumb"),
+          plumb::golden::write_checks(base + "_checks.plumb", false),
+          plumb::golden::write_checks(base + "_checks_zstd.plumb", true)}) {
         if (!status) {
             std::fprintf(stderr, "%s\n", status.error().message.c_str());
             return 1;
