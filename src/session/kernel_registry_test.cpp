@@ -153,7 +153,7 @@ TEST_F(LiveGraph, a_kernel_registered_before_enable_is_in_the_recording_and_a_co
 TEST_F(LiveGraph, redacted_neither_folder_nor_source_reaches_the_recording) {
     {
         Profiler prof(config(",redact=on"));
-        ASSERT_TRUE(prof.register_kernel(ptx, 4, {"gemm", "/srv/someone/a.cu", "/srv/someone"}).ok());
+        ASSERT_TRUE(prof.register_kernel(ptx, 4, {"gemm", "private/someone/a.cu", "private/someone"}).ok());
         ASSERT_TRUE(prof.close().ok());
     }
     std::ifstream file(path, std::ios::binary);
