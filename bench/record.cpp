@@ -75,6 +75,8 @@ void loops_table(Board& board, const Way& way, unsigned threads) {
     kind_row(board, prefix, "named brick", "named", at_most(1.3));
     kind_row(board, prefix, "lap", "lap", at_most(0.60));
     kind_row(board, prefix, "device scope, host part", "device", at_most(2.0));
+    kind_row(board, prefix, "record_kernel with bytes and flops", "kernel");
+    kind_row(board, prefix, "record_transfer", "transfer");
     less_empty_row(board, prefix + "off.less_empty_ns", "off, less the empty loop", at_most(0.2));
     less_empty_row(board, prefix + "compiled_out.less_empty_ns", "compiled out, less the empty loop", {});
     const double dropped = get(board.figures(), prefix + "burst_drops").median;

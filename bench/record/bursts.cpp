@@ -13,8 +13,9 @@ constexpr std::uint64_t warm_up_scopes = 2000; // branch predictors, caches, cor
 /// Ticks per scope of one burst: the mean over the threads that ran it side by side.
 double burst(Bench& bench, Kind kind, unsigned threads) {
     const auto loop = bench.subject.loops[static_cast<unsigned>(kind)];
-    // A device scope is two records: fewer of them, so that the drain does not begin in the middle of a burst.
-    const std::uint64_t scopes = kind == Kind::device ? burst_scopes / 4 : burst_scopes;
+    // A device scope is two records, a node four: fewer of them, so that the drain does not begin in the middle of a burst.
+    const bool node = kind == Kind::kernel || kind == Kind::transfer;
+    const std::uint64_t scopes = burst_scopes / (node ? 8 : kind == Kind::device ? 4 : 1);
     double ticks[2] = {0, 0};
     bench.workers.run(threads, [&](unsigned index) {
         loop(bench.scratch[index], warm_up_scopes);
@@ -83,6 +84,7 @@ bool measure_bursts(Bench& bench) {
     if (!session.ok()) {
         return false;
     }
+    measure_kinds(bench, 1, {Kind::floor, Kind::kernel, Kind::transfer});
     for (unsigned threads = 1; threads <= bench.workers.size(); ++threads) {
         measure_kinds(
             bench, threads,

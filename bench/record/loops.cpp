@@ -98,6 +98,26 @@ BENCH_LOOP(plumb_bench_device) {
     });
 }
 
+BENCH_LOOP(plumb_bench_kernel) {
+    (void)scratch;
+    plumb::Profiler& prof = *stage.on;
+    const plumb::Name name = stage.name;
+    return timed(n, [&](std::uint64_t) {
+        prof.record_kernel(name, 0x1234, {64, 1, 1}, {256}, 4096, plumb::bytes(2064384),
+                           plumb::flops(2.0 * 896 * 1152));
+        BENCH_BODY();
+    });
+}
+
+BENCH_LOOP(plumb_bench_transfer) {
+    (void)scratch;
+    plumb::Profiler& prof = *stage.on;
+    return timed(n, [&](std::uint64_t i) {
+        prof.record_transfer(i, i + 1, 4096, plumb::TransferDirection::host_to_device);
+        BENCH_BODY();
+    });
+}
+
 BENCH_LOOP(plumb_bench_off) {
     (void)scratch;
     plumb::Profiler& prof = *stage.off;

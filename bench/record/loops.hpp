@@ -34,6 +34,8 @@ BENCH_LOOP(plumb_bench_work);
 BENCH_LOOP(plumb_bench_named);
 BENCH_LOOP(plumb_bench_lap);
 BENCH_LOOP(plumb_bench_device);
+BENCH_LOOP(plumb_bench_kernel);
+BENCH_LOOP(plumb_bench_transfer);
 BENCH_LOOP(plumb_bench_off);
 BENCH_LOOP(plumb_bench_compiled_out);
 BENCH_LOOP(plumb_bench_empty_again); // beside compiled_out, in the unit with PLUMB_DISABLE

@@ -93,9 +93,9 @@ const bench::Subject* plumb_bench_subject() {
     using namespace bench;
     static const Subject subject = {
         {plumb_bench_empty, plumb_bench_floor, plumb_bench_on, plumb_bench_work, plumb_bench_named, plumb_bench_lap,
-         plumb_bench_device, plumb_bench_off, plumb_bench_compiled_out},
+         plumb_bench_device, plumb_bench_kernel, plumb_bench_transfer, plumb_bench_off, plumb_bench_compiled_out},
         {plumb_bench_stamps_empty, plumb_bench_stamps_floor, plumb_bench_stamps_on, nullptr, nullptr,
-         plumb_bench_stamps_lap, nullptr, nullptr, nullptr},
+         plumb_bench_stamps_lap, nullptr, nullptr, nullptr, nullptr, nullptr},
         plumb_bench_body_between_reads,
         plumb_bench_body_in_scope,
         plumb_bench_decode_like,

@@ -10,12 +10,12 @@
 
 namespace bench {
 
-enum class Kind : unsigned { empty, floor, on, work, named, lap, device, off, compiled_out };
-inline constexpr unsigned kinds = 9;
-inline constexpr const char* kind_names[kinds] = {"empty", "floor",  "on",  "work",        "named",
-                                                  "lap",   "device", "off", "compiled_out"};
+enum class Kind : unsigned { empty, floor, on, work, named, lap, device, kernel, transfer, off, compiled_out };
+inline constexpr unsigned kinds = 11;
+inline constexpr const char* kind_names[kinds] = {"empty",  "floor",  "on",       "work", "named",       "lap",
+                                                  "device", "kernel", "transfer", "off",  "compiled_out"};
 /// Kinds that leave records in a ring.
-inline constexpr bool records(Kind kind) { return kind >= Kind::on && kind <= Kind::device; }
+inline constexpr bool records(Kind kind) { return kind >= Kind::on && kind <= Kind::transfer; }
 
 /// Records of the floor's array: 16 KiB, which stay in L1.
 inline constexpr std::uint64_t scratch_records = 1024;

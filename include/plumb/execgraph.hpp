@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +15,7 @@
 
 #include "plumb/api.hpp"
 #include "plumb/bricks.hpp"
+#include "plumb/node.hpp"
 #include "plumb/result.hpp"
 #include "plumb/results.hpp"
 
@@ -32,13 +35,21 @@ using NodeId = std::uint32_t;
 inline constexpr NodeId no_node = 0xffffffff;
 inline constexpr std::uint32_t no_layer_index = 0xffffffff;
 
+/// How a kernel was launched, what it is made of, and how much it did. NaN: not known.
 struct LaunchShape {
     std::uint32_t grid[3] = {1, 1, 1};
     std::uint32_t block[3] = {1, 1, 1};
     std::uint32_t shared_bytes = 0;
+    std::uint64_t code_hash = 0; // code_hash() of its PTX or binary; 0: not known
+    double bytes = std::numeric_limits<double>::quiet_NaN();
+    double flops = std::numeric_limits<double>::quiet_NaN();
 };
 
-enum class TransferDirection : std::uint8_t { host_to_device, device_to_host, device_to_device };
+/// How often an asynchronous task was polled, and gave its thread back.
+struct TaskShape {
+    std::uint64_t polls = 0;
+    std::uint64_t yields = 0;
+};
 
 struct TransferShape {
     std::uint64_t source = 0; // the caller's number of a buffer; 0: not known
@@ -55,9 +66,10 @@ struct GraphNode {
     NodeId parent = no_node; // the node that contains it: no dependency
     std::uint32_t track = 0; // where it ran
     std::uint32_t layer = no_layer_index;
-    std::uint32_t shape = 0xffffffff; // of kernels and transfers
+    std::uint32_t shape = 0xffffffff; // of kernels, transfers and tasks
     NodeKind kind = NodeKind::task;
     bool device = false;
+    bool timed = true;      // false: its time is not known, duration_ns is 0 and counts for nothing
     bool container = false; // set by build(): it contains others
 };
 
@@ -71,6 +83,7 @@ class PLUMB_API ExecGraphBuilder {
     NodeId add(const GraphNode& node);
     NodeId add_kernel(GraphNode node, const LaunchShape& shape);
     NodeId add_transfer(GraphNode node, const TransferShape& shape);
+    NodeId add_task(GraphNode node, const TaskShape& shape);
     /// `inner` lies inside `outer`.
     void contain(NodeId outer, NodeId inner);
     /// `later` could not begin before `earlier` had ended. Of a node that contains others: before all of it had ended, or
@@ -90,6 +103,7 @@ class PLUMB_API ExecGraphBuilder {
     std::vector<std::uint32_t> name_slots_; // open addressing by hash; 0: free, else index + 1
     std::vector<LaunchShape> launches_;
     std::vector<TransferShape> transfers_;
+    std::vector<TaskShape> tasks_;
     bool overflow_ = false;
 };
 
@@ -119,6 +133,7 @@ class PLUMB_API ExecGraph {
     /// Null for a node that has none.
     [[nodiscard]] const LaunchShape* launch_of(NodeId id) const;
     [[nodiscard]] const TransferShape* transfer_of(NodeId id) const;
+    [[nodiscard]] const TaskShape* task_of(NodeId id) const;
 
     /// Compressed rows, one for each vertex in topological order: the edges of row r lead to the rows
     /// targets()[offsets()[r] .. offsets()[r + 1]). Each node has a row; one that contains others and has dependencies of its
@@ -135,7 +150,7 @@ class PLUMB_API ExecGraph {
     /// Transfers whose data came back within `window_ns`: buffers swapped where both are known, else opposite directions and
     /// as many bytes. In the order of their way back.
     [[nodiscard]] std::vector<PingPong> ping_pong(std::int64_t window_ns) const;
-    /// At most `most` kernels, slowest first; nothing else is a kernel.
+    /// At most `most` kernels whose time is known, slowest first; nothing else is a kernel.
     [[nodiscard]] std::vector<NodeId> slowest_kernels(std::size_t most) const;
     /// Nodes, those that contain them before them.
     [[nodiscard]] std::vector<NodeId> outer_first() const;
@@ -148,6 +163,7 @@ class PLUMB_API ExecGraph {
     std::vector<std::string> names_;
     std::vector<LaunchShape> launches_;
     std::vector<TransferShape> transfers_;
+    std::vector<TaskShape> tasks_;
     // Vertices are nodes and, behind them, the ends of nodes that contain others.
     [[nodiscard]] NodeId node_of(std::uint32_t vertex) const {
         return vertex < nodes_.size() ? vertex : ends_[vertex - nodes_.size()];
@@ -175,12 +191,27 @@ struct PathRow {
     Figure gain_ns;            // the path is so much shorter if they took no time
 };
 
-/// Launches and graph nodes of one brick in one layer.
+/// Launches, and kernels, of one brick in one layer.
 struct KernelRow {
     std::string name;
     std::uint32_t layer = no_layer_index;
     std::uint64_t device_scopes = 0;
-    Figure kernels; // that ran for it
+    Figure kernels; // recorded in it, or nodes of its captured graph
+};
+
+/// A kernel that took long, and where its code comes from.
+struct SlowKernel {
+    NodeId node = no_node;
+    std::string file;      // of its source; empty: not registered
+    Figure roofline_share; // of what work and peaks of the machine allow, 0 to 1
+};
+
+/// A kernel that was recorded in the step.
+struct RecordedKernel {
+    std::string name;
+    std::uint64_t code_hash = 0; // 0: not given
+    std::string file;            // as of SlowKernel
+    std::uint64_t launches = 0;
 };
 
 struct PathReport {
@@ -190,14 +221,15 @@ struct PathReport {
     double span_ns = 0;           // the step's begin to its last end on any track
     double host_ns = 0;           // the step's own scope
     std::uint64_t tokens = 0;
-    std::uint64_t launches = 0; // scopes and graphs given to devices
+    std::uint64_t launches = 0; // kernels recorded, graphs, and device scopes in which no kernel was
     Figure launches_per_token;
     ExecGraph graph;
     PathAnalysis analysis;
-    std::vector<std::string> tracks; // by GraphNode::track
-    std::vector<PathRow> rows;       // by time on the path, then by slack
-    std::vector<KernelRow> kernels;  // by brick and layer
-    std::vector<NodeId> slowest;     // kernels
+    std::vector<std::string> tracks;      // by GraphNode::track
+    std::vector<PathRow> rows;            // by time on the path, then by slack
+    std::vector<KernelRow> kernels;       // by brick and layer
+    std::vector<SlowKernel> slowest;      // slowest first
+    std::vector<RecordedKernel> recorded; // by launches, most first
     std::vector<PingPong> ping_pong;
     double window_ns = 0; // of ping_pong
     std::vector<std::string> notes;

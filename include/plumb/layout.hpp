@@ -40,10 +40,20 @@ enum class RecordKind : std::uint8_t {
     device_submit = 17, // first = host ticks at begin, payload = host duration of the next device_scope or graph_launch
     graph_launch = 18,  // first = graph key, id = GraphLaunchFlag bits, payload = track of the queue
     span_quality = 19,  // id = flags of a DeviceSpan: of the next scope of this (device) track
+    // Nodes: kernels, transfers, tasks. Their parts stand directly before them; Record::second may have flag_moment.
+    kernel_code = 20,   // first = hash of the code, id = name, payload = bytes of shared memory: of the next kernel
+    kernel_extent = 21, // first = x | y << 32, id = 0 grid, 1 block, payload = z: of the next kernel
+    kernel = 22,        // first = begin ticks, id = name, payload = duration in ticks
+    transfer_part = 23, // first = value, id = TransferPart: of the next transfer
+    transfer = 24,      // first = begin ticks, id = TransferDirection, payload = duration in ticks
+    task_part = 25,     // first = value, id = TaskPart: of the next task
+    task = 26,          // first = ticks at which it was told, id = name
+    dependency = 27,    // first = sequence of a node, payload = its track; id = 0 earlier, 1 later: ends the pair
 };
 
 inline constexpr std::uint64_t flag_work = std::uint64_t{1} << 56; // the last `work` records of this name apply
 inline constexpr std::uint64_t flag_lap = std::uint64_t{1} << 57; // made by a lap: the gap to the next border is inside
+inline constexpr std::uint64_t flag_moment = flag_lap; // of a node: it has no duration, first is when it was told
 inline constexpr unsigned kind_shift = 58;
 inline constexpr unsigned id_shift = 40;
 inline constexpr std::uint64_t payload_mask = (std::uint64_t{1} << 40) - 1;
@@ -59,6 +69,9 @@ enum class Mark : std::uint16_t {
     cut_layer = 3, // the same for its innermost open layer
     resumed = 4,   // recording was off until here
 };
+
+enum class TransferPart : std::uint16_t { source = 0, target = 1, bytes = 2 };
+enum class TaskPart : std::uint16_t { polls = 0, yields = 1, nanoseconds = 2 };
 
 /// Bits of a graph_launch record.
 inline constexpr std::uint16_t launch_instrumented = 1; // the twin with stamps ran: the step is not a plain one
@@ -86,7 +99,7 @@ enum class Drop : std::uint8_t {
     lap_outside_scope = 2, // a lap with no open scope
     too_deep = 3,          // more than max_depth scopes open on one thread
     thread_exit = 4,       // recorded from a thread's last destructors
-    bad_token = 5,         // end() of a token that is not open
+    bad_token = 5,         // end of what is not open, or dependency of what was not recorded
     device_failed = 6,     // the queue's timer refused begin or end
     negative_span = 7,     // record_span with end before begin
 };

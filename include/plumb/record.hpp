@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recording: scopes, laps, steps, layers, contexts, tokens, and the macros. The hot path of the library.
+// Recording: scopes, laps, steps, layers, contexts, tokens, nodes, and the macros. The hot path of the library.
 // A Recorder is the hot half of a Profiler (session.hpp). Thread rule: every function may be called from any thread at any
 // time while the Profiler lives; objects returned (Scope, Step, …) belong to the thread that made them.
 // Cost: off, one relaxed load; on, two clock reads and one 16-byte store. Nothing here throws or blocks.
@@ -12,6 +12,7 @@
 #include "plumb/bricks.hpp"
 #include "plumb/clock.hpp"
 #include "plumb/layout.hpp"
+#include "plumb/node.hpp"
 #include "plumb/thread_recorder.hpp"
 #include "plumb/work.hpp"
 
@@ -34,11 +35,6 @@ struct Queue {
     std::uint32_t track = 0;     // of the device queue
 };
 inline constexpr Queue host{};
-
-/// A moment on the profiler's clock; only the resolver turns it into nanoseconds.
-struct Timestamp {
-    std::uint64_t ticks = 0;
-};
 
 /// Step and layer of the calling thread, to be carried to a worker.
 struct Context {
@@ -110,6 +106,65 @@ class PLUMB_API Recorder {
     /// A scope of a device queue that was begun and ended elsewhere: its time is collected from the queue's timer.
     void record_device(Name name, Queue queue, DeviceToken token) noexcept;
 
+    /// A kernel that the calling thread ran or launched, inside the scope that is open: what `plumb path` is made of.
+    /// `hash`: code_hash() of its PTX or binary, 0 where it is not known. Tags: work, and timed(begin, end). A kernel
+    /// without timed() has the time of its scope where it is the only one in there, else none of its own.
+    template <class... Tags>
+    NodeHandle record_kernel(Name name, std::uint64_t hash, Extent grid, Extent block, std::uint32_t shared_bytes,
+                             Tags... tags) noexcept {
+        if (PLUMB_UNLIKELY(enabled())) {
+            return put_kernel(name, hash, grid, block, shared_bytes, make_node_tags(tags...));
+        }
+        return {};
+    }
+
+    /// A copy of `size` bytes between two buffers; the tag is timed(begin, end).
+    template <class... Tags>
+    NodeHandle record_transfer(Buffer source, Buffer target, std::uint64_t size, TransferDirection direction,
+                               Tags... tags) noexcept {
+        if (PLUMB_UNLIKELY(enabled())) {
+            return put_transfer(source, target, size, direction, make_node_tags(tags...));
+        }
+        return {};
+    }
+
+    /// An asynchronous task that has ended: how often it was polled and yielded, and how long all polls took together.
+    NodeHandle record_task(Name name, std::uint64_t polls, std::uint64_t yields, std::uint64_t nanoseconds) noexcept {
+        return PLUMB_UNLIKELY(enabled()) ? put_task(name, polls, yields, nanoseconds) : NodeHandle{};
+    }
+    NodeHandle record_task(std::uint64_t polls, std::uint64_t yields, std::uint64_t nanoseconds) noexcept {
+        return record_task(Name{}, polls, yields, nanoseconds);
+    }
+
+    /// `later` could not begin before `earlier` had ended. Handles may come from any thread; call it while the step they
+    /// belong to is the calling thread's. An edge of a node that was not recorded is refused and counted.
+    void add_dependency(NodeHandle earlier, NodeHandle later) noexcept {
+        if (PLUMB_UNLIKELY(enabled())) {
+            put_dependency(earlier, later);
+        }
+    }
+
+    /// Scopes without an object: what push_…() began, pop_scope() of the same thread ends, the innermost first. One that is
+    /// open across enable() or disable() is dropped and counted, and so is a pop_scope() that has nothing to end.
+    template <class... Tags>
+    void push_scope(Queue queue, Name name, Tags... tags) noexcept {
+        if (PLUMB_UNLIKELY(enabled())) {
+            push_brick(queue, name, sizeof...(Tags) != 0, make_work(tags...));
+        }
+    }
+    void push_layer(std::uint32_t index) noexcept {
+        if (PLUMB_UNLIKELY(enabled())) {
+            push_open_layer(index);
+        }
+    }
+    template <class... Tags>
+    void push_step(Queue queue, Phase phase, Tags... tags) noexcept;
+    void pop_scope() noexcept {
+        if (PLUMB_UNLIKELY(enabled())) {
+            pop_open();
+        }
+    }
+
     /// A launch of a captured graph on the calling thread: `flags` are launch_* bits of layout.hpp.
     void record_graph_launch(std::uint64_t key, std::uint16_t flags, Queue queue, Timestamp begin,
                              Timestamp end) noexcept;
@@ -151,6 +206,16 @@ class PLUMB_API Recorder {
     void end_token(Token& token) noexcept;
     void put_label(Name label, std::uint64_t nanoseconds) noexcept;
     void put_span(Name name, Timestamp begin, Timestamp end, bool has_work, const Work& work) noexcept;
+    NodeHandle put_kernel(Name name, std::uint64_t hash, Extent grid, Extent block, std::uint32_t shared_bytes,
+                          const NodeTags& tags) noexcept;
+    NodeHandle put_transfer(Buffer source, Buffer target, std::uint64_t size, TransferDirection direction,
+                            const NodeTags& tags) noexcept;
+    NodeHandle put_task(Name name, std::uint64_t polls, std::uint64_t yields, std::uint64_t nanoseconds) noexcept;
+    void put_dependency(NodeHandle earlier, NodeHandle later) noexcept;
+    void push_brick(Queue queue, Name name, bool has_work, const Work& work) noexcept;
+    void push_open_layer(std::uint32_t index) noexcept;
+    void push_open_step(Queue queue, Phase phase, const StepValues& values) noexcept;
+    void pop_open() noexcept;
 
     // One cache line that recording threads only read. All but mode_ and rings_ is settled before any thread knows us.
     alignas(64) std::atomic<std::uint32_t> mode_{0};
@@ -328,9 +393,16 @@ class PLUMB_API Step {
     Step() noexcept = default;
     template <class... Tags>
     Step(Recorder& recorder, std::uint32_t mode, Queue queue, Phase phase, Tags... tags) noexcept {
+        begin(recorder, mode, queue, phase, values_of(phase, tags...));
+    }
+    Step(Recorder& recorder, std::uint32_t mode, Queue queue, Phase phase, const StepValues& values) noexcept {
+        begin(recorder, mode, queue, phase, values);
+    }
+    template <class... Tags>
+    static StepValues values_of([[maybe_unused]] Phase phase, Tags... tags) noexcept {
         StepValues values;
         (apply_step(values, phase, tags), ...);
-        begin(recorder, mode, queue, phase, values);
+        return values;
     }
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
@@ -362,6 +434,13 @@ class PLUMB_API Step {
     bool written_ = false; // its begin found room
     Context outer_;
 };
+
+template <class... Tags>
+void Recorder::push_step(Queue queue, Phase phase, Tags... tags) noexcept {
+    if (PLUMB_UNLIKELY(enabled())) {
+        push_open_step(queue, phase, Step::values_of(phase, tags...));
+    }
+}
 
 /// One transformer layer inside a step.
 class PLUMB_API Layer {

@@ -103,6 +103,13 @@ struct ConfigKey {
 };
 PLUMB_API const std::vector<ConfigKey>& config_keys();
 
+/// A kernel that a recording shall know by name. Only `name` has to be given.
+struct KernelSource {
+    std::string name;
+    std::string file;   // where its source lies
+    std::string source; // its text, kept in the recording up to 256 KiB; empty: not kept
+};
+
 class PLUMB_API Profiler : public Recorder {
   public:
     /// Never fails to construct: made from an error, or where the recording cannot be opened, it is off, keeps status()
@@ -123,6 +130,12 @@ class PLUMB_API Profiler : public Recorder {
     /// A handle for a name that is not a well-known brick; the same name gives the same handle in every profiler.
     /// Cold: takes a lock. Name{} (recorded as "unnamed") when the registry of 16,384 names is full.
     [[nodiscard]] Name intern(std::string_view name, Category category = Category::other);
+
+    /// Makes known what a code hash stands for: code_hash() of `code` (PTX or binary, `size` bytes), which record_kernel()
+    /// takes. Cold: takes a lock. Kernels of one module share their hash and differ by name. The code itself is not kept;
+    /// with redact=on neither source nor folder is. Errors: already_exists names two that differ under one hash (both are
+    /// in the recording, which says so); out_of_memory beyond 4,096 kernels. record_kernel() may use the hash all the same.
+    Result<std::uint64_t> register_kernel(const void* code, std::size_t size, const KernelSource& kernel);
 
     /// Says something about the run, shown at the head of reports: ("model", "qwen2.5-0.5b bf16"). Last value wins.
     void describe(const std::string& key, const std::string& value);

@@ -59,6 +59,14 @@ struct OpenDeviceLap {
     Work work;
 };
 
+/// A scope, layer or step begun by push_…(): the object itself.
+struct PushedScope {
+    enum class Kind : std::uint8_t { scope, layer, step };
+    alignas(8) unsigned char object[120];
+    std::uint32_t mode; // it was begun in
+    Kind kind;
+};
+
 struct alignas(64) KnownWork { // one cache line: in a decode that streams weights every line touched was evicted
     std::uint16_t id;          // no_name_id: nothing known
     Work work;
@@ -86,6 +94,9 @@ struct alignas(64) ThreadRecorder {
     OpenLap laps[max_depth + 1]; // invariant: none is open at any d > depth
     OpenDeviceLap device_laps[max_depth + 1];
     KnownWork known_work[work_cache_size]; // last work written, by id modulo size
+    unsigned pushed_count;
+    unsigned pushed_beyond;        // pushed when there was no room left: their pops end nothing
+    PushedScope pushed[max_depth]; // by push_scope(), innermost last
 
     /// Whether a lap is open at the innermost open scope; there is one.
     [[nodiscard]] bool lap_open() const noexcept { return (open_laps >> (depth - 1) & 1) != 0; }

@@ -2,10 +2,14 @@
 #include "analysis/path_builder.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 
+#include "analysis/kernel_roofline.hpp"
+#include "analysis/missing_bricks.hpp"
 #include "analysis/path_graph.hpp"
 #include "analysis/path_step.hpp"
 #include "resolve/name_table.hpp"
@@ -29,7 +33,7 @@ std::vector<PathRow> rows_of(const ExecGraph& graph, const PathAnalysis& analysi
         on_path[id] = true;
     for (NodeId id = 0; id < graph.size(); ++id) {
         const GraphNode& node = graph[id];
-        if (node.container)
+        if (node.container || !node.timed) // its time is that of others
             continue;
         const std::uint64_t key =
             (std::uint64_t{node.name} << 8) | (static_cast<std::uint64_t>(node.kind) << 1) | (node.device ? 1u : 0u);
@@ -67,8 +71,39 @@ std::vector<PathRow> rows_of(const ExecGraph& graph, const PathAnalysis& analysi
     return rows;
 }
 
-/// From the sites of the graphs that were launched, and from the scopes of queues.
-std::vector<KernelRow> kernel_rows(resolve::RecordSource& source, const PathStep& step, const ExecGraph& graph) {
+/// What code hashes stand for.
+class KernelNames {
+  public:
+    explicit KernelNames(const std::vector<recording::KernelInfo>& kernels) {
+        for (const recording::KernelInfo& kernel : kernels)
+            by_hash_.emplace(kernel.code_hash, &kernel);
+    }
+
+    /// Of the kernel of that name; where a module has one entry only, of that one. Empty: not known, or not surely.
+    [[nodiscard]] std::string file_of(const ExecGraph& graph, NodeId id) const {
+        const LaunchShape* shape = graph.launch_of(id);
+        if (shape == nullptr || shape->code_hash == 0)
+            return {};
+        const auto [first, last] = by_hash_.equal_range(shape->code_hash);
+        const recording::KernelInfo* found = nullptr;
+        std::size_t of_name = 0;
+        for (auto entry = first; entry != last; ++entry) {
+            if (entry->second->name == graph.name_of(id)) {
+                found = entry->second;
+                ++of_name;
+            }
+        }
+        if (of_name == 0 && std::distance(first, last) == 1)
+            return first->second->file;
+        return of_name == 1 ? found->file : std::string();
+    }
+
+  private:
+    std::multimap<std::uint64_t, const recording::KernelInfo*> by_hash_;
+};
+
+/// From what was recorded, from the sites of the graphs that were launched, and from the scopes of queues.
+std::vector<KernelRow> kernel_rows(resolve::RecordSource& source, const PathStep& step, const PathGraph& graph) {
     std::map<std::pair<std::uint32_t, std::string>, KernelRow> rows;
     const auto row_of = [&](std::uint32_t layer, const std::string& name) -> KernelRow& {
         KernelRow& row = rows[{layer + 1, name}];
@@ -76,11 +111,10 @@ std::vector<KernelRow> kernel_rows(resolve::RecordSource& source, const PathStep
         row.layer = layer;
         return row;
     };
-    for (NodeId id = 0; id < graph.size(); ++id) {
-        const GraphNode& node = graph[id];
-        if (node.device && !node.container && node.kind != NodeKind::layer)
-            ++row_of(node.layer, graph.name_of(id)).device_scopes;
-    }
+    for (const auto& [place, count] : graph.device_scopes())
+        row_of(place.first, place.second).device_scopes = count;
+    for (const auto& [place, count] : graph.kernels())
+        row_of(place.first, place.second).kernels = stats::measured(static_cast<double>(count));
     const resolve::NameTable names(source.names());
     for (const resolve::Submission& launch : step.submissions) {
         if (!launch.graph)
@@ -99,7 +133,7 @@ std::vector<KernelRow> kernel_rows(resolve::RecordSource& source, const PathStep
     std::vector<KernelRow> result;
     for (auto& [place, row] : rows) {
         if (!row.kernels.value)
-            row.kernels = stats::absent("scopes of a queue are not broken down into kernels");
+            row.kernels = stats::absent("nobody recorded the kernels of this scope");
         result.push_back(std::move(row));
     }
     return result;
@@ -111,14 +145,53 @@ void add_step(PathReport& report, const PathStep& step) {
     report.candidates = step.candidates;
     report.host_ns = static_cast<double>(step.step.end_ns - step.step.begin_ns);
     report.tokens = step.step.prefill_tokens + step.step.decode_tokens;
-    report.launches = step.submissions.size();
-    report.launches_per_token =
-        report.tokens == 0 ? stats::absent("the step does not say how many tokens it had")
-                           : stats::measured(static_cast<double>(report.launches) / static_cast<double>(report.tokens));
     if (step.only_timed)
         report.notes.push_back("The device was timed in some steps only: the median is taken of those.");
     else if (step.step.left_out)
         report.notes.push_back("Profiling made this step different (sampled): its length is not that of the others.");
+}
+
+void add_launches(PathReport& report, const PathGraph& graph) {
+    report.launches = graph.launches();
+    report.launches_per_token =
+        report.tokens == 0 ? stats::absent("the step does not say how many tokens it had")
+                           : stats::measured(static_cast<double>(report.launches) / static_cast<double>(report.tokens));
+}
+
+std::vector<SlowKernel> slowest_kernels(const ExecGraph& graph, const KernelNames& names) {
+    std::vector<SlowKernel> rows;
+    for (const NodeId id : graph.slowest_kernels(most_kernels)) {
+        SlowKernel row;
+        row.node = id;
+        row.file = names.file_of(graph, id);
+        const LaunchShape shape = graph.launch_of(id) == nullptr ? LaunchShape{} : *graph.launch_of(id);
+        row.roofline_share =
+            roofline_share(shape.bytes, shape.flops, static_cast<double>(graph[id].duration_ns), std::nullopt);
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+std::vector<RecordedKernel> recorded_kernels(const ExecGraph& graph, const KernelNames& names) {
+    std::map<std::pair<std::uint32_t, std::uint64_t>, RecordedKernel> by_name;
+    for (NodeId id = 0; id < graph.size(); ++id) {
+        if (graph[id].kind != NodeKind::kernel)
+            continue;
+        const LaunchShape* shape = graph.launch_of(id);
+        const std::uint64_t hash = shape == nullptr ? 0 : shape->code_hash;
+        RecordedKernel& row = by_name[{graph[id].name, hash}];
+        if (row.launches++ == 0) {
+            row.name = graph.name_of(id);
+            row.code_hash = hash;
+            row.file = names.file_of(graph, id);
+        }
+    }
+    std::vector<RecordedKernel> rows;
+    for (auto& [key, row] : by_name)
+        rows.push_back(std::move(row));
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const RecordedKernel& a, const RecordedKernel& b) { return a.launches > b.launches; });
+    return rows;
 }
 
 } // namespace
@@ -141,9 +214,14 @@ Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& 
     report.span_ns = static_cast<double>(graph.span_ns());
     report.tracks = graph.tracks();
     report.notes.insert(report.notes.end(), graph.notes().begin(), graph.notes().end());
+    const std::vector<std::string> missing = missing_bricks(report.graph);
+    report.notes.insert(report.notes.end(), missing.begin(), missing.end());
     report.rows = rows_of(report.graph, report.analysis);
-    report.kernels = kernel_rows(source, *step, report.graph);
-    report.slowest = report.graph.slowest_kernels(most_kernels);
+    add_launches(report, graph);
+    report.kernels = kernel_rows(source, *step, graph);
+    const KernelNames names(source.kernels());
+    report.slowest = slowest_kernels(report.graph, names);
+    report.recorded = recorded_kernels(report.graph, names);
     report.window_ns = static_cast<double>(options.window_ns);
     report.ping_pong = report.graph.ping_pong(options.window_ns);
     return report;

@@ -13,8 +13,6 @@ namespace {
 
 using resolve::SampleKind;
 
-constexpr const char* unattributed = "unattributed";
-
 std::uint32_t layer_of(const resolve::Sample* sample) {
     return sample == nullptr || sample->layer == resolve::no_layer ? no_layer_index : sample->layer;
 }
@@ -36,12 +34,14 @@ PathGraph::PathGraph(resolve::RecordSource& source, const PathStep& step)
 
 Result<ExecGraph> PathGraph::build() {
     collect();
+    collect_nodes();
     add_step();
     for (auto& [id, track] : tracks_) {
         const bool of_graph = track.graph != GraphTable::none;
         nest(track.intervals, of_graph);
     }
     match_launches();
+    place_told();
     measure_device_layers();
     for (auto& [id, track] : tracks_) {
         if (!track.device)
@@ -57,6 +57,8 @@ Result<ExecGraph> PathGraph::build() {
         if (id == main_track_)
             add_unattributed(track);
     }
+    add_loose();
+    add_dependencies();
     for (const auto& [submission, device] : launches_)
         builder_.depend(submission->launched, device->node);
     order_tracks();
@@ -86,6 +88,16 @@ PathGraph::TrackData& PathGraph::track_of(std::uint32_t id) {
     return track;
 }
 
+PathGraph::Interval PathGraph::interval_of(std::int64_t begin, std::int64_t duration, const resolve::Sample* sample,
+                                           const resolve::Submission* submission) {
+    Interval made;
+    made.begin_ns = begin;
+    made.end_ns = begin + duration;
+    made.sample = sample;
+    made.submission = submission;
+    return made;
+}
+
 void PathGraph::collect() {
     std::size_t replays_left_out = 0;
     main_track_ = std::numeric_limits<std::uint32_t>::max();
@@ -101,15 +113,13 @@ void PathGraph::collect() {
         else if (sample.kind == SampleKind::span)
             track.spans.push_back(&sample);
         else
-            track.intervals.push_back({sample.begin_ns, sample.begin_ns + sample.duration_ns, &sample, nullptr, no_node,
-                                       none, true, 0, no_node});
+            track.intervals.push_back(interval_of(sample.begin_ns, sample.duration_ns, &sample, nullptr));
     }
     std::size_t untimed = 0;
     for (const resolve::Submission& submission : step_.submissions) {
         if (submission.timed && submission.duration_ns >= 0)
             track_of(submission.track)
-                .intervals.push_back({submission.begin_ns, submission.begin_ns + submission.duration_ns, nullptr,
-                                      &submission, no_node, none, true, 0, no_node});
+                .intervals.push_back(interval_of(submission.begin_ns, submission.duration_ns, nullptr, &submission));
         else
             ++untimed;
     }
@@ -125,7 +135,7 @@ void PathGraph::collect() {
 void PathGraph::nest(Intervals& intervals, bool by_flag) {
     std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) {
         const auto rank = [](const Interval& x) {
-            return x.submission != nullptr;
+            return x.recorded != nullptr ? 2 : x.submission != nullptr ? 1 : 0;
         };
         const bool layer_a = a.sample != nullptr && a.sample->kind == SampleKind::layer;
         const bool layer_b = b.sample != nullptr && b.sample->kind == SampleKind::layer;
@@ -142,8 +152,12 @@ void PathGraph::nest(Intervals& intervals, bool by_flag) {
                intervals[open.back()].begin_ns < inner.begin_ns)
             open.pop_back();
         if (!open.empty()) {
-            inner.outer = open.back();
-            intervals[open.back()].leaf = false;
+            // A launch that was timed on the host does not make a submission any less what the device waits for.
+            const Interval& outer = intervals[open.back()];
+            const bool beside = inner.recorded != nullptr && outer.submission != nullptr;
+            inner.outer = beside ? outer.outer : open.back();
+            inner.submitted = beside ? open.back() : none;
+            intervals[open.back()].leaf = outer.leaf && beside;
         }
         if (!by_flag || (inner.sample != nullptr && !inner.sample->leaf))
             open.push_back(i);
@@ -191,13 +205,15 @@ NodeId PathGraph::add_node(const TrackData& track, const Interval& interval, Nod
             made.graph ? "launch graph " + std::to_string(made.key) : "submit " + names_.text(made.name);
         return add_task(track, name.c_str(), interval.begin_ns, interval.end_ns, parent);
     }
-    const resolve::Sample& sample = *interval.sample;
     GraphNode node;
     node.track = track.number;
     node.device = track.device;
     node.begin_ns = interval.begin_ns;
     node.duration_ns = interval.end_ns - interval.begin_ns;
     node.parent = parent;
+    if (interval.recorded != nullptr)
+        return add_recorded(track, *interval.recorded, node);
+    const resolve::Sample& sample = *interval.sample;
     node.layer = layer_of(&sample);
     if (sample.kind == SampleKind::layer) {
         node.kind = NodeKind::layer;
@@ -205,7 +221,7 @@ NodeId PathGraph::add_node(const TrackData& track, const Interval& interval, Nod
         return builder_.add(node);
     }
     node.name = builder_.name(names_.text(sample.name));
-    if (names_.category(sample.name) == Category::transfer && interval.leaf)
+    if (names_.category(sample.name) == Category::transfer && interval.leaf && interval.held.empty())
         return builder_.add_transfer(node, transfer_shape(sample));
     node.kind = sample.kind == SampleKind::span ? NodeKind::task : NodeKind::brick;
     return builder_.add(node);
@@ -224,6 +240,7 @@ void PathGraph::add_host_intervals(TrackData& track) {
             track.order.push_back({interval.split_ns, end, rest});
         } else {
             interval.node = add_node(track, interval, parent);
+            add_what_it_holds(track, interval);
         }
         interval.launched = interval.node;
         if (interval.sample != nullptr && interval.sample->kind == SampleKind::layer && !interval.leaf)
@@ -231,6 +248,32 @@ void PathGraph::add_host_intervals(TrackData& track) {
         if (interval.leaf && interval.split_ns == 0)
             track.order.push_back({interval.begin_ns, interval.end_ns, interval.node});
     }
+}
+
+void PathGraph::add_what_it_holds(const TrackData& track, const Interval& interval) {
+    if (interval.held.empty())
+        return;
+    if (interval.leaf)
+        add_held(track, interval, interval.node);
+    else // what it contains has its time
+        for (const resolve::RecordedNode* recorded : interval.held)
+            add_told(track, *recorded, interval.node);
+}
+
+std::uint64_t PathGraph::launches() const {
+    std::uint64_t count = 0;
+    for (const auto& [place, kernels] : kernels_)
+        count += kernels;
+    std::uint64_t timed = 0;
+    for (const auto& [id, track] : tracks_) {
+        for (const Interval& interval : track.intervals) {
+            if (interval.submission == nullptr)
+                continue;
+            ++timed;
+            count += interval.launches_told == 0 ? 1 : 0;
+        }
+    }
+    return count + (step_.submissions.size() - timed); // those without a time hold nothing
 }
 
 void PathGraph::measure_device_layers() {
@@ -274,6 +317,9 @@ void PathGraph::add_device_intervals(TrackData& track) {
         const NodeId parent =
             interval.outer == none ? layer_node(track, interval) : track.intervals[interval.outer].node;
         interval.node = add_node(track, interval, parent);
+        add_what_it_holds(track, interval);
+        if (interval.leaf && interval.sample != nullptr)
+            ++device_scopes_[{layer_of(interval.sample), names_.text(interval.sample->name)}];
         if (interval.leaf)
             order.push_back({interval.begin_ns, interval.end_ns, interval.node});
     }

@@ -27,10 +27,17 @@ class PathGraph {
     [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return notes_; }
     /// Begin of the first to end of the last thing of the step.
     [[nodiscard]] std::int64_t span_ns() const noexcept { return last_ns_ - first_ns_; }
+    /// How many kernels were recorded, by layer and brick.
+    using KernelCounts = std::map<std::pair<std::uint32_t, std::string>, std::uint64_t>;
+    [[nodiscard]] const KernelCounts& kernels() const noexcept { return kernels_; }
+    [[nodiscard]] const KernelCounts& device_scopes() const noexcept { return device_scopes_; } // leaves
+    /// Kernels recorded, graphs launched, and device scopes submitted in which no kernel was recorded.
+    [[nodiscard]] std::uint64_t launches() const;
 
   private:
     using Item = ProgramOrder::Item;
     static constexpr std::size_t none = ~std::size_t{0};
+    static constexpr const char* unattributed = "unattributed";
 
     struct Interval {
         std::int64_t begin_ns = 0;
@@ -42,6 +49,11 @@ class PathGraph {
         bool leaf = true;
         std::int64_t split_ns = 0; // where the device began in the middle of the submission; 0: nowhere
         NodeId launched = no_node; // what the device waits for
+        const resolve::RecordedNode* recorded = nullptr; // instead of sample and submission
+        std::vector<const resolve::RecordedNode*> held;  // told inside it, without a time of their own
+        Interval* on_device = nullptr;                   // of a submission: what it began
+        std::size_t submitted = none;                    // of what is recorded: the submission it lies in
+        std::uint32_t launches_told = 0;                 // of a submission: kernels
     };
     using Intervals = std::vector<Interval>;
 
@@ -52,10 +64,20 @@ class PathGraph {
         std::uint32_t graph = GraphTable::none;
         Intervals intervals;
         std::vector<const resolve::Sample*> spans;
-        std::vector<Item> order; // what is in program order on it
+        std::vector<const resolve::RecordedNode*> told; // without a time of their own
+        std::vector<Item> order;                        // what is in program order on it
     };
 
     void collect();
+    void collect_nodes();
+    [[nodiscard]] static Interval* around(TrackData& track, std::int64_t moment);
+    void place_told();
+    void count_kernel(TrackData& track, const resolve::RecordedNode& recorded, const Interval* place);
+    NodeId add_recorded(const TrackData& track, const resolve::RecordedNode& recorded, GraphNode node);
+    void add_told(const TrackData& track, const resolve::RecordedNode& recorded, NodeId parent);
+    void add_held(const TrackData& track, const Interval& interval, NodeId around_node);
+    void add_loose();
+    void add_dependencies();
     TrackData& track_of(std::uint32_t id);
     static void nest(Intervals& intervals, bool by_flag);
     void add_step();
@@ -63,6 +85,9 @@ class PathGraph {
     void add_device_intervals(TrackData& track);
     NodeId add_node(const TrackData& track, const Interval& interval, NodeId parent);
     NodeId add_task(const TrackData& track, const char* name, std::int64_t begin, std::int64_t end, NodeId parent);
+    void add_what_it_holds(const TrackData& track, const Interval& interval);
+    [[nodiscard]] static Interval interval_of(std::int64_t begin, std::int64_t duration, const resolve::Sample* sample,
+                                              const resolve::Submission* submission);
     void add_spans(TrackData& track);
     void add_unattributed(TrackData& track);
     void add_gap(TrackData& track, std::int64_t begin, std::int64_t end, NodeId parent);
@@ -88,6 +113,10 @@ class PathGraph {
     std::map<std::uint32_t, NodeId> layers_;
     std::map<std::uint32_t, std::pair<std::int64_t, std::int64_t>> device_layers_; // begin and end of their scopes
     std::map<std::uint32_t, std::uint32_t> queue_of_graph_; // track of a graph -> queue it ran in
+    std::map<resolve::NodeKey, NodeId> recorded_;
+    std::vector<std::pair<const TrackData*, const resolve::RecordedNode*>> loose_; // told in no scope
+    KernelCounts kernels_;
+    KernelCounts device_scopes_;
     NodeId root_ = no_node;
     std::uint32_t main_track_ = 0;
     std::int64_t first_ns_ = 0, last_ns_ = 0;

@@ -97,6 +97,8 @@ void PathGraph::match_graphs() {
 }
 
 void PathGraph::link(Interval& submission, Interval& device) {
+    if (submission.leaf && !submission.submission->graph)
+        submission.on_device = &device;
     if (device.begin_ns <= submission.begin_ns || !submission.leaf)
         return; // within the error of the clocks' fit: what came first is not known
     if (device.begin_ns < submission.end_ns && (submission.split_ns == 0 || device.begin_ns < submission.split_ns))

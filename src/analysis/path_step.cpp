@@ -112,22 +112,10 @@ class Collector {
     void consume(const resolve::ResolvedBatch& batch) {
         if (!found_)
             return;
-        for (const resolve::Sample& sample : batch.samples) {
-            if (sample.step != step.step.id)
-                continue;
-            if (step.samples.size() >= PathStep::most_samples)
-                too_many_ = true;
-            else
-                step.samples.push_back(sample);
-        }
-        for (const resolve::Submission& submission : batch.submissions) {
-            if (submission.step != step.step.id)
-                continue;
-            if (step.submissions.size() >= PathStep::most_samples)
-                too_many_ = true;
-            else
-                step.submissions.push_back(submission);
-        }
+        keep(batch.samples, step.samples);
+        keep(batch.submissions, step.submissions);
+        keep(batch.nodes, step.nodes);
+        keep(batch.dependencies, step.dependencies);
     }
 
     [[nodiscard]] Status status() const {
@@ -143,6 +131,18 @@ class Collector {
     PathStep step;
 
   private:
+    template <class From, class To>
+    void keep(const From& from, To& to) {
+        for (const auto& one : from) {
+            if (one.step != step.step.id)
+                continue;
+            if (to.size() >= PathStep::most_samples)
+                too_many_ = true;
+            else
+                to.push_back(one);
+        }
+    }
+
     [[nodiscard]] std::string reason(const resolve::StepTable& steps) const {
         if (steps.empty())
             return "this recording holds no complete step; put PLUMB_STEP around each forward pass of the engine";

@@ -12,7 +12,7 @@
 namespace plumb::analysis {
 
 struct PathStep {
-    /// Scopes of one step that are kept at most: 2 GiB of them.
+    /// Scopes of one step that are kept at most, 2 GiB of them; nodes and dependencies as well.
     static constexpr std::size_t most_samples = std::size_t{1} << 24;
 
     resolve::Step step;
@@ -20,6 +20,8 @@ struct PathStep {
     bool only_timed = false;      // of those, only steps whose device scopes were timed
     std::vector<resolve::Sample> samples;
     std::vector<resolve::Submission> submissions;
+    std::vector<resolve::RecordedNode> nodes;
+    std::vector<resolve::NodeDependency> dependencies;
 };
 
 [[nodiscard]] Result<PathStep> collect_step(resolve::RecordSource& source, const PathOptions& options);

@@ -97,6 +97,7 @@ class GeneratedSource final : public resolve::RecordSource {
         return no_pairs_;
     }
     [[nodiscard]] const std::vector<recording::GraphInfo>& graphs() const override { return graphs_; }
+    [[nodiscard]] const std::vector<recording::KernelInfo>& kernels() const override { return kernels_; }
     [[nodiscard]] const std::vector<std::string>& notes() const override { return notes_; }
     Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) override {
         for (std::size_t at = 0; at < records_[0].size() + batch_records; at += batch_records) {
@@ -119,6 +120,7 @@ class GeneratedSource final : public resolve::RecordSource {
     recording::Counters counters_;
     std::vector<std::pair<std::string, std::string>> no_pairs_;
     std::vector<recording::GraphInfo> graphs_;
+    std::vector<recording::KernelInfo> kernels_;
     std::vector<std::string> notes_;
     std::vector<std::vector<Record>> records_;
     std::size_t scopes_ = 0;

@@ -89,6 +89,11 @@ void Drain::describe(const std::string& key, const std::string& value) {
     descriptions_.emplace_back(key, value);
 }
 
+void Drain::add_kernel(const recording::KernelInfo& kernel) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    kernels_.push_back(kernel);
+}
+
 std::map<std::uint32_t, std::uint64_t> Drain::device_heads() {
     const std::lock_guard<std::mutex> lock(round_mutex_);
     return collector_.written();
@@ -182,6 +187,9 @@ Status Drain::round(bool all) {
     Status status = write_descriptions();
     if (status.ok()) {
         status = write_names(); // at once: names that only memory knows are lost with the process
+    }
+    if (status.ok()) {
+        status = write_kernels();
     }
     if (status.ok() && !rings_told_) {
         status = say_where_rings_lie();
@@ -364,6 +372,22 @@ Status Drain::write_descriptions() {
         if (Status status = writer_.describe(taken[i].first, taken[i].second); !status.ok()) {
             const std::lock_guard<std::mutex> lock(mutex_);
             descriptions_.insert(descriptions_.begin(), taken.begin() + static_cast<std::ptrdiff_t>(i), taken.end());
+            return status;
+        }
+    }
+    return {};
+}
+
+Status Drain::write_kernels() {
+    std::vector<recording::KernelInfo> taken;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        taken.swap(kernels_);
+    }
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+        if (Status status = writer_.add_kernel(taken[i]); !status.ok()) {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            kernels_.insert(kernels_.begin(), taken.begin() + static_cast<std::ptrdiff_t>(i), taken.end());
             return status;
         }
     }

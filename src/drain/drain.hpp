@@ -43,6 +43,8 @@ class Drain {
     Status stop();
     Status flush(std::chrono::milliseconds timeout);
     void describe(const std::string& key, const std::string& value);
+    /// REQUIRES: it was not added before.
+    void add_kernel(const recording::KernelInfo& kernel);
     /// From now on device scopes of that track are collected from the timer.
     void add_queue(QueueTimer& timer, const recording::TrackInfo& track);
     /// From now on the feed is asked in every round, until remove_feed() returned.
@@ -87,6 +89,7 @@ class Drain {
     Status announce(Watched& watched);
     Status write_names();
     Status write_descriptions();
+    Status write_kernels();
     Status write_clock_pairs();
     Status write_counters();
     Status write_tiles();
@@ -123,6 +126,7 @@ class Drain {
     std::uint64_t flush_done_ = 0;
     Status flush_status_;
     std::vector<std::pair<std::string, std::string>> descriptions_;
+    std::vector<recording::KernelInfo> kernels_; // to be written
     std::thread thread_;
 };
 

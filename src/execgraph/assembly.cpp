@@ -16,12 +16,16 @@ constexpr std::size_t ahead = 8;                            // rows asked of mem
 
 } // namespace
 
-void GraphAssembly::take(std::vector<GraphNode>& nodes, std::vector<std::string>& names,
-                         std::vector<LaunchShape>& launches, std::vector<TransferShape>& transfers) {
+void GraphAssembly::take(std::vector<GraphNode>& nodes, std::vector<std::string>& names) {
     graph_.nodes_ = std::move(nodes);
     graph_.names_ = std::move(names);
+}
+
+void GraphAssembly::take(std::vector<LaunchShape>& launches, std::vector<TransferShape>& transfers,
+                         std::vector<TaskShape>& tasks) {
     graph_.launches_ = std::move(launches);
     graph_.transfers_ = std::move(transfers);
+    graph_.tasks_ = std::move(tasks);
 }
 
 Status GraphAssembly::run() {

@@ -19,8 +19,8 @@ class GraphAssembly {
     /// Takes over what the graph holds; `edges` is freed as soon as it is not needed.
     GraphAssembly(ExecGraph& graph, Edges& edges) : graph_(graph), edges_(edges) {}
 
-    void take(std::vector<GraphNode>& nodes, std::vector<std::string>& names, std::vector<LaunchShape>& launches,
-              std::vector<TransferShape>& transfers);
+    void take(std::vector<GraphNode>& nodes, std::vector<std::string>& names);
+    void take(std::vector<LaunchShape>& launches, std::vector<TransferShape>& transfers, std::vector<TaskShape>& tasks);
     [[nodiscard]] Status run();
 
   private:

@@ -41,6 +41,8 @@ NodeId ExecGraphBuilder::add(const GraphNode& node) {
     }
     nodes_.push_back(node);
     nodes_.back().container = false;
+    if (!node.timed)
+        nodes_.back().duration_ns = 0;
     return static_cast<NodeId>(nodes_.size() - 1);
 }
 
@@ -55,6 +57,13 @@ NodeId ExecGraphBuilder::add_transfer(GraphNode node, const TransferShape& shape
     node.kind = NodeKind::transfer;
     node.shape = static_cast<std::uint32_t>(transfers_.size());
     transfers_.push_back(shape);
+    return add(node);
+}
+
+NodeId ExecGraphBuilder::add_task(GraphNode node, const TaskShape& shape) {
+    node.kind = NodeKind::task;
+    node.shape = static_cast<std::uint32_t>(tasks_.size());
+    tasks_.push_back(shape);
     return add(node);
 }
 
@@ -79,7 +88,8 @@ Result<ExecGraph> ExecGraphBuilder::build() {
         return Error{ErrorCode::unsupported, "a graph holds at most 4294967294 nodes; build it in parts"};
     ExecGraph graph;
     GraphAssembly assembly(graph, taken.edges_);
-    assembly.take(taken.nodes_, taken.names_, taken.launches_, taken.transfers_);
+    assembly.take(taken.nodes_, taken.names_);
+    assembly.take(taken.launches_, taken.transfers_, taken.tasks_);
     const Status status = assembly.run();
     if (!status.ok())
         return status.error();

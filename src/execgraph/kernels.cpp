@@ -15,10 +15,15 @@ const TransferShape* ExecGraph::transfer_of(NodeId id) const {
     return node.kind == NodeKind::transfer && node.shape < transfers_.size() ? &transfers_[node.shape] : nullptr;
 }
 
+const TaskShape* ExecGraph::task_of(NodeId id) const {
+    const GraphNode& node = nodes_[id];
+    return node.kind == NodeKind::task && node.shape < tasks_.size() ? &tasks_[node.shape] : nullptr;
+}
+
 std::vector<NodeId> ExecGraph::slowest_kernels(std::size_t most) const {
     std::vector<NodeId> kernels;
     for (NodeId id = 0; id < nodes_.size(); ++id) {
-        if (nodes_[id].kind == NodeKind::kernel)
+        if (nodes_[id].kind == NodeKind::kernel && nodes_[id].timed)
             kernels.push_back(id);
     }
     const auto slower = [this](NodeId a, NodeId b) {

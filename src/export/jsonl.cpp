@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "base/hex.hpp"
 #include "base/json_writer.hpp"
 #include "export/export.hpp"
 #include "export/text_sink.hpp"
@@ -72,6 +73,27 @@ void put_graphs(base::JsonWriter& json, const std::vector<recording::GraphInfo>&
     json.end();
 }
 
+void put_kernels(base::JsonWriter& json, const std::vector<recording::KernelInfo>& kernels) {
+    if (kernels.empty()) {
+        return;
+    }
+    json.key("kernels");
+    json.begin_array();
+    for (const recording::KernelInfo& kernel : kernels) {
+        json.begin_object();
+        json.field("code", base::hex_digits(kernel.code_hash));
+        json.field("name", kernel.name);
+        json.field("file", kernel.file);
+        json.field("code_bytes", kernel.code_bytes);
+        json.field("source_bytes", kernel.source_bytes);
+        if (!kernel.source.empty()) {
+            json.field("source", kernel.source);
+        }
+        json.end();
+    }
+    json.end();
+}
+
 std::string header_line(const SampleSource& source) {
     std::string line;
     base::JsonWriter json(line);
@@ -97,6 +119,7 @@ std::string header_line(const SampleSource& source) {
     }
     json.end();
     put_graphs(json, source.graphs());
+    put_kernels(json, source.kernels());
     json.key("notes");
     json.begin_array();
     for (const std::string& note : source.notes()) {
@@ -196,6 +219,82 @@ void write_line(TextSink& sink, const Sample& sample, NameText& names, const Gra
     sink.put("}\n");
 }
 
+void put_known(base::JsonWriter& json, std::string_view key, double value);
+
+void put_extent(base::JsonWriter& json, std::string_view key, Extent extent) {
+    json.key(key);
+    json.begin_array();
+    for (const std::uint32_t size : {extent.x, extent.y, extent.z}) {
+        json.value(size);
+    }
+    json.end();
+}
+
+void put_kernel(base::JsonWriter& json, const resolve::RecordedNode& node) {
+    json.field("code", base::hex_digits(node.code_hash));
+    put_extent(json, "grid", node.grid);
+    put_extent(json, "block", node.block);
+    json.field("shared_bytes", node.shared_bytes);
+}
+
+void put_transfer(base::JsonWriter& json, const resolve::RecordedNode& node) {
+    constexpr const char* words[] = {"host_to_device", "device_to_host", "device_to_device"};
+    json.field("direction", words[static_cast<std::size_t>(node.direction)]);
+    if (node.has_parts) {
+        json.field("source", node.source);
+        json.field("target", node.target);
+        json.field("transferred", node.transferred);
+    }
+}
+
+std::string node_line(const resolve::RecordedNode& node, const NameTable& names) {
+    constexpr const char* words[] = {"kernel", "transfer", "task"};
+    std::string line;
+    base::JsonWriter json(line);
+    json.begin_object();
+    json.field("kind", words[static_cast<std::size_t>(node.kind)]);
+    if (node.kind != resolve::RecordedKind::transfer && node.name != 0) {
+        json.field("name", names.entry(node.name).name);
+    }
+    json.field("phase", phase_word(node.phase));
+    if (node.step != resolve::no_step) {
+        json.field("step", node.step);
+    }
+    if (node.layer != resolve::no_layer) {
+        json.field("layer", node.layer);
+    }
+    json.field("track", node.key.track);
+    json.field("sequence", node.key.sequence);
+    json.field(node.timed ? "begin_ns" : "told_ns", node.begin_ns);
+    if (node.timed) {
+        json.field("duration_ns", node.duration_ns);
+    }
+    json.field("warmup", node.warmup);
+    if (node.kind == resolve::RecordedKind::transfer) {
+        put_transfer(json, node);
+    } else if (node.has_parts && node.kind == resolve::RecordedKind::kernel) {
+        put_kernel(json, node);
+    } else if (node.has_parts) {
+        json.field("polls", node.polls);
+        json.field("yields", node.yields);
+        json.field("polled_ns", node.polled_ns);
+    }
+    put_known(json, "bytes", node.bytes);
+    put_known(json, "flops", node.flops);
+    put_known(json, "elements", node.elements);
+    json.finish();
+    return line + '\n';
+}
+
+void write_line(TextSink& sink, const resolve::NodeDependency& edge) {
+    sink.reserve(line_room);
+    put_field(sink, R"({"kind":"dependency","from_track":)", edge.earlier.track);
+    put_field(sink, R"(,"from_sequence":)", edge.earlier.sequence);
+    put_field(sink, R"(,"track":)", edge.later.track);
+    put_field(sink, R"(,"sequence":)", edge.later.sequence);
+    sink.put("}\n");
+}
+
 void put_known(base::JsonWriter& json, std::string_view key, double value) {
     if (std::isfinite(value)) {
         json.field(key, value);
@@ -237,11 +336,7 @@ void put_check_place(base::JsonWriter& json, const recording::TensorCheck& check
 }
 
 void put_fingerprint(base::JsonWriter& json, const Fingerprint& print) {
-    char hash[16];
-    for (unsigned i = 0; i < sizeof hash; ++i) {
-        hash[i] = "0123456789abcdef"[(print.hash >> (60 - 4 * i)) & 15];
-    }
-    json.field("hash", std::string_view(hash, sizeof hash)); // more bits than a JSON number holds
+    json.field("hash", base::hex_digits(print.hash));
     if (print.largest != no_index) {
         json.field("largest", print.largest);
     }
@@ -305,6 +400,12 @@ Status jsonl(SampleSource& source, std::ostream& out) {
     Status read = source.for_each_sample([&](const SampleBatch& batch) {
         for (const resolve::Submission& submission : batch.submissions) {
             write_line(sink, submission, names);
+        }
+        for (const resolve::RecordedNode& node : batch.nodes) {
+            sink.append(node_line(node, table));
+        }
+        for (const resolve::NodeDependency& edge : batch.dependencies) {
+            write_line(sink, edge);
         }
         for (const Sample& sample : batch.samples) {
             write_line(sink, sample, names, graphs);

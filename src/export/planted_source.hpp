@@ -18,6 +18,9 @@ class PlantedSource : public SampleSource {
     std::vector<resolve::Sample> samples;
     std::vector<resolve::Submission> submissions; // delivered before the samples
     std::vector<recording::GraphInfo> all_graphs;
+    std::vector<recording::KernelInfo> all_kernels;
+    std::vector<resolve::RecordedNode> nodes; // delivered before the samples too
+    std::vector<resolve::NodeDependency> dependencies;
     std::vector<recording::TensorCheck> all_checks;
     std::int64_t origin = 1'000'000'000;
     Status end; // what reading them ends with
@@ -97,16 +100,17 @@ class PlantedSource : public SampleSource {
     const std::vector<recording::TrackInfo>& tracks() const override { return all_tracks; }
     const std::vector<recording::NameInfo>& names() const override { return all_names; }
     const std::vector<recording::GraphInfo>& graphs() const override { return all_graphs; }
+    const std::vector<recording::KernelInfo>& kernels() const override { return all_kernels; }
     const std::vector<std::string>& notes() const override { return all_notes; }
     std::int64_t origin_ns() const override { return origin; }
     Status for_each_sample(const SampleSink& sink) override {
         constexpr std::size_t batch = 64;
-        if (!submissions.empty()) {
-            (void)sink({{}, submissions});
+        if (!submissions.empty() || !nodes.empty() || !dependencies.empty()) {
+            (void)sink({{}, submissions, nodes, dependencies});
         }
         for (std::size_t at = 0; at < samples.size(); at += batch) {
             const std::span<const resolve::Sample> all(samples);
-            if (!sink({all.subspan(at, std::min(batch, samples.size() - at)), {}})) {
+            if (!sink({all.subspan(at, std::min(batch, samples.size() - at)), {}, {}, {}})) {
                 break;
             }
         }

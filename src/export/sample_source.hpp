@@ -11,6 +11,7 @@
 
 #include "plumb/result.hpp"
 #include "recording/recording.hpp"
+#include "resolve/node.hpp"
 #include "resolve/sample.hpp"
 
 namespace plumb::exporting {
@@ -19,6 +20,8 @@ namespace plumb::exporting {
 struct SampleBatch {
     std::span<const resolve::Sample> samples;
     std::span<const resolve::Submission> submissions;
+    std::span<const resolve::RecordedNode> nodes;
+    std::span<const resolve::NodeDependency> dependencies;
 };
 /// False: no more are wanted, though more may still be given.
 using SampleSink = std::function<bool(const SampleBatch&)>;
@@ -33,6 +36,8 @@ class SampleSource {
     [[nodiscard]] virtual const std::vector<recording::NameInfo>& names() const = 0;
     /// The last life-cycle row of each captured graph.
     [[nodiscard]] virtual const std::vector<recording::GraphInfo>& graphs() const = 0;
+    /// What code hashes stand for.
+    [[nodiscard]] virtual const std::vector<recording::KernelInfo>& kernels() const = 0;
     /// Losses and damage in plain words.
     [[nodiscard]] virtual const std::vector<std::string>& notes() const = 0;
     /// A moment of the common clock that no sample begins before: traces count from it, so that their numbers stay small.

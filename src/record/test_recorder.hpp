@@ -42,6 +42,11 @@ class HandClock final : public HostClock {
     std::atomic<std::int64_t> cpu_ns_{0};
 };
 
+inline std::string node_time(const Record& record) {
+    return " @" + std::to_string(record.first) +
+           ((record.second & flag_moment) != 0 ? "" : " +" + std::to_string(payload_of(record)));
+}
+
 /// One record in words: "scope 1 @1000 +5 lap work", "work 1 bytes=64", "step_begin phase=2 #0 @1000", …
 inline std::string words(const Record& record) {
     const std::string id = std::to_string(id_of(record));
@@ -96,6 +101,23 @@ inline std::string words(const Record& record) {
         return "graph_launch key=" + first + " flags=" + id + " track=" + payload;
     case RecordKind::span_quality:
         return "span_quality " + id;
+    case RecordKind::kernel_code:
+        return "kernel_code " + id + " hash=" + first + " shared=" + payload;
+    case RecordKind::kernel_extent:
+        return std::string(id_of(record) == 0 ? "grid " : "block ") + std::to_string(record.first & 0xffffffff) + "x" +
+               std::to_string(record.first >> 32) + "x" + payload;
+    case RecordKind::kernel:
+        return "kernel " + id + node_time(record) + ((record.second & flag_work) != 0 ? " work" : "");
+    case RecordKind::transfer_part:
+        return "transfer_part " + id + "=" + first;
+    case RecordKind::transfer:
+        return "transfer " + id + node_time(record);
+    case RecordKind::task_part:
+        return "task_part " + id + "=" + first;
+    case RecordKind::task:
+        return "task " + id + node_time(record);
+    case RecordKind::dependency:
+        return std::string(id_of(record) == 0 ? "from " : "to ") + payload + "#" + first;
     }
     return "unknown kind";
 }

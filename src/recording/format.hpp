@@ -37,6 +37,7 @@ enum class ChunkType : std::uint16_t {
     closed = 11,    // the writer ended in good order
     graphs = 12,    // life-cycle rows of captured graphs: the last one of a key counts
     checks = 13,    // fingerprints of tensors; with no entry: those before its number were removed by a limit
+    kernels = 14,   // what code hashes stand for
     tiles = 18,     // totals of tiles: the last entry of a key in the last generation counts
 };
 

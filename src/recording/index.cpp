@@ -6,6 +6,7 @@
 
 #include "recording/check_codec.hpp"
 #include "recording/chunk_scan.hpp"
+#include "recording/kernel_codec.hpp"
 
 namespace plumb::recording {
 namespace {
@@ -14,7 +15,10 @@ namespace {
 constexpr std::size_t most_tracks = 131072;
 constexpr std::size_t most_descriptions = 16384;
 constexpr std::size_t most_graphs = 65536;
+constexpr std::size_t most_kernels = 65536;
+constexpr std::size_t most_kernels_of_one_hash = 256;
 constexpr std::size_t most_gap_notes = 16;
+constexpr std::size_t most_collision_notes = 16;
 
 class IndexBuilder {
   public:
@@ -62,6 +66,9 @@ class IndexBuilder {
         case ChunkType::graphs:
             entries<GraphEntry>(header, payload, [this](GraphEntry&& entry) { add_graph(std::move(entry)); });
             return;
+        case ChunkType::kernels:
+            entries<KernelInfo>(header, payload, [this](KernelInfo&& kernel) { add_kernel(std::move(kernel)); });
+            return;
         case ChunkType::checks:
             malformed_ += add_checks(header, payload, offset + chunk_header_size) ? 0 : 1;
             return;
@@ -98,6 +105,8 @@ class IndexBuilder {
         note_if(listless_, " graph rows refer to an entry that is lost: what those graphs consist of is not known");
         note_if(too_many_graphs_, " graph rows beyond the first 65536 keys were left out");
         note_if(too_many_tiles_, " totals of tiles beyond the first 65536 tiles were left out");
+        note_if(too_many_kernels_, " kernels beyond the first 65536, or 256 of one code hash, were left out");
+        note_collisions();
         note_if(repeated_, " records were there twice; each is used once");
         note_if(index_.records_removed, " older records were removed to keep the recording within max_size= or keep=");
         note_if(index_.records_recovered, " records were recovered from the ring of a process that ended early");
@@ -157,6 +166,35 @@ class IndexBuilder {
             index_.graphs.push_back(std::move(entry.row));
         } else {
             ++too_many_graphs_;
+        }
+    }
+
+    void add_kernel(KernelInfo&& kernel) {
+        std::vector<std::size_t>& same_hash = known_kernels_[kernel.code_hash];
+        for (const std::size_t known : same_hash) {
+            if (index_.kernels[known].name == kernel.name && !collide(index_.kernels[known], kernel)) {
+                return;
+            }
+        }
+        if (index_.kernels.size() >= most_kernels || same_hash.size() >= most_kernels_of_one_hash) {
+            ++too_many_kernels_;
+            return;
+        }
+        for (const std::size_t known : same_hash) {
+            if (collide(index_.kernels[known], kernel)) {
+                if (collisions_.size() < most_collision_notes) {
+                    collisions_.push_back(collision_text(index_.kernels[known], kernel));
+                }
+                break;
+            }
+        }
+        same_hash.push_back(index_.kernels.size());
+        index_.kernels.push_back(std::move(kernel));
+    }
+
+    void note_collisions() {
+        for (std::string& text : collisions_) {
+            note(std::move(text));
         }
     }
 
@@ -254,6 +292,8 @@ class IndexBuilder {
     std::unordered_map<std::uint16_t, bool> known_names_;
     std::unordered_map<std::string, std::size_t> known_keys_;
     std::unordered_map<std::uint64_t, std::size_t> known_graphs_;
+    std::unordered_map<std::uint64_t, std::vector<std::size_t>> known_kernels_;
+    std::vector<std::string> collisions_;
     std::unordered_map<std::uint32_t, Removal> removals_;
     std::vector<std::pair<std::uint32_t, std::uint64_t>> gaps_;
     std::uint64_t next_check_ = 0;
@@ -265,6 +305,7 @@ class IndexBuilder {
     std::uint64_t listless_ = 0;
     std::uint64_t too_many_graphs_ = 0;
     std::uint64_t too_many_tiles_ = 0;
+    std::uint64_t too_many_kernels_ = 0;
 };
 
 Error no_recording(const std::string& path) {

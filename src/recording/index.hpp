@@ -46,7 +46,8 @@ struct Index {
     std::vector<NameInfo> names;
     std::vector<ClockPair> clock_pairs;
     std::vector<Description> descriptions;
-    std::vector<GraphInfo> graphs; // the last row of each key, in order of first appearance
+    std::vector<GraphInfo> graphs;   // the last row of each key, in order of first appearance
+    std::vector<KernelInfo> kernels; // in order of first appearance
     Counters counters;
     std::vector<RecordPlace> places;
     std::unordered_map<std::uint32_t, std::uint64_t> next_sequence; // of each track that has records

@@ -120,6 +120,7 @@ const std::vector<std::pair<std::string, std::string>>& Reader::descriptions() c
 }
 const std::vector<GraphInfo>& Reader::graphs() const { return state_->index.graphs; }
 std::vector<TileTotals> Reader::tiles() const { return state_->index.tiles.sorted(); }
+const std::vector<KernelInfo>& Reader::kernels() const { return state_->index.kernels; }
 const std::vector<std::string>& Reader::notes() const { return state_->index.notes; }
 bool Reader::closed() const { return state_->index.closed; }
 bool Reader::being_written() const { return state_->being_written; }

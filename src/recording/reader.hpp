@@ -46,6 +46,8 @@ class Reader {
     [[nodiscard]] const std::vector<GraphInfo>& graphs() const;
     /// Totals of tiles since the last reset(), by level, name, row and column.
     [[nodiscard]] std::vector<TileTotals> tiles() const;
+    /// What code hashes stand for; several kernels may have one, and notes() tells of those that should not.
+    [[nodiscard]] const std::vector<KernelInfo>& kernels() const;
     /// Losses and damage in plain words, with counts. Empty: everything that was recorded is here.
     [[nodiscard]] const std::vector<std::string>& notes() const;
     /// Whether the writer ended in good order.

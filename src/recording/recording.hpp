@@ -119,6 +119,17 @@ struct GraphInfo {
     double closure = unknown;       // the same with calibrated parts
 };
 
+/// A kernel that the caller made known: what its code hash stands for.
+struct KernelInfo {
+    std::uint64_t code_hash = 0; // FNV-1a of its PTX or binary
+    std::string name;
+    std::string file;               // of the source; empty: not given
+    std::string source;             // empty: not given, or too long to keep
+    std::uint64_t source_bytes = 0; // as it was given
+    std::uint64_t code_bytes = 0;
+    std::uint64_t code_checksum = 0; // another hash of the code: two kernels under one code_hash differ here
+};
+
 /// How much of a tensor was looked at.
 enum class CheckLevel : std::uint8_t {
     nonfinite = 0, // only whether all is finite, and the largest |x|: in Fingerprint::max, the rest is not known

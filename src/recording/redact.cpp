@@ -72,4 +72,10 @@ void redact(Metadata& metadata) {
     redact_comparability(metadata.comparability);
 }
 
+void redact(KernelInfo& kernel) {
+    kernel.file = file_name(kernel.file);
+    kernel.source.clear();
+    kernel.source_bytes = 0;
+}
+
 } // namespace plumb::recording

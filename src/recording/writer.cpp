@@ -9,6 +9,7 @@
 #include "recording/check_codec.hpp"
 #include "recording/format.hpp"
 #include "recording/graph_codec.hpp"
+#include "recording/kernel_codec.hpp"
 #include "recording/metadata_codec.hpp"
 #include "recording/record_codec.hpp"
 #include "recording/retention.hpp"
@@ -24,6 +25,8 @@ constexpr std::size_t most_graphs_known = 16384;
 /// Rows and tiles that later ones replaced may take this much of a bounded recording, or this share of max_size=.
 constexpr std::uint64_t most_stale_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t stale_share = 8;
+/// Source texts of kernels, which no limit removes, may take this share of max_size=.
+constexpr std::uint64_t source_share = 8;
 
 std::int64_t monotonic_ns() {
     timespec now = {};
@@ -76,6 +79,8 @@ struct Writer::State {
     std::vector<ClockPair> clock_pairs;
     std::vector<Description> descriptions;
     std::vector<Counters> counters;
+    std::vector<KernelInfo> kernels;
+    std::uint64_t source_bytes = 0; // of these
 
     std::vector<GraphEntry> graphs; // the last row of each key, with its lists
     std::unordered_map<std::uint64_t, std::size_t> graph_places;
@@ -106,6 +111,7 @@ struct Writer::State {
     template <class T>
     Status add_kept(ChunkType type, const T& entry, std::vector<T>& kept);
     Status add_graph(const GraphInfo& given);
+    Status add_kernel(const KernelInfo& given);
     [[nodiscard]] bool too_stale() const;
     Status append(const RecordBatch& batch);
     Status add_checks(const TensorCheck* from, std::size_t count);
@@ -185,6 +191,16 @@ Status Writer::State::add_graph(const GraphInfo& given) {
         (void)shorten().ok();
     }
     return {};
+}
+
+Status Writer::State::add_kernel(const KernelInfo& given) {
+    KernelInfo kernel = bounded(given);
+    if (options.max_bytes != 0 && source_bytes + kernel.source.size() > options.max_bytes / source_share) {
+        kernel.source.clear();
+    }
+    Status added = add_kept(ChunkType::kernels, kernel, kernels);
+    source_bytes += added.ok() ? kernel.source.size() : 0;
+    return added;
 }
 
 Retention::Chunk Writer::State::encode_chunk(const RecordBatch& piece, std::uint64_t records_before) {
@@ -362,6 +378,7 @@ Status Writer::State::shorten_to(double share) {
     append_entries(bytes, header(ChunkType::descriptions, 0), descriptions);
     append_entries(bytes, header(ChunkType::counters, 0), counters);
     append_entries(bytes, header(ChunkType::graphs, 0), graphs);
+    append_entries(bytes, header(ChunkType::kernels, 0), kernels);
     if (tile_generation != 0) {
         const std::vector<TileTotals> kept = tiles.sorted();
         append_tiles(tile_generation, kept.data(), kept.size(), bytes);
@@ -464,6 +481,8 @@ Status Writer::set_counters(const Counters& counters) {
 }
 
 Status Writer::add_graph(const GraphInfo& row) { return state_->add_graph(row); }
+
+Status Writer::add_kernel(const KernelInfo& kernel) { return state_->add_kernel(kernel); }
 
 Status Writer::add_checks(const TensorCheck* checks, std::size_t count) { return state_->add_checks(checks, count); }
 

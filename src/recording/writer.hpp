@@ -48,6 +48,8 @@ class Writer {
     /// The last row of a key counts. Lists beyond the bounds of graph_codec.hpp are cut; lists that did not change since
     /// the row before take no room.
     Status add_graph(const GraphInfo& row);
+    /// What kernel_codec.hpp bounds is cut; a source text that would take more than its share of max_bytes is left out.
+    Status add_kernel(const KernelInfo& kernel);
     /// One system call for all of it, in chunks of bounded size. After an error (no_space) nothing of the batch is in the
     /// recording: call again with the same batch, later. A sketch or shape that no fingerprint has is left out.
     Status add_checks(const TensorCheck* checks, std::size_t count);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/hex.hpp"
 #include "base/json_writer.hpp"
 #include "plumb/execgraph.hpp"
 
@@ -24,9 +25,41 @@ void put_layer(JsonWriter& json, std::uint32_t layer) {
         json.field("layer", layer);
 }
 
-void put_node(JsonWriter& json, const PathReport& report, NodeId id) {
+void put_duration(JsonWriter& json, const GraphNode& node) {
+    if (node.timed)
+        json.field("duration_ns", node.duration_ns);
+    else
+        put(json, "duration_ns", Figure{std::nullopt, "it shares the time of its brick with others"});
+}
+
+void put_extent(JsonWriter& json, std::string_view name, const std::uint32_t (&extent)[3]) {
+    json.key(name);
+    json.begin_array();
+    for (const std::uint32_t size : extent)
+        json.value(size);
+    json.end();
+}
+
+void put_shape(JsonWriter& json, const ExecGraph& graph, NodeId id) {
+    if (const LaunchShape* launch = graph.launch_of(id); launch != nullptr) {
+        put_extent(json, "grid", launch->grid);
+        put_extent(json, "block", launch->block);
+        json.field("shared_bytes", launch->shared_bytes);
+        if (launch->code_hash != 0)
+            json.field("code", base::hex_digits(launch->code_hash));
+    }
+    if (const TransferShape* transfer = graph.transfer_of(id); transfer != nullptr && transfer->source != 0) {
+        json.field("source", base::hex_digits(transfer->source));
+        json.field("target", base::hex_digits(transfer->target));
+    }
+    if (const TaskShape* task = graph.task_of(id); task != nullptr) {
+        json.field("polls", task->polls);
+        json.field("yields", task->yields);
+    }
+}
+
+void put_node_fields(JsonWriter& json, const PathReport& report, NodeId id) {
     const GraphNode& node = report.graph[id];
-    json.begin_object();
     json.field("node", id);
     json.field("name", report.graph.name_of(id));
     json.field("kind", node_kind_word(node.kind));
@@ -35,7 +68,13 @@ void put_node(JsonWriter& json, const PathReport& report, NodeId id) {
         json.field("track", report.tracks[node.track]);
     put_layer(json, node.layer);
     json.field("begin_ns", node.begin_ns);
-    json.field("duration_ns", node.duration_ns);
+    put_duration(json, node);
+    put_shape(json, report.graph, id);
+}
+
+void put_node(JsonWriter& json, const PathReport& report, NodeId id) {
+    json.begin_object();
+    put_node_fields(json, report, id);
     json.end();
 }
 
@@ -75,8 +114,27 @@ void put_transfers(JsonWriter& json, const PathReport& report) {
 void put_kernels(JsonWriter& json, const PathReport& report) {
     json.key("slowest_kernels");
     json.begin_array();
-    for (const NodeId id : report.slowest)
-        put_node(json, report, id);
+    for (const SlowKernel& kernel : report.slowest) {
+        json.begin_object();
+        put_node_fields(json, report, kernel.node);
+        if (!kernel.file.empty())
+            json.field("file", kernel.file);
+        put(json, "roofline_share", kernel.roofline_share);
+        json.end();
+    }
+    json.end();
+    json.key("recorded_kernels");
+    json.begin_array();
+    for (const RecordedKernel& kernel : report.recorded) {
+        json.begin_object();
+        json.field("name", kernel.name);
+        json.field("launches", kernel.launches);
+        if (kernel.code_hash != 0)
+            json.field("code", base::hex_digits(kernel.code_hash));
+        if (!kernel.file.empty())
+            json.field("file", kernel.file);
+        json.end();
+    }
     json.end();
     json.key("kernels");
     json.begin_array();
@@ -152,7 +210,8 @@ std::string render_csr(const ExecGraph& graph) {
         json.field("name", graph.name_of(id));
         json.field("kind", node_kind_word(graph[id].kind));
         json.field("begin_ns", graph[id].begin_ns);
-        json.field("duration_ns", graph[id].duration_ns);
+        put_duration(json, graph[id]);
+        put_shape(json, graph, id);
         if (graph[id].parent != no_node)
             json.field("parent", graph[id].parent);
         json.end();

@@ -22,13 +22,22 @@ PathReport sample_path() {
     node.name = builder.name("gemm");
     node.device = true;
     node.layer = 2;
-    const NodeId kernel = builder.add_kernel(node, {{8, 4, 2}, {128, 2, 1}, 4096});
+    const NodeId kernel = builder.add_kernel(node, {{8, 4, 2}, {128, 2, 1}, 4096, 0xabc, 0, 0});
     node.name = builder.name("copy_h2d");
     node.begin_ns = 5000;
     const NodeId there = builder.add_transfer(node, {0, 0, 4096, TransferDirection::host_to_device});
     node.name = builder.name("copy_d2h");
     node.begin_ns = 20000;
     const NodeId back = builder.add_transfer(node, {0, 0, 4096, TransferDirection::device_to_host});
+    node.timed = false;
+    node.name = builder.name("untimed");
+    const NodeId untimed = builder.add_kernel(node, {});
+    node.timed = true;
+    node.name = builder.name("task");
+    node.duration_ns = 0;
+    const NodeId task = builder.add_task(node, {5, 4});
+    builder.depend(kernel, untimed);
+    builder.depend(kernel, task);
     builder.depend(kernel, there);
     builder.depend(there, back);
     PathReport report;
@@ -48,7 +57,8 @@ PathReport sample_path() {
     report.kernels[0].layer = 2;
     report.kernels[0].kernels = {3.0, {}};
     report.kernels[1].kernels = {std::nullopt, "scopes of a queue are not broken down into kernels"};
-    report.slowest = report.graph.slowest_kernels(3);
+    report.slowest = {{kernel, "kernels/gemm.cu", {0.5, {}}}};
+    report.recorded = {{"gemm", 0xabc, "kernels/gemm.cu", 1}};
     report.ping_pong = report.graph.ping_pong(1'000'000);
     report.window_ns = 1e6;
     report.notes = {"a note"};
@@ -77,6 +87,18 @@ TEST(PathJson, follows_its_schema_and_every_key_is_documented) {
     collect_keys(json::parse(render_csr(sample_path().graph)), keys);
     for (const std::string& key : keys)
         EXPECT_TRUE(key == "absent" || contains(document, "`" + key + "`")) << key;
+}
+
+TEST(PathText, T11_a_slow_kernel_has_its_file_and_a_time_that_is_not_known_is_never_0) {
+    const PathReport report = sample_path();
+    const std::string text = render_text(report), tree = render_tree(report.graph, report.analysis);
+    EXPECT_TRUE(contains(text, "kernels/gemm.cu")) << text;
+    EXPECT_TRUE(contains(tree, "untimed  kernel on the device  n/a, slack")) << tree;
+    EXPECT_TRUE(contains(render_dot(report.graph, report.analysis), "untimed, n/a"));
+    const json csr = json::parse(render_csr(report.graph));
+    EXPECT_TRUE(csr["nodes"][4]["duration_ns"].contains("absent"));
+    EXPECT_EQ(csr["nodes"][1]["code"], "0000000000000abc");
+    EXPECT_EQ(csr["nodes"][5]["polls"], 5);
 }
 
 TEST(PathCsr, rows_lead_forward_and_their_nodes_exist) {
@@ -169,8 +191,8 @@ TEST(PathDot, T11_a_launch_has_two_shapes_of_three_and_names_cannot_break_out) {
     EXPECT_TRUE(contains(dot, "grid 8x4x2 block 128x2x1 shared 4096 B")) << dot;
     DotReader reader(dot);
     EXPECT_EQ(reader.problem(), "") << dot;
-    EXPECT_EQ(reader.nodes, (std::set<std::string>{"n0", "n1", "n2", "n3"}));
-    EXPECT_EQ(reader.edges, 5u) << "three of containment, two of dependency";
+    EXPECT_EQ(reader.nodes, (std::set<std::string>{"n0", "n1", "n2", "n3", "n4", "n5"}));
+    EXPECT_EQ(reader.edges, 9u) << "five of containment, four of dependency";
 }
 
 TEST(PathTree, T11_a_tree_as_deep_as_it_is_large_is_printed_without_recursion) {

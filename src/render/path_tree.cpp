@@ -17,6 +17,8 @@ constexpr std::size_t deepest_indent = 40; // levels below stand at this one
 
 std::string us(std::int64_t ns) { return fixed(static_cast<double>(ns) / 1e3, 1); }
 
+std::string time_of(const GraphNode& node) { return node.timed ? us(node.duration_ns) + " us" : "n/a"; }
+
 std::vector<bool> path_marks(const ExecGraph& graph, const PathAnalysis& analysis) {
     std::vector<bool> marks(graph.size(), false);
     for (const NodeId id : analysis.path)
@@ -47,7 +49,7 @@ std::string quoted(const std::string& text) {
 }
 
 std::string label_of(const ExecGraph& graph, NodeId id) {
-    std::string text = graph.name_of(id) + ", " + us(graph[id].duration_ns) + " us";
+    std::string text = graph.name_of(id) + ", " + time_of(graph[id]);
     if (const LaunchShape* shape = graph.launch_of(id); shape != nullptr)
         text += ", " + shape_text(*shape);
     return text;
@@ -87,7 +89,7 @@ std::string render_tree(const ExecGraph& graph, const PathAnalysis& analysis) {
         out += on_path[id] ? "* " : "  ";
         out += printable(graph.name_of(id), name_columns);
         out += std::string("  ") + node_kind_word(node.kind) + (node.device ? " on the device" : "") + "  " +
-               us(node.duration_ns) + " us, slack " + us(analysis.slack_ns[id]) + " us";
+               time_of(node) + ", slack " + us(analysis.slack_ns[id]) + " us";
         if (const LaunchShape* shape = graph.launch_of(id); shape != nullptr)
             out += ", " + shape_text(*shape);
         out += '\n';

@@ -83,11 +83,35 @@ void append_kernels(std::string& out, const PathReport& report, const Style& sty
     table.add_column("slowest kernels", TextTable::Align::left);
     table.add_column("us", TextTable::Align::right);
     table.add_column("slack us", TextTable::Align::right);
-    for (const NodeId id : report.slowest)
-        table.add_row({printable(report.graph.name_of(id), name_columns),
-                       us(static_cast<double>(report.graph[id].duration_ns)),
-                       us(static_cast<double>(report.analysis.slack_ns[id]))});
+    table.add_column("% of roofline", TextTable::Align::right);
+    table.add_column("layer", TextTable::Align::right);
+    table.add_column("file", TextTable::Align::left);
+    for (const SlowKernel& kernel : report.slowest) {
+        const GraphNode& node = report.graph[kernel.node];
+        table.add_row(
+            {printable(report.graph.name_of(kernel.node), name_columns), us(static_cast<double>(node.duration_ns)),
+             us(static_cast<double>(report.analysis.slack_ns[kernel.node])),
+             kernel.roofline_share.value ? fixed(100 * *kernel.roofline_share.value, 1) : "n/a",
+             node.layer == no_layer_index ? "" : std::to_string(node.layer), printable(kernel.file, name_columns)});
+    }
     table.append_to(out, style.heading, style.plain);
+}
+
+void append_recorded(std::string& out, const PathReport& report, const Style& style) {
+    if (report.recorded.empty())
+        return;
+    TextTable table;
+    table.add_column("recorded kernels", TextTable::Align::left);
+    table.add_column("launches", TextTable::Align::right);
+    table.add_column("file", TextTable::Align::left);
+    for (std::size_t i = 0; i < std::min(report.recorded.size(), most_listed); ++i) {
+        const RecordedKernel& kernel = report.recorded[i];
+        table.add_row(
+            {printable(kernel.name, name_columns), grouped(kernel.launches), printable(kernel.file, name_columns)});
+    }
+    table.append_to(out, style.heading, style.plain);
+    if (report.recorded.size() > most_listed)
+        out += "… " + grouped(report.recorded.size() - most_listed) + " more: --json has them all\n";
 }
 
 /// One row for each brick; --json has them by layer.
@@ -109,8 +133,8 @@ void append_bricks(std::string& out, const PathReport& report, const Style& styl
             found->kernels = row.kernels;
     }
     TextTable table;
-    table.add_column("on the device", TextTable::Align::left);
-    table.add_column("scopes", TextTable::Align::right);
+    table.add_column("launched for", TextTable::Align::left);
+    table.add_column("device scopes", TextTable::Align::right);
     table.add_column("kernels", TextTable::Align::right);
     for (const KernelRow& row : bricks)
         table.add_row({printable(row.name, name_columns), grouped(row.device_scopes),
@@ -128,6 +152,7 @@ std::string render_text(const PathReport& report, const TextOptions& options) {
     append_rows(out, report, style);
     append_transfers(out, report, style);
     append_kernels(out, report, style);
+    append_recorded(out, report, style);
     append_bricks(out, report, style);
     for (const std::string& note : report.notes)
         out += "note  " + printable(note, sentence_columns) + "\n";

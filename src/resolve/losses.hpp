@@ -28,8 +28,9 @@ enum class Loss : std::uint8_t {
     bad_value,
     work_not_kept,
     overlap_without_nesting,
+    node_incomplete,
 };
-inline constexpr std::size_t loss_reasons = 16;
+inline constexpr std::size_t loss_reasons = 17;
 inline constexpr std::size_t unresolved_reasons = 6; // the first of them
 
 inline constexpr std::array<const char*, loss_reasons> loss_words = {
@@ -49,6 +50,7 @@ inline constexpr std::array<const char*, loss_reasons> loss_words = {
     "values that no engine can mean (negative, infinite or above 2^40)",
     "work values beyond the memory limit",
     "scopes that overlap a neighbour without nesting",
+    "kernels, transfers, tasks and dependencies of which a part is missing",
 };
 
 class Losses {

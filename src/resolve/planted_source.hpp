@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "resolve/node.hpp"
 #include "resolve/record_source.hpp"
 
 namespace plumb::resolve {
@@ -101,6 +102,32 @@ class PlantedSource final : public RecordSource {
         submit(id, begin, end);
         raw(id, {key, pack(RecordKind::graph_launch, flags, queue)});
     }
+    /// Nodes, as a recorder writes them; `end` below 0: only told at `begin`.
+    NodeKey kernel(std::uint32_t id, Name name, std::int64_t begin, std::int64_t end = -1, std::uint64_t hash = 0,
+                   Extent grid = {}, Extent block = {}, std::uint32_t shared = 0, std::uint64_t flags = 0) {
+        raw(id, {hash, pack(RecordKind::kernel_code, name.id, shared)});
+        raw(id, {grid.x | std::uint64_t{grid.y} << 32, pack(RecordKind::kernel_extent, 0, grid.z)});
+        raw(id, {block.x | std::uint64_t{block.y} << 32, pack(RecordKind::kernel_extent, 1, block.z)});
+        return node(id, pack(RecordKind::kernel, name.id) | flags, begin, end);
+    }
+    NodeKey transfer(std::uint32_t id, std::uint64_t source, std::uint64_t target, std::uint64_t bytes,
+                     TransferDirection direction, std::int64_t begin, std::int64_t end = -1) {
+        const std::uint64_t parts[] = {source, target, bytes};
+        for (std::uint16_t i = 0; i < 3; ++i)
+            raw(id, {parts[i], pack(RecordKind::transfer_part, i)});
+        return node(id, pack(RecordKind::transfer, static_cast<std::uint16_t>(direction)), begin, end);
+    }
+    NodeKey task(std::uint32_t id, Name name, std::uint64_t polls, std::uint64_t yields, std::uint64_t polled_ns,
+                 std::int64_t told) {
+        const std::uint64_t parts[] = {polls, yields, polled_ns};
+        for (std::uint16_t i = 0; i < 3; ++i)
+            raw(id, {parts[i], pack(RecordKind::task_part, i)});
+        return node(id, pack(RecordKind::task, name.id), told, -1);
+    }
+    void depend(std::uint32_t id, NodeKey earlier, NodeKey later) {
+        raw(id, {earlier.sequence, pack(RecordKind::dependency, 0, earlier.track)});
+        raw(id, {later.sequence, pack(RecordKind::dependency, 1, later.track)});
+    }
     /// Ends the batch of a track: what follows of it arrives later.
     void deliver(std::uint32_t id) {
         auto& records = pending_[id];
@@ -133,6 +160,7 @@ class PlantedSource final : public RecordSource {
         return descriptions_;
     }
     [[nodiscard]] const std::vector<recording::GraphInfo>& graphs() const override { return graphs_; }
+    [[nodiscard]] const std::vector<recording::KernelInfo>& kernels() const override { return kernels_; }
     [[nodiscard]] const std::vector<std::string>& notes() const override { return notes_; }
     Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) override {
         deliver_all();
@@ -151,9 +179,15 @@ class PlantedSource final : public RecordSource {
     recording::Counters counters_;
     std::vector<std::pair<std::string, std::string>> descriptions_;
     std::vector<recording::GraphInfo> graphs_;
+    std::vector<recording::KernelInfo> kernels_;
     std::vector<std::string> notes_;
 
   private:
+    NodeKey node(std::uint32_t id, std::uint64_t bits, std::int64_t begin, std::int64_t end) {
+        raw(id, {at(begin), end < 0 ? bits | flag_moment : bits | lasting(end - begin)});
+        return {id, written(id) - 1};
+    }
+
     struct Batch {
         std::uint32_t track;
         std::uint64_t first_sequence;

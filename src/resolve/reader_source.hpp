@@ -22,6 +22,7 @@ class ReaderSource final : public RecordSource {
         return reader_->descriptions();
     }
     [[nodiscard]] const std::vector<recording::GraphInfo>& graphs() const override { return reader_->graphs(); }
+    [[nodiscard]] const std::vector<recording::KernelInfo>& kernels() const override { return reader_->kernels(); }
     [[nodiscard]] const std::vector<std::string>& notes() const override { return reader_->notes(); }
     Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) override {
         return reader_->for_each_batch(visit);

@@ -25,6 +25,8 @@ class RecordSource {
     [[nodiscard]] virtual const std::vector<std::pair<std::string, std::string>>& descriptions() const = 0;
     /// The last life-cycle row of each captured graph.
     [[nodiscard]] virtual const std::vector<recording::GraphInfo>& graphs() const = 0;
+    /// What code hashes stand for.
+    [[nodiscard]] virtual const std::vector<recording::KernelInfo>& kernels() const = 0;
     /// Damage and losses met while reading, one sentence each.
     [[nodiscard]] virtual const std::vector<std::string>& notes() const = 0;
     /// Stops early, without error, when the visitor returns false.

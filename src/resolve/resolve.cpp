@@ -59,6 +59,8 @@ class SecondPass {
             out.cpu_stamps = buffers_.cpu_stamps;
             out.labels = buffers_.labels;
             out.submissions = buffers_.submissions;
+            out.nodes = buffers_.nodes;
+            out.dependencies = buffers_.dependencies;
             // Only the last part says how far time is known: what is left of this batch is not behind us yet.
             const bool last = at + count == batch.count;
             out.no_earlier_than = last ? later : std::numeric_limits<std::int64_t>::min();

@@ -13,6 +13,7 @@
 
 #include "plumb/result.hpp"
 #include "resolve/losses.hpp"
+#include "resolve/node.hpp"
 #include "resolve/record_source.hpp"
 #include "resolve/sample.hpp"
 #include "resolve/step_table.hpp"
@@ -41,6 +42,8 @@ struct ResolvedBatch {
     std::span<const CpuStamp> cpu_stamps;
     std::span<const LabelValue> labels;
     std::span<const Submission> submissions;
+    std::span<const RecordedNode> nodes; // in the order they were told
+    std::span<const NodeDependency> dependencies;
     /// What comes after this batch, on any track, ends no earlier.
     std::int64_t no_earlier_than = 0;
 };

@@ -56,14 +56,14 @@ void TrackResolver::consume(const Record* records, std::size_t count, std::uint6
             cpu_time(record, wanted, out);
             break;
         default:
-            other(record, wanted, out);
+            other(record, wanted, sequence + i, out);
             break;
         }
         duration_.forget();
     }
 }
 
-void TrackResolver::other(const Record& record, bool wanted, ResolvedBuffers& out) {
+void TrackResolver::other(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out) {
     switch (kind_of(record)) {
     case RecordKind::label:
         if (wanted)
@@ -86,6 +86,21 @@ void TrackResolver::other(const Record& record, bool wanted, ResolvedBuffers& ou
         break;
     case RecordKind::span_quality:
         quality_ = static_cast<std::uint8_t>(id_of(record));
+        break;
+    case RecordKind::kernel_code:
+    case RecordKind::kernel_extent:
+    case RecordKind::transfer_part:
+    case RecordKind::task_part:
+        if (!nodes_.part(record, sequence))
+            losses_->count(Loss::unknown_kind);
+        break;
+    case RecordKind::kernel:
+    case RecordKind::transfer:
+    case RecordKind::task:
+        node(record, wanted, sequence, out);
+        break;
+    case RecordKind::dependency:
+        dependency(record, wanted, sequence, out);
         break;
     case RecordKind::step_value: // read by the first pass
     case RecordKind::origin:     // only places a span's begin
@@ -126,6 +141,52 @@ void TrackResolver::submission(const Record& record, bool wanted, ResolvedBuffer
         made.duration_ns = track_->line->to_ns(when->begin + when->duration) - made.begin_ns;
     }
     out.submissions.push_back(made);
+}
+
+void TrackResolver::node(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out) {
+    RecordedNode made;
+    const RecordKind kind = kind_of(record);
+    if (!nodes_.complete(record, sequence, made))
+        losses_->count(Loss::node_incomplete, wanted ? 1 : 0);
+    made.timed = (record.second & flag_moment) == 0 && kind != RecordKind::task;
+    std::uint64_t duration = 0;
+    Record when = record;
+    if (!made.timed)
+        when.second &= ~payload_mask;
+    if (!interval(when, wanted, duration) || !wanted)
+        return;
+    made.kind = kind == RecordKind::kernel     ? RecordedKind::kernel
+                : kind == RecordKind::transfer ? RecordedKind::transfer
+                                               : RecordedKind::task;
+    made.name = kind == RecordKind::transfer ? std::uint16_t{0} : id_of(record);
+    made.key = {track_->info.id, sequence};
+    made.warmup = now_.warmup;
+    made.left_out = now_.left_out;
+    made.phase = now_.phase;
+    made.layer = now_.layer;
+    made.step = now_.step;
+    made.position = out.samples.size();
+    made.begin_ns = track_->line->to_ns(record.first);
+    made.duration_ns = track_->line->to_ns(record.first + duration) - made.begin_ns;
+    if (kind == RecordKind::kernel)
+        add_work(made, record.second);
+    out.nodes.push_back(made);
+}
+
+void TrackResolver::dependency(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out) {
+    if (id_of(record) == 0) {
+        (void)nodes_.part(record, sequence);
+        return;
+    }
+    std::optional<NodeDependency> found = nodes_.dependency(record, sequence);
+    if (!wanted)
+        return;
+    if (!found) {
+        losses_->count(Loss::node_incomplete);
+        return;
+    }
+    found->step = now_.step;
+    out.dependencies.push_back(*found);
 }
 
 void TrackResolver::unresolved(Loss reason, bool wanted) {
@@ -171,19 +232,20 @@ Sample& TrackResolver::append(ResolvedBuffers& out, SampleKind kind, std::uint64
     return sample;
 }
 
-void TrackResolver::add_work(Sample& sample, const Record& record) const {
-    const WorkValues* given = work_.find(sample.name);
-    if ((record.second & flag_work) == 0 || given == nullptr)
+template <class Worked>
+void TrackResolver::add_work(Worked& to, std::uint64_t bits) const {
+    const WorkValues* given = work_.find(to.name);
+    if ((bits & flag_work) == 0 || given == nullptr)
         return;
     const auto of = [given](WorkQuantity quantity) {
         return given->value[static_cast<std::size_t>(quantity)];
     };
-    sample.bytes = of(WorkQuantity::bytes);
-    sample.flops = of(WorkQuantity::flops);
-    sample.elements = of(WorkQuantity::elements);
+    to.bytes = of(WorkQuantity::bytes);
+    to.flops = of(WorkQuantity::flops);
+    to.elements = of(WorkQuantity::elements);
     const double per_kv = of(WorkQuantity::bytes_per_kv);
     if (!std::isnan(per_kv))
-        sample.bytes = (std::isnan(sample.bytes) ? 0 : sample.bytes) + per_kv * now_.kv_length;
+        to.bytes = (std::isnan(to.bytes) ? 0 : to.bytes) + per_kv * now_.kv_length;
 }
 
 void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& out) {
@@ -215,7 +277,7 @@ void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& ou
     if (nest.children != 0)
         sample.self_ns = std::min(sample.duration_ns, track_->line->length_ns(duration - nest.children));
     if ((record.second & flag_work) != 0)
-        add_work(sample, record);
+        add_work(sample, record.second);
 }
 
 void TrackResolver::span(const Record& record, bool wanted, ResolvedBuffers& out) {
@@ -226,7 +288,7 @@ void TrackResolver::span(const Record& record, bool wanted, ResolvedBuffers& out
     sample.name = id_of(record);
     // A span stands outside the nesting, so it has no children; but one that encloses scopes is no leaf either.
     sample.leaf = !nesting_.has_scope_within(record.first, record.first + duration);
-    add_work(sample, record);
+    add_work(sample, record.second);
 }
 
 TrackResolver::Surroundings TrackResolver::surroundings_of_step(std::uint64_t id) const {

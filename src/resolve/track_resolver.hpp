@@ -12,6 +12,8 @@
 #include "resolve/frame_stack.hpp"
 #include "resolve/losses.hpp"
 #include "resolve/nesting.hpp"
+#include "resolve/node.hpp"
+#include "resolve/node_reader.hpp"
 #include "resolve/resolve.hpp"
 #include "resolve/sample.hpp"
 #include "resolve/step_table.hpp"
@@ -25,12 +27,16 @@ struct ResolvedBuffers {
     std::vector<CpuStamp> cpu_stamps;
     std::vector<LabelValue> labels;
     std::vector<Submission> submissions;
+    std::vector<RecordedNode> nodes;
+    std::vector<NodeDependency> dependencies;
 
     void clear() {
         samples.clear();
         cpu_stamps.clear();
         labels.clear();
         submissions.clear();
+        nodes.clear();
+        dependencies.clear();
     }
 };
 
@@ -72,7 +78,9 @@ class TrackResolver {
     void mark(const Record& record);
     void work(const Record& record);
     void cpu_time(const Record& record, bool wanted, ResolvedBuffers& out);
-    void other(const Record& record, bool wanted, ResolvedBuffers& out);
+    void other(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out);
+    void node(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out);
+    void dependency(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out);
     void announce_submission(const Record& record);
     void submission(const Record& record, bool wanted, ResolvedBuffers& out);
 
@@ -81,7 +89,8 @@ class TrackResolver {
     void unresolved(Loss reason, bool wanted);
     Sample& append(ResolvedBuffers& out, SampleKind kind, std::uint64_t begin, std::uint64_t duration) const;
     void place(Sample& sample, const Surroundings& around) const;
-    void add_work(Sample& sample, const Record& record) const;
+    template <class Worked>
+    void add_work(Worked& to, std::uint64_t bits) const;
     [[nodiscard]] Surroundings surroundings_of_step(std::uint64_t id) const;
     void push(FrameKind kind, std::uint64_t begin, const Surroundings& around);
     void refresh();
@@ -93,6 +102,7 @@ class TrackResolver {
     Nesting nesting_;
     FrameStack<Surroundings> frames_;
     DurationReader duration_;
+    NodeReader nodes_;
     Surroundings now_;
     Sample blank_; // what every sample has in these surroundings
     bool missing_ = false;

@@ -26,6 +26,10 @@ Name Profiler::intern(std::string_view name, Category category) { return record:
 
 void Profiler::describe(const std::string& key, const std::string& value) { session_->describe(key, value); }
 
+Result<std::uint64_t> Profiler::register_kernel(const void* code, std::size_t size, const KernelSource& kernel) {
+    return session_->register_kernel(code, size, kernel);
+}
+
 Queue Profiler::add_queue(QueueTimer& timer, const std::string& name) { return session_->add_queue(timer, name); }
 
 Result<GraphProbe> Profiler::graph_captured(std::uint64_t key, CUgraph_st* graph) {

@@ -25,6 +25,7 @@ class RecordingSamples final : public exporting::SampleSource {
     [[nodiscard]] const std::vector<recording::TrackInfo>& tracks() const override { return reader_.tracks(); }
     [[nodiscard]] const std::vector<recording::NameInfo>& names() const override { return reader_.names(); }
     [[nodiscard]] const std::vector<recording::GraphInfo>& graphs() const override { return reader_.graphs(); }
+    [[nodiscard]] const std::vector<recording::KernelInfo>& kernels() const override { return reader_.kernels(); }
     [[nodiscard]] const std::vector<std::string>& notes() const override { return reader_.notes(); }
 
     [[nodiscard]] std::int64_t origin_ns() const override {
@@ -42,7 +43,7 @@ class RecordingSamples final : public exporting::SampleSource {
         const auto resolved = resolve::resolve(
             records_, options, [](const resolve::StepTable&, const resolve::TrackTable&) {},
             [&](const resolve::ResolvedBatch& batch) {
-                wanted = wanted && sink({batch.samples, batch.submissions});
+                wanted = wanted && sink({batch.samples, batch.submissions, batch.nodes, batch.dependencies});
             });
         return resolved.ok() ? Status() : Status(resolved.error());
     }

@@ -10,6 +10,8 @@
 #include "base/os.hpp"
 #include "fingerprint/cuda/cuda_checks.hpp"
 #include "record/recorder_access.hpp"
+#include "recording/format.hpp"
+#include "recording/reader.hpp"
 #include "recording/redact.hpp"
 #include "session/own_cost.hpp"
 #include "session/recording_path.hpp"
@@ -195,6 +197,9 @@ Status Session::start_drain() {
     drain_ = std::make_shared<drain::Drain>(*rings_, *writer_, std::move(options));
     for (const auto& [key, value] : descriptions_) {
         drain_->describe(key, value);
+    }
+    for (const recording::KernelInfo& kernel : kernels_.all()) {
+        drain_->add_kernel(kernel);
     }
     if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
         drain_->add_feed(*probes);
@@ -395,6 +400,29 @@ void Session::describe(const std::string& key, const std::string& value) {
     if (drain_ != nullptr) {
         drain_->describe(key, value);
     }
+}
+
+Result<std::uint64_t> Session::register_kernel(const void* code, std::size_t size, const KernelSource& given) {
+    if (code == nullptr && size != 0) {
+        return Error{ErrorCode::invalid_argument, "the kernel has no code: give its PTX or binary, and its size"};
+    }
+    recording::KernelInfo kernel;
+    kernel.code_hash = code_hash(code, size);
+    kernel.name = given.name;
+    kernel.code_bytes = size;
+    kernel.code_checksum = recording::checksum(code, size);
+    kernel.source_bytes = given.source.size();
+    kernel.file = given.file;
+    kernel.source = given.source;
+    if (config_.redact) {
+        recording::redact(kernel);
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const session::KernelRegistry::Added added = kernels_.add(std::move(kernel));
+    if (added.fresh != nullptr && drain_ != nullptr) {
+        drain_->add_kernel(*added.fresh);
+    }
+    return added.status.ok() ? Result<std::uint64_t>(added.code_hash) : added.status.error();
 }
 
 Queue Session::add_queue(QueueTimer& timer, const std::string& name) {

@@ -19,6 +19,7 @@
 #include "record/thread_registry.hpp"
 #include "recording/reader.hpp"
 #include "recording/writer.hpp"
+#include "session/kernel_registry.hpp"
 
 namespace plumb {
 
@@ -35,6 +36,7 @@ class Session final : public record::ForkListener {
     Result<TileReport> tiles(const TileOptions& options);
     void reset();
     void describe(const std::string& key, const std::string& value);
+    Result<std::uint64_t> register_kernel(const void* code, std::size_t size, const KernelSource& kernel);
     Queue add_queue(QueueTimer& timer, const std::string& name);
     Result<GraphProbe> graph_captured(std::uint64_t key, CUgraph_st* graph);
     void graph_evicted(std::uint64_t key);
@@ -77,8 +79,9 @@ class Session final : public record::ForkListener {
     std::atomic<cudagraph::GraphProbes*> probes_{nullptr};
     std::unique_ptr<fingerprint::Checks> checks_; // null: check=off; stays until we end, as threads may be inside
     std::vector<std::pair<std::string, std::string>> descriptions_; // until the drain is there
-    std::map<std::uint32_t, std::uint64_t> cut_;                    // track -> first sequence that counts
-    recording::Counters cleared_;                                   // what the last reset() cleared
+    session::KernelRegistry kernels_;
+    std::map<std::uint32_t, std::uint64_t> cut_; // track -> first sequence that counts
+    recording::Counters cleared_;                // what the last reset() cleared
     bool closed_ = false;
 };
 

@@ -764,8 +764,14 @@ class Path(Case):
         self.assertEqual(len(json.loads(plumb("path", recording(), "--csr").stdout)["nodes"]), nodes)
         dot = plumb("path", recording(), "--dot").stdout
         self.assertEqual(dot.count("[label="), nodes)
-        if shutil.which("dot"):
-            subprocess.run(["dot", "-Tplain"], input=dot, text=True, check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+    @unittest.skipUnless(shutil.which("dot"), "Graphviz is not installed: apt-get install graphviz")
+    def test_graphviz_accepts_the_graph(self):
+        for source in (recording(), graph_recording()):
+            dot = plumb("path", source, "--dot").stdout
+            drawn = subprocess.run(["dot", "-Tplain"], input=dot, text=True, check=True, capture_output=True, timeout=300)
+            self.assertEqual(drawn.stderr, "")
+            self.assertEqual(sum(line.startswith("node ") for line in drawn.stdout.splitlines()), self.path(source)["nodes"])
 
 
 class OneSource(Case):

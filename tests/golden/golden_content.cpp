@@ -257,6 +257,86 @@ Status write_graphs(const std::string& path) {
     return status;
 }
 
+std::vector<recording::KernelInfo> kernels() {
+    recording::KernelInfo full{0xaf63dc4c8601ec8c, "gemm", "kernels/gemm \xc3\xa9.cu", "source\nof gemm", 14, 1, 77};
+    recording::KernelInfo other = full;
+    other.name = "rope"; // of the same module
+    recording::KernelInfo collides = full;
+    collides.code_checksum = 0xffffffffffffffff;
+    collides.source.clear();
+    recording::KernelInfo bare;
+    return {full, other, collides, bare};
+}
+
+std::vector<Record> node_records(std::uint32_t track) {
+    std::vector<Record> made;
+    const std::uint64_t start = 1'000'000'000'000;
+    const auto parts = [&made](RecordKind kind, std::uint64_t first) {
+        for (std::uint16_t part = 0; part < 3; ++part) {
+            made.push_back({first + part, pack(kind, part)});
+        }
+    };
+    for (std::uint64_t step = 0; step < 3; ++step) {
+        const std::uint64_t begin = start + 100'000 * step;
+        made.push_back({begin, pack(RecordKind::step_begin, 2, step)});
+        made.push_back({0x4090000000000000, pack(RecordKind::work, 300, 1)});
+        made.push_back({0xaf63dc4c8601ec8c, pack(RecordKind::kernel_code, 300, 4096 * step)});
+        made.push_back({64 | (step << 32), pack(RecordKind::kernel_extent, 0, 1)});
+        made.push_back({0xffffffff, pack(RecordKind::kernel_extent, 1, 0xffffffff)});
+        made.push_back({begin + 100, pack(RecordKind::kernel, 300, 2000) | flag_work});
+        parts(RecordKind::transfer_part, 0x7f0000000000 + step);
+        if (step == 1) {
+            made.push_back({payload_mask, pack(RecordKind::long_value)});
+        }
+        made.push_back({begin + 3000,
+                        pack(RecordKind::transfer, static_cast<std::uint16_t>(step), step == 1 ? payload_mask : 500)});
+        parts(RecordKind::task_part, step == 2 ? 0xfffffffffffffff0 : 5);
+        made.push_back(
+            {begin + 4000, pack(RecordKind::task, static_cast<std::uint16_t>(300 * (step % 2))) | flag_moment});
+        made.push_back({first_sequence + 5, pack(RecordKind::dependency, 0, track)});
+        made.push_back({first_sequence + 9, pack(RecordKind::dependency, 1, 0x80000001)});
+        made.push_back({begin, pack(RecordKind::step_end, 2, 90'000)});
+    }
+    return made;
+}
+
+Status write_nodes(const std::string& path) {
+    recording::WriterOptions options;
+    options.path = path;
+    options.compress = false;
+    std::int64_t now = 0;
+    options.now_ns = [&now] {
+        return ++now;
+    };
+    auto writer = recording::Writer::create(options, metadata());
+    if (!writer) {
+        return writer.error();
+    }
+    Status status;
+    const auto then = [&status](Status next) {
+        status = status.ok() ? next : status;
+    };
+    for (const auto& track : tracks()) {
+        then((*writer)->add_track(track));
+    }
+    for (const auto& name : names()) {
+        then((*writer)->add_name(name));
+    }
+    for (const auto& pair : clock_pairs()) {
+        then((*writer)->add_clock_pair(pair));
+    }
+    for (const auto& kernel : kernels()) {
+        then((*writer)->add_kernel(kernel));
+    }
+    for (const auto& track : tracks()) {
+        const auto all = node_records(track.id);
+        then((*writer)->append({track.id, first_sequence, all.data(), all.size()}));
+    }
+    then((*writer)->set_counters(counters()));
+    then((*writer)->close());
+    return status;
+}
+
 std::vector<recording::TensorCheck> checks() {
     constexpr std::size_t buckets[] = {32, 64, 128, 256, 0, 32};
     Noise noise(5);

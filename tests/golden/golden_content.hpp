@@ -31,6 +31,12 @@ std::vector<recording::GraphInfo> graphs();
 std::vector<Record> graph_records(std::uint32_t track);
 Status write_graphs(const std::string& path);
 
+/// Of the recording with nodes: every kind of node, part and dependency, timed and told; registered kernels, two of which
+/// collide.
+std::vector<recording::KernelInfo> kernels();
+std::vector<Record> node_records(std::uint32_t track);
+Status write_nodes(const std::string& path);
+
 /// Of the recordings with checks of tensors: every element type, role, level and field, ordinary and extreme values.
 std::vector<recording::TensorCheck> checks();
 Status write_checks(const std::string& path, bool compress);

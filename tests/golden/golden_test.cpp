@@ -90,6 +90,22 @@ std::string graph_text(const recording::GraphInfo& row) {
     return text;
 }
 
+/// A registered kernel as read_plumb.py prints it.
+std::string kernel_text(const recording::KernelInfo& kernel) {
+    char numbers[100];
+    std::snprintf(
+        numbers, sizeof numbers, "kernel %016llx %llu %llu %016llx\n",
+        static_cast<unsigned long long>(kernel.code_hash), static_cast<unsigned long long>(kernel.source_bytes),
+        static_cast<unsigned long long>(kernel.code_bytes), static_cast<unsigned long long>(kernel.code_checksum));
+    std::string text = numbers;
+    const std::pair<const char*, const std::string*> words[] = {
+        {"called ", &kernel.name}, {"from ", &kernel.file}, {"source ", &kernel.source}};
+    for (const auto& [word, value] : words) {
+        text += value->empty() ? "" : word + *value + "\n";
+    }
+    return text;
+}
+
 /// A check as read_plumb.py prints it.
 std::string check_text(const recording::TensorCheck& check) {
     const auto number = [](auto value) {
@@ -181,6 +197,16 @@ void expect_facts(const Reader& reader) {
     ASSERT_EQ(reader.descriptions().size(), 1u);
     EXPECT_EQ(reader.descriptions()[0].second, "28.5 GB/s");
     EXPECT_TRUE(reader.closed());
+}
+
+void expect_facts_of_nodes(const Reader& reader) {
+    const auto expected = golden::kernels();
+    ASSERT_EQ(reader.kernels().size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_EQ(kernel_text(reader.kernels()[i]), kernel_text(expected[i]));
+    }
+    ASSERT_EQ(reader.notes().size(), 1u);
+    EXPECT_EQ(reader.notes()[0].find("code hash af63dc4c8601ec8c stands for gemm"), 0u) << reader.notes()[0];
 }
 
 void expect_whole(const std::string& name) {
@@ -276,12 +302,27 @@ TEST(Golden, version_1_with_tiles_is_read_exactly) {
     }
 }
 
+TEST(Golden, version_1_with_nodes_and_kernels_is_read_exactly) {
+    auto reader = Reader::open(file("v1_nodes.plumb"));
+    ASSERT_TRUE(reader.ok()) << reader.error().message;
+    expect_facts_of_nodes(*reader);
+    for (const auto& [track, stream] : streams_of(*reader)) {
+        const auto expected = golden::node_records(track);
+        ASSERT_EQ(stream.size(), expected.size());
+        for (std::size_t i = 0; i < stream.size(); ++i) {
+            ASSERT_TRUE(same(stream[i].second, expected[i])) << "track " << track << ", record " << i;
+        }
+    }
+}
+
 TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
     // No compressor is involved, so a change of layout without a new version number shows here.
     const std::string path = testing::TempDir() + "plumb-golden-" + std::to_string(std::rand()) + ".plumb";
     ASSERT_TRUE(golden::write(path, false, 0).ok());
     const std::string graphs_path = path + "-graphs";
     ASSERT_TRUE(golden::write_graphs(graphs_path).ok());
+    const std::string nodes_path = path + "-nodes";
+    ASSERT_TRUE(golden::write_nodes(nodes_path).ok());
     const std::string checks_path = path + "-checks";
     ASSERT_TRUE(golden::write_checks(checks_path, false).ok());
     const std::string tiles_path = path + "-tiles";
@@ -298,10 +339,12 @@ TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
     };
     EXPECT_EQ(read(path), read(file("v1.plumb")));
     EXPECT_EQ(read(graphs_path), read(file("v1_graphs.plumb")));
+    EXPECT_EQ(read(nodes_path), read(file("v1_nodes.plumb")));
     EXPECT_EQ(read(checks_path), read(file("v1_checks.plumb")));
     EXPECT_EQ(read(tiles_path), read(file("v1_tiles.plumb")));
     std::remove(path.c_str());
     std::remove(graphs_path.c_str());
+    std::remove(nodes_path.c_str());
     std::remove(checks_path.c_str());
     std::remove(tiles_path.c_str());
 }
@@ -339,6 +382,9 @@ std::string by_our_reader(const std::string& name) {
     for (const auto& row : reader->graphs()) {
         text += graph_text(row);
     }
+    for (const auto& kernel : reader->kernels()) {
+        text += kernel_text(kernel);
+    }
     for (const std::string& check : check_texts(*reader)) {
         text += check;
     }
@@ -358,7 +404,8 @@ std::string by_our_reader(const std::string& name) {
 }
 
 TEST(Golden, a_reader_written_from_the_document_alone_reads_the_same) {
-    for (const char* name : {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_checks.plumb", "v1_tiles.plumb"}) {
+    for (const char* name : {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_nodes.plumb", "v1_checks.plumb",
+                             "v1_tiles.plumb"}) {
         EXPECT_EQ(by_independent_reader(name), by_our_reader(name)) << name;
     }
 }

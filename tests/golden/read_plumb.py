@@ -204,7 +204,7 @@ def main():
     for kind, codec, track, count, sequence, payload in chunks(data):
         if kind == 1:
             print("host", text(fields(payload), 4))
-        elif kind in (2, 3, 4, 12):
+        elif kind in (2, 3, 4, 12, 14):
             facts.setdefault(kind, []).extend(entries(payload))
         elif kind in (7, 9):
             numbered = ((sequence + i, record) for i, record in enumerate(records(payload, count)))
@@ -227,6 +227,11 @@ def main():
     for entry in facts.get(4, []):
         print("clock", number(entry, 1), number(entry, 2), number(entry, 3, "<q"))
     print_graphs(facts.get(12, []))
+    for entry in facts.get(14, []):
+        print("kernel", f"{number(entry, 1):016x}", number(entry, 5), number(entry, 6), f"{number(entry, 7):016x}")
+        for field, word in ((2, "called"), (3, "from"), (4, "source")):
+            if field in entry and text(entry, field):
+                print(word, text(entry, field))
     for entry in checks:
         print_check(entry)
     for key in sorted(tiles):
