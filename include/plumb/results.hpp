@@ -15,15 +15,10 @@
 
 #include "plumb/api.hpp"
 #include "plumb/bricks.hpp"
+#include "plumb/figure.hpp"
 #include "plumb/result.hpp"
 
 namespace plumb {
-
-/// A number that was measured, or the reason why there is none. Never 0 for "unknown".
-struct Figure {
-    std::optional<double> value;
-    std::string reason; // set when value is absent: "too few samples (n = 12, p99 needs 1000)"
-};
 
 /// Moments are exact; percentiles come from a histogram with at most 1 % relative error and are absent where
 /// n < 10/(1-X). variance is the sample variance (n-1), 0 for n = 1.
