@@ -15,7 +15,7 @@ namespace plumb {
 struct Peaks {
     std::string place;                // "host", "cuda:0": backend and index
     std::string name;                 // of the CPU or device, as the system calls it
-    std::string uuid;                 // of the device; of the host its machine's name
+    std::string uuid;                 // of a device, as the vendor writes it; empty for the host
     std::int64_t measured_unix_s = 0; // when
     Figure read_gigabytes_per_second; // all cores read memory far larger than the caches
     Figure one_thread_gigabytes_per_second;
@@ -24,6 +24,22 @@ struct Peaks {
     Figure bf16_teraflops;         // matrix products of bf16 with f32 sums
     Figure l1_bytes, l2_bytes;     // of one core
     Figure last_level_cache_bytes; // of the place
+};
+
+/// Every figure of Peaks, by its name in files and JSON. Append-only.
+struct PeakField {
+    const char* name;
+    Figure Peaks::*figure;
+};
+inline constexpr PeakField peak_fields[] = {
+    {"read_gigabytes_per_second", &Peaks::read_gigabytes_per_second},
+    {"one_thread_gigabytes_per_second", &Peaks::one_thread_gigabytes_per_second},
+    {"f32_teraflops", &Peaks::f32_teraflops},
+    {"one_thread_f32_teraflops", &Peaks::one_thread_f32_teraflops},
+    {"bf16_teraflops", &Peaks::bf16_teraflops},
+    {"l1_bytes", &Peaks::l1_bytes},
+    {"l2_bytes", &Peaks::l2_bytes},
+    {"last_level_cache_bytes", &Peaks::last_level_cache_bytes},
 };
 
 /// What kept a brick from being faster, as far as measured values tell.

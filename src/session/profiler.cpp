@@ -26,6 +26,8 @@ Name Profiler::intern(std::string_view name, Category category) { return record:
 
 void Profiler::describe(const std::string& key, const std::string& value) { session_->describe(key, value); }
 
+void Profiler::note(const std::string& text) { session_->note(text); }
+
 Queue Profiler::add_queue(QueueTimer& timer, const std::string& name) { return session_->add_queue(timer, name); }
 
 Result<GraphProbe> Profiler::graph_captured(std::uint64_t key, CUgraph_st* graph) {
