@@ -8,11 +8,11 @@
 #include <memory>
 #include <numeric>
 
+#include "backends/cpu/read_bandwidth.hpp"
 #include "decoder/decoder.hpp"
 #include "plumb/plumb.hpp"
 #include "support/board.hpp"
 #include "support/models.hpp"
-#include "support/read_bandwidth.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace {
@@ -79,10 +79,14 @@ Status run_type(const Goal& goal, const Options& options, Board& board) {
     Status status = decoder->prefill(decoder->random_prompt(prompt, 1), profiler);
     Result<std::size_t> done =
         status.ok() ? decoder->decode(steps_per_round, profiler) : Result<std::size_t>(status.error());
-    ReadBandwidth bandwidth;
+    plumb::backends::cpu::ReadBandwidth bandwidth;
     std::vector<double> read, reached, shares;
     for (int round = 0; done.ok() && round < rounds; ++round) {
-        read.push_back(bandwidth.measure());
+        const Result<double> pass = bandwidth.measure();
+        if (!pass.ok()) {
+            return pass.error();
+        }
+        read.push_back(*pass);
         const double begin = now_ns();
         const double first = static_cast<double>(decoder->position());
         done = decoder->decode(steps_per_round, profiler);

@@ -13,9 +13,9 @@
 #include <memory>
 #include <thread>
 
+#include "backends/cpu/read_bandwidth.hpp"
 #include "plumb/fingerprint.hpp"
 #include "support/board.hpp"
-#include "support/read_bandwidth.hpp"
 
 namespace {
 
@@ -152,7 +152,8 @@ void run_small(Board& board, int rounds) {
     board.end_table();
 }
 
-int run_type(DType type, const Memory& memory, ReadBandwidth& bandwidth, int rounds, Board& board) {
+int run_type(DType type, const Memory& memory, plumb::backends::cpu::ReadBandwidth& bandwidth, int rounds,
+             Board& board) {
     memory.fill(type);
     const std::vector<Subject> subjects = subjects_of(type, memory);
     std::map<std::string, std::vector<double>> speeds, shares, cpu_shares;
@@ -206,7 +207,7 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "256 MiB of memory are not there: free some and run again.\n");
         return 2;
     }
-    ReadBandwidth bandwidth(bytes_of_bandwidth);
+    plumb::backends::cpu::ReadBandwidth bandwidth(bytes_of_bandwidth);
     for (const DType type : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::i32}) {
         if (words.find(fmt::format(",{},", plumb::dtype_word(type))) == std::string::npos) {
             continue;

@@ -51,8 +51,9 @@ void add_layers(CLI::App& root, int& exit_code) {
     app.add_option("recording", arguments->recording, "Recording (.plumb); of a finished, killed or running process")
         ->type_name("FILE")
         ->required();
-    app.add_option("--metric", arguments->metric, "What to compare: of a call, or sum, self and calls per step")
-        ->check(CLI::IsMember({"p50", "p90", "p99", "mean", "max", "sum", "self", "calls"}))
+    app.add_option("--metric", arguments->metric,
+                   "What to compare: of a call; sum, self and calls per step; roofline: percent of it")
+        ->check(CLI::IsMember({"p50", "p90", "p99", "mean", "max", "sum", "self", "calls", "roofline"}))
         ->capture_default_str();
     app.add_option("--phase", arguments->phase, "Only the steps of one phase")
         ->check(CLI::IsMember({"decode", "prefill", "mixed"}));

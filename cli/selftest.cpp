@@ -11,6 +11,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "cli/peaks.hpp"
 
 namespace {
 
@@ -125,8 +126,13 @@ int selftest(bool as_json) {
 
 void add_selftest(CLI::App& root, int& exit_code) {
     auto as_json = std::make_shared<bool>(false);
+    auto peaks = std::make_shared<bool>(false);
     CLI::App& app =
         *root.add_subcommand("selftest", "Measure floor, cost and clock fit of every source on this machine");
-    app.add_flag("--json", *as_json, "As JSON (schema plumb.selftest/1)");
-    app.callback([as_json, &exit_code] { exit_code = selftest(*as_json); });
+    app.add_flag("--json", *as_json, "As JSON (schema plumb.selftest/1; with --peaks plumb.peaks/1)");
+    app.add_flag(
+        "--peaks", *peaks,
+        "Instead: measure read bandwidth and FLOP/s with all cores, some seconds, and keep them for recordings");
+    app.callback(
+        [as_json, peaks, &exit_code] { exit_code = *peaks ? measure_and_store_peaks(*as_json) : selftest(*as_json); });
 }

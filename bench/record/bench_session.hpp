@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <string>
 
+#include "backends/cpu/core_workers.hpp"
 #include "record/subject.hpp"
 #include "support/figures.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/ticks.hpp"
-#include "support/workers.hpp"
 
 namespace bench {
 
@@ -20,7 +20,7 @@ struct Bench {
     Figures& figures;
     TickRate rate;
     TemporaryFolder folder;
-    Workers workers{2};
+    plumb::backends::cpu::Workers workers{2};
     unsigned rounds = 15;
     unsigned files = 0;
     plumb::Record* scratch[2] = {nullptr, nullptr};

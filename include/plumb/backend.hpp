@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "plumb/api.hpp"
 #include "plumb/clock.hpp"
 #include "plumb/result.hpp"
+#include "plumb/roofline.hpp"
 #include "plumb/work.hpp"
 
 namespace plumb {
@@ -168,6 +170,9 @@ class PLUMB_API QueueTimer {
     [[nodiscard]] virtual std::size_t in_flight() const noexcept = 0;
 };
 
+/// Told how far a measurement is: "read bandwidth, all cores", 3, 10. May be empty.
+using PeakProgress = std::function<void(const char* what, int done, int total)>;
+
 /// One vendor's way to time work. A missing driver is a state of the object, not of the build.
 class PLUMB_API Backend {
   public:
@@ -180,6 +185,15 @@ class PLUMB_API Backend {
     /// A timer for the vendor's queue `native` (a stream, a command queue; null where the backend has no such thing).
     [[nodiscard]] virtual Result<std::unique_ptr<QueueTimer>> make_queue_timer(std::uint32_t device, void* native,
                                                                                const TimerOptions& options) = 0;
+    /// What the device can do at most, measured now; takes seconds of the whole device. What could not be measured is an
+    /// absent figure. Error unsupported, with the reason, where a backend measures nothing; not_found for a device that
+    /// does not exist.
+    [[nodiscard]] virtual Result<Peaks> measure_peaks(std::uint32_t device, const PeakProgress& progress) {
+        static_cast<void>(device);
+        static_cast<void>(progress);
+        return Error{ErrorCode::unsupported,
+                     std::string("the ") + name() + " backend measures no peaks of its devices"};
+    }
 };
 
 /// Every backend of this build, available here or not.

@@ -16,11 +16,11 @@
 
 namespace plumb {
 
-/// What a cell shows: of one call, in nanoseconds; per step, in nanoseconds; calls: per step, a number.
-enum class LayerMetric : std::uint8_t { p50, p90, p99, mean, max, sum, self, calls };
+/// What a cell shows: of one call, in nanoseconds; per step, in nanoseconds; calls: per step, a number; roofline: percent.
+enum class LayerMetric : std::uint8_t { p50, p90, p99, mean, max, sum, self, calls, roofline };
 
 constexpr const char* metric_word(LayerMetric metric) noexcept {
-    constexpr const char* words[] = {"p50", "p90", "p99", "mean", "max", "sum", "self", "calls"};
+    constexpr const char* words[] = {"p50", "p90", "p99", "mean", "max", "sum", "self", "calls", "roofline"};
     return words[static_cast<std::size_t>(metric)];
 }
 PLUMB_API std::optional<LayerMetric> metric_of_word(std::string_view word);

@@ -15,15 +15,11 @@
 
 #include "plumb/api.hpp"
 #include "plumb/bricks.hpp"
+#include "plumb/figure.hpp"
 #include "plumb/result.hpp"
+#include "plumb/roofline.hpp"
 
 namespace plumb {
-
-/// A number that was measured, or the reason why there is none. Never 0 for "unknown".
-struct Figure {
-    std::optional<double> value;
-    std::string reason; // set when value is absent: "too few samples (n = 12, p99 needs 1000)"
-};
 
 /// Moments are exact; percentiles come from a histogram with at most 1 % relative error and are absent where
 /// n < 10/(1-X). variance is the sample variance (n-1), 0 for n = 1.
@@ -60,9 +56,11 @@ struct Row {
     Figure gigabytes_per_second; // 10^9 bytes; absent where no work was given
     Figure teraflops;
     Figure bytes_per_call, flops_per_call, elements_per_call;
-    std::string source;  // cpu_tsc, …; "mixed" never: a row has one source
-    bool lap = false;    // made of laps: also holds the gap to the next border
-    bool parent = false; // had children: total and self differ, not a leaf
+    Figure bytes_per_step; // of all calls that gave their bytes
+    Roofline roof;         // against the peaks of the place where it ran
+    std::string source;    // cpu_tsc, …; "mixed" never: a row has one source
+    bool lap = false;      // made of laps: also holds the gap to the next border
+    bool parent = false;   // had children: total and self differ, not a leaf
     RowBasis basis = RowBasis::steps;
     bool device = false;
     std::uint64_t basis_steps = 0;            // so many steps that figures per step are made of
@@ -98,6 +96,17 @@ struct DeviceAccount {
     Figure in_graph_idle_per_step_ns;
 };
 
+/// What a step would take if its bytes were all that there is to do: those that leaf bricks on one place state, at the read
+/// bandwidth measured there. A lower bound where bricks state none.
+struct SpeedOfLight {
+    std::string place; // "host", "cuda"
+    Figure bytes_per_step;
+    Figure ns_per_step;
+    Figure reached_percent;  // ns_per_step of the mean period
+    bool fits_cache = false; // the bytes fit the last-level cache: then memory sets no such limit
+    std::uint64_t bricks_without_bytes = 0;
+};
+
 struct PhaseSummary {
     Phase phase = Phase::none;
     std::uint64_t steps = 0; // counted ones, warm-up and sampled ones apart
@@ -113,7 +122,8 @@ struct PhaseSummary {
     Distribution period;      // step end to step end
     Distribution span;        // host begin to end of a step
     WallAccount wall;
-    std::optional<DeviceAccount> device; // none where nothing ran on a device
+    std::optional<DeviceAccount> device;      // none where nothing ran on a device
+    std::vector<SpeedOfLight> speed_of_light; // by place; empty where no brick states its bytes
 };
 
 /// One captured graph in one phase.
@@ -162,6 +172,13 @@ struct OwnCost {
     Figure percent_of_wall;
 };
 
+/// By the processor's own counters (counters=on), of the whole process from the opening of the recording (or the last
+/// reset()) on: all its threads, user code only. "Cache" is what the kernel's generic events mean, the last level.
+struct ProcessorCounters {
+    Figure cycles, instructions, instructions_per_cycle;
+    Figure cache_references, cache_misses, cache_miss_percent;
+};
+
 struct ClockQuality {
     std::string clock; // "tsc", "monotonic", "caller"
     double ticks_per_second = 0;
@@ -187,6 +204,8 @@ struct Report {
     OwnCost own_cost;
     ClockQuality clock;
     std::string sync_mode;
+    std::optional<ProcessorCounters> counters; // none: not asked for
+    std::vector<Peaks> peaks; // measured where the run ran, before it; empty: `plumb selftest --peaks` was not run
 };
 
 /// How often one kernel (or node type) occurs in two captures of one key.

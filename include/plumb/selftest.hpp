@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plumb/api.hpp"
@@ -43,5 +44,20 @@ struct SelfTest {
 };
 
 PLUMB_API Result<SelfTest> run_selftest();
+
+/// What this machine can do at most (docs/roofline.md).
+struct PeakTest {
+    std::vector<Peaks> peaks;                                     // the host's, then those of devices
+    std::vector<std::pair<std::string, std::string>> unsupported; // backend or device, and why it has none
+    std::vector<std::string> notes;                               // "the machine was busy: …": peaks may be too low
+};
+
+/// Takes all cores for some seconds; measures nothing while a run records, so that neither disturbs the other: the caller
+/// sees to that.
+PLUMB_API PeakTest measure_peaks(const PeakProgress& progress = {});
+/// Keeps them in the user's cache folder for the runs of this machine; returns the file. It is replaced as a whole.
+PLUMB_API Result<std::string> store_peaks(const std::vector<Peaks>& peaks);
+/// What store_peaks() kept on this very machine. Error not_found: nothing was, or it was on another one.
+PLUMB_API Result<std::vector<Peaks>> stored_peaks();
 
 } // namespace plumb

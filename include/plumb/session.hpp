@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plumb/api.hpp"
+#include "plumb/counters.hpp"
 #include "plumb/cuda_graph.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
@@ -77,13 +78,15 @@ struct PLUMB_API Config {
     bool follow_fork = false;       // fork=own: a forked child opens its own file
     bool redact = false;            // host, command line and paths stay out of the recording
     std::uint64_t device_every = 8; // scopes of device queues whose timing has its price: in every so manieth step
+    bool counters = false;          // the processor's counters, read once a second by the drain; no scope pays
     GraphConfig graph;
     CheckConfig check;
     std::uint32_t tiles = 0; // tiles that each thread keeps apart; 0: PLUMB_TILE does nothing
 
     // Not part of the spec.
-    const HostClock* clock = nullptr; // injected; must outlive the profiler
-    Diagnostic diagnostic = nullptr;  // null: one line on stderr
+    const HostClock* clock = nullptr;        // injected; must outlive the profiler
+    CounterReader* counter_reader = nullptr; // for counters=on; null: the system's; must outlive the profiler
+    Diagnostic diagnostic = nullptr;         // null: one line on stderr
     void* diagnostic_user = nullptr;
 
     /// "off", "0" and "" are off; "on" and "1" are on; then key=value, separated by commas.
@@ -139,6 +142,9 @@ class PLUMB_API Profiler : public Recorder {
 
     /// Says something about the run, shown at the head of reports: ("model", "qwen2.5-0.5b bf16"). Last value wins.
     void describe(const std::string& key, const std::string& value);
+    /// A remark of the user's own ("zero-copy weights"), shown at the foot of reports as a note by the user: nothing that
+    /// was measured. At most 4,096; later ones are dropped.
+    void note(const std::string& text);
 
     /// A handle for a device queue timed by a backend. The timer must outlive the profiler.
     [[nodiscard]] Queue add_queue(QueueTimer& timer, const std::string& name);

@@ -46,6 +46,8 @@ Figure cell_of(const Row& row, LayerMetric metric) {
         return measured(row.time.max_ns);
     case LayerMetric::calls:
         return measured(row.calls_per_step);
+    case LayerMetric::roofline:
+        return row.roof.percent;
     case LayerMetric::sum:
     case LayerMetric::self:
         break;
@@ -147,7 +149,7 @@ void Layers::judge(std::size_t number) {
     row.mad = measured(mad);
     if (values.size() < least_layers)
         return;
-    const bool time = options_.metric != LayerMetric::calls;
+    const bool time = options_.metric != LayerMetric::calls && options_.metric != LayerMetric::roofline;
     const double floor = time ? source_.own_cost.floor_ns.value.value_or(0) : 0;
     const double deviation = std::max(mad_to_deviation * mad, (time ? histogram_error : 1e-9) * median);
     std::vector<OddLayer> odd;
@@ -209,7 +211,7 @@ LayerReport Layers::build() {
 } // namespace
 
 std::optional<LayerMetric> metric_of_word(std::string_view word) {
-    for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(LayerMetric::calls); ++i) {
+    for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(LayerMetric::roofline); ++i) {
         if (word == metric_word(static_cast<LayerMetric>(i)))
             return static_cast<LayerMetric>(i);
     }

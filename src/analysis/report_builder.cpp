@@ -9,6 +9,8 @@
 #include "analysis/device_account.hpp"
 #include "analysis/own_cost.hpp"
 #include "analysis/phase_statistics.hpp"
+#include "analysis/processor_counters.hpp"
+#include "analysis/report_roofline.hpp"
 #include "analysis/row_table.hpp"
 #include "analysis/wall_clock.hpp"
 #include "resolve/resolve.hpp"
@@ -319,7 +321,10 @@ Report Builder::finish(const resolve::Resolution& resolution) {
     report.scopes = scopes_;
     report.sync_mode = source_.metadata().sync_mode;
     report.own_cost = own_cost(source_.metadata(), source_.counters(), recorded_);
+    report.peaks = source_.metadata().peaks;
+    report.counters = processor_counters(source_.counters());
     add_rows(report);
+    add_rooflines(report);
     add_tracks(report);
     add_labels(report);
     add_losses(report, resolution);

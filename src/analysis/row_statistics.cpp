@@ -62,6 +62,12 @@ Row RowStatistics::finish(RowKey key, const PhaseBase& base) const {
     row.bytes_per_call = bytes_.per_call("bytes");
     row.flops_per_call = flops_.per_call("flops");
     row.elements_per_call = elements_.per_call("elements");
+    if (!row.bytes_per_call.value)
+        row.bytes_per_step = row.bytes_per_call;
+    else if (base.steps == 0)
+        row.bytes_per_step = stats::absent(base.reason);
+    else
+        row.bytes_per_step = stats::measured(bytes_.sum / static_cast<double>(base.steps));
     return row;
 }
 

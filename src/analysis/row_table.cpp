@@ -177,6 +177,8 @@ void RowTable::take_rate(Row& row, const GraphTable::Wanted& wanted, const Phase
     row.calls_per_step = rate.calls_per_step;
     row.sum_per_step_ns = rate.sum_per_step_ns;
     row.raw_sum_per_step_ns = rate.raw_ns;
+    if (row.bytes_per_step.value)
+        row.bytes_per_step = stats::measured(*row.bytes_per_call.value * rate.calls_per_step);
     row.sites = rate.sites;
     row.sites_timed = rate.sites_timed;
     if (row.wall_share.value)

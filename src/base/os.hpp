@@ -36,6 +36,16 @@ std::vector<std::pair<std::string, std::string>> cpu_conditions();
 /// CPUs this process may run on, at least 1.
 unsigned usable_cpus();
 
+/// Data caches as the CPUs that this process may use have them: one entry per level, in order; empty where unknown.
+struct CpuCache {
+    unsigned level = 0;
+    std::uint64_t bytes = 0; // of one
+    unsigned instances = 0;
+};
+std::vector<CpuCache> cpu_caches();
+/// Memory that programs could still take, in bytes; 0 where unknown.
+std::uint64_t available_memory();
+
 /// As the kernel numbers it: what `ps -L` and debuggers show.
 std::uint64_t thread_id();
 /// Name of the calling thread, at most 31 bytes.

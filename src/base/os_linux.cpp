@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <map>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -151,6 +153,45 @@ unsigned usable_cpus() {
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
     return static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+std::vector<CpuCache> cpu_caches() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof(set), &set) != 0)
+        return {};
+    std::map<unsigned, std::pair<std::uint64_t, std::set<std::string>>> levels; // bytes of one, CPUs that share it
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+        if (!CPU_ISSET(cpu, &set))
+            continue;
+        for (int index = 0; index < 8; ++index) {
+            const std::string folder =
+                "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index" + std::to_string(index) + "/";
+            const std::string type = read_text(folder + "type");
+            if (type.empty())
+                break;
+            const unsigned long level = std::strtoul(read_text(folder + "level").c_str(), nullptr, 10);
+            const std::uint64_t kib = std::strtoull(read_text(folder + "size").c_str(), nullptr, 10); // "32768K"
+            if (type.starts_with("Instruction") || level == 0 || kib == 0)
+                continue;
+            auto& [bytes, shared] = levels[static_cast<unsigned>(level)];
+            bytes = kib * 1024;
+            shared.insert(read_text(folder + "shared_cpu_list"));
+        }
+    }
+    std::vector<CpuCache> caches;
+    for (const auto& [level, cache] : levels)
+        caches.push_back({level, cache.first, static_cast<unsigned>(cache.second.size())});
+    return caches;
+}
+
+std::uint64_t available_memory() {
+    std::istringstream text(read_text("/proc/meminfo"));
+    for (std::string line; std::getline(text, line);) {
+        if (line.starts_with("MemAvailable:"))
+            return std::strtoull(line.c_str() + sizeof("MemAvailable:") - 1, nullptr, 10) * 1024;
+    }
+    return 0;
 }
 
 std::uint64_t thread_id() { return static_cast<std::uint64_t>(syscall(SYS_gettid)); }

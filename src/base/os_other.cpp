@@ -85,6 +85,22 @@ std::vector<std::pair<std::string, std::string>> cpu_conditions() { return {}; }
 
 unsigned usable_cpus() { return static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))); }
 
+std::vector<CpuCache> cpu_caches() {
+    std::vector<CpuCache> caches;
+#if defined(__APPLE__)
+    const char* names[] = {"hw.l1dcachesize", "hw.l2cachesize", "hw.l3cachesize"};
+    for (unsigned level = 1; level <= 3; ++level) {
+        std::uint64_t bytes = 0;
+        std::size_t size = sizeof(bytes);
+        if (sysctlbyname(names[level - 1], &bytes, &size, nullptr, 0) == 0 && bytes != 0)
+            caches.push_back({level, bytes, 1});
+    }
+#endif
+    return caches;
+}
+
+std::uint64_t available_memory() { return 0; }
+
 std::uint64_t thread_id() {
 #if defined(__APPLE__)
     std::uint64_t id = 0;

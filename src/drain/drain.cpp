@@ -429,6 +429,11 @@ recording::Counters Drain::counters() {
         }
     }
     recording::Counters result;
+    if (options_.hardware != nullptr) {
+        CounterTotals read = options_.hardware->read();
+        result.hardware = std::move(read.totals);
+        result.hardware_reason = std::move(read.reason);
+    }
     std::copy(std::begin(retired_drops_), std::end(retired_drops_), result.ended_drops);
     for (std::size_t i = 0; i < drop_reasons; ++i) {
         if (drops[i] != 0) {

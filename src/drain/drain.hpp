@@ -19,6 +19,7 @@
 #include "clock/host_clock.hpp"
 #include "drain/device_collector.hpp"
 #include "drain/tile_ledger.hpp"
+#include "plumb/counters.hpp"
 #include "plumb/result.hpp"
 #include "record/ring_set.hpp"
 #include "recording/writer.hpp"
@@ -29,6 +30,7 @@ struct DrainOptions {
     clock::HostClockSource clock;
     std::uint64_t device_every = 1;                   // device scopes are timed in every so manieth step
     std::function<void(const std::string&)> diagnose; // one sentence for the user
+    CounterReader* hardware = nullptr;                // null: processor counters were not asked for
 };
 
 class Drain {

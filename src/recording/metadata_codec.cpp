@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace plumb::recording {
 namespace {
 
 // More than any run needs; bounds what a hostile file can make a reader hold.
 constexpr std::size_t most_pairs = 4096;
+constexpr std::size_t most_places = 256; // that have peaks
 /// Counters::ended_drops has one field for each reason, from this number on.
 constexpr std::uint16_t first_ended_drop = 16;
 
@@ -42,6 +44,75 @@ bool walk(const std::byte* data, std::size_t size, Take&& take) {
     return reader.intact();
 }
 
+void encode(const Peaks& from, Bytes& to) {
+    FieldWriter fields(to);
+    fields.text(1, from.place);
+    fields.text(2, from.name);
+    fields.text(3, from.uuid);
+    fields.number(4, static_cast<std::uint64_t>(from.measured_unix_s));
+    for (const PeakField& field : peak_fields) {
+        const Figure& figure = from.*field.figure;
+        if (figure.value) {
+            fields.named_number(5, field.name, std::bit_cast<std::uint64_t>(*figure.value));
+        } else {
+            fields.pair(6, field.name, figure.reason);
+        }
+    }
+}
+
+Figure* figure_named(Peaks& peaks, std::string_view name) {
+    for (const PeakField& field : peak_fields) {
+        if (name == field.name) {
+            return &(peaks.*field.figure);
+        }
+    }
+    return nullptr; // of a later version
+}
+
+/// A peak that is no positive number is none: it would be divided by.
+Figure peak_of(double value) {
+    return std::isfinite(value) && value > 0 ? Figure{value, {}}
+                                             : Figure{std::nullopt, "the recording holds no number"};
+}
+
+bool decode(std::string_view content, Peaks& to) {
+    for (const PeakField& field : peak_fields) {
+        (to.*field.figure).reason = "not in the recording";
+    }
+    return walk(reinterpret_cast<const std::byte*>(content.data()), content.size(), [&to](const Field& field) {
+        std::string_view key;
+        std::string_view reason;
+        std::uint64_t number = 0;
+        Figure* figure = nullptr;
+        switch (field.number) {
+        case 1:
+            to.place = field.as_text();
+            break;
+        case 2:
+            to.name = field.as_text();
+            break;
+        case 3:
+            to.uuid = field.as_text();
+            break;
+        case 4:
+            to.measured_unix_s = static_cast<std::int64_t>(field.as_number());
+            break;
+        case 5:
+            if (take_named_number(field, key, number) && (figure = figure_named(to, key)) != nullptr) {
+                *figure = peak_of(std::bit_cast<double>(number));
+            }
+            break;
+        case 6:
+            if (field.as_pair(key, reason) && (figure = figure_named(to, key)) != nullptr) {
+                *figure = {std::nullopt, std::string(reason)};
+            }
+            break;
+        default:
+            break;
+        }
+    });
+}
+
 } // namespace
 
 void encode(const Metadata& from, Bytes& to) {
@@ -70,6 +141,11 @@ void encode(const Metadata& from, Bytes& to) {
     }
     for (const auto& clock : from.clocks) {
         fields.named_number(17, clock.name, clock.id);
+    }
+    for (const Peaks& peaks : from.peaks) {
+        Bytes nested;
+        encode(peaks, nested);
+        fields.text(18, {reinterpret_cast<const char*>(nested.data()), nested.size()});
     }
 }
 
@@ -131,6 +207,11 @@ bool decode(const std::byte* data, std::size_t size, Metadata& to) {
         case 17:
             if (to.clocks.size() < most_pairs && take_named_number(field, key, number)) {
                 to.clocks.push_back({static_cast<std::uint32_t>(number), std::string(key)});
+            }
+            break;
+        case 18:
+            if (Peaks peaks; to.peaks.size() < most_places && decode(field.content, peaks)) {
+                to.peaks.push_back(std::move(peaks));
             }
             break;
         default:
@@ -282,6 +363,12 @@ void encode(const Counters& from, Bytes& to) {
     if (from.checks != 0) {
         fields.number(6, from.checks);
     }
+    for (const auto& [name, total] : from.hardware) {
+        fields.named_number(7, name, total);
+    }
+    if (!from.hardware_reason.empty()) {
+        fields.text(8, from.hardware_reason);
+    }
     for (std::size_t i = 0; i < drop_slots; ++i) {
         if (from.ended_drops[i] != 0) {
             fields.number(static_cast<std::uint16_t>(first_ended_drop + i), from.ended_drops[i]);
@@ -313,6 +400,14 @@ bool decode(const std::byte* data, std::size_t size, Counters& to) {
             break;
         case 6:
             to.checks = field.as_number();
+            break;
+        case 7:
+            if (to.hardware.size() < most_pairs && take_named_number(field, key, number)) {
+                to.hardware.emplace_back(key, number);
+            }
+            break;
+        case 8:
+            to.hardware_reason = field.as_text();
             break;
         default:
             if (field.number >= first_ended_drop && field.number - first_ended_drop < static_cast<int>(drop_slots)) {

@@ -13,6 +13,7 @@
 #include "plumb/check.hpp"
 #include "plumb/fingerprint.hpp"
 #include "plumb/layout.hpp"
+#include "plumb/roofline.hpp"
 #include "plumb/tile.hpp"
 
 namespace plumb::recording {
@@ -183,7 +184,10 @@ struct Counters {
     std::uint64_t records = 0;         // ring records written to this file so far, before any limit removed some
     std::uint64_t records_removed = 0; // removed again by max_size= or keep=
     std::uint64_t unresolved = 0;      // device scopes whose time never came
-    std::uint64_t checks = 0;          // of tensors, written to this file so far, before any limit removed some
+    // Of the processor, for the whole process since the recording opened (counters=on): "cycles", "instructions", …
+    std::vector<std::pair<std::string, std::uint64_t>> hardware;
+    std::string hardware_reason; // why some are missing that were asked for
+    std::uint64_t checks = 0;    // of tensors, written to this file so far, before any limit removed some
 };
 
 /// Fixed at the start of a run.
@@ -207,6 +211,8 @@ struct Metadata {
     // measured at start, ns: "scope", "lap", "floor.cpu_tsc", …
     std::vector<std::pair<std::string, double>> costs;
     std::vector<ClockInfo> clocks;
+    // of this machine and its devices, as `plumb selftest --peaks` measured them before the run; empty: it did not
+    std::vector<Peaks> peaks;
 };
 
 /// `count` consecutive records of one track, in the order written. On device tracks `first` is in that track's clock.

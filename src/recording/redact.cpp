@@ -68,6 +68,9 @@ void redact(Metadata& metadata) {
     if (!metadata.ring_reason.empty()) {
         metadata.ring_reason = redacted;
     }
+    for (Peaks& peaks : metadata.peaks) {
+        peaks.uuid = peaks.uuid.empty() ? "" : redacted;
+    }
     redact_identity(metadata.identity);
     redact_comparability(metadata.comparability);
 }

@@ -33,7 +33,9 @@ const FigureColumn time_columns[] = {
 const FigureColumn rate_columns[] = {
     {"GB/s", [](const Row& row) { return row.gigabytes_per_second; }, 1, 3, 1, 3, true},
     {"TFLOP/s", [](const Row& row) { return row.teraflops; }, 1, 3, 2, 5, false},
+    {"% roof", [](const Row& row) { return row.roof.percent; }, 1, 3, 1, 1, false},
 };
+constexpr std::size_t roof_column = 2; // of rate_columns
 
 /// One column of a phase's table: which figures, how many decimals.
 struct FigureCells {
@@ -90,6 +92,7 @@ double milliseconds_per_step(const PhaseSummary& phase, double total_ns) {
 struct Layout {
     std::vector<FigureCells> times, rates;
     int sum_decimals;
+    bool limits; // some row has a known bottleneck
 
     explicit Layout(const PhaseRows& phase) {
         for (const FigureColumn& column : time_columns) {
@@ -106,6 +109,8 @@ struct Layout {
             largest = std::max(largest, sum / ns_per_ms);
         }
         sum_decimals = decimals_for(largest, 4, 2, 6);
+        limits = std::any_of(phase.rows.begin(), phase.rows.end(),
+                             [](const Row* row) { return row->roof.bottleneck != Bottleneck::unknown; });
     }
 };
 
@@ -125,6 +130,9 @@ TextTable table_with_headings(const PhaseRows& phase, const Layout& layout) {
     for (const FigureCells& cells : layout.rates) {
         table.add_column(std::string(cells.column->heading), Align::right);
     }
+    if (layout.limits) {
+        table.add_column("limit", Align::left);
+    }
     table.add_column("source", Align::left);
     return table;
 }
@@ -140,6 +148,9 @@ void add_brick(TextTable& table, const Row& row, bool steps, const Layout& layou
     }
     for (const FigureCells& column : layout.rates) {
         cells.push_back(column.cell(row));
+    }
+    if (layout.limits) {
+        cells.emplace_back(row.roof.bottleneck == Bottleneck::unknown ? "?" : name_of(row.roof.bottleneck));
     }
     cells.push_back(printable(row.source, name_columns));
     table.add_row(std::move(cells));
@@ -161,7 +172,7 @@ void add_remainder(TextTable& table, const char* name, const PhaseSummary& phase
     cells.push_back(fixed(milliseconds_per_step(phase, total_ns), layout.sum_decimals));
     const double period = phase.wall.period_ns;
     cells.push_back(period > 0 ? fixed(100 * total_ns / period, 1) : std::string(absent));
-    cells.insert(cells.end(), layout.rates.size(), std::string(not_applicable));
+    cells.insert(cells.end(), layout.rates.size() + (layout.limits ? 1 : 0), std::string(not_applicable));
     table.add_row(std::move(cells));
 }
 
@@ -199,6 +210,16 @@ void append_reasons(std::string& out, const PhaseRows& phase, const FigureCells&
         out += " (" + grouped(rows) + " rows)";
     }
     out += '\n';
+}
+
+/// Where no row has a share of its roofline although some state their work, one line says why.
+void append_missing_roof(std::string& out, const PhaseRows& phase) {
+    for (const Row* row : phase.rows) {
+        if (row->gigabytes_per_second.value || row->teraflops.value) {
+            out += "n/a  % roof: " + printable(row->roof.percent.reason, 200) + '\n';
+            return;
+        }
+    }
 }
 
 /// Time off the CPU inside a brick is in the brick's sum and in idle: the column then adds up to more than the period.
@@ -255,8 +276,18 @@ void append_legend(std::string& out, const PhaseRows& phase, const Layout& layou
     for (const FigureCells& cells : layout.times) {
         append_reasons(out, phase, cells);
     }
+    bool roof_shown = false;
     for (const FigureCells& cells : layout.rates) {
         append_reasons(out, phase, cells);
+        roof_shown = roof_shown || cells.column == &rate_columns[roof_column];
+    }
+    if (!roof_shown) {
+        append_missing_roof(out, phase);
+    }
+    if (layout.limits) {
+        out += "limit: memory or compute from 50 % of that peak on; cache: what it moves in a step fits the last-level "
+               "cache, so shares may exceed 100 %; latency: calls about as short as their floor or launch; ?: none of "
+               "these explains its time\n";
     }
     out += style.plain;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json_writer.hpp"
 #include "plumb/results.hpp"
+#include "render/json_peaks.hpp"
 #include "render/style.hpp"
 
 namespace plumb {
@@ -87,6 +88,11 @@ void put_row(JsonWriter& json, const Row& row) {
     json.field("lap", row.lap);
     json.field("parent", row.parent);
     put_row_device(json, row);
+    json.key("roofline");
+    json.begin_object();
+    put(json, "bytes_per_step", row.bytes_per_step);
+    render::put_roofline(json, row.roof);
+    json.end();
     json.end();
 }
 
@@ -151,6 +157,7 @@ void put_phases(JsonWriter& json, const std::vector<PhaseSummary>& phases) {
         put(json, "span", phase.span);
         put_wall(json, phase.wall);
         put_phase_device(json, phase);
+        render::put_speed_of_light(json, phase.speed_of_light);
         json.end();
     }
     json.end();
@@ -270,6 +277,21 @@ void put_own_cost(JsonWriter& json, const OwnCost& cost) {
     json.end();
 }
 
+void put_counters(JsonWriter& json, const std::optional<ProcessorCounters>& counters) {
+    if (!counters) {
+        return;
+    }
+    json.key("counters");
+    json.begin_object();
+    put(json, "cycles", counters->cycles);
+    put(json, "instructions", counters->instructions);
+    put(json, "instructions_per_cycle", counters->instructions_per_cycle);
+    put(json, "cache_references", counters->cache_references);
+    put(json, "cache_misses", counters->cache_misses);
+    put(json, "cache_miss_percent", counters->cache_miss_percent);
+    json.end();
+}
+
 void put_clock(JsonWriter& json, const ClockQuality& clock) {
     json.key("clock");
     json.begin_object();
@@ -302,6 +324,13 @@ std::string render_json(const Report& report) {
     put_own_cost(json, report.own_cost);
     put_clock(json, report.clock);
     json.field("sync_mode", report.sync_mode);
+    put_counters(json, report.counters);
+    json.key("peaks");
+    json.begin_array();
+    for (const Peaks& peaks : report.peaks) {
+        render::put_peaks(json, peaks);
+    }
+    json.end();
     json.end();
     out += '\n';
     return out;

@@ -16,7 +16,7 @@ const json& schema() {
 }
 
 TEST(JsonReport, output_is_valid_under_the_schema) {
-    for (const Report& report : {Report{}, healthy_report(), crowded_report(), device_report()}) {
+    for (const Report& report : {Report{}, healthy_report(), crowded_report(), device_report(), peaks_report()}) {
         EXPECT_EQ(SchemaCheck(schema()).problem(json::parse(render_json(report))), "");
     }
 }
@@ -42,6 +42,7 @@ TEST(JsonReport, every_key_of_the_output_is_documented) {
     std::set<std::string> keys;
     collect_keys(json::parse(render_json(crowded_report())), keys);
     collect_keys(json::parse(render_json(device_report())), keys);
+    collect_keys(json::parse(render_json(peaks_report())), keys);
     const std::string document = file(PLUMB_TEST_SOURCE_DIR "/docs/report_schema.md");
     for (const std::string& key : keys) {
         EXPECT_NE(document.find("`" + key + "`"), std::string::npos) << key << " is not in docs/report_schema.md";

@@ -67,6 +67,10 @@ Row brick_row(Phase phase, const char* name, double calls_per_step, double p50_u
     row.gigabytes_per_second = row.bytes_per_call = missing("no work was given");
     row.teraflops = row.flops_per_call = row.elements_per_call = missing("no work was given");
     row.source = "cpu_tsc";
+    row.bytes_per_step = missing("no bytes were given");
+    row.roof.reason = "no peaks in the recording";
+    row.roof.intensity = row.roof.percent = row.roof.memory_percent = row.roof.compute_percent =
+        missing("no peaks in the recording");
     return row;
 }
 
@@ -88,6 +92,34 @@ Report healthy_report() {
     report.clock = {"tsc", 2.0e9, measured(31.0), 5};
     report.sync_mode = "deferred";
     report.scopes = 3121;
+    return report;
+}
+
+Report peaks_report() {
+    Report report = healthy_report();
+    Peaks host;
+    host.place = "host";
+    host.name = "a CPU";
+    host.measured_unix_s = 1'700'000'000;
+    for (const PeakField& field : peak_fields) {
+        (host.*field.figure) = measured(31.5);
+    }
+    host.bf16_teraflops = missing("no bf16 here");
+    report.peaks = {host};
+    report.phases[1].speed_of_light = {{"host", measured(0.99e9), measured(31.4e6), measured(65.3), false, 1}};
+    Row& lm_head = report.bricks[1];
+    lm_head.roof = {measured(1), measured(94.8), measured(94.8), measured(6.25), false, Bottleneck::memory, "95 %"};
+    Row& up = report.bricks[2];
+    up.roof = {missing("no flops were given"),
+               missing("no flops were given"),
+               measured(41),
+               missing("no flops were given"),
+               true,
+               Bottleneck::cache,
+               "fits"};
+    report.counters =
+        ProcessorCounters{measured(1e9), measured(2.5e9), measured(2.5), measured(4e6), measured(1e6), measured(25)};
+    report.description.emplace_back("note 1", "zero-copy weights");
     return report;
 }
 

@@ -17,6 +17,8 @@ namespace plumb::render {
 
 /// healthy_report() plus laps, parents, overlap, labels, losses, notes, layers, tracks, categories.
 [[nodiscard]] Report crowded_report();
+/// Where peaks, counters and a note by the user are known.
+Report peaks_report();
 /// A decode loop of captured graphs, with an eager queue that is timed in some steps.
 Report device_report();
 

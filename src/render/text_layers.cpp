@@ -39,11 +39,13 @@ std::string padded(std::string text, std::size_t columns, bool right) {
     return right ? blanks + text : text + blanks;
 }
 
+bool is_time(LayerMetric metric) { return metric != LayerMetric::calls && metric != LayerMetric::roofline; }
+
 std::string value_cell(const Figure& figure, LayerMetric metric) {
     if (!figure.value) {
         return "n/a";
     }
-    return metric == LayerMetric::calls ? fixed(*figure.value, 2) : fixed(*figure.value / 1e3, 2);
+    return is_time(metric) ? fixed(*figure.value / 1e3, 2) : fixed(*figure.value, 2);
 }
 
 std::string name_cell(const LayerRow& row) {
@@ -92,8 +94,11 @@ void append_map(std::string& out, const LayerReport& report, Phase phase, const 
         const std::size_t last = std::min(first + room, report.layers.size());
         out += style.heading;
         out += padded(std::string(phase_word(phase)) + ", layer", name_columns, false) +
-               padded(report.metric == LayerMetric::calls ? "median" : "median us", value_columns, true) + "  " +
-               ruler(report, first, last);
+               padded(is_time(report.metric)                   ? "median us"
+                      : report.metric == LayerMetric::roofline ? "median %"
+                                                               : "median",
+                      value_columns, true) +
+               "  " + ruler(report, first, last);
         out += style.plain;
         out += '\n';
         for (const LayerRow& row : report.rows) {
@@ -134,7 +139,7 @@ void append_reasons(std::string& out, const LayerReport& report, const Style& st
 }
 
 void append_odd(std::string& out, const LayerReport& report, const Style& style) {
-    const char* unit = report.metric == LayerMetric::calls ? "" : " us";
+    const char* unit = is_time(report.metric) ? " us" : report.metric == LayerMetric::roofline ? " %" : "";
     for (const OddLayer& odd : report.odd) {
         const LayerRow& row = report.rows[odd.row];
         out += style.warning;

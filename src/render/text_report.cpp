@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "analysis/user_notes.hpp"
 #include "plumb/results.hpp"
 #include "render/brick_table.hpp"
 #include "render/style.hpp"
@@ -55,6 +56,9 @@ std::string steps_words(const PhaseSummary& phase) {
 std::string description_line(const Report& report) {
     std::vector<std::string> parts;
     for (const auto& [key, text] : report.description) {
+        if (analysis::is_user_note(key)) {
+            continue;
+        }
         // "layers" → "24" says nothing without its key; "model" → "qwen2.5-0.5b bf16" does.
         const bool number = !text.empty() && text.find_first_not_of("0123456789.,") == std::string::npos;
         parts.push_back(printable(number ? text + " " + key : text, sentence_columns));
@@ -192,6 +196,30 @@ void append_device_line(std::string& out, const PhaseSummary& phase, const Style
     out += style.plain;
 }
 
+/// "light   speed of light 34.1 ms/step (988 MB/step at the read bandwidth measured here): the period is 71.2 % of light"
+void append_light_lines(std::string& out, const PhaseSummary& phase) {
+    constexpr double bytes_per_mb = 1e6;
+    for (const SpeedOfLight& light : phase.speed_of_light) {
+        if (!light.ns_per_step.value) {
+            continue; // the table has said what to run
+        }
+        const double mb = light.bytes_per_step.value.value_or(0) / bytes_per_mb;
+        out += "light   " + printable(light.place, 20) + ": " + fixed(mb, decimals_for(mb, 3, 0, 3)) +
+               " MB/step take at least " + milliseconds(*light.ns_per_step.value) +
+               " ms at the read bandwidth measured here";
+        if (light.reached_percent.value) {
+            out += ", " + fixed(*light.reached_percent.value, 1) + " % of the mean period";
+        }
+        if (light.fits_cache) {
+            out += " (they fit the last-level cache: memory sets no such limit)";
+        }
+        if (light.bricks_without_bytes != 0) {
+            out += "; " + plural(light.bricks_without_bytes, "brick") + " without bytes";
+        }
+        out += '\n';
+    }
+}
+
 void append_tables(std::string& out, const Report& report, const std::vector<const PhaseSummary*>& phases,
                    const Style& style) {
     // A recording without steps still shows its bricks.
@@ -206,11 +234,31 @@ void append_tables(std::string& out, const Report& report, const std::vector<con
         }
         append_brick_table(out, rows_of(report, phase), style);
         append_device_line(out, *phase, style);
+        append_light_lines(out, *phase);
     }
     if (!outside.rows.empty()) {
         out += "\noutside any step\n";
         append_brick_table(out, outside, style);
     }
+}
+
+/// "counters  2.13 instructions per cycle · 12.3 % of cache references miss (whole process)"
+void append_counters(std::string& out, const Report& report, const Style& style) {
+    if (!report.counters) {
+        return;
+    }
+    const Figure& ipc = report.counters->instructions_per_cycle;
+    const Figure& misses = report.counters->cache_miss_percent;
+    out += "\ncounters  " + (ipc.value ? fixed(*ipc.value, 2) : std::string(absent)) + " instructions per cycle" +
+           std::string(bullet) + percent(misses, 1) + " of cache references miss (whole process)\n";
+    out += style.faint;
+    for (const Figure* figure : {&ipc, &misses}) {
+        if (!figure->value) {
+            out += "n/a  counters: " + printable(figure->reason, sentence_columns) + '\n';
+            break;
+        }
+    }
+    out += style.plain;
 }
 
 void append_labels(std::string& out, const Report& report, const Style& style) {
@@ -292,6 +340,11 @@ void append_remarks(std::string& out, const Report& report, const std::vector<co
     for (const std::string& note : report.notes) {
         append_line(remarks, "note  ", note, style);
     }
+    for (const auto& [key, text] : report.description) {
+        if (analysis::is_user_note(key)) {
+            append_line(remarks, "note by the user  ", text, style);
+        }
+    }
     if (!remarks.empty()) {
         out += '\n' + remarks;
     }
@@ -312,6 +365,7 @@ std::string render_text(const Report& report, const TextOptions& options) {
     for (const PhaseSummary* phase : phases) {
         append_layer_table(out, report, *phase, options.width, style);
     }
+    append_counters(out, report, style);
     append_labels(out, report, style);
     append_remarks(out, report, phases, style);
     return out;

@@ -38,6 +38,7 @@ sampling                 1      4.5      4.7         <0.01     <0.1    n/a   cpu
 unattributed             -        -        -          0.21      0.4      -
 idle                     -        -        -          0.08      0.2      -
 n/a  GB/s: no work was given
+n/a  % roof: no peaks in the recording
 )");
 }
 
@@ -58,7 +59,39 @@ idle                        -        -        -          0.08      0.2      -   
 ~  made of laps: also holds the gap to the next one, so it does not count as covered
 n/a  GB/s: no work was given (3 rows)
 n/a  TFLOP/s: no work was given (4 rows)
+n/a  % roof: no peaks in the recording
 )")) << text;
+}
+
+TEST(TextReport, T7_rooflines_limits_and_the_speed_of_light_are_printed) {
+    const std::string text = render_text(only_decode(peaks_report()));
+    EXPECT_TRUE(contains(text, R"(
+brick           calls/step   p50 us   p90 us   sum/step ms   % wall   GB/s   % roof   limit    source
+up_projection           24    412.0    432.6          9.89     20.6   21.1      n/a   cache    cpu_tsc
+lm_head                  1   9120.0   9576.0          9.12     19.0   29.9     94.8   memory   cpu_tsc
+sampling                 1      4.5      4.7         <0.01     <0.1    n/a      n/a   ?        cpu_tsc
+unattributed             -        -        -          0.21      0.4      -        -   -
+)")) << text;
+    EXPECT_TRUE(contains(line_of(text, "n/a  % roof: "), "no flops were given"));
+    EXPECT_TRUE(contains(line_of(text, "light "), "990 MB/step take at least 31.4 ms")) << text;
+    EXPECT_TRUE(contains(line_of(text, "light "), "65.3 % of the mean period; 1 brick without bytes"));
+    EXPECT_TRUE(contains(text, "\ncounters  2.50 instructions per cycle")) << text;
+}
+
+TEST(TextReport, T7_a_note_by_the_user_is_labelled_as_one_and_is_no_figure) {
+    const std::string text = render_text(peaks_report());
+    EXPECT_TRUE(contains(text, "\nnote by the user  zero-copy weights\n")) << text;
+    EXPECT_FALSE(contains(text.substr(0, text.find('\n')), "zero-copy"));
+}
+
+TEST(TextReport, T12_without_counters_there_are_no_instructions_per_cycle) {
+    EXPECT_FALSE(contains(render_text(healthy_report()), "per cycle"));
+    Report report = healthy_report();
+    report.counters.emplace();
+    report.counters->instructions_per_cycle = report.counters->cache_miss_percent =
+        missing("the system does not allow it");
+    EXPECT_TRUE(contains(render_text(report), "counters  n/a instructions per cycle"));
+    EXPECT_TRUE(contains(render_text(report), "n/a  counters: the system does not allow it\n"));
 }
 
 TEST(TextReport, device_rows_are_marked_by_what_their_sums_are_made_of) {

@@ -32,6 +32,7 @@ class PlantedSource final : public RecordSource {
     void track(std::uint32_t id, const std::string& name = "main", const std::string& source = "cpu_tsc") {
         tracks_.push_back({id, recording::TrackKind::host_thread, 0, 1, name, source});
     }
+    void peaks(Peaks peaks) { metadata_.peaks.push_back(std::move(peaks)); }
     void raw(std::uint32_t id, Record record) { pending_[id].push_back(record); }
     void scope(std::uint32_t id, Name name, std::int64_t begin, std::int64_t end, std::uint64_t flags = 0) {
         raw(id, {at(begin), pack(RecordKind::scope, name.id, lasting(end - begin)) | flags});

@@ -228,6 +228,12 @@ const KeyRule rules[] = {
      [](Config& c, std::string_view v) {
          return (v == "on" || v == "off") && (c.redact = v == "on", true);
      }},
+    {{"counters", "on or off",
+      "cycles, instructions and cache misses of the whole process, by the system's counters: read once a second by the "
+      "drain, never by a recording thread (default off)"},
+     [](Config& c, std::string_view v) {
+         return (v == "on" || v == "off") && (c.counters = v == "on", true);
+     }},
     {{"device.every", "number of steps, at least 1",
       "device scopes of eager queues whose timing has its price are timed in every n-th step (default 8)"},
      [](Config& c, std::string_view v) {
@@ -324,7 +330,7 @@ std::string text_of_seconds(double value) {
 /// Only what differs from the default, so that specs stay short.
 std::string spec_of_devices(const Config& config) {
     const Config standard;
-    std::string text;
+    std::string text = config.counters ? ",counters=on" : "";
     if (config.device_every != standard.device_every) {
         text += ",device.every=" + text_of(config.device_every);
     }

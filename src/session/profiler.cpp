@@ -30,6 +30,8 @@ Result<std::uint64_t> Profiler::register_kernel(const void* code, std::size_t si
     return session_->register_kernel(code, size, kernel);
 }
 
+void Profiler::note(const std::string& text) { session_->note(text); }
+
 Queue Profiler::add_queue(QueueTimer& timer, const std::string& name) { return session_->add_queue(timer, name); }
 
 Result<GraphProbe> Profiler::graph_captured(std::uint64_t key, CUgraph_st* graph) {

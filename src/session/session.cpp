@@ -7,8 +7,11 @@
 
 #include "analysis/report_builder.hpp"
 #include "analysis/tiles.hpp"
+#include "analysis/user_notes.hpp"
 #include "base/os.hpp"
+#include "base/processor_counters.hpp"
 #include "fingerprint/cuda/cuda_checks.hpp"
+#include "plumb/selftest.hpp"
 #include "record/recorder_access.hpp"
 #include "recording/format.hpp"
 #include "recording/reader.hpp"
@@ -194,6 +197,10 @@ Status Session::start_drain() {
     options.diagnose = [this](const std::string& sentence) {
         diagnose(sentence);
     };
+    if (config_.counters) {
+        counters_ = config_.counter_reader == nullptr ? base::open_processor_counters() : nullptr;
+        options.hardware = config_.counter_reader == nullptr ? counters_.get() : config_.counter_reader;
+    }
     drain_ = std::make_shared<drain::Drain>(*rings_, *writer_, std::move(options));
     for (const auto& [key, value] : descriptions_) {
         drain_->describe(key, value);
@@ -277,6 +284,10 @@ recording::Metadata Session::metadata(const std::string& ring_reason) const {
     const clock::HostClockSource source = clock::host_clock(config_.clock);
     m.clocks.push_back({0, clock::name_of(source.kind)});
     m.costs = session::measure_own_cost(stamps_for(config_), config_.clock != nullptr);
+    // Never measured here: that takes all cores for seconds. Durations of an injected clock are not this machine's.
+    if (Result<std::vector<Peaks>> peaks = stored_peaks(); config_.clock == nullptr && peaks.ok()) {
+        m.peaks = *std::move(peaks);
+    }
     if (config_.redact) {
         recording::redact(m);
     }
@@ -423,6 +434,19 @@ Result<std::uint64_t> Session::register_kernel(const void* code, std::size_t siz
         drain_->add_kernel(*added.fresh);
     }
     return added.status.ok() ? Result<std::uint64_t>(added.code_hash) : added.status.error();
+}
+
+void Session::note(const std::string& text) {
+    constexpr std::size_t most_notes = 4096;
+    std::size_t number = 0;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (notes_ == most_notes) {
+            return;
+        }
+        number = ++notes_;
+    }
+    describe(analysis::user_note_key + std::to_string(number), text);
 }
 
 Queue Session::add_queue(QueueTimer& timer, const std::string& name) {

@@ -37,6 +37,7 @@ class Session final : public record::ForkListener {
     void reset();
     void describe(const std::string& key, const std::string& value);
     Result<std::uint64_t> register_kernel(const void* code, std::size_t size, const KernelSource& kernel);
+    void note(const std::string& text);
     Queue add_queue(QueueTimer& timer, const std::string& name);
     Result<GraphProbe> graph_captured(std::uint64_t key, CUgraph_st* graph);
     void graph_evicted(std::uint64_t key);
@@ -74,14 +75,16 @@ class Session final : public record::ForkListener {
     std::uint64_t recording_id_[2] = {0, 0};
     std::unique_ptr<record::RingSet> rings_;
     std::unique_ptr<recording::Writer> writer_;
+    std::unique_ptr<CounterReader> counters_; // null: counters=off, or the reader is the caller's; outlives drain_
     std::shared_ptr<drain::Drain> drain_; // null: nothing is open; shared with flush(), which waits without the lock
     // Null: no graph was captured yet; made once. Owned, but found without mutex_: a replay must not wait for a snapshot.
     std::atomic<cudagraph::GraphProbes*> probes_{nullptr};
     std::unique_ptr<fingerprint::Checks> checks_; // null: check=off; stays until we end, as threads may be inside
     std::vector<std::pair<std::string, std::string>> descriptions_; // until the drain is there
     session::KernelRegistry kernels_;
-    std::map<std::uint32_t, std::uint64_t> cut_; // track -> first sequence that counts
-    recording::Counters cleared_;                // what the last reset() cleared
+    std::map<std::uint32_t, std::uint64_t> cut_;                    // track -> first sequence that counts
+    recording::Counters cleared_;                                   // what the last reset() cleared
+    std::size_t notes_ = 0;
     bool closed_ = false;
 };
 

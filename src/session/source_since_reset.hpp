@@ -17,6 +17,11 @@ class SourceSinceReset final : public resolve::RecordSource {
                 count -= reason == cleared_reason ? std::min(count, cleared_count) : 0;
             }
         }
+        for (auto& [name, total] : counters_.hardware) {
+            for (const auto& [cleared_name, cleared_total] : cleared.hardware) {
+                total -= name == cleared_name ? std::min(total, cleared_total) : 0;
+            }
+        }
         counters_.drain_cpu_ns -= std::min(counters_.drain_cpu_ns, cleared.drain_cpu_ns);
         counters_.records -= std::min(counters_.records, cleared.records);
         counters_.unresolved -= std::min(counters_.unresolved, cleared.unresolved);

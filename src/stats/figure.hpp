@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "plumb/results.hpp"
+#include "plumb/figure.hpp"
 
 namespace plumb::stats {
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "backends/cpu/peaks.hpp"
 #include "backends/cpu/queue_timer.hpp"
 #include "base/os.hpp"
 #include "plumb/backend.hpp"
@@ -28,6 +29,13 @@ class CpuBackend final : public Backend {
         if (native != nullptr)
             return Error{ErrorCode::invalid_argument, "the cpu backend has no queues of its own; give a null handle"};
         return backends::cpu::CpuQueueTimer::create(options);
+    }
+
+    Result<Peaks> measure_peaks(std::uint32_t device, const PeakProgress& progress) override {
+        if (device != 0)
+            return Error{ErrorCode::not_found,
+                         "the cpu backend has device 0 only, not " + std::to_string(device) + "; ask for device 0"};
+        return backends::cpu::measure_host_peaks(progress);
     }
 };
 

@@ -33,7 +33,7 @@ Key key_of(const Driver& driver, Stream stream) noexcept {
     return {stream, id};
 }
 
-std::string name_of(const CudaQueueTimer& timer, std::size_t number) {
+std::string called(const CudaQueueTimer& timer, std::size_t number) {
     return timer.clock_name() + (timer.stream() == nullptr ? " legacy stream" : " stream " + std::to_string(number));
 }
 
@@ -47,7 +47,7 @@ Queue cuda(CUstream_st* stream) noexcept {
     TimerOptions options;
     options.max_in_flight = scopes_in_flight;
     return directory().find(
-        key_of(*loaded, stream), [&] { return CudaQueueTimer::create(*loaded, stream, options); }, name_of);
+        key_of(*loaded, stream), [&] { return CudaQueueTimer::create(*loaded, stream, options); }, called);
 }
 
 } // namespace plumb

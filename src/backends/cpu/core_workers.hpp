@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace bench {
+namespace plumb::backends::cpu {
 
 class Workers {
   public:
@@ -37,4 +37,4 @@ class Workers {
     std::vector<std::thread> threads_;
 };
 
-} // namespace bench
+} // namespace plumb::backends::cpu

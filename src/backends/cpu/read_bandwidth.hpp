@@ -5,15 +5,19 @@
 #include <cstddef>
 #include <memory>
 
-#include "support/workers.hpp"
+#include "backends/cpu/core_workers.hpp"
+#include "plumb/result.hpp"
 
-namespace bench {
+namespace plumb::backends::cpu {
 
 class ReadBandwidth {
   public:
+    /// Every core touches its own part first, so that it lies in its own node's memory.
     explicit ReadBandwidth(std::size_t bytes = std::size_t{1} << 30);
     /// One pass over the memory, every thread its own part on its own core. 0: as many threads as cores.
-    [[nodiscard]] double measure(unsigned threads = 0);
+    /// Error out_of_memory where the memory could not be had.
+    [[nodiscard]] Result<double> measure(unsigned threads = 0);
+    [[nodiscard]] unsigned cores() const { return workers_.size(); }
 
   private:
     struct Free {
@@ -25,4 +29,4 @@ class ReadBandwidth {
     Workers workers_;
 };
 
-} // namespace bench
+} // namespace plumb::backends::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/read_bandwidth.hpp"
+#include "backends/cpu/read_bandwidth.hpp"
 
 #include <sys/mman.h>
 
@@ -7,22 +7,23 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
-namespace bench {
+namespace plumb::backends::cpu {
 namespace {
 
 using Lanes = std::uint64_t __attribute__((vector_size(64), may_alias));
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#define BENCH_WIDEST __attribute__((target_clones("default", "avx2", "avx512f")))
+#define PLUMB_WIDEST __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
-#define BENCH_WIDEST __attribute__((noinline))
+#define PLUMB_WIDEST __attribute__((noinline))
 #endif
 
 /// Eight independent sums, so that loads and not additions are the limit.
-BENCH_WIDEST std::uint64_t read_all(const void* memory, std::size_t bytes) {
+PLUMB_WIDEST std::uint64_t read_all(const void* memory, std::size_t bytes) {
     const auto* lanes = static_cast<const Lanes*>(memory);
     const std::size_t count = bytes / sizeof(Lanes);
     Lanes sums[8] = {};
@@ -50,15 +51,20 @@ ReadBandwidth::ReadBandwidth(std::size_t bytes)
     : bytes_(bytes), memory_(nullptr, Free{bytes}), workers_(std::max(1U, std::thread::hardware_concurrency())) {
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory != MAP_FAILED) {
+#if defined(MADV_HUGEPAGE)
         madvise(memory, bytes, MADV_HUGEPAGE); // refused where there are none: small pages then
+#endif
         memory_.reset(memory);
-        std::memset(memory, 1, bytes);
+        const std::size_t part = bytes_ / workers_.size() / 4096 * 4096;
+        workers_.run(workers_.size(),
+                     [&](unsigned index) { std::memset(static_cast<char*>(memory) + index * part, 1, part); });
     }
 }
 
-double ReadBandwidth::measure(unsigned threads) {
+Result<double> ReadBandwidth::measure(unsigned threads) {
     if (memory_ == nullptr) {
-        return 0;
+        return Error{ErrorCode::out_of_memory,
+                     "the system gives no " + std::to_string(bytes_ >> 20) + " MiB to read from; free some memory"};
     }
     threads = threads == 0 ? workers_.size() : std::min(threads, workers_.size());
     const std::size_t part = bytes_ / threads / 4096 * 4096;
@@ -74,4 +80,4 @@ double ReadBandwidth::measure(unsigned threads) {
     return static_cast<double>(part * threads) / ns;
 }
 
-} // namespace bench
+} // namespace plumb::backends::cpu

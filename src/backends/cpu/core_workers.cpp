@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/workers.hpp"
+#include "backends/cpu/core_workers.hpp"
 
+#if defined(__linux__)
 #include <pthread.h>
 #include <sched.h>
+#endif
 
 #include <algorithm>
 
-namespace bench {
+namespace plumb::backends::cpu {
 namespace {
 
+#if defined(__linux__)
 std::vector<int> usable_cores() {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -29,6 +32,11 @@ void bind_to(int core) {
     CPU_SET(core, &set);
     pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
+#else
+// Threads cannot be bound here: as many as there are cores, placed by the system.
+std::vector<int> usable_cores() { return std::vector<int>(std::max(1U, std::thread::hardware_concurrency()), 0); }
+void bind_to(int) {}
+#endif
 
 } // namespace
 
@@ -89,4 +97,4 @@ void Workers::serve(unsigned index) {
     }
 }
 
-} // namespace bench
+} // namespace plumb::backends::cpu

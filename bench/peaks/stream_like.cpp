@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program of its own that shares no code with the library: how fast all threads together read arrays far larger than
+// any cache (as STREAM does it: each thread its own part, best of many passes), and how many f32 operations they do in
+// registers. Prints two numbers: GB/s and GFLOP/s.
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int passes = 15;
+constexpr std::size_t doubles_in_all = std::size_t{128} << 20; // 1 GiB
+
+typedef double Doubles __attribute__((vector_size(64)));
+typedef float Floats __attribute__((vector_size(64)));
+
+// One body, compiled for each instruction set by the functions below that it becomes a part of.
+#define BODY inline __attribute__((always_inline))
+
+BODY double sum(const double* data, std::size_t count) {
+    const auto* rows = reinterpret_cast<const Doubles*>(data);
+    Doubles a = {}, b = {}, c = {}, d = {};
+    for (std::size_t i = 0; i < count / 32; ++i) {
+        a += rows[4 * i];
+        b += rows[4 * i + 1];
+        c += rows[4 * i + 2];
+        d += rows[4 * i + 3];
+    }
+    a += b + c + d;
+    return a[0] + a[1] + a[2] + a[3] + a[4] + a[5] + a[6] + a[7];
+}
+
+BODY float multiply_add(std::size_t rounds, float begin) {
+    Floats v0 = {begin}, v1 = {1}, v2 = {2}, v3 = {3}, v4 = {4}, v5 = {5}, v6 = {6}, v7 = {7}, v8 = {8}, v9 = {9};
+    const Floats half = {.5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F};
+    for (std::size_t i = 0; i < rounds; ++i) {
+        v0 = v0 * half + half;
+        v1 = v1 * half + half;
+        v2 = v2 * half + half;
+        v3 = v3 * half + half;
+        v4 = v4 * half + half;
+        v5 = v5 * half + half;
+        v6 = v6 * half + half;
+        v7 = v7 * half + half;
+        v8 = v8 * half + half;
+        v9 = v9 * half + half;
+    }
+    v0 += v1 + v2 + v3 + v4 + v5 + v6 + v7 + v8 + v9;
+    return v0[0] + v0[15];
+}
+
+#if defined(__x86_64__)
+#define WIDE __attribute__((target("avx512f,fma")))
+#define MIDDLE __attribute__((target("avx2,fma")))
+WIDE double sum_wide(const double* data, std::size_t count) { return sum(data, count); }
+MIDDLE double sum_middle(const double* data, std::size_t count) { return sum(data, count); }
+WIDE float multiply_add_wide(std::size_t rounds, float begin) { return multiply_add(rounds, begin); }
+MIDDLE float multiply_add_middle(std::size_t rounds, float begin) { return multiply_add(rounds, begin); }
+const bool wide = __builtin_cpu_supports("avx512f");
+const bool middle = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+double best_sum(const double* data, std::size_t count) {
+    return wide ? sum_wide(data, count) : middle ? sum_middle(data, count) : sum(data, count);
+}
+float best_multiply_add(std::size_t rounds, float begin) {
+    return wide     ? multiply_add_wide(rounds, begin)
+           : middle ? multiply_add_middle(rounds, begin)
+                    : multiply_add(rounds, begin);
+}
+#else
+double best_sum(const double* data, std::size_t count) { return sum(data, count); }
+float best_multiply_add(std::size_t rounds, float begin) { return multiply_add(rounds, begin); }
+#endif
+constexpr double operations_per_round = 2.0 * 10 * 16;
+
+/// All threads do `work(thread)` at once, `passes` times; the shortest time in seconds.
+template <class Work>
+double best_seconds(unsigned threads, Work work) {
+    double best = 1e30;
+    for (int pass = 0; pass < passes; ++pass) {
+        std::atomic<unsigned> waiting{0}, done{0};
+        std::atomic<bool> go{false};
+        std::vector<std::thread> team;
+        for (unsigned i = 0; i < threads; ++i) {
+            team.emplace_back([&, i] {
+                waiting.fetch_add(1);
+                while (!go.load()) {
+                }
+                work(i);
+                done.fetch_add(1);
+            });
+        }
+        while (waiting.load() < threads) {
+            std::this_thread::yield();
+        }
+        const Clock::time_point begin = Clock::now();
+        go = true;
+        for (std::thread& thread : team) {
+            thread.join();
+        }
+        const double took = std::chrono::duration<double>(Clock::now() - begin).count();
+        best = took < best ? took : best;
+    }
+    return best;
+}
+
+} // namespace
+
+int main() {
+    const unsigned threads = std::thread::hardware_concurrency() == 0 ? 1 : std::thread::hardware_concurrency();
+    const std::size_t part = doubles_in_all / threads / 512 * 512;
+    std::vector<std::unique_ptr<double, decltype(&std::free)>> arrays;
+    for (unsigned i = 0; i < threads; ++i) {
+        arrays.emplace_back(static_cast<double*>(std::aligned_alloc(4096, part * sizeof(double))), &std::free);
+        if (arrays.back() == nullptr) {
+            std::fputs("there is too little memory for 1 GiB of arrays\n", stderr);
+            return 2;
+        }
+    }
+    std::vector<double> sums(threads * 64);
+    best_seconds(threads, [&](unsigned i) {
+        for (std::size_t k = 0; k < part; ++k) {
+            arrays[i].get()[k] = 1;
+        }
+    });
+    const double read = best_seconds(threads, [&](unsigned i) { sums[i * 64] = best_sum(arrays[i].get(), part); });
+    for (unsigned i = 0; i < threads; ++i) {
+        if (sums[i * 64] != static_cast<double>(part)) {
+            std::fputs("a sum is wrong: not all was read\n", stderr);
+            return 2;
+        }
+    }
+    constexpr std::size_t rounds = 10'000'000;
+    const double arithmetic =
+        best_seconds(threads, [&](unsigned i) { sums[i * 64] = best_multiply_add(rounds, 1.0F); });
+    std::printf("%.3f %.3f\n", static_cast<double>(part * threads * sizeof(double)) / read / 1e9,
+                operations_per_round * rounds * threads / arithmetic / 1e9);
+    return sums[0] > 0 ? 0 : 2;
+}

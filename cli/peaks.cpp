@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/peaks.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/output.hpp"
+#include "plumb/selftest.hpp"
+#ifdef PLUMB_CLI_DECODER
+#include "decoder/kernels/cpu/bf16_peak.hpp"
+#endif
+
+namespace plumb::cli {
+namespace {
+
+using nlohmann::json;
+
+/// One line that is rewritten while it lasts; nothing where stderr is no terminal.
+class PeakLine {
+  public:
+    PeakLine() : terminal_(isatty(STDERR_FILENO) == 1) {}
+    PeakLine(const PeakLine&) = delete;
+    PeakLine& operator=(const PeakLine&) = delete;
+    ~PeakLine() {
+        if (terminal_)
+            std::fputs("\r\x1b[K", stderr);
+    }
+    void show(const char* what, int done, int total) const {
+        if (terminal_)
+            std::fprintf(stderr, "\r\x1b[Kmeasuring %s  %d/%d", what, done, total);
+    }
+
+  private:
+    bool terminal_;
+};
+
+plumb::PeakTest measure() {
+    const PeakLine line;
+    plumb::PeakTest test =
+        plumb::measure_peaks([&](const char* what, int done, int total) { line.show(what, done, total); });
+#ifdef PLUMB_CLI_DECODER
+    for (plumb::Peaks& peaks : test.peaks) {
+        if (peaks.place != "host")
+            continue;
+        line.show("bf16 products, all cores", 0, 1);
+        const plumb::Result<double> bf16 = plumb::decoder::cpu::bf16_teraflops();
+        peaks.bf16_teraflops = bf16 ? plumb::Figure{*bf16, {}} : plumb::Figure{std::nullopt, bf16.error().message};
+    }
+#endif
+    return test;
+}
+
+json peaks_json(const plumb::Peaks& peaks) {
+    json all = {
+        {"place", peaks.place}, {"name", peaks.name}, {"uuid", peaks.uuid}, {"measured_unix_s", peaks.measured_unix_s}};
+    for (const plumb::PeakField& field : plumb::peak_fields) {
+        const plumb::Figure& figure = peaks.*field.figure;
+        all[field.name] = figure.value ? json(*figure.value) : json{{"absent", figure.reason}};
+    }
+    return all;
+}
+
+void print_json(const plumb::PeakTest& test, const std::string& file) {
+    json peaks = json::array(), unsupported = json::array();
+    for (const plumb::Peaks& place : test.peaks)
+        peaks.push_back(peaks_json(place));
+    for (const auto& [what, why] : test.unsupported)
+        unsupported.push_back({{"place", what}, {"reason", why}});
+    const json all = {{"schema", "plumb.peaks/1"},
+                      {"file", file},
+                      {"peaks", peaks},
+                      {"unsupported", unsupported},
+                      {"notes", test.notes}};
+    std::cout << all.dump(1, ' ', false, json::error_handler_t::replace) << '\n';
+}
+
+void print_figure(const char* name, const plumb::Figure& figure, double scale, const char* unit) {
+    const std::string value =
+        figure.value ? fmt::format("{:.2f} {}", *figure.value / scale, unit) : fmt::format("n/a ({})", figure.reason);
+    std::cout << terminal_text(fmt::format("  {:<28} {}", name, value)) << '\n';
+}
+
+void print_text(const plumb::PeakTest& test, const std::string& file) {
+    constexpr double kib = 1024, mib = 1024 * 1024, giga = 1e-3;
+    for (const plumb::Peaks& peaks : test.peaks) {
+        std::cout << terminal_text(peaks.place + ": " + peaks.name) << '\n';
+        print_figure("read bandwidth", peaks.read_gigabytes_per_second, 1, "GB/s");
+        print_figure("read bandwidth, one thread", peaks.one_thread_gigabytes_per_second, 1, "GB/s");
+        print_figure("f32 multiply-adds", peaks.f32_teraflops, giga, "GFLOP/s");
+        print_figure("f32, one thread", peaks.one_thread_f32_teraflops, giga, "GFLOP/s");
+        print_figure("bf16 products", peaks.bf16_teraflops, giga, "GFLOP/s");
+        print_figure("L1 data cache of a core", peaks.l1_bytes, kib, "KiB");
+        print_figure("L2 cache of a core", peaks.l2_bytes, kib, "KiB");
+        print_figure("last-level caches, all", peaks.last_level_cache_bytes, mib, "MiB");
+    }
+    for (const auto& [what, why] : test.unsupported)
+        std::cout << terminal_text(what + ": n/a (" + why + ")") << '\n';
+    for (const std::string& note : test.notes)
+        std::cout << terminal_text("note  " + note) << '\n';
+    std::cout << terminal_text("kept in " + file + "; recordings made here from now on carry these peaks") << '\n';
+}
+
+} // namespace
+
+int measure_and_store_peaks(bool as_json) {
+    const plumb::PeakTest test = measure();
+    const plumb::Result<std::string> file = plumb::store_peaks(test.peaks);
+    if (!file)
+        return say_error(file.error().message, as_json);
+    as_json ? print_json(test, *file) : print_text(test, *file);
+    return exit_ok;
+}
+
+} // namespace plumb::cli

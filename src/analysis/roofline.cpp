@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/roofline.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "stats/figure.hpp"
+
+namespace plumb::analysis {
+namespace {
+
+// From here on a peak is called the limit.
+constexpr double limit_percent = 50;
+// A call within so many times what an empty scope reads is mostly the scope.
+constexpr double latency_floors = 4;
+
+bool known(const std::optional<double>& value) { return value && std::isfinite(*value) && *value >= 0; }
+
+/// A peak is a divisor: only a positive one is one.
+bool usable(const Figure& peak) { return peak.value && std::isfinite(*peak.value) && *peak.value > 0; }
+
+Figure missing(const Figure& peak, const char* what) {
+    return stats::absent(peak.reason.empty() ? std::string("no ") + what + " was measured" : peak.reason);
+}
+
+Figure share(const std::optional<double>& work, const char* what, double duration_ns, const Figure& peak_per_ns) {
+    if (!known(work))
+        return stats::absent(std::string("no ") + what + " were given");
+    if (!peak_per_ns.value)
+        return stats::absent(peak_per_ns.reason);
+    return stats::measured(100 * *work / duration_ns / *peak_per_ns.value);
+}
+
+Figure intensity_of(const RoofInput& input) {
+    if (!known(input.flops))
+        return stats::absent("no flops were given");
+    if (!known(input.bytes))
+        return stats::absent("no bytes were given");
+    if (*input.bytes == 0)
+        return stats::absent("no bytes are moved");
+    return stats::measured(*input.flops / *input.bytes);
+}
+
+std::string sentence(const char* format, double value) {
+    char text[160];
+    std::snprintf(text, sizeof text, format, value);
+    return text;
+}
+
+void judge(const RoofInput& input, Roofline& roof, bool memory_side) {
+    const double reached = roof.percent.value.value_or(
+        std::max(roof.memory_percent.value.value_or(0), roof.compute_percent.value.value_or(0)));
+    if (input.launch_wait_share >= 0.5 || input.below_floor_share >= 0.5) {
+        roof.bottleneck = Bottleneck::latency;
+        roof.reason = input.below_floor_share >= 0.5 ? "most calls are shorter than their source can resolve"
+                                                     : "most calls include the wait for their launch";
+    } else if (known(input.floor_ns) && input.duration_ns < latency_floors * *input.floor_ns) {
+        roof.bottleneck = Bottleneck::latency;
+        roof.reason = sentence("a call takes less than 4 times what an empty scope reads (%.0f ns)", *input.floor_ns);
+    } else if (memory_side && roof.fits_cache) {
+        roof.bottleneck = Bottleneck::cache;
+        roof.reason = "its bytes fit the last-level cache, so the bandwidth of memory is not its limit";
+    } else if (reached >= limit_percent) {
+        roof.bottleneck = memory_side ? Bottleneck::memory : Bottleneck::compute;
+        roof.reason =
+            sentence(memory_side ? "%.0f %% of the read bandwidth measured here" : "%.0f %% of the flops measured here",
+                     reached);
+    } else {
+        roof.reason = sentence("%.0f %% of its nearest peak: neither memory nor arithmetic explains its time", reached);
+    }
+}
+
+Roofline without_shares(Roofline roof, const std::string& reason) {
+    roof.percent = roof.memory_percent = roof.compute_percent = stats::absent(reason);
+    roof.reason = reason;
+    return roof;
+}
+
+} // namespace
+
+Figure peak_flops_per_ns(const Peaks& peaks) {
+    const Figure* best = nullptr;
+    for (const Figure* peak : {&peaks.f32_teraflops, &peaks.bf16_teraflops}) {
+        if (usable(*peak) && (best == nullptr || *peak->value > *best->value))
+            best = peak;
+    }
+    return best == nullptr ? missing(peaks.f32_teraflops, "peak of flops") : stats::measured(1000 * *best->value);
+}
+
+Roofline roofline(const RoofInput& input, const Peaks* peaks) {
+    Roofline roof;
+    roof.intensity = intensity_of(input);
+    if (!known(input.bytes) && !known(input.flops))
+        return without_shares(std::move(roof), "no bytes or flops were given");
+    if (peaks == nullptr)
+        return without_shares(std::move(roof), no_peaks);
+    if (!(input.duration_ns > 0) || !std::isfinite(input.duration_ns))
+        return without_shares(std::move(roof), "shorter than the clock can tell");
+
+    const Figure bandwidth = usable(peaks->read_gigabytes_per_second)
+                                 ? peaks->read_gigabytes_per_second
+                                 : missing(peaks->read_gigabytes_per_second, "read bandwidth");
+    const Figure flops = peak_flops_per_ns(*peaks);
+    roof.memory_percent = share(input.bytes, "bytes", input.duration_ns, bandwidth);
+    roof.compute_percent = share(input.flops, "flops", input.duration_ns, flops);
+    const std::optional<double> data = known(input.data_bytes) ? input.data_bytes : input.bytes;
+    roof.fits_cache = known(data) && usable(peaks->last_level_cache_bytes) && *data > 0 &&
+                      *data <= *peaks->last_level_cache_bytes.value;
+
+    if (!roof.intensity.value)
+        roof.percent = stats::absent(roof.intensity.reason);
+    else if (*roof.intensity.value == 0)
+        roof.percent = stats::absent("its intensity is 0: it has no flops");
+    else if (!bandwidth.value || !flops.value)
+        roof.percent = stats::absent(bandwidth.value ? flops.reason : bandwidth.reason);
+    else // work / min(peak flops, intensity x bandwidth) is the larger of the two shares
+        roof.percent = stats::measured(std::max(*roof.memory_percent.value, *roof.compute_percent.value));
+
+    if (!roof.memory_percent.value && !roof.compute_percent.value)
+        return without_shares(std::move(roof), !bandwidth.value ? bandwidth.reason : flops.reason);
+    judge(input, roof, roof.memory_percent.value.value_or(0) >= roof.compute_percent.value.value_or(0));
+    return roof;
+}
+
+const Peaks* peaks_of(const std::vector<Peaks>& all, bool device, const std::string& source) {
+    const std::string place = device ? source.substr(0, source.find('_')) + ":" : "host";
+    const Peaks* found = nullptr;
+    for (const Peaks& peaks : all) {
+        if (device ? peaks.place.compare(0, place.size(), place) != 0 : peaks.place != place)
+            continue;
+        if (found != nullptr && found->name != peaks.name)
+            return nullptr;
+        found = found == nullptr ? &peaks : found;
+    }
+    return found;
+}
+
+Figure speed_of_light_ns(const Figure& bytes, const Peaks* peaks) {
+    if (!known(bytes.value))
+        return stats::absent(bytes.reason.empty() ? "no bytes were given" : bytes.reason);
+    if (peaks == nullptr)
+        return stats::absent(no_peaks);
+    if (!usable(peaks->read_gigabytes_per_second))
+        return missing(peaks->read_gigabytes_per_second, "read bandwidth");
+    return stats::measured(*bytes.value / *peaks->read_gigabytes_per_second.value);
+}
+
+} // namespace plumb::analysis

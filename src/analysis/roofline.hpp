@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes, flops and a duration against the peaks of the place where they were spent. Pure functions, linear, never NaN:
+// what cannot be known is absent with its reason. Any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plumb/roofline.hpp"
+
+namespace plumb::analysis {
+
+/// Said wherever peaks are missing.
+inline constexpr char no_peaks[] = "no peaks in the recording: run `plumb selftest --peaks` where it is recorded";
+
+/// One call, or the mean of many. Bytes and flops absent: not given.
+struct RoofInput {
+    std::optional<double> bytes;
+    std::optional<double> flops;
+    double duration_ns = 0;
+    std::optional<double> floor_ns;   // what an empty scope of the same source reads
+    double launch_wait_share = 0;     // 0..1 of the calls include waiting for their launch
+    double below_floor_share = 0;     // 0..1 of the calls are shorter than their source resolves
+    std::optional<double> data_bytes; // what must fit a cache to stay there, where that is not `bytes`
+};
+
+/// `peaks` null: none in the recording.
+[[nodiscard]] Roofline roofline(const RoofInput& input, const Peaks* peaks);
+
+/// The largest of the measured arithmetic peaks, in flops per ns; absent with the reason.
+[[nodiscard]] Figure peak_flops_per_ns(const Peaks& peaks);
+
+/// The peaks of the place a row's samples come from ("host" where `device` is false, else the backend that `source`
+/// names: "cuda_event" -> "cuda:…"); null where there are none, or where devices of that backend differ.
+[[nodiscard]] const Peaks* peaks_of(const std::vector<Peaks>& all, bool device, const std::string& source);
+
+/// Speed of light: the time that reading `bytes` takes at the peak bandwidth, in nanoseconds.
+[[nodiscard]] Figure speed_of_light_ns(const Figure& bytes, const Peaks* peaks);
+
+} // namespace plumb::analysis

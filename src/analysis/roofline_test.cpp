@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/roofline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "stats/figure.hpp"
+
+namespace plumb::analysis {
+namespace {
+
+using stats::absent;
+using stats::measured;
+
+constexpr double mib = 1024 * 1024;
+
+// 100 GB/s and 1 TFLOP/s: the ridge lies at 10 flops per byte.
+Peaks simple_peaks() {
+    Peaks peaks;
+    peaks.place = "host";
+    peaks.read_gigabytes_per_second = measured(100);
+    peaks.f32_teraflops = measured(1);
+    peaks.bf16_teraflops = absent("not here");
+    peaks.last_level_cache_bytes = measured(32 * mib);
+    return peaks;
+}
+
+RoofInput call(std::optional<double> bytes, std::optional<double> flops, double duration_ns) {
+    RoofInput input;
+    input.bytes = bytes;
+    input.flops = flops;
+    input.duration_ns = duration_ns;
+    return input;
+}
+
+void expect_no_nan(const Roofline& roof) {
+    for (const Figure* figure : {&roof.intensity, &roof.percent, &roof.memory_percent, &roof.compute_percent}) {
+        EXPECT_EQ(figure->value.has_value(), figure->reason.empty());
+        if (figure->value) {
+            EXPECT_TRUE(std::isfinite(*figure->value));
+        }
+    }
+}
+
+TEST(Roofline, low_intensity_is_measured_against_bandwidth) {
+    const Peaks peaks = simple_peaks();
+    const Roofline roof = roofline(call(1e9, 1e9, 2e7), &peaks); // 50 GB/s of 100, 0.05 TFLOP/s of 1
+    ASSERT_TRUE(roof.percent.value);
+    EXPECT_DOUBLE_EQ(*roof.percent.value, 50);
+    EXPECT_DOUBLE_EQ(*roof.memory_percent.value, 50);
+    EXPECT_DOUBLE_EQ(*roof.compute_percent.value, 5);
+    EXPECT_DOUBLE_EQ(*roof.intensity.value, 1);
+    EXPECT_EQ(roof.bottleneck, Bottleneck::memory);
+}
+
+TEST(Roofline, high_intensity_is_measured_against_flops) {
+    const Peaks peaks = simple_peaks();
+    const Roofline roof = roofline(call(1e8, 1e10, 1.25e7), &peaks);
+    EXPECT_DOUBLE_EQ(*roof.percent.value, 80);
+    EXPECT_EQ(roof.bottleneck, Bottleneck::compute);
+}
+
+TEST(Roofline, T11_zero_or_unknown_intensity_is_absent_and_never_nan) {
+    const Peaks peaks = simple_peaks();
+    for (const RoofInput& input :
+         {call(1e9, 0, 1e7), call(0, 0, 1e7), call(0, 1e9, 1e7), call(1e9, std::nullopt, 1e7),
+          call(std::nullopt, 1e9, 1e7), call(std::nullopt, std::nullopt, 1e7), call(1e9, 1e9, 0),
+          call(std::numeric_limits<double>::quiet_NaN(), 1e9, 1e7), call(1e9, 1e9, std::nan(""))}) {
+        const Roofline roof = roofline(input, &peaks);
+        EXPECT_FALSE(roof.percent.value);
+        expect_no_nan(roof);
+    }
+}
+
+TEST(Roofline, bytes_alone_still_tell_memory) {
+    const Peaks peaks = simple_peaks();
+    const Roofline roof = roofline(call(1e9, std::nullopt, 1.25e7), &peaks);
+    EXPECT_DOUBLE_EQ(*roof.memory_percent.value, 80);
+    EXPECT_EQ(roof.bottleneck, Bottleneck::memory);
+    EXPECT_EQ(roof.percent.reason, "no flops were given");
+}
+
+TEST(Roofline, data_that_fits_the_cache_is_marked_and_not_clamped) {
+    const Peaks peaks = simple_peaks();
+    const Roofline roof = roofline(call(16 * mib, 16 * mib, 4e4), &peaks); // 419 GB/s
+    EXPECT_TRUE(roof.fits_cache);
+    EXPECT_EQ(roof.bottleneck, Bottleneck::cache);
+    EXPECT_GT(*roof.percent.value, 400);
+    EXPECT_FALSE(roofline(call(33 * mib, 33 * mib, 4e4), &peaks).fits_cache);
+}
+
+TEST(Roofline, arithmetic_on_cached_data_is_still_compute) {
+    const Peaks peaks = simple_peaks();
+    const Roofline roof = roofline(call(mib, 1e9, 1.25e6), &peaks);
+    EXPECT_TRUE(roof.fits_cache);
+    EXPECT_EQ(roof.bottleneck, Bottleneck::compute);
+}
+
+TEST(Roofline, calls_of_the_length_of_an_empty_scope_are_latency) {
+    const Peaks peaks = simple_peaks();
+    RoofInput input = call(4096, 4096, 60);
+    input.floor_ns = 20;
+    EXPECT_EQ(roofline(input, &peaks).bottleneck, Bottleneck::latency);
+    input.duration_ns = 600;
+    EXPECT_NE(roofline(input, &peaks).bottleneck, Bottleneck::latency);
+    input.launch_wait_share = 0.6;
+    EXPECT_EQ(roofline(input, &peaks).bottleneck, Bottleneck::latency);
+}
+
+TEST(Roofline, far_from_both_peaks_is_unknown_and_says_so) {
+    const Peaks peaks = simple_peaks();
+    const Roofline roof = roofline(call(1e9, 1e9, 1e8), &peaks);
+    EXPECT_EQ(roof.bottleneck, Bottleneck::unknown);
+    EXPECT_NE(roof.reason.find("10 %"), std::string::npos);
+}
+
+TEST(Roofline, T7_without_measured_peaks_there_is_no_share_and_the_reason_says_what_to_run) {
+    const Roofline roof = roofline(call(1e9, 1e9, 1e7), nullptr);
+    EXPECT_FALSE(roof.percent.value);
+    EXPECT_EQ(roof.bottleneck, Bottleneck::unknown);
+    EXPECT_NE(roof.percent.reason.find("plumb selftest --peaks"), std::string::npos);
+    EXPECT_DOUBLE_EQ(*roof.intensity.value, 1);
+}
+
+TEST(Roofline, T7_a_peak_that_could_not_be_measured_is_no_peak) {
+    Peaks peaks = simple_peaks();
+    peaks.read_gigabytes_per_second = absent("no memory for the arrays");
+    const Roofline roof = roofline(call(1e9, 1e9, 1e7), &peaks);
+    EXPECT_EQ(roof.percent.reason, "no memory for the arrays");
+    EXPECT_TRUE(roof.compute_percent.value);
+    peaks.read_gigabytes_per_second = measured(0);
+    expect_no_nan(roofline(call(1e9, 1e9, 1e7), &peaks));
+}
+
+TEST(Roofline, the_higher_of_the_arithmetic_peaks_counts) {
+    Peaks peaks = simple_peaks();
+    peaks.bf16_teraflops = measured(4);
+    EXPECT_DOUBLE_EQ(*peak_flops_per_ns(peaks).value, 4000);
+}
+
+TEST(Roofline, peaks_belong_to_the_place_a_row_ran_on) {
+    std::vector<Peaks> all(3, simple_peaks());
+    all[1].place = "cuda:0";
+    all[2].place = "cuda:1";
+    all[1].name = all[2].name = "a GPU";
+    EXPECT_EQ(peaks_of(all, false, "cpu_tsc"), &all[0]);
+    EXPECT_EQ(peaks_of(all, true, "cuda_graph_event"), &all[1]);
+    EXPECT_EQ(peaks_of(all, true, "metal_counter"), nullptr);
+    all[2].name = "another GPU";
+    EXPECT_EQ(peaks_of(all, true, "cuda_event"), nullptr);
+}
+
+TEST(Roofline, speed_of_light_is_bytes_over_bandwidth) {
+    const Peaks peaks = simple_peaks();
+    EXPECT_DOUBLE_EQ(*speed_of_light_ns(measured(1e9), &peaks).value, 1e7);
+    EXPECT_FALSE(speed_of_light_ns(absent("no bytes were given"), &peaks).value);
+    EXPECT_EQ(speed_of_light_ns(measured(1e9), nullptr).reason, no_peaks);
+}
+
+} // namespace
+} // namespace plumb::analysis

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""plumb selftest --peaks from outside: what it measures reaches the recordings of this machine, and of no other.
+
+usage: peaks_test.py PLUMB MAKE_RECORDING"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PLUMB, MAKE_RECORDING = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+
+
+class Peaks(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory(prefix="plumb-peaks-")
+        self.folder = pathlib.Path(self.scratch.name)
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("PLUMB")}
+        self.environment["XDG_CACHE_HOME"] = str(self.folder)
+
+    def tearDown(self):
+        self.scratch.cleanup()
+
+    def run_it(self, *words):
+        return subprocess.run([*map(str, words)], capture_output=True, text=True, env=self.environment, timeout=300)
+
+    def report(self, name):
+        made = self.run_it(MAKE_RECORDING, self.folder / name)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        text = self.run_it(PLUMB, "report", self.folder / name)
+        data = self.run_it(PLUMB, "report", self.folder / name, "--json")
+        self.assertEqual((text.returncode, data.returncode), (0, 0), text.stderr + data.stderr)
+        return text.stdout, json.loads(data.stdout)
+
+    def test_T7_peaks_are_measured_kept_and_believed_on_this_machine_only(self):
+        before, data = self.report("before.plumb")
+        self.assertEqual(data["peaks"], [])
+        self.assertIn("plumb selftest --peaks", before)
+
+        measured = self.run_it(PLUMB, "selftest", "--peaks", "--json")
+        self.assertEqual(measured.returncode, 0, measured.stderr)
+        answer = json.loads(measured.stdout)
+        self.assertEqual(answer["schema"], "plumb.peaks/1")
+        host = answer["peaks"][0]
+        self.assertEqual(host["place"], "host")
+        self.assertGreater(host["read_gigabytes_per_second"], 0)
+        self.assertGreater(host["f32_teraflops"], 0)
+
+        _, data = self.report("after.plumb")
+        self.assertEqual(data["peaks"], answer["peaks"])
+        row = next(row for row in data["bricks"] if isinstance(row["gigabytes_per_second"], float))
+        self.assertAlmostEqual(row["roofline"]["memory_percent"],
+                               100 * row["gigabytes_per_second"] / host["read_gigabytes_per_second"])
+
+        kept = pathlib.Path(answer["file"])
+        copied = json.loads(kept.read_text(encoding="utf-8"))
+        copied["machine"]["host"] += "-another"
+        kept.write_text(json.dumps(copied), encoding="utf-8")
+        _, data = self.report("copied.plumb")
+        self.assertEqual(data["peaks"], [])
+
+    def test_a_cache_folder_that_cannot_be_written_is_one_sentence(self):
+        (self.folder / "plumb").write_text("in the way", encoding="utf-8")
+        done = self.run_it(PLUMB, "selftest", "--peaks")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertRegex(done.stderr, r"\Aerror: [^\n]*XDG_CACHE_HOME[^\n]*\n\Z")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])
