@@ -44,7 +44,7 @@ inline constexpr PeakField peak_fields[] = {
 
 /// What kept a brick from being faster, as far as measured values tell.
 enum class Bottleneck : std::uint8_t { unknown, memory, compute, latency, cache };
-[[nodiscard]] inline const char* name_of(Bottleneck bottleneck) {
+[[nodiscard]] inline const char* bottleneck_word(Bottleneck bottleneck) {
     constexpr const char* names[] = {"unknown", "memory", "compute", "latency", "cache"};
     return names[static_cast<std::uint8_t>(bottleneck)];
 }

@@ -57,12 +57,6 @@ struct SlowTile {
     double robust_z = 0;
 };
 
-/// What the machine can do, measured where the run ran. A peak of 0 or less is none.
-struct TilePeaks {
-    Figure flops_per_s{{}, "no peaks were measured where this ran"};
-    std::array<Figure, tile_levels> bytes_per_s{flops_per_s, flops_per_s, flops_per_s}; // macro, midi, micro
-};
-
 struct TileReport {
     std::vector<TileMapReport> maps;                              // level by level, the largest total first
     std::vector<SlowTile> slow;                                   // the largest ratio first
@@ -73,7 +67,6 @@ struct TileReport {
 
 struct TileOptions {
     std::optional<TileLevel> level; // only this one
-    TilePeaks peaks;
 };
 
 PLUMB_API std::optional<TileLevel> tile_level_of_word(std::string_view word);

@@ -2,16 +2,17 @@
 #include "analysis/path_builder.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
 #include <unordered_map>
 
-#include "analysis/kernel_roofline.hpp"
 #include "analysis/missing_bricks.hpp"
 #include "analysis/path_graph.hpp"
 #include "analysis/path_step.hpp"
+#include "analysis/roofline.hpp"
 #include "resolve/name_table.hpp"
 #include "stats/figure.hpp"
 
@@ -158,15 +159,29 @@ void add_launches(PathReport& report, const PathGraph& graph) {
                            : stats::measured(static_cast<double>(report.launches) / static_cast<double>(report.tokens));
 }
 
-std::vector<SlowKernel> slowest_kernels(const ExecGraph& graph, const KernelNames& names) {
+/// Share of the roofline of the place where it ran.
+Figure roofline_share(const GraphNode& node, const LaunchShape* shape, const std::vector<Peaks>& peaks,
+                      const std::string& source) {
+    RoofInput work;
+    if (shape != nullptr && !std::isnan(shape->bytes))
+        work.bytes = shape->bytes;
+    if (shape != nullptr && !std::isnan(shape->flops))
+        work.flops = shape->flops;
+    work.duration_ns = static_cast<double>(node.duration_ns);
+    Figure share = roofline(work, peaks_of(peaks, node.device, source)).percent;
+    if (share.value)
+        share.value = *share.value / 100;
+    return share;
+}
+
+std::vector<SlowKernel> slowest_kernels(const ExecGraph& graph, const KernelNames& names,
+                                        const std::vector<Peaks>& peaks, const std::vector<std::string>& sources) {
     std::vector<SlowKernel> rows;
     for (const NodeId id : graph.slowest_kernels(most_kernels)) {
         SlowKernel row;
         row.node = id;
         row.file = names.file_of(graph, id);
-        const LaunchShape shape = graph.launch_of(id) == nullptr ? LaunchShape{} : *graph.launch_of(id);
-        row.roofline_share =
-            roofline_share(shape.bytes, shape.flops, static_cast<double>(graph[id].duration_ns), std::nullopt);
+        row.roofline_share = roofline_share(graph[id], graph.launch_of(id), peaks, sources[graph[id].track]);
         rows.push_back(std::move(row));
     }
     return rows;
@@ -220,7 +235,7 @@ Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& 
     add_launches(report, graph);
     report.kernels = kernel_rows(source, *step, graph);
     const KernelNames names(source.kernels());
-    report.slowest = slowest_kernels(report.graph, names);
+    report.slowest = slowest_kernels(report.graph, names, source.metadata().peaks, graph.sources());
     report.recorded = recorded_kernels(report.graph, names);
     report.window_ns = static_cast<double>(options.window_ns);
     report.ping_pong = report.graph.ping_pong(options.window_ns);

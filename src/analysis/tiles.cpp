@@ -119,7 +119,7 @@ TileFigures Builder::figures_of(const TileTotals& tile, TileLevel level) const {
     out.bytes_per_s = quotient(out.bytes, seconds, no_time);
     out.flops_per_s = quotient(out.flops, seconds, no_time);
     out.intensity = quotient(out.flops, out.bytes, "no bytes were moved");
-    out.of_peak = share_of_peak(out, level, options_.peaks);
+    out.of_peak = share_of_peak(out, level, input_.peaks);
     return out;
 }
 
@@ -266,12 +266,29 @@ TileReport Builder::build() {
 
 } // namespace
 
+/// A tile runs on one core. What caches and registers can carry is not measured.
+static TilePeaks peaks_of_one_core(const std::vector<Peaks>& all) {
+    TilePeaks one;
+    if (const Peaks* host = peaks_of(all, false, "")) {
+        const auto scaled = [](Figure figure, double unit) {
+            figure.value = figure.value ? std::optional(*figure.value * unit) : figure.value;
+            return figure;
+        };
+        one.flops_per_s = scaled(host->one_thread_f32_teraflops, 1e12);
+        one.bytes_per_s.fill(absent("the bandwidth of this level is not measured"));
+        one.bytes_per_s[static_cast<std::size_t>(TileLevel::macro) - 1] =
+            scaled(host->one_thread_gigabytes_per_second, 1e9);
+    }
+    return one;
+}
+
 TileInput tiles_of(const recording::Reader& reader) {
     TileInput input;
     input.tiles = reader.tiles();
     input.names = reader.names();
     const Result<resolve::TickLine> line = resolve::fit_ticks(reader.clock_pairs(), 0);
     input.ns_per_tick = line.ok() ? measured(line->ns_per_tick()) : absent(line.error().message);
+    input.peaks = peaks_of_one_core(reader.metadata().peaks);
     input.own_cost_ns = absent("it was not measured when this run began");
     for (const auto& [name, ns] : reader.metadata().costs) {
         if (name == "tile") {

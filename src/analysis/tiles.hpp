@@ -5,11 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "analysis/roofline.hpp"
 #include "plumb/tiles.hpp"
 #include "recording/reader.hpp"
 #include "recording/tile_codec.hpp"
 
 namespace plumb::analysis {
+
+/// What one core can do, measured where the run ran. A peak of 0 or less is none.
+struct TilePeaks {
+    Figure flops_per_s{{}, no_peaks};
+    std::array<Figure, tile_levels> bytes_per_s{flops_per_s, flops_per_s, flops_per_s}; // macro, midi, micro
+};
 
 /// What a recording says of tiles.
 struct TileInput {
@@ -17,6 +24,7 @@ struct TileInput {
     std::vector<recording::NameInfo> names;
     Figure ns_per_tick; // absent: times are not known
     Figure own_cost_ns;
+    TilePeaks peaks;
     bool kept = true; // false: the run did not keep tiles
     std::vector<std::string> notes;
 };

@@ -178,19 +178,19 @@ TEST(Tiles, F1_calls_of_no_time_have_no_rate) {
 
 TEST(Tiles, share_of_peak_is_of_the_roofline_of_the_tiles_level) {
     // 512 ns a call: 16 GFLOP/s at 2 flops a byte.
-    const TileInput input = input_of({tile(TileLevel::macro, 0, 0, 1024), tile(TileLevel::micro, 0, 0, 1024)});
-    EXPECT_EQ(build_tiles(input, {}).maps[0].all.of_peak.reason, "no peaks were measured where this ran");
-    TileOptions options;
-    options.peaks.flops_per_s = {64e9, {}};
-    options.peaks.bytes_per_s[0] = {16e9, {}}; // roof of macro: 2 x 16
-    options.peaks.bytes_per_s[2] = {1e12, {}}; // of micro: the arithmetic
+    TileInput input = input_of({tile(TileLevel::macro, 0, 0, 1024), tile(TileLevel::micro, 0, 0, 1024)});
+    EXPECT_EQ(build_tiles(input, {}).maps[0].all.of_peak.reason, no_peaks);
+    const TileOptions options;
+    input.peaks.flops_per_s = {64e9, {}};
+    input.peaks.bytes_per_s[0] = {16e9, {}}; // roof of macro: 2 x 16
+    input.peaks.bytes_per_s[2] = {1e12, {}}; // of micro: the arithmetic
     const TileReport report = build_tiles(input, options);
     EXPECT_DOUBLE_EQ(*report.maps[0].all.of_peak.value, 0.5);
     EXPECT_DOUBLE_EQ(*report.maps[1].all.of_peak.value, 0.25);
-    options.peaks.bytes_per_s[0] = {0, {}};
+    input.peaks.bytes_per_s[0] = {0, {}};
     EXPECT_EQ(build_tiles(input, options).maps[0].all.of_peak.reason, "the peak that was measured is none");
-    const TileInput copies = input_of({tile(TileLevel::macro, 0, 0, 1024, 10, 4096, 0)});
-    options.peaks.bytes_per_s[0] = {16e9, {}};
+    TileInput copies = input_of({tile(TileLevel::macro, 0, 0, 1024, 10, 4096, 0)});
+    copies.peaks.bytes_per_s[0] = {16e9, {}};
     EXPECT_DOUBLE_EQ(*build_tiles(copies, options).maps[0].all.of_peak.value, 0.5) << "bytes alone";
 }
 

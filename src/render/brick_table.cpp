@@ -150,7 +150,7 @@ void add_brick(TextTable& table, const Row& row, bool steps, const Layout& layou
         cells.push_back(column.cell(row));
     }
     if (layout.limits) {
-        cells.emplace_back(row.roof.bottleneck == Bottleneck::unknown ? "?" : name_of(row.roof.bottleneck));
+        cells.emplace_back(row.roof.bottleneck == Bottleneck::unknown ? "?" : bottleneck_word(row.roof.bottleneck));
     }
     cells.push_back(printable(row.source, name_columns));
     table.add_row(std::move(cells));

@@ -24,7 +24,7 @@ inline void put_roofline(base::JsonWriter& json, const Roofline& roof) {
     put_figure(json, "memory_percent", roof.memory_percent);
     put_figure(json, "compute_percent", roof.compute_percent);
     json.field("fits_cache", roof.fits_cache);
-    json.field("bottleneck", name_of(roof.bottleneck));
+    json.field("bottleneck", bottleneck_word(roof.bottleneck));
     json.field("reason", roof.reason);
 }
 
