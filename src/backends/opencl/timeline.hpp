@@ -68,7 +68,9 @@ class Timeline {
     Result<DeviceClockPair> pair_by_timer() noexcept;
     Result<DeviceClockPair> pair_by_marker() noexcept;
     Result<DeviceClockPair> read(const Probe& probe, std::int64_t seen_ns) const noexcept;
-    Result<Probe> enqueue_probe() noexcept;
+    Result<Probe> enqueue_probe(CommandQueue queue, Event after = nullptr) noexcept;
+    Result<std::vector<Probe>> enqueue_behind_gate(CommandQueue queue, std::size_t count);
+    Status flush(CommandQueue queue) const noexcept;
     void drop(Event event) const noexcept;
     [[nodiscard]] std::int64_t now_ns() const noexcept { return clock::now_ns(host_clock_).value; }
 
