@@ -143,7 +143,7 @@ class OpenClCoverage : public testing::Test {
         const std::vector<Interval> bricks = union_of(listening->spans), busy = union_of(busy_times());
         EXPECT_GT(length(busy), 0U);
         const double share = static_cast<double>(common_length(bricks, busy)) / static_cast<double>(length(busy));
-        RecordProperty("coverage", std::to_string(share));
+        RecordProperty("coverage_with_" + std::to_string(outside) + "_outside", std::to_string(share));
         profiler.reset(); // before the queue's timer
         return share;
     }

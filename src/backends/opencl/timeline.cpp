@@ -10,6 +10,8 @@ namespace {
 constexpr std::int64_t pair_limit_ns = 200'000;     // a busy device is not waited for
 constexpr std::int64_t floor_limit_ns = 20'000'000; // asked for by selftest alone
 constexpr int pair_tries = 4;
+constexpr int most_pair_tries = 16;     // until one is as narrow as others were
+constexpr std::uint64_t much_wider = 8; // than the narrowest so far: the host was interrupted inside
 constexpr const char* clock_unread = "this device's clock cannot be read now; ask later";
 constexpr const char* floor_unread = "the floor of this device cannot be measured; ask later";
 constexpr const char* check_calls = "this scope is not timed; check the OpenCL calls before it";
@@ -219,7 +221,7 @@ Result<DeviceClockPair> Timeline::pair_by_marker() noexcept {
         return queue.error();
     }
     Result<DeviceClockPair> best = pending();
-    for (int attempt = 0; attempt < pair_tries; ++attempt) {
+    for (int attempt = 0; attempt < (narrow(best) ? pair_tries : most_pair_tries); ++attempt) {
         if (outstanding_.event == nullptr) {
             const Result<Probe> probe = enqueue_probe(*queue);
             const Status flushed = probe ? flush(*queue) : Status(probe.error());
@@ -231,7 +233,7 @@ Result<DeviceClockPair> Timeline::pair_by_marker() noexcept {
         const Status seen = wait_short(outstanding_.event, pair_limit_ns);
         const std::int64_t seen_ns = now_ns();
         if (!seen && seen.error().code == ErrorCode::pending) {
-            return best ? best : Result<DeviceClockPair>(seen.error());
+            break;
         }
         const Result<DeviceClockPair> pair = seen ? read(outstanding_, seen_ns) : Result<DeviceClockPair>(seen.error());
         drop(std::exchange(outstanding_, {}).event);
@@ -242,7 +244,19 @@ Result<DeviceClockPair> Timeline::pair_by_marker() noexcept {
             best = pair;
         }
     }
+    if (!best) {
+        return best;
+    }
+    if (!narrow(best) && ++too_wide_ < 16) { // a worse answer than a later one; but not for ever
+        return pending();
+    }
+    too_wide_ = 0;
+    narrowest_ticks_ = narrow(best) ? std::min(narrowest_ticks_, best->uncertainty_ticks) : best->uncertainty_ticks;
     return best;
+}
+
+bool Timeline::narrow(const Result<DeviceClockPair>& pair) const noexcept {
+    return pair && (narrowest_ticks_ == no_ticks || pair->uncertainty_ticks <= much_wider * narrowest_ticks_);
 }
 
 // --- Floor ---
