@@ -13,6 +13,8 @@ namespace {
 class OpenClDecoder : public testing::Test {
   protected:
     void SetUp() override {
+        if (test_threads() == 1)
+            GTEST_SKIP() << "the thread sanitizer does not see what the driver synchronises";
         keep_pocl_to_this_process();
         const auto opened = make_backend("opencl", {});
         if (!opened && opened.error().code == ErrorCode::unavailable)
