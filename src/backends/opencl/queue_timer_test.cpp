@@ -238,9 +238,8 @@ TEST_F(OpenClTimer, attached_commands_count_towards_the_bound) {
 }
 
 TEST_F(OpenClTimer, F1_a_command_that_failed_on_the_device_has_no_time) {
-    vocl::Config config;
-    config.failed_status = -9999;
-    open(queue_profiling, config);
+    open(queue_profiling);
+    vocl::config().failed_status = -9999;
     const auto token = timer_->begin();
     ASSERT_TRUE(token.ok() && timer_->end(*token).ok());
     vocl::settle();
@@ -252,18 +251,16 @@ TEST_F(OpenClTimer, F1_a_command_that_failed_on_the_device_has_no_time) {
 }
 
 TEST_F(OpenClTimer, F1_a_stamp_that_the_driver_left_at_zero_is_an_error) {
-    vocl::Config config;
-    config.zero_stamps = true;
-    open(queue_profiling, config);
+    open(queue_profiling);
+    vocl::config().zero_stamps = true;
     const DeviceToken token = attached(1'000);
     vocl::settle();
     EXPECT_EQ(timer_->collect(token).error().code, ErrorCode::corrupt);
 }
 
 TEST_F(OpenClTimer, M4_a_command_that_ended_before_it_began_is_an_error_and_never_clamped) {
-    vocl::Config config;
-    config.reversed_stamps = true;
-    open(queue_profiling, config);
+    open(queue_profiling);
+    vocl::config().reversed_stamps = true;
     const DeviceToken token = attached(1'000);
     vocl::settle();
     const auto span = timer_->collect(token);

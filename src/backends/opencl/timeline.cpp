@@ -29,6 +29,11 @@ Result<std::unique_ptr<Timeline>> Timeline::create(const Driver& driver, Context
     if (Status opened = timeline->open(); !opened) {
         return opened.error();
     }
+    // While the device may still be idle: a short run on a busy one would have too few pairs for a fit.
+    const Result<DeviceClockPair> first = timeline->clock_pair();
+    if (!first && first.error().code != ErrorCode::pending) {
+        return first.error();
+    }
     return timeline;
 }
 
@@ -244,15 +249,11 @@ Result<DeviceClockPair> Timeline::pair_by_marker() noexcept {
             best = pair;
         }
     }
-    if (!best) {
-        return best;
+    if (best) { // a wide one is better than none: its width is told
+        narrowest_ticks_ = std::min(narrowest_ticks_, best->uncertainty_ticks);
+        last_ = *best;
     }
-    if (!narrow(best) && ++too_wide_ < 16) { // a worse answer than a later one; but not for ever
-        return pending();
-    }
-    too_wide_ = 0;
-    narrowest_ticks_ = narrow(best) ? std::min(narrowest_ticks_, best->uncertainty_ticks) : best->uncertainty_ticks;
-    return best;
+    return last_ ? Result<DeviceClockPair>(*last_) : best; // of a busy device the last one: still true, of then
 }
 
 bool Timeline::narrow(const Result<DeviceClockPair>& pair) const noexcept {

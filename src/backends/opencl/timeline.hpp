@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -88,7 +89,7 @@ class Timeline {
     std::unique_ptr<OwnQueue> own_;
     Probe outstanding_; // of a device that was busy; the next pair
     std::uint64_t narrowest_ticks_ = no_ticks;
-    int too_wide_ = 0; // calls in a row without a narrow pair
+    std::optional<DeviceClockPair> last_;
 };
 
 std::vector<Capability> capabilities_of(const Timeline& timeline, bool out_of_order);

@@ -8,6 +8,7 @@
 #include <CL/cl.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -218,6 +219,14 @@ TEST_F(OpenClWorkload, ten_thousand_dispatches_lie_in_order_between_their_submit
     pairs.resize(std::min<std::size_t>(pairs.size(), 100));
     read_pairs(*timer, pairs);
 
+    // Pairs in which this process was interrupted would hide what the others can show.
+    const auto narrower = [](const auto& a, const auto& b) {
+        return a.uncertainty.value < b.uncertainty.value;
+    };
+    const std::int64_t narrowest = std::min_element(pairs.begin(), pairs.end(), narrower)->uncertainty.value;
+    pairs.erase(std::remove_if(pairs.begin(), pairs.end(),
+                               [&](const auto& pair) { return pair.uncertainty.value > 20 * narrowest; }),
+                pairs.end());
     const auto fit = clock::Correlation::fit(pairs);
     ASSERT_TRUE(fit.ok()) << fit.error().message;
     const double slack = fit->residual_ns() + 1.0;
