@@ -36,6 +36,12 @@ class TemporaryFolder {
     std::filesystem::path path_;
 };
 
+/// Where PoCL, an OpenCL driver for CPUs, keeps what it has compiled: a folder of this process, known to it from the start.
+inline void keep_pocl_to_this_process() {
+    static const TemporaryFolder cache;
+    ::setenv("POCL_CACHE_DIR", cache.path().c_str(), 1);
+}
+
 /// The thread sanitizer does not see libgomp's synchronisation: one thread there.
 inline int test_threads() {
 #if defined(__SANITIZE_THREAD__)

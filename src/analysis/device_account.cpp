@@ -186,6 +186,7 @@ class Notes {
     void flags() {
         std::string waits;
         std::string floors;
+        std::string overlaps;
         const auto add = [](std::string& text, const Row& row, std::uint64_t count) {
             if (count != 0)
                 text += (text.empty() ? "" : ", ") + row.key.name + " " + std::to_string(count) + " of " +
@@ -194,12 +195,17 @@ class Notes {
         for (const Row& row : report_.bricks) {
             add(waits, row, row.launch_wait);
             add(floors, row, row.below_floor);
+            add(overlaps, row, row.may_overlap);
         }
         if (!waits.empty())
             say("Includes launch wait (the queue was idle when the scope began, so waiting for its launch is inside): " +
                 waits + ".");
         if (!floors.empty())
             say("Below the floor (shorter than the source can resolve): " + floors + ".");
+        if (!overlaps.empty())
+            say("May overlap (the queue runs out of order, where a command may start long before the device works on it): the "
+                "union of these is busy time, their sum is not: " +
+                overlaps + ".");
     }
 
     const Report& report_;

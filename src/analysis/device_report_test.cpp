@@ -406,6 +406,22 @@ TEST(DeviceReport, spans_with_launch_wait_or_below_the_floor_are_counted_per_row
     EXPECT_TRUE(has_note(report, "rms_norm 4 of 10"));
 }
 
+TEST(DeviceReport, commands_of_an_out_of_order_queue_are_flagged_and_only_their_union_is_busy) {
+    Engine engine(1);
+    for (int i = 0; i < 10; ++i) {
+        engine.step([&](std::int64_t t) { // both say that they began at once, and run one after the other
+            for (const std::int64_t end : {100 * us, 200 * us}) {
+                engine.source.device_scope(queue, Brick::attention, engine.steps, 0, t, t + end, 0, span_may_overlap);
+            }
+        });
+    }
+    const Report report = report_of(engine.source);
+    EXPECT_EQ(row_of(report.bricks, Phase::decode, "attention")->may_overlap, 20u);
+    EXPECT_TRUE(has_note(report, "May overlap"));
+    EXPECT_TRUE(has_note(report, "attention 20 of 20"));
+    EXPECT_DOUBLE_EQ(phase_of(report, Phase::decode)->device->busy_per_step_ns.value.value(), 200e3);
+}
+
 TEST(DeviceReport, a_captured_graph_is_no_thread_whose_cpu_time_is_missing) {
     Engine engine;
     engine.graph(64);

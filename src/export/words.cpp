@@ -35,13 +35,15 @@ GraphTracks graph_tracks(const std::vector<recording::TrackInfo>& tracks) {
 Marks marks_of(const resolve::Sample& sample) noexcept {
     return {{{(sample.flags & span_includes_launch_wait) != 0, "launch_wait"},
              {(sample.flags & span_below_floor) != 0, "below_floor"},
+             {(sample.flags & span_may_overlap) != 0, "may_overlap"},
              {sample.left_out, "sampled"}}};
 }
 
 Marks marks_of(const resolve::Submission& submission) noexcept {
     return {{{(submission.flags & launch_instrumented) != 0, "instrumented"},
              {(submission.flags & launch_first) != 0, "first"},
-             {(submission.flags & launch_unread) != 0, "unread"}}};
+             {(submission.flags & launch_unread) != 0, "unread"},
+             {}}};
 }
 
 NameTable::NameTable(const std::vector<recording::NameInfo>& names) {

@@ -53,6 +53,9 @@ void put_row_device(JsonWriter& json, const Row& row) {
     json.field("basis_steps", row.basis_steps);
     json.field("launch_wait", row.launch_wait);
     json.field("below_floor", row.below_floor);
+    if (row.may_overlap != 0) {
+        json.field("may_overlap", row.may_overlap);
+    }
     if (row.basis == RowBasis::replays) {
         json.field("sites", row.sites);
         json.field("sites_timed", row.sites_timed);

@@ -95,6 +95,20 @@ TEST(DeviceResolve, flags_belong_to_the_next_scope_only) {
     EXPECT_EQ(all.samples[2].flags, span_below_floor);
 }
 
+TEST(DeviceResolve, F8_commands_that_may_overlap_hold_nothing_though_one_lies_inside_another) {
+    PlantedSource source = source_with_queue(1);
+    for (const std::int64_t end : {10 * us, 20 * us, 15 * us}) { // out of order, all said to have begun at once
+        source.device_scope(queue, Brick::attention, 0, -1, us, end, 0, span_may_overlap);
+    }
+    const Collected all = resolved(source);
+    ASSERT_EQ(all.samples.size(), 3u);
+    for (const Sample& sample : all.samples) {
+        EXPECT_TRUE(sample.leaf);
+        EXPECT_EQ(sample.self_ns, sample.duration_ns);
+        EXPECT_EQ(sample.flags, span_may_overlap);
+    }
+}
+
 TEST(DeviceResolve, a_launch_keeps_key_flags_and_step_and_is_placed_in_time) {
     PlantedSource source = source_with_queue(1);
     source.launch(host, 7, 0, queue, 0, us); // outside any step

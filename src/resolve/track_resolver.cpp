@@ -6,6 +6,8 @@
 #include <cmath>
 #include <optional>
 
+#include "plumb/backend.hpp"
+
 namespace plumb::resolve {
 namespace {
 
@@ -260,7 +262,9 @@ void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& ou
         nesting_.records_missing_until(record.first + duration);
         missing_ = false;
     }
-    const Nesting::Outcome nest = nesting_.close(record.first, duration);
+    // What overlaps holds nothing: commands of a queue that runs out of order stand beside each other.
+    const Nesting::Outcome nest =
+        (quality & span_may_overlap) != 0 ? Nesting::Outcome{} : nesting_.close(record.first, duration);
     if (!wanted)
         return;
     if (nest.overlaps) [[unlikely]]

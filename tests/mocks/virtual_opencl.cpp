@@ -226,6 +226,18 @@ ClResult enqueue_marker(CommandQueue queue, std::uint32_t, const Event*, Event* 
     return ClResult::success;
 }
 
+Event create_user_event(Context, ClResult* error) {
+    const std::lock_guard lock(world().mutex);
+    *error = world().fails("clCreateUserEvent") ? failure : ClResult::success;
+    return *error == ClResult::success ? world().new_event(nullptr) : nullptr;
+}
+
+// Whoever waits for it does so in no time: here only the host's calls take any.
+ClResult set_user_event_status(Event, std::int32_t) {
+    const std::lock_guard lock(world().mutex);
+    return world().fails("clSetUserEventStatus") ? failure : ClResult::success;
+}
+
 ClResult flush(CommandQueue) {
     const std::lock_guard lock(world().mutex);
     return world().fails("clFlush") ? failure : ClResult::success;

@@ -28,6 +28,7 @@
     X(clEnqueueNDRangeKernel)         \
     X(clEnqueueReadBuffer)            \
     X(clEnqueueWriteBuffer)           \
+    X(clGetEventProfilingInfo)        \
     X(clReleaseEvent)                 \
     X(clFinish)
 

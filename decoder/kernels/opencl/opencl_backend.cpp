@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "decoder/kernels/opencl/device.hpp"
-#include "plumb/opencl.hpp"
 
 namespace plumb::decoder::opencl {
 namespace {
@@ -19,9 +18,8 @@ cl_uint narrow(std::size_t value) { return static_cast<cl_uint>(value); }
 
 class OpenClBackend final : public Backend {
   public:
-    explicit OpenClBackend(std::unique_ptr<Device> device)
-        : device_(std::move(device)), queue_(plumb::opencl(device_->queue())), span_(device_->is_cpu() ? cpu_span : 1) {
-    }
+    OpenClBackend(std::unique_ptr<Device> device, Queue (*queue_of)(void*))
+        : device_(std::move(device)), queue_(queue_of(device_->queue())), span_(device_->is_cpu() ? cpu_span : 1) {}
 
     Status open() {
         Result<void*> index = device_->allocate(sizeof(cl_int));
@@ -141,10 +139,14 @@ Result<std::unique_ptr<Backend>> make_backend(std::size_t device) {
     const Result<Api>& calls = api();
     if (!calls)
         return calls.error();
-    Result<std::unique_ptr<Device>> opened = Device::open(*calls, device);
+    return make_backend(*calls, device);
+}
+
+Result<std::unique_ptr<Backend>> make_backend(const Api& calls, std::size_t device, Queue (*queue_of)(void*)) {
+    Result<std::unique_ptr<Device>> opened = Device::open(calls, device);
     if (!opened)
         return opened.error();
-    auto backend = std::make_unique<OpenClBackend>(std::move(*opened));
+    auto backend = std::make_unique<OpenClBackend>(std::move(*opened), queue_of);
     if (Status ready = backend->open(); !ready)
         return ready.error();
     return std::unique_ptr<Backend>(std::move(backend));

@@ -35,11 +35,11 @@ class OpenClBackend final : public Backend {
         }
         std::vector<Device> devices;
         for (const DeviceId handle : *handles) {
-            Result<Device> device = describe(*loaded, handle, devices.size());
-            if (!device) {
-                return device.error();
+            const Result<Device> described = describe(*loaded, handle, devices.size());
+            if (!described) {
+                return described.error();
             }
-            devices.push_back(std::move(*device));
+            devices.push_back(*described);
         }
         return devices;
     }

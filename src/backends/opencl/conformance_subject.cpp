@@ -42,7 +42,9 @@ class OpenClSubject final : public Subject {
                 "clFlush",
                 "clGetEventInfo",
                 "clGetEventProfilingInfo",
-                "clEnqueueMarkerWithWaitList"};
+                "clEnqueueMarkerWithWaitList",
+                "clCreateUserEvent",
+                "clSetUserEventStatus"};
     }
     void fail(const std::string& call, unsigned use) override { vocl::fail(call, use); }
     bool has_failed() const override { return vocl::has_failed(); }

@@ -10,6 +10,10 @@ namespace {
 constexpr std::int64_t pair_limit_ns = 200'000;     // a busy device is not waited for
 constexpr std::int64_t floor_limit_ns = 20'000'000; // asked for by selftest alone
 constexpr int pair_tries = 4;
+constexpr int most_pair_tries = 16;     // until one is as narrow as others were
+constexpr std::uint64_t much_wider = 8; // than the narrowest so far: the host was interrupted inside
+constexpr const char* clock_unread = "this device's clock cannot be read now; ask later";
+constexpr const char* floor_unread = "the floor of this device cannot be measured; ask later";
 constexpr const char* check_calls = "this scope is not timed; check the OpenCL calls before it";
 
 Error pending() { return {ErrorCode::pending, "the device has not finished this scope; ask later"}; }
@@ -24,6 +28,11 @@ Result<std::unique_ptr<Timeline>> Timeline::create(const Driver& driver, Context
     std::unique_ptr<Timeline> timeline(new Timeline(driver, context, device, host_clock));
     if (Status opened = timeline->open(); !opened) {
         return opened.error();
+    }
+    // While the device may still be idle: a short run on a busy one would have too few pairs for a fit.
+    const Result<DeviceClockPair> first = timeline->clock_pair();
+    if (!first && first.error().code != ErrorCode::pending) {
+        return first.error();
     }
     return timeline;
 }
@@ -157,7 +166,7 @@ Result<DeviceClockPair> Timeline::pair_by_timer() noexcept {
         const ClResult asked = driver_.get_device_and_host_timer(device_, &device_ns, &host_ns);
         const std::int64_t width = now_ns() - before;
         if (asked != ClResult::success) {
-            return error_of(asked, "clGetDeviceAndHostTimer", "this device's clock cannot be read now; ask later");
+            return error_of(asked, "clGetDeviceAndHostTimer", clock_unread);
         }
         if (attempt == 0 || static_cast<std::uint64_t>(width) < best.uncertainty_ticks) {
             best = {device_ns, before + width / 2, clock::realtime_ns() - width / 2,
@@ -167,25 +176,20 @@ Result<DeviceClockPair> Timeline::pair_by_timer() noexcept {
     return best;
 }
 
-Result<Timeline::Probe> Timeline::enqueue_probe() noexcept {
-    const Result<CommandQueue> queue = own_queue();
-    if (!queue) {
-        return queue.error();
-    }
+Result<Timeline::Probe> Timeline::enqueue_probe(CommandQueue queue, Event after) noexcept {
     Probe probe;
     probe.realtime_ns = clock::realtime_ns();
     probe.before_ns = now_ns();
-    ClResult made = driver_.enqueue_marker(*queue, 0, nullptr, &probe.event);
+    const ClResult made =
+        driver_.enqueue_marker(queue, after != nullptr ? 1 : 0, after != nullptr ? &after : nullptr, &probe.event);
     probe.after_ns = now_ns();
-    if (made != ClResult::success) {
-        return error_of(made, "clEnqueueMarkerWithWaitList", "this device's clock cannot be read now; ask later");
-    }
-    made = driver_.flush(*queue);
-    if (made != ClResult::success) {
-        drop(probe.event);
-        return error_of(made, "clFlush", "this device's clock cannot be read now; ask later");
-    }
-    return probe;
+    return made == ClResult::success ? Result<Probe>(probe)
+                                     : Result<Probe>(error_of(made, "clEnqueueMarkerWithWaitList", clock_unread));
+}
+
+Status Timeline::flush(CommandQueue queue) const noexcept {
+    const ClResult done = driver_.flush(queue);
+    return done == ClResult::success ? Status() : Status(error_of(done, "clFlush", clock_unread));
 }
 
 // What cause and effect say: the marker was queued after `before` and had ended by `seen`, so that of the host's interval only
@@ -217,19 +221,24 @@ Result<DeviceClockPair> Timeline::read(const Probe& probe, std::int64_t seen_ns)
 
 Result<DeviceClockPair> Timeline::pair_by_marker() noexcept {
     const std::lock_guard lock(mutex_);
+    const Result<CommandQueue> queue = own_queue();
+    if (!queue) {
+        return queue.error();
+    }
     Result<DeviceClockPair> best = pending();
-    for (int attempt = 0; attempt < pair_tries; ++attempt) {
+    for (int attempt = 0; attempt < (narrow(best) ? pair_tries : most_pair_tries); ++attempt) {
         if (outstanding_.event == nullptr) {
-            const Result<Probe> probe = enqueue_probe();
-            if (!probe) {
-                return probe.error();
+            const Result<Probe> probe = enqueue_probe(*queue);
+            const Status flushed = probe ? flush(*queue) : Status(probe.error());
+            outstanding_ = probe ? *probe : Probe{};
+            if (!flushed) {
+                return flushed.error();
             }
-            outstanding_ = *probe;
         }
         const Status seen = wait_short(outstanding_.event, pair_limit_ns);
         const std::int64_t seen_ns = now_ns();
         if (!seen && seen.error().code == ErrorCode::pending) {
-            return best ? best : Result<DeviceClockPair>(seen.error());
+            break;
         }
         const Result<DeviceClockPair> pair = seen ? read(outstanding_, seen_ns) : Result<DeviceClockPair>(seen.error());
         drop(std::exchange(outstanding_, {}).event);
@@ -240,43 +249,77 @@ Result<DeviceClockPair> Timeline::pair_by_marker() noexcept {
             best = pair;
         }
     }
-    return best;
+    if (best) { // a wide one is better than none: its width is told
+        narrowest_ticks_ = std::min(narrowest_ticks_, best->uncertainty_ticks);
+        last_ = *best;
+    }
+    return last_ ? Result<DeviceClockPair>(*last_) : best; // of a busy device the last one: still true, of then
+}
+
+bool Timeline::narrow(const Result<DeviceClockPair>& pair) const noexcept {
+    return pair && (narrowest_ticks_ == no_ticks || pair->uncertainty_ticks <= much_wider * narrowest_ticks_);
 }
 
 // --- Floor ---
 
-Result<double> Timeline::floor_ns() {
-    const std::lock_guard lock(mutex_);
+// Behind a gate, so that the device has them all before it runs the first: the steps between them are its own.
+Result<std::vector<Timeline::Probe>> Timeline::enqueue_behind_gate(CommandQueue queue, std::size_t count) {
+    ClResult made = ClResult::success;
+    const Event gate = driver_.create_user_event(context_, &made);
+    if (made != ClResult::success) {
+        return error_of(made, "clCreateUserEvent", floor_unread);
+    }
     std::vector<Probe> probes;
     Status status;
-    while (status && probes.size() < 66) {
-        const Result<Probe> probe = enqueue_probe();
-        if (!probe) {
-            status = probe.error();
-        } else {
+    while (status && probes.size() < count) {
+        const Result<Probe> probe = enqueue_probe(queue, probes.empty() ? gate : nullptr);
+        if (probe) {
             probes.push_back(*probe);
+        } else {
+            status = probe.error();
         }
     }
-    std::vector<double> gaps;
-    std::uint64_t last = 0;
-    for (const Probe& probe : probes) {
-        if (status) {
-            status = wait_short(probe.event, floor_limit_ns);
+    status = status ? flush(queue) : status;
+    made = driver_.set_user_event_status(gate, status_complete); // in any case: what waits for it would wait for ever
+    drop(gate);
+    status = made == ClResult::success ? status : Status(error_of(made, "clSetUserEventStatus", floor_unread));
+    if (!status) {
+        for (const Probe& probe : probes) {
+            drop(probe.event);
         }
+        return status.error();
+    }
+    return probes;
+}
+
+Result<double> Timeline::floor_ns() {
+    const std::lock_guard lock(mutex_);
+    const Result<CommandQueue> queue = own_queue();
+    const Result<std::vector<Probe>> probes =
+        queue ? enqueue_behind_gate(*queue, 66) : Result<std::vector<Probe>>(queue.error());
+    if (!probes) {
+        return probes.error();
+    }
+    Status status = wait_short(probes->back().event, floor_limit_ns);
+    std::vector<double> steps;
+    std::uint64_t last = 0;
+    for (const Probe& probe : *probes) {
         const Result<CommandTimes> times = status ? this->times(probe.event) : Result<CommandTimes>(status.error());
+        drop(probe.event);
         if (!times) {
             status = times.error();
-        } else if (last != 0) {
-            gaps.push_back(static_cast<double>(times->ended) - static_cast<double>(last));
+            continue;
         }
-        last = times ? times->ended : last;
-        drop(probe.event);
+        if (last != 0) {
+            steps.push_back(static_cast<double>(times->ended) - static_cast<double>(last));
+        }
+        last = times->ended;
     }
     if (!status) {
         return status.error();
     }
-    std::nth_element(gaps.begin(), gaps.begin() + 32, gaps.end());
-    return gaps[32];
+    std::nth_element(steps.begin(), steps.begin() + 32, steps.end());
+    return steps[32];
 }
 
 std::vector<Capability> capabilities_of(const Timeline& timeline, bool out_of_order) {

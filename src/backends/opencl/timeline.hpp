@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,8 +68,11 @@ class Timeline {
     Status wait_short(Event event, std::int64_t limit_ns) const noexcept;
     Result<DeviceClockPair> pair_by_timer() noexcept;
     Result<DeviceClockPair> pair_by_marker() noexcept;
+    [[nodiscard]] bool narrow(const Result<DeviceClockPair>& pair) const noexcept;
     Result<DeviceClockPair> read(const Probe& probe, std::int64_t seen_ns) const noexcept;
-    Result<Probe> enqueue_probe() noexcept;
+    Result<Probe> enqueue_probe(CommandQueue queue, Event after = nullptr) noexcept;
+    Result<std::vector<Probe>> enqueue_behind_gate(CommandQueue queue, std::size_t count);
+    Status flush(CommandQueue queue) const noexcept;
     void drop(Event event) const noexcept;
     [[nodiscard]] std::int64_t now_ns() const noexcept { return clock::now_ns(host_clock_).value; }
 
@@ -84,6 +88,8 @@ class Timeline {
     std::mutex mutex_; // guards what follows
     std::unique_ptr<OwnQueue> own_;
     Probe outstanding_; // of a device that was busy; the next pair
+    std::uint64_t narrowest_ticks_ = no_ticks;
+    std::optional<DeviceClockPair> last_;
 };
 
 std::vector<Capability> capabilities_of(const Timeline& timeline, bool out_of_order);
