@@ -37,16 +37,24 @@ struct DeviceToken {
     std::uint64_t value = 0;
 };
 
+/// A stamp that this source does not give.
+inline constexpr std::uint64_t no_ticks = ~std::uint64_t{0};
+
 /// Begin and end in ticks of the queue's clock; begin_ticks <= end_ticks.
 struct DeviceSpan {
     std::uint64_t begin_ticks = 0;
     std::uint64_t end_ticks = 0;
     std::uint32_t flags = 0;
+    std::uint64_t queued_ticks = no_ticks;    // the host enqueued its first command
+    std::uint64_t submitted_ticks = no_ticks; // the driver handed that command to the device
 };
 /// Flags of a DeviceSpan. The queue was idle when the scope began: waiting for its launch is inside.
 inline constexpr std::uint32_t span_includes_launch_wait = 1;
 /// Shorter than the source can resolve.
 inline constexpr std::uint32_t span_below_floor = 2;
+/// Of a queue that runs out of order: it may begin before the device works on it and overlap others, so that only the
+/// union of such spans is time in which the device was busy, never their sum.
+inline constexpr std::uint32_t span_may_overlap = 4;
 
 /// The queue's clock and the host's at one moment: `ticks` is the middle of a bracket `uncertainty_ticks` wide.
 struct DeviceClockPair {
@@ -102,6 +110,14 @@ class PLUMB_API QueueTimer {
     [[nodiscard]] virtual Result<DeviceToken> begin() noexcept = 0;
     /// Once per token. Error not_found for a token that is not open.
     [[nodiscard]] virtual Status end(DeviceToken token) noexcept = 0;
+    /// A scope that is one command: `event` is the vendor's handle of that command's event (a cl_event), kept by the timer
+    /// as long as it needs it. The token has ended already; Profiler::record_device() puts it into a recording. Error
+    /// unsupported where times do not belong to commands.
+    [[nodiscard]] virtual Result<DeviceToken> attach(void* event) noexcept {
+        static_cast<void>(event);
+        return Error{ErrorCode::unsupported,
+                     "this queue's commands have no times of their own; use begin() and end() around them"};
+    }
     /// begin() for scopes whose label is known. See token_not_timed and token_noted. By default the label is ignored.
     [[nodiscard]] virtual Result<DeviceToken> begin_labelled(const ScopeLabel& label) noexcept {
         static_cast<void>(label);

@@ -106,8 +106,10 @@ class PLUMB_API Recorder {
         }
     }
 
-    /// A scope of a device queue that was begun and ended elsewhere: its time is collected from the queue's timer.
-    void record_device(Name name, Queue queue, DeviceToken token) noexcept;
+    /// A scope of a device queue that was begun and ended elsewhere: its time is collected from the queue's timer. Work
+    /// may be null; `lap` marks one that also holds the gap before the next.
+    void record_device(Name name, Queue queue, DeviceToken token, const Work* work = nullptr,
+                       bool lap = false) noexcept;
 
     /// A launch of a captured graph on the calling thread: `flags` are launch_* bits of layout.hpp.
     void record_graph_launch(std::uint64_t key, std::uint16_t flags, Queue queue, Timestamp begin,

@@ -93,6 +93,16 @@ class TokenPool {
 
     std::size_t in_flight() const noexcept { return in_flight_.load(std::memory_order_relaxed); }
 
+    /// f(payload) of every slot that is not free; no other call may run meanwhile.
+    template <class F>
+    void for_each_in_flight(F f) noexcept {
+        for (std::uint32_t i = 0; i < capacity_; ++i) {
+            if ((slots_[i].state.load(std::memory_order_acquire) & phase_mask) != bits(TokenState::free)) {
+                f(slots_[i].payload);
+            }
+        }
+    }
+
   private:
     static constexpr unsigned index_bits = 24;
     static constexpr unsigned phase_bits = 2;
