@@ -61,7 +61,6 @@ inline constexpr std::int32_t query_type_timestamp = 2;
 inline constexpr std::uint32_t stage_top_of_pipe = 0x1;
 inline constexpr std::uint32_t stage_bottom_of_pipe = 0x2000;
 inline constexpr std::uint32_t result_64_bit = 0x1;
-inline constexpr std::uint32_t result_wait = 0x2;
 inline constexpr std::uint32_t result_with_availability = 0x4;
 inline constexpr std::uint32_t queue_graphics = 0x1;
 inline constexpr std::uint32_t queue_compute = 0x2;
@@ -186,7 +185,7 @@ struct alignas(8) PhysicalDeviceProperties {
     std::int32_t type = 0;
     char name[256] = {};
     std::uint8_t cache_uuid[16] = {};
-    std::uint8_t limits_before[424] = {};
+    std::uint8_t limits_before[428] = {};
     float timestamp_period = 0; // nanoseconds per tick
     std::uint8_t limits_after[76] = {};
     std::uint32_t sparse[5] = {};

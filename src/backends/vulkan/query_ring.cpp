@@ -40,6 +40,7 @@ Status QueryRing::first_reset(CommandPool commands) noexcept {
     const auto count = static_cast<std::uint32_t>(states_.size());
     if (access_.host_reset()) {
         calls.host_reset()(access_.device(), pool_, 0, count);
+        reset_ = true;
         return {};
     }
     CommandBuffer reset = nullptr; // goes with its pool
@@ -64,7 +65,8 @@ Status QueryRing::first_reset(CommandPool commands) noexcept {
         return access_.failed(done, "vkCreateFence");
     }
     Status submitted = access_.submit(reset, fence_);
-    if (!submitted) {
+    reset_ = submitted.ok();
+    if (!reset_) {
         calls.destroy_fence(access_.device(), fence_, nullptr);
         fence_ = 0;
     }
@@ -184,7 +186,7 @@ void QueryRing::close() noexcept {
         return;
     }
     const DeviceCalls& calls = access_.calls();
-    if (const Result<bool> defined = ready(); defined && *defined && access_.status()) {
+    if (const Result<bool> defined = ready(); reset_ && defined && *defined && access_.status()) {
         last_words_.resize(states_.size());
         const VkResult asked = fetch(0, static_cast<std::uint32_t>(states_.size()), last_words_.data());
         if (asked != VkResult::success && asked != VkResult::not_ready) {

@@ -66,7 +66,8 @@ class QueryRing {
 
     QueueAccess& access_;
     QueryPool pool_ = 0;
-    Fence fence_ = 0; // of the first reset; 0 once it has run
+    Fence fence_ = 0;    // of the first reset; 0 once it has run
+    bool reset_ = false; // it was asked for
     std::uint64_t mask_;
     std::vector<State> states_;
     std::deque<std::uint32_t> free_;
