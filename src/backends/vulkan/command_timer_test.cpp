@@ -154,6 +154,35 @@ TEST_F(CommandTimerTest, M3_what_finds_no_room_is_refused_and_not_cut_off_silent
     EXPECT_TRUE(record().begin().ok());
 }
 
+TEST_F(CommandTimerTest, M3_command_buffers_for_which_no_query_is_left_are_refused_and_disturb_no_other) {
+    timer();
+    std::vector<DeviceToken> tokens;
+    std::vector<CommandBuffer> recorded;
+    for (int i = 0; i < 200; ++i) {
+        CommandTimer& here = record();
+        const auto token = here.begin();
+        if (!token) {
+            EXPECT_EQ(token.error().code, ErrorCode::out_of_memory);
+            EXPECT_NE(token.error().message.find("forget()"), std::string::npos);
+            break;
+        }
+        vvk::dispatch(commands_, 1'000 + i);
+        ASSERT_TRUE(here.end(*token).ok());
+        vvk::end(commands_);
+        tokens.push_back(*token);
+        recorded.push_back(commands_);
+    }
+    ASSERT_LT(tokens.size(), 200u);
+    for (const CommandBuffer commands : recorded) {
+        vvk::submit(commands);
+        vvk::catch_up();
+    }
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        EXPECT_NEAR(length_ns(tokens[i]), 1'000.0 + static_cast<double>(i), 2);
+    }
+    EXPECT_TRUE(record().begin().ok()) << "all came back";
+}
+
 TEST_F(CommandTimerTest, each_call_fails_once_at_each_use_and_scopes_of_command_buffers_leave_nothing_behind) {
     for (const char* call : {"vkCreateQueryPool", "vkCreateCommandPool", "vkGetQueryPoolResults", "vkWaitForFences",
                              "vkQueueSubmit", "vkGetCalibratedTimestampsEXT"}) {

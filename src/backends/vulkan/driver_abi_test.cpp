@@ -43,8 +43,8 @@ struct Table : InstanceCalls, DeviceCalls {};
 PLUMB_VULKAN_INSTANCE_CALLS(PLUMB_VULKAN_SAME)
 PLUMB_VULKAN_DEVICE_CALLS(PLUMB_VULKAN_SAME)
 
-#define PLUMB_VULKAN_LAYOUT(ours, theirs, last, their_last)                                         \
-    static_assert(sizeof(ours) == sizeof(theirs) && alignof(ours) == alignof(theirs), #theirs);     \
+#define PLUMB_VULKAN_LAYOUT(ours, theirs, last, their_last)                                     \
+    static_assert(sizeof(ours) == sizeof(theirs) && alignof(ours) == alignof(theirs), #theirs); \
     static_assert(offsetof(ours, last) == offsetof(theirs, their_last), #theirs "::" #their_last);
 PLUMB_VULKAN_LAYOUT(ApplicationInfo, VkApplicationInfo, api_version, apiVersion)
 PLUMB_VULKAN_LAYOUT(InstanceCreateInfo, VkInstanceCreateInfo, extensions, ppEnabledExtensionNames)

@@ -139,7 +139,8 @@ TEST_P(VulkanClock, M4_spans_are_placed_and_measured_by_the_fitted_rate_whatever
     settings.period_ns = c.period_ns;
     settings.drift_ppm = c.drift_ppm;
     settings.calibrated = c.calibrated;
-    settings.offset_ticks = (c.bits >= 64 ? std::uint64_t{1} << 60 : std::uint64_t{1} << c.bits) - 1'000'000; // wraps soon
+    settings.offset_ticks =
+        (c.bits >= 64 ? std::uint64_t{1} << 60 : std::uint64_t{1} << c.bits) - 1'000'000; // wraps soon
     vvk::reset(settings);
     VulkanQueueTimer& queue = timer();
     EXPECT_EQ(queue.capabilities()[1].supported, c.calibrated);
@@ -170,8 +171,10 @@ TEST_P(VulkanClock, M4_spans_are_placed_and_measured_by_the_fitted_rate_whatever
     EXPECT_NEAR(fit->ns_per_tick(), c.period_ns / (1 + c.drift_ppm * 1e-6), c.period_ns * 2e-6);
     for (const Placed& one : placed) {
         const double slack = fit->bound_ns({one.span.begin_ticks}) + c.period_ns + 1;
-        ASSERT_GE(static_cast<double>(fit->to_host({one.span.begin_ticks}).value), static_cast<double>(one.before) - slack);
-        ASSERT_LE(static_cast<double>(fit->to_host({one.span.end_ticks}).value), static_cast<double>(one.after) + slack);
+        ASSERT_GE(static_cast<double>(fit->to_host({one.span.begin_ticks}).value),
+                  static_cast<double>(one.before) - slack);
+        ASSERT_LE(static_cast<double>(fit->to_host({one.span.end_ticks}).value),
+                  static_cast<double>(one.after) + slack);
         const auto length = queue.duration(one.span);
         ASSERT_TRUE(length.ok());
         // The kernel, and that it was launched inside.

@@ -16,30 +16,56 @@ namespace {
 /// SPIR-V by hand: for (i = 0; i < buffer[0]; ++i) buffer[1] = buffer[1] * 1664525 + 1013904223;
 std::vector<std::uint32_t> counting_shader() {
     enum : std::uint32_t {
-        Void = 1, Function, Word, Bool, Block, BlockPointer, Buffer, WordPointer, Zero, One, Factor, Summand,
-        Main, Entry, RoundsAt, Rounds, ValueAt, Header, Index, Condition, Less, Body, Value, Product, Sum, Continue,
-        Next, Merge, Bound
+        Void = 1,
+        Function,
+        Word,
+        Bool,
+        Block,
+        BlockPointer,
+        Buffer,
+        WordPointer,
+        Zero,
+        One,
+        Factor,
+        Summand,
+        Main,
+        Entry,
+        RoundsAt,
+        Rounds,
+        ValueAt,
+        Header,
+        Index,
+        Condition,
+        Less,
+        Body,
+        Value,
+        Product,
+        Sum,
+        Continue,
+        Next,
+        Merge,
+        Bound
     };
     std::vector<std::uint32_t> words = {0x07230203, 0x00010000, 0, Bound, 0};
     const auto op = [&](std::uint32_t code, std::initializer_list<std::uint32_t> operands) {
         words.push_back(static_cast<std::uint32_t>(operands.size() + 1) << 16 | code);
         words.insert(words.end(), operands);
     };
-    op(17, {1});                              // OpCapability Shader
-    op(14, {0, 1});                           // OpMemoryModel Logical GLSL450
-    op(15, {5, Main, 0x6e69616d, 0});         // OpEntryPoint GLCompute "main"
-    op(16, {Main, 17, 1, 1, 1});              // OpExecutionMode LocalSize
-    op(71, {Block, 3});                       // OpDecorate BufferBlock
-    op(72, {Block, 0, 35, 0});                // OpMemberDecorate Offset
+    op(17, {1});                      // OpCapability Shader
+    op(14, {0, 1});                   // OpMemoryModel Logical GLSL450
+    op(15, {5, Main, 0x6e69616d, 0}); // OpEntryPoint GLCompute "main"
+    op(16, {Main, 17, 1, 1, 1});      // OpExecutionMode LocalSize
+    op(71, {Block, 3});               // OpDecorate BufferBlock
+    op(72, {Block, 0, 35, 0});        // OpMemberDecorate Offset
     op(72, {Block, 1, 35, 4});
-    op(71, {Buffer, 34, 0});                  // DescriptorSet
-    op(71, {Buffer, 33, 0});                  // Binding
+    op(71, {Buffer, 34, 0}); // DescriptorSet
+    op(71, {Buffer, 33, 0}); // Binding
     op(19, {Void});
     op(33, {Function, Void});
     op(21, {Word, 32, 0});
     op(20, {Bool});
     op(30, {Block, Word, Word});
-    op(32, {BlockPointer, 2, Block});         // storage class Uniform
+    op(32, {BlockPointer, 2, Block}); // storage class Uniform
     op(59, {BlockPointer, Buffer, 2});
     op(32, {WordPointer, 2, Word});
     op(43, {Word, Zero, 0});
@@ -74,15 +100,17 @@ std::vector<std::uint32_t> counting_shader() {
     return words;
 }
 
-#define PLUMB_ENGINE_CALLS(X)                                                                                        \
-    X(vkCreateBuffer) X(vkDestroyBuffer) X(vkGetBufferMemoryRequirements) X(vkAllocateMemory) X(vkFreeMemory)        \
-    X(vkBindBufferMemory) X(vkMapMemory) X(vkCreateShaderModule) X(vkDestroyShaderModule)                            \
-    X(vkCreateDescriptorSetLayout) X(vkDestroyDescriptorSetLayout) X(vkCreatePipelineLayout)                         \
-    X(vkDestroyPipelineLayout) X(vkCreateComputePipelines) X(vkDestroyPipeline) X(vkCreateDescriptorPool)            \
-    X(vkDestroyDescriptorPool) X(vkAllocateDescriptorSets) X(vkUpdateDescriptorSets) X(vkCreateCommandPool)          \
-    X(vkDestroyCommandPool) X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer) X(vkEndCommandBuffer)                \
-    X(vkCmdBindPipeline) X(vkCmdBindDescriptorSets) X(vkCmdDispatch) X(vkCmdPipelineBarrier) X(vkQueueSubmit)        \
-    X(vkCreateFence) X(vkDestroyFence) X(vkWaitForFences) X(vkResetFences) X(vkDeviceWaitIdle)
+#define PLUMB_ENGINE_CALLS(X)                                                                                         \
+    X(vkCreateBuffer)                                                                                                 \
+    X(vkDestroyBuffer) X(vkGetBufferMemoryRequirements) X(vkAllocateMemory) X(vkFreeMemory) X(vkBindBufferMemory)     \
+        X(vkMapMemory) X(vkCreateShaderModule) X(vkDestroyShaderModule) X(vkCreateDescriptorSetLayout)                \
+            X(vkDestroyDescriptorSetLayout) X(vkCreatePipelineLayout) X(vkDestroyPipelineLayout)                      \
+                X(vkCreateComputePipelines) X(vkDestroyPipeline) X(vkCreateDescriptorPool) X(vkDestroyDescriptorPool) \
+                    X(vkAllocateDescriptorSets) X(vkUpdateDescriptorSets) X(vkCreateCommandPool)                      \
+                        X(vkDestroyCommandPool) X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer)                   \
+                            X(vkEndCommandBuffer) X(vkCmdBindPipeline) X(vkCmdBindDescriptorSets) X(vkCmdDispatch)    \
+                                X(vkCmdPipelineBarrier) X(vkQueueSubmit) X(vkCreateFence) X(vkDestroyFence)           \
+                                    X(vkWaitForFences) X(vkResetFences) X(vkDeviceWaitIdle)
 
 class Engine final : public RealEngine {
   public:
@@ -143,7 +171,7 @@ class Engine final : public RealEngine {
         vkCmdBindDescriptorSets_(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout_, 0, 1, &set_, 0, nullptr);
     }
     void set_rounds(std::uint32_t rounds) override { std::memcpy(mapped_, &rounds, sizeof rounds); }
-    void dispatch(VkCommandBuffer commands) override { vkCmdDispatch_(commands, 1, 1, 1); }
+    void dispatch(VkCommandBuffer commands, std::uint32_t groups) override { vkCmdDispatch_(commands, groups, 1, 1); }
     void barrier(VkCommandBuffer commands) override {
         VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT,
                                VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT};

@@ -20,9 +20,9 @@ class RealEngine {
     [[nodiscard]] virtual VulkanHandles handles() const = 0;
     [[nodiscard]] virtual VkCommandBuffer_T* new_commands() = 0;
     virtual void begin(VkCommandBuffer_T* commands, bool once) = 0;
-    /// The shader goes round that often.
+    /// The shader goes round that often (llvmpipe ends any loop after 65,535).
     virtual void set_rounds(std::uint32_t rounds) = 0;
-    virtual void dispatch(VkCommandBuffer_T* commands) = 0;
+    virtual void dispatch(VkCommandBuffer_T* commands, std::uint32_t groups = 1) = 0;
     virtual void barrier(VkCommandBuffer_T* commands) = 0;
     virtual void end(VkCommandBuffer_T* commands) = 0;
     /// False: the driver refused something so far.

@@ -24,9 +24,8 @@ TEST(TickLine, a_clock_that_wraps_gives_ticks_that_never_do) {
     for (std::int64_t at = 1; at < 300; ++at) { // five hours, six wraps
         const DeviceClockPair pair = pair_at(line, at * minute);
         EXPECT_GT(pair.ticks, last);
-        EXPECT_NEAR(static_cast<double>(pair.ticks - last) * true_ns, at == 1 ? static_cast<double>(pair.ticks) * true_ns
-                                                                                : 60e9,
-                    100.0);
+        EXPECT_NEAR(static_cast<double>(pair.ticks - last) * true_ns,
+                    at == 1 ? static_cast<double>(pair.ticks) * true_ns : 60e9, 100.0);
         last = pair.ticks;
         line.add(pair);
     }
