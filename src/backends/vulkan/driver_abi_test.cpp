@@ -20,10 +20,12 @@ namespace {
 /// Two types that the calling convention cannot tell apart.
 template <class Ours, class Theirs>
 constexpr bool same_kind() {
-    if constexpr (std::is_void_v<Ours> || std::is_void_v<Theirs>) {
-        return std::is_void_v<Ours> && std::is_void_v<Theirs>;
+    constexpr bool nothing = std::is_void_v<Ours>;
+    if constexpr (nothing || std::is_void_v<Theirs>) {
+        return nothing == std::is_void_v<Theirs>;
     } else {
-        return sizeof(Ours) == sizeof(Theirs) && std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs>;
+        constexpr bool is_float = std::is_floating_point_v<Ours>;
+        return is_float == std::is_floating_point_v<Theirs> && sizeof(Ours) == sizeof(Theirs);
     }
 }
 template <class Ours, class Theirs>

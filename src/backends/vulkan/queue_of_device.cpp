@@ -91,8 +91,8 @@ Queue VulkanQueue::record(VkCommandBuffer_T* commands, VulkanUse use) noexcept {
         return Queue{timer, queue_.track};
     }
     return absent_queue(made().refused,
-                        {ErrorCode::out_of_memory, "too many command buffers hold scopes that nobody has "
-                                                   "collected; call forget() for those that are given up"});
+                        {ErrorCode::out_of_memory, "this queue is closed, or too many command buffers hold scopes that "
+                                                   "nobody has collected; call forget() for those that are given up"});
 }
 
 Status VulkanQueue::submitting(Recorder& recorder, VkCommandBuffer_T* commands) noexcept {

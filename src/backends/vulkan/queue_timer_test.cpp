@@ -2,7 +2,7 @@
 // Scopes around submissions, and the clock: on a device in virtual time.
 #include "backends/vulkan/queue_timer.hpp"
 
-#include <cmath>
+#include <ostream>
 #include <vector>
 
 #include "backends/vulkan/virtual_bench.hpp"
@@ -129,6 +129,12 @@ struct ClockCase {
     double drift_ppm;
     bool calibrated;
 };
+
+/// Test names show it: not bytes that change with every run.
+void PrintTo(const ClockCase& c, std::ostream* out) {
+    *out << c.bits << " bits of " << c.period_ns << " ns, " << c.drift_ppm << " ppm"
+         << (c.calibrated ? "" : ", not calibrated");
+}
 
 class VulkanClock : public VulkanQueueTimerTest, public testing::WithParamInterface<ClockCase> {};
 

@@ -41,13 +41,16 @@ void TickLine::add(const DeviceClockPair& pair) {
     if (count >= 2 && pairs_[count - 1].monotonic_ns - pairs_[count - 2].monotonic_ns < pair_gap_ns) {
         pairs_.pop_back(); // the newest stands for its neighbours
     }
-    pairs_.push_back(pair);
-    if (pairs_.size() > most_pairs) {
+    if (pairs_.size() == most_pairs) {
         pairs_.pop_front();
     }
-    fit_.reset();
+    pairs_.push_back(pair);
+    fit_ = fitted();
+}
+
+std::optional<clock::Correlation> TickLine::fitted() const {
     if (pairs_.size() < 2) {
-        return;
+        return std::nullopt;
     }
     const double rate = static_cast<double>(pairs_.back().monotonic_ns - pairs_.front().monotonic_ns) /
                         static_cast<double>(pairs_.back().ticks - pairs_.front().ticks);
@@ -56,9 +59,8 @@ void TickLine::add(const DeviceClockPair& pair) {
         const double half = std::isfinite(rate) ? static_cast<double>(known.uncertainty_ticks) * rate / 2.0 : 0.0;
         list.push_back({{known.ticks}, {known.monotonic_ns}, {static_cast<std::int64_t>(std::ceil(half))}});
     }
-    if (const Result<clock::Correlation> fit = clock::Correlation::fit(list)) {
-        fit_ = *fit;
-    }
+    const Result<clock::Correlation> fit = clock::Correlation::fit(list);
+    return fit ? std::optional(*fit) : std::nullopt;
 }
 
 bool TickLine::surely_after(std::uint64_t ticks, std::int64_t host_ns) const {

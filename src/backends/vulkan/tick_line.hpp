@@ -40,6 +40,8 @@ class TickLine {
         std::int64_t ns = 0;
     };
 
+    [[nodiscard]] std::optional<clock::Correlation> fitted() const;
+
     unsigned bits_;
     std::uint64_t mask_;
     double period_ns_;
