@@ -24,7 +24,7 @@ class VulkanBackend final : public Backend {
         if (!loaded) {
             return loaded.error();
         }
-        const Result<std::unique_ptr<OwnInstance>> instance = OwnInstance::create(*loaded);
+        const Result<std::shared_ptr<OwnInstance>> instance = OwnInstance::create(*loaded);
         if (!instance) {
             return instance.error();
         }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -28,14 +29,34 @@ std::string version_words(std::uint32_t version) {
 
 } // namespace
 
-Result<std::unique_ptr<OwnInstance>> OwnInstance::create(FindCall find) {
+Result<std::shared_ptr<OwnInstance>> OwnInstance::create(FindCall find) {
+    struct Kept {
+        std::mutex mutex;
+        std::shared_ptr<OwnInstance> instance;
+    };
+    static Kept& kept = *new Kept; // never destroyed
+    if (const Result<FindCall>& machine = loader(); !machine || *machine != find) {
+        return make(find);
+    }
+    const std::lock_guard lock(kept.mutex);
+    if (kept.instance != nullptr) {
+        return kept.instance;
+    }
+    Result<std::shared_ptr<OwnInstance>> made = make(find);
+    if (made) {
+        kept.instance = *made;
+    }
+    return made;
+}
+
+Result<std::shared_ptr<OwnInstance>> OwnInstance::make(FindCall find) {
     using Create = VkResult(const InstanceCreateInfo*, const void*, Instance*);
     auto* const create = reinterpret_cast<Create*>(find(nullptr, "vkCreateInstance"));
     if (create == nullptr) {
         return Error{ErrorCode::unavailable,
                      "the Vulkan loader has no vkCreateInstance; reinstall it (libvulkan1 on Debian)"};
     }
-    std::unique_ptr<OwnInstance> own(new OwnInstance);
+    std::shared_ptr<OwnInstance> own(new OwnInstance);
     ApplicationInfo application;
     application.application = "plumb";
     application.api_version = version_1_1;
@@ -124,7 +145,7 @@ Device OwnInstance::describe(PhysicalDevice physical, std::uint32_t index) const
 }
 
 Result<std::unique_ptr<OwnDevice>> OwnDevice::create(FindCall find, std::uint32_t index) {
-    Result<std::unique_ptr<OwnInstance>> instance = OwnInstance::create(find);
+    Result<std::shared_ptr<OwnInstance>> instance = OwnInstance::create(find);
     if (!instance) {
         return instance.error();
     }

@@ -15,7 +15,9 @@ namespace plumb::backends::vulkan {
 /// An instance of our own; plain, for asking.
 class OwnInstance {
   public:
-    static Result<std::unique_ptr<OwnInstance>> create(FindCall find);
+    /// That of the machine's own loader is made once and kept for good: some drivers lose memory each time the loader takes
+    /// them out of the process.
+    static Result<std::shared_ptr<OwnInstance>> create(FindCall find);
     ~OwnInstance();
     OwnInstance(const OwnInstance&) = delete;
     OwnInstance& operator=(const OwnInstance&) = delete;
@@ -32,6 +34,8 @@ class OwnInstance {
 
   private:
     OwnInstance() = default;
+    static Result<std::shared_ptr<OwnInstance>> make(FindCall find);
+
     InstanceCalls calls_;
     Instance instance_ = nullptr;
 };
@@ -47,8 +51,8 @@ class OwnDevice {
     [[nodiscard]] const VulkanHandles& handles() const noexcept { return handles_; }
 
   private:
-    explicit OwnDevice(std::unique_ptr<OwnInstance> instance) : instance_(std::move(instance)) {}
-    std::unique_ptr<OwnInstance> instance_;
+    explicit OwnDevice(std::shared_ptr<OwnInstance> instance) : instance_(std::move(instance)) {}
+    std::shared_ptr<OwnInstance> instance_;
     DeviceCalls calls_;
     VulkanHandles handles_;
 };
