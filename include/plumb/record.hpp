@@ -103,8 +103,10 @@ class PLUMB_API Recorder {
         }
     }
 
-    /// A scope of a device queue that was begun and ended elsewhere: its time is collected from the queue's timer.
-    void record_device(Name name, Queue queue, DeviceToken token) noexcept;
+    /// A scope of a device queue that was begun and ended elsewhere: its time is collected from the queue's timer. Work
+    /// may be null; `lap` marks one that also holds the gap before the next.
+    void record_device(Name name, Queue queue, DeviceToken token, const Work* work = nullptr,
+                       bool lap = false) noexcept;
 
     /// A kernel that the calling thread ran or launched, inside the scope that is open: what `plumb path` is made of.
     /// `hash`: code_hash() of its PTX or binary, 0 where it is not known. Tags: work, and timed(begin, end). A kernel

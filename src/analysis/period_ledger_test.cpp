@@ -11,13 +11,13 @@ namespace {
 
 /// Steps of 100 ns, one behind the other.
 resolve::StepTable steps_of(std::uint64_t count) {
-    std::vector<resolve::StepTable::Found> found;
+    resolve::Steps found;
     for (std::uint64_t i = 0; i < count; ++i) {
         resolve::Step step;
         step.id = i;
         step.begin_ns = static_cast<std::int64_t>(i) * 100;
         step.end_ns = step.begin_ns + 100;
-        found.push_back({step, true});
+        found.push_back(step);
     }
     resolve::Losses losses;
     return resolve::StepTable::build(std::move(found), {}, 0, {}, losses);

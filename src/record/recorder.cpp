@@ -225,11 +225,13 @@ void Recorder::put_span(Name name, Timestamp begin, Timestamp end, bool has_work
     }
 }
 
-void Recorder::record_device(Name name, Queue queue, DeviceToken token) noexcept {
+void Recorder::record_device(Name name, Queue queue, DeviceToken token, const Work* work, bool lap) noexcept {
     ThreadRecorder* pen = enabled() && queue.timer != nullptr && !host_only_ ? thread() : nullptr;
     if (pen != nullptr) {
+        const std::uint64_t bits =
+            pack(RecordKind::scope, name.id) | (work != nullptr ? flag_work : 0) | (lap ? flag_lap : 0);
         pen->push_device(
-            {queue.timer, queue.track, mode(), token.value, plain_stamp(), pack(RecordKind::scope, name.id), {}}, 0);
+            {queue.timer, queue.track, mode(), token.value, plain_stamp(), bits, work != nullptr ? *work : Work{}}, 0);
     } else if (queue.timer != nullptr) {
         queue.timer->cancel(token);
     }
