@@ -57,7 +57,7 @@ struct Goal {
     const char* type;
     double step, projections; // shares of read bandwidth to reach
 };
-constexpr Goal goals[] = {{"bf16", 0.70, 0.75}, {"f32", 0.80, 0.80}};
+constexpr Goal goals[] = {{"bf16", 0.70, 0.75}, {"f32", 0.80, 0.80}, {"q8_0", 0.70, 0.70}};
 
 Status run_type(const Goal& goal, const Options& options, Board& board) {
     const Result<std::string> model = model_file(options.value("--models", default_models), "qwen2.5-0.5b", goal.type);

@@ -52,7 +52,7 @@ inline int test_threads() {
 }
 
 inline std::string make_test_model(const TemporaryFolder& folder, std::string_view shape, Type type) {
-    const std::string path = folder.file(std::string(shape) + (type == Type::bf16 ? "-bf16.gguf" : "-f32.gguf"));
+    const std::string path = folder.file(std::string(shape) + "-" + std::string(layout_of(type).word) + ".gguf");
     MakeOptions options;
     options.type = type;
     options.seed = 7;

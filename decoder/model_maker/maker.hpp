@@ -22,7 +22,8 @@ struct MakeOptions {
     const std::atomic<bool>* stop = nullptr;
 };
 
-/// Errors: already_exists, no_space, permission, not_found (the folder), failed (stopped). Nothing is left behind.
+/// Errors: invalid_argument (rows that do not fill the type's blocks), already_exists, no_space, permission, not_found
+/// (the folder), failed (stopped). Nothing is left behind.
 [[nodiscard]] Status make_model(const Shape& shape, const std::string& path, const MakeOptions& options);
 
 } // namespace plumb::decoder

@@ -88,8 +88,6 @@ HWY_INLINE float dot_product(const A* a, const float* b, std::size_t n) {
     return sum;
 }
 
-float dot_bf16(const Bf16* a, const float* b, std::size_t n) { return dot_product(a, b, n); }
-
 template <class Out>
 HWY_INLINE void copy_as(const float* in, std::size_t n, Out* out) {
     sweep(n, [&](auto d, std::size_t i) HWY_ATTR { store(d, hn::LoadU(d, in + i), out + i); });
@@ -129,6 +127,32 @@ HWY_INLINE void silu(const float* gate, const float* up, std::size_t n, Out* out
 
 void silu_f32(const float* gate, const float* up, std::size_t n, float* out) { silu(gate, up, n, out); }
 void silu_bf16(const float* gate, const float* up, std::size_t n, Bf16* out) { silu(gate, up, n, out); }
+
+template <class Out>
+HWY_INLINE void gelu(const float* gate, const float* up, std::size_t n, Out* out) {
+    sweep(n, [&](auto d, std::size_t i) HWY_ATTR {
+        const auto g = hn::LoadU(d, gate + i);
+        const auto cubic = hn::MulAdd(hn::Mul(hn::Set(d, 0.044715F), g), hn::Mul(g, g), g);
+        // x / 2 * (1 + tanh(y)) = x / (1 + exp(-2y)); 2 * sqrt(2 / pi) before it.
+        const auto denominator =
+            hn::Add(hn::Set(d, 1.0F), hn::Exp(d, hn::Mul(hn::Set(d, -1.5957691216057308F), cubic)));
+        store(d, hn::Mul(hn::Div(g, denominator), hn::LoadU(d, up + i)), out + i);
+    });
+}
+
+void gelu_f32(const float* gate, const float* up, std::size_t n, float* out) { gelu(gate, up, n, out); }
+void gelu_bf16(const float* gate, const float* up, std::size_t n, Bf16* out) { gelu(gate, up, n, out); }
+
+void scale_row(float* x, float factor, std::size_t n) {
+    sweep(n,
+          [&](auto d, std::size_t i) HWY_ATTR { store(d, hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), x + i); });
+}
+
+void add_scaled_row(const float* x, float factor, std::size_t n, float* out) {
+    sweep(n, [&](auto d, std::size_t i) HWY_ATTR {
+        store(d, hn::MulAdd(hn::LoadU(d, x + i), hn::Set(d, factor), hn::LoadU(d, out + i)), out + i);
+    });
+}
 
 void add_rows(float* x, const float* y, std::size_t n) {
     sweep(n,
@@ -223,11 +247,14 @@ HWY_EXPORT(norm_f32);
 HWY_EXPORT(norm_bf16);
 HWY_EXPORT(silu_f32);
 HWY_EXPORT(silu_bf16);
+HWY_EXPORT(gelu_f32);
+HWY_EXPORT(gelu_bf16);
+HWY_EXPORT(scale_row);
+HWY_EXPORT(add_scaled_row);
 HWY_EXPORT(add_rows);
 HWY_EXPORT(turn_halves);
 HWY_EXPORT(turn_neighbours);
 HWY_EXPORT(attend_head);
-HWY_EXPORT(dot_bf16);
 HWY_EXPORT(index_of_largest);
 
 void to_bf16(const float* in, std::size_t n, Bf16* out) noexcept { HWY_DYNAMIC_DISPATCH(narrow)(in, n, out); }
@@ -245,6 +272,16 @@ void silu_multiply(const float* gate, const float* up, std::size_t n, float* out
 void silu_multiply(const float* gate, const float* up, std::size_t n, Bf16* out) noexcept {
     HWY_DYNAMIC_DISPATCH(silu_bf16)(gate, up, n, out);
 }
+void gelu_multiply(const float* gate, const float* up, std::size_t n, float* out) noexcept {
+    HWY_DYNAMIC_DISPATCH(gelu_f32)(gate, up, n, out);
+}
+void gelu_multiply(const float* gate, const float* up, std::size_t n, Bf16* out) noexcept {
+    HWY_DYNAMIC_DISPATCH(gelu_bf16)(gate, up, n, out);
+}
+void scale(float* x, float factor, std::size_t n) noexcept { HWY_DYNAMIC_DISPATCH(scale_row)(x, factor, n); }
+void add_scaled(const float* x, float factor, std::size_t n, float* out) noexcept {
+    HWY_DYNAMIC_DISPATCH(add_scaled_row)(x, factor, n, out);
+}
 void add(float* x, const float* y, std::size_t n) noexcept { HWY_DYNAMIC_DISPATCH(add_rows)(x, y, n); }
 
 void rotate_neighbours(float* head, const float* cosines, const float* sines, std::size_t pairs) noexcept {
@@ -257,7 +294,6 @@ void attend(const float* query, const float* keys, const float* values, std::siz
             float* scores, float* out) noexcept {
     HWY_DYNAMIC_DISPATCH(attend_head)(query, keys, values, positions, size, scores, out);
 }
-float dot(const Bf16* a, const float* b, std::size_t n) noexcept { return HWY_DYNAMIC_DISPATCH(dot_bf16)(a, b, n); }
 std::size_t largest(const float* values, std::size_t n) noexcept {
     return HWY_DYNAMIC_DISPATCH(index_of_largest)(values, n);
 }

@@ -148,16 +148,10 @@ TEST(VectorOps, attention_of_one_head) {
         }
 }
 
-TEST(VectorOps, dot_add_and_largest) {
+TEST(VectorOps, add_and_largest) {
     for (const std::size_t n : lengths) {
         const auto x = random_values(n, 11);
         auto y = random_values(n, 12);
-        std::vector<Bf16> narrow(n);
-        to_bf16(x.data(), n, narrow.data());
-        double expected = 0;
-        for (std::size_t i = 0; i < n; ++i)
-            expected += real(widened(narrow[i])) * real(y[i]);
-        EXPECT_NEAR(real(dot(narrow.data(), y.data(), n)), expected, 1e-4);
         for (std::size_t at = 0; at < n; ++at) {
             auto values = random_values(n, 13);
             values[at] = 5.0F;
