@@ -57,7 +57,8 @@ struct Goal {
     const char* type;
     double step, projections; // shares of read bandwidth to reach
 };
-constexpr Goal goals[] = {{"bf16", 0.70, 0.75}, {"f32", 0.80, 0.80}, {"q8_0", 0.70, 0.70}};
+constexpr Goal goals[] = {{"bf16", 0.70, 0.75}, {"f32", 0.80, 0.80}, {"q8_0", 0.70, 0.70}, {"f16", 0, 0},
+                          {"q6_k", 0, 0},       {"q4_k", 0, 0},      {"q4_0", 0, 0}};
 
 Status run_type(const Goal& goal, const Options& options, Board& board) {
     const Result<std::string> model = model_file(options.value("--models", default_models), "qwen2.5-0.5b", goal.type);
@@ -133,10 +134,15 @@ void show(const Goal& goal, Board& board) {
 int main(int argc, char** argv) {
     const Options options = parse_options(argc, argv, "How near the reference decoder comes to the speed of light.",
                                           {{"--models", "FOLDER  where model files are kept (default build/models)"},
+                                           {"--types", "LIST    of the matrices (default bf16,f32,q8_0)"},
                                            {"--rounds", "N       of bandwidth and decode, by turns (default 15)"}});
+    const std::string types = "," + options.value("--types", "bf16,f32,q8_0") + ",";
     Board board(options);
     board.say(fmt::format("rounds of one bandwidth measurement and {} decode steps, by turns", steps_per_round));
     for (const Goal& goal : goals) {
+        if (types.find("," + std::string(goal.type) + ",") == std::string::npos) {
+            continue;
+        }
         if (const Status status = run_type(goal, options, board); !status.ok()) {
             fmt::print(stderr, "{}\n", status.error().message);
             return 2;

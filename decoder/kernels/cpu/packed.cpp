@@ -2,8 +2,7 @@
 #include "decoder/kernels/cpu/packed.hpp"
 
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
+#include <utility>
 
 // Highway compiles what follows once per instruction set, by including this very file again.
 #undef HWY_TARGET_INCLUDE
@@ -30,42 +29,31 @@ HWY_INLINE void unpack_row(const std::uint8_t* row, std::size_t n, float* out) {
             out[i] = Format::one(row);
 }
 
-/// One row against `R` inputs. Sums in flight: four for one input, which hide the latency of the multiply-add.
+/// sums[i] += v * x[i * stride]. Constant indices keep the sums in registers.
+template <std::size_t... I>
+HWY_INLINE void add_products(std::index_sequence<I...>, hn::Vec<Lanes> v, const float* x, std::size_t stride,
+                             hn::Vec<Lanes>* sums) {
+    const Lanes d;
+    ((sums[I] = hn::MulAdd(v, hn::LoadU(d, x + I * stride), sums[I])), ...);
+}
+
+/// One row against `R` inputs. Four sums in flight at least, which hide the latency of the multiply-add.
 template <class Format, std::size_t R>
 HWY_INLINE void multiply_row(const std::uint8_t* row, const float* in, std::size_t inputs, float bias, float* out,
                              std::size_t stride) {
     const Lanes d;
-    constexpr std::size_t sums = R == 1 ? 4 : 1;
-    hn::Vec<Lanes> s0[R], s1[sums], s2[sums], s3[sums];
-    for (auto& s : s0)
-        s = hn::Zero(d);
-    s1[0] = s2[0] = s3[0] = hn::Zero(d);
+    constexpr std::size_t ways = 4 / R;
+    hn::Vec<Lanes> sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
     const std::size_t whole = inputs / Format::block * Format::block;
-    for (std::size_t at = 0; at < whole; at += Format::block, row += Format::bytes) {
+    for (std::size_t at = 0; at < whole; at += Format::block, row += Format::bytes)
         Format::each(d, row, [&](std::size_t i, auto quarter, hn::Vec<Lanes> v) HWY_ATTR {
-            const float* x = in + at + i;
-            if constexpr (R == 1) {
-                auto& sum = *[&]() {
-                    if constexpr (quarter.value == 0)
-                        return &s0[0];
-                    else if constexpr (quarter.value == 1)
-                        return &s1[0];
-                    else if constexpr (quarter.value == 2)
-                        return &s2[0];
-                    else
-                        return &s3[0];
-                }();
-                sum = hn::MulAdd(v, hn::LoadU(d, x), sum);
-            } else {
-                for (std::size_t r = 0; r < R; ++r)
-                    s0[r] = hn::MulAdd(v, hn::LoadU(d, x + r * inputs), s0[r]);
-            }
+            add_products(std::make_index_sequence<R>(), v, in + at + i, inputs, sums + quarter.value % ways * R);
         });
-    }
-    if constexpr (R == 1)
-        s0[0] = hn::Add(hn::Add(s0[0], s1[0]), hn::Add(s2[0], s3[0]));
     for (std::size_t r = 0; r < R; ++r) {
-        float sum = hn::GetLane(hn::SumOfLanes(d, s0[r])) + bias;
+        auto total = sums[r];
+        for (std::size_t way = 1; way < ways; ++way)
+            total = hn::Add(total, sums[way * R + r]);
+        float sum = hn::GetLane(hn::SumOfLanes(d, total)) + bias;
         if constexpr (Format::single != 0)
             for (std::size_t i = whole; i < inputs; ++i)
                 sum += Format::one(row + (i - whole) * Format::single) * in[r * inputs + i];

@@ -60,8 +60,12 @@ void PackedProducts::run_piece(const Weight& weight, const float* bias, const Bl
         multiply({weight.type, rows, count, inputs, piece_bias}, in.f32(), in.rows, result, weight.rows);
         return;
     }
-    float* wide = unpacked_[static_cast<std::size_t>(thread)].data();
-    unpack(weight.type, rows, count * inputs, wide);
+    const auto* wide = reinterpret_cast<const float*>(rows);
+    if (weight.type != Type::f32) {
+        float* place = unpacked_[static_cast<std::size_t>(thread)].data();
+        unpack(weight.type, rows, count * inputs, place);
+        wide = place;
+    }
     const auto dim = [](std::size_t n) {
         return static_cast<dnnl_dim_t>(n);
     };

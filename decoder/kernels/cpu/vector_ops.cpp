@@ -116,11 +116,17 @@ void norm_bf16(const float* in, const float* weight, float epsilon, std::size_t 
     norm(in, weight, epsilon, n, out);
 }
 
+/// 1 + exp(x). Highway's exp is one up to 104 only; the quotients below are 0 in float long before.
+template <class D>
+HWY_INLINE hn::Vec<D> one_and_exp(D d, hn::Vec<D> x) {
+    return hn::Add(hn::Set(d, 1.0F), hn::Exp(d, hn::Min(x, hn::Set(d, 88.0F))));
+}
+
 template <class Out>
 HWY_INLINE void silu(const float* gate, const float* up, std::size_t n, Out* out) {
     sweep(n, [&](auto d, std::size_t i) HWY_ATTR {
         const auto g = hn::LoadU(d, gate + i);
-        const auto denominator = hn::Add(hn::Set(d, 1.0F), hn::Exp(d, hn::Neg(g)));
+        const auto denominator = one_and_exp(d, hn::Neg(g));
         store(d, hn::Mul(hn::Div(g, denominator), hn::LoadU(d, up + i)), out + i);
     });
 }
@@ -134,8 +140,7 @@ HWY_INLINE void gelu(const float* gate, const float* up, std::size_t n, Out* out
         const auto g = hn::LoadU(d, gate + i);
         const auto cubic = hn::MulAdd(hn::Mul(hn::Set(d, 0.044715F), g), hn::Mul(g, g), g);
         // x / 2 * (1 + tanh(y)) = x / (1 + exp(-2y)); 2 * sqrt(2 / pi) before it.
-        const auto denominator =
-            hn::Add(hn::Set(d, 1.0F), hn::Exp(d, hn::Mul(hn::Set(d, -1.5957691216057308F), cubic)));
+        const auto denominator = one_and_exp(d, hn::Mul(hn::Set(d, -1.5957691216057308F), cubic));
         store(d, hn::Mul(hn::Div(g, denominator), hn::LoadU(d, up + i)), out + i);
     });
 }
