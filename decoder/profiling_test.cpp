@@ -102,7 +102,7 @@ std::map<std::string, double> expected_calls(const Decoder& decoder) {
 
 class ProfiledFamily : public ProfiledDecoder, public testing::WithParamInterface<const char*> {};
 
-TEST_P(ProfiledFamily, every_operation_is_a_brick_with_its_calls_per_step) {
+TEST_P(ProfiledFamily, F6_every_operation_is_a_brick_with_its_calls_per_step) {
     Decoder decoder = load(GetParam(), 0, run_step);
     Profiler profiler(on());
     run(decoder, profiler);
@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Families, ProfiledFamily,
                              return name;
                          });
 
-TEST_F(ProfiledDecoder, experts_carry_the_bytes_of_those_that_a_step_uses) {
+TEST_F(ProfiledDecoder, T14_experts_carry_the_bytes_of_those_that_a_step_uses) {
     Decoder decoder = load("test-qwen3moe", 0, run_step);
     Profiler profiler(on());
     run(decoder, profiler);
@@ -158,7 +158,7 @@ TEST_F(ProfiledDecoder, experts_carry_the_bytes_of_those_that_a_step_uses) {
     EXPECT_TRUE(found);
 }
 
-TEST_F(ProfiledDecoder, a_batch_is_one_step_of_as_many_tokens_as_sequences) {
+TEST_F(ProfiledDecoder, T3_a_batch_is_one_step_of_as_many_tokens_as_sequences) {
     Options options;
     options.threads = test_threads();
     options.context = 128;

@@ -55,7 +55,7 @@ double largest_difference(std::span<const float> actual, const std::vector<doubl
 
 std::vector<double> as_doubles(std::span<const float> values) { return {values.begin(), values.end()}; }
 
-TEST_P(Logits, agree_with_the_double_reference_after_a_prompt) {
+TEST_P(Logits, T16_agree_with_the_double_reference_after_a_prompt) {
     const std::string path = model();
     Result<Decoder> decoder = Decoder::load(path, options(64));
     ASSERT_TRUE(decoder.ok()) << decoder.error().message;
