@@ -18,10 +18,12 @@ struct Case {
     Type type;
     bool widen;
     double tolerance;
+    std::optional<Type> second = {}; // in files of mixed types
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-    return out << c.shape << " " << layout_of(c.type).word << (c.widen ? " widened" : "");
+    return out << c.shape << " " << layout_of(c.type).word
+               << (c.second ? " and " + std::string(layout_of(*c.second).word) : "") << (c.widen ? " widened" : "");
 }
 
 constexpr double float_tolerance = 2e-5;
@@ -37,7 +39,7 @@ class Logits : public testing::TestWithParam<Case> {
         out.widen_bf16 = GetParam().widen;
         return out;
     }
-    std::string model() const { return make_test_model(folder_, GetParam().shape, GetParam().type); }
+    std::string model() const { return make_test_model(folder_, GetParam().shape, GetParam().type, GetParam().second); }
 
     TemporaryFolder folder_;
     OffRecorder off_;
@@ -135,9 +137,9 @@ TEST_P(Logits, of_each_sequence_of_a_batch_are_those_it_has_alone) {
 std::vector<Case> cases() {
     std::vector<Case> out;
     const auto add = [&](const char* shape, Type type) {
-        out.push_back({shape, type, false, type == Type::bf16 ? bf16_tolerance : float_tolerance});
+        out.push_back({shape, type, false, type == Type::bf16 ? bf16_tolerance : float_tolerance, {}});
         if (type == Type::bf16)
-            out.push_back({shape, type, true, float_tolerance});
+            out.push_back({shape, type, true, float_tolerance, {}});
     };
     for (const char* shape : {"test", "test-qwen2"})
         for (const Type type : {Type::f32, Type::bf16, Type::f16})
@@ -146,6 +148,12 @@ std::vector<Case> cases() {
                               "test-qwen3moe", "test-gemma"})
         for (const Type type : all_types)
             add(shape, type);
+    // bf16 beside another type meets f32 inputs.
+    for (const char* shape : {"test-qwen3", "test-mixtral", "test-yarn"})
+        for (const auto& [type, second] : {std::pair(Type::q4_k, Type::q6_k), std::pair(Type::q8_0, Type::bf16),
+                                           std::pair(Type::bf16, Type::f32), std::pair(Type::f16, Type::q4_0)})
+            out.push_back({shape, type, false,
+                           second == Type::bf16 || type == Type::bf16 ? bf16_tolerance : float_tolerance, second});
     return out;
 }
 

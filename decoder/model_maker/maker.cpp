@@ -32,7 +32,7 @@ Distribution for_inputs(std::uint64_t inputs) { return {0, std::sqrt(3.0F / stat
 
 class Plan {
   public:
-    Plan(const Shape& shape, Type type) : type_(type) {
+    Plan(const Shape& shape, Type type, Type second) : type_(type), second_(second) {
         const std::uint64_t hidden = shape.hidden;
         const std::uint64_t query = std::uint64_t{shape.heads} * shape.head_size;
         const std::uint64_t kv = std::uint64_t{shape.kv_heads} * shape.head_size;
@@ -67,11 +67,17 @@ class Plan {
     [[nodiscard]] const std::vector<Planned>& tensors() const noexcept { return tensors_; }
 
   private:
+    [[nodiscard]] Type type_of(std::string_view name) const {
+        for (const std::string_view end : {"attn_v", "ffn_down", "ffn_down_exps", "output"})
+            if (name == end || name.ends_with("." + std::string(end)))
+                return second_;
+        return type_;
+    }
     void matrix(const std::string& name, std::uint64_t cols, std::uint64_t rows) {
-        tensors_.push_back({name + ".weight", {cols, rows, 1}, 2, type_, for_inputs(cols)});
+        tensors_.push_back({name + ".weight", {cols, rows, 1}, 2, type_of(name), for_inputs(cols)});
     }
     void stack(const std::string& name, std::uint64_t cols, std::uint64_t rows, std::uint64_t count) {
-        tensors_.push_back({name + ".weight", {cols, rows, count}, 3, type_, for_inputs(cols)});
+        tensors_.push_back({name + ".weight", {cols, rows, count}, 3, type_of(name), for_inputs(cols)});
     }
     void experts(const std::string& prefix, const Shape& shape) {
         const std::uint64_t count = shape.extras.experts;
@@ -93,6 +99,7 @@ class Plan {
     }
 
     Type type_;
+    Type second_;
     std::vector<Planned> tensors_;
 };
 
@@ -205,7 +212,7 @@ Status check_blocks(const Plan& plan) {
 } // namespace
 
 Status make_model(const Shape& shape, const std::string& path, const MakeOptions& options) {
-    const Plan plan(shape, options.type);
+    const Plan plan(shape, options.type, options.second.value_or(options.type));
     if (Status status = check_blocks(plan); !status)
         return status;
     gguf::Writer writer(path);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "decoder/kernels/backend.hpp"
@@ -16,6 +17,7 @@ namespace plumb::decoder {
 
 struct MakeOptions {
     Type type = Type::bf16;
+    std::optional<Type> second; // of value, down and output matrices, as in common files of mixed types
     std::uint64_t seed = 1;
     bool replace = false;
     std::function<void(std::uint64_t done, std::uint64_t total)> progress; // bytes
