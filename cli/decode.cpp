@@ -283,7 +283,7 @@ void add_decode(CLI::App& root, int& exit_code) {
     auto arguments = std::make_shared<DecodeArguments>();
     CLI::App& app = *root.add_subcommand("decode", "Run the reference decoder, profiled, and print the report");
     app.add_option("model", arguments->model,
-                   "GGUF file (llama or qwen2; F32 or BF16); without it a small one is made once")
+                   "GGUF file (plumb model show says what is in it); without it a small one is made once")
         ->type_name("FILE");
     auto* count =
         app.add_option("--prompt-tokens", arguments->prompt_tokens, "Prompt of so many pseudo-random token ids")

@@ -73,7 +73,7 @@ Status make(const MakeArguments& arguments) {
         return status;
     if (!arguments.json) {
         std::cout << fmt::format("{}: {} {}, {:.1f} MB\n", terminal_text(arguments.out), arguments.shape,
-                                 arguments.type == Type::bf16 ? "bf16" : "f32", static_cast<double>(bytes) / 1e6);
+                                 plumb::decoder::layout_of(arguments.type).word, static_cast<double>(bytes) / 1e6);
         return {};
     }
     return show({arguments.out, true});
@@ -86,6 +86,13 @@ std::vector<std::string> shape_names() {
     return out;
 }
 
+std::map<std::string, Type> types_by_word() {
+    std::map<std::string, Type> out;
+    for (const Type type : plumb::decoder::all_types)
+        out.emplace(plumb::decoder::layout_of(type).word, type);
+    return out;
+}
+
 void add_make(CLI::App& model, int& exit_code) {
     auto arguments = std::make_shared<MakeArguments>();
     CLI::App& app = *model.add_subcommand("make", "Write a GGUF of a named shape with random weights");
@@ -93,7 +100,7 @@ void add_make(CLI::App& model, int& exit_code) {
         ->check(CLI::IsMember(shape_names()))
         ->capture_default_str();
     app.add_option("--type", arguments->type, "Type of the matrices (default bf16)")
-        ->transform(CLI::CheckedTransformer(std::map<std::string, Type>{{"bf16", Type::bf16}, {"f32", Type::f32}}));
+        ->transform(CLI::CheckedTransformer(types_by_word()));
     app.add_option("--seed", arguments->seed, "The same seed gives the same bytes on every machine")
         ->capture_default_str();
     app.add_option("-o,--out", arguments->out, "File to write")->type_name("FILE")->required();

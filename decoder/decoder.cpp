@@ -29,16 +29,29 @@ class Entered {
 
 constexpr std::size_t largest_context = std::size_t{1} << 22;
 constexpr std::size_t largest_chunk = 4096;
+constexpr std::size_t largest_batch = 1024;
 
 Status check_options(const Options& options) {
     if (options.context == 0 || options.context > largest_context)
         return Error{ErrorCode::invalid_argument, "--ctx must lie between 1 and " + std::to_string(largest_context)};
     if (options.chunk == 0 || options.chunk > largest_chunk)
         return Error{ErrorCode::invalid_argument, "--chunk must lie between 1 and " + std::to_string(largest_chunk)};
+    if (options.batch == 0 || options.batch > largest_batch)
+        return Error{ErrorCode::invalid_argument, "--batch must lie between 1 and " + std::to_string(largest_batch)};
     return {};
 }
 
-std::string type_word(Type type) { return type == Type::bf16 ? "bf16" : "f32"; }
+/// One for each sequence, so that they do not draw the same. Errors: invalid_argument.
+Result<std::vector<Sampler>> make_samplers(SamplingOptions options, std::size_t vocabulary, std::size_t batch) {
+    std::vector<Sampler> out;
+    for (std::size_t i = 0; i < batch; ++i, ++options.seed) {
+        Result<Sampler> sampler = Sampler::make(options, vocabulary);
+        if (!sampler)
+            return sampler.error();
+        out.push_back(std::move(*sampler));
+    }
+    return out;
+}
 
 } // namespace
 
@@ -57,21 +70,25 @@ Result<Decoder> Decoder::load(const std::string& path, const Options& options) {
     Result<Weights> weights = read_weights(*out.file_, *config);
     if (!weights)
         return weights.error();
-    Result<Sampler> sampler = Sampler::make(options.sampling, weights->vocabulary());
-    if (!sampler)
-        return sampler.error();
+    Result<std::vector<Sampler>> samplers = make_samplers(options.sampling, weights->vocabulary(), options.batch);
+    if (!samplers)
+        return samplers.error();
     Result<std::unique_ptr<Backend>> backend = make_backend(options.backend, {options.threads, options.widen_bf16});
     if (!backend)
         return backend.error();
     out.backend_ = std::move(*backend);
-    out.sampler_ = std::make_unique<Sampler>(std::move(*sampler));
+    out.samplers_ = std::move(*samplers);
     const Entered entered(*out.backend_);
     Result<State> state = make_state(std::move(*config), std::move(*weights), *out.backend_, options.context,
-                                     std::min(options.chunk, options.context));
+                                     std::min(options.chunk, options.context), options.batch);
     if (!state)
         return state.error();
     out.state_ = std::make_unique<State>(std::move(*state));
-    out.tokens_.reserve(options.context + 1);
+    out.tokens_.resize(options.batch);
+    for (std::vector<std::int32_t>& tokens : out.tokens_)
+        tokens.reserve(options.context + 1);
+    out.next_.resize(options.batch);
+    out.ended_.resize(options.batch);
     out.file_->map().prefault();
     return out;
 }
@@ -82,19 +99,24 @@ bool Decoder::stopped() const noexcept {
 }
 
 bool Decoder::finished() const noexcept {
-    return !tokens_.empty() && std::find(options_.stop_tokens.begin(), options_.stop_tokens.end(), tokens_.back()) !=
-                                   options_.stop_tokens.end();
+    return !ended_.empty() && std::find(ended_.begin(), ended_.end(), false) == ended_.end();
 }
 
-void Decoder::add_token(std::int32_t token) {
-    tokens_.push_back(token);
-    sampler_->said(token);
+void Decoder::add_token(std::size_t sequence, std::int32_t token) {
+    tokens_[sequence].push_back(token);
+    samplers_[sequence].said(token);
+    if (std::find(options_.stop_tokens.begin(), options_.stop_tokens.end(), token) != options_.stop_tokens.end())
+        ended_[sequence] = true;
 }
 
-Status Decoder::check_prompt(std::span<const std::int32_t> tokens) const {
+Status Decoder::check_prompt(std::span<const std::int32_t> tokens, std::size_t sequence) const {
+    if (sequence >= state_->batch)
+        return Error{ErrorCode::invalid_argument, "there is no sequence " + std::to_string(sequence) +
+                                                      " in a batch of " + std::to_string(state_->batch) +
+                                                      "; use a larger --batch"};
     if (tokens.empty())
         return Error{ErrorCode::invalid_argument, "the prompt is empty; give at least one token"};
-    if (tokens.size() > state_->context - state_->used)
+    if (tokens.size() > state_->context - state_->used[sequence])
         return Error{ErrorCode::invalid_argument, "the prompt of " + std::to_string(tokens.size()) +
                                                       " tokens does not fit the cache of " +
                                                       std::to_string(state_->context) + "; use a larger --ctx"};
@@ -106,8 +128,9 @@ Status Decoder::check_prompt(std::span<const std::int32_t> tokens) const {
     return {};
 }
 
-Status Decoder::prefill(std::span<const std::int32_t> tokens, Recorder& profiler, const Progress& progress) {
-    if (Status status = check_prompt(tokens); !status)
+Status Decoder::prefill(std::span<const std::int32_t> tokens, Recorder& profiler, const Progress& progress,
+                        std::size_t sequence) {
+    if (Status status = check_prompt(tokens, sequence); !status)
         return status;
     const Entered entered(*backend_, &profiler);
     const std::size_t tail = tokens.size() % state_->chunk;
@@ -118,13 +141,14 @@ Status Decoder::prefill(std::span<const std::int32_t> tokens, Recorder& profiler
         const std::size_t count = std::min(state_->chunk, tokens.size() - done);
         const bool last = done + count == tokens.size();
         for (const std::int32_t token : tokens.subspan(done, count))
-            sampler_->said(token);
-        const StepInput input{tokens.subspan(done, count), Phase::prefill, last ? sampler_.get() : nullptr};
-        const std::int32_t token = options_.step(*state_, input, profiler);
-        if (last)
-            add_token(token);
+            samplers_[sequence].said(token);
+        const StepInput input{tokens.subspan(done, count), Phase::prefill, last ? &samplers_[sequence] : nullptr,
+                              sequence, 1};
+        options_.step(*state_, input, profiler);
         if (Status status = backend_->status(); !status)
             return status;
+        if (last)
+            add_token(sequence, state_->sampled[sequence]);
         done += count;
         if (progress)
             progress(done, tokens.size());
@@ -133,41 +157,51 @@ Status Decoder::prefill(std::span<const std::int32_t> tokens, Recorder& profiler
 }
 
 Result<std::size_t> Decoder::decode(std::size_t steps, Recorder& profiler, const Progress& progress) {
-    if (tokens_.empty()) {
-        if (stopped())
-            return std::size_t{0};
-        return Error{ErrorCode::invalid_argument, "there is nothing to go on from; feed a prompt first"};
-    }
-    if (steps > state_->context - state_->used)
-        return Error{ErrorCode::invalid_argument, std::to_string(steps) + " steps after " +
-                                                      std::to_string(state_->used) +
+    for (const std::vector<std::int32_t>& tokens : tokens_)
+        if (tokens.empty()) {
+            if (stopped())
+                return std::size_t{0};
+            return Error{ErrorCode::invalid_argument, "there is nothing to go on from; feed a prompt first"};
+        }
+    const std::size_t used = *std::max_element(state_->used.begin(), state_->used.end());
+    if (steps > state_->context - used)
+        return Error{ErrorCode::invalid_argument, std::to_string(steps) + " steps after " + std::to_string(used) +
                                                       " positions do not fit the cache of " +
                                                       std::to_string(state_->context) + "; use a larger --ctx"};
     const Entered entered(*backend_, &profiler);
     for (std::size_t done = 0; done < steps; ++done) {
         if (stopped() || finished())
             return done;
-        const StepInput input{{&tokens_.back(), 1}, Phase::decode, sampler_.get()};
-        add_token(options_.step(*state_, input, profiler));
+        for (std::size_t i = 0; i < next_.size(); ++i)
+            next_[i] = tokens_[i].back();
+        options_.step(*state_, {next_, Phase::decode, samplers_.data(), 0, next_.size()}, profiler);
         if (Status status = backend_->status(); !status)
             return status.error();
+        for (std::size_t i = 0; i < next_.size(); ++i)
+            add_token(i, state_->sampled[i]);
         if (progress)
             progress(done + 1, steps);
     }
     return steps;
 }
 
-std::span<const float> Decoder::logits() const noexcept { return backend_->read(state_->logits); }
+std::span<const float> Decoder::logits(std::size_t sequence) const noexcept {
+    const Block& all = state_->logits;
+    return backend_->read({all.f32() + sequence * all.cols, Type::f32, 1, all.cols});
+}
 
 void Decoder::reset() noexcept {
-    state_->used = 0;
-    tokens_.clear();
-    sampler_->restart();
+    std::fill(state_->used.begin(), state_->used.end(), std::size_t{0});
+    for (std::vector<std::int32_t>& tokens : tokens_)
+        tokens.clear();
+    for (Sampler& sampler : samplers_)
+        sampler.restart();
+    ended_.assign(ended_.size(), false);
 }
 
 std::vector<std::pair<std::string, std::string>> Decoder::description() const {
     const ModelConfig& shape = state_->config;
-    return {{"model", shape.name + " " + type_word(state_->weights.type)},
+    return {{"model", shape.name + " " + std::string(layout_of(state_->weights.type).word)},
             {"device", backend_->description()},
             {"layers", std::to_string(shape.layers)}};
 }

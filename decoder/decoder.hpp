@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference decoder: a GGUF model that runs, profiled by the Recorder it is given. For the command line, tests and
 // benchmarks. Owns the mapped file, the backend and all memory; one thread at a time.
+// A batch is several sequences that decode together: each has its own prompt, and each step takes one token of every one.
 // prefill() and decode() are made of steps; the first token after a prompt is sampled by the prompt's last step, so
 // that n decode steps after a prefill leave n + 1 new tokens, the last of them not fed back.
 #pragma once
@@ -30,6 +31,7 @@ struct Options {
     int threads = 0;             // 0: every core this process may use
     std::size_t context = 2048;  // positions of the kv cache
     std::size_t chunk = 64;      // prompt tokens of one prefill step
+    std::size_t batch = 1;       // sequences
     bool widen_bf16 = false;     // f32 arithmetic on bf16 weights, also where the processor has bf16 products
     SamplingOptions sampling;
     std::vector<std::int32_t> stop_tokens;   // decode() ends behind the first of them
@@ -45,20 +47,22 @@ class Decoder {
     /// Errors: whatever the file, its config or its tensors are refused for; invalid_argument; out_of_memory.
     static Result<Decoder> load(const std::string& path, const Options& options = {});
 
-    /// Feeds a prompt in chunks. Errors: invalid_argument (no token, a token outside the vocabulary, no room).
-    /// A stop leaves what was fed so far.
+    /// Feeds a prompt in chunks to one sequence. Errors: invalid_argument (no such sequence, no token, a token outside
+    /// the vocabulary, no room). A stop leaves what was fed so far.
     [[nodiscard]] Status prefill(std::span<const std::int32_t> tokens, Recorder& profiler,
-                                 const Progress& progress = {});
-    /// Feeds back the last token, `steps` times. Returns the steps done: fewer after a stop or a stop token.
-    /// Errors: invalid_argument (nothing was fed before, no room).
+                                 const Progress& progress = {}, std::size_t sequence = 0);
+    /// Feeds back the last token of every sequence, `steps` times. Returns the steps done: fewer after a stop, or once
+    /// every sequence has come to a stop token. Errors: invalid_argument (a sequence was fed nothing before, no room).
     [[nodiscard]] Result<std::size_t> decode(std::size_t steps, Recorder& profiler, const Progress& progress = {});
 
     /// Every token sampled since the prompt, in order.
-    [[nodiscard]] const std::vector<std::int32_t>& tokens() const noexcept { return tokens_; }
+    [[nodiscard]] const std::vector<std::int32_t>& tokens(std::size_t sequence = 0) const noexcept {
+        return tokens_[sequence];
+    }
     /// Of the last position fed.
-    [[nodiscard]] std::span<const float> logits() const noexcept; // waits for the device
-    [[nodiscard]] std::size_t position() const noexcept { return state_->used; }
-    /// Forgets the prompt, the tokens and the random sequence.
+    [[nodiscard]] std::span<const float> logits(std::size_t sequence = 0) const noexcept; // waits for the device
+    [[nodiscard]] std::size_t position(std::size_t sequence = 0) const noexcept { return state_->used[sequence]; }
+    /// Forgets the prompts, the tokens and the random sequences.
     void reset() noexcept;
 
     [[nodiscard]] std::size_t vocabulary() const noexcept { return state_->weights.vocabulary(); }
@@ -74,16 +78,18 @@ class Decoder {
   private:
     Decoder() = default;
     [[nodiscard]] bool stopped() const noexcept;
-    [[nodiscard]] bool finished() const noexcept; // the last token is one that stops
-    void add_token(std::int32_t token);
-    [[nodiscard]] Status check_prompt(std::span<const std::int32_t> tokens) const;
+    [[nodiscard]] bool finished() const noexcept; // every sequence has come to a stop token
+    void add_token(std::size_t sequence, std::int32_t token);
+    [[nodiscard]] Status check_prompt(std::span<const std::int32_t> tokens, std::size_t sequence) const;
 
     Options options_;
     std::unique_ptr<gguf::File> file_; // the weights point into it
     std::unique_ptr<Backend> backend_; // the state's memory is its
     std::unique_ptr<State> state_;
-    std::unique_ptr<Sampler> sampler_;
-    std::vector<std::int32_t> tokens_;
+    std::vector<Sampler> samplers_;                 // one for each sequence
+    std::vector<std::vector<std::int32_t>> tokens_; // likewise
+    std::vector<std::int32_t> next_;                // the last of each
+    std::vector<bool> ended_;                       // those that came to a stop token
 };
 
 } // namespace plumb::decoder

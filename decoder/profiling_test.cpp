@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decoder under the profiler: the same tokens with profiling on, off and compiled out; every operation a brick.
+#include <algorithm>
 #include <map>
 
 #include "decoder/test_support.hpp"
@@ -84,18 +85,33 @@ std::map<std::string, double> calls(const Report& report, Phase phase) {
     return out;
 }
 
-TEST_F(ProfiledDecoder, every_operation_is_a_brick_with_its_calls_per_step) {
-    Decoder decoder = load("test-qwen2", 0, run_step);
+/// What a step of a model with these layers calls, in each phase.
+std::map<std::string, double> expected_calls(const Decoder& decoder) {
+    const double layers = static_cast<double>(decoder.config().layers);
+    std::map<std::string, double> out{
+        {"embedding", 1}, {"lm_head", 1}, {"sampling", 1}, {"rms_norm", 2 * layers + 1}, {"residual_add", 2 * layers}};
+    for (const char* brick : {"qkv_projection", "rope_embedding", "kv_append", "attention", "output_projection"})
+        out[brick] = layers;
+    if (decoder.config().qk_norm)
+        out["qk_norm"] = layers;
+    if (decoder.config().experts.count != 0)
+        for (const char* brick : {"moe_router", "moe_dispatch", "moe_experts", "moe_combine"})
+            out[brick] = layers;
+    else
+        for (const char* brick : {"gate_projection", "up_projection", "activation", "down_projection"})
+            out[brick] = layers;
+    return out;
+}
+
+class ProfiledFamily : public ProfiledDecoder, public testing::WithParamInterface<const char*> {};
+
+TEST_P(ProfiledFamily, F6_every_operation_is_a_brick_with_its_calls_per_step) {
+    Decoder decoder = load(GetParam(), 0, run_step);
     Profiler profiler(on());
     run(decoder, profiler);
     const Result<Report> report = profiler.snapshot();
     ASSERT_TRUE(report.ok()) << report.error().message;
-    const double layers = static_cast<double>(decoder.config().layers);
-    std::map<std::string, double> expected{
-        {"embedding", 1}, {"lm_head", 1}, {"sampling", 1}, {"rms_norm", 2 * layers + 1}, {"residual_add", 2 * layers}};
-    for (const char* brick : {"qkv_projection", "rope_embedding", "kv_append", "attention", "output_projection",
-                              "gate_projection", "up_projection", "activation", "down_projection"})
-        expected[brick] = layers;
+    std::map<std::string, double> expected = expected_calls(decoder);
     EXPECT_EQ(calls(*report, Phase::decode), expected);
     // Only the last of the prompt's three chunks samples.
     expected["sampling"] = 1.0 / 3.0;
@@ -103,6 +119,75 @@ TEST_F(ProfiledDecoder, every_operation_is_a_brick_with_its_calls_per_step) {
     for (const PhaseSummary& phase : report->phases) {
         EXPECT_EQ(phase.decode_tokens, phase.phase == Phase::decode ? decode_steps : 0U);
         EXPECT_EQ(phase.prefill_tokens, phase.phase == Phase::prefill ? prompt_tokens : 0U);
+    }
+}
+
+TEST_P(ProfiledFamily, tokens_are_the_same_with_profiling_on_off_and_compiled_out) {
+    const auto with = tokens(GetParam(), 1.0F, run_step, on());
+    EXPECT_EQ(with.size(), decode_steps + 1);
+    EXPECT_EQ(with, tokens(GetParam(), 1.0F, run_step, plumb::Config{}));
+    EXPECT_EQ(with, tokens(GetParam(), 1.0F, run_step_compiled_out, on()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, ProfiledFamily,
+                         testing::Values("test-qwen2", "test-llama3", "test-mistral", "test-mixtral", "test-yarn",
+                                         "test-qwen3", "test-qwen3moe", "test-gemma"),
+                         [](const auto& family) {
+                             std::string name = family.param;
+                             std::replace(name.begin(), name.end(), '-', '_');
+                             return name;
+                         });
+
+TEST_F(ProfiledDecoder, T14_experts_carry_the_bytes_of_those_that_a_step_uses) {
+    Decoder decoder = load("test-qwen3moe", 0, run_step);
+    Profiler profiler(on());
+    run(decoder, profiler);
+    const Result<Report> report = profiler.snapshot();
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    const ModelConfig& config = decoder.config();
+    const double width = static_cast<double>(config.experts.feed_forward);
+    const double hidden = static_cast<double>(config.hidden);
+    const double used = static_cast<double>(config.experts.used);
+    bool found = false;
+    for (const Row& row : report->bricks) {
+        if (row.key.phase != Phase::decode || row.key.name != "moe_experts")
+            continue;
+        found = true;
+        const double weights = used * 3 * width * hidden * 2;
+        const double values = used * (3 * hidden + 5 * width) * 4;
+        EXPECT_EQ(row.bytes_per_call.value, weights + values);
+        EXPECT_EQ(row.flops_per_call.value, used * width * (6 * hidden + 5));
+    }
+    EXPECT_TRUE(found);
+}
+
+TEST_F(ProfiledDecoder, T3_a_batch_is_one_step_of_as_many_tokens_as_sequences) {
+    Options options;
+    options.threads = test_threads();
+    options.context = 128;
+    options.chunk = 16;
+    options.batch = 3;
+    Result<Decoder> decoder = Decoder::load(make_test_model(folder_, "test-qwen3", Type::q8_0), options);
+    ASSERT_TRUE(decoder.ok()) << decoder.error().message;
+    Profiler profiler(on());
+    for (std::size_t i = 0; i < options.batch; ++i)
+        ASSERT_TRUE(decoder->prefill(decoder->random_prompt(5 + i, i), profiler, {}, i).ok());
+    ASSERT_TRUE(decoder->decode(decode_steps, profiler).ok());
+    const Result<Report> report = profiler.snapshot();
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    EXPECT_EQ(calls(*report, Phase::decode), expected_calls(*decoder));
+    for (const PhaseSummary& phase : report->phases) {
+        if (phase.phase != Phase::decode)
+            continue;
+        EXPECT_EQ(phase.decode_tokens, decode_steps * options.batch);
+    }
+    const double seen = static_cast<double>(5 + 6 + 7) + 3 * (decode_steps + 1) / 2.0; // on average, all together
+    const double kv_row = 2.0 * static_cast<double>(decoder->config().kv_size()) * 4;
+    const double rows = 3 * 2.0 * static_cast<double>(decoder->config().query_size()) * 4;
+    for (const Row& row : report->bricks) {
+        if (row.key.phase == Phase::decode && row.key.name == "attention") {
+            EXPECT_NEAR(*row.bytes_per_call.value, rows + kv_row * seen, 1e-6 * kv_row);
+        }
     }
 }
 

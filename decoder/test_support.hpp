@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -57,10 +58,13 @@ inline int test_threads() {
 #endif
 }
 
-inline std::string make_test_model(const TemporaryFolder& folder, std::string_view shape, Type type) {
-    const std::string path = folder.file(std::string(shape) + (type == Type::bf16 ? "-bf16.gguf" : "-f32.gguf"));
+inline std::string make_test_model(const TemporaryFolder& folder, std::string_view shape, Type type,
+                                   std::optional<Type> second = {}) {
+    const std::string path = folder.file(std::string(shape) + "-" + std::string(layout_of(type).word) +
+                                         std::string(second ? layout_of(*second).word : "") + ".gguf");
     MakeOptions options;
     options.type = type;
+    options.second = second;
     options.seed = 7;
     options.replace = true;
     const Status status = make_model(*find_shape(shape), path, options);

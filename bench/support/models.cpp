@@ -24,7 +24,11 @@ plumb::Result<std::string> model_file(const std::string& folder, const std::stri
     }
     std::fprintf(stderr, "making %s (once)\n", path.c_str());
     MakeOptions options;
-    options.type = type == "f32" ? Type::f32 : Type::bf16;
+    for (const Type one : all_types) {
+        if (layout_of(one).word == type) {
+            options.type = one;
+        }
+    }
     options.replace = true;
     if (plumb::Status made = make_model(*known, path, options); !made.ok()) {
         return made.error();

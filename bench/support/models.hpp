@@ -8,7 +8,7 @@
 
 namespace bench {
 
-/// Path of `shape` in `type` ("bf16", "f32") below `folder`, made now if it is not there.
+/// Path of `shape` in `type` ("bf16", "q8_0") below `folder`, made now if it is not there.
 [[nodiscard]] plumb::Result<std::string> model_file(const std::string& folder, const std::string& shape,
                                                     const std::string& type);
 

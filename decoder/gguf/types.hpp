@@ -11,7 +11,7 @@
 namespace plumb::decoder::gguf {
 
 /// The tensor types this decoder computes with; a file may hold any other (type_traits knows their sizes).
-enum class TensorType : std::uint32_t { f32 = 0, f16 = 1, bf16 = 30 };
+enum class TensorType : std::uint32_t { f32 = 0, f16 = 1, q4_0 = 2, q8_0 = 8, q4_k = 12, q6_k = 14, bf16 = 30 };
 
 /// A tensor type is stored in blocks: `block` elements take `bytes` bytes.
 struct TypeTraits {

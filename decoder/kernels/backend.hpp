@@ -12,14 +12,11 @@
 #include <span>
 #include <string>
 
+#include "decoder/kernels/type.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
 
 namespace plumb::decoder {
-
-enum class Type : std::uint8_t { f32, bf16 };
-
-[[nodiscard]] constexpr std::size_t size_of(Type type) noexcept { return type == Type::f32 ? 4 : 2; }
 
 /// A matrix of the model, read-only, at least 8-byte aligned.
 struct Weight {
@@ -28,7 +25,7 @@ struct Weight {
     std::size_t rows = 0; // outputs
     std::size_t cols = 0; // inputs
 
-    [[nodiscard]] std::size_t bytes() const noexcept { return rows * cols * size_of(type); }
+    [[nodiscard]] std::size_t bytes() const noexcept { return rows * row_bytes(type, cols); }
 };
 
 /// What a product moves and computes: a part of its own, and one for each row of the input.
@@ -84,7 +81,29 @@ struct HeadShape {
     std::size_t heads = 0;
     std::size_t kv_heads = 0;
     std::size_t size = 0;
+    std::size_t window = 0; // positions that a query sees, its own the last; 0: all
 };
+
+/// `count` matrices of one shape, one after the other: a matrix of each expert.
+struct Stack {
+    Weight one;
+    std::size_t count = 0;
+};
+
+/// Which experts each token goes to. Filled by route() and dispatch(); memory of the backend, for `rows` tokens at most.
+struct Routing {
+    std::size_t experts = 0;
+    std::size_t used = 0;            // of each token
+    bool normalise = true;           // the weights of a token sum to 1
+    float scale = 1;                 // of all weights
+    std::int32_t* chosen = nullptr;  // [rows][used], the best first
+    float* weight = nullptr;         // [rows][used]
+    std::int32_t* slot = nullptr;    // [rows][used]: the row that holds the token for that expert
+    std::int32_t* offsets = nullptr; // [experts + 1]: expert e has the rows offsets[e] … offsets[e + 1]
+};
+
+/// What not every model asks for, and not every backend does.
+enum class Feature : std::uint8_t { experts, gelu, scale, window };
 
 /// Memory of a backend; gives it back when it goes. Outlives nothing: the backend must live longer.
 struct FreeBuffer {
@@ -128,6 +147,16 @@ class Backend {
     }
     /// An error of an operation; what came after it did nothing.
     [[nodiscard]] virtual Status status() const { return {}; }
+    /// A model that needs what is not supported is refused; the operation is then never called.
+    [[nodiscard]] virtual bool supports(Feature feature) const noexcept {
+        (void)feature;
+        return false;
+    }
+    /// Makes grouped_products() with this stack possible. Errors: unsupported, out_of_memory.
+    [[nodiscard]] virtual Status prepare(const Stack& stack) {
+        (void)stack;
+        return Error{ErrorCode::unsupported, "this device has no products of experts; use another --backend"};
+    }
     /// Called at the start and end of a run of operations on the calling thread.
     virtual void enter() noexcept = 0;
     virtual void leave() noexcept = 0;
@@ -151,6 +180,23 @@ class Backend {
     virtual void add(const Block& x, const Block& y) noexcept = 0;
     /// out = silu(gate) * up.
     virtual void silu_multiply(const Block& gate, const Block& up, const Block& out) noexcept = 0;
+    /// out = gelu(gate) * up, by the tanh formula. Feature::gelu.
+    virtual void gelu_multiply(const Block&, const Block&, const Block&) noexcept {}
+    /// x *= factor. Feature::scale.
+    virtual void scale(const Block&, float) noexcept {}
+
+    // Feature::experts. All blocks are f32.
+    /// The softmax of each row of logits; its `used` largest values and where they are.
+    virtual void route(const Block&, const Routing&) noexcept {}
+    /// Orders the choices by expert and copies each token's row of `in` to its slots in `out`.
+    virtual void dispatch(const Block&, const Routing&, const Block&) noexcept {}
+    /// Rows offsets[e] … of `out` = matrix e of the stack times these rows of `in`. REQUIRES prepare(stack).
+    virtual void grouped_products(const Block&, const Stack&, const Routing&, const Block&) noexcept {}
+    /// out[r] = sum of the rows of `in` that hold token r, each times its weight.
+    virtual void combine(const Block&, const Routing&, const Block&) noexcept {}
+    /// Experts that have a row; known after dispatch().
+    [[nodiscard]] virtual std::size_t active_experts(const Routing&) const noexcept { return 0; }
+
     /// Index of the largest value of one row, the first of equals.
     [[nodiscard]] virtual std::size_t largest(std::span<const float> values) noexcept = 0;
 };

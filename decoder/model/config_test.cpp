@@ -88,27 +88,44 @@ TEST(ModelConfig, a_plain_sketch_loads) { EXPECT_EQ(refusal({}), ""); }
 TEST(ModelConfig, an_unknown_architecture_is_named) {
     Sketch sketch;
     sketch.architecture = "gemma3";
-    EXPECT_EQ(refusal(sketch),
-              "has the architecture 'gemma3', and only llama and qwen2 are decoded; use a model of these");
+    EXPECT_EQ(
+        refusal(sketch),
+        "has the architecture 'gemma3', and only llama, qwen2, qwen3, qwen3moe and gemma are decoded; use a model "
+        "of these");
 }
 
 TEST(ModelConfig, an_unsupported_tensor_type_is_named_with_its_tensor) {
     Sketch sketch;
-    sketch.matrix_type = 1;
-    EXPECT_EQ(refusal(sketch),
-              "tensor 'blk.0.attn_q.weight' has the type F16, and this decoder computes with F32 and BF16 "
-              "only; convert the model to BF16");
+    sketch.matrix_type = 24;
+    EXPECT_EQ(
+        refusal(sketch),
+        "tensor 'blk.0.attn_q.weight' has the type I8, and this decoder reads F32, F16, BF16, Q8_0, Q6_K, Q4_K and "
+        "Q4_0; convert the model to one of these");
     sketch.matrix_type = 0;
     sketch.norm_type = 30;
     EXPECT_EQ(refusal(sketch),
-              "tensor 'blk.0.attn_norm.weight' has the type BF16, and this decoder computes with F32 for "
-              "norms and biases only; convert the model to BF16");
+              "tensor 'blk.0.attn_norm.weight' has the type BF16, and this decoder reads F32 for norms and biases; "
+              "convert the model to one of these");
 }
 
-TEST(ModelConfig, layers_of_two_types_are_refused) {
+TEST(ModelConfig, every_type_of_a_file_is_decoded_or_named) {
+    for (std::uint32_t type = 0; type < 64; ++type) {
+        const auto traits = gguf::type_traits(type);
+        if (!traits || 16 % traits->block != 0)
+            continue; // rows of 16 do not fill its blocks
+        Sketch sketch;
+        sketch.matrix_type = type;
+        const bool decoded = type == 0 || type == 1 || type == 30;
+        const std::string said = refusal(sketch);
+        EXPECT_EQ(said.empty(), decoded) << traits->name;
+        EXPECT_TRUE(decoded || said.find(traits->name) != std::string::npos) << said;
+    }
+}
+
+TEST(ModelConfig, layers_of_two_types_are_decoded) {
     Sketch sketch;
     sketch.matrix_type = 30;
-    EXPECT_EQ(refusal(sketch), "mixes F32 and BF16 in its layers; convert the model to one of them");
+    EXPECT_EQ(refusal(sketch), "");
 }
 
 TEST(ModelConfig, a_wrong_shape_a_missing_and_a_superfluous_tensor_are_named) {
@@ -121,9 +138,8 @@ TEST(ModelConfig, a_wrong_shape_a_missing_and_a_superfluous_tensor_are_named) {
     EXPECT_EQ(refusal(missing), "the tensor 'blk.0.ffn_down.weight' is missing; convert the model again");
     Sketch extra;
     extra.with_extra = true;
-    EXPECT_EQ(
-        refusal(extra),
-        "tensor 'blk.0.attn_q_norm.weight' is no part of a dense llama model; use a model without such additions");
+    EXPECT_EQ(refusal(extra),
+              "tensor 'blk.0.attn_q_norm.weight' is no part of a llama model; use a model without such additions");
 }
 
 TEST(ModelConfig, heads_that_do_not_divide_and_impossible_rotations_are_refused) {
@@ -139,18 +155,66 @@ TEST(ModelConfig, heads_that_do_not_divide_and_impossible_rotations_are_refused)
     EXPECT_EQ(refusal(rope), "turns 6 of 4 values of a head, which cannot be; convert the model again");
 }
 
-TEST(ModelConfig, experts_and_unknown_rope_scaling_are_refused) {
-    Sketch experts;
-    experts.more = [](gguf::Writer& writer) {
-        writer.add("llama.expert_count", std::uint32_t{8});
+Sketch with(std::function<void(gguf::Writer&)> more, const std::string& architecture = "llama") {
+    Sketch sketch;
+    sketch.architecture = architecture;
+    sketch.more = std::move(more);
+    return sketch;
+}
+
+TEST(ModelConfig, experts_that_are_none_too_many_or_of_a_dense_family_are_refused) {
+    const auto count = [](const char* key, std::uint32_t number) {
+        return [=](gguf::Writer& writer) {
+            writer.add(key, number);
+        };
     };
-    EXPECT_EQ(refusal(experts),
-              "is a mixture of experts, and only dense models are decoded; use a dense llama or qwen2 model");
-    Sketch scaling;
-    scaling.more = [](gguf::Writer& writer) {
-        writer.add("llama.rope.scaling.type", "yarn");
-    };
-    EXPECT_EQ(refusal(scaling), "uses rope scaling 'yarn', and only 'linear' is decoded; use a model without it");
+    EXPECT_EQ(
+        refusal(with(count("llama.expert_count", 8))),
+        "metadata 'llama.expert_used_count' is missing, and must be a whole number from 1 to 8; convert the model "
+        "again");
+    EXPECT_EQ(refusal(with(count("llama.expert_count", 4097))),
+              "metadata 'llama.expert_count' is not a whole number up to 4096; convert the model again");
+    EXPECT_EQ(refusal(with(count("qwen2.expert_count", 8), "qwen2")),
+              "is a mixture of experts of the architecture 'qwen2', and only those of llama and qwen3moe are decoded; "
+              "use one");
+    EXPECT_EQ(
+        refusal(with([](gguf::Writer&) {}, "qwen3moe")),
+        "metadata 'qwen3moe.expert_count' is missing, and must be a whole number from 1 to 4096; convert the model "
+        "again");
+    EXPECT_EQ(refusal(with([](gguf::Writer& writer) {
+                  writer.add("llama.expert_count", std::uint32_t{4});
+                  writer.add("llama.expert_used_count", std::uint32_t{5});
+              })),
+              "metadata 'llama.expert_used_count' is not a whole number from 1 to 4; convert the model again");
+    EXPECT_EQ(refusal(with([](gguf::Writer& writer) {
+                  writer.add("llama.expert_count", std::uint32_t{4});
+                  writer.add("llama.expert_used_count", std::uint32_t{2});
+                  writer.add("llama.expert_gating_func", std::uint32_t{2});
+              })),
+              "chooses its experts otherwise than by a softmax; use a mixtral or qwen3moe model");
+    EXPECT_EQ(refusal(with([](gguf::Writer& writer) {
+                  writer.add("llama.expert_count", std::uint32_t{4});
+                  writer.add("llama.expert_used_count", std::uint32_t{2});
+              })),
+              "the tensor 'blk.0.ffn_gate_inp.weight' is missing; convert the model again");
+}
+
+TEST(ModelConfig, what_would_change_the_result_and_is_not_done_is_refused_by_name) {
+    EXPECT_EQ(refusal(with([](gguf::Writer& writer) { writer.add("llama.rope.scaling.type", "longrope"); })),
+              "uses rope scaling 'longrope', and only 'linear' and 'yarn' are decoded; use a model of these");
+    EXPECT_EQ(refusal(with([](gguf::Writer& writer) { writer.add("llama.final_logit_softcapping", 30.0F); })),
+              "asks for 'final_logit_softcapping', which is not decoded here; use a model without it");
+}
+
+TEST(ModelConfig, an_older_key_of_linear_scaling_is_read) {
+    const TemporaryFolder folder;
+    const auto file = gguf::File::open(
+        write(folder, with([](gguf::Writer& writer) { writer.add("llama.rope.scale_linear", 8.0F); })));
+    ASSERT_TRUE(file.ok());
+    const Result<ModelConfig> config = read_config(*file);
+    ASSERT_TRUE(config.ok()) << config.error().message;
+    EXPECT_EQ(config->rope_scaling.kind, RopeScaling::Kind::linear);
+    EXPECT_EQ(config->rope_scaling.factor, 8);
 }
 
 } // namespace

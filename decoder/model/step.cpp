@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decoder/model/step.hpp"
 
+#include <algorithm>
+
 #include "plumb/check.hpp"
 
 #if !defined(PLUMB_DECODER_STEP)
@@ -13,6 +15,16 @@ namespace {
 constexpr std::size_t float_bytes = sizeof(float);
 
 Block rows_of(const Block& block, std::size_t rows) { return {block.data, block.type, rows, block.cols}; }
+
+/// `count` rows of an f32 block.
+Block rows_from(const Block& block, std::size_t first, std::size_t count) {
+    return {block.f32() + first * block.cols, Type::f32, count, block.cols};
+}
+
+/// Every head a row.
+Block heads_of(const Block& block, std::size_t size) {
+    return {block.data, block.type, block.rows * block.cols / size, size};
+}
 
 DType dtype_of(Type type) { return type == Type::f32 ? DType::f32 : DType::bf16; }
 
@@ -28,20 +40,30 @@ Tensor cache_rows(const float* values, const KvCache& cache, const HeadShape& sh
 
 double product_bytes(const Linear& linear, double rows) { return linear.cost.bytes + rows * linear.cost.row_bytes; }
 
+/// Rows of one sequence that follow each other.
+struct Span {
+    std::size_t sequence;
+    std::size_t row; // of the step's blocks
+    std::size_t rows;
+    std::size_t first; // position of the first
+};
+
 /// The operations of one step, with what they share.
 class Pass {
   public:
     Pass(State& state, const StepInput& input, Recorder& profiler)
         : state_(state), input_(input), profiler_(profiler), backend_(*state.backend), queue_(backend_.queue()),
-          rows_(input.tokens.size()), first_(state.used), hidden_(rows_of(state.hidden, rows_)) {}
+          rows_(input.tokens.size()), first_(state.used[input.sequence]), hidden_(rows_of(state.hidden, rows_)) {}
 
     void embed() {
         const Block out = hidden_;
         PLUMB_CHECK_INPUT(profiler_, queue_, Brick::embedding, tensor(input_.tokens.data(), DType::i32, {rows_, 1}));
         {
             PLUMB_BRICK(profiler_, queue_, Brick::embedding, elements(rows_ * out.cols), flops(0),
-                        bytes(rows_ * out.cols * (size_of(state_.weights.embedding.type) + float_bytes)));
+                        bytes(rows_ * (row_bytes(state_.weights.embedding.type, out.cols) + out.cols * float_bytes)));
             backend_.embed(input_.tokens, state_.weights.embedding, out);
+            if (state_.config.embedding_scale != 1)
+                backend_.scale(out, state_.config.embedding_scale);
         }
         PLUMB_CHECK(profiler_, queue_, Brick::embedding, tensor_of(out));
     }
@@ -80,13 +102,34 @@ class Pass {
         PLUMB_CHECK(profiler_, queue_, Brick::residual_add, tensor_of(hidden_));
     }
 
-    void attention_half(const LayerWeights& layer, const KvCache& cache);
+    void activate(const Block& gate, const Block& up, const Block& out) {
+        if (state_.config.activation == Activation::gelu)
+            backend_.gelu_multiply(gate, up, out);
+        else
+            backend_.silu_multiply(gate, up, out);
+    }
+
+    void attention_half(const LayerWeights& layer, std::size_t index);
     void feed_forward_half(const LayerWeights& layer);
+    void experts_half(const LayerWeights& layer);
     void head();
-    std::int32_t sample();
+    void sample();
 
   private:
-    void attend(const KvCache& cache, const Block& query, const Block& out);
+    void norm_heads(const LayerWeights& layer, const Block& query, const Block& key);
+    void rotate(const Block& query, const Block& key);
+    void append(std::size_t layer, const Block& key, const Block& value);
+    void attend(std::size_t layer, const Block& query, const Block& out);
+    void route(const LayerWeights& layer, const Block& normed);
+    void run_experts(const LayerWeights& layer, const Block& tokens, const Block& out);
+
+    [[nodiscard]] Span span(std::size_t i) const noexcept {
+        const std::size_t sequence = input_.sequence + i;
+        const std::size_t rows = rows_ / input_.sequences;
+        return {sequence, i * rows, rows, state_.used[sequence]};
+    }
+    /// Bytes of keys and values that the rows read: each those before it, as far as it sees.
+    [[nodiscard]] double seen_positions() const noexcept;
 
     /// Position of the first row of a block that ends with the step's last token.
     [[nodiscard]] PositionTag last_of(const Block& block) const noexcept {
@@ -103,21 +146,95 @@ class Pass {
     const Block hidden_;
 };
 
-void Pass::attend(const KvCache& cache, const Block& query, const Block& out) {
-    // Every row reads the keys and values before it; together rows * first + rows * (rows + 1) / 2 positions.
-    const double seen = static_cast<double>(rows_ * first_) + 0.5 * static_cast<double>(rows_ * (rows_ + 1));
+double Pass::seen_positions() const noexcept {
+    double seen = 0;
+    const std::size_t window = state_.heads.window;
+    for (std::size_t i = 0; i < input_.sequences; ++i) {
+        const Span part = span(i);
+        for (std::size_t r = 1; r <= part.rows; ++r) {
+            const std::size_t before = part.first + r;
+            seen += static_cast<double>(window != 0 && window < before ? window : before);
+        }
+    }
+    return seen;
+}
+
+void Pass::norm_heads(const LayerWeights& layer, const Block& query, const Block& key) {
+    const Block heads[]{heads_of(query, state_.heads.size), heads_of(key, state_.heads.size)};
+    for (const Block& half : heads)
+        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::qk_norm, tensor_of(half));
+    {
+        PLUMB_BRICK(profiler_, queue_, Brick::qk_norm,
+                    bytes(2 * (query.bytes() + key.bytes()) + 2 * state_.heads.size * float_bytes),
+                    flops(4 * rows_ * (query.cols + key.cols)));
+        backend_.rms_norm(heads[0], layer.query_norm, state_.config.epsilon, heads[0]);
+        backend_.rms_norm(heads[1], layer.key_norm, state_.config.epsilon, heads[1]);
+    }
+    for (const Block& half : heads)
+        PLUMB_CHECK(profiler_, queue_, Brick::qk_norm, tensor_of(half));
+}
+
+void Pass::rotate(const Block& query, const Block& key) {
+    for (const Block& turned : {query, key})
+        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::rope_embedding, tensor_of(turned));
+    {
+        const std::size_t turned = rows_ * (state_.heads.heads + state_.heads.kv_heads) * state_.config.rope_size;
+        PLUMB_BRICK(profiler_, queue_, Brick::rope_embedding, bytes(2 * turned * float_bytes), flops(3 * turned));
+        for (std::size_t i = 0; i < input_.sequences; ++i) {
+            const Span part = span(i);
+            for (const Block& half : {query, key})
+                backend_.rope(state_.rope, rows_from(half, part.row, part.rows), state_.heads.size, part.first);
+        }
+    }
+    for (const Block& turned : {query, key})
+        PLUMB_CHECK(profiler_, queue_, Brick::rope_embedding, tensor_of(turned));
+}
+
+void Pass::append(std::size_t layer, const Block& key, const Block& value) {
+    for (const Block& kept : {key, value})
+        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::kv_append, tensor_of(kept));
+    {
+        PLUMB_BRICK(profiler_, queue_, Brick::kv_append, bytes(2 * (key.bytes() + value.bytes())), flops(0));
+        for (std::size_t i = 0; i < input_.sequences; ++i) {
+            const Span part = span(i);
+            backend_.kv_append(state_.cache(layer, part.sequence), state_.heads, rows_from(key, part.row, part.rows),
+                               rows_from(value, part.row, part.rows), part.first);
+        }
+    }
+    for (std::size_t i = 0; i < input_.sequences; ++i) {
+        const Span part = span(i);
+        const KvCache& cache = state_.cache(layer, part.sequence);
+        for (const float* kept : {cache.keys, cache.values})
+            PLUMB_CHECK(profiler_, queue_, Brick::kv_append,
+                        cache_rows(kept, cache, state_.heads, part.first, part.rows));
+    }
+}
+
+void Pass::attend(std::size_t layer, const Block& query, const Block& out) {
+    const double seen = seen_positions();
     const double kv_row = 2.0 * static_cast<double>(state_.config.kv_size() * float_bytes);
+    // One sequence that sees all reads what the step's kv length says; else what is read is counted here.
+    const bool whole = input_.sequences == 1 && state_.heads.window == 0;
+    const double counted = whole ? 0.0 : kv_row * seen / static_cast<double>(rows_ / input_.sequences);
     PLUMB_CHECK_INPUT(profiler_, queue_, Brick::attention, tensor_of(query));
     {
-        PLUMB_BRICK(profiler_, queue_, Brick::attention, bytes(query.bytes() + out.bytes()), bytes_per_kv(kv_row),
-                    flops(4.0 * seen * static_cast<double>(state_.config.query_size())));
-        backend_.attention(cache, state_.heads, query, first_, state_.scratch, out);
+        PLUMB_BRICK(
+            profiler_, queue_, Brick::attention, bytes(static_cast<double>(query.bytes() + out.bytes()) + counted),
+            bytes_per_kv(whole ? kv_row : 0.0), flops(4.0 * seen * static_cast<double>(state_.config.query_size())));
+        for (std::size_t i = 0; i < input_.sequences; ++i) {
+            const Span part = span(i);
+            const std::size_t row_bytes_out = out.cols * size_of(out.type);
+            const Block place{static_cast<std::byte*>(out.data) + part.row * row_bytes_out, out.type, part.rows,
+                              out.cols};
+            backend_.attention(state_.cache(layer, part.sequence), state_.heads, rows_from(query, part.row, part.rows),
+                               part.first, state_.scratch, place);
+        }
     }
     PLUMB_CHECK(profiler_, queue_, Brick::attention, tensor_of(out));
 }
 
-void Pass::attention_half(const LayerWeights& layer, const KvCache& cache) {
-    const Block normed = rows_of(state_.normed, rows_);
+void Pass::attention_half(const LayerWeights& layer, std::size_t index) {
+    const Block normed = rows_of(state_.attention_normed, rows_);
     const Block query = rows_of(state_.query, rows_);
     const Block key = rows_of(state_.key, rows_);
     const Block value = rows_of(state_.value, rows_);
@@ -136,31 +253,17 @@ void Pass::attention_half(const LayerWeights& layer, const KvCache& cache) {
     }
     for (const Block& made : {query, key, value})
         PLUMB_CHECK(profiler_, queue_, Brick::qkv_projection, tensor_of(made));
-    for (const Block& turned : {query, key})
-        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::rope_embedding, tensor_of(turned));
-    {
-        const std::size_t turned = rows_ * (state_.heads.heads + state_.heads.kv_heads) * state_.config.rope_size;
-        PLUMB_BRICK(profiler_, queue_, Brick::rope_embedding, bytes(2 * turned * float_bytes), flops(3 * turned));
-        backend_.rope(state_.rope, query, state_.heads.size, first_);
-        backend_.rope(state_.rope, key, state_.heads.size, first_);
-    }
-    for (const Block& turned : {query, key})
-        PLUMB_CHECK(profiler_, queue_, Brick::rope_embedding, tensor_of(turned));
-    for (const Block& kept : {key, value})
-        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::kv_append, tensor_of(kept));
-    {
-        PLUMB_BRICK(profiler_, queue_, Brick::kv_append, bytes(2 * (key.bytes() + value.bytes())), flops(0));
-        backend_.kv_append(cache, state_.heads, key, value, first_);
-    }
-    for (const float* kept : {cache.keys, cache.values})
-        PLUMB_CHECK(profiler_, queue_, Brick::kv_append, cache_rows(kept, cache, state_.heads, first_, rows_));
-    attend(cache, query, attended);
+    if (state_.config.qk_norm)
+        norm_heads(layer, query, key);
+    rotate(query, key);
+    append(index, key, value);
+    attend(index, query, attended);
     project(Brick::output_projection, layer.output, attended, projected);
     residual(projected);
 }
 
 void Pass::feed_forward_half(const LayerWeights& layer) {
-    const Block normed = rows_of(state_.normed, rows_);
+    const Block normed = rows_of(state_.feed_normed, rows_);
     const Block gate = rows_of(state_.gate, rows_);
     const Block up = rows_of(state_.up, rows_);
     const Block activated = rows_of(state_.activated, rows_);
@@ -174,46 +277,126 @@ void Pass::feed_forward_half(const LayerWeights& layer) {
         // exp, division, sum and two products.
         PLUMB_BRICK(profiler_, queue_, Brick::activation, bytes(gate.bytes() + up.bytes() + activated.bytes()),
                     flops(5 * rows_ * gate.cols));
-        backend_.silu_multiply(gate, up, activated);
+        activate(gate, up, activated);
     }
     PLUMB_CHECK(profiler_, queue_, Brick::activation, tensor_of(activated));
     project(Brick::down_projection, layer.down, activated, projected);
     residual(projected);
 }
 
-void Pass::head() {
-    const std::size_t cols = hidden_.cols;
-    const Block last{hidden_.f32() + (rows_ - 1) * cols, Type::f32, 1, cols};
-    norm(last, state_.weights.output_norm, state_.last);
-    project(Brick::lm_head, state_.weights.head, state_.last, state_.logits, logits);
+void Pass::route(const LayerWeights& layer, const Block& normed) {
+    const Block logits = rows_of(state_.routed, rows_);
+    PLUMB_CHECK_INPUT(profiler_, queue_, Brick::moe_router, tensor_of(normed), last_of(normed));
+    {
+        // The product, then an exponential, a sum and a comparison for each expert.
+        PLUMB_BRICK(
+            profiler_, queue_, Brick::moe_router,
+            bytes(product_bytes(layer.router, static_cast<double>(rows_)) + static_cast<double>(logits.bytes())),
+            flops(static_cast<double>(rows_) * layer.router.cost.row_flops +
+                  static_cast<double>(3 * rows_ * logits.cols)));
+        const Product product{&layer.router, logits};
+        backend_.products(normed, {&product, 1});
+        backend_.route(logits, state_.routing);
+    }
+    PLUMB_CHECK(profiler_, queue_, Brick::moe_router, tensor_of(logits), last_of(logits));
 }
 
-std::int32_t Pass::sample() {
+/// One brick: what runs is one product for all experts at a time, however many have a token.
+void Pass::run_experts(const LayerWeights& layer, const Block& tokens, const Block& out) {
+    const Block gate = rows_of(state_.expert_gate, tokens.rows);
+    const Block up = rows_of(state_.expert_up, tokens.rows);
+    const double one = static_cast<double>(layer.expert_gate.one.bytes() + layer.expert_up.one.bytes() +
+                                           layer.expert_down.one.bytes());
+    const double values = static_cast<double>(tokens.rows * gate.cols);
+    PLUMB_CHECK_INPUT(profiler_, queue_, Brick::moe_experts, tensor_of(tokens));
+    {
+        PLUMB_BRICK(profiler_, queue_, Brick::moe_experts,
+                    bytes(one * static_cast<double>(backend_.active_experts(state_.routing)) +
+                          static_cast<double>(2 * tokens.bytes() + 5 * gate.bytes() + out.bytes())),
+                    flops(values * (6.0 * static_cast<double>(tokens.cols) + 5.0)));
+        backend_.grouped_products(tokens, layer.expert_gate, state_.routing, gate);
+        backend_.grouped_products(tokens, layer.expert_up, state_.routing, up);
+        activate(gate, up, gate);
+        backend_.grouped_products(gate, layer.expert_down, state_.routing, out);
+    }
+    PLUMB_CHECK(profiler_, queue_, Brick::moe_experts, tensor_of(out));
+}
+
+void Pass::experts_half(const LayerWeights& layer) {
+    const Block normed = rows_of(state_.feed_normed, rows_);
+    const std::size_t slots = rows_ * state_.config.experts.used;
+    const Block tokens = rows_of(state_.dispatched, slots);
+    const Block outputs = rows_of(state_.expert_out, slots);
+    const Block projected = rows_of(state_.projected, rows_);
+    norm(hidden_, layer.feed_forward_norm, normed);
+    route(layer, normed);
+    PLUMB_CHECK_INPUT(profiler_, queue_, Brick::moe_dispatch, tensor_of(normed));
+    {
+        PLUMB_BRICK(profiler_, queue_, Brick::moe_dispatch, bytes(2 * tokens.bytes()), flops(0));
+        backend_.dispatch(normed, state_.routing, tokens);
+    }
+    PLUMB_CHECK(profiler_, queue_, Brick::moe_dispatch, tensor_of(tokens));
+    run_experts(layer, tokens, outputs);
+    PLUMB_CHECK_INPUT(profiler_, queue_, Brick::moe_combine, tensor_of(outputs));
+    {
+        PLUMB_BRICK(profiler_, queue_, Brick::moe_combine, bytes(outputs.bytes() + projected.bytes()),
+                    flops(2 * outputs.rows * outputs.cols));
+        backend_.combine(outputs, state_.routing, projected);
+    }
+    PLUMB_CHECK(profiler_, queue_, Brick::moe_combine, tensor_of(projected));
+    residual(projected);
+}
+
+/// Of a prompt the last token counts, of several sequences each one's only token.
+void Pass::head() {
+    const std::size_t ends = input_.sequences;
+    const Block last = rows_of(state_.last, ends);
+    const Block out = rows_from(state_.logits, input_.sequence, ends);
+    norm(rows_from(hidden_, rows_ - ends, ends), state_.weights.output_norm, last);
+    project(Brick::lm_head, state_.weights.head, last, out, logits);
+}
+
+void Pass::sample() {
     if (!input_.sampler)
-        return -1;
-    const std::span<const float> logits(state_.logits.f32(), state_.logits.cols);
+        return;
+    const Block rows = rows_from(state_.logits, input_.sequence, input_.sequences);
     // One comparison per logit.
-    PLUMB_BRICK(profiler_, queue_, Brick::sampling, bytes(state_.logits.bytes()), flops(logits.size()), elements(1));
-    if (input_.sampler->greedy())
-        return static_cast<std::int32_t>(backend_.largest(logits));
-    return input_.sampler->pick(backend_.read(state_.logits));
+    PLUMB_BRICK(profiler_, queue_, Brick::sampling, bytes(rows.bytes()), flops(rows.rows * rows.cols),
+                elements(rows.rows));
+    for (std::size_t i = 0; i < rows.rows; ++i) {
+        const Block row = rows_from(rows, i, 1);
+        Sampler& sampler = input_.sampler[i];
+        state_.sampled[input_.sequence + i] = sampler.greedy()
+                                                  ? static_cast<std::int32_t>(backend_.largest({row.f32(), row.cols}))
+                                                  : sampler.pick(backend_.read(row));
+    }
 }
 
 } // namespace
 
 std::int32_t PLUMB_DECODER_STEP(State& state, const StepInput& input, Recorder& profiler) {
     const std::size_t rows = input.tokens.size();
-    PLUMB_STEP(profiler, state.backend->queue(), input.phase, tokens(rows), kv_length(state.used + rows), sequences(1));
+    const std::size_t added = rows / input.sequences;
+    const std::size_t longest =
+        *std::max_element(&state.used[input.sequence], &state.used[input.sequence] + input.sequences);
+    PLUMB_STEP(profiler, state.backend->queue(), input.phase, tokens(rows), kv_length(longest + added),
+               sequences(input.sequences));
     Pass pass(state, input, profiler);
     pass.embed();
     for (std::size_t index = 0; index < state.weights.layers.size(); ++index) {
         PLUMB_LAYER(profiler, index);
-        pass.attention_half(state.weights.layers[index], state.cache[index]);
-        pass.feed_forward_half(state.weights.layers[index]);
+        const LayerWeights& layer = state.weights.layers[index];
+        pass.attention_half(layer, index);
+        if (state.config.experts.count != 0)
+            pass.experts_half(layer);
+        else
+            pass.feed_forward_half(layer);
     }
     pass.head();
-    state.used += rows;
-    return pass.sample();
+    for (std::size_t i = 0; i < input.sequences; ++i)
+        state.used[input.sequence + i] += added;
+    pass.sample();
+    return input.sampler ? state.sampled[input.sequence] : -1;
 }
 
 } // namespace plumb::decoder

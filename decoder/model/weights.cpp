@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decoder/model/weights.hpp"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <string>
@@ -14,6 +16,15 @@ namespace {
 using gguf::Tensor;
 using gguf::TensorType;
 
+std::optional<Type> type_of(const Tensor& tensor) {
+    for (const Type type : all_types)
+        if (layout_of(type).file_id == tensor.type)
+            return type;
+    return std::nullopt;
+}
+
+constexpr const char* matrix_types = "F32, F16, BF16, Q8_0, Q6_K, Q4_K and Q4_0";
+
 /// Looks tensors up, checks them, counts them; remembers the first error.
 class Finder {
   public:
@@ -23,11 +34,23 @@ class Finder {
         const Tensor* tensor = require(name, {cols, rows});
         if (!tensor)
             return {};
-        const Type type = tensor->is(TensorType::bf16) ? Type::bf16 : Type::f32;
-        if (!tensor->is(TensorType::bf16) && !tensor->is(TensorType::f32))
-            wrong_type(*tensor, "F32 and BF16");
+        const std::optional<Type> type = type_of(*tensor);
+        if (!type)
+            wrong_type(*tensor, matrix_types);
         bytes_ += tensor->data.size();
-        return {tensor->data.data(), type, rows, cols};
+        return {tensor->data.data(), type.value_or(Type::f32), rows, cols};
+    }
+
+    /// One matrix for each expert, of which a step reads `used`.
+    Stack stack(const std::string& name, std::size_t cols, std::size_t rows, const Experts& experts) {
+        const Tensor* tensor = require(name + ".weight", {cols, rows, experts.count});
+        if (!tensor)
+            return {};
+        const std::optional<Type> type = type_of(*tensor);
+        if (!type)
+            wrong_type(*tensor, matrix_types);
+        bytes_ += tensor->data.size() / experts.count * experts.used;
+        return {{tensor->data.data(), type.value_or(Type::f32), rows, cols}, experts.count};
     }
 
     Linear linear(const std::string& name, std::size_t cols, std::size_t rows) {
@@ -68,7 +91,13 @@ class Finder {
     struct Size {
         std::size_t cols;
         std::size_t rows;
+        std::size_t experts = 1;
     };
+
+    static std::string text_of(std::uint64_t cols, std::uint64_t rows, std::uint64_t experts) {
+        return std::to_string(cols) + " × " + std::to_string(rows) +
+               (experts == 1 ? "" : " × " + std::to_string(experts));
+    }
 
     const Tensor* require(const std::string& name, Size size) {
         const Tensor* tensor = file_.contents().tensor(name);
@@ -77,10 +106,12 @@ class Finder {
             return nullptr;
         }
         used_.insert(tensor);
-        if (tensor->size[0] != size.cols || tensor->size[1] != size.rows || tensor->size[2] * tensor->size[3] != 1) {
-            fail(ErrorCode::corrupt, "tensor '" + name + "' is " + std::to_string(tensor->size[0]) + " × " +
-                                         std::to_string(tensor->size[1]) + ", and its metadata asks for " +
-                                         std::to_string(size.cols) + " × " + std::to_string(size.rows) +
+        if (tensor->size[0] != size.cols || tensor->size[1] != size.rows || tensor->size[2] != size.experts ||
+            tensor->size[3] != 1) {
+            fail(ErrorCode::corrupt, "tensor '" + name + "' is " +
+                                         text_of(tensor->size[0], tensor->size[1], tensor->size[2]) +
+                                         (tensor->size[3] == 1 ? "" : " × " + std::to_string(tensor->size[3])) +
+                                         ", and its metadata asks for " + text_of(size.cols, size.rows, size.experts) +
                                          "; convert the model again");
             return nullptr;
         }
@@ -89,8 +120,8 @@ class Finder {
 
     void wrong_type(const Tensor& tensor, const std::string& possible) {
         fail(ErrorCode::unsupported, "tensor '" + gguf::printable(tensor.name) + "' has the type " +
-                                         gguf::type_name(tensor.type) + ", and this decoder computes with " + possible +
-                                         " only; convert the model to BF16");
+                                         gguf::type_name(tensor.type) + ", and this decoder reads " + possible +
+                                         "; convert the model to one of these");
     }
 
     const gguf::File& file_;
@@ -107,19 +138,37 @@ LayerWeights read_layer(Finder& find, const ModelConfig& config, std::size_t ind
     layer.key = find.linear(prefix + "attn_k", config.hidden, config.kv_size());
     layer.value = find.linear(prefix + "attn_v", config.hidden, config.kv_size());
     layer.output = find.linear(prefix + "attn_output", config.query_size(), config.hidden);
+    if (config.qk_norm) {
+        layer.query_norm = find.vector(prefix + "attn_q_norm.weight", config.head_size);
+        layer.key_norm = find.vector(prefix + "attn_k_norm.weight", config.head_size);
+    }
     layer.feed_forward_norm = find.vector(prefix + "ffn_norm.weight", config.hidden);
+    if (config.experts.count != 0) {
+        const Experts& experts = config.experts;
+        layer.router = find.linear(prefix + "ffn_gate_inp", config.hidden, experts.count);
+        layer.expert_gate = find.stack(prefix + "ffn_gate_exps", config.hidden, experts.feed_forward, experts);
+        layer.expert_up = find.stack(prefix + "ffn_up_exps", config.hidden, experts.feed_forward, experts);
+        layer.expert_down = find.stack(prefix + "ffn_down_exps", experts.feed_forward, config.hidden, experts);
+        return layer;
+    }
     layer.gate = find.linear(prefix + "ffn_gate", config.hidden, config.feed_forward);
     layer.up = find.linear(prefix + "ffn_up", config.hidden, config.feed_forward);
     layer.down = find.linear(prefix + "ffn_down", config.feed_forward, config.hidden);
     return layer;
 }
 
-bool one_type(const LayerWeights& layer, Type type) {
-    for (const Linear* linear :
-         {&layer.query, &layer.key, &layer.value, &layer.output, &layer.gate, &layer.up, &layer.down})
-        if (linear->weight.type != type)
-            return false;
-    return true;
+/// The type that holds the most bytes of the layers.
+Type usual_type(Weights& weights) {
+    std::array<std::size_t, all_types.size()> bytes{};
+    const auto count = [&](const Weight& weight, std::size_t times) {
+        bytes[static_cast<std::size_t>(weight.type)] += weight.bytes() * times;
+    };
+    for (LayerWeights& layer : weights.layers) {
+        layer.each_linear([&](const Linear& linear) { count(linear.weight, 1); });
+        for (const Stack* stack : layer.stacks())
+            count(stack->one, stack->count);
+    }
+    return static_cast<Type>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
 }
 
 } // namespace
@@ -148,14 +197,11 @@ Result<Weights> read_weights(const gguf::File& file, const ModelConfig& config) 
         return *find.error();
 
     if (const Tensor* unknown = find.unused())
-        find.fail(ErrorCode::unsupported, "tensor '" + gguf::printable(unknown->name) + "' is no part of a dense " +
+        find.fail(ErrorCode::unsupported, "tensor '" + gguf::printable(unknown->name) + "' is no part of a " +
                                               config.architecture + " model; use a model without such additions");
-    out.type = out.layers[0].query.weight.type;
-    for (const LayerWeights& layer : out.layers)
-        if (!one_type(layer, out.type))
-            find.fail(ErrorCode::unsupported, "mixes F32 and BF16 in its layers; convert the model to one of them");
     if (find.error())
         return *find.error();
+    out.type = usual_type(out);
     out.bytes = read_bytes;
     return out;
 }

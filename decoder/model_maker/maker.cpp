@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <vector>
 
-#include "decoder/gguf/types.hpp"
 #include "decoder/gguf/writer.hpp"
+#include "decoder/model_maker/quantise.hpp"
 #include "decoder/sampling/random.hpp"
 #include "decoder/tokenizer/vocabulary.hpp"
 
@@ -23,7 +22,7 @@ struct Distribution {
 
 struct Planned {
     std::string name;
-    std::array<std::uint64_t, 2> size{};
+    std::array<std::uint64_t, 3> size{};
     std::size_t dimensions = 2;
     Type type = Type::f32;
     Distribution values;
@@ -34,7 +33,7 @@ Distribution for_inputs(std::uint64_t inputs) { return {0, std::sqrt(3.0F / stat
 
 class Plan {
   public:
-    Plan(const Shape& shape, Type type) : type_(type) {
+    Plan(const Shape& shape, Type type, Type second) : type_(type), second_(second) {
         const std::uint64_t hidden = shape.hidden;
         const std::uint64_t query = std::uint64_t{shape.heads} * shape.head_size;
         const std::uint64_t kv = std::uint64_t{shape.kv_heads} * shape.head_size;
@@ -46,12 +45,22 @@ class Plan {
             linear(prefix + "attn_k", hidden, kv, shape.biases);
             linear(prefix + "attn_v", hidden, kv, shape.biases);
             linear(prefix + "attn_output", query, hidden, false);
+            if (shape.extras.qk_norm) {
+                vector(prefix + "attn_q_norm.weight", shape.head_size, {1.0F, 0.1F});
+                vector(prefix + "attn_k_norm.weight", shape.head_size, {1.0F, 0.1F});
+            }
             vector(prefix + "ffn_norm.weight", hidden, {1.0F, 0.1F});
+            if (shape.extras.experts != 0) {
+                experts(prefix, shape);
+                continue;
+            }
             linear(prefix + "ffn_gate", hidden, shape.feed_forward, false);
             linear(prefix + "ffn_up", hidden, shape.feed_forward, false);
             linear(prefix + "ffn_down", shape.feed_forward, hidden, false);
         }
         vector("output_norm.weight", hidden, {1.0F, 0.1F});
+        if (shape.extras.rope_factors)
+            vector("rope_freqs.weight", shape.head_size / 2, {4.5F, 3.5F});
         if (!shape.tied)
             matrix("output", hidden, shape.vocabulary);
     }
@@ -59,11 +68,30 @@ class Plan {
     [[nodiscard]] const std::vector<Planned>& tensors() const noexcept { return tensors_; }
 
   private:
+    [[nodiscard]] Type type_of(std::string_view name) const {
+        for (const std::string_view end : {"attn_v", "ffn_down", "ffn_down_exps", "output"})
+            if (name == end || name.ends_with("." + std::string(end)))
+                return second_;
+        return type_;
+    }
     void matrix(const std::string& name, std::uint64_t cols, std::uint64_t rows) {
-        tensors_.push_back({name + ".weight", {cols, rows}, 2, type_, for_inputs(cols)});
+        tensors_.push_back({name + ".weight", {cols, rows, 1}, 2, type_of(name), for_inputs(cols)});
+    }
+    void stack(const std::string& name, std::uint64_t cols, std::uint64_t rows, std::uint64_t count) {
+        tensors_.push_back({name + ".weight", {cols, rows, count}, 3, type_of(name), for_inputs(cols)});
+    }
+    void experts(const std::string& prefix, const Shape& shape) {
+        const std::uint64_t count = shape.extras.experts;
+        const std::uint64_t width =
+            shape.extras.expert_feed_forward != 0 ? shape.extras.expert_feed_forward : shape.feed_forward;
+        tensors_.push_back(
+            {prefix + "ffn_gate_inp.weight", {shape.hidden, count, 1}, 2, Type::f32, for_inputs(shape.hidden)});
+        stack(prefix + "ffn_gate_exps", shape.hidden, width, count);
+        stack(prefix + "ffn_up_exps", shape.hidden, width, count);
+        stack(prefix + "ffn_down_exps", width, shape.hidden, count);
     }
     void vector(const std::string& name, std::uint64_t size, Distribution values) {
-        tensors_.push_back({name, {size, 1}, 1, Type::f32, values});
+        tensors_.push_back({name, {size, 1, 1}, 1, Type::f32, values});
     }
     void linear(const std::string& name, std::uint64_t cols, std::uint64_t rows, bool bias) {
         matrix(name, cols, rows);
@@ -72,6 +100,7 @@ class Plan {
     }
 
     Type type_;
+    Type second_;
     std::vector<Planned> tensors_;
 };
 
@@ -82,9 +111,43 @@ float value_of(std::uint64_t bits, Distribution values) {
     return values.centre == 0 ? offset : values.centre + offset;
 }
 
-std::uint16_t bf16_of(float value) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+/// general.file_type of a file whose matrices are all of the type.
+std::uint32_t file_type_of(Type type) {
+    switch (type) {
+    case Type::f32:
+        return 0;
+    case Type::f16:
+        return 1;
+    case Type::q4_0:
+        return 2;
+    case Type::q8_0:
+        return 7;
+    case Type::q4_k:
+        return 14;
+    case Type::q6_k:
+        return 18;
+    case Type::bf16:
+        return 32;
+    }
+    return 0;
+}
+
+void describe_extras(gguf::Writer& writer, const Shape& shape) {
+    const std::string arch(shape.architecture);
+    const ShapeExtras& extras = shape.extras;
+    if (extras.window != 0)
+        writer.add(arch + ".attention.sliding_window", extras.window);
+    if (!extras.rope_scaling.empty()) {
+        writer.add(arch + ".rope.scaling.type", extras.rope_scaling);
+        writer.add(arch + ".rope.scaling.factor", 4.0F);
+        writer.add(arch + ".rope.scaling.original_context_length", shape.context / 4);
+    }
+    if (extras.experts != 0) {
+        writer.add(arch + ".expert_count", extras.experts);
+        writer.add(arch + ".expert_used_count", extras.experts_used);
+    }
+    if (extras.expert_feed_forward != 0)
+        writer.add(arch + ".expert_feed_forward_length", extras.expert_feed_forward);
 }
 
 /// A token for each byte, one that ends a text, and numbers for the rest: random weights have no words.
@@ -114,7 +177,7 @@ void describe(gguf::Writer& writer, const Shape& shape, Type type, std::uint64_t
     writer.add("general.architecture", shape.architecture);
     writer.add("general.name", shape.name);
     writer.add("general.description", "random weights, seed " + std::to_string(seed) + ": for timing, not for text");
-    writer.add("general.file_type", std::uint32_t{type == Type::bf16 ? 32U : 0U});
+    writer.add("general.file_type", file_type_of(type));
     writer.add("general.alignment", static_cast<std::uint32_t>(gguf::Writer::alignment));
     writer.add(arch + ".block_count", shape.layers);
     writer.add(arch + ".context_length", shape.context);
@@ -128,28 +191,26 @@ void describe(gguf::Writer& writer, const Shape& shape, Type type, std::uint64_t
     writer.add(arch + ".rope.dimension_count", shape.head_size);
     writer.add(arch + ".rope.freq_base", shape.rope_base);
     writer.add(arch + ".vocab_size", shape.vocabulary);
+    describe_extras(writer, shape);
     describe_tokenizer(writer, shape.vocabulary);
 }
 
 /// Writes the values of one tensor in pieces; `after` is told the bytes of each.
-template <class Store, class After>
+template <class After>
 Status write_values(gguf::Writer& writer, const Planned& tensor, std::uint64_t key, After after) {
-    constexpr std::uint64_t piece = std::uint64_t{1} << 16;
-    const std::uint64_t elements = tensor.size[0] * tensor.size[1];
-    std::vector<Store> values(piece);
+    constexpr std::uint64_t piece = std::uint64_t{1} << 16; // whole blocks of every type
+    const std::uint64_t elements = tensor.size[0] * tensor.size[1] * tensor.size[2];
+    std::vector<float> values(piece);
+    std::vector<std::byte> stored(row_bytes(tensor.type, piece));
     for (std::uint64_t begin = 0; begin < elements; begin += piece) {
         const std::uint64_t count = std::min(piece, elements - begin);
         for (std::uint64_t i = 0; i < count; i += 4) {
             const std::uint64_t bits = random_bits(key, (begin + i) / 4);
-            for (std::uint64_t k = 0; k < 4 && i + k < count; ++k) {
-                const float value = value_of(bits >> (16 * k), tensor.values);
-                if constexpr (sizeof(Store) == 2)
-                    values[i + k] = bf16_of(value);
-                else
-                    values[i + k] = value;
-            }
+            for (std::uint64_t k = 0; k < 4 && i + k < count; ++k)
+                values[i + k] = value_of(bits >> (16 * k), tensor.values);
         }
-        const auto data = std::as_bytes(std::span(values).first(count));
+        quantise(tensor.type, values.data(), count, stored.data());
+        const auto data = std::span<const std::byte>(stored).first(row_bytes(tensor.type, count));
         if (Status status = writer.write(data); !status)
             return status;
         if (Status status = after(data.size()); !status)
@@ -158,17 +219,29 @@ Status write_values(gguf::Writer& writer, const Planned& tensor, std::uint64_t k
     return {};
 }
 
+/// Errors: invalid_argument.
+Status check_blocks(const Plan& plan) {
+    for (const Planned& tensor : plan.tensors()) {
+        const TypeLayout layout = layout_of(tensor.type);
+        if (tensor.size[0] % layout.block != 0)
+            return Error{ErrorCode::invalid_argument,
+                         "rows of " + std::to_string(tensor.size[0]) + " values do not fill the blocks of " +
+                             std::to_string(layout.block) + " that " + std::string(layout.word) +
+                             " has; use another --shape or --type"};
+    }
+    return {};
+}
+
 } // namespace
 
 Status make_model(const Shape& shape, const std::string& path, const MakeOptions& options) {
+    const Plan plan(shape, options.type, options.second.value_or(options.type));
+    if (Status status = check_blocks(plan); !status)
+        return status;
     gguf::Writer writer(path);
     describe(writer, shape, options.type, options.seed);
-    const Plan plan(shape, options.type);
-    for (const Planned& tensor : plan.tensors()) {
-        const auto type = tensor.type == Type::bf16 ? gguf::TensorType::bf16 : gguf::TensorType::f32;
-        writer.add_tensor(tensor.name, std::span(tensor.size).first(tensor.dimensions),
-                          static_cast<std::uint32_t>(type));
-    }
+    for (const Planned& tensor : plan.tensors())
+        writer.add_tensor(tensor.name, std::span(tensor.size).first(tensor.dimensions), layout_of(tensor.type).file_id);
     if (Status status = writer.begin(options.replace); !status)
         return status;
     std::uint64_t done = 0;
@@ -181,10 +254,7 @@ Status make_model(const Shape& shape, const std::string& path, const MakeOptions
         return {};
     };
     for (const Planned& tensor : plan.tensors()) {
-        const std::uint64_t key = stream_key(options.seed, tensor.name);
-        Status status = tensor.type == Type::bf16 ? write_values<std::uint16_t>(writer, tensor, key, after)
-                                                  : write_values<float>(writer, tensor, key, after);
-        if (!status)
+        if (Status status = write_values(writer, tensor, stream_key(options.seed, tensor.name), after); !status)
             return status;
     }
     if (Status status = writer.finish(); !status)

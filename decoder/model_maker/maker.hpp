@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "decoder/kernels/backend.hpp"
@@ -16,13 +17,15 @@ namespace plumb::decoder {
 
 struct MakeOptions {
     Type type = Type::bf16;
+    std::optional<Type> second; // of value, down and output matrices, as in common files of mixed types
     std::uint64_t seed = 1;
     bool replace = false;
     std::function<void(std::uint64_t done, std::uint64_t total)> progress; // bytes
     const std::atomic<bool>* stop = nullptr;
 };
 
-/// Errors: already_exists, no_space, permission, not_found (the folder), failed (stopped). Nothing is left behind.
+/// Errors: invalid_argument (rows that do not fill the type's blocks), already_exists, no_space, permission, not_found
+/// (the folder), failed (stopped). Nothing is left behind.
 [[nodiscard]] Status make_model(const Shape& shape, const std::string& path, const MakeOptions& options);
 
 } // namespace plumb::decoder

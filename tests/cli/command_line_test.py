@@ -110,7 +110,7 @@ class Arguments(Case):
             self.skipTest("built without the decoder")
         self.assert_bad_input(plumb("model"), "plumb model needs a command: make or show")
         self.assert_bad_input(plumb("model", "mkae"), '"mkae"', "did you mean make?")
-        self.assert_bad_input(plumb("model", "make", "--type", "f33", "-o", FOLDER / "m"), "bf16 or f32, not \"f33\"")
+        self.assert_bad_input(plumb("model", "make", "--type", "f33", "-o", FOLDER / "m"), "q8_0, not \"f33\"")
         self.assert_bad_input(plumb("model", "show", FOLDER / "none.gguf"), "none.gguf")
         self.assert_bad_input(plumb("decode", FOLDER / "none.gguf"), "none.gguf")
         for words in (["model", "show"], ["decode"]):

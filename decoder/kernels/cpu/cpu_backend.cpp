@@ -9,6 +9,8 @@
 
 #include "decoder/kernels/cpu/matrix.hpp"
 #include "decoder/kernels/cpu/openmp.hpp"
+#include "decoder/kernels/cpu/packed.hpp"
+#include "decoder/kernels/cpu/routing.hpp"
 #include "decoder/kernels/cpu/team.hpp"
 #include "decoder/kernels/cpu/tiled_attention.hpp"
 #include "decoder/kernels/cpu/vector_ops.hpp"
@@ -54,18 +56,17 @@ class CpuBackend final : public Backend {
     }
     [[nodiscard]] Status prepare(Linear& linear, std::size_t rows) override { return matrices_->prepare(linear, rows); }
 
+    [[nodiscard]] Status prepare(const Stack& stack) override { return matrices_->prepare(stack); }
+    [[nodiscard]] bool supports(Feature) const noexcept override { return true; }
+
     void enter() noexcept override { openmp_before_ = matrix_library_alone(); }
     void leave() noexcept override { omp_set_num_threads(openmp_before_); }
 
     void embed(std::span<const std::int32_t> ids, const Weight& table, const Block& out) noexcept override {
-        for (std::size_t r = 0; r < ids.size(); ++r) {
-            const std::size_t at = static_cast<std::size_t>(ids[r]) * table.cols;
-            float* row = out.f32() + r * out.cols;
-            if (table.type == Type::bf16)
-                from_bf16(static_cast<const Bf16*>(table.data) + at, table.cols, row);
-            else
-                std::memcpy(row, static_cast<const float*>(table.data) + at, table.cols * sizeof(float));
-        }
+        const auto* rows = static_cast<const std::byte*>(table.data);
+        for (std::size_t r = 0; r < ids.size(); ++r)
+            unpack(table.type, rows + static_cast<std::size_t>(ids[r]) * row_bytes(table.type, table.cols), table.cols,
+                   out.f32() + r * out.cols);
     }
 
     void rms_norm(const Block& in, const float* weight, float epsilon, const Block& out) noexcept override {
@@ -115,7 +116,10 @@ class CpuBackend final : public Backend {
             const std::size_t at = row * queries.cols + head * shape.size;
             // The query is read for the last time here, so that its place can take the result.
             float* place = queries.f32() + at;
-            const Head one{head, place, cache.keys + kv, cache.values + kv, first + row + 1, shape.size};
+            const std::size_t end = first + row + 1;
+            const std::size_t begin = shape.window != 0 && end > shape.window ? end - shape.window : 0;
+            const std::size_t skipped = kv + begin * shape.size;
+            const Head one{head, place, cache.keys + skipped, cache.values + skipped, end - begin, shape.size};
             float* scores = scratch + static_cast<std::size_t>(thread) * cache.context;
             if (observer_ != nullptr && (observer_->mode() & mode_tiles) != 0)
                 attend_in_tiles(*observer_, one, scores, place);
@@ -136,13 +140,45 @@ class CpuBackend final : public Backend {
     }
 
     void silu_multiply(const Block& gate, const Block& up, const Block& out) noexcept override {
-        const std::size_t n = gate.cols;
-        for_each(gate.rows, gate.rows * n > worth_a_team, [&](std::size_t r, int) {
-            if (out.type == Type::bf16)
-                cpu::silu_multiply(gate.f32() + r * n, up.f32() + r * n, n, static_cast<Bf16*>(out.data) + r * n);
-            else
-                cpu::silu_multiply(gate.f32() + r * n, up.f32() + r * n, n, out.f32() + r * n);
+        activate(gate, up, out, [](auto... arguments) { cpu::silu_multiply(arguments...); });
+    }
+    void gelu_multiply(const Block& gate, const Block& up, const Block& out) noexcept override {
+        activate(gate, up, out, [](auto... arguments) { cpu::gelu_multiply(arguments...); });
+    }
+
+    void scale(const Block& x, float factor) noexcept override { cpu::scale(x.f32(), factor, x.rows * x.cols); }
+
+    void route(const Block& logits, const Routing& routing) noexcept override { cpu::route(logits, routing); }
+
+    void dispatch(const Block& in, const Routing& routing, const Block& out) noexcept override {
+        order_by_expert(routing, in.rows);
+        for_each(out.rows, out.rows * out.cols > 2 * worth_a_team, [&](std::size_t choice, int) {
+            const std::size_t row = choice / routing.used;
+            const auto slot = static_cast<std::size_t>(routing.slot[choice]);
+            std::memcpy(out.f32() + slot * out.cols, in.f32() + row * in.cols, in.cols * sizeof(float));
         });
+    }
+
+    void grouped_products(const Block& in, const Stack& stack, const Routing& routing,
+                          const Block& out) noexcept override {
+        matrices_->run_stack(in, stack, routing.offsets, out);
+    }
+
+    void combine(const Block& in, const Routing& routing, const Block& out) noexcept override {
+        for_each(out.rows, in.rows * in.cols > worth_a_team, [&](std::size_t r, int) {
+            float* row = out.f32() + r * out.cols;
+            std::memset(row, 0, out.cols * sizeof(float));
+            for (std::size_t choice = r * routing.used; choice < (r + 1) * routing.used; ++choice)
+                add_scaled(in.f32() + static_cast<std::size_t>(routing.slot[choice]) * in.cols, routing.weight[choice],
+                           out.cols, row);
+        });
+    }
+
+    [[nodiscard]] std::size_t active_experts(const Routing& routing) const noexcept override {
+        std::size_t out = 0;
+        for (std::size_t e = 0; e < routing.experts; ++e)
+            out += routing.offsets[e] != routing.offsets[e + 1] ? 1U : 0U;
+        return out;
     }
 
     [[nodiscard]] std::size_t largest(std::span<const float> values) noexcept override {
@@ -150,6 +186,18 @@ class CpuBackend final : public Backend {
     }
 
   private:
+    /// function(gate, up, n, out) for every row.
+    template <class Function>
+    void activate(const Block& gate, const Block& up, const Block& out, Function function) noexcept {
+        const std::size_t n = gate.cols;
+        for_each(gate.rows, gate.rows * n > worth_a_team, [&](std::size_t r, int) {
+            if (out.type == Type::bf16)
+                function(gate.f32() + r * n, up.f32() + r * n, n, static_cast<Bf16*>(out.data) + r * n);
+            else
+                function(gate.f32() + r * n, up.f32() + r * n, n, out.f32() + r * n);
+        });
+    }
+
     /// f(index, thread) for all indices below `count`: by the team in a few even parts, or by the caller alone.
     template <class F>
     void for_each(std::size_t count, bool by_team, F&& f) noexcept {

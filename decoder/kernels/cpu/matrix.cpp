@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <new>
 
-#include "decoder/kernels/cpu/vector_ops.hpp"
-
 namespace plumb::decoder::cpu {
 namespace {
 
@@ -15,8 +13,7 @@ namespace {
 constexpr std::size_t piece_bytes = std::size_t{512} << 10;
 constexpr std::size_t smallest_piece_bytes = std::size_t{24} << 10;
 constexpr std::size_t smallest_block_outputs = 128;
-constexpr std::size_t output_grain = 16;                     // a cache line of results
-constexpr std::size_t widened_floats = std::size_t{1} << 17; // half a megabyte: stays in the second-level cache
+constexpr std::size_t output_grain = 16; // a cache line of results
 
 dnnl::memory::data_type data_type(Type type) {
     return type == Type::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
@@ -113,7 +110,7 @@ Matrices::Kernel Matrices::make_kernel(const Shape& shape, std::size_t outputs, 
 Result<std::unique_ptr<Matrices::Plan>> Matrices::make_plan(const Shape& shape, std::size_t rows) const {
     try {
         auto plan = std::make_unique<Plan>();
-        const std::size_t outputs = piece_outputs(shape.outputs, shape.inputs * size_of(shape.type), rows);
+        const std::size_t outputs = piece_outputs(shape.outputs, row_bytes(shape.type, shape.inputs), rows);
         plan->rows = rows;
         plan->pieces = (shape.outputs + outputs - 1) / outputs;
         plan->piece = make_kernel(shape, outputs, rows);
@@ -144,12 +141,9 @@ std::size_t Matrices::shape_of(const Linear& linear) {
 }
 
 Status Matrices::prepare(Linear& linear, std::size_t rows) {
-    if (widens(linear)) {
-        widened_.resize(static_cast<std::size_t>(team_.size()));
-        for (std::vector<float>& piece : widened_)
-            piece.resize(std::max({piece.size(), widened_floats, linear.weight.cols}));
-        return {};
-    }
+    if (linear.weight.type != Type::f32)
+        if (Status status = packed_.prepare(linear.weight); !status || !offered(linear.weight.type))
+            return status;
     linear.plan = shape_of(linear);
     Shape& shape = shapes_[linear.plan];
     if (plan_of(linear, rows) != nullptr)
@@ -177,12 +171,11 @@ void Matrices::run(const Block& in, std::span<const Product> group) noexcept {
     std::size_t pieces = 0;
     for (std::size_t i = 0; i < group.size(); ++i) {
         const Linear& linear = *group[i].linear;
-        if (widens(linear)) {
-            const std::size_t block = std::max<std::size_t>(1, widened_floats / linear.weight.cols);
-            pieces += (linear.weight.rows + block - 1) / block;
-        } else {
+        if (linear.weight.type == in.type) {
             plans[i] = plan_of(linear, in.rows);
             pieces += plans[i]->pieces;
+        } else {
+            pieces += packed_.pieces(linear.weight, in.rows);
         }
         ends[i] = pieces;
     }
@@ -194,7 +187,7 @@ void Matrices::run(const Block& in, std::span<const Product> group) noexcept {
         if (plans[i] != nullptr)
             run_piece(in, group[i], *plans[i], local, thread);
         else
-            run_widened(in, group[i], local, thread);
+            packed_.run_piece(group[i].linear->weight, group[i].linear->bias, in, group[i].out, local, thread);
     });
 }
 
@@ -216,28 +209,35 @@ void Matrices::run_piece(const Block& in, const Product& product, const Plan& pl
                            call.arguments.data());
 }
 
-void Matrices::run_widened(const Block& in, const Product& product, std::size_t piece, int thread) noexcept {
-    const Linear& linear = *product.linear;
-    const std::size_t inputs = linear.weight.cols;
-    const std::size_t outputs = linear.weight.rows;
-    const std::size_t block = std::max<std::size_t>(1, widened_floats / inputs);
-    const std::size_t first = piece * block;
-    const std::size_t count = std::min(block, outputs - first);
-    const auto* weights = static_cast<const Bf16*>(linear.weight.data) + first * inputs;
-    float* result = product.out.f32() + first;
-    if (in.rows == 1) {
-        for (std::size_t i = 0; i < count; ++i)
-            result[i] = dot(weights + i * inputs, in.f32(), inputs) + (linear.bias ? linear.bias[first + i] : 0.0F);
-        return;
+Status Matrices::prepare(const Stack& stack) {
+    try {
+        ends_.resize(std::max(ends_.size(), stack.count));
+    } catch (const std::bad_alloc&) {
+        return Error{ErrorCode::out_of_memory, "there is no memory for so many experts; use a smaller model"};
     }
-    float* wide = widened_[static_cast<std::size_t>(thread)].data();
-    from_bf16(weights, count * inputs, wide);
-    dnnl_sgemm('N', 'T', dim(in.rows), dim(count), dim(inputs), 1.0F, in.f32(), dim(inputs), wide, dim(inputs), 0.0F,
-               result, dim(outputs));
-    if (linear.bias == nullptr)
-        return;
-    for (std::size_t r = 0; r < in.rows; ++r)
-        add(result + r * outputs, linear.bias + first, count);
+    return packed_.prepare(stack.one);
+}
+
+void Matrices::run_stack(const Block& in, const Stack& stack, const std::int32_t* offsets, const Block& out) noexcept {
+    const auto offset = [&](std::size_t e) {
+        return static_cast<std::size_t>(offsets[e]);
+    };
+    std::size_t pieces = 0;
+    for (std::size_t e = 0; e < stack.count; ++e) {
+        const std::size_t rows = offset(e + 1) - offset(e);
+        pieces += rows == 0 ? 0 : packed_.pieces(stack.one, rows);
+        ends_[e] = pieces;
+    }
+    team_.run(pieces, [&](std::size_t piece, int thread) {
+        const auto last = ends_.begin() + static_cast<std::ptrdiff_t>(stack.count);
+        const auto e = static_cast<std::size_t>(std::upper_bound(ends_.begin(), last, piece) - ends_.begin());
+        const std::size_t rows = offset(e + 1) - offset(e);
+        Weight weight = stack.one;
+        weight.data = static_cast<const std::byte*>(weight.data) + e * weight.bytes();
+        packed_.run_piece(weight, nullptr, {in.f32() + offset(e) * in.cols, Type::f32, rows, in.cols},
+                          {out.f32() + offset(e) * out.cols, Type::f32, rows, out.cols},
+                          piece - (e == 0 ? 0 : ends_[e - 1]), thread);
+    });
 }
 
 } // namespace plumb::decoder::cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products of the cpu backend by oneDNN. A product is cut into pieces of whole output rows which the team deals; each
-// piece is one single-threaded oneDNN product. A processor for which oneDNN has no bf16 product gets the same results
-// in f32: the weights are widened as they are read.
+// piece is one single-threaded oneDNN product. Packed types, and bf16 that meets f32 inputs (on a processor for which
+// oneDNN has no bf16 product, and in a model of mixed types), take the way of packed_products.hpp.
 // Owned by the backend, used by its thread; run() neither allocates nor fails.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "decoder/kernels/backend.hpp"
+#include "decoder/kernels/cpu/packed_products.hpp"
 #include "decoder/kernels/cpu/team.hpp"
 
 namespace plumb::decoder::cpu {
@@ -25,6 +26,11 @@ class Matrices {
 
     [[nodiscard]] Status prepare(Linear& linear, std::size_t rows);
     void run(const Block& in, std::span<const Product> group) noexcept;
+
+    /// Products with a stack always take the way of packed_products.hpp: how many tokens an expert gets is not known before.
+    [[nodiscard]] Status prepare(const Stack& stack);
+    /// Rows offsets[e] … offsets[e + 1] of `in` times matrix e, into the same rows of `out`.
+    void run_stack(const Block& in, const Stack& stack, const std::int32_t* offsets, const Block& out) noexcept;
 
   private:
     /// What one thread hands to oneDNN: handles it may point elsewhere, and its scratch memory.
@@ -52,11 +58,12 @@ class Matrices {
         bool bias = false;
         std::vector<std::unique_ptr<Plan>> plans;
     };
-    static constexpr std::size_t kept = 3;
+    static constexpr std::size_t kept = 4;
 
-    explicit Matrices(Team& team) : team_(team) {}
-    [[nodiscard]] bool widens(const Linear& linear) const noexcept {
-        return linear.weight.type == Type::bf16 && !native_bf16_;
+    explicit Matrices(Team& team) : team_(team), packed_(team) {}
+    /// Whether oneDNN has products of the type at all.
+    [[nodiscard]] bool offered(Type type) const noexcept {
+        return type == Type::f32 || (type == Type::bf16 && native_bf16_);
     }
     [[nodiscard]] std::size_t piece_outputs(std::size_t outputs, std::size_t row_bytes,
                                             std::size_t rows) const noexcept;
@@ -65,14 +72,14 @@ class Matrices {
     [[nodiscard]] std::size_t shape_of(const Linear& linear);
     [[nodiscard]] const Plan* plan_of(const Linear& linear, std::size_t rows) const noexcept;
     void run_piece(const Block& in, const Product& product, const Plan& plan, std::size_t piece, int thread) noexcept;
-    void run_widened(const Block& in, const Product& product, std::size_t piece, int thread) noexcept;
 
     Team& team_;
     dnnl::engine engine_;
     dnnl::stream stream_;
     bool native_bf16_ = false;
     std::vector<Shape> shapes_;
-    std::vector<std::vector<float>> widened_; // per thread, one piece of weights
+    PackedProducts packed_;
+    std::vector<std::size_t> ends_; // pieces of a stack up to each expert
 };
 
 } // namespace plumb::decoder::cpu

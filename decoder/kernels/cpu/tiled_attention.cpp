@@ -55,7 +55,7 @@ void attend_in_tiles(Recorder& recorder, const Head& head, float* scores, float*
     in_tiles(recorder, Brick::attention_output, head, 2 * row_bytes, [&](std::size_t first, std::size_t end) {
         add_weighted(scores + first, head.values + first * size, end - first, size, out);
     });
-    multiply(out, normal, size);
+    scale(out, normal, size);
 }
 
 } // namespace plumb::decoder::cpu

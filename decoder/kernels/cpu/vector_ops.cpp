@@ -88,8 +88,6 @@ HWY_INLINE float dot_product(const A* a, const float* b, std::size_t n) {
     return sum;
 }
 
-float dot_bf16(const Bf16* a, const float* b, std::size_t n) { return dot_product(a, b, n); }
-
 template <class Out>
 HWY_INLINE void copy_as(const float* in, std::size_t n, Out* out) {
     sweep(n, [&](auto d, std::size_t i) HWY_ATTR { store(d, hn::LoadU(d, in + i), out + i); });
@@ -118,17 +116,48 @@ void norm_bf16(const float* in, const float* weight, float epsilon, std::size_t 
     norm(in, weight, epsilon, n, out);
 }
 
+/// 1 + exp(x). Highway's exp is one up to 104 only; the quotients below are 0 in float long before.
+template <class D>
+HWY_INLINE hn::Vec<D> one_and_exp(D d, hn::Vec<D> x) {
+    return hn::Add(hn::Set(d, 1.0F), hn::Exp(d, hn::Min(x, hn::Set(d, 88.0F))));
+}
+
 template <class Out>
 HWY_INLINE void silu(const float* gate, const float* up, std::size_t n, Out* out) {
     sweep(n, [&](auto d, std::size_t i) HWY_ATTR {
         const auto g = hn::LoadU(d, gate + i);
-        const auto denominator = hn::Add(hn::Set(d, 1.0F), hn::Exp(d, hn::Neg(g)));
+        const auto denominator = one_and_exp(d, hn::Neg(g));
         store(d, hn::Mul(hn::Div(g, denominator), hn::LoadU(d, up + i)), out + i);
     });
 }
 
 void silu_f32(const float* gate, const float* up, std::size_t n, float* out) { silu(gate, up, n, out); }
 void silu_bf16(const float* gate, const float* up, std::size_t n, Bf16* out) { silu(gate, up, n, out); }
+
+template <class Out>
+HWY_INLINE void gelu(const float* gate, const float* up, std::size_t n, Out* out) {
+    sweep(n, [&](auto d, std::size_t i) HWY_ATTR {
+        const auto g = hn::LoadU(d, gate + i);
+        const auto cubic = hn::MulAdd(hn::Mul(hn::Set(d, 0.044715F), g), hn::Mul(g, g), g);
+        // x / 2 * (1 + tanh(y)) = x / (1 + exp(-2y)); 2 * sqrt(2 / pi) before it.
+        const auto denominator = one_and_exp(d, hn::Mul(hn::Set(d, -1.5957691216057308F), cubic));
+        store(d, hn::Mul(hn::Div(g, denominator), hn::LoadU(d, up + i)), out + i);
+    });
+}
+
+void gelu_f32(const float* gate, const float* up, std::size_t n, float* out) { gelu(gate, up, n, out); }
+void gelu_bf16(const float* gate, const float* up, std::size_t n, Bf16* out) { gelu(gate, up, n, out); }
+
+void scale_row(float* x, float factor, std::size_t n) {
+    sweep(n,
+          [&](auto d, std::size_t i) HWY_ATTR { store(d, hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), x + i); });
+}
+
+void add_scaled_row(const float* x, float factor, std::size_t n, float* out) {
+    sweep(n, [&](auto d, std::size_t i) HWY_ATTR {
+        store(d, hn::MulAdd(hn::LoadU(d, x + i), hn::Set(d, factor), hn::LoadU(d, out + i)), out + i);
+    });
+}
 
 void add_rows(float* x, const float* y, std::size_t n) {
     sweep(n,
@@ -200,11 +229,6 @@ void add_head(const float* weights, const float* values, std::size_t positions, 
     });
 }
 
-void scale_row(float* values, float factor, std::size_t n) {
-    sweep(n, [&](auto d, std::size_t i)
-                 HWY_ATTR { hn::StoreU(hn::Mul(hn::LoadU(d, values + i), hn::Set(d, factor)), d, values + i); });
-}
-
 void attend_head(const float* query, const float* keys, const float* values, std::size_t positions, std::size_t size,
                  float* scores, float* out) {
     const float scale = 1.0F / std::sqrt(static_cast<float>(size));
@@ -246,6 +270,10 @@ HWY_EXPORT(norm_f32);
 HWY_EXPORT(norm_bf16);
 HWY_EXPORT(silu_f32);
 HWY_EXPORT(silu_bf16);
+HWY_EXPORT(gelu_f32);
+HWY_EXPORT(gelu_bf16);
+HWY_EXPORT(scale_row);
+HWY_EXPORT(add_scaled_row);
 HWY_EXPORT(add_rows);
 HWY_EXPORT(turn_halves);
 HWY_EXPORT(turn_neighbours);
@@ -253,8 +281,6 @@ HWY_EXPORT(attend_head);
 HWY_EXPORT(score_head);
 HWY_EXPORT(weigh_head);
 HWY_EXPORT(add_head);
-HWY_EXPORT(scale_row);
-HWY_EXPORT(dot_bf16);
 HWY_EXPORT(index_of_largest);
 
 void to_bf16(const float* in, std::size_t n, Bf16* out) noexcept { HWY_DYNAMIC_DISPATCH(narrow)(in, n, out); }
@@ -271,6 +297,16 @@ void silu_multiply(const float* gate, const float* up, std::size_t n, float* out
 }
 void silu_multiply(const float* gate, const float* up, std::size_t n, Bf16* out) noexcept {
     HWY_DYNAMIC_DISPATCH(silu_bf16)(gate, up, n, out);
+}
+void gelu_multiply(const float* gate, const float* up, std::size_t n, float* out) noexcept {
+    HWY_DYNAMIC_DISPATCH(gelu_f32)(gate, up, n, out);
+}
+void gelu_multiply(const float* gate, const float* up, std::size_t n, Bf16* out) noexcept {
+    HWY_DYNAMIC_DISPATCH(gelu_bf16)(gate, up, n, out);
+}
+void scale(float* x, float factor, std::size_t n) noexcept { HWY_DYNAMIC_DISPATCH(scale_row)(x, factor, n); }
+void add_scaled(const float* x, float factor, std::size_t n, float* out) noexcept {
+    HWY_DYNAMIC_DISPATCH(add_scaled_row)(x, factor, n, out);
 }
 void add(float* x, const float* y, std::size_t n) noexcept { HWY_DYNAMIC_DISPATCH(add_rows)(x, y, n); }
 
@@ -295,10 +331,6 @@ void add_weighted(const float* weights, const float* values, std::size_t positio
                   float* sums) noexcept {
     HWY_DYNAMIC_DISPATCH(add_head)(weights, values, positions, size, sums);
 }
-void multiply(float* values, float factor, std::size_t n) noexcept {
-    HWY_DYNAMIC_DISPATCH(scale_row)(values, factor, n);
-}
-float dot(const Bf16* a, const float* b, std::size_t n) noexcept { return HWY_DYNAMIC_DISPATCH(dot_bf16)(a, b, n); }
 std::size_t largest(const float* values, std::size_t n) noexcept {
     return HWY_DYNAMIC_DISPATCH(index_of_largest)(values, n);
 }

@@ -21,6 +21,15 @@ void rms_norm(const float* in, const float* weight, float epsilon, std::size_t n
 void silu_multiply(const float* gate, const float* up, std::size_t n, float* out) noexcept;
 void silu_multiply(const float* gate, const float* up, std::size_t n, Bf16* out) noexcept;
 
+/// out = gelu(gate) * up, gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x³)))
+void gelu_multiply(const float* gate, const float* up, std::size_t n, float* out) noexcept;
+void gelu_multiply(const float* gate, const float* up, std::size_t n, Bf16* out) noexcept;
+
+/// x *= factor
+void scale(float* x, float factor, std::size_t n) noexcept;
+/// out += factor * x
+void add_scaled(const float* x, float factor, std::size_t n, float* out) noexcept;
+
 /// x += y
 void add(float* x, const float* y, std::size_t n) noexcept;
 
@@ -37,14 +46,10 @@ void attention_scores(const float* query, const float* keys, std::size_t positio
 /// sums += weights·values
 void add_weighted(const float* weights, const float* values, std::size_t positions, std::size_t size,
                   float* sums) noexcept;
-/// values *= factor
-void multiply(float* values, float factor, std::size_t n) noexcept;
 
 /// One query against `positions` keys and values of `size` each: softmax(q·k / sqrt(size))·v. scores: `positions` floats.
 void attend(const float* query, const float* keys, const float* values, std::size_t positions, std::size_t size,
             float* scores, float* out) noexcept;
-
-[[nodiscard]] float dot(const Bf16* a, const float* b, std::size_t n) noexcept;
 
 /// Index of the largest value, the first of equals; 0 where nothing is comparable.
 [[nodiscard]] std::size_t largest(const float* values, std::size_t n) noexcept;

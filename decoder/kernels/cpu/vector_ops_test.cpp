@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -90,7 +91,7 @@ TEST(VectorOps, rms_norm_and_its_rounded_form) {
 TEST(VectorOps, silu_multiply_and_its_rounded_form) {
     for (const std::size_t n : lengths) {
         auto gate = random_values(n, 3);
-        gate[0] = -90.0F; // exp overflows: the result is 0 and not a NaN
+        gate[0] = n % 2 == 0 ? -90.0F : -2000.0F; // exp overflows: the result is 0 and not a NaN
         const auto up = random_values(n, 4);
         std::vector<float> out(n);
         std::vector<Bf16> rounded(n);
@@ -101,6 +102,42 @@ TEST(VectorOps, silu_multiply_and_its_rounded_form) {
             EXPECT_NEAR(real(out[i]), expected, 1e-5);
             EXPECT_NEAR(real(widened(rounded[i])), expected, 1e-5 + std::abs(expected) / 256);
         }
+    }
+}
+
+TEST(VectorOps, gelu_multiply_and_its_rounded_form) {
+    for (const std::size_t n : lengths) {
+        auto gate = random_values(n, 3);
+        for (const float edge : {-90.0F, -1e6F, 90.0F}) {
+            gate[n - 1] = edge; // exp overflows: the result is 0 or the value itself, and not a NaN
+            const auto up = random_values(n, 4);
+            std::vector<float> out(n);
+            std::vector<Bf16> rounded(n);
+            gelu_multiply(gate.data(), up.data(), n, out.data());
+            gelu_multiply(gate.data(), up.data(), n, rounded.data());
+            for (std::size_t i = 0; i < n; ++i) {
+                const double g = real(gate[i]);
+                const double inner = 0.7978845608028654 * (g + 0.044715 * g * g * g);
+                const double expected = 0.5 * g * (1 + std::tanh(inner)) * real(up[i]);
+                EXPECT_NEAR(real(out[i]), expected, 1e-5 * std::max(1.0, std::abs(expected))) << g;
+                EXPECT_NEAR(real(widened(rounded[i])), expected, 1e-5 + std::abs(expected) / 256);
+            }
+        }
+    }
+}
+
+TEST(VectorOps, scaling_and_adding_a_scaled_row) {
+    for (const std::size_t n : lengths) {
+        const auto x = random_values(n, 5);
+        auto out = random_values(n, 6);
+        const auto before = out;
+        add_scaled(x.data(), 0.75F, n, out.data());
+        for (std::size_t i = 0; i < n; ++i)
+            EXPECT_NEAR(real(out[i]), real(before[i]) + 0.75 * real(x[i]), 1e-6);
+        out = before;
+        scale(out.data(), -1.5F, n);
+        for (std::size_t i = 0; i < n; ++i)
+            EXPECT_EQ(out[i], -1.5F * before[i]);
     }
 }
 
@@ -148,16 +185,10 @@ TEST(VectorOps, attention_of_one_head) {
         }
 }
 
-TEST(VectorOps, dot_add_and_largest) {
+TEST(VectorOps, add_and_largest) {
     for (const std::size_t n : lengths) {
         const auto x = random_values(n, 11);
         auto y = random_values(n, 12);
-        std::vector<Bf16> narrow(n);
-        to_bf16(x.data(), n, narrow.data());
-        double expected = 0;
-        for (std::size_t i = 0; i < n; ++i)
-            expected += real(widened(narrow[i])) * real(y[i]);
-        EXPECT_NEAR(real(dot(narrow.data(), y.data(), n)), expected, 1e-4);
         for (std::size_t at = 0; at < n; ++at) {
             auto values = random_values(n, 13);
             values[at] = 5.0F;
