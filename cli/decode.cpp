@@ -41,6 +41,7 @@ struct DecodeArguments {
     std::string backend = "cpu";
     int threads = 0;
     std::size_t chunk = 64;
+    std::size_t batch = 1;
     std::size_t context = 0;
     plumb::decoder::SamplingOptions sampling;
     std::string out;
@@ -127,10 +128,13 @@ std::size_t prompt_length(const DecodeArguments& arguments, const Text& text) {
     return text.tokenizer ? text.tokens.size() : arguments.prompt_tokens;
 }
 
-std::vector<std::int32_t> prompt_of(const DecodeArguments& arguments, const Text& text, const Decoder& decoder) {
+/// Pseudo-random prompts differ from sequence to sequence, given ones do not.
+std::vector<std::int32_t> prompt_of(const DecodeArguments& arguments, const Text& text, const Decoder& decoder,
+                                    std::size_t sequence) {
     if (!arguments.tokens.empty())
         return arguments.tokens;
-    return text.tokenizer ? text.tokens : decoder.random_prompt(arguments.prompt_tokens, arguments.sampling.seed);
+    return text.tokenizer ? text.tokens
+                          : decoder.random_prompt(arguments.prompt_tokens, arguments.sampling.seed + sequence);
 }
 
 /// What the model says, as soon as whole characters of it are there. Standard output holds nothing else beside --json.
@@ -168,6 +172,7 @@ plumb::decoder::Options decoder_options(const DecodeArguments& arguments, const 
     options.backend = arguments.backend;
     options.threads = arguments.threads;
     options.chunk = arguments.chunk;
+    options.batch = arguments.batch;
     options.context = arguments.context != 0 ? arguments.context : prompt_length(arguments, text) + arguments.steps;
     options.sampling = arguments.sampling;
     if (text.tokenizer)
@@ -180,10 +185,14 @@ plumb::decoder::Options decoder_options(const DecodeArguments& arguments, const 
 Result<std::size_t> run(const DecodeArguments& arguments, const Text& text, Decoder& decoder,
                         plumb::Profiler& profiler) {
     Progress prefill("prefill", "tokens");
-    const auto prompt = prompt_of(arguments, text, decoder);
-    if (Status status = decoder.prefill(prompt, profiler, [&](auto done, auto total) { prefill.show(done, total); });
-        !status)
-        return status.error();
+    for (std::size_t sequence = 0; sequence < arguments.batch; ++sequence) {
+        const auto prompt = prompt_of(arguments, text, decoder, sequence);
+        const auto show = [&](auto done, auto total) {
+            prefill.show(sequence * total + done, arguments.batch * total);
+        };
+        if (Status status = decoder.prefill(prompt, profiler, show, sequence); !status)
+            return status.error();
+    }
     prefill.clear();
     Progress decode("decode", "steps");
     Speech speech(text, arguments.json);
@@ -225,11 +234,13 @@ Status print_report(const DecodeArguments& arguments, plumb::Profiler& profiler)
 }
 
 void print_tokens(const DecodeArguments& arguments, const Decoder& decoder) {
-    std::string line = "tokens";
-    for (const std::int32_t token : decoder.tokens())
-        line += fmt::format(" {}", token);
-    // Standard output holds one JSON document and nothing else.
-    (arguments.json ? std::cerr : std::cout) << line << '\n';
+    for (std::size_t sequence = 0; sequence < arguments.batch; ++sequence) {
+        std::string line = "tokens";
+        for (const std::int32_t token : decoder.tokens(sequence))
+            line += fmt::format(" {}", token);
+        // Standard output holds one JSON document and nothing else.
+        (arguments.json ? std::cerr : std::cout) << line << '\n';
+    }
 }
 
 Result<std::string> model_path(const DecodeArguments& arguments) {
@@ -301,6 +312,8 @@ void add_decode(CLI::App& root, int& exit_code) {
     app.add_option("--threads", arguments->threads, "Threads of the cpu backend; 0: every core this process may use")
         ->capture_default_str();
     app.add_option("--chunk", arguments->chunk, "Prompt tokens of one prefill step")->capture_default_str();
+    app.add_option("--batch", arguments->batch, "Sequences decoded at once; text is shown of the first")
+        ->capture_default_str();
     app.add_option("--ctx", arguments->context, "Positions of the kv cache; 0: prompt and steps")
         ->capture_default_str();
     app.add_option("--seed", arguments->sampling.seed, "Of the pseudo-random prompt and of sampling")
@@ -327,7 +340,7 @@ void add_decode(CLI::App& root, int& exit_code) {
                    "Keep the tensors that --check looks at whole, as .npy files in this folder")
         ->type_name("DIR");
     app.add_flag("--tiles", arguments->tiles, "Keep the tiles of attention apart (plumb tiles)");
-    app.add_flag("--print-tokens", arguments->print_tokens, "Add a line with the sampled token ids");
+    app.add_flag("--print-tokens", arguments->print_tokens, "Add a line with the sampled token ids of each sequence");
     app.add_flag("--json", arguments->json, "Print the report as JSON (schema plumb.report/1)");
     app.add_flag("--no-profile", arguments->no_profile, "Run with the profiler off; no report");
     app.callback([arguments, &exit_code] {

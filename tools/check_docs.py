@@ -5,6 +5,7 @@
 import pathlib
 import re
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -23,6 +24,19 @@ SAMPLES = [  # page, file, name of the marks around the sample there
 ]
 
 
+WALKS = {  # every C++ sample of the page is a marked part of one of these files
+    "docs/instrumenting.md": ["examples/instrumenting.cpp", "decoder/model/step.cpp"],
+}
+
+
+def unknown_samples(page: str, sources: list[str]) -> list[str]:
+    compiled = {textwrap.dedent(part[1]) for source in sources
+                for part in re.findall(r"// \[([a-z]+)\]\n(.*?)[ ]*// \[/\1\]", (ROOT / source).read_text(), re.S)}
+    shown = re.findall(r"```cpp\n(.*?)```", (ROOT / page).read_text(), re.S)
+    return [f"{page}: C++ sample {number + 1} is no marked part of {' or '.join(sources)}; copy it from there"
+            for number, sample in enumerate(shown) if sample not in compiled]
+
+
 def sample_differs(page: str, source: str, name: str) -> list[str]:
     compiled = re.search(rf"// \[{name}\]\n(.*?)// \[/{name}\]", (ROOT / source).read_text(), re.S)
     shown = re.search(r"```cpp\n(.*?)```", (ROOT / page).read_text(), re.S)
@@ -33,6 +47,7 @@ def sample_differs(page: str, source: str, name: str) -> list[str]:
 
 def main() -> int:
     problems = [problem for sample in SAMPLES for problem in sample_differs(*sample)]
+    problems += [problem for walk in WALKS.items() for problem in unknown_samples(*walk)]
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         problems += broken_links(page)
     for problem in problems:

@@ -68,6 +68,7 @@ class Pass {
         PLUMB_CHECK(profiler_, queue_, Brick::embedding, tensor_of(out));
     }
 
+    // [norm]
     void norm(const Block& in, const float* weight, const Block& out) {
         PLUMB_CHECK_INPUT(profiler_, queue_, Brick::rms_norm, tensor_of(in), last_of(in));
         {
@@ -77,6 +78,7 @@ class Pass {
         }
         PLUMB_CHECK(profiler_, queue_, Brick::rms_norm, tensor_of(out), last_of(out));
     }
+    // [/norm]
 
     /// `tags` say more of the output to whoever checks it.
     template <class... Tags>
@@ -379,6 +381,7 @@ std::int32_t PLUMB_DECODER_STEP(State& state, const StepInput& input, Recorder& 
     const std::size_t added = rows / input.sequences;
     const std::size_t longest =
         *std::max_element(&state.used[input.sequence], &state.used[input.sequence] + input.sequences);
+    // [step]
     PLUMB_STEP(profiler, state.backend->queue(), input.phase, tokens(rows), kv_length(longest + added),
                sequences(input.sequences));
     Pass pass(state, input, profiler);
@@ -393,6 +396,7 @@ std::int32_t PLUMB_DECODER_STEP(State& state, const StepInput& input, Recorder& 
             pass.feed_forward_half(layer);
     }
     pass.head();
+    // [/step]
     for (std::size_t i = 0; i < input.sequences; ++i)
         state.used[input.sequence + i] += added;
     pass.sample();

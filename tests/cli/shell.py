@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the command line share: the command itself, and recordings to give it."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PLUMB, MAKE_RECORDING, SOURCE = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
+SCRATCH = tempfile.TemporaryDirectory(prefix="plumb-cli-")
+FOLDER = pathlib.Path(SCRATCH.name)
+RECORDING = FOLDER / "run.plumb"
+HOSTILE = "a\"},{\n\t\x01<b>,;|\ufffd"
+
+ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("PLUMB") and key != "NO_COLOR"}
+
+
+def plumb(*words, stdout=subprocess.PIPE, **options):
+    return subprocess.run([PLUMB, *map(str, words)], stdout=stdout, stderr=subprocess.PIPE, text=True,
+                          env=ENVIRONMENT, timeout=60, **options)
+
+
+def recording():
+    if not RECORDING.exists():
+        subprocess.run([MAKE_RECORDING, RECORDING], check=True, env=ENVIRONMENT, timeout=60)
+    return RECORDING
+
+
+def tile_recording():
+    path = FOLDER / "tiles.plumb"
+    if not path.exists():
+        subprocess.run([MAKE_RECORDING, path, "tiles"], check=True, env=ENVIRONMENT, timeout=60)
+    return path
+
+
+def graph_recording(kind="clean"):
+    path = FOLDER / f"graphs-{kind}.plumb"
+    if not path.exists():
+        maker = MAKE_RECORDING.parent / "plumb_make_graph_recording"
+        subprocess.run([maker, path, kind], check=True, env=ENVIRONMENT, timeout=60)
+    return path
+
+
+def check_recording(kind="clean"):
+    path = FOLDER / f"checks-{kind}.plumb"
+    if not path.exists():
+        maker = MAKE_RECORDING.parent / "plumb_make_check_recording"
+        subprocess.run([maker, path, kind], check=True, env=ENVIRONMENT, timeout=60)
+    return path
+
+
+def runs(count):
+    """So many recordings of the same run, each with an identity of its own."""
+    made = [FOLDER / f"run_{number}.plumb" for number in range(count)]
+    for path in made:
+        if not path.exists():
+            subprocess.run([MAKE_RECORDING, path], check=True, env=ENVIRONMENT, timeout=60)
+    return made
+
+
+def report(*words):
+    done = plumb("report", recording(), "--json", *words)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def trace():
+    return json.loads(plumb("trace", recording()).stdout)
+
+
+class Case(unittest.TestCase):
+    def assert_bad_input(self, done, *parts):
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertRegex(done.stderr, r"\Aerror: [^\n]+\n\Z")
+        for part in parts:
+            self.assertIn(part, done.stderr)
