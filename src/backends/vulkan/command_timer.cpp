@@ -20,6 +20,13 @@ Error over() {
                                   "vkBeginCommandBuffer"};
 }
 
+/// The CommandTimer::Target of this thread. Plain, so that a thread's first touch calls nothing.
+#if defined(__GNUC__)
+__thread void* target_of_thread __attribute__((tls_model("initial-exec")));
+#else
+thread_local void* target_of_thread;
+#endif
+
 } // namespace
 
 // --- Recording ---
@@ -254,26 +261,25 @@ Result<CommandTimer::Stamp> CommandTimer::stamp_now(Border border) noexcept {
 /// While it lives, stamps of the calling thread's scopes go into a command buffer.
 class CommandTimer::Target {
   public:
-    Target(CommandTimer& commands, Border border) noexcept : commands_(commands), border_(border) { current = this; }
-    ~Target() { current = nullptr; }
+    Target(CommandTimer& commands, Border border) noexcept : commands_(commands), border_(border) {
+        target_of_thread = this;
+    }
+    ~Target() { target_of_thread = nullptr; }
     Target(const Target&) = delete;
     Target& operator=(const Target&) = delete;
 
     Status stamp(Stamp& taken) { return commands_.stamp(border_, taken); }
-    static thread_local Target* current;
 
   private:
     CommandTimer& commands_;
     Border border_;
 };
 
-thread_local CommandTimer::Target* CommandTimer::Target::current = nullptr;
-
 bool CommandTimer::targeted(Stamp& taken, Status& status) noexcept {
-    if (Target::current == nullptr) {
+    if (target_of_thread == nullptr) {
         return false;
     }
-    status = Target::current->stamp(taken);
+    status = static_cast<Target*>(target_of_thread)->stamp(taken);
     return true;
 }
 

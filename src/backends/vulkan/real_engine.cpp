@@ -104,15 +104,15 @@ std::vector<std::uint32_t> counting_shader() {
     X(vkCreateBuffer)                                                                                                  \
     X(vkDestroyBuffer)                                                                                                 \
     X(vkGetBufferMemoryRequirements)                                                                                   \
-    X(vkAllocateMemory) X(vkFreeMemory) X(vkBindBufferMemory) X(vkMapMemory) X(vkCreateShaderModule)                   \
-        X(vkDestroyShaderModule) X(vkCreateDescriptorSetLayout) X(vkDestroyDescriptorSetLayout)                        \
-            X(vkCreatePipelineLayout) X(vkDestroyPipelineLayout) X(vkCreateComputePipelines) X(vkDestroyPipeline)      \
-                X(vkCreateDescriptorPool) X(vkDestroyDescriptorPool) X(vkAllocateDescriptorSets)                       \
-                    X(vkUpdateDescriptorSets) X(vkCreateCommandPool) X(vkDestroyCommandPool)                           \
-                        X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer) X(vkEndCommandBuffer) X(vkCmdBindPipeline) \
-                            X(vkCmdBindDescriptorSets) X(vkCmdDispatch) X(vkCmdPipelineBarrier) X(vkQueueSubmit)       \
-                                X(vkCreateFence) X(vkDestroyFence) X(vkWaitForFences) X(vkResetFences)                 \
-                                    X(vkDeviceWaitIdle)
+    X(vkAllocateMemory)                                                                                                \
+    X(vkFreeMemory) X(vkBindBufferMemory) X(vkMapMemory) X(vkCreateShaderModule) X(vkDestroyShaderModule)              \
+        X(vkCreateDescriptorSetLayout) X(vkDestroyDescriptorSetLayout) X(vkCreatePipelineLayout)                       \
+            X(vkDestroyPipelineLayout) X(vkCreateComputePipelines) X(vkDestroyPipeline) X(vkCreateDescriptorPool)      \
+                X(vkDestroyDescriptorPool) X(vkAllocateDescriptorSets) X(vkUpdateDescriptorSets)                       \
+                    X(vkCreateCommandPool) X(vkDestroyCommandPool) X(vkAllocateCommandBuffers) X(vkBeginCommandBuffer) \
+                        X(vkEndCommandBuffer) X(vkCmdBindPipeline) X(vkCmdBindDescriptorSets) X(vkCmdDispatch)         \
+                            X(vkCmdPipelineBarrier) X(vkQueueSubmit) X(vkCreateFence) X(vkDestroyFence)                \
+                                X(vkWaitForFences) X(vkResetFences) X(vkDeviceWaitIdle)
 
 class Engine final : public RealEngine {
   public:
