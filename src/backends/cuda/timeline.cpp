@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/capture_watch.hpp"
 #include "backends/cuda/timeline_guard.hpp"
 
 #include <algorithm>
@@ -107,12 +108,22 @@ Status Timeline::status() const noexcept {
     return status_;
 }
 
+Status Timeline::askable() const noexcept {
+    if (lost()) {
+        return status();
+    }
+    return anything_captures(driver_, now_ns())
+               ? Status(pending("on this driver a question about an event breaks captures; ask after the capture"))
+               : Status();
+}
+
 Error Timeline::failed(CuResult result, const char* call) noexcept {
-    const bool gone = is_sticky(result);
+    const bool gone = driver_.vendor->is_sticky(result);
+    const std::string api = driver_.vendor->api;
     Error error = error_of(driver_, result, call,
-                           gone ? "this CUDA context cannot be used any more, so nothing is timed on it; restart the "
-                                  "program"
-                                : "this scope is not timed; check the CUDA calls before it");
+                           gone ? "this " + api +
+                                      " context cannot be used any more, so nothing is timed on it; restart the program"
+                                : "this scope is not timed; check the " + api + " calls before it");
     if (gone) {
         error.code = ErrorCode::unavailable;
         const std::lock_guard lock(status_mutex_);
@@ -163,7 +174,7 @@ Status Timeline::grow(std::size_t count) noexcept {
     }
     if (event_count_.fetch_add(count, std::memory_order_relaxed) + count > max_events) {
         event_count_.fetch_sub(count, std::memory_order_relaxed);
-        return Error{ErrorCode::out_of_memory, "this CUDA context has " + std::to_string(max_events) +
+        return Error{ErrorCode::out_of_memory, std::string("this ") + driver_.vendor->api + " context has " + std::to_string(max_events) +
                                                    " timing events of ours; collect or cancel some scopes first"};
     }
     const Guard guard(*this);
@@ -187,8 +198,8 @@ Status Timeline::grow(std::size_t count) noexcept {
 }
 
 Result<bool> Timeline::reached(Event event) noexcept {
-    if (lost()) {
-        return status().error();
+    if (Status can = askable(); !can) {
+        return can.error();
     }
     const Guard guard(*this);
     if (!guard.status()) {
@@ -217,16 +228,16 @@ Result<double> Timeline::elapsed(Event a, Event b) noexcept {
 }
 
 Result<double> Timeline::between(Event a, Event b) noexcept {
-    if (lost()) {
-        return status().error();
+    if (Status can = askable(); !can) {
+        return can.error();
     }
     const Guard guard(*this);
     return guard.status() ? elapsed(a, b) : Result<double>(guard.status().error());
 }
 
 Result<EventSpan> Timeline::span(Event begin, Event end) noexcept {
-    if (lost()) {
-        return status().error();
+    if (Status can = askable(); !can) {
+        return can.error();
     }
     const Guard guard(*this);
     if (!guard.status()) {
@@ -250,8 +261,8 @@ Result<EventSpan> Timeline::span(Event begin, Event end) noexcept {
 }
 
 Status Timeline::wait(Event event) noexcept {
-    if (lost()) {
-        return status();
+    if (Status can = askable(); !can) {
+        return can;
     }
     const Guard guard(*this);
     if (!guard.status()) {
@@ -263,6 +274,9 @@ Status Timeline::wait(Event event) noexcept {
 
 // The caller holds a Guard. The number of polls is bounded too: an injected clock may stand still.
 Status Timeline::wait_short(Event event, std::int64_t limit_ns) noexcept {
+    if (Status can = askable(); !can) {
+        return can;
+    }
     const std::int64_t end = now_ns() + limit_ns;
     for (std::int64_t polls = 0; polls < limit_ns; ++polls) {
         const CuResult asked = driver_.event_query(event);

@@ -83,8 +83,8 @@ Result<double> Timeline::from_base(Event event) noexcept {
 }
 
 Result<std::uint64_t> Timeline::place(Event event) noexcept {
-    if (lost()) {
-        return status().error();
+    if (Status can = askable(); !can) {
+        return can.error();
     }
     const Guard guard(*this);
     if (!guard.status()) {
@@ -100,7 +100,7 @@ Result<std::uint64_t> Timeline::place(Event event) noexcept {
 
 void Timeline::tend(std::int64_t now, bool may_spin) noexcept {
     auto& due = may_spin ? next_pair_ns_ : next_anchor_ns_;
-    if (now < due.load(std::memory_order_relaxed) || lost()) {
+    if (now < due.load(std::memory_order_relaxed) || !askable()) {
         return;
     }
     const std::unique_lock lock(anchor_mutex_, std::try_to_lock);
@@ -181,8 +181,8 @@ Result<DeviceClockPair> Timeline::read_pair() noexcept {
 }
 
 Result<DeviceClockPair> Timeline::clock_pair() noexcept {
-    if (lost()) {
-        return status().error();
+    if (Status can = askable(); !can) {
+        return can.error();
     }
     const Guard guard(*this);
     if (!guard.status()) {
@@ -239,13 +239,17 @@ Status Timeline::learn_tick(std::int64_t limit_ns) {
     if (tick_.tick_ns() > 0.0) {
         return {};
     }
-    const Result<std::vector<double>> learnt = empty_pairs(32, true, limit_ns);
+    Result<std::vector<double>> learnt = empty_pairs(32, true, limit_ns);
+    if (learnt) {
+        std::nth_element(learnt->begin(), learnt->begin() + 16, learnt->end());
+        empty_pair_ns_.store(std::abs((*learnt)[16]), std::memory_order_relaxed);
+    }
     return learnt || learnt.error().code == ErrorCode::pending ? Status() : Status(learnt.error());
 }
 
 Result<double> Timeline::floor_ns() {
-    if (lost()) {
-        return status().error();
+    if (Status can = askable(); !can) {
+        return can.error();
     }
     const Guard guard(*this);
     if (!guard.status()) {

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/capture_watch.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+namespace plumb::backends::cuda {
+namespace {
+
+struct Watched {
+    std::uint64_t id;
+    const Driver* driver;
+    Stream stream;
+    bool capturing;
+    std::int64_t seen_ns;
+};
+
+struct Watch {
+    std::mutex mutex;
+    std::vector<Watched> streams;
+    std::uint64_t next_id = 1;
+};
+
+// Never destroyed: a drain thread may still ask while the process exits.
+Watch& watch() {
+    static Watch& only = *new Watch;
+    return only;
+}
+
+bool captures(const Watched& watched, std::int64_t now_ns) noexcept {
+    if (!watched.driver->bears_dead_streams) {
+        return watched.capturing && now_ns - watched.seen_ns < longest_capture_ns;
+    }
+    CaptureStatus status = CaptureStatus::none;
+    const CuResult asked = watched.driver->stream_is_capturing(watched.stream, &status);
+    return asked == CuResult::success ? status != CaptureStatus::none : asked == CuResult::stream_capture_implicit;
+}
+
+} // namespace
+
+WatchedStream::WatchedStream(const Driver& driver, Stream stream) : watched_(driver.query_breaks_captures) {
+    if (watched_) {
+        const std::lock_guard lock(watch().mutex);
+        id_ = watch().next_id++;
+        watch().streams.push_back({id_, &driver, stream, false, 0});
+    }
+}
+
+WatchedStream::~WatchedStream() {
+    if (watched_) {
+        const std::lock_guard lock(watch().mutex);
+        std::erase_if(watch().streams, [this](const Watched& watched) { return watched.id == id_; });
+    }
+}
+
+void WatchedStream::seen(bool capturing, std::int64_t now_ns) noexcept {
+    if (!watched_) {
+        return;
+    }
+    const std::lock_guard lock(watch().mutex);
+    for (Watched& watched : watch().streams) {
+        if (watched.id == id_) {
+            watched.capturing = capturing;
+            watched.seen_ns = now_ns;
+        }
+    }
+}
+
+bool anything_captures(const Driver& driver, std::int64_t now_ns) noexcept {
+    if (!driver.query_breaks_captures) {
+        return false;
+    }
+    const std::lock_guard lock(watch().mutex);
+    return std::any_of(watch().streams.begin(), watch().streams.end(), [&](const Watched& watched) {
+        return watched.driver == &driver && captures(watched, now_ns);
+    });
+}
+
+} // namespace plumb::backends::cuda
