@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -103,6 +104,7 @@ Result<std::unique_ptr<QueueTimer>> DriverBackend::make_queue_timer(std::uint32_
                                                ", or " + vendor_.api + " is not initialised; ask for one that enumerate() lists"};
     }
     std::unique_ptr<OwnStream> own;
+    std::optional<CurrentContext> current; // a driver that cannot tell a stream's device takes the current one's
     auto stream = static_cast<Stream>(native);
     if (stream == nullptr) {
         Result<std::unique_ptr<OwnStream>> made = OwnStream::create(*loaded, handle);
@@ -111,6 +113,7 @@ Result<std::unique_ptr<QueueTimer>> DriverBackend::make_queue_timer(std::uint32_
         }
         own = std::move(*made);
         stream = own->stream();
+        current.emplace(*loaded, own->context());
     }
     const Result<int> its_device = device_of(*loaded, stream);
     if (!its_device || static_cast<std::uint32_t>(*its_device) != device) {

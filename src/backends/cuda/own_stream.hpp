@@ -16,6 +16,7 @@ class OwnStream {
     OwnStream(const OwnStream&) = delete;
     OwnStream& operator=(const OwnStream&) = delete;
     [[nodiscard]] Stream stream() const noexcept { return stream_; }
+    [[nodiscard]] Context context() const noexcept { return context_; }
 
   private:
     OwnStream(const Driver& driver, Device device) : driver_(driver), device_(device) {}
