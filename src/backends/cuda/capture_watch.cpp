@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/capture_watch.hpp"
 
-#include <algorithm>
 #include <mutex>
 #include <vector>
 
@@ -28,13 +27,22 @@ Watch& watch() {
     return only;
 }
 
-bool captures(const Watched& watched, std::int64_t now_ns) noexcept {
+/// A stream that was destroyed captures nothing; which of these says so differs by release.
+bool is_gone(CuResult asked) noexcept {
+    return asked == CuResult::context_is_destroyed || asked == CuResult::invalid_handle ||
+           asked == CuResult::invalid_context;
+}
+
+WatchAnswer ask(const Watched& watched, std::int64_t now_ns) noexcept {
     if (!watched.driver->bears_dead_streams) {
-        return watched.capturing && now_ns - watched.seen_ns < longest_capture_ns;
+        return {watched.capturing && now_ns - watched.seen_ns < longest_capture_ns, CuResult::success};
     }
     CaptureStatus status = CaptureStatus::none;
     const CuResult asked = watched.driver->stream_is_capturing(watched.stream, &status);
-    return asked == CuResult::success ? status != CaptureStatus::none : asked == CuResult::stream_capture_implicit;
+    if (asked == CuResult::stream_capture_implicit) {
+        return {true, CuResult::success};
+    }
+    return {asked == CuResult::success && status != CaptureStatus::none, is_gone(asked) ? CuResult::success : asked};
 }
 
 } // namespace
@@ -67,14 +75,21 @@ void WatchedStream::seen(bool capturing, std::int64_t now_ns) noexcept {
     }
 }
 
-bool anything_captures(const Driver& driver, std::int64_t now_ns) noexcept {
+WatchAnswer anything_captures(const Driver& driver, std::int64_t now_ns) noexcept {
+    WatchAnswer answer;
     if (!driver.query_breaks_captures) {
-        return false;
+        return answer;
     }
     const std::lock_guard lock(watch().mutex);
-    return std::any_of(watch().streams.begin(), watch().streams.end(), [&](const Watched& watched) {
-        return watched.driver == &driver && captures(watched, now_ns);
-    });
+    for (const Watched& watched : watch().streams) {
+        if (watched.driver == &driver) {
+            answer = ask(watched, now_ns);
+        }
+        if (answer.captures || answer.failed != CuResult::success) {
+            break;
+        }
+    }
+    return answer;
 }
 
 } // namespace plumb::backends::cuda

@@ -27,7 +27,11 @@ class WatchedStream {
     std::uint64_t id_ = 0;
 };
 
-/// True while a watched stream of this driver is captured. Asks the driver where it can bear a stream that is gone.
-bool anything_captures(const Driver& driver, std::int64_t now_ns) noexcept;
+struct WatchAnswer {
+    bool captures = false;               // a watched stream of this driver is captured
+    CuResult failed = CuResult::success; // or the driver does not say
+};
+/// Asks the driver where it can bear a stream that is gone.
+WatchAnswer anything_captures(const Driver& driver, std::int64_t now_ns) noexcept;
 
 } // namespace plumb::backends::cuda

@@ -108,11 +108,15 @@ Status Timeline::status() const noexcept {
     return status_;
 }
 
-Status Timeline::askable() const noexcept {
+Status Timeline::askable() noexcept {
     if (lost()) {
         return status();
     }
-    return anything_captures(driver_, now_ns())
+    const WatchAnswer watched = anything_captures(driver_, now_ns());
+    if (watched.failed != CuResult::success) {
+        return failed(watched.failed, "cuStreamIsCapturing");
+    }
+    return watched.captures
                ? Status(pending("on this driver a question about an event breaks captures; ask after the capture"))
                : Status();
 }

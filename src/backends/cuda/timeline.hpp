@@ -101,7 +101,7 @@ class Timeline {
 
     Timeline(const Driver& driver, Context context, std::string clock_name, const HostClock* host_clock);
     /// Whether events may be asked for now; pending while that would break a capture.
-    [[nodiscard]] Status askable() const noexcept;
+    [[nodiscard]] Status askable() noexcept;
     Status open();
     Result<bool> open_base();
     Status grow(std::size_t count) noexcept;

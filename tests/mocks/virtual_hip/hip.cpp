@@ -17,14 +17,16 @@ namespace {
 using vgpu::CuResult;
 using vgpu::Stream;
 
+constexpr int first_version = 50'220'730;
+
 struct State {
     std::mutex mutex;
     std::vector<vgpu::Context> contexts; // of each device
     std::set<Stream> streams;            // alive
-    std::set<vgpu::Stream> broken;       // whose captures were broken
-    std::set<vgpu::Stream> capturing;
-    std::atomic<std::uint64_t> generation{0};
-    std::atomic<int> version{0};
+    std::set<Stream> capturing;
+    std::set<Stream> broken; // whose captures were
+    std::atomic<std::uint64_t> generation{1};
+    std::atomic<int> version{first_version};
     std::atomic<bool> no_devices{false};
     std::atomic<double> skew_ns{0}, skew_below_ns{0};
     std::atomic<std::uint64_t> questions{0}, crashes{0};
@@ -43,14 +45,23 @@ struct Thread {
 };
 thread_local Thread thread;
 
-/// HIP has device 0 current on every thread.
+void start(State& s) {
+    static_cast<void>(vgpu::vgpu_init(0));
+    for (int i = 0; i < vgpu::config().devices; ++i) {
+        vgpu::Context context = nullptr;
+        static_cast<void>(vgpu::vgpu_primary_ctx_retain(&context, i));
+        s.contexts.push_back(context);
+    }
+}
+
+/// HIP starts at its first call, and has device 0 current on every thread.
 CuResult enter() {
     State& s = state();
     if (thread.generation == s.generation)
         return CuResult::success;
     const std::lock_guard lock(s.mutex);
     if (s.contexts.empty())
-        return CuResult::invalid_device;
+        start(s);
     thread = {s.generation, 0};
     return vgpu::vgpu_ctx_set_current(s.contexts[0]);
 }
@@ -96,16 +107,11 @@ void reset(const vgpu::Config& config) {
     vgpu::reset(config);
     const std::lock_guard lock(s.mutex);
     s.contexts.clear();
-    static_cast<void>(vgpu::vgpu_init(0));
-    for (int i = 0; i < config.devices; ++i) {
-        vgpu::Context context = nullptr;
-        static_cast<void>(vgpu::vgpu_primary_ctx_retain(&context, i));
-        s.contexts.push_back(context);
-    }
+    start(s);
     s.streams.clear();
     s.broken.clear();
     s.capturing.clear();
-    s.version = 50'220'730;
+    s.version = first_version;
     s.no_devices = false;
     s.skew_ns = s.skew_below_ns = 0;
     s.questions = s.crashes = 0;
