@@ -63,7 +63,7 @@ WatchedStream::~WatchedStream() {
 }
 
 void WatchedStream::seen(bool capturing, std::int64_t now_ns) noexcept {
-    if (!watched_) {
+    if (!watched_ || (!captured_.exchange(capturing, std::memory_order_relaxed) && !capturing)) {
         return;
     }
     const std::lock_guard lock(watch().mutex);

@@ -3,6 +3,7 @@
 // thread, breaks every capture (Driver::query_breaks_captures). One per process. Thread rule: any thread; short locks.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "backends/cuda/driver.hpp"
@@ -19,12 +20,13 @@ class WatchedStream {
     ~WatchedStream();
     WatchedStream(const WatchedStream&) = delete;
     WatchedStream& operator=(const WatchedStream&) = delete;
-    /// What the driver said of the stream just now.
+    /// What the driver said of the stream just now. Lock-free while the stream is not captured.
     void seen(bool capturing, std::int64_t now_ns) noexcept;
 
   private:
     bool watched_;
     std::uint64_t id_ = 0;
+    std::atomic<bool> captured_{false}; // when it was last seen
 };
 
 struct WatchAnswer {
