@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/virtual_subject.hpp"
+#include "conformance/virtual_subject.hpp"
 
 namespace plumb::conformance {
 namespace {

@@ -299,7 +299,8 @@ Error error_of(const Driver& driver, CuResult result, const char* call, const st
     if (driver.get_error_name == nullptr || driver.get_error_name(result, &name) != CuResult::success) {
         name = nullptr;
     }
-    return {code_of(result), std::string(driver.vendor->symbol_of(call)) + ": " + (name != nullptr ? name : "an error without a name") + " (" +
+    return {code_of(result), std::string(driver.vendor->symbol_of(call)) + ": " +
+                                 (name != nullptr ? name : "an error without a name") + " (" +
                                  std::to_string(static_cast<int>(result)) + "); " + advice};
 }
 

@@ -92,7 +92,7 @@ Result<std::vector<plumb::Device>> DriverBackend::enumerate() {
 }
 
 Result<std::unique_ptr<QueueTimer>> DriverBackend::make_queue_timer(std::uint32_t device, void* native,
-                                                     const TimerOptions& options) {
+                                                                    const TimerOptions& options) {
     const Result<Driver>& loaded = load_();
     if (!loaded) {
         return loaded.error();
@@ -100,8 +100,9 @@ Result<std::unique_ptr<QueueTimer>> DriverBackend::make_queue_timer(std::uint32_
     const RelaxedCapture relaxed(*loaded);
     Device handle = 0;
     if (loaded->device_get(&handle, static_cast<int>(device)) != CuResult::success) {
-        return Error{ErrorCode::not_found, std::string("there is no ") + vendor_.api + " device " + std::to_string(device) +
-                                               ", or " + vendor_.api + " is not initialised; ask for one that enumerate() lists"};
+        return Error{ErrorCode::not_found, std::string("there is no ") + vendor_.api + " device " +
+                                               std::to_string(device) + ", or " + vendor_.api +
+                                               " is not initialised; ask for one that enumerate() lists"};
     }
     std::unique_ptr<OwnStream> own;
     std::optional<CurrentContext> current; // a driver that cannot tell a stream's device takes the current one's
@@ -117,13 +118,12 @@ Result<std::unique_ptr<QueueTimer>> DriverBackend::make_queue_timer(std::uint32_
     }
     const Result<int> its_device = device_of(*loaded, stream);
     if (!its_device || static_cast<std::uint32_t>(*its_device) != device) {
-        return its_device ? Error{ErrorCode::invalid_argument, std::string("this stream belongs to ") + vendor_.api + " device " +
-                                                                   std::to_string(*its_device) +
+        return its_device ? Error{ErrorCode::invalid_argument, std::string("this stream belongs to ") + vendor_.api +
+                                                                   " device " + std::to_string(*its_device) +
                                                                    "; ask that device for its timer"}
                           : its_device.error();
     }
-    Result<std::unique_ptr<CudaQueueTimer>> timer =
-        CudaQueueTimer::create(*loaded, stream, options, std::move(own));
+    Result<std::unique_ptr<CudaQueueTimer>> timer = CudaQueueTimer::create(*loaded, stream, options, std::move(own));
     return timer ? Result<std::unique_ptr<QueueTimer>>(std::move(*timer)) : timer.error();
 }
 

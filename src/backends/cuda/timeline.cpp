@@ -178,7 +178,8 @@ Status Timeline::grow(std::size_t count) noexcept {
     }
     if (event_count_.fetch_add(count, std::memory_order_relaxed) + count > max_events) {
         event_count_.fetch_sub(count, std::memory_order_relaxed);
-        return Error{ErrorCode::out_of_memory, std::string("this ") + driver_.vendor->api + " context has " + std::to_string(max_events) +
+        return Error{ErrorCode::out_of_memory, std::string("this ") + driver_.vendor->api + " context has " +
+                                                   std::to_string(max_events) +
                                                    " timing events of ours; collect or cancel some scopes first"};
     }
     const Guard guard(*this);

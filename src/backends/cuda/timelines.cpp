@@ -40,7 +40,8 @@ Result<Context> context_of(const Driver& driver, Stream stream) {
         asked = driver.ctx_get_current(&context);
     }
     if (asked != CuResult::success) {
-        return error_of(driver, asked, "cuStreamGetCtx", std::string("give a stream that exists, after ") + driver.vendor->api + " was initialised");
+        return error_of(driver, asked, "cuStreamGetCtx",
+                        std::string("give a stream that exists, after ") + driver.vendor->api + " was initialised");
     }
     if (context == nullptr) {
         return Error{ErrorCode::unavailable, std::string("no ") + driver.vendor->api +

@@ -24,8 +24,8 @@ struct Vendor {
     std::vector<Capability> (*capabilities)(const Driver& driver);
     /// Errors after which nothing more is asked of a context.
     bool (*is_sticky)(CuResult result);
-    bool notes_captures;            // scopes of a captured stream are noted for graph probes
-    bool small_negatives;           // two stamps close together may come back in the wrong order
+    bool notes_captures;  // scopes of a captured stream are noted for graph probes
+    bool small_negatives; // two stamps close together may come back in the wrong order
 };
 
 extern const Vendor cuda_vendor;

@@ -20,15 +20,18 @@ std::vector<Capability> capabilities_of(const Driver& driver) {
     };
     const bool identity = driver.stream_get_id != nullptr;
     all.push_back({"stream_identity", identity,
-                   identity ? "" : "without hipStreamGetId a stream handle that is given out anew looks like the old "
-                                   "stream"});
+                   identity ? ""
+                            : "without hipStreamGetId a stream handle that is given out anew looks like the old "
+                              "stream"});
     for (const GraphCall& call : graph_calls()) {
         const std::string has = call.there ? "this libamdhip64 has " : "this libamdhip64 lacks ";
-        all.push_back({call.capability, false,
-                       has + call.symbol + (call.there ? ", but no graph probe of HIP uses it yet"
-                                                       : ", which graph probes would need")});
+        all.push_back(
+            {call.capability, false,
+             has + call.symbol +
+                 (call.there ? ", but no graph probe of HIP uses it yet" : ", which graph probes would need")});
     }
-    all.push_back({"edge_data", false, "HIP's graphs have no edge data, so programmatic launches cannot be told apart"});
+    all.push_back(
+        {"edge_data", false, "HIP's graphs have no edge data, so programmatic launches cannot be told apart"});
     return all;
 }
 

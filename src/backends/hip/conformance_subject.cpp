@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/virtual_subject.hpp"
 #include "backends/hip/driver.hpp"
+#include "conformance/virtual_subject.hpp"
 #include "mocks/virtual_hip/control.hpp"
 #include "mocks/virtual_hip/hip.hpp"
 

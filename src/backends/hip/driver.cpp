@@ -205,8 +205,8 @@ const cuda::Vendor hip_vendor = {
 };
 
 const Result<Driver>& driver() {
-    static const Result<Driver>& only = *new Result<Driver>(
-        load({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}));
+    static const Result<Driver>& only =
+        *new Result<Driver>(load({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}));
     return only;
 }
 

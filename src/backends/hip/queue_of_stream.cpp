@@ -6,8 +6,7 @@
 namespace plumb {
 
 Queue hip(void* stream) noexcept {
-    static auto& directory =
-        *new backends::cuda::StreamDirectory({"hip", "hip_event", "HIP streams", "reuse streams"});
+    static auto& directory = *new backends::cuda::StreamDirectory({"hip", "hip_event", "HIP streams", "reuse streams"});
     return directory.find(backends::hip::driver(), static_cast<backends::cuda::Stream>(stream));
 }
 

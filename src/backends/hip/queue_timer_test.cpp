@@ -71,7 +71,9 @@ TEST(HipQueueTimer, M4_a_small_negative_time_is_below_the_floor_and_a_large_one_
     EXPECT_EQ(whole->flags & span_below_floor, 0u);
     const auto as_long = timer->collect(known);
     ASSERT_TRUE(as_long.ok());
-    const auto shorter_by = [&](std::int64_t ns) { vhip::skew(-static_cast<double>(length_of(*as_long) + ns), 1e4); };
+    const auto shorter_by = [&](std::int64_t ns) {
+        vhip::skew(-static_cast<double>(length_of(*as_long) + ns), 1e4);
+    };
     shorter_by(20); // within the tick of 32 ns
     const auto swapped = timer->collect(small);
     ASSERT_TRUE(swapped.ok()) << swapped.error().message;

@@ -161,16 +161,16 @@ using plumb::vgpu::Module;
 using plumb::vgpu::Stream;
 
 // A call that HIP and CUDA have alike.
-#define PLUMB_VHIP_SAME(name, member, parameters, ...)         \
-    CuResult name parameters {                                 \
-        const CuResult entered = enter();                      \
+#define PLUMB_VHIP_SAME(name, member, parameters, ...)                                           \
+    CuResult name parameters {                                                                   \
+        const CuResult entered = enter();                                                        \
         return entered == CuResult::success ? plumb::vgpu::vgpu_##member(__VA_ARGS__) : entered; \
     }
 // The same, for one stream.
-#define PLUMB_VHIP_STREAM(name, member, parameters, ...)       \
-    CuResult name parameters {                                 \
-        const CuResult there = alive(stream);                  \
-        const CuResult entered = there == CuResult::success ? enter() : there; \
+#define PLUMB_VHIP_STREAM(name, member, parameters, ...)                                         \
+    CuResult name parameters {                                                                   \
+        const CuResult there = alive(stream);                                                    \
+        const CuResult entered = there == CuResult::success ? enter() : there;                   \
         return entered == CuResult::success ? plumb::vgpu::vgpu_##member(__VA_ARGS__) : entered; \
     }
 
@@ -242,7 +242,8 @@ CuResult hipStreamDestroy(Stream stream) {
 }
 CuResult hipStreamBeginCapture(Stream stream, CaptureMode mode) {
     const CuResult entered = enter();
-    const CuResult begun = entered == CuResult::success ? plumb::vgpu::vgpu_stream_begin_capture(stream, mode) : entered;
+    const CuResult begun =
+        entered == CuResult::success ? plumb::vgpu::vgpu_stream_begin_capture(stream, mode) : entered;
     if (begun == CuResult::success) {
         const std::lock_guard lock(state().mutex);
         state().capturing.insert(stream);

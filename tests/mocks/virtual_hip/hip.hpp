@@ -17,10 +17,9 @@ PLUMB_VHIP(hipGetDevice, (int* device));
 PLUMB_VHIP(hipSetDevice, (int device));
 PLUMB_VHIP(hipModuleLoadData, (plumb::vgpu::Module * module, const void* image));
 PLUMB_VHIP(hipModuleGetFunction, (plumb::vgpu::Function * function, plumb::vgpu::Module module, const char* name));
-PLUMB_VHIP(hipModuleLaunchKernel,
-           (plumb::vgpu::Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-            unsigned block_y, unsigned block_z, unsigned shared_bytes, plumb::vgpu::Stream stream, void** params,
-            void** extra));
+PLUMB_VHIP(hipModuleLaunchKernel, (plumb::vgpu::Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                                   plumb::vgpu::Stream stream, void** params, void** extra));
 PLUMB_VHIP(hipStreamCreateWithFlags, (plumb::vgpu::Stream * stream, unsigned flags));
 PLUMB_VHIP(hipStreamDestroy, (plumb::vgpu::Stream stream));
 PLUMB_VHIP(hipStreamIsCapturing, (plumb::vgpu::Stream stream, plumb::vgpu::CaptureStatus* status));
@@ -28,9 +27,9 @@ PLUMB_VHIP(hipStreamBeginCapture, (plumb::vgpu::Stream stream, plumb::vgpu::Capt
 PLUMB_VHIP(hipStreamEndCapture, (plumb::vgpu::Stream stream, plumb::vgpu::Graph* graph));
 PLUMB_VHIP(hipThreadExchangeStreamCaptureMode, (plumb::vgpu::CaptureMode * mode));
 PLUMB_VHIP(hipGraphDestroy, (plumb::vgpu::Graph graph));
-PLUMB_VHIP(hipGraphAddEventRecordNode, (plumb::vgpu::GraphNode * node, plumb::vgpu::Graph graph,
-                                        const plumb::vgpu::GraphNode* after, std::size_t count,
-                                        plumb::vgpu::Event event));
+PLUMB_VHIP(hipGraphAddEventRecordNode,
+           (plumb::vgpu::GraphNode * node, plumb::vgpu::Graph graph, const plumb::vgpu::GraphNode* after,
+            std::size_t count, plumb::vgpu::Event event));
 PLUMB_VHIP(hipEventCreateWithFlags, (plumb::vgpu::Event * event, unsigned flags));
 PLUMB_VHIP(hipEventDestroy, (plumb::vgpu::Event event));
 PLUMB_VHIP(hipEventRecord, (plumb::vgpu::Event event, plumb::vgpu::Stream stream));

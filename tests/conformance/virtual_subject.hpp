@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A backend of this room before the conformance suite (tests/conformance): on the virtual GPU, whose every call can be
+// A backend over the driver table of src/backends/cuda before the conformance suite: on the virtual GPU, whose every call can be
 // made to fail. Test-only; one per vendor.
 #pragma once
 
