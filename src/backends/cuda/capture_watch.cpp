@@ -29,21 +29,26 @@ Watch& watch() {
 
 /// A stream that was destroyed captures nothing; which of these says so differs by release.
 bool is_gone(CuResult asked) noexcept {
-    return asked == CuResult::context_is_destroyed || asked == CuResult::invalid_handle ||
-           asked == CuResult::invalid_context;
+    return asked == CuResult::invalid_value || asked == CuResult::invalid_handle ||
+           asked == CuResult::invalid_context || asked == CuResult::context_is_destroyed;
 }
 
-WatchAnswer ask(const Watched& watched, std::int64_t now_ns) noexcept {
-    if (!watched.driver->bears_dead_streams) {
-        return {watched.capturing && now_ns - watched.seen_ns < longest_capture_ns, CuResult::success};
-    }
+WatchAnswer ask_driver(const Driver& driver, Stream stream) noexcept {
     CaptureStatus status = CaptureStatus::none;
-    const CuResult asked = watched.driver->stream_is_capturing(watched.stream, &status);
+    const CuResult asked = driver.stream_is_capturing(stream, &status);
     if (asked == CuResult::stream_capture_implicit) {
         return {true, CuResult::success};
     }
     return {asked == CuResult::success && status != CaptureStatus::none, is_gone(asked) ? CuResult::success : asked};
 }
+
+WatchAnswer ask(const Watched& watched, std::int64_t now_ns) noexcept {
+    return watched.driver->bears_dead_streams
+               ? ask_driver(*watched.driver, watched.stream)
+               : WatchAnswer{watched.capturing && now_ns - watched.seen_ns < longest_capture_ns, CuResult::success};
+}
+
+bool settled(const WatchAnswer& answer) noexcept { return answer.captures || answer.failed != CuResult::success; }
 
 } // namespace
 
@@ -76,17 +81,18 @@ void WatchedStream::seen(bool capturing, std::int64_t now_ns) noexcept {
 }
 
 WatchAnswer anything_captures(const Driver& driver, std::int64_t now_ns) noexcept {
-    WatchAnswer answer;
     if (!driver.query_breaks_captures) {
-        return answer;
+        return {};
     }
+    // The legacy stream answers for every blocking stream there is, ours or not.
+    WatchAnswer answer = ask_driver(driver, nullptr);
     const std::lock_guard lock(watch().mutex);
     for (const Watched& watched : watch().streams) {
+        if (settled(answer)) {
+            break;
+        }
         if (watched.driver == &driver) {
             answer = ask(watched, now_ns);
-        }
-        if (answer.captures || answer.failed != CuResult::success) {
-            break;
         }
     }
     return answer;

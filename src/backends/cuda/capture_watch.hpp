@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether anything that we time is being captured right now: for drivers on which a question about an event, from any
+// Whether anything that we time, or any blocking stream, is being captured right now: for drivers on which a question about an event, from any
 // thread, breaks every capture (Driver::query_breaks_captures). One per process. Thread rule: any thread; short locks.
 #pragma once
 
@@ -30,7 +30,7 @@ class WatchedStream {
 };
 
 struct WatchAnswer {
-    bool captures = false;               // a watched stream of this driver is captured
+    bool captures = false;               // such a stream of this driver is captured
     CuResult failed = CuResult::success; // or the driver does not say
 };
 /// Asks the driver where it can bear a stream that is gone.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/driver_backend.hpp"
+
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -6,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "backends/cuda/driver_backend.hpp"
 #include "backends/cuda/queue_timer.hpp"
 
 namespace plumb::backends::cuda {

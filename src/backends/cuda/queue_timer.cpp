@@ -79,7 +79,9 @@ Result<bool> CudaQueueTimer::capturing() noexcept {
     if (status == CaptureStatus::invalidated) {
         return captured("this stream's capture was invalidated before this scope; end the capture and see its error");
     }
-    watched_.seen(status == CaptureStatus::active, clock::now_ns(timeline_->host_clock()).value);
+    if (driver_.query_breaks_captures) {
+        watched_.seen(status == CaptureStatus::active, clock::now_ns(timeline_->host_clock()).value);
+    }
     return status == CaptureStatus::active;
 }
 

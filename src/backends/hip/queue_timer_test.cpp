@@ -142,6 +142,24 @@ TEST(HipQueueTimer, a_newer_hip_is_never_asked_for_a_stream_that_may_be_gone) {
     EXPECT_EQ(vhip::questions_in_captures(), 0u);
 }
 
+TEST(HipQueueTimer, a_capture_on_a_blocking_stream_that_nobody_times_is_spared_too) {
+    HipBench bench;
+    vhip::version(70'000'000);
+    const Result<Driver> seven = load_driver(PLUMB_NEWER_VIRTUAL_HIP);
+    ASSERT_TRUE(seven.ok());
+    const auto timer = bench.timer(bench.stream, *seven);
+    const DeviceToken token = scope_of(bench, *timer, 50'000);
+    vgpu::run_dry();
+    Stream blocking = nullptr;
+    ASSERT_EQ(hipStreamCreateWithFlags(&blocking, 0), CuResult::success);
+    ASSERT_EQ(hipStreamBeginCapture(blocking, cuda::CaptureMode::relaxed), CuResult::success);
+    EXPECT_EQ(timer->collect(token).error().code, ErrorCode::pending);
+    cuda::Graph graph = nullptr;
+    ASSERT_EQ(hipStreamEndCapture(blocking, &graph), CuResult::success);
+    EXPECT_TRUE(timer->collect(token).ok());
+    EXPECT_EQ(hipGraphDestroy(graph), CuResult::success);
+}
+
 TEST(HipQueueTimer, a_newer_hip_is_asked_during_captures) {
     HipBench bench;
     vhip::version(70'300'000);
