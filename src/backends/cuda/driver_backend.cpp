@@ -83,11 +83,11 @@ Result<std::vector<plumb::Device>> DriverBackend::enumerate() {
     }
     std::vector<plumb::Device> devices;
     for (int i = 0; i < count; ++i) {
-        Result<plumb::Device> device = describe(*loaded, i);
-        if (!device) {
-            return device.error();
+        Result<plumb::Device> described = describe(*loaded, i);
+        if (!described) {
+            return described.error();
         }
-        devices.push_back(std::move(*device));
+        devices.push_back(std::move(*described));
     }
     return devices;
 }

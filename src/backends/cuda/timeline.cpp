@@ -121,6 +121,11 @@ Status Timeline::askable() noexcept {
                : Status();
 }
 
+Status Timeline::ask(std::optional<Guard>& guard) noexcept {
+    const Status can = askable();
+    return can ? guard.emplace(*this).status() : can;
+}
+
 Error Timeline::failed(CuResult result, const char* call) noexcept {
     const bool gone = driver_.vendor->is_sticky(result);
     const std::string api = driver_.vendor->api;
@@ -203,12 +208,9 @@ Status Timeline::grow(std::size_t count) noexcept {
 }
 
 Result<bool> Timeline::reached(Event event) noexcept {
-    if (Status can = askable(); !can) {
+    std::optional<Guard> guard;
+    if (Status can = ask(guard); !can) {
         return can.error();
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return guard.status().error();
     }
     const CuResult asked = driver_.event_query(event);
     if (asked == CuResult::success || asked == CuResult::not_ready) {
@@ -233,20 +235,15 @@ Result<double> Timeline::elapsed(Event a, Event b) noexcept {
 }
 
 Result<double> Timeline::between(Event a, Event b) noexcept {
-    if (Status can = askable(); !can) {
-        return can.error();
-    }
-    const Guard guard(*this);
-    return guard.status() ? elapsed(a, b) : Result<double>(guard.status().error());
+    std::optional<Guard> guard;
+    const Status can = ask(guard);
+    return can ? elapsed(a, b) : Result<double>(can.error());
 }
 
 Result<EventSpan> Timeline::span(Event begin, Event end) noexcept {
-    if (Status can = askable(); !can) {
+    std::optional<Guard> guard;
+    if (Status can = ask(guard); !can) {
         return can.error();
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return guard.status().error();
     }
     if (const CuResult asked = driver_.event_query(end); asked != CuResult::success) {
         return asked == CuResult::not_ready ? pending("the device has not finished this scope; ask later")
@@ -266,12 +263,9 @@ Result<EventSpan> Timeline::span(Event begin, Event end) noexcept {
 }
 
 Status Timeline::wait(Event event) noexcept {
-    if (Status can = askable(); !can) {
+    std::optional<Guard> guard;
+    if (Status can = ask(guard); !can) {
         return can;
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return guard.status();
     }
     const CuResult waited = driver_.event_synchronize(event);
     return waited == CuResult::success ? Status() : Status(failed(waited, "cuEventSynchronize"));

@@ -12,6 +12,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,8 @@ class Timeline {
     Timeline(const Driver& driver, Context context, std::string clock_name, const HostClock* host_clock);
     /// Whether events may be asked for now; pending while that would break a capture.
     [[nodiscard]] Status askable() noexcept;
+    /// The same, and the guard that the caller then holds.
+    [[nodiscard]] Status ask(std::optional<Guard>& guard) noexcept;
     Status open();
     Result<bool> open_base();
     Status grow(std::size_t count) noexcept;

@@ -83,12 +83,9 @@ Result<double> Timeline::from_base(Event event) noexcept {
 }
 
 Result<std::uint64_t> Timeline::place(Event event) noexcept {
-    if (Status can = askable(); !can) {
+    std::optional<Guard> guard;
+    if (Status can = ask(guard); !can) {
         return can.error();
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return guard.status().error();
     }
     const std::lock_guard lock(anchor_mutex_);
     const Result<double> at = from_base(event);
@@ -181,12 +178,9 @@ Result<DeviceClockPair> Timeline::read_pair() noexcept {
 }
 
 Result<DeviceClockPair> Timeline::clock_pair() noexcept {
-    if (Status can = askable(); !can) {
+    std::optional<Guard> guard;
+    if (Status can = ask(guard); !can) {
         return can.error();
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return guard.status().error();
     }
     const std::lock_guard lock(anchor_mutex_);
     return read_pair();
@@ -248,12 +242,9 @@ Status Timeline::learn_tick(std::int64_t limit_ns) {
 }
 
 Result<double> Timeline::floor_ns() {
-    if (Status can = askable(); !can) {
+    std::optional<Guard> guard;
+    if (Status can = ask(guard); !can) {
         return can.error();
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return guard.status().error();
     }
     Result<std::vector<double>> pairs = empty_pairs(65, false, floor_limit_ns);
     if (!pairs) {

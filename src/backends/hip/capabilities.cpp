@@ -30,8 +30,8 @@ std::vector<Capability> capabilities_of(const Driver& driver) {
              has + call.symbol +
                  (call.there ? ", but no graph probe of HIP uses it yet" : ", which graph probes would need")});
     }
-    all.push_back(
-        {"edge_data", false, "HIP's graphs have no edge data, so programmatic launches cannot be told apart"});
+    all.push_back({"edge_data", false,
+                   "the edges of HIP 5.2's graphs have no data, and no graph probe of HIP reads a newer one's"});
     return all;
 }
 
