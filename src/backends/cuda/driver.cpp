@@ -225,6 +225,40 @@ bool is_sticky(CuResult result) noexcept {
 
 namespace {
 
+std::vector<Capability> cuda_capabilities(const Driver& driver) {
+    const auto since = [](bool there, const char* name, const char* reason) {
+        return Capability{name, there, there ? "" : reason};
+    };
+    return {
+        {"concurrent_queue", true, ""},
+        {"graph_capture", true, ""},
+        {"immediate_in_capture", false, "waiting is illegal while a stream is captured; scopes there are deferred"},
+        since(driver.stream_get_id != nullptr, "stream_identity",
+              "before CUDA 12.0 a stream handle that is given out anew looks like the old stream"),
+        since(driver.stream_get_capture_info_v12030 != nullptr, "programmatic_edges",
+              "before CUDA 12.3 scopes next to programmatic launches cannot be told apart in a capture"),
+        {"true_busy_time", false, "events bound busy time from above; only kernel records give it"},
+        {"hardware_counters", false, "this backend reads events only"},
+    };
+}
+
+} // namespace
+
+const Vendor cuda_vendor = {
+    "CUDA",
+    "cuda",
+    "cuda_event",
+    "check that nvidia-smi lists a device, and that CUDA_VISIBLE_DEVICES does not hide it",
+    [](const char* call) { return call; },
+    [](int version) { return "CUDA " + words_of(version); },
+    cuda_capabilities,
+    is_sticky,
+    true,  // notes_captures
+    false, // small_negatives
+};
+
+namespace {
+
 ErrorCode code_of(CuResult result) {
     switch (result) {
     case CuResult::invalid_value:
@@ -265,7 +299,8 @@ Error error_of(const Driver& driver, CuResult result, const char* call, const st
     if (driver.get_error_name == nullptr || driver.get_error_name(result, &name) != CuResult::success) {
         name = nullptr;
     }
-    return {code_of(result), std::string(call) + ": " + (name != nullptr ? name : "an error without a name") + " (" +
+    return {code_of(result), std::string(driver.vendor->symbol_of(call)) + ": " +
+                                 (name != nullptr ? name : "an error without a name") + " (" +
                                  std::to_string(static_cast<int>(result)) + "); " + advice};
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA driver as a table of functions, found in libcuda.so.1 at run time. Nothing is linked, and nothing is
-// initialised: cuInit stays the program's own business. Owned by the process; any thread.
+// The CUDA driver as a table of functions, found in libcuda.so.1 at run time; another vendor whose calls agree fills the
+// same table. Nothing is linked, and nothing is initialised: cuInit stays the program's own business. Owned by the process; any thread.
 #pragma once
 
 #include <string>
 
 #include "backends/cuda/driver_calls.hpp"
 #include "backends/cuda/driver_types.hpp"
+#include "backends/cuda/vendor.hpp"
 #include "plumb/result.hpp"
 
 namespace plumb::backends::cuda {
@@ -16,7 +17,10 @@ struct Driver {
 #define PLUMB_CUDA_MEMBER(member, symbol, version, need, parameters) CuResult(*member) parameters = nullptr;
     PLUMB_CUDA_CALLS(PLUMB_CUDA_MEMBER)
 #undef PLUMB_CUDA_MEMBER
-    int version = 0; // 12040: 12.4
+    int version = 0; // as the vendor counts; 12040: CUDA 12.4
+    const Vendor* vendor = &cuda_vendor;
+    bool query_breaks_captures = false; // asking for an event breaks whatever any thread captures
+    bool bears_dead_streams = true;     // asked for a stream that was destroyed, it answers with an error
 
     // One function whatever the driver's age. `edges` may be null; it is ignored where the driver knows no edge data.
     CuResult elapsed(float* ms, Event begin, Event end) const noexcept;

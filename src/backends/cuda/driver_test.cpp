@@ -36,7 +36,7 @@ TEST(Driver, ages_from_11_8_to_13_fill_the_table_and_older_ones_are_refused) {
         EXPECT_EQ(loaded->event_elapsed_time_v12080 != nullptr, version >= 12080);
         EXPECT_EQ(loaded->func_get_param_info != nullptr, version >= 12040);
         EXPECT_NE(loaded->event_elapsed_time_v2000, nullptr);
-        const std::vector<Capability> capabilities = capabilities_of(*loaded);
+        const std::vector<Capability> capabilities = cuda_vendor.capabilities(*loaded);
         for (const Capability& capability : capabilities) {
             EXPECT_NE(capability.supported, !capability.reason.empty()) << capability.name;
         }

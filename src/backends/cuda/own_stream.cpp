@@ -3,23 +3,6 @@
 
 namespace plumb::backends::cuda {
 
-std::vector<Capability> capabilities_of(const Driver& driver) {
-    const auto since = [](bool there, const char* name, const char* reason) {
-        return Capability{name, there, there ? "" : reason};
-    };
-    return {
-        {"concurrent_queue", true, ""},
-        {"graph_capture", true, ""},
-        {"immediate_in_capture", false, "waiting is illegal while a stream is captured; scopes there are deferred"},
-        since(driver.stream_get_id != nullptr, "stream_identity",
-              "before CUDA 12.0 a stream handle that is given out anew looks like the old stream"),
-        since(driver.stream_get_capture_info_v12030 != nullptr, "programmatic_edges",
-              "before CUDA 12.3 scopes next to programmatic launches cannot be told apart in a capture"),
-        {"true_busy_time", false, "events bound busy time from above; only kernel records give it"},
-        {"hardware_counters", false, "this backend reads events only"},
-    };
-}
-
 Result<std::unique_ptr<OwnStream>> OwnStream::create(const Driver& driver, Device device) {
     const RelaxedCapture relaxed(driver);
     std::unique_ptr<OwnStream> own(new OwnStream(driver, device));

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a driver can do for us, and a stream of our own where nobody gave one. Any thread.
+// A stream of our own where nobody gave one. Any thread.
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "backends/cuda/driver.hpp"
-#include "plumb/backend.hpp"
 
 namespace plumb::backends::cuda {
-
-/// What this driver can do for us, or why not.
-std::vector<Capability> capabilities_of(const Driver& driver);
 
 /// A stream of our own on a device's primary context, for timers that nobody gave a stream to.
 class OwnStream {
@@ -21,6 +16,7 @@ class OwnStream {
     OwnStream(const OwnStream&) = delete;
     OwnStream& operator=(const OwnStream&) = delete;
     [[nodiscard]] Stream stream() const noexcept { return stream_; }
+    [[nodiscard]] Context context() const noexcept { return context_; }
 
   private:
     OwnStream(const Driver& driver, Device device) : driver_(driver), device_(device) {}

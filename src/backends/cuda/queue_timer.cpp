@@ -36,7 +36,7 @@ Result<std::unique_ptr<CudaQueueTimer>> CudaQueueTimer::create(const Driver& dri
 CudaQueueTimer::CudaQueueTimer(std::shared_ptr<Timeline> timeline, Stream stream, const TimerOptions& options,
                                std::unique_ptr<OwnStream> own)
     : own_(std::move(own)), timeline_(std::move(timeline)), driver_(timeline_->driver()), stream_(stream),
-      immediate_(options.immediate), stamper_(*this) {}
+      watched_(driver_, stream), immediate_(options.immediate), stamper_(*this) {}
 
 CudaQueueTimer::~CudaQueueTimer() {
     for (const Event event : events_) {
@@ -79,6 +79,9 @@ Result<bool> CudaQueueTimer::capturing() noexcept {
     if (status == CaptureStatus::invalidated) {
         return captured("this stream's capture was invalidated before this scope; end the capture and see its error");
     }
+    if (driver_.query_breaks_captures) {
+        watched_.seen(status == CaptureStatus::active, clock::now_ns(timeline_->host_clock()).value);
+    }
     return status == CaptureStatus::active;
 }
 
@@ -110,6 +113,13 @@ Status CudaQueueTimer::Stamper::take(Stamp& stamp) noexcept {
     return {};
 }
 
+Result<DeviceToken> CudaQueueTimer::begin_captured(const ScopeLabel& label) noexcept {
+    return driver_.vendor->notes_captures
+               ? note_begin(driver_, stream_, label)
+               : Result<DeviceToken>(captured("scopes of a captured stream are timed on CUDA alone so far; time these "
+                                              "steps without a graph"));
+}
+
 Result<DeviceToken> CudaQueueTimer::begin() noexcept {
     if (Status can = usable(); !can) {
         return can.error();
@@ -132,7 +142,7 @@ Result<DeviceToken> CudaQueueTimer::begin_labelled(const ScopeLabel& label) noex
         return in_capture.error();
     }
     if (*in_capture) {
-        return note_begin(driver_, stream_, label);
+        return begin_captured(label);
     }
     return label.timed ? scopes_->begin() : Result<DeviceToken>(DeviceToken{token_not_timed});
 }
@@ -167,7 +177,7 @@ Result<DeviceToken> CudaQueueTimer::lap(DeviceToken ended, const Work* work, con
     if (!in_capture) {
         begun = in_capture.error();
     } else if (ended.value == token_not_timed && *in_capture) {
-        begun = note_begin(driver_, stream_, next);
+        begun = begin_captured(next);
     } else if (ended.value != token_not_timed && *in_capture != is_note(ended)) {
         begun = captured("this lap crosses the border of a capture; end it before");
     } else {
@@ -195,13 +205,16 @@ Result<DeviceSpan> CudaQueueTimer::read_span(const Stamp& begin, const Stamp& en
     if (!read) {
         return read.error();
     }
-    if (read->length_ns < 0) {
+    const double floor = std::max(1.0, timeline_->tick_ns());
+    const bool swapped = read->length_ns < 0;
+    const double allowed = driver_.vendor->small_negatives ? std::max(floor, timeline_->empty_pair_ns()) : 0.0;
+    if (read->length_ns < -allowed) {
         return Error{ErrorCode::corrupt, "the device's stamps say that this scope ended before it began; see whether "
                                          "its device fell asleep, and report this driver"};
     }
-    const auto length = static_cast<std::uint64_t>(std::llround(read->length_ns));
+    const auto length = static_cast<std::uint64_t>(swapped ? 0 : std::llround(read->length_ns));
     DeviceSpan span{read->begin_ticks, read->begin_ticks + length, 0};
-    if (read->length_ns < std::max(1.0, timeline_->tick_ns())) {
+    if (read->length_ns < floor) {
         span.flags |= span_below_floor;
     }
     // The device reached the begin before the host had enqueued everything: it may have waited for that inside.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times scopes of one CUDA stream by pooled events: two a scope, one per border of laps. While the stream is captured
+// Times scopes of one stream, CUDA's or of a vendor whose driver has the same calls, by pooled events: two a scope, one per border of laps. While the stream is captured
 // scopes are noted instead (capture_notes.hpp). Owned by its maker; any thread.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda/capture_watch.hpp"
 #include "backends/cuda/own_stream.hpp"
 #include "backends/cuda/timeline.hpp"
 #include "backends/stamped_scopes.hpp"
@@ -34,13 +35,13 @@ class CudaQueueTimer final : public QueueTimer {
     Status wait(DeviceToken token) noexcept override;
     bool immediate() const noexcept override { return immediate_; }
 
-    const char* source() const noexcept override { return "cuda_event"; }
+    const char* source() const noexcept override { return driver_.vendor->source; }
     std::string clock_name() const override { return timeline_->clock_name(); }
     bool clock_is_host() const noexcept override { return false; }
     Result<DeviceClockPair> clock_pair() noexcept override { return timeline_->clock_pair(); }
     Result<Elapsed> duration(const DeviceSpan& span) override;
     Result<double> floor_ns() override { return timeline_->floor_ns(); }
-    std::vector<Capability> capabilities() const override { return capabilities_of(timeline_->driver()); }
+    std::vector<Capability> capabilities() const override { return driver_.vendor->capabilities(driver_); }
     std::size_t in_flight() const noexcept override { return scopes_->in_flight(); }
 
     [[nodiscard]] Stream stream() const noexcept { return stream_; }
@@ -73,12 +74,15 @@ class CudaQueueTimer final : public QueueTimer {
     /// True: the stream is being captured. An error where no stamp may be taken.
     Result<bool> capturing() noexcept;
     Status usable() const noexcept;
+    /// A scope that begins while the stream is captured.
+    Result<DeviceToken> begin_captured(const ScopeLabel& label) noexcept;
     Result<DeviceSpan> read_span(const Stamp& begin, const Stamp& end) noexcept;
 
     std::unique_ptr<OwnStream> own_; // outlives the timeline
     std::shared_ptr<Timeline> timeline_;
     const Driver& driver_;
     Stream stream_;
+    WatchedStream watched_;
     bool immediate_;
     std::mutex events_mutex_;
     std::vector<Event> events_; // of all borders

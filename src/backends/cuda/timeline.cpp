@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/capture_watch.hpp"
 #include "backends/cuda/timeline_guard.hpp"
 
 #include <algorithm>
@@ -107,12 +108,31 @@ Status Timeline::status() const noexcept {
     return status_;
 }
 
+Status Timeline::askable() noexcept {
+    if (lost()) {
+        return status();
+    }
+    const WatchAnswer watched = anything_captures(driver_, now_ns());
+    if (watched.failed != CuResult::success) {
+        return failed(watched.failed, "cuStreamIsCapturing");
+    }
+    return watched.captures
+               ? Status(pending("on this driver a question about an event breaks captures; ask after the capture"))
+               : Status();
+}
+
+Status Timeline::ask(std::optional<Guard>& guard) noexcept {
+    const Status can = askable();
+    return can ? guard.emplace(*this).status() : can;
+}
+
 Error Timeline::failed(CuResult result, const char* call) noexcept {
-    const bool gone = is_sticky(result);
+    const bool gone = driver_.vendor->is_sticky(result);
+    const std::string api = driver_.vendor->api;
     Error error = error_of(driver_, result, call,
-                           gone ? "this CUDA context cannot be used any more, so nothing is timed on it; restart the "
-                                  "program"
-                                : "this scope is not timed; check the CUDA calls before it");
+                           gone ? "this " + api +
+                                      " context cannot be used any more, so nothing is timed on it; restart the program"
+                                : "this scope is not timed; check the " + api + " calls before it");
     if (gone) {
         error.code = ErrorCode::unavailable;
         const std::lock_guard lock(status_mutex_);
@@ -163,7 +183,8 @@ Status Timeline::grow(std::size_t count) noexcept {
     }
     if (event_count_.fetch_add(count, std::memory_order_relaxed) + count > max_events) {
         event_count_.fetch_sub(count, std::memory_order_relaxed);
-        return Error{ErrorCode::out_of_memory, "this CUDA context has " + std::to_string(max_events) +
+        return Error{ErrorCode::out_of_memory, std::string("this ") + driver_.vendor->api + " context has " +
+                                                   std::to_string(max_events) +
                                                    " timing events of ours; collect or cancel some scopes first"};
     }
     const Guard guard(*this);
@@ -187,12 +208,9 @@ Status Timeline::grow(std::size_t count) noexcept {
 }
 
 Result<bool> Timeline::reached(Event event) noexcept {
-    if (lost()) {
-        return status().error();
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return guard.status().error();
+    std::optional<Guard> guard;
+    if (Status can = ask(guard); !can) {
+        return can.error();
     }
     const CuResult asked = driver_.event_query(event);
     if (asked == CuResult::success || asked == CuResult::not_ready) {
@@ -217,20 +235,15 @@ Result<double> Timeline::elapsed(Event a, Event b) noexcept {
 }
 
 Result<double> Timeline::between(Event a, Event b) noexcept {
-    if (lost()) {
-        return status().error();
-    }
-    const Guard guard(*this);
-    return guard.status() ? elapsed(a, b) : Result<double>(guard.status().error());
+    std::optional<Guard> guard;
+    const Status can = ask(guard);
+    return can ? elapsed(a, b) : Result<double>(can.error());
 }
 
 Result<EventSpan> Timeline::span(Event begin, Event end) noexcept {
-    if (lost()) {
-        return status().error();
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return guard.status().error();
+    std::optional<Guard> guard;
+    if (Status can = ask(guard); !can) {
+        return can.error();
     }
     if (const CuResult asked = driver_.event_query(end); asked != CuResult::success) {
         return asked == CuResult::not_ready ? pending("the device has not finished this scope; ask later")
@@ -250,12 +263,9 @@ Result<EventSpan> Timeline::span(Event begin, Event end) noexcept {
 }
 
 Status Timeline::wait(Event event) noexcept {
-    if (lost()) {
-        return status();
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return guard.status();
+    std::optional<Guard> guard;
+    if (Status can = ask(guard); !can) {
+        return can;
     }
     const CuResult waited = driver_.event_synchronize(event);
     return waited == CuResult::success ? Status() : Status(failed(waited, "cuEventSynchronize"));
@@ -263,6 +273,9 @@ Status Timeline::wait(Event event) noexcept {
 
 // The caller holds a Guard. The number of polls is bounded too: an injected clock may stand still.
 Status Timeline::wait_short(Event event, std::int64_t limit_ns) noexcept {
+    if (Status can = askable(); !can) {
+        return can;
+    }
     const std::int64_t end = now_ns() + limit_ns;
     for (std::int64_t polls = 0; polls < limit_ns; ++polls) {
         const CuResult asked = driver_.event_query(event);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device time of one CUDA context: a bounded pool of timing events, and the queue clock on which they are placed. The
+// Device time of one context: a bounded pool of timing events, and the queue clock on which they are placed. The
 // clock's ticks are nanoseconds of the device, counted from a base event; anchor events, recorded on a stream of our own
 // a fifth of a second apart and chained in double, keep the driver's floats short. Nothing here waits for the device
 // beyond a short spin, nothing disturbs a capture, and after a sticky error or the context's end no call is made any more.
@@ -12,6 +12,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,8 @@ class Timeline {
     [[nodiscard]] const std::string& clock_name() const noexcept { return clock_name_; }
     /// What the event clock counts in, in nanoseconds; 0 while unknown.
     [[nodiscard]] double tick_ns() const noexcept;
+    /// What empty pairs read when the tick was learnt, their middle in size; 0 while unknown.
+    [[nodiscard]] double empty_pair_ns() const noexcept { return empty_pair_ns_.load(std::memory_order_relaxed); }
     [[nodiscard]] const Driver& driver() const noexcept { return driver_; }
     [[nodiscard]] Context context() const noexcept { return context_; }
     [[nodiscard]] const clock::HostClockSource& host_clock() const noexcept { return host_clock_; }
@@ -98,6 +101,10 @@ class Timeline {
     class Guard;
 
     Timeline(const Driver& driver, Context context, std::string clock_name, const HostClock* host_clock);
+    /// Whether events may be asked for now; pending while that would break a capture.
+    [[nodiscard]] Status askable() noexcept;
+    /// The same, and the guard that the caller then holds.
+    [[nodiscard]] Status ask(std::optional<Guard>& guard) noexcept;
     Status open();
     Result<bool> open_base();
     Status grow(std::size_t count) noexcept;
@@ -135,6 +142,7 @@ class Timeline {
     std::atomic<std::int64_t> next_pair_ns_{0};
     std::int64_t pair_gap_ns_ = 5'000'000; // grows to anchor_gap_ns: a young clock needs its rate soon
     TickFinder tick_;
+    std::atomic<double> empty_pair_ns_{0};
     mutable std::mutex status_mutex_;
     Status status_;
     std::atomic<bool> lost_{false};

@@ -83,12 +83,9 @@ Result<double> Timeline::from_base(Event event) noexcept {
 }
 
 Result<std::uint64_t> Timeline::place(Event event) noexcept {
-    if (lost()) {
-        return status().error();
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return guard.status().error();
+    std::optional<Guard> guard;
+    if (Status can = ask(guard); !can) {
+        return can.error();
     }
     const std::lock_guard lock(anchor_mutex_);
     const Result<double> at = from_base(event);
@@ -100,7 +97,7 @@ Result<std::uint64_t> Timeline::place(Event event) noexcept {
 
 void Timeline::tend(std::int64_t now, bool may_spin) noexcept {
     auto& due = may_spin ? next_pair_ns_ : next_anchor_ns_;
-    if (now < due.load(std::memory_order_relaxed) || lost()) {
+    if (now < due.load(std::memory_order_relaxed) || !askable()) {
         return;
     }
     const std::unique_lock lock(anchor_mutex_, std::try_to_lock);
@@ -181,12 +178,9 @@ Result<DeviceClockPair> Timeline::read_pair() noexcept {
 }
 
 Result<DeviceClockPair> Timeline::clock_pair() noexcept {
-    if (lost()) {
-        return status().error();
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return guard.status().error();
+    std::optional<Guard> guard;
+    if (Status can = ask(guard); !can) {
+        return can.error();
     }
     const std::lock_guard lock(anchor_mutex_);
     return read_pair();
@@ -239,17 +233,18 @@ Status Timeline::learn_tick(std::int64_t limit_ns) {
     if (tick_.tick_ns() > 0.0) {
         return {};
     }
-    const Result<std::vector<double>> learnt = empty_pairs(32, true, limit_ns);
+    Result<std::vector<double>> learnt = empty_pairs(32, true, limit_ns);
+    if (learnt) {
+        std::nth_element(learnt->begin(), learnt->begin() + 16, learnt->end());
+        empty_pair_ns_.store(std::abs((*learnt)[16]), std::memory_order_relaxed);
+    }
     return learnt || learnt.error().code == ErrorCode::pending ? Status() : Status(learnt.error());
 }
 
 Result<double> Timeline::floor_ns() {
-    if (lost()) {
-        return status().error();
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return guard.status().error();
+    std::optional<Guard> guard;
+    if (Status can = ask(guard); !can) {
+        return can.error();
     }
     Result<std::vector<double>> pairs = empty_pairs(65, false, floor_limit_ns);
     if (!pairs) {

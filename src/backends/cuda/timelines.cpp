@@ -40,11 +40,13 @@ Result<Context> context_of(const Driver& driver, Stream stream) {
         asked = driver.ctx_get_current(&context);
     }
     if (asked != CuResult::success) {
-        return error_of(driver, asked, "cuStreamGetCtx", "give a stream that exists, after CUDA was initialised");
+        return error_of(driver, asked, "cuStreamGetCtx",
+                        std::string("give a stream that exists, after ") + driver.vendor->api + " was initialised");
     }
     if (context == nullptr) {
-        return Error{ErrorCode::unavailable, "no CUDA context is current on this thread; make one current, or give a "
-                                             "stream of one"};
+        return Error{ErrorCode::unavailable, std::string("no ") + driver.vendor->api +
+                                                 " context is current on this thread; make one current, or give a "
+                                                 "stream of one"};
     }
     return context;
 }
@@ -63,9 +65,9 @@ Result<std::string> clock_of(const Driver& driver, Context context) {
     int device = 0;
     const CuResult asked = current.status() == CuResult::success ? driver.ctx_get_device(&device) : current.status();
     if (asked != CuResult::success) {
-        return error_of(driver, asked, "cuCtxGetDevice", "give a stream of a CUDA context that still exists");
+        return error_of(driver, asked, "cuCtxGetDevice", "give a stream of a context that still exists");
     }
-    return "cuda:" + std::to_string(device);
+    return std::string(driver.vendor->backend) + ":" + std::to_string(device);
 }
 
 } // namespace

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What vendors whose drivers have the same calls do differently, in word and in deed: this room is one implementation over
+// one such table per vendor. Plain data, literals, as long as the process; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/cuda/driver_types.hpp"
+#include "plumb/backend.hpp"
+
+namespace plumb::backends::cuda {
+
+struct Driver;
+
+struct Vendor {
+    const char* api;              // "CUDA"
+    const char* backend;          // "cuda": of the backend, its clocks and its queues
+    const char* source;           // "cuda_event"
+    const char* no_device_advice; // where its tools list no device
+    /// The vendor's own name for what CUDA calls "cuEventRecord".
+    const char* (*symbol_of)(const char* call);
+    std::string (*version_words)(int version);
+    std::vector<Capability> (*capabilities)(const Driver& driver);
+    /// Errors after which nothing more is asked of a context.
+    bool (*is_sticky)(CuResult result);
+    bool notes_captures;  // scopes of a captured stream are noted for graph probes
+    bool small_negatives; // two stamps close together may come back in the wrong order
+};
+
+extern const Vendor cuda_vendor;
+
+} // namespace plumb::backends::cuda
