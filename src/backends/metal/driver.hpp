@@ -50,7 +50,9 @@ struct Driver {
   private:
     template <class T>
     static std::uint64_t word(T value) {
-        if constexpr (std::is_pointer_v<T>) {
+        if constexpr (std::is_null_pointer_v<T>) {
+            return 0;
+        } else if constexpr (std::is_pointer_v<T>) {
             return reinterpret_cast<std::uint64_t>(value);
         } else {
             return static_cast<std::uint64_t>(value);
