@@ -5,6 +5,7 @@
 
 #include "plumb/api.hpp"
 #include "plumb/record.hpp"
+#include "plumb/result.hpp"
 
 namespace plumb {
 

@@ -6,9 +6,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
 
 #include "backends/metal/completion.hpp"
 #include "backends/metal/driver.hpp"
