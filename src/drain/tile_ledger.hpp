@@ -32,8 +32,8 @@ class TileLedger {
 
     std::unordered_set<TileKey> apart_; // the first ones seen; the others are added up by level, and stay so
     std::vector<TileKey> torn_;         // being written in this round
-    recording::TileMap ended_;   // of threads that ended
-    recording::TileMap written_; // as the recording has it
+    recording::TileMap ended_;          // of threads that ended
+    recording::TileMap written_;        // as the recording has it
     std::uint32_t generation_ = 1;
     bool told_ = true; // the recording knows of the generation; nothing before its first tile
 };
