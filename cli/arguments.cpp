@@ -122,6 +122,20 @@ std::string sentence_of(const CLI::App& root, const CLI::ParseError& error) {
     return with_hint(path_of(app) + ": " + error.what(), {}, app);
 }
 
+/// The library reads "-1" for a whole number from 0 on as the largest one.
+void refuse_negative_numbers(CLI::App& app) {
+    for (CLI::Option* option : app.get_options()) {
+        if (option->get_type_name().starts_with("UINT")) {
+            option->check([](const std::string& word) {
+                return word.starts_with("-") ? word + " is no whole number from 0 on" : std::string();
+            });
+        }
+    }
+    for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+        refuse_negative_numbers(*command);
+    }
+}
+
 bool wants_json(int argc, const char* const* argv) {
     return std::any_of(argv + 1, argv + argc, [](const char* word) { return std::strcmp(word, "--json") == 0; });
 }
@@ -195,6 +209,7 @@ int run(CLI::App& root, int argc, const char* const* argv, const int& exit_code)
         std::cerr << root.help();
         return exit_bad_input;
     }
+    refuse_negative_numbers(root);
     try {
         root.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {

@@ -91,6 +91,9 @@ Result<plumb::Config> profiler_config(const DecodeArguments& arguments, Sentence
         config->on = true, config->out = arguments.out;
     if (Status status = apply_checks(arguments, *config); !status)
         return status.error();
+    if (arguments.tiles && arguments.backend != "cpu")
+        return plumb::Error{plumb::ErrorCode::invalid_argument,
+                            "only the cpu backend keeps tiles: leave --tiles out, or say --backend cpu"};
     if (arguments.tiles)
         config->tiles = plumb::Config::parse("tiles=on")->tiles;
     config->diagnostic = Sentences::hear;

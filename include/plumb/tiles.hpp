@@ -27,7 +27,7 @@ struct TileFigures {
     Figure bytes, flops; // of all calls, as the program gave them
     Figure bytes_per_s, flops_per_s;
     Figure intensity; // flops per byte
-    Figure of_peak;   // share of what the roofline of its level allows, 0 to 1
+    Figure of_peak;   // share of what the roofline of its level allows; above 1 its data came from a nearer level
 };
 
 struct TilePlace {

@@ -353,6 +353,24 @@ TEST(DeviceReport, sampled_steps_are_in_no_step_figure_and_no_wall_account) {
     EXPECT_DOUBLE_EQ(decode->device->idle_per_step_ns.value.value(), 700e3);
 }
 
+TEST(DeviceReport, what_a_timed_step_left_to_the_device_is_not_busy_in_the_step_after_it) {
+    Engine engine(16);
+    engine.source.metadata_.warmup_steps = 0;
+    for (int i = 0; i < 8; ++i) {
+        engine.step([&](std::int64_t t) {
+            if (i % 4 == 0) // the host does not wait for the end of it
+                engine.source.device_scope(queue, Brick::lm_head, engine.steps, 0, t + 500 * us, t + 1'300 * us);
+        });
+    }
+    const Report report = report_of(engine.source);
+    const PhaseSummary* phase = phase_of(report, Phase::decode);
+    EXPECT_EQ(phase->steps, 6u);
+    EXPECT_EQ(phase->wall.sum_ns, 0) << "the queue was not timed in these steps";
+    EXPECT_EQ(phase->wall.union_ns, 0);
+    ASSERT_TRUE(phase->device.has_value());
+    EXPECT_EQ(phase->device->busy_per_step_ns.value.value_or(0), 500'000);
+}
+
 TEST(DeviceReport, where_every_step_is_sampled_all_count_and_the_report_says_so) {
     Engine engine(4);
     for (int i = 0; i < 4; ++i) {

@@ -72,6 +72,15 @@ void PeriodLedger::add_anywhere(What what, Interval interval, std::size_t& hint,
     left_out_ += taken ? 0 : 1;
 }
 
+void PeriodLedger::add_where_timed(What what, Interval interval, std::size_t& hint, std::uint32_t track) {
+    const bool taken = clip(interval, what == What::presence, hint, [&](Interval part, std::size_t period) {
+        const resolve::Step& step = steps_[period];
+        if (step.left_out || step.device_timed || steps_.all_disturbed(step.phase))
+            put_in(period, what, part, track);
+    });
+    left_out_ += taken ? 0 : 1;
+}
+
 void PeriodLedger::add_detail(const Detail& detail, std::size_t& hint) {
     const bool taken = clip(detail.interval, false, hint,
                             [&](Interval part, std::size_t period) { put_detail(detail, part, period); });

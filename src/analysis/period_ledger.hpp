@@ -65,6 +65,8 @@ class PeriodLedger {
         hint = last_put_;
         put(*last_page_, what, begin, end);
     }
+    /// As add(), of a track that is timed in some steps only: what it did outside of their periods says nothing there.
+    void add_where_timed(What what, Interval interval, std::size_t& hint, std::uint32_t track);
     /// From now on the intervals of a period are kept as details too, for this observer. Null: for nobody.
     void observe(PeriodObserver* observer) noexcept { observer_ = observer; }
     /// Whether bricks and laps are among the details (they are, unless somebody says no).

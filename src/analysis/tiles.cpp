@@ -219,6 +219,10 @@ void Builder::judge(std::size_t number) {
 void Builder::add_notes() {
     if (!input_.kept) {
         out_.notes.emplace_back("This run kept no tiles; say tiles=on in PLUMB, or plumb decode --tiles.");
+    } else if (input_.ended_early) {
+        out_.notes.emplace_back(
+            "The run ended early or could not write: its tiles since the last time they were written, "
+            "about a second before, are lost.");
     } else if (input_.tiles.empty()) {
         out_.notes.emplace_back("No tile was recorded since the start or the last reset.");
     }

@@ -25,7 +25,8 @@ struct TileInput {
     Figure ns_per_tick; // absent: times are not known
     Figure own_cost_ns;
     TilePeaks peaks;
-    bool kept = true; // false: the run did not keep tiles
+    bool kept = true;         // false: the run did not keep tiles
+    bool ended_early = false; // the run was killed, or could not write: its last tiles are not here
     std::vector<std::string> notes;
 };
 

@@ -17,6 +17,8 @@ WallClock::TrackState& WallClock::state_of(const resolve::ResolvedBatch& batch) 
         any_queue_ = any_queue_ || kind == recording::TrackKind::device_queue;
         state = std::make_unique<TrackState>(ledger_, long_ns, static_cast<std::uint32_t>(batch.track_index), kind,
                                              batch.track->info.name);
+        state->sometimes_timed =
+            kind == recording::TrackKind::captured_graph || (state->device && batch.track->info.sampled_every > 1);
     }
     return *state;
 }
@@ -24,20 +26,27 @@ WallClock::TrackState& WallClock::state_of(const resolve::ResolvedBatch& batch) 
 void WallClock::sample(TrackState& state, const resolve::Sample& sample) {
     using resolve::SampleKind;
     const Interval interval{sample.begin_ns, sample.begin_ns + sample.duration_ns};
+    const auto add = [&](PeriodLedger::What what) {
+        // The device may end a timed step after the host did: in the next period it would be busy for that moment alone.
+        if (state.sometimes_timed) [[unlikely]]
+            ledger_.add_where_timed(what, interval, state.hint, state.track);
+        else
+            ledger_.add(what, interval, state.hint, state.track);
+    };
     if (sample.kind == SampleKind::span) {
         // Timed elsewhere or across threads: says nothing about where this thread was.
         if (sample.leaf)
-            ledger_.add(PeriodLedger::What::brick, interval, state.hint, state.track);
+            add(PeriodLedger::What::brick);
         return;
     }
     if (sample.kind == SampleKind::lap)
-        ledger_.add(PeriodLedger::What::lap, interval, state.hint, state.track);
+        add(PeriodLedger::What::lap);
     else if (sample.kind == SampleKind::scope && sample.leaf)
-        ledger_.add(PeriodLedger::What::brick, interval, state.hint, state.track);
+        add(PeriodLedger::What::brick);
     if (state.kind == recording::TrackKind::device_queue)
         device_ledger_.add(PeriodLedger::What::presence, interval, state.device_hint);
     if (state.device)
-        ledger_.add(PeriodLedger::What::presence, interval, state.hint, state.track);
+        add(PeriodLedger::What::presence);
     else if (sample.leaf)
         state.presence.leaf(interval);
     else

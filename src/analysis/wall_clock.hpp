@@ -41,7 +41,8 @@ class WallClock {
         ThreadPresence presence;
         recording::TrackKind kind;
         bool device;
-        std::uint32_t track; // dense index
+        bool sometimes_timed = false; // a device that is timed in some steps or replays only
+        std::uint32_t track;          // dense index
         std::string name;
         std::size_t hint = 0;
         std::size_t device_hint = 0;

@@ -10,7 +10,24 @@ namespace {
 // A cell is written within some ten nanoseconds, unless its thread was put aside meanwhile.
 constexpr int tries = 1000;
 
+// So that they fit into a TileMap together with what is added up by level.
+constexpr std::size_t most_apart = recording::most_tiles - tile_levels;
+
 } // namespace
+
+/// Where a tile is counted. What a map folds when it is full depends on who came first: a tile that was written apart before
+/// would then count in both places.
+TileKey TileLedger::place_of(TileKey key) {
+    const TileKey overflow = tile_overflow_key(tile_level_of(key));
+    if (key == overflow || apart_.find(key) != apart_.end()) {
+        return key;
+    }
+    if (apart_.size() >= most_apart) {
+        return overflow;
+    }
+    apart_.insert(key);
+    return key;
+}
 
 void TileLedger::add_cell(const TileCell& cell, recording::TileMap& to) {
     TileCell::Copy copy;
@@ -21,9 +38,9 @@ void TileLedger::add_cell(const TileCell& cell, recording::TileMap& to) {
         }
     }
     if (left == 0) {
-        torn_.push_back(cell.key.load(std::memory_order_relaxed));
+        torn_.push_back(place_of(cell.key.load(std::memory_order_relaxed)));
     } else if (copy.count != 0) {
-        to.add({copy.key, copy.count, copy.total, copy.calm, copy.min, copy.max, copy.bytes, copy.flops});
+        to.add({place_of(copy.key), copy.count, copy.total, copy.calm, copy.min, copy.max, copy.bytes, copy.flops});
     }
 }
 
@@ -77,6 +94,7 @@ Status TileLedger::write(const std::vector<std::shared_ptr<record::Ring>>& rings
 }
 
 void TileLedger::start_over(std::uint32_t generation) {
+    apart_.clear();
     ended_.clear();
     written_.clear();
     generation_ = generation;

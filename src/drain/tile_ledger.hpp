@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 #include "plumb/result.hpp"
@@ -25,12 +26,14 @@ class TileLedger {
     void start_over(std::uint32_t generation);
 
   private:
+    [[nodiscard]] TileKey place_of(TileKey key);
     void add_table(record::Ring& ring, recording::TileMap& to);
     void add_cell(const TileCell& cell, recording::TileMap& to);
 
-    std::vector<TileKey> torn_;  // being written in this round
-    recording::TileMap ended_;   // of threads that ended
-    recording::TileMap written_; // as the recording has it
+    std::unordered_set<TileKey> apart_; // the first ones seen; the others are added up by level, and stay so
+    std::vector<TileKey> torn_;         // being written in this round
+    recording::TileMap ended_;          // of threads that ended
+    recording::TileMap written_;        // as the recording has it
     std::uint32_t generation_ = 1;
     bool told_ = true; // the recording knows of the generation; nothing before its first tile
 };

@@ -154,5 +154,36 @@ TEST(TileLedger, what_could_not_be_written_is_written_later) {
     EXPECT_EQ(bench.tiles().size(), 1u);
 }
 
+TEST(TileLedger, a_tile_that_was_kept_apart_stays_so_when_threads_have_more_than_are_kept) {
+    constexpr int half = 40000;
+    Bench bench(65536);
+    bench.tile(0);
+    bench.round();
+    std::thread([&bench] {
+        for (int row = half; row < 2 * half; ++row) {
+            bench.tile(row);
+            bench.tile(row);
+            bench.tile(row);
+        }
+        bench.round(); // 40,001 tiles, all apart
+        std::thread([&bench] {
+            for (int row = 2 * half; row < 3 * half; ++row) {
+                bench.tile(row);
+            }
+        }).join();
+        bench.round(); // that one ended: its tiles come before those of the threads that live
+    }).join();
+    bench.round();
+    for (int row = 0; row < half; ++row) {
+        bench.tile(row); // its table comes before those of the others
+    }
+    bench.round();
+    std::uint64_t calls = 0;
+    for (const TileTotals& tile : bench.tiles()) {
+        calls += tile.count;
+    }
+    EXPECT_EQ(calls, 1u + 5u * half) << "each call once";
+}
+
 } // namespace
 } // namespace plumb::drain

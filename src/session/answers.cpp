@@ -89,7 +89,9 @@ Result<TileReport> tiles_recording(const std::string& path, const TileOptions& o
     if (!reader.ok()) {
         return reader.error();
     }
-    return analysis::build_tiles(analysis::tiles_of(*reader), options);
+    analysis::TileInput input = analysis::tiles_of(*reader);
+    input.ended_early = !reader->closed() && !reader->being_written();
+    return analysis::build_tiles(input, options);
 }
 
 Result<CheckReport> check_recordings(const std::vector<std::string>& paths, const Invariants& invariants) {

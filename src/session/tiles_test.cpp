@@ -140,8 +140,13 @@ TEST(SessionTiles, a_killed_process_leaves_what_was_written) {
     ASSERT_TRUE(report.ok()) << report.error().message;
     ASSERT_EQ(report->maps.size(), 1u);
     EXPECT_EQ(report->maps[0].all.calls, 320u);
+    const auto says_lost = [](const TileReport& tiles) {
+        return !tiles.notes.empty() && tiles.notes[0].find("are lost") != std::string::npos;
+    };
+    EXPECT_TRUE(says_lost(*report));
     ASSERT_TRUE(recover_recording(file.path).ok());
     EXPECT_EQ(tiles_recording(file.path)->maps.at(0).all.calls, 320u);
+    EXPECT_TRUE(says_lost(*tiles_recording(file.path))) << "recovery brings records back, not tiles";
 }
 
 TEST(SessionTiles, a_forked_child_with_a_file_of_its_own_begins_at_nothing) {

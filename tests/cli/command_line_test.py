@@ -50,6 +50,11 @@ class Arguments(Case):
         self.assert_bad_input(plumb("report", "x", "--warmup", "many"), "--warmup")
         self.assert_bad_input(plumb("export", "x", "--format", "xml"), "jsonl or csv")
 
+    def test_a_number_below_0_is_refused_where_none_may_be(self):
+        for words in (("wall", "x", "--step"), ("path", "x", "--step"), ("report", "x", "--warmup")):
+            self.assert_bad_input(plumb(*words, "-1"), "-1 is no whole number")
+            self.assert_bad_input(plumb(*words[:2], words[2] + "=-1"), "-1 is no whole number")
+
     def test_commands_below_a_command_are_treated_alike(self):
         if "model" not in plumb("--help").stdout:
             self.skipTest("built without the decoder")
@@ -424,7 +429,8 @@ class DecodeText(Case):
     def test_what_cannot_be_said_is_one_sentence(self):
         for words, part in ((("-p", ""), "prompt is empty"), (("-p", "a", "--min-p", 2), "--min-p"),
                             (("-p", "a", "--repeat-penalty", 0), "--repeat-penalty"),
-                            (("-p", "a", "--ctx", 1), "--ctx")):
+                            (("-p", "a", "--ctx", 1), "--ctx"), (("--prompt-tokens", -1), "--prompt-tokens"),
+                            (("--tiles", "--backend", "opencl"), "cpu backend keeps tiles")):
             done = self.decode(*words)
             self.assertEqual(done.returncode, 2, words)
             self.assertEqual(len(done.stderr.strip().split("\n")), 1, done.stderr)
