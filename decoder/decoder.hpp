@@ -36,7 +36,7 @@ struct Options {
     std::size_t batch = 1;       // sequences
     bool widen_bf16 = false;     // f32 arithmetic on bf16 weights, also where the processor has bf16 products
     SamplingOptions sampling;
-    std::vector<std::int32_t> stop_tokens;   // a sequence ends behind the first of them, until it is given a prompt again
+    std::vector<std::int32_t> stop_tokens; // a sequence ends behind the first of them, until it is given a prompt again
     const std::atomic<bool>* stop = nullptr; // looked at before each step; set it to end early
     StepFunction step = run_step;            // run_step_compiled_out: the same without profiling
 };
