@@ -125,6 +125,17 @@ Result<Text> text_of(const DecodeArguments& arguments, const std::string& path) 
     return text;
 }
 
+/// Before a prompt is made that large, or the sum of both overflows.
+Status check_lengths(const DecodeArguments& arguments) {
+    constexpr std::size_t largest = plumb::decoder::largest_context;
+    for (const auto& [option, value] :
+         {std::pair{"--prompt-tokens", arguments.prompt_tokens}, std::pair{"--steps", arguments.steps}})
+        if (value > largest)
+            return plumb::Error{plumb::ErrorCode::invalid_argument,
+                                fmt::format("{} must be at most {}", option, largest)};
+    return {};
+}
+
 std::size_t prompt_length(const DecodeArguments& arguments, const Text& text) {
     if (!arguments.tokens.empty())
         return arguments.tokens.size();
@@ -145,9 +156,11 @@ class Speech {
   public:
     Speech(const Text& text, bool json) : text_(text), out_(json ? stderr : stdout) {}
 
-    void say(std::int32_t token) {
-        if (text_.tokenizer)
-            put(stream_.take(text_.tokenizer->piece(token)));
+    /// Says what is new of the sequence's tokens; a stop token is no text.
+    void say(const std::vector<std::int32_t>& tokens) {
+        for (; text_.tokenizer && said_ < tokens.size(); ++said_)
+            if (!text_.tokenizer->stops(tokens[said_]))
+                put(stream_.take(text_.tokenizer->piece(tokens[said_])));
     }
     void finish() {
         if (text_.tokenizer)
@@ -168,6 +181,7 @@ class Speech {
     const Text& text_;
     std::FILE* out_;
     plumb::decoder::Utf8Stream stream_;
+    std::size_t said_ = 0;
 };
 
 plumb::decoder::Options decoder_options(const DecodeArguments& arguments, const Text& text) {
@@ -199,11 +213,10 @@ Result<std::size_t> run(const DecodeArguments& arguments, const Text& text, Deco
     prefill.clear();
     Progress decode("decode", "steps");
     Speech speech(text, arguments.json);
-    if (!decoder.tokens().empty())
-        speech.say(decoder.tokens().back());
+    speech.say(decoder.tokens());
     Result<std::size_t> done = decoder.decode(arguments.steps, profiler, [&](auto step, auto total) {
         if (text.tokenizer)
-            speech.say(decoder.tokens().back());
+            speech.say(decoder.tokens());
         else
             decode.show(step, total);
     });
@@ -257,6 +270,8 @@ Result<std::string> model_path(const DecodeArguments& arguments) {
 
 Status decode(const DecodeArguments& arguments) {
     catch_interrupts();
+    if (Status status = check_lengths(arguments); !status)
+        return status;
     const Result<std::string> path = model_path(arguments);
     if (!path)
         return path.error();

@@ -2,10 +2,10 @@
 // plumb model: makes a GGUF of a named shape with random weights, and describes any GGUF.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ namespace gguf = plumb::decoder::gguf;
 
 struct MakeArguments {
     std::string shape = "tiny-llama";
-    Type type = Type::bf16;
+    std::string type = "bf16";
     std::uint64_t seed = 1;
     std::string out;
     bool force = false;
@@ -53,11 +53,24 @@ Status show(const ShowArguments& arguments) {
 
 int exit_code_of(const Status& status, bool json) { return status ? exit_ok : say_error(status.error().message, json); }
 
+std::vector<std::string> type_words() {
+    std::vector<std::string> out;
+    for (const Type type : plumb::decoder::all_types)
+        out.emplace_back(plumb::decoder::layout_of(type).word);
+    return out;
+}
+
+/// REQUIRES one of type_words().
+Type type_of(const std::string& word) {
+    return *std::find_if(plumb::decoder::all_types.begin(), plumb::decoder::all_types.end(),
+                         [&](Type type) { return plumb::decoder::layout_of(type).word == word; });
+}
+
 Status make(const MakeArguments& arguments) {
     catch_interrupts();
     Progress progress("writing " + terminal_text(arguments.out), "MB");
     plumb::decoder::MakeOptions options;
-    options.type = arguments.type;
+    options.type = type_of(arguments.type);
     options.seed = arguments.seed;
     options.replace = arguments.force;
     options.stop = &interrupted();
@@ -73,7 +86,7 @@ Status make(const MakeArguments& arguments) {
         return status;
     if (!arguments.json) {
         std::cout << fmt::format("{}: {} {}, {:.1f} MB\n", terminal_text(arguments.out), arguments.shape,
-                                 plumb::decoder::layout_of(arguments.type).word, static_cast<double>(bytes) / 1e6);
+                                 arguments.type, static_cast<double>(bytes) / 1e6);
         return {};
     }
     return show({arguments.out, true});
@@ -86,21 +99,15 @@ std::vector<std::string> shape_names() {
     return out;
 }
 
-std::map<std::string, Type> types_by_word() {
-    std::map<std::string, Type> out;
-    for (const Type type : plumb::decoder::all_types)
-        out.emplace(plumb::decoder::layout_of(type).word, type);
-    return out;
-}
-
 void add_make(CLI::App& model, int& exit_code) {
     auto arguments = std::make_shared<MakeArguments>();
     CLI::App& app = *model.add_subcommand("make", "Write a GGUF of a named shape with random weights");
     app.add_option("--shape", arguments->shape, "Named shape")
         ->check(CLI::IsMember(shape_names()))
         ->capture_default_str();
-    app.add_option("--type", arguments->type, "Type of the matrices (default bf16)")
-        ->transform(CLI::CheckedTransformer(types_by_word()));
+    app.add_option("--type", arguments->type, "Type of the matrices")
+        ->check(CLI::IsMember(type_words()))
+        ->capture_default_str();
     app.add_option("--seed", arguments->seed, "The same seed gives the same bytes on every machine")
         ->capture_default_str();
     app.add_option("-o,--out", arguments->out, "File to write")->type_name("FILE")->required();

@@ -27,7 +27,6 @@ class Entered {
     Backend& backend_;
 };
 
-constexpr std::size_t largest_context = std::size_t{1} << 22;
 constexpr std::size_t largest_chunk = 4096;
 constexpr std::size_t largest_batch = 1024;
 
@@ -103,6 +102,8 @@ bool Decoder::finished() const noexcept {
 }
 
 void Decoder::add_token(std::size_t sequence, std::int32_t token) {
+    if (ended_[sequence]) // it only keeps the others of its batch company
+        return;
     tokens_[sequence].push_back(token);
     samplers_[sequence].said(token);
     if (std::find(options_.stop_tokens.begin(), options_.stop_tokens.end(), token) != options_.stop_tokens.end())
@@ -132,6 +133,7 @@ Status Decoder::prefill(std::span<const std::int32_t> tokens, Recorder& profiler
                         std::size_t sequence) {
     if (Status status = check_prompt(tokens, sequence); !status)
         return status;
+    ended_[sequence] = false;
     const Entered entered(*backend_, &profiler);
     const std::size_t tail = tokens.size() % state_->chunk;
     if (tail != 0)

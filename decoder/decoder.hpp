@@ -26,6 +26,8 @@
 
 namespace plumb::decoder {
 
+inline constexpr std::size_t largest_context = std::size_t{1} << 22;
+
 struct Options {
     std::string backend = "cpu"; // "opencl" is its first device, "opencl:1" its second
     int threads = 0;             // 0: every core this process may use
@@ -34,7 +36,7 @@ struct Options {
     std::size_t batch = 1;       // sequences
     bool widen_bf16 = false;     // f32 arithmetic on bf16 weights, also where the processor has bf16 products
     SamplingOptions sampling;
-    std::vector<std::int32_t> stop_tokens;   // decode() ends behind the first of them
+    std::vector<std::int32_t> stop_tokens; // a sequence ends behind the first of them, until it is given a prompt again
     const std::atomic<bool>* stop = nullptr; // looked at before each step; set it to end early
     StepFunction step = run_step;            // run_step_compiled_out: the same without profiling
 };
@@ -52,7 +54,7 @@ class Decoder {
     [[nodiscard]] Status prefill(std::span<const std::int32_t> tokens, Recorder& profiler,
                                  const Progress& progress = {}, std::size_t sequence = 0);
     /// Feeds back the last token of every sequence, `steps` times. Returns the steps done: fewer after a stop, or once
-    /// every sequence has come to a stop token. Errors: invalid_argument (a sequence was fed nothing before, no room).
+    /// every sequence has come to a stop token; one that has gets no more tokens. Errors: invalid_argument (a sequence was fed nothing before, no room).
     [[nodiscard]] Result<std::size_t> decode(std::size_t steps, Recorder& profiler, const Progress& progress = {});
 
     /// Every token sampled since the prompt, in order.

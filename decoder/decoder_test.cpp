@@ -2,6 +2,9 @@
 // The facade: what a prompt and steps give, what is refused, how a stop ends.
 #include "decoder/decoder.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "decoder/test_support.hpp"
 
 namespace plumb::decoder {
@@ -103,6 +106,43 @@ TEST_F(DecoderTest, a_stop_ends_before_the_next_step) {
     EXPECT_TRUE(decoder.prefill(decoder.random_prompt(20, 1), off_).ok());
     EXPECT_EQ(decoder.position(), 0U);
     EXPECT_EQ(decoder.decode(5, off_).value(), 0U);
+}
+
+TEST_F(DecoderTest, a_sequence_ends_behind_its_stop_token_while_the_others_of_its_batch_go_on) {
+    Options wanted = options();
+    wanted.batch = 2;
+    wanted.sampling.temperature = 1;
+    const auto tokens_of = [&](Decoder& decoder, std::size_t steps) {
+        for (std::size_t i = 0; i < wanted.batch; ++i)
+            EXPECT_TRUE(decoder.prefill(decoder.random_prompt(20, i), off_, {}, i).ok());
+        EXPECT_TRUE(decoder.decode(steps, off_).ok());
+        return std::pair{decoder.tokens(0), decoder.tokens(1)};
+    };
+    Decoder free = load(wanted);
+    const auto [first, second] = tokens_of(free, 40);
+    const auto stop = std::find_if(first.begin() + 1, first.end(), [&](std::int32_t token) {
+        return std::find(second.begin(), second.end(), token) == second.end();
+    });
+    ASSERT_NE(stop, first.end());
+    wanted.stop_tokens = {*stop};
+    Decoder decoder = load(wanted);
+    const auto [ended, other] = tokens_of(decoder, 40);
+    EXPECT_EQ(ended, std::vector<std::int32_t>(first.begin(), std::find(first.begin(), first.end(), *stop) + 1));
+    EXPECT_EQ(other, second);
+}
+
+TEST_F(DecoderTest, a_prompt_after_a_stop_token_goes_on) {
+    Decoder free = load(options());
+    ASSERT_TRUE(free.prefill(free.random_prompt(20, 1), off_).ok());
+    Options wanted = options();
+    wanted.stop_tokens = {free.tokens().back()};
+    Decoder decoder = load(wanted);
+    ASSERT_TRUE(decoder.prefill(decoder.random_prompt(20, 1), off_).ok());
+    EXPECT_EQ(decoder.decode(5, off_).value(), 0U) << "the prompt's own step gave the stop token";
+    const auto more = decoder.random_prompt(9, 2);
+    ASSERT_TRUE(decoder.prefill(more, off_).ok());
+    ASSERT_NE(decoder.tokens().back(), wanted.stop_tokens[0]) << "another prompt is needed here";
+    EXPECT_GT(decoder.decode(5, off_).value(), 0U);
 }
 
 TEST_F(DecoderTest, progress_counts_every_chunk_and_step) {

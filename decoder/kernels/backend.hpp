@@ -197,7 +197,7 @@ class Backend {
     /// Experts that have a row; known after dispatch().
     [[nodiscard]] virtual std::size_t active_experts(const Routing&) const noexcept { return 0; }
 
-    /// Index of the largest value of one row, the first of equals.
+    /// Index of the largest value of one row, the first of equals; a NaN is none.
     [[nodiscard]] virtual std::size_t largest(std::span<const float> values) noexcept = 0;
 };
 

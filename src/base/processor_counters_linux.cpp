@@ -3,6 +3,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -42,6 +44,8 @@ std::string reason_of(int error) {
                "the container";
     if (error == ENOENT || error == ENODEV || error == EOPNOTSUPP)
         return "this machine offers no processor counters (a virtual machine without them?)";
+    if (error == EMFILE || error == ENFILE)
+        return "too few files may be open for four of each thread: raise the limit (ulimit -n)";
     if (error == ENOSYS)
         return "this kernel has no perf_event_open";
     return "perf_event_open failed with error " + std::to_string(error);
@@ -55,6 +59,7 @@ class PerfCounters final : public CounterReader {
             open_thread(std::atoi(entry.path().filename().c_str()));
         if (error)
             reason_ = "the threads of this process cannot be listed: is /proc mounted?";
+        close_refused();
     }
     ~PerfCounters() override {
         for (const Open& one : open_)
@@ -93,12 +98,23 @@ class PerfCounters final : public CounterReader {
             const int file = open_event(events[event], thread);
             if (file >= 0)
                 open_.push_back({event, file});
-            else if (errno != ESRCH) // a thread that has just ended
+            else if (errno != ESRCH) { // a thread that has just ended
                 reason_ = reason_of(errno);
+                refused_[event] = true;
+            }
         }
     }
 
+    /// What some threads refuse is not known of the process, and files kept for it would be the program's loss.
+    void close_refused() {
+        const auto rest =
+            std::partition(open_.begin(), open_.end(), [&](const Open& one) { return !refused_[one.event]; });
+        std::for_each(rest, open_.end(), [](const Open& one) { close(one.file); });
+        open_.erase(rest, open_.end());
+    }
+
     std::vector<Open> open_;
+    std::array<bool, event_count> refused_{};
     std::string reason_;
 };
 

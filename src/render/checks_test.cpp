@@ -151,15 +151,15 @@ TEST(LayersText, many_layers_go_on_below_and_none_is_left_out) {
 }
 
 TEST(BudgetJson, output_is_valid_under_the_schema_and_documented) {
-    expect_valid<BudgetReport>(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.budget.1.json", {{}, sample_budget()});
+    expect_valid<BudgetReport>(PLUMB_TEST_SOURCE_DIR, "plumb.budget.1.json", {{}, sample_budget()});
 }
 
 TEST(CheckJson, output_is_valid_under_the_schema_and_documented) {
-    expect_valid<CheckReport>(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.check.1.json", {{}, sample_check()});
+    expect_valid<CheckReport>(PLUMB_TEST_SOURCE_DIR, "plumb.check.1.json", {{}, sample_check()});
 }
 
 TEST(LayersJson, output_is_valid_under_the_schema_and_documented) {
-    expect_valid<LayerReport>(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.layers.1.json", {{}, sample_layers()});
+    expect_valid<LayerReport>(PLUMB_TEST_SOURCE_DIR, "plumb.layers.1.json", {{}, sample_layers()});
 }
 
 TEST(BudgetJson, figures_and_verdicts_arrive_whole) {

@@ -67,11 +67,11 @@ History sample_history() {
 }
 
 TEST(CompareJson, output_is_valid_under_the_schema_and_documented) {
-    expect_valid<Comparison>(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.compare.1.json", {{}, sample_comparison()});
+    expect_valid<Comparison>(PLUMB_TEST_SOURCE_DIR, "plumb.compare.1.json", {{}, sample_comparison()});
 }
 
 TEST(CompareJson, history_is_valid_under_the_schema_and_documented) {
-    expect_valid<History>(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.history.1.json", {{}, sample_history()});
+    expect_valid<History>(PLUMB_TEST_SOURCE_DIR, "plumb.history.1.json", {{}, sample_history()});
 }
 
 TEST(CompareJson, changes_and_gates_arrive_whole) {

@@ -105,10 +105,10 @@ inline void collect_keys(const json& value, std::set<std::string>& keys) {
     }
 }
 
-/// Each report is valid under the schema and every key of it documented; what breaks the schema is not valid.
+/// `root`: of the repository. Each report is valid under the schema and every key of it documented; what breaks the schema is not valid.
 template <class T>
-void expect_valid(const char* schema_file, const std::vector<T>& reports) {
-    const json schema = json::parse(file(schema_file));
+void expect_valid(const std::string& root, const std::string& schema_file, const std::vector<T>& reports) {
+    const json schema = json::parse(file((root + "/tests/schema/" + schema_file).c_str()));
     std::set<std::string> keys;
     for (const T& report : reports) {
         const json written = json::parse(render_json(report));
@@ -118,7 +118,7 @@ void expect_valid(const char* schema_file, const std::vector<T>& reports) {
     json bad = json::parse(render_json(reports.back()));
     bad["schema"] = nullptr;
     EXPECT_NE(SchemaCheck(schema).problem(bad), "");
-    const std::string document = file(PLUMB_TEST_SOURCE_DIR "/docs/report_schema.md");
+    const std::string document = file((root + "/docs/report_schema.md").c_str());
     for (const std::string& key : keys)
         EXPECT_NE(document.find("`" + key + "`"), std::string::npos) << key << " is not in docs/report_schema.md";
 }

@@ -22,7 +22,13 @@ Error unusable(std::uint32_t clock, const std::string& why) {
                                     "), so its records have no time; record for longer than one clock pair interval."};
 }
 
-// A pair read across an interrupt has a bracket far wider than the others and says little about the line.
+bool at_one_tick(const std::vector<ClockPair>& pairs) {
+    return std::all_of(pairs.begin(), pairs.end(),
+                       [&](const ClockPair& pair) { return pair.ticks == pairs.front().ticks; });
+}
+
+// A pair read across an interrupt has a bracket far wider than the others and says little about the line. It says all there
+// is where the others are one and the same, as those of a device that was too busy to be asked again.
 std::vector<ClockPair> trustworthy(std::vector<ClockPair> pairs) {
     std::vector<std::uint64_t> widths;
     widths.reserve(pairs.size());
@@ -34,7 +40,7 @@ std::vector<ClockPair> trustworthy(std::vector<ClockPair> pairs) {
     std::vector<ClockPair> kept;
     std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(kept),
                  [&](const ClockPair& pair) { return pair.uncertainty_ticks <= limit; });
-    return kept.size() >= 2 ? kept : pairs;
+    return at_one_tick(kept) ? pairs : kept;
 }
 
 struct Line {

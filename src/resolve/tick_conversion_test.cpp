@@ -69,6 +69,15 @@ TEST(TickConversion, a_pair_read_across_an_interrupt_does_not_bend_the_line) {
     EXPECT_EQ(line->pairs(), 10u);
 }
 
+TEST(TickConversion, M4_a_wide_pair_is_believed_where_the_narrow_ones_are_one_and_the_same) {
+    const std::vector<ClockPair> pairs = {
+        {0, 1000, 1000, 0, 10}, {0, 1000, 1000, 0, 10}, {0, 1'001'000, 1'001'000, 0, 9000}};
+    const auto line = fit_ticks(pairs, 0);
+    ASSERT_TRUE(line.ok()) << line.error().message;
+    EXPECT_DOUBLE_EQ(line->ns_per_tick(), 1);
+    EXPECT_EQ(line->to_ns(501'000), 501'000);
+}
+
 TEST(TickConversion, is_exact_over_hours_and_keeps_order) {
     std::mt19937_64 random(1);
     const std::uint64_t origin = 123'456'789'012'345;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processor counters and notes by the user, through a whole profiler; the reader is a stand-in that knows the truth.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -115,6 +117,26 @@ TEST_F(CountersTest, the_counters_of_this_machine_are_read_or_absent_with_a_reas
     const CounterTotals second = reader->read();
     for (std::size_t i = 0; i < std::min(first.totals.size(), second.totals.size()); ++i)
         EXPECT_LE(first.totals[i].second, second.totals[i].second) << first.totals[i].first;
+}
+
+TEST_F(CountersTest, T7_a_counter_that_some_threads_refuse_is_absent_and_not_a_part_of_its_total) {
+    const int next = ::dup(STDERR_FILENO);
+    ASSERT_GE(next, 0);
+    ::close(next);
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    std::mutex held;
+    std::unique_lock<std::mutex> lock(held);
+    std::thread other([&] { const std::lock_guard<std::mutex> wait(held); });
+    rlimit few = before;
+    few.rlim_cur = static_cast<rlim_t>(next) + 7; // the list of threads, four counters of one, two of the other
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    const CounterTotals totals = base::open_processor_counters()->read();
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    lock.unlock();
+    other.join();
+    EXPECT_LE(totals.totals.size(), 2U);
+    EXPECT_FALSE(totals.reason.empty());
 }
 
 TEST_F(CountersTest, T7_notes_by_the_user_are_kept_apart_in_the_order_given) {

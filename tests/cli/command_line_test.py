@@ -60,7 +60,7 @@ class Arguments(Case):
             self.skipTest("built without the decoder")
         self.assert_bad_input(plumb("model"), "plumb model needs a command: make or show")
         self.assert_bad_input(plumb("model", "mkae"), '"mkae"', "did you mean make?")
-        self.assert_bad_input(plumb("model", "make", "--type", "f33", "-o", FOLDER / "m"), "q8_0, not \"f33\"")
+        self.assert_bad_input(plumb("model", "make", "--type", "f33", "-o", FOLDER / "m"), "or q6_k, not \"f33\"")
         self.assert_bad_input(plumb("model", "show", FOLDER / "none.gguf"), "none.gguf")
         self.assert_bad_input(plumb("decode", FOLDER / "none.gguf"), "none.gguf")
         for words in (["model", "show"], ["decode"]):
@@ -402,6 +402,12 @@ class DecodeText(Case):
     def bytes_as_ids(text):
         return list(text.encode())
 
+    @staticmethod
+    def stop_key(token):
+        """The id of the model's stop token as it lies in the file, and with another token in its place."""
+        key = b"tokenizer.ggml.eos_token_id" + (4).to_bytes(4, "little")
+        return key + (256).to_bytes(4, "little"), key + token.to_bytes(4, "little")
+
     def test_standard_output_holds_json_alone_where_it_is_asked_for(self):
         done = self.decode("-p", "a", "--steps", 2, "--json")
         self.assertEqual(json.loads(done.stdout)["schema"], "plumb.report/1")
@@ -426,11 +432,27 @@ class DecodeText(Case):
         for count in (0, 1025):
             self.assert_bad_input(self.decode("--batch", count), "--batch")
 
+    def test_the_text_of_a_sequence_ends_with_it_and_its_stop_token_is_no_text(self):
+        plain = self.decode("-p", "abc", "--steps", 24, "--temperature", 1.5, "--seed", 3, "--print-tokens")
+        ids = [int(word) for word in plain.stdout.split("\ntokens ")[1].split("\n")[0].split()]
+        stop = next(id for id in ids[2:] if id > 256 and id not in ids[:2])  # a token whose text is its number
+        model = FOLDER / "stop.gguf"
+        model.write_bytes(self.model.read_bytes().replace(*self.stop_key(stop)))
+        for batch in (1, 2):
+            done = plumb("decode", model, "--threads", 1, "--out", FOLDER / "stop.plumb", "-p", "abc", "--steps", 24,
+                         "--temperature", 1.5, "--seed", 3, "--batch", batch, "--print-tokens", errors="replace")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            said, rest = done.stdout.split("\n\ntokens ", 1)
+            self.assertEqual([int(word) for word in rest.split("\n")[0].split()], ids[:ids.index(stop) + 1])
+            self.assertNotIn(" %d" % stop, said)
+            self.assertTrue(plain.stdout.startswith(said))
+
     def test_what_cannot_be_said_is_one_sentence(self):
         for words, part in ((("-p", ""), "prompt is empty"), (("-p", "a", "--min-p", 2), "--min-p"),
                             (("-p", "a", "--repeat-penalty", 0), "--repeat-penalty"),
                             (("-p", "a", "--ctx", 1), "--ctx"), (("--prompt-tokens", -1), "--prompt-tokens"),
-                            (("--tiles", "--backend", "opencl"), "cpu backend keeps tiles")):
+                            (("--tiles", "--backend", "opencl"), "cpu backend keeps tiles"),
+                            (("--prompt-tokens", 1 << 40), "--prompt-tokens"), (("--steps", (1 << 64) - 1), "--steps")):
             done = self.decode(*words)
             self.assertEqual(done.returncode, 2, words)
             self.assertEqual(len(done.stderr.strip().split("\n")), 1, done.stderr)

@@ -186,13 +186,17 @@ void turn_neighbours(float* head, const float* cosines, const float* sines, std:
     });
 }
 
+/// Of what is no NaN: what the processor's own maximum makes of one depends on the order, and forgets all before it.
 HWY_INLINE float maximum(const float* values, std::size_t n) {
     const Full d;
     const std::size_t lanes = hn::Lanes(d);
-    auto best = hn::Set(d, -std::numeric_limits<float>::infinity());
+    const auto least = hn::Set(d, -std::numeric_limits<float>::infinity());
+    auto best = least;
     std::size_t i = 0;
-    for (; i + lanes <= n; i += lanes)
-        best = hn::Max(best, hn::LoadU(d, values + i));
+    for (; i + lanes <= n; i += lanes) {
+        const auto v = hn::LoadU(d, values + i);
+        best = hn::Max(best, hn::IfThenElse(hn::IsNaN(v), least, v));
+    }
     float out = hn::GetLane(hn::MaxOfLanes(d, best));
     for (; i < n; ++i)
         out = std::max(out, values[i]);

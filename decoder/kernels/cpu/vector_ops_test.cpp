@@ -202,6 +202,19 @@ TEST(VectorOps, add_and_largest) {
     }
 }
 
+TEST(VectorOps, largest_passes_over_what_is_no_number) {
+    for (const std::size_t n : lengths) {
+        for (std::size_t at = 0; at < n; ++at) {
+            for (std::size_t nan = 0; nan < n; ++nan) {
+                auto values = random_values(n, 13);
+                values[at] = 5.0F;
+                values[nan] = nan == at ? 5.0F : std::numeric_limits<float>::quiet_NaN();
+                ASSERT_EQ(largest(values.data(), n), at) << n << " values, no number at " << nan;
+            }
+        }
+    }
+}
+
 TEST(VectorOps, largest_of_nothing_comparable_is_the_first) {
     const std::vector<float> values(40, std::numeric_limits<float>::quiet_NaN());
     EXPECT_EQ(largest(values.data(), values.size()), 0U);

@@ -160,11 +160,11 @@ kernel void silu_multiply(global const float* gate, ulong gate_at, global const 
     }
 }
 
-// One item: the first of the largest values.
+// One item: the first of the largest values. A NaN is none.
 kernel void largest(global const float* values, ulong at, uint n, global int* index) {
     uint best = 0;
     for (uint i = 1; i < n; ++i)
-        if (values[at + i] > values[at + best])
+        if (values[at + i] > values[at + best] || (isnan(values[at + best]) && !isnan(values[at + i])))
             best = i;
     *index = (int)best;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decoder on a real OpenCL device (PoCL on the machines where these tests run) against the same decoder on the CPU, and
 // its bricks against every command that the device ran.
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "decoder/kernels/choose.hpp"
@@ -69,6 +71,18 @@ TEST_F(OpenClDecoder, logits_agree_with_the_cpu_for_every_shape_type_and_chunk) 
                 EXPECT_LT(largest_difference(device, cpu), 2e-5) << shape << " chunk " << chunk;
             }
         }
+    }
+}
+
+TEST_F(OpenClDecoder, the_largest_value_is_never_one_that_is_no_number) {
+    const auto backend = std::move(*make_backend("opencl", {}));
+    const auto memory = std::move(*backend->allocate(4 * sizeof(float)));
+    auto* values = static_cast<float*>(memory.get());
+    const float nan = std::nanf("");
+    for (const std::array<float, 4>& row : {std::array{nan, 1.0F, 3.0F, 2.0F}, std::array{1.0F, nan, 3.0F, nan}}) {
+        std::copy(row.begin(), row.end(), values);
+        backend->written(values, sizeof row);
+        EXPECT_EQ(backend->largest({values, row.size()}), 2U);
     }
 }
 

@@ -58,7 +58,12 @@ struct Before {
     std::array<int, 16> devices{};
     std::size_t count = 0;
 };
+// Plain, so that a thread's first touch calls nothing.
+#if defined(__GNUC__)
+__thread Before before __attribute__((tls_model("initial-exec")));
+#else
 thread_local Before before;
+#endif
 
 CuResult ctx_push_current(Context context) {
     int now = 0;

@@ -86,6 +86,21 @@ TEST(OpenClTimeline, a_busy_device_is_not_waited_for_and_answers_later_with_a_na
     EXPECT_LT(pair->uncertainty_ticks, 1'000u) << "the call that enqueued the marker brackets it";
 }
 
+TEST(OpenClTimeline, M4_a_device_that_is_busy_for_some_milliseconds_gives_a_new_pair_and_not_the_last_one_again) {
+    const auto clock = timeline({});
+    const auto first = clock->clock_pair();
+    ASSERT_TRUE(first.ok()) << first.error().message;
+    vocl::config().start_ns = 3'000'000;
+    const auto second = clock->clock_pair();
+    ASSERT_TRUE(second.ok()) << second.error().message;
+    EXPECT_NE(second->ticks, first->ticks);
+    EXPECT_LE(error_of_pair(*second), static_cast<double>(second->uncertainty_ticks) / 2.0 + 1.0);
+    vocl::config().start_ns = 900'000'000;
+    const std::int64_t before = vocl::now_ns();
+    EXPECT_TRUE(clock->clock_pair().ok());
+    EXPECT_LT(vocl::now_ns() - before, 20'000'000) << "nor is it waited for without end";
+}
+
 TEST(OpenClTimeline, the_fit_over_pairs_publishes_a_residual_and_a_bound_that_hold) {
     vocl::Config config;
     config.drift = 120e-6;
