@@ -82,8 +82,8 @@ class Session final : public record::ForkListener {
     std::unique_ptr<fingerprint::Checks> checks_; // null: check=off; stays until we end, as threads may be inside
     std::vector<std::pair<std::string, std::string>> descriptions_; // until the drain is there
     session::KernelRegistry kernels_;
-    std::map<std::uint32_t, std::uint64_t> cut_;                    // track -> first sequence that counts
-    recording::Counters cleared_;                                   // what the last reset() cleared
+    std::map<std::uint32_t, std::uint64_t> cut_; // track -> first sequence that counts
+    recording::Counters cleared_;                // what the last reset() cleared
     std::size_t notes_ = 0;
     bool closed_ = false;
 };

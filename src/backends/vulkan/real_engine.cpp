@@ -105,7 +105,8 @@ std::vector<std::uint32_t> counting_shader() {
     X(vkDestroyBuffer)                                                                                                 \
     X(vkGetBufferMemoryRequirements)                                                                                   \
     X(vkAllocateMemory)                                                                                                \
-    X(vkFreeMemory) X(vkBindBufferMemory) X(vkMapMemory) X(vkCreateShaderModule) X(vkDestroyShaderModule)              \
+    X(vkFreeMemory)                                                                                                    \
+    X(vkBindBufferMemory) X(vkMapMemory) X(vkCreateShaderModule) X(vkDestroyShaderModule)                              \
         X(vkCreateDescriptorSetLayout) X(vkDestroyDescriptorSetLayout) X(vkCreatePipelineLayout)                       \
             X(vkDestroyPipelineLayout) X(vkCreateComputePipelines) X(vkDestroyPipeline) X(vkCreateDescriptorPool)      \
                 X(vkDestroyDescriptorPool) X(vkAllocateDescriptorSets) X(vkUpdateDescriptorSets)                       \
