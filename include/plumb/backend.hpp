@@ -57,6 +57,9 @@ inline constexpr std::uint32_t span_below_floor = 2;
 /// Of a queue that runs out of order: it may begin before the device works on it and overlap others, so that only the
 /// union of such spans is time in which the device was busy, never their sum.
 inline constexpr std::uint32_t span_may_overlap = 4;
+/// Of a queue that runs in order: the device worked on it while the scope before it was still running, and it begins only
+/// where that one ended. It may be shorter than its work took; no time is in two such spans, so that their sum is busy time.
+inline constexpr std::uint32_t span_cut_by_neighbour = 8;
 
 /// The queue's clock and the host's at one moment: `ticks` is the middle of a bracket `uncertainty_ticks` wide.
 struct DeviceClockPair {

@@ -63,10 +63,11 @@ struct Row {
     bool parent = false;   // had children: total and self differ, not a leaf
     RowBasis basis = RowBasis::steps;
     bool device = false;
-    std::uint64_t basis_steps = 0;            // so many steps that figures per step are made of
-    std::uint64_t launch_wait = 0;            // samples that include waiting for their launch
-    std::uint64_t below_floor = 0;            // samples shorter than their source can resolve
-    std::uint64_t may_overlap = 0;            // samples of a queue that runs out of order: only their union was busy
+    std::uint64_t basis_steps = 0;      // so many steps that figures per step are made of
+    std::uint64_t launch_wait = 0;      // samples that include waiting for their launch
+    std::uint64_t below_floor = 0;      // samples shorter than their source can resolve
+    std::uint64_t may_overlap = 0;      // samples of a queue that runs out of order: only their union was busy
+    std::uint64_t cut_by_neighbour = 0; // samples that begin only where their neighbour ended, beside which they ran
     std::uint64_t sites = 0, sites_timed = 0; // places in the graphs replayed; sum_per_step_ns is of those timed
     Figure raw_sum_per_step_ns;               // with the cost of the stamps left in; only of replays
 };

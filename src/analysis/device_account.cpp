@@ -187,6 +187,7 @@ class Notes {
         std::string waits;
         std::string floors;
         std::string overlaps;
+        std::string cut;
         const auto add = [](std::string& text, const Row& row, std::uint64_t count) {
             if (count != 0)
                 text += (text.empty() ? "" : ", ") + row.key.name + " " + std::to_string(count) + " of " +
@@ -196,6 +197,7 @@ class Notes {
             add(waits, row, row.launch_wait);
             add(floors, row, row.below_floor);
             add(overlaps, row, row.may_overlap);
+            add(cut, row, row.cut_by_neighbour);
         }
         if (!waits.empty())
             say("Includes launch wait (the queue was idle when the scope began, so waiting for its launch is inside): " +
@@ -206,6 +208,10 @@ class Notes {
             say("May overlap (the queue runs out of order, where a command may start long before the device works on it): the "
                 "union of these is busy time, their sum is not: " +
                 overlaps + ".");
+        if (!cut.empty())
+            say("Cut by a neighbour (no barrier stood between them, so both ran side by side, and the later one counts from "
+                "where the earlier ended; it may be shorter than its work took): " +
+                cut + ".");
     }
 
     const Report& report_;

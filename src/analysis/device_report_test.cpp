@@ -440,6 +440,23 @@ TEST(DeviceReport, commands_of_an_out_of_order_queue_are_flagged_and_only_their_
     EXPECT_DOUBLE_EQ(phase_of(report, Phase::decode)->device->busy_per_step_ns.value.value(), 200e3);
 }
 
+TEST(DeviceReport, scopes_cut_by_a_neighbour_are_counted_and_add_up) {
+    Engine engine(1);
+    for (int i = 0; i < 10; ++i) {
+        engine.step([&](std::int64_t t) {
+            engine.source.device_scope(queue, Brick::attention, engine.steps, 0, t, t + 100 * us);
+            engine.source.device_scope(queue, Brick::rms_norm, engine.steps, 0, t + 100 * us, t + 150 * us, 0,
+                                       span_cut_by_neighbour);
+        });
+    }
+    const Report report = report_of(engine.source);
+    EXPECT_EQ(row_of(report.bricks, Phase::decode, "rms_norm")->cut_by_neighbour, 10u);
+    EXPECT_EQ(row_of(report.bricks, Phase::decode, "rms_norm")->may_overlap, 0u);
+    EXPECT_TRUE(has_note(report, "Cut by a neighbour"));
+    EXPECT_TRUE(has_note(report, "rms_norm 10 of 10"));
+    EXPECT_DOUBLE_EQ(phase_of(report, Phase::decode)->device->busy_per_step_ns.value.value(), 150e3);
+}
+
 TEST(DeviceReport, a_captured_graph_is_no_thread_whose_cpu_time_is_missing) {
     Engine engine;
     engine.graph(64);

@@ -31,6 +31,7 @@ void RowStatistics::merge(const RowStatistics& other) {
     launch_wait_ += other.launch_wait_;
     below_floor_ += other.below_floor_;
     may_overlap_ += other.may_overlap_;
+    cut_ += other.cut_;
     bytes_.merge(other.bytes_);
     flops_.merge(other.flops_);
     elements_.merge(other.elements_);
@@ -40,6 +41,7 @@ void RowStatistics::add_flags(unsigned flags) {
     launch_wait_ += (flags & span_includes_launch_wait) != 0 ? 1 : 0;
     below_floor_ += (flags & span_below_floor) != 0 ? 1 : 0;
     may_overlap_ += (flags & span_may_overlap) != 0 ? 1 : 0;
+    cut_ += (flags & span_cut_by_neighbour) != 0 ? 1 : 0;
 }
 
 Row RowStatistics::finish(RowKey key, const PhaseBase& base) const {
@@ -49,6 +51,7 @@ Row RowStatistics::finish(RowKey key, const PhaseBase& base) const {
     row.launch_wait = launch_wait_;
     row.below_floor = below_floor_;
     row.may_overlap = may_overlap_;
+    row.cut_by_neighbour = cut_;
     row.raw_sum_per_step_ns = stats::absent("not inside a captured graph");
     if (base.steps != 0) {
         row.calls_per_step = static_cast<double>(row.time.count) / static_cast<double>(base.steps);

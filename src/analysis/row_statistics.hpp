@@ -58,7 +58,7 @@ class RowStatistics {
     void add_flags(unsigned flags);
 
     stats::DurationStatistics time_;
-    std::uint64_t launch_wait_ = 0, below_floor_ = 0, may_overlap_ = 0;
+    std::uint64_t launch_wait_ = 0, below_floor_ = 0, may_overlap_ = 0, cut_ = 0;
     Quantity bytes_, flops_, elements_;
 };
 

@@ -36,6 +36,7 @@ Marks marks_of(const resolve::Sample& sample) noexcept {
     return {{{(sample.flags & span_includes_launch_wait) != 0, "launch_wait"},
              {(sample.flags & span_below_floor) != 0, "below_floor"},
              {(sample.flags & span_may_overlap) != 0, "may_overlap"},
+             {(sample.flags & span_cut_by_neighbour) != 0, "cut_by_neighbour"},
              {sample.left_out, "sampled"}}};
 }
 
@@ -43,6 +44,7 @@ Marks marks_of(const resolve::Submission& submission) noexcept {
     return {{{(submission.flags & launch_instrumented) != 0, "instrumented"},
              {(submission.flags & launch_first) != 0, "first"},
              {(submission.flags & launch_unread) != 0, "unread"},
+             {},
              {}}};
 }
 

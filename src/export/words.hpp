@@ -28,7 +28,7 @@ struct Mark {
     bool set;
     std::string_view word;
 };
-using Marks = std::array<Mark, 4>;
+using Marks = std::array<Mark, 5>;
 [[nodiscard]] Marks marks_of(const resolve::Sample& sample) noexcept;
 [[nodiscard]] Marks marks_of(const resolve::Submission& submission) noexcept;
 

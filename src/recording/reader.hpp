@@ -56,7 +56,8 @@ class Reader {
     [[nodiscard]] bool being_written() const;
 
     /// Every record once, per track in sequence order; what the ring held comes last. `take` returns false to stop early.
-    /// May be called again. Where records of a track are missing, the next batch's first_sequence tells.
+    /// It must not call this reader: the next chunks may be decoded meanwhile. May be called again. Where records of a track
+    /// are missing, the next batch's first_sequence tells.
     Status for_each_batch(const std::function<bool(const RecordBatch&)>& take);
     /// Every check of a tensor once, in the order written; `take` returns false to stop early. May be called again.
     Status for_each_check(const std::function<bool(TensorCheck&&)>& take);

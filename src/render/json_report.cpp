@@ -56,6 +56,9 @@ void put_row_device(JsonWriter& json, const Row& row) {
     if (row.may_overlap != 0) {
         json.field("may_overlap", row.may_overlap);
     }
+    if (row.cut_by_neighbour != 0) {
+        json.field("cut_by_neighbour", row.cut_by_neighbour);
+    }
     if (row.basis == RowBasis::replays) {
         json.field("sites", row.sites);
         json.field("sites_timed", row.sites_timed);

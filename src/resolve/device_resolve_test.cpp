@@ -109,6 +109,18 @@ TEST(DeviceResolve, F8_commands_that_may_overlap_hold_nothing_though_one_lies_in
     }
 }
 
+TEST(DeviceResolve, F8_a_scope_cut_by_its_neighbour_is_a_child_of_the_one_around_it) {
+    PlantedSource source = source_with_queue(1);
+    source.device_scope(queue, Brick::attention, 0, -1, us, 4 * us);
+    source.device_scope(queue, Brick::rms_norm, 0, -1, 4 * us, 9 * us, 0, span_cut_by_neighbour);
+    source.device_scope(queue, Brick::lm_head, 0, -1, us, 10 * us); // holds both
+    const Collected all = resolved(source);
+    ASSERT_EQ(all.samples.size(), 3u);
+    EXPECT_EQ(all.samples[1].flags, span_cut_by_neighbour);
+    EXPECT_FALSE(all.samples[2].leaf);
+    EXPECT_EQ(all.samples[2].self_ns, us) << "the time of the one that was cut is not counted twice";
+}
+
 TEST(DeviceResolve, a_launch_keeps_key_flags_and_step_and_is_placed_in_time) {
     PlantedSource source = source_with_queue(1);
     source.launch(host, 7, 0, queue, 0, us); // outside any step

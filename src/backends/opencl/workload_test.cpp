@@ -19,6 +19,7 @@
 #include "clock/correlation.hpp"
 #include "clock/host_clock.hpp"
 #include "mocks/real_opencl.hpp"
+#include "plumb/opencl.hpp"
 
 namespace plumb::backends::opencl {
 namespace {
@@ -342,6 +343,18 @@ TEST_F(OpenClWorkload, M8_a_queue_without_profiling_is_not_timed_and_says_why) {
     const auto made = OpenClQueueTimer::create(*driver(), new_queue(0), {});
     ASSERT_FALSE(made.ok());
     EXPECT_EQ(made.error().code, ErrorCode::unsupported);
+}
+
+TEST_F(OpenClWorkload, M8_a_queue_made_after_one_without_profiling_has_gone_is_timed) {
+    cl_int error = 0;
+    const cl_command_queue untimed = calls_.clCreateCommandQueue(context_, device_, 0, &error);
+    ASSERT_EQ(error, CL_SUCCESS);
+    EXPECT_FALSE(plumb::opencl(untimed).timer->begin().ok());
+    calls_.clReleaseCommandQueue(untimed); // drivers give the same handle out again
+    const Queue queue = plumb::opencl(new_queue(CL_QUEUE_PROFILING_ENABLE));
+    const auto token = queue.timer->begin();
+    ASSERT_TRUE(token.ok()) << token.error().message;
+    queue.timer->cancel(*token);
 }
 
 } // namespace

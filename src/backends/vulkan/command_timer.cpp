@@ -294,6 +294,9 @@ Result<DeviceToken> CommandTimer::begin() noexcept {
 }
 
 Status CommandTimer::end(DeviceToken token) noexcept {
+    if (use_ == VulkanUse::again) {
+        return end_labelled(token, nullptr); // a note, or none of its own
+    }
     const Target here(*this, Border::end);
     return queue_.end(token);
 }

@@ -50,6 +50,58 @@ TEST_F(CommandTimerTest, M5_one_reset_is_recorded_for_many_stamps_and_never_one_
     vvk::catch_up();
 }
 
+TEST_F(CommandTimerTest, F1_after_close_what_never_ran_is_refused_and_holds_back_nothing_that_did) {
+    timer();
+    const DeviceToken never = scope(record(), 1'000);
+    const vvk::CommandBuffer other = vvk::new_commands();
+    vvk::begin(other);
+    CommandTimer* const here = timer_->record(other, VulkanUse::once);
+    const auto ran = here->begin();
+    ASSERT_TRUE(ran.ok());
+    vvk::dispatch(other, 2'000);
+    ASSERT_TRUE(here->end(*ran).ok());
+    vvk::end(other);
+    vvk::submit(other);
+    vvk::catch_up();
+    EXPECT_EQ(timer_->collect(never).error().code, ErrorCode::pending);
+    timer_->close();
+    EXPECT_EQ(timer_->collect(never).error().code, ErrorCode::unavailable) << "whoever waits in order must go on";
+    EXPECT_NEAR(length_ns(*ran), 2'000, 2);
+    EXPECT_EQ(timer_->in_flight(), 0u);
+}
+
+TEST_F(CommandTimerTest, a_scope_that_ends_in_another_command_buffer_is_read_where_it_began) {
+    timer();
+    CommandTimer& first = record();
+    for (int i = 0; i < 20; ++i) { // more stamps than the other buffer has
+        timer_->cancel(scope(first, 100));
+    }
+    vvk::barrier(commands_);
+    const auto token = first.begin();
+    ASSERT_TRUE(token.ok());
+    vvk::dispatch(commands_, 3'000);
+    submit();
+    CommandTimer& second = record();
+    vvk::barrier(commands_);
+    ASSERT_TRUE(second.end(*token).ok());
+    submit();
+    vvk::catch_up();
+    const auto span = timer_->collect(*token);
+    ASSERT_TRUE(span.ok()) << span.error().message;
+    EXPECT_EQ(span->flags, 0u);
+    EXPECT_GE(span->end_ticks - span->begin_ticks, 3'000u);
+}
+
+TEST_F(CommandTimerTest, a_scope_cannot_end_in_a_command_buffer_that_runs_again) {
+    timer();
+    const auto token = record().begin();
+    ASSERT_TRUE(token.ok());
+    CommandTimer& again = record(VulkanUse::again);
+    EXPECT_EQ(again.end(*token).error().code, ErrorCode::not_found);
+    timer_->cancel(*token);
+    EXPECT_EQ(timer_->in_flight(), 0u);
+}
+
 TEST_F(CommandTimerTest, laps_share_the_stamp_at_their_border) {
     timer();
     CommandTimer& here = record();
@@ -85,7 +137,7 @@ TEST_F(CommandTimerTest, neighbours_without_a_barrier_between_them_are_flagged_a
     const auto c = timer_->collect(behind);
     ASSERT_TRUE(a.ok() && b.ok() && c.ok());
     EXPECT_EQ(a->flags, 0u);
-    EXPECT_EQ(b->flags, span_may_overlap);
+    EXPECT_EQ(b->flags, span_cut_by_neighbour);
     EXPECT_EQ(b->end_ticks - b->begin_ticks, 5'000u) << "only what it took longer than its neighbour";
     EXPECT_EQ(c->flags, 0u);
 }

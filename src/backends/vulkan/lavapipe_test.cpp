@@ -94,7 +94,7 @@ TEST_F(Lavapipe, ten_thousand_spans_lie_inside_the_hosts_submit_to_wait_interval
             ASSERT_LE(static_cast<double>(fit->to_host({span.end_ticks}).value),
                       static_cast<double>(batch.after) + slack);
             ASSERT_LE(last_end, span.begin_ticks);
-            ASSERT_EQ(span.flags & span_may_overlap, 0u);
+            ASSERT_EQ(span.flags & span_cut_by_neighbour, 0u);
             last_end = span.end_ticks;
             ++count;
         }

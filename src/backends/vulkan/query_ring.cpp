@@ -127,7 +127,9 @@ Status QueryRing::read_many(std::uint32_t first, std::uint32_t count, std::uint6
         State& state = states_[first + i];
         to[i] = raw[i].value & mask_;
         if (raw[i].available == 0 || (state.has_old && to[i] == state.old)) {
-            return pending();
+            return pool_ != 0 ? pending()
+                              : Error{ErrorCode::unavailable, "this queue was closed before its scope ran; submit its "
+                                                              "command buffer, and close later"};
         }
         state.seen = true;
         state.last = to[i];

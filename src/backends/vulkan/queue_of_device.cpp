@@ -51,6 +51,11 @@ Result<std::size_t> another_queue() {
     return ++made().queues;
 }
 
+void not_made() {
+    const std::lock_guard lock(made().mutex);
+    --made().queues;
+}
+
 } // namespace
 
 VulkanQueue vulkan(const VulkanHandles& handles) {
@@ -61,6 +66,9 @@ VulkanQueue vulkan(const VulkanHandles& handles) {
     Result<std::unique_ptr<VulkanQueueTimer>> timer =
         number ? VulkanQueueTimer::create(handles, options) : Result<std::unique_ptr<VulkanQueueTimer>>(number.error());
     if (!timer) {
+        if (number) {
+            not_made(); // only queues that are timed count
+        }
         queue.status_ = timer.error();
         queue.queue_ = absent_queue(made().absent, timer.error());
         return queue;

@@ -27,6 +27,12 @@ TEST(VulkanQueue, M8_a_queue_that_cannot_be_timed_says_why_and_drops_its_scopes)
     EXPECT_EQ(queue.unread(), 0u);
 }
 
+TEST(VulkanQueue, those_that_cannot_be_timed_do_not_use_up_the_bound) {
+    for (int i = 0; i < 2'000; ++i) {
+        ASSERT_EQ(plumb::vulkan({}).status().error().code, ErrorCode::invalid_argument);
+    }
+}
+
 TEST(VulkanQueue, a_closed_queue_is_refused_and_a_moved_one_goes_on) {
     vvk::reset();
     VulkanQueue first = plumb::vulkan(vvk::handles());

@@ -188,7 +188,8 @@ Result<DeviceSpan> VulkanQueueTimer::read_span(const Stamp& begin, const Stamp& 
     if (!first) {
         return first.error();
     }
-    const Result<bool> beside = overlaps(begin, end);
+    // Its numbers are those of the command buffer that the scope began in, whichever it ended in.
+    const Result<bool> beside = overlaps(begin, again ? end : begin);
     if (!beside) {
         return beside.error();
     }
@@ -203,7 +204,7 @@ Result<DeviceSpan> VulkanQueueTimer::read_span(const Stamp& begin, const Stamp& 
     DeviceSpan span;
     span.begin_ticks = end_ticks - static_cast<std::uint64_t>(length);
     span.end_ticks = end_ticks;
-    span.flags = (length == 0 ? span_below_floor : 0) | (*beside ? span_may_overlap : 0);
+    span.flags = (length == 0 ? span_below_floor : 0) | (*beside ? span_cut_by_neighbour : 0);
     // The device reached the begin before the host had submitted everything: it may have waited for that inside.
     if (end.commands == nullptr && !line_.surely_after(span.begin_ticks, end.taken_ns)) {
         span.flags |= span_includes_launch_wait;
