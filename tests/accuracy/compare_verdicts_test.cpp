@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdicts on noise recorded from real runs (compare_noise.txt; its first lines say how it was made): a machine under
-// heavy load, where one run lies some 4 % from the next.
+// Verdicts on noise recorded from real runs; the first lines of each pool say how it was made. compare_noise.txt: a machine
+// under heavy load, where one run lies some 4 % from the next. compare_noise_calm.txt: a larger model on a machine with
+// little else to do.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,8 +14,8 @@ namespace {
 
 using namespace trials;
 
-Pool recorded() {
-    std::ifstream in(PLUMB_COMPARE_NOISE);
+Pool recorded(const char* path = PLUMB_COMPARE_NOISE) {
+    std::ifstream in(path);
     const plumb::Result<Pool> pool = read_pool(in);
     EXPECT_TRUE(pool.ok());
     return pool.ok() ? *pool : Pool{};
@@ -58,6 +59,19 @@ TEST(CompareVerdicts, on_real_noise_a_change_well_above_it_is_found_in_95_percen
     plan.change = 0.10;
     const Outcome outcome = run_trials(recorded(), plan);
     EXPECT_GE(outcome.named, 190u);
+}
+
+TEST(CompareVerdicts, on_a_calm_machine_a_projection_3_percent_slower_is_named_in_95_percent_of_pairs) {
+    const Pool pool = recorded(PLUMB_COMPARE_NOISE_CALM);
+    EXPECT_LE(run_trials(pool, {}).false_verdicts, 2u);
+    for (const char* brick :
+         {"gate_projection", "up_projection", "down_projection", "qkv_projection", "output_projection"}) {
+        Plan plan;
+        plan.brick = brick;
+        const Outcome outcome = run_trials(pool, plan);
+        EXPECT_GE(outcome.named, 190u) << brick;
+        EXPECT_LE(outcome.false_verdicts, 2u) << brick;
+    }
 }
 
 TEST(CompareVerdicts, a_brick_3_percent_slower_is_named_where_bricks_wobble_by_a_third_of_a_percent_and_runs_by_2) {
