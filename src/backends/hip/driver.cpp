@@ -24,6 +24,7 @@ struct OwnCalls {
 #undef PLUMB_HIP_MEMBER
     CuResult (*get_device)(int* device) = nullptr;
     std::vector<GraphCall> graph_calls;
+    const OwnCalls* before = nullptr; // of an earlier load: its driver may still be used
 };
 std::atomic<const OwnCalls*> own_calls{nullptr};
 
@@ -149,6 +150,7 @@ Result<Driver> fill(const base::DynamicLibrary& library) {
                                                  "library path"};
     }
     put_forms(driver);
+    own->before = own_calls.load(std::memory_order_relaxed);
     own_calls.store(own.release(), std::memory_order_release); // kept for good, as the library is
     // Asking for the version starts HIP, which fails like this where there is no device.
     if (const CuResult asked = driver.driver_get_version(&driver.version); asked != CuResult::success) {
