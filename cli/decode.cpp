@@ -40,7 +40,7 @@ struct DecodeArguments {
     std::size_t steps = 128;
     std::string backend = "cpu";
     int threads = 0;
-    std::size_t chunk = 64;
+    std::size_t chunk = 128;
     std::size_t batch = 1;
     std::size_t context = 0;
     plumb::decoder::SamplingOptions sampling;

@@ -32,7 +32,7 @@ struct Options {
     std::string backend = "cpu"; // "opencl" is its first device, "opencl:1" its second
     int threads = 0;             // 0: every core this process may use
     std::size_t context = 2048;  // positions of the kv cache
-    std::size_t chunk = 64;      // prompt tokens of one prefill step
+    std::size_t chunk = 128;     // prompt tokens of one prefill step
     std::size_t batch = 1;       // sequences
     bool widen_bf16 = false;     // f32 arithmetic on bf16 weights, also where the processor has bf16 products
     SamplingOptions sampling;

@@ -37,7 +37,9 @@ BODY double sum(const double* data, std::size_t count) {
 }
 
 BODY float multiply_add(std::size_t rounds, float begin) {
-    Floats v0 = {begin}, v1 = {1}, v2 = {2}, v3 = {3}, v4 = {4}, v5 = {5}, v6 = {6}, v7 = {7}, v8 = {8}, v9 = {9};
+    // No two alike, or they would be one.
+    Floats v0 = {begin}, v1 = {-1}, v2 = {-2}, v3 = {-3}, v4 = {-4}, v5 = {-5}, v6 = {-6}, v7 = {-7}, v8 = {-8},
+           v9 = {-9};
     const Floats half = {.5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F};
     for (std::size_t i = 0; i < rounds; ++i) {
         v0 = v0 * half + half;

@@ -4,15 +4,14 @@
 #include <algorithm>
 #include <new>
 
+#include "decoder/kernels/cpu/vector_ops.hpp"
+
 namespace plumb::decoder::cpu {
 namespace {
 
-// A piece of half a megabyte keeps a core busy for about 20 us: long against the 0.3 us of a oneDNN call, short enough to
-// deal evenly. Below 24 KiB waking the team costs more than it saves. Tokens by the block need wide pieces: the library
-// packs the tokens anew for each.
+// Pieces of half a megabyte deal evenly, and are wide enough: the library packs the tokens anew for each.
 constexpr std::size_t piece_bytes = std::size_t{512} << 10;
-constexpr std::size_t smallest_piece_bytes = std::size_t{24} << 10;
-constexpr std::size_t smallest_block_outputs = 128;
+constexpr std::size_t smallest_outputs = 128;
 constexpr std::size_t output_grain = 16; // a cache line of results
 
 dnnl::memory::data_type data_type(Type type) {
@@ -39,55 +38,35 @@ Result<std::unique_ptr<Matrices>> Matrices::make(Team& team, bool widen) {
         return no_product(error);
     }
     const Shape probe{64, 64, Type::bf16, false, {}};
-    out->native_bf16_ = !widen && out->make_plan(probe, 1).ok();
+    out->native_bf16_ = !widen && out->make_plan(probe, 2).ok();
     return out;
 }
 
 /// Output rows of a piece: as many pieces as deal evenly, none smaller than is worth a call.
-std::size_t Matrices::piece_outputs(std::size_t outputs, std::size_t row_bytes, std::size_t rows) const noexcept {
+std::size_t Matrices::piece_outputs(std::size_t outputs, std::size_t row_bytes) const noexcept {
     const auto threads = static_cast<std::size_t>(team_.size());
-    const std::size_t bytes = outputs * row_bytes;
-    const std::size_t smallest =
-        rows == 1 ? round_up(std::max<std::size_t>(1, smallest_piece_bytes / row_bytes), output_grain)
-                  : smallest_block_outputs;
-    const std::size_t rounds = std::max<std::size_t>(1, bytes / (threads * piece_bytes));
+    const std::size_t rounds = std::max<std::size_t>(1, outputs * row_bytes / (threads * piece_bytes));
     const std::size_t even = round_up((outputs + threads * rounds - 1) / (threads * rounds), output_grain);
-    return std::min(outputs, std::max(even, smallest));
+    return std::min(outputs, std::max(even, smallest_outputs));
 }
 
-/// One token: the inner product, which streams the matrix at the speed of memory. More: the matrix product, which may
-/// leave gaps between the rows of its result.
+/// The matrix product, which may leave gaps between the rows of its result.
 Matrices::Kernel Matrices::make_kernel(const Shape& shape, std::size_t outputs, std::size_t rows) const {
     using dnnl::memory;
     const memory::desc source({dim(rows), dim(shape.inputs)}, data_type(shape.type), memory::format_tag::ab);
-    const memory::desc result({dim(rows), dim(outputs)}, memory::data_type::f32,
-                              memory::dims{rows == 1 ? dim(outputs) : dim(shape.outputs), 1});
-    memory::desc weights, bias;
-    memory::desc scratchpad;
+    const memory::desc weights({dim(shape.inputs), dim(outputs)}, data_type(shape.type), memory::format_tag::ba);
+    const memory::desc bias({1, dim(outputs)}, memory::data_type::f32, memory::format_tag::ab);
+    const memory::desc result({dim(rows), dim(outputs)}, memory::data_type::f32, memory::dims{dim(shape.outputs), 1});
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    using Product = dnnl::matmul;
+    const Product::primitive_desc chosen(shape.bias ? Product::desc(source, weights, bias, result)
+                                                    : Product::desc(source, weights, result),
+                                         attributes, engine_);
+    const memory::desc scratchpad = chosen.scratchpad_desc();
     Kernel kernel;
     kernel.outputs = outputs;
-    if (rows == 1) {
-        weights = {{dim(outputs), dim(shape.inputs)}, data_type(shape.type), memory::format_tag::ab};
-        bias = {{dim(outputs)}, memory::data_type::f32, memory::format_tag::a};
-        using Product = dnnl::inner_product_forward;
-        const auto kind = dnnl::prop_kind::forward_inference;
-        const Product::primitive_desc chosen(shape.bias ? Product::desc(kind, source, weights, bias, result)
-                                                        : Product::desc(kind, source, weights, result),
-                                             attributes, engine_);
-        scratchpad = chosen.scratchpad_desc();
-        kernel.primitive = Product(chosen);
-    } else {
-        weights = {{dim(shape.inputs), dim(outputs)}, data_type(shape.type), memory::format_tag::ba};
-        bias = {{1, dim(outputs)}, memory::data_type::f32, memory::format_tag::ab};
-        using Product = dnnl::matmul;
-        const Product::primitive_desc chosen(shape.bias ? Product::desc(source, weights, bias, result)
-                                                        : Product::desc(source, weights, result),
-                                             attributes, engine_);
-        scratchpad = chosen.scratchpad_desc();
-        kernel.primitive = Product(chosen);
-    }
+    kernel.primitive = Product(chosen);
     for (int thread = 0; thread < team_.size(); ++thread) {
         Call call;
         call.source = memory(source, engine_, nullptr);
@@ -110,7 +89,7 @@ Matrices::Kernel Matrices::make_kernel(const Shape& shape, std::size_t outputs, 
 Result<std::unique_ptr<Matrices::Plan>> Matrices::make_plan(const Shape& shape, std::size_t rows) const {
     try {
         auto plan = std::make_unique<Plan>();
-        const std::size_t outputs = piece_outputs(shape.outputs, row_bytes(shape.type, shape.inputs), rows);
+        const std::size_t outputs = piece_outputs(shape.outputs, row_bytes(shape.type, shape.inputs));
         plan->rows = rows;
         plan->pieces = (shape.outputs + outputs - 1) / outputs;
         plan->piece = make_kernel(shape, outputs, rows);
@@ -141,9 +120,15 @@ std::size_t Matrices::shape_of(const Linear& linear) {
 }
 
 Status Matrices::prepare(Linear& linear, std::size_t rows) {
-    if (linear.weight.type != Type::f32)
-        if (Status status = packed_.prepare(linear.weight); !status || !offered(linear.weight.type))
-            return status;
+    if (Status status = packed_.prepare(linear.weight); !status)
+        return status;
+    try {
+        token_.resize(std::max(token_.size(), linear.weight.cols));
+    } catch (const std::bad_alloc&) {
+        return Error{ErrorCode::out_of_memory, "there is no memory for a matrix product; use a smaller model"};
+    }
+    if (rows == 1 || !offered(linear.weight.type))
+        return {};
     linear.plan = shape_of(linear);
     Shape& shape = shapes_[linear.plan];
     if (plan_of(linear, rows) != nullptr)
@@ -164,14 +149,19 @@ const Matrices::Plan* Matrices::plan_of(const Linear& linear, std::size_t rows) 
     return nullptr;
 }
 
-void Matrices::run(const Block& in, std::span<const Product> group) noexcept {
+void Matrices::run(const Block& tokens, std::span<const Product> group) noexcept {
+    Block in = tokens;
+    if (in.rows == 1 && in.type == Type::bf16) {
+        from_bf16(static_cast<const Bf16*>(in.data), in.cols, token_.data());
+        in = {token_.data(), Type::f32, 1, in.cols};
+    }
     // The pieces of all products are one job: one wait for the team and not one per product.
     const Plan* plans[max_products]{};
     std::size_t ends[max_products]{};
     std::size_t pieces = 0;
     for (std::size_t i = 0; i < group.size(); ++i) {
         const Linear& linear = *group[i].linear;
-        if (linear.weight.type == in.type) {
+        if (in.rows > 1 && linear.weight.type == in.type) {
             plans[i] = plan_of(linear, in.rows);
             pieces += plans[i]->pieces;
         } else {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products of the cpu backend by oneDNN. A product is cut into pieces of whole output rows which the team deals; each
-// piece is one single-threaded oneDNN product. Packed types, and bf16 that meets f32 inputs (on a processor for which
-// oneDNN has no bf16 product, and in a model of mixed types), take the way of packed_products.hpp.
+// Matrix products of the cpu backend. Those with several tokens are oneDNN's: cut into pieces of whole output rows which the
+// team deals, each piece one single-threaded product. One token (where oneDNN reads a third slower than memory gives,
+// docs/benchmarks.md), packed types, and bf16 that meets f32 inputs (on a processor for which oneDNN has no bf16 product,
+// and in a model of mixed types) take the way of packed_products.hpp.
 // Owned by the backend, used by its thread; run() neither allocates nor fails.
 #pragma once
 
@@ -25,7 +26,7 @@ class Matrices {
     [[nodiscard]] bool native_bf16() const noexcept { return native_bf16_; }
 
     [[nodiscard]] Status prepare(Linear& linear, std::size_t rows);
-    void run(const Block& in, std::span<const Product> group) noexcept;
+    void run(const Block& tokens, std::span<const Product> group) noexcept;
 
     /// Products with a stack always take the way of packed_products.hpp: how many tokens an expert gets is not known before.
     [[nodiscard]] Status prepare(const Stack& stack);
@@ -65,8 +66,7 @@ class Matrices {
     [[nodiscard]] bool offered(Type type) const noexcept {
         return type == Type::f32 || (type == Type::bf16 && native_bf16_);
     }
-    [[nodiscard]] std::size_t piece_outputs(std::size_t outputs, std::size_t row_bytes,
-                                            std::size_t rows) const noexcept;
+    [[nodiscard]] std::size_t piece_outputs(std::size_t outputs, std::size_t row_bytes) const noexcept;
     [[nodiscard]] Kernel make_kernel(const Shape& shape, std::size_t outputs, std::size_t rows) const;
     [[nodiscard]] Result<std::unique_ptr<Plan>> make_plan(const Shape& shape, std::size_t rows) const;
     [[nodiscard]] std::size_t shape_of(const Linear& linear);
@@ -79,6 +79,7 @@ class Matrices {
     bool native_bf16_ = false;
     std::vector<Shape> shapes_;
     PackedProducts packed_;
+    std::vector<float> token_;      // one token of bf16 inputs, widened
     std::vector<std::size_t> ends_; // pieces of a stack up to each expert
 };
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <numeric>
 #include <vector>
 
 // Sets that would not beat these by much, or whose vectors have no fixed length.
@@ -22,7 +23,7 @@ namespace {
 
 double plain_multiply_adds(std::size_t rounds, float* sink) {
     std::array<float, 16> sums;
-    sums.fill(*sink);
+    std::iota(sums.begin(), sums.end(), *sink);
     for (std::size_t i = 0; i < rounds; ++i) {
         for (float& sum : sums) {
             sum = sum * 0.5F + 1.0F;

@@ -33,9 +33,22 @@ TEST(CpuPeaks, multiply_adds_are_counted_as_done) {
     float sink = 1;
     const double few = widest_multiply_adds()(10, &sink);
     EXPECT_EQ(widest_multiply_adds()(1000, &sink), 100 * few);
-    // Each chain goes to 2, whatever it began with: they were all done.
+    // Each chain halves its way to 2, whatever it began with: they were all done.
     EXPECT_NEAR(std::fmod(sink, 2.0F), 0, 1e-3);
     EXPECT_GE(sink, 2 * 12 - 1e-3F);
+}
+
+TEST(CpuPeaks, no_two_chains_of_multiply_adds_are_one) {
+    const float begin = 5;
+    float sink = begin;
+    const double operations = widest_multiply_adds()(3, &sink);
+    // Chain i begins with begin + i. Those that begin alike are done once by a compiler, and counted as often as written.
+    double apart = 0;
+    int chains = 0;
+    for (; chains < 12; ++chains)
+        apart += 2 + (begin + chains - 2) / 8;
+    EXPECT_FLOAT_EQ(sink, static_cast<float>(apart));
+    EXPECT_EQ(std::fmod(operations, 2.0 * 3 * chains), 0);
 }
 
 TEST(CpuPeaks, bandwidth_of_a_part_of_the_cores_is_measured_too) {

@@ -22,20 +22,22 @@ using Lanes = std::uint64_t __attribute__((vector_size(64), may_alias));
 #define PLUMB_WIDEST __attribute__((noinline))
 #endif
 
-/// Eight independent sums, so that loads and not additions are the limit.
+/// Eight independent sums, so that loads and not additions are the limit; by name, so that they live in registers.
 PLUMB_WIDEST std::uint64_t read_all(const void* memory, std::size_t bytes) {
     const auto* lanes = static_cast<const Lanes*>(memory);
-    const std::size_t count = bytes / sizeof(Lanes);
-    Lanes sums[8] = {};
-    for (std::size_t i = 0; i + 8 <= count; i += 8) {
-        for (std::size_t k = 0; k < 8; ++k) {
-            sums[k] ^= lanes[i + k];
-        }
+    const Lanes* const end = lanes + bytes / sizeof(Lanes) / 8 * 8;
+    Lanes a = {}, b = {}, c = {}, d = {}, e = {}, f = {}, g = {}, h = {};
+    for (; lanes != end; lanes += 8) {
+        a ^= lanes[0];
+        b ^= lanes[1];
+        c ^= lanes[2];
+        d ^= lanes[3];
+        e ^= lanes[4];
+        f ^= lanes[5];
+        g ^= lanes[6];
+        h ^= lanes[7];
     }
-    Lanes all = {};
-    for (const Lanes& sum : sums) {
-        all ^= sum;
-    }
+    const Lanes all = a ^ b ^ c ^ d ^ e ^ f ^ g ^ h;
     std::uint64_t result = 0;
     for (std::size_t k = 0; k < 8; ++k) {
         result ^= all[k];
