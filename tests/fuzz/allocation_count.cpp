@@ -15,13 +15,21 @@ std::atomic<std::size_t> peak_bytes{0};
 
 } // namespace
 
-void* operator new(std::size_t size) {
+// Both ways in, for both ways out are the same: a sort's temporary buffer comes by the one that does not throw.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
     void* memory = std::malloc(size);
+    if (memory != nullptr) {
+        const std::size_t now = live_bytes += malloc_usable_size(memory);
+        peak_bytes = std::max(peak_bytes.load(), now);
+    }
+    return memory;
+}
+
+void* operator new(std::size_t size) {
+    void* memory = operator new(size, std::nothrow);
     if (memory == nullptr) {
         std::abort();
     }
-    const std::size_t now = live_bytes += malloc_usable_size(memory);
-    peak_bytes = std::max(peak_bytes.load(), now);
     return memory;
 }
 
