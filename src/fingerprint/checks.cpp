@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <iterator>
 #include <new>
 #include <utility>
 
 #include "fingerprint/check_order.hpp"
+#include "fingerprint/fingerprint_with.hpp"
+#include "fingerprint/kernels.hpp"
 #include "fingerprint/logits.hpp"
 #include "fingerprint/npy.hpp"
 #include "plumb/fingerprint.hpp"
@@ -20,6 +21,7 @@ namespace {
 constexpr std::size_t most_pending = std::size_t{1} << 18; // 0.1 GB; the drain comes ten times a second
 constexpr std::size_t most_nonfinite = 4096;               // check=nonfinite: what comes later is only counted
 constexpr std::size_t inputs_kept = 64;
+constexpr std::size_t most_spare = 8192; // 4 MB; a tenth of a second has fewer
 constexpr unsigned most_threads = 8;
 
 std::string name_text(std::uint16_t id) {
@@ -93,7 +95,7 @@ void Checks::check(const record::CheckCall& call) noexcept {
                     diagnose_("no tensors are kept whole: dump= can read host memory only, and " +
                               name_text(call.name.id) + " lies on a device");
                 }
-                if (Status status = device->enqueue(call, label(call, *call.tensor, number(call))); !status.ok()) {
+                if (Status status = device->enqueue(call, labelled(call, *call.tensor, number(call))); !status.ok()) {
                     refuse(call, status.error().message);
                 }
                 return;
@@ -126,8 +128,10 @@ Checks::Number Checks::number_locked(const record::CheckCall& call) {
             occurrences_.next({call.step_plus_one, call.place.sequence, call.layer_plus_one, name_and_role})};
 }
 
-recording::TensorCheck Checks::label(const record::CheckCall& call, const Tensor& tensor, Number number) const {
-    recording::TensorCheck check;
+void Checks::label(recording::TensorCheck& check, const record::CheckCall& call, const Tensor& tensor, Number number) {
+    recording::TensorCheck old = std::exchange(check, {});
+    check.shape = std::move(old.shape);
+    check.fingerprint.sketch = std::move(old.fingerprint.sketch);
     check.order = number.order;
     check.occurrence = number.occurrence;
     check.step_plus_one = call.step_plus_one;
@@ -141,20 +145,33 @@ recording::TensorCheck Checks::label(const record::CheckCall& call, const Tensor
     check.dtype = tensor.dtype;
     check.shape.assign(tensor.shape, tensor.shape + tensor.rank);
     check.first_index = first_index_of(call, tensor);
+}
+
+recording::TensorCheck Checks::labelled(const record::CheckCall& call, const Tensor& tensor, Number number) {
+    recording::TensorCheck check;
+    label(check, call, tensor, number);
     return check;
 }
 
 void Checks::check_on_host(const record::CheckCall& call) {
-    recording::TensorCheck check = label(call, *call.tensor, number(call));
+    recording::TensorCheck check;
+    Number its;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        its = number_locked(call);
+        if (!spare_.empty()) {
+            check = std::move(spare_.back());
+            spare_.pop_back();
+        }
+    }
+    label(check, call, *call.tensor, its);
     FingerprintOptions options;
     options.first_index = check.first_index;
     options.threads = most_threads;
-    Result<Fingerprint> made = fingerprint_of(*call.tensor, options);
-    if (!made.ok()) {
+    if (Status made = fingerprint_into(check.fingerprint, best_kernels(), *call.tensor, options); !made.ok()) {
         refuse(call, made.error().message);
         return;
     }
-    check.fingerprint = *std::move(made);
     if (call.place.logits) {
         const LargestLogit largest = largest_logit(*call.tensor);
         check.argmax = largest.index;
@@ -187,7 +204,7 @@ void Checks::look_for_nonfinite(const record::CheckCall& call) {
         nonfinite_.fetch_add(1, std::memory_order_relaxed);
         return;
     }
-    recording::TensorCheck check = label(call, *call.tensor, its);
+    recording::TensorCheck check = labelled(call, *call.tensor, its);
     FingerprintOptions options;
     options.first_index = check.first_index;
     options.threads = most_threads;
@@ -200,7 +217,7 @@ void Checks::look_for_nonfinite(const record::CheckCall& call) {
     check.fingerprint = *std::move(made);
     say_nonfinite(check);
     for (const Input& input : inputs) {
-        recording::TensorCheck finite = label(input.call, input.tensor, input.number);
+        recording::TensorCheck finite = labelled(input.call, input.tensor, input.number);
         finite.level = recording::CheckLevel::nonfinite;
         finite.fingerprint.count = input.tensor.count();
         finite.fingerprint.max = input.magnitude;
@@ -300,12 +317,18 @@ void Checks::collect(drain::FeedRound& round) {
             }
         }
     }
-    const std::lock_guard<std::mutex> lock(mutex_);
-    std::move(done_.begin(), done_.end(), std::back_inserter(round.checks));
-    done_.clear();
+    std::vector<recording::TensorCheck> done;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        done.swap(done_);
+    }
+    round.checks.insert(round.checks.end(), done.begin(), done.end());
     for (recording::TensorCheck& check : round.checks) {
         check.order -= std::min(check.order, first_order_); // this run's begin with 0
     }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    done.resize(std::min(done.size(), most_spare));
+    spare_ = std::move(done);
 }
 
 std::uint64_t Checks::unresolved() const noexcept {

@@ -55,8 +55,11 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
     [[nodiscard]] bool chosen(const record::CheckCall& call) const noexcept;
     [[nodiscard]] Number number(const record::CheckCall& call);
     [[nodiscard]] Number number_locked(const record::CheckCall& call); // REQUIRES: mutex_
-    [[nodiscard]] recording::TensorCheck label(const record::CheckCall& call, const Tensor& tensor,
-                                               Number number) const;
+    /// All but the fingerprint, into `check`, whose memory is used again.
+    static void label(recording::TensorCheck& check, const record::CheckCall& call, const Tensor& tensor,
+                      Number number);
+    [[nodiscard]] static recording::TensorCheck labelled(const record::CheckCall& call, const Tensor& tensor,
+                                                         Number number);
     void check_on_host(const record::CheckCall& call);
     void look_for_nonfinite(const record::CheckCall& call);
     void remember_input(const record::CheckCall& call, Number number, double magnitude); // REQUIRES: mutex_
@@ -83,8 +86,9 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
 
     mutable std::mutex mutex_; // guards what follows
     Occurrences occurrences_;
-    std::vector<Input> inputs_;                // last inputs seen, of check=nonfinite
-    std::vector<recording::TensorCheck> done_; // not collected yet
+    std::vector<Input> inputs_;                 // last inputs seen, of check=nonfinite
+    std::vector<recording::TensorCheck> done_;  // not collected yet
+    std::vector<recording::TensorCheck> spare_; // collected: memory that the next ones take instead of asking for it
 };
 
 } // namespace plumb::fingerprint

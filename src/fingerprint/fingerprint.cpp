@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <new>
+#include <utility>
 
 #include "fingerprint/block_team.hpp"
 #include "fingerprint/definition.hpp"
@@ -93,7 +94,8 @@ void locate(const Places& places, const Blocks& blocks, const Tensor& tensor, st
 
 } // namespace
 
-Result<Fingerprint> fingerprint_with(const Kernels& kernels, const Tensor& tensor, const FingerprintOptions& options) {
+Status fingerprint_into(Fingerprint& made, const Kernels& kernels, const Tensor& tensor,
+                        const FingerprintOptions& options) {
     if (const char* wrong = complaint(tensor)) {
         return Error{ErrorCode::invalid_argument, wrong};
     }
@@ -103,8 +105,10 @@ Result<Fingerprint> fingerprint_with(const Kernels& kernels, const Tensor& tenso
     try {
         const PlainArithmetic arithmetic;
         const Blocks blocks(tensor, options.first_index, options.buckets / lanes_of_row, kernels);
-        Fingerprint made;
+        std::vector<double> sketch = std::move(made.sketch);
+        made = Fingerprint();
         made.count = tensor.count();
+        made.sketch = std::move(sketch);
         made.sketch.assign(options.buckets, 0.0);
         Places places;
         in_order(blocks, options.threads, [&](const Block& block, std::size_t b) {
@@ -112,10 +116,18 @@ Result<Fingerprint> fingerprint_with(const Kernels& kernels, const Tensor& tenso
             note(block, b, places);
         });
         locate(places, blocks, tensor, options.first_index, kernels, made);
-        return made;
+        return {};
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::out_of_memory, "There is no memory for the fingerprint: use fewer threads or buckets."};
     }
+}
+
+Result<Fingerprint> fingerprint_with(const Kernels& kernels, const Tensor& tensor, const FingerprintOptions& options) {
+    Fingerprint made;
+    if (Status status = fingerprint_into(made, kernels, tensor, options); !status.ok()) {
+        return status.error();
+    }
+    return made;
 }
 
 double largest_with(const Kernels& kernels, const Tensor& tensor) noexcept {

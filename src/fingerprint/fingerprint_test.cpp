@@ -223,6 +223,29 @@ TEST(Fingerprint, sees_denormals_whatever_the_thread_has_switched_on) {
     expect_same_bits(fast, usual, "flushing");
 }
 
+TEST(Fingerprint, leaves_nothing_of_the_one_whose_memory_it_takes) {
+    const Kernels& kernels = best_kernels();
+    const float bad[] = {std::numeric_limits<float>::quiet_NaN(), 2, 3};
+    const float good[] = {4, -5};
+    FingerprintOptions wide;
+    wide.buckets = 256;
+    Fingerprint reused;
+    ASSERT_TRUE(fingerprint_into(reused, kernels, tensor(bad, DType::f32, {3}), wide).ok());
+    const double* memory = reused.sketch.data();
+    ASSERT_TRUE(fingerprint_into(reused, kernels, tensor(good, DType::f32, {2}), {}).ok());
+    EXPECT_EQ(reused.sketch.data(), memory);
+    const Fingerprint fresh = *fingerprint_with(kernels, tensor(good, DType::f32, {2}), {});
+    EXPECT_EQ(reused.sketch, fresh.sketch);
+    EXPECT_EQ(reused.count, fresh.count);
+    EXPECT_EQ(reused.nans, 0u);
+    EXPECT_EQ(reused.first_nonfinite, no_index);
+    EXPECT_EQ(reused.hash, fresh.hash);
+    EXPECT_EQ(reused.sum, fresh.sum);
+    EXPECT_EQ(reused.sum_of_squares, fresh.sum_of_squares);
+    EXPECT_EQ(reused.min, -5);
+    EXPECT_EQ(reused.max, 4);
+}
+
 TEST(Fingerprint, of_nothing_holds_nothing) {
     const Fingerprint empty = of(tensor(nullptr, DType::f32, {3, 0, 5}));
     EXPECT_EQ(empty.count, 0U);

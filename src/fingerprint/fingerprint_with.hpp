@@ -8,6 +8,9 @@
 namespace plumb::fingerprint {
 
 Result<Fingerprint> fingerprint_with(const Kernels& kernels, const Tensor& tensor, const FingerprintOptions& options);
+/// The same into memory that `made` already has. After an error `made` is any fingerprint.
+[[nodiscard]] Status fingerprint_into(Fingerprint& made, const Kernels& kernels, const Tensor& tensor,
+                                      const FingerprintOptions& options);
 /// REQUIRES: a tensor that can be read.
 double largest_with(const Kernels& kernels, const Tensor& tensor) noexcept;
 

@@ -7,6 +7,21 @@
 
 namespace plumb::fingerprint {
 
+namespace {
+
+constexpr std::size_t piece = 64;
+
+/// Whether a value of the piece is above the limit; NaN is not.
+bool any_above(const float* values, float limit) noexcept {
+    unsigned above = 0;
+    for (std::size_t i = 0; i < piece; ++i) {
+        above |= static_cast<unsigned>(values[i] > limit);
+    }
+    return above != 0;
+}
+
+} // namespace
+
 LargestLogit largest_logit(const Tensor& tensor) {
     LargestLogit found;
     if (tensor.count() == 0) {
@@ -20,7 +35,19 @@ LargestLogit largest_logit(const Tensor& tensor) {
     double largest = 0;
     double second = 0;
     bool any_second = false;
-    for (std::size_t i = 0; i < tensor.shape[last]; ++i) {
+    const std::size_t count = tensor.shape[last];
+    const float* plain = tensor.dtype == DType::f32 && tensor.strides[last] == 1
+                             ? static_cast<const float*>(tensor.data) + row
+                             : nullptr;
+    for (std::size_t i = 0; i < count; ++i) {
+        // Nearly all pieces of a vocabulary hold nothing above the two largest so far.
+        while (plain != nullptr && any_second && i + piece <= count &&
+               !any_above(plain + i, static_cast<float>(second))) {
+            i += piece;
+        }
+        if (i >= count) {
+            break;
+        }
         const double value =
             element_value(tensor.data, tensor.dtype, row + static_cast<std::ptrdiff_t>(i) * tensor.strides[last]);
         if (!std::isfinite(value)) {

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <random>
+#include <vector>
 
 namespace plumb::fingerprint {
 namespace {
@@ -47,6 +50,30 @@ TEST(Logits, halves_of_both_kinds_are_read) {
     EXPECT_EQ(largest_logit(tensor(halves, DType::f16, {4})).margin, 2);
     const std::uint16_t brains[] = {0x3f80, 0x4040, 0xc000}; // 1, 3, -2
     EXPECT_EQ(largest_logit(tensor(brains, DType::bf16, {3})).margin, 2);
+}
+
+TEST(Logits, of_long_rows_are_what_a_sort_says) {
+    std::mt19937 random(11);
+    std::uniform_int_distribution<int> value(-500, 500); // with ties
+    for (int round = 0; round < 2000; ++round) {
+        const std::size_t count = 1 + random() % 700;
+        std::vector<float> row(count);
+        for (float& v : row)
+            v = 0.25F * static_cast<float>(value(random));
+        for (std::size_t i = random() % 4; i-- > 0;)
+            row[random() % count] = i % 2 == 0 ? std::numeric_limits<float>::infinity() : std::nanf("");
+        std::vector<std::size_t> order;
+        for (std::size_t i = 0; i < count; ++i)
+            if (std::isfinite(row[i]))
+                order.push_back(i);
+        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return row[a] > row[b]; });
+        const LargestLogit found = largest_logit(tensor(row.data(), DType::f32, {count}));
+        ASSERT_EQ(found.index, order.empty() ? no_index : order[0]);
+        if (order.size() > 1)
+            ASSERT_EQ(found.margin, static_cast<double>(row[order[0]]) - static_cast<double>(row[order[1]]));
+        else
+            ASSERT_TRUE(std::isnan(found.margin));
+    }
 }
 
 } // namespace

@@ -58,6 +58,14 @@ class FieldWriter {
         head(field, value.size());
         append_bytes(to_, value.data(), value.size());
     }
+    /// Content: what `append` appends to the bytes it is given.
+    template <class F>
+    void made(std::uint16_t field, F&& append) {
+        head(field, 0);
+        const std::size_t begin = to_.size();
+        append(to_);
+        store_le(to_.data() + begin - sizeof(std::uint32_t), static_cast<std::uint32_t>(to_.size() - begin));
+    }
     /// Content: length of the key (4 bytes), key, value.
     void pair(std::uint16_t field, std::string_view key, std::string_view value) {
         head(field, sizeof(std::uint32_t) + key.size() + value.size());

@@ -38,14 +38,22 @@ bool valid_buckets(std::size_t buckets) {
 }
 
 void append_double(Bytes& to, double value) { append_le(to, std::bit_cast<std::uint64_t>(value)); }
+
+template <class T>
+void append_all(Bytes& to, const std::vector<T>& values) {
+    std::size_t at = to.size();
+    to.resize(at + values.size() * sizeof(std::uint64_t));
+    for (const T value : values) {
+        store_le(to.data() + at, std::bit_cast<std::uint64_t>(value));
+        at += sizeof(std::uint64_t);
+    }
+}
+
 double load_double(const std::byte* at) { return std::bit_cast<double>(load_le<std::uint64_t>(at)); }
 
-std::string_view text_of(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 const std::byte* bytes_of(std::string_view text) { return reinterpret_cast<const std::byte*>(text.data()); }
 
-Bytes place_of(const TensorCheck& check) {
-    Bytes to;
-    to.reserve(place_size);
+void append_place(Bytes& to, const TensorCheck& check) {
     append_le(to, check.order);
     append_le(to, check.step_plus_one);
     append_le(to, check.layer_plus_one);
@@ -57,7 +65,6 @@ Bytes place_of(const TensorCheck& check) {
     append_le(to, check.occurrence);
     append_le(to, check.sequence);
     append_le(to, check.track);
-    return to;
 }
 
 /// False when it says something that this version does not know.
@@ -85,9 +92,7 @@ bool take_place(std::string_view content, TensorCheck& to) {
            level <= static_cast<std::uint8_t>(CheckLevel::full) && dtype < dtype_count;
 }
 
-Bytes values_of(const Fingerprint& print) {
-    Bytes to;
-    to.reserve(values_size);
+void append_values(Bytes& to, const Fingerprint& print) {
     append_le(to, print.count);
     append_le(to, print.hash);
     append_le(to, print.largest);
@@ -95,7 +100,6 @@ Bytes values_of(const Fingerprint& print) {
     append_double(to, print.max);
     append_double(to, print.sum);
     append_double(to, print.sum_of_squares);
-    return to;
 }
 
 bool take_values(std::string_view content, Fingerprint& to) {
@@ -217,22 +221,14 @@ TensorCheck bounded(TensorCheck check) {
 
 void encode(const TensorCheck& from, Bytes& to) {
     FieldWriter fields(to);
-    fields.text(field_place, text_of(place_of(from)));
-    fields.text(field_values, text_of(values_of(from.fingerprint)));
-    Bytes list;
+    fields.made(field_place, [&](Bytes& content) { append_place(content, from); });
+    fields.made(field_values, [&](Bytes& content) { append_values(content, from.fingerprint); });
     if (!from.shape.empty()) {
-        for (const std::uint64_t size : from.shape) {
-            append_le(list, size);
-        }
-        fields.text(field_shape, text_of(list));
-        list.clear();
+        fields.made(field_shape, [&](Bytes& content) { append_all(content, from.shape); });
     }
     encode_numbers(from, fields);
     if (!from.fingerprint.sketch.empty()) {
-        for (const double bucket : from.fingerprint.sketch) {
-            append_double(list, bucket);
-        }
-        fields.text(field_sketch, text_of(list));
+        fields.made(field_sketch, [&](Bytes& content) { append_all(content, from.fingerprint.sketch); });
     }
 }
 
