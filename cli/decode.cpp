@@ -198,6 +198,26 @@ plumb::decoder::Options decoder_options(const DecodeArguments& arguments, const 
     return options;
 }
 
+Result<Decoder> load(const DecodeArguments& arguments, const Text& text, const std::string& path) {
+    Progress progress("loading " + terminal_text(path), "MB");
+    plumb::decoder::Options options = decoder_options(arguments, text);
+    options.loading = [&](std::uint64_t done, std::uint64_t total) {
+        progress.show(done / 1000000, total / 1000000);
+    };
+    return Decoder::load(path, options);
+}
+
+void say_how_far(const DecodeArguments& arguments, const Text& text, const Decoder& decoder, std::size_t steps) {
+    const std::size_t prompt = arguments.batch * prompt_length(arguments, text);
+    std::size_t fed = 0;
+    for (std::size_t sequence = 0; sequence < arguments.batch; ++sequence)
+        fed += decoder.position(sequence);
+    if (fed < prompt)
+        fmt::print(stderr, "stopped after {} of {} prompt tokens\n", fed, prompt);
+    else
+        fmt::print(stderr, "stopped after {} of {} decode steps\n", steps, arguments.steps);
+}
+
 /// Prompt and steps. Returns the steps done.
 Result<std::size_t> run(const DecodeArguments& arguments, const Text& text, Decoder& decoder,
                         plumb::Profiler& profiler) {
@@ -278,7 +298,7 @@ Status decode(const DecodeArguments& arguments) {
     const Result<Text> text = text_of(arguments, *path);
     if (!text)
         return text.error();
-    Result<Decoder> decoder = Decoder::load(*path, decoder_options(arguments, *text));
+    Result<Decoder> decoder = load(arguments, *text, *path);
     if (!decoder)
         return decoder.error();
 
@@ -297,7 +317,7 @@ Status decode(const DecodeArguments& arguments) {
     if (!done)
         return done.error();
     if (*done < arguments.steps && interrupted().load())
-        fmt::print(stderr, "stopped after {} of {} decode steps\n", *done, arguments.steps);
+        say_how_far(arguments, *text, *decoder, *done);
     if (arguments.print_tokens)
         print_tokens(arguments, *decoder);
     if (config->on)

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "cli/interrupt.hpp"
 #include "decoder/gguf/reader.hpp"
 #include "decoder/model_maker/maker.hpp"
 
@@ -47,6 +48,7 @@ Result<std::string> cached_model() {
         return path;
     decoder::MakeOptions options;
     options.replace = true;
+    options.stop = &interrupted();
     if (Status status = decoder::make_model(*decoder::find_shape("tiny-llama"), path, options); !status)
         return status.error();
     return path;

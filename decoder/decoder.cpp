@@ -62,6 +62,7 @@ Result<Decoder> Decoder::load(const std::string& path, const Options& options) {
         return file.error();
     Decoder out;
     out.options_ = options;
+    out.options_.loading = {}; // of no use later, and what it refers to may be gone
     out.file_ = std::make_unique<gguf::File>(std::move(*file));
     Result<ModelConfig> config = read_config(*out.file_);
     if (!config)
@@ -88,7 +89,14 @@ Result<Decoder> Decoder::load(const std::string& path, const Options& options) {
         tokens.reserve(options.context + 1);
     out.next_.resize(options.batch);
     out.ended_.resize(options.batch);
-    out.file_->map().prefault();
+    const gguf::FileMap& map = out.file_->map();
+    map.prefault([&](std::size_t done) {
+        if (options.loading)
+            options.loading(done, map.bytes().size());
+        return !out.stopped();
+    });
+    if (out.stopped())
+        return Error{ErrorCode::failed, path + ": loading was interrupted and nothing was run; start again"};
     return out;
 }
 

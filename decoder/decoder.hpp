@@ -37,8 +37,9 @@ struct Options {
     bool widen_bf16 = false;     // f32 arithmetic on bf16 weights, also where the processor has bf16 products
     SamplingOptions sampling;
     std::vector<std::int32_t> stop_tokens; // a sequence ends behind the first of them, until it is given a prompt again
-    const std::atomic<bool>* stop = nullptr; // looked at before each step; set it to end early
-    StepFunction step = run_step;            // run_step_compiled_out: the same without profiling
+    const std::atomic<bool>* stop = nullptr; // looked at before each step and while loading; set it to end early
+    std::function<void(std::uint64_t done, std::uint64_t total)> loading; // called with the file's bytes
+    StepFunction step = run_step; // run_step_compiled_out: the same without profiling
 };
 
 class Decoder {
@@ -46,7 +47,8 @@ class Decoder {
     /// Called after each step with the positions done so far; prefill counts prompt tokens, decode counts steps.
     using Progress = std::function<void(std::size_t done, std::size_t total)>;
 
-    /// Errors: whatever the file, its config or its tensors are refused for; invalid_argument; out_of_memory.
+    /// Errors: whatever the file, its config or its tensors are refused for; invalid_argument; out_of_memory; failed
+    /// (stopped).
     static Result<Decoder> load(const std::string& path, const Options& options = {});
 
     /// Feeds a prompt in chunks to one sequence. Errors: invalid_argument (no such sequence, no token, a token outside

@@ -99,13 +99,42 @@ TEST_F(DecoderTest, a_stop_ends_before_the_next_step) {
     Options wanted = options();
     wanted.stop = &stop;
     Decoder decoder = load(wanted);
-    ASSERT_TRUE(decoder.prefill(decoder.random_prompt(20, 1), off_).ok());
+    const auto feed = [&](std::size_t until) {
+        EXPECT_TRUE(decoder
+                        .prefill(decoder.random_prompt(20, 1), off_,
+                                 [&](std::size_t done, std::size_t) { stop = done == until; })
+                        .ok());
+        return decoder.position();
+    };
+    EXPECT_EQ(feed(16), 16U) << "the first chunk alone";
+    stop = false;
+    decoder.reset();
+    EXPECT_EQ(feed(0), 20U);
     const auto steps = decoder.decode(50, off_, [&](std::size_t done, std::size_t) { stop = done == 5; });
     EXPECT_EQ(steps.value(), 5U);
     decoder.reset();
     EXPECT_TRUE(decoder.prefill(decoder.random_prompt(20, 1), off_).ok());
     EXPECT_EQ(decoder.position(), 0U);
     EXPECT_EQ(decoder.decode(5, off_).value(), 0U);
+}
+
+TEST_F(DecoderTest, a_stop_while_loading_is_one_sentence_and_loading_says_how_far_it_is) {
+    std::atomic<bool> stop{false};
+    Options wanted = options();
+    wanted.stop = &stop;
+    std::uint64_t loaded = 0;
+    wanted.loading = [&](std::uint64_t done, std::uint64_t total) {
+        EXPECT_LE(done, total);
+        loaded = done;
+    };
+    ASSERT_TRUE(Decoder::load(model_, wanted).ok());
+    EXPECT_EQ(loaded, std::filesystem::file_size(model_));
+    wanted.loading = [&](std::uint64_t, std::uint64_t) {
+        stop = true;
+    };
+    const Result<Decoder> stopped = Decoder::load(model_, wanted);
+    ASSERT_FALSE(stopped.ok());
+    EXPECT_EQ(stopped.error().message, model_ + ": loading was interrupted and nothing was run; start again");
 }
 
 TEST_F(DecoderTest, a_sequence_ends_behind_its_stop_token_while_the_others_of_its_batch_go_on) {

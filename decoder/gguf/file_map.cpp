@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -21,6 +22,8 @@ Error open_error(const std::string& path, int code) {
         return {ErrorCode::permission, path + ": you may not read this file; check its permissions"};
     return {ErrorCode::failed, path + ": cannot be opened (" + std::strerror(code) + "); check the path"};
 }
+
+constexpr std::size_t prefault_piece = std::size_t{64} << 20; // whole pages; some hundredths of a second
 
 } // namespace
 
@@ -62,13 +65,20 @@ FileMap::~FileMap() {
         ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-void FileMap::prefault() const noexcept {
+void FileMap::prefault(const std::function<bool(std::size_t done)>& go_on) const {
 #if defined(MADV_POPULATE_READ)
     // Best effort: where the kernel is older than 5.14 the pages come in with the first step.
-    (void)::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_POPULATE_READ);
+    constexpr int advice = MADV_POPULATE_READ;
 #else
-    (void)::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_WILLNEED);
+    constexpr int advice = MADV_WILLNEED;
 #endif
+    for (std::size_t done = 0; done < bytes_.size();) {
+        const auto piece = bytes_.subspan(done, std::min(prefault_piece, bytes_.size() - done));
+        (void)::madvise(const_cast<std::byte*>(piece.data()), piece.size(), advice);
+        done += piece.size();
+        if (!go_on(done))
+            return;
+    }
 }
 
 } // namespace plumb::decoder::gguf

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -25,8 +26,9 @@ class FileMap {
 
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
-    /// Brings the file into memory and maps its pages, so that the first step does not wait for the disk.
-    void prefault() const noexcept;
+    /// Brings the file into memory and maps its pages, so that the first step does not wait for the disk. Calls
+    /// `go_on` with the bytes done after each piece; ends where it returns false.
+    void prefault(const std::function<bool(std::size_t done)>& go_on) const;
 
   private:
     std::span<const std::byte> bytes_;

@@ -2,7 +2,6 @@
 #include "decoder/tokenizer/tokenizer.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "decoder/tokenizer/utf8.hpp"
@@ -55,31 +54,14 @@ Result<Tokenizer> Tokenizer::make(const gguf::Contents& contents) {
             return splitter.error();
         out.splitter_ = std::move(*splitter);
     }
-    std::set<std::size_t> lengths;
-    out.marked_first_.assign(256, false);
-    for (const auto& [text, id] : out.vocabulary_.marked) {
-        lengths.insert(text.size());
-        out.marked_first_[static_cast<unsigned char>(text[0])] = true;
-    }
-    out.marked_lengths_.assign(lengths.rbegin(), lengths.rend());
+    std::vector<SpecialToken> marked;
+    for (const auto& [text, id] : out.vocabulary_.marked)
+        marked.push_back({text, id, out.vocabulary_.types[static_cast<std::size_t>(id)] == TokenType::user});
+    Result<SpecialTokens> special = SpecialTokens::make(marked);
+    if (!special)
+        return special.error();
+    out.special_ = std::move(*special);
     return out;
-}
-
-std::size_t Tokenizer::marked_at(std::string_view text, bool control, std::int32_t& token) const {
-    if (!marked_first_[static_cast<unsigned char>(text[0])])
-        return 0;
-    for (const std::size_t length : marked_lengths_) {
-        if (length > text.size())
-            continue;
-        const auto found = vocabulary_.marked.find(text.substr(0, length));
-        if (found == vocabulary_.marked.end())
-            continue;
-        if (control || vocabulary_.types[static_cast<std::size_t>(found->second)] == TokenType::user) {
-            token = found->second;
-            return length;
-        }
-    }
-    return 0;
 }
 
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, const EncodeOptions& options) {
@@ -94,19 +76,15 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, const
         const Status status = encode_plain(text.substr(plain, until - plain), std::exchange(first, false), out);
         return status;
     };
-    for (std::size_t at = 0; at < text.size();) {
-        std::int32_t token = no_token;
-        const std::size_t length = marked_at(text.substr(at), options.special, token);
-        if (length == 0) {
-            ++at;
+    const std::vector<Found> found = special_.find(text, options.special).last_first;
+    for (auto one = found.rbegin(); one != found.rend(); ++one) {
+        if (one->at < plain) // within the token before
             continue;
-        }
-        if (Status status = flush(at); !status)
+        if (Status status = flush(one->at); !status)
             return status.error();
         first = false;
-        out.push_back(token);
-        at += length;
-        plain = at;
+        out.push_back(one->token);
+        plain = one->at + one->length;
     }
     if (Status status = flush(text.size()); !status)
         return status.error();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "decoder/tokenizer/merging.hpp"
+#include "decoder/tokenizer/special_tokens.hpp"
 #include "decoder/tokenizer/split.hpp"
 #include "decoder/tokenizer/vocabulary.hpp"
 #include "plumb/result.hpp"
@@ -44,13 +45,10 @@ class Tokenizer {
     [[nodiscard]] Status encode_bytes(std::string_view text, std::vector<std::int32_t>& out);
     [[nodiscard]] Status encode_word(std::string_view word, std::vector<std::int32_t>& out);
     [[nodiscard]] Status encode_pieces(std::string_view text, std::vector<std::int32_t>& out);
-    /// Length of the special token that stands at the beginning of `text`; 0: none.
-    [[nodiscard]] std::size_t marked_at(std::string_view text, bool control, std::int32_t& token) const;
 
     Vocabulary vocabulary_;
     std::optional<Splitter> splitter_;
-    std::vector<std::size_t> marked_lengths_; // of special tokens, longest first
-    std::vector<bool> marked_first_;          // by byte: some special token begins with it
+    SpecialTokens special_;
     Merging merging_;
     std::vector<Symbol> symbols_;
 };

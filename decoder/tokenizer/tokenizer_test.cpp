@@ -307,6 +307,20 @@ TEST(Tokenizer, scored_pieces_merge_the_best_score_first) {
     EXPECT_EQ(tokenizer.decode(encoded(tokenizer, " hi  \xc3\xa9")), " hi  \xc3\xa9");
 }
 
+TEST(Tokenizer, each_of_a_hundred_thousand_control_tokens_is_found) {
+    Pairs pairs;
+    std::string text;
+    Ids wanted;
+    for (int i = 0; i < 100000; ++i) {
+        const std::string name = "<|" + std::to_string(i) + "|>";
+        wanted.push_back(pairs.add(name, TokenType::control));
+        wanted.push_back('<'); // the vocabulary begins with the bytes
+        text += name + "<";
+    }
+    Tokenizer tokenizer = std::move(*pairs.file("gpt-2").make());
+    EXPECT_EQ(encoded(tokenizer, text), wanted);
+}
+
 TEST(Tokenizer, special_tokens_are_found_in_the_text_the_longest_first) {
     Pairs pairs;
     const std::int32_t end = pairs.add("<|end|>", TokenType::control);

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C while plumb decode loads, reads the prompt, decodes and prints: what is said, how it exits, what is kept.
+
+usage: interrupt_test.py PLUMB MAKE_RECORDING SOURCE_DIR [CLASS…]
+
+Nothing sleeps: the signal is sent once the progress on the terminal, or what was said, shows where the command is, with far
+more work before it than it could finish."""
+
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import sys
+import unittest
+
+from shell import Case, ENVIRONMENT, FOLDER, PLUMB, plumb
+
+
+class Running:
+    """plumb decode with a terminal as its standard error; what it printed there is `seen`."""
+
+    def __init__(self, *words):
+        self.terminal, theirs = pty.openpty()
+        self.process = subprocess.Popen([PLUMB, "decode", *map(str, words)], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=theirs, env=ENVIRONMENT)
+        os.close(theirs)
+        self.seen = b""
+
+    def until(self, part):
+        while part not in self.seen:
+            self.more()
+
+    def more(self):
+        try:
+            said = os.read(self.terminal, 4096)
+        except OSError:  # a terminal that nobody has open any more
+            said = b""
+        if not said:
+            raise AssertionError(f"it ended before: {self.seen}")
+        self.seen += said
+
+    def signal(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+
+    def end(self):
+        """Exit code and standard output."""
+        out = self.process.stdout.read().decode()
+        self.process.wait(timeout=60)
+        try:
+            while True:
+                self.more()
+        except AssertionError:
+            pass
+        os.close(self.terminal)
+        self.process.stdout.close()
+        return self.process.returncode, out
+
+    def sentences(self):
+        """What stays on the terminal: progress is wiped out."""
+        lines = self.seen.decode().replace("\r\n", "\n").split("\n")
+        return [line.rsplit("\x1b[K", 1)[-1] for line in lines if line.rsplit("\x1b[K", 1)[-1]]
+
+
+class Interrupts(Case):
+    LONG = 200000  # prompt tokens or steps: minutes
+
+    @classmethod
+    def setUpClass(cls):
+        cls.model = FOLDER / "small.gguf"
+        done = plumb("model", "make", "--shape", "test-qwen2", "-o", cls.model)
+        assert done.returncode == 0, done.stderr
+
+    def start(self, name, *words, model=None):
+        self.out = FOLDER / name
+        return Running(model or self.model, "--threads", 1, "--out", self.out, *words)
+
+    def steps_kept(self, phase):
+        """Steps of a phase in the finished recording."""
+        done = plumb("report", self.out, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return sum(one["steps"] + one["warmup_steps"] for one in json.loads(done.stdout)["phases"]
+                   if one["phase"] == phase)
+
+    def test_while_loading_it_is_one_sentence_and_nothing_is_recorded(self):
+        model = FOLDER / "long.gguf"
+        model.write_bytes(self.model.read_bytes())
+        os.truncate(model, 8 << 30)  # a hole takes no space, and is read all the same
+        running = self.start("load.plumb", model=model)
+        running.until(b"loading ")
+        running.signal()
+        code, out = running.end()
+        model.unlink()
+        self.assertEqual((code, out), (2, ""))
+        self.assertEqual(running.sentences(),
+                         [f"error: {model}: loading was interrupted and nothing was run; start again"])
+        self.assertFalse(self.out.exists())
+
+    def test_in_the_prompt_the_report_is_of_what_was_read_of_it(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            running = self.start("prompt.plumb", "--prompt-tokens", self.LONG, "--chunk", 1, "--batch", 2, "--json")
+            running.until(b"prefill ")
+            running.signal(number)
+            code, out = running.end()
+            self.assertEqual(code, 0, running.seen)
+            phases = {phase["phase"]: phase for phase in json.loads(out)["phases"]}
+            read = phases["prefill"]["tokens"]
+            self.assertGreater(read, 0)
+            self.assertEqual(running.sentences()[0], f"stopped after {read} of {2 * self.LONG} prompt tokens")
+            self.assertEqual((self.steps_kept("prefill"), self.steps_kept("decode")), (read, 0))
+
+    def test_while_decoding_the_report_is_of_the_steps_done(self):
+        running = self.start("decode.plumb", "--prompt-tokens", 5, "--steps", self.LONG, "--json")
+        running.until(b"decode ")
+        running.signal()
+        code, out = running.end()
+        self.assertEqual(code, 0, running.seen)
+        done = self.steps_kept("decode")
+        self.assertGreater(done, 0)
+        self.assertEqual(running.sentences()[0], f"stopped after {done} of {self.LONG} decode steps")
+        self.assertEqual(json.loads(out)["schema"], "plumb.report/1")
+
+    def test_a_second_one_ends_it_at_once_and_the_recording_can_be_read(self):
+        running = self.start("twice.plumb", "--prompt-tokens", 5, "--steps", self.LONG, "--json")
+        # The report does not fit the pipe, which nobody reads: it cannot have ended before the second signal.
+        fcntl.fcntl(running.process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        running.until(b"decode ")
+        running.signal()
+        while self.caught(running, signal.SIGINT):
+            pass
+        running.signal()
+        running.process.wait(timeout=60)
+        self.assertEqual(running.process.returncode, -signal.SIGINT)
+        running.end()
+        self.steps_kept("decode")  # whatever had reached the file by then
+
+    @staticmethod
+    def caught(running, number):
+        """Whether the process still has a handler of its own for the signal."""
+        status = pathlib.Path(f"/proc/{running.process.pid}/status").read_text()
+        mask = next(line.split()[1] for line in status.split("\n") if line.startswith("SigCgt:"))
+        return int(mask, 16) >> (number - 1) & 1
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
