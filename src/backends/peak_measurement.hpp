@@ -37,11 +37,13 @@ inline Figure best_of(const char* what, const PeakProgress& progress, const std:
 }
 
 /// Bytes to read so that no cache holds a noticeable part: at least 1 GiB and 8 times the last-level cache, at most 8 GiB
-/// and a quarter of what is free (0: unknown). 0: that is less than 4 times the cache, and no bandwidth of memory can be
+/// and a quarter of what is free (0: unknown). Devices that read faster than they
+/// can be launched want more than that GiB. 0: that is less than 4 times the cache, and no bandwidth of memory can be
 /// measured.
-[[nodiscard]] inline std::size_t bytes_to_read(std::uint64_t last_level_bytes, std::uint64_t free_bytes) noexcept {
+[[nodiscard]] inline std::size_t bytes_to_read(std::uint64_t last_level_bytes, std::uint64_t free_bytes,
+                                               std::uint64_t least = std::uint64_t{1} << 30) noexcept {
     constexpr std::uint64_t gib = std::uint64_t{1} << 30;
-    const std::uint64_t wanted = std::min(std::max(gib, 8 * last_level_bytes), 8 * gib);
+    const std::uint64_t wanted = std::min(std::max(least, 8 * last_level_bytes), 8 * gib);
     // Where the system does not say what is free, 1 GiB is what a machine for inference has.
     const std::uint64_t bytes = free_bytes == 0 ? gib : std::min(wanted, free_bytes / 4);
     return bytes >= 4 * last_level_bytes && bytes >= gib / 16 ? static_cast<std::size_t>(bytes) : 0;
@@ -148,6 +150,24 @@ inline void measure_arithmetic(PeakKernels& kernels, Peaks& peaks, const PeakPro
                 return pass.error();
             return pass->ns > 0 ? pass->flops / pass->ns / 1000 : 0;
         });
+}
+
+/// Both figures of a device. `create(bytes)` makes a Result of kernels that read so much memory; 0: they read none.
+template <class Create>
+void measure_all(const Create& create, std::size_t bytes, Peaks& peaks, const PeakProgress& progress) {
+    auto kernels = create(bytes);
+    if (bytes == 0)
+        peaks.read_gigabytes_per_second = absent_peak(too_little_to_read);
+    else if (kernels)
+        measure_reads(**kernels, peaks, progress);
+    else
+        peaks.read_gigabytes_per_second = absent_peak(kernels.error().message);
+    if (!kernels && bytes != 0)
+        kernels = create(0); // arithmetic needs no memory to read
+    if (kernels)
+        measure_arithmetic(**kernels, peaks, progress);
+    else
+        peaks.f32_teraflops = absent_peak(kernels.error().message);
 }
 
 } // namespace plumb::backends

@@ -24,7 +24,8 @@ Result<std::size_t> bytes_to_read_of(const Driver& driver, DeviceId device) {
     if (const std::uint64_t of_host = base::available_memory(); *shared != 0 && of_host != 0)
         free_bytes = std::min(free_bytes, of_host);
     // Four buffers of the largest size are as good as four times what one of them holds.
-    return bytes_to_read(*cache, std::min(free_bytes, 4 * std::min(*largest, *memory)));
+    constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+    return bytes_to_read(*cache, std::min(free_bytes, 4 * std::min(*largest, *memory)), *shared != 0 ? gib : 4 * gib);
 }
 
 Result<Peaks> measure_device_peaks(const Driver& driver, DeviceId device, std::uint32_t index,
@@ -38,18 +39,8 @@ Result<Peaks> measure_device_peaks(const Driver& driver, DeviceId device, std::u
     peaks.last_level_cache_bytes = *cache > 0 ? measured_peak(static_cast<double>(*cache))
                                               : absent_peak("this device does not tell the size of its cache");
 
-    Result<std::unique_ptr<OpenClPeakKernels>> kernels = OpenClPeakKernels::create(driver, device, *bytes);
-    peaks.read_gigabytes_per_second = absent_peak(*bytes == 0 ? too_little_to_read
-                                                  : !kernels  ? kernels.error().message
-                                                              : "");
-    if (!kernels && *bytes != 0) // arithmetic needs no memory to read
-        kernels = OpenClPeakKernels::create(driver, device, 0);
-    else if (kernels && *bytes != 0)
-        measure_reads(**kernels, peaks, progress);
-    if (kernels)
-        measure_arithmetic(**kernels, peaks, progress);
-    else
-        peaks.f32_teraflops = absent_peak(kernels.error().message);
+    measure_all([&](std::size_t wanted) { return OpenClPeakKernels::create(driver, device, wanted); }, *bytes, peaks,
+                progress);
     return peaks;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "backends/opencl/peak_kernels.hpp"
+#include "base/os.hpp"
 #include "mocks/sees_inside_drivers.hpp"
 #include "mocks/virtual_opencl.hpp"
 
@@ -146,7 +147,13 @@ TEST(OpenClPeaks, a_device_that_shares_the_hosts_memory_takes_no_more_than_a_qua
     vocl::config().largest_buffer = std::uint64_t{1} << 50;
     const auto own = bytes_to_read_of(vocl::driver(), vocl::device());
     ASSERT_TRUE(own.ok());
-    EXPECT_EQ(*own, 1024 * mib);
+    EXPECT_EQ(*own, 4096 * mib) << "of its own";
+    vocl::config().shares_host_memory = 1;
+    const auto shared = bytes_to_read_of(vocl::driver(), vocl::device());
+    ASSERT_TRUE(shared.ok());
+    EXPECT_LE(*shared, 1024 * mib);
+    EXPECT_LE(*shared, base::available_memory() / 3) << "what is free changes in between";
+    vocl::config().shares_host_memory = 0;
     vocl::config().largest_buffer = 300 * mib;
     EXPECT_EQ(*bytes_to_read_of(vocl::driver(), vocl::device()), 300 * mib) << "no larger buffer is given";
 }
