@@ -139,7 +139,7 @@ Peaks device_peaks(const char* place, const char* name, double gigabytes_per_sec
     return peaks;
 }
 
-TEST(ReportRoofline, rows_of_a_device_are_measured_against_the_peaks_of_that_device) {
+TEST(ReportRoofline, T7_rows_of_a_device_are_measured_against_the_peaks_of_that_device) {
     PlantedSource source;
     source.peaks(host_peaks());
     source.peaks(device_peaks("opencl:0", "slow", 100));
@@ -171,7 +171,7 @@ TEST(ReportRoofline, rows_of_several_devices_are_measured_only_where_these_are_a
     EXPECT_NEAR(head->roof.memory_percent.value.value(), 100, 1e-6);
 }
 
-TEST(ReportRoofline, a_brick_that_moves_more_than_the_kept_peak_is_told_once_a_phase) {
+TEST(ReportRoofline, T7_a_brick_that_moves_more_than_the_kept_peak_is_told_once_a_phase) {
     PlantedSource source;
     Peaks outdated = host_peaks();
     outdated.read_gigabytes_per_second = stats::measured(15);
