@@ -63,6 +63,8 @@ struct Row {
     bool parent = false;   // had children: total and self differ, not a leaf
     RowBasis basis = RowBasis::steps;
     bool device = false;
+    std::string
+        place{}; // the device whose queues its samples come from: "cuda:0"; empty: the host, not known, or several
     std::uint64_t basis_steps = 0;      // so many steps that figures per step are made of
     std::uint64_t launch_wait = 0;      // samples that include waiting for their launch
     std::uint64_t below_floor = 0;      // samples shorter than their source can resolve

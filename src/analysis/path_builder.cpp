@@ -160,28 +160,30 @@ void add_launches(PathReport& report, const PathGraph& graph) {
 }
 
 /// Share of the roofline of the place where it ran.
-Figure roofline_share(const GraphNode& node, const LaunchShape* shape, const std::vector<Peaks>& peaks,
-                      const std::string& source) {
+Figure roofline_share(const GraphNode& node, const LaunchShape* shape, const resolve::RecordSource& source,
+                      const PathGraph::Origin& origin) {
     RoofInput work;
+    work.f32_only = is_f32_model(source.descriptions());
     if (shape != nullptr && !std::isnan(shape->bytes))
         work.bytes = shape->bytes;
     if (shape != nullptr && !std::isnan(shape->flops))
         work.flops = shape->flops;
     work.duration_ns = static_cast<double>(node.duration_ns);
-    Figure share = roofline(work, peaks_of(peaks, node.device, source)).percent;
+    Figure share = roofline(work, peaks_of(source.metadata().peaks, node.device, origin.source, origin.place)).percent;
     if (share.value)
         share.value = *share.value / 100;
     return share;
 }
 
 std::vector<SlowKernel> slowest_kernels(const ExecGraph& graph, const KernelNames& names,
-                                        const std::vector<Peaks>& peaks, const std::vector<std::string>& sources) {
+                                        const resolve::RecordSource& source,
+                                        const std::vector<PathGraph::Origin>& origins) {
     std::vector<SlowKernel> rows;
     for (const NodeId id : graph.slowest_kernels(most_kernels)) {
         SlowKernel row;
         row.node = id;
         row.file = names.file_of(graph, id);
-        row.roofline_share = roofline_share(graph[id], graph.launch_of(id), peaks, sources[graph[id].track]);
+        row.roofline_share = roofline_share(graph[id], graph.launch_of(id), source, origins[graph[id].track]);
         rows.push_back(std::move(row));
     }
     return rows;
@@ -235,7 +237,7 @@ Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& 
     add_launches(report, graph);
     report.kernels = kernel_rows(source, *step, graph);
     const KernelNames names(source.kernels());
-    report.slowest = slowest_kernels(report.graph, names, source.metadata().peaks, graph.sources());
+    report.slowest = slowest_kernels(report.graph, names, source, graph.origins());
     report.recorded = recorded_kernels(report.graph, names);
     report.window_ns = static_cast<double>(options.window_ns);
     report.ping_pong = report.graph.ping_pong(options.window_ns);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <tuple>
 
+#include "analysis/roofline.hpp"
 #include "plumb/layout.hpp"
 
 namespace plumb::analysis {
@@ -77,12 +78,12 @@ PathGraph::TrackData& PathGraph::track_of(std::uint32_t id) {
     track.id = id;
     track.number = static_cast<std::uint32_t>(track_names_.size());
     track_names_.push_back("track " + std::to_string(id));
-    track_sources_.emplace_back();
+    origins_.emplace_back();
     for (const recording::TrackInfo& info : source_.tracks()) {
         if (info.id != id)
             continue;
         track.device = info.kind != recording::TrackKind::host_thread;
-        track_sources_.back() = info.source;
+        origins_.back() = {info.source, place_of_track(source_.metadata(), info)};
         if (!info.name.empty())
             track_names_.back() = info.name;
     }

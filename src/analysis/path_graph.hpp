@@ -25,7 +25,12 @@ class PathGraph {
     [[nodiscard]] Result<ExecGraph> build();
     [[nodiscard]] const std::vector<std::string>& tracks() const noexcept { return track_names_; }
     /// Sources of the times of each track, in the same order; empty where the recording does not say.
-    [[nodiscard]] const std::vector<std::string>& sources() const noexcept { return track_sources_; }
+    /// Where a track's times come from, by the number of the track in the graph.
+    struct Origin {
+        std::string source; // "cuda_event"
+        std::string place;  // "cuda:0", as place_of_track()
+    };
+    [[nodiscard]] const std::vector<Origin>& origins() const noexcept { return origins_; }
     [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return notes_; }
     /// Begin of the first to end of the last thing of the step.
     [[nodiscard]] std::int64_t span_ns() const noexcept { return last_ns_ - first_ns_; }
@@ -110,7 +115,7 @@ class PathGraph {
     ExecGraphBuilder builder_;
     std::map<std::uint32_t, TrackData> tracks_; // by id, so that the result does not depend on anything else
     std::vector<std::string> track_names_;
-    std::vector<std::string> track_sources_;
+    std::vector<Origin> origins_;
     std::vector<std::string> notes_;
     std::vector<std::pair<Interval*, Interval*>> launches_; // submission, what it began
     std::map<std::uint32_t, NodeId> layers_;

@@ -11,6 +11,7 @@
 #include "analysis/phase_statistics.hpp"
 #include "analysis/processor_counters.hpp"
 #include "analysis/report_roofline.hpp"
+#include "analysis/roofline.hpp"
 #include "analysis/row_table.hpp"
 #include "analysis/wall_clock.hpp"
 #include "resolve/resolve.hpp"
@@ -111,6 +112,7 @@ Builder::TrackTotals& Builder::totals_of(const resolve::ResolvedBatch& batch) {
         const recording::TrackInfo& info = batch.track->info;
         RowSource source{info.source.empty() ? "unknown" : info.source};
         source.device = info.kind != recording::TrackKind::host_thread;
+        source.place = place_of_track(source_.metadata(), info);
         totals->track = info.id;
         totals->graph = graphs_.of_track(info.id);
         if (totals->graph != GraphTable::none)
@@ -296,6 +298,7 @@ void Builder::add_notes(Report& report, const resolve::Resolution& resolution) c
     }
     for (std::string& sentence : device_notes(report, graphs_, names_))
         add(std::move(sentence));
+    add_peak_notes(report);
 }
 
 void Builder::add_clock(Report& report) const {

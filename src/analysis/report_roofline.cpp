@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/report_roofline.hpp"
 
+#include <cstdio>
+#include <ctime>
 #include <map>
 #include <tuple>
 
@@ -27,8 +29,9 @@ StepBytes bytes_of_bricks(const Report& report) {
 }
 
 /// Rates are of the calls that gave their work; so are bytes and flops here.
-RoofInput input_of(const Row& row, const Report& report, const StepBytes& bytes) {
+RoofInput input_of(const Row& row, const Report& report, const StepBytes& bytes, bool f32_only) {
     RoofInput input;
+    input.f32_only = f32_only;
     input.duration_ns = row.time.mean_ns;
     if (row.gigabytes_per_second.value)
         input.bytes = *row.gigabytes_per_second.value * input.duration_ns;
@@ -47,6 +50,46 @@ RoofInput input_of(const Row& row, const Report& report, const StepBytes& bytes)
     return input;
 }
 
+/// Beyond this share of the read bandwidth it is rather the kept peak that is wrong.
+constexpr double believable_percent = 105;
+/// So many times the caches must a brick's bytes be, that what still lies there does not matter.
+constexpr double caches_exceeded = 4;
+
+/// "2026-11-21", as the world counts days.
+std::string day_of(std::int64_t unix_s) {
+    const auto time = static_cast<std::time_t>(unix_s);
+    std::tm parts{};
+    char text[16] = "";
+    if (unix_s <= 0 || gmtime_r(&time, &parts) == nullptr || std::strftime(text, sizeof text, "%F", &parts) == 0)
+        return {};
+    return text;
+}
+
+/// A leaf that moves more than memory gave when its peak was kept: the worst one of a phase is told.
+void note_outdated_peaks(Report& report, Phase phase, const StepBytes& bytes) {
+    const Row* worst = nullptr;
+    for (const Row& row : report.bricks) {
+        const std::optional<double>& share = row.roof.memory_percent.value;
+        // Spans cut short by their neighbours are shorter than their work took.
+        if (row.key.phase != phase || row.parent || row.cut_by_neighbour != 0 || !share || *share <= believable_percent)
+            continue;
+        const Peaks* const peaks = peaks_of(report.peaks, row.device, row.source, row.place);
+        const auto data = bytes.find(brick_of(row));
+        const std::optional<double>& cache = peaks->last_level_cache_bytes.value;
+        if (data == bytes.end() || (cache && data->second <= caches_exceeded * *cache))
+            continue;
+        worst = worst == nullptr || *share > *worst->roof.memory_percent.value ? &row : worst;
+    }
+    if (worst == nullptr)
+        return;
+    const std::string day = day_of(peaks_of(report.peaks, worst->device, worst->source, worst->place)->measured_unix_s);
+    char percent[32];
+    std::snprintf(percent, sizeof percent, "%.0f", *worst->roof.memory_percent.value);
+    report.notes.push_back(worst->key.name + " moves " + percent + " % of the read bandwidth kept" +
+                           (day.empty() ? "" : " on " + day) +
+                           ": measure again with `plumb selftest --peaks` on a quiet machine.");
+}
+
 /// Bytes per step of the leaf bricks of one phase on one place; a parent's would be counted twice.
 void add_speed_of_light(Report& report, PhaseSummary& phase) {
     struct Sum {
@@ -54,12 +97,14 @@ void add_speed_of_light(Report& report, PhaseSummary& phase) {
         std::uint64_t without = 0;
         bool any = false;
         const Row* row = nullptr;
+        std::string device; // empty: not known, or several
     };
     std::map<std::string, Sum> places;
     for (const Row& row : report.bricks) {
         if (row.key.phase != phase.phase || row.parent)
             continue;
         Sum& sum = places[row.device ? row.source.substr(0, row.source.find('_')) : "host"];
+        sum.device = sum.row == nullptr || sum.device == row.place ? row.place : std::string();
         sum.row = &row;
         sum.any = sum.any || row.bytes_per_step.value;
         sum.bytes += row.bytes_per_step.value.value_or(0);
@@ -68,7 +113,7 @@ void add_speed_of_light(Report& report, PhaseSummary& phase) {
     for (const auto& [place, sum] : places) {
         if (!sum.any)
             continue;
-        const Peaks* const peaks = peaks_of(report.peaks, sum.row->device, sum.row->source);
+        const Peaks* const peaks = peaks_of(report.peaks, sum.row->device, sum.row->source, sum.device);
         SpeedOfLight light;
         light.place = place;
         light.bytes_per_step = stats::measured(sum.bytes);
@@ -90,13 +135,21 @@ void add_speed_of_light(Report& report, PhaseSummary& phase) {
 
 void add_rooflines(Report& report) {
     const StepBytes bytes = bytes_of_bricks(report);
+    const bool f32_only = is_f32_model(report.description);
     for (auto* rows :
          {&report.bricks, &report.layers, &report.categories, &report.brick_layers, &report.graph_bricks}) {
         for (Row& row : *rows)
-            row.roof = roofline(input_of(row, report, bytes), peaks_of(report.peaks, row.device, row.source));
+            row.roof = roofline(input_of(row, report, bytes, f32_only),
+                                peaks_of(report.peaks, row.device, row.source, row.place));
     }
     for (PhaseSummary& phase : report.phases)
         add_speed_of_light(report, phase);
+}
+
+void add_peak_notes(Report& report) {
+    const StepBytes bytes = bytes_of_bricks(report);
+    for (const PhaseSummary& phase : report.phases)
+        note_outdated_peaks(report, phase.phase, bytes);
 }
 
 } // namespace plumb::analysis

@@ -8,4 +8,8 @@ namespace plumb::analysis {
 
 void add_rooflines(Report& report);
 
+/// For a report that has its rooflines: one sentence for each phase with a brick that no cache explains and that moves more
+/// than the kept peaks allow.
+void add_peak_notes(Report& report);
+
 } // namespace plumb::analysis

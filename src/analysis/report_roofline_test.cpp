@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "analysis/planted_report.hpp"
 #include "stats/figure.hpp"
 
@@ -101,6 +105,117 @@ TEST(ReportRoofline, T7_a_recording_without_peaks_says_what_to_run) {
     ASSERT_EQ(lights.size(), 1u);
     EXPECT_DOUBLE_EQ(lights[0].bytes_per_step.value.value(), 1.4e8);
     EXPECT_NE(lights[0].ns_per_step.reason.find("plumb selftest --peaks"), std::string::npos);
+}
+
+/// Step after step of 10 ms: lm_head moves 600 MB and does 100 Mflop in 6 ms on one queue of each clock named.
+void plant_devices(PlantedSource& source, const std::vector<std::string>& clocks) {
+    source.track(1);
+    std::vector<std::uint32_t> queues;
+    for (const std::string& clock : clocks) {
+        recording::TrackInfo info;
+        info.id = 0x80000001U + static_cast<std::uint32_t>(queues.size());
+        info.kind = recording::TrackKind::device_queue;
+        info.name = clock + " queue";
+        info.source = "opencl_event";
+        source.device_track(info, clock);
+        queues.push_back(info.id);
+        source.work(info.id, Brick::lm_head, WorkQuantity::bytes, 6e8);
+        source.work(info.id, Brick::lm_head, WorkQuantity::flops, 1e8);
+    }
+    for (std::uint64_t step = 0; step < 2; ++step) {
+        const std::int64_t begin = static_cast<std::int64_t>(step) * 10 * ms;
+        source.step_begin(1, step, Phase::decode, begin);
+        for (const std::uint32_t queue : queues)
+            source.device_scope(queue, Brick::lm_head, step, -1, begin + ms, begin + 7 * ms, flag_work);
+        source.step_end(1, Phase::decode, begin, begin + 10 * ms);
+    }
+}
+
+Peaks device_peaks(const char* place, const char* name, double gigabytes_per_second) {
+    Peaks peaks = host_peaks();
+    peaks.place = place;
+    peaks.name = name;
+    peaks.read_gigabytes_per_second = stats::measured(gigabytes_per_second);
+    return peaks;
+}
+
+TEST(ReportRoofline, T7_rows_of_a_device_are_measured_against_the_peaks_of_that_device) {
+    PlantedSource source;
+    source.peaks(host_peaks());
+    source.peaks(device_peaks("opencl:0", "slow", 100));
+    source.peaks(device_peaks("opencl:1", "fast", 200));
+    plant_devices(source, {"opencl:1"});
+    const Report report = report_of(source);
+    const Row* head = row_of(report.bricks, Phase::decode, "lm_head");
+    EXPECT_EQ(head->place, "opencl:1");
+    EXPECT_NEAR(head->roof.memory_percent.value.value(), 50, 1e-6);
+    EXPECT_EQ(head->roof.bottleneck, Bottleneck::memory);
+    const auto& lights = phase_of(report, Phase::decode)->speed_of_light;
+    ASSERT_EQ(lights.size(), 1u);
+    EXPECT_DOUBLE_EQ(lights[0].ns_per_step.value.value(), 3e6);
+}
+
+TEST(ReportRoofline, rows_of_several_devices_are_measured_only_where_these_are_alike) {
+    PlantedSource unlike;
+    unlike.peaks(device_peaks("opencl:0", "slow", 100));
+    unlike.peaks(device_peaks("opencl:1", "fast", 200));
+    plant_devices(unlike, {"opencl:0", "opencl:1"});
+    EXPECT_FALSE(row_of(report_of(unlike).bricks, Phase::decode, "lm_head")->roof.percent.value);
+    PlantedSource alike;
+    alike.peaks(device_peaks("opencl:0", "same", 100));
+    alike.peaks(device_peaks("opencl:1", "same", 100));
+    plant_devices(alike, {"opencl:0", "opencl:1"});
+    const Report report = report_of(alike);
+    const Row* head = row_of(report.bricks, Phase::decode, "lm_head");
+    EXPECT_EQ(head->place, "");
+    EXPECT_NEAR(head->roof.memory_percent.value.value(), 100, 1e-6);
+}
+
+TEST(ReportRoofline, T7_a_brick_that_moves_more_than_the_kept_peak_is_told_once_a_phase) {
+    PlantedSource source;
+    Peaks outdated = host_peaks();
+    outdated.read_gigabytes_per_second = stats::measured(15);
+    outdated.measured_unix_s = 1'793'232'000; // 2026-10-29
+    outdated.last_level_cache_bytes = stats::measured(5e6);
+    source.peaks(outdated);
+    plant(source, false);
+    const Report report = report_of(source);
+    std::vector<std::string> told;
+    for (const std::string& note : report.notes) {
+        if (note.find("read bandwidth kept") != std::string::npos)
+            told.push_back(note);
+    }
+    ASSERT_EQ(told.size(), 1u) << "up_projection moves 133 %, lm_head 111 %";
+    EXPECT_EQ(told[0], "up_projection moves 133 % of the read bandwidth kept on 2026-10-29: measure again with "
+                       "`plumb selftest --peaks` on a quiet machine.");
+}
+
+TEST(ReportRoofline, what_a_cache_or_a_smaller_excess_explains_is_not_told) {
+    for (const auto& [gigabytes_per_second, cache] : {std::pair(15.0, 26e6), std::pair(19.1, 5e6)}) {
+        PlantedSource source;
+        Peaks peaks = host_peaks();
+        peaks.read_gigabytes_per_second = stats::measured(gigabytes_per_second);
+        peaks.last_level_cache_bytes = stats::measured(cache);
+        source.peaks(peaks);
+        plant(source, false);
+        const Report report = report_of(source);
+        EXPECT_GT(row_of(report.bricks, Phase::decode, "up_projection")->roof.memory_percent.value.value(), 104);
+        EXPECT_FALSE(has_note(report, "read bandwidth kept")) << "100 MB are less than 4 x 26 MB; 104.7 % may be";
+    }
+}
+
+TEST(ReportRoofline, T7_rows_of_an_f32_model_are_held_against_the_peak_of_f32) {
+    for (const char* model : {"tiny-llama f32", "tiny-llama bf16"}) {
+        PlantedSource source;
+        source.descriptions_ = {{"model", model}};
+        Peaks peaks = host_peaks();
+        peaks.bf16_teraflops = stats::measured(0.4);
+        source.peaks(peaks);
+        plant(source, false);
+        const double share = 100 * (1e8 / 6e6) / (std::string(model) == "tiny-llama f32" ? 100 : 400);
+        EXPECT_NEAR(row_of(report_of(source).bricks, Phase::decode, "lm_head")->roof.compute_percent.value.value(),
+                    share, 1e-6);
+    }
 }
 
 TEST(ReportRoofline, F5_the_share_of_light_is_of_the_whole_period_not_of_the_covered_part) {

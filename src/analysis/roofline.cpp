@@ -42,6 +42,16 @@ Figure intensity_of(const RoofInput& input) {
     return stats::measured(*input.flops / *input.bytes);
 }
 
+/// Of weights or products, in words that engines use.
+bool is_other_type(const std::string& word) {
+    for (const char* type : {"bf16", "f16", "fp16", "float16", "bfloat16", "fp8", "f8", "int8", "int4"}) {
+        if (word == type)
+            return true;
+    }
+    const bool quantised = word.size() >= 2 && (word[0] == 'q' || word[0] == 'Q') && word[1] >= '0' && word[1] <= '9';
+    return quantised; // q8_0, Q4_K
+}
+
 std::string sentence(const char* format, double value) {
     char text[160];
     std::snprintf(text, sizeof text, format, value);
@@ -79,9 +89,11 @@ Roofline without_shares(Roofline roof, const std::string& reason) {
 
 } // namespace
 
-Figure peak_flops_per_ns(const Peaks& peaks) {
+Figure peak_flops_per_ns(const Peaks& peaks, bool f32_only) {
     const Figure* best = nullptr;
     for (const Figure* peak : {&peaks.f32_teraflops, &peaks.bf16_teraflops}) {
+        if (f32_only && peak != &peaks.f32_teraflops)
+            continue;
         if (usable(*peak) && (best == nullptr || *peak->value > *best->value))
             best = peak;
     }
@@ -101,7 +113,7 @@ Roofline roofline(const RoofInput& input, const Peaks* peaks) {
     const Figure bandwidth = usable(peaks->read_gigabytes_per_second)
                                  ? peaks->read_gigabytes_per_second
                                  : missing(peaks->read_gigabytes_per_second, "read bandwidth");
-    const Figure flops = peak_flops_per_ns(*peaks);
+    const Figure flops = peak_flops_per_ns(*peaks, input.f32_only);
     roof.memory_percent = share(input.bytes, "bytes", input.duration_ns, bandwidth);
     roof.compute_percent = share(input.flops, "flops", input.duration_ns, flops);
     const std::optional<double> data = known(input.data_bytes) ? input.data_bytes : input.bytes;
@@ -123,11 +135,47 @@ Roofline roofline(const RoofInput& input, const Peaks* peaks) {
     return roof;
 }
 
-const Peaks* peaks_of(const std::vector<Peaks>& all, bool device, const std::string& source) {
-    const std::string place = device ? source.substr(0, source.find('_')) + ":" : "host";
+bool is_f32_model(const std::vector<std::pair<std::string, std::string>>& descriptions) {
+    bool found = false;
+    for (const auto& [key, value] : descriptions) {
+        if (key != "model")
+            continue;
+        constexpr char separators[] = " \t,;()/";
+        for (std::size_t begin = value.find_first_not_of(separators); begin != std::string::npos;) {
+            const std::size_t end = std::min(value.find_first_of(separators, begin), value.size());
+            const std::string word = value.substr(begin, end - begin);
+            if (is_other_type(word))
+                return false;
+            found = found || word == "f32" || word == "fp32" || word == "float32";
+            begin = value.find_first_not_of(separators, end);
+        }
+    }
+    return found;
+}
+
+std::string place_of_clock(const std::string& clock) {
+    const std::size_t colon = clock.find(':');
+    if (colon == 0 || colon == std::string::npos)
+        return {};
+    const std::size_t end = std::min(clock.find_first_not_of("0123456789", colon + 1), clock.size());
+    return end > colon + 1 && (end == clock.size() || clock[end] == ' ' || clock[end] == ':') ? clock.substr(0, end)
+                                                                                              : std::string();
+}
+
+std::string place_of_track(const recording::Metadata& metadata, const recording::TrackInfo& track) {
+    if (track.kind == recording::TrackKind::host_thread)
+        return {};
+    const auto clock = std::find_if(metadata.clocks.begin(), metadata.clocks.end(),
+                                    [&](const recording::ClockInfo& known) { return known.id == track.clock; });
+    return clock == metadata.clocks.end() ? std::string() : place_of_clock(clock->name);
+}
+
+const Peaks* peaks_of(const std::vector<Peaks>& all, bool device, const std::string& source, const std::string& place) {
+    const std::string wanted = !device ? "host" : !place.empty() ? place : source.substr(0, source.find('_')) + ":";
+    const bool any_of_backend = device && place.empty();
     const Peaks* found = nullptr;
     for (const Peaks& peaks : all) {
-        if (device ? peaks.place.compare(0, place.size(), place) != 0 : peaks.place != place)
+        if (any_of_backend ? peaks.place.compare(0, wanted.size(), wanted) != 0 : peaks.place != wanted)
             continue;
         if (found != nullptr && found->name != peaks.name)
             return nullptr;

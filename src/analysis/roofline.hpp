@@ -5,9 +5,11 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plumb/roofline.hpp"
+#include "recording/recording.hpp"
 
 namespace plumb::analysis {
 
@@ -23,17 +25,29 @@ struct RoofInput {
     double launch_wait_share = 0;     // 0..1 of the calls include waiting for their launch
     double below_floor_share = 0;     // 0..1 of the calls are shorter than their source resolves
     std::optional<double> data_bytes; // what must fit a cache to stay there, where that is not `bytes`
+    bool f32_only = false;            // its products are of f32: the peak of bf16 is not theirs
 };
 
 /// `peaks` null: none in the recording.
 [[nodiscard]] Roofline roofline(const RoofInput& input, const Peaks* peaks);
 
-/// The largest of the measured arithmetic peaks, in flops per ns; absent with the reason.
-[[nodiscard]] Figure peak_flops_per_ns(const Peaks& peaks);
+/// The largest of the measured arithmetic peaks, or that of f32, in flops per ns; absent with the reason.
+[[nodiscard]] Figure peak_flops_per_ns(const Peaks& peaks, bool f32_only = false);
 
-/// The peaks of the place a row's samples come from ("host" where `device` is false, else the backend that `source`
-/// names: "cuda_event" -> "cuda:…"); null where there are none, or where devices of that backend differ.
-[[nodiscard]] const Peaks* peaks_of(const std::vector<Peaks>& all, bool device, const std::string& source);
+/// Whether a run says that its model is of f32: its description "model" holds that word and no other type.
+[[nodiscard]] bool is_f32_model(const std::vector<std::pair<std::string, std::string>>& descriptions);
+
+/// The device whose clock a queue has: "opencl:1" of "opencl:1"; empty where its name tells none.
+[[nodiscard]] std::string place_of_clock(const std::string& clock);
+
+/// The same of a queue's track; empty for a host thread.
+[[nodiscard]] std::string place_of_track(const recording::Metadata& metadata, const recording::TrackInfo& track);
+
+/// The peaks of the place a row's samples come from: "host" where `device` is false, else `place`, and where that is not
+/// known the backend that `source` names: "cuda_event" -> "cuda:…". Null where there are none, or where the place is not known and
+/// devices of that backend differ.
+[[nodiscard]] const Peaks* peaks_of(const std::vector<Peaks>& all, bool device, const std::string& source,
+                                    const std::string& place);
 
 /// Speed of light: the time that reading `bytes` takes at the peak bandwidth, in nanoseconds.
 [[nodiscard]] Figure speed_of_light_ns(const Figure& bytes, const Peaks* peaks);

@@ -145,11 +145,44 @@ TEST(Roofline, peaks_belong_to_the_place_a_row_ran_on) {
     all[1].place = "cuda:0";
     all[2].place = "cuda:1";
     all[1].name = all[2].name = "a GPU";
-    EXPECT_EQ(peaks_of(all, false, "cpu_tsc"), &all[0]);
-    EXPECT_EQ(peaks_of(all, true, "cuda_graph_event"), &all[1]);
-    EXPECT_EQ(peaks_of(all, true, "metal_counter"), nullptr);
+    EXPECT_EQ(peaks_of(all, false, "cpu_tsc", ""), &all[0]);
+    EXPECT_EQ(peaks_of(all, true, "cuda_graph_event", ""), &all[1]);
+    EXPECT_EQ(peaks_of(all, true, "metal_counter", ""), nullptr);
     all[2].name = "another GPU";
-    EXPECT_EQ(peaks_of(all, true, "cuda_event"), nullptr);
+    EXPECT_EQ(peaks_of(all, true, "cuda_event", ""), nullptr);
+    EXPECT_EQ(peaks_of(all, true, "cuda_event", "cuda:0"), &all[1]);
+    EXPECT_EQ(peaks_of(all, true, "cuda_event", "cuda:1"), &all[2]);
+    EXPECT_EQ(peaks_of(all, true, "cuda_event", "cuda:2"), nullptr) << "nobody measured that one";
+}
+
+TEST(Roofline, the_name_of_a_queues_clock_tells_its_device) {
+    EXPECT_EQ(place_of_clock("opencl:1"), "opencl:1");
+    EXPECT_EQ(place_of_clock("cuda:0 2"), "cuda:0");
+    EXPECT_EQ(place_of_clock("metal:12:counter"), "metal:12");
+    for (const char* none : {"", "tsc", ":1", "metal:id-7", "cuda:", "cuda:1st"})
+        EXPECT_EQ(place_of_clock(none), "") << none;
+}
+
+TEST(Roofline, T7_products_of_f32_are_not_measured_against_the_peak_of_bf16) {
+    Peaks peaks = simple_peaks();
+    peaks.bf16_teraflops = measured(4);
+    RoofInput input = call(1e6, 1e9, 2e6); // 0.5 TFLOP/s
+    EXPECT_DOUBLE_EQ(*roofline(input, &peaks).compute_percent.value, 12.5);
+    input.f32_only = true;
+    EXPECT_DOUBLE_EQ(*roofline(input, &peaks).compute_percent.value, 50);
+    peaks.f32_teraflops = absent("not here");
+    EXPECT_EQ(roofline(input, &peaks).compute_percent.reason, "not here");
+}
+
+TEST(Roofline, a_model_is_of_f32_where_its_description_says_that_and_nothing_else) {
+    const auto says = [](const char* model) {
+        return is_f32_model({{"device", "f32 units"}, {"model", model}});
+    };
+    for (const char* yes : {"tiny-llama f32", "f32", "llama (float32)", "llama/fp32"})
+        EXPECT_TRUE(says(yes)) << yes;
+    for (const char* no : {"", "tiny-llama bf16", "llama-f32x", "llama q8_0", "llama Q4_K, f32 norms", "f16 f32"})
+        EXPECT_FALSE(says(no)) << no;
+    EXPECT_FALSE(is_f32_model({}));
 }
 
 TEST(Roofline, speed_of_light_is_bytes_over_bandwidth) {

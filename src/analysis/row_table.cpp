@@ -44,8 +44,11 @@ unsigned RowTable::source_number(const RowSource& source) {
     const auto found = std::find_if(sources_.begin(), sources_.end(), [&source](const RowSource& known) {
         return known.name == source.name && known.basis == source.basis && known.device == source.device;
     });
-    if (found != sources_.end())
+    if (found != sources_.end()) {
+        if (found->place != source.place)
+            found->place.clear();
         return static_cast<unsigned>(found - sources_.begin());
+    }
     if (sources_.size() == max_sources)
         return max_sources - 1;
     sources_.push_back(sources_.size() + 1 == max_sources ? RowSource{"other sources"} : source);
@@ -167,6 +170,7 @@ Row RowTable::finish(const RowStatistics& statistics, RowKey key, unsigned sourc
     row.source = sources_[source].name;
     row.basis = sources_[source].basis;
     row.device = sources_[source].device;
+    row.place = sources_[source].place;
     row.basis_steps = base.steps;
     return row;
 }

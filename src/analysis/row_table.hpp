@@ -34,6 +34,7 @@ struct RowSource {
     std::string name;
     RowBasis basis = RowBasis::steps;
     bool device = false;
+    std::string place = {}; // the device: "cuda:0"; empty: the host, not known, or several
 };
 
 class RowTable {

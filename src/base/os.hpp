@@ -35,6 +35,10 @@ std::string cpu_model();
 std::vector<std::pair<std::string, std::string>> cpu_conditions();
 /// CPUs this process may run on, at least 1.
 unsigned usable_cpus();
+/// Their numbers, in order; empty where this system does not tell.
+std::vector<int> usable_cpu_numbers();
+/// Binds the calling thread to one CPU; where that cannot be done it stays free.
+void bind_to_cpu(int cpu) noexcept;
 
 /// Data caches as the CPUs that this process may use have them: one entry per level, in order; empty where unknown.
 struct CpuCache {

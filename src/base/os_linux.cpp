@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/affinity_linux.hpp"
 #include "base/os.hpp"
 
 namespace plumb::base {
@@ -147,23 +148,32 @@ std::vector<std::pair<std::string, std::string>> cpu_conditions() {
     return conditions;
 }
 
+std::vector<int> usable_cpu_numbers() {
+    return cpus_told_by([](std::size_t bytes, cpu_set_t* set) { return sched_getaffinity(0, bytes, set); });
+}
+
 unsigned usable_cpus() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof(set), &set) == 0)
-        return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+    if (const std::size_t count = usable_cpu_numbers().size(); count != 0)
+        return static_cast<unsigned>(count);
     return static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
+void bind_to_cpu(int cpu) noexcept {
+    if (cpu < 0)
+        return;
+    const auto number = static_cast<std::size_t>(cpu);
+    const CpuSet set(CPU_ALLOC(number + 1));
+    if (set == nullptr)
+        return;
+    const std::size_t bytes = CPU_ALLOC_SIZE(number + 1);
+    CPU_ZERO_S(bytes, set.get());
+    CPU_SET_S(number, bytes, set.get());
+    sched_setaffinity(0, bytes, set.get());
+}
+
 std::vector<CpuCache> cpu_caches() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof(set), &set) != 0)
-        return {};
     std::map<unsigned, std::pair<std::uint64_t, std::set<std::string>>> levels; // bytes of one, CPUs that share it
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-        if (!CPU_ISSET(cpu, &set))
-            continue;
+    for (const int cpu : usable_cpu_numbers()) {
         for (int index = 0; index < 8; ++index) {
             const std::string folder =
                 "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index" + std::to_string(index) + "/";

@@ -85,6 +85,9 @@ std::vector<std::pair<std::string, std::string>> cpu_conditions() { return {}; }
 
 unsigned usable_cpus() { return static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))); }
 
+std::vector<int> usable_cpu_numbers() { return {}; }
+void bind_to_cpu(int) noexcept {}
+
 std::vector<CpuCache> cpu_caches() {
     std::vector<CpuCache> caches;
 #if defined(__APPLE__)

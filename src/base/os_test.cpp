@@ -9,10 +9,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <thread>
+#include <vector>
+
+#if defined(__linux__)
+#include "base/affinity_linux.hpp"
+#endif
 
 namespace plumb::base {
 namespace {
@@ -133,6 +139,46 @@ TEST(Os, the_runtime_folder_is_the_session_folder_where_that_is_writable) {
         EXPECT_TRUE(!dir.ok() || *dir == "/dev/shm") << unusable;
     }
 }
+
+#if defined(__linux__)
+TEST(Os, cpus_are_counted_however_many_the_machine_has) {
+    std::vector<std::size_t> asked;
+    const auto cpus = cpus_told_by([&](std::size_t bytes, cpu_set_t* set) {
+        asked.push_back(bytes);
+        if (bytes * 8 < 4000) { // as a kernel for 4000 CPUs answers
+            errno = EINVAL;
+            return -1;
+        }
+        CPU_SET_S(3, bytes, set);
+        CPU_SET_S(3999, bytes, set);
+        return 0;
+    });
+    EXPECT_EQ(cpus, (std::vector<int>{3, 3999}));
+    EXPECT_EQ(asked, (std::vector<std::size_t>{128, 256, 512}));
+}
+
+TEST(Os, where_nobody_tells_the_cpus_asking_ends) {
+    for (const int why : {EPERM, EINVAL}) {
+        EXPECT_TRUE(cpus_told_by([&](std::size_t, cpu_set_t*) {
+                        errno = why;
+                        return -1;
+                    }).empty());
+    }
+}
+
+TEST(Os, a_thread_is_bound_to_one_cpu_of_those_it_may_use) {
+    const std::vector<int> cpus = usable_cpu_numbers();
+    ASSERT_EQ(cpus.size(), usable_cpus());
+    std::vector<int> bound;
+    std::thread([&] {
+        bind_to_cpu(cpus.back());
+        bind_to_cpu(-1);
+        bind_to_cpu(1 << 19); // there is none: it stays where it is
+        bound = usable_cpu_numbers();
+    }).join();
+    EXPECT_EQ(bound, std::vector<int>{cpus.back()});
+}
+#endif
 
 TEST(Os, names_of_machine_and_process_are_known) {
     EXPECT_FALSE(host_name().empty());

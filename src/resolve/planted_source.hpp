@@ -73,13 +73,16 @@ class PlantedSource final : public RecordSource {
     }
     /// A queue or captured graph with a clock of its own: device ticks are host ticks plus an offset, at the same rate.
     static constexpr std::uint64_t device_ahead = 77'777;
-    void device_track(recording::TrackInfo info) {
-        info.clock = 1;
+    void device_track(recording::TrackInfo info, const std::string& clock = "cuda:0") {
+        std::uint32_t id = 1;
+        while (id < metadata_.clocks.size() && metadata_.clocks[id].name != clock)
+            ++id;
+        info.clock = id;
         tracks_.push_back(std::move(info));
-        if (metadata_.clocks.size() == 1) {
-            metadata_.clocks.push_back({1, "cuda:0"});
-            clock_pairs_.push_back({1, first_tick + device_ahead, 0, 0, 0});
-            clock_pairs_.push_back({1, first_tick + device_ahead + 500'000'000, 1'000'000'000, 0, 0});
+        if (metadata_.clocks.size() == id) {
+            metadata_.clocks.push_back({id, clock});
+            clock_pairs_.push_back({id, first_tick + device_ahead, 0, 0, 0});
+            clock_pairs_.push_back({id, first_tick + device_ahead + 500'000'000, 1'000'000'000, 0, 0});
         }
     }
     /// A scope that was submitted in that step and layer, as the drain writes it.

@@ -27,8 +27,8 @@ class Peaks(unittest.TestCase):
     def run_it(self, *words):
         return subprocess.run([*map(str, words)], capture_output=True, text=True, env=self.environment, timeout=300)
 
-    def report(self, name):
-        made = self.run_it(PLUMB, "decode", "--prompt-tokens", 4, "--steps", 40, "--out", self.folder / name)
+    def report(self, name, *options):
+        made = self.run_it(PLUMB, "decode", "--prompt-tokens", 4, "--steps", 40, "--out", self.folder / name, *options)
         self.assertEqual(made.returncode, 0, made.stderr)
         text = self.run_it(PLUMB, "report", self.folder / name)
         data = self.run_it(PLUMB, "report", self.folder / name, "--json")
@@ -61,6 +61,32 @@ class Peaks(unittest.TestCase):
         kept.write_text(json.dumps(copied), encoding="utf-8")
         _, data = self.report("copied.plumb")
         self.assertEqual(data["peaks"], [])
+
+    def test_T7_rows_of_a_device_are_held_against_the_peaks_of_that_device(self):
+        measured = self.run_it(PLUMB, "selftest", "--peaks", "--json")
+        self.assertEqual(measured.returncode, 0, measured.stderr)
+        answer = json.loads(measured.stdout)
+        device = next((peaks for peaks in answer["peaks"] if peaks["place"] == "opencl:0"), None)
+        if device is None:
+            self.skipTest("no OpenCL device here")
+        for figure in ("read_gigabytes_per_second", "f32_teraflops"):
+            self.assertIsInstance(device[figure], float, device)
+            self.assertGreater(device[figure], 0)
+        self.assertIn("absent", device["bf16_teraflops"])
+        # A device twice as fast, so that its peaks cannot be taken for the host's.
+        kept = pathlib.Path(answer["file"])
+        other = json.loads(kept.read_text(encoding="utf-8"))
+        for peaks in other["peaks"]:
+            if peaks["place"] == "opencl:0":
+                peaks["read_gigabytes_per_second"] = 2 * answer["peaks"][0]["read_gigabytes_per_second"]
+                fast = peaks["read_gigabytes_per_second"]
+        kept.write_text(json.dumps(other), encoding="utf-8")
+        _, data = self.report("device.plumb", "--backend", "opencl")
+        rows = [row for row in data["bricks"] if isinstance(row["gigabytes_per_second"], float)]
+        self.assertTrue(rows)
+        for row in rows:
+            self.assertEqual(row["source"], "opencl_event")
+            self.assertAlmostEqual(row["roofline"]["memory_percent"], 100 * row["gigabytes_per_second"] / fast)
 
     def test_a_cache_folder_that_cannot_be_written_is_one_sentence(self):
         (self.folder / "plumb").write_text("in the way", encoding="utf-8")

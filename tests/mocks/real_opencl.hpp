@@ -3,24 +3,8 @@
 // executable.
 #pragma once
 
+#include "mocks/sees_inside_drivers.hpp"
+
 // PoCL and its compiler keep what they made until the process ends, which is not ours to report.
 extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libpocl\nleak:libLLVM\nleak:libclang\n"; }
-
-namespace plumb {
-
-/// The thread sanitizer sees no synchronisation inside a driver that was built without it.
-inline constexpr bool sees_inside_drivers =
-#if defined(__SANITIZE_THREAD__)
-    false;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-    false;
-#else
-    true;
-#endif
-#else
-    true;
-#endif
-
-} // namespace plumb

@@ -2,8 +2,10 @@
 #include "mocks/virtual_opencl.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <set>
 
@@ -22,6 +24,15 @@ struct _cl_event {
     std::size_t references = 0;
     _cl_command_queue* queue = nullptr;
     std::int64_t queued = 0, submitted = 0, started = 0, ended = 0;
+};
+struct _cl_program {};
+struct _cl_kernel {
+    std::string name;
+    std::vector<std::vector<unsigned char>> arguments;
+};
+struct _cl_mem {
+    std::unique_ptr<unsigned char, void (*)(void*)> data{nullptr, std::free}; // pages nobody writes cost nothing
+    std::size_t bytes = 0;
 };
 
 namespace plumb::vocl {
@@ -47,6 +58,7 @@ struct World {
     std::deque<_cl_event> events;    // of all times: handles stay where they are
     std::vector<_cl_event*> spare;
     std::size_t events_alive = 0;
+    std::size_t others_alive = 0; // programs, kernels, buffers
     std::size_t waits = 0;
     std::string failing;
     unsigned uses_left = 0;
@@ -93,6 +105,26 @@ ClResult put(const void* from, std::size_t bytes, std::size_t room, void* value,
         }
         std::memcpy(value, from, bytes);
     }
+    return ClResult::success;
+}
+
+/// A new object, unless that call fails.
+template <class T>
+T* made(const char* call, ClResult* error) {
+    const std::lock_guard lock(world().mutex);
+    *error = world().fails(call) ? failure : ClResult::success;
+    if (*error != ClResult::success) {
+        return nullptr;
+    }
+    ++world().others_alive;
+    return new T;
+}
+
+template <class T>
+ClResult gone(T* object) {
+    const std::lock_guard lock(world().mutex);
+    --world().others_alive;
+    delete object;
     return ClResult::success;
 }
 
@@ -152,6 +184,33 @@ ClResult get_device_info(DeviceId, std::uint32_t what, std::size_t room, void* v
     }
     if (what == device_timer_resolution) {
         return put(&config.resolution_ns, sizeof config.resolution_ns, room, value, size);
+    }
+    const auto said = [&](const auto& fact) {
+        return put(&fact, sizeof fact, room, value, size);
+    };
+    const std::uint64_t fused = fp_fused_multiply_add;
+    const std::size_t largest_group = 256;
+    switch (what) {
+    case device_type:
+        return said(config.device_type);
+    case device_compute_units:
+        return said(config.compute_units);
+    case device_native_float_lanes:
+        return said(config.float_lanes);
+    case device_single_fp_config:
+        return said(fused);
+    case device_max_work_group_size:
+        return said(largest_group);
+    case device_cache_bytes:
+        return said(config.cache_bytes);
+    case device_memory_bytes:
+        return said(config.memory_bytes);
+    case device_largest_buffer:
+        return said(config.largest_buffer);
+    case device_shares_host_memory:
+        return said(config.shares_host_memory);
+    default:
+        break;
     }
     const char* text = what == device_version ? config.version : "virtual device";
     return put(text, std::strlen(text) + 1, room, value, size);
@@ -335,6 +394,74 @@ ClResult get_device_and_host_timer(DeviceId, std::uint64_t* device_ns, std::uint
     return ClResult::success;
 }
 
+Program create_program(Context, std::uint32_t, const char**, const std::size_t*, ClResult* error) {
+    return made<_cl_program>("clCreateProgramWithSource", error);
+}
+
+ClResult build_program(Program, std::uint32_t, const DeviceId*, const char*, void (*)(Program, void*), void*) {
+    const std::lock_guard lock(world().mutex);
+    return world().fails("clBuildProgram") ? failure : ClResult::success;
+}
+
+ClResult release_program(Program program) { return gone(program); }
+
+Kernel create_kernel(Program, const char* name, ClResult* error) {
+    const Kernel kernel = made<_cl_kernel>("clCreateKernel", error);
+    if (kernel != nullptr) {
+        kernel->name = name;
+    }
+    return kernel;
+}
+
+ClResult release_kernel(Kernel kernel) { return gone(kernel); }
+
+ClResult set_kernel_argument(Kernel kernel, std::uint32_t place, std::size_t bytes, const void* value) {
+    const std::lock_guard lock(world().mutex);
+    if (world().fails("clSetKernelArg")) {
+        return failure;
+    }
+    kernel->arguments.resize(std::max<std::size_t>(kernel->arguments.size(), place + 1));
+    const auto* from = static_cast<const unsigned char*>(value);
+    kernel->arguments[place].assign(from, from + bytes);
+    return ClResult::success;
+}
+
+Memory create_buffer(Context, Bits, std::size_t bytes, void*, ClResult* error) {
+    const Memory memory = made<_cl_mem>("clCreateBuffer", error);
+    if (memory != nullptr) {
+        memory->data.reset(static_cast<unsigned char*>(std::calloc(bytes, 1)));
+        memory->bytes = bytes;
+    }
+    return memory;
+}
+
+ClResult release_memory(Memory memory) { return gone(memory); }
+
+ClResult enqueue_kernel(CommandQueue queue, Kernel kernel, std::uint32_t, const std::size_t*, const std::size_t* items,
+                        const std::size_t* of_group, std::uint32_t, const Event*, Event* event) {
+    const std::lock_guard lock(world().mutex);
+    if (world().fails("clEnqueueNDRangeKernel")) {
+        return failure;
+    }
+    const auto& model = world().config.kernel;
+    run(*queue, model ? model(KernelRun{kernel->name, *items, *of_group, kernel->arguments}) : 1'000, event);
+    return ClResult::success;
+}
+
+ClResult read_buffer(CommandQueue queue, Memory memory, std::uint32_t, std::size_t offset, std::size_t bytes, void* to,
+                     std::uint32_t, const Event*, Event*) {
+    const std::lock_guard lock(world().mutex);
+    if (world().fails("clEnqueueReadBuffer")) {
+        return failure;
+    }
+    if (offset > memory->bytes || bytes > memory->bytes - offset) {
+        return ClResult::invalid_value;
+    }
+    world().now = std::max(world().now, queue->busy_until);
+    std::memcpy(to, memory->data.get() + offset, bytes);
+    return ClResult::success;
+}
+
 Driver table() {
     Driver calls;
 #define PLUMB_VOCL_ENTRY(member, symbol, need, result, parameters) calls.member = member;
@@ -344,6 +471,9 @@ Driver table() {
 }
 
 } // namespace
+
+unsigned char* KernelRun::memory(std::size_t place) const { return value<Memory>(place)->data.get(); }
+std::size_t KernelRun::memory_bytes(std::size_t place) const { return value<Memory>(place)->bytes; }
 
 void reset(const Config& config) {
     World& w = world();
@@ -418,7 +548,7 @@ bool has_failed() {
 
 std::size_t alive() {
     const std::lock_guard lock(world().mutex);
-    std::size_t references = world().events_alive + world().contexts.size();
+    std::size_t references = world().events_alive + world().others_alive + world().contexts.size();
     for (const _cl_command_queue* queue : world().queues) {
         references += queue->references;
     }

@@ -6,12 +6,31 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "backends/opencl/driver.hpp"
 #include "plumb/clock.hpp"
 
 namespace plumb::vocl {
+
+/// One execution of a kernel, given to Config::kernel when it is enqueued.
+struct KernelRun {
+    std::string name;
+    std::size_t items = 0, of_group = 0;
+    std::vector<std::vector<unsigned char>> arguments;
+    template <class T>
+    [[nodiscard]] T value(std::size_t place) const {
+        T made{};
+        std::memcpy(&made, arguments.at(place).data(), sizeof made);
+        return made;
+    }
+    /// The buffer that is this argument.
+    [[nodiscard]] unsigned char* memory(std::size_t place) const;
+    [[nodiscard]] std::size_t memory_bytes(std::size_t place) const;
+};
 
 struct Config {
     std::int64_t call_ns = 500;         // the host spends so much in a call that enqueues
@@ -25,6 +44,16 @@ struct Config {
     bool zero_stamps = false;          // a driver that does not stamp
     bool reversed_stamps = false;      // a driver that says that commands ended before they began
     std::int32_t failed_status = 0;    // below 0: every command ends with this error
+    // What the device says of itself beside its name.
+    std::uint64_t device_type = 4; // a GPU
+    std::uint32_t compute_units = 2;
+    std::uint32_t float_lanes = 1;
+    std::uint64_t cache_bytes = std::uint64_t{1} << 20;
+    std::uint64_t memory_bytes = std::uint64_t{1} << 30;
+    std::uint64_t largest_buffer = std::uint64_t{1} << 28;
+    std::uint32_t shares_host_memory = 0;
+    /// What kernels do; gives how many nanoseconds of the host's clock that takes. Must not call OpenCL. Empty: nothing, 1 us.
+    std::function<std::int64_t(const KernelRun&)> kernel = {};
 };
 
 /// Forgets everything: queues and events of before are invalid.
@@ -54,7 +83,7 @@ std::uint64_t device_ns(std::int64_t host_ns);
 /// The `use`-th use of that call from now on fails, once, with out of resources; use 0: none fails any more.
 void fail(const std::string& call, unsigned use);
 bool has_failed();
-/// Events, queues and contexts alive, by their references.
+/// Events, queues, contexts, programs, kernels and buffers alive, by their references.
 std::size_t alive();
 /// Calls that wait for the device, so far.
 std::size_t waits();

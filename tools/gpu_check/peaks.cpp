@@ -3,8 +3,10 @@
 // launch shapes; random data, larger than any cache.
 #include <algorithm>
 #include <functional>
+#include <string>
 
 #include "gpu.hpp"
+#include "plumb/backend.hpp"
 #include "sections.hpp"
 
 namespace gpu_check {
@@ -35,6 +37,29 @@ std::size_t buffer_bytes(Gpu& gpu, bool tiny) {
     gpu.must(gpu.d.mem_get_info(&free_bytes, &total_bytes), "cuMemGetInfo");
     const std::size_t wanted = tiny ? std::size_t{1} << 20 : std::size_t{4} << 30;
     return std::min(wanted, free_bytes / 4) / 4096 * 4096;
+}
+
+/// What `plumb selftest --peaks` would keep of this device: beside the figures of this section's own kernels.
+void add_measured_peaks(const ResultFile& results, const Options& options) {
+    if (options.tiny) {
+        return; // seconds, and no kernels of ours run on the virtual GPU
+    }
+    const plumb::Result<plumb::Backend*> cuda = plumb::find_backend("cuda");
+    const plumb::Result<plumb::Peaks> peaks =
+        cuda ? (*cuda)->measure_peaks(0, {}) : plumb::Result<plumb::Peaks>(cuda.error());
+    if (!peaks) {
+        results.absent("selftest.peaks", peaks.error().message);
+        return;
+    }
+    for (const plumb::PeakField& field : plumb::peak_fields) {
+        const plumb::Figure& figure = (*peaks).*field.figure;
+        const std::string name = std::string("selftest.") + field.name;
+        if (figure.value) {
+            results.figure(name, *figure.value, "");
+        } else {
+            results.absent(name, figure.reason);
+        }
+    }
 }
 
 } // namespace
@@ -78,6 +103,7 @@ void run_peaks(const ResultFile& results, const Options& options) {
     best_rate(
         gpu, 2 * size, repeats,
         [&] { gpu.must(gpu.d.memcpy_dtod_async(to, from, bytes, gpu.stream), "cuMemcpyDtoDAsync"); }, engine);
+    add_measured_peaks(results, options);
     results.figure("read", read, "GB/s");
     results.figure("copy", copy, "GB/s", {{"by", "kernel, bytes read and written"}});
     results.figure("copy", engine, "GB/s", {{"by", "cuMemcpyDtoDAsync, bytes read and written"}});

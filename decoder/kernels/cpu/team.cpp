@@ -3,6 +3,9 @@
 
 #include <sched.h>
 
+#include <cerrno>
+#include <cstddef>
+
 #include "decoder/kernels/cpu/openmp.hpp"
 
 namespace plumb::decoder::cpu {
@@ -38,9 +41,19 @@ void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old,
 } // namespace
 
 int available_cores() noexcept {
-    cpu_set_t set;
-    if (::sched_getaffinity(0, sizeof(set), &set) == 0)
-        return CPU_COUNT(&set);
+    // A set that is too small for the machine is refused: those of the C library end at 1024 CPUs.
+    for (std::size_t room = CPU_SETSIZE; room <= std::size_t{1} << 20; room *= 2) {
+        cpu_set_t* const set = CPU_ALLOC(room);
+        const std::size_t bytes = CPU_ALLOC_SIZE(room);
+        const bool told = set != nullptr && ::sched_getaffinity(0, bytes, set) == 0;
+        const int cores = told ? CPU_COUNT_S(bytes, set) : 0;
+        const bool too_small = set != nullptr && !told && errno == EINVAL;
+        CPU_FREE(set);
+        if (told)
+            return cores;
+        if (!too_small)
+            break;
+    }
     const unsigned count = std::thread::hardware_concurrency();
     return count == 0 ? 1 : static_cast<int>(count);
 }

@@ -1,42 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/core_workers.hpp"
 
-#if defined(__linux__)
-#include <pthread.h>
-#include <sched.h>
-#endif
-
 #include <algorithm>
+
+#include "base/os.hpp"
 
 namespace plumb::backends::cpu {
 namespace {
 
-#if defined(__linux__)
 std::vector<int> usable_cores() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    std::vector<int> cores;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) {
-        for (int i = 0; i < CPU_SETSIZE; ++i) {
-            if (CPU_ISSET(i, &set)) {
-                cores.push_back(i);
-            }
-        }
-    }
-    return cores;
+    std::vector<int> cores = base::usable_cpu_numbers();
+    // Where threads cannot be bound: as many as there are cores, placed by the system.
+    return cores.empty() ? std::vector<int>(base::usable_cpus(), -1) : cores;
 }
-
-void bind_to(int core) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(core, &set);
-    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-}
-#else
-// Threads cannot be bound here: as many as there are cores, placed by the system.
-std::vector<int> usable_cores() { return std::vector<int>(std::max(1U, std::thread::hardware_concurrency()), 0); }
-void bind_to(int) {}
-#endif
 
 } // namespace
 
@@ -46,7 +22,7 @@ Workers::Workers(unsigned count) {
     for (unsigned i = 0; i < size; ++i) {
         threads_.emplace_back([this, i, cores] {
             if (i < cores.size()) {
-                bind_to(cores[i]);
+                base::bind_to_cpu(cores[i]);
             }
             serve(i);
         });

@@ -9,6 +9,7 @@
 
 #include "backends/cpu/fma_peak.hpp"
 #include "backends/cpu/read_bandwidth.hpp"
+#include "backends/peak_measurement.hpp"
 
 namespace plumb::backends::cpu {
 namespace {
@@ -46,7 +47,7 @@ TEST(CpuPeaks, no_two_chains_of_multiply_adds_are_one) {
     double apart = 0;
     int chains = 0;
     for (; chains < 12; ++chains)
-        apart += 2 + (begin + chains - 2) / 8;
+        apart += 2 + double{begin + static_cast<float>(chains) - 2} / 8;
     EXPECT_FLOAT_EQ(sink, static_cast<float>(apart));
     EXPECT_EQ(std::fmod(operations, 2.0 * 3 * chains), 0);
 }

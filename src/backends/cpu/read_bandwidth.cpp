@@ -8,8 +8,9 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "base/os.hpp"
 
 namespace plumb::backends::cpu {
 namespace {
@@ -50,7 +51,7 @@ PLUMB_WIDEST std::uint64_t read_all(const void* memory, std::size_t bytes) {
 void ReadBandwidth::Free::operator()(void* memory) const { munmap(memory, bytes); }
 
 ReadBandwidth::ReadBandwidth(std::size_t bytes)
-    : bytes_(bytes), memory_(nullptr, Free{bytes}), workers_(std::max(1U, std::thread::hardware_concurrency())) {
+    : bytes_(bytes), memory_(nullptr, Free{bytes}), workers_(base::usable_cpus()) {
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory != MAP_FAILED) {
 #if defined(MADV_HUGEPAGE)

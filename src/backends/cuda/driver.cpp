@@ -255,6 +255,7 @@ const Vendor cuda_vendor = {
     is_sticky,
     true,  // notes_captures
     false, // small_negatives
+    nullptr,
 };
 
 namespace {

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "backends/cuda/peak_kernels.hpp"
+#include "backends/cuda/peaks.hpp"
 #include "backends/cuda/queue_timer.hpp"
 
 namespace plumb::backends::cuda {
@@ -101,9 +103,7 @@ Result<std::unique_ptr<QueueTimer>> DriverBackend::make_queue_timer(std::uint32_
     const RelaxedCapture relaxed(*loaded);
     Device handle = 0;
     if (loaded->device_get(&handle, static_cast<int>(device)) != CuResult::success) {
-        return Error{ErrorCode::not_found, std::string("there is no ") + vendor_.api + " device " +
-                                               std::to_string(device) + ", or " + vendor_.api +
-                                               " is not initialised; ask for one that enumerate() lists"};
+        return no_such_device(*loaded, device);
     }
     std::unique_ptr<OwnStream> own;
     std::optional<CurrentContext> current; // a driver that cannot tell a stream's device takes the current one's
@@ -126,6 +126,11 @@ Result<std::unique_ptr<QueueTimer>> DriverBackend::make_queue_timer(std::uint32_
     }
     Result<std::unique_ptr<CudaQueueTimer>> timer = CudaQueueTimer::create(*loaded, stream, options, std::move(own));
     return timer ? Result<std::unique_ptr<QueueTimer>>(std::move(*timer)) : timer.error();
+}
+
+Result<Peaks> DriverBackend::measure_peaks(std::uint32_t device, const PeakProgress& progress) {
+    const Result<Driver>& loaded = load_();
+    return loaded ? measure_device_peaks(*loaded, device, peaks_ptx, progress) : Result<Peaks>(loaded.error());
 }
 
 } // namespace plumb::backends::cuda

@@ -20,6 +20,7 @@ class DriverBackend final : public Backend {
     Result<std::vector<plumb::Device>> enumerate() override;
     Result<std::unique_ptr<QueueTimer>> make_queue_timer(std::uint32_t device, void* native,
                                                          const TimerOptions& options) override;
+    Result<Peaks> measure_peaks(std::uint32_t device, const PeakProgress& progress) override;
 
   private:
     const Vendor& vendor_;

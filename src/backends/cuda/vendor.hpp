@@ -26,6 +26,8 @@ struct Vendor {
     bool (*is_sticky)(CuResult result);
     bool notes_captures;  // scopes of a captured stream are noted for graph probes
     bool small_negatives; // two stamps close together may come back in the wrong order
+    /// Why kernels of ours do not run there; null where they do (as PTX).
+    const char* no_kernels;
 };
 
 extern const Vendor cuda_vendor;

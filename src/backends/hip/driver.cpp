@@ -209,6 +209,8 @@ const cuda::Vendor hip_vendor = {
     is_sticky,
     false, // notes_captures
     true,  // small_negatives
+    "our kernels are PTX, which HIP devices do not run, so their peaks are not measured; hold their bricks against the "
+    "vendor's figures",
 };
 
 const Result<Driver>& driver() {

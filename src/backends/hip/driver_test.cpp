@@ -109,6 +109,14 @@ TEST(HipBackend, devices_are_listed_and_have_clocks_of_their_own) {
     EXPECT_FALSE(hip_backend().make_queue_timer(7, nullptr, {}).ok());
 }
 
+TEST(HipBackend, M8_peaks_of_hip_devices_are_unsupported_in_one_sentence) {
+    const HipBench bench;
+    const auto peaks = hip_backend().measure_peaks(0, {});
+    ASSERT_FALSE(peaks.ok());
+    EXPECT_EQ(peaks.error().code, ErrorCode::unsupported);
+    EXPECT_NE(peaks.error().message.find("PTX"), std::string::npos) << peaks.error().message;
+}
+
 TEST(HipBackend, a_failure_at_any_call_of_a_timers_making_is_an_error_and_leaks_nothing) {
     HipBench bench;
     const std::size_t before = vgpu::alive().total();

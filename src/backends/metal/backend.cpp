@@ -58,6 +58,12 @@ class MetalBackend final : public Backend {
         return timer ? Result<std::unique_ptr<QueueTimer>>(std::move(*timer)) : timer.error();
     }
 
+    Result<Peaks> measure_peaks(std::uint32_t, const PeakProgress&) override {
+        return Error{ErrorCode::unsupported,
+                     "this library has no kernels in Metal's language, so peaks of Metal devices "
+                     "are not measured; hold their bricks against the vendor's figures"};
+    }
+
   private:
     static Result<std::vector<Held>> find() {
         const Result<Driver>& loaded = driver();

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "backends/opencl/peaks.hpp"
 #include "backends/opencl/queue_timer.hpp"
 
 namespace plumb {
@@ -20,6 +21,20 @@ Result<Device> describe(const Driver& calls, DeviceId handle, std::size_t index)
         return version.error();
     }
     return Device{static_cast<std::uint32_t>(index), *name, *driver_words + ", " + *version, {}};
+}
+
+Result<DeviceId> device_at(std::uint32_t index) {
+    const Result<Driver>& loaded = driver();
+    const Result<std::vector<DeviceId>> handles =
+        loaded ? devices_of(*loaded) : Result<std::vector<DeviceId>>(loaded.error());
+    if (!handles) {
+        return handles.error();
+    }
+    if (index >= handles->size()) {
+        return Error{ErrorCode::not_found,
+                     "there is no OpenCL device " + std::to_string(index) + "; ask for one that enumerate() lists"};
+    }
+    return (*handles)[index];
 }
 
 class OpenClBackend final : public Backend {
@@ -46,35 +61,35 @@ class OpenClBackend final : public Backend {
 
     Result<std::unique_ptr<QueueTimer>> make_queue_timer(std::uint32_t device, void* native,
                                                          const TimerOptions& options) override {
-        const Result<Driver>& loaded = driver();
-        const Result<std::vector<DeviceId>> handles =
-            loaded ? devices_of(*loaded) : Result<std::vector<DeviceId>>(loaded.error());
-        if (!handles) {
-            return handles.error();
+        const Result<DeviceId> found = device_at(device);
+        if (!found) {
+            return found.error();
         }
-        if (device >= handles->size()) {
-            return Error{ErrorCode::not_found, "there is no OpenCL device " + std::to_string(device) +
-                                                   "; ask for one that enumerate() lists"};
-        }
-        const DeviceId handle = (*handles)[device];
+        const Driver& calls = *driver();
+        const DeviceId handle = *found;
         std::unique_ptr<OwnQueue> own; // the timer keeps what it needs of it
         auto queue = static_cast<CommandQueue>(native);
         if (queue == nullptr) {
-            Result<std::unique_ptr<OwnQueue>> made = OwnQueue::create(*loaded, nullptr, handle);
+            Result<std::unique_ptr<OwnQueue>> made = OwnQueue::create(calls, nullptr, handle);
             if (!made) {
                 return made.error();
             }
             own = std::move(*made);
             queue = own->queue();
         }
-        const Result<DeviceId> its_device = queue_value<DeviceId>(*loaded, queue, queue_device);
+        const Result<DeviceId> its_device = queue_value<DeviceId>(calls, queue, queue_device);
         if (!its_device || *its_device != handle) {
             return its_device ? Error{ErrorCode::invalid_argument, "this queue belongs to another device; ask that "
                                                                    "device for its timer"}
                               : its_device.error();
         }
-        Result<std::unique_ptr<OpenClQueueTimer>> timer = OpenClQueueTimer::create(*loaded, queue, options);
+        Result<std::unique_ptr<OpenClQueueTimer>> timer = OpenClQueueTimer::create(calls, queue, options);
         return timer ? Result<std::unique_ptr<QueueTimer>>(std::move(*timer)) : timer.error();
+    }
+
+    Result<Peaks> measure_peaks(std::uint32_t device, const PeakProgress& progress) override {
+        const Result<DeviceId> found = device_at(device);
+        return found ? measure_device_peaks(*driver(), *found, device, progress) : Result<Peaks>(found.error());
     }
 };
 

@@ -19,6 +19,8 @@ static_assert(std::is_same_v<DeviceId, cl_device_id>);
 static_assert(std::is_same_v<Context, cl_context>);
 static_assert(std::is_same_v<CommandQueue, cl_command_queue>);
 static_assert(std::is_same_v<Event, cl_event>);
+static_assert(std::is_same_v<Program, cl_program> && std::is_same_v<Kernel, cl_kernel> &&
+              std::is_same_v<Memory, cl_mem>);
 static_assert(sizeof(ClResult) == sizeof(cl_int));
 static_assert(std::is_same_v<Bits, cl_bitfield> && std::is_same_v<ContextProperty, cl_context_properties>);
 
@@ -61,6 +63,18 @@ TEST(OpenClAbi, values_are_those_of_the_header) {
     EXPECT_EQ(device_type_all, Bits{CL_DEVICE_TYPE_ALL});
     EXPECT_EQ(queue_out_of_order, Bits{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE});
     EXPECT_EQ(queue_profiling, Bits{CL_QUEUE_PROFILING_ENABLE});
+    EXPECT_EQ(device_type_cpu, Bits{CL_DEVICE_TYPE_CPU});
+    EXPECT_EQ(fp_fused_multiply_add, Bits{CL_FP_FMA});
+    EXPECT_EQ(memory_read_write, Bits{CL_MEM_READ_WRITE});
+    EXPECT_EQ(device_type, unsigned{CL_DEVICE_TYPE});
+    EXPECT_EQ(device_compute_units, unsigned{CL_DEVICE_MAX_COMPUTE_UNITS});
+    EXPECT_EQ(device_max_work_group_size, unsigned{CL_DEVICE_MAX_WORK_GROUP_SIZE});
+    EXPECT_EQ(device_largest_buffer, unsigned{CL_DEVICE_MAX_MEM_ALLOC_SIZE});
+    EXPECT_EQ(device_single_fp_config, unsigned{CL_DEVICE_SINGLE_FP_CONFIG});
+    EXPECT_EQ(device_cache_bytes, unsigned{CL_DEVICE_GLOBAL_MEM_CACHE_SIZE});
+    EXPECT_EQ(device_memory_bytes, unsigned{CL_DEVICE_GLOBAL_MEM_SIZE});
+    EXPECT_EQ(device_shares_host_memory, unsigned{CL_DEVICE_HOST_UNIFIED_MEMORY});
+    EXPECT_EQ(device_native_float_lanes, unsigned{CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT});
     EXPECT_EQ(device_name, unsigned{CL_DEVICE_NAME});
     EXPECT_EQ(device_driver_version, unsigned{CL_DRIVER_VERSION});
     EXPECT_EQ(device_version, unsigned{CL_DEVICE_VERSION});

@@ -12,6 +12,9 @@ struct _cl_device_id;
 struct _cl_context;
 struct _cl_command_queue;
 struct _cl_event;
+struct _cl_program;
+struct _cl_kernel;
+struct _cl_mem;
 
 namespace plumb::backends::opencl {
 
@@ -20,6 +23,9 @@ using DeviceId = _cl_device_id*;
 using Context = _cl_context*;
 using CommandQueue = _cl_command_queue*;
 using Event = _cl_event*;
+using Program = _cl_program*;
+using Kernel = _cl_kernel*;
+using Memory = _cl_mem*;
 using Bits = std::uint64_t;            // cl_bitfield
 using ContextProperty = std::intptr_t; // cl_context_properties
 
@@ -43,10 +49,22 @@ enum class ClResult : std::int32_t {
 };
 
 inline constexpr Bits device_type_all = 0xFFFFFFFF;
+inline constexpr Bits device_type_cpu = 2;
+inline constexpr Bits fp_fused_multiply_add = 32; // of device_single_fp_config
+inline constexpr Bits memory_read_write = 1;
 inline constexpr Bits queue_out_of_order = 1;
 inline constexpr Bits queue_profiling = 2;
 
 // What is asked of …
+inline constexpr std::uint32_t device_type = 0x1000;
+inline constexpr std::uint32_t device_compute_units = 0x1002;
+inline constexpr std::uint32_t device_max_work_group_size = 0x1004;
+inline constexpr std::uint32_t device_largest_buffer = 0x1010;
+inline constexpr std::uint32_t device_single_fp_config = 0x101B;
+inline constexpr std::uint32_t device_cache_bytes = 0x101E;
+inline constexpr std::uint32_t device_memory_bytes = 0x101F;
+inline constexpr std::uint32_t device_shares_host_memory = 0x1035; // and its cache, most likely
+inline constexpr std::uint32_t device_native_float_lanes = 0x103A;
 inline constexpr std::uint32_t device_name = 0x102B;
 inline constexpr std::uint32_t device_driver_version = 0x102D;
 inline constexpr std::uint32_t device_version = 0x102F;

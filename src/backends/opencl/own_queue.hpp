@@ -18,6 +18,7 @@ class OwnQueue {
     OwnQueue& operator=(const OwnQueue&) = delete;
 
     [[nodiscard]] CommandQueue queue() const noexcept { return queue_; }
+    [[nodiscard]] Context context() const noexcept { return context_; } // null where one was given
 
   private:
     explicit OwnQueue(const Driver& driver) : driver_(driver) {}

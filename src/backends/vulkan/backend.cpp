@@ -59,6 +59,12 @@ class VulkanBackend final : public Backend {
         Result<std::unique_ptr<VulkanQueueTimer>> timer = VulkanQueueTimer::create(*handles, options, std::move(own));
         return timer ? Result<std::unique_ptr<QueueTimer>>(std::move(*timer)) : timer.error();
     }
+
+    Result<Peaks> measure_peaks(std::uint32_t, const PeakProgress&) override {
+        return Error{ErrorCode::unsupported,
+                     "Vulkan devices take kernels as SPIR-V, in which this library has none, so their peaks are not "
+                     "measured; hold their bricks against the vendor's figures, or measure the same device by OpenCL"};
+    }
 };
 
 } // namespace

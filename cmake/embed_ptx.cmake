@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -D PTX= -D OUT= -D VERSION= -D TARGET= -D NVCC= -P embed_ptx.cmake: lowers a PTX text, has ptxas assemble it where
-# there is one, and writes it as a C++ source.
+# cmake -D PTX= -D OUT= -D VERSION= -D TARGET= -D NVCC= -D FROM= -D HEADER= -D NAMESPACE= -D SYMBOL= -P embed_ptx.cmake: lowers
+# a PTX text, has ptxas assemble it where there is one, and writes it as a C++ source that defines SYMBOL.
 cmake_minimum_required(VERSION 3.25)
 file(READ "${PTX}" text)
 string(REGEX REPLACE "\n\\.version [^\n]*" "\n.version ${VERSION}" text "${text}")
@@ -16,13 +16,13 @@ if(PTXAS)
   execute_process(COMMAND "${PTXAS}" -arch=sm_90 -O1 -o "${PTX}.cubin" "${PTX}.lowered"
     RESULT_VARIABLE result ERROR_VARIABLE why)
   if(NOT result EQUAL 0)
-    message(FATAL_ERROR "The fingerprint kernels are no PTX ${VERSION}: ${why}")
+    message(FATAL_ERROR "The kernels of ${FROM} are no PTX ${VERSION}: ${why}")
   endif()
 endif()
 
-file(WRITE "${OUT}" "// Generated from fingerprint.cu; edit that instead.\n\
-#include \"fingerprint/cuda/fingerprint_ptx.hpp\"\n\n\
-namespace plumb::fingerprint {\n\n\
+file(WRITE "${OUT}" "// Generated from ${FROM}; edit that instead.\n\
+#include \"${HEADER}\"\n\n\
+namespace ${NAMESPACE} {\n\n\
 #pragma GCC diagnostic ignored \"-Woverlength-strings\" // clang's is for portability to the smallest compilers\n\
-const char* const fingerprint_ptx = R\"plumb_ptx(${text})plumb_ptx\";\n\n\
-} // namespace plumb::fingerprint\n")
+const char* const ${SYMBOL} = R\"plumb_ptx(${text})plumb_ptx\";\n\n\
+} // namespace ${NAMESPACE}\n")
