@@ -160,7 +160,11 @@ int run_type(DType type, const Memory& memory, plumb::backends::cpu::ReadBandwid
     for (int round = 0; round < rounds; ++round) {
         for (const Subject& subject : subjects) {
             const double read_cpu_begin = cpu_ns();
-            const double read = bandwidth.measure(subject.threads);
+            const plumb::Result<double> read = bandwidth.measure(subject.threads);
+            if (!read) {
+                fmt::print(stderr, "error: {}\n", read.error().message);
+                return 2;
+            }
             const double read_cpu = static_cast<double>(bytes_of_bandwidth) / (cpu_ns() - read_cpu_begin);
             const double begin = now_ns(), cpu_begin = cpu_ns();
             if (!subject.run()) {
@@ -169,7 +173,7 @@ int run_type(DType type, const Memory& memory, plumb::backends::cpu::ReadBandwid
             const double speed = static_cast<double>(subject.bytes) / (now_ns() - begin);
             cpu_shares[subject.key].push_back(static_cast<double>(subject.bytes) / (cpu_ns() - cpu_begin) / read_cpu);
             speeds[subject.key].push_back(speed);
-            shares[subject.key].push_back(speed / read);
+            shares[subject.key].push_back(speed / *read);
         }
     }
     board.table(fmt::format("{}, share of what as many threads read", plumb::dtype_word(type)),
