@@ -114,10 +114,8 @@ Status CudaQueueTimer::Stamper::take(Stamp& stamp) noexcept {
 }
 
 Result<DeviceToken> CudaQueueTimer::begin_captured(const ScopeLabel& label) noexcept {
-    return driver_.vendor->notes_captures
-               ? note_begin(driver_, stream_, label)
-               : Result<DeviceToken>(captured("scopes of a captured stream are timed on CUDA alone so far; time these "
-                                              "steps without a graph"));
+    return driver_.no_graphs.empty() ? note_begin(driver_, stream_, label)
+                                     : Result<DeviceToken>(captured(driver_.no_graphs.c_str()));
 }
 
 Result<DeviceToken> CudaQueueTimer::begin() noexcept {
@@ -223,6 +221,16 @@ Result<DeviceSpan> CudaQueueTimer::read_span(const Stamp& begin, const Stamp& en
         span.flags |= span_includes_launch_wait;
     }
     return span;
+}
+
+std::vector<Capability> CudaQueueTimer::capabilities() const {
+    std::vector<Capability> all = driver_.vendor->capabilities(driver_);
+    if (driver_.vendor->doubts_event_nodes) {
+        const Status tried = driver_.no_graphs.empty() ? timeline_->event_nodes()
+                                                       : Status(Error{ErrorCode::unsupported, driver_.no_graphs});
+        all.push_back({"graph_probes", tried.ok(), tried ? "" : tried.error().message});
+    }
+    return all;
 }
 
 Result<DeviceSpan> CudaQueueTimer::collect(DeviceToken token) noexcept {

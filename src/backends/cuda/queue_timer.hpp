@@ -41,7 +41,7 @@ class CudaQueueTimer final : public QueueTimer {
     Result<DeviceClockPair> clock_pair() noexcept override { return timeline_->clock_pair(); }
     Result<Elapsed> duration(const DeviceSpan& span) override;
     Result<double> floor_ns() override { return timeline_->floor_ns(); }
-    std::vector<Capability> capabilities() const override { return driver_.vendor->capabilities(driver_); }
+    std::vector<Capability> capabilities() const override;
     std::size_t in_flight() const noexcept override { return scopes_->in_flight(); }
 
     [[nodiscard]] Stream stream() const noexcept { return stream_; }

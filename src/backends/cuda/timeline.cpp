@@ -271,6 +271,11 @@ Status Timeline::wait(Event event) noexcept {
     return waited == CuResult::success ? Status() : Status(failed(waited, "cuEventSynchronize"));
 }
 
+Status Timeline::wait_for(Event event, std::int64_t limit_ns) noexcept {
+    const Guard guard(*this);
+    return guard.status() ? wait_short(event, limit_ns) : guard.status();
+}
+
 // The caller holds a Guard. The number of polls is bounded too: an injected clock may stand still.
 Status Timeline::wait_short(Event event, std::int64_t limit_ns) noexcept {
     if (Status can = askable(); !can) {

@@ -39,6 +39,9 @@ requires(sizeof...(A1) == sizeof...(A2)) struct Alike<R1 (*)(A1...), R2 (*)(A2..
 
 TEST(HipAbi, the_real_header_agrees_with_every_call_and_value) {
     PLUMB_HIP_CALLS(PLUMB_HIP_COMPARE)
+#define PLUMB_HIP_COMPARE_PROBE(member, cuda_name, symbol) PLUMB_HIP_ALIKE_required(member, symbol)
+    PLUMB_HIP_PROBE_CALLS(PLUMB_HIP_COMPARE_PROBE)
+#undef PLUMB_HIP_COMPARE_PROBE
     EXPECT_TRUE((Alike<const char* (*)(CuResult), decltype(&::hipGetErrorName)>::value));
     EXPECT_TRUE((Alike<CuResult (*)(int), decltype(&::hipSetDevice)>::value));
     const std::pair<CuResult, hipError_t> results[] = {
