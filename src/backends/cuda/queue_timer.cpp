@@ -85,6 +85,11 @@ Result<bool> CudaQueueTimer::capturing() noexcept {
     return status == CaptureStatus::active;
 }
 
+Result<bool> CudaQueueTimer::ready() noexcept {
+    const Status can = usable();
+    return can ? capturing() : Result<bool>(can.error());
+}
+
 // --- Scopes ---
 
 Status CudaQueueTimer::Stamper::make(Stamp& stamp) noexcept {
@@ -119,10 +124,7 @@ Result<DeviceToken> CudaQueueTimer::begin_captured(const ScopeLabel& label) noex
 }
 
 Result<DeviceToken> CudaQueueTimer::begin() noexcept {
-    if (Status can = usable(); !can) {
-        return can.error();
-    }
-    const Result<bool> in_capture = capturing();
+    const Result<bool> in_capture = ready();
     if (!in_capture) {
         return in_capture.error();
     }
@@ -132,10 +134,7 @@ Result<DeviceToken> CudaQueueTimer::begin() noexcept {
 }
 
 Result<DeviceToken> CudaQueueTimer::begin_labelled(const ScopeLabel& label) noexcept {
-    if (Status can = usable(); !can) {
-        return can.error();
-    }
-    const Result<bool> in_capture = capturing();
+    const Result<bool> in_capture = ready();
     if (!in_capture) {
         return in_capture.error();
     }
@@ -146,10 +145,7 @@ Result<DeviceToken> CudaQueueTimer::begin_labelled(const ScopeLabel& label) noex
 }
 
 Status CudaQueueTimer::end(DeviceToken token) noexcept {
-    if (Status can = usable(); !can) {
-        return can;
-    }
-    const Result<bool> in_capture = capturing();
+    const Result<bool> in_capture = ready();
     if (!in_capture) {
         return in_capture.error();
     }
@@ -170,8 +166,7 @@ Status CudaQueueTimer::end_labelled(DeviceToken token, const Work* work) noexcep
 
 Result<DeviceToken> CudaQueueTimer::lap(DeviceToken ended, const Work* work, const ScopeLabel& next) noexcept {
     Result<DeviceToken> begun = Error{};
-    const Status can = usable();
-    const Result<bool> in_capture = can ? capturing() : Result<bool>(can.error());
+    const Result<bool> in_capture = ready();
     if (!in_capture) {
         begun = in_capture.error();
     } else if (ended.value == token_not_timed && *in_capture) {

@@ -74,6 +74,8 @@ class CudaQueueTimer final : public QueueTimer {
     /// True: the stream is being captured. An error where no stamp may be taken.
     Result<bool> capturing() noexcept;
     Status usable() const noexcept;
+    /// The same, for a call that wants to stamp: an error too where nothing can be timed any more.
+    Result<bool> ready() noexcept;
     /// A scope that begins while the stream is captured.
     Result<DeviceToken> begin_captured(const ScopeLabel& label) noexcept;
     Result<DeviceSpan> read_span(const Stamp& begin, const Stamp& end) noexcept;

@@ -84,12 +84,9 @@ Result<bool> Timeline::open_base() {
 }
 
 Timeline::~Timeline() {
-    if (lost()) {
+    std::optional<Guard> guard;
+    if (lost() || !guard.emplace(*this).status()) {
         return; // the driver took everything with the context
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return;
     }
     for (const Anchor& anchor : anchors_) {
         pool_.push_back(anchor.event);

@@ -22,14 +22,17 @@ Result<Device> describe(const Driver& calls, DeviceId handle, std::size_t index)
     return Device{static_cast<std::uint32_t>(index), *name, *driver_words + ", " + *version, {}};
 }
 
+Result<std::vector<DeviceId>> known_devices(const Result<Driver>& loaded) {
+    return loaded ? devices_of(*loaded) : Result<std::vector<DeviceId>>(loaded.error());
+}
+
 class OpenClBackend final : public Backend {
   public:
     const char* name() const noexcept override { return "opencl"; }
 
     Result<std::vector<Device>> enumerate() override {
         const Result<Driver>& loaded = driver();
-        const Result<std::vector<DeviceId>> handles =
-            loaded ? devices_of(*loaded) : Result<std::vector<DeviceId>>(loaded.error());
+        const Result<std::vector<DeviceId>> handles = known_devices(loaded);
         if (!handles) {
             return handles.error();
         }
@@ -47,8 +50,7 @@ class OpenClBackend final : public Backend {
     Result<std::unique_ptr<QueueTimer>> make_queue_timer(std::uint32_t device, void* native,
                                                          const TimerOptions& options) override {
         const Result<Driver>& loaded = driver();
-        const Result<std::vector<DeviceId>> handles =
-            loaded ? devices_of(*loaded) : Result<std::vector<DeviceId>>(loaded.error());
+        const Result<std::vector<DeviceId>> handles = known_devices(loaded);
         if (!handles) {
             return handles.error();
         }
