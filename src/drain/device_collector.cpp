@@ -283,6 +283,15 @@ void DeviceCollector::emit(DeviceTrack& device, const Pending& pending, const De
             known->second = pending.work;
         }
     }
+    // A moment behind the begin contradicts it: not known.
+    const auto lead = [&span](std::uint64_t moment) {
+        return moment <= span.begin_ticks ? span.begin_ticks - moment : no_ticks;
+    };
+    const std::uint64_t queued = lead(span.queued_ticks);
+    const std::uint64_t submitted = lead(span.submitted_ticks);
+    if (queued != no_ticks || submitted < payload_mask) {
+        out.push_back({queued, pack(RecordKind::span_lead, 0, std::min(submitted, payload_mask))});
+    }
     if (span.flags != 0) {
         out.push_back({0, pack(RecordKind::span_quality, static_cast<std::uint16_t>(span.flags))});
     }

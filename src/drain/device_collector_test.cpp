@@ -284,6 +284,15 @@ TEST_F(Collected, what_is_wrong_with_a_span_is_written_before_it) {
     EXPECT_EQ(round(), (Words{"context step+1=0 layer+1=0", "span_quality 1", "scope 1 @500 +30", "context_end"}));
 }
 
+TEST_F(Collected, when_it_was_queued_and_submitted_is_written_before_a_scope_where_its_source_tells) {
+    { PLUMB_BRICK(recorder_, queue_, norm); }
+    timer_.done[1] = {500, 530, 0, 400, 470};
+    { PLUMB_BRICK(recorder_, queue_, norm); }
+    timer_.done[2] = {600, 630, 0, no_ticks, 601}; // a moment behind the begin is no lead
+    EXPECT_EQ(round(), (Words{"context step+1=0 layer+1=0", "span_lead queued=100 submitted=30", "scope 1 @500 +30",
+                              "context_end", "context step+1=0 layer+1=0", "scope 1 @600 +30", "context_end"}));
+}
+
 /// As a queue with captures and sampling does it.
 class LabelTimer final : public HandTimer {
   public:
