@@ -28,7 +28,7 @@ BELOW = {
     "capi": ["session"],
     "inject": ["session"],
 }
-OF_BACKEND = {"cudagraph": "cuda", "fingerprint": "cuda"}  # rooms that stand on one backend alone
+OF_BACKEND = {"cudagraph": {"cuda", "hip"}, "fingerprint": {"cuda"}}  # rooms that stand on these backends alone
 STANDS_ON = {"hip": "cuda"}  # backends that are another table over one implementation
 PARTS = {"cli": {"cli", "decoder"}, "decoder": {"decoder"}}
 THIRD_PARTY = re.compile(r"^(fmt/|nlohmann/|CLI/|zstd|xxhash|gtest/|gmock/|benchmark/|hwy/|dnnl|oneapi/|cblas|openblas)")
@@ -79,7 +79,7 @@ def complaint(name, include, target):
             return f"a room must not include {to[0]}/"
         if to[1] not in reachable(area[1]):
             return f"the room {area[1]} must not include the room {to[1]}"
-        allowed = {OF_BACKEND.get(area[1]), STANDS_ON.get(area[2]) if area[1] == "backends" else None}
+        allowed = OF_BACKEND.get(area[1], set()) | ({STANDS_ON.get(area[2])} if area[1] == "backends" else set())
         if to[1] == "backends" and len(to) > 3 and area[:3] != to[:3] and to[2] not in allowed:
             return f"{target} belongs to one backend: reach it through the registry"
         return None

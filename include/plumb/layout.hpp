@@ -49,6 +49,8 @@ enum class RecordKind : std::uint8_t {
     task_part = 25,     // first = value, id = TaskPart: of the next task
     task = 26,          // first = ticks at which it was told, id = name
     dependency = 27,    // first = sequence of a node, payload = its track; id = 0 earlier, 1 later: ends the pair
+    span_lead = 28,     // first = ticks from queued to begin (no_ticks: not known), payload = from submitted to begin
+                        // (payload_mask: not known): of the next scope of this (device) track
 };
 
 inline constexpr std::uint64_t flag_work = std::uint64_t{1} << 56; // the last `work` records of this name apply

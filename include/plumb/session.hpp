@@ -15,6 +15,7 @@
 #include "plumb/api.hpp"
 #include "plumb/counters.hpp"
 #include "plumb/cuda_graph.hpp"
+#include "plumb/hip.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
 #include "plumb/results.hpp"
@@ -156,6 +157,10 @@ class PLUMB_API Profiler : public Recorder {
     /// replay with the old parameters.
     /// Error unavailable without CUDA driver; unsupported with graph.stamps=off. The graph itself is never changed.
     Result<GraphProbe> graph_captured(std::uint64_t key, CUgraph_st* graph);
+    /// The same for a hipGraph_t (plumb/hip.hpp). Before the first replay is instrumented a tiny graph of our own shows
+    /// whether event nodes can be read on that device; where they cannot, replays are plain and the key's row says
+    /// `unsupported (…)`. Error unsupported where libamdhip64 lacks a call that probes need.
+    Result<HipGraphProbe> hip_graph_captured(std::uint64_t key, void* graph);
     /// The caller gave that graph up: the twin goes too, when it is no longer in flight.
     void graph_evicted(std::uint64_t key);
 

@@ -53,7 +53,7 @@ class QueueDirectory {
             return found->second; // another thread was first
         }
         if (!made && asks_again(made.error().code)) {
-            return absent(made.error().code == ErrorCode::unavailable ? unready_ : starved_, made.error());
+            return absent(passing_[made.error().code], made.error());
         }
         if (queues_.size() >= most_queues) {
             return absent(crowded_,
@@ -75,9 +75,11 @@ class QueueDirectory {
     }
 
   private:
-    /// Errors that say nothing of a later attempt: no context yet, a busy device, no memory left.
+    /// Errors that say nothing of a later attempt: no context yet, a busy device, no memory left; and a handle that is
+    /// nobody's now may be given out later.
     static bool asks_again(ErrorCode code) {
-        return code == ErrorCode::unavailable || code == ErrorCode::pending || code == ErrorCode::out_of_memory;
+        return code == ErrorCode::unavailable || code == ErrorCode::pending || code == ErrorCode::out_of_memory ||
+               code == ErrorCode::invalid_argument;
     }
     static Queue registered(std::unique_ptr<QueueTimer> timer, std::string name) {
         QueueTimer& lasting = *timer.release(); // the registry's timers live as long as the process
@@ -96,8 +98,7 @@ class QueueDirectory {
     std::shared_mutex mutex_;
     std::map<Key, Queue> queues_;
     Queue none_{};
-    Queue unready_{};
-    Queue starved_{};
+    std::map<ErrorCode, Queue> passing_; // where asking again may help
     Queue crowded_{};
 };
 

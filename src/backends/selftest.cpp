@@ -2,14 +2,13 @@
 #include "plumb/selftest.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "backends/pair_fit.hpp"
 #include "backends/registry.hpp"
 #include "base/os.hpp"
-#include "clock/correlation.hpp"
 #include "clock/host_clock.hpp"
 
 namespace plumb {
@@ -60,15 +59,7 @@ Result<clock::Correlation> fit_clock(QueueTimer& timer) {
     const Result<std::vector<DeviceClockPair>> read = read_pairs(timer);
     if (!read)
         return read.error();
-    const std::vector<DeviceClockPair>& raw = *read;
-    const auto ticks = static_cast<double>(raw.back().ticks - raw.front().ticks);
-    const auto ns = static_cast<double>(raw.back().monotonic_ns - raw.front().monotonic_ns);
-    std::vector<clock::CorrelationPair> pairs;
-    for (const DeviceClockPair& pair : raw) {
-        const double half = ticks > 0 ? static_cast<double>(pair.uncertainty_ticks) * ns / ticks / 2.0 : 0.0;
-        pairs.push_back({{pair.ticks}, {pair.monotonic_ns}, {static_cast<std::int64_t>(std::ceil(half))}});
-    }
-    return clock::Correlation::fit(pairs);
+    return backends::fit_of(*read);
 }
 
 DeviceSelfTest test_device(Backend& backend, Device device) {

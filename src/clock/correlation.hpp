@@ -40,6 +40,10 @@ class Correlation {
     /// How far to_host(ticks) may be from the truth, in nanoseconds, if the device's clock is a straight line: which
     /// consistent() says of the pairs. Grows outside the time they span.
     [[nodiscard]] double bound_ns(base::DeviceTicks ticks) const;
+    /// The same where one line does not pass through all pairs: the residual comes on top.
+    [[nodiscard]] double sure_bound_ns(base::DeviceTicks ticks) const {
+        return bound_ns(ticks) + (consistent_ ? 0.0 : residual_);
+    }
     /// Whether one line passes through every pair within its uncertainty.
     [[nodiscard]] bool consistent() const { return consistent_; }
 

@@ -12,8 +12,15 @@ namespace plumb::cudagraph {
 using namespace backends::cuda;
 
 void GraphDevice::calibrate(ProbeKind wanted) {
+    events_ = timeline_->event_nodes();
+    if (!events_) {
+        calibrated_.store(events_.error().code != ErrorCode::pending, std::memory_order_release);
+        return;
+    }
     RingMemory scratch;
-    if (wanted != ProbeKind::event) {
+    if (driver().vendor->stamp_source == nullptr) {
+        no_stamps_ = wanted != ProbeKind::event ? std::string(driver().vendor->api) + " has event nodes only" : "";
+    } else if (wanted != ProbeKind::event) {
         const Result<const StampModule*> module = stamp_module(driver(), timeline_->context());
         const Result<RingMemory> ring = module ? take_ring(4096) : Result<RingMemory>(module.error());
         if (ring) {

@@ -57,9 +57,11 @@ class GraphDevice {
     [[nodiscard]] backends::cuda::Timeline& timeline() const noexcept { return *timeline_; }
     [[nodiscard]] const backends::cuda::Driver& driver() const noexcept { return timeline_->driver(); }
 
-    /// Once, on our own thread, with the context current: loads the stamp kernels, measures what stamps cost, and chooses
+    /// Once (again while event nodes are not known), on our own thread, with the context current: loads the stamp kernels, measures what stamps cost, and chooses
     /// the kind. What fails stays unknown, and events are chosen.
     void calibrate(ProbeKind wanted);
+    /// Ok unless event nodes are no good here; pending: not known yet. Only where calibrate() was called, by that thread.
+    [[nodiscard]] const Status& event_nodes() const noexcept { return events_; }
     [[nodiscard]] bool calibrated() const noexcept { return calibrated_.load(std::memory_order_acquire); }
     // Valid once calibrated.
     [[nodiscard]] ProbeKind kind() const noexcept { return kind_; } // event or stamp
@@ -80,6 +82,7 @@ class GraphDevice {
   private:
     const std::shared_ptr<backends::cuda::Timeline> timeline_;
     std::atomic<bool> calibrated_{false}; // release after what follows was written
+    Status events_;
     ProbeKind kind_ = ProbeKind::event;
     StampCost event_;
     StampCost stamp_;

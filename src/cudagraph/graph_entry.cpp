@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "plumb/cuda.hpp"
 #include "record/recorder_access.hpp"
 
 namespace plumb::cudagraph {
@@ -28,7 +27,7 @@ GraphEntry::GraphEntry(std::shared_ptr<ProbesState> state, CapturedGraph graph)
 GraphEntry::~GraphEntry() = default;
 
 Status GraphEntry::answer(CuResult result) const {
-    if (is_sticky(result) && graph_.device != nullptr) {
+    if (state_->driver().vendor->is_sticky(result) && graph_.device != nullptr) {
         static_cast<void>(graph_.device->timeline().failed(result, "cuGraphLaunch")); // it makes no more calls
     }
     return result == CuResult::success
@@ -99,7 +98,7 @@ Queue GraphEntry::queue_of(Stream stream) noexcept {
         id = 0;
     }
     if (!queue_known_ || stream != queue_stream_ || id != queue_stream_id_) {
-        queue_ = cuda(stream);
+        queue_ = driver.vendor->queue_of(stream);
         queue_stream_ = stream;
         queue_stream_id_ = id;
         queue_known_ = true;

@@ -190,7 +190,8 @@ bool GraphEntry::announce_track(QueueTimer* timer, ProbeKind kind) {
         return true;
     }
     drain::FeedTrack track;
-    track.info.source = kind == ProbeKind::stamp ? "cuda_graph_stamp" : "cuda_graph_event";
+    const Vendor& vendor = *state_->driver().vendor;
+    track.info.source = kind == ProbeKind::stamp ? vendor.stamp_source : vendor.graph_source;
     track.clock_name = graph_.device->timeline().clock_name();
     const TrackChoice choice = choose_track(*graph_.row, graph_.capture, track.info.source, track.clock_name,
                                             [] { return record::new_process_track(); });

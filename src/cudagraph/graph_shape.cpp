@@ -100,8 +100,9 @@ class ShapeReader {
     /// A kernel without a name is still a kernel: never an error.
     std::string kernel_name(GraphNode node) {
         KernelNodeParams params{};
-        if (driver_.kernel_params(node, &params) != CuResult::success) {
-            return "kernel (parameters unreadable)";
+        if (const CuResult asked = driver_.kernel_params(node, &params); asked != CuResult::success) {
+            return asked == CuResult::not_supported ? std::string("kernel (") + driver_.vendor->api + " tells no names)"
+                                                    : "kernel (parameters unreadable)";
         }
         const void* const function = params.func != nullptr ? static_cast<const void*>(params.func) : params.kern;
         const auto known = functions_.find(function);

@@ -101,6 +101,12 @@ void GraphEntry::build_twin() {
     if (!device.calibrated()) {
         device.calibrate(state_->options().kind);
     }
+    if (const Status& events = device.event_nodes(); !events) {
+        if (events.error().code != ErrorCode::pending) { // else the next round asks again
+            drop_twin("unsupported (" + events.error().message + ")");
+        }
+        return;
+    }
     if (state_->options().kind == ProbeKind::stamp && device.stamps() == nullptr) {
         drop_twin("n/a (no stamp kernels: " + device.no_stamps() + ")");
         return;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/cuda/capture_notes.hpp"
+#include "backends/hip/driver.hpp"
 #include "cudagraph/graph_entry.hpp"
 #include "cudagraph/probes_state.hpp"
 
@@ -156,10 +157,14 @@ std::string clone_source(Timeline& timeline, Graph graph, TwinSource& source) {
     return "";
 }
 
+const Result<Driver>& driver_of(GraphApi api) {
+    return api == GraphApi::hip ? backends::hip::driver() : backends::cuda::driver();
+}
+
 } // namespace
 
 GraphProbes::GraphProbes(Recorder& recorder, ProbeOptions options) {
-    const Result<Driver>& loaded = driver();
+    const Result<Driver>& loaded = driver_of(options.api);
     if (loaded) {
         state_ = std::make_shared<ProbesState>(recorder, options, *loaded);
     } else {
@@ -178,9 +183,13 @@ Result<std::shared_ptr<Probe>> GraphProbes::captured(std::uint64_t key, CUgraph_
     if (state_ == nullptr) {
         return missing_;
     }
+    if (!state_->driver().no_graphs.empty()) {
+        return Error{ErrorCode::unsupported, state_->driver().no_graphs};
+    }
     if (graph == nullptr) {
-        return Error{ErrorCode::invalid_argument, "graph_captured was given no graph; pass the one that "
-                                                  "cuStreamEndCapture returned"};
+        return Error{ErrorCode::invalid_argument, std::string("graph_captured was given no graph; pass the one that ") +
+                                                      state_->driver().vendor->symbol_of("cuStreamEndCapture") +
+                                                      " returned"};
     }
     if (state_->all_lost()) {
         return state_->status().error();

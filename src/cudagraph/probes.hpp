@@ -22,9 +22,12 @@ struct CUgraph_st;
 
 namespace plumb::cudagraph {
 
+/// Whose graphs: one implementation over two tables of calls.
+enum class GraphApi : std::uint8_t { cuda, hip };
 enum class ProbeKind : std::uint8_t { automatic, event, stamp, off };
 
 struct ProbeOptions {
+    GraphApi api = GraphApi::cuda;
     /// automatic: whichever stamp costs less in a replay here. off: replays are counted, not looked into.
     ProbeKind kind = ProbeKind::automatic;
     std::uint64_t every = 0;             // every so manieth replay is sampled; 0: as often as costs 1 % of a step

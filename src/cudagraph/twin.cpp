@@ -58,7 +58,9 @@ Result<std::shared_ptr<Twin>> Twin::build(GraphDevice& device, const TwinSource&
     if (status) {
         // On our own stream, so that the engine's first sampled replay does not pay for it. It may fail: the launch does
         // it then.
-        if (const CuResult up = device.driver().graph_upload(twin->exec_, device.timeline().stream()); is_sticky(up)) {
+        const auto upload = device.driver().graph_upload;
+        const CuResult up = upload != nullptr ? upload(twin->exec_, device.timeline().stream()) : CuResult::success;
+        if (device.driver().vendor->is_sticky(up)) {
             status = twin->failed(up, "cuGraphUpload");
         }
     }

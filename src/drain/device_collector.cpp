@@ -250,20 +250,79 @@ Status DeviceCollector::write_ready(recording::Writer& writer) {
     return {};
 }
 
+// False: it is not ready.
+bool DeviceCollector::take(DeviceTrack& device, const Pending& pending) {
+    const Result<DeviceSpan> span = device.timer->collect(DeviceToken{pending.token});
+    if (!span.ok() && span.error().code == ErrorCode::pending) {
+        return false;
+    }
+    if (!span.ok() || span->end_ticks < span->begin_ticks) {
+        ++failed_;
+    } else {
+        emit(device, pending, *span);
+    }
+    return true;
+}
+
 void DeviceCollector::take_ready(DeviceTrack& device) {
-    while (device.timer != nullptr && !device.pending.empty()) {
-        const Pending& pending = device.pending.front();
-        const Result<DeviceSpan> span = device.timer->collect(DeviceToken{pending.token});
-        if (!span.ok() && span.error().code == ErrorCode::pending) {
-            return; // in-order queue: what follows is not ready either
+    if (device.timer == nullptr) {
+        return;
+    }
+    while (!device.pending.empty() && take(device, device.pending.front())) {
+        device.pending.pop_front();
+    }
+    if (!device.pending.empty() && device.timer->group_of(DeviceToken{device.pending.front().token}) != 0) {
+        look_behind(device); // else an in-order queue: what follows is not ready either
+    }
+}
+
+// A command buffer that nobody submits never becomes ready: it must not hold back what was recorded after it.
+void DeviceCollector::look_behind(DeviceTrack& device) {
+    constexpr std::size_t most_held = 64;
+    std::deque<Pending>& pending = device.pending;
+    std::vector<std::uint64_t> held;
+    for (std::size_t i = 0; i < pending.size() && held.size() < most_held;) {
+        const std::uint64_t group = device.timer->group_of(DeviceToken{pending[i].token});
+        if (std::find(held.begin(), held.end(), group) != held.end()) {
+            ++i;
+            continue;
         }
+        const Result<DeviceSpan> span = device.timer->collect(DeviceToken{pending[i].token});
+        if (!span.ok() && span.error().code == ErrorCode::pending) {
+            held.push_back(group);
+            ++i;
+            continue;
+        }
+        // What lies inside it was before it in the file's order, and is ready by now even if it was not a moment ago.
+        i -= take_before(device, i);
         if (!span.ok() || span->end_ticks < span->begin_ticks) {
             ++failed_;
         } else {
-            emit(device, pending, *span);
+            emit(device, pending[i], *span);
         }
-        device.pending.pop_front();
+        pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
     }
+}
+
+/// Takes what is ready of the first `end` that wait; returns how many those were.
+std::size_t DeviceCollector::take_before(DeviceTrack& device, std::size_t end) {
+    std::deque<Pending>& pending = device.pending;
+    std::vector<std::uint64_t> held;
+    std::size_t taken = 0;
+    for (std::size_t i = 0; i < end - taken;) {
+        const std::uint64_t group = device.timer->group_of(DeviceToken{pending[i].token});
+        const bool waits = std::find(held.begin(), held.end(), group) != held.end();
+        if (!waits && take(device, pending[i])) {
+            pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
+            ++taken;
+            continue;
+        }
+        if (!waits) {
+            held.push_back(group);
+        }
+        ++i;
+    }
+    return taken;
 }
 
 void DeviceCollector::emit(DeviceTrack& device, const Pending& pending, const DeviceSpan& span) {
@@ -282,6 +341,15 @@ void DeviceCollector::emit(DeviceTrack& device, const Pending& pending, const De
             }
             known->second = pending.work;
         }
+    }
+    // A moment behind the begin contradicts it: not known.
+    const auto lead = [&span](std::uint64_t moment) {
+        return moment <= span.begin_ticks ? span.begin_ticks - moment : no_ticks;
+    };
+    const std::uint64_t queued = lead(span.queued_ticks);
+    const std::uint64_t submitted = lead(span.submitted_ticks);
+    if (queued != no_ticks || submitted < payload_mask) {
+        out.push_back({queued, pack(RecordKind::span_lead, 0, std::min(submitted, payload_mask))});
     }
     if (span.flags != 0) {
         out.push_back({0, pack(RecordKind::span_quality, static_cast<std::uint16_t>(span.flags))});

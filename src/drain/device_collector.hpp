@@ -82,6 +82,9 @@ class DeviceCollector {
     void expect(const Record& record, const HostTrack& host);
     void emit(DeviceTrack& device, const Pending& pending, const DeviceSpan& span);
     void take_ready(DeviceTrack& device);
+    void look_behind(DeviceTrack& device);
+    [[nodiscard]] std::size_t take_before(DeviceTrack& device, std::size_t end);
+    bool take(DeviceTrack& device, const Pending& pending);
     Status write_ready(recording::Writer& writer);
     Status take_feeds(recording::Writer& writer);
     void take_samples(const FeedRound& round);

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <functional>
+#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -37,7 +39,14 @@ class HandTimer : public QueueTimer {
     [[nodiscard]] Status end(DeviceToken token) noexcept override {
         return refuse_end || open.count(token.value) == 0 ? Status(Error{ErrorCode::not_found, "not open"}) : Status();
     }
+    [[nodiscard]] std::uint64_t group_of(DeviceToken token) noexcept override {
+        const auto found = groups.find(token.value);
+        return found != groups.end() ? found->second : 0;
+    }
     [[nodiscard]] Result<DeviceSpan> collect(DeviceToken token) noexcept override {
+        if (collected) {
+            collected(token.value);
+        }
         const auto found = done.find(token.value);
         if (found == done.end()) {
             return Error{ErrorCode::pending, "not finished"};
@@ -65,6 +74,8 @@ class HandTimer : public QueueTimer {
 
     std::set<std::uint64_t> open;
     std::map<std::uint64_t, DeviceSpan> done;
+    std::map<std::uint64_t, std::uint64_t> groups;
+    std::function<void(std::uint64_t)> collected; // told before it answers
     std::uint64_t last = 0;
     bool refuse_begin = false, refuse_end = false, refuse_wait = false, immediately = false;
     bool on_host = false, gone = false;
@@ -97,6 +108,13 @@ class Collected : public testing::Test {
                             return true;
                         })
                         .ok());
+        return list;
+    }
+
+    /// All scopes written so far, without what stands around them.
+    Words scopes() {
+        Words list = round();
+        std::erase_if(list, [](const std::string& word) { return word.rfind("scope ", 0) != 0; });
         return list;
     }
 
@@ -282,6 +300,44 @@ TEST_F(Collected, what_is_wrong_with_a_span_is_written_before_it) {
     { PLUMB_BRICK(recorder_, queue_, norm); }
     timer_.done[1] = {500, 530, span_includes_launch_wait};
     EXPECT_EQ(round(), (Words{"context step+1=0 layer+1=0", "span_quality 1", "scope 1 @500 +30", "context_end"}));
+}
+
+TEST_F(Collected, M2_what_never_becomes_ready_holds_back_nothing_but_its_own_group) {
+    for (int i = 0; i < 4; ++i) {
+        PLUMB_BRICK(recorder_, queue_, norm);
+    }
+    timer_.groups = {{1, 10}, {2, 10}, {3, 11}}; // two command buffers, and a scope of the queue
+    timer_.done[2] = {20, 21, 0};
+    timer_.done[3] = {30, 31, 0};
+    timer_.done[4] = {40, 41, 0};
+    EXPECT_EQ(scopes(), (Words{"scope 1 @30 +1", "scope 1 @40 +1"})) << "2 is behind 1, of its group";
+    timer_.done[1] = {50, 51, 0};
+    EXPECT_EQ(scopes(), (Words{"scope 1 @30 +1", "scope 1 @40 +1", "scope 1 @50 +1", "scope 1 @20 +1"}));
+}
+
+TEST_F(Collected, F8_what_lies_inside_a_scope_is_written_before_it_though_it_was_asked_for_too_early) {
+    for (int i = 0; i < 4; ++i) {
+        PLUMB_BRICK(recorder_, queue_, norm);
+    }
+    timer_.groups = {{1, 10}, {2, 10}, {3, 11}};
+    timer_.done[3] = {30, 31, 0};
+    timer_.done[4] = {5, 60, 0}; // around all
+    timer_.collected = [&](std::uint64_t token) {
+        if (token == 3) { // the device goes on while the drain asks
+            timer_.done[1] = {10, 11, 0};
+            timer_.done[2] = {20, 21, 0};
+        }
+    };
+    EXPECT_EQ(scopes(), (Words{"scope 1 @10 +1", "scope 1 @20 +1", "scope 1 @30 +1", "scope 1 @5 +55"}));
+}
+
+TEST_F(Collected, when_it_was_queued_and_submitted_is_written_before_a_scope_where_its_source_tells) {
+    { PLUMB_BRICK(recorder_, queue_, norm); }
+    timer_.done[1] = {500, 530, 0, 400, 470};
+    { PLUMB_BRICK(recorder_, queue_, norm); }
+    timer_.done[2] = {600, 630, 0, no_ticks, 601}; // a moment behind the begin is no lead
+    EXPECT_EQ(round(), (Words{"context step+1=0 layer+1=0", "span_lead queued=100 submitted=30", "scope 1 @500 +30",
+                              "context_end", "context step+1=0 layer+1=0", "scope 1 @600 +30", "context_end"}));
 }
 
 /// As a queue with captures and sampling does it.

@@ -280,6 +280,8 @@ class TraceWriter {
         put_flag(sample.kind == SampleKind::lap, "lap");
         put_flag(sample.warmup, "warmup");
         put_marks(marks_of(sample));
+        put_work(R"(,"queue_delay_us":)", sample.queue_delay_ns / 1e3);
+        put_work(R"(,"submit_delay_us":)", sample.submit_delay_ns / 1e3);
         put_work(R"(,"bytes":)", sample.bytes);
         put_work(R"(,"flops":)", sample.flops);
         put_work(R"(,"elements":)", sample.elements);

@@ -237,11 +237,13 @@ TEST(ChromeTrace, steps_layers_and_bricks_nest_and_say_where_they_belong) {
     source.samples[0].bytes = 4096;
     source.samples[0].flops = 0.5;
     source.samples[0].warmup = true;
+    source.samples[0].queue_delay_ns = 2500;
     const json events = trace_of(source)["traceEvents"];
     const auto find = [&events](const std::string& name) {
         return *std::find_if(events.begin(), events.end(), [&](const json& event) { return event["name"] == name; });
     };
     EXPECT_EQ(find("rms_norm")["args"], json::parse(R"({"phase":"decode","step":0,"layer":0,"warmup":true,
+                                                        "queue_delay_us":2.5,
                                                         "bytes":4096,"flops":0.5})"));
     EXPECT_EQ(find("rms_norm")["cat"], "norm");
     EXPECT_EQ(find("layer 0")["args"], json::parse(R"({"phase":"decode","step":0,"layer":0})"));

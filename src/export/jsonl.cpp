@@ -210,6 +210,8 @@ void write_line(TextSink& sink, const Sample& sample, NameText& names, const Gra
     put_field(sink, R"(,"begin_ns":)", sample.begin_ns);
     put_field(sink, R"(,"duration_ns":)", sample.duration_ns);
     put_field(sink, R"(,"self_ns":)", sample.self_ns);
+    put_work(sink, R"(,"queue_delay_ns":)", sample.queue_delay_ns);
+    put_work(sink, R"(,"submit_delay_ns":)", sample.submit_delay_ns);
     sink.put(sample.leaf ? R"(,"leaf":true)" : R"(,"leaf":false)");
     sink.put(sample.warmup ? R"(,"warmup":true)" : R"(,"warmup":false)");
     put_work(sink, R"(,"bytes":)", sample.bytes);

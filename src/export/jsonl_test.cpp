@@ -51,6 +51,10 @@ TEST(Jsonl, a_line_holds_everything_known_and_nothing_that_is_not) {
         "layer":0,"track":1,"begin_ns":1000000007,"duration_ns":1001,"self_ns":1001,"leaf":true,"warmup":false,
         "bytes":123.5})"));
     EXPECT_FALSE(lines.back().contains("name")) << "a step has none";
+    source.samples[0].queue_delay_ns = 2500;
+    const json delayed = lines_of(source)[1];
+    EXPECT_EQ(delayed["queue_delay_ns"], 2500);
+    EXPECT_FALSE(delayed.contains("submit_delay_ns"));
     EXPECT_FALSE(lines.back().contains("layer"));
     EXPECT_EQ(lines.back()["kind"], "step");
 }

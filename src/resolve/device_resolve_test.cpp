@@ -2,6 +2,10 @@
 // Device queues, captured graphs, and the steps that profiling itself made different.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
+#include <utility>
+
 #include "plumb/backend.hpp"
 #include "resolve/planted_source.hpp"
 #include "resolve/resolve.hpp"
@@ -57,6 +61,36 @@ void plant_step(PlantedSource& source, std::uint64_t id, Body&& body) {
     source.step_begin(host, id, Phase::decode, t);
     body(t);
     source.step_end(host, Phase::decode, t, t + 90 * us);
+}
+
+TEST(DeviceResolve, F1_when_a_scope_was_queued_and_submitted_is_known_only_where_its_source_told) {
+    PlantedSource source = source_with_queue(1);
+    plant_step(source, 0, [&](std::int64_t t) {
+        source.lead(queue, 25'000, 4'000);
+        source.device_scope(queue, Brick::attention, 0, 3, t + 40 * us, t + 70 * us);
+        source.lead(queue, no_ticks, 5'000);
+        source.device_scope(queue, Brick::attention, 0, 4, t + 71 * us, t + 72 * us);
+        source.lead(queue, 6'000, payload_mask);
+        source.device_scope(queue, Brick::attention, 0, 5, t + 73 * us, t + 74 * us);
+        source.device_scope(queue, Brick::attention, 0, 6, t + 75 * us, t + 76 * us);
+        source.lead(queue, std::uint64_t{1} << 63, 0); // of no moment that there was
+        source.device_scope(queue, Brick::attention, 0, 7, t + 77 * us, t + 78 * us);
+    });
+    std::map<std::uint32_t, std::pair<double, double>> delays;
+    for (const Sample& sample : resolved(source).samples) {
+        if (sample.track == queue) {
+            delays[sample.layer] = {sample.queue_delay_ns, sample.submit_delay_ns};
+        }
+    }
+    ASSERT_EQ(delays.size(), 5u);
+    EXPECT_EQ(delays[3], std::pair(50'000.0, 8'000.0)) << "of two nanoseconds each";
+    EXPECT_TRUE(std::isnan(delays[4].first));
+    EXPECT_EQ(delays[4].second, 10'000.0);
+    EXPECT_EQ(delays[5].first, 12'000.0);
+    EXPECT_TRUE(std::isnan(delays[5].second));
+    EXPECT_TRUE(std::isnan(delays[6].first) && std::isnan(delays[6].second)) << "a lead is of the next scope alone";
+    EXPECT_TRUE(std::isnan(delays[7].first));
+    EXPECT_EQ(delays[7].second, 0.0);
 }
 
 TEST(DeviceResolve, T1_a_device_scope_has_the_time_of_the_device_and_its_submission_that_of_the_host) {

@@ -94,6 +94,10 @@ class PlantedSource final : public RecordSource {
         raw(id, {at(begin) + device_ahead, pack(RecordKind::scope, name.id, lasting(end - begin)) | bits});
         context_end(id);
     }
+    /// Before a device_scope() of the same track.
+    void lead(std::uint32_t id, std::uint64_t queued_ticks, std::uint64_t submitted_ticks) {
+        raw(id, {queued_ticks, pack(RecordKind::span_lead, 0, submitted_ticks)});
+    }
     void submit(std::uint32_t id, std::int64_t begin, std::int64_t end) {
         raw(id, {at(begin), pack(RecordKind::device_submit, 0, lasting(end - begin))});
     }

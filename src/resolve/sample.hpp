@@ -29,6 +29,10 @@ struct Sample {
     bool warmup = false;
     bool left_out = false;  // of a step that profiling itself made different (Step::left_out)
     std::uint8_t flags = 0; // of a DeviceSpan: span_includes_launch_wait, span_below_floor
+    /// Of device scopes, where the source tells: from when the host enqueued the first command, and from when the driver
+    /// handed that to the device, to begin_ns. NaN: not known.
+    double queue_delay_ns = std::numeric_limits<double>::quiet_NaN();
+    double submit_delay_ns = std::numeric_limits<double>::quiet_NaN();
     double bytes = std::numeric_limits<double>::quiet_NaN();
     double flops = std::numeric_limits<double>::quiet_NaN();
     double elements = std::numeric_limits<double>::quiet_NaN();

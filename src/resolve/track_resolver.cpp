@@ -18,6 +18,7 @@ constexpr double not_given = std::numeric_limits<double>::quiet_NaN();
 void TrackResolver::records_are_missing() {
     missing_ = true;
     quality_ = 0;
+    lead_.reset();
     submitted_.reset();
     duration_.forget();
 }
@@ -88,6 +89,9 @@ void TrackResolver::other(const Record& record, bool wanted, std::uint64_t seque
         break;
     case RecordKind::span_quality:
         quality_ = static_cast<std::uint8_t>(id_of(record));
+        break;
+    case RecordKind::span_lead:
+        lead_ = Lead{record.first, payload_of(record)};
         break;
     case RecordKind::kernel_code:
     case RecordKind::kernel_extent:
@@ -250,10 +254,22 @@ void TrackResolver::add_work(Worked& to, std::uint64_t bits) const {
         to.bytes = (std::isnan(to.bytes) ? 0 : to.bytes) + per_kv * now_.kv_length;
 }
 
+void TrackResolver::add_lead(Sample& to, std::uint64_t begin, const Lead& lead) const {
+    const auto delay = [&](std::uint64_t ticks) {
+        return ticks <= begin && track_->line->contains(begin - ticks, ticks)
+                   ? static_cast<double>(to.begin_ns - track_->line->to_ns(begin - ticks))
+                   : not_given;
+    };
+    to.queue_delay_ns = lead.queued != no_ticks ? delay(lead.queued) : not_given;
+    to.submit_delay_ns = lead.submitted != payload_mask ? delay(lead.submitted) : not_given;
+}
+
 void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& out) {
     std::uint64_t duration = payload_of(record);
     const std::uint8_t quality = quality_;
     quality_ = 0;
+    const std::optional<Lead> lead = lead_;
+    lead_.reset();
     const bool plain =
         duration != payload_mask && track_->line != nullptr && track_->line->contains(record.first, duration);
     if (!plain && !interval(record, wanted, duration)) [[unlikely]]
@@ -278,6 +294,8 @@ void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& ou
     sample.name = id_of(record);
     sample.leaf = nest.leaf;
     sample.flags = quality;
+    if (lead)
+        add_lead(sample, record.first, *lead);
     if (nest.children != 0)
         sample.self_ns = std::min(sample.duration_ns, track_->line->length_ns(duration - nest.children));
     if ((record.second & flag_work) != 0)

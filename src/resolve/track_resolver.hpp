@@ -64,6 +64,12 @@ class TrackResolver {
         double kv_length = std::numeric_limits<double>::quiet_NaN();
     };
 
+    /// What lay before a device scope, in ticks of its clock.
+    struct Lead {
+        std::uint64_t queued = 0;    // no_ticks: not known
+        std::uint64_t submitted = 0; // payload_mask: not known
+    };
+
     struct Submitted {
         std::uint64_t begin = 0;
         std::uint64_t duration = 0;
@@ -89,6 +95,7 @@ class TrackResolver {
     void unresolved(Loss reason, bool wanted);
     Sample& append(ResolvedBuffers& out, SampleKind kind, std::uint64_t begin, std::uint64_t duration) const;
     void place(Sample& sample, const Surroundings& around) const;
+    void add_lead(Sample& to, std::uint64_t begin, const Lead& lead) const;
     template <class Worked>
     void add_work(Worked& to, std::uint64_t bits) const;
     [[nodiscard]] Surroundings surroundings_of_step(std::uint64_t id) const;
@@ -107,6 +114,7 @@ class TrackResolver {
     Sample blank_; // what every sample has in these surroundings
     bool missing_ = false;
     std::uint8_t quality_ = 0;           // flags of the next scope
+    std::optional<Lead> lead_;           // of the next scope
     std::optional<Submitted> submitted_; // when the next device scope or graph was submitted
 };
 

@@ -37,6 +37,9 @@ Queue Profiler::add_queue(QueueTimer& timer, const std::string& name) { return s
 Result<GraphProbe> Profiler::graph_captured(std::uint64_t key, CUgraph_st* graph) {
     return session_->graph_captured(key, graph);
 }
+Result<HipGraphProbe> Profiler::hip_graph_captured(std::uint64_t key, void* graph) {
+    return session_->hip_graph_captured(key, graph);
+}
 void Profiler::graph_evicted(std::uint64_t key) { session_->graph_evicted(key); }
 void Profiler::change_graph_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) {
     session_->change_graph_row(key, change);

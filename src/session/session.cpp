@@ -91,7 +91,7 @@ Session::Session(Recorder& recorder, Config config) : recorder_(recorder), confi
 Session::~Session() {
     (void)close();
     record::remove_fork_listener(*this);
-    delete probes_.load(std::memory_order_acquire);
+    for_known_probes([](cudagraph::GraphProbes& probes) { delete &probes; });
     cudagraph::forget_recorder(recorder_);
 }
 
@@ -208,9 +208,7 @@ Status Session::start_drain() {
     for (const recording::KernelInfo& kernel : kernels_.all()) {
         drain_->add_kernel(kernel);
     }
-    if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
-        drain_->add_feed(*probes);
-    }
+    for_known_probes([&](cudagraph::GraphProbes& probes) { drain_->add_feed(probes); });
     open_checks();
     return drain_->start();
 }
@@ -301,14 +299,10 @@ Status Session::close() {
     if (drain_ == nullptr) {
         return status_;
     }
-    if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
-        probes->publish_all();
-    }
+    for_known_probes([](cudagraph::GraphProbes& probes) { probes.publish_all(); });
     Status status = drain_->stop();
     close_checks();
-    if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
-        drain_->remove_feed(*probes);
-    }
+    for_known_probes([&](cudagraph::GraphProbes& probes) { drain_->remove_feed(probes); });
     drain_.reset();
     if (Status closed = writer_->close(); status.ok()) {
         status = closed;
@@ -330,9 +324,7 @@ Status Session::flush(std::chrono::milliseconds timeout) {
         if (drain_ == nullptr) {
             return status_;
         }
-        if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
-            probes->publish_all();
-        }
+        for_known_probes([](cudagraph::GraphProbes& probes) { probes.publish_all(); });
         drain = drain_;
     }
     return drain->flush(timeout); // nobody else waits for our timeout
@@ -346,9 +338,7 @@ Result<recording::Reader> Session::read_live() {
     const auto copy = [&](const recording::Writer& writer) {
         bytes = writer.snapshot();
     };
-    if (cudagraph::GraphProbes* const probes = known_probes(); probes != nullptr) {
-        probes->publish_all();
-    }
+    for_known_probes([](cudagraph::GraphProbes& probes) { probes.publish_all(); });
     if (drain_ == nullptr) {
         copy(*writer_);
     } else if (Status status = drain_->flush(std::chrono::seconds(5)); !status.ok()) {
@@ -463,15 +453,16 @@ Queue Session::add_queue(QueueTimer& timer, const std::string& name) {
 }
 
 // Made by the first captured graph. Probes that were given out may outlive it.
-cudagraph::GraphProbes& Session::probes() {
-    if (cudagraph::GraphProbes* const known = known_probes(); known != nullptr) {
+cudagraph::GraphProbes& Session::probes(cudagraph::GraphApi api) {
+    if (cudagraph::GraphProbes* const known = known_probes(api); known != nullptr) {
         return *known;
     }
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (cudagraph::GraphProbes* const known = known_probes(); known != nullptr) {
+    if (cudagraph::GraphProbes* const known = known_probes(api); known != nullptr) {
         return *known;
     }
     cudagraph::ProbeOptions options;
+    options.api = api;
     options.kind = probe_kind(config_.graph.stamps);
     options.every = config_.graph.every;
     options.host_clock = config_.clock;
@@ -480,19 +471,27 @@ cudagraph::GraphProbes& Session::probes() {
         drain_->add_feed(*made);
     }
     // Release: whoever finds the probes finds them complete.
-    probes_.store(made.get(), std::memory_order_release);
+    probes_[static_cast<std::size_t>(api)].store(made.get(), std::memory_order_release);
     return *made.release();
 }
 
 Result<GraphProbe> Session::graph_captured(std::uint64_t key, CUgraph_st* graph) {
-    Result<std::shared_ptr<cudagraph::Probe>> probe = probes().captured(key, graph);
+    Result<std::shared_ptr<cudagraph::Probe>> probe = probes(cudagraph::GraphApi::cuda).captured(key, graph);
     return probe.ok() ? Result<GraphProbe>(GraphProbe(*std::move(probe))) : probe.error();
 }
 
-void Session::graph_evicted(std::uint64_t key) { probes().evicted(key); }
+Result<HipGraphProbe> Session::hip_graph_captured(std::uint64_t key, void* graph) {
+    Result<std::shared_ptr<cudagraph::Probe>> probe =
+        probes(cudagraph::GraphApi::hip).captured(key, static_cast<CUgraph_st*>(graph));
+    return probe.ok() ? Result<HipGraphProbe>(HipGraphProbe(*std::move(probe))) : probe.error();
+}
+
+void Session::graph_evicted(std::uint64_t key) {
+    for_known_probes([&](cudagraph::GraphProbes& probes) { probes.evicted(key); });
+}
 
 void Session::change_graph_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) {
-    probes().update(key, change);
+    probes(cudagraph::GraphApi::cuda).update(key, change);
 }
 
 void Session::before_fork() noexcept {
@@ -514,9 +513,11 @@ void Session::in_child() noexcept {
     RecorderAccess::set_enabled(recorder_, false);
     RecorderAccess::connect_checks(recorder_, nullptr);
     (void)checks_.release(); // its locks may be held by threads that do not exist here, its devices are the parent's
-    if (cudagraph::GraphProbes* const probes = probes_.exchange(nullptr, std::memory_order_relaxed);
-        probes != nullptr) {
-        probes->abandon(); // its threads and the device's context are the parent's: it is left where it is
+    for (std::atomic<cudagraph::GraphProbes*>& of_api : probes_) {
+        if (cudagraph::GraphProbes* const probes = of_api.exchange(nullptr, std::memory_order_relaxed);
+            probes != nullptr) {
+            probes->abandon(); // its threads and the device's context are the parent's: it is left where it is
+        }
     }
     if (drain_ != nullptr) {
         drain_->after_fork(true);

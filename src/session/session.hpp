@@ -3,6 +3,7 @@
 // Thread rule: methods from any thread, serialised by its own mutex; in_child() by the fork handler only.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -40,6 +41,7 @@ class Session final : public record::ForkListener {
     void note(const std::string& text);
     Queue add_queue(QueueTimer& timer, const std::string& name);
     Result<GraphProbe> graph_captured(std::uint64_t key, CUgraph_st* graph);
+    Result<HipGraphProbe> hip_graph_captured(std::uint64_t key, void* graph);
     void graph_evicted(std::uint64_t key);
     void change_graph_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change);
     [[nodiscard]] Status status() const;
@@ -57,10 +59,18 @@ class Session final : public record::ForkListener {
     Status start_drain();
     void open_checks();
     void close_checks();
-    cudagraph::GraphProbes& probes();
+    cudagraph::GraphProbes& probes(cudagraph::GraphApi api);
     // Acquire: pairs with the store in probes().
-    [[nodiscard]] cudagraph::GraphProbes* known_probes() const noexcept {
-        return probes_.load(std::memory_order_acquire);
+    [[nodiscard]] cudagraph::GraphProbes* known_probes(cudagraph::GraphApi api) const noexcept {
+        return probes_[static_cast<std::size_t>(api)].load(std::memory_order_acquire);
+    }
+    template <class Use>
+    void for_known_probes(Use use) {
+        for (const cudagraph::GraphApi api : {cudagraph::GraphApi::cuda, cudagraph::GraphApi::hip}) {
+            if (cudagraph::GraphProbes* const probes = known_probes(api); probes != nullptr) {
+                use(*probes);
+            }
+        }
     }
     void forget_parent() noexcept;
     void leave_mark(Mark mark) noexcept;
@@ -78,7 +88,7 @@ class Session final : public record::ForkListener {
     std::unique_ptr<CounterReader> counters_; // null: counters=off, or the reader is the caller's; outlives drain_
     std::shared_ptr<drain::Drain> drain_; // null: nothing is open; shared with flush(), which waits without the lock
     // Null: no graph was captured yet; made once. Owned, but found without mutex_: a replay must not wait for a snapshot.
-    std::atomic<cudagraph::GraphProbes*> probes_{nullptr};
+    std::array<std::atomic<cudagraph::GraphProbes*>, 2> probes_{}; // by GraphApi
     std::unique_ptr<fingerprint::Checks> checks_; // null: check=off; stays until we end, as threads may be inside
     std::vector<std::pair<std::string, std::string>> descriptions_; // until the drain is there
     session::KernelRegistry kernels_;

@@ -11,7 +11,7 @@ Module module_of_all = nullptr;
 Stream open_engine() {
     vgpu::reset();
     const Driver& calls = *driver();
-    Context context = nullptr;
+    backends::cuda::Context context = nullptr;
     Stream stream = nullptr;
     static_cast<void>(calls.init(0));
     static_cast<void>(calls.primary_ctx_retain(&context, 0));
@@ -22,7 +22,7 @@ Stream open_engine() {
 }
 
 void close_engine() {
-    Context popped = nullptr;
+    backends::cuda::Context popped = nullptr;
     static_cast<void>(driver()->ctx_pop_current(&popped));
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/dynamic_library.hpp"
+#include "plumb/cuda.hpp"
 
 namespace plumb::backends::cuda {
 namespace {
@@ -183,8 +184,9 @@ CuResult Driver::remove_edges(Graph graph, const GraphNode* from, const GraphNod
 
 CuResult Driver::kernel_params(GraphNode node, KernelNodeParams* params) const noexcept {
     *params = {}; // the older call leaves the last two members alone
-    return graph_kernel_node_get_params != nullptr ? graph_kernel_node_get_params(node, params)
-                                                   : graph_kernel_node_get_params_v10000(node, params);
+    const auto call =
+        graph_kernel_node_get_params != nullptr ? graph_kernel_node_get_params : graph_kernel_node_get_params_v10000;
+    return call != nullptr ? call(node, params) : CuResult::not_supported;
 }
 
 CuResult Driver::add_kernel(GraphNode* node, Graph graph, const GraphNode* after, std::size_t count,
@@ -248,12 +250,15 @@ const Vendor cuda_vendor = {
     "CUDA",
     "cuda",
     "cuda_event",
+    "cuda_graph_event",
+    "cuda_graph_stamp",
     "check that nvidia-smi lists a device, and that CUDA_VISIBLE_DEVICES does not hide it",
     [](const char* call) { return call; },
     [](int version) { return "CUDA " + words_of(version); },
     cuda_capabilities,
     is_sticky,
-    true,  // notes_captures
+    [](Stream stream) { return plumb::cuda(stream); },
+    false, // doubts_event_nodes
     false, // small_negatives
     nullptr,
 };

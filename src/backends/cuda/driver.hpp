@@ -21,6 +21,7 @@ struct Driver {
     const Vendor* vendor = &cuda_vendor;
     bool query_breaks_captures = false; // asking for an event breaks whatever any thread captures
     bool bears_dead_streams = true;     // asked for a stream that was destroyed, it answers with an error
+    std::string no_graphs;              // why nothing inside graphs can be timed; empty: it can
 
     // One function whatever the driver's age. `edges` may be null; it is ignored where the driver knows no edge data.
     CuResult elapsed(float* ms, Event begin, Event end) const noexcept;
@@ -32,6 +33,7 @@ struct Driver {
                        std::size_t count) const noexcept;
     CuResult remove_edges(Graph graph, const GraphNode* from, const GraphNode* to, const EdgeData* edges,
                           std::size_t count) const noexcept;
+    /// Error not_supported where the vendor has no such parameters.
     CuResult kernel_params(GraphNode node, KernelNodeParams* params) const noexcept;
     CuResult add_kernel(GraphNode* node, Graph graph, const GraphNode* after, std::size_t count,
                         const KernelNodeParams* params) const noexcept;

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "backends/cuda/driver.hpp"
+#include "backends/same_call.hpp"
 
 #ifdef PLUMB_HAVE_CUDA_HEADER
 #include <cudaTypedefs.h>
@@ -19,23 +20,6 @@
 
 namespace plumb::backends::cuda {
 namespace {
-
-/// Two types that the calling convention cannot tell apart: pointers, or numbers of one size and sign.
-template <class Ours, class Theirs>
-constexpr bool same_parameter() {
-    if constexpr (std::is_pointer_v<Ours> || std::is_pointer_v<Theirs>) {
-        return std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>;
-    } else {
-        return sizeof(Ours) == sizeof(Theirs) && std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs>;
-    }
-}
-
-template <class Ours, class Theirs>
-struct SameCall : std::false_type {};
-template <class... Ours, class... Theirs>
-requires(sizeof...(Ours) == sizeof...(Theirs)) struct SameCall<CuResult (*)(Ours...), CUresult (*)(Theirs...)>
-    : std::bool_constant<(same_parameter<Ours, Theirs>() && ...)> {
-};
 
 #define PLUMB_CUDA_SAME(member, symbol, version, need, parameters) \
     static_assert(SameCall<decltype(Driver::member), PFN_##symbol##_v##version>::value, #symbol " " #version);

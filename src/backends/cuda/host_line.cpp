@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/host_line.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
+
+#include "backends/pair_fit.hpp"
 
 namespace plumb::backends::cuda {
 namespace {
@@ -13,10 +13,6 @@ constexpr std::int64_t least_span_ns = 20'000'000; // a rate from a shorter span
 constexpr double assumed_drift = 1e-3;             // a device's nanosecond is at least so close to the host's
 
 double half(const DeviceClockPair& pair) { return static_cast<double>(pair.uncertainty_ticks) / 2.0; }
-
-clock::CorrelationPair for_fit(const DeviceClockPair& pair) {
-    return {{pair.ticks}, {pair.monotonic_ns}, {static_cast<std::int64_t>(std::ceil(half(pair)))}};
-}
 
 HostPlace by_nearest(const std::deque<DeviceClockPair>& pairs, std::uint64_t ticks) {
     HostPlace best{0, INFINITY};
@@ -48,10 +44,7 @@ void HostLine::add(const DeviceClockPair& pair) {
     if (pairs_.back().monotonic_ns - pairs_.front().monotonic_ns < least_span_ns) {
         return;
     }
-    std::vector<clock::CorrelationPair> list(pairs_.size());
-    std::transform(pairs_.begin(), pairs_.end(), list.begin(), for_fit);
-    const Result<clock::Correlation> fit = clock::Correlation::fit(list);
-    if (fit) {
+    if (const Result<clock::Correlation> fit = fit_of(pairs_)) {
         fit_ = *fit;
     }
 }
@@ -64,7 +57,7 @@ std::optional<HostPlace> HostLine::place(std::uint64_t ticks) const {
     if (!fit_) {
         return nearest;
     }
-    const double bound = fit_->bound_ns({ticks}) + (fit_->consistent() ? 0.0 : fit_->residual_ns());
+    const double bound = fit_->sure_bound_ns({ticks});
     return bound < nearest.bound_ns ? HostPlace{fit_->to_host({ticks}).value, bound} : nearest;
 }
 

@@ -85,6 +85,11 @@ Result<bool> CudaQueueTimer::capturing() noexcept {
     return status == CaptureStatus::active;
 }
 
+Result<bool> CudaQueueTimer::ready() noexcept {
+    const Status can = usable();
+    return can ? capturing() : Result<bool>(can.error());
+}
+
 // --- Scopes ---
 
 Status CudaQueueTimer::Stamper::make(Stamp& stamp) noexcept {
@@ -114,17 +119,12 @@ Status CudaQueueTimer::Stamper::take(Stamp& stamp) noexcept {
 }
 
 Result<DeviceToken> CudaQueueTimer::begin_captured(const ScopeLabel& label) noexcept {
-    return driver_.vendor->notes_captures
-               ? note_begin(driver_, stream_, label)
-               : Result<DeviceToken>(captured("scopes of a captured stream are timed on CUDA alone so far; time these "
-                                              "steps without a graph"));
+    return driver_.no_graphs.empty() ? note_begin(driver_, stream_, label)
+                                     : Result<DeviceToken>(captured(driver_.no_graphs.c_str()));
 }
 
 Result<DeviceToken> CudaQueueTimer::begin() noexcept {
-    if (Status can = usable(); !can) {
-        return can.error();
-    }
-    const Result<bool> in_capture = capturing();
+    const Result<bool> in_capture = ready();
     if (!in_capture) {
         return in_capture.error();
     }
@@ -134,10 +134,7 @@ Result<DeviceToken> CudaQueueTimer::begin() noexcept {
 }
 
 Result<DeviceToken> CudaQueueTimer::begin_labelled(const ScopeLabel& label) noexcept {
-    if (Status can = usable(); !can) {
-        return can.error();
-    }
-    const Result<bool> in_capture = capturing();
+    const Result<bool> in_capture = ready();
     if (!in_capture) {
         return in_capture.error();
     }
@@ -148,10 +145,7 @@ Result<DeviceToken> CudaQueueTimer::begin_labelled(const ScopeLabel& label) noex
 }
 
 Status CudaQueueTimer::end(DeviceToken token) noexcept {
-    if (Status can = usable(); !can) {
-        return can;
-    }
-    const Result<bool> in_capture = capturing();
+    const Result<bool> in_capture = ready();
     if (!in_capture) {
         return in_capture.error();
     }
@@ -172,8 +166,7 @@ Status CudaQueueTimer::end_labelled(DeviceToken token, const Work* work) noexcep
 
 Result<DeviceToken> CudaQueueTimer::lap(DeviceToken ended, const Work* work, const ScopeLabel& next) noexcept {
     Result<DeviceToken> begun = Error{};
-    const Status can = usable();
-    const Result<bool> in_capture = can ? capturing() : Result<bool>(can.error());
+    const Result<bool> in_capture = ready();
     if (!in_capture) {
         begun = in_capture.error();
     } else if (ended.value == token_not_timed && *in_capture) {
@@ -223,6 +216,16 @@ Result<DeviceSpan> CudaQueueTimer::read_span(const Stamp& begin, const Stamp& en
         span.flags |= span_includes_launch_wait;
     }
     return span;
+}
+
+std::vector<Capability> CudaQueueTimer::capabilities() const {
+    std::vector<Capability> all = driver_.vendor->capabilities(driver_);
+    if (driver_.vendor->doubts_event_nodes) {
+        const Status tried = driver_.no_graphs.empty() ? timeline_->event_nodes()
+                                                       : Status(Error{ErrorCode::unsupported, driver_.no_graphs});
+        all.push_back({"graph_probes", tried.ok(), tried ? "" : tried.error().message});
+    }
+    return all;
 }
 
 Result<DeviceSpan> CudaQueueTimer::collect(DeviceToken token) noexcept {

@@ -41,7 +41,7 @@ class CudaQueueTimer final : public QueueTimer {
     Result<DeviceClockPair> clock_pair() noexcept override { return timeline_->clock_pair(); }
     Result<Elapsed> duration(const DeviceSpan& span) override;
     Result<double> floor_ns() override { return timeline_->floor_ns(); }
-    std::vector<Capability> capabilities() const override { return driver_.vendor->capabilities(driver_); }
+    std::vector<Capability> capabilities() const override;
     std::size_t in_flight() const noexcept override { return scopes_->in_flight(); }
 
     [[nodiscard]] Stream stream() const noexcept { return stream_; }
@@ -74,6 +74,8 @@ class CudaQueueTimer final : public QueueTimer {
     /// True: the stream is being captured. An error where no stamp may be taken.
     Result<bool> capturing() noexcept;
     Status usable() const noexcept;
+    /// The same, for a call that wants to stamp: an error too where nothing can be timed any more.
+    Result<bool> ready() noexcept;
     /// A scope that begins while the stream is captured.
     Result<DeviceToken> begin_captured(const ScopeLabel& label) noexcept;
     Result<DeviceSpan> read_span(const Stamp& begin, const Stamp& end) noexcept;

@@ -84,12 +84,9 @@ Result<bool> Timeline::open_base() {
 }
 
 Timeline::~Timeline() {
-    if (lost()) {
+    std::optional<Guard> guard;
+    if (lost() || !guard.emplace(*this).status()) {
         return; // the driver took everything with the context
-    }
-    const Guard guard(*this);
-    if (!guard.status()) {
-        return;
     }
     for (const Anchor& anchor : anchors_) {
         pool_.push_back(anchor.event);
@@ -269,6 +266,11 @@ Status Timeline::wait(Event event) noexcept {
     }
     const CuResult waited = driver_.event_synchronize(event);
     return waited == CuResult::success ? Status() : Status(failed(waited, "cuEventSynchronize"));
+}
+
+Status Timeline::wait_for(Event event, std::int64_t limit_ns) noexcept {
+    const Guard guard(*this);
+    return guard.status() ? wait_short(event, limit_ns) : guard.status();
 }
 
 // The caller holds a Guard. The number of polls is bounded too: an injected clock may stand still.

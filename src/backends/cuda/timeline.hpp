@@ -60,6 +60,8 @@ class Timeline {
 
     /// All of this for two events of one stream, in one go; error pending while the device has not reached `end`.
     [[nodiscard]] Result<EventSpan> span(Event begin, Event end) noexcept;
+    /// Polls for one event on a thread of ours, for so long at most; error pending after that.
+    [[nodiscard]] Status wait_for(Event event, std::int64_t limit_ns) noexcept;
     /// Waits for one event, for sync=immediate alone.
     [[nodiscard]] Status wait(Event event) noexcept;
 
@@ -72,6 +74,10 @@ class Timeline {
     void tend(std::int64_t now_ns, bool may_spin) noexcept;
     /// What an empty pair of records on an idle stream reads, in nanoseconds: the median of a measurement made now.
     [[nodiscard]] Result<double> floor_ns();
+
+    /// Ok where event nodes of a graph read times that can be: tried once, by a tiny graph on our own stream, where the
+    /// vendor doubts it. Error unsupported says what they did; pending: ask again when the device is less busy.
+    [[nodiscard]] Status event_nodes();
 
     /// "cuda:0"; each further timeline of that device has a clock of its own, "cuda:0#2", also when the first has ended.
     [[nodiscard]] const std::string& clock_name() const noexcept { return clock_name_; }
@@ -143,6 +149,8 @@ class Timeline {
     std::int64_t pair_gap_ns_ = 5'000'000; // grows to anchor_gap_ns: a young clock needs its rate soon
     TickFinder tick_;
     std::atomic<double> empty_pair_ns_{0};
+    std::mutex nodes_mutex_;
+    std::optional<Status> nodes_; // what event nodes did; empty: not known yet
     mutable std::mutex status_mutex_;
     Status status_;
     std::atomic<bool> lost_{false};

@@ -127,22 +127,30 @@ TEST(Timeline, clock_pairs_hold_the_truth_and_places_keep_their_bound) {
     EXPECT_EQ(vgpu::synchronisations().size(), 0u);
 }
 
-TEST(Timeline, a_device_that_does_not_answer_gives_no_pair_and_is_not_waited_for) {
+/// A timeline on a stream of its own, on a device that can be made slow to answer.
+struct OneStream {
     vgpu::Config config;
-    VirtualBench bench(config);
-    const Stream stream = bench.new_stream();
-    const auto timeline = timeline_on(stream);
-    config.submit_ns = 10'000'000;
-    vgpu::configure(config);
+    VirtualBench bench{config};
+    Stream stream = bench.new_stream();
+    std::shared_ptr<Timeline> timeline = timeline_on(stream);
+
+    void answer_after(std::int64_t ns) {
+        config.submit_ns = ns;
+        vgpu::configure(config);
+    }
+};
+
+TEST(Timeline, a_device_that_does_not_answer_gives_no_pair_and_is_not_waited_for) {
+    OneStream on;
+    on.answer_after(10'000'000);
     const std::int64_t before = vgpu::now_ns();
-    const auto pair = timeline->clock_pair();
+    const auto pair = on.timeline->clock_pair();
     ASSERT_FALSE(pair.ok());
     EXPECT_EQ(pair.error().code, ErrorCode::pending);
     EXPECT_LT(vgpu::now_ns() - before, 100'000);
-    config.submit_ns = 3'000;
-    vgpu::configure(config);
+    on.answer_after(3'000);
     vgpu::run_dry();
-    EXPECT_TRUE(timeline->clock_pair().ok());
+    EXPECT_TRUE(on.timeline->clock_pair().ok());
 }
 
 TEST(Timeline, a_device_that_is_busy_at_first_contact_is_timed_all_the_same) {
@@ -177,12 +185,9 @@ TEST(Timeline, a_device_that_is_busy_at_first_contact_is_timed_all_the_same) {
 }
 
 TEST(Timeline, anchors_go_on_while_the_device_is_too_busy_for_clock_pairs) {
-    vgpu::Config config;
-    VirtualBench bench(config);
-    const Stream stream = bench.new_stream();
-    const auto timeline = timeline_on(stream);
-    config.submit_ns = 10'000'000; // no pair is read in time
-    vgpu::configure(config);
+    OneStream on;
+    const auto& [bench, stream, timeline] = std::tie(on.bench, on.stream, on.timeline);
+    on.answer_after(10'000'000); // no pair is read in time
     std::vector<Event> events;
     std::vector<std::int64_t> stamps;
     for (int i = 0; i < 80; ++i) {

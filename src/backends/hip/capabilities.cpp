@@ -7,9 +7,7 @@ namespace plumb::backends::hip {
 std::vector<Capability> capabilities_of(const Driver& driver) {
     std::vector<Capability> all = {
         {"concurrent_queue", true, ""},
-        {"graph_capture", false,
-         "scopes of a captured HIP stream are dropped and counted: graph probes are built for CUDA only; time these "
-         "steps without a graph"},
+        {"graph_capture", driver.no_graphs.empty(), driver.no_graphs},
         {"immediate_in_capture", false, "waiting is illegal while a stream is captured"},
         {"collection_in_capture", !driver.query_breaks_captures,
          driver.query_breaks_captures ? "before HIP 7.2.1 a question about an event breaks captures: nothing is "
@@ -24,12 +22,13 @@ std::vector<Capability> capabilities_of(const Driver& driver) {
                             : "without hipStreamGetId a stream handle that is given out anew looks like the old "
                               "stream"});
     for (const GraphCall& call : graph_calls()) {
-        const std::string has = call.there ? "this libamdhip64 has " : "this libamdhip64 lacks ";
         all.push_back(
             {call.capability, false,
-             has + call.symbol +
-                 (call.there ? ", but no graph probe of HIP uses it yet" : ", which graph probes would need")});
+             call.there ? std::string("graph probes of HIP do without ") + call.symbol
+                        : std::string("this libamdhip64 lacks ") + call.symbol + "; graph probes of HIP do without"});
     }
+    all.push_back({"graph_stamp_kernels", false,
+                   "stamp kernels are built for NVIDIA devices only; graph probes of HIP use event nodes"});
     all.push_back({"edge_data", false,
                    "the edges of HIP 5.2's graphs have no data, and no graph probe of HIP reads a newer one's"});
     return all;

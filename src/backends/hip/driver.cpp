@@ -9,6 +9,7 @@
 
 #include "backends/hip/hip_calls.hpp"
 #include "base/dynamic_library.hpp"
+#include "plumb/hip.hpp"
 
 namespace plumb::backends::hip {
 namespace {
@@ -23,6 +24,11 @@ struct OwnCalls {
     PLUMB_HIP_OWN_CALLS(PLUMB_HIP_MEMBER)
 #undef PLUMB_HIP_MEMBER
     CuResult (*get_device)(int* device) = nullptr;
+    decltype(Driver::graph_node_get_type) node_type = nullptr;
+    decltype(Driver::graph_create) graph_create = nullptr;
+    decltype(Driver::graph_destroy) graph_destroy = nullptr;
+    decltype(Driver::graph_add_empty_node) add_empty_node = nullptr;
+    mutable std::atomic<int> empty_node{-1}; // its type's number, which tells of all others; -1: not asked yet
     std::vector<GraphCall> graph_calls;
     const OwnCalls* before = nullptr; // of an earlier load: its driver may still be used
 };
@@ -92,6 +98,56 @@ CuResult stream_get_ctx(Stream stream, Context* context) {
     return asked;
 }
 
+// --- Types of nodes: HIP counted them from 1 at first, and now has CUDA's numbers for most ---
+
+/// What this library calls the type of a node that is certainly empty.
+Result<int> empty_node_type() {
+    const OwnCalls& calls = own();
+    const int known = calls.empty_node.load(std::memory_order_relaxed);
+    if (known >= 0) {
+        return known;
+    }
+    cuda::Graph graph = nullptr;
+    cuda::GraphNode node = nullptr;
+    cuda::NodeType type{};
+    CuResult asked = calls.graph_create(&graph, 0);
+    if (asked != CuResult::success) {
+        return Error{};
+    }
+    asked = calls.add_empty_node(&node, graph, nullptr, 0);
+    asked = asked == CuResult::success ? calls.node_type(node, &type) : asked;
+    static_cast<void>(calls.graph_destroy(graph));
+    if (asked != CuResult::success) {
+        return Error{};
+    }
+    calls.empty_node.store(static_cast<int>(type), std::memory_order_relaxed);
+    return static_cast<int>(type);
+}
+
+cuda::NodeType common_type(int type, int empty) {
+    using cuda::NodeType;
+    if (empty == static_cast<int>(NodeType::empty) + 1) { // HIP 5.2: 9 to 11 are copies of their own
+        return type >= 9 && type <= 11 ? NodeType::memcpy : static_cast<NodeType>(type - 1);
+    }
+    constexpr int first_own = 12; // from and to a symbol, then batched memory operations
+    return type == first_own || type == first_own + 1 ? NodeType::memcpy
+           : type == first_own + 2                    ? NodeType::batch_mem_op
+           : type < first_own                         ? static_cast<NodeType>(type)
+                                                      : static_cast<NodeType>(type + 1000); // none of CUDA's
+}
+
+CuResult graph_node_get_type(cuda::GraphNode node, cuda::NodeType* type) {
+    const Result<int> empty = empty_node_type();
+    if (!empty) {
+        return CuResult::unknown;
+    }
+    const CuResult asked = own().node_type(node, type);
+    if (asked == CuResult::success) {
+        *type = common_type(static_cast<int>(*type), *empty);
+    }
+    return asked;
+}
+
 // --- Loading ---
 
 constexpr const char* install_advice = "install ROCm's HIP runtime (libamdhip64) to use HIP queues";
@@ -118,7 +174,21 @@ const char* find_calls(const base::DynamicLibrary& library, Driver& driver, OwnC
     own.graph_calls.push_back({#capability, #symbol, find(#symbol, Need::optional) != nullptr});
     PLUMB_HIP_GRAPH_CALLS(PLUMB_HIP_FIND_GRAPH)
 #undef PLUMB_HIP_FIND_GRAPH
+    const char* no_probes = nullptr;
+#define PLUMB_HIP_FIND_PROBE(member, cuda_name, symbol)                                       \
+    driver.member = reinterpret_cast<decltype(driver.member)>(find(#symbol, Need::optional)); \
+    no_probes = driver.member == nullptr && no_probes == nullptr ? #symbol : no_probes;
+    PLUMB_HIP_PROBE_CALLS(PLUMB_HIP_FIND_PROBE)
+#undef PLUMB_HIP_FIND_PROBE
+    if (no_probes != nullptr) {
+        driver.no_graphs = library.name() + " has no " + no_probes +
+                           ", which graph probes need; install HIP 5.2 or later, or time these steps without a graph";
+    }
     own.get_device = driver.ctx_get_device;
+    own.node_type = driver.graph_node_get_type;
+    own.graph_create = driver.graph_create;
+    own.graph_destroy = driver.graph_destroy;
+    own.add_empty_node = driver.graph_add_empty_node;
     return missing;
 }
 
@@ -130,6 +200,7 @@ void put_forms(Driver& driver) {
     driver.ctx_push_current = ctx_push_current;
     driver.ctx_pop_current = ctx_pop_current;
     driver.stream_get_ctx = stream_get_ctx;
+    driver.graph_node_get_type = graph_node_get_type;
 }
 
 // HIP_VERSION: major * 10'000'000 + minor * 100'000 + a build number. Questions break captures until 7.2.1, but a build
@@ -176,7 +247,7 @@ Result<Driver> load(const std::vector<std::string>& names) {
 const char* symbol_of(const char* call) {
     static constexpr std::pair<const char*, const char*> names[] = {
 #define PLUMB_HIP_NAME(member, cuda_name, symbol, ...) {#cuda_name, #symbol},
-        PLUMB_HIP_CALLS(PLUMB_HIP_NAME) PLUMB_HIP_OWN_CALLS(PLUMB_HIP_NAME)
+        PLUMB_HIP_CALLS(PLUMB_HIP_NAME) PLUMB_HIP_OWN_CALLS(PLUMB_HIP_NAME) PLUMB_HIP_PROBE_CALLS(PLUMB_HIP_NAME)
 #undef PLUMB_HIP_NAME
     };
     for (const auto& [known, symbol] : names) {
@@ -201,14 +272,17 @@ const cuda::Vendor hip_vendor = {
     "HIP",
     "hip",
     "hip_event",
+    "hip_graph_event",
+    nullptr,
     "check that rocminfo lists a GPU and that this user may open /dev/kfd, and that neither HIP_VISIBLE_DEVICES nor "
     "ROCR_VISIBLE_DEVICES hides it",
     symbol_of,
     version_words,
     capabilities_of,
     is_sticky,
-    false, // notes_captures
-    true,  // small_negatives
+    [](Stream stream) { return plumb::hip(stream); },
+    true, // doubts_event_nodes
+    true, // small_negatives
     "our kernels are PTX, which HIP devices do not run, so their peaks are not measured; hold their bricks against the "
     "vendor's figures",
 };

@@ -2,11 +2,11 @@
 // HIP's own header, where there is one, against what we take to be alike in HIP and CUDA. Nothing else sees that header.
 #include <gtest/gtest.h>
 
-#include <type_traits>
 #include <utility>
 
 #include "backends/hip/driver.hpp"
 #include "backends/hip/hip_calls.hpp"
+#include "backends/same_call.hpp"
 
 #ifdef PLUMB_HAVE_HIP_HEADER
 #define __HIP_PLATFORM_AMD__
@@ -19,28 +19,18 @@ namespace {
 
 #ifdef PLUMB_HAVE_HIP_HEADER
 
-/// What a register holds: pointers and integers of one size are passed alike.
-template <class A, class B>
-inline constexpr bool passed_alike =
-    sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>&& std::is_floating_point_v<A> ==
-                                  std::is_floating_point_v<B>;
-
-template <class Ours, class Theirs>
-struct Alike : std::false_type {};
-template <class R1, class... A1, class R2, class... A2>
-requires(sizeof...(A1) == sizeof...(A2)) struct Alike<R1 (*)(A1...), R2 (*)(A2...)>
-    : std::bool_constant<passed_alike<R1, R2> && (passed_alike<A1, A2> && ...)> {
-};
-
 #define PLUMB_HIP_ALIKE_required(member, symbol) \
-    EXPECT_TRUE((Alike<decltype(Driver::member), decltype(&::symbol)>::value)) << #symbol;
+    EXPECT_TRUE((SameCall<decltype(Driver::member), decltype(&::symbol)>::value)) << #symbol;
 #define PLUMB_HIP_ALIKE_optional(member, symbol) // an older header does not declare it
 #define PLUMB_HIP_COMPARE(member, cuda_name, symbol, need) PLUMB_HIP_ALIKE_##need(member, symbol)
 
 TEST(HipAbi, the_real_header_agrees_with_every_call_and_value) {
     PLUMB_HIP_CALLS(PLUMB_HIP_COMPARE)
-    EXPECT_TRUE((Alike<const char* (*)(CuResult), decltype(&::hipGetErrorName)>::value));
-    EXPECT_TRUE((Alike<CuResult (*)(int), decltype(&::hipSetDevice)>::value));
+#define PLUMB_HIP_COMPARE_PROBE(member, cuda_name, symbol) PLUMB_HIP_ALIKE_required(member, symbol)
+    PLUMB_HIP_PROBE_CALLS(PLUMB_HIP_COMPARE_PROBE)
+#undef PLUMB_HIP_COMPARE_PROBE
+    EXPECT_TRUE((SameCall<const char* (*)(CuResult), decltype(&::hipGetErrorName)>::value));
+    EXPECT_TRUE((SameCall<CuResult (*)(int), decltype(&::hipSetDevice)>::value));
     const std::pair<CuResult, hipError_t> results[] = {
         {CuResult::success, hipSuccess},
         {CuResult::invalid_value, hipErrorInvalidValue},

@@ -97,8 +97,9 @@ TEST(HipQueueTimer, F3_collection_pauses_while_a_timed_stream_is_captured) {
     vgpu::run_dry();
     ASSERT_EQ(hipStreamBeginCapture(captured, cuda::CaptureMode::relaxed), CuResult::success);
     const auto inside = its_timer->begin_labelled(any_label());
-    EXPECT_EQ(inside.error().code, ErrorCode::unsupported) << "no graph probes on HIP";
+    ASSERT_TRUE(inside.ok()) << inside.error().message;
     bench.kernel(20'000, captured);
+    EXPECT_TRUE(its_timer->end_labelled(*inside, nullptr).ok()) << "it is noted for graph probes";
     EXPECT_EQ(timer->collect(token).error().code, ErrorCode::pending);
     EXPECT_FALSE(timer->clock_pair().ok());
     EXPECT_FALSE(timer->floor_ns().ok());
@@ -115,6 +116,25 @@ TEST(HipQueueTimer, F3_collection_pauses_while_a_timed_stream_is_captured) {
     EXPECT_EQ(hipGraphDestroy(graph), CuResult::success);
 }
 
+TEST(HipQueueTimer, M8_without_the_calls_of_graph_probes_a_captured_scope_is_refused_with_its_reason) {
+    HipBench bench;
+    const Result<Driver> bare = load_driver(PLUMB_BARE_VIRTUAL_HIP);
+    ASSERT_TRUE(bare.ok()) << bare.error().message;
+    Driver lacking = *driver(); // the streams of one stand-in are not the other's
+    lacking.no_graphs = bare->no_graphs;
+    const auto timer = bench.timer(bench.stream, lacking);
+    ASSERT_EQ(hipStreamBeginCapture(bench.stream, cuda::CaptureMode::relaxed), CuResult::success);
+    const auto inside = timer->begin_labelled(any_label());
+    ASSERT_FALSE(inside.ok());
+    EXPECT_EQ(inside.error().code, ErrorCode::unsupported);
+    EXPECT_NE(inside.error().message.find("has no hipGraphClone, which graph probes need"), std::string::npos)
+        << inside.error().message;
+    cuda::Graph graph = nullptr;
+    ASSERT_EQ(hipStreamEndCapture(bench.stream, &graph), CuResult::success);
+    EXPECT_EQ(hipGraphDestroy(graph), CuResult::success);
+    ASSERT_TRUE(load_driver("libamdhip64.so.5").ok());
+}
+
 TEST(HipQueueTimer, a_newer_hip_is_never_asked_for_a_stream_that_may_be_gone) {
     HipBench bench;
     vhip::version(70'000'000);
@@ -128,7 +148,9 @@ TEST(HipQueueTimer, a_newer_hip_is_never_asked_for_a_stream_that_may_be_gone) {
         const DeviceToken token = scope_of(bench, *timer, 50'000);
         vgpu::run_dry();
         ASSERT_EQ(hipStreamBeginCapture(gone, cuda::CaptureMode::relaxed), CuResult::success);
-        EXPECT_FALSE(dead->begin_labelled(any_label()).ok()); // seen
+        const auto noted = dead->begin_labelled(any_label()); // seen
+        ASSERT_TRUE(noted.ok()) << noted.error().message;
+        dead->cancel(*noted);
         EXPECT_EQ(timer->collect(token).error().code, ErrorCode::pending);
         cuda::Graph graph = nullptr;
         ASSERT_EQ(hipStreamEndCapture(gone, &graph), CuResult::success);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "backends/pair_fit.hpp"
+
 namespace plumb::backends::metal {
 
 Result<DeviceClockPair> CounterClock::pair() noexcept {
@@ -39,17 +41,7 @@ Result<DeviceClockPair> CounterClock::pair() noexcept {
     return pair;
 }
 
-Result<clock::Correlation> CounterClock::fit() {
-    const double slope =
-        static_cast<double>(pairs_.back().monotonic_ns - pairs_.front().monotonic_ns) /
-        std::max(static_cast<double>(pairs_.back().ticks) - static_cast<double>(pairs_.front().ticks), 1.0);
-    std::vector<clock::CorrelationPair> pairs;
-    for (const DeviceClockPair& pair : pairs_) {
-        const double half = static_cast<double>(pair.uncertainty_ticks) * slope / 2;
-        pairs.push_back({{pair.ticks}, {pair.monotonic_ns}, {static_cast<std::int64_t>(std::ceil(half))}});
-    }
-    return clock::Correlation::fit(pairs);
-}
+Result<clock::Correlation> CounterClock::fit() { return fit_of(pairs_); }
 
 Result<double> CounterClock::ns_per_tick() {
     const std::lock_guard lock(mutex_);

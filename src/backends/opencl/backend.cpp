@@ -23,10 +23,13 @@ Result<Device> describe(const Driver& calls, DeviceId handle, std::size_t index)
     return Device{static_cast<std::uint32_t>(index), *name, *driver_words + ", " + *version, {}};
 }
 
+Result<std::vector<DeviceId>> known_devices(const Result<Driver>& loaded) {
+    return loaded ? devices_of(*loaded) : Result<std::vector<DeviceId>>(loaded.error());
+}
+
 Result<DeviceId> device_at(std::uint32_t index) {
     const Result<Driver>& loaded = driver();
-    const Result<std::vector<DeviceId>> handles =
-        loaded ? devices_of(*loaded) : Result<std::vector<DeviceId>>(loaded.error());
+    const Result<std::vector<DeviceId>> handles = known_devices(loaded);
     if (!handles) {
         return handles.error();
     }
@@ -43,8 +46,7 @@ class OpenClBackend final : public Backend {
 
     Result<std::vector<Device>> enumerate() override {
         const Result<Driver>& loaded = driver();
-        const Result<std::vector<DeviceId>> handles =
-            loaded ? devices_of(*loaded) : Result<std::vector<DeviceId>>(loaded.error());
+        const Result<std::vector<DeviceId>> handles = known_devices(loaded);
         if (!handles) {
             return handles.error();
         }

@@ -3,44 +3,25 @@
 // compile time, where the header is installed.
 #include <gtest/gtest.h>
 
-#include <type_traits>
-
 #if __has_include(<vulkan/vulkan_core.h>)
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 #define PLUMB_HAVE_VULKAN_HEADER 1
 #endif
 
+#include "backends/same_call.hpp"
 #include "backends/vulkan/driver.hpp"
 
 #ifdef PLUMB_HAVE_VULKAN_HEADER
 namespace plumb::backends::vulkan {
 namespace {
 
-/// Two types that the calling convention cannot tell apart.
-template <class Ours, class Theirs>
-constexpr bool same_kind() {
-    constexpr bool nothing = std::is_void_v<Ours>;
-    if constexpr (nothing || std::is_void_v<Theirs>) {
-        return nothing == std::is_void_v<Theirs>;
-    } else {
-        constexpr bool is_float = std::is_floating_point_v<Ours>;
-        return is_float == std::is_floating_point_v<Theirs> && sizeof(Ours) == sizeof(Theirs);
-    }
-}
-template <class Ours, class Theirs>
-struct SameCall : std::false_type {};
-template <class R, class... Ours, class S, class... Theirs>
-requires(sizeof...(Ours) == sizeof...(Theirs)) struct SameCall<R (*)(Ours...), S (*)(Theirs...)>
-    : std::bool_constant<(same_kind<R, S>() && (same_kind<Ours, Theirs>() && ...))> {
-};
-
 // The names of the KHR extension are younger than some headers: it has the signatures of the EXT one.
 using PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsKHR = PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT;
 using PFN_vkGetCalibratedTimestampsKHR = PFN_vkGetCalibratedTimestampsEXT;
 
 #define PLUMB_VULKAN_SAME(member, symbol, need, result, parameters) \
-    static_assert(SameCall<decltype(Table::member), PFN_##symbol>::value, #symbol);
+    static_assert(SameCall<decltype(Table::member), PFN_##symbol, Handles::numbers>::value, #symbol);
 struct Table : InstanceCalls, DeviceCalls {};
 PLUMB_VULKAN_INSTANCE_CALLS(PLUMB_VULKAN_SAME)
 PLUMB_VULKAN_DEVICE_CALLS(PLUMB_VULKAN_SAME)

@@ -217,6 +217,13 @@ Result<DeviceSpan> VulkanQueueTimer::collect(DeviceToken token) noexcept {
     return scopes_->collect(token, [this](const Stamp& begin, const Stamp& end) { return read_span(begin, end); });
 }
 
+std::uint64_t VulkanQueueTimer::group_of(DeviceToken token) noexcept {
+    std::uint64_t group = 0;
+    static_cast<void>(
+        scopes_->look_at_end(token, [&](const Stamp& end) { group = reinterpret_cast<std::uintptr_t>(end.commands); }));
+    return group;
+}
+
 // --- Clock ---
 
 DeviceClockPair VulkanQueueTimer::pair_of(const RawPair& raw) noexcept {

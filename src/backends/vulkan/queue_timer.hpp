@@ -38,6 +38,7 @@ class VulkanQueueTimer final : public QueueTimer {
     Result<DeviceSpan> collect(DeviceToken token) noexcept override;
     void cancel(DeviceToken token) noexcept override { scopes_->cancel(token); }
     Status wait(DeviceToken token) noexcept override;
+    std::uint64_t group_of(DeviceToken token) noexcept override;
     bool immediate() const noexcept override { return immediate_; }
 
     const char* source() const noexcept override { return "vulkan_timestamp"; }

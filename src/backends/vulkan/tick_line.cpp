@@ -2,7 +2,8 @@
 #include "backends/vulkan/tick_line.hpp"
 
 #include <cmath>
-#include <vector>
+
+#include "backends/pair_fit.hpp"
 
 namespace plumb::backends::vulkan {
 namespace {
@@ -49,17 +50,7 @@ void TickLine::add(const DeviceClockPair& pair) {
 }
 
 std::optional<clock::Correlation> TickLine::fitted() const {
-    if (pairs_.size() < 2) {
-        return std::nullopt;
-    }
-    const double rate = static_cast<double>(pairs_.back().monotonic_ns - pairs_.front().monotonic_ns) /
-                        static_cast<double>(pairs_.back().ticks - pairs_.front().ticks);
-    std::vector<clock::CorrelationPair> list;
-    for (const DeviceClockPair& known : pairs_) {
-        const double half = std::isfinite(rate) ? static_cast<double>(known.uncertainty_ticks) * rate / 2.0 : 0.0;
-        list.push_back({{known.ticks}, {known.monotonic_ns}, {static_cast<std::int64_t>(std::ceil(half))}});
-    }
-    const Result<clock::Correlation> fit = clock::Correlation::fit(list);
+    const Result<clock::Correlation> fit = fit_of(pairs_);
     return fit ? std::optional(*fit) : std::nullopt;
 }
 
@@ -67,8 +58,7 @@ bool TickLine::surely_after(std::uint64_t ticks, std::int64_t host_ns) const {
     if (!fit_) {
         return false;
     }
-    const double bound = fit_->bound_ns({ticks}) + (fit_->consistent() ? 0.0 : fit_->residual_ns());
-    return static_cast<double>(fit_->to_host({ticks}).value - host_ns) >= bound;
+    return static_cast<double>(fit_->to_host({ticks}).value - host_ns) >= fit_->sure_bound_ns({ticks});
 }
 
 Result<Elapsed> TickLine::duration(std::uint64_t ticks) const {

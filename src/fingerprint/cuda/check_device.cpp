@@ -103,7 +103,7 @@ Result<CheckDevice*> CheckDevice::of(const Driver& driver, Stream stream, const 
                      "this library was built without nvcc, so that tensors on a CUDA device are "
                      "not checked; build it where nvcc is found"};
     }
-    Context context = nullptr;
+    backends::cuda::Context context = nullptr;
     if (const CuResult asked = driver.stream_get_ctx(stream, &context); asked != CuResult::success) {
         return error_of(driver, asked, "cuStreamGetCtx", not_checked);
     }

@@ -19,6 +19,18 @@ PLUMB_VGPU_API void no_devices();
 /// hipEventElapsedTime is off by so much, in every answer from now on that is shorter than `below_ns`.
 PLUMB_VGPU_API void skew(double ns, double below_ns);
 
+/// What hipEventElapsedTime makes of the event nodes of graphs from now on.
+enum class EventNodes {
+    work,
+    unreadable, // an error
+    never,      // not ready, for ever
+    no_number,
+    stand_still, // two of them read 0
+    run_back,    // two of them read less than 0
+    stale,       // they lie before whatever was recorded in front of them
+};
+PLUMB_VGPU_API void event_nodes(EventNodes behaviour);
+
 /// Questions about events (query, elapsed time, wait) that were asked while a stream was captured. Before 7.3 such a capture
 /// is broken: its end fails.
 PLUMB_VGPU_API std::uint64_t questions_in_captures();

@@ -3,6 +3,7 @@
 #include "virtual_hip/hip.hpp"
 
 #include <atomic>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <vector>
@@ -24,7 +25,9 @@ struct State {
     std::vector<vgpu::Context> contexts; // of each device
     std::set<Stream> streams;            // alive
     std::set<Stream> capturing;
-    std::set<Stream> broken; // whose captures were
+    std::set<Stream> broken;     // whose captures were
+    std::set<vgpu::Event> nodes; // events that some graph records
+    std::atomic<EventNodes> event_nodes{EventNodes::work};
     std::atomic<std::uint64_t> generation{1};
     std::atomic<int> version{first_version};
     std::atomic<bool> no_devices{false};
@@ -38,6 +41,7 @@ State& state() {
 
 constexpr int fixed_version = 70'300'000;
 constexpr int crashing_version = 70'000'000;
+constexpr int common_types_version = 50'300'000; // before, types of nodes were counted from 1
 
 struct Thread {
     std::uint64_t generation = 0;
@@ -100,6 +104,34 @@ void question() {
     }
 }
 
+CuResult as_event_nodes_do(float* ms, vgpu::Event begin, vgpu::Event end) {
+    State& s = state();
+    const std::lock_guard lock(s.mutex);
+    const bool first = s.nodes.contains(begin);
+    const bool second = s.nodes.contains(end);
+    switch (s.event_nodes) {
+    case EventNodes::work:
+        break;
+    case EventNodes::unreadable:
+        return first || second ? CuResult::invalid_handle : CuResult::success;
+    case EventNodes::never:
+        return first || second ? CuResult::not_ready : CuResult::success;
+    case EventNodes::no_number:
+        *ms = first || second ? std::numeric_limits<float>::quiet_NaN() : *ms;
+        break;
+    case EventNodes::stand_still:
+        *ms = first && second ? 0 : *ms;
+        break;
+    case EventNodes::run_back:
+        *ms = first && second ? -*ms : *ms;
+        break;
+    case EventNodes::stale:
+        *ms = second && !first ? -1 : *ms;
+        break;
+    }
+    return CuResult::success;
+}
+
 } // namespace
 
 void reset(const vgpu::Config& config) {
@@ -114,6 +146,8 @@ void reset(const vgpu::Config& config) {
     s.version = first_version;
     s.no_devices = false;
     s.skew_ns = s.skew_below_ns = 0;
+    s.nodes.clear();
+    s.event_nodes = EventNodes::work;
     s.questions = s.crashes = 0;
     ++s.generation;
 }
@@ -124,6 +158,7 @@ void skew(double ns, double below_ns) {
     state().skew_ns = ns;
     state().skew_below_ns = below_ns;
 }
+void event_nodes(EventNodes behaviour) { state().event_nodes = behaviour; }
 std::uint64_t questions_in_captures() { return state().questions; }
 std::uint64_t crashes() { return state().crashes; }
 
@@ -156,6 +191,7 @@ using plumb::vgpu::CuResult;
 using plumb::vgpu::Event;
 using plumb::vgpu::Function;
 using plumb::vgpu::Graph;
+using plumb::vgpu::GraphExec;
 using plumb::vgpu::GraphNode;
 using plumb::vgpu::Module;
 using plumb::vgpu::Stream;
@@ -213,13 +249,54 @@ PLUMB_VHIP_STREAM(hipModuleLaunchKernel, launch_kernel,
 PLUMB_VHIP_STREAM(hipStreamIsCapturing, stream_is_capturing, (Stream stream, CaptureStatus* status), stream, status)
 PLUMB_VHIP_SAME(hipThreadExchangeStreamCaptureMode, thread_exchange_capture_mode, (CaptureMode * mode), mode)
 PLUMB_VHIP_SAME(hipGraphDestroy, graph_destroy, (Graph graph), graph)
-PLUMB_VHIP_SAME(hipGraphAddEventRecordNode, graph_add_event_record_node,
-                (GraphNode * node, Graph graph, const GraphNode* after, std::size_t count, Event event), node, graph,
-                after, count, event)
+#ifndef PLUMB_VHIP_WITHOUT_CLONES
+PLUMB_VHIP_SAME(hipGraphClone, graph_clone, (Graph * clone, Graph original), clone, original)
+#endif
+PLUMB_VHIP_SAME(hipGraphCreate, graph_create, (Graph * graph, unsigned flags), graph, flags)
+PLUMB_VHIP_SAME(hipGraphNodeFindInClone, graph_node_find_in_clone, (GraphNode * node, GraphNode original, Graph clone),
+                node, original, clone)
+PLUMB_VHIP_SAME(hipGraphGetNodes, graph_get_nodes, (Graph graph, GraphNode* nodes, std::size_t* count), graph, nodes,
+                count)
+PLUMB_VHIP_SAME(hipGraphGetEdges, graph_get_edges_v10000,
+                (Graph graph, GraphNode* from, GraphNode* to, std::size_t* count), graph, from, to, count)
+PLUMB_VHIP_SAME(hipGraphChildGraphNodeGetGraph, graph_child_node_get_graph, (GraphNode node, Graph* graph), node, graph)
+PLUMB_VHIP_SAME(hipGraphAddEmptyNode, graph_add_empty_node,
+                (GraphNode * node, Graph graph, const GraphNode* after, std::size_t count), node, graph, after, count)
+PLUMB_VHIP_SAME(hipGraphAddDependencies, graph_add_dependencies_v10000,
+                (Graph graph, const GraphNode* from, const GraphNode* to, std::size_t count), graph, from, to, count)
+PLUMB_VHIP_SAME(hipGraphRemoveDependencies, graph_remove_dependencies_v10000,
+                (Graph graph, const GraphNode* from, const GraphNode* to, std::size_t count), graph, from, to, count)
+PLUMB_VHIP_SAME(hipGraphInstantiateWithFlags, graph_instantiate,
+                (GraphExec * exec, Graph graph, unsigned long long flags), exec, graph, flags)
+PLUMB_VHIP_SAME(hipGraphExecDestroy, graph_exec_destroy, (GraphExec exec), exec)
+PLUMB_VHIP_STREAM(hipGraphLaunch, graph_launch, (GraphExec exec, Stream stream), exec, stream)
+PLUMB_VHIP_STREAM(hipStreamGetCaptureInfo_v2, stream_get_capture_info_v11030,
+                  (Stream stream, CaptureStatus* status, unsigned long long* id, Graph* graph, const GraphNode** nodes,
+                   std::size_t* count),
+                  stream, status, id, graph, nodes, count)
 PLUMB_VHIP_SAME(hipEventCreateWithFlags, event_create, (Event * event, unsigned flags), event, flags)
 PLUMB_VHIP_SAME(hipEventDestroy, event_destroy, (Event event), event)
 PLUMB_VHIP_STREAM(hipEventRecord, event_record, (Event event, Stream stream), event, stream)
 
+CuResult hipGraphAddEventRecordNode(GraphNode* node, Graph graph, const GraphNode* after, std::size_t count,
+                                    Event event) {
+    const CuResult entered = enter();
+    const CuResult added = entered == CuResult::success
+                               ? plumb::vgpu::vgpu_graph_add_event_record_node(node, graph, after, count, event)
+                               : entered;
+    const std::lock_guard lock(state().mutex);
+    if (added == CuResult::success)
+        state().nodes.insert(event);
+    return added;
+}
+CuResult hipGraphNodeGetType(GraphNode node, int* type) {
+    const CuResult entered = enter();
+    plumb::vgpu::NodeType common{};
+    const CuResult asked =
+        entered == CuResult::success ? plumb::vgpu::vgpu_graph_node_get_type(node, &common) : entered;
+    *type = static_cast<int>(common) + (state().version < common_types_version ? 1 : 0);
+    return asked;
+}
 CuResult hipStreamCreateWithFlags(Stream* stream, unsigned flags) {
     const CuResult entered = enter();
     const CuResult made = entered == CuResult::success ? plumb::vgpu::vgpu_stream_create(stream, flags) : entered;
@@ -278,6 +355,6 @@ CuResult hipEventElapsedTime(float* ms, Event begin, Event end) {
         entered == CuResult::success ? plumb::vgpu::vgpu_event_elapsed_time_v2000(ms, begin, end) : entered;
     if (asked == CuResult::success && static_cast<double>(*ms) * 1e6 < state().skew_below_ns)
         *ms += static_cast<float>(state().skew_ns / 1e6);
-    return asked;
+    return asked == CuResult::success ? as_event_nodes_do(ms, begin, end) : asked;
 }
 }

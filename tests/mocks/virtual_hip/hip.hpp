@@ -27,9 +27,31 @@ PLUMB_VHIP(hipStreamBeginCapture, (plumb::vgpu::Stream stream, plumb::vgpu::Capt
 PLUMB_VHIP(hipStreamEndCapture, (plumb::vgpu::Stream stream, plumb::vgpu::Graph* graph));
 PLUMB_VHIP(hipThreadExchangeStreamCaptureMode, (plumb::vgpu::CaptureMode * mode));
 PLUMB_VHIP(hipGraphDestroy, (plumb::vgpu::Graph graph));
+PLUMB_VHIP(hipGraphCreate, (plumb::vgpu::Graph * graph, unsigned flags));
+PLUMB_VHIP(hipGraphClone, (plumb::vgpu::Graph * clone, plumb::vgpu::Graph original));
+PLUMB_VHIP(hipGraphNodeFindInClone,
+           (plumb::vgpu::GraphNode * node, plumb::vgpu::GraphNode original, plumb::vgpu::Graph clone));
+PLUMB_VHIP(hipGraphGetNodes, (plumb::vgpu::Graph graph, plumb::vgpu::GraphNode* nodes, std::size_t* count));
+PLUMB_VHIP(hipGraphGetEdges,
+           (plumb::vgpu::Graph graph, plumb::vgpu::GraphNode* from, plumb::vgpu::GraphNode* to, std::size_t* count));
+PLUMB_VHIP(hipGraphNodeGetType, (plumb::vgpu::GraphNode node, int* type));
+PLUMB_VHIP(hipGraphChildGraphNodeGetGraph, (plumb::vgpu::GraphNode node, plumb::vgpu::Graph* graph));
 PLUMB_VHIP(hipGraphAddEventRecordNode,
            (plumb::vgpu::GraphNode * node, plumb::vgpu::Graph graph, const plumb::vgpu::GraphNode* after,
             std::size_t count, plumb::vgpu::Event event));
+PLUMB_VHIP(hipGraphAddEmptyNode, (plumb::vgpu::GraphNode * node, plumb::vgpu::Graph graph,
+                                  const plumb::vgpu::GraphNode* after, std::size_t count));
+PLUMB_VHIP(hipGraphAddDependencies, (plumb::vgpu::Graph graph, const plumb::vgpu::GraphNode* from,
+                                     const plumb::vgpu::GraphNode* to, std::size_t count));
+PLUMB_VHIP(hipGraphRemoveDependencies, (plumb::vgpu::Graph graph, const plumb::vgpu::GraphNode* from,
+                                        const plumb::vgpu::GraphNode* to, std::size_t count));
+PLUMB_VHIP(hipGraphInstantiateWithFlags,
+           (plumb::vgpu::GraphExec * exec, plumb::vgpu::Graph graph, unsigned long long flags));
+PLUMB_VHIP(hipGraphExecDestroy, (plumb::vgpu::GraphExec exec));
+PLUMB_VHIP(hipGraphLaunch, (plumb::vgpu::GraphExec exec, plumb::vgpu::Stream stream));
+PLUMB_VHIP(hipStreamGetCaptureInfo_v2,
+           (plumb::vgpu::Stream stream, plumb::vgpu::CaptureStatus* status, unsigned long long* id,
+            plumb::vgpu::Graph* graph, const plumb::vgpu::GraphNode** nodes, std::size_t* count));
 PLUMB_VHIP(hipEventCreateWithFlags, (plumb::vgpu::Event * event, unsigned flags));
 PLUMB_VHIP(hipEventDestroy, (plumb::vgpu::Event event));
 PLUMB_VHIP(hipEventRecord, (plumb::vgpu::Event event, plumb::vgpu::Stream stream));
