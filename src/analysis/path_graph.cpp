@@ -357,9 +357,9 @@ void PathGraph::add_unattributed(TrackData& track) {
         now = std::max(now, intervals[i].end_ns);
         last = i;
     }
-    if (now < step_.step.end_ns)
-        add_gap(track, now, step_.step.end_ns,
-                outer_of(last == none ? none : intervals[last].outer, now, step_.step.end_ns));
+    if (now < step_.step.host_end_ns)
+        add_gap(track, now, step_.step.host_end_ns,
+                outer_of(last == none ? none : intervals[last].outer, now, step_.step.host_end_ns));
 }
 
 void PathGraph::add_gap(TrackData& track, std::int64_t begin, std::int64_t end, NodeId parent) {

@@ -2,6 +2,7 @@
 // The first pass: nothing but step records, and how far in time each batch lets its reader be sure.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "resolve/duration_reader.hpp"
@@ -12,7 +13,7 @@ namespace plumb::resolve {
 namespace {
 
 constexpr std::size_t max_breaks = 65536;
-constexpr std::uint64_t largest_value = std::uint64_t{1} << 40;
+constexpr std::uint64_t largest_value = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
 constexpr std::uint64_t bit_of(RecordKind kind) { return std::uint64_t{1} << static_cast<unsigned>(kind); }
@@ -48,7 +49,9 @@ class Scanner {
         TrackScan& scan = *scans_[index];
         const bool timed = tracks_[index].line != nullptr;
         const bool sampled = tracks_[index].info.sampled_every > 1;
-        const std::uint64_t kinds = kinds_that_tell | (sampled ? bit_of(RecordKind::scope) : 0);
+        // A queue that is timed in some steps only, and replays, would end steps sometimes with the device, sometimes without.
+        const bool ends_steps = timed && !sampled && tracks_[index].info.kind == recording::TrackKind::device_queue;
+        const std::uint64_t kinds = kinds_that_tell | (sampled || ends_steps ? bit_of(RecordKind::scope) : 0);
         if (timed)
             first_ends_.back() = first_end(batch, *tracks_[index].line);
         for (std::size_t i = 0; i < batch.count; ++i) {
@@ -57,6 +60,8 @@ class Scanner {
                 continue;
             }
             disturbance(batch.records[i], scan, sampled);
+            if (ends_steps && kind_of(batch.records[i]) == RecordKind::scope)
+                device_end(batch.records[i], scan, *tracks_[index].line);
             if (timed)
                 record(batch.records[i], batch.first_sequence + i, index);
         }
@@ -66,8 +71,8 @@ class Scanner {
         for (const auto& scan : scans_)
             losses_.count(Loss::step_cut_short, scan->open.size());
         FirstPass result;
-        result.steps =
-            StepTable::build(std::move(found_), std::move(breaks_), warmup_steps, std::move(disturbed_), losses_);
+        result.steps = StepTable::build(std::move(found_), std::move(breaks_), warmup_steps, std::move(disturbed_),
+                                        std::move(device_ends_), losses_);
         result.no_earlier_than = std::move(first_ends_);
         std::int64_t earliest = never;
         for (std::size_t i = result.no_earlier_than.size(); i > 0; --i) {
@@ -141,6 +146,13 @@ class Scanner {
             disturbed_.by_device.add(*place - 1);
     }
 
+    void device_end(const Record& record, TrackScan& scan, const TickLine& line) {
+        const std::uint64_t* place = scan.places.innermost();
+        const std::optional<std::uint64_t> duration = scan.duration.take(record);
+        if (place != nullptr && *place != 0 && duration && line.contains(record.first, *duration))
+            device_ends_.add(*place - 1, line.to_ns(record.first + *duration));
+    }
+
     void record(const Record& record, std::uint64_t sequence, std::size_t index) {
         TrackScan& scan = *scans_[index];
         switch (kind_of(record)) {
@@ -186,13 +198,13 @@ class Scanner {
         }
         switch (static_cast<StepValue>(id_of(record))) {
         case StepValue::prefill_tokens:
-            open->step.prefill_tokens = record.first;
+            open->step.prefill_tokens = static_cast<std::uint32_t>(record.first);
             break;
         case StepValue::decode_tokens:
             open->step.decode_tokens = record.first;
             break;
         case StepValue::sequences:
-            open->step.sequences = record.first;
+            open->step.sequences = static_cast<std::uint32_t>(record.first);
             break;
         case StepValue::kv_length:
             open->step.kv_length = record.first;
@@ -219,7 +231,7 @@ class Scanner {
             return;
         }
         open.step.begin_ns = line.to_ns(record.first);
-        open.step.end_ns = line.to_ns(record.first + *duration);
+        open.step.end_ns = open.step.host_end_ns = line.to_ns(record.first + *duration);
         keep(open, index);
     }
 
@@ -252,6 +264,7 @@ class Scanner {
     std::vector<std::int64_t> breaks_;
     std::vector<std::int64_t> first_ends_;
     Disturbed disturbed_;
+    DeviceEnds device_ends_{StepTable::max_steps};
 };
 
 } // namespace
