@@ -18,6 +18,15 @@ std::size_t StepTable::find(std::uint64_t id) const noexcept {
     return found != by_id_.end() && found->first == id ? found->second : step_not_found;
 }
 
+bool StepTable::facts_of(std::uint64_t id, StepFacts& facts) const noexcept {
+    const std::size_t found = find(id);
+    if (found == step_not_found)
+        return false;
+    const Step& step = steps_[found];
+    facts = {step.kv_length, step.phase, step.has_kv_length, step.warmup, step.left_out};
+    return true;
+}
+
 namespace {
 
 // The order of ends tiles time; id decides between equal ends so that the table does not depend on the order of chunks.

@@ -14,7 +14,9 @@
 #include "plumb/bricks.hpp"
 #include "resolve/device_ends.hpp"
 #include "resolve/losses.hpp"
+#include "resolve/packed_steps.hpp"
 #include "resolve/record_source.hpp"
+#include "resolve/step_facts.hpp"
 #include "resolve/track_table.hpp"
 
 namespace plumb::resolve {
@@ -66,7 +68,7 @@ struct Disturbed {
     StepIds by_device;   // timed scopes of a queue that is timed in some steps only
 };
 
-class StepTable {
+class StepTable final : public StepFactsSource {
   public:
     static constexpr std::size_t max_steps = std::size_t{1} << 22;
 
@@ -76,6 +78,8 @@ class StepTable {
     [[nodiscard]] const Steps& all() const noexcept { return steps_; }
     /// Index of a step by id, or step_not_found.
     [[nodiscard]] std::size_t find(std::uint64_t id) const noexcept;
+
+    [[nodiscard]] bool facts_of(std::uint64_t id, StepFacts& facts) const noexcept override;
 
     /// Takes steps in any order, as the host ended them; the first `warmup_steps` decode steps are flagged. `breaks` are moments
     /// across which no period reaches.
@@ -106,5 +110,8 @@ struct FirstPass {
 
 [[nodiscard]] Result<FirstPass> scan_steps(RecordSource& source, TrackTable& tracks, std::uint64_t warmup_steps,
                                            Losses& losses);
+/// The same steps with the same facts, for who wants samples and no periods.
+[[nodiscard]] Result<PackedSteps> scan_step_facts(RecordSource& source, TrackTable& tracks, std::uint64_t warmup_steps,
+                                                  Losses& losses);
 
 } // namespace plumb::resolve
