@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
+#include "backends/cpu/core_workers.hpp"
 #include "plumb/plumb.hpp"
 #include "support/board.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/ticks.hpp"
-#include "support/workers.hpp"
 
 namespace {
 
@@ -18,6 +18,7 @@ using namespace bench;
 using plumb::Brick;
 using plumb::read_ticks;
 using plumb::TileLevel;
+using plumb::backends::cpu::Workers;
 
 constexpr std::uint64_t tiles_of_burst = 20'000;
 constexpr std::uint64_t warm_up_tiles = 2'000;

@@ -405,6 +405,27 @@ TEST(DeviceReport, a_queue_that_is_timed_in_every_step_is_part_of_the_wall_accou
     EXPECT_FALSE(has_note(report, "sampled"));
 }
 
+TEST(DeviceReport, F11_what_a_step_leaves_to_the_device_is_its_own_and_never_busy_in_two_steps) {
+    Engine engine(1);
+    constexpr int steps = 10;
+    for (int i = 0; i < steps; ++i) {
+        engine.step([&](std::int64_t t) {
+            // Behind by 300 us from the first step on, and never idle afterwards.
+            engine.source.device_scope(queue, Brick::attention, engine.steps, 0, t + 300 * us, t + 1'300 * us);
+        });
+    }
+    const Report report = report_of(engine.source);
+    const PhaseSummary* decode = phase_of(report, Phase::decode);
+    EXPECT_EQ(decode->steps, 10u);
+    EXPECT_DOUBLE_EQ(decode->wall.period_ns, 300e3 + steps * 1'000e3)
+        << "from the first begin to the device's last end";
+    EXPECT_DOUBLE_EQ(decode->device->busy_per_step_ns.value.value(), 1'000e3);
+    EXPECT_DOUBLE_EQ(decode->device->idle_per_step_ns.value.value(), 30e3) << "before the first";
+    EXPECT_DOUBLE_EQ(decode->span.min_ns, 1'300e3);
+    EXPECT_DOUBLE_EQ(decode->span.max_ns, 1'300e3);
+    EXPECT_DOUBLE_EQ(row_of(report.bricks, Phase::decode, "attention")->sum_per_step_ns, 1'000e3);
+}
+
 TEST(DeviceReport, spans_with_launch_wait_or_below_the_floor_are_counted_per_row_and_explained) {
     Engine engine(1);
     for (int i = 0; i < 10; ++i) {

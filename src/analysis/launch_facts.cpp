@@ -36,21 +36,19 @@ Result<LaunchFacts> launch_facts(resolve::RecordSource& source) {
     });
     resolve::ResolveOptions options;
     options.warmup_steps = source.metadata().warmup_steps;
-    const auto resolved = resolve::resolve(
-        source, options, [](const resolve::StepTable&, const resolve::TrackTable&) {},
-        [&](const resolve::ResolvedBatch& batch) {
-            for (const resolve::Submission& submission : batch.submissions) {
-                if (facts.feeds.size() < most_feeds)
-                    facts.feeds.emplace(submission.track, submission.queue);
-                if (submission.graph)
-                    facts.graphs[static_cast<std::size_t>(submission.phase)] = true;
-                matcher.launched(submission);
-            }
-            if (batch.track->info.kind != recording::TrackKind::device_queue)
-                return;
-            for (const resolve::Sample& sample : batch.samples)
-                matcher.ran(sample);
-        });
+    const Status resolved = resolve::resolve_samples(source, options, [&](const resolve::ResolvedBatch& batch) {
+        for (const resolve::Submission& submission : batch.submissions) {
+            if (facts.feeds.size() < most_feeds)
+                facts.feeds.emplace(submission.track, submission.queue);
+            if (submission.graph)
+                facts.graphs[static_cast<std::size_t>(submission.phase)] = true;
+            matcher.launched(submission);
+        }
+        if (batch.track->info.kind != recording::TrackKind::device_queue)
+            return;
+        for (const resolve::Sample& sample : batch.samples)
+            matcher.ran(sample);
+    });
     if (!resolved.ok())
         return resolved.error();
     for (auto& [queue, list] : latencies) {

@@ -144,7 +144,7 @@ void add_step(PathReport& report, const PathStep& step) {
     report.step = step.step.id;
     report.phase = step.step.phase;
     report.candidates = step.candidates;
-    report.host_ns = static_cast<double>(step.step.end_ns - step.step.begin_ns);
+    report.host_ns = static_cast<double>(step.step.host_end_ns - step.step.begin_ns);
     report.tokens = step.step.prefill_tokens + step.step.decode_tokens;
     if (step.only_timed)
         report.notes.push_back("The device was timed in some steps only: the median is taken of those.");

@@ -44,6 +44,7 @@ Result<ExecGraph> PathGraph::build() {
     match_launches();
     place_told();
     measure_device_layers();
+    find_waits();
     for (auto& [id, track] : tracks_) {
         if (!track.device)
             add_host_intervals(track);
@@ -63,10 +64,7 @@ Result<ExecGraph> PathGraph::build() {
     for (const auto& [submission, device] : launches_)
         builder_.depend(submission->launched, device->node);
     order_tracks();
-    if (waited_ns_ > 0)
-        notes_.push_back("After its last launch the host did nothing that was recorded for " +
-                         std::to_string(waited_ns_ / 1000) +
-                         " us until the device had ended: it is taken to have waited for it.");
+    note_waits();
     return builder_.build();
 }
 
@@ -233,23 +231,14 @@ NodeId PathGraph::add_node(const TrackData& track, const Interval& interval, Nod
 void PathGraph::add_host_intervals(TrackData& track) {
     for (Interval& interval : track.intervals) {
         const NodeId parent = interval.outer == none ? root_ : track.intervals[interval.outer].node;
-        if (interval.split_ns != 0) {
-            const std::int64_t end = interval.end_ns;
-            interval.end_ns = interval.split_ns;
-            interval.node = add_node(track, interval, parent);
-            interval.end_ns = end;
-            track.order.push_back({interval.begin_ns, interval.split_ns, interval.node});
-            const NodeId rest = add_task(track, "rest of a submission", interval.split_ns, end, parent);
-            track.order.push_back({interval.split_ns, end, rest});
+        if (interval.leaf) {
+            add_leaf_parts(track, interval, parent);
         } else {
-            interval.node = add_node(track, interval, parent);
+            interval.node = interval.launched = add_node(track, interval, parent);
             add_what_it_holds(track, interval);
         }
-        interval.launched = interval.node;
         if (interval.sample != nullptr && interval.sample->kind == SampleKind::layer && !interval.leaf)
             layers_.emplace(interval.sample->layer, interval.node);
-        if (interval.leaf && interval.split_ns == 0)
-            track.order.push_back({interval.begin_ns, interval.end_ns, interval.node});
     }
 }
 
@@ -369,12 +358,19 @@ void PathGraph::add_unattributed(TrackData& track) {
         now = std::max(now, intervals[i].end_ns);
         last = i;
     }
-    if (now < step_.step.end_ns)
-        add_gap(track, now, step_.step.end_ns,
-                outer_of(last == none ? none : intervals[last].outer, now, step_.step.end_ns));
+    if (now < step_.step.host_end_ns)
+        add_gap(track, now, step_.step.host_end_ns,
+                outer_of(last == none ? none : intervals[last].outer, now, step_.step.host_end_ns));
 }
 
 void PathGraph::add_gap(TrackData& track, std::int64_t begin, std::int64_t end, NodeId parent) {
+    for (const analysis::Interval& part : without_waits(track, begin, end)) {
+        if (part.end > part.begin)
+            add_gap_part(track, part.begin, part.end, parent);
+    }
+}
+
+void PathGraph::add_gap_part(TrackData& track, std::int64_t begin, std::int64_t end, NodeId parent) {
     if (last_on_device_ == no_node || begin < last_submission_ns_ || begin >= device_end_ns_) {
         track.order.push_back({begin, end, add_task(track, unattributed, begin, end, parent)});
         return;
@@ -394,15 +390,10 @@ void PathGraph::order_tracks() {
         for (const Item& item : track.order)
             order.add(item);
         if (id == main_track_ && waited_ns_ > 0)
-            wait_for_device(track);
+            go_on_after(track, device_end_ns_, last_on_device_);
+        for (const Wait& wait : track.waits)
+            go_on_after(track, wait.time.end, wait.ended->node);
     }
-}
-
-void PathGraph::wait_for_device(TrackData& track) {
-    const auto first = std::lower_bound(track.order.begin(), track.order.end(), device_end_ns_,
-                                        [](const Item& item, std::int64_t at) { return item.begin_ns < at; });
-    if (first != track.order.end())
-        builder_.depend(last_on_device_, first->node);
 }
 
 } // namespace plumb::analysis

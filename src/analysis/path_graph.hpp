@@ -64,6 +64,12 @@ class PathGraph {
     };
     using Intervals = std::vector<Interval>;
 
+    /// A thread was off the CPU until a device had ended something.
+    struct Wait {
+        analysis::Interval time;
+        const Interval* ended = nullptr; // on the device
+    };
+
     struct TrackData {
         std::uint32_t id = 0;
         std::uint32_t number = 0;
@@ -73,6 +79,7 @@ class PathGraph {
         std::vector<const resolve::Sample*> spans;
         std::vector<const resolve::RecordedNode*> told; // without a time of their own
         std::vector<Item> order;                        // what is in program order on it
+        std::vector<Wait> waits;                        // disjoint and in order
     };
 
     void collect();
@@ -98,15 +105,21 @@ class PathGraph {
     void add_spans(TrackData& track);
     void add_unattributed(TrackData& track);
     void add_gap(TrackData& track, std::int64_t begin, std::int64_t end, NodeId parent);
+    void add_gap_part(TrackData& track, std::int64_t begin, std::int64_t end, NodeId parent);
     void match_launches();
     void match_scopes();
     void match_graphs();
     void link(Interval& submission, Interval& device);
     void measure_device_layers();
     [[nodiscard]] NodeId layer_node(const TrackData& track, const Interval& interval);
+    void find_waits();
+    [[nodiscard]] static std::vector<analysis::Interval> without_waits(const TrackData& track, std::int64_t begin,
+                                                                       std::int64_t end);
+    void add_leaf_parts(TrackData& track, Interval& interval, NodeId parent);
+    void note_waits();
+    void go_on_after(TrackData& track, std::int64_t moment, NodeId ended);
     void find_device_end();
     void order_tracks();
-    void wait_for_device(TrackData& track);
 
     resolve::RecordSource& source_;
     const PathStep& step_;
@@ -128,7 +141,7 @@ class PathGraph {
     NodeId root_ = no_node;
     std::uint32_t main_track_ = 0;
     std::int64_t first_ns_ = 0, last_ns_ = 0;
-    std::int64_t device_end_ns_ = 0, last_submission_ns_ = 0, waited_ns_ = 0;
+    std::int64_t device_end_ns_ = 0, last_submission_ns_ = 0, waited_ns_ = 0, slept_ns_ = 0;
     NodeId last_on_device_ = no_node;
 };
 

@@ -2,6 +2,7 @@
 #include "analysis/path_step.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "plumb/layout.hpp"
@@ -95,9 +96,10 @@ Choice choose(const resolve::StepTable& steps, const std::vector<bool>& timed) {
 
 class Collector {
   public:
-    Collector(const PathOptions& options, const std::vector<bool>& timed) : options_(options), timed_(timed) {}
+    Collector(const PathOptions& options, const std::vector<bool>& timed, bool devices)
+        : options_(options), timed_(timed), devices_(devices) {}
 
-    void choose_from(const resolve::StepTable& steps) {
+    void choose_from(const resolve::StepTable& steps, const resolve::TrackTable& tracks) {
         const Choice choice = options_.step ? Choice{steps.find(*options_.step), 0, false} : choose(steps, timed_);
         if (choice.index == resolve::step_not_found) {
             missing_ = reason(steps);
@@ -107,15 +109,24 @@ class Collector {
         step.candidates = choice.candidates;
         step.only_timed = choice.only_timed;
         found_ = true;
+        if (devices_)
+            presence_.emplace(steps, tracks, Interval{step.step.begin_ns, step.step.end_ns});
     }
 
     void consume(const resolve::ResolvedBatch& batch) {
         if (!found_)
             return;
+        if (presence_)
+            presence_->add(batch);
         keep(batch.samples, step.samples);
         keep(batch.submissions, step.submissions);
         keep(batch.nodes, step.nodes);
         keep(batch.dependencies, step.dependencies);
+    }
+
+    void finish() {
+        if (presence_)
+            step.away = presence_->take();
     }
 
     [[nodiscard]] Status status() const {
@@ -157,6 +168,8 @@ class Collector {
 
     const PathOptions& options_;
     const std::vector<bool>& timed_;
+    bool devices_;
+    std::optional<PathPresence> presence_; // a thread waits for nothing where nothing runs beside it
     std::string missing_ = "this recording holds no complete step";
     bool found_ = false;
     bool too_many_ = false;
@@ -166,19 +179,23 @@ class Collector {
 
 Result<PathStep> collect_step(resolve::RecordSource& source, const PathOptions& options) {
     std::vector<bool> timed;
-    if (!options.step && runs_on_device(source)) {
+    const bool devices = runs_on_device(source);
+    if (!options.step && devices) {
         auto found = device_timed_steps(source);
         if (!found.ok())
             return found.error();
         timed = std::move(*found);
     }
-    Collector collector(options, timed);
+    Collector collector(options, timed, devices);
     const auto resolved = resolve::resolve(
         source, resolve_options(source),
-        [&](const resolve::StepTable& steps, const resolve::TrackTable&) { collector.choose_from(steps); },
+        [&](const resolve::StepTable& steps, const resolve::TrackTable& tracks) {
+            collector.choose_from(steps, tracks);
+        },
         [&](const resolve::ResolvedBatch& batch) { collector.consume(batch); });
     if (!resolved.ok())
         return resolved.error();
+    collector.finish();
     if (const Status status = collector.status(); !status.ok())
         return status.error();
     return std::move(collector.step);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "analysis/path_presence.hpp"
 #include "plumb/execgraph.hpp"
 #include "resolve/record_source.hpp"
 #include "resolve/resolve.hpp"
@@ -22,6 +23,7 @@ struct PathStep {
     std::vector<resolve::Submission> submissions;
     std::vector<resolve::RecordedNode> nodes;
     std::vector<resolve::NodeDependency> dependencies;
+    ThreadsAway away; // only where something may have run on a device
 };
 
 [[nodiscard]] Result<PathStep> collect_step(resolve::RecordSource& source, const PathOptions& options);

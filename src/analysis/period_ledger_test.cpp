@@ -16,11 +16,11 @@ resolve::StepTable steps_of(std::uint64_t count) {
         resolve::Step step;
         step.id = i;
         step.begin_ns = static_cast<std::int64_t>(i) * 100;
-        step.end_ns = step.begin_ns + 100;
+        step.end_ns = step.host_end_ns = step.begin_ns + 100;
         found.push_back(step);
     }
     resolve::Losses losses;
-    return resolve::StepTable::build(std::move(found), {}, 0, {}, losses);
+    return resolve::StepTable::build(std::move(found), {}, 0, {}, resolve::DeviceEnds(1), losses);
 }
 
 class Listener final : public PeriodObserver {

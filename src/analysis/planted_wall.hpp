@@ -72,6 +72,8 @@ class WallEngine {
         off_ += end - begin;
         cpu(end);
     }
+    /// It was so for some time before now, and no sample of CPU time says when.
+    void slept(std::int64_t ns) { off_ += ns; }
     void cpu(std::int64_t time) { source.cpu_time(host, time, time - off_); }
 
     WallReport wall(const WallOptions& options = {}) {

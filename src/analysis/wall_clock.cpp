@@ -60,7 +60,7 @@ void WallClock::consume(const resolve::ResolvedBatch& batch) {
     state.samples += batch.samples.size();
     std::size_t next = 0;
     std::size_t next_submission = 0;
-    // Submissions show that the thread was there; in the order of the stream, as the presence of a thread needs it.
+    // A submission may hold a wait for the device, as a scope may; in the order of the stream, as presence needs it.
     const auto up_to = [&](std::size_t position, std::int64_t time) {
         for (; next_submission < batch.submissions.size(); ++next_submission) {
             const resolve::Submission& submission = batch.submissions[next_submission];
@@ -70,7 +70,7 @@ void WallClock::consume(const resolve::ResolvedBatch& batch) {
             for (; next < submission.position; ++next)
                 sample(state, batch.samples[next]);
             if (submission.timed && !state.device)
-                state.presence.seen(end);
+                state.presence.leaf({submission.begin_ns, end});
         }
         for (; next < position; ++next)
             sample(state, batch.samples[next]);

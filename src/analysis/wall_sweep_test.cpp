@@ -63,15 +63,15 @@ class World {
         scope(0, 1'000); // a thread is tracked from its first record on
         for (std::uint64_t step = 0; now_ < length_ns - 200'000; ++step) {
             step_ = step;
+            if (step != 0 && random_() % 2 == 0)
+                pass(0, 1'000, outside); // a record behind it shows that the thread was there
             const std::int64_t begun = now_;
             first_ = first_ < 0 ? begun : first_;
             engine.source.step_begin(main_thread, step, Phase::decode, begun);
             while (now_ < begun + 60'000)
                 act(0, true);
             engine.source.step_end(main_thread, Phase::decode, begun, now_);
-            last_ = now_;
-            if (random_() % 2 == 0)
-                pass(0, 1'000, outside);
+            last_ = std::max(last_, now_);
             if (random_() % 3 == 0)
                 engine.source.deliver(main_thread);
         }
@@ -122,6 +122,7 @@ class World {
             made.begin += some(12'000); // it waited for something else
         made.end = made.begin + some(9'000);
         free_[queue] = made.end;
+        last_ = std::max(last_, made.end); // a step ends with the last that it gave to a device
         engine.source.submit_scope(main_thread, Brick::attention, id(queue), made.launch_begin, made.launch_end);
         engine.source.device_scope(id(queue), Brick::attention, step_, -1, made.begin, made.end);
         for (std::int64_t t = made.begin; t < made.end; ++t)

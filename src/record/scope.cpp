@@ -91,6 +91,7 @@ void end_scope_slow(ThreadRecorder& pen, const SlowEnd& ended) noexcept {
     if (on_device) {
         pen.push_device({ended.queue.timer, ended.queue.track, mode, ended.token, ended.begin, ended.bits, ended.work},
                         duration);
+        pen.sample_after(duration, now); // it may have held a wait for the device
         return;
     }
     std::uint64_t bits = ended.bits;

@@ -93,6 +93,57 @@ TEST(DeviceResolve, F1_when_a_scope_was_queued_and_submitted_is_known_only_where
     EXPECT_EQ(delays[7].second, 0.0);
 }
 
+/// Steps of 90 us on the host, each 100 us, that leave the device work until 130 us behind their begin.
+void plant_tails(PlantedSource& source, std::uint64_t count) {
+    for (std::uint64_t id = 0; id < count; ++id) {
+        plant_step(source, id, [&](std::int64_t t) {
+            source.submit_scope(host, Brick::attention, queue, t + 2 * us, t + 4 * us);
+            source.device_scope(queue, Brick::attention, id, 0, t + 30 * us, t + 130 * us);
+        });
+    }
+}
+
+TEST(DeviceResolve, F11_a_step_ends_with_the_last_scope_of_a_device_in_it_and_periods_lie_between_those_ends) {
+    PlantedSource source = source_with_queue(1);
+    plant_tails(source, 4);
+    const Collected all = resolved(source);
+    ASSERT_EQ(all.steps.size(), 4u);
+    for (std::size_t i = 0; i < 4; ++i) {
+        const std::int64_t t = static_cast<std::int64_t>(i) * 100 * us;
+        EXPECT_EQ(all.steps[i].begin_ns, t);
+        EXPECT_EQ(all.steps[i].end_ns, t + 130 * us);
+        EXPECT_EQ(all.steps[i].host_end_ns, t + 90 * us);
+        EXPECT_EQ(all.steps[i].period_begin_ns, i == 0 ? 0 : t + 30 * us);
+    }
+}
+
+TEST(DeviceResolve, a_queue_that_is_timed_in_some_steps_only_ends_none_of_them) {
+    PlantedSource source = source_with_queue(2);
+    plant_tails(source, 4);
+    for (const Step& step : resolved(source).steps)
+        EXPECT_EQ(step.end_ns, step.host_end_ns) << "or those would be longer, and the ones behind them shorter";
+}
+
+TEST(DeviceResolve, a_break_behind_the_hosts_end_parts_periods_though_the_device_still_works) {
+    PlantedSource source = source_with_queue(1);
+    plant_tails(source, 2);
+    source.raw(host, {PlantedSource::at(195 * us), pack(RecordKind::mark, static_cast<std::uint16_t>(Mark::resumed))});
+    plant_step(source, 8, [](std::int64_t) {});
+    const Collected all = resolved(source);
+    ASSERT_EQ(all.steps.size(), 3u);
+    EXPECT_EQ(all.steps[1].period_begin_ns, 130 * us);
+    EXPECT_EQ(all.steps[2].period_begin_ns, 800 * us) << "not 600 us of having been off";
+}
+
+TEST(DeviceResolve, warm_up_is_the_first_steps_of_the_host_whatever_the_device_does_with_them) {
+    PlantedSource source = source_with_queue(1);
+    plant_step(source, 0, [&](std::int64_t t) { source.device_scope(queue, Brick::attention, 0, 0, t, t + 350 * us); });
+    plant_step(source, 1, [](std::int64_t) {});
+    plant_step(source, 2, [](std::int64_t) {});
+    for (const Step& step : resolved(source, 1).steps)
+        EXPECT_EQ(step.warmup, step.id == 0);
+}
+
 TEST(DeviceResolve, T1_a_device_scope_has_the_time_of_the_device_and_its_submission_that_of_the_host) {
     PlantedSource source = source_with_queue(1);
     plant_step(source, 0, [&](std::int64_t t) {

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t records_at_once = 512;
 
 struct TrackState {
-    TrackState(const Track& track, const StepTable& steps, WorkPool& pool, Losses& losses)
+    TrackState(const Track& track, const StepFactsSource& steps, WorkPool& pool, Losses& losses)
         : resolver(track, steps, pool, losses) {}
     TrackResolver resolver;
     std::uint64_t next_sequence = 0;
@@ -23,8 +23,9 @@ struct TrackState {
 
 class SecondPass {
   public:
-    SecondPass(Resolution& result, const std::vector<std::int64_t>& no_earlier_than, const BatchSink& sink)
-        : tracks_(*result.tracks), no_earlier_than_(no_earlier_than), result_(result), sink_(sink) {}
+    SecondPass(Resolution& result, const StepFactsSource& steps, const std::vector<std::int64_t>& no_earlier_than,
+               const BatchSink& sink)
+        : tracks_(*result.tracks), steps_(steps), no_earlier_than_(no_earlier_than), result_(result), sink_(sink) {}
 
     void batch(const recording::RecordBatch& batch) {
         const std::size_t number = batches_++;
@@ -72,11 +73,12 @@ class SecondPass {
         while (states_.size() <= index)
             states_.push_back(nullptr);
         if (!states_[index])
-            states_[index] = std::make_unique<TrackState>(tracks_[index], *result_.steps, pool_, result_.losses);
+            states_[index] = std::make_unique<TrackState>(tracks_[index], steps_, pool_, result_.losses);
         return *states_[index];
     }
 
     TrackTable& tracks_;
+    const StepFactsSource& steps_;
     const std::vector<std::int64_t>& no_earlier_than_;
     Resolution& result_;
     const BatchSink& sink_;
@@ -99,7 +101,7 @@ Result<Resolution> resolve(RecordSource& source, const ResolveOptions& options, 
     result.steps = std::make_unique<StepTable>(std::move(first->steps));
     on_steps(*result.steps, *result.tracks);
 
-    SecondPass second(result, first->no_earlier_than, on_batch);
+    SecondPass second(result, *result.steps, first->no_earlier_than, on_batch);
     const Status read = source.for_each_batch([&](const recording::RecordBatch& batch) {
         second.batch(batch);
         return true;
@@ -107,6 +109,20 @@ Result<Resolution> resolve(RecordSource& source, const ResolveOptions& options, 
     if (!read.ok())
         return read.error();
     return result;
+}
+
+Status resolve_samples(RecordSource& source, const ResolveOptions& options, const BatchSink& on_batch) {
+    Resolution result;
+    result.tracks = std::make_unique<TrackTable>(source, options.cut);
+    const Result<PackedSteps> steps = scan_step_facts(source, *result.tracks, options.warmup_steps, result.losses);
+    if (!steps.ok())
+        return steps.error();
+    const std::vector<std::int64_t> unknown;
+    SecondPass second(result, *steps, unknown, on_batch);
+    return source.for_each_batch([&](const recording::RecordBatch& batch) {
+        second.batch(batch);
+        return true;
+    });
 }
 
 } // namespace plumb::resolve

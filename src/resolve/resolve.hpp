@@ -68,5 +68,8 @@ using BatchSink = std::function<void(const ResolvedBatch&)>;
 
 [[nodiscard]] Result<Resolution> resolve(RecordSource& source, const ResolveOptions& options, const PassSink& on_steps,
                                          const BatchSink& on_batch);
+/// The same samples for who wants nothing else: no table of steps, and 4 bytes for each of them in memory (packed_steps.hpp).
+/// `no_earlier_than` of a batch says nothing.
+[[nodiscard]] Status resolve_samples(RecordSource& source, const ResolveOptions& options, const BatchSink& on_batch);
 
 } // namespace plumb::resolve

@@ -2,9 +2,11 @@
 // The first pass: nothing but step records, and how far in time each batch lets its reader be sure.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "resolve/duration_reader.hpp"
+#include "resolve/first_steps.hpp"
 #include "resolve/frame_stack.hpp"
 #include "resolve/step_table.hpp"
 
@@ -12,7 +14,7 @@ namespace plumb::resolve {
 namespace {
 
 constexpr std::size_t max_breaks = 65536;
-constexpr std::uint64_t largest_value = std::uint64_t{1} << 40;
+constexpr std::uint64_t largest_value = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
 constexpr std::uint64_t bit_of(RecordKind kind) { return std::uint64_t{1} << static_cast<unsigned>(kind); }
@@ -36,11 +38,14 @@ struct TrackScan {
 
 class Scanner {
   public:
-    Scanner(TrackTable& tracks, Losses& losses) : tracks_(tracks), losses_(losses) {}
+    /// `packed` (may be null): where steps go instead of into a table; then nothing is learned of periods.
+    Scanner(TrackTable& tracks, std::uint64_t warmup_steps, PackedSteps* packed, Losses& losses)
+        : tracks_(tracks), warmup_steps_(warmup_steps), packed_(packed), losses_(losses) {}
 
     void batch(const recording::RecordBatch& batch) {
         const std::size_t index = tracks_.index_of(batch.track);
-        first_ends_.push_back(never);
+        if (packed_ == nullptr)
+            first_ends_.push_back(never);
         if (index == no_track)
             return;
         while (scans_.size() <= index)
@@ -48,8 +53,11 @@ class Scanner {
         TrackScan& scan = *scans_[index];
         const bool timed = tracks_[index].line != nullptr;
         const bool sampled = tracks_[index].info.sampled_every > 1;
-        const std::uint64_t kinds = kinds_that_tell | (sampled ? bit_of(RecordKind::scope) : 0);
-        if (timed)
+        // A queue that is timed in some steps only, and replays, would end steps sometimes with the device, sometimes without.
+        const bool ends_steps =
+            packed_ == nullptr && timed && !sampled && tracks_[index].info.kind == recording::TrackKind::device_queue;
+        const std::uint64_t kinds = kinds_that_tell | (sampled || ends_steps ? bit_of(RecordKind::scope) : 0);
+        if (timed && packed_ == nullptr)
             first_ends_.back() = first_end(batch, *tracks_[index].line);
         for (std::size_t i = 0; i < batch.count; ++i) {
             if ((kinds >> static_cast<unsigned>(kind_of(batch.records[i])) & 1) == 0) [[likely]] {
@@ -57,17 +65,32 @@ class Scanner {
                 continue;
             }
             disturbance(batch.records[i], scan, sampled);
+            if (ends_steps && kind_of(batch.records[i]) == RecordKind::scope)
+                device_end(batch.records[i], scan, *tracks_[index].line);
             if (timed)
                 record(batch.records[i], batch.first_sequence + i, index);
         }
     }
 
-    FirstPass finish(std::uint64_t warmup_steps) {
+    void finish_packed() {
+        for (const auto& scan : scans_)
+            losses_.count(Loss::step_cut_short, scan->open.size());
+        losses_.count(Loss::step_id_reused, packed_->finish());
+        for (const auto& [end, id] : first_.all())
+            packed_->set_warmup(id);
+        for (StepIds* ids : {&disturbed_.by_launches, &disturbed_.by_device}) {
+            for (const std::uint64_t id : ids->sorted())
+                packed_->set_left_out(id);
+        }
+        packed_->keep_phases_that_have_no_other_steps();
+    }
+
+    FirstPass finish() {
         for (const auto& scan : scans_)
             losses_.count(Loss::step_cut_short, scan->open.size());
         FirstPass result;
-        result.steps =
-            StepTable::build(std::move(found_), std::move(breaks_), warmup_steps, std::move(disturbed_), losses_);
+        result.steps = StepTable::build(std::move(found_), std::move(breaks_), warmup_steps_, std::move(disturbed_),
+                                        std::move(device_ends_), losses_);
         result.no_earlier_than = std::move(first_ends_);
         std::int64_t earliest = never;
         for (std::size_t i = result.no_earlier_than.size(); i > 0; --i) {
@@ -141,6 +164,13 @@ class Scanner {
             disturbed_.by_device.add(*place - 1);
     }
 
+    void device_end(const Record& record, TrackScan& scan, const TickLine& line) {
+        const std::uint64_t* place = scan.places.innermost();
+        const std::optional<std::uint64_t> duration = scan.duration.take(record);
+        if (place != nullptr && *place != 0 && duration && line.contains(record.first, *duration))
+            device_ends_.add(*place - 1, line.to_ns(record.first + *duration));
+    }
+
     void record(const Record& record, std::uint64_t sequence, std::size_t index) {
         TrackScan& scan = *scans_[index];
         switch (kind_of(record)) {
@@ -186,13 +216,13 @@ class Scanner {
         }
         switch (static_cast<StepValue>(id_of(record))) {
         case StepValue::prefill_tokens:
-            open->step.prefill_tokens = record.first;
+            open->step.prefill_tokens = static_cast<std::uint32_t>(record.first);
             break;
         case StepValue::decode_tokens:
             open->step.decode_tokens = record.first;
             break;
         case StepValue::sequences:
-            open->step.sequences = record.first;
+            open->step.sequences = static_cast<std::uint32_t>(record.first);
             break;
         case StepValue::kv_length:
             open->step.kv_length = record.first;
@@ -219,15 +249,22 @@ class Scanner {
             return;
         }
         open.step.begin_ns = line.to_ns(record.first);
-        open.step.end_ns = line.to_ns(record.first + *duration);
+        open.step.end_ns = open.step.host_end_ns = line.to_ns(record.first + *duration);
         keep(open, index);
     }
 
     void keep(const OpenStep& open, std::size_t index) {
+        const std::size_t known = packed_ != nullptr ? packed_->size() : found_.size();
         if (open.step.phase == Phase::none) {
             losses_.count(Loss::step_without_phase);
-        } else if (found_.size() == StepTable::max_steps) {
+        } else if (known == StepTable::max_steps) {
             losses_.count(Loss::too_many_steps);
+        } else if (packed_ != nullptr) {
+            const Step& step = open.step;
+            if (step.phase == Phase::decode)
+                first_.add(step.host_end_ns, step.id);
+            if (open.first_sequence >= tracks_[index].cut)
+                packed_->add(step.id, {step.kv_length, step.phase, step.has_kv_length, false, false});
         } else {
             found_.push_back(open.step);
             found_.back().counted = open.first_sequence >= tracks_[index].cut;
@@ -246,25 +283,43 @@ class Scanner {
     }
 
     TrackTable& tracks_;
+    std::uint64_t warmup_steps_;
+    PackedSteps* packed_;
+    FirstSteps first_{packed_ != nullptr ? warmup_steps_ : 0};
     Losses& losses_;
     std::vector<std::unique_ptr<TrackScan>> scans_;
     Steps found_;
     std::vector<std::int64_t> breaks_;
     std::vector<std::int64_t> first_ends_;
     Disturbed disturbed_;
+    DeviceEnds device_ends_{StepTable::max_steps};
 };
 
 } // namespace
 
 Result<FirstPass> scan_steps(RecordSource& source, TrackTable& tracks, std::uint64_t warmup_steps, Losses& losses) {
-    Scanner scanner(tracks, losses);
+    Scanner scanner(tracks, warmup_steps, nullptr, losses);
     const Status read = source.for_each_batch([&](const recording::RecordBatch& batch) {
         scanner.batch(batch);
         return true;
     });
     if (!read.ok())
         return read.error();
-    return scanner.finish(warmup_steps);
+    return scanner.finish();
+}
+
+Result<PackedSteps> scan_step_facts(RecordSource& source, TrackTable& tracks, std::uint64_t warmup_steps,
+                                    Losses& losses) {
+    PackedSteps packed;
+    Scanner scanner(tracks, warmup_steps, &packed, losses);
+    const Status read = source.for_each_batch([&](const recording::RecordBatch& batch) {
+        scanner.batch(batch);
+        return true;
+    });
+    if (!read.ok())
+        return read.error();
+    scanner.finish_packed();
+    return packed;
 }
 
 } // namespace plumb::resolve

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "resolve/first_steps.hpp"
+
 namespace plumb::resolve {
 
 std::size_t StepTable::find(std::uint64_t id) const noexcept {
@@ -16,18 +18,28 @@ std::size_t StepTable::find(std::uint64_t id) const noexcept {
     return found != by_id_.end() && found->first == id ? found->second : step_not_found;
 }
 
+bool StepTable::facts_of(std::uint64_t id, StepFacts& facts) const noexcept {
+    const std::size_t found = find(id);
+    if (found == step_not_found)
+        return false;
+    const Step& step = steps_[found];
+    facts = {step.kv_length, step.phase, step.has_kv_length, step.warmup, step.left_out};
+    return true;
+}
+
 namespace {
 
 // The order of ends tiles time; id decides between equal ends so that the table does not depend on the order of chunks.
 bool ends_before(const Step& a, const Step& b) { return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.id < b.id; }
 
 void flag_warmup(Steps& found, std::uint64_t warmup_steps) {
-    std::uint64_t left = warmup_steps;
-    for (Step& step : found) {
-        step.warmup = step.phase == Phase::decode && left > 0;
-        if (step.warmup)
-            --left;
+    FirstSteps first(warmup_steps);
+    for (const Step& step : found) {
+        if (step.phase == Phase::decode)
+            first.add(step.host_end_ns, step.id);
     }
+    for (Step& step : found)
+        step.warmup = step.phase == Phase::decode && first.holds(step.host_end_ns, step.id);
 }
 
 void set_periods(Steps& found, const std::vector<std::int64_t>& breaks) {
@@ -35,8 +47,9 @@ void set_periods(Steps& found, const std::vector<std::int64_t>& breaks) {
     for (std::size_t i = 0; i < found.size(); ++i) {
         Step& step = found[i];
         bool first = i == 0 || !found[i - 1].counted;
-        while (next_break != breaks.end() && *next_break < step.end_ns) {
-            first = first || *next_break > found[i - 1].end_ns;
+        // What a step left to the device may end behind the break.
+        while (next_break != breaks.end() && *next_break < step.host_end_ns) {
+            first = first || *next_break > found[i - 1].host_end_ns;
             ++next_break;
         }
         step.period_begin_ns = first ? step.begin_ns : found[i - 1].end_ns;
@@ -46,10 +59,23 @@ void set_periods(Steps& found, const std::vector<std::int64_t>& breaks) {
     }
 }
 
+/// A step ends with the last that it gave to a device. Several may have one id: it is not known which of them gave it.
+void set_ends(Steps& found, const DeviceEnds::Ends& ends) {
+    if (ends.empty())
+        return;
+    for (Step& step : found) {
+        const auto last = std::lower_bound(ends.begin(), ends.end(), step.id,
+                                           [](const auto& end, std::uint64_t id) { return end.first < id; });
+        if (last != ends.end() && last->first == step.id)
+            step.end_ns = std::max(step.end_ns, last->second);
+    }
+}
+
 } // namespace
 
 StepTable StepTable::build(Steps found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
-                           Disturbed disturbed, Losses& losses) {
+                           Disturbed disturbed, DeviceEnds device_ends, Losses& losses) {
+    set_ends(found, device_ends.sorted());
     if (!std::is_sorted(found.begin(), found.end(), ends_before))
         std::sort(found.begin(), found.end(), ends_before);
     std::sort(breaks.begin(), breaks.end());

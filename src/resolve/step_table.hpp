@@ -12,8 +12,11 @@
 #include <vector>
 
 #include "plumb/bricks.hpp"
+#include "resolve/device_ends.hpp"
 #include "resolve/losses.hpp"
+#include "resolve/packed_steps.hpp"
 #include "resolve/record_source.hpp"
+#include "resolve/step_facts.hpp"
 #include "resolve/track_table.hpp"
 
 namespace plumb::resolve {
@@ -23,10 +26,13 @@ inline constexpr std::size_t step_not_found = std::numeric_limits<std::size_t>::
 struct Step {
     std::uint64_t id = 0;
     std::int64_t begin_ns = 0;
-    std::int64_t end_ns = 0;
+    std::int64_t end_ns =
+        0; // of the host's part, or of the last device scope in it where queues are timed in every step
+    std::int64_t host_end_ns = 0;
     std::int64_t period_begin_ns = 0; // end of the step that ended before, or this step's own begin where none did
-    std::uint64_t prefill_tokens = 0, decode_tokens = 0, sequences = 0;
+    std::uint64_t decode_tokens = 0;
     std::uint64_t kv_length = 0;
+    std::uint32_t prefill_tokens = 0, sequences = 0;
     std::uint32_t track = 0; // dense index
     Phase phase = Phase::none;
     bool has_kv_length = false;
@@ -62,7 +68,7 @@ struct Disturbed {
     StepIds by_device;   // timed scopes of a queue that is timed in some steps only
 };
 
-class StepTable {
+class StepTable final : public StepFactsSource {
   public:
     static constexpr std::size_t max_steps = std::size_t{1} << 22;
 
@@ -73,10 +79,12 @@ class StepTable {
     /// Index of a step by id, or step_not_found.
     [[nodiscard]] std::size_t find(std::uint64_t id) const noexcept;
 
-    /// Takes steps in any order; the first `warmup_steps` decode steps are flagged. `breaks` are moments across which no
-    /// period reaches.
+    [[nodiscard]] bool facts_of(std::uint64_t id, StepFacts& facts) const noexcept override;
+
+    /// Takes steps in any order, as the host ended them; the first `warmup_steps` decode steps are flagged. `breaks` are moments
+    /// across which no period reaches.
     static StepTable build(Steps found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
-                           Disturbed disturbed, Losses& losses);
+                           Disturbed disturbed, DeviceEnds device_ends, Losses& losses);
     /// Whether all steps of a phase were disturbed, so that none of them is left out.
     [[nodiscard]] bool all_disturbed(Phase phase) const noexcept {
         return all_disturbed_[static_cast<std::size_t>(phase)];
@@ -102,5 +110,8 @@ struct FirstPass {
 
 [[nodiscard]] Result<FirstPass> scan_steps(RecordSource& source, TrackTable& tracks, std::uint64_t warmup_steps,
                                            Losses& losses);
+/// The same steps with the same facts, for who wants samples and no periods.
+[[nodiscard]] Result<PackedSteps> scan_step_facts(RecordSource& source, TrackTable& tracks, std::uint64_t warmup_steps,
+                                                  Losses& losses);
 
 } // namespace plumb::resolve

@@ -316,10 +316,9 @@ void TrackResolver::span(const Record& record, bool wanted, ResolvedBuffers& out
 TrackResolver::Surroundings TrackResolver::surroundings_of_step(std::uint64_t id) const {
     Surroundings around;
     around.step = id;
-    const std::size_t found = steps_->find(id);
-    if (found == step_not_found)
+    StepFacts step;
+    if (!steps_->facts_of(id, step))
         return around;
-    const Step& step = (*steps_)[found];
     around.phase = step.phase;
     around.warmup = step.warmup;
     around.left_out = step.left_out;

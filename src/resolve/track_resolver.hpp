@@ -42,7 +42,7 @@ struct ResolvedBuffers {
 
 class TrackResolver {
   public:
-    TrackResolver(const Track& track, const StepTable& steps, WorkPool& pool, Losses& losses)
+    TrackResolver(const Track& track, const StepFactsSource& steps, WorkPool& pool, Losses& losses)
         : track_(&track), steps_(&steps), losses_(&losses), work_(pool) {
         refresh();
     }
@@ -103,7 +103,7 @@ class TrackResolver {
     void refresh();
 
     const Track* track_;
-    const StepTable* steps_;
+    const StepFactsSource* steps_;
     Losses* losses_;
     WorkCache work_;
     Nesting nesting_;

@@ -40,12 +40,9 @@ class RecordingSamples final : public exporting::SampleSource {
         resolve::ResolveOptions options;
         options.warmup_steps = reader_.metadata().warmup_steps;
         bool wanted = true;
-        const auto resolved = resolve::resolve(
-            records_, options, [](const resolve::StepTable&, const resolve::TrackTable&) {},
-            [&](const resolve::ResolvedBatch& batch) {
-                wanted = wanted && sink({batch.samples, batch.submissions, batch.nodes, batch.dependencies});
-            });
-        return resolved.ok() ? Status() : Status(resolved.error());
+        return resolve::resolve_samples(records_, options, [&](const resolve::ResolvedBatch& batch) {
+            wanted = wanted && sink({batch.samples, batch.submissions, batch.nodes, batch.dependencies});
+        });
     }
 
     Status for_each_check(const exporting::CheckSink& sink) override {

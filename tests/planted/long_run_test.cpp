@@ -55,6 +55,19 @@ void write_run(const std::string& path, std::uint64_t steps, std::uint64_t id) {
     ASSERT_TRUE((*writer)->close().ok());
 }
 
+constexpr bool sanitized =
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+    true;
+#else
+    false;
+#endif
+#else
+    false;
+#endif
+
 class Nowhere : public std::streambuf {
     std::streamsize xsputn(const char*, std::streamsize size) override { return size; }
     int overflow(int c) override { return c; }
@@ -146,6 +159,57 @@ TEST_F(LongRun, M7_takes_no_more_memory_than_its_steps_to_remember) {
         const std::size_t little = peak_of(read, little_.path(), little_again_.path());
         const std::size_t much = peak_of(read, much_.path(), much_again_.path());
         EXPECT_LE(much, little + slack + most_bytes_per_step * (long_run - short_run)) << name;
+    }
+}
+
+/// A step of one scope: nothing but steps grows with it.
+void write_short_steps(const std::string& path, std::uint64_t steps) {
+    recording::Metadata metadata = resolve::PlantedSource().metadata_;
+    recording::WriterOptions options;
+    options.path = path;
+    auto writer = recording::Writer::create(options, metadata);
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE((*writer)->add_track({1, recording::TrackKind::host_thread, 0, 1, "main", "cpu_tsc"}).ok());
+    for (const auto& pair : resolve::PlantedSource().clock_pairs_)
+        ASSERT_TRUE((*writer)->add_clock_pair(pair).ok());
+    std::uint64_t sequence = 0;
+    std::vector<Record> records;
+    for (std::uint64_t step = 0; step < steps; ++step) {
+        const std::int64_t t = static_cast<std::int64_t>(step) * us;
+        using Planted = resolve::PlantedSource;
+        const auto phase = static_cast<std::uint16_t>(Phase::decode);
+        records.push_back({Planted::at(t), pack(RecordKind::step_begin, phase, step)});
+        records.push_back(
+            {step % 4096, pack(RecordKind::step_value, static_cast<std::uint16_t>(StepValue::kv_length))});
+        records.push_back(
+            {Planted::at(t), pack(RecordKind::scope, Name(Brick::attention).id, Planted::lasting(us / 2))});
+        records.push_back({Planted::at(t), pack(RecordKind::step_end, phase, Planted::lasting(us))});
+        if (records.size() < 4096 && step + 1 < steps)
+            continue;
+        ASSERT_TRUE((*writer)->append({1, sequence, records.data(), records.size()}).ok());
+        sequence += records.size();
+        records.clear();
+    }
+    ASSERT_TRUE((*writer)->close().ok());
+}
+
+// Exports need of a step only what its samples inherit: 4 bytes. 4 million steps stay within 64 MiB by that.
+TEST(ManySteps, M7_exports_remember_a_few_bytes_of_each_step) {
+    if (sanitized)
+        GTEST_SKIP() << "a sanitizer's allocator rounds small blocks up: a few bytes of each step are not seen";
+    constexpr std::uint64_t few = 100'000, many = 7 * few;
+    constexpr std::size_t most = 6;                          // with what a deque and the list of chunks add
+    constexpr std::size_t read_ahead = std::size_t{4} << 20; // of both, more or less as threads run
+    TemporaryFile little("few_steps"), much("many_steps");
+    write_short_steps(little.path(), few);
+    write_short_steps(much.path(), many);
+    for (const auto& [name, read] : readers()) {
+        const std::string what = name;
+        if (what != "trace" && what.rfind("export", 0) != 0)
+            continue;
+        const std::size_t of_few = peak_of(read, little.path(), little.path());
+        const std::size_t of_many = peak_of(read, much.path(), much.path());
+        EXPECT_LE(of_many, of_few + read_ahead + slack + most * (many - few)) << name;
     }
 }
 
