@@ -25,6 +25,7 @@ SAMPLES = [  # page, file, name of the marks around the sample there
 
 
 WALKS = {  # every C++ sample of the page is a marked part of one of these files
+    "docs/path.md": ["examples/recorded_nodes.cpp"],
     "docs/instrumenting.md": ["examples/instrumenting.cpp", "decoder/model/step.cpp"],
 }
 

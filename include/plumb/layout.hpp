@@ -94,19 +94,20 @@ constexpr RecordKind kind_of(const Record& r) noexcept { return static_cast<Reco
 constexpr std::uint16_t id_of(const Record& r) noexcept { return static_cast<std::uint16_t>(r.second >> id_shift); }
 constexpr std::uint64_t payload_of(const Record& r) noexcept { return r.second & payload_mask; }
 
-/// Why a record was not kept. Counted per ring; index into RingHeader::drops.
+/// Why a record was not kept. Counted per ring (drops_of).
 enum class Drop : std::uint8_t {
     ring_full = 0,         // the drain did not keep up
     across_toggle = 1,     // a scope or lap open across enable()/disable()
     lap_outside_scope = 2, // a lap with no open scope
     too_deep = 3,          // more than max_depth scopes open on one thread
     thread_exit = 4,       // recorded from a thread's last destructors
-    bad_token = 5,         // end of what is not open, or dependency of what was not recorded
+    bad_token = 5,         // end of what is not open
     device_failed = 6,     // the queue's timer refused begin or end
     negative_span = 7,     // record_span with end before begin
+    unrecorded_node = 8,   // dependency of what was not recorded
 };
-inline constexpr std::size_t drop_reasons = 8;
-inline constexpr std::size_t drop_slots = 8;
+inline constexpr std::size_t drop_reasons = 9;
+inline constexpr std::size_t drop_slots = 8; // of RingHeader::drops, and of RingHeader::later_drops
 
 enum class RingState : std::uint32_t { free = 0, live = 1, retired = 2 };
 
@@ -119,7 +120,14 @@ struct RingHeader {
     std::uint32_t track;                                      // id of the track while live or retired
     std::uint64_t os_thread;
     char thread_name[32]; // zero-terminated
+    // Reasons that were thought of later. Behind what older readers know, and seldom: it may share a cache line.
+    std::atomic<std::uint64_t> later_drops[drop_slots];
 };
+
+/// How many records of this ring were not kept for that reason. REQUIRES: reason < drop_reasons.
+inline std::atomic<std::uint64_t>& drops_of(RingHeader& header, std::size_t reason) noexcept {
+    return reason < drop_slots ? header.drops[reason] : header.later_drops[reason - drop_slots];
+}
 
 inline constexpr std::size_t ring_page = 4096;
 inline constexpr char ring_magic[8] = {'P', 'L', 'M', 'B', 'R', 'I', 'N', 'G'};

@@ -211,6 +211,44 @@ TEST(Wall, each_device_has_a_lane_and_the_verdict_is_about_all_of_them) {
     EXPECT_TRUE(phase.gains.empty());
 }
 
+TEST(Wall, M3_devices_beyond_the_most_lanes_are_counted_in_a_note_and_lie_in_that_of_all) {
+    const auto wall_of = [](std::uint32_t devices) {
+        WallEngine engine;
+        engine.add_queue();
+        for (std::uint32_t i = 1; i < devices; ++i) {
+            engine.add_queue(WallEngine::queue + i);
+            engine.source.tracks_.back().clock = 1 + i;
+            engine.source.metadata_.clocks.push_back({1 + i, "cuda:" + std::to_string(i)});
+            for (const std::int64_t second : {0, 1})
+                engine.source.clock_pairs_.push_back({1 + i,
+                                                      resolve::PlantedSource::first_tick +
+                                                          resolve::PlantedSource::device_ahead +
+                                                          static_cast<std::uint64_t>(second) * 500'000'000,
+                                                      second * 1'000'000'000, 0, 0});
+        }
+        engine.steps(3, [&](std::int64_t t) {
+            engine.command(Brick::attention, t, t + 5 * us, t + 10 * us, t + 500 * us, WallEngine::queue + devices - 1);
+        });
+        return engine.wall();
+    };
+    const auto notes_about_lanes = [](const WallReport& report) {
+        std::vector<std::string> found;
+        for (const std::string& note : report.notes) {
+            if (note.find("lane of their own") != std::string::npos)
+                found.push_back(note);
+        }
+        return found;
+    };
+    const WallReport many = wall_of(65), few = wall_of(62);
+    ASSERT_EQ(many.phases.size(), 1u);
+    EXPECT_EQ(many.phases[0].lanes.size(), 64u);
+    EXPECT_EQ(notes_about_lanes(many),
+              std::vector<std::string>{"3 devices have no lane of their own: an account has 64 "
+                                       "lanes at most. They are in that of all devices."});
+    EXPECT_EQ(value_of(many.phases[0].lanes[1].busy_ns), 2 * 490e3) << "the last device is in that of all";
+    EXPECT_TRUE(notes_about_lanes(few).empty());
+}
+
 TEST(Wall, F1_idle_of_a_device_that_replays_graphs_is_absent_with_the_reason) {
     WallEngine engine;
     engine.add_queue();

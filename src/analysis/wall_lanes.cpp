@@ -88,8 +88,10 @@ void WallLanes::begin(const resolve::StepTable& steps, const resolve::TrackTable
     if (by_clock.size() > 1)
         add_lane("all devices", all);
     for (auto& [clock, queues] : by_clock) {
-        if (lanes_.size() >= most_lanes)
-            break;
+        if (lanes_.size() >= most_lanes) {
+            ++devices_without_lane_;
+            continue;
+        }
         const auto named = std::find_if(clocks_.begin(), clocks_.end(),
                                         [id = clock](const recording::ClockInfo& info) { return info.id == id; });
         const std::string& first = tracks[queues.front()].info.name;
@@ -301,6 +303,10 @@ std::vector<std::string> WallLanes::notes() const {
     if (queues_sampled_)
         sentences.push_back(
             "The device was timed in some steps only: its lane is of those, and timing made them longer.");
+    if (devices_without_lane_ != 0)
+        sentences.push_back(std::to_string(devices_without_lane_) +
+                            " devices have no lane of their own: an account has " + std::to_string(most_lanes) +
+                            " lanes at most. They are in that of all devices.");
     if (matcher_.forgotten() != 0)
         sentences.push_back(
             std::to_string(matcher_.forgotten()) +

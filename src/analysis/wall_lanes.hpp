@@ -25,7 +25,7 @@ namespace plumb::analysis {
 class WallLanes final : public PeriodObserver {
   public:
     static constexpr std::size_t most_slowest = 1000;
-    static constexpr std::size_t most_lanes = 64; // devices beyond it are in none
+    static constexpr std::size_t most_lanes = 64; // devices beyond it are in that of all devices only, with a note
 
     struct Lane {
         std::string name;
@@ -95,7 +95,8 @@ class WallLanes final : public PeriodObserver {
     std::optional<std::pair<std::uint64_t, std::uint64_t>> step_ids_;
     std::uint64_t details_left_out_ = 0;
     std::uint64_t incomplete_ = 0; // periods
-    bool queues_sampled_ = false;  // some queue is timed in some steps only
+    std::uint64_t devices_without_lane_ = 0;
+    bool queues_sampled_ = false; // some queue is timed in some steps only
     std::vector<Lane> lanes_;
     std::vector<std::unique_ptr<TrackState>> states_; // by dense index
     std::array<Sums, 4> phases_;                      // by Phase

@@ -275,11 +275,11 @@ std::chrono::milliseconds Drain::longest_wait_now() const {
 
 Status Drain::retire(record::Ring& ring) {
     bool dropped = false;
-    for (std::size_t i = 0; i < drop_slots; ++i) {
-        const std::uint64_t count = ring.header().drops[i].load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < drop_reasons; ++i) {
+        const std::uint64_t count = drops_of(ring.header(), i).load(std::memory_order_relaxed);
         dropped = dropped || count != 0;
         retired_drops_[i] += count;
-        ring.header().drops[i].store(0, std::memory_order_relaxed);
+        drops_of(ring.header(), i).store(0, std::memory_order_relaxed);
     }
     collector_.forget_host(ring.header().track);
     tiles_.take_ended(ring); // the next thread of this ring has the same table
@@ -421,11 +421,11 @@ Status Drain::write_tiles() {
 }
 
 recording::Counters Drain::counters() {
-    std::uint64_t drops[drop_slots];
+    std::uint64_t drops[drop_reasons];
     std::copy(std::begin(retired_drops_), std::end(retired_drops_), drops);
     for (const Watched& watched : watched_) {
-        for (std::size_t i = 0; i < drop_slots; ++i) {
-            drops[i] += watched.ring->header().drops[i].load(std::memory_order_relaxed);
+        for (std::size_t i = 0; i < drop_reasons; ++i) {
+            drops[i] += drops_of(watched.ring->header(), i).load(std::memory_order_relaxed);
         }
     }
     recording::Counters result;

@@ -107,7 +107,7 @@ class Drain {
     std::vector<Watched> watched_;
     std::uint64_t rings_version_ = ~std::uint64_t{0};
     std::uint16_t next_name_ = 0;
-    std::uint64_t retired_drops_[drop_slots] = {};
+    std::uint64_t retired_drops_[drop_reasons] = {};
     std::uint64_t records_ = 0;
     std::uint64_t cpu_ns_ = 0;
     Clock::time_point next_clock_pair_{};

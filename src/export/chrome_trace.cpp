@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <unordered_map>
 
+#include "base/hex.hpp"
 #include "base/json_writer.hpp"
 #include "export/export.hpp"
 #include "export/flow_table.hpp"
@@ -34,14 +36,24 @@ std::string submission_prefix(const NameTable::Entry& entry) {
     return R"("name":)" + json_text("submit " + entry.name) + R"(,"cat":"submit")";
 }
 
+template <int kind>
+std::string node_prefix(const NameTable::Entry& entry) {
+    constexpr auto what = static_cast<resolve::RecordedKind>(kind);
+    const bool nameless = what == resolve::RecordedKind::task && entry.name == "unnamed";
+    return R"("name":)" + json_text(nameless ? "task" : entry.name) + R"(,"cat":")" + std::string(kind_word(what)) +
+           '"';
+}
+
 /// Writes the events of one trace. Lanes: each track has its own id; lanes of spans, of submissions to devices, and of what
 /// overlaps on a device (branches of a graph) follow after all tracks.
 class TraceWriter {
   public:
     TraceWriter(SampleSource& source, std::ostream& out)
         : source_(source), sink_(out), names_(source.names()), prefix_(names_, name_prefix),
-          submission_prefix_(names_, submission_prefix), graphs_(graph_tracks(source.tracks())),
-          pid_(source.metadata().pid), origin_ns_(source.origin_ns()) {
+          submission_prefix_(names_, submission_prefix), node_prefix_{NameText(names_, node_prefix<0>),
+                                                                      NameText(names_, node_prefix<1>),
+                                                                      NameText(names_, node_prefix<2>)},
+          graphs_(graph_tracks(source.tracks())), pid_(source.metadata().pid), origin_ns_(source.origin_ns()) {
         for (const recording::TrackInfo& track : source.tracks()) {
             next_lane_ = std::max(next_lane_, lane_of(track.id) + 1);
             if (track.kind != recording::TrackKind::host_thread) {
@@ -56,6 +68,9 @@ class TraceWriter {
         Status read = source_.for_each_sample([this](const SampleBatch& batch) {
             for (const resolve::Submission& submission : batch.submissions) {
                 write_submission(submission);
+            }
+            for (const resolve::RecordedNode& node : batch.nodes) {
+                write_node(node);
             }
             for (const Sample& sample : batch.samples) {
                 write_sample(sample);
@@ -199,6 +214,83 @@ class TraceWriter {
         sink_.put("}}");
         if (const auto flow = flows_.start(submission)) {
             write_flow("s", *flow, lane, submission.begin_ns);
+        }
+    }
+
+    /// A kernel, transfer or task that was recorded one by one: what has a time in lanes of its own, the rest as a moment.
+    void write_node(const resolve::RecordedNode& node) {
+        const auto place = node.timed && node.duration_ns >= 0
+                               ? recorded_[node.key.track].place(node.begin_ns, node.begin_ns + node.duration_ns)
+                               : std::nullopt;
+        if (node.begin_ns < origin_ns_ || (node.timed && !place)) {
+            ++left_out_;
+            return;
+        }
+        const LaneId lane =
+            place ? extra_lane(recorded_lane_ids_[node.key.track], node.key.track, *place, ", recorded", 0)
+                  : lane_of(node.key.track);
+        sink_.reserve(event_room);
+        sink_.put(first_ ? "{\"ph\":\"" : ",\n{\"ph\":\"");
+        first_ = false;
+        sink_.put(place ? "X\"," : "i\",\"s\":\"t\",");
+        const bool transfer = node.kind == resolve::RecordedKind::transfer;
+        sink_.append(
+            node_prefix_[static_cast<std::size_t>(node.kind)](transfer ? name_of(node.direction).id : node.name));
+        sink_.reserve(event_room);
+        put_place(lane);
+        sink_.put_microseconds(node.begin_ns - origin_ns_);
+        if (place) {
+            sink_.put(R"(,"dur":)");
+            sink_.put_microseconds(node.duration_ns);
+        }
+        put_where(node.phase, node.step, node.layer);
+        put_flag(node.warmup, "warmup");
+        put_marks(marks_of(node));
+        put_shape(node);
+        put_work(R"(,"bytes":)", node.bytes);
+        put_work(R"(,"flops":)", node.flops);
+        put_work(R"(,"elements":)", node.elements);
+        sink_.put("}}");
+    }
+
+    void put_count(std::string_view key, std::uint64_t count) {
+        sink_.put(key);
+        sink_.put_integer(count);
+    }
+
+    void put_extent(std::string_view key, const Extent& extent) {
+        sink_.put(key);
+        sink_.put_integer(extent.x);
+        sink_.put(",");
+        sink_.put_integer(extent.y);
+        sink_.put(",");
+        sink_.put_integer(extent.z);
+        sink_.put("]");
+    }
+
+    void put_shape(const resolve::RecordedNode& node) {
+        if (!node.has_parts) {
+            return;
+        }
+        switch (node.kind) {
+        case resolve::RecordedKind::kernel:
+            sink_.put(R"(,"code":")");
+            sink_.put(base::hex_digits(node.code_hash));
+            sink_.put("\"");
+            put_extent(R"(,"grid":[)", node.grid);
+            put_extent(R"(,"block":[)", node.block);
+            put_count(R"(,"shared_bytes":)", node.shared_bytes);
+            return;
+        case resolve::RecordedKind::transfer:
+            put_count(R"(,"source":)", node.source);
+            put_count(R"(,"target":)", node.target);
+            put_count(R"(,"transferred":)", node.transferred);
+            return;
+        case resolve::RecordedKind::task:
+            put_count(R"(,"polls":)", node.polls);
+            put_count(R"(,"yields":)", node.yields);
+            put_count(R"(,"polled_ns":)", node.polled_ns);
+            return;
         }
     }
 
@@ -357,6 +449,7 @@ class TraceWriter {
     NameTable names_;
     NameText prefix_;
     NameText submission_prefix_;
+    std::array<NameText, 3> node_prefix_; // by kind
     GraphTracks graphs_;
     std::uint32_t pid_;
     std::int64_t origin_ns_;
@@ -377,6 +470,8 @@ class TraceWriter {
     std::unordered_map<std::uint32_t, SpanLanes> devices_; // lanes of what lies on a device, the track's own first
     std::unordered_map<std::uint32_t, SpanLanes> submitted_;
     std::unordered_map<std::uint32_t, std::vector<LaneId>> submission_lane_ids_;
+    std::unordered_map<std::uint32_t, SpanLanes> recorded_;
+    std::unordered_map<std::uint32_t, std::vector<LaneId>> recorded_lane_ids_;
     FlowTable flows_;
 };
 

@@ -195,6 +195,37 @@ TEST(ChromeTrace, arrows_lead_from_submission_and_launch_to_what_they_started_on
     EXPECT_NE(trace.dump().find("main (99), submitted to devices"), std::string::npos);
 }
 
+TEST(ChromeTrace, F6_kernels_transfers_and_tasks_recorded_one_by_one_are_in_the_trace) {
+    PlantedSource source;
+    source.add_nodes();
+    source.add(SampleKind::scope, 3, 900, 2'500);
+    const json trace = trace_of(source);
+    EXPECT_EQ(lane_problem(trace), "");
+    std::vector<json> found;
+    for (const json& event : trace.at("traceEvents")) {
+        if (event.at("ph") != "M" &&
+            (event["cat"] == "kernel" || event["cat"] == "transfer" || event["cat"] == "task")) {
+            found.push_back(event);
+        }
+    }
+    ASSERT_EQ(found.size(), 5u);
+    EXPECT_EQ(found[0]["name"], "gemm<\"a\", b>");
+    EXPECT_EQ(found[0]["dur"], 0.5);
+    EXPECT_EQ(found[0]["args"], json::parse(R"({"phase":"decode","step":7,"layer":3,"code":"0000000000000abc",
+        "grid":[64,2,1],"block":[256,1,1],"shared_bytes":4096,"flops":1000000})"));
+    EXPECT_NE(found[0]["tid"], found[1]["tid"]) << "they overlap";
+    EXPECT_NE(found[0]["tid"], 2) << "the thread's own lane is that of its scopes";
+    EXPECT_EQ(found[2]["ph"], "i") << "it was only told";
+    EXPECT_EQ(found[2]["tid"], 2);
+    EXPECT_EQ(found[2]["args"]["told"], true);
+    EXPECT_EQ(found[2]["args"]["sampled"], true);
+    EXPECT_EQ(found[3]["name"], "copy_d2h");
+    EXPECT_EQ(found[3]["args"]["transferred"], 8192);
+    EXPECT_EQ(found[4]["name"], "task");
+    EXPECT_EQ(found[4]["args"]["polled_ns"], 900);
+    EXPECT_EQ(trace["otherData"]["left_out"], 0);
+}
+
 TEST(ChromeTrace, an_arrow_never_leads_back_in_time) {
     PlantedSource source;
     source.add_track(5, recording::TrackKind::device_queue, "stream");

@@ -89,6 +89,36 @@ void write_row(TextSink& sink, const resolve::Submission& submission, NameText& 
     sink.put('\n');
 }
 
+/// One that was only told has no length and the mark told; a transfer's bytes are those it moved.
+void write_row(TextSink& sink, const resolve::RecordedNode& node, NameText& names) {
+    using resolve::RecordedKind;
+    sink.reserve(row_room);
+    sink.put(kind_word(node.kind));
+    sink.put(',');
+    sink.append(names(node.kind == RecordedKind::transfer ? name_of(node.direction).id : node.name));
+    sink.reserve(row_room);
+    sink.put(',');
+    sink.put(phase_word(node.phase));
+    sink.put(',');
+    put_optional(sink, node.step, resolve::no_step);
+    sink.put(',');
+    put_optional(sink, node.layer, resolve::no_layer);
+    put_cell(sink, node.key.track);
+    put_cell(sink, node.begin_ns);
+    sink.put(',');
+    if (node.timed) {
+        sink.put_integer(node.duration_ns);
+    }
+    sink.put(node.warmup ? ",,,1" : ",,,0");
+    const bool moved = node.kind == RecordedKind::transfer && node.has_parts;
+    put_work(sink, moved ? static_cast<double>(node.transferred) : node.bytes);
+    put_work(sink, node.flops);
+    put_work(sink, node.elements);
+    sink.put(",,");
+    put_marks(sink, marks_of(node));
+    sink.put('\n');
+}
+
 void write_row(TextSink& sink, const Sample& sample, NameText& names, const GraphTracks& graphs) {
     sink.reserve(row_room);
     sink.put(kind_word(sample.kind));
@@ -139,6 +169,9 @@ Status csv(SampleSource& source, std::ostream& out) {
     Status read = source.for_each_sample([&](const SampleBatch& batch) {
         for (const resolve::Submission& submission : batch.submissions) {
             write_row(sink, submission, names);
+        }
+        for (const resolve::RecordedNode& node : batch.nodes) {
+            write_row(sink, node, names);
         }
         for (const Sample& sample : batch.samples) {
             write_row(sink, sample, names, graphs);

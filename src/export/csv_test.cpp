@@ -54,6 +54,22 @@ TEST(Csv, launches_submissions_and_scopes_of_graphs_have_as_many_cells_as_the_he
     }
 }
 
+TEST(Csv, F6_kernels_transfers_and_tasks_recorded_one_by_one_have_rows) {
+    PlantedSource source;
+    source.add_nodes();
+    const std::string text = csv_of(source);
+    EXPECT_EQ(text.substr(text.find('\n') + 1),
+              "kernel,\"gemm<\"\"a\"\", b>\",other,decode,7,3,1,1000001000,500,,,0,,1000000,,,,\n"
+              "kernel,\"gemm<\"\"a\"\", b>\",other,decode,7,,1,1000001200,500,,,0,,,,,,\n"
+              "kernel,\"gemm<\"\"a\"\", b>\",other,decode,7,,1,1000002000,,,,0,,,,,,told sampled\n"
+              "transfer,copy_d2h,transfer,decode,7,,1,1000003000,40,,,0,8192,,,,,\n"
+              "task,unnamed,other,decode,7,,1,1000004000,,,,0,,,,,,told\n");
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        EXPECT_EQ(std::count(line.begin(), line.end(), ',') - (line.rfind("kernel", 0) == 0 ? 1 : 0), 17) << line;
+    }
+}
+
 TEST(Csv, T8_names_with_commas_quotes_newlines_and_broken_text_stay_in_their_cell) {
     PlantedSource source;
     source.all_names = {{300, Category::moe, "a,\"b\"\nc\xff"}};

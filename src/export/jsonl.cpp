@@ -250,11 +250,10 @@ void put_transfer(base::JsonWriter& json, const resolve::RecordedNode& node) {
 }
 
 std::string node_line(const resolve::RecordedNode& node, const NameTable& names) {
-    constexpr const char* words[] = {"kernel", "transfer", "task"};
     std::string line;
     base::JsonWriter json(line);
     json.begin_object();
-    json.field("kind", words[static_cast<std::size_t>(node.kind)]);
+    json.field("kind", kind_word(node.kind));
     if (node.kind != resolve::RecordedKind::transfer && node.name != 0) {
         json.field("name", names.entry(node.name).name);
     }

@@ -77,6 +77,44 @@ class PlantedSource : public SampleSource {
         return made;
     }
 
+    /// One by one: a kernel with a time of its own beside one that overlaps it, a told one, a transfer and a task.
+    void add_nodes() {
+        const auto node = [this](resolve::RecordedKind kind, std::uint16_t name, std::int64_t begin,
+                                 std::int64_t length) {
+            resolve::RecordedNode& made = nodes.emplace_back();
+            made.kind = kind;
+            made.name = name;
+            made.step = 7;
+            made.phase = Phase::decode;
+            made.key = {1, nodes.size()};
+            made.begin_ns = origin + begin;
+            made.timed = length >= 0;
+            made.duration_ns = std::max<std::int64_t>(length, 0);
+            made.has_parts = true;
+            return &made;
+        };
+        using resolve::RecordedKind;
+        all_names.push_back({300, Category::other, "gemm<\"a\", b>"});
+        resolve::RecordedNode* gemm = node(RecordedKind::kernel, 300, 1'000, 500);
+        gemm->layer = 3;
+        gemm->code_hash = 0xabc;
+        gemm->grid = {64, 2};
+        gemm->block = {256};
+        gemm->shared_bytes = 4096;
+        gemm->flops = 1e6;
+        node(RecordedKind::kernel, 300, 1'200, 500)->has_parts = false;
+        node(RecordedKind::kernel, 300, 2'000, -1)->left_out = true;
+        resolve::RecordedNode* copy = node(RecordedKind::transfer, 0, 3'000, 40);
+        copy->direction = TransferDirection::device_to_host;
+        copy->source = 10;
+        copy->target = 20;
+        copy->transferred = 8192;
+        resolve::RecordedNode* task = node(RecordedKind::task, 0, 4'000, -1);
+        task->polls = 5;
+        task->yields = 2;
+        task->polled_ns = 900;
+    }
+
     /// Steps of `layers` layers of two bricks each, in the order in which a resolver delivers them: children first.
     void add_steps(std::uint64_t steps, std::uint32_t layers) {
         std::int64_t now = 7;

@@ -22,6 +22,16 @@ std::string_view kind_word(resolve::SampleKind kind) noexcept {
     return "scope";
 }
 
+std::string_view kind_word(resolve::RecordedKind kind) noexcept {
+    constexpr std::string_view words[] = {"kernel", "transfer", "task"};
+    return words[static_cast<std::size_t>(kind)];
+}
+
+Name name_of(TransferDirection direction) noexcept {
+    constexpr Brick copies[] = {Brick::copy_h2d, Brick::copy_d2h, Brick::copy_d2d};
+    return copies[static_cast<std::size_t>(direction)];
+}
+
 GraphTracks graph_tracks(const std::vector<recording::TrackInfo>& tracks) {
     GraphTracks found;
     for (const recording::TrackInfo& track : tracks) {
@@ -46,6 +56,10 @@ Marks marks_of(const resolve::Submission& submission) noexcept {
              {(submission.flags & launch_unread) != 0, "unread"},
              {},
              {}}};
+}
+
+Marks marks_of(const resolve::RecordedNode& node) noexcept {
+    return {{{!node.timed, "told"}, {node.left_out, "sampled"}, {}, {}, {}}};
 }
 
 NameTable::NameTable(const std::vector<recording::NameInfo>& names) {

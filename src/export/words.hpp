@@ -19,6 +19,10 @@ namespace plumb::exporting {
     return submission.graph ? "launch" : "submit";
 }
 
+[[nodiscard]] std::string_view kind_word(resolve::RecordedKind kind) noexcept;
+/// What a transfer is called: the brick of such a copy.
+[[nodiscard]] Name name_of(TransferDirection direction) noexcept;
+
 /// Keys of the captured graphs by the track that holds samples of them.
 using GraphTracks = std::unordered_map<std::uint32_t, std::uint64_t>;
 [[nodiscard]] GraphTracks graph_tracks(const std::vector<recording::TrackInfo>& tracks);
@@ -31,6 +35,7 @@ struct Mark {
 using Marks = std::array<Mark, 5>;
 [[nodiscard]] Marks marks_of(const resolve::Sample& sample) noexcept;
 [[nodiscard]] Marks marks_of(const resolve::Submission& submission) noexcept;
+[[nodiscard]] Marks marks_of(const resolve::RecordedNode& node) noexcept;
 
 /// Names by id: those of the recording, the well-known bricks, and "name 1234" for an id that nobody explains.
 class NameTable {

@@ -84,7 +84,7 @@ void Recorder::put_dependency(NodeHandle earlier, NodeHandle later) noexcept {
         return;
     }
     if (!earlier.recorded() || !later.recorded()) {
-        pen->drop(Drop::bad_token);
+        pen->drop(Drop::unrecorded_node);
         return;
     }
     if (!pen->has_room(2)) { // the earlier node alone would be taken for that of the next pair

@@ -85,7 +85,8 @@ TEST(Node, T5_nothing_is_recorded_while_off_and_its_dependencies_are_refused_and
     recorder.add_dependency(off, on);
     recorder.add_dependency(on, NodeHandle{});
     EXPECT_EQ(recorder.take().size(), 4u);
-    EXPECT_EQ(recorder.drops(Drop::bad_token), 2u);
+    EXPECT_EQ(recorder.drops(Drop::unrecorded_node), 2u);
+    EXPECT_EQ(recorder.drops(Drop::bad_token), 0u) << "no end was without its begin";
 }
 
 TEST(Node, that_ends_before_it_begins_is_refused_and_counted) {

@@ -167,8 +167,8 @@ class TestRecorder : public Recorder {
             }
             header.tail.store(tail, std::memory_order_release);
             if (state == RingState::retired) {
-                for (std::size_t i = 0; i < drop_slots; ++i) {
-                    ended_drops_[i] += header.drops[i].exchange(0, std::memory_order_relaxed);
+                for (std::size_t i = 0; i < drop_reasons; ++i) {
+                    ended_drops_[i] += drops_of(header, i).exchange(0, std::memory_order_relaxed);
                 }
                 rings_->release(*ring);
             }
@@ -191,7 +191,7 @@ class TestRecorder : public Recorder {
         const auto index = static_cast<std::size_t>(reason);
         std::uint64_t count = ended_drops_[index];
         for (const auto& ring : all_rings()) {
-            count += ring->header().drops[index].load(std::memory_order_relaxed);
+            count += drops_of(ring->header(), index).load(std::memory_order_relaxed);
         }
         return count;
     }
@@ -213,7 +213,7 @@ class TestRecorder : public Recorder {
 
   private:
     std::unique_ptr<RingSet> rings_;
-    std::uint64_t ended_drops_[drop_slots] = {};
+    std::uint64_t ended_drops_[drop_reasons] = {};
 };
 
 } // namespace plumb::record

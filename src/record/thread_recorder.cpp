@@ -46,7 +46,7 @@ void ThreadRecorder::release_structure() noexcept {
 }
 
 void ThreadRecorder::drop(Drop reason) noexcept {
-    auto& count = ring->drops[static_cast<std::size_t>(reason)];
+    auto& count = drops_of(*ring, static_cast<std::size_t>(reason));
     // Relaxed, and no read-modify-write: only this thread adds; readers want a number, not an order.
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }

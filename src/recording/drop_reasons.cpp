@@ -21,6 +21,8 @@ const char* drop_reason_text(Drop reason) {
         return "device timer refused";
     case Drop::negative_span:
         return "span with end before begin";
+    case Drop::unrecorded_node:
+        return "dependency of what was not recorded";
     }
     return "unknown reason";
 }

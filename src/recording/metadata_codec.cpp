@@ -369,7 +369,7 @@ void encode(const Counters& from, Bytes& to) {
     if (!from.hardware_reason.empty()) {
         fields.text(8, from.hardware_reason);
     }
-    for (std::size_t i = 0; i < drop_slots; ++i) {
+    for (std::size_t i = 0; i < drop_reasons; ++i) {
         if (from.ended_drops[i] != 0) {
             fields.number(static_cast<std::uint16_t>(first_ended_drop + i), from.ended_drops[i]);
         }
@@ -410,7 +410,7 @@ bool decode(const std::byte* data, std::size_t size, Counters& to) {
             to.hardware_reason = field.as_text();
             break;
         default:
-            if (field.number >= first_ended_drop && field.number - first_ended_drop < static_cast<int>(drop_slots)) {
+            if (field.number >= first_ended_drop && field.number - first_ended_drop < static_cast<int>(drop_reasons)) {
                 to.ended_drops[field.number - first_ended_drop] = field.as_number();
             }
             break;

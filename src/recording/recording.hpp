@@ -179,7 +179,7 @@ struct Counters {
     std::vector<std::pair<std::string, std::uint64_t>> drops; // by reason, in plain words
     // Part of `drops` by Drop: what rings counted that have been given up since. A reader adds what a dead writer's
     // rings hold to these, and so has exact totals.
-    std::uint64_t ended_drops[drop_slots] = {};
+    std::uint64_t ended_drops[drop_reasons] = {};
     std::uint64_t drain_cpu_ns = 0;
     std::uint64_t records = 0;         // ring records written to this file so far, before any limit removed some
     std::uint64_t records_removed = 0; // removed again by max_size= or keep=

@@ -45,8 +45,11 @@ bool read_remainder(ByteSource& source, std::uint64_t offset, std::uint64_t capa
     ring.track = field<std::uint32_t>(page, offsetof(RingHeader, track));
     ring.os_thread = field<std::uint64_t>(page, offsetof(RingHeader, os_thread));
     ring.thread_name = text(page, offsetof(RingHeader, thread_name), sizeof RingHeader::thread_name);
-    for (std::size_t i = 0; i < drop_slots; ++i) {
-        ring.drops[i] = field<std::uint64_t>(page, offsetof(RingHeader, drops) + i * sizeof(std::uint64_t));
+    for (std::size_t i = 0; i < drop_reasons; ++i) {
+        const std::size_t slot = i < drop_slots
+                                     ? offsetof(RingHeader, drops) + i * sizeof(std::uint64_t)
+                                     : offsetof(RingHeader, later_drops) + (i - drop_slots) * sizeof(std::uint64_t);
+        ring.drops[i] = field<std::uint64_t>(page, slot);
     }
     if (head < tail || head - tail > capacity) {
         why = "its head and tail contradict each other";

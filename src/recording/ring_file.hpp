@@ -20,7 +20,7 @@ struct RingRemainder {
     std::uint64_t first_sequence = 0;
     std::uint64_t os_thread = 0;
     std::string thread_name;
-    std::uint64_t drops[drop_slots] = {};
+    std::uint64_t drops[drop_reasons] = {};
     std::vector<Record> records;
 };
 

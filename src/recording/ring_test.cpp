@@ -145,12 +145,14 @@ TEST(Ring, drops_counted_after_the_last_note_of_them_are_not_forgotten) {
     TestRing ring = run.ring(0, 1);
     ring.drops[static_cast<int>(Drop::ring_full)] = 5;
     ring.drops[static_cast<int>(Drop::bad_token)] = 2;
+    ring.drops[static_cast<int>(Drop::unrecorded_node)] = 6;
     run.leave({ring});
     auto reader = Reader::open(run.path);
     ASSERT_TRUE(reader.ok());
     const std::vector<std::pair<std::string, std::uint64_t>> expected = {{drop_reason_text(Drop::ring_full), 12},
                                                                          {drop_reason_text(Drop::too_deep), 4},
-                                                                         {drop_reason_text(Drop::bad_token), 2}};
+                                                                         {drop_reason_text(Drop::bad_token), 2},
+                                                                         {drop_reason_text(Drop::unrecorded_node), 6}};
     EXPECT_EQ(reader->counters().drops, expected);
 }
 

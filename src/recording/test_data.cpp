@@ -173,8 +173,10 @@ Bytes ring_bytes(const Metadata& metadata, std::uint64_t capacity, const std::ve
         put(bytes, at + offsetof(RingHeader, os_thread), ring.os_thread);
         std::memcpy(bytes.data() + at + offsetof(RingHeader, thread_name), ring.thread_name.data(),
                     ring.thread_name.size());
-        for (std::size_t d = 0; d < drop_slots; ++d) {
-            put(bytes, at + offsetof(RingHeader, drops) + 8 * d, ring.drops[d]);
+        for (std::size_t d = 0; d < drop_reasons; ++d) {
+            const std::size_t slot = d < drop_slots ? offsetof(RingHeader, drops) + 8 * d
+                                                    : offsetof(RingHeader, later_drops) + 8 * (d - drop_slots);
+            put(bytes, at + slot, ring.drops[d]);
         }
         for (std::size_t r = 0; r < ring.records.size(); ++r) {
             const std::size_t index = (ring.tail + r) & (capacity - 1);

@@ -32,7 +32,7 @@ struct TestRing {
     std::vector<Record> records; // [tail, head)
     std::string thread_name = "worker";
     std::uint64_t os_thread = 4242;
-    std::uint64_t drops[drop_slots] = {};
+    std::uint64_t drops[drop_reasons] = {};
 };
 Bytes ring_bytes(const Metadata& metadata, std::uint64_t capacity, const std::vector<TestRing>& rings);
 

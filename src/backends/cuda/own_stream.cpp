@@ -25,6 +25,7 @@ Result<std::unique_ptr<OwnStream>> OwnStream::create(const Driver& driver, Devic
 OwnStream::~OwnStream() {
     const RelaxedCapture relaxed(driver_);
     if (stream_ != nullptr) {
+        const CurrentContext current(driver_, context_);
         static_cast<void>(driver_.stream_destroy(stream_));
     }
     if (context_ != nullptr) {
