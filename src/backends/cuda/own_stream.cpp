@@ -17,7 +17,8 @@ Result<std::unique_ptr<OwnStream>> OwnStream::create(const Driver& driver, Devic
     }
     if (made != CuResult::success) {
         own->stream_ = nullptr;
-        return error_of(driver, made, "cuStreamCreate", "restart the program if the device was lost");
+        const char* call = current.status() == CuResult::success ? "cuStreamCreate" : "cuCtxPushCurrent";
+        return error_of(driver, made, call, "restart the program if the device was lost");
     }
     return own;
 }

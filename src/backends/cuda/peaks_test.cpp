@@ -142,13 +142,14 @@ TEST(CudaPeaks, F1_a_call_that_fails_is_the_reason_and_leaves_nothing_behind) {
             const bool struck = vgpu::all_failures_struck();
             vgpu::clear_failures();
             // Where the context cannot be made current to tidy up, nothing can be given back or said of it.
-            const bool while_tidying = struck && said.empty() && std::string(call) == "cuCtxPushCurrent";
-            if (while_tidying)
+            const bool pushing = std::string(call) == "cuCtxPushCurrent";
+            if (struck && said.empty() && pushing)
                 continue;
             EXPECT_EQ(vgpu::leaks(), "1 context") << call << ", call " << nth;
             if (!struck)
                 break;
-            EXPECT_NE(said.find(call), std::string::npos) << call << ", call " << nth << ": " << said;
+            EXPECT_TRUE(said.find(call) != std::string::npos || (pushing && !said.empty()))
+                << call << ", call " << nth << ": " << said;
         }
         EXPECT_GT(nth, 1u) << call << " is never called";
     }
