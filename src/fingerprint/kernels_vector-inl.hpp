@@ -8,6 +8,7 @@
 #define PLUMB_KERNELS_VECTOR_INL
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <array>
@@ -36,6 +37,9 @@ using F64 = hn::ScalableTag<double>;
 constexpr std::size_t wide = HWY_LANES(std::uint32_t);
 constexpr std::size_t half = wide / 2; // lanes of 64 bits
 static_assert(wide >= 4 && wide <= partial_sums);
+/// So far ahead lines are asked for: the arithmetic of a row leaves the processor's own look-ahead too little room.
+constexpr std::size_t bytes_ahead = 4096;
+constexpr std::size_t bytes_of_line = 64;
 
 /// Factors split for multiplications of 32 bits, which every instruction set has.
 struct Factors {
@@ -286,6 +290,9 @@ HWY_INLINE void add_rows_of(const std::uint8_t* data, std::size_t rows, std::uin
         const Turn turn(key, groups, block.sketch, lanes);
         const auto near = hn::Set(tag, static_cast<T>(turn.turn & (lanes - 1)));
         const auto index = hn::IndicesFromVec(ValueTag<type>(), hn::Xor(hn::Iota(tag, 0), near));
+        for (std::size_t byte = 0; byte < lanes_of_row * size_of(type); byte += bytes_of_line) {
+            hwy::Prefetch(data + r * lanes_of_row * size_of(type) + byte + bytes_ahead); // of nothing: no harm
+        }
         RowSum row{hn::Zero(U64()), hn::Zero(U32())};
         if constexpr (type == DType::f64) {
             (add_vector64<careful, v>(data, r * lanes_of_row, turn, index, s, row, block), ...);
