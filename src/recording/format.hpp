@@ -39,6 +39,7 @@ enum class ChunkType : std::uint16_t {
     checks = 13,    // fingerprints of tensors; with no entry: those before its number were removed by a limit
     kernels = 14,   // what code hashes stand for
     tiles = 18,     // totals of tiles: the last entry of a key in the last generation counts
+    graph_nodes = 19, // what captured graphs consist of, node by node: one entry for each capture
 };
 
 /// How the payload of a chunk is packed.
