@@ -12,6 +12,7 @@ namespace plumb::analysis {
 namespace {
 
 constexpr auto never = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t far = never / 4; // no run lasts so long
 constexpr auto always = std::numeric_limits<std::int64_t>::min();
 
 } // namespace
@@ -62,6 +63,8 @@ class PathGraph::ReplayEdges {
         const std::uint32_t site = nodes_.site(node);
         return site == CapturedNodes::none || replay_.of_site.empty() ? nullptr : replay_.of_site[site];
     }
+    /// Twice the moment: what lies inside a scope comes after its begin, if only by one.
+    static std::int64_t border(std::int64_t moment) { return 2 * std::clamp(moment, -far, far); }
     /// It has the time of its scope.
     [[nodiscard]] bool alone(std::size_t node) const {
         const Interval* scope = scope_of(node);
@@ -74,7 +77,7 @@ class PathGraph::ReplayEdges {
         for (std::size_t i = 0; i < ids_.size(); ++i) {
             if (const Interval* scope = scope_of(i); scope != nullptr) {
                 latest_[i] = scope->begin_ns;
-                earliest_[i] = scope->begin_ns;
+                earliest_[i] = border(scope->begin_ns) + 1;
             }
         }
         for (auto edge = nodes_.edges().rbegin(); edge != nodes_.edges().rend(); ++edge) {
@@ -92,10 +95,10 @@ class PathGraph::ReplayEdges {
             return;
         }
         const bool whole = a != nullptr && a->leaf && a->end_ns <= latest_[to];
-        const std::int64_t moment = whole ? a->end_ns : earliest_[from];
+        const std::int64_t moment = whole ? border(a->end_ns) : earliest_[from];
         const NodeId earlier = whole ? a->node : ids_[from];
-        const bool to_whole = b != nullptr && b->leaf && moment <= b->begin_ns;
-        const bool possible = to_whole || b == nullptr || (moment < b->end_ns && !alone(to));
+        const bool to_whole = b != nullptr && b->leaf && moment <= border(b->begin_ns);
+        const bool possible = to_whole || b == nullptr || (moment < border(b->end_ns) && !alone(to));
         if ((!whole && alone(from)) || !possible) {
             ++contradicted_;
             return;
@@ -112,7 +115,8 @@ class PathGraph::ReplayEdges {
     const Replay& replay_;
     const CapturedNodes& nodes_;
     const std::vector<NodeId>& ids_;
-    std::vector<std::int64_t> latest_, earliest_; // by node: when it may have begun
+    std::vector<std::int64_t> latest_;            // by node: it began before that
+    std::vector<std::int64_t> earliest_;          // and after that, as border()
     std::set<const Interval*> waits_, leads_on_;  // as a whole
     std::size_t contradicted_ = 0;
 };
