@@ -104,6 +104,8 @@ class PathGraph::ReplayEdges {
             return;
         }
         builder_.depend(earlier, to_whole ? b->node : ids_[to]);
+        if (whole || to_whole)
+            builder_.depend(ids_[from], ids_[to]); // follows from that, and is what the graph says
         earliest_[to] = std::max(earliest_[to], moment);
         if (whole)
             leads_on_.insert(a);

@@ -136,6 +136,9 @@ TEST(PathReplays, F6_kernels_of_a_sampled_replay_have_name_brick_layer_shape_and
     EXPECT_TRUE(depends(report.graph, node("a"), node("b")));
     EXPECT_TRUE(depends(report.graph, node("d"), node("e"))) << "the fork";
     EXPECT_TRUE(depends(report.graph, node("d"), node("f")));
+    EXPECT_TRUE(depends(report.graph, node("c"), node("d"))) << "from one brick to the next";
+    EXPECT_TRUE(depends(report.graph, node("e"), node("g"))) << "the join";
+    EXPECT_TRUE(depends(report.graph, node("f"), node("g")));
     EXPECT_FALSE(depends(report.graph, node("e"), node("f")));
     EXPECT_EQ(report.graph[node("g")].parent, nodes(report, "step 1", NodeKind::step).at(0)) << "in no scope";
     EXPECT_FALSE(noted(report, "left out"));
