@@ -30,9 +30,7 @@ class CapturedNodes {
     /// How many nodes of a scope's own work: kernels, copies and the like, not those that only order others.
     [[nodiscard]] std::uint32_t working(std::uint32_t site) const { return working_[site]; }
     [[nodiscard]] bool works(std::size_t node) const;
-    [[nodiscard]] bool is_kernel(std::size_t node) const {
-        return kind(node).type == recording::CapturedKind::kernel;
-    }
+    [[nodiscard]] bool is_kernel(std::size_t node) const { return kind(node).type == recording::CapturedKind::kernel; }
     /// In the order of where they begin, which is one in which whatever leads to a node comes before what it leads to.
     [[nodiscard]] const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges() const noexcept { return edges_; }
     /// Nothing was cut off: its edges are all there are.

@@ -154,9 +154,8 @@ void add_launches(PathReport& report, const PathGraph& graph) {
         report.graph_kernels += count;
     report.launches = report.host_launches + report.graph_kernels;
     const auto per_token = [&report](std::uint64_t count) {
-        return report.tokens == 0
-                   ? stats::absent("the step does not say how many tokens it had")
-                   : stats::measured(static_cast<double>(count) / static_cast<double>(report.tokens));
+        return report.tokens == 0 ? stats::absent("the step does not say how many tokens it had")
+                                  : stats::measured(static_cast<double>(count) / static_cast<double>(report.tokens));
     };
     report.launches_per_token = per_token(report.launches);
     report.host_launches_per_token = per_token(report.host_launches);
@@ -230,7 +229,8 @@ Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& 
     if (!built.ok() && !made->ordered_by_time()) { // the edges of a graph may contradict what else is known
         made.emplace(source, *step, PathGraph::ReplayOrder::time);
         built = made->build();
-        report.notes.emplace_back("The edges of captured graphs contradict the rest: their scopes are in order of time.");
+        report.notes.emplace_back(
+            "The edges of captured graphs contradict the rest: their scopes are in order of time.");
     }
     if (!built.ok())
         return built.error();

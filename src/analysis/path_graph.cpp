@@ -118,8 +118,7 @@ void PathGraph::collect() {
         if (track.graph == GraphTable::former) {
             ++replays_left_out;
             replaced_.insert(track.graph_key);
-        }
-        else if (sample.kind == SampleKind::span)
+        } else if (sample.kind == SampleKind::span)
             track.spans.push_back(&sample);
         else
             track.intervals.push_back(interval_of(sample.begin_ns, sample.duration_ns, &sample, nullptr));

@@ -122,8 +122,7 @@ class PathGraph {
     void add_replays();
     NodeId add_border(const Replay& replay, const char* word, std::int64_t moment);
     std::vector<NodeId> add_captured(const Replay& replay);
-    NodeId add_captured_node(const Replay& replay, std::size_t node, GraphNode made,
-                             const resolve::Sample* alone_in);
+    NodeId add_captured_node(const Replay& replay, std::size_t node, GraphNode made, const resolve::Sample* alone_in);
     void add_own_time(const Interval& interval);
     NodeId add_told_brick(const Replay& replay, std::uint32_t site, std::int64_t begin);
     [[nodiscard]] NodeId layer_node(std::uint32_t number, std::uint32_t layer, std::int64_t begin);
@@ -182,8 +181,8 @@ class PathGraph {
     KernelCounts kernels_;
     KernelCounts device_scopes_;
     KernelCounts captured_kernels_, captured_nodes_;
-    std::vector<Replay> replays_; // in the order of their launches
-    std::map<std::uint64_t, CapturedNodes> contents_;          // by key
+    std::vector<Replay> replays_;                     // in the order of their launches
+    std::map<std::uint64_t, CapturedNodes> contents_; // by key
     std::unordered_map<std::uint64_t, const recording::GraphInfo*> rows_of_graphs_;
     std::map<std::uint64_t, std::uint64_t> launches_of_graphs_; // by key
     std::uint64_t graphs_launched_ = 0;

@@ -59,9 +59,8 @@ void PathGraph::match_graphs() {
         }
     }
     if (unseen != 0)
-        notes_.push_back(
-            std::to_string(unseen) +
-            " replays of captured graphs in this step were not sampled: nothing inside them has a time.");
+        notes_.push_back(std::to_string(unseen) +
+                         " replays of captured graphs in this step were not sampled: nothing inside them has a time.");
     std::vector<TrackData*> of_graphs;
     for (auto& [id, track] : tracks_) {
         if (track.device && track.graph != GraphTable::none && track.graph != GraphTable::former)

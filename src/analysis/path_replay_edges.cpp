@@ -117,9 +117,9 @@ class PathGraph::ReplayEdges {
     const Replay& replay_;
     const CapturedNodes& nodes_;
     const std::vector<NodeId>& ids_;
-    std::vector<std::int64_t> latest_;            // by node: it began before that
-    std::vector<std::int64_t> earliest_;          // and after that, as border()
-    std::set<const Interval*> waits_, leads_on_;  // as a whole
+    std::vector<std::int64_t> latest_;           // by node: it began before that
+    std::vector<std::int64_t> earliest_;         // and after that, as border()
+    std::set<const Interval*> waits_, leads_on_; // as a whole
     std::size_t contradicted_ = 0;
 };
 
@@ -163,8 +163,9 @@ void PathGraph::add_replays() {
         track.order.push_back(whole);
     }
     if (contradicted != 0)
-        notes_.push_back(std::to_string(contradicted) +
-                         " edges of captured graphs lead to what began before the earlier had ended: they are left out.");
+        notes_.push_back(
+            std::to_string(contradicted) +
+            " edges of captured graphs lead to what began before the earlier had ended: they are left out.");
 }
 
 } // namespace plumb::analysis

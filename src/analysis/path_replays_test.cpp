@@ -90,8 +90,7 @@ GraphInfo graph_of(const std::string& sites, std::vector<std::pair<std::uint32_t
 
 /// Two bricks of layer 4 with three kernels each: in the second, e and f run beside each other after d, and join in g.
 GraphInfo forked() {
-    GraphInfo info =
-        graph_of("1112220", {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {3, 5}, {4, 6}, {5, 6}});
+    GraphInfo info = graph_of("1112220", {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {3, 5}, {4, 6}, {5, 6}});
     info.sites = {{Name(Brick::rms_norm).id, 5, 0, 3, true, false}, {Name(Brick::attention).id, 5, 0, 3, true, false}};
     return info;
 }
@@ -187,8 +186,7 @@ TEST(PathReplays, T17_kernels_are_counted_by_brick_and_layer_and_those_of_the_ho
 
 TEST(PathReplays, a_graph_that_was_never_sampled_is_there_without_any_time) {
     PlantedSource source;
-    const PathReport report =
-        step_with(source, forked(), [&] { source.launch(host, 64, 0, queue, 0, 10 * us); });
+    const PathReport report = step_with(source, forked(), [&] { source.launch(host, 64, 0, queue, 0, 10 * us); });
     for (const char* name : {"a", "d", "g"}) {
         const auto found = nodes(report, name);
         ASSERT_EQ(found.size(), 1u);
@@ -199,7 +197,8 @@ TEST(PathReplays, a_graph_that_was_never_sampled_is_there_without_any_time) {
     EXPECT_FALSE(report.graph[bricks[0]].timed);
     EXPECT_EQ(report.graph[report.graph[bricks[0]].parent].layer, 4u);
     EXPECT_TRUE(depends(report.graph, nodes(report, "c").at(0), nodes(report, "d").at(0)));
-    EXPECT_TRUE(depends(report.graph, nodes(report, "launch graph 64", NodeKind::task).at(0), nodes(report, "a").at(0)));
+    EXPECT_TRUE(
+        depends(report.graph, nodes(report, "launch graph 64", NodeKind::task).at(0), nodes(report, "a").at(0)));
     EXPECT_EQ(report.analysis.length_ns, 300 * us);
     EXPECT_TRUE(noted(report, "1 replays of captured graphs in this step were not sampled"));
     EXPECT_EQ(report.graph_kernels, 7u);

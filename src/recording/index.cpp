@@ -108,7 +108,8 @@ class IndexBuilder {
         note_if(malformed_, " chunks hold what no writer writes and were skipped");
         note_if(unknown_, " chunks are of kinds that this version does not know and were skipped");
         note_if(listless_, " graph rows refer to an entry that is lost: what those graphs consist of is not known");
-        note_if(contentless_.size(), " captured graphs have lost the table of their nodes: only their scopes are known");
+        note_if(contentless_.size(),
+                " captured graphs have lost the table of their nodes: only their scopes are known");
         note_if(too_many_graphs_, " graph rows beyond the first 65536 keys were left out");
         note_if(too_many_tiles_, " totals of tiles beyond the first 65536 tiles were left out");
         note_if(too_many_kernels_, " kernels beyond the first 65536, or 256 of one code hash, were left out");

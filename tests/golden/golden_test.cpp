@@ -440,8 +440,8 @@ std::string by_our_reader(const std::string& name) {
 }
 
 TEST(Golden, a_reader_written_from_the_document_alone_reads_the_same) {
-    for (const char* name :
-         {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_graph_nodes.plumb", "v1_nodes.plumb", "v1_checks.plumb", "v1_tiles.plumb"}) {
+    for (const char* name : {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_graph_nodes.plumb",
+                             "v1_nodes.plumb", "v1_checks.plumb", "v1_tiles.plumb"}) {
         EXPECT_EQ(by_independent_reader(name), by_our_reader(name)) << name;
     }
 }
