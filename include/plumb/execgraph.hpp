@@ -110,7 +110,7 @@ class PLUMB_API ExecGraphBuilder {
 /// What must not be delayed. Slack of a node that contains others: the least of what it contains.
 struct PathAnalysis {
     std::int64_t length_ns = 0;
-    std::vector<NodeId> path;           // leaves, first to last
+    std::vector<NodeId> path;           // leaves whose time is known, first to last
     std::vector<std::int64_t> slack_ns; // by node
 };
 
@@ -196,7 +196,8 @@ struct KernelRow {
     std::string name;
     std::uint32_t layer = no_layer_index;
     std::uint64_t device_scopes = 0;
-    Figure kernels; // recorded in it, or nodes of its captured graph
+    Figure kernels;              // recorded in it, and those of the captured graphs that were replayed
+    std::uint64_t in_graphs = 0; // of these, those of captured graphs
 };
 
 /// A kernel that took long, and where its code comes from.
@@ -221,8 +222,12 @@ struct PathReport {
     double span_ns = 0;           // the step's begin to its last end on any track
     double host_ns = 0;           // the step's own scope
     std::uint64_t tokens = 0;
-    std::uint64_t launches = 0; // kernels recorded, graphs, and device scopes in which no kernel was
+    std::uint64_t launches = 0; // of the host, and kernels inside the captured graphs that it launched
     Figure launches_per_token;
+    std::uint64_t host_launches = 0; // kernels recorded, graphs, and device scopes in which no kernel was
+    Figure host_launches_per_token;
+    std::uint64_t graph_launches = 0; // of these
+    std::uint64_t graph_kernels = 0;  // inside replays whose nodes are known
     ExecGraph graph;
     PathAnalysis analysis;
     std::vector<std::string> tracks;      // by GraphNode::track

@@ -13,7 +13,6 @@
 #include "analysis/path_graph.hpp"
 #include "analysis/path_step.hpp"
 #include "analysis/roofline.hpp"
-#include "resolve/name_table.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
@@ -103,32 +102,27 @@ class KernelNames {
     std::multimap<std::uint64_t, const recording::KernelInfo*> by_hash_;
 };
 
-/// From what was recorded, from the sites of the graphs that were launched, and from the scopes of queues.
-std::vector<KernelRow> kernel_rows(resolve::RecordSource& source, const PathStep& step, const PathGraph& graph) {
+/// Of what was recorded and of captured graphs, which are told apart, and of the scopes of queues.
+std::vector<KernelRow> kernel_rows(const PathGraph& graph) {
     std::map<std::pair<std::uint32_t, std::string>, KernelRow> rows;
-    const auto row_of = [&](std::uint32_t layer, const std::string& name) -> KernelRow& {
-        KernelRow& row = rows[{layer + 1, name}];
-        row.name = name;
-        row.layer = layer;
+    const auto row_of = [&](const std::pair<std::uint32_t, std::string>& place) -> KernelRow& {
+        KernelRow& row = rows[{place.first + 1, place.second}]; // what is in no layer comes first
+        row.layer = place.first;
+        row.name = place.second;
         return row;
     };
+    const auto add = [](KernelRow& row, std::uint64_t count) {
+        row.kernels = stats::measured(row.kernels.value.value_or(0) + static_cast<double>(count));
+    };
     for (const auto& [place, count] : graph.device_scopes())
-        row_of(place.first, place.second).device_scopes = count;
+        row_of(place).device_scopes = count;
     for (const auto& [place, count] : graph.kernels())
-        row_of(place.first, place.second).kernels = stats::measured(static_cast<double>(count));
-    const resolve::NameTable names(source.names());
-    for (const resolve::Submission& launch : step.submissions) {
-        if (!launch.graph)
-            continue;
-        for (const recording::GraphInfo& info : source.graphs()) {
-            if (info.key != launch.key)
-                continue;
-            for (const recording::GraphSite& site : info.sites) {
-                if (!site.leaf)
-                    continue;
-                KernelRow& row = row_of(site.layer_plus_one - 1u, names.text(site.name));
-                row.kernels = stats::measured(row.kernels.value.value_or(0) + site.nodes);
-            }
+        add(row_of(place), count);
+    for (const auto* captured : {&graph.captured_kernels(), &graph.captured_nodes()}) {
+        for (const auto& [place, count] : *captured) {
+            KernelRow& row = row_of(place);
+            add(row, count);
+            row.in_graphs += count;
         }
     }
     std::vector<KernelRow> result;
@@ -152,11 +146,19 @@ void add_step(PathReport& report, const PathStep& step) {
         report.notes.push_back("Profiling made this step different (sampled): its length is not that of the others.");
 }
 
+/// By the host, and by the device inside captured graphs.
 void add_launches(PathReport& report, const PathGraph& graph) {
-    report.launches = graph.launches();
-    report.launches_per_token =
-        report.tokens == 0 ? stats::absent("the step does not say how many tokens it had")
-                           : stats::measured(static_cast<double>(report.launches) / static_cast<double>(report.tokens));
+    report.host_launches = graph.launches();
+    report.graph_launches = graph.graphs_launched();
+    for (const auto& [place, count] : graph.captured_kernels())
+        report.graph_kernels += count;
+    report.launches = report.host_launches + report.graph_kernels;
+    const auto per_token = [&report](std::uint64_t count) {
+        return report.tokens == 0 ? stats::absent("the step does not say how many tokens it had")
+                                  : stats::measured(static_cast<double>(count) / static_cast<double>(report.tokens));
+    };
+    report.launches_per_token = per_token(report.launches);
+    report.host_launches_per_token = per_token(report.host_launches);
 }
 
 /// Share of the roofline of the place where it ran.
@@ -222,10 +224,17 @@ Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& 
     PathReport report;
     report.notes = source.notes();
     add_step(report, *step);
-    PathGraph graph(source, *step);
-    Result<ExecGraph> built = graph.build();
+    std::optional<PathGraph> made(std::in_place, source, *step);
+    Result<ExecGraph> built = made->build();
+    if (!built.ok() && !made->ordered_by_time()) { // the edges of a graph may contradict what else is known
+        made.emplace(source, *step, PathGraph::ReplayOrder::time);
+        built = made->build();
+        report.notes.emplace_back(
+            "The edges of captured graphs contradict the rest: their scopes are in order of time.");
+    }
     if (!built.ok())
         return built.error();
+    PathGraph& graph = *made;
     report.graph = std::move(*built);
     report.analysis = report.graph.analyse();
     report.span_ns = static_cast<double>(graph.span_ns());
@@ -235,7 +244,7 @@ Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& 
     report.notes.insert(report.notes.end(), missing.begin(), missing.end());
     report.rows = rows_of(report.graph, report.analysis);
     add_launches(report, graph);
-    report.kernels = kernel_rows(source, *step, graph);
+    report.kernels = kernel_rows(graph);
     const KernelNames names(source.kernels());
     report.slowest = slowest_kernels(report.graph, names, source, graph.origins());
     report.recorded = recorded_kernels(report.graph, names);

@@ -30,8 +30,11 @@ TransferShape transfer_shape(const resolve::Sample& sample) {
 
 } // namespace
 
-PathGraph::PathGraph(resolve::RecordSource& source, const PathStep& step)
-    : source_(source), step_(step), names_(source.names()), graphs_(source) {}
+PathGraph::PathGraph(resolve::RecordSource& source, const PathStep& step, ReplayOrder order)
+    : source_(source), step_(step), replay_order_(order), names_(source.names()), graphs_(source) {
+    for (const recording::GraphInfo& info : source.graphs())
+        rows_of_graphs_.emplace(info.key, &info);
+}
 
 Result<ExecGraph> PathGraph::build() {
     collect();
@@ -41,6 +44,7 @@ Result<ExecGraph> PathGraph::build() {
         const bool of_graph = track.graph != GraphTable::none;
         nest(track.intervals, of_graph);
     }
+    collect_replays();
     match_launches();
     place_told();
     measure_device_layers();
@@ -53,6 +57,7 @@ Result<ExecGraph> PathGraph::build() {
         if (track.device)
             add_device_intervals(track);
     }
+    add_replays();
     find_device_end();
     for (auto& [id, track] : tracks_) {
         add_spans(track);
@@ -81,6 +86,7 @@ PathGraph::TrackData& PathGraph::track_of(std::uint32_t id) {
         if (info.id != id)
             continue;
         track.device = info.kind != recording::TrackKind::host_thread;
+        track.graph_key = info.graph_key;
         origins_.back() = {info.source, place_of_track(source_.metadata(), info)};
         if (!info.name.empty())
             track_names_.back() = info.name;
@@ -109,9 +115,10 @@ void PathGraph::collect() {
             continue;
         }
         TrackData& track = track_of(sample.track);
-        if (track.graph == GraphTable::former)
+        if (track.graph == GraphTable::former) {
             ++replays_left_out;
-        else if (sample.kind == SampleKind::span)
+            replaced_.insert(track.graph_key);
+        } else if (sample.kind == SampleKind::span)
             track.spans.push_back(&sample);
         else
             track.intervals.push_back(interval_of(sample.begin_ns, sample.duration_ns, &sample, nullptr));
@@ -281,8 +288,8 @@ void PathGraph::measure_device_layers() {
     }
 }
 
-NodeId PathGraph::layer_node(const TrackData& track, const Interval& interval) {
-    const std::uint32_t layer = layer_of(interval.sample);
+/// Where nothing of the layer was timed it has no time, and `begin` is about where it lies.
+NodeId PathGraph::layer_node(std::uint32_t number, std::uint32_t layer, std::int64_t begin) {
     if (layer == no_layer_index)
         return root_;
     if (const auto found = layers_.find(layer); found != layers_.end())
@@ -291,11 +298,12 @@ NodeId PathGraph::layer_node(const TrackData& track, const Interval& interval) {
     node.kind = NodeKind::layer;
     node.name = builder_.name("layer " + std::to_string(layer));
     node.layer = layer;
-    node.track = track.number;
+    node.track = number;
     node.device = true;
-    const auto [begin, end] = device_layers_.at(layer);
-    node.begin_ns = begin;
-    node.duration_ns = end - begin;
+    const auto timed = device_layers_.find(layer);
+    node.timed = timed != device_layers_.end();
+    node.begin_ns = node.timed ? timed->second.first : begin;
+    node.duration_ns = node.timed ? timed->second.second - timed->second.first : 0;
     node.parent = root_;
     const NodeId id = builder_.add(node);
     layers_.emplace(layer, id);
@@ -306,13 +314,14 @@ void PathGraph::add_device_intervals(TrackData& track) {
     const auto queue = queue_of_graph_.find(track.id);
     std::vector<Item>& order = queue == queue_of_graph_.end() ? track.order : tracks_.at(queue->second).order;
     for (Interval& interval : track.intervals) {
-        const NodeId parent =
-            interval.outer == none ? layer_node(track, interval) : track.intervals[interval.outer].node;
+        const NodeId parent = interval.outer == none
+                                  ? layer_node(track.number, layer_of(interval.sample), interval.begin_ns)
+                                  : track.intervals[interval.outer].node;
         interval.node = add_node(track, interval, parent);
         add_what_it_holds(track, interval);
         if (interval.leaf && interval.sample != nullptr)
             ++device_scopes_[{layer_of(interval.sample), names_.text(interval.sample->name)}];
-        if (interval.leaf)
+        if (interval.leaf && !interval.by_edges)
             order.push_back({interval.begin_ns, interval.end_ns, interval.node});
     }
 }

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "analysis/captured_nodes.hpp"
 #include "analysis/graph_table.hpp"
 #include "analysis/path_step.hpp"
 #include "analysis/program_order.hpp"
@@ -19,8 +21,14 @@ namespace plumb::analysis {
 
 class PathGraph {
   public:
+    /// What orders the scopes inside a replay.
+    enum class ReplayOrder : std::uint8_t {
+        edges, // of the captured graph, where they are known; else time
+        time,  // what had ended when something began
+    };
+
     /// REQUIRES: source and step outlive it.
-    PathGraph(resolve::RecordSource& source, const PathStep& step);
+    PathGraph(resolve::RecordSource& source, const PathStep& step, ReplayOrder order = ReplayOrder::edges);
 
     [[nodiscard]] Result<ExecGraph> build();
     [[nodiscard]] const std::vector<std::string>& tracks() const noexcept { return track_names_; }
@@ -38,8 +46,15 @@ class PathGraph {
     using KernelCounts = std::map<std::pair<std::uint32_t, std::string>, std::uint64_t>;
     [[nodiscard]] const KernelCounts& kernels() const noexcept { return kernels_; }
     [[nodiscard]] const KernelCounts& device_scopes() const noexcept { return device_scopes_; } // leaves
+    /// Kernels inside captured graphs, of all their replays in the step, the same way.
+    [[nodiscard]] const KernelCounts& captured_kernels() const noexcept { return captured_kernels_; }
+    /// Those of graphs whose nodes are not in the recording, by their scopes: nodes of any sort.
+    [[nodiscard]] const KernelCounts& captured_nodes() const noexcept { return captured_nodes_; }
     /// Kernels recorded, graphs launched, and device scopes submitted in which no kernel was recorded.
     [[nodiscard]] std::uint64_t launches() const;
+    [[nodiscard]] std::uint64_t graphs_launched() const noexcept { return graphs_launched_; }
+    /// False: some replay was ordered by its edges.
+    [[nodiscard]] bool ordered_by_time() const;
 
   private:
     using Item = ProgramOrder::Item;
@@ -61,6 +76,7 @@ class PathGraph {
         Interval* on_device = nullptr;                   // of a submission: what it began
         std::size_t submitted = none;                    // of what is recorded: the submission it lies in
         std::uint32_t launches_told = 0;                 // of a submission: kernels
+        bool by_edges = false;                           // of a replay whose leaves its edges order
     };
     using Intervals = std::vector<Interval>;
 
@@ -75,6 +91,7 @@ class PathGraph {
         std::uint32_t number = 0;
         bool device = false;
         std::uint32_t graph = GraphTable::none;
+        std::uint64_t graph_key = 0; // where it holds scopes of a captured graph
         Intervals intervals;
         std::vector<const resolve::Sample*> spans;
         std::vector<const resolve::RecordedNode*> told; // without a time of their own
@@ -82,8 +99,33 @@ class PathGraph {
         std::vector<Wait> waits;                        // disjoint and in order
     };
 
+    /// One launch of a captured graph in the step.
+    struct Replay {
+        const resolve::Submission* submission = nullptr;
+        Interval* launch = nullptr;            // null: it has no time
+        const CapturedNodes* nodes = nullptr;  // null: not known
+        TrackData* track = nullptr;            // of its scopes; null: not sampled
+        std::vector<Interval*> scopes, leaves; // of these the second
+        std::vector<Interval*> of_site;        // null: not timed in this replay
+        bool by_edges = false;                 // they order its leaves
+    };
+    class ReplayEdges;
+
     void collect();
     void collect_nodes();
+    void collect_replays();
+    [[nodiscard]] const CapturedNodes* nodes_of(std::uint64_t key);
+    void take_scopes(TrackData& track, const std::vector<Interval*>& launches);
+    void match_sites(Replay& replay);
+    void count_captured();
+    void note_captures();
+    void add_replays();
+    NodeId add_border(const Replay& replay, const char* word, std::int64_t moment);
+    std::vector<NodeId> add_captured(const Replay& replay);
+    NodeId add_captured_node(const Replay& replay, std::size_t node, GraphNode made, const resolve::Sample* alone_in);
+    void add_own_time(const Interval& interval);
+    NodeId add_told_brick(const Replay& replay, std::uint32_t site, std::int64_t begin);
+    [[nodiscard]] NodeId layer_node(std::uint32_t number, std::uint32_t layer, std::int64_t begin);
     [[nodiscard]] static Interval* around(TrackData& track, std::int64_t moment);
     void place_told();
     void count_kernel(TrackData& track, const resolve::RecordedNode& recorded, const Interval* place);
@@ -111,7 +153,6 @@ class PathGraph {
     void match_graphs();
     void link(Interval& submission, Interval& device);
     void measure_device_layers();
-    [[nodiscard]] NodeId layer_node(const TrackData& track, const Interval& interval);
     void find_waits();
     [[nodiscard]] static std::vector<analysis::Interval> without_waits(const TrackData& track, std::int64_t begin,
                                                                        std::int64_t end);
@@ -123,6 +164,7 @@ class PathGraph {
 
     resolve::RecordSource& source_;
     const PathStep& step_;
+    const ReplayOrder replay_order_;
     resolve::NameTable names_;
     GraphTable graphs_;
     ExecGraphBuilder builder_;
@@ -138,6 +180,13 @@ class PathGraph {
     std::vector<std::pair<const TrackData*, const resolve::RecordedNode*>> loose_; // told in no scope
     KernelCounts kernels_;
     KernelCounts device_scopes_;
+    KernelCounts captured_kernels_, captured_nodes_;
+    std::vector<Replay> replays_;                     // in the order of their launches
+    std::map<std::uint64_t, CapturedNodes> contents_; // by key
+    std::unordered_map<std::uint64_t, const recording::GraphInfo*> rows_of_graphs_;
+    std::map<std::uint64_t, std::uint64_t> launches_of_graphs_; // by key
+    std::uint64_t graphs_launched_ = 0;
+    std::set<std::uint64_t> replaced_; // keys under which the step has samples of a graph that is gone
     NodeId root_ = no_node;
     std::uint32_t main_track_ = 0;
     std::int64_t first_ns_ = 0, last_ns_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which submission began which scope on a device.
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "analysis/path_graph.hpp"
@@ -58,9 +59,8 @@ void PathGraph::match_graphs() {
         }
     }
     if (unseen != 0)
-        notes_.push_back(
-            std::to_string(unseen) +
-            " replays of captured graphs in this step were not sampled: only their launches are in the graph.");
+        notes_.push_back(std::to_string(unseen) +
+                         " replays of captured graphs in this step were not sampled: nothing inside them has a time.");
     std::vector<TrackData*> of_graphs;
     for (auto& [id, track] : tracks_) {
         if (track.device && track.graph != GraphTable::none && track.graph != GraphTable::former)
@@ -77,22 +77,20 @@ void PathGraph::match_graphs() {
             queue_track.device = true;
             queue_of_graph_.emplace(track->id, queue);
         }
-        std::vector<Interval*> leaves;
-        for (Interval& interval : track->intervals) {
-            if (interval.leaf)
-                leaves.push_back(&interval);
+        take_scopes(*track, begun);
+    }
+    for (Replay& replay : replays_) {
+        if (replay.launch == nullptr)
+            continue;
+        // Branches that begin before anything has ended wait for nothing but the launch.
+        std::int64_t first_end = std::numeric_limits<std::int64_t>::max();
+        for (Interval* leaf : replay.leaves) {
+            if (leaf->begin_ns >= first_end)
+                break;
+            first_end = std::min(first_end, leaf->end_ns);
+            link(*replay.launch, *leaf);
         }
-        const std::size_t each = leaves.size() % begun.size() == 0 ? leaves.size() / begun.size() : leaves.size();
-        for (std::size_t replay = 0; replay < begun.size() && replay * each < leaves.size(); ++replay) {
-            // Branches that begin before anything has ended wait for nothing but the launch.
-            std::int64_t first_end = leaves[replay * each]->end_ns;
-            for (std::size_t i = replay * each; i < (replay + 1) * each && i < leaves.size(); ++i) {
-                if (i != replay * each && leaves[i]->begin_ns >= first_end)
-                    break;
-                first_end = std::min(first_end, leaves[i]->end_ns);
-                link(*begun[replay], *leaves[i]);
-            }
-        }
+        match_sites(replay);
     }
 }
 

@@ -19,6 +19,7 @@ class ProgramOrder {
         std::int64_t begin_ns = 0;
         std::int64_t end_ns = 0;
         NodeId node = no_node;
+        NodeId last = no_node; // of a part that is ordered in itself: what comes after `node` and everything between
     };
 
     ProgramOrder(ExecGraphBuilder& builder, NodeId parent) : builder_(builder), parent_(parent) {}
@@ -29,7 +30,7 @@ class ProgramOrder {
         if (finished_.size() > most_edges)
             join(item.begin_ns);
         for (const Item& before : finished_)
-            builder_.depend(before.node, item.node);
+            builder_.depend(end_of(before), item.node);
         running_.push(item);
     }
 
@@ -39,6 +40,8 @@ class ProgramOrder {
     struct EndsLater {
         bool operator()(const Item& a, const Item& b) const { return a.end_ns > b.end_ns; }
     };
+
+    static NodeId end_of(const Item& item) { return item.last == no_node ? item.node : item.last; }
 
     void settle(std::int64_t now) {
         bool changed = false;
@@ -66,8 +69,8 @@ class ProgramOrder {
         node.parent = parent_;
         const NodeId joined = builder_.add(node);
         for (const Item& before : finished_)
-            builder_.depend(before.node, joined);
-        finished_.assign(1, {latest_.begin_ns, now, joined});
+            builder_.depend(end_of(before), joined);
+        finished_.assign(1, {latest_.begin_ns, now, joined, no_node});
         latest_ = finished_.front();
     }
 

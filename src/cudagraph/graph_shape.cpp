@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace plumb::cudagraph {
 
@@ -25,25 +26,28 @@ class ShapeReader {
         if (Status status = nodes_of(graph, shape.nodes); !status) {
             return status;
         }
+        shape_ = &shape;
         shape.types.resize(shape.nodes.size());
+        shape.kind_of.resize(shape.nodes.size());
         shape.name_of.resize(shape.nodes.size());
         shape.index_of.reserve(shape.nodes.size());
         for (std::uint32_t i = 0; i < shape.nodes.size(); ++i) {
             shape.index_of.emplace(shape.nodes[i], i);
-            std::string name;
-            if (Status status = look_at(shape.nodes[i], shape.types[i], name, 0); !status) {
+            if (Status status = look_at(shape.nodes[i], i, 0); !status) {
                 return status;
             }
-            const auto [known, is_new] = name_ids_.emplace(name, static_cast<std::uint32_t>(shape.names.size()));
+            const recording::CapturedKind& kind = shape.kinds[shape.kind_of[i]];
+            shape.types[i] = static_cast<NodeType>(kind.type);
+            const auto [known, is_new] = name_ids_.emplace(kind.name, static_cast<std::uint32_t>(shape.names.size()));
             if (is_new) {
-                shape.names.push_back(name);
+                shape.names.push_back(kind.name);
             }
             shape.name_of[i] = known->second;
         }
         shape.nodes_by_type = list_of(types_);
         shape.kernels = list_of(kernels_);
         shape.not_cloneable = memory_ ? "n/a (memory nodes)" : conditional_ ? "n/a (conditional nodes)" : "";
-        return edges_of(graph, shape);
+        return edges_of(graph, shape.index_of, shape.edges);
     }
 
   private:
@@ -63,22 +67,38 @@ class ShapeReader {
         return result == CuResult::success ? Status() : failed(result, "cuGraphGetNodes");
     }
 
-    Status look_at(GraphNode node, NodeType& type, std::string& name, int depth) {
+    /// `number`: of the node, among those of child graphs too.
+    Status look_at(GraphNode node, std::uint32_t number, int depth) {
+        NodeType type{};
         if (const CuResult result = driver_.graph_node_get_type(node, &type); result != CuResult::success) {
             return failed(result, "cuGraphNodeGetType");
         }
         ++types_[word_of(type)];
         memory_ |= type == NodeType::mem_alloc || type == NodeType::mem_free;
         conditional_ |= type == NodeType::conditional;
-        name = word_of(type);
+        recording::CapturedKind kind;
+        kind.type = static_cast<std::uint32_t>(type);
+        kind.name = word_of(type);
         if (type == NodeType::kernel) {
-            name = kernel_name(node);
-            ++kernels_[name];
+            look_at_kernel(node, kind);
+            ++kernels_[kind.name];
         }
-        return type == NodeType::graph && depth < deepest_child ? look_inside(node, depth + 1) : Status();
+        shape_->kind_of[number] = number_of(kind);
+        return type == NodeType::graph && depth < deepest_child ? look_inside(node, number, depth + 1) : Status();
     }
 
-    Status look_inside(GraphNode parent, int depth) {
+    std::uint32_t number_of(const recording::CapturedKind& kind) {
+        const auto [known, is_new] =
+            kind_ids_.emplace(std::tuple(kind.type, kind.name, kind.shaped, kind.grid[0], kind.grid[1], kind.grid[2],
+                                         kind.block[0], kind.block[1], kind.block[2], kind.shared_bytes),
+                              static_cast<std::uint32_t>(shape_->kinds.size()));
+        if (is_new) {
+            shape_->kinds.push_back(kind);
+        }
+        return known->second;
+    }
+
+    Status look_inside(GraphNode parent, std::uint32_t parent_number, int depth) {
         Graph child = nullptr;
         if (const CuResult result = driver_.graph_child_node_get_graph(parent, &child); result != CuResult::success) {
             return failed(result, "cuGraphChildGraphNodeGetGraph");
@@ -87,23 +107,40 @@ class ShapeReader {
         if (Status status = nodes_of(child, nodes); !status) {
             return status;
         }
+        std::unordered_map<GraphNode, std::uint32_t> numbers;
         for (const GraphNode node : nodes) {
-            NodeType type{};
-            std::string name;
-            if (Status status = look_at(node, type, name, depth); !status) {
+            const auto number = static_cast<std::uint32_t>(shape_->kind_of.size());
+            numbers.emplace(node, number);
+            shape_->kind_of.push_back(0);
+            shape_->inner_parent_of.push_back(parent_number);
+            if (Status status = look_at(node, number, depth); !status) {
                 return status;
             }
         }
-        return {};
+        return edges_of(child, numbers, shape_->inner_edges);
     }
 
     /// A kernel without a name is still a kernel: never an error.
-    std::string kernel_name(GraphNode node) {
+    void look_at_kernel(GraphNode node, recording::CapturedKind& kind) {
         KernelNodeParams params{};
         if (const CuResult asked = driver_.kernel_params(node, &params); asked != CuResult::success) {
-            return asked == CuResult::not_supported ? std::string("kernel (") + driver_.vendor->api + " tells no names)"
-                                                    : "kernel (parameters unreadable)";
+            kind.name = asked == CuResult::not_supported
+                            ? std::string("kernel (") + driver_.vendor->api + " tells no names)"
+                            : "kernel (parameters unreadable)";
+            return;
         }
+        kind.name = name_of(params);
+        kind.shaped = true;
+        kind.grid[0] = params.grid_x;
+        kind.grid[1] = params.grid_y;
+        kind.grid[2] = params.grid_z;
+        kind.block[0] = params.block_x;
+        kind.block[1] = params.block_y;
+        kind.block[2] = params.block_z;
+        kind.shared_bytes = params.shared_bytes;
+    }
+
+    std::string name_of(const KernelNodeParams& params) {
         const void* const function = params.func != nullptr ? static_cast<const void*>(params.func) : params.kern;
         const auto known = functions_.find(function);
         if (known != functions_.end()) {
@@ -121,7 +158,8 @@ class ShapeReader {
         return text;
     }
 
-    Status edges_of(Graph graph, GraphShape& shape) {
+    Status edges_of(Graph graph, const std::unordered_map<GraphNode, std::uint32_t>& numbers,
+                    std::vector<ShapeEdge>& edges) {
         std::size_t count = 0;
         if (const CuResult result = driver_.edges_of(graph, nullptr, nullptr, nullptr, &count);
             result != CuResult::success) {
@@ -137,21 +175,26 @@ class ShapeReader {
             result != CuResult::success) {
             return failed(result, "cuGraphGetEdges");
         }
-        shape.edges.reserve(count);
+        edges.reserve(edges.size() + count);
         for (std::size_t i = 0; i < std::min(count, from.size()); ++i) {
-            const auto source = shape.index_of.find(from[i]);
-            const auto target = shape.index_of.find(to[i]);
-            if (source == shape.index_of.end() || target == shape.index_of.end()) {
+            const auto source = numbers.find(from[i]);
+            const auto target = numbers.find(to[i]);
+            if (source == numbers.end() || target == numbers.end()) {
                 return Error{ErrorCode::corrupt,
                              "cuGraphGetEdges names a node that cuGraphGetNodes did not; " + std::string(advice) + "."};
             }
             const bool full = data[i].from_port == 0 && data[i].to_port == 0 && data[i].type == 0;
-            shape.edges.push_back(ShapeEdge{source->second, target->second, full});
+            edges.push_back(ShapeEdge{source->second, target->second, full});
         }
         return {};
     }
 
     const Driver& driver_;
+    GraphShape* shape_ = nullptr;
+    std::map<std::tuple<std::uint32_t, std::string, bool, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                        unsigned>,
+             std::uint32_t>
+        kind_ids_;
     Counts types_;
     Counts kernels_;
     std::map<std::string, std::uint32_t> name_ids_;

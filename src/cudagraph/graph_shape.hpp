@@ -26,6 +26,11 @@ struct GraphShape {
     std::vector<std::uint32_t> name_of; // kernel name or node type, per node: an index of `names`
     std::vector<std::string> names;
     std::vector<ShapeEdge> edges;
+    // What it consists of, child graphs included: their nodes are numbered behind the graph's own.
+    std::vector<recording::CapturedKind> kinds;
+    std::vector<std::uint32_t> kind_of;         // per node of both sorts: an index of `kinds`
+    std::vector<std::uint32_t> inner_parent_of; // per node of a child graph: the node of that child graph
+    std::vector<ShapeEdge> inner_edges;
     std::vector<recording::NamedCount> nodes_by_type; // graphs inside child nodes included
     std::vector<recording::NamedCount> kernels;       // by name, the same; in order of name
     std::unordered_map<backends::cuda::GraphNode, std::uint32_t> index_of;

@@ -7,6 +7,7 @@
 
 #include "backends/cuda/capture_notes.hpp"
 #include "backends/hip/driver.hpp"
+#include "cudagraph/graph_content.hpp"
 #include "cudagraph/graph_entry.hpp"
 #include "cudagraph/probes_state.hpp"
 
@@ -110,7 +111,8 @@ std::shared_ptr<fingerprint::CapturedChecks> checks_of(const Recorder& recorder,
 
 /// Returns the number of this capture.
 std::uint64_t describe(Row& row, const GraphShape& shape, std::vector<recording::GraphSite> sites,
-                       std::vector<recording::NamedCount> unattributed) {
+                       std::vector<recording::NamedCount> unattributed,
+                       std::shared_ptr<const recording::GraphContent> content) {
     const std::lock_guard lock(row.mutex);
     recording::GraphInfo& info = row.info;
     if (info.captures > 0) {
@@ -127,6 +129,7 @@ std::uint64_t describe(Row& row, const GraphShape& shape, std::vector<recording:
     info.nodes = shape.nodes_by_type;
     info.unattributed = std::move(unattributed);
     info.sites = std::move(sites);
+    info.content = std::move(content);
     return row.capture;
 }
 
@@ -209,6 +212,7 @@ Result<std::shared_ptr<Probe>> GraphProbes::captured(std::uint64_t key, CUgraph_
             info.nodes.clear();
             info.unattributed.clear();
             info.sites.clear();
+            info.content.reset();
             info.twin_reason = captured.no_twin;
         }
     } else if (Status status = look_at(graph, captured); !status) {
@@ -236,7 +240,7 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
                                               captured.notes[i].label.layer_plus_one});
     }
     captured.capture = describe(*captured.row, source.shape, sites_of(captured.notes, scopes, source.map),
-                                unattributed_of(source.shape, source.map));
+                                unattributed_of(source.shape, source.map), content_of(source.shape, source.map));
     if (state_->options().kind == ProbeKind::off) {
         captured.no_twin = "n/a (graph.stamps=off)";
     } else if (Result<std::shared_ptr<GraphDevice>> device = state_->current_device(); device) {

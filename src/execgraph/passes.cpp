@@ -45,7 +45,7 @@ struct ExecGraph::Passes {
             return path;
         auto at = static_cast<std::uint32_t>(std::max_element(tails.begin(), tails.end()) - tails.begin());
         for (;;) {
-            if (graph.weights_[at] >= 0)
+            if (graph.weights_[at] >= 0 && graph.nodes_[graph.node_of_row(at)].timed)
                 path.push_back(graph.node_of_row(at));
             const std::int64_t rest = tails[at] - weight(at);
             std::uint64_t e = graph.offsets_[at];

@@ -31,14 +31,15 @@ enum class ChunkType : std::uint16_t {
     counters = 5,
     descriptions = 6,
     records = 7,
-    removed = 8,    // what max_size= or keep= removed from one track
-    carried = 9,    // records of the removed part of one track that the kept part still depends on
-    recovered = 10, // a ring was folded in
-    closed = 11,    // the writer ended in good order
-    graphs = 12,    // life-cycle rows of captured graphs: the last one of a key counts
-    checks = 13,    // fingerprints of tensors; with no entry: those before its number were removed by a limit
-    kernels = 14,   // what code hashes stand for
-    tiles = 18,     // totals of tiles: the last entry of a key in the last generation counts
+    removed = 8,      // what max_size= or keep= removed from one track
+    carried = 9,      // records of the removed part of one track that the kept part still depends on
+    recovered = 10,   // a ring was folded in
+    closed = 11,      // the writer ended in good order
+    graphs = 12,      // life-cycle rows of captured graphs: the last one of a key counts
+    checks = 13,      // fingerprints of tensors; with no entry: those before its number were removed by a limit
+    kernels = 14,     // what code hashes stand for
+    tiles = 18,       // totals of tiles: the last entry of a key in the last generation counts
+    graph_nodes = 19, // what captured graphs consist of, node by node: one entry for each capture
 };
 
 /// How the payload of a chunk is packed.

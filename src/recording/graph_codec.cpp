@@ -49,6 +49,7 @@ enum GraphField : std::uint16_t {
     field_node_changes = 32,
     field_baked_in = 33,
     field_sites = 34,
+    field_content = 35,
 };
 
 /// The plain numbers of a row with their fields: one list for both directions.
@@ -290,6 +291,9 @@ void encode(const GraphEntry& from, Bytes& to) {
     if (!row.twin_reason.empty()) {
         fields.text(field_twin_reason, row.twin_reason);
     }
+    if (from.content != 0) {
+        fields.number(field_content, from.content);
+    }
     if (from.lists_kept) {
         fields.number(field_lists_kept, 1);
     } else {
@@ -325,6 +329,9 @@ bool decode(const std::byte* data, std::size_t size, GraphEntry& to) {
             break;
         case field_lists_kept:
             to.lists_kept = field.as_number() != 0;
+            break;
+        case field_content:
+            to.content = field.as_number();
             break;
         default:
             take_list(field, to.row);

@@ -19,7 +19,8 @@ inline constexpr std::size_t most_graph_text = 1024;
 
 struct GraphEntry {
     GraphInfo row;
-    bool lists_kept = false; // nodes, unattributed, node_changes, baked_in, sites: as in the entry of this key before
+    bool lists_kept = false;   // nodes, unattributed, node_changes, baked_in, sites: as in the entry of this key before
+    std::uint64_t content = 0; // number of the ContentEntry that row.content lies in; 0: in none
 };
 
 /// The row with its lists and texts cut to the bounds; what was cut off is summed in a last entry "others".

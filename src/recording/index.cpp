@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_set>
 
 #include "recording/check_codec.hpp"
 #include "recording/chunk_scan.hpp"
+#include "recording/graph_content_codec.hpp"
 #include "recording/kernel_codec.hpp"
 
 namespace plumb::recording {
@@ -66,6 +68,9 @@ class IndexBuilder {
         case ChunkType::graphs:
             entries<GraphEntry>(header, payload, [this](GraphEntry&& entry) { add_graph(std::move(entry)); });
             return;
+        case ChunkType::graph_nodes:
+            entries<ContentEntry>(header, payload, [this](ContentEntry&& entry) { add_content(std::move(entry)); });
+            return;
         case ChunkType::kernels:
             entries<KernelInfo>(header, payload, [this](KernelInfo&& kernel) { add_kernel(std::move(kernel)); });
             return;
@@ -103,6 +108,8 @@ class IndexBuilder {
         note_if(malformed_, " chunks hold what no writer writes and were skipped");
         note_if(unknown_, " chunks are of kinds that this version does not know and were skipped");
         note_if(listless_, " graph rows refer to an entry that is lost: what those graphs consist of is not known");
+        note_if(contentless_.size(),
+                " captured graphs have lost the table of their nodes: only their scopes are known");
         note_if(too_many_graphs_, " graph rows beyond the first 65536 keys were left out");
         note_if(too_many_tiles_, " totals of tiles beyond the first 65536 tiles were left out");
         note_if(too_many_kernels_, " kernels beyond the first 65536, or 256 of one code hash, were left out");
@@ -152,7 +159,28 @@ class IndexBuilder {
         }
     }
 
+    /// REQUIRES: a row of this key follows. Until then it is held; the last one of a key stays.
+    void add_content(ContentEntry&& entry) {
+        if (contents_.size() < most_graphs || contents_.count(entry.key) != 0) {
+            contents_[entry.key] = std::move(entry);
+        }
+    }
+
+    void attach_content(GraphEntry& entry) {
+        contentless_.erase(entry.row.key);
+        if (entry.content == 0) {
+            return;
+        }
+        const auto found = contents_.find(entry.row.key);
+        if (found != contents_.end() && found->second.number == entry.content) {
+            entry.row.content = found->second.content;
+        } else if (contentless_.size() < most_graphs) {
+            contentless_.insert(entry.row.key);
+        }
+    }
+
     void add_graph(GraphEntry&& entry) {
+        attach_content(entry);
         const auto known = known_graphs_.find(entry.row.key);
         if (known != known_graphs_.end()) {
             GraphInfo& row = index_.graphs[known->second];
@@ -292,6 +320,8 @@ class IndexBuilder {
     std::unordered_map<std::uint16_t, bool> known_names_;
     std::unordered_map<std::string, std::size_t> known_keys_;
     std::unordered_map<std::uint64_t, std::size_t> known_graphs_;
+    std::unordered_map<std::uint64_t, ContentEntry> contents_; // by key
+    std::unordered_set<std::uint64_t> contentless_;            // keys
     std::unordered_map<std::uint64_t, std::vector<std::size_t>> known_kernels_;
     std::vector<std::string> collisions_;
     std::unordered_map<std::uint32_t, Removal> removals_;

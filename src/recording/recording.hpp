@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,6 +74,32 @@ struct GraphNodeChange {
 
 using NamedCount = std::pair<std::string, std::uint64_t>;
 
+/// What a node of a captured graph does; nodes that are alike share one.
+struct CapturedKind {
+    static constexpr std::uint32_t kernel = 0, memcpy = 1; // types
+    std::uint32_t type = 0;                                // as CUgraphNodeType numbers them
+    std::string name;                                      // of a kernel; else the word for its type
+    bool shaped = false;                                   // how the kernel is launched is known
+    std::uint32_t grid[3] = {1, 1, 1};
+    std::uint32_t block[3] = {1, 1, 1};
+    std::uint32_t shared_bytes = 0;
+};
+
+struct CapturedNode {
+    std::uint32_t kind = 0;
+    std::uint32_t site_plus_one = 0;   // the innermost scope it was captured in; 0: in none
+    std::uint32_t parent_plus_one = 0; // the child graph's node that it lies in; 0: in none
+};
+
+/// The nodes of one capture, in an order in which every edge leads forward and parents come before what lies in them.
+struct GraphContent {
+    std::vector<CapturedKind> kinds;
+    std::vector<CapturedNode> nodes;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges; // from, to
+    std::uint64_t nodes_left_out = 0;                           // beyond the bounds of graph_content_codec.hpp
+    std::uint64_t edges_left_out = 0;                           // of those between nodes that are here
+};
+
 /// The life of one graph key so far: running totals, repeated as they change; the last one read counts.
 /// NaN and empty strings: not measured, not known.
 struct GraphInfo {
@@ -100,6 +127,7 @@ struct GraphInfo {
     std::uint64_t node_checks = 0;             // captures compared with the one before
     std::vector<std::string> baked_in;         // what verify_capture found: "kernel rope, parameter 2, bytes 0..3"
     std::vector<GraphSite> sites;
+    std::shared_ptr<const GraphContent> content; // of the last capture; null: not known
 
     // what it cost, nanoseconds of host time in all; bytes are an estimate
     double capture_ns = unknown;

@@ -9,6 +9,7 @@
 #include "recording/check_codec.hpp"
 #include "recording/format.hpp"
 #include "recording/graph_codec.hpp"
+#include "recording/graph_content_codec.hpp"
 #include "recording/kernel_codec.hpp"
 #include "recording/metadata_codec.hpp"
 #include "recording/record_codec.hpp"
@@ -27,6 +28,7 @@ constexpr std::uint64_t most_stale_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t stale_share = 8;
 /// Source texts of kernels, which no limit removes, may take this share of max_size=.
 constexpr std::uint64_t source_share = 8;
+constexpr std::uint64_t content_share = 8;
 
 std::int64_t monotonic_ns() {
     timespec now = {};
@@ -87,6 +89,8 @@ struct Writer::State {
     TileMap tiles; // of the last generation
     std::uint64_t tile_generation = 0;
     std::uint64_t stale_bytes = 0;
+    std::uint64_t contents = 0;      // ContentEntries written so far
+    std::uint64_t content_bytes = 0; // of those that the last rows refer to
 
     State(WriterOptions given, const Metadata& facts)
         : options(std::move(given)), metadata(facts), encoder(options.compress), check_encoder(options.compress),
@@ -111,6 +115,7 @@ struct Writer::State {
     template <class T>
     Status add_kept(ChunkType type, const T& entry, std::vector<T>& kept);
     Status add_graph(const GraphInfo& given);
+    Status add_content(GraphEntry& entry, const GraphEntry* before);
     Status add_kernel(const KernelInfo& given);
     [[nodiscard]] bool too_stale() const;
     Status append(const RecordBatch& batch);
@@ -175,6 +180,9 @@ Status Writer::State::add_graph(const GraphInfo& given) {
     const auto place = graph_places.find(entry.row.key);
     const bool known = place != graph_places.end();
     entry.lists_kept = known && same_lists(graphs[place->second].row, entry.row);
+    if (Status added = add_content(entry, known ? &graphs[place->second] : nullptr); !added) {
+        return added;
+    }
     if (Status added = add(ChunkType::graphs, entry); !added) {
         return added;
     }
@@ -190,6 +198,36 @@ Status Writer::State::add_graph(const GraphInfo& given) {
     if (too_stale()) {
         (void)shorten().ok();
     }
+    return {};
+}
+
+/// Once for each capture. A bounded recording has little room for it, and one of too many keys forgets what it has.
+Status Writer::State::add_content(GraphEntry& entry, const GraphEntry* before) {
+    if (entry.row.content != nullptr && !is_bounded(*entry.row.content)) {
+        entry.row.content = std::make_shared<const GraphContent>(bounded(*entry.row.content));
+    }
+    if (before != nullptr && same_content(before->row.content, entry.row.content)) {
+        entry.content = before->content;
+        return {};
+    }
+    if (before != nullptr && before->content != 0) {
+        content_bytes -= encoded_size(*before->row.content);
+    }
+    entry.content = 0;
+    if (entry.row.content == nullptr || (before == nullptr && graphs.size() >= most_graphs_known)) {
+        return {};
+    }
+    const std::uint64_t size = encoded_size(*entry.row.content);
+    if (options.max_bytes != 0 && content_bytes + size > options.max_bytes / content_share) {
+        return {};
+    }
+    const ContentEntry content{entry.row.key, contents + 1, entry.row.content};
+    if (Status added = add(ChunkType::graph_nodes, content); !added) {
+        return added;
+    }
+    entry.content = ++contents;
+    content_bytes += size;
+    stale_bytes += before != nullptr ? buffer.size() : 0;
     return {};
 }
 
@@ -377,6 +415,13 @@ Status Writer::State::shorten_to(double share) {
     append_entries(bytes, header(ChunkType::clock_pairs, 0), clock_pairs);
     append_entries(bytes, header(ChunkType::descriptions, 0), descriptions);
     append_entries(bytes, header(ChunkType::counters, 0), counters);
+    std::vector<ContentEntry> nodes_of_graphs;
+    for (const GraphEntry& entry : graphs) {
+        if (entry.content != 0) {
+            nodes_of_graphs.push_back({entry.row.key, entry.content, entry.row.content});
+        }
+    }
+    append_entries(bytes, header(ChunkType::graph_nodes, 0), nodes_of_graphs);
     append_entries(bytes, header(ChunkType::graphs, 0), graphs);
     append_entries(bytes, header(ChunkType::kernels, 0), kernels);
     if (tile_generation != 0) {

@@ -29,7 +29,7 @@ void put_duration(JsonWriter& json, const GraphNode& node) {
     if (node.timed)
         json.field("duration_ns", node.duration_ns);
     else
-        put(json, "duration_ns", Figure{std::nullopt, "it shares the time of its brick with others"});
+        put(json, "duration_ns", Figure{std::nullopt, "it was not timed by itself"});
 }
 
 void put_extent(JsonWriter& json, std::string_view name, const std::uint32_t (&extent)[3]) {
@@ -144,6 +144,7 @@ void put_kernels(JsonWriter& json, const PathReport& report) {
         put_layer(json, row.layer);
         json.field("device_scopes", row.device_scopes);
         put(json, "kernels", row.kernels);
+        json.field("in_graphs", row.in_graphs);
         json.end();
     }
     json.end();
@@ -167,6 +168,10 @@ std::string render_json(const PathReport& report) {
     json.field("tokens", report.tokens);
     json.field("launches", report.launches);
     put(json, "launches_per_token", report.launches_per_token);
+    json.field("host_launches", report.host_launches);
+    put(json, "host_launches_per_token", report.host_launches_per_token);
+    json.field("graph_launches", report.graph_launches);
+    json.field("graph_kernels", report.graph_kernels);
     put_rows(json, report);
     json.key("path");
     json.begin_array();

@@ -30,10 +30,14 @@ void append_head(std::string& out, const PathReport& report, const Style& style)
            us(report.span_ns) + " us from the step's begin to its last end; the rest is waiting between nodes\n";
     out += "graph  " + grouped(report.graph.size()) + " nodes, " + grouped(report.graph.edges()) + " edges, " +
            grouped(report.tracks.size()) + (report.tracks.size() == 1 ? " track\n" : " tracks\n");
-    out += "launches  " + grouped(report.launches) + ", per token " +
-           (report.launches_per_token.value ? fixed(*report.launches_per_token.value, 1)
-                                            : "n/a (" + report.launches_per_token.reason + ")") +
-           "\n";
+    const auto per_token = [](const Figure& figure) {
+        return ", per token " + (figure.value ? fixed(*figure.value, 1) : "n/a (" + figure.reason + ")");
+    };
+    out += "launches  " + grouped(report.launches) + per_token(report.launches_per_token) + "\n";
+    if (report.graph_launches != 0)
+        out += "  by the host  " + grouped(report.host_launches) + per_token(report.host_launches_per_token) +
+               ", captured graphs among them " + grouped(report.graph_launches) + "; kernels inside of those " +
+               grouped(report.graph_kernels) + "\n";
 }
 
 void append_rows(std::string& out, const PathReport& report, const Style& style) {
@@ -127,6 +131,7 @@ void append_bricks(std::string& out, const PathReport& report, const Style& styl
             continue;
         }
         found->device_scopes += row.device_scopes;
+        found->in_graphs += row.in_graphs;
         if (found->kernels.value && row.kernels.value)
             *found->kernels.value += *row.kernels.value;
         else if (found->kernels.value)
@@ -136,9 +141,10 @@ void append_bricks(std::string& out, const PathReport& report, const Style& styl
     table.add_column("launched for", TextTable::Align::left);
     table.add_column("device scopes", TextTable::Align::right);
     table.add_column("kernels", TextTable::Align::right);
+    table.add_column("in graphs", TextTable::Align::right);
     for (const KernelRow& row : bricks)
         table.add_row({printable(row.name, name_columns), grouped(row.device_scopes),
-                       row.kernels.value ? fixed(*row.kernels.value, 0) : "n/a"});
+                       row.kernels.value ? fixed(*row.kernels.value, 0) : "n/a", grouped(row.in_graphs)});
     table.append_to(out, style.heading, style.plain);
 }
 

@@ -64,7 +64,8 @@ class Engine {
     [[nodiscard]] Queue queue() const { return queue_; }
     [[nodiscard]] cuda::Stream stream() const { return stream_; }
 
-    void kernel(const std::string& name, std::int64_t ns) {
+    void kernel(const std::string& name, std::int64_t ns) { kernel_on(name, ns, stream_); }
+    void kernel_on(const std::string& name, std::int64_t ns, cuda::Stream stream) {
         cuda::Function& function = functions_[name];
         if (function == nullptr) {
             vgpu::KernelModel model;
@@ -72,7 +73,7 @@ class Engine {
             vgpu::kernel(name, model);
             ASSERT_EQ(calls().module_get_function(&function, module_, name.c_str()), cuda::CuResult::success);
         }
-        ASSERT_EQ(calls().launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, stream_, nullptr, nullptr),
+        ASSERT_EQ(calls().launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr),
                   cuda::CuResult::success);
     }
     /// One forward pass: every piece of work in a scope of its own, in every layer; then lm_head.

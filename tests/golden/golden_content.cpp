@@ -257,6 +257,56 @@ Status write_graphs(const std::string& path) {
     return status;
 }
 
+std::vector<recording::GraphInfo> graphs_with_nodes() {
+    recording::GraphContent content;
+    content.kinds = {{recording::CapturedKind::kernel, "gemm<128>", true, {8, 4, 2}, {128, 2, 1}, 4096},
+                     {recording::CapturedKind::kernel, "rope \xc3\xa9"},
+                     {recording::CapturedKind::memcpy, "memcpy"},
+                     {4, "child graph"},
+                     {0xffffffff, "type -1", true, {0xffffffff, 1, 1}, {1, 1, 1}, 0xffffffff}};
+    content.nodes = {{0, 1, 0}, {1, 1, 0}, {2, 0, 0}, {3, 3, 0}, {0, 3, 4}, {4, 0xffffffff, 0}};
+    content.edges = {{0, 1}, {0, 2}, {1, 3}, {2, 3}, {3, 5}};
+    content.nodes_left_out = 7;
+    content.edges_left_out = 0x100000000;
+    recording::GraphInfo full = graphs()[0];
+    full.content = std::make_shared<const recording::GraphContent>(std::move(content));
+    recording::GraphInfo empty;
+    empty.key = 65;
+    empty.content = std::make_shared<const recording::GraphContent>();
+    return {full, graphs()[1], empty};
+}
+
+Status write_graph_nodes(const std::string& path) {
+    recording::WriterOptions options;
+    options.path = path;
+    options.compress = false;
+    std::int64_t now = 0;
+    options.now_ns = [&now] {
+        return ++now;
+    };
+    auto writer = recording::Writer::create(options, metadata());
+    if (!writer) {
+        return writer.error();
+    }
+    Status status;
+    const auto then = [&status](Status next) {
+        status = status.ok() ? next : status;
+    };
+    recording::GraphInfo earlier = graphs_with_nodes()[0]; // another capture of the key, with a table of its own
+    recording::GraphContent other = *earlier.content;
+    other.nodes.pop_back();
+    other.edges.pop_back();
+    earlier.content = std::make_shared<const recording::GraphContent>(std::move(other));
+    then((*writer)->add_graph(earlier));
+    for (int round = 0; round < 2; ++round) { // the second time a row refers to the table that is there
+        for (const auto& row : graphs_with_nodes()) {
+            then((*writer)->add_graph(row));
+        }
+    }
+    then((*writer)->close());
+    return status;
+}
+
 std::vector<recording::KernelInfo> kernels() {
     recording::KernelInfo full{0xaf63dc4c8601ec8c, "gemm", "kernels/gemm \xc3\xa9.cu", "source\nof gemm", 14, 1, 77};
     recording::KernelInfo other = full;

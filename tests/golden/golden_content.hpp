@@ -31,6 +31,10 @@ std::vector<recording::GraphInfo> graphs();
 std::vector<Record> graph_records(std::uint32_t track);
 Status write_graphs(const std::string& path);
 
+/// Of the recording with nodes of captured graphs: rows as a reader must see them, one table each, and one without.
+std::vector<recording::GraphInfo> graphs_with_nodes();
+Status write_graph_nodes(const std::string& path);
+
 /// Of the recording with nodes: every kind of node, part and dependency, timed and told; registered kernels, two of which
 /// collide.
 std::vector<recording::KernelInfo> kernels();

@@ -87,6 +87,27 @@ std::string graph_text(const recording::GraphInfo& row) {
                 std::to_string(site.occurrence) + " " + std::to_string(site.nodes) + " " +
                 std::to_string((site.leaf ? 1 : 0) + (site.lap ? 2 : 0)) + "\n";
     }
+    if (row.content == nullptr) {
+        return text;
+    }
+    text += "content" + key + std::to_string(row.content->nodes_left_out) + " " +
+            std::to_string(row.content->edges_left_out) + "\n";
+    for (const auto& kind : row.content->kinds) {
+        text += "kind" + key + std::to_string(kind.type) + " " + (kind.shaped ? "1" : "0");
+        for (const auto& extent : {kind.grid, kind.block}) {
+            for (int i = 0; i < 3; ++i) {
+                text += " " + std::to_string(extent[i]);
+            }
+        }
+        text += " " + std::to_string(kind.shared_bytes) + " " + kind.name + "\n";
+    }
+    for (const auto& node : row.content->nodes) {
+        text += "node" + key + std::to_string(node.kind) + " " + std::to_string(node.site_plus_one) + " " +
+                std::to_string(node.parent_plus_one) + "\n";
+    }
+    for (const auto& [from, to] : row.content->edges) {
+        text += "edge" + key + std::to_string(from) + " " + std::to_string(to) + "\n";
+    }
     return text;
 }
 
@@ -275,6 +296,17 @@ TEST(Golden, version_1_with_captured_graphs_is_read_exactly) {
     }
 }
 
+TEST(Golden, version_1_with_nodes_of_captured_graphs_is_read_exactly) {
+    auto reader = Reader::open(file("v1_graph_nodes.plumb"));
+    ASSERT_TRUE(reader.ok()) << reader.error().message;
+    EXPECT_TRUE(reader->notes().empty());
+    const auto expected = golden::graphs_with_nodes();
+    ASSERT_EQ(reader->graphs().size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_EQ(graph_text(reader->graphs()[i]), graph_text(expected[i]));
+    }
+}
+
 TEST(Golden, version_1_with_checks_of_tensors_is_read_exactly) {
     for (const char* name : {"v1_checks.plumb", "v1_checks_zstd.plumb"}) {
         auto reader = Reader::open(file(name));
@@ -321,6 +353,8 @@ TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
     ASSERT_TRUE(golden::write(path, false, 0).ok());
     const std::string graphs_path = path + "-graphs";
     ASSERT_TRUE(golden::write_graphs(graphs_path).ok());
+    const std::string graph_nodes_path = path + "-graph-nodes";
+    ASSERT_TRUE(golden::write_graph_nodes(graph_nodes_path).ok());
     const std::string nodes_path = path + "-nodes";
     ASSERT_TRUE(golden::write_nodes(nodes_path).ok());
     const std::string checks_path = path + "-checks";
@@ -339,11 +373,13 @@ TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
     };
     EXPECT_EQ(read(path), read(file("v1.plumb")));
     EXPECT_EQ(read(graphs_path), read(file("v1_graphs.plumb")));
+    EXPECT_EQ(read(graph_nodes_path), read(file("v1_graph_nodes.plumb")));
     EXPECT_EQ(read(nodes_path), read(file("v1_nodes.plumb")));
     EXPECT_EQ(read(checks_path), read(file("v1_checks.plumb")));
     EXPECT_EQ(read(tiles_path), read(file("v1_tiles.plumb")));
     std::remove(path.c_str());
     std::remove(graphs_path.c_str());
+    std::remove(graph_nodes_path.c_str());
     std::remove(nodes_path.c_str());
     std::remove(checks_path.c_str());
     std::remove(tiles_path.c_str());
@@ -404,8 +440,8 @@ std::string by_our_reader(const std::string& name) {
 }
 
 TEST(Golden, a_reader_written_from_the_document_alone_reads_the_same) {
-    for (const char* name :
-         {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_nodes.plumb", "v1_checks.plumb", "v1_tiles.plumb"}) {
+    for (const char* name : {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_graph_nodes.plumb",
+                             "v1_nodes.plumb", "v1_checks.plumb", "v1_tiles.plumb"}) {
         EXPECT_EQ(by_independent_reader(name), by_our_reader(name)) << name;
     }
 }

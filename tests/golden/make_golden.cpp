@@ -27,8 +27,9 @@ int main(int argc, char** argv) {
         }
     }
     for (const plumb::Status& status :
-         {plumb::golden::write_graphs(base + "_graphs.plumb"), plumb::golden::write_nodes(base + "_nodes.plumb"),
-          plumb::golden::write_checks(base + "_checks.plumb", false),
+         {plumb::golden::write_graphs(base + "_graphs.plumb"),
+          plumb::golden::write_graph_nodes(base + "_graph_nodes.plumb"),
+          plumb::golden::write_nodes(base + "_nodes.plumb"), plumb::golden::write_checks(base + "_checks.plumb", false),
           plumb::golden::write_checks(base + "_checks_zstd.plumb", true),
           plumb::golden::write_tiles(base + "_tiles.plumb")}) {
         if (!status) {

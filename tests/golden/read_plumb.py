@@ -146,8 +146,19 @@ def counts(entry, field):
     return found
 
 
-def print_graphs(rows):
+def print_content(key, entry):
+    print("content", key, number_or(entry, 6, 0), number_or(entry, 7, 0))
+    for content in entry.get(3, []):
+        print("kind", key, *struct.unpack_from("<9I", content), content[36:].decode())
+    for field, word, layout in ((4, "node", "<3I"), (5, "edge", "<2I")):
+        for content in entry.get(field, []):
+            for values in struct.iter_unpack(layout, content):
+                print(word, key, *values)
+
+
+def print_graphs(rows, contents):
     last = {}
+    tables = {number(entry, 2): entry for entry in contents}
     for entry in rows:
         key = number(entry, 1)
         if 29 in entry and number(entry, 29) != 0:
@@ -172,6 +183,8 @@ def print_graphs(rows):
         for content in entry.get(34, []):
             for at in range(0, len(content), 16):
                 print("site", key, *struct.unpack_from("<HHIII", content, at))
+        if number_or(entry, 35, 0) in tables:
+            print_content(key, tables[number(entry, 35)])
 
 
 def number_or(entry, field, absent, kind="<Q"):
@@ -204,7 +217,7 @@ def main():
     for kind, codec, track, count, sequence, payload in chunks(data):
         if kind == 1:
             print("host", text(fields(payload), 4))
-        elif kind in (2, 3, 4, 12, 14):
+        elif kind in (2, 3, 4, 12, 14, 19):
             facts.setdefault(kind, []).extend(entries(payload))
         elif kind in (7, 9):
             numbered = ((sequence + i, record) for i, record in enumerate(records(payload, count)))
@@ -226,7 +239,7 @@ def main():
         print("name", number(entry, 1), text(entry, 3))
     for entry in facts.get(4, []):
         print("clock", number(entry, 1), number(entry, 2), number(entry, 3, "<q"))
-    print_graphs(facts.get(12, []))
+    print_graphs(facts.get(12, []), facts.get(19, []))
     for entry in facts.get(14, []):
         print("kernel", f"{number(entry, 1):016x}", number(entry, 5), number(entry, 6), f"{number(entry, 7):016x}")
         for field, word in ((2, "called"), (3, "from"), (4, "source")):
