@@ -3,6 +3,7 @@
 # plumb_room(<name>
 #   SOURCES a.cpp b.cpp            # listed once, relative to the room
 #   [TESTS a_test.cpp …]           # becomes plumb_<name>_test; test-only helpers (.cpp) go here too
+#   [MOCKS virtual_x.cpp …]        # stand-ins its tests need, relative to tests/mocks; tests then see tests/
 #   [DEPENDS room …]               # the rooms it includes; whatever those depend on comes along
 #   [LIBRARIES pkg::tgt …]         # what its sources use: zstd::libzstd_shared, plumb::xxhash, …
 #   [TEST_LIBRARIES pkg::tgt …])   # what only its tests use: nlohmann_json::nlohmann_json, GTest::gmock, …
@@ -11,12 +12,14 @@
 # of this room and of the rooms it depends on, never the whole library: a call to a room further up does not
 # link, and an edit elsewhere does not relink these tests.
 #
+# Stand-ins and TEST_LIBRARIES of a backend's room go into the conformance suite as well.
+#
 # Each test carries the room's name as its ctest label.
 #
 # libplumb links zstd, threads and dl, nothing else: other LIBRARIES of a room must be header-only.
 
 function(plumb_room name)
-  cmake_parse_arguments(PARSE_ARGV 1 room "" "" "SOURCES;TESTS;DEPENDS;LIBRARIES;TEST_LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 room "" "" "SOURCES;TESTS;MOCKS;DEPENDS;LIBRARIES;TEST_LIBRARIES")
   if(room_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "plumb_room(${name}): unknown arguments: ${room_UNPARSED_ARGUMENTS}")
   endif()
@@ -37,6 +40,9 @@ function(plumb_room name)
   set_property(GLOBAL PROPERTY plumb_closure_${name} ${closure})
   set_property(GLOBAL PROPERTY plumb_libraries_${name} ${room_LIBRARIES})
   set_property(GLOBAL APPEND PROPERTY plumb_rooms ${name})
+  list(TRANSFORM room_MOCKS PREPEND "${PROJECT_SOURCE_DIR}/tests/mocks/")
+  set_property(GLOBAL PROPERTY plumb_mocks_${name} ${room_MOCKS})
+  set_property(GLOBAL PROPERTY plumb_test_libraries_${name} ${room_TEST_LIBRARIES})
 
   add_library(plumb_${name} OBJECT ${room_SOURCES})
   plumb_target(plumb_${name})
@@ -44,9 +50,12 @@ function(plumb_room name)
   target_link_libraries(plumb_${name} PRIVATE Threads::Threads ${room_LIBRARIES})
 
   if(PLUMB_BUILD_TESTS AND room_TESTS)
-    add_executable(plumb_${name}_test ${room_TESTS})
+    add_executable(plumb_${name}_test ${room_TESTS} ${room_MOCKS})
     plumb_target(plumb_${name}_test)
     target_include_directories(plumb_${name}_test PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    if(room_MOCKS)
+      target_include_directories(plumb_${name}_test PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+    endif()
     foreach(part IN LISTS closure)
       target_sources(plumb_${name}_test PRIVATE $<TARGET_OBJECTS:plumb_${part}>)
       get_property(libraries GLOBAL PROPERTY plumb_libraries_${part})

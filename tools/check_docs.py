@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Docs say what is there: links lead somewhere, and the first C++ sample of a page in SAMPLES is compiled code."""
+"""Docs say what is there: links lead somewhere, every backend has its row, and the first C++ sample of a page in SAMPLES
+is compiled code."""
 
 import pathlib
 import re
@@ -46,9 +47,17 @@ def sample_differs(page: str, source: str, name: str) -> list[str]:
     return []
 
 
+def backends_without_row() -> list[str]:
+    """Of the table that says how each one measures; a source of its own row has an empty first cell."""
+    listed = re.search(r"^set\(PLUMB_BACKENDS ([^)]+)\)$", (ROOT / "CMakeLists.txt").read_text(), re.M).group(1).split()
+    rows = re.findall(r"^\| ([a-z0-9_]+) \|", (ROOT / "docs/backends.md").read_text(), re.M)
+    return [f"docs/backends.md: no row says how {word} measures; add one to the table" for word in listed if word not in rows]
+
+
 def main() -> int:
     problems = [problem for sample in SAMPLES for problem in sample_differs(*sample)]
     problems += [problem for walk in WALKS.items() for problem in unknown_samples(*walk)]
+    problems += backends_without_row()
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         problems += broken_links(page)
     for problem in problems:

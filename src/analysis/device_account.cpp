@@ -233,11 +233,20 @@ std::optional<DeviceAccount> device_account(const PhaseStatistics& statistics, c
     if (device.busy == 0) {
         account.busy_per_step_ns = stats::absent("no scope of a device queue was timed in steps of this phase");
         account.idle_per_step_ns = account.busy_per_step_ns;
+        account.stretch_per_step_ns = account.busy_per_step_ns;
+        account.coverage_at_least = account.busy_per_step_ns;
     } else {
         account.busy_per_step_ns = stats::measured(static_cast<double>(device.busy) / steps);
         account.idle_per_step_ns =
             launched ? stats::absent("captured graphs ran in these steps too, and their own idle time cannot be known")
                      : stats::measured(static_cast<double>(device.idle()) / steps);
+        const Figure in_graphs =
+            stats::absent("captured graphs ran in these steps too, between the scopes of the queues");
+        account.stretch_per_step_ns =
+            launched ? in_graphs : stats::measured(static_cast<double>(device.stretch) / steps);
+        account.coverage_at_least =
+            launched ? in_graphs
+                     : stats::measured(static_cast<double>(device.united) / static_cast<double>(device.stretch));
     }
     account.replays = graphs.replays(phase);
     if (!launched || statistics.steps() == 0) {

@@ -353,6 +353,24 @@ TEST(DeviceReport, sampled_steps_are_in_no_step_figure_and_no_wall_account) {
     EXPECT_DOUBLE_EQ(decode->device->idle_per_step_ns.value.value(), 700e3);
 }
 
+TEST(DeviceReport, F5_coverage_of_device_busy_counts_all_between_the_first_scope_and_the_last_as_busy) {
+    Engine engine(4);
+    for (int i = 0; i < 16; ++i) {
+        engine.step([&](std::int64_t t) {
+            if (i % 4 == 3) {
+                engine.source.device_scope(queue, Brick::attention, engine.steps, 0, t + 100 * us, t + 400 * us);
+                engine.source.device_scope(queue, Brick::lm_head, engine.steps, 0, t + 440 * us, t + 500 * us);
+            }
+        });
+    }
+    const Report report = report_of(engine.source);
+    const DeviceAccount& device = *phase_of(report, Phase::decode)->device;
+    EXPECT_DOUBLE_EQ(device.busy_per_step_ns.value.value(), 360e3);
+    EXPECT_DOUBLE_EQ(device.stretch_per_step_ns.value.value(), 400e3);
+    EXPECT_DOUBLE_EQ(device.coverage_at_least.value.value(), 0.9) << "what lies in no scope may have been work";
+    EXPECT_EQ(phase_of(report, Phase::decode)->wall.coverage.value.value_or(0), 0) << "that of the host is another";
+}
+
 TEST(DeviceReport, what_a_timed_step_left_to_the_device_is_not_busy_in_the_step_after_it) {
     Engine engine(16);
     engine.source.metadata_.warmup_steps = 0;

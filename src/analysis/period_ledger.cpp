@@ -13,6 +13,7 @@ void WallSums::add(const WallSums& other) noexcept {
     sum += other.sum;
     lap_union += other.lap_union;
     uncertain += other.uncertain;
+    stretch += other.stretch;
 }
 
 void PeriodLedger::Page::clear() {
@@ -170,6 +171,7 @@ void PeriodLedger::sum_up(Page& page, WallSums& sums) {
     sort_by_begin(page.presence);
     unite(page.presence, busy_);
     sums.busy = length_of(busy_);
+    sums.stretch = busy_.empty() ? 0 : busy_.back().end - busy_.front().begin;
     sort_by_begin(page.bricks);
     unite(page.bricks, united_);
     sums.united = shared_length(united_, busy_);

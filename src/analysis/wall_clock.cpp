@@ -43,8 +43,11 @@ void WallClock::sample(TrackState& state, const resolve::Sample& sample) {
         add(PeriodLedger::What::lap);
     else if (sample.kind == SampleKind::scope && sample.leaf)
         add(PeriodLedger::What::brick);
-    if (state.kind == recording::TrackKind::device_queue)
+    if (state.kind == recording::TrackKind::device_queue) {
         device_ledger_.add(PeriodLedger::What::presence, interval, state.device_hint);
+        if (sample.kind == SampleKind::scope && sample.leaf)
+            device_ledger_.add(PeriodLedger::What::brick, interval, state.device_hint);
+    }
     if (state.device)
         add(PeriodLedger::What::presence);
     else if (sample.leaf)

@@ -126,6 +126,12 @@ double stamped_length(const Twin& twin, const ReplayReadings& readings, double c
 } // namespace
 
 Status GraphEntry::learn_sample(const Shot& shot) {
+    if (Status status = shot.twin->stamped_between(shot.before, shot.after); !status) {
+        if (status.error().code == ErrorCode::unsupported) {
+            drop_twin("unsupported (" + status.error().message + ")");
+        }
+        return status;
+    }
     ReplayReadings readings;
     if (Status status = shot.twin->read(shot.replay, readings); !status) {
         return status;

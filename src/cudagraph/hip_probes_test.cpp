@@ -137,6 +137,71 @@ TEST_F(HipProbes, F1_where_event_nodes_cannot_be_read_replays_are_plain_and_the_
         << row_.twin_reason;
 }
 
+TEST_F(HipProbes, F1_event_nodes_that_pass_the_trial_and_go_wrong_later_give_no_sample_and_a_reason) {
+    const std::pair<vhip::EventNodes, const char*> ways[] = {
+        {vhip::EventNodes::stale, "unsupported (event nodes of a replay kept the times of an earlier one"},
+        {vhip::EventNodes::stand_still, "unsupported (the event nodes of a replay read 0"},
+        {vhip::EventNodes::run_back, "unsupported (the event nodes of a replay read -"},
+    };
+    for (const auto& [way, words] : ways) {
+        vhip::event_nodes(vhip::EventNodes::work);
+        sample_every(4);
+        const HipGraph graph = capture();
+        HipGraphProbe probe = captured(graph);
+        replay(probe, graph, 40);
+        ASSERT_EQ(row_.twin, "event") << row_.twin_reason;
+        const std::size_t good = samples_.size();
+        EXPECT_GE(good, 6u);
+        vhip::event_nodes(way);
+        replay(probe, graph, 40);
+        EXPECT_EQ(samples_.size(), good) << words;
+        EXPECT_TRUE(row_.twin.empty());
+        EXPECT_EQ(row_.twin_reason.find(words), 0u) << row_.twin_reason;
+        EXPECT_NE(row_.twin_reason.find("later replays are plain"), std::string::npos);
+        EXPECT_EQ(row_.replays, 80u);
+        const std::uint64_t instrumented = row_.instrumented;
+        replay(probe, graph, 20);
+        EXPECT_EQ(row_.instrumented, instrumented) << "nothing is instrumented any more";
+        samples_.clear();
+    }
+}
+
+TEST_F(HipProbes, F1_times_that_cannot_be_read_any_more_leave_their_replays_out) {
+    for (const vhip::EventNodes way :
+         {vhip::EventNodes::unreadable, vhip::EventNodes::never, vhip::EventNodes::no_number}) {
+        vhip::event_nodes(vhip::EventNodes::work);
+        sample_every(4);
+        const HipGraph graph = capture();
+        HipGraphProbe probe = captured(graph);
+        replay(probe, graph, 40);
+        ASSERT_EQ(row_.twin, "event") << row_.twin_reason;
+        const std::size_t good = samples_.size();
+        vhip::event_nodes(way);
+        replay(probe, graph, 40);
+        EXPECT_EQ(samples_.size(), good);
+        samples_.clear();
+    }
+}
+
+TEST_F(HipProbes, F1_one_graph_replayed_on_two_streams_in_turn_reads_right_on_both) {
+    vgpu::Stream other = nullptr;
+    ASSERT_EQ(hipStreamCreateWithFlags(&other, 1), CuResult::success);
+    const HipGraph graph = capture();
+    HipGraphProbe probe = captured(graph);
+    replay(probe, graph, 8);
+    for (int i = 0; i < 60; ++i) {
+        EXPECT_TRUE(probe.launch(graph.exec, i % 2 == 0 ? other : stream_).ok());
+        vgpu::run_dry();
+        collect();
+    }
+    EXPECT_EQ(row_.twin, "event") << row_.twin_reason;
+    ASSERT_GE(samples_.size(), 9u);
+    for (const drain::DeviceSample& sample : samples_) {
+        const auto truth = static_cast<double>(length_of(static_cast<std::uint16_t>(sample.name - first_name)));
+        EXPECT_NEAR(static_cast<double>(sample.end_ticks - sample.begin_ticks), truth, 1'900) << sample.name;
+    }
+}
+
 TEST_F(HipProbes, F3_a_capture_of_another_stream_outlives_every_question_of_the_probes) {
     sample_every(0); // as soon as may be
     const HipGraph graph = capture();

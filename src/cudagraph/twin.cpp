@@ -325,6 +325,33 @@ Status Twin::read(std::uint64_t replay, ReplayReadings& readings) {
     return {};
 }
 
+Status Twin::stamped_between(Event before, Event after) {
+    Timeline& timeline = device_.timeline();
+    if (kind_ != ProbeKind::event || !device_.driver().vendor->doubts_event_nodes || at_.size() < 2) {
+        return {};
+    }
+    const Event first = stamps_[at_.front().first].event;
+    const Event last = stamps_[at_.back().last].event;
+    const Result<double> lead = timeline.between(before, first);
+    const Result<double> inside = lead ? timeline.between(first, last) : lead;
+    const Result<double> rest = inside ? timeline.between(last, after) : inside;
+    if (!rest) {
+        return rest.error();
+    }
+    constexpr const char* plainly = "; later replays are plain, and what is inside them is not timed";
+    const double slack = 2 * std::max(timeline.tick_ns(), timeline.empty_pair_ns());
+    if (*lead < -slack || *rest < -slack) {
+        return Error{ErrorCode::unsupported,
+                     std::string("event nodes of a replay kept the times of an earlier one, or of another clock") +
+                         plainly};
+    }
+    if (*inside <= 0) {
+        return Error{ErrorCode::unsupported, "the event nodes of a replay read " + std::to_string(*inside) +
+                                                 " ns from the first to the last" + plainly};
+    }
+    return {};
+}
+
 Result<std::uint64_t> Twin::head_ticks(const ReplayReadings& readings, Event before, Event after, bool waited) {
     Timeline& timeline = device_.timeline();
     if (kind_ == ProbeKind::event) {

@@ -60,6 +60,9 @@ class Twin {
     /// for its launch is between them.
     [[nodiscard]] Result<std::uint64_t> head_ticks(const ReplayReadings& readings, backends::cuda::Event before,
                                                    backends::cuda::Event after, bool waited);
+    /// Where event nodes are doubted (HIP), the trial at the start says nothing about this replay: its stamps must go forward
+    /// and lie between the plain events around it. Error unsupported: they do not, and no replay of it can be trusted.
+    [[nodiscard]] Status stamped_between(backends::cuda::Event before, backends::cuda::Event after);
     /// Stamp twins only: switches to the stamps of another turn.
     [[nodiscard]] Status turn_to(const StampPlan& plan, std::size_t turn);
     /// Gives everything back. After a sticky error nothing is called and `leaked` gains a line.

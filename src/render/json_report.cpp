@@ -140,6 +140,8 @@ void put_phase_device(JsonWriter& json, const PhaseSummary& phase) {
     json.field("timed_steps", phase.device->steps);
     put(json, "busy_per_step_ns", phase.device->busy_per_step_ns);
     put(json, "idle_per_step_ns", phase.device->idle_per_step_ns);
+    put(json, "stretch_per_step_ns", phase.device->stretch_per_step_ns);
+    put(json, "coverage_at_least", phase.device->coverage_at_least);
     json.field("replays", phase.device->replays);
     put(json, "in_graph_busy_at_most_per_step_ns", phase.device->in_graph_busy_per_step_ns);
     put(json, "in_graph_idle_per_step_ns", phase.device->in_graph_idle_per_step_ns);

@@ -164,6 +164,9 @@ void append_device_line(std::string& out, const PhaseSummary& phase, const Style
     if (device.busy_per_step_ns.value) {
         line += "queues busy " + words(device.busy_per_step_ns) + ", idle " + words(device.idle_per_step_ns) + " (in " +
                 plural(device.steps, "timed step") + ")";
+        if (device.coverage_at_least.value) {
+            line += ", coverage at least " + percent(device.coverage_at_least, 100) + " of device busy";
+        }
     }
     if (device.replays != 0) {
         line += (line.empty() ? "" : std::string(bullet)) + plural(device.replays, "graph replay") + ", busy at most " +

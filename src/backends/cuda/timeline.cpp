@@ -275,11 +275,11 @@ Status Timeline::wait_for(Event event, std::int64_t limit_ns) noexcept {
 
 // The caller holds a Guard. The number of polls is bounded too: an injected clock may stand still.
 Status Timeline::wait_short(Event event, std::int64_t limit_ns) noexcept {
-    if (Status can = askable(); !can) {
-        return can;
-    }
     const std::int64_t end = now_ns() + limit_ns;
     for (std::int64_t polls = 0; polls < limit_ns; ++polls) {
+        if (Status can = askable(); !can) {
+            return can; // a capture may begin while we poll
+        }
         const CuResult asked = driver_.event_query(event);
         if (asked == CuResult::success) {
             return {};

@@ -81,6 +81,44 @@ TEST(HipEventNodes, a_busy_device_and_a_capture_leave_the_question_open) {
     EXPECT_TRUE(timeline->event_nodes().ok());
 }
 
+/// The virtual GPU's clock; at one of its readings somebody else begins a capture.
+class CapturingClock final : public HostClock {
+  public:
+    std::uint64_t now_ticks() const noexcept override { return vgpu::host_clock().now_ticks(); }
+    std::int64_t now_ns() const noexcept override {
+        if (readings_left_ > 0 && --readings_left_ == 0) {
+            EXPECT_EQ(hipStreamBeginCapture(stream_, cuda::CaptureMode::relaxed), CuResult::success);
+        }
+        return vgpu::host_clock().now_ns();
+    }
+    void capture_at(int reading, cuda::Stream stream) {
+        readings_left_ = reading;
+        stream_ = stream;
+    }
+
+  private:
+    mutable int readings_left_ = 0;
+    cuda::Stream stream_ = nullptr;
+};
+
+TEST(HipEventNodes, F3_a_capture_that_begins_while_the_trial_waits_lives) {
+    static CapturingClock clock; // the timeline may outlive the test
+    for (const int reading : {4, 10, 25}) {
+        HipBench bench;
+        const auto made = cuda::timeline_of(*driver(), bench.stream, &clock);
+        ASSERT_TRUE(made.ok()) << made.error().message;
+        const auto timer = bench.timer();                 // its captures are seen
+        bench.kernel(100'000'000'000, (*made)->stream()); // longer than anybody waits
+        clock.capture_at(reading, bench.stream);
+        EXPECT_EQ((*made)->event_nodes().error().code, ErrorCode::pending) << reading;
+        EXPECT_EQ(vhip::questions_in_captures(), 0u) << reading;
+        cuda::Graph graph = nullptr;
+        ASSERT_EQ(hipStreamEndCapture(bench.stream, &graph), CuResult::success) << "the capture lives";
+        EXPECT_EQ(hipGraphDestroy(graph), CuResult::success);
+        vgpu::run_dry();
+    }
+}
+
 TEST(HipEventNodes, M8_a_timer_says_whether_graphs_can_be_probed) {
     const auto graph_probes = [](const QueueTimer& timer) {
         for (const Capability& capability : timer.capabilities()) {

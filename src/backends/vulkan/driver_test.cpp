@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/vulkan/own_device.hpp"
-#include "virtual_vulkan/virtual_vulkan.hpp"
+#include "mocks/virtual_vulkan/virtual_vulkan.hpp"
 
 namespace plumb::backends::vulkan {
 namespace {

@@ -8,7 +8,7 @@
 #include "plumb/backend.hpp"
 #include "plumb/vulkan.hpp"
 #include "record/test_recorder.hpp"
-#include "virtual_vulkan/virtual_vulkan.hpp"
+#include "mocks/virtual_vulkan/virtual_vulkan.hpp"
 
 namespace plumb::backends::vulkan {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "backends/vulkan/command_timer.hpp"
 #include "record/test_recorder.hpp"
-#include "virtual_vulkan/virtual_vulkan.hpp"
+#include "mocks/virtual_vulkan/virtual_vulkan.hpp"
 
 namespace plumb::backends::vulkan {
 

@@ -276,7 +276,17 @@ PLUMB_VHIP_STREAM(hipStreamGetCaptureInfo_v2, stream_get_capture_info_v11030,
                   stream, status, id, graph, nodes, count)
 PLUMB_VHIP_SAME(hipEventCreateWithFlags, event_create, (Event * event, unsigned flags), event, flags)
 PLUMB_VHIP_SAME(hipEventDestroy, event_destroy, (Event event), event)
-PLUMB_VHIP_STREAM(hipEventRecord, event_record, (Event event, Stream stream), event, stream)
+CuResult hipEventRecord(Event event, Stream stream) {
+    const CuResult there = alive(stream);
+    const CuResult entered = there == CuResult::success ? enter() : there;
+    if (entered != CuResult::success)
+        return entered;
+    {
+        const std::lock_guard lock(state().mutex);
+        state().nodes.erase(event); // its time is not that of a node any more
+    }
+    return plumb::vgpu::vgpu_event_record(event, stream);
+}
 
 CuResult hipGraphAddEventRecordNode(GraphNode* node, Graph graph, const GraphNode* after, std::size_t count,
                                     Event event) {
