@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "analysis/loss_note.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb {
@@ -205,6 +206,7 @@ LayerReport Layers::build() {
         out_.notes.emplace_back("No layer of a complete step was recorded; put PLUMB_LAYER around each layer.");
     else if (out_.layers.size() < least_layers)
         out_.notes.emplace_back("There are fewer than 5 layers, too few to call one odd.");
+    analysis::add_loss_note(analysis::lost_of(source_.losses), out_.notes);
     return std::move(out_);
 }
 

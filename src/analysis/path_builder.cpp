@@ -9,6 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "analysis/loss_note.hpp"
 #include "analysis/missing_bricks.hpp"
 #include "analysis/path_graph.hpp"
 #include "analysis/path_step.hpp"
@@ -223,6 +224,7 @@ Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& 
         return step.error();
     PathReport report;
     report.notes = source.notes();
+    add_loss_note(lost_of(source), report.notes);
     add_step(report, *step);
     std::optional<PathGraph> made(std::in_place, source, *step);
     Result<ExecGraph> built = made->build();

@@ -76,6 +76,7 @@ class PathGraph {
         Interval* on_device = nullptr;                   // of a submission: what it began
         std::size_t submitted = none;                    // of what is recorded: the submission it lies in
         std::uint32_t launches_told = 0;                 // of a submission: kernels
+        std::size_t replay = none;                       // of the launch of a captured graph: in replays_
         bool by_edges = false;                           // of a replay whose leaves its edges order
     };
     using Intervals = std::vector<Interval>;

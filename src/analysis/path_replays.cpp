@@ -62,10 +62,12 @@ void PathGraph::collect_replays() {
         replay.submission = &submission;
         if (const auto found = timed.find(&submission); found != timed.end())
             replay.launch = found->second;
+        if (replay.launch != nullptr)
+            replay.launch->replay = replays_.size() - 1;
         replay.nodes = nodes_of(submission.key);
         if (replay.nodes == nullptr)
             continue;
-        nodes += replay.nodes->size();
+        nodes += replay.nodes->size() + replay.nodes->info().sites.size();
         edges += replay.nodes->edges().size();
         if (nodes > most_nodes || edges > most_edges) {
             ++beyond;
@@ -118,20 +120,16 @@ void PathGraph::note_captures() {
 
 /// Scopes of a graph's track to the replays that these launches began: as many leaves each.
 void PathGraph::take_scopes(TrackData& track, const std::vector<Interval*>& launches) {
-    std::unordered_map<const Interval*, Replay*> by_launch;
-    for (Replay& replay : replays_)
-        by_launch.emplace(replay.launch, &replay);
     const auto leaves = static_cast<std::size_t>(std::count_if(track.intervals.begin(), track.intervals.end(),
                                                                [](const Interval& interval) { return interval.leaf; }));
     const std::size_t each = leaves % launches.size() == 0 ? leaves / launches.size() : leaves;
     std::size_t seen = 0;
     for (Interval& interval : track.intervals) { // what contains others comes before them
         const std::size_t number = each == 0 ? 0 : std::min(seen / each, launches.size() - 1);
-        const auto found = by_launch.find(launches[number]);
         seen += interval.leaf ? 1 : 0;
-        if (found == by_launch.end())
+        if (launches[number]->replay == none)
             continue;
-        Replay& replay = *found->second;
+        Replay& replay = replays_[launches[number]->replay];
         replay.track = &track;
         replay.scopes.push_back(&interval);
         if (interval.leaf)

@@ -267,6 +267,23 @@ TEST(PathReplays, kernels_in_no_timed_scope_lead_from_one_brick_to_the_next) {
     EXPECT_FALSE(report.graph[nodes(report, "d").at(0)].timed);
 }
 
+TEST(PathReplays, T10_a_fork_in_the_middle_of_a_scope_waits_for_all_that_came_before_that_scope) {
+    PlantedSource source;
+    // a, then b and c in one scope; after b, beside c: d in no scope, and e in one of its own.
+    GraphInfo info = graph_of("12203", {{0, 1}, {1, 2}, {1, 3}, {3, 4}});
+    info.sites = {{Name(Brick::rms_norm).id, 1, 0, 1, true, false},
+                  {Name(Brick::attention).id, 1, 0, 2, true, false},
+                  {Name(Brick::gate_projection).id, 1, 0, 1, true, false}};
+    const PathReport report = step_with(source, info, [&] {
+        source.launch(host, 64, launch_instrumented, queue, 0, 10 * us);
+        source.device_scope(graph_track, Brick::rms_norm, 1, 0, 20 * us, 50 * us);
+        source.device_scope(graph_track, Brick::attention, 1, 0, 50 * us, 150 * us);
+        source.device_scope(graph_track, Brick::gate_projection, 1, 0, 60 * us, 260 * us);
+    });
+    EXPECT_EQ(report.analysis.length_ns, (10 + 30 + 200 + 40) * us) << "launch, rms_norm, the longer branch, host";
+    EXPECT_FALSE(noted(report, "left out"));
+}
+
 TEST(PathReplays, two_replays_of_a_graph_in_one_step_follow_each_other_with_nodes_of_their_own) {
     PlantedSource source;
     const PathReport report = step_with(source, forked(), [&] {

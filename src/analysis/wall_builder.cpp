@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/loss_note.hpp"
 #include "analysis/report_builder.hpp"
 #include "analysis/wall_lanes.hpp"
 #include "analysis/wall_verdict.hpp"
@@ -203,6 +204,7 @@ Result<WallReport> WallBuilder::finish(Report&& report) {
     }
     wall.own_cost = std::move(report.own_cost);
     wall.notes = std::move(report.notes);
+    add_loss_note(lost_of(report.losses), wall.notes);
     for (std::string& sentence : lanes_.notes())
         wall.notes.push_back(std::move(sentence));
     return wall;

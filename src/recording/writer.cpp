@@ -115,7 +115,7 @@ struct Writer::State {
     template <class T>
     Status add_kept(ChunkType type, const T& entry, std::vector<T>& kept);
     Status add_graph(const GraphInfo& given);
-    Status add_content(GraphEntry& entry, const GraphEntry* before);
+    Status add_content(GraphEntry& entry, GraphEntry* before);
     Status add_kernel(const KernelInfo& given);
     [[nodiscard]] bool too_stale() const;
     Status append(const RecordBatch& batch);
@@ -202,7 +202,7 @@ Status Writer::State::add_graph(const GraphInfo& given) {
 }
 
 /// Once for each capture. A bounded recording has little room for it, and one of too many keys forgets what it has.
-Status Writer::State::add_content(GraphEntry& entry, const GraphEntry* before) {
+Status Writer::State::add_content(GraphEntry& entry, GraphEntry* before) {
     if (entry.row.content != nullptr && !is_bounded(*entry.row.content)) {
         entry.row.content = std::make_shared<const GraphContent>(bounded(*entry.row.content));
     }
@@ -212,6 +212,7 @@ Status Writer::State::add_content(GraphEntry& entry, const GraphEntry* before) {
     }
     if (before != nullptr && before->content != 0) {
         content_bytes -= encoded_size(*before->row.content);
+        before->content = 0; // whatever becomes of the row
     }
     entry.content = 0;
     if (entry.row.content == nullptr || (before == nullptr && graphs.size() >= most_graphs_known)) {
@@ -227,7 +228,11 @@ Status Writer::State::add_content(GraphEntry& entry, const GraphEntry* before) {
     }
     entry.content = ++contents;
     content_bytes += size;
-    stale_bytes += before != nullptr ? buffer.size() : 0;
+    if (before != nullptr) {
+        stale_bytes += buffer.size();
+        before->content = entry.content;
+        before->row.content = entry.row.content;
+    }
     return {};
 }
 

@@ -3,6 +3,7 @@
 // make_graph_recording FILE [lost]. With `lost`, graph 64 lost kernels between its two captures.
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <unistd.h>
 
 #include "plumb/bricks.hpp"
@@ -52,6 +53,27 @@ void add_step(Streams& streams, std::uint64_t step) {
         {t, pack(RecordKind::step_end, static_cast<std::uint16_t>(Phase::decode), step_length - 10 * us)});
 }
 
+/// In each of two layers a kernel of rms_norm, two of attention, then an all-reduce in no scope: one after the other.
+std::shared_ptr<const GraphContent> content() {
+    GraphContent made;
+    made.kinds = {{CapturedKind::kernel, "rms_kernel", true, {8, 1, 1}, {256, 1, 1}, 0},
+                  {CapturedKind::kernel, "score_kernel", true, {64, 2, 1}, {128, 1, 1}, 4096},
+                  {CapturedKind::kernel, "mix_kernel", true, {64, 1, 1}, {128, 1, 1}, 0},
+                  {CapturedKind::kernel, "nccl_all_reduce"}};
+    for (std::uint32_t layer = 0; layer < 2; ++layer) {
+        const std::uint32_t site = 2 * layer + 1;
+        for (const CapturedNode& node : {CapturedNode{0, site, 0}, CapturedNode{1, site + 1, 0},
+                                         CapturedNode{2, site + 1, 0}, CapturedNode{3, 0, 0}}) {
+            if (!made.nodes.empty()) {
+                const auto last = static_cast<std::uint32_t>(made.nodes.size() - 1);
+                made.edges.emplace_back(last, last + 1);
+            }
+            made.nodes.push_back(node);
+        }
+    }
+    return std::make_shared<const GraphContent>(std::move(made));
+}
+
 GraphInfo graph_row(bool lost) {
     GraphInfo row;
     row.key = 64;
@@ -71,6 +93,7 @@ GraphInfo graph_row(bool lost) {
         row.sites.push_back({Name(Brick::rms_norm).id, layer, 0, 1, true, false});
         row.sites.push_back({Name(Brick::attention).id, layer, 0, 2, true, false});
     }
+    row.content = content();
     row.capture_ns = 2e6;
     row.instantiate_ns = 3e6;
     row.launch_ns = steps * 10e3;

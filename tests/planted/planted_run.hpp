@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "recording/writer.hpp"
 #include "resolve/planted_source.hpp"
@@ -30,6 +31,7 @@ struct Flaw {
     std::int64_t outside_us = 0;     // in no brick, in every step
     std::int64_t beside_us = 0;      // of a second thread's brick beside the first layer, in every step
     std::uint64_t dropped = 0;       // records
+    int layer_without_up = -1;       // whose up_projection takes its time and is not told
 };
 
 inline std::int64_t plant_step(resolve::PlantedSource& source, std::uint64_t id, Phase phase, std::int64_t begin,
@@ -53,7 +55,10 @@ inline std::int64_t plant_step(resolve::PlantedSource& source, std::uint64_t id,
         source.layer_begin(1, static_cast<std::uint16_t>(layer), t);
         brick(Brick::rms_norm, 10 * us);
         brick(Brick::attention, (layer == flaw.slow_layer ? 90 : 60) * us);
-        brick(Brick::up_projection, 30 * us);
+        if (layer == flaw.layer_without_up)
+            t += 30 * us;
+        else
+            brick(Brick::up_projection, 30 * us);
         source.layer_end(1, static_cast<std::uint16_t>(layer), layer_begin, t);
     }
     t += flaw.outside_us * us;
@@ -65,13 +70,19 @@ inline std::int64_t plant_step(resolve::PlantedSource& source, std::uint64_t id,
     return t;
 }
 
-inline void save(resolve::PlantedSource& source, const std::string& path) {
+inline void save(resolve::PlantedSource& source, const std::string& path,
+                 const std::vector<recording::TileTotals>& tiles = {}) {
     recording::WriterOptions options;
     options.path = path;
     auto writer = recording::Writer::create(options, source.metadata_);
     ASSERT_TRUE(writer.ok());
     for (const auto& track : source.tracks_)
         ASSERT_TRUE((*writer)->add_track(track).ok());
+    for (const auto& name : source.names_)
+        ASSERT_TRUE((*writer)->add_name(name).ok());
+    if (!tiles.empty()) {
+        ASSERT_TRUE((*writer)->add_tiles(1, tiles.data(), tiles.size()).ok());
+    }
     for (const auto& pair : source.clock_pairs_)
         ASSERT_TRUE((*writer)->add_clock_pair(pair).ok());
     ASSERT_TRUE(

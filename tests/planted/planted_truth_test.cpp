@@ -2,12 +2,15 @@
 // Every command on every planted run: each names its own flaw and is silent about the others'.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "planted/planted_run.hpp"
 #include "plumb/budget.hpp"
+#include "plumb/execgraph.hpp"
 #include "plumb/invariants.hpp"
 #include "plumb/layers.hpp"
+#include "plumb/wall.hpp"
 
 namespace plumb::planted {
 namespace {
@@ -23,6 +26,7 @@ std::map<std::string, Flaw> all_flaws() {
     flaws["outside"].outside_us = 150;
     flaws["beside"].beside_us = 40;
     flaws["drops"].dropped = 7;
+    flaws["layer without a brick"].layer_without_up = 3;
     return flaws;
 }
 
@@ -78,6 +82,39 @@ TEST(PlantedTruth, check_names_the_missing_brick_its_step_the_uncovered_time_and
     EXPECT_NE(report->rows.at(0).finding.find("step 12"), std::string::npos) << report->rows.at(0).finding;
 }
 
+TEST(PlantedTruth, path_names_the_layer_that_lacks_a_brick_and_nothing_else) {
+    expect_only(
+        {{"layer without a brick", "Layer 3 has no up_projection, unlike 7 of 8 layers. "},
+         {"drops",
+          "7 records of this run were lost or have no time, so something may be missing here; plumb report names them. "}},
+        [](const std::string& path) {
+            const auto report = path_recording(path);
+            EXPECT_TRUE(report.ok());
+            EXPECT_TRUE(report->ping_pong.empty());
+            std::string named;
+            for (const std::string& note : report->notes)
+                named += note + " ";
+            return named;
+        });
+}
+
+TEST(PlantedTruth, M3_layers_wall_and_path_say_that_records_were_dropped) {
+    Flaw flaw;
+    for (const std::uint64_t dropped : {0u, 7u}) {
+        flaw.dropped = dropped;
+        const PlantedRun run(flaw);
+        const auto layers_notes = layers_recording(run.path())->notes;
+        const auto wall_notes = wall_recording(run.path())->notes;
+        const auto path_notes = path_recording(run.path())->notes;
+        for (const auto* notes : {&layers_notes, &wall_notes, &path_notes}) {
+            const bool told = std::any_of(notes->begin(), notes->end(), [](const std::string& note) {
+                return note.find("7 records of this run were lost") == 0;
+            });
+            EXPECT_EQ(told, dropped != 0);
+        }
+    }
+}
+
 TEST(PlantedTruth, budget_names_the_brick_that_breaks_its_limit) {
     const std::map<std::string, std::string> expected = {{"slow brick", "lm_head "}};
     expect_only(expected, [](const std::string& path) {
@@ -107,7 +144,8 @@ TEST(PlantedTruth, the_report_accounts_for_what_is_outside_and_beside_to_the_nan
         const double steps = decode_steps;
         const std::int64_t longer = flaw.outside_us + flaw.slower_head_us + (flaw.slow_layer < 0 ? 0 : 30);
         EXPECT_EQ(decode.wall.period_ns, steps * static_cast<double>((step_us + longer) * us)) << name;
-        EXPECT_EQ(decode.wall.unattributed_ns, steps * static_cast<double>(flaw.outside_us * us)) << name;
+        const std::int64_t nobodys = flaw.outside_us + (flaw.layer_without_up < 0 ? 0 : 30);
+        EXPECT_EQ(decode.wall.unattributed_ns, steps * static_cast<double>(nobodys * us)) << name;
         EXPECT_EQ(decode.wall.overlap_ns, steps * static_cast<double>(flaw.beside_us * us)) << name;
         EXPECT_EQ(decode.wall.idle_ns, 0) << name;
         ASSERT_EQ(report->losses.size(), flaw.dropped == 0 ? 0u : 1u) << name;
