@@ -68,24 +68,26 @@ void print_json(const plumb::SelfTest& test) {
     std::cout << all.dump(1, ' ', false, json::error_handler_t::replace) << '\n';
 }
 
+void print_line(const std::string& name, const std::string& value) {
+    constexpr std::size_t columns = 27; // the longest name of a capability
+    std::cout << terminal_text(fmt::format("    {:<{}} {}", name, columns, value)) << '\n';
+}
+
 void print_figure(const char* name, const plumb::Figure& figure, const char* unit) {
-    const std::string value =
-        figure.value ? fmt::format("{:.1f} {}", *figure.value, unit) : fmt::format("n/a ({})", figure.reason);
-    std::cout << terminal_text(fmt::format("    {:<22} {}", name, value)) << '\n';
+    print_line(name,
+               figure.value ? fmt::format("{:.1f} {}", *figure.value, unit) : fmt::format("n/a ({})", figure.reason));
 }
 
 void print_capabilities(const std::vector<plumb::Capability>& capabilities) {
     for (const plumb::Capability& capability : capabilities) {
-        const std::string value = capability.supported ? std::string("yes") : "no: " + capability.reason;
-        std::cout << terminal_text(fmt::format("    {:<22} {}", capability.name, value)) << '\n';
+        print_line(capability.name, capability.supported ? std::string("yes") : "no: " + capability.reason);
     }
 }
 
 void print_device(const plumb::DeviceSelfTest& test) {
     const std::string driver = test.device.driver.empty() ? std::string() : ", driver " + test.device.driver;
-    std::cout << terminal_text(fmt::format("  {}: {}{}, {} on clock {}", test.device.index, test.device.name, driver,
-                                           test.source, test.clock))
-              << '\n';
+    std::cout << terminal_text(fmt::format("  {}: {}{}", test.device.index, test.device.name, driver)) << '\n';
+    print_line("source", test.source.empty() ? "none" : test.source + " on clock " + test.clock);
     plumb::Figure megahertz = test.ticks_per_second;
     if (megahertz.value) {
         megahertz.value = *megahertz.value / 1e6;

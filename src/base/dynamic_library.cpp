@@ -17,10 +17,23 @@ std::string last_error() {
     return line.substr(0, line.find('\n'));
 }
 
+/// What dlerror() of glibc says of a name that is nowhere; the name once is enough then.
+bool is_absence(const std::string& reason, const std::string& name) {
+    return reason == name + ": cannot open shared object file: No such file or directory";
+}
+
+std::string joined(const std::vector<std::string>& parts, const char* between) {
+    std::string text;
+    for (const std::string& part : parts)
+        text += (text.empty() ? "" : between) + part;
+    return text;
+}
+
 } // namespace
 
 Result<DynamicLibrary> DynamicLibrary::open(const std::vector<std::string>& names, const std::string& advice) {
-    std::string reasons;
+    std::vector<std::string> absent;
+    std::vector<std::string> reasons; // of those that are there
     for (const std::string& name : names) {
         // An embedded zero or an empty name would make dlopen open something else: the program itself.
         if (name.empty() || name.find('\0') != std::string::npos)
@@ -28,13 +41,15 @@ Result<DynamicLibrary> DynamicLibrary::open(const std::vector<std::string>& name
                          "a library name must not be empty or hold a zero byte; name a file"};
         if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL))
             return DynamicLibrary(handle, name);
-        if (!reasons.empty())
-            reasons += "; ";
-        reasons += last_error();
+        std::string reason = last_error();
+        is_absence(reason, name) ? absent.push_back(name) : reasons.push_back(std::move(reason));
     }
     if (names.empty())
         return Error{ErrorCode::invalid_argument, "no library name was given; name at least one file"};
-    return Error{ErrorCode::unavailable, names.front() + " cannot be opened (" + reasons + "); " + advice};
+    if (!absent.empty())
+        reasons.push_back("there is no " + joined(absent, ", no "));
+    return Error{ErrorCode::unavailable,
+                 names.front() + " cannot be opened (" + joined(reasons, ", ") + "); " + advice};
 }
 
 DynamicLibrary::DynamicLibrary(DynamicLibrary&& other) noexcept

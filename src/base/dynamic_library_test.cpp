@@ -35,6 +35,19 @@ TEST(DynamicLibrary, a_missing_library_is_unavailable_with_one_sentence_of_advic
     EXPECT_EQ(library.error().message.find('\n'), std::string::npos);
 }
 
+#if defined(__GLIBC__)
+TEST(DynamicLibrary, names_that_are_nowhere_are_listed_once_and_what_is_wrong_with_others_is_said) {
+    const auto missing = DynamicLibrary::open({"libplumb-absent.so.2", "libplumb-absent.so"}, "install it");
+    ASSERT_FALSE(missing.ok());
+    EXPECT_EQ(missing.error().message, "libplumb-absent.so.2 cannot be opened (there is no libplumb-absent.so.2, no "
+                                       "libplumb-absent.so); install it");
+    const auto broken = DynamicLibrary::open({"libplumb-absent.so.2", "/dev/null"}, "install it");
+    ASSERT_FALSE(broken.ok());
+    EXPECT_NE(broken.error().message.find("/dev/null: "), std::string::npos) << broken.error().message;
+    EXPECT_NE(broken.error().message.find("there is no libplumb-absent.so.2);"), std::string::npos);
+}
+#endif
+
 TEST(DynamicLibrary, a_missing_symbol_is_named_with_its_library) {
     auto library = DynamicLibrary::open({math_library}, "install the C library");
     ASSERT_TRUE(library.ok());

@@ -109,6 +109,18 @@ std::string coverage_words(const PhaseSummary& phase) {
            (wall_is_of_the_host(phase) ? " of host busy" : " of busy");
 }
 
+/// "coverage at least 97.1 % of device busy"; empty where it is not known.
+std::string device_coverage_words(const PhaseSummary& phase) {
+    const bool known = phase.device && phase.device->coverage_at_least.value;
+    return known ? "coverage at least " + percent(phase.device->coverage_at_least, 100) + " of device busy" : "";
+}
+
+/// The device's own share first, where the account of the wall is the host's alone.
+std::string all_coverage_words(const PhaseSummary& phase) {
+    const std::string device = wall_is_of_the_host(phase) ? device_coverage_words(phase) : "";
+    return (device.empty() ? "" : device + ", ") + coverage_words(phase);
+}
+
 /// "decode  p50 48.1 ms/tok  p90 50.3  20.8 tok/s     prefill 205 tok/s     coverage 99.4 % of busy   own cost …"
 std::string headline(const Report& report, const std::vector<const PhaseSummary*>& phases) {
     std::string line;
@@ -119,7 +131,7 @@ std::string headline(const Report& report, const std::vector<const PhaseSummary*
         line += "     ";
     }
     if (!phases.empty()) {
-        line += coverage_words(*phases.front());
+        line += all_coverage_words(*phases.front());
         if (phases.size() > 1) {
             line += " (" + std::string(phase_word(phases.front()->phase)) + ")";
         }
@@ -148,7 +160,7 @@ void append_headline_reasons(std::string& out, const Report& report, const std::
 
 std::string phase_title(const PhaseSummary& phase) {
     return std::string(phase_word(phase.phase)) + ": " + steps_words(phase) + ", " + period_words(phase) + ", " +
-           coverage_words(phase) + "\n";
+           all_coverage_words(phase) + "\n";
 }
 
 /// "device  queues busy 3.21 ms/step, idle 1.02 ms/step (12 timed steps) · in graphs busy ≤ 5.11 ms/step, idle n/a"
@@ -164,8 +176,8 @@ void append_device_line(std::string& out, const PhaseSummary& phase, const Style
     if (device.busy_per_step_ns.value) {
         line += "queues busy " + words(device.busy_per_step_ns) + ", idle " + words(device.idle_per_step_ns) + " (in " +
                 plural(device.steps, "timed step") + ")";
-        if (device.coverage_at_least.value) {
-            line += ", coverage at least " + percent(device.coverage_at_least, 100) + " of device busy";
+        if (!wall_is_of_the_host(phase) && device.coverage_at_least.value) {
+            line += ", " + device_coverage_words(phase);
         }
     }
     if (device.replays != 0) {

@@ -113,12 +113,19 @@ TEST(TextReport, device_rows_are_marked_by_what_their_sums_are_made_of) {
     EXPECT_FALSE(contains(render_text(crowded_report()), "host: "));
 }
 
-TEST(TextReport, F5_the_line_of_the_device_says_how_much_of_its_busy_time_lies_in_bricks_at_least) {
+TEST(TextReport, F5_the_share_of_a_devices_busy_time_that_lies_in_bricks_is_said_where_it_is_known) {
     Report report = device_report();
     EXPECT_FALSE(contains(render_text(report), "coverage at least")) << "not where graphs ran between the scopes";
-    report.phases[0].device->coverage_at_least = {0.962, ""};
+    DeviceAccount& device = *report.phases[0].device;
+    device.coverage_at_least = {0.962, ""};
+    EXPECT_TRUE(
+        contains(render_text(report), "coverage at least 96.2 % of device busy, coverage 99.6 % of host busy   own"))
+        << render_text(report);
+    device.replays = 0; // timed in every step: then the wall account is the device's, too
+    report.phases[0].sampled_steps = 0;
     EXPECT_TRUE(contains(render_text(report), "(in 17 timed steps), coverage at least 96.2 % of device busy"))
         << render_text(report);
+    EXPECT_TRUE(contains(render_text(report), "tok/s     coverage 99.6 % of busy"));
 }
 
 TEST(TextReport, F5_coverage_never_stands_without_what_it_is_a_share_of) {
