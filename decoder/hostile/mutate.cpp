@@ -52,8 +52,18 @@ void store(Bytes& bytes, std::size_t at, std::size_t width, std::uint64_t value)
         std::memcpy(bytes.data() + at, &value, end - at);
 }
 
+/// Mostly not in the long lists of texts.
+Place some_place(const Written& file, Random& random) {
+    Place place = random.of(file.places);
+    for (int tries = 0; place.element && tries < 40; ++tries)
+        place = random.of(file.places);
+    return place;
+}
+
 /// Most damage goes where the file says what it is; the rest is weights, of which any bits are values.
 std::size_t somewhere(const Written& file, Random& random) {
+    if (random.one_in(2))
+        return std::min(some_place(file, random).at + random.below(12), file.bytes.size() - 1);
     const bool header = !random.one_in(8) && file.header != 0;
     return random.below(header ? std::min(file.header, file.bytes.size()) : file.bytes.size());
 }
@@ -86,14 +96,14 @@ void damage_weights(Written& file, Random& random) {
 } // namespace
 
 void lie(Written& file, Random& random) {
-    const Place place = random.of(file.places);
+    const Place place = some_place(file, random);
     if (place.at + place.width > file.bytes.size() || place.width > 8)
         return;
     const std::uint64_t was = read(file.bytes, place.at, place.width);
     const std::uint64_t nearby[] = {was - 1, was + 1, was + 8, was * 2, was / 2, was ^ 1, was + 32, was - 32};
     std::uint64_t value = random.one_in(2) ? random.of(nearby) : random.of(telling);
     if (random.one_in(4)) { // what another place says
-        const Place other = random.of(file.places);
+        const Place other = some_place(file, random);
         if (other.at + other.width <= file.bytes.size() && other.width <= 8)
             value = read(file.bytes, other.at, other.width);
     }
@@ -132,17 +142,20 @@ void damage(Written& file, Random& random) {
 
 Bytes mutant(const Parts& seed, Random& random) {
     Parts parts = seed;
-    // Of one kind, so that it gets deep, or of all.
-    const std::size_t kind = random.below(8);
-    const bool all = kind == 7;
-    if (kind < 4 || all)
+    // Mostly of one kind, so that it gets deep.
+    enum class Kind : std::uint8_t { rewritten, lying, both, damaged, all };
+    using enum Kind;
+    constexpr Kind kinds[] = {rewritten, rewritten, rewritten, rewritten, rewritten, rewritten,
+                              lying,     both,      damaged,   damaged,   all};
+    const Kind kind = random.of(kinds);
+    if (kind == rewritten || kind == both || kind == all)
         for (std::size_t i = 1 + random.below(3); i > 0; --i)
             rewrite(parts, random);
     Written file = put_together(parts);
-    if (kind == 4 || kind == 3 || all)
+    if (kind == lying || kind == both || kind == all)
         for (std::size_t i = 1 + random.below(2); i > 0; --i)
             lie(file, random);
-    if (kind >= 5)
+    if (kind == damaged || kind == all)
         for (std::size_t i = 1 + random.below(4); i > 0; --i)
             damage(file, random);
     return std::move(file.bytes);

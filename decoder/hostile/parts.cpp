@@ -22,16 +22,16 @@ class Sheet {
         bytes_.insert(bytes_.end(), raw, raw + sizeof value);
     }
     template <class T>
-    void told(T value) {
-        places_.push_back({bytes_.size(), sizeof value});
+    void told(T value, bool element = false) {
+        places_.push_back({bytes_.size(), sizeof value, element});
         number(value);
     }
     void characters(std::string_view text) {
         const auto raw = std::as_bytes(std::span(text));
         bytes_.insert(bytes_.end(), raw.begin(), raw.end());
     }
-    void text(std::string_view text) {
-        told(static_cast<std::uint64_t>(text.size()));
+    void text(std::string_view text, bool element = false) {
+        told(static_cast<std::uint64_t>(text.size()), element);
         characters(text);
     }
     void pad(std::uint64_t alignment) { bytes_.resize((bytes_.size() + alignment - 1) / alignment * alignment); }
@@ -52,7 +52,7 @@ void put(Sheet& sheet, const EntryPart& entry) {
     sheet.told(static_cast<std::uint32_t>(entry.element));
     sheet.told(static_cast<std::uint64_t>(entry.elements.size()));
     for (const std::string& element : entry.elements)
-        entry.element == ValueType::string ? sheet.text(element) : sheet.characters(element);
+        entry.element == ValueType::string ? sheet.text(element, true) : sheet.characters(element);
 }
 
 void put_data(Bytes& out, const TensorPart& tensor) {

@@ -43,6 +43,7 @@ struct Parts {
 struct Place {
     std::size_t at = 0;
     std::size_t width = 0;
+    bool element = false; // the length of a text in an array: most places are
 };
 
 struct Written {

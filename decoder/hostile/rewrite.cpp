@@ -268,7 +268,7 @@ void add_key(Parts& parts, Random& random) {
 
 void change_alignment(Parts& parts, Random& random) {
     constexpr std::uint32_t alignments[] = {0, 1, 4, 8, 16, 32, 64, 4096, 1U << 20, 1U << 21, 24, 0xffffffff};
-    const std::uint32_t alignment = random.of(alignments);
+    const std::uint32_t alignment = random.one_in(3) ? random.of(alignments) : 8U << random.below(8);
     if (EntryPart* entry = find(parts, "general.alignment"))
         *entry = {entry->key, ValueType::u32, raw(alignment), ValueType::u32, {}};
     if (alignment >= 8 && alignment <= 4096 && (alignment & (alignment - 1)) == 0)
