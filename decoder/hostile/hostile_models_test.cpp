@@ -55,7 +55,7 @@ std::uint64_t setting(const char* name, std::uint64_t otherwise) {
 /// What a child tells: in memory that outlives it.
 struct Tally {
     std::uint64_t file; // that it is at
-    std::uint64_t unreadable, refused, ran, texts;
+    std::uint64_t unreadable, refused, ran, texts, fenced;
     std::uint64_t slowest_ns, slowest_file;
     std::uint64_t largest_growth; // of its address space, bytes
     char complaint[600];          // of a file that was neither refused in one sentence nor ran
@@ -98,6 +98,32 @@ class MemoryFile {
 
   private:
     int descriptor_;
+};
+
+/// Room for the next mapping of so many bytes, with a page behind it that nobody may read: else a read past the end of a
+/// file meets whatever was mapped before, and goes unnoticed.
+class Fence {
+  public:
+    explicit Fence(std::size_t bytes) : room_((bytes + page - 1) / page * page) {
+        void* all = mmap(nullptr, room_ + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (all == MAP_FAILED)
+            return;
+        fence_ = static_cast<std::byte*>(all) + room_;
+        if (room_ != 0)
+            munmap(all, room_);
+    }
+    Fence(const Fence&) = delete;
+    Fence& operator=(const Fence&) = delete;
+    ~Fence() {
+        if (fence_ != nullptr)
+            munmap(fence_, page);
+    }
+    [[nodiscard]] bool behind(const gguf::FileMap& map) const { return map.bytes().data() + room_ == fence_; }
+
+  private:
+    static constexpr std::size_t page = 4096;
+    std::size_t room_;
+    std::byte* fence_ = nullptr;
 };
 
 /// Of this process, as the kernel tells; 0 where it does not.
@@ -169,6 +195,9 @@ void run(Decoder& decoder, std::size_t batch, std::uint64_t file, Tally& tally) 
 }
 
 void try_file(const std::string& path, std::uint64_t file, Tally& tally) {
+    std::error_code ignored;
+    const std::uint64_t bytes = std::filesystem::file_size(path, ignored);
+    const Fence behind_first(bytes);
     const Result<gguf::File> opened = gguf::File::open(path);
     if (!opened) {
         ++tally.unreadable;
@@ -176,6 +205,7 @@ void try_file(const std::string& path, std::uint64_t file, Tally& tally) {
     }
     if (gguf::describe_text(opened->contents(), path).empty() || gguf::describe_json(opened->contents(), path).empty())
         complain(tally, "no description");
+    tally.fenced += behind_first.behind(opened->map()) ? 1 : 0;
     ask_tokenizer(opened->contents(), tally);
     Options options;
     options.threads = 1;
@@ -183,6 +213,7 @@ void try_file(const std::string& path, std::uint64_t file, Tally& tally) {
     options.chunk = 4;
     options.batch = 1 + file % 2;
     options.sampling.temperature = file % 3 == 0 ? 1.0F : 0.0F;
+    const Fence behind_second(bytes);
     Result<Decoder> decoder = Decoder::load(path, options);
     if (!decoder) {
         ++tally.refused;
@@ -277,8 +308,8 @@ TEST_F(HostileModels, damaged_files_of_every_family_and_type_are_refused_in_a_se
             folder_.file(list[s].shape + "-" + std::string(layout_of(list[s].type).word) + ".gguf"));
     }
     std::printf("%" PRIu64 " files of %zu seeds: %" PRIu64 " unreadable, %" PRIu64 " refused, %" PRIu64 " ran; %" PRIu64
-                " texts cut; at most %.1f ms of CPU time (file %" PRIu64 "), %" PRIu64 " MiB\n",
-                files, list.size(), tally_->unreadable, tally_->refused, tally_->ran, tally_->texts,
+                " texts cut, %" PRIu64 " fenced; at most %.1f ms of CPU time (file %" PRIu64 "), %" PRIu64 " MiB\n",
+                files, list.size(), tally_->unreadable, tally_->refused, tally_->ran, tally_->texts, tally_->fenced,
                 static_cast<double>(tally_->slowest_ns) / 1e6, tally_->slowest_file, tally_->largest_growth >> 20);
     if (files < 1000)
         return;
@@ -287,6 +318,7 @@ TEST_F(HostileModels, damaged_files_of_every_family_and_type_are_refused_in_a_se
     EXPECT_GT(tally_->refused, files / 10);
     EXPECT_GT(tally_->ran, files / 10);
     EXPECT_GT(tally_->texts, files / 10);
+    EXPECT_GT(tally_->fenced, (files - tally_->unreadable) / 2) << "reads past the end would go unnoticed";
 }
 
 TEST_F(HostileModels, a_file_taken_apart_and_put_together_is_the_same) {

@@ -80,6 +80,17 @@ void move_piece(Bytes& bytes, std::size_t from, Random& random) {
         bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(to), piece.begin(), piece.end());
 }
 
+/// Anywhere, by a few bytes or by many, or at the end of a page, behind which a read is found at once.
+void cut(Bytes& bytes, std::size_t at, Random& random) {
+    constexpr std::size_t page = 4096;
+    std::size_t end = at;
+    if (!random.one_in(3))
+        end = bytes.size() - std::min(bytes.size(), random.below(std::size_t{16} << random.below(16)));
+    if (random.one_in(2))
+        end = end / page * page;
+    bytes.resize(end);
+}
+
 void damage_weights(Written& file, Random& random) {
     const std::size_t size = file.bytes.size();
     if (file.header >= size)
@@ -129,10 +140,7 @@ void damage(Written& file, Random& random) {
         move_piece(file.bytes, at, random);
         break;
     case 5:
-        if (random.one_in(3))
-            file.bytes.resize(at);
-        else if (random.one_in(2))
-            file.bytes.resize(file.bytes.size() - std::min<std::size_t>(file.bytes.size(), random.below(300)));
+        cut(file.bytes, at, random);
         break;
     default:
         damage_weights(file, random);
