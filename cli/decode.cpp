@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <charconv>
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -288,6 +290,16 @@ Result<std::string> model_path(const DecodeArguments& arguments) {
     return cached;
 }
 
+/// The model runs beyond what it was made for, and says nonsense there.
+void warn_of_length(const DecodeArguments& arguments, const Text& text, const Decoder& decoder) {
+    const std::size_t positions = prompt_length(arguments, text) + arguments.steps;
+    if (const std::size_t trained = decoder.config().context; positions > trained)
+        fmt::print(stderr,
+                   "warning: prompt and steps take {} positions, and the model was made for {}: what it says beyond "
+                   "them means nothing\n",
+                   positions, trained);
+}
+
 Status decode(const DecodeArguments& arguments) {
     catch_interrupts();
     if (Status status = check_lengths(arguments); !status)
@@ -301,6 +313,7 @@ Status decode(const DecodeArguments& arguments) {
     Result<Decoder> decoder = load(arguments, *text, *path);
     if (!decoder)
         return decoder.error();
+    warn_of_length(arguments, *text, *decoder);
 
     Sentences sentences;
     const Result<plumb::Config> config = profiler_config(arguments, sentences);
@@ -326,6 +339,18 @@ Status decode(const DecodeArguments& arguments) {
     return {};
 }
 
+/// Empty for a number that is one from its first character to its last: the command line's own reader takes "" for 0.
+template <class T>
+std::string read_wholly(const std::string& word, const char* wanted) {
+    T value{};
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    return error == std::errc() && end == word.data() + word.size() ? std::string()
+                                                                    : "\"" + word + "\" is no " + wanted;
+}
+
+std::string number(const std::string& word) { return read_wholly<float>(word, "number"); }
+std::string token_id(const std::string& word) { return read_wholly<std::int32_t>(word, "token id"); }
+
 } // namespace
 
 void add_decode(CLI::App& root, int& exit_code) {
@@ -337,7 +362,9 @@ void add_decode(CLI::App& root, int& exit_code) {
     auto* count =
         app.add_option("--prompt-tokens", arguments->prompt_tokens, "Prompt of so many pseudo-random token ids")
             ->capture_default_str();
-    auto* ids = app.add_option("--tokens", arguments->tokens, "Prompt of these token ids: 1,2,3")->delimiter(',');
+    auto* ids = app.add_option("--tokens", arguments->tokens, "Prompt of these token ids: 1,2,3")
+                    ->delimiter(',')
+                    ->check(token_id);
     auto* text = app.add_option(
         "-p,--prompt", arguments->prompt,
         "Prompt of this text, cut by the file's own tokenizer; prints what the model says and ends at its stop token");
@@ -357,16 +384,20 @@ void add_decode(CLI::App& root, int& exit_code) {
     app.add_option("--seed", arguments->sampling.seed, "Of the pseudo-random prompt and of sampling")
         ->capture_default_str();
     app.add_option("--temperature", arguments->sampling.temperature, "Sampling temperature; 0: greedy")
+        ->check(number)
         ->capture_default_str();
     app.add_option("--top-k", arguments->sampling.top_k, "Sample among the k best tokens; 0: all")
         ->capture_default_str();
     app.add_option("--top-p", arguments->sampling.top_p, "Sample among the best tokens that reach this probability")
+        ->check(number)
         ->capture_default_str();
     app.add_option("--min-p", arguments->sampling.min_p,
                    "Sample among tokens at least so likely as this share of the best; 0: all")
+        ->check(number)
         ->capture_default_str();
     app.add_option("--repeat-penalty", arguments->sampling.repeat_penalty,
                    "Divide the logits of tokens said lately by this; 1: off")
+        ->check(number)
         ->capture_default_str();
     app.add_option("--repeat-window", arguments->sampling.repeat_window, "Tokens that count as said lately")
         ->capture_default_str();

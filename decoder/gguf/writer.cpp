@@ -12,7 +12,8 @@
 namespace plumb::decoder::gguf {
 namespace {
 
-constexpr std::size_t buffer_size = std::size_t{1} << 20;
+// A huge page: what is written in such pieces is kept in such pages, and read through them where the file system can.
+constexpr std::size_t buffer_size = std::size_t{2} << 20;
 constexpr std::uint64_t fixed_header = 4 + 4 + 8 + 8;
 
 template <class T>

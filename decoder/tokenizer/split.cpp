@@ -6,6 +6,8 @@
 
 #include <new>
 
+#include "decoder/gguf/text.hpp"
+
 namespace plumb::decoder {
 namespace {
 
@@ -71,7 +73,7 @@ Result<Splitter> Splitter::make(const std::string& pre) {
         pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); // where there is none the interpreter does the same
         return Splitter(new Rule{code});
     }
-    return Error{ErrorCode::unsupported, "the file's tokenizer cuts text by the rule \"" + pre + "\"; known ones are " +
+    return Error{ErrorCode::unsupported, "the file's tokenizer cuts text by the rule \"" + gguf::printable(pre) + "\"; known ones are " +
                                              names + ": give the prompt's token ids with --tokens"};
 }
 

@@ -401,6 +401,19 @@ TEST(Tokenizer, what_is_missing_or_unknown_is_named) {
     EXPECT_NE(ids.error().message.find("0x62"), std::string::npos);
 }
 
+TEST(Tokenizer, names_in_the_file_cannot_command_the_terminal_that_shows_them) {
+    const std::string evil = "\x1b[31m\n" + std::string(10000, 'x');
+    const Result<Tokenizer> kind = TokenizerFile().text("model", evil).make();
+    const Result<Tokenizer> rule =
+        TokenizerFile().text("model", "gpt2").text("pre", evil).texts("tokens", {"a"}).texts("merges", {}).make();
+    ASSERT_FALSE(kind.ok());
+    ASSERT_FALSE(rule.ok());
+    for (const std::string& sentence : {kind.error().message, rule.error().message}) {
+        EXPECT_NE(sentence.find("\\x1b[31m\\x0a"), std::string::npos) << sentence;
+        EXPECT_LT(sentence.size(), 500U);
+    }
+}
+
 TEST(Tokenizer, damaged_vocabularies_are_refused_or_used_but_never_crash) {
     Pairs pairs;
     pairs.merge("a", "b");

@@ -5,6 +5,8 @@
 #include <optional>
 #include <set>
 
+#include "decoder/gguf/text.hpp"
+
 namespace plumb::decoder {
 namespace {
 
@@ -189,7 +191,7 @@ Result<Vocabulary> read_vocabulary(const Contents& contents) {
         return Error{ErrorCode::not_found, "this file has no tokenizer; give the prompt's token ids with --tokens"};
     Vocabulary out;
     if (model != "gpt2" && model != "llama")
-        return Error{ErrorCode::unsupported, "the file's tokenizer is \"" + model +
+        return Error{ErrorCode::unsupported, "the file's tokenizer is \"" + gguf::printable(model) +
                                                  "\"; gpt2 (byte pairs) and llama (scored pieces) are supported: give "
                                                  "the prompt's token ids with --tokens"};
     out.kind = model == "gpt2" ? TokenizerKind::byte_pairs : TokenizerKind::scored_pieces;

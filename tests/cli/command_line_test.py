@@ -447,10 +447,19 @@ class DecodeText(Case):
             self.assertNotIn(" %d" % stop, said)
             self.assertTrue(plain.stdout.startswith(said))
 
+    def test_more_positions_than_the_model_was_made_for_are_warned_of(self):
+        for steps, warned in ((2047, 0), (2048, 1)):
+            done = self.decode("--tokens", "1", "--steps", steps)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.count("warning: prompt and steps take %d positions, and the model was made for 2048"
+                                               % (steps + 1)), warned, done.stderr)
+
     def test_what_cannot_be_said_is_one_sentence(self):
         for words, part in ((("-p", ""), "prompt is empty"), (("-p", "a", "--min-p", 2), "--min-p"),
                             (("-p", "a", "--repeat-penalty", 0), "--repeat-penalty"),
                             (("-p", "a", "--ctx", 1), "--ctx"), (("--prompt-tokens", -1), "--prompt-tokens"),
+                            (("--tokens", ""), '"" is no token id'), (("--tokens", "1,2,x"), '"x" is no token id'),
+                            (("--tokens", "1,512"), "token 512"), (("--temperature", "warm"), '"warm" is no number'),
                             (("--tiles", "--backend", "opencl"), "cpu backend keeps tiles"),
                             (("--prompt-tokens", 1 << 40), "--prompt-tokens"), (("--steps", (1 << 64) - 1), "--steps")):
             done = self.decode(*words)

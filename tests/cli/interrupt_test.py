@@ -108,7 +108,7 @@ class Interrupts(Case):
             phases = {phase["phase"]: phase for phase in json.loads(out)["phases"]}
             read = phases["prefill"]["tokens"]
             self.assertGreater(read, 0)
-            self.assertEqual(running.sentences()[0], f"stopped after {read} of {2 * self.LONG} prompt tokens")
+            self.assertEqual(running.sentences()[1], f"stopped after {read} of {2 * self.LONG} prompt tokens")
             self.assertEqual((self.steps_kept("prefill"), self.steps_kept("decode")), (read, 0))
 
     def test_while_decoding_the_report_is_of_the_steps_done(self):
@@ -119,7 +119,8 @@ class Interrupts(Case):
         self.assertEqual(code, 0, running.seen)
         done = self.steps_kept("decode")
         self.assertGreater(done, 0)
-        self.assertEqual(running.sentences()[0], f"stopped after {done} of {self.LONG} decode steps")
+        self.assertEqual(running.sentences()[1], f"stopped after {done} of {self.LONG} decode steps")
+        self.assertIn("the model was made for", running.sentences()[0])
         self.assertEqual(json.loads(out)["schema"], "plumb.report/1")
 
     def test_a_second_one_ends_it_at_once_and_the_recording_can_be_read(self):
