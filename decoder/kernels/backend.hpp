@@ -119,7 +119,7 @@ class Backend {
 
     /// Where the operations run, for the profiler.
     [[nodiscard]] virtual Queue queue() const noexcept = 0;
-    /// "cpu, 2 threads, oneDNN bf16": one line for reports.
+    /// "cpu, 2 threads": one line for reports.
     [[nodiscard]] virtual std::string description() const = 0;
     [[nodiscard]] virtual int threads() const noexcept = 0;
 

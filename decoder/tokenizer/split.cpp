@@ -73,8 +73,9 @@ Result<Splitter> Splitter::make(const std::string& pre) {
         pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); // where there is none the interpreter does the same
         return Splitter(new Rule{code});
     }
-    return Error{ErrorCode::unsupported, "the file's tokenizer cuts text by the rule \"" + gguf::printable(pre) + "\"; known ones are " +
-                                             names + ": give the prompt's token ids with --tokens"};
+    return Error{ErrorCode::unsupported, "the file's tokenizer cuts text by the rule \"" + gguf::printable(pre) +
+                                             "\"; known ones are " + names +
+                                             ": give the prompt's token ids with --tokens"};
 }
 
 Result<std::vector<std::string_view>> Splitter::split(std::string_view text) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cpu backend: oneDNN for matrices, Highway for everything else. See backend.hpp for the contract.
+// The cpu backend: oneDNN for products with many tokens, Highway for everything else. See backend.hpp for the contract.
 #pragma once
 
 #include <memory>

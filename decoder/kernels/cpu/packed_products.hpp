@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products that oneDNN does not offer, in pieces that the team deals: a few inputs are multiplied with the rows
+// Matrix products that oneDNN does not offer, or does more slowly, in pieces that the team deals: a few inputs are multiplied with the rows
 // as they are packed (packed.hpp); many are multiplied by oneDNN's f32 product with a piece of the matrix that was unpacked
 // into the second-level cache.
 // Owned by the backend, used by its thread; after prepare() nothing allocates or fails.
