@@ -26,8 +26,8 @@ def commands(name):
     """(what, argument list) for every way in which the header must compile."""
     public = name.startswith("include/plumb/")
     include = f"#include <{name.removeprefix('include/')}>\n" if public else f'#include "{tree.ROOT / name}"\n'
-    paths = ["-I", str(tree.ROOT / "include")] + ([] if public else
-                                                      ["-I", str(tree.ROOT / "src"), "-I", str(tree.ROOT / "tests/mocks")])
+    folders = ["include"] if public else ["include", "src", "tests/mocks", "tests"]
+    paths = [word for folder in folders for word in ("-I", str(tree.ROOT / folder))]
     for compiler in CXX:
         if not public:
             yield include, [compiler, "-std=c++20", *WARNINGS, "-Wshadow", "-fsyntax-only", *paths, "-x", "c++", "-"]
