@@ -92,13 +92,13 @@ struct WallAccount {
 /// The device's side of the counted steps of a phase, per step. In-graph busy is an upper bound: the span of a replay
 /// holds the gaps between its kernels; so in-graph idle cannot be known from stamps.
 struct DeviceAccount {
-    std::uint64_t steps = 0;   // in which the queues were timed
-    Figure busy_per_step_ns;   // union of the scopes of device queues
-    Figure idle_per_step_ns;   // period less that
+    std::uint64_t steps = 0; // in which the queues were timed
+    Figure busy_per_step_ns; // union of the scopes of device queues
+    Figure idle_per_step_ns; // period less that
     /// From the begin of a step's first scope on a device queue to the end of its last: whatever the device ran in between, in
     /// scopes or outside, lies in it.
     Figure stretch_per_step_ns;
-    Figure coverage_at_least; // union of the queues' leaf bricks / that, 0..1: of its busy time at least so much
+    Figure coverage_at_least;  // union of the queues' leaf bricks / that, 0..1: of its busy time at least so much
     std::uint64_t replays = 0; // of captured graphs, in the counted steps
     Figure in_graph_busy_per_step_ns;
     Figure in_graph_idle_per_step_ns;

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "backends/vulkan/real_engine.hpp"
+#include "mocks/virtual_vulkan/virtual_vulkan.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/vulkan.hpp"
 #include "record/test_recorder.hpp"
-#include "mocks/virtual_vulkan/virtual_vulkan.hpp"
 
 namespace plumb::backends::vulkan {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "backends/vulkan/command_timer.hpp"
-#include "record/test_recorder.hpp"
 #include "mocks/virtual_vulkan/virtual_vulkan.hpp"
+#include "record/test_recorder.hpp"
 
 namespace plumb::backends::vulkan {
 
