@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/sanitizers.hpp"
 #include "decoder/decoder.hpp"
 #include "decoder/model_maker/maker.hpp"
 
@@ -45,17 +46,7 @@ inline void keep_pocl_to_this_process() {
 
 /// The thread sanitizer does not see libgomp's synchronisation: one thread there.
 inline int test_threads() {
-#if defined(__SANITIZE_THREAD__)
-    return 1;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-    return 1;
-#else
-    return 2;
-#endif
-#else
-    return 2;
-#endif
+    return thread_sanitized ? 1 : 2;
 }
 
 inline std::string make_test_model(const TemporaryFolder& folder, std::string_view shape, Type type,

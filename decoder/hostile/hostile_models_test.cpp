@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitizers.hpp"
 #include "decoder/gguf/describe.hpp"
 #include "decoder/hostile/mutate.hpp"
 #include "decoder/test_support.hpp"
@@ -29,18 +30,6 @@
 
 namespace plumb::decoder::hostile {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
-#else
-constexpr bool sanitized = false;
-#endif
 
 constexpr std::uint64_t most_seconds = sanitized ? 40 : 2; // of CPU time, whatever else the machine does
 constexpr std::uint64_t free_memory = std::uint64_t{64} << 20;

@@ -65,6 +65,7 @@ void Blocks::add_up(std::size_t b, Block& block) const noexcept {
         block.clear(groups_ * lanes_of_row);
         add_part(kernels_.add_rows_careful[type], first, n, block);
     }
+    kernels_.close(groups_, block);
 }
 
 void Blocks::add_part(AddRows add_rows, std::size_t first, std::size_t n, Block& block) const noexcept {

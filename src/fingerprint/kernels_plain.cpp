@@ -54,8 +54,13 @@ void count_nonfinite(double value, Block& block) {
 
 template <DType type, bool careful>
 void add_rows(const void* data, std::size_t rows, std::uint64_t first_row, unsigned groups, Block& block) {
+    double sums[partial_sums], squares[partial_sums], min = block.min, max = block.max;
+    std::copy_n(block.sums, partial_sums, sums);
+    std::copy_n(block.squares, partial_sums, squares);
     for (std::size_t row = 0; row < rows; ++row) {
         const std::uint64_t key = row_key(first_row + row);
+        const std::size_t near = lane_turn(key) % near_turns, far = lane_turn(key) - near;
+        double* const buckets = block.by_turn + (near * groups + group_of(key, groups)) * lanes_of_row;
         std::uint64_t lanes = 0;
         for (unsigned lane = 0; lane < lanes_of_row; ++lane) {
             const auto at = static_cast<std::ptrdiff_t>(row * lanes_of_row + lane);
@@ -65,13 +70,28 @@ void add_rows(const void* data, std::size_t rows, std::uint64_t first_row, unsig
                 count_nonfinite(value, block);
                 continue;
             }
-            block.min = std::min(block.min, value);
-            block.max = std::max(block.max, value);
-            block.sums[lane % partial_sums] += value;
-            block.squares[lane % partial_sums] += value * value;
-            block.sketch[bucket_of(key, lane, groups)] += is_negative(key, lane) ? -value : value;
+            min = std::min(min, value);
+            max = std::max(max, value);
+            sums[lane % partial_sums] += value;
+            squares[lane % partial_sums] += value * value;
+            buckets[lane ^ far] += is_negative(key, lane) ? -value : value;
         }
         block.hash += row_hash(lanes, key);
+    }
+    std::copy_n(sums, partial_sums, block.sums);
+    std::copy_n(squares, partial_sums, block.squares);
+    block.min = min;
+    block.max = max;
+}
+
+void close(unsigned groups, Block& block) {
+    const std::size_t buckets = groups * lanes_of_row;
+    for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
+        double sum = 0;
+        for (std::size_t near = 0; near < near_turns; ++near) {
+            sum += block.by_turn[near * buckets + (bucket ^ near)];
+        }
+        block.sketch[bucket] = sum;
     }
 }
 
@@ -101,7 +121,8 @@ double largest(const void* data, std::size_t n) {
 
 template <DType... types>
 constexpr Kernels table() {
-    return {"plain", {add_rows<types, false>...}, {add_rows<types, true>...}, {find<types>...}, {largest<types>...}};
+    return {"plain", {add_rows<types, false>...}, {add_rows<types, true>...},
+            close,   {find<types>...},            {largest<types>...}};
 }
 
 } // namespace

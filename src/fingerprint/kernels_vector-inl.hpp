@@ -38,30 +38,36 @@ constexpr std::size_t wide = HWY_LANES(std::uint32_t);
 constexpr std::size_t half = wide / 2; // lanes of 64 bits
 static_assert(wide >= 4 && wide <= partial_sums);
 /// So far ahead lines are asked for: the arithmetic of a row leaves the processor's own look-ahead too little room.
-constexpr std::size_t bytes_ahead = 4096;
+constexpr std::size_t bytes_ahead = 8192;
 constexpr std::size_t bytes_of_line = 64;
 
-/// Factors split for multiplications of 32 bits, which every instruction set has.
+/// Whether 64 bits are multiplied by one instruction; elsewhere halves are.
+constexpr bool multiplies_whole = HWY_TARGET == HWY_AVX3;
+
+/// Factors, and their halves for multiplications of 32 bits. Of the whole ones of a vector of 32-bit lanes the even come
+/// before the odd.
 struct Factors {
+    alignas(64) std::uint64_t whole[lanes_of_row];
+    alignas(64) std::uint64_t whole64[lanes_of_row];
     alignas(64) std::uint32_t low[lanes_of_row];
     alignas(64) std::uint32_t low_of_next[lanes_of_row]; // at even lanes, for the odd neighbour
     alignas(64) std::uint32_t high[lanes_of_row];
     alignas(64) std::uint64_t low64[lanes_of_row];
     alignas(64) std::uint64_t crossed[lanes_of_row]; // halves exchanged
-    alignas(64) std::uint32_t shift[lanes_of_row];   // brings a lane's sign to the top of 32 bits
-    alignas(64) std::uint64_t shift64[lanes_of_row];
+    alignas(64) std::uint64_t shift[lanes_of_row];   // brings a lane's sign to the top of 64 bits
 };
 constexpr Factors factors = [] {
     Factors made{};
     for (unsigned lane = 0; lane < lanes_of_row; ++lane) {
         const std::uint64_t factor = lane_factor(lane);
+        made.whole[lane / wide * wide + lane % 2 * half + lane % wide / 2] = factor;
+        made.whole64[lane] = factor;
         made.low[lane] = static_cast<std::uint32_t>(factor);
         made.low_of_next[lane & ~1U] = static_cast<std::uint32_t>(factor); // the odd one comes last
         made.high[lane] = static_cast<std::uint32_t>(factor >> 32);
         made.low64[lane] = factor & 0xffffffffU;
         made.crossed[lane] = factor >> 32 | factor << 32;
-        made.shift[lane] = 31 - lane;
-        made.shift64[lane] = 63 - lane;
+        made.shift[lane] = 63 - lane;
     }
     return made;
 }();
@@ -78,10 +84,24 @@ HWY_INLINE std::uint64_t sum_of_lanes(V v) {
 }
 
 /// Sum over a row of factor * y mod 2^64: products of the lower halves, and of what only reaches the upper 32 bits.
-struct RowSum {
+struct SumOfHalves {
     hn::Vec<U64> low;
     hn::Vec<U32> cross;
 
+    static HWY_INLINE SumOfHalves zero() { return {hn::Zero(U64()), hn::Zero(U32())}; }
+    HWY_INLINE void add(hn::Vec<U32> y, std::size_t first) {
+        const U32 d;
+        low = hn::Add(low, hn::MulEven(y, hn::Load(d, factors.low + first)));
+        const auto odd = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(U64(), y)));
+        low = hn::Add(low, hn::MulEven(odd, hn::Load(d, factors.low_of_next + first)));
+        cross = hn::Add(cross, hn::Mul(y, hn::Load(d, factors.high + first)));
+    }
+    HWY_INLINE void add64(hn::Vec<U64> y, std::size_t first) {
+        const U32 d;
+        const auto halves = hn::BitCast(d, y);
+        low = hn::Add(low, hn::MulEven(halves, hn::BitCast(d, hn::Load(U64(), factors.low64 + first))));
+        cross = hn::Add(cross, hn::Mul(halves, hn::BitCast(d, hn::Load(U64(), factors.crossed + first))));
+    }
     HWY_INLINE std::uint64_t total() const {
         const U64 d;
         const auto crossed = hn::BitCast(d, cross);
@@ -89,6 +109,26 @@ struct RowSum {
         return sum_of_lanes(hn::Add(low, hn::Add(hn::ShiftLeft<32>(crossed), upper)));
     }
 };
+
+/// The same sum where whole words are multiplied.
+struct SumOfWhole {
+    hn::Vec<U64> sum;
+
+    static HWY_INLINE SumOfWhole zero() { return {hn::Zero(U64())}; }
+    HWY_INLINE void add(hn::Vec<U32> y, std::size_t first) {
+        const U64 d;
+        const auto pair = hn::BitCast(d, y);
+        add_times(hn::And(pair, hn::Set(d, 0xffffffffU)), factors.whole + first);
+        add_times(hn::ShiftRight<32>(pair), factors.whole + first + half);
+    }
+    HWY_INLINE void add64(hn::Vec<U64> y, std::size_t first) { add_times(y, factors.whole64 + first); }
+    HWY_INLINE void add_times(hn::Vec<U64> y, const std::uint64_t* by) {
+        sum = hn::Add(sum, hn::Mul(y, hn::Load(U64(), by)));
+    }
+    HWY_INLINE std::uint64_t total() const { return sum_of_lanes(sum); }
+};
+
+using RowSum = std::conditional_t<multiplies_whole, SumOfWhole, SumOfHalves>;
 
 /// Accumulators of a call; arrays of vectors that stay in registers where there are enough.
 template <class Value>
@@ -179,39 +219,63 @@ HWY_INLINE hn::Vec<ValueTag<type>> values(hn::Vec<U32> bits) {
     }
 }
 
-template <class V>
-HWY_INLINE hn::Vec<F64> lower(V v) {
-    return hn::PromoteTo(F64(), hn::LowerHalf(v));
-}
-template <class V>
-HWY_INLINE hn::Vec<F64> upper(V v) {
-    return hn::PromoteTo(F64(), hn::UpperHalf(hn::Half<hn::DFromV<V>>(), v));
+/// Four of eight, or two of four: one half of a vector's values, as doubles. Halves of memory need not be taken apart.
+template <DType type, bool from_memory, std::size_t part, class V>
+HWY_INLINE hn::Vec<F64> doubles(const std::uint8_t* data, std::size_t at, V value) {
+    using D = hn::DFromV<V>;
+    const hn::Half<D> d;
+    if constexpr (from_memory) {
+        const hn::Repartition<std::uint8_t, hn::Half<D>> bytes;
+        return hn::PromoteTo(F64(), hn::BitCast(d, hn::LoadU(bytes, data + (at + part * half) * size_of(type))));
+    } else if constexpr (part == 0) {
+        return hn::PromoteTo(F64(), hn::LowerHalf(value));
+    } else {
+        return hn::PromoteTo(F64(), hn::UpperHalf(d, value));
+    }
 }
 
 /// The keys of a row in the form the loops want them.
 struct Turn {
-    HWY_INLINE Turn(std::uint64_t key, unsigned groups, double* sketch, std::size_t lanes)
-        : signs(key), turn(lane_turn(key)), far(turn & ~(lanes - 1)),
-          buckets(sketch + std::size_t{group_of(key, groups)} * lanes_of_row) {}
+    HWY_INLINE Turn(std::uint64_t key, unsigned groups, double* by_turn)
+        : signs(key), far(lane_turn(key) & ~(near_turns - 1)),
+          buckets(by_turn +
+                  (lane_turn(key) % near_turns * groups + std::size_t{group_of(key, groups)}) * lanes_of_row) {}
     std::uint64_t signs;
-    std::size_t turn;
-    std::size_t far; // what of the turn exchanges whole vectors
+    std::size_t far; // what of the turn exchanges whole eights of lanes
     double* buckets;
 };
 
-HWY_INLINE void add_to(double* at, hn::Vec<F64> v) { hn::StoreU(hn::Add(hn::LoadU(F64(), at), v), F64(), at); }
+/// Negated where the top bit of `by` is set.
+HWY_INLINE hn::Vec<F64> negated(hn::Vec<F64> value, hn::Vec<U64> by) {
+    const auto top = hn::Set(U64(), 0x8000000000000000U);
+#if HWY_TARGET == HWY_AVX3
+    constexpr int first_xor_both = 0x78;
+    return hn::BitCast(F64(), hn::Vec<U64>{_mm512_ternarylogic_epi64(hn::BitCast(U64(), value).raw, by.raw, top.raw,
+                                                                    first_xor_both)});
+#else
+    return hn::Xor(value, hn::BitCast(F64(), hn::And(by, top)));
+#endif
+}
 
-template <DType type, bool careful, std::size_t v, class Index>
-HWY_INLINE void add_vector(const std::uint8_t* data, std::size_t at, const Turn& turn, Index index,
-                           Sums<ValueTag<type>>& s, RowSum& row, Block& block) {
-    const U32 u;
+/// One half of a vector, or a whole one of doubles; `first`: lane of the row.
+template <bool fused>
+HWY_INLINE void add_doubles(hn::Vec<F64> value, std::size_t first, const Turn& turn, hn::Vec<F64>& sum,
+                            hn::Vec<F64>& squares) {
+    const U64 u;
+    // As a product by 1, for there are units for products that would have nothing to do.
+    sum = hn::MulAdd(value, hn::Set(F64(), 1.0), sum);
+    squares = fused ? hn::MulAdd(value, value, squares) : hn::Add(squares, hn::Mul(value, value));
+    const auto shifted = hn::Set(u, turn.signs) << hn::Load(u, factors.shift + first);
+    double* const to = turn.buckets + (first ^ turn.far);
+    hn::StoreU(hn::Add(hn::LoadU(F64(), to), negated(value, shifted)), F64(), to);
+}
+
+template <DType type, bool careful, std::size_t v>
+HWY_INLINE void add_vector(const std::uint8_t* data, std::size_t at, const Turn& turn, Sums<ValueTag<type>>& s,
+                           RowSum& row, Block& block) {
     constexpr std::size_t first = v * wide; // lane of the row
     const auto bits = load_bits<type>(data, at + first);
-    row.low = hn::Add(row.low, hn::MulEven(bits, hn::Load(u, factors.low + first)));
-    const auto odd = hn::BitCast(u, hn::ShiftRight<32>(hn::BitCast(U64(), bits)));
-    row.low = hn::Add(row.low, hn::MulEven(odd, hn::Load(u, factors.low_of_next + first)));
-    row.cross = hn::Add(row.cross, hn::Mul(bits, hn::Load(u, factors.high + first)));
-
+    row.add(bits, first);
     auto value = values<type>(bits);
     auto for_min = value, for_max = value;
     if constexpr (careful && type != DType::i32) {
@@ -219,48 +283,22 @@ HWY_INLINE void add_vector(const std::uint8_t* data, std::size_t at, const Turn&
     }
     s.min = hn::Min(s.min, for_min);
     s.max = hn::Max(s.max, for_max);
-    const auto low = lower(value), high = upper(value);
     constexpr std::size_t i = first % partial_sums / half;
-    s.sums[i] = hn::Add(s.sums[i], low);
-    s.sums[i + 1] = hn::Add(s.sums[i + 1], high);
+    constexpr bool from_memory = !careful && size_of(type) == 4;
     // Squares of an i32 round: no fused product there, which not every instruction set has. The others are exact.
-    if constexpr (type == DType::i32) {
-        s.squares[i] = hn::Add(s.squares[i], hn::Mul(low, low));
-        s.squares[i + 1] = hn::Add(s.squares[i + 1], hn::Mul(high, high));
-    } else {
-        s.squares[i] = hn::MulAdd(low, low, s.squares[i]);
-        s.squares[i + 1] = hn::MulAdd(high, high, s.squares[i + 1]);
-    }
-    const auto shifted = hn::Set(u, static_cast<std::uint32_t>(turn.signs)) << hn::Load(u, factors.shift + first);
-    const auto sign = hn::And(shifted, hn::Set(u, 0x80000000U));
-    double* const to = turn.buckets + (first ^ turn.far);
-    if constexpr (type == DType::i32) { // its negative need not be an i32
-        const auto turned = hn::TableLookupLanes(value, index);
-        const auto signs = hn::BitCast(u, hn::TableLookupLanes(hn::BitCast(I32(), sign), index));
-        const hn::Half<U32> du;
-        const auto wider = [](auto part) HWY_ATTR {
-            return hn::BitCast(F64(), hn::ShiftLeft<32>(hn::PromoteTo(U64(), part)));
-        };
-        add_to(to, hn::Xor(lower(turned), wider(hn::LowerHalf(signs))));
-        add_to(to + half, hn::Xor(upper(turned), wider(hn::UpperHalf(du, signs))));
-    } else {
-        const auto turned = hn::TableLookupLanes(hn::Xor(value, hn::BitCast(F32(), sign)), index);
-        add_to(to, lower(turned));
-        add_to(to + half, upper(turned));
-    }
+    constexpr bool fused = type != DType::i32;
+    add_doubles<fused>(doubles<type, from_memory, 0>(data, at + first, value), first, turn, s.sums[i], s.squares[i]);
+    add_doubles<fused>(doubles<type, from_memory, 1>(data, at + first, value), first + half, turn, s.sums[i + 1],
+                       s.squares[i + 1]);
 }
 
-template <bool careful, std::size_t v, class Index>
-HWY_INLINE void add_vector64(const std::uint8_t* data, std::size_t at, const Turn& turn, Index index, Sums<F64>& s,
-                             RowSum& row, Block& block) {
-    const U64 u;
-    const U32 u32;
+template <bool careful, std::size_t v>
+HWY_INLINE void add_vector64(const std::uint8_t* data, std::size_t at, const Turn& turn, Sums<F64>& s, RowSum& row,
+                             Block& block) {
     constexpr std::size_t first = v * half;
-    const auto bits = hn::BitCast(u, hn::LoadU(hn::Repartition<std::uint8_t, U64>(), data + (at + first) * 8));
-    const auto folded = hn::BitCast(u32, hn::Xor(bits, hn::ShiftRight<32>(bits)));
-    row.low = hn::Add(row.low, hn::MulEven(folded, hn::BitCast(u32, hn::Load(u, factors.low64 + first))));
-    row.cross = hn::Add(row.cross, hn::Mul(folded, hn::BitCast(u32, hn::Load(u, factors.crossed + first))));
-
+    const auto bits =
+        hn::BitCast(U64(), hn::LoadU(hn::Repartition<std::uint8_t, U64>(), data + (at + first) * sizeof(double)));
+    row.add64(hn::Xor(bits, hn::ShiftRight<32>(bits)), first);
     auto value = hn::BitCast(F64(), bits);
     auto for_min = value, for_max = value;
     if constexpr (careful) {
@@ -269,35 +307,25 @@ HWY_INLINE void add_vector64(const std::uint8_t* data, std::size_t at, const Tur
     s.min = hn::Min(s.min, for_min);
     s.max = hn::Max(s.max, for_max);
     constexpr std::size_t i = first % partial_sums / half;
-    s.sums[i] = hn::Add(s.sums[i], value);
-    s.squares[i] = hn::Add(s.squares[i], hn::Mul(value, value));
-    const auto shifted = hn::Set(u, turn.signs) << hn::Load(u, factors.shift64 + first);
-    const auto sign = hn::And(shifted, hn::Set(u, 0x8000000000000000U));
-    add_to(turn.buckets + (first ^ turn.far), hn::TableLookupLanes(hn::Xor(value, hn::BitCast(F64(), sign)), index));
+    add_doubles<false>(value, first, turn, s.sums[i], s.squares[i]);
 }
 
 template <DType type, bool careful, std::size_t... v>
 HWY_INLINE void add_rows_of(const std::uint8_t* data, std::size_t rows, std::uint64_t first_row, unsigned groups,
                             Block& block, std::index_sequence<v...>) {
-    using Tag = std::conditional_t<type == DType::f64, U64, U32>;
-    using T = hn::TFromD<Tag>;
-    const Tag tag;
-    constexpr std::size_t lanes = lanes_of_row / sizeof...(v);
     Sums<ValueTag<type>> s;
     begin(block, s);
     for (std::size_t r = 0; r < rows; ++r) {
         const std::uint64_t key = row_key(first_row + r);
-        const Turn turn(key, groups, block.sketch, lanes);
-        const auto near = hn::Set(tag, static_cast<T>(turn.turn & (lanes - 1)));
-        const auto index = hn::IndicesFromVec(ValueTag<type>(), hn::Xor(hn::Iota(tag, 0), near));
+        const Turn turn(key, groups, block.by_turn);
         for (std::size_t byte = 0; byte < lanes_of_row * size_of(type); byte += bytes_of_line) {
             hwy::Prefetch(data + r * lanes_of_row * size_of(type) + byte + bytes_ahead); // of nothing: no harm
         }
-        RowSum row{hn::Zero(U64()), hn::Zero(U32())};
+        RowSum row = RowSum::zero();
         if constexpr (type == DType::f64) {
-            (add_vector64<careful, v>(data, r * lanes_of_row, turn, index, s, row, block), ...);
+            (add_vector64<careful, v>(data, r * lanes_of_row, turn, s, row, block), ...);
         } else {
-            (add_vector<type, careful, v>(data, r * lanes_of_row, turn, index, s, row, block), ...);
+            (add_vector<type, careful, v>(data, r * lanes_of_row, turn, s, row, block), ...);
         }
         block.hash += row_hash(row.total(), key);
     }
@@ -310,6 +338,27 @@ void add_rows(const void* data, std::size_t rows, std::uint64_t first_row, unsig
     add_rows_of<type, careful>(static_cast<const std::uint8_t*>(data), rows, first_row, groups, block,
                                std::make_index_sequence<lanes_of_row / lanes>());
 }
+
+/// Buckets first..first + half - 1: what turn `near` brought to them.
+template <std::size_t near>
+HWY_INLINE hn::Vec<F64> brought(const double* by_turn, std::size_t first) {
+    const U64 u;
+    constexpr std::size_t within = near & (half - 1); // what of the turn moves lanes of one vector
+    const auto index = hn::IndicesFromVec(F64(), hn::Xor(hn::Iota(u, 0), hn::Set(u, within)));
+    return hn::TableLookupLanes(hn::LoadU(F64(), by_turn + (first ^ (near - within))), index);
+}
+
+template <std::size_t... near>
+HWY_INLINE void close_turns(unsigned groups, Block& block, std::index_sequence<near...>) {
+    const std::size_t buckets = std::size_t{groups} * lanes_of_row;
+    for (std::size_t first = 0; first < buckets; first += half) {
+        auto sum = hn::Zero(F64());
+        ((sum = hn::Add(sum, brought<near>(block.by_turn + near * buckets, first))), ...);
+        hn::Store(sum, F64(), block.sketch + first);
+    }
+}
+
+void close(unsigned groups, Block& block) { close_turns(groups, block, std::make_index_sequence<near_turns>()); }
 
 } // namespace
 } // namespace plumb::fingerprint::HWY_NAMESPACE

@@ -143,6 +143,7 @@ constexpr Kernels kernels = {
     HWY_STR(HWY_NAMESPACE),
     rows_of_types<false>,
     rows_of_types<true>,
+    close,
     {find<std::uint32_t>, find<std::uint64_t>, find<std::uint16_t>, find<std::uint16_t>, find<std::uint8_t>,
      find<std::uint32_t>},
     {largest_f32, largest_f64, largest_f16, largest_bf16, largest_integer<std::int8_t>, largest_integer<std::int32_t>}};

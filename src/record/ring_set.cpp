@@ -124,9 +124,13 @@ RingSet::~RingSet() {
 
 void RingSet::create_file() {
     static std::atomic<std::uint32_t> serial{0};
-    file_path_ =
-        options_.directory + "/plumb-" + std::to_string(getpid()) + "-" + std::to_string(serial.fetch_add(1)) + ".ring";
-    file_ = open(file_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    // A killed run of this number leaves its rings for plumb recover: the next free name then.
+    constexpr int most_names = 10000;
+    for (int tried = 0; file_ < 0 && tried < most_names && (tried == 0 || errno == EEXIST); ++tried) {
+        file_path_ = options_.directory + "/plumb-" + std::to_string(getpid()) + "-" +
+                     std::to_string(serial.fetch_add(1)) + ".ring";
+        file_ = open(file_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    }
     const int allocated = file_ >= 0 ? posix_fallocate(file_, 0, static_cast<off_t>(ring_page)) : errno;
     void* mapping = MAP_FAILED;
     if (file_ >= 0 && allocated == 0) {

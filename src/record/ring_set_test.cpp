@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <new>
 #include <thread>
 
@@ -215,6 +216,21 @@ TEST_F(RingsInAFolder, that_is_missing_are_kept_in_memory_and_say_why) {
     EXPECT_EQ(recorder.take(), Words{"label 1=7"});
     EXPECT_EQ(recorder.rings().file_path(), "");
     EXPECT_NE(recorder.rings().reason().find("No such file"), std::string::npos) << recorder.rings().reason();
+}
+
+TEST_F(RingsInAFolder, of_a_killed_run_with_this_number_are_left_alone_and_the_next_name_is_taken) {
+    TestRecorder first(TestOptions{false, 4096, folder_, {}});
+    const std::string path = first.rings().file_path(), begin = path.substr(0, path.rfind('-') + 1);
+    const int serial = std::stoi(path.substr(begin.size()));
+    for (int next = 1; next <= 3; ++next) {
+        std::ofstream(begin + std::to_string(serial + next) + ".ring") << "rings of another run";
+    }
+    TestRecorder second(TestOptions{false, 4096, folder_, {}});
+    EXPECT_EQ(second.rings().file_path(), begin + std::to_string(serial + 4) + ".ring") << second.rings().reason();
+    std::ifstream left(begin + std::to_string(serial + 1) + ".ring");
+    std::string held;
+    std::getline(left, held);
+    EXPECT_EQ(held, "rings of another run");
 }
 
 TEST_F(RingsInAFolder, two_profilers_have_two_files) {

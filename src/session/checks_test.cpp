@@ -13,17 +13,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/sanitizers.hpp"
 #include "plumb/plumb.hpp"
 #include "recording/reader.hpp"
 
 namespace plumb {
 namespace {
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
 
 const float values[8] = {1, -2, 3, -4, 5, -6, 7, -8};
 

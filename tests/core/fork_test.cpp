@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/sanitizers.hpp"
 #include "tests/core/child.hpp"
 
 namespace plumb::core_test {
@@ -16,14 +17,6 @@ void scopes(Profiler& prof, int count, Name name = norm) {
     for (int i = 0; i < count; ++i) {
         PLUMB_BRICK(prof, host, name);
     }
-}
-
-bool sanitized() {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    return true;
-#else
-    return false;
-#endif
 }
 
 class Forked : public CoreTest {};
@@ -75,7 +68,7 @@ TEST_F(Forked, child_destroys_its_copy_without_harm_to_the_parents_file) {
 }
 
 TEST_F(Forked, child_with_fork_own_has_a_recording_of_its_own) {
-    if (sanitized()) {
+    if (sanitized) {
         GTEST_SKIP()
             << "the locks of a sanitizer do not survive the fork of a threaded process: a new thread there may hang";
     }
@@ -122,7 +115,7 @@ TEST_F(Forked, child_with_fork_own_has_a_recording_of_its_own) {
 }
 
 TEST_F(Forked, a_profiler_that_is_off_at_the_fork_may_be_enabled_in_the_child_if_it_owns_its_file) {
-    if (sanitized()) {
+    if (sanitized) {
         GTEST_SKIP()
             << "the locks of a sanitizer do not survive the fork of a threaded process: a new thread there may hang";
     }

@@ -3,8 +3,6 @@
 // executable.
 #pragma once
 
-#include "mocks/sees_inside_drivers.hpp"
-
 // PoCL and its compiler keep what they made until the process ends, which is not ours to report.
 extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libpocl\nleak:libLLVM\nleak:libclang\n"; }

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <streambuf>
 
+#include "base/sanitizers.hpp"
 #include "fuzz/allocation_count.hpp"
 #include "planted/planted_run.hpp"
 #include "plumb/budget.hpp"
@@ -54,19 +55,6 @@ void write_run(const std::string& path, std::uint64_t steps, std::uint64_t id) {
     }
     ASSERT_TRUE((*writer)->close().ok());
 }
-
-constexpr bool sanitized =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-    true;
-#else
-    false;
-#endif
-#else
-    false;
-#endif
 
 class Nowhere : public std::streambuf {
     std::streamsize xsputn(const char*, std::streamsize size) override { return size; }

@@ -16,6 +16,7 @@
 
 #include "backends/opencl/queue_timer.hpp"
 #include "base/dynamic_library.hpp"
+#include "base/sanitizers.hpp"
 #include "clock/correlation.hpp"
 #include "clock/host_clock.hpp"
 #include "mocks/real_opencl.hpp"
@@ -86,7 +87,7 @@ class OpenClWorkload : public testing::Test {
     }
 
     void SetUp() override {
-        if (!sees_inside_drivers) {
+        if (thread_sanitized) {
             GTEST_SKIP() << "the thread sanitizer does not see what the driver synchronises";
         }
         const Result<Driver>& loaded = driver();
