@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The peaks that rooflines stand on, against a program that shares no code with the library, by turns
+// The peaks that rooflines stand on, against a program that shares no code with the library. Before each pass of the
+// library's the other makes one of its own: what the machine gives changes within seconds, for both then
 // (docs/benchmarks.md).
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "plumb/selftest.hpp"
 #include "support/board.hpp"
@@ -15,37 +20,67 @@ namespace {
 
 using namespace bench;
 
-struct Pair {
-    double gigabytes = 0, gigaflops = 0;
+/// The other program: one line asks for a pass, one line answers. Ends it when it goes.
+class Independent {
+  public:
+    Independent() {
+        int questions[2], answers[2];
+        if (pipe(questions) != 0 || pipe(answers) != 0) {
+            return;
+        }
+        process_ = fork();
+        if (process_ == 0) {
+            dup2(questions[0], STDIN_FILENO);
+            dup2(answers[1], STDOUT_FILENO);
+            for (const int end : {questions[0], questions[1], answers[0], answers[1]}) {
+                close(end);
+            }
+            execl(PLUMB_BENCH_STREAM_LIKE, PLUMB_BENCH_STREAM_LIKE, nullptr);
+            _exit(127);
+        }
+        close(questions[0]);
+        close(answers[1]);
+        to_ = fdopen(questions[1], "w");
+        from_ = fdopen(answers[0], "r");
+    }
+    Independent(const Independent&) = delete;
+    Independent& operator=(const Independent&) = delete;
+    ~Independent() {
+        for (std::FILE* end : {to_, from_}) {
+            if (end != nullptr) {
+                std::fclose(end);
+            }
+        }
+        if (process_ > 0) {
+            waitpid(process_, nullptr, 0);
+        }
+    }
+
+    /// What one pass gave; 0: it failed.
+    double ask(const char* what) {
+        double answer = 0;
+        const bool heard = to_ != nullptr && from_ != nullptr && std::fprintf(to_, "%s\n", what) > 0 &&
+                           std::fflush(to_) == 0 && std::fscanf(from_, "%lf", &answer) == 1;
+        return heard ? answer : 0;
+    }
+
+  private:
+    pid_t process_ = -1;
+    std::FILE* to_ = nullptr;
+    std::FILE* from_ = nullptr;
 };
 
-/// What the independent program says; false when it fails.
-bool ask_other(Pair& best) {
-    std::FILE* pipe = popen(PLUMB_BENCH_STREAM_LIKE, "r");
-    Pair one;
-    const bool read = pipe != nullptr && std::fscanf(pipe, "%lf %lf", &one.gigabytes, &one.gigaflops) == 2;
-    const bool good = pipe != nullptr && pclose(pipe) == 0 && read;
-    best = {std::max(best.gigabytes, one.gigabytes), std::max(best.gigaflops, one.gigaflops)};
-    return good;
-}
+struct Best {
+    double plumb = 0, independent = 0;
+};
 
-bool ask_library(Pair& best) {
-    for (const plumb::Peaks& peaks : plumb::measure_peaks().peaks) {
-        if (peaks.place != "host" || !peaks.read_gigabytes_per_second.value || !peaks.f32_teraflops.value)
-            continue;
-        best = {std::max(best.gigabytes, *peaks.read_gigabytes_per_second.value),
-                std::max(best.gigaflops, *peaks.f32_teraflops.value * 1000)};
-        return true;
-    }
-    return false;
-}
-
-void compare(Board& board, const char* label, const std::string& key, double ours, double theirs) {
-    board.put(key + ".plumb", ours);
-    board.put(key + ".independent", theirs);
-    board.put(key + ".apart_percent", 100 * std::abs(ours / theirs - 1));
-    board.row(label, {text(ours, 2), text(theirs, 2), text(100 * std::abs(ours / theirs - 1), 1)},
-              key + ".apart_percent", Target{Bound::at_most, 10});
+void compare(Board& board, const char* label, const std::string& key, const Best& best) {
+    const double apart = 100 * std::abs(best.plumb / best.independent - 1);
+    board.put(key + ".plumb", best.plumb);
+    board.put(key + ".independent", best.independent);
+    board.put(key + ".apart_percent", apart);
+    board.row(label, {text(best.plumb, 2), text(best.independent, 2), text(apart, 1)}, key + ".apart_percent",
+              Target{Bound::at_most, 10});
 }
 
 } // namespace
@@ -55,16 +90,33 @@ int main(int argc, char** argv) {
                                           {{"--rounds", "N       of each, by turns (default 3)"}});
     Board board(options);
     const int rounds = std::max(1, std::atoi(options.value("--rounds", "3").c_str()));
-    Pair ours, theirs;
+    std::signal(SIGPIPE, SIG_IGN);
+    Independent other;
+    Best read, multiply;
     for (int round = 0; round < rounds; ++round) {
-        if (!ask_library(ours) || !ask_other(theirs)) {
-            std::fputs("the peaks could not be measured; is there 1 GiB of free memory?\n", stderr);
+        const plumb::PeakTest test = plumb::measure_peaks([&](std::string_view what, int, int) {
+            if (what == "read bandwidth, all cores") {
+                read.independent = std::max(read.independent, other.ask("read"));
+            } else if (what == "f32 multiply-adds, all cores") {
+                multiply.independent = std::max(multiply.independent, other.ask("multiply"));
+            }
+        });
+        for (const plumb::Peaks& peaks : test.peaks) {
+            if (peaks.place == "host") {
+                read.plumb = std::max(read.plumb, peaks.read_gigabytes_per_second.value.value_or(0));
+                multiply.plumb = std::max(multiply.plumb, 1000 * peaks.f32_teraflops.value.value_or(0));
+            }
+        }
+    }
+    for (const double value : {read.plumb, read.independent, multiply.plumb, multiply.independent}) {
+        if (value <= 0) {
+            std::fputs("the peaks could not be measured; is there 3 GiB of free memory?\n", stderr);
             return 2;
         }
     }
     board.table(fmt::format("peaks of all cores, best of {} rounds", rounds), {"plumb", "independent", "apart, %"});
-    compare(board, "read bandwidth, GB/s", "read", ours.gigabytes, theirs.gigabytes);
-    compare(board, "f32 multiply-adds, GFLOP/s", "f32", ours.gigaflops, theirs.gigaflops);
+    compare(board, "read bandwidth, GB/s", "read", read);
+    compare(board, "f32 multiply-adds, GFLOP/s", "f32", multiply);
     board.end_table();
     return board.finish();
 }

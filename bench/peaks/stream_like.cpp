@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program of its own that shares no code with the library: how fast all threads together read arrays far larger than
-// any cache (as STREAM does it: each thread its own part, best of many passes), and how many f32 operations they do in
-// registers. Prints two numbers: GB/s and GFLOP/s.
+// any cache (as STREAM does it: each thread its own part), and how many f32 operations they do in registers. For each line
+// "read" it makes one pass over the arrays and prints GB/s, for each line "multiply" one of products and prints GFLOP/s.
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -14,8 +18,7 @@
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int passes = 15;
-constexpr std::size_t doubles_in_all = std::size_t{128} << 20; // 1 GiB
+constexpr std::size_t bytes_in_all = std::size_t{1} << 30, huge_page = std::size_t{2} << 20;
 
 typedef double Doubles __attribute__((vector_size(64)));
 typedef float Floats __attribute__((vector_size(64)));
@@ -80,67 +83,69 @@ float best_multiply_add(std::size_t rounds, float begin) { return multiply_add(r
 #endif
 constexpr double operations_per_round = 2.0 * 10 * 16;
 
-/// All threads do `work(thread)` at once, `passes` times; the shortest time in seconds.
+/// All threads do `work(thread)` at once; seconds.
 template <class Work>
-double best_seconds(unsigned threads, Work work) {
-    double best = 1e30;
-    for (int pass = 0; pass < passes; ++pass) {
-        std::atomic<unsigned> waiting{0}, done{0};
-        std::atomic<bool> go{false};
-        std::vector<std::thread> team;
-        for (unsigned i = 0; i < threads; ++i) {
-            team.emplace_back([&, i] {
-                waiting.fetch_add(1);
-                while (!go.load()) {
-                }
-                work(i);
-                done.fetch_add(1);
-            });
-        }
-        while (waiting.load() < threads) {
-            std::this_thread::yield();
-        }
-        const Clock::time_point begin = Clock::now();
-        go = true;
-        for (std::thread& thread : team) {
-            thread.join();
-        }
-        const double took = std::chrono::duration<double>(Clock::now() - begin).count();
-        best = took < best ? took : best;
+double seconds(unsigned threads, Work work) {
+    std::atomic<unsigned> waiting{0};
+    std::atomic<bool> go{false};
+    std::vector<std::thread> team;
+    for (unsigned i = 0; i < threads; ++i) {
+        team.emplace_back([&, i] {
+            waiting.fetch_add(1);
+            while (!go.load()) {
+            }
+            work(i);
+        });
     }
-    return best;
+    while (waiting.load() < threads) {
+        std::this_thread::yield();
+    }
+    const Clock::time_point begin = Clock::now();
+    go = true;
+    for (std::thread& thread : team) {
+        thread.join();
+    }
+    return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 } // namespace
 
 int main() {
     const unsigned threads = std::thread::hardware_concurrency() == 0 ? 1 : std::thread::hardware_concurrency();
-    const std::size_t part = doubles_in_all / threads / 512 * 512;
+    const std::size_t bytes = bytes_in_all / threads / huge_page * huge_page, part = bytes / sizeof(double);
     std::vector<std::unique_ptr<double, decltype(&std::free)>> arrays;
     for (unsigned i = 0; i < threads; ++i) {
-        arrays.emplace_back(static_cast<double*>(std::aligned_alloc(4096, part * sizeof(double))), &std::free);
+        arrays.emplace_back(static_cast<double*>(std::aligned_alloc(huge_page, bytes)), &std::free);
         if (arrays.back() == nullptr) {
             std::fputs("there is too little memory for 1 GiB of arrays\n", stderr);
             return 2;
         }
+#if defined(MADV_HUGEPAGE)
+        madvise(arrays.back().get(), bytes, MADV_HUGEPAGE);
+#endif
     }
     std::vector<double> sums(threads * 64);
-    best_seconds(threads, [&](unsigned i) {
-        for (std::size_t k = 0; k < part; ++k) {
-            arrays[i].get()[k] = 1;
-        }
-    });
-    const double read = best_seconds(threads, [&](unsigned i) { sums[i * 64] = best_sum(arrays[i].get(), part); });
-    for (unsigned i = 0; i < threads; ++i) {
-        if (sums[i * 64] != static_cast<double>(part)) {
-            std::fputs("a sum is wrong: not all was read\n", stderr);
+    seconds(threads, [&](unsigned i) { std::fill_n(arrays[i].get(), part, 1.0); });
+    char line[16];
+    while (std::fgets(line, sizeof line, stdin) != nullptr) {
+        if (std::strcmp(line, "read\n") == 0) {
+            const double took = seconds(threads, [&](unsigned i) { sums[i * 64] = best_sum(arrays[i].get(), part); });
+            for (unsigned i = 0; i < threads; ++i) {
+                if (sums[i * 64] != static_cast<double>(part)) {
+                    std::fputs("a sum is wrong: not all was read\n", stderr);
+                    return 2;
+                }
+            }
+            std::printf("%.3f\n", static_cast<double>(bytes) * threads / took / 1e9);
+        } else if (std::strcmp(line, "multiply\n") == 0) {
+            constexpr std::size_t rounds = 10'000'000;
+            const double took = seconds(threads, [&](unsigned i) { sums[i * 64] = best_multiply_add(rounds, 1.0F); });
+            std::printf("%.3f\n", operations_per_round * rounds * threads / took / 1e9);
+        } else {
+            std::fputs("only \"read\" and \"multiply\" are understood\n", stderr);
             return 2;
         }
+        std::fflush(stdout);
     }
-    constexpr std::size_t rounds = 10'000'000;
-    const double arithmetic =
-        best_seconds(threads, [&](unsigned i) { sums[i * 64] = best_multiply_add(rounds, 1.0F); });
-    std::printf("%.3f %.3f\n", static_cast<double>(part * threads * sizeof(double)) / read / 1e9,
-                operations_per_round * rounds * threads / arithmetic / 1e9);
-    return sums[0] > 0 ? 0 : 2;
+    return 0;
 }
