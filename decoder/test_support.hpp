@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/sanitizers.hpp"
 #include "decoder/decoder.hpp"
 #include "decoder/model_maker/maker.hpp"
+#include "support/sanitizers.hpp"
 
 namespace plumb::decoder {
 
@@ -45,9 +45,7 @@ inline void keep_pocl_to_this_process() {
 }
 
 /// The thread sanitizer does not see libgomp's synchronisation: one thread there.
-inline int test_threads() {
-    return thread_sanitized ? 1 : 2;
-}
+inline int test_threads() { return thread_sanitized ? 1 : 2; }
 
 inline std::string make_test_model(const TemporaryFolder& folder, std::string_view shape, Type type,
                                    std::optional<Type> second = {}) {

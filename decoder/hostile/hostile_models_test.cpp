@@ -22,11 +22,11 @@
 #include <string>
 #include <vector>
 
-#include "base/sanitizers.hpp"
 #include "decoder/gguf/describe.hpp"
 #include "decoder/hostile/mutate.hpp"
 #include "decoder/test_support.hpp"
 #include "decoder/tokenizer/tokenizer.hpp"
+#include "support/sanitizers.hpp"
 
 namespace plumb::decoder::hostile {
 namespace {

@@ -121,8 +121,8 @@ double largest(const void* data, std::size_t n) {
 
 template <DType... types>
 constexpr Kernels table() {
-    return {"plain", {add_rows<types, false>...}, {add_rows<types, true>...},
-            close,   {find<types>...},            {largest<types>...}};
+    return {"plain",          {add_rows<types, false>...}, {add_rows<types, true>...}, close,
+            {find<types>...}, {largest<types>...}};
 }
 
 } // namespace

@@ -250,8 +250,8 @@ HWY_INLINE hn::Vec<F64> negated(hn::Vec<F64> value, hn::Vec<U64> by) {
     const auto top = hn::Set(U64(), 0x8000000000000000U);
 #if HWY_TARGET == HWY_AVX3
     constexpr int first_xor_both = 0x78;
-    return hn::BitCast(F64(), hn::Vec<U64>{_mm512_ternarylogic_epi64(hn::BitCast(U64(), value).raw, by.raw, top.raw,
-                                                                    first_xor_both)});
+    return hn::BitCast(
+        F64(), hn::Vec<U64>{_mm512_ternarylogic_epi64(hn::BitCast(U64(), value).raw, by.raw, top.raw, first_xor_both)});
 #else
     return hn::Xor(value, hn::BitCast(F64(), hn::And(by, top)));
 #endif

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/sanitizers.hpp"
 #include "plumb/plumb.hpp"
 #include "recording/reader.hpp"
+#include "support/sanitizers.hpp"
 
 namespace plumb {
 namespace {

@@ -8,8 +8,8 @@
 #include <thread>
 #include <unistd.h>
 
-#include "base/sanitizers.hpp"
 #include "plumb/plumb.hpp"
+#include "support/sanitizers.hpp"
 
 namespace plumb {
 namespace {

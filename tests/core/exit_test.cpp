@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/core/child.hpp"
+#include "core/child.hpp"
 
 namespace plumb::core_test {
 namespace {

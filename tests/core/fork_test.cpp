@@ -5,8 +5,8 @@
 #include <atomic>
 #include <thread>
 
-#include "base/sanitizers.hpp"
-#include "tests/core/child.hpp"
+#include "core/child.hpp"
+#include "support/sanitizers.hpp"
 
 namespace plumb::core_test {
 namespace {

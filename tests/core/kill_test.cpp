@@ -10,9 +10,9 @@
 #include <random>
 #include <thread>
 
+#include "core/child.hpp"
 #include "drain/drain.hpp"
 #include "record/recorder_access.hpp"
-#include "tests/core/child.hpp"
 
 namespace plumb::core_test {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <thread>
 
-#include "tests/core/child.hpp"
+#include "core/child.hpp"
 
 namespace plumb::core_test {
 namespace {

@@ -6,7 +6,6 @@
 #include <ostream>
 #include <streambuf>
 
-#include "base/sanitizers.hpp"
 #include "fuzz/allocation_count.hpp"
 #include "planted/planted_run.hpp"
 #include "plumb/budget.hpp"
@@ -15,6 +14,7 @@
 #include "plumb/invariants.hpp"
 #include "plumb/layers.hpp"
 #include "plumb/numerics.hpp"
+#include "support/sanitizers.hpp"
 
 namespace plumb::planted {
 namespace {

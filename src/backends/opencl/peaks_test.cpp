@@ -10,8 +10,8 @@
 
 #include "backends/opencl/peak_kernels.hpp"
 #include "base/os.hpp"
-#include "base/sanitizers.hpp"
 #include "mocks/virtual_opencl.hpp"
+#include "support/sanitizers.hpp"
 
 namespace plumb::backends::opencl {
 namespace {
@@ -163,8 +163,7 @@ class RealOpenClPeaks : public testing::Test {
   protected:
     void SetUp() override {
         const Result<Driver>& loaded = driver();
-        const auto devices =
-            loaded && !thread_sanitized ? devices_of(*loaded) : Result<std::vector<DeviceId>>(Error{});
+        const auto devices = loaded && !thread_sanitized ? devices_of(*loaded) : Result<std::vector<DeviceId>>(Error{});
         if (!devices) {
             GTEST_SKIP() << "no OpenCL device here, or one whose synchronisation a sanitizer does not see";
         }

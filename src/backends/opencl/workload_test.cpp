@@ -16,11 +16,11 @@
 
 #include "backends/opencl/queue_timer.hpp"
 #include "base/dynamic_library.hpp"
-#include "base/sanitizers.hpp"
 #include "clock/correlation.hpp"
 #include "clock/host_clock.hpp"
 #include "mocks/real_opencl.hpp"
 #include "plumb/opencl.hpp"
+#include "support/sanitizers.hpp"
 
 namespace plumb::backends::opencl {
 namespace {
