@@ -164,7 +164,9 @@ TEST(SessionTiles, a_forked_child_with_a_file_of_its_own_begins_at_nothing) {
         { PLUMB_TILE(prof, TileLevel::macro, 0, 0); }
         const auto report = prof.tiles();
         const bool good = report.ok() && report->maps.size() == 1 && report->maps[0].all.calls == 1;
-        std::remove(prof.path().c_str());
+        const std::string path = prof.path();
+        (void)prof.close();
+        std::remove(path.c_str());
         _exit(good ? 0 : 1);
     }
     int status = -1;

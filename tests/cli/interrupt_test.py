@@ -135,7 +135,10 @@ class Interrupts(Case):
         running.process.wait(timeout=60)
         self.assertEqual(running.process.returncode, -signal.SIGINT)
         running.end()
-        self.steps_kept("decode")  # whatever had reached the file by then
+        kept = self.steps_kept("decode")  # whatever had reached the file by then
+        done = plumb("recover", self.out)  # and the rest, which its rings hold until somebody asks
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreaterEqual(self.steps_kept("decode"), kept)
 
     @staticmethod
     def caught(running, number):
