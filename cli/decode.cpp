@@ -46,9 +46,9 @@ struct DecodeArguments {
     std::size_t batch = 1;
     std::size_t context = 0;
     plumb::decoder::SamplingOptions sampling;
-    std::string out;
-    std::string check;
-    std::string dump;
+    std::optional<std::string> out;
+    std::optional<std::string> check;
+    std::optional<std::string> dump;
     bool tiles = false;
     bool print_tokens = false;
     bool json = false;
@@ -64,17 +64,24 @@ struct Sentences {
     }
 };
 
-/// --check and --dump in the words of PLUMB; --dump alone means every tensor.
+/// --check and --dump, in place of what PLUMB says of both; --dump alone means every tensor.
 Status apply_checks(const DecodeArguments& arguments, plumb::Config& config) {
-    if (arguments.check.empty() && arguments.dump.empty())
+    if (!arguments.check && !arguments.dump)
         return {};
-    std::string spec = "check=" + (arguments.check.empty() ? "all" : arguments.check);
-    if (!arguments.dump.empty())
-        spec += ",dump=" + arguments.dump;
-    const Result<plumb::Config> parsed = plumb::Config::parse(spec);
-    if (!parsed)
-        return parsed.error();
-    config.check = parsed->check;
+    plumb::Config given;
+    if (Status status = given.set("check", arguments.check.value_or("all"), "--check"); !status)
+        return status;
+    if (!arguments.dump) {
+        config.check = given.check;
+        return {};
+    }
+    if (Status status = given.set("dump", *arguments.dump, "--dump"); !status)
+        return status;
+    if (given.check.level != plumb::CheckConfig::Level::all)
+        return plumb::Error{plumb::ErrorCode::invalid_argument,
+                            "--dump keeps the tensors that --check looks at whole: say --check all too, or which "
+                            "bricks and layers"};
+    config.check = given.check;
     return {};
 }
 
@@ -89,8 +96,11 @@ Result<plumb::Config> profiler_config(const DecodeArguments& arguments, Sentence
         config->on = true, config->out = "run.plumb";
     if (!config)
         return config;
-    if (!arguments.out.empty())
-        config->on = true, config->out = arguments.out;
+    if (arguments.out) {
+        if (Status status = config->set("out", *arguments.out, "--out"); !status)
+            return status.error();
+        config->on = true;
+    }
     if (Status status = apply_checks(arguments, *config); !status)
         return status.error();
     if (arguments.tiles && arguments.backend != "cpu")
@@ -304,6 +314,10 @@ Status decode(const DecodeArguments& arguments) {
     catch_interrupts();
     if (Status status = check_lengths(arguments); !status)
         return status;
+    Sentences sentences;
+    const Result<plumb::Config> config = profiler_config(arguments, sentences);
+    if (!config)
+        return config.error();
     const Result<std::string> path = model_path(arguments);
     if (!path)
         return path.error();
@@ -315,10 +329,6 @@ Status decode(const DecodeArguments& arguments) {
         return decoder.error();
     warn_of_length(arguments, *text, *decoder);
 
-    Sentences sentences;
-    const Result<plumb::Config> config = profiler_config(arguments, sentences);
-    if (!config)
-        return config.error();
     plumb::Profiler profiler(*config);
     if (Status status = profiler.status(); !status)
         return status;

@@ -44,6 +44,7 @@ json device_json(const plumb::DeviceSelfTest& test) {
             {"floor_ns", figure_json(test.floor_ns)},
             {"begin_end_ns", figure_json(test.begin_end_ns)},
             {"clock_read_ns", figure_json(test.clock_read_ns)},
+            {"clock_pair_ns", figure_json(test.clock_pair_ns)},
             {"fit_residual_ns", figure_json(test.fit_residual_ns)},
             {"fit_bound_ns", figure_json(test.fit_bound_ns)},
             {"capabilities", std::move(capabilities)}};
@@ -96,6 +97,7 @@ void print_device(const plumb::DeviceSelfTest& test) {
     print_figure("floor (empty scope)", test.floor_ns, "ns");
     print_figure("begin and end", test.begin_end_ns, "ns");
     print_figure("clock read", test.clock_read_ns, "ns");
+    print_figure("clock pair", test.clock_pair_ns, "ns");
     print_figure("clock fit, residual", test.fit_residual_ns, "ns");
     print_figure("clock fit, bound", test.fit_bound_ns, "ns");
     print_capabilities(test.device.capabilities);

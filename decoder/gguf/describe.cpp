@@ -16,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t shown_elements = 6;
+constexpr const char* unknown_size = "the size of this type is not known";
 
 std::string value_text(const Value& value) {
     if (const auto text = value.as_string())
@@ -40,6 +41,8 @@ std::string value_text(const Value& value) {
     return out + (value.count > shown_elements ? ", …]" : "]");
 }
 
+Json absent(const char* why) { return Json{{"absent", why}}; }
+
 Json value_json(const Value& value) {
     if (const auto text = value.as_string())
         return printable(*text, 4096);
@@ -50,12 +53,14 @@ Json value_json(const Value& value) {
     if (const auto real = value.as_number())
         return *real;
     if (value.type != ValueType::array)
-        return nullptr; // JSON has no NaN
+        return absent("not a finite number");
     Json first = Json::array();
     std::size_t at = 0;
     for (std::uint64_t i = 0; i < std::min(value.count, shown_elements); ++i) {
         const Value element = value.next_element(at);
-        first.push_back(element.type == ValueType::array ? Json{{"count", element.count}} : value_json(element));
+        first.push_back(element.type == ValueType::array
+                            ? Json{{"count", element.count}, {"type", value_type_name(element.element)}}
+                            : value_json(element));
     }
     return Json{{"count", value.count}, {"type", value_type_name(value.element)}, {"first", first}};
 }
@@ -137,14 +142,14 @@ std::string describe_json(const Contents& contents, const std::string& path) {
         for (std::uint32_t d = 0; d < tensor.dimensions; ++d)
             entry["shape"].push_back(tensor.size[d]);
         entry["offset"] = tensor.offset;
-        entry["bytes"] = tensor.bytes ? Json(*tensor.bytes) : Json(nullptr);
+        entry["bytes"] = tensor.bytes ? Json(*tensor.bytes) : absent(unknown_size);
         out["tensors"].push_back(std::move(entry));
     }
     for (const auto& [type, sum] : sums_by_type(contents))
         out["types"].push_back({{"type", type_name(type)},
                                 {"tensors", sum.tensors},
                                 {"elements", sum.elements},
-                                {"bytes", sum.sized ? Json(sum.bytes) : Json(nullptr)}});
+                                {"bytes", sum.sized ? Json(sum.bytes) : absent(unknown_size)}});
     return out.dump(2);
 }
 

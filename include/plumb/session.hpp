@@ -93,6 +93,9 @@ struct PLUMB_API Config {
     /// "off", "0" and "" are off; "on" and "1" are on; then key=value, separated by commas.
     /// invalid_argument: an unknown key (the message lists the known ones) or a value that does not fit.
     static Result<Config> parse(std::string_view spec);
+    /// Sets one key of the spec. `option` is what the caller's user typed for it, such as "--out": the sentence of an error
+    /// then speaks of that. Nothing changes on an error, which is as those of parse().
+    Status set(std::string_view key, std::string_view value, std::string_view option = {});
     /// parse() of the environment variable PLUMB; off when it is not set.
     static Result<Config> from_env();
     /// The spec that gives this config.

@@ -258,6 +258,15 @@ class TraceWriter {
         sink_.put_integer(count);
     }
 
+    /// More than a JSON number holds; no field where it is not known.
+    void put_digits(std::string_view key, std::uint64_t value) {
+        if (value != 0) {
+            sink_.put(key);
+            sink_.put(base::hex_digits(value));
+            sink_.put("\"");
+        }
+    }
+
     void put_extent(std::string_view key, const Extent& extent) {
         sink_.put(key);
         sink_.put_integer(extent.x);
@@ -274,16 +283,14 @@ class TraceWriter {
         }
         switch (node.kind) {
         case resolve::RecordedKind::kernel:
-            sink_.put(R"(,"code":")");
-            sink_.put(base::hex_digits(node.code_hash));
-            sink_.put("\"");
+            put_digits(R"(,"code":")", node.code_hash);
             put_extent(R"(,"grid":[)", node.grid);
             put_extent(R"(,"block":[)", node.block);
             put_count(R"(,"shared_bytes":)", node.shared_bytes);
             return;
         case resolve::RecordedKind::transfer:
-            put_count(R"(,"source":)", node.source);
-            put_count(R"(,"target":)", node.target);
+            put_digits(R"(,"source":")", node.source);
+            put_digits(R"(,"target":")", node.target);
             put_count(R"(,"transferred":)", node.transferred);
             return;
         case resolve::RecordedKind::task:

@@ -221,6 +221,8 @@ TEST(ChromeTrace, F6_kernels_transfers_and_tasks_recorded_one_by_one_are_in_the_
     EXPECT_EQ(found[2]["args"]["sampled"], true);
     EXPECT_EQ(found[3]["name"], "copy_d2h");
     EXPECT_EQ(found[3]["args"]["transferred"], 8192);
+    EXPECT_EQ(found[3]["args"]["source"], "000000000000000a");
+    EXPECT_FALSE(found[3]["args"].contains("target")) << "it is not known";
     EXPECT_EQ(found[4]["name"], "task");
     EXPECT_EQ(found[4]["args"]["polled_ns"], 900);
     EXPECT_EQ(trace["otherData"]["left_out"], 0);

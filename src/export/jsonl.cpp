@@ -232,8 +232,15 @@ void put_extent(base::JsonWriter& json, std::string_view key, Extent extent) {
     json.end();
 }
 
+/// More than a JSON number holds; no field where it is not known.
+void put_digits(base::JsonWriter& json, std::string_view key, std::uint64_t value) {
+    if (value != 0) {
+        json.field(key, base::hex_digits(value));
+    }
+}
+
 void put_kernel(base::JsonWriter& json, const resolve::RecordedNode& node) {
-    json.field("code", base::hex_digits(node.code_hash));
+    put_digits(json, "code", node.code_hash);
     put_extent(json, "grid", node.grid);
     put_extent(json, "block", node.block);
     json.field("shared_bytes", node.shared_bytes);
@@ -243,8 +250,8 @@ void put_transfer(base::JsonWriter& json, const resolve::RecordedNode& node) {
     constexpr const char* words[] = {"host_to_device", "device_to_host", "device_to_device"};
     json.field("direction", words[static_cast<std::size_t>(node.direction)]);
     if (node.has_parts) {
-        json.field("source", node.source);
-        json.field("target", node.target);
+        put_digits(json, "source", node.source);
+        put_digits(json, "target", node.target);
         json.field("transferred", node.transferred);
     }
 }
@@ -271,6 +278,9 @@ std::string node_line(const resolve::RecordedNode& node, const NameTable& names)
         json.field("duration_ns", node.duration_ns);
     }
     json.field("warmup", node.warmup);
+    if (node.left_out) {
+        json.field("sampled", true);
+    }
     if (node.kind == resolve::RecordedKind::transfer) {
         put_transfer(json, node);
     } else if (node.has_parts && node.kind == resolve::RecordedKind::kernel) {

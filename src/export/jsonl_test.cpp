@@ -7,6 +7,7 @@
 #include "export/export.hpp"
 #include "export/planted_source.hpp"
 #include "plumb/layout.hpp"
+#include "support/json_schema.hpp"
 
 namespace {
 
@@ -22,6 +23,7 @@ std::vector<json> lines_of(PlantedSource& source) {
     for (std::string line; std::getline(out, line);) {
         lines.push_back(json::parse(line));
     }
+    EXPECT_EQ(support::schema_problems(PLUMB_TEST_SOURCE_DIR, "plumb.samples.1.json", lines), "");
     return lines;
 }
 
@@ -134,6 +136,35 @@ TEST(Jsonl, checks_of_tensors_follow_the_samples_one_line_each) {
         "phase":"none","occurrence":0,"sequence":0,"order":0,"track":0,"graph":64,"replay":3,"level":"nonfinite",
         "dtype":"f32","first_index":32,"count":0,"nans":1,"positive_infs":0,"negative_infs":0,"first_nonfinite":5})"))
         << "what is not known, or no number, has no field";
+}
+
+TEST(Jsonl, F6_kernels_transfers_and_tasks_recorded_one_by_one_have_lines) {
+    PlantedSource source;
+    source.add_nodes();
+    source.dependencies.push_back({{1, 1}, {1, 4}, 7});
+    recording::KernelInfo kernel;
+    kernel.code_hash = 0xabc;
+    kernel.name = "gemm";
+    kernel.source = "void gemm();";
+    source.all_kernels = {kernel, {}};
+    const auto lines = lines_of(source);
+    ASSERT_EQ(lines.size(), 7U);
+    EXPECT_EQ(lines[0]["kernels"][0]["source"], "void gemm();");
+    EXPECT_FALSE(lines[0]["kernels"][1].contains("source"));
+    EXPECT_EQ(lines[1], json::parse(R"({"kind":"kernel","name":"gemm<\"a\", b>","phase":"decode","step":7,"layer":3,
+        "track":1,"sequence":1,"begin_ns":1000001000,"duration_ns":500,"warmup":false,"code":"0000000000000abc",
+        "grid":[64,2,1],"block":[256,1,1],"shared_bytes":4096,"flops":1000000})"));
+    EXPECT_FALSE(lines[2].contains("grid"));
+    EXPECT_EQ(lines[3], json::parse(R"({"kind":"kernel","name":"gemm<\"a\", b>","phase":"decode","step":7,"track":1,
+        "sequence":3,"told_ns":1000002000,"warmup":false,"sampled":true,"grid":[1,1,1],"block":[1,1,1],
+        "shared_bytes":0})"));
+    EXPECT_EQ(lines[4], json::parse(R"({"kind":"transfer","phase":"decode","step":7,"track":1,"sequence":4,
+        "begin_ns":1000003000,"duration_ns":40,"warmup":false,"direction":"device_to_host",
+        "source":"000000000000000a","transferred":8192})"));
+    EXPECT_EQ(lines[5], json::parse(R"({"kind":"task","phase":"decode","step":7,"track":1,"sequence":5,
+        "told_ns":1000004000,"warmup":false,"polls":5,"yields":2,"polled_ns":900})"));
+    EXPECT_EQ(lines[6],
+              json::parse(R"({"kind":"dependency","from_track":1,"from_sequence":1,"track":1,"sequence":4})"));
 }
 
 TEST(Jsonl, T8_hostile_names_stay_on_their_line) {

@@ -106,8 +106,7 @@ class PlantedSource : public SampleSource {
         node(RecordedKind::kernel, 300, 2'000, -1)->left_out = true;
         resolve::RecordedNode* copy = node(RecordedKind::transfer, 0, 3'000, 40);
         copy->direction = TransferDirection::device_to_host;
-        copy->source = 10;
-        copy->target = 20;
+        copy->source = 10; // the target is not known
         copy->transferred = 8192;
         resolve::RecordedNode* task = node(RecordedKind::task, 0, 4'000, -1);
         task->polls = 5;

@@ -92,7 +92,7 @@ void Checks::check(const record::CheckCall& call) noexcept {
         for (const auto& device : devices_) {
             if (device->takes(call)) {
                 if (dumping_.exchange(false, std::memory_order_relaxed)) {
-                    diagnose_("no tensors are kept whole: dump= can read host memory only, and " +
+                    diagnose_("no tensors are kept whole: only those in host memory can be, and " +
                               name_text(call.name.id) + " lies on a device");
                 }
                 if (Status status = device->enqueue(call, labelled(call, *call.tensor, number(call))); !status.ok()) {

@@ -53,17 +53,15 @@ struct Close {
 Error failure(const std::string& path, int code) {
     const std::string why = std::strerror(code);
     if (code == ENOSPC || code == EDQUOT) {
-        return {ErrorCode::no_space,
-                "cannot write " + path + ": no space is left; make room, or name fewer tensors in check="};
+        return {ErrorCode::no_space, "cannot write " + path + ": no space is left; make room, or check fewer tensors"};
     }
     if (code == EACCES || code == EPERM || code == EROFS) {
-        return {ErrorCode::permission, "cannot write " + path + " (" + why + "); give dump= a folder that is yours"};
+        return {ErrorCode::permission, "cannot write " + path + " (" + why + "); name a folder that is yours"};
     }
     if (code == ENOENT || code == ENOTDIR) {
-        return {ErrorCode::not_found,
-                "cannot write " + path + " (" + why + "); make the folder that dump= names first"};
+        return {ErrorCode::not_found, "cannot write " + path + " (" + why + "); make its folder first"};
     }
-    return {ErrorCode::failed, "cannot write " + path + " (" + why + "); choose another folder for dump="};
+    return {ErrorCode::failed, "cannot write " + path + " (" + why + "); choose another folder"};
 }
 
 /// Appends element `at` (an offset in elements) as it is to be written.

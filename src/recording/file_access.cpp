@@ -59,8 +59,7 @@ Error system_error(int code, const std::string& path, const std::string& done) {
                 what + "there is no such file or folder: check the path, or create the folder first"};
     case EEXIST:
         return {ErrorCode::already_exists,
-                what +
-                    "others keep creating it at the same time: give each process its own file, as in out=run-%p.plumb"};
+                what + "others keep creating it at the same time: give each process its own file, as in run-%p.plumb"};
     default:
         return {ErrorCode::failed, what + std::strerror(code) + ": try another place"};
     }

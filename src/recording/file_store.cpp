@@ -45,7 +45,7 @@ Error live_writer(const std::string& path, int file) {
     const WriterIdentity writer = read_writer_identity(file);
     const std::string who = writer.known ? "process " + std::to_string(writer.pid) : std::string("another process");
     return {ErrorCode::already_exists,
-            path + " is still being written by " + who + ": wait for its end, or choose another file with out="};
+            path + " is still being written by " + who + ": wait for its end, or choose another file"};
 }
 
 /// Locks the recording at `path`, or says who writes it. `file` stays -1 when there is none.
@@ -57,7 +57,7 @@ Status lock_existing(const std::string& path, int flags, FileHandle& file) {
         }
         struct stat facts = {};
         if (fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
-            return Error{ErrorCode::invalid_argument, path + " is no ordinary file: name another one with out="};
+            return Error{ErrorCode::invalid_argument, path + " is no ordinary file: name another one"};
         }
         if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
             return {};

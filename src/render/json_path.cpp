@@ -48,9 +48,11 @@ void put_shape(JsonWriter& json, const ExecGraph& graph, NodeId id) {
         if (launch->code_hash != 0)
             json.field("code", base::hex_digits(launch->code_hash));
     }
-    if (const TransferShape* transfer = graph.transfer_of(id); transfer != nullptr && transfer->source != 0) {
-        json.field("source", base::hex_digits(transfer->source));
-        json.field("target", base::hex_digits(transfer->target));
+    if (const TransferShape* transfer = graph.transfer_of(id); transfer != nullptr) {
+        if (transfer->source != 0)
+            json.field("source", base::hex_digits(transfer->source));
+        if (transfer->target != 0)
+            json.field("target", base::hex_digits(transfer->target));
     }
     if (const TaskShape* task = graph.task_of(id); task != nullptr) {
         json.field("polls", task->polls);

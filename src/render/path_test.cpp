@@ -101,6 +101,18 @@ TEST(PathText, T11_a_slow_kernel_has_its_file_and_a_time_that_is_not_known_is_ne
     EXPECT_EQ(csr["nodes"][5]["polls"], 5);
 }
 
+TEST(PathJson, a_buffer_is_there_only_where_it_is_known) {
+    ExecGraphBuilder builder;
+    GraphNode node;
+    node.name = builder.name("copy_h2d");
+    (void)builder.add_transfer(node, {0, 0x20, 4096, TransferDirection::host_to_device});
+    const Result<ExecGraph> graph = builder.build();
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    const json transfer = json::parse(render_csr(*graph))["nodes"][0];
+    EXPECT_EQ(transfer["target"], "0000000000000020");
+    EXPECT_FALSE(transfer.contains("source"));
+}
+
 TEST(PathCsr, rows_lead_forward_and_their_nodes_exist) {
     const json value = json::parse(render_csr(sample_path().graph));
     ASSERT_EQ(value["offsets"].size(), value["rows"].size() + 1);

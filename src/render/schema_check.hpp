@@ -1,126 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: JSON against the schemas of tests/schema, and against the words of a document. Plain functions.
+// For tests: what render_json() makes of an answer, against the schemas of tests/schema and the page on them. Plain functions.
 #pragma once
 
-#include <algorithm>
-#include <fstream>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
 #include <string>
 #include <vector>
+
+#include "support/json_schema.hpp"
 
 namespace plumb::render {
 
 using nlohmann::json;
+using support::collect_keys;
+using support::SchemaCheck;
 
-inline std::string file(const char* path) {
-    std::ifstream in(path);
-    std::ostringstream text;
-    text << in.rdbuf();
-    return text.str();
-}
-
-/// The part of JSON Schema that tests/schema uses. Empty: valid; else where and why not.
-class SchemaCheck {
-  public:
-    explicit SchemaCheck(const json& schema) : root_(schema) {}
-    [[nodiscard]] std::string problem(const json& value) const { return check(root_, value, "$"); }
-
-  private:
-    [[nodiscard]] static bool has_type(const json& value, const std::string& type) {
-        return type == "integer"   ? value.is_number_integer()
-               : type == "number"  ? value.is_number()
-               : type == "string"  ? value.is_string()
-               : type == "boolean" ? value.is_boolean()
-               : type == "array"   ? value.is_array()
-               : type == "null"    ? value.is_null()
-                                   : type == "object" && value.is_object();
-    }
-
-    [[nodiscard]] std::string check(const json& schema, const json& value, const std::string& where) const {
-        if (schema.contains("$ref")) {
-            const auto target = schema["$ref"].get<std::string>().substr(1);
-            return check(root_.at(json::json_pointer(target)), value, where);
-        }
-        if (schema.contains("anyOf")) {
-            for (const json& option : schema["anyOf"]) {
-                if (check(option, value, where).empty()) {
-                    return {};
-                }
-            }
-            return where + " is none of the allowed forms: " + value.dump();
-        }
-        if (schema.contains("enum") &&
-            std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end()) {
-            return where + " is not one of " + schema["enum"].dump();
-        }
-        if (schema.contains("type") && !has_type(value, schema["type"])) {
-            return where + " is no " + schema["type"].get<std::string>();
-        }
-        return value.is_object() ? check_object(schema, value, where) : check_array(schema, value, where);
-    }
-
-    [[nodiscard]] std::string check_array(const json& schema, const json& value, const std::string& where) const {
-        for (std::size_t index = 0; value.is_array() && index < value.size(); ++index) {
-            if (std::string found = check(schema.at("items"), value[index], where + "[" + std::to_string(index) + "]");
-                !found.empty()) {
-                return found;
-            }
-        }
-        return {};
-    }
-
-    [[nodiscard]] std::string check_object(const json& schema, const json& value, const std::string& where) const {
-        for (const json& name : schema.at("required")) {
-            if (!value.contains(name.get<std::string>())) {
-                return where + " lacks " + name.get<std::string>();
-            }
-        }
-        for (const auto& [name, member] : value.items()) {
-            const bool named = schema.at("properties").contains(name);
-            if (!named && !schema.at("additionalProperties").is_object()) {
-                return where + "." + name + " is not in the schema";
-            }
-            const json& rule = named ? schema["properties"][name] : schema["additionalProperties"];
-            if (std::string found = check(rule, member, where + "." + name); !found.empty()) {
-                return found;
-            }
-        }
-        return {};
-    }
-
-    const json& root_;
-};
-
-inline void collect_keys(const json& value, std::set<std::string>& keys) {
-    for (const auto& [name, member] : value.items()) {
-        if (value.is_object()) {
-            keys.insert(name);
-        }
-        if (member.is_structured()) {
-            collect_keys(member, keys);
-        }
-    }
-}
+inline std::string file(const char* path) { return support::text_of_file(path); }
 
 /// `root`: of the repository. Each report is valid under the schema and every key of it documented; what breaks the schema is not valid.
 template <class T>
 void expect_valid(const std::string& root, const std::string& schema_file, const std::vector<T>& reports) {
-    const json schema = json::parse(file((root + "/tests/schema/" + schema_file).c_str()));
-    std::set<std::string> keys;
-    for (const T& report : reports) {
-        const json written = json::parse(render_json(report));
-        EXPECT_EQ(SchemaCheck(schema).problem(written), "");
-        collect_keys(written, keys);
-    }
-    json bad = json::parse(render_json(reports.back()));
+    std::vector<json> written;
+    for (const T& report : reports)
+        written.push_back(json::parse(render_json(report)));
+    EXPECT_EQ(support::schema_problems(root, schema_file, written), "");
+    json bad = written.back();
     bad["schema"] = nullptr;
-    EXPECT_NE(SchemaCheck(schema).problem(bad), "");
-    const std::string document = file((root + "/docs/report_schema.md").c_str());
-    for (const std::string& key : keys)
-        EXPECT_NE(document.find("`" + key + "`"), std::string::npos) << key << " is not in docs/report_schema.md";
+    EXPECT_NE(support::schema_problems(root, schema_file, {bad}), "");
 }
 
 } // namespace plumb::render

@@ -293,30 +293,36 @@ std::string known_keys() {
 
 Error bad(const std::string& message) { return Error{ErrorCode::invalid_argument, message}; }
 
-Status apply_word(Config& config, std::string_view word) {
-    const std::size_t equals = word.find('=');
-    const std::string_view key = word.substr(0, equals);
-    if (equals == std::string_view::npos) {
-        if (word == "on" || word == "1") {
-            config.on = true;
-            return {};
-        }
-        if (word == "off" || word == "0") {
-            config.on = false;
-            return {};
-        }
-    }
+/// The rule of `key`, or the sentence that lists the known ones.
+Result<const KeyRule*> rule_of(std::string_view key) {
     for (const KeyRule& rule : rules) {
-        if (key != rule.key.key) {
-            continue;
+        if (key == rule.key.key) {
+            return &rule;
         }
-        if (equals == std::string_view::npos || !rule.set(config, word.substr(equals + 1))) {
-            return bad("PLUMB: \"" + std::string(word) + "\" does not fit; " + rule.key.key + "= takes " +
-                       rule.key.value);
-        }
-        return {};
     }
     return bad("PLUMB: unknown key \"" + std::string(key) + "\"; known are " + known_keys());
+}
+
+/// `given` is what was said to `name`, and does not fit.
+Error misfit(const std::string& given, const std::string& name, const ConfigKey& key) {
+    return bad(given + " does not fit; " + name + " takes " + key.value);
+}
+
+Status apply_word(Config& config, std::string_view word) {
+    const std::size_t equals = word.find('=');
+    if (equals != std::string_view::npos) {
+        return config.set(word.substr(0, equals), word.substr(equals + 1));
+    }
+    if (word == "on" || word == "1") {
+        config.on = true;
+        return {};
+    }
+    if (word == "off" || word == "0") {
+        config.on = false;
+        return {};
+    }
+    const Result<const KeyRule*> rule = rule_of(word);
+    return rule ? misfit("PLUMB: \"" + std::string(word) + "\"", std::string(word) + "=", (*rule)->key) : rule.error();
 }
 
 std::string text_of(std::uint64_t value) { return std::to_string(value); }
@@ -394,6 +400,21 @@ const std::vector<ConfigKey>& config_keys() {
         return list;
     }();
     return keys;
+}
+
+Status Config::set(std::string_view key, std::string_view value, std::string_view option) {
+    const Result<const KeyRule*> rule = rule_of(key);
+    if (!rule) {
+        return rule.error();
+    }
+    Config changed = *this;
+    if (!(*rule)->set(changed, value)) {
+        const std::string name(key), text(value), shown(option);
+        return shown.empty() ? misfit("PLUMB: \"" + name + "=" + text + "\"", name + "=", (*rule)->key)
+                             : misfit(shown + " \"" + text + "\"", shown, (*rule)->key);
+    }
+    *this = std::move(changed);
+    return {};
 }
 
 Result<Config> Config::parse(std::string_view spec) {

@@ -113,6 +113,26 @@ TEST(Config, F16_a_value_that_does_not_fit_names_its_grammar) {
     }
 }
 
+TEST(Config, F16_a_key_that_is_set_alone_is_refused_in_the_words_of_who_typed_it) {
+    Config config = parsed("on,check=all,dump=tensors");
+    const std::string before = config.spec();
+    const Status option = config.set("check", "all+every=0", "--check");
+    ASSERT_FALSE(option.ok());
+    EXPECT_EQ(option.error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(option.error().message.find("--check \"all+every=0\" does not fit; --check takes off, nonfinite, all"),
+              0u)
+        << option.error().message;
+    EXPECT_EQ(option.error().message.find("PLUMB"), std::string::npos);
+    EXPECT_EQ(config.spec(), before) << "a refused value changes nothing";
+    EXPECT_EQ(config.set("check", "all+every=0").error().message, refusal("check=all+every=0"));
+    EXPECT_EQ(config.set("chek", "all").error().message, refusal("chek=all"));
+    EXPECT_FALSE(config.set("out", "", "--out").ok());
+    EXPECT_TRUE(config.set("out", "a,b.plumb").ok()) << "a comma ends a word of the spec only";
+    EXPECT_EQ(config.out, "a,b.plumb");
+    EXPECT_TRUE(config.set("check", "nonfinite", "--check").ok());
+    EXPECT_EQ(config.check.level, CheckConfig::Level::nonfinite);
+}
+
 TEST(Config, every_key_is_read) {
     const Config defaults;
     EXPECT_EQ(parsed("out=a/b-%p.plumb").out, "a/b-%p.plumb");

@@ -12,6 +12,7 @@
 #include "plumb/selftest.hpp"
 #include "plumb/session.hpp"
 #include "recording/reader.hpp"
+#include "support/json_schema.hpp"
 
 namespace plumb::session {
 namespace {
@@ -73,6 +74,17 @@ TEST_F(PeaksFile, what_is_kept_comes_back_whole_and_is_replaced_as_a_whole) {
     ASSERT_EQ(stat(first->c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0600u);
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_ + "/new/folder"), fs::directory_iterator()), 1);
+}
+
+TEST_F(PeaksFile, its_text_is_valid_under_the_schema_and_documented) {
+    const auto problems = [](const support::json& kept) {
+        return support::schema_problems(PLUMB_SOURCE_DIR, "plumb.peaks.1.json", {kept});
+    };
+    support::json kept = support::json::parse(peaks_json(here, some_peaks()));
+    EXPECT_EQ(problems(kept), "");
+    EXPECT_EQ(problems(support::json::parse(peaks_json(here, {}))), "");
+    kept["peaks"][0]["l1_bytes"] = 0;
+    EXPECT_NE(problems(kept), "") << "0 is no measured figure";
 }
 
 TEST_F(PeaksFile, T7_peaks_of_another_machine_are_not_believed) {

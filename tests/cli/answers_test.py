@@ -11,7 +11,7 @@ import sys
 import unittest
 
 from shell import (Case, ENVIRONMENT, FOLDER, MAKE_RECORDING, PLUMB, SOURCE, check_recording, graph_recording,
-                    plumb, recording, report, runs, tile_recording)
+                    plumb, recording, report, runs, schema_problems, tile_recording)
 
 
 class Diverge(Case):
@@ -269,6 +269,7 @@ class Checks(Case):
         document = (SOURCE / "docs" / "checks.md").read_text().split("```json\n")[1].split("```")[0]
         shown = json.loads(document) | {"expect": ["lm_head=1/step"], "coverage": 0.01, "node_check": True, "cv": 0.5}
         file.write_text(json.dumps(shown))
+        self.assertEqual(schema_problems("plumb.checks.1", shown), "")
         checks = self.json_of(3, "check", *runs(3), "--file", file)["checks"]
         self.assertEqual(len(checks), 3 * 5 + 1)
         self.assertEqual({check["check"] for check in checks if check["verdict"] == "unknown"}, {"node check"})
@@ -281,8 +282,15 @@ class Checks(Case):
         for key, value in (("coverge", 0.9), ("coverage", "0.9"), ("expect", "lm_head=1/step"), ("expect", [1]),
                            ("expect", ["lm_head"]), ("drops", -1), ("pending", 0.5), ("node_check", 1), ("cv", None),
                            ("phase", "all"), ("coverage", [[[[[[[[[[[1]]]]]]]]]]])):
-            file.write_text(json.dumps({"schema": "plumb.checks/1", "drops": 0, key: value}))
+            wrong = {"schema": "plumb.checks/1", "drops": 0, key: value}
+            file.write_text(json.dumps(wrong))
             self.assert_bad_input(plumb("check", recording(), "--file", file), "plumb.checks.json")
+            self.assertNotEqual(schema_problems("plumb.checks.1", wrong), "", wrong)
+        for key, value in (("coverage", 0), ("coverage", 1.5), ("cv", 0)):
+            wrong = {"schema": "plumb.checks/1", key: value}
+            file.write_text(json.dumps(wrong))
+            self.assert_bad_input(plumb("check", recording(), "--file", file))
+            self.assertNotEqual(schema_problems("plumb.checks.1", wrong), "", wrong)
         self.assert_bad_input(plumb("check", recording(), "--file", FOLDER / "none.json"), "none.json")
 
     def test_T16_checking_nothing_is_wrong(self):

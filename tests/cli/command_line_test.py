@@ -16,7 +16,7 @@ import sys
 import unittest
 
 import trace_reader
-from shell import Case, ENVIRONMENT, FOLDER, HOSTILE, PLUMB, SOURCE, graph_recording, plumb, recording, report, trace
+from shell import Case, ENVIRONMENT, FOLDER, HOSTILE, PLUMB, SOURCE, graph_recording, node_recording, plumb, recording, report, trace
 
 
 class Arguments(Case):
@@ -333,19 +333,13 @@ class OneSource(Case):
         self.assertEqual((SOURCE / "docs" / "cli.md").read_text(), said,
                          "run: plumb help --markdown > docs/cli.md")
 
-    def test_every_key_of_every_output_is_documented(self):
+    def test_every_key_of_a_trace_is_documented(self):
         document = (SOURCE / "docs" / "report_schema.md").read_text()
-        lines = plumb("export", recording()).stdout.splitlines()
-        outputs = [json.loads(lines[0]), json.loads(lines[1]), trace()["otherData"], trace()["traceEvents"][-1]["args"],
-                   json.loads(plumb("selftest", "--json").stdout),
-                   json.loads(plumb("recover", recording(), "--json").stdout)]
         keys = set()
-        while outputs:
-            value = outputs.pop()
-            keys |= set(value) if isinstance(value, dict) else set()
-            inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-            outputs.extend(inner)
-        self.assertGreater(len(keys), 30)
+        for source in (recording(), node_recording(), graph_recording()):
+            said = json.loads(plumb("trace", source).stdout)
+            keys |= set(said["otherData"]).union(*(event["args"] for event in said["traceEvents"] if event["ph"] in "Xi"))
+        self.assertLessEqual({"origin_ns", "layer", "told", "transferred", "graph"}, keys)
         self.assertEqual({key for key in keys if f"`{key}`" not in document}, set())
 
     def commands(self):
@@ -466,6 +460,37 @@ class DecodeText(Case):
             self.assertEqual(done.returncode, 2, words)
             self.assertEqual(len(done.stderr.strip().split("\n")), 1, done.stderr)
             self.assertIn(part, done.stderr)
+
+    def test_settings_are_named_as_they_were_typed(self):
+        none = FOLDER / "none.gguf"  # wrong options are said before a model is looked for
+        for words, begin in ((("--check", "foo"), '--check "foo" does not fit; --check takes off, nonfinite, all'),
+                             (("--check", ""), '--check "" does not fit; --check takes '),
+                             (("--check", "all+every=0"), '--check "all+every=0" does not fit; '),
+                             (("--dump", ""), '--dump "" does not fit; --dump takes folder'),
+                             (("--check", "nonfinite", "--dump", FOLDER), "--dump keeps the tensors that --check looks at"),
+                             (("--out", ""), '--out "" does not fit; --out takes path')):
+            done = plumb("decode", none, *words)
+            self.assert_bad_input(done, f"error: {begin}")
+            self.assertNotIn("PLUMB", done.stderr)
+        for value, part in (("on,check=foo", 'PLUMB: "check=foo" does not fit; check= takes '), ("yes", 'unknown key "yes"')):
+            done = subprocess.run([PLUMB, "decode", none], capture_output=True, text=True, timeout=60,
+                                  env={**ENVIRONMENT, "PLUMB": value})
+            self.assert_bad_input(done, part)
+
+    def test_a_place_that_cannot_be_used_is_named_without_a_key_of_the_spec(self):
+        for out in ("/dev/null", FOLDER / "no" / "run.plumb"):
+            done = plumb("decode", self.model, "--steps", 1, "--out", out)
+            self.assert_bad_input(done, str(out))
+            self.assertNotIn("out=", done.stderr)
+        folder = FOLDER / "a,b"  # commas part the words of PLUMB, not an option's
+        done = self.decode("--steps", 1, "--dump", folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"cannot write {folder}/", done.stderr)
+        self.assertIn("; make its folder first\n", done.stderr)
+        folder.mkdir()
+        done = self.decode("--steps", 1, "--dump", folder, "--check", "bricks=lm_head")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({path.suffix for path in folder.iterdir()}, {".npy"})
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 // break out of every format. The clock is injected, so that every duration is known: each reading is 100 ns later.
 #include <atomic>
 #include <cstdio>
+#include <cstring>
 #include <plumb/plumb.hpp>
 #include <thread>
 
@@ -52,11 +53,33 @@ void spans(plumb::Profiler& prof) {
     prof.end(second);
 }
 
+/// Recorded one by one: kernels with and without a time or a hash, transfers with and without buffers, a task.
+void nodes(plumb::Profiler& prof) {
+    constexpr char code[] = "the code of a kernel";
+    const plumb::Result<std::uint64_t> known =
+        prof.register_kernel(code, sizeof code, {"gemm", "kernels/gemm.cu", "void gemm();"});
+    const plumb::Name gemm = prof.intern("gemm");
+    PLUMB_STEP(prof, plumb::host, plumb::Phase::decode, plumb::tokens(1));
+    PLUMB_LAYER(prof, 1);
+    PLUMB_BRICK(prof, plumb::host, plumb::Brick::up_projection);
+    const plumb::Timestamp begin = prof.now(), end = prof.now();
+    const plumb::NodeHandle there =
+        prof.record_transfer(16, 32, 4096, plumb::TransferDirection::host_to_device, plumb::timed(begin, end));
+    const plumb::NodeHandle kernel =
+        prof.record_kernel(gemm, known ? *known : 0, {64, 2}, {256}, 4096, plumb::timed(end, prof.now()),
+                           plumb::bytes(4096), plumb::flops(8192), plumb::elements(64));
+    const plumb::NodeHandle told = prof.record_kernel(gemm, 0, {64}, {256}, 0);
+    prof.record_transfer({}, 32, 512, plumb::TransferDirection::device_to_host);
+    prof.record_task(5, 2, 900);
+    prof.add_dependency(there, kernel);
+    prof.add_dependency(kernel, told);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
     if (argc != 2 && argc != 3) {
-        std::fprintf(stderr, "usage: make_recording FILE [tiles]\n");
+        std::fprintf(stderr, "usage: make_recording FILE [tiles|nodes]\n");
         return 2;
     }
     const SteppingClock clock;
@@ -64,7 +87,7 @@ int main(int argc, char** argv) {
     config.on = true;
     config.out = argv[1];
     config.clock = &clock;
-    config.tiles = argc == 3 ? 64 : 0;
+    config.tiles = argc == 3 && std::strcmp(argv[2], "tiles") == 0 ? 64 : 0;
     plumb::Profiler prof(config);
     const Names names{prof.intern("a\"},{\n\t\x01<b>,;|\xff"), prof.intern("block")};
     prof.describe("model", "a model made for tests");
@@ -74,6 +97,9 @@ int main(int argc, char** argv) {
         step(prof, names, plumb::Phase::decode, 1, 17 + index);
     }
     std::thread([&prof] { spans(prof); }).join();
+    if (argc == 3 && std::strcmp(argv[2], "nodes") == 0) {
+        nodes(prof);
+    }
     prof.record(names.block, 1234);
     const plumb::Status closed = prof.close();
     if (!closed) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """plumb selftest --peaks from outside: what it measures reaches the recordings of this machine, and of no other.
 
-usage: peaks_test.py PLUMB"""
+usage: peaks_test.py PLUMB MAKE_RECORDING SOURCE_DIR"""
 
 import json
 import os
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-PLUMB = pathlib.Path(sys.argv[1]).resolve()
+from shell import PLUMB, schema_problems
 
 
 class Peaks(unittest.TestCase):
@@ -56,6 +56,9 @@ class Peaks(unittest.TestCase):
                                100 * row["gigabytes_per_second"] / host["read_gigabytes_per_second"])
 
         kept = pathlib.Path(answer["file"])
+        self.assertEqual(schema_problems("plumb.peaks.1", answer, json.loads(kept.read_text(encoding="utf-8"))), "")
+        del answer["notes"]
+        self.assertNotEqual(schema_problems("plumb.peaks.1", answer), "")
         copied = json.loads(kept.read_text(encoding="utf-8"))
         copied["machine"]["host"] += "-another"
         kept.write_text(json.dumps(copied), encoding="utf-8")
@@ -96,4 +99,4 @@ class Peaks(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

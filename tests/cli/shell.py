@@ -36,6 +36,13 @@ def tile_recording():
     return path
 
 
+def node_recording():
+    path = FOLDER / "nodes.plumb"
+    if not path.exists():
+        subprocess.run([MAKE_RECORDING, path, "nodes"], check=True, env=ENVIRONMENT, timeout=60)
+    return path
+
+
 def graph_recording(kind="clean"):
     path = FOLDER / f"graphs-{kind}.plumb"
     if not path.exists():
@@ -69,6 +76,15 @@ def report(*words):
 
 def trace():
     return json.loads(plumb("trace", recording()).stdout)
+
+
+def schema_problems(schema, *documents):
+    """A line for each thing that is wrong with the documents under that schema of tests/schema, or with what
+    docs/report_schema.md says of their keys."""
+    checker = MAKE_RECORDING.parent / "plumb_check_schema"
+    done = subprocess.run([checker, SOURCE, schema + ".json"], input="".join(json.dumps(one) + "\n" for one in documents),
+                          stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    return done.stdout
 
 
 class Case(unittest.TestCase):
