@@ -38,32 +38,10 @@ void redact_comparability(std::vector<std::pair<std::string, std::string>>& pair
     }
 }
 
-/// "on,out=/a/b.plumb,keep=60s" becomes "on,out=redacted,keep=60s".
-std::string redact_config(const std::string& config) {
-    std::string result;
-    for (std::size_t begin = 0; begin <= config.size();) {
-        const std::size_t end = std::min(config.find(',', begin), config.size());
-        const std::string word = config.substr(begin, end - begin);
-        const std::size_t equals = word.find('=');
-        const bool path = word.find('/') != std::string::npos || word.compare(0, 4, "out=") == 0;
-        if (begin != 0) {
-            result += ',';
-        }
-        if (path) {
-            result += equals == std::string::npos ? redacted : word.substr(0, equals + 1) + redacted;
-        } else {
-            result += word;
-        }
-        begin = end + 1;
-    }
-    return result;
-}
-
 } // namespace
 
 void redact(Metadata& metadata) {
     metadata.host = redacted;
-    metadata.config = redact_config(metadata.config);
     metadata.ring_path = file_name(metadata.ring_path);
     if (!metadata.ring_reason.empty()) {
         metadata.ring_reason = redacted;

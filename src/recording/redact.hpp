@@ -7,7 +7,8 @@
 namespace plumb::recording {
 
 /// Host, command line, user and paths become "redacted". The ring's path keeps its file name, which a reader looks up where
-/// rings lie, so that a killed run can still be recovered; paths in the comparability key keep theirs.
+/// rings lie, so that a killed run can still be recovered; paths in the comparability key keep theirs. The settings stay as
+/// they are: who writes them leaves paths out.
 void redact(Metadata& metadata);
 /// Of the file its last part stays; the source text goes, since compilers write paths into it.
 void redact(KernelInfo& kernel);

@@ -80,6 +80,15 @@ const char* name_of(SyncMode mode) {
     return "deferred";
 }
 
+/// The settings as the recording keeps them.
+std::string recorded_spec(Config config) {
+    if (config.redact) {
+        config.out = "redacted";
+        config.check.dump = config.check.dump.empty() ? "" : "redacted";
+    }
+    return config.spec();
+}
+
 } // namespace
 
 Session::Session(Recorder& recorder, Config config) : recorder_(recorder), config_(std::move(config)) {
@@ -267,7 +276,7 @@ recording::Metadata Session::metadata(const std::string& ring_reason) const {
     m.rank = rank != nullptr ? rank : "";
     m.ring_path = rings_->file_path();
     m.ring_reason = m.ring_path.empty() ? ring_reason : rings_->reason();
-    m.config = config_.spec();
+    m.config = recorded_spec(config_);
     m.sync_mode = name_of(config_.sync);
     m.warmup_steps = config_.warmup_steps;
     m.identity.emplace_back("command", base::command_line());
