@@ -20,7 +20,7 @@ namespace {
 
 using namespace bench;
 
-/// The other program: one line asks for a pass, one line answers. Ends it when it goes.
+/// The other program: one line asks for a pass, one line answers.
 class Independent {
   public:
     Independent() {
@@ -45,26 +45,34 @@ class Independent {
     }
     Independent(const Independent&) = delete;
     Independent& operator=(const Independent&) = delete;
-    ~Independent() {
-        for (std::FILE* end : {to_, from_}) {
-            if (end != nullptr) {
-                std::fclose(end);
+    ~Independent() { (void)end(); }
+
+    /// What one pass gave.
+    double ask(const char* what) {
+        double answer = 0;
+        good_ = good_ && to_ != nullptr && from_ != nullptr && std::fprintf(to_, "%s\n", what) > 0 &&
+                std::fflush(to_) == 0 && std::fscanf(from_, "%lf", &answer) == 1;
+        return answer;
+    }
+    /// Ends it. Whether every pass was answered, and the program had nothing to complain of.
+    bool end() {
+        for (std::FILE** pipe_end : {&to_, &from_}) {
+            if (*pipe_end != nullptr) {
+                std::fclose(*pipe_end);
+                *pipe_end = nullptr;
             }
         }
         if (process_ > 0) {
-            waitpid(process_, nullptr, 0);
+            int status = -1;
+            waitpid(process_, &status, 0);
+            process_ = -1;
+            good_ = good_ && WIFEXITED(status) && WEXITSTATUS(status) == 0;
         }
-    }
-
-    /// What one pass gave; 0: it failed.
-    double ask(const char* what) {
-        double answer = 0;
-        const bool heard = to_ != nullptr && from_ != nullptr && std::fprintf(to_, "%s\n", what) > 0 &&
-                           std::fflush(to_) == 0 && std::fscanf(from_, "%lf", &answer) == 1;
-        return heard ? answer : 0;
+        return good_;
     }
 
   private:
+    bool good_ = true;
     pid_t process_ = -1;
     std::FILE* to_ = nullptr;
     std::FILE* from_ = nullptr;
@@ -93,6 +101,7 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     Independent other;
     Best read, multiply;
+    bool measured = true;
     for (int round = 0; round < rounds; ++round) {
         const plumb::PeakTest test = plumb::measure_peaks([&](std::string_view what, int, int) {
             if (what == "read bandwidth, all cores") {
@@ -103,16 +112,18 @@ int main(int argc, char** argv) {
         });
         for (const plumb::Peaks& peaks : test.peaks) {
             if (peaks.place == "host") {
+                measured = measured && peaks.read_gigabytes_per_second.value && peaks.f32_teraflops.value;
                 read.plumb = std::max(read.plumb, peaks.read_gigabytes_per_second.value.value_or(0));
                 multiply.plumb = std::max(multiply.plumb, 1000 * peaks.f32_teraflops.value.value_or(0));
             }
         }
     }
     for (const double value : {read.plumb, read.independent, multiply.plumb, multiply.independent}) {
-        if (value <= 0) {
-            std::fputs("the peaks could not be measured; is there 3 GiB of free memory?\n", stderr);
-            return 2;
-        }
+        measured = measured && value > 0;
+    }
+    if (!other.end() || !measured) {
+        std::fputs("the peaks could not be measured; is there 3 GiB of free memory?\n", stderr);
+        return 2;
     }
     board.table(fmt::format("peaks of all cores, best of {} rounds", rounds), {"plumb", "independent", "apart, %"});
     compare(board, "read bandwidth, GB/s", "read", read);

@@ -75,14 +75,9 @@ Status apply_checks(const DecodeArguments& arguments, plumb::Config& config) {
         config.check = given.check;
         return {};
     }
-    if (Status status = given.set("dump", *arguments.dump, "--dump"); !status)
-        return status;
-    if (given.check.level != plumb::CheckConfig::Level::all)
-        return plumb::Error{plumb::ErrorCode::invalid_argument,
-                            "--dump keeps the tensors that --check looks at whole: say --check all too, or which "
-                            "bricks and layers"};
+    const Status status = given.set("dump", *arguments.dump, "--dump");
     config.check = given.check;
-    return {};
+    return status;
 }
 
 /// PLUMB where it is set, else on; --out and --no-profile win over both.
@@ -108,6 +103,8 @@ Result<plumb::Config> profiler_config(const DecodeArguments& arguments, Sentence
                             "only the cpu backend keeps tiles: leave --tiles out, or say --backend cpu"};
     if (arguments.tiles)
         config->tiles = plumb::Config::parse("tiles=on")->tiles;
+    if (Status status = config->validate(); !status)
+        return status.error();
     config->diagnostic = Sentences::hear;
     config->diagnostic_user = &sentences;
     return config;

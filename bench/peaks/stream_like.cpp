@@ -112,7 +112,7 @@ double seconds(unsigned threads, Work work) {
 
 int main() {
     const unsigned threads = std::thread::hardware_concurrency() == 0 ? 1 : std::thread::hardware_concurrency();
-    const std::size_t bytes = bytes_in_all / threads / huge_page * huge_page, part = bytes / sizeof(double);
+    const std::size_t bytes = (bytes_in_all / threads / huge_page + 1) * huge_page, part = bytes / sizeof(double);
     std::vector<std::unique_ptr<double, decltype(&std::free)>> arrays;
     for (unsigned i = 0; i < threads; ++i) {
         arrays.emplace_back(static_cast<double*>(std::aligned_alloc(huge_page, bytes)), &std::free);

@@ -94,11 +94,15 @@ struct PLUMB_API Config {
     /// invalid_argument: an unknown key (the message lists the known ones) or a value that does not fit.
     static Result<Config> parse(std::string_view spec);
     /// Sets one key of the spec. `option` is what the caller's user typed for it, such as "--out": the sentence of an error
-    /// then speaks of that. Nothing changes on an error, which is as those of parse().
+    /// then speaks of that. Nothing changes on an error, which is as those of parse(). Whether keys go together is left to
+    /// validate().
     Status set(std::string_view key, std::string_view value, std::string_view option = {});
+    /// invalid_argument: settings that do not go together, as a dump of tensors that are not looked at whole. parse() and the
+    /// profiler's constructor ask this too.
+    [[nodiscard]] Status validate() const;
     /// parse() of the environment variable PLUMB; off when it is not set.
     static Result<Config> from_env();
-    /// The spec that gives this config.
+    /// The spec that gives this config; for people alone where a path has a comma.
     [[nodiscard]] std::string spec() const;
 };
 

@@ -44,6 +44,7 @@ class Team {
 
   private:
     struct Slot {
+        Slot() noexcept {} // NOLINT: a default one would fill the whole block with zeros first
         Block block;
         bool done = false;
     };

@@ -294,13 +294,14 @@ std::string known_keys() {
 Error bad(const std::string& message) { return Error{ErrorCode::invalid_argument, message}; }
 
 /// The rule of `key`, or the sentence that lists the known ones.
-Result<const KeyRule*> rule_of(std::string_view key) {
+Result<const KeyRule*> rule_of(std::string_view key, std::string_view option = {}) {
     for (const KeyRule& rule : rules) {
         if (key == rule.key.key) {
             return &rule;
         }
     }
-    return bad("PLUMB: unknown key \"" + std::string(key) + "\"; known are " + known_keys());
+    return bad((option.empty() ? "PLUMB" : std::string(option)) + ": unknown key \"" + std::string(key) +
+               "\"; known are " + known_keys());
 }
 
 /// `given` is what was said to `name`, and does not fit.
@@ -403,7 +404,7 @@ const std::vector<ConfigKey>& config_keys() {
 }
 
 Status Config::set(std::string_view key, std::string_view value, std::string_view option) {
-    const Result<const KeyRule*> rule = rule_of(key);
+    const Result<const KeyRule*> rule = rule_of(key, option);
     if (!rule) {
         return rule.error();
     }
@@ -427,13 +428,21 @@ Result<Config> Config::parse(std::string_view spec) {
         }
         spec = comma == std::string_view::npos ? std::string_view{} : spec.substr(comma + 1);
     }
-    if (!config.check.dump.empty() && config.check.level != CheckConfig::Level::all) {
-        return bad("PLUMB: dump= keeps what check= looks at; say check=all too, or which bricks and layers");
-    }
-    if (config.follow_fork && config.out.find("%p") == std::string::npos) {
-        return bad("PLUMB: fork=own needs %p in out=, so that every process has a file of its own");
+    if (Status status = config.validate(); !status.ok()) {
+        return status.error();
     }
     return config;
+}
+
+Status Config::validate() const {
+    if (!check.dump.empty() && check.level != CheckConfig::Level::all) {
+        return bad(
+            "a dump keeps the tensors that checks look at whole: it needs check=all too, or a choice of bricks or layers");
+    }
+    if (follow_fork && out.find("%p") == std::string::npos) {
+        return bad("fork=own needs %p in the name of the recording, so that every process has a file of its own");
+    }
+    return {};
 }
 
 Result<Config> Config::from_env() {

@@ -126,11 +126,25 @@ TEST(Config, F16_a_key_that_is_set_alone_is_refused_in_the_words_of_who_typed_it
     EXPECT_EQ(config.spec(), before) << "a refused value changes nothing";
     EXPECT_EQ(config.set("check", "all+every=0").error().message, refusal("check=all+every=0"));
     EXPECT_EQ(config.set("chek", "all").error().message, refusal("chek=all"));
+    EXPECT_EQ(config.set("chek", "all", "--check").error().message.find("--check: unknown key \"chek\""), 0u);
     EXPECT_FALSE(config.set("out", "", "--out").ok());
     EXPECT_TRUE(config.set("out", "a,b.plumb").ok()) << "a comma ends a word of the spec only";
     EXPECT_EQ(config.out, "a,b.plumb");
     EXPECT_TRUE(config.set("check", "nonfinite", "--check").ok());
     EXPECT_EQ(config.check.level, CheckConfig::Level::nonfinite);
+    EXPECT_FALSE(config.validate().ok()) << "its dump would stay empty";
+}
+
+TEST(Config, keys_that_do_not_go_together_are_refused_however_they_were_set) {
+    EXPECT_FALSE(Config::parse("on,dump=tensors").ok());
+    EXPECT_FALSE(Config::parse("on,fork=own,out=run.plumb").ok());
+    Config config = parsed("on,fork=own,out=run-%p.plumb");
+    EXPECT_TRUE(config.validate().ok());
+    config.out = "run.plumb";
+    EXPECT_EQ(config.validate().error().message,
+              "fork=own needs %p in the name of the recording, so that every process has a file of its own");
+    const Profiler prof(config);
+    EXPECT_EQ(prof.status().error().message, config.validate().error().message);
 }
 
 TEST(Config, every_key_is_read) {

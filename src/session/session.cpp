@@ -155,6 +155,9 @@ void Session::disable() {
 }
 
 Status Session::open_locked() {
+    if (Status status = config_.validate(); !status.ok()) {
+        return status;
+    }
     std::random_device random;
     for (std::uint64_t& half : recording_id_) {
         half = (static_cast<std::uint64_t>(random()) << 32) | random();

@@ -467,7 +467,7 @@ class DecodeText(Case):
                              (("--check", ""), '--check "" does not fit; --check takes '),
                              (("--check", "all+every=0"), '--check "all+every=0" does not fit; '),
                              (("--dump", ""), '--dump "" does not fit; --dump takes folder'),
-                             (("--check", "nonfinite", "--dump", FOLDER), "--dump keeps the tensors that --check looks at"),
+                             (("--check", "nonfinite", "--dump", FOLDER), "a dump keeps the tensors that checks look at whole"),
                              (("--out", ""), '--out "" does not fit; --out takes path')):
             done = plumb("decode", none, *words)
             self.assert_bad_input(done, f"error: {begin}")

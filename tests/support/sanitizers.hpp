@@ -25,7 +25,7 @@ inline constexpr bool thread_sanitized = false;
 
 /// Slower, more memory, and locks of the sanitizer's own that do not survive the fork of a threaded process: a thread
 /// that the child starts may hang or be refused.
-inline constexpr bool sanitized = address_sanitized || thread_sanitized;
+inline constexpr bool sanitized = address_sanitized || thread_sanitized || PLUMB_HAS_FEATURE(memory_sanitizer);
 
 } // namespace plumb
 
