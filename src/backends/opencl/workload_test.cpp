@@ -60,6 +60,7 @@ struct Calls {
     X(clReleaseMemObject)        \
     X(clReleaseKernel)           \
     X(clReleaseProgram)          \
+    X(clGetCommandQueueInfo)     \
     X(clReleaseCommandQueue)     \
     X(clReleaseContext)          \
     X(clReleaseEvent)
@@ -351,7 +352,11 @@ TEST_F(OpenClWorkload, M8_a_queue_made_after_one_without_profiling_has_gone_is_t
     const cl_command_queue untimed = calls_.clCreateCommandQueue(context_, device_, 0, &error);
     ASSERT_EQ(error, CL_SUCCESS);
     EXPECT_FALSE(plumb::opencl(untimed).timer->begin().ok());
-    calls_.clReleaseCommandQueue(untimed); // drivers give the same handle out again
+    cl_uint holders = 0;
+    ASSERT_EQ(calls_.clGetCommandQueueInfo(untimed, CL_QUEUE_REFERENCE_COUNT, sizeof holders, &holders, nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(holders, 2u) << "whom nobody holds is freed, and drivers give the same handle out again";
+    calls_.clReleaseCommandQueue(untimed);
     const Queue queue = plumb::opencl(new_queue(CL_QUEUE_PROFILING_ENABLE));
     const auto token = queue.timer->begin();
     ASSERT_TRUE(token.ok()) << token.error().message;
