@@ -122,10 +122,11 @@ std::size_t Matrices::shape_of(const Linear& linear) {
 Status Matrices::prepare(Linear& linear, std::size_t rows) {
     if (Status status = packed_.prepare(linear.weight); !status)
         return status;
-    try {
-        token_.resize(std::max(token_.size(), linear.weight.cols));
-    } catch (const std::bad_alloc&) {
-        return Error{ErrorCode::out_of_memory, "there is no memory for a matrix product; use a smaller model"};
+    if (linear.weight.cols > token_values_) {
+        token_ = hwy::AllocateAligned<float>(linear.weight.cols);
+        token_values_ = token_ != nullptr ? linear.weight.cols : 0;
+        if (token_ == nullptr)
+            return Error{ErrorCode::out_of_memory, "there is no memory for a matrix product; use a smaller model"};
     }
     if (rows == 1 || !offered(linear.weight.type))
         return {};
@@ -152,8 +153,8 @@ const Matrices::Plan* Matrices::plan_of(const Linear& linear, std::size_t rows) 
 void Matrices::run(const Block& tokens, std::span<const Product> group) noexcept {
     Block in = tokens;
     if (in.rows == 1 && in.type == Type::bf16) {
-        from_bf16(static_cast<const Bf16*>(in.data), in.cols, token_.data());
-        in = {token_.data(), Type::f32, 1, in.cols};
+        from_bf16(static_cast<const Bf16*>(in.data), in.cols, token_.get());
+        in = {token_.get(), Type::f32, 1, in.cols};
     }
     // The pieces of all products are one job: one wait for the team and not one per product.
     const Plan* plans[max_products]{};

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <dnnl.hpp>
+#include <hwy/aligned_allocator.h>
 #include <memory>
 #include <vector>
 
@@ -79,7 +80,8 @@ class Matrices {
     bool native_bf16_ = false;
     std::vector<Shape> shapes_;
     PackedProducts packed_;
-    std::vector<float> token_;      // one token of bf16 inputs, widened
+    hwy::AlignedFreeUniquePtr<float[]> token_; // one token of bf16 inputs, widened
+    std::size_t token_values_ = 0;
     std::vector<std::size_t> ends_; // pieces of a stack up to each expert
 };
 

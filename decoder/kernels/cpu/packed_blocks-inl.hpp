@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How each type of matrix is stored, as vectors: Format::each(d, block, f) calls f(index, quarter, values) for all values
 // of one block; `quarter` (a constant, 0 to 3) tells neighbours apart, so that sums of neighbours need not wait for each
-// other. Types without blocks say how one value is read: one(), in `single` bytes.
+// other. Types without blocks say how one value is read: one(), in `single` bytes. Types whose blocks have one scale give it by
+// itself, scale_of(), and the values before they are multiplied by it, each_unscaled().
 // Compiled once per instruction set by packed.cpp; pure functions.
 #if defined(PLUMB_PACKED_BLOCKS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLUMB_PACKED_BLOCKS_INL
@@ -118,6 +119,13 @@ struct Half {
     }
 };
 
+template <class Format, class D, class F>
+HWY_INLINE void each_scaled(D d, const std::uint8_t* at, F&& f) {
+    const auto scale = hn::Set(d, Format::scale_of(at));
+    Format::each_unscaled(
+        d, at, [&](std::size_t i, auto quarter, hn::Vec<D> values) HWY_ATTR { f(i, quarter, hn::Mul(scale, values)); });
+}
+
 /// A half, then 32 signed bytes: value = scale * byte.
 struct Q80 {
     static constexpr std::size_t block = 32, bytes = 34, single = 0;
@@ -127,32 +135,37 @@ struct Q80 {
         const hn::RebindToSigned<D> wide;
         return hn::ConvertTo(d, hn::PromoteTo(wide, hn::LoadU(narrow, reinterpret_cast<const std::int8_t*>(at))));
     }
+    static HWY_INLINE float scale_of(const std::uint8_t* at) { return half_at(at); }
+    template <class D, class F>
+    static HWY_INLINE void each_unscaled(D d, const std::uint8_t* at, F&& f) {
+        for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
+            f(i, Quarter<0>(), load(d, at + 2 + i));
+            f(i + 16, Quarter<1>(), load(d, at + 18 + i));
+        }
+    }
     template <class D, class F>
     static HWY_INLINE void each(D d, const std::uint8_t* at, F&& f) {
-        const auto scale = hn::Set(d, half_at(at));
-        for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
-            f(i, Quarter<0>(), hn::Mul(scale, load(d, at + 2 + i)));
-            f(i + 16, Quarter<1>(), hn::Mul(scale, load(d, at + 18 + i)));
-        }
+        each_scaled<Q80>(d, at, f);
     }
 };
 
 /// A half, then 16 bytes: value i in the lower half of byte i, value i + 16 in the upper; value = scale * (q - 8).
 struct Q40 {
     static constexpr std::size_t block = 32, bytes = 18, single = 0;
+    static HWY_INLINE float scale_of(const std::uint8_t* at) { return half_at(at); }
     template <class D, class F>
-    static HWY_INLINE void each(D d, const std::uint8_t* at, F&& f) {
+    static HWY_INLINE void each_unscaled(D d, const std::uint8_t* at, F&& f) {
         const hn::RebindToSigned<D> wide;
-        const float scale_of_block = half_at(at);
-        const auto scale = hn::Set(d, scale_of_block);
-        const auto least = hn::Set(d, -8.0F * scale_of_block);
+        const auto middle = hn::Set(wide, 8);
         for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
             const auto both = bytes_at(d, at + 2 + i);
-            const auto low = hn::ConvertTo(d, hn::And(both, hn::Set(wide, 15)));
-            const auto high = hn::ConvertTo(d, hn::ShiftRight<4>(both));
-            f(i, Quarter<0>(), hn::MulAdd(scale, low, least));
-            f(i + 16, Quarter<1>(), hn::MulAdd(scale, high, least));
+            f(i, Quarter<0>(), hn::ConvertTo(d, hn::Sub(hn::And(both, hn::Set(wide, 15)), middle)));
+            f(i + 16, Quarter<1>(), hn::ConvertTo(d, hn::Sub(hn::ShiftRight<4>(both), middle)));
         }
+    }
+    template <class D, class F>
+    static HWY_INLINE void each(D d, const std::uint8_t* at, F&& f) {
+        each_scaled<Q40>(d, at, f);
     }
 };
 

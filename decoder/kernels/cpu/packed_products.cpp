@@ -11,12 +11,8 @@
 namespace plumb::decoder::cpu {
 namespace {
 
-constexpr std::size_t few_rows = 8; // up to here unpacking a piece costs more than it saves
-// Each piece is a new stream that the processor's prefetcher must find first, so large matrices are dealt in large pieces;
-// but the one dealt last is waited for.
-constexpr std::size_t piece_bytes = std::size_t{128} << 10; // some 10 us of reading
-constexpr std::size_t large_piece_bytes = std::size_t{2} << 20;
-constexpr std::size_t enough_rounds = 4;
+constexpr std::size_t few_rows = 8;                           // up to here unpacking a piece costs more than it saves
+constexpr std::size_t piece_bytes = std::size_t{128} << 10;   // some 3 to 10 us of reading
 constexpr std::size_t smallest_bytes = std::size_t{24} << 10; // less is not worth waking the team
 constexpr std::size_t unpacked_floats = std::size_t{1} << 17; // half a megabyte: stays in the second-level cache
 
@@ -41,8 +37,7 @@ std::size_t PackedProducts::piece_outputs(const Weight& weight, std::size_t rows
         return weight.rows;
     // Every thread gets as many pieces as the others.
     const auto threads = static_cast<std::size_t>(team_.size());
-    const std::size_t rounds = std::max<std::size_t>(
-        {1, std::min(enough_rounds, bytes / (threads * piece_bytes)), bytes / (threads * large_piece_bytes)});
+    const std::size_t rounds = std::max<std::size_t>(1, bytes / (threads * piece_bytes));
     const std::size_t smallest = std::max<std::size_t>(1, smallest_bytes * weight.rows / bytes);
     return std::max(smallest, (weight.rows + threads * rounds - 1) / (threads * rounds));
 }

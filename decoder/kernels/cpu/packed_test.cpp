@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed rows against the reference: blocks of random bits, so that every scale and every place of a value occurs.
+// Packed rows against the reference: blocks of random bits, so that every scale and every place of a value occurs; in every
+// instruction set that this processor has.
 #include "decoder/kernels/cpu/packed.hpp"
 
 #include <gtest/gtest.h>
+#include <hwy/highway.h>
 
 #include <cmath>
+#include <limits>
+#include <tuple>
 
 #include "decoder/model/reference_values.hpp"
 #include "decoder/sampling/random.hpp"
@@ -32,21 +36,36 @@ std::vector<std::byte> random_rows(Type type, std::size_t values, std::uint64_t 
     return out;
 }
 
-class Packed : public testing::TestWithParam<Type> {
+std::vector<std::int64_t> instruction_sets() {
+    std::vector<std::int64_t> out;
+    for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1)
+        out.push_back(left & -left);
+    return out;
+}
+
+void choose(std::int64_t only) {
+    hwy::SetSupportedTargetsForTest(only);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+class Packed : public testing::TestWithParam<std::tuple<Type, std::int64_t>> {
   protected:
+    void SetUp() override { choose(std::get<1>(GetParam())); }
+    void TearDown() override { choose(0); } // all of them again
+    static Type type() { return std::get<0>(GetParam()); }
     static std::vector<std::size_t> lengths() {
-        if (layout_of(GetParam()).block == 1)
+        if (layout_of(type()).block == 1)
             return {1, 3, 63, 64, 65, 333};
-        return {layout_of(GetParam()).block, 3 * layout_of(GetParam()).block};
+        return {layout_of(type()).block, 3 * layout_of(type()).block};
     }
 };
 
 TEST_P(Packed, values_are_those_of_the_reference_in_every_bit) {
     for (const std::size_t n : lengths()) {
-        const auto row = random_rows(GetParam(), n, n);
-        const auto expected = reference::values_of(layout_of(GetParam()).file_id, row, n);
+        const auto row = random_rows(type(), n, n);
+        const auto expected = reference::values_of(layout_of(type()).file_id, row, n);
         std::vector<float> actual(n + 1, 77.0F);
-        unpack(GetParam(), row.data(), n, actual.data());
+        unpack(type(), row.data(), n, actual.data());
         for (std::size_t i = 0; i < n; ++i)
             ASSERT_EQ(actual[i], static_cast<float>(expected[i])) << i << " of " << n;
         EXPECT_EQ(actual[n], 77.0F);
@@ -55,11 +74,11 @@ TEST_P(Packed, values_are_those_of_the_reference_in_every_bit) {
 
 TEST_P(Packed, rows_may_begin_at_any_byte) {
     const std::size_t n = lengths().back();
-    auto row = random_rows(GetParam(), n, 5);
+    auto row = random_rows(type(), n, 5);
     std::vector<float> aligned(n), moved(n);
-    unpack(GetParam(), row.data(), n, aligned.data());
+    unpack(type(), row.data(), n, aligned.data());
     row.insert(row.begin(), std::byte{1});
-    unpack(GetParam(), row.data() + 1, n, moved.data());
+    unpack(type(), row.data() + 1, n, moved.data());
     EXPECT_EQ(aligned, moved);
 }
 
@@ -68,12 +87,12 @@ TEST_P(Packed, products_are_those_of_the_values) {
     for (const std::size_t n : lengths())
         for (std::size_t rows = 1; rows <= 9; ++rows)
             for (const bool biased : {false, true}) {
-                const auto matrix = random_rows(GetParam(), outputs * n, 10 * n + rows);
-                const auto weights = reference::values_of(layout_of(GetParam()).file_id, matrix, outputs * n);
+                const auto matrix = random_rows(type(), outputs * n, 10 * n + rows);
+                const auto weights = reference::values_of(layout_of(type()).file_id, matrix, outputs * n);
                 std::vector<float> in(rows * n), bias(outputs, 0.5F), out(rows * (outputs + 1), 77.0F);
                 for (std::size_t i = 0; i < in.size(); ++i)
                     in[i] = static_cast<float>(random_bits(3, i) % 2001) / 1000.0F - 1.0F;
-                multiply({GetParam(), matrix.data(), outputs, n, biased ? bias.data() : nullptr}, in.data(), rows,
+                multiply({type(), matrix.data(), outputs, n, biased ? bias.data() : nullptr}, in.data(), rows,
                          out.data(), outputs + 1);
                 for (std::size_t r = 0; r < rows; ++r) {
                     for (std::size_t o = 0; o < outputs; ++o) {
@@ -90,8 +109,32 @@ TEST_P(Packed, products_are_those_of_the_values) {
             }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Packed, testing::ValuesIn(all_types),
-                         [](const auto& type) { return std::string(layout_of(type.param).word); });
+TEST_P(Packed, inputs_that_are_not_finite_or_next_to_nothing_count_for_what_they_are) {
+    const std::size_t n = lengths().back();
+    const float infinity = std::numeric_limits<float>::infinity();
+    for (const std::size_t rows : {1U, 2U})
+        for (const float odd : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity, 1e-36F, 1e-42F, 0.0F}) {
+            const auto matrix = random_rows(type(), n, 7);
+            std::vector<float> in(rows * n), out(rows, 77.0F), weights(n);
+            unpack(type(), matrix.data(), n, weights.data());
+            const std::size_t last = n - 1; // of the first row; all else is 0
+            in[last] = odd;
+            multiply({type(), matrix.data(), 1, n, nullptr}, in.data(), rows, out.data(), 1);
+            const float expected = weights[last] * odd;
+            EXPECT_EQ(std::isnan(out[0]), std::isnan(expected)) << odd;
+            EXPECT_TRUE(std::isnan(expected) || out[0] == expected ||
+                        std::abs(out[0] - expected) <= 1e-6F * std::abs(expected))
+                << out[0] << " for " << odd;
+            EXPECT_TRUE(rows == 1 || out[1] == 0) << odd;
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Packed,
+                         testing::Combine(testing::ValuesIn(all_types), testing::ValuesIn(instruction_sets())),
+                         [](const auto& test) {
+                             return std::string(layout_of(std::get<0>(test.param)).word) + "_" +
+                                    hwy::TargetName(std::get<1>(test.param));
+                         });
 
 } // namespace
 } // namespace plumb::decoder::cpu

@@ -3,16 +3,18 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <optional>
 
 #include "decoder/kernels/cpu/openmp.hpp"
 
 namespace plumb::decoder::cpu {
 namespace {
 
-constexpr unsigned job_shift = 32;
-constexpr std::uint64_t closed = 0xffffffff; // a piece that no job has
+constexpr unsigned number_shift = 32;
+constexpr unsigned next_shift = 16;
 constexpr int spins = 1500; // of a pause each: 30 to 70 us, more than the longest gap between two products
 
 void pause() noexcept {
@@ -32,10 +34,26 @@ void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old,
     }
     if (sleepers != nullptr)
         sleepers->fetch_add(1, std::memory_order_seq_cst);
-    // Sequentially consistent with the store in start(): either the new job is seen here or the sleeper there.
+    // Sequentially consistent with the store in run_job(): either the new job is seen here or the sleeper there.
     value.wait(old, std::memory_order_seq_cst);
     if (sleepers != nullptr)
         sleepers->fetch_sub(1, std::memory_order_relaxed);
+}
+
+/// A piece of the share, counted from its first: the next of the owner's, the last of another's; none when all are claimed
+/// or the share is of another job.
+std::optional<std::size_t> claim(std::atomic<std::uint64_t>& share, std::uint32_t number, bool owner) noexcept {
+    std::uint64_t state = share.load(std::memory_order_relaxed);
+    for (;;) {
+        const auto next = static_cast<std::uint16_t>(state >> next_shift);
+        const auto end = static_cast<std::uint16_t>(state);
+        if (state >> number_shift != number || next == end)
+            return {};
+        const std::uint64_t rest = owner ? state + (std::uint64_t{1} << next_shift) : state - 1;
+        // Acquire: sees the job's fields and all that the caller wrote before. Success means that this job is unfinished.
+        if (share.compare_exchange_weak(state, rest, std::memory_order_acq_rel, std::memory_order_relaxed))
+            return owner ? next : end - 1U;
+    }
 }
 
 } // namespace
@@ -58,66 +76,61 @@ int available_cores() noexcept {
     return count == 0 ? 1 : static_cast<int>(count);
 }
 
-Team::Team(int threads) {
-    for (int thread = 1; thread < threads; ++thread)
+Team::Team(int threads) : shares_(static_cast<std::size_t>(std::max(threads, 1))) {
+    for (std::size_t thread = 1; thread < shares_.size(); ++thread)
         workers_.emplace_back([this, thread] { work(thread); });
 }
 
 Team::~Team() {
     stop_.store(true, std::memory_order_relaxed);
-    job_.fetch_add(1, std::memory_order_seq_cst);
-    job_.notify_all();
+    number_.fetch_add(1, std::memory_order_seq_cst);
+    number_.notify_all();
     for (std::thread& worker : workers_)
         worker.join();
 }
 
-void Team::start(std::size_t pieces, Call call, void* data) noexcept {
-    const std::uint32_t job = job_.load(std::memory_order_relaxed) + 1;
-    ticket_.store(std::uint64_t{job} << job_shift | closed, std::memory_order_relaxed);
-    // Release: a late worker that sees one of these fields also sees the closed ticket, and its claim fails.
-    call_.store(call, std::memory_order_release);
-    data_.store(data, std::memory_order_release);
-    pieces_.store(static_cast<std::uint32_t>(pieces), std::memory_order_release);
+std::size_t Team::first_of_share(std::size_t share) const noexcept { return job_.pieces * share / shares_.size(); }
+
+void Team::run_job(const Job& job) noexcept {
+    job_ = job;
+    const std::uint32_t number = number_.load(std::memory_order_relaxed) + 1;
     finished_.store(0, std::memory_order_relaxed);
     // Release: who claims a piece sees the job's fields and all that the caller wrote before.
-    ticket_.store(std::uint64_t{job} << job_shift, std::memory_order_release);
-    job_.store(job, std::memory_order_seq_cst);
+    for (std::size_t share = 0; share < shares_.size(); ++share)
+        shares_[share].state.store(std::uint64_t{number} << number_shift |
+                                       (first_of_share(share + 1) - first_of_share(share)),
+                                   std::memory_order_release);
+    number_.store(number, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) != 0)
-        job_.notify_all();
-    take_pieces(job, 0);
+        number_.notify_all();
+    take_pieces(number, 0);
     std::uint32_t finished = finished_.load(std::memory_order_acquire);
-    while (finished != pieces) {
+    while (finished != job.pieces) {
         wait_for_change(finished_, finished, nullptr);
         finished = finished_.load(std::memory_order_acquire);
     }
 }
 
-void Team::take_pieces(std::uint32_t job, int thread) noexcept {
-    std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
-    for (;;) {
-        const auto piece = static_cast<std::uint32_t>(ticket);
-        const Call call = call_.load(std::memory_order_acquire);
-        void* const data = data_.load(std::memory_order_acquire);
-        const std::uint32_t pieces = pieces_.load(std::memory_order_acquire);
-        if (ticket >> job_shift != job || piece >= pieces)
-            return;
-        // Success means that this job was unfinished all the time, hence that the fields are its own (invariant 2).
-        if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire))
-            continue;
-        call(data, piece, thread);
-        // Release: the caller sees what this piece wrote. Only the last one wakes a caller that sleeps.
-        if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces)
-            finished_.notify_one();
-        ticket = ticket_.load(std::memory_order_acquire);
+/// Its own share first, then what is left of the others'.
+void Team::take_pieces(std::uint32_t number, std::size_t thread) noexcept {
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+        const std::size_t share = (thread + i) % shares_.size();
+        while (const std::optional<std::size_t> piece = claim(shares_[share].state, number, share == thread)) {
+            const std::size_t pieces = job_.pieces;
+            job_.call(job_.data, job_.first + first_of_share(share) + *piece, static_cast<int>(thread));
+            // Release: the caller sees what this piece wrote. Only the last one wakes a caller that sleeps.
+            if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces)
+                finished_.notify_one();
+        }
     }
 }
 
-void Team::work(int thread) noexcept {
+void Team::work(std::size_t thread) noexcept {
     matrix_library_alone();
     std::uint32_t seen = 0;
     for (;;) {
-        wait_for_change(job_, seen, &sleepers_);
-        seen = job_.load(std::memory_order_acquire);
+        wait_for_change(number_, seen, &sleepers_);
+        seen = number_.load(std::memory_order_acquire);
         if (stop_.load(std::memory_order_relaxed))
             return;
         take_pieces(seen, thread);

@@ -14,7 +14,7 @@ TEST(Team, every_piece_is_done_exactly_once) {
     for (const int threads : {1, 2, 5}) {
         Team team(threads);
         ASSERT_EQ(team.size(), threads);
-        for (const std::size_t pieces : {0U, 1U, 2U, 3U, 7U, 1000U}) {
+        for (const std::size_t pieces : {0U, 1U, 2U, 3U, 7U, 1000U, 200001U}) {
             std::vector<int> done(pieces); // not atomic: the thread sanitizer sees two threads at one piece
             team.run(pieces, [&](std::size_t piece, int thread) {
                 EXPECT_LT(thread, threads);
@@ -46,11 +46,41 @@ TEST(Team, a_worker_held_up_in_one_piece_leaves_the_others_to_the_rest) {
             while (done != 49)
                 std::this_thread::yield();
         } else {
-            EXPECT_NE(thread, holder) << "piece 0 is claimed first";
+            EXPECT_NE(thread, holder);
             ++done;
         }
     });
     EXPECT_EQ(done, 49);
+}
+
+TEST(Team, each_takes_its_share_from_the_front_and_the_rest_of_anothers_from_the_back) {
+    constexpr std::size_t pieces = 1001, middle = 500;
+    for (const int held : {0, 1}) {
+        Team team(2);
+        std::atomic<bool> begun{false};
+        std::atomic<std::size_t> done{0};
+        std::vector<std::size_t> taken;
+        // One waits in its first piece until the other has done all the rest.
+        team.run(pieces, [&](std::size_t piece, int thread) {
+            if (thread == held) {
+                EXPECT_EQ(piece, held == 0 ? 0 : middle);
+                begun = true;
+                while (done != pieces - 1)
+                    std::this_thread::yield();
+                return;
+            }
+            while (!begun)
+                std::this_thread::yield();
+            taken.push_back(piece);
+            ++done;
+        });
+        std::vector<std::size_t> expected;
+        for (std::size_t piece = held == 0 ? middle : 0; piece < (held == 0 ? pieces : middle); ++piece)
+            expected.push_back(piece);
+        for (std::size_t piece = held == 0 ? middle : pieces; --piece > (held == 0 ? 0 : middle);)
+            expected.push_back(piece);
+        EXPECT_EQ(taken, expected);
+    }
 }
 
 TEST(Team, what_the_caller_wrote_is_seen_by_workers_and_what_they_wrote_by_the_caller) {
