@@ -151,9 +151,9 @@ Status validate(const Invariants& invariants) {
     if (invariants.calls.size() > max_expected_calls)
         return wrong("at most 64 counts can be checked at once; split them over two calls");
     if (invariants.coverage && !(*invariants.coverage > 0 && *invariants.coverage <= 1))
-        return wrong("coverage is a share of busy time above 0 and up to 1, such as 0.9");
+        return wrong("--coverage is a share of busy time above 0 and up to 1, such as 0.9");
     if (invariants.variation && !(*invariants.variation > 0 && std::isfinite(*invariants.variation)))
-        return wrong("the coefficient of variation is a number above 0, such as 0.05");
+        return wrong("--cv is a coefficient of variation, a number above 0, such as 0.05");
     return {};
 }
 

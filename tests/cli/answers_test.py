@@ -11,7 +11,7 @@ import sys
 import unittest
 
 from shell import (Case, ENVIRONMENT, FOLDER, MAKE_RECORDING, PLUMB, SOURCE, check_recording, graph_recording,
-                    plumb, recording, report, runs, schema_problems, tile_recording)
+                    plumb, recording, recording_with, report, runs, schema_problems)
 
 
 class Diverge(Case):
@@ -319,7 +319,7 @@ class Checks(Case):
         self.assert_bad_input(plumb("tiles", recording(), "--level", "mini"), "midi")
 
     def test_T14_tiles_keep_row_column_and_the_bytes_given(self):
-        said = self.json_of(0, "tiles", tile_recording(), "--level", "macro")
+        said = self.json_of(0, "tiles", recording_with("tiles"), "--level", "macro")
         self.assertEqual([(m["name"], m["level"], m["rows"], m["cols"]) for m in said["maps"]],
                          [("up_projection", "macro", 3, 2)])
         self.assertEqual([(t["row"], t["col"], t["calls"]) for t in said["maps"][0]["tiles"]],

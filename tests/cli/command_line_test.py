@@ -16,7 +16,7 @@ import sys
 import unittest
 
 import trace_reader
-from shell import Case, ENVIRONMENT, FOLDER, HOSTILE, PLUMB, SOURCE, graph_recording, node_recording, plumb, recording, report, trace
+from shell import Case, ENVIRONMENT, FOLDER, HOSTILE, PLUMB, SOURCE, graph_recording, plumb, recording, recording_with, report, trace
 
 
 class Arguments(Case):
@@ -336,7 +336,7 @@ class OneSource(Case):
     def test_every_key_of_a_trace_is_documented(self):
         document = (SOURCE / "docs" / "report_schema.md").read_text()
         keys = set()
-        for source in (recording(), node_recording(), graph_recording()):
+        for source in (recording(), recording_with("nodes"), graph_recording()):
             said = json.loads(plumb("trace", source).stdout)
             keys |= set(said["otherData"]).union(*(event["args"] for event in said["traceEvents"] if event["ph"] in "Xi"))
         self.assertLessEqual({"origin_ns", "layer", "told", "transferred", "graph"}, keys)

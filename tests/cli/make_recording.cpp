@@ -6,6 +6,7 @@
 #include <cstring>
 #include <plumb/plumb.hpp>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -53,6 +54,17 @@ void spans(plumb::Profiler& prof) {
     prof.end(second);
 }
 
+/// More spans at a time than a trace has lanes for.
+void crowd(plumb::Profiler& prof) {
+    std::vector<plumb::Token> tokens;
+    for (int index = 0; index < 300; ++index) {
+        tokens.push_back(prof.begin(plumb::Brick::copy_h2d));
+    }
+    for (plumb::Token& token : tokens) {
+        prof.end(token);
+    }
+}
+
 /// Recorded one by one: kernels with and without a time or a hash, transfers with and without buffers, a task.
 void nodes(plumb::Profiler& prof) {
     constexpr char code[] = "the code of a kernel";
@@ -79,7 +91,7 @@ void nodes(plumb::Profiler& prof) {
 
 int main(int argc, char** argv) {
     if (argc != 2 && argc != 3) {
-        std::fprintf(stderr, "usage: make_recording FILE [tiles|nodes]\n");
+        std::fprintf(stderr, "usage: make_recording FILE [tiles|nodes|crowd]\n");
         return 2;
     }
     const SteppingClock clock;
@@ -99,6 +111,9 @@ int main(int argc, char** argv) {
     std::thread([&prof] { spans(prof); }).join();
     if (argc == 3 && std::strcmp(argv[2], "nodes") == 0) {
         nodes(prof);
+    }
+    if (argc == 3 && std::strcmp(argv[2], "crowd") == 0) {
+        crowd(prof);
     }
     prof.record(names.block, 1234);
     const plumb::Status closed = prof.close();

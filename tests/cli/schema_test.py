@@ -12,8 +12,8 @@ import sys
 import unittest
 
 from interrupt_test import Running
-from shell import (Case, ENVIRONMENT, FOLDER, MAKE_RECORDING, PLUMB, SOURCE, check_recording, graph_recording, node_recording,
-                   plumb, recording, schema_problems)
+from shell import (Case, ENVIRONMENT, FOLDER, MAKE_RECORDING, PLUMB, SOURCE, check_recording, graph_recording, plumb,
+                   recording, recording_with, schema_problems)
 
 
 class Schemas(Case):
@@ -90,7 +90,7 @@ class Schemas(Case):
         self.assertIn("$.tensors[0].bytes", schema_problems("plumb.model.1", found))
 
     def test_every_kind_of_line_of_an_export(self):
-        sources = [recording(), node_recording(), graph_recording(), *map(check_recording, ("clean", "nan", "nonfinite"))]
+        sources = [recording(), recording_with("nodes"), graph_recording(), *map(check_recording, ("clean", "nan", "nonfinite"))]
         exports = [self.documents("export", source) for source in sources]
         self.assert_valid("plumb.samples.1", *[line for lines in exports for line in lines])
         kinds = {line["kind"]: line for lines in exports for line in lines[1:]}
@@ -101,6 +101,26 @@ class Schemas(Case):
         self.assertTrue({"graphs", "kernels"} <= {key for lines in exports for key in lines[0]})
         for line in [exports[0][0], *kinds.values()]:
             self.assertIn("none of the allowed forms", schema_problems("plumb.samples.1", line | {"more": 1}))
+
+    def test_every_kind_of_event_of_a_trace(self):
+        sources = [recording(), recording_with("nodes"), recording_with("crowd"), graph_recording()]
+        traces = [self.documents("trace", source) for source in sources]
+        self.assert_valid("plumb.trace.1", *traces)
+        events = {(event["ph"], event.get("cat")): event for one in traces for event in one["traceEvents"]}
+        self.assertEqual({shape for shape, _ in events}, set("MXbeisf"))
+        self.assertLessEqual({"step", "layer", "submit", "launch", "kernel", "transfer", "task"}, {cat for _, cat in events})
+        for event in events.values():
+            for broken in (event | {"more": 1}, {key: value for key, value in event.items() if key != "tid"}):
+                self.assertIn("$.traceEvents[0] is none of the allowed forms",
+                              schema_problems("plumb.trace.1", traces[0] | {"traceEvents": [broken]}))
+
+    def test_the_graph_of_a_step_in_compressed_rows(self):
+        graphs = [self.documents("path", source, "--csr", "--step", step)
+                  for source, step in ((recording(), 3), (recording_with("nodes"), 129))]
+        self.assert_valid("plumb.path_csr.1", *graphs)
+        for graph in graphs:
+            self.assert_strict("plumb.path_csr.1", graph)
+            self.assertEqual(graph["offsets"][-1], len(graph["targets"]))
 
     def test_the_file_of_checks_in_the_documents(self):
         document = (SOURCE / "docs" / "checks.md").read_text().split("```json\n")[1].split("```")[0]

@@ -29,17 +29,11 @@ def recording():
     return RECORDING
 
 
-def tile_recording():
-    path = FOLDER / "tiles.plumb"
+def recording_with(what):
+    """The same run with tiles, with nodes recorded one by one, or with a crowd of spans at a time."""
+    path = FOLDER / f"{what}.plumb"
     if not path.exists():
-        subprocess.run([MAKE_RECORDING, path, "tiles"], check=True, env=ENVIRONMENT, timeout=60)
-    return path
-
-
-def node_recording():
-    path = FOLDER / "nodes.plumb"
-    if not path.exists():
-        subprocess.run([MAKE_RECORDING, path, "nodes"], check=True, env=ENVIRONMENT, timeout=60)
+        subprocess.run([MAKE_RECORDING, path, what], check=True, env=ENVIRONMENT, timeout=60)
     return path
 
 
