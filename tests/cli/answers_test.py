@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from shell import (Case, ENVIRONMENT, FOLDER, MAKE_RECORDING, PLUMB, SOURCE, check_recording, graph_recording,
+from shell import (Case, ENVIRONMENT, FOLDER, HANG, MAKE_RECORDING, PLUMB, SOURCE, check_recording, graph_recording,
                     plumb, recording, recording_with, report, runs, schema_problems)
 
 
@@ -114,7 +114,7 @@ class Compare(Case):
     def setUpClass(cls):
         cls.runs = [FOLDER / f"compare{i}.plumb" for i in range(6)]
         for path in cls.runs:
-            subprocess.run([MAKE_RECORDING, path], check=True, env=ENVIRONMENT, timeout=60)
+            subprocess.run([MAKE_RECORDING, path], check=True, env=ENVIRONMENT, timeout=HANG)
 
     def compare(self, *words):
         return plumb("compare", *words)
@@ -160,7 +160,7 @@ class Compare(Case):
         maker = MAKE_RECORDING.parent / "plumb_make_check_recording"
         paths = [FOLDER / f"gate-{name}{i}.plumb" for i in range(len(kinds))]
         for path, kind in zip(paths, kinds):
-            subprocess.run([maker, path, kind], check=True, env=ENVIRONMENT, timeout=60)
+            subprocess.run([maker, path, kind], check=True, env=ENVIRONMENT, timeout=HANG)
         return paths
 
     def test_F14_T16_a_gate_on_fingerprints_needs_three_runs_a_side_and_all_their_bits(self):
@@ -417,7 +417,7 @@ class Path(Case):
     def test_graphviz_accepts_the_graph(self):
         for source in (recording(), graph_recording()):
             dot = plumb("path", source, "--dot").stdout
-            drawn = subprocess.run(["dot", "-Tplain"], input=dot, text=True, check=True, capture_output=True, timeout=300)
+            drawn = subprocess.run(["dot", "-Tplain"], input=dot, text=True, check=True, capture_output=True, timeout=HANG)
             self.assertEqual(drawn.stderr, "")
             self.assertEqual(sum(line.startswith("node ") for line in drawn.stdout.splitlines()), self.path(source)["nodes"])
 

@@ -16,7 +16,8 @@ import sys
 import unittest
 
 import trace_reader
-from shell import Case, ENVIRONMENT, FOLDER, HOSTILE, PLUMB, SOURCE, graph_recording, plumb, recording, recording_with, report, trace
+from shell import (Case, ENVIRONMENT, FOLDER, HANG, HOSTILE, PLUMB, SOURCE, graph_recording, plumb, recording, recording_with,
+                   report, trace)
 
 
 class Arguments(Case):
@@ -139,13 +140,13 @@ class Output(Case):
             done = subprocess.Popen([PLUMB, *command, recording()], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                     env=ENVIRONMENT)
             done.stdout.close()
-            self.assertEqual((done.wait(60), done.stderr.read()), (0, b""), command)
+            self.assertEqual((done.wait(HANG), done.stderr.read()), (0, b""), command)
             done.stderr.close()
 
     def test_a_closed_standard_output_is_an_error_and_harms_no_file(self):
         before = recording().read_bytes()
         done = subprocess.run(["sh", "-c", '"$0" report "$1" >&-', PLUMB, recording()], stderr=subprocess.PIPE,
-                              text=True, env=ENVIRONMENT, timeout=60)
+                              text=True, env=ENVIRONMENT, timeout=HANG)
         self.assert_bad_input(done, "standard output")
         self.assertEqual(recording().read_bytes(), before)
 
@@ -186,7 +187,7 @@ class Output(Case):
         except OSError:  # how a terminal says that the other side is gone
             pass
         os.close(leader)
-        self.assertEqual(done.wait(60), 0)
+        self.assertEqual(done.wait(HANG), 0)
         return text.decode()
 
     def test_long_work_shows_progress_on_a_terminal(self):
@@ -201,7 +202,7 @@ class Output(Case):
                 text += os.read(leader, 65536)
             self.assertIn(b"writing " + bytes(pipe), text)
             json.loads(reader.read())
-        self.assertEqual(done.wait(60), 0)
+        self.assertEqual(done.wait(HANG), 0)
         os.close(leader)
 
 
@@ -357,7 +358,7 @@ class OneSource(Case):
         script = ('source <("$0" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _plumb; '
                   'printf "%s\\n" "${COMPREPLY[@]}"')
         done = subprocess.run(["bash", "-c", script, PLUMB, "plumb", *words], capture_output=True, text=True,
-                              env=ENVIRONMENT, timeout=60)
+                              env=ENVIRONMENT, timeout=HANG)
         self.assertEqual(done.stderr, "")
         return done.stdout.split()
 
@@ -442,10 +443,12 @@ class DecodeText(Case):
             self.assertTrue(plain.stdout.startswith(said))
 
     def test_more_positions_than_the_model_was_made_for_are_warned_of(self):
-        for steps, warned in ((2047, 0), (2048, 1)):
-            done = self.decode("--tokens", "1", "--steps", steps)
-            self.assertEqual(done.returncode, 0)
-            self.assertEqual(done.stderr.count("warning: prompt and steps take %d positions, and the model was made for 2048"
+        model = FOLDER / "short.gguf"
+        plumb("model", "make", "--shape", "test", "-o", model)
+        for steps, warned in ((511, 0), (512, 1)):
+            done = plumb("decode", model, "--out", FOLDER / "short.plumb", "--tokens", "1", "--steps", steps)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr.count("warning: prompt and steps take %d positions, and the model was made for 512"
                                                % (steps + 1)), warned, done.stderr)
 
     def test_what_cannot_be_said_is_one_sentence(self):
@@ -473,7 +476,7 @@ class DecodeText(Case):
             self.assert_bad_input(done, f"error: {begin}")
             self.assertNotIn("PLUMB", done.stderr)
         for value, part in (("on,check=foo", 'PLUMB: "check=foo" does not fit; check= takes '), ("yes", 'unknown key "yes"')):
-            done = subprocess.run([PLUMB, "decode", none], capture_output=True, text=True, timeout=60,
+            done = subprocess.run([PLUMB, "decode", none], capture_output=True, text=True, timeout=HANG,
                                   env={**ENVIRONMENT, "PLUMB": value})
             self.assert_bad_input(done, part)
 

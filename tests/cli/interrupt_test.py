@@ -16,7 +16,7 @@ import subprocess
 import sys
 import unittest
 
-from shell import Case, ENVIRONMENT, FOLDER, PLUMB, plumb
+from shell import Case, ENVIRONMENT, FOLDER, HANG, PLUMB, plumb
 
 
 class Running:
@@ -48,7 +48,7 @@ class Running:
     def end(self):
         """Exit code and standard output."""
         out = self.process.stdout.read().decode()
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=HANG)
         try:
             while True:
                 self.more()
@@ -132,7 +132,7 @@ class Interrupts(Case):
         while self.caught(running, signal.SIGINT):
             pass
         running.signal()
-        running.process.wait(timeout=60)
+        running.process.wait(timeout=HANG)
         self.assertEqual(running.process.returncode, -signal.SIGINT)
         running.end()
         kept = self.steps_kept("decode")  # whatever had reached the file by then

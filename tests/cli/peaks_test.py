@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from shell import PLUMB, schema_problems
+from shell import HANG, PLUMB, schema_problems
 
 
 class Peaks(unittest.TestCase):
@@ -25,7 +25,7 @@ class Peaks(unittest.TestCase):
         self.scratch.cleanup()
 
     def run_it(self, *words):
-        return subprocess.run([*map(str, words)], capture_output=True, text=True, env=self.environment, timeout=300)
+        return subprocess.run([*map(str, words)], capture_output=True, text=True, env=self.environment, timeout=HANG)
 
     def report(self, name, *options):
         made = self.run_it(PLUMB, "decode", "--prompt-tokens", 4, "--steps", 40, "--out", self.folder / name, *options)

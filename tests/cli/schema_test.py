@@ -12,7 +12,7 @@ import sys
 import unittest
 
 from interrupt_test import Running
-from shell import (Case, ENVIRONMENT, FOLDER, MAKE_RECORDING, PLUMB, SOURCE, check_recording, graph_recording, plumb,
+from shell import (Case, ENVIRONMENT, FOLDER, HANG, MAKE_RECORDING, PLUMB, SOURCE, check_recording, graph_recording, plumb,
                    recording, recording_with, schema_problems)
 
 
@@ -44,7 +44,7 @@ class Schemas(Case):
         libraries = MAKE_RECORDING.parent.parent / "virtual_gpu"
         if not libraries.exists():
             self.skipTest("built without the virtual GPU")
-        done = subprocess.run([PLUMB, "selftest", "--json"], capture_output=True, text=True, timeout=60,
+        done = subprocess.run([PLUMB, "selftest", "--json"], capture_output=True, text=True, timeout=HANG,
                               env={**ENVIRONMENT, "LD_LIBRARY_PATH": str(libraries)})
         test = json.loads(done.stdout)
         self.assert_valid("plumb.selftest.1", test)

@@ -13,6 +13,7 @@ PLUMB, MAKE_RECORDING, SOURCE = (pathlib.Path(word).resolve() for word in sys.ar
 SCRATCH = tempfile.TemporaryDirectory(prefix="plumb-cli-")
 FOLDER = pathlib.Path(SCRATCH.name)
 RECORDING = FOLDER / "run.plumb"
+HANG = 300  # seconds: no command takes as long, whatever the build and the machine
 HOSTILE = "a\"},{\n\t\x01<b>,;|\ufffd"
 
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("PLUMB") and key != "NO_COLOR"}
@@ -20,12 +21,12 @@ ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.starts
 
 def plumb(*words, stdout=subprocess.PIPE, **options):
     return subprocess.run([PLUMB, *map(str, words)], stdout=stdout, stderr=subprocess.PIPE, text=True,
-                          env=ENVIRONMENT, timeout=60, **options)
+                          env=ENVIRONMENT, timeout=HANG, **options)
 
 
 def recording():
     if not RECORDING.exists():
-        subprocess.run([MAKE_RECORDING, RECORDING], check=True, env=ENVIRONMENT, timeout=60)
+        subprocess.run([MAKE_RECORDING, RECORDING], check=True, env=ENVIRONMENT, timeout=HANG)
     return RECORDING
 
 
@@ -33,7 +34,7 @@ def recording_with(what):
     """The same run with tiles, with nodes recorded one by one, or with a crowd of spans at a time."""
     path = FOLDER / f"{what}.plumb"
     if not path.exists():
-        subprocess.run([MAKE_RECORDING, path, what], check=True, env=ENVIRONMENT, timeout=60)
+        subprocess.run([MAKE_RECORDING, path, what], check=True, env=ENVIRONMENT, timeout=HANG)
     return path
 
 
@@ -41,7 +42,7 @@ def graph_recording(kind="clean"):
     path = FOLDER / f"graphs-{kind}.plumb"
     if not path.exists():
         maker = MAKE_RECORDING.parent / "plumb_make_graph_recording"
-        subprocess.run([maker, path, kind], check=True, env=ENVIRONMENT, timeout=60)
+        subprocess.run([maker, path, kind], check=True, env=ENVIRONMENT, timeout=HANG)
     return path
 
 
@@ -49,7 +50,7 @@ def check_recording(kind="clean"):
     path = FOLDER / f"checks-{kind}.plumb"
     if not path.exists():
         maker = MAKE_RECORDING.parent / "plumb_make_check_recording"
-        subprocess.run([maker, path, kind], check=True, env=ENVIRONMENT, timeout=60)
+        subprocess.run([maker, path, kind], check=True, env=ENVIRONMENT, timeout=HANG)
     return path
 
 
@@ -58,7 +59,7 @@ def runs(count):
     made = [FOLDER / f"run_{number}.plumb" for number in range(count)]
     for path in made:
         if not path.exists():
-            subprocess.run([MAKE_RECORDING, path], check=True, env=ENVIRONMENT, timeout=60)
+            subprocess.run([MAKE_RECORDING, path], check=True, env=ENVIRONMENT, timeout=HANG)
     return made
 
 
@@ -77,7 +78,7 @@ def schema_problems(schema, *documents):
     docs/report_schema.md says of their keys."""
     checker = MAKE_RECORDING.parent / "plumb_check_schema"
     done = subprocess.run([checker, SOURCE, schema + ".json"], input="".join(json.dumps(one) + "\n" for one in documents),
-                          stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+                          stdout=subprocess.PIPE, text=True, check=True, timeout=HANG)
     return done.stdout
 
 
