@@ -15,10 +15,21 @@
 namespace plumb::backends::cpu {
 namespace {
 
-using Lanes = std::uint64_t __attribute__((vector_size(64), may_alias));
+struct Lanes64 {
+    using Type = std::uint64_t __attribute__((vector_size(64), may_alias));
+};
+struct Lanes32 {
+    using Type = std::uint64_t __attribute__((vector_size(32), may_alias));
+};
+struct Lanes16 {
+    using Type = std::uint64_t __attribute__((vector_size(16), may_alias));
+};
 
-/// Eight independent sums, so that loads and not additions are the limit; by name, so that they live in registers.
+/// Eight independent sums, so that loads and not additions are the limit; by name, and as wide as the processor's own
+/// registers, so that they live in those: wider ones are kept on the stack, and a Zen 3 then reads a quarter less.
+template <class Width>
 __attribute__((always_inline)) inline std::uint64_t read_lanes(const void* memory, std::size_t bytes) {
+    using Lanes = typename Width::Type;
     const auto* lanes = static_cast<const Lanes*>(memory);
     const Lanes* const end = lanes + bytes / sizeof(Lanes) / 8 * 8;
     Lanes a = {}, b = {}, c = {}, d = {}, e = {}, f = {}, g = {}, h = {};
@@ -34,7 +45,7 @@ __attribute__((always_inline)) inline std::uint64_t read_lanes(const void* memor
     }
     const Lanes all = a ^ b ^ c ^ d ^ e ^ f ^ g ^ h;
     std::uint64_t result = 0;
-    for (std::size_t k = 0; k < 8; ++k) {
+    for (std::size_t k = 0; k < sizeof(Lanes) / sizeof(result); ++k) {
         result ^= all[k];
     }
     return result;
@@ -43,10 +54,10 @@ __attribute__((always_inline)) inline std::uint64_t read_lanes(const void* memor
 #if defined(__x86_64__)
 // Chosen by hand: the compiler's own choice is made before a thread sanitizer has begun, and dies there.
 __attribute__((target("avx512f"))) std::uint64_t read_all_avx512(const void* memory, std::size_t bytes) {
-    return read_lanes(memory, bytes);
+    return read_lanes<Lanes64>(memory, bytes);
 }
 __attribute__((target("avx2"))) std::uint64_t read_all_avx2(const void* memory, std::size_t bytes) {
-    return read_lanes(memory, bytes);
+    return read_lanes<Lanes32>(memory, bytes);
 }
 #endif
 
@@ -59,7 +70,7 @@ std::uint64_t read_all(const void* memory, std::size_t bytes) {
         return read_all_avx2(memory, bytes);
     }
 #endif
-    return read_lanes(memory, bytes);
+    return read_lanes<Lanes16>(memory, bytes);
 }
 
 } // namespace
