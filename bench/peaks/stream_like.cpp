@@ -20,30 +20,50 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t bytes_in_all = std::size_t{1} << 30, huge_page = std::size_t{2} << 20;
 
-typedef double Doubles __attribute__((vector_size(64)));
-typedef float Floats __attribute__((vector_size(64)));
+// As wide as the registers of an instruction set: wider ones would be kept on the stack.
+struct Wide {
+    typedef double Doubles __attribute__((vector_size(64)));
+    typedef float Floats __attribute__((vector_size(64)));
+};
+struct Middle {
+    typedef double Doubles __attribute__((vector_size(32)));
+    typedef float Floats __attribute__((vector_size(32)));
+};
+struct Narrow {
+    typedef double Doubles __attribute__((vector_size(16)));
+    typedef float Floats __attribute__((vector_size(16)));
+};
 
 // One body, compiled for each instruction set by the functions below that it becomes a part of.
 #define BODY inline __attribute__((always_inline))
 
+template <class Width>
 BODY double sum(const double* data, std::size_t count) {
+    using Doubles = typename Width::Doubles;
     const auto* rows = reinterpret_cast<const Doubles*>(data);
+    constexpr std::size_t lanes = sizeof(Doubles) / sizeof(double);
     Doubles a = {}, b = {}, c = {}, d = {};
-    for (std::size_t i = 0; i < count / 32; ++i) {
+    for (std::size_t i = 0; i < count / (4 * lanes); ++i) {
         a += rows[4 * i];
         b += rows[4 * i + 1];
         c += rows[4 * i + 2];
         d += rows[4 * i + 3];
     }
     a += b + c + d;
-    return a[0] + a[1] + a[2] + a[3] + a[4] + a[5] + a[6] + a[7];
+    double all = 0;
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+        all += a[lane];
+    }
+    return all;
 }
 
+template <class Width>
 BODY float multiply_add(std::size_t rounds, float begin) {
+    using Floats = typename Width::Floats;
     // No two alike, or they would be one.
     Floats v0 = {begin}, v1 = {-1}, v2 = {-2}, v3 = {-3}, v4 = {-4}, v5 = {-5}, v6 = {-6}, v7 = {-7}, v8 = {-8},
            v9 = {-9};
-    const Floats half = {.5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F, .5F};
+    const Floats half = Floats{} + .5F;
     for (std::size_t i = 0; i < rounds; ++i) {
         v0 = v0 * half + half;
         v1 = v1 * half + half;
@@ -57,31 +77,35 @@ BODY float multiply_add(std::size_t rounds, float begin) {
         v9 = v9 * half + half;
     }
     v0 += v1 + v2 + v3 + v4 + v5 + v6 + v7 + v8 + v9;
-    return v0[0] + v0[15];
+    return v0[0] + v0[sizeof(Floats) / sizeof(float) - 1];
 }
+
+template <class Width>
+constexpr double operations = 2.0 * 10 * sizeof(typename Width::Floats) / sizeof(float); // of one round
 
 #if defined(__x86_64__)
 #define WIDE __attribute__((target("avx512f,fma")))
 #define MIDDLE __attribute__((target("avx2,fma")))
-WIDE double sum_wide(const double* data, std::size_t count) { return sum(data, count); }
-MIDDLE double sum_middle(const double* data, std::size_t count) { return sum(data, count); }
-WIDE float multiply_add_wide(std::size_t rounds, float begin) { return multiply_add(rounds, begin); }
-MIDDLE float multiply_add_middle(std::size_t rounds, float begin) { return multiply_add(rounds, begin); }
+WIDE double sum_wide(const double* data, std::size_t count) { return sum<Wide>(data, count); }
+MIDDLE double sum_middle(const double* data, std::size_t count) { return sum<Middle>(data, count); }
+WIDE float multiply_add_wide(std::size_t rounds, float begin) { return multiply_add<Wide>(rounds, begin); }
+MIDDLE float multiply_add_middle(std::size_t rounds, float begin) { return multiply_add<Middle>(rounds, begin); }
 const bool wide = __builtin_cpu_supports("avx512f");
 const bool middle = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 double best_sum(const double* data, std::size_t count) {
-    return wide ? sum_wide(data, count) : middle ? sum_middle(data, count) : sum(data, count);
+    return wide ? sum_wide(data, count) : middle ? sum_middle(data, count) : sum<Narrow>(data, count);
 }
 float best_multiply_add(std::size_t rounds, float begin) {
     return wide     ? multiply_add_wide(rounds, begin)
            : middle ? multiply_add_middle(rounds, begin)
-                    : multiply_add(rounds, begin);
+                    : multiply_add<Narrow>(rounds, begin);
 }
+const double operations_per_round = wide ? operations<Wide> : middle ? operations<Middle> : operations<Narrow>;
 #else
-double best_sum(const double* data, std::size_t count) { return sum(data, count); }
-float best_multiply_add(std::size_t rounds, float begin) { return multiply_add(rounds, begin); }
+double best_sum(const double* data, std::size_t count) { return sum<Narrow>(data, count); }
+float best_multiply_add(std::size_t rounds, float begin) { return multiply_add<Narrow>(rounds, begin); }
+constexpr double operations_per_round = operations<Narrow>;
 #endif
-constexpr double operations_per_round = 2.0 * 10 * 16;
 
 /// All threads do `work(thread)` at once; seconds.
 template <class Work>
