@@ -14,6 +14,9 @@ namespace plumb::decoder::cpu {
 /// `n` values that begin at `row`, which may have any alignment.
 void unpack(Type type, const void* row, std::size_t n, float* out) noexcept;
 
+/// As many rows multiply() reads by turns at most: multiples of it leave none over, which are read more slowly.
+inline constexpr std::size_t rows_at_once = 4;
+
 /// Some rows of a matrix and what they are multiplied with.
 struct PackedRows {
     Type type = Type::f32;

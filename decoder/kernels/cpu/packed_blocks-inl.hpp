@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How each type of matrix is stored, as vectors: Format::each(d, block, f) calls f(index, quarter, values) for all values
-// of one block; `quarter` (a constant, 0 to 3) tells neighbours apart, so that sums of neighbours need not wait for each
-// other. Types without blocks say how one value is read: one(), in `single` bytes. Types whose blocks have one scale give it by
-// itself, scale_of(), and the values before they are multiplied by it, each_unscaled().
+// How each type of matrix is stored, as vectors: Format::each(d, blocks, f) calls f(row, index, quarter, values) for all
+// values of a block of each of some rows; `row` and `quarter` (0 to 3) are constants, and tell sums apart that need not wait
+// for each other. Types without blocks say how one value is read: one(), in `single` bytes. Types whose blocks have one
+// scale give it by itself, scale_of(), and the values before they are multiplied by it, each_unscaled().
 // Compiled once per instruction set by packed.cpp; pure functions.
 #if defined(PLUMB_PACKED_BLOCKS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLUMB_PACKED_BLOCKS_INL
@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 HWY_BEFORE_NAMESPACE();
 namespace plumb::decoder::cpu::HWY_NAMESPACE {
@@ -26,8 +27,29 @@ namespace hn = hwy::HWY_NAMESPACE;
 // No wider than the smallest run of values that share a scale.
 using Lanes = hn::CappedTag<float, 16>;
 
-template <int I>
-using Quarter = std::integral_constant<int, I>;
+// A lambda that a loop of a product calls; by itself the compiler makes functions of some, and keeps their sums in memory.
+#define PLUMB_INLINE __attribute__((always_inline))
+
+template <std::size_t I>
+using Index = std::integral_constant<std::size_t, I>;
+
+template <class F, std::size_t... I>
+HWY_INLINE void for_each_of(F&& f, std::index_sequence<I...>) {
+    (f(Index<I>()), ...);
+}
+/// f(Index<0>()) to f(Index<N - 1>()): what is indexed by them stays in registers.
+template <std::size_t N, class F>
+HWY_INLINE void for_each_index(F&& f) {
+    for_each_of(std::forward<F>(f), std::make_index_sequence<N>());
+}
+
+/// The same block of N rows, which lie `distance` bytes apart.
+template <std::size_t N>
+struct Blocks {
+    const std::uint8_t* first;
+    std::size_t distance;
+    [[nodiscard]] HWY_INLINE const std::uint8_t* of(std::size_t row) const { return first + row * distance; }
+};
 
 HWY_INLINE float half_at(const std::uint8_t* at) {
     const hn::CappedTag<float, 1> d;
@@ -44,11 +66,35 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> bytes_at(D, const std::uint8_t* at) {
     return hn::PromoteTo(wide, hn::LoadU(hn::Rebind<std::uint8_t, D>(), at));
 }
 
+/// Format::load() of all values of a block, as runs of 16: the first vector of each run, of each row, then the next.
+template <class Format, std::size_t N, class D, class F>
+HWY_INLINE void load_each(D d, const Blocks<N>& blocks, F&& f) {
+    constexpr std::size_t lanes = hn::MaxLanes(d);
+    for_each_index<16 / lanes>([&](auto vector) HWY_ATTR PLUMB_INLINE {
+        for_each_index<Format::block / 16>([&](auto run) HWY_ATTR PLUMB_INLINE {
+            constexpr std::size_t i = 16 * run + vector * lanes;
+            for_each_index<N>([&](auto row)
+                                  HWY_ATTR PLUMB_INLINE { f(row, i, run, Format::load(d, blocks.of(row), i)); });
+        });
+    });
+}
+
+/// Format::each_of(d, block, f), one row after the other.
+template <class Format, std::size_t N, class D, class F>
+HWY_INLINE void each_in_turn(D d, const Blocks<N>& blocks, F&& f) {
+    for_each_index<N>([&](auto row) HWY_ATTR PLUMB_INLINE {
+        Format::each_of(d, blocks.of(row), [&](std::size_t i, auto quarter, hn::Vec<D> v) HWY_ATTR PLUMB_INLINE {
+            f(row, i, quarter, v);
+        });
+    });
+}
+
 struct F32 {
     static constexpr std::size_t block = 64, bytes = 256, single = 4;
     /// Files align tensors to 32 bytes: wider loads would cross cache lines, and read a quarter slower than memory gives.
     template <class D>
-    static HWY_INLINE hn::Vec<D> load(D d, const float* at) {
+    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* block, std::size_t i) {
+        const float* at = reinterpret_cast<const float*>(block) + i;
 #if HWY_CAP_GE512
         const hn::Half<D> half;
         return hn::Combine(d, hn::LoadU(half, at + 8), hn::LoadU(half, at));
@@ -61,15 +107,9 @@ struct F32 {
         std::memcpy(&value, at, 4);
         return value;
     }
-    template <class D, class F>
-    static HWY_INLINE void each(D d, const std::uint8_t* at, F&& f) {
-        const auto* values = reinterpret_cast<const float*>(at);
-        for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
-            f(i, Quarter<0>(), load(d, values + i));
-            f(i + 16, Quarter<1>(), load(d, values + i + 16));
-            f(i + 32, Quarter<2>(), load(d, values + i + 32));
-            f(i + 48, Quarter<3>(), load(d, values + i + 48));
-        }
+    template <std::size_t N, class D, class F>
+    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+        load_each<F32>(d, blocks, f);
     }
 };
 
@@ -82,20 +122,15 @@ struct Bfloat {
         return value;
     }
     template <class D>
-    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* at) {
+    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* block, std::size_t i) {
         const hn::RebindToUnsigned<D> bits;
         const hn::Rebind<std::uint16_t, D> narrow;
-        const auto upper = hn::LoadU(narrow, reinterpret_cast<const std::uint16_t*>(at));
+        const auto upper = hn::LoadU(narrow, reinterpret_cast<const std::uint16_t*>(block) + i);
         return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, upper)));
     }
-    template <class D, class F>
-    static HWY_INLINE void each(D d, const std::uint8_t* at, F&& f) {
-        for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
-            f(i, Quarter<0>(), load(d, at + 2 * i));
-            f(i + 16, Quarter<1>(), load(d, at + 2 * i + 32));
-            f(i + 32, Quarter<2>(), load(d, at + 2 * i + 64));
-            f(i + 48, Quarter<3>(), load(d, at + 2 * i + 96));
-        }
+    template <std::size_t N, class D, class F>
+    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+        load_each<Bfloat>(d, blocks, f);
     }
 };
 
@@ -103,69 +138,74 @@ struct Half {
     static constexpr std::size_t block = 64, bytes = 128, single = 2;
     static HWY_INLINE float one(const std::uint8_t* at) { return half_at(at); }
     template <class D>
-    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* at) {
+    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* block, std::size_t i) {
         const hn::Rebind<std::uint16_t, D> bits;
         const hn::Rebind<hwy::float16_t, D> half;
-        return hn::PromoteTo(d, hn::BitCast(half, hn::LoadU(bits, reinterpret_cast<const std::uint16_t*>(at))));
+        return hn::PromoteTo(d, hn::BitCast(half, hn::LoadU(bits, reinterpret_cast<const std::uint16_t*>(block) + i)));
     }
-    template <class D, class F>
-    static HWY_INLINE void each(D d, const std::uint8_t* at, F&& f) {
-        for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
-            f(i, Quarter<0>(), load(d, at + 2 * i));
-            f(i + 16, Quarter<1>(), load(d, at + 2 * i + 32));
-            f(i + 32, Quarter<2>(), load(d, at + 2 * i + 64));
-            f(i + 48, Quarter<3>(), load(d, at + 2 * i + 96));
-        }
+    template <std::size_t N, class D, class F>
+    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+        load_each<Half>(d, blocks, f);
     }
 };
 
-template <class Format, class D, class F>
-HWY_INLINE void each_scaled(D d, const std::uint8_t* at, F&& f) {
-    const auto scale = hn::Set(d, Format::scale_of(at));
-    Format::each_unscaled(
-        d, at, [&](std::size_t i, auto quarter, hn::Vec<D> values) HWY_ATTR { f(i, quarter, hn::Mul(scale, values)); });
+template <class Format, std::size_t N, class D, class F>
+HWY_INLINE void each_scaled(D d, const Blocks<N>& blocks, F&& f) {
+    hn::Vec<D> scales[N];
+    for_each_index<N>([&](auto row) HWY_ATTR PLUMB_INLINE { scales[row] = Format::scale_of(d, blocks.of(row)); });
+    Format::each_unscaled(d, blocks,
+                          [&](auto row, std::size_t i, auto quarter, hn::Vec<D> values)
+                              HWY_ATTR PLUMB_INLINE { f(row, i, quarter, hn::Mul(scales[row], values)); });
 }
 
 /// A half, then 32 signed bytes: value = scale * byte.
 struct Q80 {
     static constexpr std::size_t block = 32, bytes = 34, single = 0;
     template <class D>
-    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* at) {
+    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* block, std::size_t i) {
         const hn::Rebind<std::int8_t, D> narrow;
         const hn::RebindToSigned<D> wide;
-        return hn::ConvertTo(d, hn::PromoteTo(wide, hn::LoadU(narrow, reinterpret_cast<const std::int8_t*>(at))));
+        const auto* at = reinterpret_cast<const std::int8_t*>(block) + 2 + i;
+        return hn::ConvertTo(d, hn::PromoteTo(wide, hn::LoadU(narrow, at)));
     }
-    static HWY_INLINE float scale_of(const std::uint8_t* at) { return half_at(at); }
-    template <class D, class F>
-    static HWY_INLINE void each_unscaled(D d, const std::uint8_t* at, F&& f) {
-        for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
-            f(i, Quarter<0>(), load(d, at + 2 + i));
-            f(i + 16, Quarter<1>(), load(d, at + 18 + i));
-        }
+    template <class D>
+    static HWY_INLINE hn::Vec<D> scale_of(D d, const std::uint8_t* block) {
+        return hn::Set(d, half_at(block));
     }
-    template <class D, class F>
-    static HWY_INLINE void each(D d, const std::uint8_t* at, F&& f) {
-        each_scaled<Q80>(d, at, f);
+    template <std::size_t N, class D, class F>
+    static HWY_INLINE void each_unscaled(D d, const Blocks<N>& blocks, F&& f) {
+        load_each<Q80>(d, blocks, f);
+    }
+    template <std::size_t N, class D, class F>
+    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+        each_scaled<Q80>(d, blocks, f);
     }
 };
 
 /// A half, then 16 bytes: value i in the lower half of byte i, value i + 16 in the upper; value = scale * (q - 8).
 struct Q40 {
     static constexpr std::size_t block = 32, bytes = 18, single = 0;
-    static HWY_INLINE float scale_of(const std::uint8_t* at) { return half_at(at); }
+    template <class D>
+    static HWY_INLINE hn::Vec<D> scale_of(D d, const std::uint8_t* block) {
+        return hn::Set(d, half_at(block));
+    }
     template <class D, class F>
-    static HWY_INLINE void each_unscaled(D d, const std::uint8_t* at, F&& f) {
+    static HWY_INLINE void each_of(D d, const std::uint8_t* at, F&& f) {
         const hn::RebindToSigned<D> wide;
         const auto middle = hn::Set(wide, 8);
         for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
             const auto both = bytes_at(d, at + 2 + i);
-            f(i, Quarter<0>(), hn::ConvertTo(d, hn::Sub(hn::And(both, hn::Set(wide, 15)), middle)));
-            f(i + 16, Quarter<1>(), hn::ConvertTo(d, hn::Sub(hn::ShiftRight<4>(both), middle)));
+            f(i, Index<0>(), hn::ConvertTo(d, hn::Sub(hn::And(both, hn::Set(wide, 15)), middle)));
+            f(i + 16, Index<1>(), hn::ConvertTo(d, hn::Sub(hn::ShiftRight<4>(both), middle)));
         }
     }
-    template <class D, class F>
-    static HWY_INLINE void each(D d, const std::uint8_t* at, F&& f) {
-        each_scaled<Q40>(d, at, f);
+    template <std::size_t N, class D, class F>
+    static HWY_INLINE void each_unscaled(D d, const Blocks<N>& blocks, F&& f) {
+        each_in_turn<Q40>(d, blocks, f);
+    }
+    template <std::size_t N, class D, class F>
+    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+        each_scaled<Q40>(d, blocks, f);
     }
 };
 
@@ -182,7 +222,7 @@ struct Q4K {
         return {(at[run + 4] & 15) | (at[run - 4] >> 6 << 4), (at[run + 4] >> 4) | (at[run] >> 6 << 4)};
     }
     template <class D, class F>
-    static HWY_INLINE void each(D d, const std::uint8_t* at, F&& f) {
+    static HWY_INLINE void each_of(D d, const std::uint8_t* at, F&& f) {
         const hn::RebindToSigned<D> wide;
         const float scale = half_at(at);
         const float least = half_at(at + 2);
@@ -200,10 +240,14 @@ struct Q4K {
                 f(32 * run + 32 + i, high, hn::MulSub(scale1, hn::ConvertTo(d, hn::ShiftRight<4>(both)), least1));
             };
             for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
-                part(i, Quarter<0>(), Quarter<1>());
-                part(i + 16, Quarter<2>(), Quarter<3>());
+                part(i, Index<0>(), Index<1>());
+                part(i + 16, Index<2>(), Index<3>());
             }
         }
+    }
+    template <std::size_t N, class D, class F>
+    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+        each_in_turn<Q4K>(d, blocks, f);
     }
 };
 
@@ -213,7 +257,7 @@ struct Q4K {
 struct Q6K {
     static constexpr std::size_t block = 256, bytes = 210, single = 0;
     template <class D, class F>
-    static HWY_INLINE void each(D d, const std::uint8_t* at, F&& f) {
+    static HWY_INLINE void each_of(D d, const std::uint8_t* at, F&& f) {
         const hn::RebindToSigned<D> wide;
         const float scale = half_at(at + 208);
         const auto low4 = hn::Set(wide, 15);
@@ -232,12 +276,16 @@ struct Q6K {
                     f(128 * half + 32 * run + i, quarter,
                       hn::Mul(hn::Set(d, scale * static_cast<float>(by)), hn::ConvertTo(d, hn::Sub(value, middle))));
                 };
-                give(0, Quarter<0>(), hn::Or(hn::And(a, low4), hn::And(hn::ShiftLeft<4>(bits), high2)));
-                give(1, Quarter<1>(), hn::Or(hn::And(b, low4), hn::And(hn::ShiftLeft<2>(bits), high2)));
-                give(2, Quarter<2>(), hn::Or(hn::ShiftRight<4>(a), hn::And(bits, high2)));
-                give(3, Quarter<3>(), hn::Or(hn::ShiftRight<4>(b), hn::And(hn::ShiftRight<2>(bits), high2)));
+                give(0, Index<0>(), hn::Or(hn::And(a, low4), hn::And(hn::ShiftLeft<4>(bits), high2)));
+                give(1, Index<1>(), hn::Or(hn::And(b, low4), hn::And(hn::ShiftLeft<2>(bits), high2)));
+                give(2, Index<2>(), hn::Or(hn::ShiftRight<4>(a), hn::And(bits, high2)));
+                give(3, Index<3>(), hn::Or(hn::ShiftRight<4>(b), hn::And(hn::ShiftRight<2>(bits), high2)));
             }
         }
+    }
+    template <std::size_t N, class D, class F>
+    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+        each_in_turn<Q6K>(d, blocks, f);
     }
 };
 

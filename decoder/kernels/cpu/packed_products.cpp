@@ -39,7 +39,8 @@ std::size_t PackedProducts::piece_outputs(const Weight& weight, std::size_t rows
     const auto threads = static_cast<std::size_t>(team_.size());
     const std::size_t rounds = std::max<std::size_t>(1, bytes / (threads * piece_bytes));
     const std::size_t smallest = std::max<std::size_t>(1, smallest_bytes * weight.rows / bytes);
-    return std::max(smallest, (weight.rows + threads * rounds - 1) / (threads * rounds));
+    const std::size_t outputs = std::max(smallest, (weight.rows + threads * rounds - 1) / (threads * rounds));
+    return (outputs + rows_at_once - 1) / rows_at_once * rows_at_once;
 }
 
 std::size_t PackedProducts::pieces(const Weight& weight, std::size_t rows) const noexcept {

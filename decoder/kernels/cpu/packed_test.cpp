@@ -83,7 +83,7 @@ TEST_P(Packed, rows_may_begin_at_any_byte) {
 }
 
 TEST_P(Packed, products_are_those_of_the_values) {
-    constexpr std::size_t outputs = 5;
+    constexpr std::size_t outputs = 2 * rows_at_once + 3; // some are left over
     for (const std::size_t n : lengths())
         for (std::size_t rows = 1; rows <= 9; ++rows)
             for (const bool biased : {false, true}) {
@@ -114,19 +114,37 @@ TEST_P(Packed, inputs_that_are_not_finite_or_next_to_nothing_count_for_what_they
     const float infinity = std::numeric_limits<float>::infinity();
     for (const std::size_t rows : {1U, 2U})
         for (const float odd : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity, 1e-36F, 1e-42F, 0.0F}) {
-            const auto matrix = random_rows(type(), n, 7);
-            std::vector<float> in(rows * n), out(rows, 77.0F), weights(n);
-            unpack(type(), matrix.data(), n, weights.data());
-            const std::size_t last = n - 1; // of the first row; all else is 0
+            constexpr std::size_t outputs = rows_at_once + 1;
+            const auto matrix = random_rows(type(), outputs * n, 7);
+            std::vector<float> in(rows * n), out(rows * outputs, 77.0F), weights(outputs * n);
+            unpack(type(), matrix.data(), outputs * n, weights.data());
+            const std::size_t last = n - 1; // of the first input; all else is 0
             in[last] = odd;
-            multiply({type(), matrix.data(), 1, n, nullptr}, in.data(), rows, out.data(), 1);
-            const float expected = weights[last] * odd;
-            EXPECT_EQ(std::isnan(out[0]), std::isnan(expected)) << odd;
-            EXPECT_TRUE(std::isnan(expected) || out[0] == expected ||
-                        std::abs(out[0] - expected) <= 1e-6F * std::abs(expected))
-                << out[0] << " for " << odd;
-            EXPECT_TRUE(rows == 1 || out[1] == 0) << odd;
+            multiply({type(), matrix.data(), outputs, n, nullptr}, in.data(), rows, out.data(), outputs);
+            for (std::size_t o = 0; o < outputs; ++o) {
+                const float expected = weights[o * n + last] * odd;
+                EXPECT_EQ(std::isnan(out[o]), std::isnan(expected)) << odd;
+                EXPECT_TRUE(std::isnan(expected) || out[o] == expected ||
+                            std::abs(out[o] - expected) <= 1e-6F * std::abs(expected))
+                    << out[o] << " for " << odd;
+                EXPECT_TRUE(rows == 1 || out[outputs + o] == 0) << odd;
+            }
         }
+}
+
+TEST_P(Packed, T16_a_row_gives_the_same_to_the_bit_beside_any_others) {
+    constexpr std::size_t outputs = 2 * rows_at_once + 3;
+    const std::size_t n = lengths().back(), bytes = row_bytes(type(), n);
+    const auto matrix = random_rows(type(), outputs * n, 11);
+    for (const std::size_t rows : {1U, 2U, 4U, 7U}) {
+        std::vector<float> in(rows * n), together(rows * outputs), alone(rows * outputs);
+        for (std::size_t i = 0; i < in.size(); ++i)
+            in[i] = static_cast<float>(random_bits(4, i) % 2001) / 1000.0F - 1.0F;
+        multiply({type(), matrix.data(), outputs, n, nullptr}, in.data(), rows, together.data(), outputs);
+        for (std::size_t o = 0; o < outputs; ++o)
+            multiply({type(), matrix.data() + o * bytes, 1, n, nullptr}, in.data(), rows, alone.data() + o, outputs);
+        EXPECT_EQ(together, alone) << rows << " inputs";
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Packed,
