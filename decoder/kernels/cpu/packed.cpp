@@ -25,6 +25,8 @@ namespace {
 // follows; asking for them too disturbs it.
 #if HWY_CAP_GE512
 constexpr std::size_t at_once = 1, at_once_with_many = 1, sums_of_row = 4, ahead = 4096;
+#elif HWY_TARGET == HWY_SCALAR
+constexpr std::size_t at_once = 1, at_once_with_many = 1, sums_of_row = 2, ahead = 0;
 #else
 constexpr std::size_t at_once = rows_at_once, at_once_with_many = 2, sums_of_row = 2, ahead = 0;
 #endif
@@ -100,7 +102,8 @@ struct Columns {
 
 /// N rows, `distance` rows apart, against `R` inputs. The sums of a row are the same for any N.
 template <class Format, std::size_t R, std::size_t N>
-HWY_INLINE void multiply_block(const Blocks<N>& rows, std::size_t distance, const float* bias, const Columns& columns) {
+HWY_NOINLINE void multiply_block(const Blocks<N>& rows, std::size_t distance, const float* bias,
+                                 const Columns& columns) {
     const Lanes d;
     constexpr bool scaled_later = R == 1 && has_one_scale<Format>;
     constexpr std::size_t ways = std::max<std::size_t>(1, sums_of_row / (scaled_later ? 2 : R));

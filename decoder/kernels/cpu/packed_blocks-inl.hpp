@@ -70,13 +70,19 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> bytes_at(D, const std::uint8_t* at) {
 template <class Format, std::size_t N, class D, class F>
 HWY_INLINE void load_each(D d, const Blocks<N>& blocks, F&& f) {
     constexpr std::size_t lanes = hn::MaxLanes(d);
-    for_each_index<16 / lanes>([&](auto vector) HWY_ATTR PLUMB_INLINE {
+    const auto load_vectors = [&](auto i) HWY_ATTR PLUMB_INLINE {
         for_each_index<Format::block / 16>([&](auto run) HWY_ATTR PLUMB_INLINE {
-            constexpr std::size_t i = 16 * run + vector * lanes;
-            for_each_index<N>([&](auto row)
-                                  HWY_ATTR PLUMB_INLINE { f(row, i, run, Format::load(d, blocks.of(row), i)); });
+            for_each_index<N>([&](auto row) HWY_ATTR PLUMB_INLINE {
+                f(row, 16 * run + i, run, Format::load(d, blocks.of(row), 16 * run + i));
+            });
         });
-    });
+    };
+    if constexpr (lanes >= 8) {
+        for_each_index<16 / lanes>([&](auto vector) HWY_ATTR PLUMB_INLINE { load_vectors(Index<vector * lanes>()); });
+    } else {
+        for (std::size_t i = 0; i < 16; i += lanes)
+            load_vectors(i);
+    }
 }
 
 /// Format::each_of(d, block, f), one row after the other.
