@@ -99,8 +99,8 @@ struct F32 {
     static constexpr std::size_t block = 64, bytes = 256, single = 4;
     /// Files align tensors to 32 bytes: wider loads would cross cache lines, and read a quarter slower than memory gives.
     template <class D>
-    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* block, std::size_t i) {
-        const float* at = reinterpret_cast<const float*>(block) + i;
+    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* from, std::size_t i) {
+        const float* at = reinterpret_cast<const float*>(from) + i;
 #if HWY_CAP_GE512
         const hn::Half<D> half;
         return hn::Combine(d, hn::LoadU(half, at + 8), hn::LoadU(half, at));
@@ -128,10 +128,10 @@ struct Bfloat {
         return value;
     }
     template <class D>
-    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* block, std::size_t i) {
+    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* from, std::size_t i) {
         const hn::RebindToUnsigned<D> bits;
         const hn::Rebind<std::uint16_t, D> narrow;
-        const auto upper = hn::LoadU(narrow, reinterpret_cast<const std::uint16_t*>(block) + i);
+        const auto upper = hn::LoadU(narrow, reinterpret_cast<const std::uint16_t*>(from) + i);
         return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, upper)));
     }
     template <std::size_t N, class D, class F>
@@ -144,10 +144,10 @@ struct Half {
     static constexpr std::size_t block = 64, bytes = 128, single = 2;
     static HWY_INLINE float one(const std::uint8_t* at) { return half_at(at); }
     template <class D>
-    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* block, std::size_t i) {
+    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* from, std::size_t i) {
         const hn::Rebind<std::uint16_t, D> bits;
         const hn::Rebind<hwy::float16_t, D> half;
-        return hn::PromoteTo(d, hn::BitCast(half, hn::LoadU(bits, reinterpret_cast<const std::uint16_t*>(block) + i)));
+        return hn::PromoteTo(d, hn::BitCast(half, hn::LoadU(bits, reinterpret_cast<const std::uint16_t*>(from) + i)));
     }
     template <std::size_t N, class D, class F>
     static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
@@ -168,15 +168,15 @@ HWY_INLINE void each_scaled(D d, const Blocks<N>& blocks, F&& f) {
 struct Q80 {
     static constexpr std::size_t block = 32, bytes = 34, single = 0;
     template <class D>
-    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* block, std::size_t i) {
+    static HWY_INLINE hn::Vec<D> load(D d, const std::uint8_t* from, std::size_t i) {
         const hn::Rebind<std::int8_t, D> narrow;
         const hn::RebindToSigned<D> wide;
-        const auto* at = reinterpret_cast<const std::int8_t*>(block) + 2 + i;
+        const auto* at = reinterpret_cast<const std::int8_t*>(from) + 2 + i;
         return hn::ConvertTo(d, hn::PromoteTo(wide, hn::LoadU(narrow, at)));
     }
     template <class D>
-    static HWY_INLINE hn::Vec<D> scale_of(D d, const std::uint8_t* block) {
-        return hn::Set(d, half_at(block));
+    static HWY_INLINE hn::Vec<D> scale_of(D d, const std::uint8_t* from) {
+        return hn::Set(d, half_at(from));
     }
     template <std::size_t N, class D, class F>
     static HWY_INLINE void each_unscaled(D d, const Blocks<N>& blocks, F&& f) {
@@ -192,8 +192,8 @@ struct Q80 {
 struct Q40 {
     static constexpr std::size_t block = 32, bytes = 18, single = 0;
     template <class D>
-    static HWY_INLINE hn::Vec<D> scale_of(D d, const std::uint8_t* block) {
-        return hn::Set(d, half_at(block));
+    static HWY_INLINE hn::Vec<D> scale_of(D d, const std::uint8_t* from) {
+        return hn::Set(d, half_at(from));
     }
     template <class D, class F>
     static HWY_INLINE void each_of(D d, const std::uint8_t* at, F&& f) {
