@@ -281,10 +281,7 @@ void ProbesState::close() {
 
 void ProbesState::abandon() noexcept {
     open_.store(false, std::memory_order_release);
-    static_cast<void>(new std::vector<std::shared_ptr<GraphDevice>>(devices_)); // their ends would call the driver
-    if (worker_.joinable()) {
-        worker_.detach(); // it is the parent's; here there is no such thread
-    }
+    abandoned_ = shared_from_this(); // its end would join a thread that is not here and call the driver
 }
 
 } // namespace plumb::cudagraph

@@ -64,6 +64,7 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
 
     bool settle(std::chrono::milliseconds timeout);
     void close();
+    /// In a forked child: never ends from now on. Allocates nothing.
     void abandon() noexcept;
 
   private:
@@ -100,6 +101,8 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     std::uint64_t requests_ = 0;
     std::uint64_t answered_ = 0;       // requests that a finished round has seen
     std::atomic<bool> pending_{false}; // relaxed: a hint to look sooner
+
+    std::shared_ptr<ProbesState> abandoned_; // itself, in a forked child
 };
 
 } // namespace plumb::cudagraph

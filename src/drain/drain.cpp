@@ -128,12 +128,6 @@ void Drain::after_fork(bool in_child) noexcept {
     round_mutex_.unlock();
 }
 
-void Drain::forget_thread() noexcept {
-    if (thread_.joinable()) {
-        thread_.detach(); // the handle names a thread of the parent
-    }
-}
-
 void Drain::run() {
     base::set_thread_name("plumb-drain");
     std::unique_lock<std::mutex> lock(mutex_);

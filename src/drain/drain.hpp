@@ -33,7 +33,7 @@ struct DrainOptions {
     CounterReader* hardware = nullptr;                // null: processor counters were not asked for
 };
 
-class Drain {
+class Drain : public std::enable_shared_from_this<Drain> {
   public:
     Drain(record::RingSet& rings, recording::Writer& writer, DrainOptions options);
     ~Drain();
@@ -63,8 +63,9 @@ class Drain {
     /// Around a fork: between rounds, so that the child inherits no lock and no half-written chunk.
     void before_fork() noexcept;
     void after_fork(bool in_child) noexcept;
-    /// In a forked child: the thread does not exist here.
-    void forget_thread() noexcept;
+    /// In a forked child, where its thread does not exist: never ends from now on. Allocates nothing.
+    /// REQUIRES: a shared_ptr owns it.
+    void abandon() noexcept { abandoned_ = shared_from_this(); }
 
   private:
     using Clock = std::chrono::steady_clock;
@@ -130,6 +131,7 @@ class Drain {
     std::vector<std::pair<std::string, std::string>> descriptions_;
     std::vector<recording::KernelInfo> kernels_; // to be written
     std::thread thread_;
+    std::shared_ptr<Drain> abandoned_; // itself, in a forked child
 };
 
 } // namespace plumb::drain

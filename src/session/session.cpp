@@ -159,6 +159,8 @@ Status Session::open_locked() {
         return status;
     }
     std::random_device random;
+    cut_.clear();
+    cleared_ = {};
     for (std::uint64_t& half : recording_id_) {
         half = (static_cast<std::uint64_t>(random()) << 32) | random();
     }
@@ -520,6 +522,8 @@ void Session::in_parent() noexcept {
     mutex_.unlock();
 }
 
+// Allocates and frees nothing unless the child records: another thread of the parent may have been inside the allocator,
+// and not every allocator mends its locks in a child (AddressSanitizer's does not).
 void Session::in_child() noexcept {
     const bool recorded = recorder_.enabled();
     RecorderAccess::set_enabled(recorder_, false);
@@ -544,8 +548,7 @@ void Session::in_child() noexcept {
                 diagnose(status.error().message);
             }
         } else {
-            status_ = Error{ErrorCode::unavailable,
-                            "recording is off in a forked child; say fork=own to give it a recording of its own"};
+            std::swap(status_, status_in_child_);
         }
     }
     mutex_.unlock();
@@ -554,13 +557,11 @@ void Session::in_child() noexcept {
 void Session::forget_parent() noexcept {
     // The drain thread, the rings and the file belong to the parent. Nothing here may be destroyed in the usual way:
     // that would join a thread that does not exist and finish a file that is not ours.
-    drain_->forget_thread();
-    new std::shared_ptr<drain::Drain>(std::move(drain_));
+    drain_->abandon();
+    drain_.reset();
     writer_.release()->forget();
     (void)rings_.release();
     RecorderAccess::connect(recorder_, nullptr);
-    cut_.clear();
-    cleared_ = {};
     path_.clear();
 }
 

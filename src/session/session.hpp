@@ -81,6 +81,8 @@ class Session final : public record::ForkListener {
     Config config_;
     mutable std::mutex mutex_;
     Status status_;
+    Status status_in_child_ = Error{
+        ErrorCode::unavailable, "recording is off in a forked child; say fork=own to give it a recording of its own"};
     std::string path_;
     std::uint64_t recording_id_[2] = {0, 0};
     std::unique_ptr<record::RingSet> rings_;

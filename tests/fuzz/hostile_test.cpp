@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 #include <zstd.h>
 
-#include "allocation_count.hpp"
 #include "mutate.hpp"
 #include "recording/check_codec.hpp"
 #include "recording/format.hpp"
 #include "recording/metadata_codec.hpp"
 #include "recording/reader.hpp"
 #include "recording/writer.hpp"
+#include "support/allocation_count.hpp"
 
 namespace plumb::fuzz {
 namespace {

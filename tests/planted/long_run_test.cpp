@@ -6,7 +6,6 @@
 #include <ostream>
 #include <streambuf>
 
-#include "fuzz/allocation_count.hpp"
 #include "planted/planted_run.hpp"
 #include "plumb/budget.hpp"
 #include "plumb/compare.hpp"
@@ -14,6 +13,7 @@
 #include "plumb/invariants.hpp"
 #include "plumb/layers.hpp"
 #include "plumb/numerics.hpp"
+#include "support/allocation_count.hpp"
 #include "support/sanitizers.hpp"
 
 namespace plumb::planted {
@@ -126,9 +126,9 @@ const std::vector<std::pair<const char*, Read>>& readers() {
 }
 
 std::size_t peak_of(const Read& read, const std::string& run, const std::string& other) {
-    const std::size_t before = fuzz::start_peak();
+    const std::size_t before = start_peak();
     EXPECT_TRUE(read(run, other));
-    return fuzz::peak() - before;
+    return peak() - before;
 }
 
 class LongRun : public testing::Test {

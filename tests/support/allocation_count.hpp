@@ -6,11 +6,13 @@
 
 #include <cstddef>
 
-namespace plumb::fuzz {
+namespace plumb {
 
 /// Bytes held now; the peak is measured from here on.
 std::size_t start_peak();
 /// Most bytes held at once since start_peak().
 std::size_t peak();
+/// How often operator new and operator delete were called.
+std::size_t allocator_calls();
 
-} // namespace plumb::fuzz
+} // namespace plumb

@@ -12,11 +12,13 @@ namespace {
 
 std::atomic<std::size_t> live_bytes{0};
 std::atomic<std::size_t> peak_bytes{0};
+std::atomic<std::size_t> calls{0};
 
 } // namespace
 
 // Both ways in, for both ways out are the same: a sort's temporary buffer comes by the one that does not throw.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+    ++calls;
     void* memory = std::malloc(size);
     if (memory != nullptr) {
         const std::size_t now = live_bytes += malloc_usable_size(memory);
@@ -34,6 +36,7 @@ void* operator new(std::size_t size) {
 }
 
 void operator delete(void* memory) noexcept {
+    ++calls;
     if (memory != nullptr) {
         live_bytes -= malloc_usable_size(memory);
         std::free(memory);
@@ -42,7 +45,7 @@ void operator delete(void* memory) noexcept {
 
 void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
 
-namespace plumb::fuzz {
+namespace plumb {
 
 std::size_t start_peak() {
     peak_bytes = live_bytes.load();
@@ -51,4 +54,6 @@ std::size_t start_peak() {
 
 std::size_t peak() { return peak_bytes; }
 
-} // namespace plumb::fuzz
+std::size_t allocator_calls() { return calls; }
+
+} // namespace plumb
