@@ -5,9 +5,13 @@
 
 #include <gtest/gtest.h>
 #include <hwy/highway.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <tuple>
 
 #include "decoder/model/reference_values.hpp"
@@ -47,6 +51,35 @@ void choose(std::int64_t only) {
     hwy::SetSupportedTargetsForTest(only);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
+
+enum class Fence { before, behind };
+
+/// Values with a page that nobody may touch right before them or right behind them.
+template <class T>
+class Fenced {
+  public:
+    Fenced(const std::vector<T>& values, Fence where) : size_(values.size()) {
+        const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+        const std::size_t bytes = size_ * sizeof(T), room = (bytes + page - 1) / page * page;
+        all_bytes_ = room + 2 * page;
+        all_ = mmap(nullptr, all_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (all_ == MAP_FAILED || mprotect(static_cast<std::byte*>(all_) + page, room, PROT_READ | PROT_WRITE) != 0)
+            throw std::bad_alloc();
+        first_ = reinterpret_cast<T*>(static_cast<std::byte*>(all_) + page +
+                                      (where == Fence::behind ? room - bytes : std::size_t{0}));
+        std::copy(values.begin(), values.end(), first_);
+    }
+    Fenced(const Fenced&) = delete;
+    Fenced& operator=(const Fenced&) = delete;
+    ~Fenced() { munmap(all_, all_bytes_); }
+    [[nodiscard]] T* data() { return first_; }
+    [[nodiscard]] std::vector<T> values() const { return {first_, first_ + size_}; }
+
+  private:
+    std::size_t size_, all_bytes_;
+    void* all_;
+    T* first_;
+};
 
 class Packed : public testing::TestWithParam<std::tuple<Type, std::int64_t>> {
   protected:
@@ -145,6 +178,31 @@ TEST_P(Packed, T16_a_row_gives_the_same_to_the_bit_beside_any_others) {
             multiply({type(), matrix.data() + o * bytes, 1, n, nullptr}, in.data(), rows, alone.data() + o, outputs);
         EXPECT_EQ(together, alone) << rows << " inputs";
     }
+}
+
+// The end of a matrix may be the end of a mapped file. A touch outside ends the test by a signal.
+TEST_P(Packed, T16_nothing_beside_the_rows_is_touched) {
+    constexpr std::size_t outputs = 2 * rows_at_once + 3;
+    for (const std::size_t n : lengths())
+        for (const std::size_t rows : {1U, 2U, 4U, 5U}) {
+            const auto matrix = random_rows(type(), outputs * n, 13);
+            const std::vector<float> in(rows * n, 0.25F), bias(outputs, 0.5F), nothing(rows * outputs, 77.0F);
+            std::vector<float> values(n), products = nothing;
+            unpack(type(), matrix.data(), n, values.data());
+            multiply({type(), matrix.data(), outputs, n, bias.data()}, in.data(), rows, products.data(), outputs);
+            for (const Fence where : {Fence::before, Fence::behind}) {
+                const std::vector<std::byte> row(matrix.begin(),
+                                                 matrix.begin() + static_cast<std::ptrdiff_t>(row_bytes(type(), n)));
+                Fenced fenced_row(row, where), fenced_matrix(matrix, where);
+                Fenced fenced_values(std::vector<float>(n, 77.0F), where), fenced_in(in, where),
+                    fenced_bias(bias, where), out(nothing, where);
+                unpack(type(), fenced_row.data(), n, fenced_values.data());
+                EXPECT_EQ(fenced_values.values(), values) << n;
+                multiply({type(), fenced_matrix.data(), outputs, n, fenced_bias.data()}, fenced_in.data(), rows,
+                         out.data(), outputs);
+                EXPECT_EQ(out.values(), products) << rows << " inputs of " << n;
+            }
+        }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Packed,
