@@ -15,7 +15,8 @@ namespace {
 #define PLUMB_SPACES R"(\s+(?!\S)|\s+)"
 
 constexpr const char* gpt2 = PLUMB_CONTRACTIONS R"(| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|)" PLUMB_SPACES;
-constexpr const char* digit_by_digit = PLUMB_CONTRACTIONS R"(| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|)" PLUMB_SPACES;
+// Digits are taken out first, so that spaces before one end a text as they do before nothing.
+constexpr const char* digit_by_digit = PLUMB_CONTRACTIONS R"(| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+)";
 constexpr const char* llama3 =
     "(?i:" PLUMB_CONTRACTIONS
     R"()|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|)" PLUMB_SPACES;

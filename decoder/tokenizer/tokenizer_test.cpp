@@ -193,6 +193,7 @@ TEST(Splitter, each_family_cuts_by_its_own_rule) {
     EXPECT_EQ(words("qwen2", text), (Texts{"Hello", ",", " I", "'M", " here", ":", " ", "1", "2", "3", "4", "5", " x",
                                            "\n\n", " ", " y", "  "}));
     EXPECT_EQ(words("smollm", "ab 12"), (Texts{"ab", " ", "1", "2"}));
+    EXPECT_EQ(words("smollm", "ab  12\n\n3   c"), (Texts{"ab", "  ", "1", "2", "\n\n", "3", "  ", " c"}));
     EXPECT_EQ(words("tekken", "camelCase HTTPServer"), (Texts{"camel", "Case", " HTTPServer"}));
 }
 
