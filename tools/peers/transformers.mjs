@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens of each text as another program finds them, one JSON object a line.
-// usage: node reference.mjs FOLDER_OF_PACKAGES NAME texts.json
+// usage: node transformers.mjs FOLDER_OF_PACKAGES NAME texts.json
 import {readFileSync} from 'node:fs';
 
 const [folder, name, texts] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens of the decoder's tokenizer against those of another program. Exit status 1 where one differs.
-// usage: plumb_compare_tokenizers vocabulary.gguf reference.jsonl
+// usage: plumb_compare_tokens vocabulary.gguf reference.jsonl
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -24,7 +24,7 @@ int fail(const std::string& sentence) {
 
 int main(int count, char** arguments) {
     if (count != 3)
-        return fail("usage: plumb_compare_tokenizers vocabulary.gguf reference.jsonl");
+        return fail("usage: plumb_compare_tokens vocabulary.gguf reference.jsonl");
     std::ifstream file(arguments[1], std::ios::binary);
     const std::string bytes(std::istreambuf_iterator<char>(file), {});
     const auto contents = gguf::parse(std::as_bytes(std::span(bytes)), arguments[1]);
