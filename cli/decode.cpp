@@ -123,6 +123,8 @@ Result<Text> text_of(const DecodeArguments& arguments, const std::string& path) 
     const Result<plumb::decoder::gguf::File> file = plumb::decoder::gguf::File::open(path);
     if (!file)
         return file.error();
+    if (const auto config = plumb::decoder::read_config(*file); !config)
+        return config.error(); // before its tokenizer: token ids would not help
     Result<Tokenizer> tokenizer = Tokenizer::make(file->contents());
     if (!tokenizer)
         return tokenizer.error();

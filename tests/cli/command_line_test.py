@@ -464,6 +464,18 @@ class DecodeText(Case):
             self.assertEqual(len(done.stderr.strip().split("\n")), 1, done.stderr)
             self.assertIn(part, done.stderr)
 
+    def test_a_model_that_cannot_run_is_refused_for_that_and_not_for_its_tokenizer(self):
+        def text(key, value):
+            return key + b"\x08\0\0\0" + len(value).to_bytes(8, "little") + value
+        stored = self.model.read_bytes()
+        other = FOLDER / "other.gguf"
+        kind = next(kind for kind in (b"gpt2", b"llama") if text(b"tokenizer.ggml.model", kind) in stored)
+        unknown = stored.replace(text(b"tokenizer.ggml.model", kind), text(b"tokenizer.ggml.model", b"?" * len(kind)))
+        other.write_bytes(unknown)
+        self.assert_bad_input(plumb("decode", other, "-p", "a"), "give the prompt's token ids with --tokens")
+        other.write_bytes(unknown.replace(text(b"general.architecture", b"llama"), text(b"general.architecture", b"other")))
+        self.assert_bad_input(plumb("decode", other, "-p", "a"), "has the architecture 'other'")
+
     def test_settings_are_named_as_they_were_typed(self):
         none = FOLDER / "none.gguf"  # wrong options are said before a model is looked for
         for words, begin in ((("--check", "foo"), '--check "foo" does not fit; --check takes off, nonfinite, all'),
