@@ -69,11 +69,11 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, const
     if (options.begin && vocabulary_.add_begin)
         out.push_back(vocabulary_.begin);
     std::size_t plain = 0; // where the text begins that is not encoded yet
-    bool first = true;
+    bool begins = true;    // at the beginning, and again behind each special token
     const auto flush = [&](std::size_t until) -> Status {
         if (until == plain)
             return {};
-        const Status status = encode_plain(text.substr(plain, until - plain), std::exchange(first, false), out);
+        const Status status = encode_plain(text.substr(plain, until - plain), std::exchange(begins, false), out);
         return status;
     };
     const std::vector<Found> found = special_.find(text, options.special).last_first;
@@ -82,7 +82,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, const
             continue;
         if (Status status = flush(one->at); !status)
             return status.error();
-        first = false;
+        begins = true;
         out.push_back(one->token);
         plain = one->at + one->length;
     }
@@ -91,10 +91,10 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, const
     return out;
 }
 
-Status Tokenizer::encode_plain(std::string_view text, bool first, std::vector<std::int32_t>& out) {
+Status Tokenizer::encode_plain(std::string_view text, bool begins, std::vector<std::int32_t>& out) {
     if (vocabulary_.kind == TokenizerKind::byte_pairs)
         return encode_bytes(text, out);
-    return encode_pieces(with_marks(text, first && vocabulary_.add_space), out);
+    return encode_pieces(with_marks(text, begins && vocabulary_.add_space), out);
 }
 
 Status Tokenizer::encode_bytes(std::string_view text, std::vector<std::int32_t>& out) {
@@ -204,10 +204,12 @@ std::string Tokenizer::piece(std::int32_t token) const {
 
 std::string Tokenizer::decode(std::span<const std::int32_t> tokens) const {
     std::string out;
-    for (const std::int32_t token : tokens)
-        out += piece(token);
-    if (vocabulary_.add_space && out.starts_with(' '))
-        out.erase(0, 1);
+    bool begins = true; // as in encode()
+    for (const std::int32_t token : tokens) {
+        const std::string text = piece(token);
+        const bool space = std::exchange(begins, vocabulary_.special(token)) && vocabulary_.add_space;
+        out.append(text, space && text.starts_with(' ') && !begins ? 1 : 0);
+    }
     return out;
 }
 

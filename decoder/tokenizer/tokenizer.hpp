@@ -21,7 +21,7 @@ namespace plumb::decoder {
 
 struct EncodeOptions {
     bool begin = true;   // the begin token first, where the model expects one
-    bool special = true; // control tokens written in the text become those tokens
+    bool special = true; // control and unknown tokens written in the text become those tokens
 };
 
 class Tokenizer {
@@ -41,7 +41,7 @@ class Tokenizer {
 
   private:
     explicit Tokenizer(Vocabulary&& vocabulary) : vocabulary_(std::move(vocabulary)) {}
-    [[nodiscard]] Status encode_plain(std::string_view text, bool first, std::vector<std::int32_t>& out);
+    [[nodiscard]] Status encode_plain(std::string_view text, bool begins, std::vector<std::int32_t>& out);
     [[nodiscard]] Status encode_bytes(std::string_view text, std::vector<std::int32_t>& out);
     [[nodiscard]] Status encode_word(std::string_view word, std::vector<std::int32_t>& out);
     [[nodiscard]] Status encode_pieces(std::string_view text, std::vector<std::int32_t>& out);

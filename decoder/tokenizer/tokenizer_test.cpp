@@ -340,6 +340,22 @@ TEST(Tokenizer, special_tokens_are_found_in_the_text_the_longest_first) {
     EXPECT_EQ(tokenizer.piece(1 << 30), "");
 }
 
+TEST(Tokenizer, behind_a_special_token_a_text_of_scored_pieces_begins_again) {
+    Pieces pieces;
+    const std::int32_t tool = pieces.add("[tool]", 0, TokenType::user);
+    const std::int32_t space = pieces.add("\xe2\x96\x81", -1), a = pieces.add("a", -2);
+    const std::int32_t spaced_a = pieces.add(pieces.tokens[static_cast<std::size_t>(space)] + "a", -3);
+    const EncodeOptions text{false, true};
+    Tokenizer spaced = *pieces.file().flag("add_space_prefix", true).make();
+    EXPECT_EQ(encoded(spaced, "aa</s>a[tool] a<unk>a", text),
+              (Ids{spaced_a, a, 2, spaced_a, tool, space, spaced_a, 0, spaced_a}));
+    EXPECT_EQ(encoded(spaced, "<s></s>", text), (Ids{1, 2})) << "no space between two";
+    EXPECT_EQ(spaced.decode(encoded(spaced, "aa[tool] a<unk>a")), "aa[tool] a<unk>a");
+    Tokenizer plain = *pieces.file().flag("add_space_prefix", false).make();
+    EXPECT_EQ(encoded(plain, "a</s>a[tool] a", text), (Ids{a, 2, a, tool, spaced_a}));
+    EXPECT_EQ(plain.decode(encoded(plain, " a[tool] a")), " a[tool] a");
+}
+
 TEST(Tokenizer, the_begin_token_comes_first_where_the_file_says_so) {
     Pairs pairs;
     const auto begin = static_cast<std::uint32_t>(pairs.add("<s>", TokenType::control));

@@ -120,10 +120,8 @@ void index_tokens(Vocabulary& out) {
         const std::string_view text = out.tokens[i];
         const auto id = static_cast<std::int32_t>(i);
         const TokenType type = out.types[i];
-        if (type == TokenType::control || type == TokenType::user) {
-            if (!text.empty())
-                out.marked.emplace(text, id);
-        }
+        if (out.special(id) && !text.empty())
+            out.marked.emplace(text, id);
         if (type != TokenType::control && type != TokenType::unused)
             out.ids.emplace(text, id); // of two alike the first
     }
@@ -183,6 +181,13 @@ const std::array<std::string, 256>& byte_alphabet() {
         return made;
     }();
     return alphabet;
+}
+
+bool Vocabulary::special(std::int32_t token) const noexcept {
+    if (token < 0 || static_cast<std::size_t>(token) >= types.size())
+        return false;
+    const TokenType type = types[static_cast<std::size_t>(token)];
+    return type == TokenType::control || type == TokenType::user || type == TokenType::unknown;
 }
 
 Result<Vocabulary> read_vocabulary(const Contents& contents) {

@@ -47,16 +47,20 @@ struct Vocabulary {
     std::string pre; // name of the rule that cuts text before merging; byte pairs only
     std::vector<std::string> tokens;
     std::vector<TokenType> types;
-    std::vector<float> scores;                                 // scored pieces only
-    std::unordered_map<std::string_view, std::int32_t> ids;    // of normal, user, unknown and byte tokens
-    std::unordered_map<std::uint64_t, Merge> merges;           // of left id << 32 | right id; byte pairs only
-    std::array<std::int32_t, 256> bytes{};                     // the token of each byte, no_token where there is none
-    std::unordered_map<std::string_view, std::int32_t> marked; // control and user tokens, found in text as they stand
+    std::vector<float> scores;                              // scored pieces only
+    std::unordered_map<std::string_view, std::int32_t> ids; // of normal, user, unknown and byte tokens
+    std::unordered_map<std::uint64_t, Merge> merges;        // of left id << 32 | right id; byte pairs only
+    std::array<std::int32_t, 256> bytes{};                  // the token of each byte, no_token where there is none
+    std::unordered_map<std::string_view, std::int32_t>
+        marked; // special tokens: control, user and unknown ones, found in text as they stand
     std::int32_t begin = no_token, unknown = no_token;
     std::vector<std::int32_t> stops; // a model says with one of these that it has finished
     bool add_begin = false;          // the model expects `begin` before a text
-    bool add_space = false;          // a text begins with a space; scored pieces only
+    bool add_space = false;          // a text begins with a space, also behind a special token; scored pieces only
     bool whole_words = false;        // a word that is a token is never built from merges
+
+    /// Whether the token is one of `marked`.
+    [[nodiscard]] bool special(std::int32_t token) const noexcept;
 };
 
 /// The alphabet in which byte-pair vocabularies write bytes: printable ASCII and Latin-1 as they are, the others from U+0100 on.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes texts to compare tokenizers with, as a JSON array: lines of this repository, a few of many scripts, random mixtures.
-All in Unicode's composed form, which some families bring a text to first and the file format does not name."""
+All in Unicode's composed form, which some families bring a text to first and the file format does not name. Without "</s>",
+which llama.cpp takes for a control token whatever the file says."""
 
 import json
 import pathlib
@@ -18,7 +19,8 @@ SAMPLES = [
     "tab\x0bvt\x0cff", "\ud7ff\ue000\uffff", "𐍈𝒳𝟙𠜎", "ǅ ǈ ʰ ˈ"]
 ALPHABET = list("abcXYZ012 .,;:'\"-_/\\\n\t\r()[]{}<>!?@#$%^&*+=~`|éßñøжящ日本語漢한국어العربيةहिन्दीไทยΩλ") + [
     "😀", "👍🏽", "🇩🇪", "\u00a0", "\u2003", "\u3000", "½", "²", "①", "١", "३", "ʰ", "ǅ", "\u0301", "\u200d", "\u2028",
-    "𝒳", "𐍈", " ", " ", "  ", "\n\n", "'s", "'LL", "123", "▁"]
+    "𝒳", "𐍈", " ", " ", "  ", "\n\n", "'s", "'LL", "123", "▁", "<s>", "<unk>", "<eos>", "<|endoftext|>",
+    "<|im_end|>", "<|eot_id|>"]
 PLANES = [(0x20, 0x7f), (0xa0, 0x2ff), (0x300, 0x1fff), (0x2000, 0x2fff), (0x3000, 0x9fff), (0xa000, 0xd7ff),
           (0xe000, 0xffff), (0x10000, 0x1ffff), (0x20000, 0x10ffff)]
 
