@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cinttypes>
 #include <random>
@@ -201,14 +202,14 @@ TEST_F(Killed, in_the_middle_of_a_write_loses_nothing_and_repeats_nothing) {
 TEST_F(Killed, while_it_opens_its_recording_leaves_none_or_a_readable_one) {
     std::mt19937_64 random(7);
     int opened = 0;
+    std::uint64_t patience = 32; // follows how long a child takes here until it has opened: half of them should have
     for (int i = 0; i < 40; ++i) {
         const Config recorded = config();
         const pid_t child = start_child([&] {
             Profiler prof(recorded);
             return record_for_ever(prof, counters_, false);
         });
-        const std::uint64_t patience = random() % 60;
-        for (std::uint64_t n = 0; n < patience; ++n) {
+        for (std::uint64_t n = random() % (2 * patience); n > 0; --n) {
             usleep(100); // only to let the child come a random part of its way
         }
         kill(child, SIGKILL);
@@ -216,6 +217,9 @@ TEST_F(Killed, while_it_opens_its_recording_leaves_none_or_a_readable_one) {
         if (std::filesystem::exists(path())) {
             ++opened;
             EXPECT_EQ(read_back(path()).problem, "");
+            patience = patience / 2 + 1;
+        } else {
+            patience = std::min<std::uint64_t>(2 * patience, 10'000);
         }
         remove_traces();
     }
