@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -75,7 +76,7 @@ struct CommandBuffer final : Object {
     Queue* queue = nullptr;
     std::uint64_t status = 0;
     std::int64_t work = 0, started = 0, ended = 0;
-    bool signals = false, waits = false, ends_badly = false;
+    bool signals = false, waits = false, ends_badly = false, handled = false;
     std::vector<Block*> handlers;
     std::vector<Sampling> samplings;
 };
@@ -97,6 +98,7 @@ struct World {
     Text name{"virtual GPU"}, set_name{"timestamp"}, other_name{"statistics"};
     Object timestamp_set, other_set;
     std::vector<CommandBuffer*> running;
+    bool finishing = false;
     std::size_t references = 0, waits = 0, blocks = 0, samples_made = 0, samples_alive = 0;
     std::string failing;
     unsigned uses_left = 0;
@@ -227,22 +229,31 @@ void finish(CommandBuffer* buffer) {
         drop_block(block);
     }
     drop_samplings(*buffer);
+    buffer->handled = true;
     --buffer->holds;
     destroy_when_unused(buffer);
 }
 
+// Handlers run in the order of the commits, on one thread at a time: whoever finds another at it leaves the rest to that one.
 void finish_what_has_ended() {
-    std::vector<CommandBuffer*> ended;
-    {
-        const Lock lock(world().mutex);
-        auto& running = world().running;
-        const auto first = std::stable_partition(
-            running.begin(), running.end(), [](const CommandBuffer* buffer) { return buffer->ended > world().now; });
-        ended.assign(first, running.end());
-        running.erase(first, running.end());
-    }
-    for (CommandBuffer* buffer : ended) {
-        finish(buffer);
+    for (bool began = false;; began = true) {
+        CommandBuffer* next = nullptr;
+        {
+            const Lock lock(world().mutex);
+            World& w = world();
+            if (!began && std::exchange(w.finishing, true)) {
+                return;
+            }
+            const auto first = std::find_if(w.running.begin(), w.running.end(),
+                                            [&](const CommandBuffer* buffer) { return buffer->ended <= w.now; });
+            if (first == w.running.end()) {
+                w.finishing = false;
+                return;
+            }
+            next = *first;
+            w.running.erase(first);
+        }
+        finish(next);
     }
 }
 
@@ -358,6 +369,11 @@ std::uint64_t name_of(const Object* object) {
     return answer(object == &w.device ? &w.name : object == &w.timestamp_set ? &w.set_name : &w.other_name);
 }
 
+bool has_finished(const CommandBuffer& buffer) {
+    const Lock lock(world().mutex);
+    return buffer.handled;
+}
+
 std::uint64_t send(Id receiver, Selector words, std::uint64_t first, std::uint64_t second, std::uint64_t third);
 
 std::uint64_t respond(Object* object, Word word, std::uint64_t first, std::uint64_t second, std::uint64_t third) {
@@ -469,6 +485,9 @@ std::uint64_t send(Id receiver, Selector words, std::uint64_t first, std::uint64
     if (word == Word::wait_completed) {
         const auto& buffer = as<CommandBuffer>(receiver);
         wait_until(buffer.ended);
+        while (!has_finished(buffer)) { // another thread is at it
+            std::this_thread::yield();
+        }
         return 0;
     }
     std::uint64_t result = 0;
