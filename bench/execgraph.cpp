@@ -53,8 +53,9 @@ void add_steps(ExecGraphBuilder& builder, std::size_t nodes) {
         node.parent = layer;
         node.kind = plumb::NodeKind::brick;
         const NodeId brick = builder.add(node);
-        for (std::size_t i = 0; i < std::min(bricks, edges_per_node); ++i)
+        for (std::size_t i = 0; i < std::min(bricks, edges_per_node); ++i) {
             builder.depend(last[i], brick);
+        }
         last[bricks++ % edges_per_node] = brick;
     }
 }
@@ -72,8 +73,9 @@ void add_random(ExecGraphBuilder& builder, std::size_t nodes) {
     std::shuffle(order.begin(), order.end(), random);
     for (std::size_t i = 0; i < nodes * edges_per_node; ++i) {
         const std::size_t a = random() % nodes, b = random() % nodes;
-        if (a != b)
+        if (a != b) {
             builder.depend(order[std::min(a, b)], order[std::max(a, b)]);
+        }
     }
 }
 

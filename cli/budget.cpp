@@ -30,22 +30,26 @@ plumb::Result<plumb::BudgetOptions> options_of(const BudgetArguments& arguments)
     const auto wrong = [](const char* sentence) {
         return plumb::Error{plumb::ErrorCode::invalid_argument, sentence};
     };
-    if (arguments.tokens_per_second.has_value() == arguments.ms_per_token.has_value())
+    if (arguments.tokens_per_second.has_value() == arguments.ms_per_token.has_value()) {
         return wrong("give the target once: --tok/s 125 or --ms/token 8");
+    }
     const double target = arguments.tokens_per_second.value_or(arguments.ms_per_token.value_or(0));
     plumb::BudgetOptions options;
     options.ns_per_token = arguments.ms_per_token ? target * 1e6 : 1e9 / target;
-    if (!(target > 0) || !std::isfinite(target) || !(options.ns_per_token >= 1e-3 && options.ns_per_token <= 1e15))
+    if (!(target > 0) || !std::isfinite(target) || !(options.ns_per_token >= 1e-3 && options.ns_per_token <= 1e15)) {
         return wrong("the target is a number above 0, such as --tok/s 125 or --ms/token 8");
+    }
     options.phase = phase_of_word(arguments.phase);
     for (const std::string& words : arguments.bricks) {
         const plumb::Result<plumb::BrickLimit> limit = plumb::parse_brick_limit(words);
-        if (!limit)
+        if (!limit) {
             return limit.error();
+        }
         for (const plumb::BrickLimit& other : options.bricks) {
-            if (other.brick == limit->brick)
+            if (other.brick == limit->brick) {
                 return plumb::Error{plumb::ErrorCode::invalid_argument,
                                     "--brick gives " + limit->brick + " two limits; give it one"};
+            }
         }
         options.bricks.push_back(*limit);
     }

@@ -33,16 +33,19 @@ plumb::Result<plumb::Invariants> invariants_of(const CheckArguments& arguments) 
     plumb::Invariants all;
     if (!arguments.file.empty()) {
         const plumb::Result<plumb::Invariants> read = read_checks_file(arguments.file);
-        if (!read)
+        if (!read) {
             return read.error();
+        }
         all = *read;
     }
-    if (!arguments.phase.empty())
+    if (!arguments.phase.empty()) {
         all.phase = phase_of_word(arguments.phase);
+    }
     for (const std::string& words : arguments.expected) {
         const plumb::Result<plumb::ExpectedCalls> expected = plumb::parse_expected_calls(words);
-        if (!expected)
+        if (!expected) {
             return expected.error();
+        }
         all.calls.push_back(*expected);
     }
     const auto take = [](auto& into, const auto& from) {

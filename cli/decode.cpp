@@ -59,18 +59,21 @@ struct DecodeArguments {
 struct Sentences {
     std::atomic<bool> started{false};
     static void hear(const char* sentence, void* user) {
-        if (static_cast<Sentences*>(user)->started.load())
+        if (static_cast<Sentences*>(user)->started.load()) {
             fmt::print(stderr, "warning: {}\n", sentence);
+        }
     }
 };
 
 /// --check and --dump, in place of what PLUMB says of both; --dump alone means every tensor.
 Status apply_checks(const DecodeArguments& arguments, plumb::Config& config) {
-    if (!arguments.check && !arguments.dump)
+    if (!arguments.check && !arguments.dump) {
         return {};
+    }
     plumb::Config given;
-    if (Status status = given.set("check", arguments.check.value_or("all"), "--check"); !status)
+    if (Status status = given.set("check", arguments.check.value_or("all"), "--check"); !status) {
         return status;
+    }
     if (!arguments.dump) {
         config.check = given.check;
         return {};
@@ -82,29 +85,37 @@ Status apply_checks(const DecodeArguments& arguments, plumb::Config& config) {
 
 /// PLUMB where it is set, else on; --out and --no-profile win over both.
 Result<plumb::Config> profiler_config(const DecodeArguments& arguments, Sentences& sentences) {
-    if (arguments.no_profile)
+    if (arguments.no_profile) {
         return plumb::Config{};
+    }
     Result<plumb::Config> config = plumb::Config{};
-    if (std::getenv("PLUMB") != nullptr)
+    if (std::getenv("PLUMB") != nullptr) {
         config = plumb::Config::from_env();
-    else
+    } else {
         config->on = true, config->out = "run.plumb";
-    if (!config)
+    }
+    if (!config) {
         return config;
+    }
     if (arguments.out) {
-        if (Status status = config->set("out", *arguments.out, "--out"); !status)
+        if (Status status = config->set("out", *arguments.out, "--out"); !status) {
             return status.error();
+        }
         config->on = true;
     }
-    if (Status status = apply_checks(arguments, *config); !status)
+    if (Status status = apply_checks(arguments, *config); !status) {
         return status.error();
-    if (arguments.tiles && arguments.backend != "cpu")
+    }
+    if (arguments.tiles && arguments.backend != "cpu") {
         return plumb::Error{plumb::ErrorCode::invalid_argument,
                             "only the cpu backend keeps tiles: leave --tiles out, or say --backend cpu"};
-    if (arguments.tiles)
+    }
+    if (arguments.tiles) {
         config->tiles = plumb::Config::parse("tiles=on")->tiles;
-    if (Status status = config->validate(); !status)
+    }
+    if (Status status = config->validate(); !status) {
         return status.error();
+    }
     config->diagnostic = Sentences::hear;
     config->diagnostic_user = &sentences;
     return config;
@@ -118,19 +129,24 @@ struct Text {
 
 Result<Text> text_of(const DecodeArguments& arguments, const std::string& path) {
     Text text;
-    if (!arguments.prompt)
+    if (!arguments.prompt) {
         return text;
+    }
     const Result<plumb::decoder::gguf::File> file = plumb::decoder::gguf::File::open(path);
-    if (!file)
+    if (!file) {
         return file.error();
-    if (const auto config = plumb::decoder::read_config(*file); !config)
+    }
+    if (const auto config = plumb::decoder::read_config(*file); !config) {
         return config.error(); // before its tokenizer: token ids would not help
+    }
     Result<Tokenizer> tokenizer = Tokenizer::make(file->contents());
-    if (!tokenizer)
+    if (!tokenizer) {
         return tokenizer.error();
+    }
     Result<std::vector<std::int32_t>> tokens = tokenizer->encode(*arguments.prompt);
-    if (!tokens)
+    if (!tokens) {
         return tokens.error();
+    }
     text.tokenizer = std::move(*tokenizer);
     text.tokens = std::move(*tokens);
     return text;
@@ -140,24 +156,28 @@ Result<Text> text_of(const DecodeArguments& arguments, const std::string& path) 
 Status check_lengths(const DecodeArguments& arguments) {
     constexpr std::size_t largest = plumb::decoder::largest_context;
     for (const auto& [option, value] :
-         {std::pair{"--prompt-tokens", arguments.prompt_tokens}, std::pair{"--steps", arguments.steps}})
-        if (value > largest)
+         {std::pair{"--prompt-tokens", arguments.prompt_tokens}, std::pair{"--steps", arguments.steps}}) {
+        if (value > largest) {
             return plumb::Error{plumb::ErrorCode::invalid_argument,
                                 fmt::format("{} must be at most {}", option, largest)};
+        }
+    }
     return {};
 }
 
 std::size_t prompt_length(const DecodeArguments& arguments, const Text& text) {
-    if (!arguments.tokens.empty())
+    if (!arguments.tokens.empty()) {
         return arguments.tokens.size();
+    }
     return text.tokenizer ? text.tokens.size() : arguments.prompt_tokens;
 }
 
 /// Pseudo-random prompts differ from sequence to sequence, given ones do not.
 std::vector<std::int32_t> prompt_of(const DecodeArguments& arguments, const Text& text, const Decoder& decoder,
                                     std::size_t sequence) {
-    if (!arguments.tokens.empty())
+    if (!arguments.tokens.empty()) {
         return arguments.tokens;
+    }
     return text.tokenizer ? text.tokens
                           : decoder.random_prompt(arguments.prompt_tokens, arguments.sampling.seed + sequence);
 }
@@ -169,21 +189,25 @@ class Speech {
 
     /// Says what is new of the sequence's tokens; a stop token is no text.
     void say(const std::vector<std::int32_t>& tokens) {
-        for (; text_.tokenizer && said_ < tokens.size(); ++said_)
-            if (!text_.tokenizer->stops(tokens[said_]))
+        for (; text_.tokenizer && said_ < tokens.size(); ++said_) {
+            if (!text_.tokenizer->stops(tokens[said_])) {
                 put(stream_.take(text_.tokenizer->piece(tokens[said_])));
+            }
+        }
     }
     void finish() {
-        if (text_.tokenizer)
+        if (text_.tokenizer) {
             put(stream_.finish() + "\n\n");
+        }
     }
 
   private:
     void put(const std::string& part) {
         std::string shown = part;
         if (isatty(fileno(out_)) != 0) { // what a model says must not command the terminal
-            for (char& c : shown)
+            for (char& c : shown) {
                 c = c == '\n' || c == '\t' ? c : terminal_text(std::string(1, c))[0];
+            }
         }
         std::fwrite(shown.data(), 1, shown.size(), out_);
         std::fflush(out_);
@@ -203,8 +227,9 @@ plumb::decoder::Options decoder_options(const DecodeArguments& arguments, const 
     options.batch = arguments.batch;
     options.context = arguments.context != 0 ? arguments.context : prompt_length(arguments, text) + arguments.steps;
     options.sampling = arguments.sampling;
-    if (text.tokenizer)
+    if (text.tokenizer) {
         options.stop_tokens = text.tokenizer->vocabulary().stops;
+    }
     options.stop = &interrupted();
     return options;
 }
@@ -221,12 +246,14 @@ Result<Decoder> load(const DecodeArguments& arguments, const Text& text, const s
 void say_how_far(const DecodeArguments& arguments, const Text& text, const Decoder& decoder, std::size_t steps) {
     const std::size_t prompt = arguments.batch * prompt_length(arguments, text);
     std::size_t fed = 0;
-    for (std::size_t sequence = 0; sequence < arguments.batch; ++sequence)
+    for (std::size_t sequence = 0; sequence < arguments.batch; ++sequence) {
         fed += decoder.position(sequence);
-    if (fed < prompt)
+    }
+    if (fed < prompt) {
         fmt::print(stderr, "stopped after {} of {} prompt tokens\n", fed, prompt);
-    else
+    } else {
         fmt::print(stderr, "stopped after {} of {} decode steps\n", steps, arguments.steps);
+    }
 }
 
 /// Prompt and steps. Returns the steps done.
@@ -238,18 +265,20 @@ Result<std::size_t> run(const DecodeArguments& arguments, const Text& text, Deco
         const auto show = [&](auto done, auto total) {
             prefill.show(sequence * total + done, arguments.batch * total);
         };
-        if (Status status = decoder.prefill(prompt, profiler, show, sequence); !status)
+        if (Status status = decoder.prefill(prompt, profiler, show, sequence); !status) {
             return status.error();
+        }
     }
     prefill.clear();
     Progress decode("decode", "steps");
     Speech speech(text, arguments.json);
     speech.say(decoder.tokens());
     Result<std::size_t> done = decoder.decode(arguments.steps, profiler, [&](auto step, auto total) {
-        if (text.tokenizer)
+        if (text.tokenizer) {
             speech.say(decoder.tokens());
-        else
+        } else {
             decode.show(step, total);
+        }
     });
     decode.clear();
     speech.finish();
@@ -257,93 +286,113 @@ Result<std::size_t> run(const DecodeArguments& arguments, const Text& text, Deco
 }
 
 void print(const DecodeArguments& arguments, const plumb::Report& report) {
-    if (arguments.json)
+    if (arguments.json) {
         std::cout << plumb::render_json(report);
-    else
+    } else {
         std::cout << plumb::render_text(report, {stdout_has_color(), stdout_columns()});
+    }
 }
 
 /// From the finished recording, so that `plumb report` says the same; from memory where there is none.
 Status print_report(const DecodeArguments& arguments, plumb::Profiler& profiler) {
     const std::string path = profiler.path();
     Result<plumb::Report> live = path.empty() ? profiler.snapshot() : plumb::Report{};
-    if (!live)
+    if (!live) {
         return live.error();
-    if (Status status = profiler.close(); !status)
+    }
+    if (Status status = profiler.close(); !status) {
         return status;
+    }
     const Result<plumb::Report> report = path.empty() ? std::move(live) : plumb::report_recording(path);
-    if (!report)
+    if (!report) {
         return report.error();
+    }
     print(arguments, *report);
-    if (!path.empty())
+    if (!path.empty()) {
         fmt::print(stderr, "recording: {}\n", terminal_text(path));
+    }
     return {};
 }
 
 void print_tokens(const DecodeArguments& arguments, const Decoder& decoder) {
     for (std::size_t sequence = 0; sequence < arguments.batch; ++sequence) {
         std::string line = "tokens";
-        for (const std::int32_t token : decoder.tokens(sequence))
+        for (const std::int32_t token : decoder.tokens(sequence)) {
             line += fmt::format(" {}", token);
+        }
         // Standard output holds one JSON document and nothing else.
         (arguments.json ? std::cerr : std::cout) << line << '\n';
     }
 }
 
 Result<std::string> model_path(const DecodeArguments& arguments) {
-    if (!arguments.model.empty())
+    if (!arguments.model.empty()) {
         return arguments.model;
+    }
     Result<std::string> cached = cached_model();
-    if (cached)
+    if (cached) {
         fmt::print(stderr, "no model given: using {} (tiny-llama, random weights)\n", *cached);
+    }
     return cached;
 }
 
 /// The model runs beyond what it was made for, and says nonsense there.
 void warn_of_length(const DecodeArguments& arguments, const Text& text, const Decoder& decoder) {
     const std::size_t positions = prompt_length(arguments, text) + arguments.steps;
-    if (const std::size_t trained = decoder.config().context; positions > trained)
+    if (const std::size_t trained = decoder.config().context; positions > trained) {
         fmt::print(stderr,
                    "warning: prompt and steps take {} positions, and the model was made for {}: what it says beyond "
                    "them means nothing\n",
                    positions, trained);
+    }
 }
 
 Status decode(const DecodeArguments& arguments) {
     catch_interrupts();
-    if (Status status = check_lengths(arguments); !status)
+    if (Status status = check_lengths(arguments); !status) {
         return status;
+    }
     Sentences sentences;
     const Result<plumb::Config> config = profiler_config(arguments, sentences);
-    if (!config)
+    if (!config) {
         return config.error();
+    }
     const Result<std::string> path = model_path(arguments);
-    if (!path)
+    if (!path) {
         return path.error();
+    }
     const Result<Text> text = text_of(arguments, *path);
-    if (!text)
+    if (!text) {
         return text.error();
+    }
     Result<Decoder> decoder = load(arguments, *text, *path);
-    if (!decoder)
+    if (!decoder) {
         return decoder.error();
+    }
     warn_of_length(arguments, *text, *decoder);
 
     plumb::Profiler profiler(*config);
-    if (Status status = profiler.status(); !status)
+    if (Status status = profiler.status(); !status) {
         return status;
+    }
     sentences.started = true;
-    for (const auto& [key, value] : decoder->description())
+    for (const auto& [key, value] : decoder->description()) {
         profiler.describe(key, value);
+    }
 
     const Result<std::size_t> done = run(arguments, *text, *decoder, profiler);
-    if (!done)
+    if (!done) {
         return done.error();
-    if (*done < arguments.steps && interrupted().load())
+    }
+    if (*done < arguments.steps && interrupted().load()) {
         say_how_far(arguments, *text, *decoder, *done);
-    if (arguments.print_tokens)
+    }
+    if (arguments.print_tokens) {
         print_tokens(arguments, *decoder);
-    if (config->on)
+    }
+    if (config->on) {
         return print_report(arguments, profiler);
+    }
     fmt::print(stderr, "profiling is off: there is no report\n");
     return {};
 }

@@ -42,12 +42,14 @@ struct ShowArguments {
 
 Status show(const ShowArguments& arguments) {
     const Result<gguf::File> file = gguf::File::open(arguments.path);
-    if (!file)
+    if (!file) {
         return file.error();
-    if (arguments.json)
+    }
+    if (arguments.json) {
         std::cout << gguf::describe_json(file->contents(), arguments.path) << '\n';
-    else
+    } else {
         std::cout << gguf::describe_text(file->contents(), arguments.path);
+    }
     return {};
 }
 
@@ -55,8 +57,9 @@ int exit_code_of(const Status& status, bool json) { return status ? exit_ok : sa
 
 std::vector<std::string> type_words() {
     std::vector<std::string> out;
-    for (const Type type : plumb::decoder::all_types)
+    for (const Type type : plumb::decoder::all_types) {
         out.emplace_back(plumb::decoder::layout_of(type).word);
+    }
     return out;
 }
 
@@ -82,8 +85,9 @@ Status make(const MakeArguments& arguments) {
     const Status status =
         plumb::decoder::make_model(*plumb::decoder::find_shape(arguments.shape), arguments.out, options);
     progress.clear();
-    if (!status)
+    if (!status) {
         return status;
+    }
     if (!arguments.json) {
         std::cout << fmt::format("{}: {} {}, {:.1f} MB\n", terminal_text(arguments.out), arguments.shape,
                                  arguments.type, static_cast<double>(bytes) / 1e6);
@@ -94,8 +98,9 @@ Status make(const MakeArguments& arguments) {
 
 std::vector<std::string> shape_names() {
     std::vector<std::string> out;
-    for (const auto& shape : plumb::decoder::shapes())
+    for (const auto& shape : plumb::decoder::shapes()) {
         out.emplace_back(shape.name);
+    }
     return out;
 }
 

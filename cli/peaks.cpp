@@ -27,12 +27,14 @@ class PeakLine {
     PeakLine(const PeakLine&) = delete;
     PeakLine& operator=(const PeakLine&) = delete;
     ~PeakLine() {
-        if (terminal_)
+        if (terminal_) {
             std::fputs("\r\x1b[K", stderr);
+        }
     }
     void show(const char* what, int done, int total) const {
-        if (terminal_)
+        if (terminal_) {
             std::fprintf(stderr, "\r\x1b[Kmeasuring %s  %d/%d", what, done, total);
+        }
     }
 
   private:
@@ -45,8 +47,9 @@ plumb::PeakTest measure() {
         plumb::measure_peaks([&](const char* what, int done, int total) { line.show(what, done, total); });
 #ifdef PLUMB_CLI_DECODER
     for (plumb::Peaks& peaks : test.peaks) {
-        if (peaks.place != "host")
+        if (peaks.place != "host") {
             continue;
+        }
         line.show("bf16 products, all cores", 0, 1);
         const plumb::Result<double> bf16 = plumb::decoder::cpu::bf16_teraflops();
         peaks.bf16_teraflops = bf16 ? plumb::Figure{*bf16, {}} : plumb::Figure{std::nullopt, bf16.error().message};
@@ -67,10 +70,12 @@ json peaks_json(const plumb::Peaks& peaks) {
 
 void print_json(const plumb::PeakTest& test, const std::string& file) {
     json peaks = json::array(), unsupported = json::array();
-    for (const plumb::Peaks& place : test.peaks)
+    for (const plumb::Peaks& place : test.peaks) {
         peaks.push_back(peaks_json(place));
-    for (const auto& [what, why] : test.unsupported)
+    }
+    for (const auto& [what, why] : test.unsupported) {
         unsupported.push_back({{"place", what}, {"reason", why}});
+    }
     const json all = {{"schema", "plumb.peaks/1"},
                       {"file", file},
                       {"peaks", peaks},
@@ -98,10 +103,12 @@ void print_text(const plumb::PeakTest& test, const std::string& file) {
         print_figure("L2 cache of a core", peaks.l2_bytes, kib, "KiB");
         print_figure("last-level caches, all", peaks.last_level_cache_bytes, mib, "MiB");
     }
-    for (const auto& [what, why] : test.unsupported)
+    for (const auto& [what, why] : test.unsupported) {
         std::cout << terminal_text(what + ": n/a (" + why + ")") << '\n';
-    for (const std::string& note : test.notes)
+    }
+    for (const std::string& note : test.notes) {
         std::cout << terminal_text("note  " + note) << '\n';
+    }
     std::cout << terminal_text("kept in " + file + "; recordings made here from now on carry these peaks") << '\n';
 }
 
@@ -110,8 +117,9 @@ void print_text(const plumb::PeakTest& test, const std::string& file) {
 int measure_and_store_peaks(bool as_json) {
     const plumb::PeakTest test = measure();
     const plumb::Result<std::string> file = plumb::store_peaks(test.peaks);
-    if (!file)
+    if (!file) {
         return say_error(file.error().message, as_json);
+    }
     as_json ? print_json(test, *file) : print_text(test, *file);
     return exit_ok;
 }

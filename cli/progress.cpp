@@ -14,11 +14,13 @@ Progress::Progress(std::string what, std::string unit)
       next_(begin_) {}
 
 void Progress::show(std::uint64_t done, std::uint64_t total) {
-    if (!terminal_)
+    if (!terminal_) {
         return;
+    }
     const auto now = Clock::now();
-    if (now < next_)
+    if (now < next_) {
         return;
+    }
     next_ = now + std::chrono::milliseconds(200);
     const double seconds = std::chrono::duration<double>(now - begin_).count();
     const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
@@ -28,8 +30,9 @@ void Progress::show(std::uint64_t done, std::uint64_t total) {
 }
 
 void Progress::clear() {
-    if (!std::exchange(shown_, false))
+    if (!std::exchange(shown_, false)) {
         return;
+    }
     fmt::print(stderr, "\r\x1b[K");
     std::fflush(stderr);
 }

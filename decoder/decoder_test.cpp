@@ -65,8 +65,9 @@ TEST_F(DecoderTest, the_number_of_threads_does_not_change_the_tokens) {
         Decoder decoder = load(wanted);
         ASSERT_TRUE(decoder.prefill(decoder.random_prompt(33, 1), off_).ok());
         ASSERT_TRUE(decoder.decode(40, off_).ok());
-        if (first.empty())
+        if (first.empty()) {
             first = decoder.tokens();
+        }
         EXPECT_EQ(decoder.tokens(), first);
     }
 }
@@ -142,8 +143,9 @@ TEST_F(DecoderTest, a_sequence_ends_behind_its_stop_token_while_the_others_of_it
     wanted.batch = 2;
     wanted.sampling.temperature = 1;
     const auto tokens_of = [&](Decoder& decoder, std::size_t steps) {
-        for (std::size_t i = 0; i < wanted.batch; ++i)
+        for (std::size_t i = 0; i < wanted.batch; ++i) {
             EXPECT_TRUE(decoder.prefill(decoder.random_prompt(20, i), off_, {}, i).ok());
+        }
         EXPECT_TRUE(decoder.decode(steps, off_).ok());
         return std::pair{decoder.tokens(0), decoder.tokens(1)};
     };
@@ -205,8 +207,9 @@ TEST_F(DecoderTest, random_prompts_depend_on_the_seed_alone) {
     Decoder decoder = load(options());
     EXPECT_EQ(decoder.random_prompt(50, 3), decoder.random_prompt(50, 3));
     EXPECT_NE(decoder.random_prompt(50, 3), decoder.random_prompt(50, 4));
-    for (const std::int32_t token : decoder.random_prompt(500, 5))
+    for (const std::int32_t token : decoder.random_prompt(500, 5)) {
         EXPECT_LT(token, 300);
+    }
 }
 
 } // namespace

@@ -79,9 +79,11 @@ TEST_F(ProfiledDecoder, compiled_out_leaves_no_scope) {
 /// Brick name to calls per step, of one phase.
 std::map<std::string, double> calls(const Report& report, Phase phase) {
     std::map<std::string, double> out;
-    for (const Row& row : report.bricks)
-        if (row.key.phase == phase)
+    for (const Row& row : report.bricks) {
+        if (row.key.phase == phase) {
             out[row.key.name] = row.calls_per_step;
+        }
+    }
     return out;
 }
 
@@ -90,16 +92,21 @@ std::map<std::string, double> expected_calls(const Decoder& decoder) {
     const double layers = static_cast<double>(decoder.config().layers);
     std::map<std::string, double> out{
         {"embedding", 1}, {"lm_head", 1}, {"sampling", 1}, {"rms_norm", 2 * layers + 1}, {"residual_add", 2 * layers}};
-    for (const char* brick : {"qkv_projection", "rope_embedding", "kv_append", "attention", "output_projection"})
+    for (const char* brick : {"qkv_projection", "rope_embedding", "kv_append", "attention", "output_projection"}) {
         out[brick] = layers;
-    if (decoder.config().qk_norm)
+    }
+    if (decoder.config().qk_norm) {
         out["qk_norm"] = layers;
-    if (decoder.config().experts.count != 0)
-        for (const char* brick : {"moe_router", "moe_dispatch", "moe_experts", "moe_combine"})
+    }
+    if (decoder.config().experts.count != 0) {
+        for (const char* brick : {"moe_router", "moe_dispatch", "moe_experts", "moe_combine"}) {
             out[brick] = layers;
-    else
-        for (const char* brick : {"gate_projection", "up_projection", "activation", "down_projection"})
+        }
+    } else {
+        for (const char* brick : {"gate_projection", "up_projection", "activation", "down_projection"}) {
             out[brick] = layers;
+        }
+    }
     return out;
 }
 
@@ -150,8 +157,9 @@ TEST_F(ProfiledDecoder, T14_experts_carry_the_bytes_of_those_that_a_step_uses) {
     const double used = static_cast<double>(config.experts.used);
     bool found = false;
     for (const Row& row : report->bricks) {
-        if (row.key.phase != Phase::decode || row.key.name != "moe_experts")
+        if (row.key.phase != Phase::decode || row.key.name != "moe_experts") {
             continue;
+        }
         found = true;
         const double weights = used * 3 * width * hidden * 2;
         const double values = used * (3 * hidden + 5 * width) * 4;
@@ -170,15 +178,17 @@ TEST_F(ProfiledDecoder, T3_a_batch_is_one_step_of_as_many_tokens_as_sequences) {
     Result<Decoder> decoder = Decoder::load(make_test_model(folder_, "test-qwen3", Type::q8_0), options);
     ASSERT_TRUE(decoder.ok()) << decoder.error().message;
     Profiler profiler(on());
-    for (std::size_t i = 0; i < options.batch; ++i)
+    for (std::size_t i = 0; i < options.batch; ++i) {
         ASSERT_TRUE(decoder->prefill(decoder->random_prompt(5 + i, i), profiler, {}, i).ok());
+    }
     ASSERT_TRUE(decoder->decode(decode_steps, profiler).ok());
     const Result<Report> report = profiler.snapshot();
     ASSERT_TRUE(report.ok()) << report.error().message;
     EXPECT_EQ(calls(*report, Phase::decode), expected_calls(*decoder));
     for (const PhaseSummary& phase : report->phases) {
-        if (phase.phase != Phase::decode)
+        if (phase.phase != Phase::decode) {
             continue;
+        }
         EXPECT_EQ(phase.decode_tokens, decode_steps * options.batch);
     }
     const double seen = static_cast<double>(5 + 6 + 7) + 3 * (decode_steps + 1) / 2.0; // on average, all together
@@ -201,8 +211,9 @@ TEST_F(ProfiledDecoder, products_carry_their_bytes_and_flops) {
     const double vocabulary = static_cast<double>(decoder.vocabulary());
     const double input = decoder.backend().input_type(Type::bf16) == Type::bf16 ? 2 : 4;
     for (const Row& row : report->bricks) {
-        if (row.key.phase != Phase::decode)
+        if (row.key.phase != Phase::decode) {
             continue;
+        }
         EXPECT_TRUE(row.bytes_per_call.value) << row.key.name;
         if (row.key.name == "lm_head") {
             EXPECT_EQ(row.flops_per_call.value, 2 * hidden * vocabulary);

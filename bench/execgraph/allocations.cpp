@@ -28,8 +28,9 @@ void keep_memory() {
 
 void* operator new(std::size_t size) {
     void* memory = std::malloc(std::max<std::size_t>(size, 1));
-    if (memory == nullptr)
+    if (memory == nullptr) {
         std::abort();
+    }
     held_bytes += malloc_usable_size(memory);
     peak_bytes = std::max(peak_bytes, held_bytes);
     return memory;

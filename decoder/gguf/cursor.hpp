@@ -22,8 +22,9 @@ class Cursor {
     [[nodiscard]] T read() noexcept {
         T value{};
         const auto raw = take(sizeof(T));
-        if (raw.size() == sizeof(T))
+        if (raw.size() == sizeof(T)) {
             std::memcpy(&value, raw.data(), sizeof(T));
+        }
         return value;
     }
 

@@ -15,11 +15,13 @@ namespace plumb::decoder::gguf {
 namespace {
 
 Error open_error(const std::string& path, int code) {
-    if (code == ENOENT)
+    if (code == ENOENT) {
         return {ErrorCode::not_found,
                 path + ": there is no such file; check the path, or make one with `plumb model make`"};
-    if (code == EACCES || code == EPERM)
+    }
+    if (code == EACCES || code == EPERM) {
         return {ErrorCode::permission, path + ": you may not read this file; check its permissions"};
+    }
     return {ErrorCode::failed, path + ": cannot be opened (" + std::strerror(code) + "); check the path"};
 }
 
@@ -30,8 +32,9 @@ constexpr std::size_t prefault_piece = std::size_t{64} << 20; // whole pages; so
 Result<FileMap> FileMap::open(const std::string& path) {
     // Non-blocking, or the open of a named pipe would wait for ever.
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0)
+    if (descriptor < 0) {
         return open_error(path, errno);
+    }
     struct stat info {};
     if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
         ::close(descriptor);
@@ -45,9 +48,10 @@ Result<FileMap> FileMap::open(const std::string& path) {
     void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
     const int map_error = errno;
     ::close(descriptor);
-    if (address == MAP_FAILED)
+    if (address == MAP_FAILED) {
         return Error{ErrorCode::failed,
                      path + ": cannot be mapped (" + std::strerror(map_error) + "); copy it to a local disk"};
+    }
 #if defined(MADV_HUGEPAGE)
     // Best effort: what the disk still has to give comes in huge pages, through which weights are read some 4 % faster.
     (void)::madvise(address, size, MADV_HUGEPAGE);
@@ -65,8 +69,9 @@ FileMap& FileMap::operator=(FileMap&& other) noexcept {
 }
 
 FileMap::~FileMap() {
-    if (!bytes_.empty())
+    if (!bytes_.empty()) {
         ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+    }
 }
 
 void FileMap::prefault(const std::function<bool(std::size_t done)>& go_on) const {
@@ -80,8 +85,9 @@ void FileMap::prefault(const std::function<bool(std::size_t done)>& go_on) const
         const auto piece = bytes_.subspan(done, std::min(prefault_piece, bytes_.size() - done));
         (void)::madvise(const_cast<std::byte*>(piece.data()), piece.size(), advice);
         done += piece.size();
-        if (!go_on(done))
+        if (!go_on(done)) {
             return;
+        }
     }
 }
 

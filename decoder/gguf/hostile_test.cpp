@@ -42,8 +42,9 @@ bool check(std::span<const std::byte> bytes) {
     std::uint64_t sum = 0;
     for (const Tensor& tensor : contents->tensors) {
         EXPECT_LE(tensor.offset, bytes.size());
-        for (const std::byte value : tensor.data)
+        for (const std::byte value : tensor.data) {
             sum += std::to_integer<std::uint64_t>(value);
+        }
         EXPECT_LE(tensor.offset + tensor.data.size(), bytes.size());
     }
     EXPECT_NE(describe_text(*contents, "m.gguf").size() + sum, 0U);
@@ -73,19 +74,22 @@ class HostileGguf : public testing::Test {
 TEST_F(HostileGguf, every_truncation_is_refused) {
     ASSERT_TRUE(check_copy(whole_));
     ASSERT_GT(header_, 1000U);
-    for (std::size_t length = 0; length < header_; ++length)
+    for (std::size_t length = 0; length < header_; ++length) {
         ASSERT_FALSE(check_copy(std::span(whole_).first(length))) << length;
-    for (std::size_t length = header_; length + 32 < whole_.size(); length += 997)
+    }
+    for (std::size_t length = header_; length + 32 < whole_.size(); length += 997) {
         ASSERT_FALSE(check_copy(std::span(whole_).first(length))) << length;
+    }
 }
 
 TEST_F(HostileGguf, every_flipped_byte_of_the_header_is_survived) {
-    for (std::size_t at = 0; at < header_; ++at)
+    for (std::size_t at = 0; at < header_; ++at) {
         for (const unsigned flip : {0x01U, 0x80U, 0xffU}) {
             whole_[at] ^= static_cast<std::byte>(flip);
             check(whole_);
             whole_[at] ^= static_cast<std::byte>(flip);
         }
+    }
     EXPECT_TRUE(check(whole_)) << "the file must be whole again";
 }
 
@@ -115,8 +119,9 @@ TEST_F(HostileGguf, four_thousand_mutations_are_survived) {
             const std::size_t at = static_cast<std::size_t>(random_bits(key, 10 * edit + 3) % (header_ - width));
             std::memcpy(bytes.data() + at, &value, width);
         }
-        if (random_bits(key, 99) % 4 == 0)
+        if (random_bits(key, 99) % 4 == 0) {
             bytes.resize(static_cast<std::size_t>(random_bits(key, 98) % bytes.size()));
+        }
         accepted += check_copy(bytes) ? 1 : 0;
     }
     EXPECT_GT(accepted, 10) << "mutations that all fail at the first byte test nothing";

@@ -100,8 +100,9 @@ TEST(GgufReader, an_array_longer_than_the_file_is_refused) {
 TEST(GgufReader, deeply_nested_arrays_are_refused) {
     Builder builder;
     builder.header(0, 1).text("k").put(std::uint32_t{9});
-    for (int i = 0; i < 100; ++i)
+    for (int i = 0; i < 100; ++i) {
         builder.put(std::uint32_t{9}).put(std::uint64_t{1});
+    }
     builder.zeros(100);
     expect_error(builder, "m.gguf: metadata 'k' nests arrays more than 4 deep; convert the model again");
 }

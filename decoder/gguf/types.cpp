@@ -29,15 +29,18 @@ constexpr std::array<std::uint32_t, value_types> value_sizes{1, 1, 2, 2, 4, 4, 4
 } // namespace
 
 std::optional<TypeTraits> type_traits(std::uint32_t id) noexcept {
-    for (const NamedType& type : known_types)
-        if (type.id == id)
+    for (const NamedType& type : known_types) {
+        if (type.id == id) {
             return type.traits;
+        }
+    }
     return std::nullopt;
 }
 
 std::string type_name(std::uint32_t id) {
-    if (const auto traits = type_traits(id))
+    if (const auto traits = type_traits(id)) {
         return std::string(traits->name);
+    }
     return "unknown type " + std::to_string(id);
 }
 

@@ -62,27 +62,31 @@ std::optional<Number> number(const Value& value) noexcept {
 
 std::optional<std::uint64_t> Value::as_unsigned() const noexcept {
     const auto parsed = number(*this);
-    if (!parsed || !parsed->integral || parsed->negative)
+    if (!parsed || !parsed->integral || parsed->negative) {
         return std::nullopt;
+    }
     return parsed->magnitude;
 }
 
 std::optional<double> Value::as_number() const noexcept {
     const auto parsed = number(*this);
-    if (!parsed || !std::isfinite(parsed->real))
+    if (!parsed || !std::isfinite(parsed->real)) {
         return std::nullopt;
+    }
     return parsed->real;
 }
 
 std::optional<bool> Value::as_bool() const noexcept {
-    if (type != ValueType::boolean)
+    if (type != ValueType::boolean) {
         return std::nullopt;
+    }
     return load<std::uint8_t>(payload) != 0;
 }
 
 std::optional<std::string_view> Value::as_string() const noexcept {
-    if (type != ValueType::string)
+    if (type != ValueType::string) {
         return std::nullopt;
+    }
     return std::string_view(reinterpret_cast<const char*>(payload.data()), payload.size());
 }
 
@@ -101,11 +105,13 @@ Value Value::next_element(std::size_t& at) const noexcept {
         Value inner = out;
         inner.payload = payload.subspan(at + begin);
         std::size_t length = 0;
-        if (const std::uint32_t size = value_size(out.element); size != 0)
+        if (const std::uint32_t size = value_size(out.element); size != 0) {
             length = static_cast<std::size_t>(out.count * size);
-        else
-            for (std::uint64_t i = 0; i < out.count; ++i)
+        } else {
+            for (std::uint64_t i = 0; i < out.count; ++i) {
                 (void)inner.next_element(length);
+            }
+        }
         out.payload = cursor.take(length);
     } else {
         out.payload = cursor.take(value_size(element));

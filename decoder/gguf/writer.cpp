@@ -37,8 +37,9 @@ constexpr std::uint64_t padded(std::uint64_t bytes) noexcept {
 Writer::~Writer() { discard(); }
 
 void Writer::discard() noexcept {
-    if (descriptor_ < 0)
+    if (descriptor_ < 0) {
         return;
+    }
     ::close(descriptor_);
     ::unlink(temporary_.c_str());
     descriptor_ = -1;
@@ -77,8 +78,9 @@ void Writer::add(std::string_view key, std::span<const std::string> texts) {
     append(metadata_, static_cast<std::uint32_t>(ValueType::array));
     append(metadata_, static_cast<std::uint32_t>(ValueType::string));
     append(metadata_, static_cast<std::uint64_t>(texts.size()));
-    for (const std::string& text : texts)
+    for (const std::string& text : texts) {
         append_string(metadata_, text);
+    }
     ++entries_;
 }
 
@@ -87,8 +89,9 @@ void Writer::add(std::string_view key, std::span<const std::int32_t> values) {
     append(metadata_, static_cast<std::uint32_t>(ValueType::array));
     append(metadata_, static_cast<std::uint32_t>(ValueType::i32));
     append(metadata_, static_cast<std::uint64_t>(values.size()));
-    for (const std::int32_t value : values)
+    for (const std::int32_t value : values) {
         append(metadata_, value);
+    }
     ++entries_;
 }
 
@@ -110,14 +113,17 @@ void Writer::add_tensor(std::string_view name, std::span<const std::uint64_t> si
 std::uint64_t Writer::header_size() const noexcept { return padded(fixed_header + metadata_.size() + table_.size()); }
 
 Error Writer::io_error(int code) const {
-    if (code == ENOSPC || code == EDQUOT || code == EFBIG)
+    if (code == ENOSPC || code == EDQUOT || code == EFBIG) {
         return {ErrorCode::no_space, path_ + ": the disk is full (" +
                                          std::to_string((file_bytes() + 999999) / 1000000) +
                                          " MB are needed); free some space or choose another folder with -o"};
-    if (code == EACCES || code == EPERM || code == EROFS)
+    }
+    if (code == EACCES || code == EPERM || code == EROFS) {
         return {ErrorCode::permission, path_ + ": you may not write there; choose another folder with -o"};
-    if (code == ENOENT || code == ENOTDIR)
+    }
+    if (code == ENOENT || code == ENOTDIR) {
         return {ErrorCode::not_found, path_ + ": the folder does not exist; create it or choose another with -o"};
+    }
     return {ErrorCode::failed,
             path_ + ": cannot be written (" + std::strerror(code) + "); choose another folder with -o"};
 }
@@ -125,20 +131,24 @@ Error Writer::io_error(int code) const {
 Status Writer::begin(bool replace) {
     struct stat info {};
     if (::stat(path_.c_str(), &info) == 0) {
-        if (!S_ISREG(info.st_mode))
+        if (!S_ISREG(info.st_mode)) {
             return Error{ErrorCode::invalid_argument, path_ + ": is not a regular file; choose another name with -o"};
-        if (!replace)
+        }
+        if (!replace) {
             return Error{ErrorCode::already_exists,
                          path_ + ": exists already; add --force to replace it or choose another name with -o"};
+        }
     }
     temporary_ = path_ + ".part-" + std::to_string(::getpid());
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (descriptor_ < 0)
+    if (descriptor_ < 0) {
         return io_error(errno);
+    }
     // Taking the room now tells of a full disk in a millisecond instead of after a minute of writing.
     if (::fallocate(descriptor_, 0, 0, static_cast<off_t>(file_bytes())) != 0 && errno != EOPNOTSUPP &&
-        errno != ENOSYS && errno != EINTR)
+        errno != ENOSYS && errno != EINTR) {
         return io_error(errno);
+    }
     std::string header("GGUF");
     append(header, std::uint32_t{3});
     append(header, static_cast<std::uint64_t>(extents_.size()));
@@ -155,9 +165,11 @@ Status Writer::put(std::span<const std::byte> data) {
         const std::size_t part = std::min(data.size(), buffer_size - buffer_.size());
         buffer_.insert(buffer_.end(), data.begin(), data.begin() + static_cast<std::ptrdiff_t>(part));
         data = data.subspan(part);
-        if (buffer_.size() == buffer_size)
-            if (Status status = flush(); !status)
+        if (buffer_.size() == buffer_size) {
+            if (Status status = flush(); !status) {
                 return status;
+            }
+        }
     }
     return {};
 }
@@ -166,10 +178,12 @@ Status Writer::flush() {
     std::span<const std::byte> rest(buffer_);
     while (!rest.empty()) {
         const ssize_t done = ::write(descriptor_, rest.data(), rest.size());
-        if (done < 0 && errno == EINTR)
+        if (done < 0 && errno == EINTR) {
             continue;
-        if (done < 0)
+        }
+        if (done < 0) {
             return io_error(errno);
+        }
         rest = rest.subspan(static_cast<std::size_t>(done));
     }
     buffer_.clear();
@@ -178,20 +192,24 @@ Status Writer::flush() {
 
 Status Writer::write(std::span<const std::byte> data) {
     while (!data.empty()) {
-        if (current_ == extents_.size())
+        if (current_ == extents_.size()) {
             return Error{ErrorCode::invalid_argument,
                          path_ + ": more data than its tensors have; add the tensor first"};
+        }
         const Extent& extent = extents_[current_];
         const std::uint64_t part = std::min<std::uint64_t>(data.size(), extent.bytes - written_);
-        if (Status status = put(data.first(part)); !status)
+        if (Status status = put(data.first(part)); !status) {
             return status;
+        }
         data = data.subspan(part);
         written_ += part;
-        if (written_ < extent.bytes)
+        if (written_ < extent.bytes) {
             return {};
+        }
         constexpr std::byte zeros[alignment]{};
-        if (Status status = put(std::span(zeros).first(padded(extent.bytes) - extent.bytes)); !status)
+        if (Status status = put(std::span(zeros).first(padded(extent.bytes) - extent.bytes)); !status) {
             return status;
+        }
         ++current_;
         written_ = 0;
     }
@@ -199,10 +217,12 @@ Status Writer::write(std::span<const std::byte> data) {
 }
 
 Status Writer::finish() {
-    if (current_ != extents_.size())
+    if (current_ != extents_.size()) {
         return Error{ErrorCode::invalid_argument, path_ + ": the data of some tensors is missing; write all of them"};
-    if (Status status = flush(); !status)
+    }
+    if (Status status = flush(); !status) {
         return status;
+    }
     if (::close(std::exchange(descriptor_, -1)) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) {
         const int code = errno;
         ::unlink(temporary_.c_str());

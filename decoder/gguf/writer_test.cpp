@@ -21,8 +21,9 @@ constexpr std::array<std::uint64_t, 1> five{5};
 
 std::vector<std::byte> counted(std::size_t n) {
     std::vector<std::byte> out(n);
-    for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t i = 0; i < n; ++i) {
         out[i] = static_cast<std::byte>(i + 1);
+    }
     return out;
 }
 
@@ -35,13 +36,16 @@ Status write_sample(const std::string& path, bool replace) {
     writer.add("flag", true);
     writer.add_tensor("first", two_by_three, 0);
     writer.add_tensor("second", five, 30);
-    if (Status status = writer.begin(replace); !status)
+    if (Status status = writer.begin(replace); !status) {
         return status;
+    }
     const auto data = counted(24 + 10);
-    if (Status status = writer.write(std::span(data).first(30)); !status)
+    if (Status status = writer.write(std::span(data).first(30)); !status) {
         return status;
-    if (Status status = writer.write(std::span(data).subspan(30)); !status)
+    }
+    if (Status status = writer.write(std::span(data).subspan(30)); !status) {
         return status;
+    }
     return writer.finish();
 }
 

@@ -57,11 +57,15 @@ struct Seed {
 
 std::vector<Seed> seeds() {
     std::vector<Seed> out;
-    for (const Shape& shape : shapes())
-        if (shape.name.starts_with("test"))
-            for (const Type type : all_types)
-                if (shape.hidden % layout_of(type).block == 0 && shape.feed_forward % layout_of(type).block == 0)
+    for (const Shape& shape : shapes()) {
+        if (shape.name.starts_with("test")) {
+            for (const Type type : all_types) {
+                if (shape.hidden % layout_of(type).block == 0 && shape.feed_forward % layout_of(type).block == 0) {
                     out.push_back({std::string(shape.name), type});
+                }
+            }
+        }
+    }
     return out;
 }
 
@@ -95,17 +99,20 @@ class Fence {
   public:
     explicit Fence(std::size_t bytes) : room_((bytes + page - 1) / page * page) {
         void* all = mmap(nullptr, room_ + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (all == MAP_FAILED)
+        if (all == MAP_FAILED) {
             return;
+        }
         fence_ = static_cast<std::byte*>(all) + room_;
-        if (room_ != 0)
+        if (room_ != 0) {
             munmap(all, room_);
+        }
     }
     Fence(const Fence&) = delete;
     Fence& operator=(const Fence&) = delete;
     ~Fence() {
-        if (fence_ != nullptr)
+        if (fence_ != nullptr) {
             munmap(fence_, page);
+        }
     }
     [[nodiscard]] bool behind(const gguf::FileMap& map) const { return map.bytes().data() + room_ == fence_; }
 
@@ -118,9 +125,11 @@ class Fence {
 /// Of this process, as the kernel tells; 0 where it does not.
 std::uint64_t status_bytes(const char* field) {
     std::ifstream in("/proc/self/status");
-    for (std::string line; std::getline(in, line);)
-        if (line.starts_with(field))
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with(field)) {
             return std::strtoull(line.c_str() + std::strlen(field), nullptr, 10) << 10;
+        }
+    }
     return 0;
 }
 
@@ -139,8 +148,9 @@ void limit_time() {
 }
 
 void complain(Tally& tally, const std::string& what) {
-    if (tally.complaint[0] == '\0')
+    if (tally.complaint[0] == '\0') {
         std::snprintf(tally.complaint, sizeof tally.complaint, "%s", what.c_str());
+    }
 }
 
 /// An error is one sentence that fits a terminal and cannot command it.
@@ -148,21 +158,26 @@ void check(Tally& tally, const Error& error) {
     const std::string& sentence = error.message;
     const bool plain =
         std::none_of(sentence.begin(), sentence.end(), [](char c) { return static_cast<unsigned char>(c) < 32; });
-    if (sentence.empty() || sentence.size() > 500 || !plain)
+    if (sentence.empty() || sentence.size() > 500 || !plain) {
         complain(tally, "no plain sentence: " + sentence);
+    }
 }
 
 void ask_tokenizer(const gguf::Contents& contents, Tally& tally) {
     Result<Tokenizer> tokenizer = Tokenizer::make(contents);
-    if (!tokenizer)
+    if (!tokenizer) {
         return check(tally, tokenizer.error());
+    }
     const Result<std::vector<std::int32_t>> tokens =
         tokenizer->encode("Wie geht's, <|endoftext|> \xe4\xb8\x96\xff 123  a?");
-    if (!tokens)
+    if (!tokens) {
         return check(tally, tokens.error());
-    for (const std::int32_t token : *tokens)
-        if (token < 0 || static_cast<std::size_t>(token) >= tokenizer->vocabulary().tokens.size())
+    }
+    for (const std::int32_t token : *tokens) {
+        if (token < 0 || static_cast<std::size_t>(token) >= tokenizer->vocabulary().tokens.size()) {
             complain(tally, "a token that does not exist: " + std::to_string(token));
+        }
+    }
     (void)tokenizer->decode(*tokens);
     (void)tokenizer->piece(0x7fffffff);
     ++tally.texts;
@@ -171,15 +186,19 @@ void ask_tokenizer(const gguf::Contents& contents, Tally& tally) {
 /// One token decoded after a prompt, by what the decoder says it can do.
 void run(Decoder& decoder, std::size_t batch, std::uint64_t file, Tally& tally) {
     OffRecorder off;
-    for (std::size_t sequence = 0; sequence < batch; ++sequence)
-        if (const Status fed = decoder.prefill(decoder.random_prompt(5, file), off, {}, sequence); !fed)
+    for (std::size_t sequence = 0; sequence < batch; ++sequence) {
+        if (const Status fed = decoder.prefill(decoder.random_prompt(5, file), off, {}, sequence); !fed) {
             return check(tally, fed.error());
+        }
+    }
     const Result<std::size_t> done = decoder.decode(1, off);
-    if (!done)
+    if (!done) {
         return check(tally, done.error());
+    }
     const std::int32_t token = decoder.tokens().back();
-    if (token < 0 || static_cast<std::size_t>(token) >= decoder.vocabulary())
+    if (token < 0 || static_cast<std::size_t>(token) >= decoder.vocabulary()) {
         complain(tally, "a token that does not exist was sampled: " + std::to_string(token));
+    }
     ++tally.ran;
 }
 
@@ -192,8 +211,10 @@ void try_file(const std::string& path, std::uint64_t file, Tally& tally) {
         ++tally.unreadable;
         return check(tally, opened.error());
     }
-    if (gguf::describe_text(opened->contents(), path).empty() || gguf::describe_json(opened->contents(), path).empty())
+    if (gguf::describe_text(opened->contents(), path).empty() ||
+        gguf::describe_json(opened->contents(), path).empty()) {
         complain(tally, "no description");
+    }
     tally.fenced += behind_first.behind(opened->map()) ? 1 : 0;
     ask_tokenizer(opened->contents(), tally);
     Options options;
@@ -233,23 +254,27 @@ class HostileModels : public testing::Test {
             Random random(random_seed, file);
             {
                 const Bytes bytes = mutant(random.one_in(4) ? pieces : seed, random);
-                if (!place.write(bytes))
+                if (!place.write(bytes)) {
                     complain(*tally_, "there is no memory for the file");
+                }
                 largest = std::max<std::uint64_t>(largest, bytes.size());
             }
             limit_time();
             const std::uint64_t begin = cpu_ns();
             try_file(place.path(), file, *tally_);
             const std::uint64_t ns = cpu_ns() - begin;
-            if (ns > tally_->slowest_ns)
+            if (ns > tally_->slowest_ns) {
                 tally_->slowest_ns = ns, tally_->slowest_file = file;
-            if (before == 0) // libraries are there from the first file on
+            }
+            if (before == 0) { // libraries are there from the first file on
                 before = status_bytes("VmSize:");
+            }
             const std::uint64_t peak = status_bytes("VmPeak:");
             const std::uint64_t growth = peak > before ? peak - before : 0;
             tally_->largest_growth = std::max(tally_->largest_growth, growth);
-            if (!sanitized && growth > free_memory + memory_per_byte * largest)
+            if (!sanitized && growth > free_memory + memory_per_byte * largest) {
                 complain(*tally_, "took " + std::to_string(growth >> 20) + " MiB");
+            }
         }
     }
 
@@ -258,8 +283,9 @@ class HostileModels : public testing::Test {
 };
 
 std::string how_it_ended(int status) {
-    if (WIFEXITED(status))
+    if (WIFEXITED(status)) {
         return WEXITSTATUS(status) == 0 ? "" : "exit code " + std::to_string(WEXITSTATUS(status));
+    }
     const int signal = WTERMSIG(status);
     return signal == SIGPROF   ? "more than " + std::to_string(most_seconds) + " s of CPU time"
            : signal == SIGALRM ? "it hung"
@@ -273,8 +299,9 @@ TEST_F(HostileModels, damaged_files_of_every_family_and_type_are_refused_in_a_se
     ASSERT_GT(list.size(), 60U);
     for (std::uint64_t s = 0; s < list.size() && !HasFailure(); ++s) {
         const std::uint64_t start = first + (s + list.size() - first % list.size()) % list.size();
-        if (start >= first + files)
+        if (start >= first + files) {
             continue;
+        }
         const Bytes bytes = read_all(make_test_model(folder_, list[s].shape, list[s].type));
         const Result<gguf::Contents> contents = gguf::parse(bytes, "seed");
         ASSERT_TRUE(contents.ok()) << contents.error().message;
@@ -300,8 +327,9 @@ TEST_F(HostileModels, damaged_files_of_every_family_and_type_are_refused_in_a_se
                 " texts cut, %" PRIu64 " fenced; at most %.1f ms of CPU time (file %" PRIu64 "), %" PRIu64 " MiB\n",
                 files, list.size(), tally_->unreadable, tally_->refused, tally_->ran, tally_->texts, tally_->fenced,
                 static_cast<double>(tally_->slowest_ns) / 1e6, tally_->slowest_file, tally_->largest_growth >> 20);
-    if (files < 1000)
+    if (files < 1000) {
         return;
+    }
     // Files that all fail at the first byte test nothing, nor do files that are hardly damaged.
     EXPECT_GT(tally_->unreadable, files / 10);
     EXPECT_GT(tally_->refused, files / 10);

@@ -48,22 +48,25 @@ std::uint64_t read(const Bytes& bytes, std::size_t at, std::size_t width) {
 
 void store(Bytes& bytes, std::size_t at, std::size_t width, std::uint64_t value) {
     const std::size_t end = std::min(bytes.size(), at + width);
-    if (at < end)
+    if (at < end) {
         std::memcpy(bytes.data() + at, &value, end - at);
+    }
 }
 
 /// Mostly not in the long lists of texts.
 Place some_place(const Written& file, Random& random) {
     Place place = random.of(file.places);
-    for (int tries = 0; place.element && tries < 40; ++tries)
+    for (int tries = 0; place.element && tries < 40; ++tries) {
         place = random.of(file.places);
+    }
     return place;
 }
 
 /// Most damage goes where the file says what it is; the rest is weights, of which any bits are values.
 std::size_t somewhere(const Written& file, Random& random) {
-    if (random.one_in(2))
+    if (random.one_in(2)) {
         return std::min(some_place(file, random).at + random.below(12), file.bytes.size() - 1);
+    }
     const bool header = !random.one_in(8) && file.header != 0;
     return random.below(header ? std::min(file.header, file.bytes.size()) : file.bytes.size());
 }
@@ -73,28 +76,33 @@ void move_piece(Bytes& bytes, std::size_t from, Random& random) {
     const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(from);
     const Bytes piece(begin, begin + static_cast<std::ptrdiff_t>(size));
     const std::uint64_t way = random.below(3);
-    if (way != 0)
+    if (way != 0) {
         bytes.erase(begin, begin + static_cast<std::ptrdiff_t>(size));
+    }
     const std::size_t to = std::min(bytes.size(), from + random.below(400));
-    if (way != 1)
+    if (way != 1) {
         bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(to), piece.begin(), piece.end());
+    }
 }
 
 /// Anywhere, by a few bytes or by many, or at the end of a page, behind which a read is found at once.
 void cut(Bytes& bytes, std::size_t at, Random& random) {
     constexpr std::size_t page = 4096;
     std::size_t end = at;
-    if (!random.one_in(3))
+    if (!random.one_in(3)) {
         end = bytes.size() - std::min(bytes.size(), random.below(std::size_t{16} << random.below(16)));
-    if (random.one_in(2))
+    }
+    if (random.one_in(2)) {
         end = end / page * page;
+    }
     bytes.resize(end);
 }
 
 void damage_weights(Written& file, Random& random) {
     const std::size_t size = file.bytes.size();
-    if (file.header >= size)
+    if (file.header >= size) {
         return;
+    }
     // Scales of packed types among them: infinite, not a number, or anything.
     const std::uint64_t filling = random.one_in(2) ? random.bits() : 0xffffffffffffffff;
     const std::size_t count = 1 + random.below(200);
@@ -108,22 +116,25 @@ void damage_weights(Written& file, Random& random) {
 
 void lie(Written& file, Random& random) {
     const Place place = some_place(file, random);
-    if (place.at + place.width > file.bytes.size() || place.width > 8)
+    if (place.at + place.width > file.bytes.size() || place.width > 8) {
         return;
+    }
     const std::uint64_t was = read(file.bytes, place.at, place.width);
     const std::uint64_t nearby[] = {was - 1, was + 1, was + 8, was * 2, was / 2, was ^ 1, was + 32, was - 32};
     std::uint64_t value = random.one_in(2) ? random.of(nearby) : random.of(telling);
     if (random.one_in(4)) { // what another place says
         const Place other = some_place(file, random);
-        if (other.at + other.width <= file.bytes.size() && other.width <= 8)
+        if (other.at + other.width <= file.bytes.size() && other.width <= 8) {
             value = read(file.bytes, other.at, other.width);
+        }
     }
     store(file.bytes, place.at, place.width, value);
 }
 
 void damage(Written& file, Random& random) {
-    if (file.bytes.empty())
+    if (file.bytes.empty()) {
         return;
+    }
     const std::size_t at = somewhere(file, random);
     switch (random.below(8)) {
     case 0:
@@ -156,16 +167,22 @@ Bytes mutant(const Parts& seed, Random& random) {
     constexpr Kind kinds[] = {rewritten, rewritten, rewritten, rewritten, rewritten, rewritten,
                               lying,     both,      damaged,   damaged,   all};
     const Kind kind = random.of(kinds);
-    if (kind == rewritten || kind == both || kind == all)
-        for (std::size_t i = 1 + random.below(3); i > 0; --i)
+    if (kind == rewritten || kind == both || kind == all) {
+        for (std::size_t i = 1 + random.below(3); i > 0; --i) {
             rewrite(parts, random);
+        }
+    }
     Written file = put_together(parts);
-    if (kind == lying || kind == both || kind == all)
-        for (std::size_t i = 1 + random.below(2); i > 0; --i)
+    if (kind == lying || kind == both || kind == all) {
+        for (std::size_t i = 1 + random.below(2); i > 0; --i) {
             lie(file, random);
-    if (kind == damaged || kind == all)
-        for (std::size_t i = 1 + random.below(4); i > 0; --i)
+        }
+    }
+    if (kind == damaged || kind == all) {
+        for (std::size_t i = 1 + random.below(4); i > 0; --i) {
             damage(file, random);
+        }
+    }
     return std::move(file.bytes);
 }
 

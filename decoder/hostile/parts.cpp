@@ -43,16 +43,18 @@ class Sheet {
 void put(Sheet& sheet, const EntryPart& entry) {
     sheet.text(entry.key);
     sheet.told(static_cast<std::uint32_t>(entry.type));
-    if (entry.type == ValueType::string)
+    if (entry.type == ValueType::string) {
         return sheet.text(entry.value);
+    }
     if (entry.type != ValueType::array) {
         sheet.places_.push_back({sheet.bytes_.size(), std::max<std::size_t>(1, entry.value.size())});
         return sheet.characters(entry.value);
     }
     sheet.told(static_cast<std::uint32_t>(entry.element));
     sheet.told(static_cast<std::uint64_t>(entry.elements.size()));
-    for (const std::string& element : entry.elements)
+    for (const std::string& element : entry.elements) {
         entry.element == ValueType::string ? sheet.text(element, true) : sheet.characters(element);
+    }
 }
 
 void put_data(Bytes& out, const TensorPart& tensor) {
@@ -70,19 +72,22 @@ Parts take_apart(const gguf::Contents& contents) {
     parts.alignment = contents.alignment;
     for (const gguf::Entry& entry : contents.metadata) {
         EntryPart part{std::string(entry.key), entry.value.type, {}, entry.value.element, {}};
-        if (entry.value.type != ValueType::array)
+        if (entry.value.type != ValueType::array) {
             part.value = text_of(entry.value.payload);
+        }
         std::size_t at = 0;
-        for (std::uint64_t i = 0; i < entry.value.count; ++i)
+        for (std::uint64_t i = 0; i < entry.value.count; ++i) {
             part.elements.push_back(text_of(entry.value.next_element(at).payload));
+        }
         parts.entries.push_back(std::move(part));
     }
-    for (const gguf::Tensor& tensor : contents.tensors)
+    for (const gguf::Tensor& tensor : contents.tensors) {
         parts.tensors.push_back({std::string(tensor.name),
                                  {tensor.size, tensor.size + tensor.dimensions},
                                  tensor.type,
                                  tensor.data,
                                  tensor.data.size()});
+    }
     return parts;
 }
 
@@ -90,11 +95,13 @@ std::uint64_t bytes_of(const TensorPart& tensor, std::uint64_t most) {
     const auto traits = gguf::type_traits(tensor.type).value_or(gguf::TypeTraits{"", 1, 1});
     std::uint64_t elements = 1;
     for (const std::uint64_t size : tensor.size) {
-        if (size > most)
+        if (size > most) {
             return most;
+        }
         elements *= size;
-        if (elements / traits.block > most)
+        if (elements / traits.block > most) {
             return most;
+        }
     }
     return std::min(most, elements / traits.block * traits.bytes);
 }
@@ -106,14 +113,16 @@ Written put_together(const Parts& parts) {
     sheet.told(std::uint32_t{3});
     sheet.told(static_cast<std::uint64_t>(parts.tensors.size()));
     sheet.told(static_cast<std::uint64_t>(parts.entries.size()));
-    for (const EntryPart& entry : parts.entries)
+    for (const EntryPart& entry : parts.entries) {
         put(sheet, entry);
+    }
     std::uint64_t offset = 0;
     for (const TensorPart& tensor : parts.tensors) {
         sheet.text(tensor.name);
         sheet.told(static_cast<std::uint32_t>(tensor.size.size()));
-        for (const std::uint64_t size : tensor.size)
+        for (const std::uint64_t size : tensor.size) {
             sheet.told(size);
+        }
         sheet.told(tensor.type);
         sheet.told(offset);
         offset = (offset + tensor.bytes + parts.alignment - 1) / parts.alignment * parts.alignment;

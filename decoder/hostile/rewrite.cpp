@@ -140,10 +140,12 @@ std::string raw(T value) {
 
 /// A number as the type stores it; what does not fit is cut.
 std::string number_of(ValueType type, std::uint64_t whole, double fraction) {
-    if (type == ValueType::f32)
+    if (type == ValueType::f32) {
         return raw(static_cast<float>(fraction));
-    if (type == ValueType::f64)
+    }
+    if (type == ValueType::f64) {
         return raw(fraction);
+    }
     return raw(whole).substr(0, gguf::value_size(type));
 }
 
@@ -170,25 +172,30 @@ void resize(TensorPart& tensor) { tensor.bytes = bytes_of(tensor, largest_tensor
 
 std::string odd_text(Random& random) {
     std::string text = random.of(odd_texts);
-    if (random.one_in(20))
+    if (random.one_in(20)) {
         text.assign(random.below(20000), static_cast<char>('a' + random.below(26)));
+    }
     return text;
 }
 
 void change_number(Parts& parts, Random& random) {
     std::vector<EntryPart*> numbers;
-    for (EntryPart& entry : parts.entries)
-        if (is_number(entry))
+    for (EntryPart& entry : parts.entries) {
+        if (is_number(entry)) {
             numbers.push_back(&entry);
-    if (numbers.empty())
+        }
+    }
+    if (numbers.empty()) {
         return;
+    }
     EntryPart& entry = *random.of(numbers);
     constexpr ValueType types[] = {ValueType::u8,  ValueType::i8,  ValueType::u16,    ValueType::i16,
                                    ValueType::u32, ValueType::i32, ValueType::u64,    ValueType::i64,
                                    ValueType::f32, ValueType::f64, ValueType::boolean};
     const std::uint64_t was = number_in(entry.value);
-    if (random.one_in(4))
+    if (random.one_in(4)) {
         entry.type = random.of(types);
+    }
     const std::uint64_t nearby[] = {was + 1, was - 1, was * 2, was / 2};
     entry.value =
         number_of(entry.type, random.one_in(2) ? random.of(nearby) : random.of(whole_numbers), random.of(fractions));
@@ -197,17 +204,21 @@ void change_number(Parts& parts, Random& random) {
 /// Wherever the file says this number, in keys and sizes, it says another one: it stays whole, and becomes a strange model.
 void change_number_everywhere(Parts& parts, Random& random) {
     std::vector<std::uint64_t> sizes;
-    for (const TensorPart& tensor : parts.tensors)
+    for (const TensorPart& tensor : parts.tensors) {
         sizes.insert(sizes.end(), tensor.size.begin(), tensor.size.end());
-    if (sizes.empty())
+    }
+    if (sizes.empty()) {
         return;
+    }
     const std::uint64_t was = random.of(sizes);
     const std::uint64_t choices[] = {1,  2,   3,   5,   7,   8,   16,  32,      33,      64,
                                      96, 128, 255, 256, 257, 512, 700, was + 1, was - 1, was * 2};
     const std::uint64_t value = random.of(choices);
-    for (EntryPart& entry : parts.entries)
-        if (is_number(entry) && entry.type != ValueType::f32 && number_in(entry.value) == was)
+    for (EntryPart& entry : parts.entries) {
+        if (is_number(entry) && entry.type != ValueType::f32 && number_in(entry.value) == was) {
             entry.value = number_of(entry.type, value, 0);
+        }
+    }
     for (TensorPart& tensor : parts.tensors) {
         std::replace(tensor.size.begin(), tensor.size.end(), was, value);
         resize(tensor);
@@ -215,8 +226,9 @@ void change_number_everywhere(Parts& parts, Random& random) {
 }
 
 void change_entries(Parts& parts, Random& random) {
-    if (parts.entries.empty())
+    if (parts.entries.empty()) {
         return;
+    }
     EntryPart& entry = parts.entries[random.below(parts.entries.size())];
     switch (random.below(5)) {
     case 0:
@@ -240,52 +252,62 @@ void change_entries(Parts& parts, Random& random) {
 void change_architecture(Parts& parts, Random& random) {
     const std::string was = architecture_of(parts);
     const std::string name = random.of(architectures);
-    if (EntryPart* entry = find(parts, "general.architecture"))
+    if (EntryPart* entry = find(parts, "general.architecture")) {
         entry->value = name;
-    if (random.one_in(8))
+    }
+    if (random.one_in(8)) {
         return;
-    for (EntryPart& entry : parts.entries)
-        if (entry.key.starts_with(was + "."))
+    }
+    for (EntryPart& entry : parts.entries) {
+        if (entry.key.starts_with(was + ".")) {
             entry.key = name + entry.key.substr(was.size());
+        }
+    }
 }
 
 void add_key(Parts& parts, Random& random) {
     const std::string key = architecture_of(parts) + "." + random.of(known_keys);
     EntryPart made{key, ValueType::u32, {}, ValueType::u32, {}};
-    if (key.ends_with(".type"))
+    if (key.ends_with(".type")) {
         made.type = ValueType::string;
-    else if (random.one_in(3))
+    } else if (random.one_in(3)) {
         made.type = ValueType::f32;
-    else if (random.one_in(6))
+    } else if (random.one_in(6)) {
         made.type = ValueType::boolean;
+    }
     made.value = made.type == ValueType::string ? odd_text(random)
                                                 : number_of(made.type, random.of(whole_numbers), random.of(fractions));
-    if (EntryPart* entry = find(parts, key))
+    if (EntryPart* entry = find(parts, key)) {
         *entry = made;
-    else
+    } else {
         parts.entries.push_back(made);
+    }
 }
 
 void change_alignment(Parts& parts, Random& random) {
     constexpr std::uint32_t alignments[] = {0, 1, 4, 8, 16, 32, 64, 4096, 1U << 20, 1U << 21, 24, 0xffffffff};
     const std::uint32_t alignment = random.one_in(3) ? random.of(alignments) : 8U << random.below(8);
-    if (EntryPart* entry = find(parts, "general.alignment"))
+    if (EntryPart* entry = find(parts, "general.alignment")) {
         *entry = {entry->key, ValueType::u32, raw(alignment), ValueType::u32, {}};
-    if (alignment >= 8 && alignment <= 4096 && (alignment & (alignment - 1)) == 0)
+    }
+    if (alignment >= 8 && alignment <= 4096 && (alignment & (alignment - 1)) == 0) {
         parts.alignment = alignment;
+    }
 }
 
 void change_tensor_type(TensorPart& tensor, Random& random) {
     constexpr std::uint32_t types[] = {0,  1,  2,  8,  12, 14, 30, 3,  6,  7,         10,
                                        13, 15, 24, 28, 34, 39, 4,  31, 99, 0xffffffff};
     tensor.type = types[random.below(random.one_in(2) ? 7 : std::size(types))];
-    if (!random.one_in(6))
+    if (!random.one_in(6)) {
         resize(tensor);
+    }
 }
 
 void change_tensor_size(TensorPart& tensor, Random& random) {
-    if (tensor.size.empty())
+    if (tensor.size.empty()) {
         return;
+    }
     std::uint64_t& size = tensor.size[random.below(tensor.size.size())];
     switch (random.below(6)) {
     case 0:
@@ -307,13 +329,15 @@ void change_tensor_size(TensorPart& tensor, Random& random) {
         size /= 2;
         break;
     }
-    if (!random.one_in(4))
+    if (!random.one_in(4)) {
         resize(tensor);
+    }
 }
 
 void change_tensors(Parts& parts, Random& random) {
-    if (parts.tensors.empty())
+    if (parts.tensors.empty()) {
         return;
+    }
     TensorPart& tensor = parts.tensors[random.below(parts.tensors.size())];
     TensorPart& other = parts.tensors[random.below(parts.tensors.size())];
     switch (random.below(9)) {
@@ -328,8 +352,9 @@ void change_tensors(Parts& parts, Random& random) {
         break;
     case 5:
         parts.tensors.push_back(TensorPart(tensor));
-        if (!random.one_in(3))
+        if (!random.one_in(3)) {
             parts.tensors.back().name += random.one_in(2) ? ".bias" : "x";
+        }
         break;
     case 6:
         std::swap(tensor.name, other.name);
@@ -338,10 +363,11 @@ void change_tensors(Parts& parts, Random& random) {
         std::swap(tensor, other); // another order
         break;
     default:
-        if (tensor.name.ends_with(".weight"))
+        if (tensor.name.ends_with(".weight")) {
             tensor.name.replace(tensor.name.size() - 6, 6, "bias");
-        else
+        } else {
             tensor.name = odd_text(random);
+        }
         break;
     }
 }
@@ -350,19 +376,21 @@ void change_tensors(Parts& parts, Random& random) {
 void change_all_types(Parts& parts, Random& random) {
     constexpr std::uint32_t types[] = {0, 1, 2, 8, 12, 14, 30};
     const std::uint32_t type = random.of(types);
-    for (TensorPart& tensor : parts.tensors)
+    for (TensorPart& tensor : parts.tensors) {
         if (tensor.size.size() > 1) {
             tensor.type = type;
             resize(tensor);
         }
+    }
 }
 
 void change_element(EntryPart& array, Random& random) {
     std::string& element = array.elements[random.below(array.elements.size())];
-    if (array.element == ValueType::string)
+    if (array.element == ValueType::string) {
         element = random.one_in(3) ? odd_text(random) : array.elements[random.below(array.elements.size())];
-    else
+    } else {
         element = number_of(array.element, random.of(whole_numbers), random.of(fractions));
+    }
 }
 
 void change_array(EntryPart& array, Random& random) {
@@ -386,30 +414,36 @@ void change_array(EntryPart& array, Random& random) {
         elements.clear();
         break;
     default:
-        for (std::size_t i = 1 + random.below(random.one_in(3) ? 200 : 4); i > 0; --i)
+        for (std::size_t i = 1 + random.below(random.one_in(3) ? 200 : 4); i > 0; --i) {
             change_element(array, random);
+        }
         break;
     }
 }
 
 void change_tokenizer(Parts& parts, Random& random) {
     std::vector<EntryPart*> of_tokenizer;
-    for (EntryPart& entry : parts.entries)
-        if (entry.key.starts_with("tokenizer."))
+    for (EntryPart& entry : parts.entries) {
+        if (entry.key.starts_with("tokenizer.")) {
             of_tokenizer.push_back(&entry);
-    if (of_tokenizer.empty())
+        }
+    }
+    if (of_tokenizer.empty()) {
         return;
+    }
     EntryPart& entry = *random.of(of_tokenizer);
-    if (random.one_in(12))
+    if (random.one_in(12)) {
         return use_scored_pieces(parts);
-    if (random.one_in(8))
+    }
+    if (random.one_in(8)) {
         std::swap(entry.key, random.of(of_tokenizer)->key);
-    else if (entry.type == ValueType::array)
+    } else if (entry.type == ValueType::array) {
         change_array(entry, random);
-    else if (entry.type == ValueType::string)
+    } else if (entry.type == ValueType::string) {
         entry.value = odd_text(random);
-    else
+    } else {
         entry.value = number_of(entry.type, random.of(whole_numbers), random.of(fractions));
+    }
 }
 
 void drop(Parts& parts, const std::string& key) {
@@ -422,19 +456,22 @@ void use_scored_pieces(Parts& parts) {
     EntryPart* tokens = find(parts, "tokenizer.ggml.tokens");
     EntryPart* model = find(parts, "tokenizer.ggml.model");
     EntryPart* types = find(parts, "tokenizer.ggml.token_type");
-    if (tokens == nullptr || model == nullptr || types == nullptr || tokens->type != ValueType::array)
+    if (tokens == nullptr || model == nullptr || types == nullptr || tokens->type != ValueType::array) {
         return;
+    }
     model->value = "llama";
     EntryPart scores{"tokenizer.ggml.scores", ValueType::array, {}, ValueType::f32, {}};
     constexpr char digits[] = "0123456789ABCDEF";
     for (std::size_t i = 0; i < tokens->elements.size(); ++i) {
-        if (i < 256)
+        if (i < 256) {
             tokens->elements[i] = std::string("<0x") + digits[i / 16] + digits[i % 16] + ">";
-        else if (i > 256)
+        } else if (i > 256) {
             tokens->elements[i] =
                 std::string(1 + i % 3, static_cast<char>('a' + i % 26)) + (i % 5 == 0 ? "\xe2\x96\x81" : "");
-        if (i < types->elements.size())
+        }
+        if (i < types->elements.size()) {
             types->elements[i] = raw(i < 256 ? 6 : i == 256 ? 3 : 1);
+        }
         scores.elements.push_back(raw(-static_cast<float>(i)));
     }
     drop(parts, "tokenizer.ggml.merges");

@@ -8,8 +8,9 @@
 namespace plumb::decoder {
 
 Result<std::unique_ptr<Backend>> make_backend(const std::string& word, const cpu::CpuOptions& cpu) {
-    if (word == "cpu")
+    if (word == "cpu") {
         return cpu::make_backend(cpu);
+    }
     const std::string name = word.substr(0, word.find(':'));
     std::size_t device = 0;
     bool known = name == "opencl";
@@ -18,9 +19,10 @@ Result<std::unique_ptr<Backend>> make_backend(const std::string& word, const cpu
         const auto [stop, error] = std::from_chars(word.data() + name.size() + 1, end, device);
         known = error == std::errc() && stop == end;
     }
-    if (!known)
+    if (!known) {
         return Error{ErrorCode::invalid_argument,
                      "--backend knows cpu, opencl and opencl:1 (its second device); choose one of them"};
+    }
     return opencl::make_backend(device);
 }
 

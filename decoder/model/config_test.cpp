@@ -38,8 +38,9 @@ std::string write(const TemporaryFolder& folder, const Sketch& sketch) {
                                                                       {".feed_forward_length", 24U},
                                                                       {".attention.head_count", sketch.heads},
                                                                       {".attention.head_count_kv", sketch.kv_heads},
-                                                                      {".rope.dimension_count", sketch.rope_size}})
+                                                                      {".rope.dimension_count", sketch.rope_size}}) {
         writer.add(arch + key, value);
+    }
     writer.add(arch + ".attention.layer_norm_rms_epsilon", 1e-5F);
     sketch.more(writer);
     std::uint64_t bytes = 0;
@@ -59,10 +60,12 @@ std::string write(const TemporaryFolder& folder, const Sketch& sketch) {
     tensor("blk.0.ffn_norm.weight", 16, 0, 0);
     tensor("blk.0.ffn_gate.weight", 16, 24, 0);
     tensor("blk.0.ffn_up.weight", 16, sketch.up_rows, 0);
-    if (sketch.with_down)
+    if (sketch.with_down) {
         tensor("blk.0.ffn_down.weight", 24, 16, 0);
-    if (sketch.with_extra)
+    }
+    if (sketch.with_extra) {
         tensor("blk.0.attn_q_norm.weight", 16, 0, 0);
+    }
     EXPECT_TRUE(writer.begin(true).ok());
     EXPECT_TRUE(writer.write(std::vector<std::byte>(bytes)).ok());
     EXPECT_TRUE(writer.finish().ok());
@@ -77,8 +80,9 @@ std::string refusal(const Sketch& sketch) {
     options.threads = 1;
     options.context = 16;
     const Result<Decoder> decoder = Decoder::load(path, options);
-    if (decoder.ok())
+    if (decoder.ok()) {
         return "";
+    }
     EXPECT_TRUE(decoder.error().message.starts_with(path + ": ")) << decoder.error().message;
     return decoder.error().message.substr(path.size() + 2);
 }
@@ -111,8 +115,9 @@ TEST(ModelConfig, an_unsupported_tensor_type_is_named_with_its_tensor) {
 TEST(ModelConfig, every_type_of_a_file_is_decoded_or_named) {
     for (std::uint32_t type = 0; type < 64; ++type) {
         const auto traits = gguf::type_traits(type);
-        if (!traits || 16 % traits->block != 0)
+        if (!traits || 16 % traits->block != 0) {
             continue; // rows of 16 do not fill its blocks
+        }
         Sketch sketch;
         sketch.matrix_type = type;
         const bool decoded = type == 0 || type == 1 || type == 30;

@@ -52,8 +52,9 @@ struct Model {
         Vector y(file.contents().tensor(name + ".weight")->size[1]);
         for (std::size_t o = 0; o < y.size(); ++o) {
             double sum = biased ? values(name + ".bias")[o] : 0.0;
-            for (std::size_t i = 0; i < x.size(); ++i)
+            for (std::size_t i = 0; i < x.size(); ++i) {
                 sum += w[(expert * y.size() + o) * x.size() + i] * x[i];
+            }
             y[o] = sum;
         }
         return y;
@@ -65,12 +66,14 @@ struct Model {
         Vector y(x.size());
         for (std::size_t begin = 0; begin < x.size(); begin += w.size()) {
             double squares = 0;
-            for (std::size_t i = 0; i < w.size(); ++i)
+            for (std::size_t i = 0; i < w.size(); ++i) {
                 squares += x[begin + i] * x[begin + i];
+            }
             const double root =
                 std::sqrt(squares / static_cast<double>(w.size()) + real("attention.layer_norm_rms_epsilon"));
-            for (std::size_t i = 0; i < w.size(); ++i)
+            for (std::size_t i = 0; i < w.size(); ++i) {
                 y[begin + i] = x[begin + i] / root * w[i];
+            }
         }
         return y;
     }
@@ -85,14 +88,17 @@ struct Turn {
 Turn turn_of(const Model& model, std::size_t i, std::size_t pairs) {
     const double base = model.real("rope.freq_base");
     double angle = std::pow(base, -static_cast<double>(i) / static_cast<double>(pairs));
-    if (model.has("rope_freqs.weight"))
+    if (model.has("rope_freqs.weight")) {
         angle /= model.values("rope_freqs.weight")[i];
+    }
     const std::string kind = model.text("rope.scaling.type");
-    if (kind.empty())
+    if (kind.empty()) {
         return {angle, 1};
+    }
     const double factor = model.real("rope.scaling.factor");
-    if (kind == "linear")
+    if (kind == "linear") {
         return {angle / factor, 1};
+    }
     // YaRN: pairs that turn more than 32 times in the first context stay, those below one turn are slowed down.
     const double context = model.real("rope.scaling.original_context_length");
     const auto pair_of = [&](double turns) {
@@ -129,24 +135,29 @@ Vector attend(const Vector& query, const Rows& keys, const Rows& values, std::si
         Vector weight(position + 1, 0.0);
         double sum = 0;
         for (std::size_t p = 0; p <= position; ++p) {
-            if (window != 0 && position - p >= window)
+            if (window != 0 && position - p >= window) {
                 continue;
+            }
             double score = 0;
-            for (std::size_t i = 0; i < head_size; ++i)
+            for (std::size_t i = 0; i < head_size; ++i) {
                 score += query[head * head_size + i] * keys[p][kv + i];
+            }
             weight[p] = std::exp(score / std::sqrt(static_cast<double>(head_size)));
             sum += weight[p];
         }
-        for (std::size_t p = 0; p <= position; ++p)
-            for (std::size_t i = 0; i < head_size; ++i)
+        for (std::size_t p = 0; p <= position; ++p) {
+            for (std::size_t i = 0; i < head_size; ++i) {
                 out[head * head_size + i] += weight[p] / sum * values[p][kv + i];
+            }
+        }
     }
     return out;
 }
 
 void add(Vector& x, const Vector& y, double factor = 1) {
-    for (std::size_t i = 0; i < x.size(); ++i)
+    for (std::size_t i = 0; i < x.size(); ++i) {
         x[i] += factor * y[i];
+    }
 }
 
 /// The gated network whose tensors are called so, or one expert's.
@@ -169,11 +180,13 @@ Vector mixture(const Model& model, const std::string& block, const Vector& x) {
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
     order.resize(model.count("expert_used_count"));
     double sum = 0;
-    for (const std::size_t expert : order)
+    for (const std::size_t expert : order) {
         sum += std::exp(logits[expert]);
+    }
     Vector out(x.size(), 0.0);
-    for (const std::size_t expert : order)
+    for (const std::size_t expert : order) {
         add(out, feed_forward(model, block, "_exps", x, expert), std::exp(logits[expert]) / sum);
+    }
     return out;
 }
 
@@ -208,8 +221,9 @@ void layer(const Model& model, std::size_t index, Rows& hidden) {
 
 std::vector<double> logits(const std::string& path, const std::vector<std::int32_t>& tokens) {
     Result<gguf::File> file = gguf::File::open(path);
-    if (!file)
+    if (!file) {
         std::abort();
+    }
     Model model{std::move(*file), {}, {}};
     model.arch = model.file.contents().find("general.architecture")->as_string().value();
     const std::size_t width = model.count("embedding_length");
@@ -218,12 +232,14 @@ std::vector<double> logits(const std::string& path, const std::vector<std::int32
     Rows hidden;
     for (const std::int32_t token : tokens) {
         Vector row(width, 0.0);
-        for (std::size_t i = 0; i < width; ++i)
+        for (std::size_t i = 0; i < width; ++i) {
             row[i] = scale * embedding[static_cast<std::size_t>(token) * width + i];
+        }
         hidden.push_back(row);
     }
-    for (std::size_t index = 0; index < model.count("block_count"); ++index)
+    for (std::size_t index = 0; index < model.count("block_count"); ++index) {
         layer(model, index, hidden);
+    }
     return model.product(model.has("output.weight") ? "output" : "token_embd",
                          model.norm("output_norm", hidden.back()));
 }

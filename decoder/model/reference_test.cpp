@@ -88,8 +88,9 @@ TEST_P(Logits, do_not_depend_on_the_size_of_prefill_chunks) {
         Result<Decoder> decoder = Decoder::load(path, options(chunk));
         ASSERT_TRUE(decoder.ok()) << decoder.error().message;
         ASSERT_TRUE(decoder->prefill(decoder->random_prompt(100, 5), off_).ok());
-        if (first.empty())
+        if (first.empty()) {
             first = as_doubles(decoder->logits());
+        }
         EXPECT_LT(largest_difference(decoder->logits(), first), GetParam().tolerance) << "chunk " << chunk;
     }
 }
@@ -138,30 +139,39 @@ std::vector<Case> cases() {
     std::vector<Case> out;
     const auto add = [&](const char* shape, Type type) {
         out.push_back({shape, type, false, type == Type::bf16 ? bf16_tolerance : float_tolerance, {}});
-        if (type == Type::bf16)
+        if (type == Type::bf16) {
             out.push_back({shape, type, true, float_tolerance, {}});
+        }
     };
-    for (const char* shape : {"test", "test-qwen2"})
-        for (const Type type : {Type::f32, Type::bf16, Type::f16})
+    for (const char* shape : {"test", "test-qwen2"}) {
+        for (const Type type : {Type::f32, Type::bf16, Type::f16}) {
             add(shape, type);
+        }
+    }
     for (const char* shape : {"test-llama3", "test-mistral", "test-mixtral", "test-linear", "test-yarn", "test-qwen3",
-                              "test-qwen3moe", "test-gemma"})
-        for (const Type type : all_types)
+                              "test-qwen3moe", "test-gemma"}) {
+        for (const Type type : all_types) {
             add(shape, type);
+        }
+    }
     // bf16 beside another type meets f32 inputs.
-    for (const char* shape : {"test-qwen3", "test-mixtral", "test-yarn"})
+    for (const char* shape : {"test-qwen3", "test-mixtral", "test-yarn"}) {
         for (const auto& [type, second] : {std::pair(Type::q4_k, Type::q6_k), std::pair(Type::q8_0, Type::bf16),
-                                           std::pair(Type::bf16, Type::f32), std::pair(Type::f16, Type::q4_0)})
+                                           std::pair(Type::bf16, Type::f32), std::pair(Type::f16, Type::q4_0)}) {
             out.push_back({shape, type, false,
                            second == Type::bf16 || type == Type::bf16 ? bf16_tolerance : float_tolerance, second});
+        }
+    }
     return out;
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Logits, testing::ValuesIn(cases()), [](const auto& parameter) {
     std::string name = testing::PrintToString(parameter.param);
-    for (char& c : name)
-        if (c == ' ' || c == '-')
+    for (char& c : name) {
+        if (c == ' ' || c == '-') {
             c = '_';
+        }
+    }
     return name;
 });
 

@@ -28,8 +28,9 @@ struct Bytes {
     }
     double single(const int (&order)[4]) const {
         unsigned bits = 0;
-        for (int i = 0; i < 4; ++i)
+        for (int i = 0; i < 4; ++i) {
             bits |= order[i] < 0 ? 0U : static_cast<unsigned>(at(static_cast<std::size_t>(order[i]))) << (8 * i);
+        }
         float value = 0;
         std::memcpy(&value, &bits, 4);
         return static_cast<double>(value);
@@ -92,8 +93,9 @@ double value_of(std::uint32_t type, Bytes data, std::size_t i) {
 
 std::vector<double> values_of(std::uint32_t type, std::span<const std::byte> data, std::size_t count) {
     std::vector<double> out(count);
-    for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t i = 0; i < count; ++i) {
         out[i] = value_of(type, {data.data()}, i);
+    }
     return out;
 }
 

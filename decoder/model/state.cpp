@@ -17,10 +17,12 @@ class Memory {
     Memory(Backend& backend, std::vector<Buffer>& kept) : backend_(backend), kept_(kept) {}
 
     void* take(std::size_t count, std::size_t each) {
-        if (count > std::numeric_limits<std::size_t>::max() / 2 / each)
+        if (count > std::numeric_limits<std::size_t>::max() / 2 / each) {
             count = 0, too_much();
-        if (!status_)
+        }
+        if (!status_) {
             return nullptr;
+        }
         Result<Buffer> buffer = backend_.allocate(count * each);
         if (!buffer) {
             status_ = buffer.error();
@@ -57,25 +59,29 @@ double pair_that_turns(const ModelConfig& config, double turns) {
 class Stretch {
   public:
     explicit Stretch(const ModelConfig& config) : scaling_(config.rope_scaling) {
-        if (scaling_.kind != RopeScaling::Kind::yarn)
+        if (scaling_.kind != RopeScaling::Kind::yarn) {
             return;
+        }
         const double last = static_cast<double>(config.rope_size) - 1;
         low_ = std::clamp(std::floor(pair_that_turns(config, scaling_.beta_fast)), 0.0, last);
         high_ = std::clamp(std::ceil(pair_that_turns(config, scaling_.beta_slow)), 0.0, last);
     }
     [[nodiscard]] double frequency(double plain, std::size_t pair) const {
-        if (scaling_.kind == RopeScaling::Kind::none)
+        if (scaling_.kind == RopeScaling::Kind::none) {
             return plain;
+        }
         const double stretched = plain / scaling_.factor;
-        if (scaling_.kind == RopeScaling::Kind::linear)
+        if (scaling_.kind == RopeScaling::Kind::linear) {
             return stretched;
+        }
         const double along = (static_cast<double>(pair) - low_) / std::max(0.001, high_ - low_);
         const double kept = (1 - std::clamp(along, 0.0, 1.0)) * scaling_.extrapolation;
         return stretched * (1 - kept) + plain * kept;
     }
     [[nodiscard]] double magnitude() const {
-        if (scaling_.kind != RopeScaling::Kind::yarn)
+        if (scaling_.kind != RopeScaling::Kind::yarn) {
             return 1;
+        }
         return scaling_.magnitude * (1 + 0.1 * std::log(scaling_.factor));
     }
 
@@ -92,8 +98,9 @@ void fill_rope(const State& state, float* table) {
     for (std::size_t i = 0; i < pairs; ++i) {
         const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(state.config.rope_size);
         double plain = std::pow(state.config.rope_base, exponent);
-        if (state.weights.rope_factors)
+        if (state.weights.rope_factors) {
             plain /= static_cast<double>(state.weights.rope_factors[i]);
+        }
         const double frequency = stretch.frequency(plain, i);
         for (std::size_t position = 0; position < state.context; ++position) {
             const double angle = static_cast<double>(position) * frequency;
@@ -115,9 +122,11 @@ Cost cost_of(const Linear& linear, Type input) {
 /// The backend's input for products with all of these; f32 serves every type.
 Type common_input(const Backend& backend, std::initializer_list<const Linear*> linears) {
     const Type first = (*linears.begin())->weight.type;
-    for (const Linear* linear : linears)
-        if (linear->weight.type != first)
+    for (const Linear* linear : linears) {
+        if (linear->weight.type != first) {
             return Type::f32;
+        }
+    }
     return backend.input_type(first);
 }
 
@@ -130,8 +139,9 @@ void set_inputs(State& state) {
     bool first = true;
     for (const LayerWeights& layer : state.weights.layers) {
         agree(state.input, common_input(backend, {&layer.query, &layer.key, &layer.value, &layer.output}), first);
-        if (state.config.experts.count == 0)
+        if (state.config.experts.count == 0) {
             agree(state.feed_input, common_input(backend, {&layer.gate, &layer.up, &layer.down}), first);
+        }
         first = false;
     }
     state.head_input = backend.input_type(state.weights.head.weight.type);
@@ -139,10 +149,12 @@ void set_inputs(State& state) {
 
 void set_costs(State& state) {
     for (LayerWeights& layer : state.weights.layers) {
-        for (Linear* linear : {&layer.query, &layer.key, &layer.value, &layer.output})
+        for (Linear* linear : {&layer.query, &layer.key, &layer.value, &layer.output}) {
             linear->cost = cost_of(*linear, state.input);
-        for (Linear* linear : {&layer.gate, &layer.up, &layer.down, &layer.router})
+        }
+        for (Linear* linear : {&layer.gate, &layer.up, &layer.down, &layer.router}) {
             linear->cost = cost_of(*linear, state.feed_input);
+        }
     }
     state.weights.head.cost = cost_of(state.weights.head, state.head_input);
 }
@@ -198,10 +210,12 @@ Status check_features(const ModelConfig& config, const Backend& backend) {
                   {config.activation == Activation::gelu, Feature::gelu, "gelu activations"},
                   {config.embedding_scale != 1, Feature::scale, "scaled embeddings"},
                   {config.window != 0, Feature::window, "sliding windows"}};
-    for (const auto& wish : wishes)
-        if (wish.needed && !backend.supports(wish.feature))
+    for (const auto& wish : wishes) {
+        if (wish.needed && !backend.supports(wish.feature)) {
             return Error{ErrorCode::unsupported,
                          "this device does not decode models with " + std::string(wish.what) + "; use --backend cpu"};
+        }
+    }
     return {};
 }
 
@@ -223,25 +237,31 @@ Status State::prepare_constants() {
 Status State::prepare(std::size_t rows) {
     Status status;
     const auto ready = [&](Linear& linear) {
-        if (status)
+        if (status) {
             status = backend->prepare(linear, rows);
+        }
     };
     for (LayerWeights& layer : weights.layers) {
         layer.each_linear(ready);
-        for (const Stack* stack : layer.stacks())
-            if (status && stack->count != 0)
+        for (const Stack* stack : layer.stacks()) {
+            if (status && stack->count != 0) {
                 status = backend->prepare(*stack);
+            }
+        }
     }
-    for (const std::size_t ends : {std::size_t{1}, batch})
-        if (status)
+    for (const std::size_t ends : {std::size_t{1}, batch}) {
+        if (status) {
             status = backend->prepare(weights.head, ends);
+        }
+    }
     return status;
 }
 
 Result<State> make_state(ModelConfig config, Weights weights, Backend& backend, std::size_t context, std::size_t chunk,
                          std::size_t batch) {
-    if (Status status = check_features(config, backend); !status)
+    if (Status status = check_features(config, backend); !status) {
         return status.error();
+    }
     State state;
     state.config = std::move(config);
     state.weights = std::move(weights);
@@ -266,16 +286,20 @@ Result<State> make_state(ModelConfig config, Weights weights, Backend& backend, 
     state.scratch =
         static_cast<float*>(memory.take(context * static_cast<std::size_t>(backend.threads()), sizeof(float)));
     auto* table = static_cast<float*>(memory.take(context * state.config.rope_size, sizeof(float)));
-    if (!memory.status())
+    if (!memory.status()) {
         return memory.status().error();
+    }
     state.rope = {table, state.config.rope_size / 2, state.config.rope_halves};
     fill_rope(state, table);
     backend.written(table, context * state.config.rope_size * sizeof(float));
-    if (Status status = state.prepare_constants(); !status)
+    if (Status status = state.prepare_constants(); !status) {
         return status.error();
-    for (const std::size_t rows : {std::size_t{1}, batch, chunk})
-        if (Status status = state.prepare(rows); !status)
+    }
+    for (const std::size_t rows : {std::size_t{1}, batch, chunk}) {
+        if (Status status = state.prepare(rows); !status) {
             return status.error();
+        }
+    }
     return state;
 }
 

@@ -62,8 +62,9 @@ class Pass {
             PLUMB_BRICK(profiler_, queue_, Brick::embedding, elements(rows_ * out.cols), flops(0),
                         bytes(rows_ * (row_bytes(state_.weights.embedding.type, out.cols) + out.cols * float_bytes)));
             backend_.embed(input_.tokens, state_.weights.embedding, out);
-            if (state_.config.embedding_scale != 1)
+            if (state_.config.embedding_scale != 1) {
                 backend_.scale(out, state_.config.embedding_scale);
+            }
         }
         PLUMB_CHECK(profiler_, queue_, Brick::embedding, tensor_of(out));
     }
@@ -105,10 +106,11 @@ class Pass {
     }
 
     void activate(const Block& gate, const Block& up, const Block& out) {
-        if (state_.config.activation == Activation::gelu)
+        if (state_.config.activation == Activation::gelu) {
             backend_.gelu_multiply(gate, up, out);
-        else
+        } else {
             backend_.silu_multiply(gate, up, out);
+        }
     }
 
     void attention_half(const LayerWeights& layer, std::size_t index);
@@ -163,8 +165,9 @@ double Pass::seen_positions() const noexcept {
 
 void Pass::norm_heads(const LayerWeights& layer, const Block& query, const Block& key) {
     const Block heads[]{heads_of(query, state_.heads.size), heads_of(key, state_.heads.size)};
-    for (const Block& half : heads)
+    for (const Block& half : heads) {
         PLUMB_CHECK_INPUT(profiler_, queue_, Brick::qk_norm, tensor_of(half));
+    }
     {
         PLUMB_BRICK(profiler_, queue_, Brick::qk_norm,
                     bytes(2 * (query.bytes() + key.bytes()) + 2 * state_.heads.size * float_bytes),
@@ -172,29 +175,34 @@ void Pass::norm_heads(const LayerWeights& layer, const Block& query, const Block
         backend_.rms_norm(heads[0], layer.query_norm, state_.config.epsilon, heads[0]);
         backend_.rms_norm(heads[1], layer.key_norm, state_.config.epsilon, heads[1]);
     }
-    for (const Block& half : heads)
+    for (const Block& half : heads) {
         PLUMB_CHECK(profiler_, queue_, Brick::qk_norm, tensor_of(half));
+    }
 }
 
 void Pass::rotate(const Block& query, const Block& key) {
-    for (const Block& turned : {query, key})
+    for (const Block& turned : {query, key}) {
         PLUMB_CHECK_INPUT(profiler_, queue_, Brick::rope_embedding, tensor_of(turned));
+    }
     {
         const std::size_t turned = rows_ * (state_.heads.heads + state_.heads.kv_heads) * state_.config.rope_size;
         PLUMB_BRICK(profiler_, queue_, Brick::rope_embedding, bytes(2 * turned * float_bytes), flops(3 * turned));
         for (std::size_t i = 0; i < input_.sequences; ++i) {
             const Span part = span(i);
-            for (const Block& half : {query, key})
+            for (const Block& half : {query, key}) {
                 backend_.rope(state_.rope, rows_from(half, part.row, part.rows), state_.heads.size, part.first);
+            }
         }
     }
-    for (const Block& turned : {query, key})
+    for (const Block& turned : {query, key}) {
         PLUMB_CHECK(profiler_, queue_, Brick::rope_embedding, tensor_of(turned));
+    }
 }
 
 void Pass::append(std::size_t layer, const Block& key, const Block& value) {
-    for (const Block& kept : {key, value})
+    for (const Block& kept : {key, value}) {
         PLUMB_CHECK_INPUT(profiler_, queue_, Brick::kv_append, tensor_of(kept));
+    }
     {
         PLUMB_BRICK(profiler_, queue_, Brick::kv_append, bytes(2 * (key.bytes() + value.bytes())), flops(0));
         for (std::size_t i = 0; i < input_.sequences; ++i) {
@@ -206,9 +214,10 @@ void Pass::append(std::size_t layer, const Block& key, const Block& value) {
     for (std::size_t i = 0; i < input_.sequences; ++i) {
         const Span part = span(i);
         const KvCache& cache = state_.cache(layer, part.sequence);
-        for (const float* kept : {cache.keys, cache.values})
+        for (const float* kept : {cache.keys, cache.values}) {
             PLUMB_CHECK(profiler_, queue_, Brick::kv_append,
                         cache_rows(kept, cache, state_.heads, part.first, part.rows));
+        }
     }
 }
 
@@ -253,10 +262,12 @@ void Pass::attention_half(const LayerWeights& layer, std::size_t index) {
         const Product group[]{{&layer.query, query}, {&layer.key, key}, {&layer.value, value}};
         backend_.products(normed, group);
     }
-    for (const Block& made : {query, key, value})
+    for (const Block& made : {query, key, value}) {
         PLUMB_CHECK(profiler_, queue_, Brick::qkv_projection, tensor_of(made));
-    if (state_.config.qk_norm)
+    }
+    if (state_.config.qk_norm) {
         norm_heads(layer, query, key);
+    }
     rotate(query, key);
     append(index, key, value);
     attend(index, query, attended);
@@ -273,8 +284,9 @@ void Pass::feed_forward_half(const LayerWeights& layer) {
     norm(hidden_, layer.feed_forward_norm, normed);
     project(Brick::gate_projection, layer.gate, normed, gate);
     project(Brick::up_projection, layer.up, normed, up);
-    for (const Block& half : {gate, up})
+    for (const Block& half : {gate, up}) {
         PLUMB_CHECK_INPUT(profiler_, queue_, Brick::activation, tensor_of(half));
+    }
     {
         // exp, division, sum and two products.
         PLUMB_BRICK(profiler_, queue_, Brick::activation, bytes(gate.bytes() + up.bytes() + activated.bytes()),
@@ -359,8 +371,9 @@ void Pass::head() {
 }
 
 void Pass::sample() {
-    if (!input_.sampler)
+    if (!input_.sampler) {
         return;
+    }
     const Block rows = rows_from(state_.logits, input_.sequence, input_.sequences);
     // One comparison per logit.
     PLUMB_BRICK(profiler_, queue_, Brick::sampling, bytes(rows.bytes()), flops(rows.rows * rows.cols),
@@ -390,15 +403,17 @@ std::int32_t PLUMB_DECODER_STEP(State& state, const StepInput& input, Recorder& 
         PLUMB_LAYER(profiler, index);
         const LayerWeights& layer = state.weights.layers[index];
         pass.attention_half(layer, index);
-        if (state.config.experts.count != 0)
+        if (state.config.experts.count != 0) {
             pass.experts_half(layer);
-        else
+        } else {
             pass.feed_forward_half(layer);
+        }
     }
     pass.head();
     // [/step]
-    for (std::size_t i = 0; i < input.sequences; ++i)
+    for (std::size_t i = 0; i < input.sequences; ++i) {
         state.used[input.sequence + i] += added;
+    }
     pass.sample();
     return input.sampler ? state.sampled[input.sequence] : -1;
 }

@@ -17,9 +17,11 @@ using gguf::Tensor;
 using gguf::TensorType;
 
 std::optional<Type> type_of(const Tensor& tensor) {
-    for (const Type type : all_types)
-        if (layout_of(type).file_id == tensor.type)
+    for (const Type type : all_types) {
+        if (layout_of(type).file_id == tensor.type) {
             return type;
+        }
+    }
     return std::nullopt;
 }
 
@@ -32,11 +34,13 @@ class Finder {
 
     Weight matrix(const std::string& name, std::size_t cols, std::size_t rows) {
         const Tensor* tensor = require(name, {cols, rows});
-        if (!tensor)
+        if (!tensor) {
             return {};
+        }
         const std::optional<Type> type = type_of(*tensor);
-        if (!type)
+        if (!type) {
             wrong_type(*tensor, matrix_types);
+        }
         bytes_ += tensor->data.size();
         return {tensor->data.data(), type.value_or(Type::f32), rows, cols};
     }
@@ -44,11 +48,13 @@ class Finder {
     /// One matrix for each expert, of which a step reads `used`.
     Stack stack(const std::string& name, std::size_t cols, std::size_t rows, const Experts& experts) {
         const Tensor* tensor = require(name + ".weight", {cols, rows, experts.count});
-        if (!tensor)
+        if (!tensor) {
             return {};
+        }
         const std::optional<Type> type = type_of(*tensor);
-        if (!type)
+        if (!type) {
             wrong_type(*tensor, matrix_types);
+        }
         bytes_ += tensor->data.size() / experts.count * experts.used;
         return {{tensor->data.data(), type.value_or(Type::f32), rows, cols}, experts.count};
     }
@@ -56,17 +62,20 @@ class Finder {
     Linear linear(const std::string& name, std::size_t cols, std::size_t rows) {
         Linear out;
         out.weight = matrix(name + ".weight", cols, rows);
-        if (file_.contents().tensor(name + ".bias"))
+        if (file_.contents().tensor(name + ".bias")) {
             out.bias = vector(name + ".bias", rows);
+        }
         return out;
     }
 
     const float* vector(const std::string& name, std::size_t size) {
         const Tensor* tensor = require(name, {size, 1});
-        if (!tensor)
+        if (!tensor) {
             return nullptr;
-        if (!tensor->is(TensorType::f32))
+        }
+        if (!tensor->is(TensorType::f32)) {
             wrong_type(*tensor, "F32 for norms and biases");
+        }
         bytes_ += tensor->data.size();
         return reinterpret_cast<const float*>(tensor->data.data());
     }
@@ -75,16 +84,19 @@ class Finder {
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
     /// A tensor of the file that nothing asked for: leaving it out would give wrong answers.
     [[nodiscard]] const Tensor* unused() const {
-        for (const Tensor& tensor : file_.contents().tensors)
-            if (used_.count(&tensor) == 0)
+        for (const Tensor& tensor : file_.contents().tensors) {
+            if (used_.count(&tensor) == 0) {
                 return &tensor;
+            }
+        }
         return nullptr;
     }
     [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
     void fail(ErrorCode code, const std::string& what) {
-        if (!error_)
+        if (!error_) {
             error_ = Error{code, file_.path() + ": " + what};
+        }
     }
 
   private:
@@ -165,8 +177,9 @@ Type usual_type(Weights& weights) {
     };
     for (LayerWeights& layer : weights.layers) {
         layer.each_linear([&](const Linear& linear) { count(linear.weight, 1); });
-        for (const Stack* stack : layer.stacks())
+        for (const Stack* stack : layer.stacks()) {
             count(stack->one, stack->count);
+        }
     }
     return static_cast<Type>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
 }
@@ -178,29 +191,36 @@ Result<Weights> read_weights(const gguf::File& file, const ModelConfig& config) 
     Weights out;
     const Tensor* embedding = file.contents().tensor("token_embd.weight");
     const std::uint64_t vocabulary = embedding ? embedding->size[1] : 1;
-    if (vocabulary > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()))
+    if (vocabulary > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
         find.fail(ErrorCode::corrupt, "has more tokens than 31 bits can count; convert the model again");
+    }
     out.embedding = find.matrix("token_embd.weight", config.hidden, static_cast<std::size_t>(vocabulary));
     const std::size_t embedding_bytes = find.bytes();
-    for (std::size_t i = 0; i < config.layers && !find.error(); ++i)
+    for (std::size_t i = 0; i < config.layers && !find.error(); ++i) {
         out.layers.push_back(read_layer(find, config, i));
+    }
     out.output_norm = find.vector("output_norm.weight", config.hidden);
     out.tied = !find.has("output.weight");
-    if (out.tied)
+    if (out.tied) {
         out.head.weight = out.embedding;
-    else
+    } else {
         out.head = find.linear("output", config.hidden, static_cast<std::size_t>(vocabulary));
+    }
     const std::size_t read_bytes = find.bytes() - (out.tied ? 0 : embedding_bytes);
-    if (find.has("rope_freqs.weight"))
+    if (find.has("rope_freqs.weight")) {
         out.rope_factors = find.vector("rope_freqs.weight", config.rope_size / 2);
-    if (find.error())
+    }
+    if (find.error()) {
         return *find.error();
+    }
 
-    if (const Tensor* unknown = find.unused())
+    if (const Tensor* unknown = find.unused()) {
         find.fail(ErrorCode::unsupported, "tensor '" + gguf::printable(unknown->name) + "' is no part of a " +
                                               config.architecture + " model; use a model without such additions");
-    if (find.error())
+    }
+    if (find.error()) {
         return *find.error();
+    }
     out.type = usual_type(out);
     out.bytes = read_bytes;
     return out;

@@ -27,9 +27,11 @@ struct LayerWeights {
     /// f(linear) for every matrix that all tokens meet.
     template <class F>
     void each_linear(F&& f) {
-        for (Linear* linear : {&query, &key, &value, &output, &gate, &up, &down, &router})
-            if (linear->weight.data != nullptr)
+        for (Linear* linear : {&query, &key, &value, &output, &gate, &up, &down, &router}) {
+            if (linear->weight.data != nullptr) {
                 f(*linear);
+            }
+        }
     }
     [[nodiscard]] std::array<const Stack*, 3> stacks() const { return {&expert_gate, &expert_up, &expert_down}; }
 };

@@ -59,19 +59,23 @@ class Plan {
             linear(prefix + "ffn_down", shape.feed_forward, hidden, false);
         }
         vector("output_norm.weight", hidden, {1.0F, 0.1F});
-        if (shape.extras.rope_factors)
+        if (shape.extras.rope_factors) {
             vector("rope_freqs.weight", shape.head_size / 2, {4.5F, 3.5F});
-        if (!shape.tied)
+        }
+        if (!shape.tied) {
             matrix("output", hidden, shape.vocabulary);
+        }
     }
 
     [[nodiscard]] const std::vector<Planned>& tensors() const noexcept { return tensors_; }
 
   private:
     [[nodiscard]] Type type_of(std::string_view name) const {
-        for (const std::string_view end : {"attn_v", "ffn_down", "ffn_down_exps", "output"})
-            if (name == end || name.ends_with("." + std::string(end)))
+        for (const std::string_view end : {"attn_v", "ffn_down", "ffn_down_exps", "output"}) {
+            if (name == end || name.ends_with("." + std::string(end))) {
                 return second_;
+            }
+        }
         return type_;
     }
     void matrix(const std::string& name, std::uint64_t cols, std::uint64_t rows) {
@@ -95,8 +99,9 @@ class Plan {
     }
     void linear(const std::string& name, std::uint64_t cols, std::uint64_t rows, bool bias) {
         matrix(name, cols, rows);
-        if (bias)
+        if (bias) {
             vector(name + ".bias", rows, {0, 0.2F});
+        }
     }
 
     Type type_;
@@ -135,8 +140,9 @@ std::uint32_t file_type_of(Type type) {
 void describe_extras(gguf::Writer& writer, const Shape& shape) {
     const std::string arch(shape.architecture);
     const ShapeExtras& extras = shape.extras;
-    if (extras.window != 0)
+    if (extras.window != 0) {
         writer.add(arch + ".attention.sliding_window", extras.window);
+    }
     if (!extras.rope_scaling.empty()) {
         writer.add(arch + ".rope.scaling.type", extras.rope_scaling);
         writer.add(arch + ".rope.scaling.factor", 4.0F);
@@ -146,8 +152,9 @@ void describe_extras(gguf::Writer& writer, const Shape& shape) {
         writer.add(arch + ".expert_count", extras.experts);
         writer.add(arch + ".expert_used_count", extras.experts_used);
     }
-    if (extras.expert_feed_forward != 0)
+    if (extras.expert_feed_forward != 0) {
         writer.add(arch + ".expert_feed_forward_length", extras.expert_feed_forward);
+    }
 }
 
 /// A token for each byte, one that ends a text, and numbers for the rest: random weights have no words.
@@ -162,8 +169,9 @@ void describe_tokenizer(gguf::Writer& writer, std::uint32_t vocabulary) {
     std::vector<std::int32_t> types(vocabulary, static_cast<std::int32_t>(TokenType::normal));
     tokens.emplace_back("<|endoftext|>");
     types[bytes] = static_cast<std::int32_t>(TokenType::control);
-    for (std::uint32_t id = bytes + 1; id < vocabulary; ++id)
+    for (std::uint32_t id = bytes + 1; id < vocabulary; ++id) {
         tokens.push_back(alphabet[' '] + std::to_string(id));
+    }
     writer.add("tokenizer.ggml.model", "gpt2");
     writer.add("tokenizer.ggml.pre", "gpt-2");
     writer.add("tokenizer.ggml.tokens", tokens);
@@ -206,15 +214,18 @@ Status write_values(gguf::Writer& writer, const Planned& tensor, std::uint64_t k
         const std::uint64_t count = std::min(piece, elements - begin);
         for (std::uint64_t i = 0; i < count; i += 4) {
             const std::uint64_t bits = random_bits(key, (begin + i) / 4);
-            for (std::uint64_t k = 0; k < 4 && i + k < count; ++k)
+            for (std::uint64_t k = 0; k < 4 && i + k < count; ++k) {
                 values[i + k] = value_of(bits >> (16 * k), tensor.values);
+            }
         }
         quantise(tensor.type, values.data(), count, stored.data());
         const auto data = std::span<const std::byte>(stored).first(row_bytes(tensor.type, count));
-        if (Status status = writer.write(data); !status)
+        if (Status status = writer.write(data); !status) {
             return status;
-        if (Status status = after(data.size()); !status)
+        }
+        if (Status status = after(data.size()); !status) {
             return status;
+        }
     }
     return {};
 }
@@ -223,11 +234,12 @@ Status write_values(gguf::Writer& writer, const Planned& tensor, std::uint64_t k
 Status check_blocks(const Plan& plan) {
     for (const Planned& tensor : plan.tensors()) {
         const TypeLayout layout = layout_of(tensor.type);
-        if (tensor.size[0] % layout.block != 0)
+        if (tensor.size[0] % layout.block != 0) {
             return Error{ErrorCode::invalid_argument,
                          "rows of " + std::to_string(tensor.size[0]) + " values do not fill the blocks of " +
                              std::to_string(layout.block) + " that " + std::string(layout.word) +
                              " has; use another --shape or --type"};
+        }
     }
     return {};
 }
@@ -236,31 +248,39 @@ Status check_blocks(const Plan& plan) {
 
 Status make_model(const Shape& shape, const std::string& path, const MakeOptions& options) {
     const Plan plan(shape, options.type, options.second.value_or(options.type));
-    if (Status status = check_blocks(plan); !status)
+    if (Status status = check_blocks(plan); !status) {
         return status;
+    }
     gguf::Writer writer(path);
     describe(writer, shape, options.type, options.seed);
-    for (const Planned& tensor : plan.tensors())
+    for (const Planned& tensor : plan.tensors()) {
         writer.add_tensor(tensor.name, std::span(tensor.size).first(tensor.dimensions), layout_of(tensor.type).file_id);
-    if (Status status = writer.begin(options.replace); !status)
+    }
+    if (Status status = writer.begin(options.replace); !status) {
         return status;
+    }
     std::uint64_t done = 0;
     const auto after = [&](std::uint64_t bytes) -> Status {
         done += bytes;
-        if (options.progress)
+        if (options.progress) {
             options.progress(done, writer.file_bytes());
-        if (options.stop && options.stop->load(std::memory_order_relaxed))
+        }
+        if (options.stop && options.stop->load(std::memory_order_relaxed)) {
             return Error{ErrorCode::failed, path + ": was interrupted and is not kept; start again"};
+        }
         return {};
     };
     for (const Planned& tensor : plan.tensors()) {
-        if (Status status = write_values(writer, tensor, stream_key(options.seed, tensor.name), after); !status)
+        if (Status status = write_values(writer, tensor, stream_key(options.seed, tensor.name), after); !status) {
             return status;
+        }
     }
-    if (Status status = writer.finish(); !status)
+    if (Status status = writer.finish(); !status) {
         return status;
-    if (options.progress)
+    }
+    if (options.progress) {
         options.progress(writer.file_bytes(), writer.file_bytes());
+    }
     return {};
 }
 

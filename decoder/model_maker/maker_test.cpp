@@ -17,8 +17,9 @@ std::string read_all(const std::string& path) {
 /// FNV-1a of a file: enough to see that a byte changed.
 std::uint64_t digest(const std::string& path) {
     std::uint64_t hash = 0xcbf29ce484222325U;
-    for (const char c : read_all(path))
+    for (const char c : read_all(path)) {
         hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    }
     return hash;
 }
 
@@ -48,8 +49,9 @@ TEST(ModelMaker, the_bytes_are_the_same_on_every_machine) {
 }
 
 TEST(ModelMaker, every_shape_has_a_name_that_finds_it) {
-    for (const Shape& shape : shapes())
+    for (const Shape& shape : shapes()) {
         EXPECT_EQ(find_shape(shape.name), &shape);
+    }
     EXPECT_EQ(find_shape("qwen9"), nullptr);
 }
 
@@ -65,8 +67,9 @@ TEST(ModelMaker, the_activations_of_a_made_model_stay_sane) {
         ASSERT_TRUE(decoder->prefill(decoder->random_prompt(32, 1), off).ok());
         ASSERT_TRUE(decoder->decode(8, off).ok());
         double squares = 0;
-        for (const float logit : decoder->logits())
+        for (const float logit : decoder->logits()) {
             squares += static_cast<double>(logit) * static_cast<double>(logit);
+        }
         const double size = squares / static_cast<double>(decoder->vocabulary());
         EXPECT_GT(size, 0.1) << shape;
         EXPECT_LT(size, 10) << shape;

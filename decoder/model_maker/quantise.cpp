@@ -20,8 +20,9 @@ std::uint16_t f16_of(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000U);
     const std::uint32_t size = bits & 0x7fffffffU;
-    if (size >= 0x47800000U)
+    if (size >= 0x47800000U) {
         return sign | 0x7c00U;
+    }
     if (size < 0x38800000U) {
         // Below 2^-14 a half counts in steps of 2^-24; the product is exact, and so is the rounding to a whole number.
         const float steps = std::bit_cast<float>(size) * 0x1p24F;
@@ -47,23 +48,26 @@ float put_half(float value, std::byte* out) {
 
 /// The nearest multiple of `step` as a whole number in [low, high]; 0 where there is no step.
 int steps_of(float value, float step, int low, int high) {
-    if (step == 0)
+    if (step == 0) {
         return std::clamp(0, low, high);
+    }
     return static_cast<int>(
         std::clamp(std::nearbyint(value / step), static_cast<float>(low), static_cast<float>(high)));
 }
 
 float largest_size(const float* values, std::size_t count) {
     float out = 0;
-    for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t i = 0; i < count; ++i) {
         out = std::max(out, std::abs(values[i]));
+    }
     return out;
 }
 
 void q8_0(const float* values, std::byte* out) {
     const float scale = put_half(largest_size(values, 32) / 127.0F, out);
-    for (std::size_t i = 0; i < 32; ++i)
+    for (std::size_t i = 0; i < 32; ++i) {
         out[2 + i] = static_cast<std::byte>(steps_of(values[i], scale, -127, 127));
+    }
 }
 
 /// The value of the largest size becomes -8, the one end that has no partner.
@@ -112,8 +116,9 @@ void q4_k(const float* values, std::byte* out) {
 
 void q6_k(const float* values, std::byte* out) {
     float sizes[16];
-    for (std::size_t run = 0; run < 16; ++run)
+    for (std::size_t run = 0; run < 16; ++run) {
         sizes[run] = largest_size(values + 16 * run, 16) / 31.0F;
+    }
     const float scale = put_half(*std::max_element(sizes, sizes + 16) / 127.0F, out + 208);
     std::fill(out, out + 192, std::byte{0});
     for (std::size_t run = 0; run < 16; ++run) {
@@ -141,7 +146,7 @@ void plain(Type type, float value, std::byte* out) {
 
 void quantise(Type type, const float* values, std::size_t count, std::byte* out) {
     const TypeLayout layout = layout_of(type);
-    for (std::size_t at = 0; at < count; at += layout.block, out += layout.bytes)
+    for (std::size_t at = 0; at < count; at += layout.block, out += layout.bytes) {
         switch (type) {
         case Type::q8_0:
             q8_0(values + at, out);
@@ -158,6 +163,7 @@ void quantise(Type type, const float* values, std::size_t count, std::byte* out)
         default:
             plain(type, values[at], out);
         }
+    }
 }
 
 } // namespace plumb::decoder

@@ -45,19 +45,23 @@ class Quantised : public testing::TestWithParam<Type> {};
 
 TEST_P(Quantised, values_come_back_within_a_step) {
     std::vector<float> values(1024);
-    for (std::size_t i = 0; i < values.size(); ++i)
+    for (std::size_t i = 0; i < values.size(); ++i) {
         values[i] = static_cast<float>(random_bits(9, i) % 20001) / 10000.0F - 1.0F;
+    }
     const auto back = stored(GetParam(), values);
-    for (std::size_t i = 0; i < values.size(); ++i)
+    for (std::size_t i = 0; i < values.size(); ++i) {
         ASSERT_NEAR(back[i], static_cast<double>(values[i]), largest_error(GetParam())) << i;
+    }
 }
 
 TEST_P(Quantised, zeros_and_blocks_of_one_sign_come_back) {
     const auto zeros = stored(GetParam(), std::vector<float>(256, 0.0F));
     EXPECT_EQ(*std::max_element(zeros.begin(), zeros.end()), 0.0);
-    for (const float only : {0.75F, -0.75F})
-        for (const double value : stored(GetParam(), std::vector<float>(256, only)))
+    for (const float only : {0.75F, -0.75F}) {
+        for (const double value : stored(GetParam(), std::vector<float>(256, only))) {
             ASSERT_NEAR(value, static_cast<double>(only), largest_error(GetParam()));
+        }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Quantised, testing::ValuesIn(all_types),

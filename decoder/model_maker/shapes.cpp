@@ -58,9 +58,11 @@ constexpr std::array<Shape, 26> known{{
 std::span<const Shape> shapes() noexcept { return known; }
 
 const Shape* find_shape(std::string_view name) noexcept {
-    for (const Shape& shape : known)
-        if (shape.name == name)
+    for (const Shape& shape : known) {
+        if (shape.name == name) {
             return &shape;
+        }
+    }
     return nullptr;
 }
 

@@ -19,8 +19,9 @@ namespace plumb::decoder {
 /// The start of the stream that belongs to a seed and a name.
 [[nodiscard]] constexpr std::uint64_t stream_key(std::uint64_t seed, std::string_view name) noexcept {
     std::uint64_t key = mix(seed);
-    for (const char c : name)
+    for (const char c : name) {
         key = mix(key ^ static_cast<unsigned char>(c));
+    }
     return key;
 }
 

@@ -15,8 +15,9 @@ constexpr std::array<float, 5> logits{0.0F, 3.0F, 1.0F, 2.5F, -4.0F};
 std::array<int, 5> drawn(const SamplingOptions& options, int draws) {
     Sampler sampler = Sampler::make(options, logits.size()).value();
     std::array<int, 5> counts{};
-    for (int i = 0; i < draws; ++i)
+    for (int i = 0; i < draws; ++i) {
         ++counts[static_cast<std::size_t>(sampler.pick(logits))];
+    }
     return counts;
 }
 
@@ -24,8 +25,9 @@ TEST(Sampler, the_same_seed_gives_the_same_tokens_and_another_seed_others) {
     const auto sequence = [](std::uint64_t seed) {
         Sampler sampler = Sampler::make({1.0F, 0, 1.0F, seed}, logits.size()).value();
         std::vector<std::int32_t> out;
-        for (int i = 0; i < 50; ++i)
+        for (int i = 0; i < 50; ++i) {
             out.push_back(sampler.pick(logits));
+        }
         return out;
     };
     EXPECT_EQ(sequence(1), sequence(1));
@@ -35,11 +37,13 @@ TEST(Sampler, the_same_seed_gives_the_same_tokens_and_another_seed_others) {
 TEST(Sampler, a_restart_repeats_the_sequence) {
     Sampler sampler = Sampler::make({1.0F, 0, 1.0F, 9}, logits.size()).value();
     std::vector<std::int32_t> first, second;
-    for (int i = 0; i < 30; ++i)
+    for (int i = 0; i < 30; ++i) {
         first.push_back(sampler.pick(logits));
+    }
     sampler.restart();
-    for (int i = 0; i < 30; ++i)
+    for (int i = 0; i < 30; ++i) {
         second.push_back(sampler.pick(logits));
+    }
     EXPECT_EQ(first, second);
 }
 
@@ -47,8 +51,9 @@ TEST(Sampler, frequencies_follow_the_softmax) {
     constexpr int draws = 20000;
     const auto counts = drawn({1.0F, 0, 1.0F, 3}, draws);
     double sum = 0;
-    for (const float logit : logits)
+    for (const float logit : logits) {
         sum += std::exp(static_cast<double>(logit));
+    }
     for (std::size_t i = 0; i < logits.size(); ++i) {
         const double p = std::exp(static_cast<double>(logits[i])) / sum;
         // Five standard deviations; the seed is fixed, so this passes always or never.
@@ -77,8 +82,9 @@ TEST(Sampler, a_nan_is_never_chosen) {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     const std::array<float, 3> bad{nan, 0.5F, nan};
     Sampler sampler = Sampler::make({1.0F, 0, 1.0F, 3}, bad.size()).value();
-    for (int i = 0; i < 50; ++i)
+    for (int i = 0; i < 50; ++i) {
         EXPECT_EQ(sampler.pick(bad), 1);
+    }
 }
 
 TEST(Sampler, options_that_make_no_sense_are_refused) {

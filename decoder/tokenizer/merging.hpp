@@ -38,13 +38,16 @@ class Merging {
         }
         const auto propose = [&](std::size_t left) {
             const std::size_t right = next_[left];
-            if (right >= n)
+            if (right >= n) {
                 return;
-            if (const std::optional<Joined> joined = join(symbols[left], symbols[right]))
+            }
+            if (const std::optional<Joined> joined = join(symbols[left], symbols[right])) {
                 waiting_.push({*joined, left, right, symbols[left].text.size() + symbols[right].text.size()});
+            }
         };
-        for (std::size_t i = 0; i + 1 < n; ++i)
+        for (std::size_t i = 0; i + 1 < n; ++i) {
             propose(i);
+        }
         while (!waiting_.empty()) {
             const Candidate best = waiting_.top();
             waiting_.pop();
@@ -52,16 +55,19 @@ class Merging {
             Symbol& right = symbols[best.right];
             // One of the two may have been merged since.
             if (left.text.empty() || right.text.empty() || next_[best.left] != best.right ||
-                left.text.size() + right.text.size() != best.bytes)
+                left.text.size() + right.text.size() != best.bytes) {
                 continue;
+            }
             left = {{left.text.data(), best.bytes}, best.joined.token};
             right.text = {};
             next_[best.left] = next_[best.right];
-            if (next_[best.right] < n)
+            if (next_[best.right] < n) {
                 before_[next_[best.right]] = best.left;
+            }
             propose(best.left);
-            if (before_[best.left] < n)
+            if (before_[best.left] < n) {
                 propose(before_[best.left]);
+            }
         }
         std::erase_if(symbols, [](const Symbol& symbol) { return symbol.text.empty(); });
     }

@@ -20,22 +20,26 @@ SpecialTokens::SpecialTokens() : states_(1) {}
 
 Result<SpecialTokens> SpecialTokens::make(std::span<const SpecialToken> tokens) {
     std::size_t bytes = 0;
-    for (const SpecialToken& token : tokens)
+    for (const SpecialToken& token : tokens) {
         bytes += token.text.size();
-    if (bytes > largest)
+    }
+    if (bytes > largest) {
         return Error{ErrorCode::unsupported, "the file's control and user tokens take " + std::to_string(bytes) +
                                                  " bytes, and at most " + std::to_string(largest) +
                                                  " are searched for in a text; give the prompt's token ids with "
                                                  "--tokens"};
+    }
     std::vector<SpecialToken> sorted(tokens.begin(), tokens.end());
     std::sort(sorted.begin(), sorted.end(), reversed_less);
     SpecialTokens out;
     out.tokens_.reserve(sorted.size());
-    for (const SpecialToken& token : sorted)
+    for (const SpecialToken& token : sorted) {
         out.tokens_.push_back({static_cast<std::uint32_t>(token.text.size()), token.token});
+    }
     out.add_states(sorted);
-    for (std::uint32_t state = 0; state < out.states_.size(); ++state)
+    for (std::uint32_t state = 0; state < out.states_.size(); ++state) {
         out.link_children(state);
+    }
     return out;
 }
 
@@ -59,8 +63,9 @@ void SpecialTokens::add_states(const std::vector<SpecialToken>& sorted) {
                 return static_cast<unsigned char>(sorted[i].text[sorted[i].text.size() - 1 - range.depth]);
             };
             const std::uint32_t begin = at;
-            while (at < range.end && byte_of(at) == byte_of(begin))
+            while (at < range.end && byte_of(at) == byte_of(begin)) {
                 ++at;
+            }
             State child;
             child.byte = byte_of(begin);
             states_.push_back(child);
@@ -68,8 +73,9 @@ void SpecialTokens::add_states(const std::vector<SpecialToken>& sorted) {
             ++states_[state].child_count;
         }
     }
-    for (std::uint32_t i = 0; i < states_[root].child_count; ++i)
+    for (std::uint32_t i = 0; i < states_[root].child_count; ++i) {
         first_[states_[states_[root].children + i].byte] = states_[root].children + i;
+    }
 }
 
 /// REQUIRES that all states as short as the parent are linked.
@@ -85,8 +91,9 @@ void SpecialTokens::link_children(std::uint32_t parent) {
 }
 
 std::uint32_t SpecialTokens::child(std::uint32_t state, unsigned char byte) const noexcept {
-    if (state == root)
+    if (state == root) {
         return first_[byte];
+    }
     const auto begin = states_.begin() + states_[state].children, end = begin + states_[state].child_count;
     const auto found =
         std::lower_bound(begin, end, byte, [](const State& one, unsigned char wanted) { return one.byte < wanted; });
@@ -97,8 +104,9 @@ std::uint32_t SpecialTokens::next(std::uint32_t state, unsigned char byte, std::
     for (;; state = states_[state].shorter) {
         ++moves;
         const std::uint32_t behind = child(state, byte);
-        if (behind != root || state == root)
+        if (behind != root || state == root) {
             return behind;
+        }
     }
 }
 

@@ -17,8 +17,9 @@ using Texts = std::vector<std::string>;
 /// Every third is a user's.
 std::vector<SpecialToken> listed(const Texts& texts) {
     std::vector<SpecialToken> out;
-    for (std::size_t i = 0; i < texts.size(); ++i)
+    for (std::size_t i = 0; i < texts.size(); ++i) {
         out.push_back({texts[i], static_cast<std::int32_t>(i), i % 3 == 0});
+    }
     return out;
 }
 
@@ -41,11 +42,14 @@ std::map<std::size_t, std::string> places(const SpecialTokens& special, const Te
 /// One place, one token after the other.
 std::map<std::size_t, std::string> tried(const Texts& texts, std::string_view text, bool control) {
     std::map<std::size_t, std::string> out;
-    for (std::size_t at = 0; at < text.size(); ++at)
-        for (std::size_t i = 0; i < texts.size(); ++i)
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        for (std::size_t i = 0; i < texts.size(); ++i) {
             if ((control || i % 3 == 0) && text.substr(at).starts_with(texts[i]) &&
-                (out.find(at) == out.end() || out[at].size() < texts[i].size()))
+                (out.find(at) == out.end() || out[at].size() < texts[i].size())) {
                 out[at] = texts[i];
+            }
+        }
+    }
     return out;
 }
 
@@ -67,27 +71,32 @@ TEST(SpecialTokens, random_tokens_are_found_as_by_trying_each_at_each_place) {
     std::mt19937 random(5);
     const auto word = [&](std::size_t longest) {
         std::string out(1 + random() % longest, 'a');
-        for (char& c : out)
+        for (char& c : out) {
             c = "ab\x80"[random() % 3];
+        }
         return out;
     };
     for (int round = 0; round < 300; ++round) {
         std::map<std::string, bool> different;
-        for (std::size_t i = 0, count = random() % 20; i < count; ++i)
+        for (std::size_t i = 0, count = random() % 20; i < count; ++i) {
             different[word(6)] = true;
+        }
         Texts texts;
-        for (const auto& [text, there] : different)
+        for (const auto& [text, there] : different) {
             texts.push_back(text);
+        }
         const std::string text = word(60);
-        for (const bool control : {true, false})
+        for (const bool control : {true, false}) {
             ASSERT_EQ(places(made(texts), texts, text, control), tried(texts, text, control)) << round;
+        }
     }
 }
 
 TEST(SpecialTokens, a_hundred_thousand_tokens_are_found_each_and_cost_a_text_no_more_than_two_moves_a_byte) {
     Texts texts;
-    for (int i = 0; i < 100000; ++i)
+    for (int i = 0; i < 100000; ++i) {
         texts.push_back("<|" + std::to_string(i) + std::string(static_cast<std::size_t>(i % 50), '|') + ">");
+    }
     const SpecialTokens special = made(texts);
     std::string text;
     std::map<std::size_t, std::string> wanted;
@@ -102,8 +111,9 @@ TEST(SpecialTokens, a_hundred_thousand_tokens_are_found_each_and_cost_a_text_no_
 
 TEST(SpecialTokens, tokens_of_any_length_that_nearly_match_everywhere_cost_no_more_than_two_moves_a_byte) {
     Texts texts;
-    for (std::size_t length = 1; length <= 2000; ++length)
+    for (std::size_t length = 1; length <= 2000; ++length) {
         texts.push_back("b" + std::string(length, 'a') + "b");
+    }
     const SpecialTokens special = made(texts);
     const std::string text = std::string(100000, 'a') + "b" + std::string(3000, 'a') + "ab";
     const Finds finds = special.find(text, true);

@@ -69,8 +69,9 @@ Result<Splitter> Splitter::make(const std::string& pre) {
         PCRE2_SIZE offset = 0;
         pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(known.pattern), PCRE2_ZERO_TERMINATED,
                                          PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF, &error, &offset, nullptr);
-        if (code == nullptr)
+        if (code == nullptr) {
             return Error{ErrorCode::failed, "this build's PCRE2 does not know Unicode; install one that does"};
+        }
         pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); // where there is none the interpreter does the same
         return Splitter(new Rule{code});
     }
@@ -82,22 +83,26 @@ Result<Splitter> Splitter::make(const std::string& pre) {
 Result<std::vector<std::string_view>> Splitter::split(std::string_view text) const {
     const std::unique_ptr<pcre2_match_data, FreeMatch> match(
         pcre2_match_data_create_from_pattern(rule_->code, nullptr));
-    if (!match)
+    if (!match) {
         return Error{ErrorCode::out_of_memory, "there is no memory to cut the prompt into words"};
+    }
     std::vector<std::string_view> words;
     std::size_t at = 0;
     while (at < text.size()) {
         const int found = pcre2_match(rule_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
                                       PCRE2_NOTEMPTY, match.get(), nullptr);
-        if (found < 0 && found != PCRE2_ERROR_NOMATCH)
+        if (found < 0 && found != PCRE2_ERROR_NOMATCH) {
             return Error{ErrorCode::failed, "the prompt could not be cut into words at byte " + std::to_string(at) +
                                                 "; make it shorter there, or give --tokens"};
+        }
         const PCRE2_SIZE* range = pcre2_get_ovector_pointer(match.get());
         const std::size_t begin = found < 0 ? text.size() : range[0];
-        if (begin > at) // no rule takes what is no UTF-8
+        if (begin > at) { // no rule takes what is no UTF-8
             words.push_back(text.substr(at, begin - at));
-        if (found < 0)
+        }
+        if (found < 0) {
             break;
+        }
         words.push_back(text.substr(begin, range[1] - begin));
         at = range[1];
     }

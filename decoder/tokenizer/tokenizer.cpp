@@ -13,8 +13,9 @@ constexpr std::string_view space_mark = "\xe2\x96\x81"; // U+2581 stands for a s
 
 std::string with_marks(std::string_view text, bool space_first) {
     std::string out(space_first ? space_mark : std::string_view());
-    for (const char c : text)
+    for (const char c : text) {
         out += c == ' ' ? std::string(space_mark) : std::string(1, c);
+    }
     return out;
 }
 
@@ -22,8 +23,9 @@ std::string with_marks(std::string_view text, bool space_first) {
 std::string from_alphabet(std::string_view token) {
     static const std::unordered_map<std::string_view, char> bytes = [] {
         std::unordered_map<std::string_view, char> made;
-        for (std::size_t byte = 0; byte < 256; ++byte)
+        for (std::size_t byte = 0; byte < 256; ++byte) {
             made.emplace(byte_alphabet()[byte], static_cast<char>(byte));
+        }
         return made;
     }();
     std::string out;
@@ -45,73 +47,87 @@ std::string hex(unsigned char byte) {
 
 Result<Tokenizer> Tokenizer::make(const gguf::Contents& contents) {
     Result<Vocabulary> vocabulary = read_vocabulary(contents);
-    if (!vocabulary)
+    if (!vocabulary) {
         return vocabulary.error();
+    }
     Tokenizer out(std::move(*vocabulary));
     if (out.vocabulary_.kind == TokenizerKind::byte_pairs) {
         Result<Splitter> splitter = Splitter::make(out.vocabulary_.pre);
-        if (!splitter)
+        if (!splitter) {
             return splitter.error();
+        }
         out.splitter_ = std::move(*splitter);
     }
     std::vector<SpecialToken> marked;
-    for (const auto& [text, id] : out.vocabulary_.marked)
+    for (const auto& [text, id] : out.vocabulary_.marked) {
         marked.push_back({text, id, out.vocabulary_.types[static_cast<std::size_t>(id)] == TokenType::user});
+    }
     Result<SpecialTokens> special = SpecialTokens::make(marked);
-    if (!special)
+    if (!special) {
         return special.error();
+    }
     out.special_ = std::move(*special);
     return out;
 }
 
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, const EncodeOptions& options) {
     std::vector<std::int32_t> out;
-    if (options.begin && vocabulary_.add_begin)
+    if (options.begin && vocabulary_.add_begin) {
         out.push_back(vocabulary_.begin);
+    }
     std::size_t plain = 0; // where the text begins that is not encoded yet
     bool begins = true;    // at the beginning, and again behind each special token
     const auto flush = [&](std::size_t until) -> Status {
-        if (until == plain)
+        if (until == plain) {
             return {};
+        }
         const Status status = encode_plain(text.substr(plain, until - plain), std::exchange(begins, false), out);
         return status;
     };
     const std::vector<Found> found = special_.find(text, options.special).last_first;
     for (auto one = found.rbegin(); one != found.rend(); ++one) {
-        if (one->at < plain) // within the token before
+        if (one->at < plain) { // within the token before
             continue;
-        if (Status status = flush(one->at); !status)
+        }
+        if (Status status = flush(one->at); !status) {
             return status.error();
+        }
         begins = true;
         out.push_back(one->token);
         plain = one->at + one->length;
     }
-    if (Status status = flush(text.size()); !status)
+    if (Status status = flush(text.size()); !status) {
         return status.error();
+    }
     return out;
 }
 
 Status Tokenizer::encode_plain(std::string_view text, bool begins, std::vector<std::int32_t>& out) {
-    if (vocabulary_.kind == TokenizerKind::byte_pairs)
+    if (vocabulary_.kind == TokenizerKind::byte_pairs) {
         return encode_bytes(text, out);
+    }
     return encode_pieces(with_marks(text, begins && vocabulary_.add_space), out);
 }
 
 Status Tokenizer::encode_bytes(std::string_view text, std::vector<std::int32_t>& out) {
     Result<std::vector<std::string_view>> words = splitter_->split(text);
-    if (!words)
+    if (!words) {
         return words.error();
-    for (const std::string_view word : *words)
-        if (Status status = encode_word(word, out); !status)
+    }
+    for (const std::string_view word : *words) {
+        if (Status status = encode_word(word, out); !status) {
             return status;
+        }
+    }
     return {};
 }
 
 Status Tokenizer::encode_word(std::string_view word, std::vector<std::int32_t>& out) {
     if (vocabulary_.whole_words) {
         std::string written;
-        for (const char byte : word)
+        for (const char byte : word) {
             written += byte_alphabet()[static_cast<unsigned char>(byte)];
+        }
         if (const auto found = vocabulary_.ids.find(written); found != vocabulary_.ids.end()) {
             out.push_back(found->second);
             return {};
@@ -120,20 +136,23 @@ Status Tokenizer::encode_word(std::string_view word, std::vector<std::int32_t>& 
     symbols_.clear();
     for (std::size_t i = 0; i < word.size(); ++i) {
         const auto byte = static_cast<unsigned char>(word[i]);
-        if (vocabulary_.bytes[byte] == no_token)
+        if (vocabulary_.bytes[byte] == no_token) {
             return Error{ErrorCode::unsupported, "the file's vocabulary has no token for the byte " + hex(byte) +
                                                      "; leave it out of the prompt, or give --tokens"};
+        }
         symbols_.push_back({word.substr(i, 1), vocabulary_.bytes[byte]});
     }
     merging_.run(symbols_, [this](const Symbol& left, const Symbol& right) -> std::optional<Joined> {
         const auto key = static_cast<std::uint64_t>(left.token) << 32 | static_cast<std::uint32_t>(right.token);
         const auto found = vocabulary_.merges.find(key);
-        if (found == vocabulary_.merges.end())
+        if (found == vocabulary_.merges.end()) {
             return std::nullopt;
+        }
         return Joined{static_cast<double>(found->second.rank), found->second.token};
     });
-    for (const Symbol& symbol : symbols_)
+    for (const Symbol& symbol : symbols_) {
         out.push_back(symbol.token);
+    }
     return {};
 }
 
@@ -150,8 +169,9 @@ Status Tokenizer::encode_pieces(std::string_view text, std::vector<std::int32_t>
     }
     merging_.run(symbols_, [&](const Symbol& left, const Symbol& right) -> std::optional<Joined> {
         const std::int32_t token = token_of({left.text.data(), left.text.size() + right.text.size()});
-        if (token == no_token)
+        if (token == no_token) {
             return std::nullopt;
+        }
         return Joined{-static_cast<double>(vocabulary_.scores[static_cast<std::size_t>(token)]), token};
     });
     for (const Symbol& symbol : symbols_) {
@@ -163,9 +183,10 @@ Status Tokenizer::encode_pieces(std::string_view text, std::vector<std::int32_t>
             const auto byte = static_cast<unsigned char>(c);
             const std::int32_t token =
                 vocabulary_.bytes[byte] != no_token ? vocabulary_.bytes[byte] : vocabulary_.unknown;
-            if (token == no_token)
+            if (token == no_token) {
                 return Error{ErrorCode::unsupported, "the file's vocabulary cannot write the byte " + hex(byte) +
                                                          "; leave it out of the prompt, or give --tokens"};
+            }
             out.push_back(token);
         }
     }
@@ -173,8 +194,9 @@ Status Tokenizer::encode_pieces(std::string_view text, std::vector<std::int32_t>
 }
 
 std::string Tokenizer::piece(std::int32_t token) const {
-    if (token < 0 || static_cast<std::size_t>(token) >= vocabulary_.tokens.size())
+    if (token < 0 || static_cast<std::size_t>(token) >= vocabulary_.tokens.size()) {
         return {};
+    }
     const auto id = static_cast<std::size_t>(token);
     const std::string& text = vocabulary_.tokens[id];
     switch (vocabulary_.types[id]) {
@@ -186,8 +208,9 @@ std::string Tokenizer::piece(std::int32_t token) const {
     default:
         break;
     }
-    if (vocabulary_.kind == TokenizerKind::byte_pairs)
+    if (vocabulary_.kind == TokenizerKind::byte_pairs) {
         return from_alphabet(text);
+    }
     if (vocabulary_.types[id] == TokenType::byte) {
         const auto found = std::find(vocabulary_.bytes.begin(), vocabulary_.bytes.end(), token);
         return found == vocabulary_.bytes.end() ? text

@@ -34,20 +34,23 @@ class TokenizerFile {
     }
     TokenizerFile& texts(const std::string& key, const Texts& values) {
         key_of(key, 9).put(std::uint32_t{8}).put(static_cast<std::uint64_t>(values.size()));
-        for (const std::string& value : values)
+        for (const std::string& value : values) {
             body_.text(value);
+        }
         return *this;
     }
     TokenizerFile& types(const std::vector<TokenType>& values) {
         key_of("token_type", 9).put(std::uint32_t{5}).put(static_cast<std::uint64_t>(values.size()));
-        for (const TokenType value : values)
+        for (const TokenType value : values) {
             body_.put(static_cast<std::int32_t>(value));
+        }
         return *this;
     }
     TokenizerFile& scores(const std::vector<float>& values) {
         key_of("scores", 9).put(std::uint32_t{6}).put(static_cast<std::uint64_t>(values.size()));
-        for (const float value : values)
+        for (const float value : values) {
             body_.put(value);
+        }
         return *this;
     }
     [[nodiscard]] std::string bytes() const {
@@ -61,8 +64,9 @@ class TokenizerFile {
     [[nodiscard]] Result<Tokenizer> make() const { return made_of(bytes()); }
     static Result<Tokenizer> made_of(const std::string& bytes) {
         const Result<gguf::Contents> contents = gguf::parse(std::as_bytes(std::span(bytes)), "test");
-        if (!contents)
+        if (!contents) {
             return contents.error();
+        }
         return Tokenizer::make(*contents);
     }
 
@@ -119,8 +123,9 @@ struct Pieces {
     }
     void add_bytes() {
         constexpr char digits[] = "0123456789ABCDEF";
-        for (unsigned byte = 0; byte < 256; ++byte)
+        for (unsigned byte = 0; byte < 256; ++byte) {
             add(std::string("<0x") + digits[byte >> 4] + digits[byte & 15] + ">", 0, TokenType::byte);
+        }
     }
     [[nodiscard]] TokenizerFile file() const {
         return TokenizerFile()
@@ -146,32 +151,35 @@ std::string random_text(std::mt19937_64& random, bool valid) {
     for (std::size_t i = 0; i < length; ++i) {
         const std::uint64_t kind = random() % (valid ? 5 : 6);
         std::uint32_t c = 0;
-        if (kind <= 1)
+        if (kind <= 1) {
             c = static_cast<std::uint32_t>(" \t\n\r'.,19azAZ<|>_"[random() % 17]);
-        else if (kind == 2)
+        } else if (kind == 2) {
             c = 0x20 + static_cast<std::uint32_t>(random() % 95);
-        else if (kind == 3)
+        } else if (kind == 3) {
             c = 0x80 + static_cast<std::uint32_t>(random() % 0x2000);
-        else if (kind == 4)
+        } else if (kind == 4) {
             c = static_cast<std::uint32_t>(random() % 0x110000);
-        else {
+        } else {
             out += static_cast<char>(random() % 256);
             continue;
         }
-        if (c >= 0xd800 && c < 0xe000)
+        if (c >= 0xd800 && c < 0xe000) {
             c = 'x';
-        if (c == 0x2581)
+        }
+        if (c == 0x2581) {
             c = 'y'; // stands for a space in scored pieces
-        if (c < 0x80)
+        }
+        if (c < 0x80) {
             out += static_cast<char>(c);
-        else if (c < 0x800)
+        } else if (c < 0x800) {
             (out += static_cast<char>(0xc0 | c >> 6)) += static_cast<char>(0x80 | (c & 0x3f));
-        else if (c < 0x10000)
+        } else if (c < 0x10000) {
             ((out += static_cast<char>(0xe0 | c >> 12)) += static_cast<char>(0x80 | (c >> 6 & 0x3f))) +=
                 static_cast<char>(0x80 | (c & 0x3f));
-        else
+        } else {
             (((out += static_cast<char>(0xf0 | c >> 18)) += static_cast<char>(0x80 | (c >> 12 & 0x3f))) +=
              static_cast<char>(0x80 | (c >> 6 & 0x3f))) += static_cast<char>(0x80 | (c & 0x3f));
+        }
     }
     return out;
 }
@@ -206,8 +214,9 @@ TEST(Splitter, bytes_that_are_no_text_are_kept) {
     const std::string text = "ab\xff\xfe"
                              "cd \xe2\x82";
     std::string joined;
-    for (const std::string& word : words("llama-bpe", text))
+    for (const std::string& word : words("llama-bpe", text)) {
         joined += word;
+    }
     EXPECT_EQ(joined, text);
 }
 
@@ -246,8 +255,9 @@ TEST(Tokenizer, merging_agrees_with_the_plain_definition_on_random_merges) {
         std::vector<std::pair<std::pair<std::string, std::string>, std::string>> rules;
         for (int i = 0; i < 30; ++i) {
             const std::string left = parts[random() % parts.size()], right = parts[random() % parts.size()];
-            if (left.size() + right.size() > 12 || std::find(parts.begin(), parts.end(), left + right) != parts.end())
+            if (left.size() + right.size() > 12 || std::find(parts.begin(), parts.end(), left + right) != parts.end()) {
                 continue;
+            }
             pairs.merge(left, right);
             rules.push_back({{left, right}, left + right});
             parts.push_back(left + right);
@@ -255,11 +265,13 @@ TEST(Tokenizer, merging_agrees_with_the_plain_definition_on_random_merges) {
         Tokenizer tokenizer = *pairs.file("gpt-2").make();
         for (int i = 0; i < 50; ++i) {
             std::string word;
-            for (std::size_t n = 1 + random() % 30; n > 0; --n)
+            for (std::size_t n = 1 + random() % 30; n > 0; --n) {
                 word += "abcd"[random() % 4];
+            }
             Texts truth;
-            for (const char c : word)
+            for (const char c : word) {
                 truth.emplace_back(1, c);
+            }
             for (bool merged = true; merged;) { // the lowest rank that occurs, its leftmost place
                 merged = false;
                 for (const auto& [pair, both] : rules) {
@@ -270,13 +282,15 @@ TEST(Tokenizer, merging_agrees_with_the_plain_definition_on_random_merges) {
                             merged = true;
                         }
                     }
-                    if (merged)
+                    if (merged) {
                         break;
+                    }
                 }
             }
             Texts found;
-            for (const std::int32_t id : encoded(tokenizer, word))
+            for (const std::int32_t id : encoded(tokenizer, word)) {
                 found.push_back(tokenizer.piece(id));
+            }
             EXPECT_EQ(found, truth) << word;
         }
     }
@@ -368,8 +382,9 @@ TEST(Tokenizer, the_begin_token_comes_first_where_the_file_says_so) {
 TEST(Tokenizer, ten_thousand_random_texts_come_back_byte_for_byte) {
     Pairs pairs;
     for (const auto& [left, right] : std::vector<std::pair<std::string, std::string>>{
-             {"a", "z"}, {gap, "a"}, {"A", "Z"}, {"1", "9"}, {"'", "a"}, {gap, gap}, {"\xc3\x83", "\xc2\xa9"}})
+             {"a", "z"}, {gap, "a"}, {"A", "Z"}, {"1", "9"}, {"'", "a"}, {gap, gap}, {"\xc3\x83", "\xc2\xa9"}}) {
         pairs.merge(left, right);
+    }
     std::mt19937_64 random(11);
     for (const char* pre : {"gpt-2", "llama-bpe", "qwen2", "smollm", "tekken"}) {
         Tokenizer tokenizer = *pairs.file(pre).make();
@@ -443,16 +458,19 @@ TEST(Tokenizer, damaged_vocabularies_are_refused_or_used_but_never_crash) {
     std::size_t used = 0;
     for (int i = 0; i < 4000; ++i) {
         std::string bytes = files[i % 2];
-        for (std::size_t n = 1 + random() % 4; n > 0; --n)
+        for (std::size_t n = 1 + random() % 4; n > 0; --n) {
             bytes[random() % bytes.size()] = static_cast<char>(random());
+        }
         Result<Tokenizer> tokenizer = TokenizerFile::made_of(bytes);
-        if (!tokenizer.ok())
+        if (!tokenizer.ok()) {
             continue;
+        }
         ++used;
         const Result<Ids> ids = tokenizer->encode("ab <|end|> \xff"
                                                   "a");
-        if (ids.ok())
+        if (ids.ok()) {
             (void)tokenizer->decode(*ids);
+        }
     }
     EXPECT_GT(used, 100u);
 }

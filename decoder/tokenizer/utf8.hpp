@@ -18,8 +18,9 @@ namespace plumb::decoder {
 [[nodiscard]] constexpr std::size_t present_bytes(std::string_view text) noexcept {
     const std::size_t wanted = std::min(wanted_bytes(text[0]), text.size());
     std::size_t at = 1;
-    while (at < wanted && (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U)
+    while (at < wanted && (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U) {
         ++at;
+    }
     return at;
 }
 
@@ -34,8 +35,9 @@ namespace plumb::decoder {
     for (std::size_t back = 1; back <= 3 && back <= text.size(); ++back) {
         const std::size_t at = text.size() - back;
         const std::size_t wanted = wanted_bytes(text[at]);
-        if (wanted > 1)
+        if (wanted > 1) {
             return wanted > back && present_bytes(text.substr(at)) == back ? at : text.size();
+        }
     }
     return text.size();
 }

@@ -18,8 +18,9 @@ constexpr std::uint64_t most_tokens = std::uint64_t{1} << 22;
 constexpr const char* prefix = "tokenizer.ggml.";
 
 std::string in_utf8(unsigned code_point) {
-    if (code_point < 0x80)
+    if (code_point < 0x80) {
         return std::string(1, static_cast<char>(code_point));
+    }
     return {static_cast<char>(0xc0U | (code_point >> 6)), static_cast<char>(0x80U | (code_point & 0x3fU))};
 }
 
@@ -44,16 +45,21 @@ bool flag_of(const Contents& contents, const std::string& key, bool otherwise) {
 template <class Take>
 Status each(const Contents& contents, const std::string& key, bool required, Take take) {
     const Value* value = find(contents, key);
-    if (!value)
+    if (!value) {
         return required ? Status(wrong(key, "is missing")) : Status();
-    if (value->type != ValueType::array)
+    }
+    if (value->type != ValueType::array) {
         return wrong(key, "is no array");
-    if (value->count > most_tokens)
+    }
+    if (value->count > most_tokens) {
         return wrong(key, "has more than " + std::to_string(most_tokens) + " elements");
+    }
     std::size_t at = 0;
-    for (std::uint64_t i = 0; i < value->count; ++i)
-        if (!take(value->next_element(at)))
+    for (std::uint64_t i = 0; i < value->count; ++i) {
+        if (!take(value->next_element(at))) {
             return wrong(key, "has an element of the wrong kind at " + std::to_string(i));
+        }
+    }
     return {};
 }
 
@@ -67,37 +73,46 @@ Status read_tokens(const Contents& contents, Vocabulary& out) {
     if (Status status = each(contents, "tokens", true,
                              [&](const Value& value) {
                                  const auto text = value.as_string();
-                                 if (text)
+                                 if (text) {
                                      out.tokens.emplace_back(*text);
+                                 }
                                  return text.has_value();
                              });
-        !status)
+        !status) {
         return status;
+    }
     if (Status status = each(contents, "token_type", false,
                              [&](const Value& value) {
                                  const auto type = value.as_unsigned();
-                                 if (!type || *type > static_cast<std::uint64_t>(TokenType::byte))
+                                 if (!type || *type > static_cast<std::uint64_t>(TokenType::byte)) {
                                      return false;
+                                 }
                                  out.types.push_back(static_cast<TokenType>(*type));
                                  return true;
                              });
-        !status)
+        !status) {
         return status;
+    }
     if (Status status = each(contents, "scores", out.kind == TokenizerKind::scored_pieces,
                              [&](const Value& value) {
                                  const auto score = value.as_number();
-                                 if (score)
+                                 if (score) {
                                      out.scores.push_back(static_cast<float>(*score));
+                                 }
                                  return score.has_value();
                              });
-        !status)
+        !status) {
         return status;
-    if (out.types.empty())
+    }
+    if (out.types.empty()) {
         out.types.assign(out.tokens.size(), TokenType::normal);
-    if (out.types.size() != out.tokens.size())
+    }
+    if (out.types.size() != out.tokens.size()) {
         return wrong("token_type", "has not as many elements as tokens");
-    if (out.kind == TokenizerKind::scored_pieces && out.scores.size() != out.tokens.size())
+    }
+    if (out.kind == TokenizerKind::scored_pieces && out.scores.size() != out.tokens.size()) {
         return wrong("scores", "has not as many elements as tokens");
+    }
     return {};
 }
 
@@ -110,8 +125,9 @@ std::optional<unsigned> byte_named(std::string_view token) {
                                       : -1;
     };
     if (token.size() != 6 || token.substr(0, 3) != "<0x" || token[5] != '>' || digit(token[3]) < 0 ||
-        digit(token[4]) < 0)
+        digit(token[4]) < 0) {
         return std::nullopt;
+    }
     return static_cast<unsigned>(digit(token[3]) * 16 + digit(token[4]));
 }
 
@@ -120,20 +136,25 @@ void index_tokens(Vocabulary& out) {
         const std::string_view text = out.tokens[i];
         const auto id = static_cast<std::int32_t>(i);
         const TokenType type = out.types[i];
-        if (out.special(id) && !text.empty())
+        if (out.special(id) && !text.empty()) {
             out.marked.emplace(text, id);
-        if (type != TokenType::control && type != TokenType::unused)
+        }
+        if (type != TokenType::control && type != TokenType::unused) {
             out.ids.emplace(text, id); // of two alike the first
+        }
     }
     out.bytes.fill(no_token);
     for (std::size_t i = 0; i < out.tokens.size() && out.kind == TokenizerKind::scored_pieces; ++i) {
         const auto byte = byte_named(out.tokens[i]);
-        if (byte && out.types[i] == TokenType::byte)
+        if (byte && out.types[i] == TokenType::byte) {
             out.bytes[*byte] = static_cast<std::int32_t>(i);
+        }
     }
-    for (std::size_t byte = 0; byte < 256 && out.kind == TokenizerKind::byte_pairs; ++byte)
-        if (const auto found = out.ids.find(byte_alphabet()[byte]); found != out.ids.end())
+    for (std::size_t byte = 0; byte < 256 && out.kind == TokenizerKind::byte_pairs; ++byte) {
+        if (const auto found = out.ids.find(byte_alphabet()[byte]); found != out.ids.end()) {
             out.bytes[byte] = found->second;
+        }
+    }
 }
 
 Status read_merges(const Contents& contents, Vocabulary& out) {
@@ -141,8 +162,9 @@ Status read_merges(const Contents& contents, Vocabulary& out) {
     return each(contents, "merges", true, [&](const Value& value) {
         const auto text = value.as_string();
         const std::size_t space = text ? text->find(' ', 1) : std::string_view::npos;
-        if (space == std::string_view::npos)
+        if (space == std::string_view::npos) {
             return false;
+        }
         const std::string_view left = text->substr(0, space), right = text->substr(space + 1);
         const auto a = out.ids.find(left), b = out.ids.find(right);
         const auto made = out.ids.find(std::string(left).append(right));
@@ -158,12 +180,15 @@ Status read_merges(const Contents& contents, Vocabulary& out) {
 
 void find_stops(const Contents& contents, Vocabulary& out) {
     std::set<std::int32_t> stops;
-    for (const char* key : {"eos_token_id", "eot_token_id", "eom_token_id"})
+    for (const char* key : {"eos_token_id", "eot_token_id", "eom_token_id"}) {
         stops.insert(id_of(contents, key, out));
+    }
     for (const char* name :
-         {"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "</s>"})
-        if (const auto found = out.marked.find(name); found != out.marked.end())
+         {"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "</s>"}) {
+        if (const auto found = out.marked.find(name); found != out.marked.end()) {
             stops.insert(found->second);
+        }
+    }
     stops.erase(no_token);
     out.stops.assign(stops.begin(), stops.end());
 }
@@ -184,29 +209,35 @@ const std::array<std::string, 256>& byte_alphabet() {
 }
 
 bool Vocabulary::special(std::int32_t token) const noexcept {
-    if (token < 0 || static_cast<std::size_t>(token) >= types.size())
+    if (token < 0 || static_cast<std::size_t>(token) >= types.size()) {
         return false;
+    }
     const TokenType type = types[static_cast<std::size_t>(token)];
     return type == TokenType::control || type == TokenType::user || type == TokenType::unknown;
 }
 
 Result<Vocabulary> read_vocabulary(const Contents& contents) {
     const std::string model = text_of(contents, "model");
-    if (model.empty() || model == "none")
+    if (model.empty() || model == "none") {
         return Error{ErrorCode::not_found, "this file has no tokenizer; give the prompt's token ids with --tokens"};
+    }
     Vocabulary out;
-    if (model != "gpt2" && model != "llama")
+    if (model != "gpt2" && model != "llama") {
         return Error{ErrorCode::unsupported, "the file's tokenizer is \"" + gguf::printable(model) +
                                                  "\"; gpt2 (byte pairs) and llama (scored pieces) are supported: give "
                                                  "the prompt's token ids with --tokens"};
+    }
     out.kind = model == "gpt2" ? TokenizerKind::byte_pairs : TokenizerKind::scored_pieces;
-    if (Status status = read_tokens(contents, out); !status)
+    if (Status status = read_tokens(contents, out); !status) {
         return status.error();
+    }
     index_tokens(out);
     const bool pieces = out.kind == TokenizerKind::scored_pieces;
-    if (!pieces)
-        if (Status status = read_merges(contents, out); !status)
+    if (!pieces) {
+        if (Status status = read_merges(contents, out); !status) {
             return status.error();
+        }
+    }
     out.pre = text_of(contents, "pre");
     out.whole_words = out.pre == "llama-bpe" || out.pre == "llama-v3" || out.pre == "llama3" || out.pre == "tekken";
     out.begin = id_of(contents, "bos_token_id", out);

@@ -56,19 +56,22 @@ class BackendTimer {
     /// Begins; what was measured before and not asked for is forgotten.
     Status record_start() noexcept {
         give_up();
-        if (timer_ == nullptr)
+        if (timer_ == nullptr) {
             return Error{ErrorCode::unsupported, "this context has no queue timer; make one for its queue first"};
+        }
         Result<DeviceToken> token = timer_->begin();
-        if (!token)
+        if (!token) {
             return token.error();
+        }
         token_ = *token;
         state_ = State::started;
         return {};
     }
 
     Status record_end() noexcept {
-        if (state_ != State::started)
+        if (state_ != State::started) {
             return not_started();
+        }
         Status ended = timer_->end(token_);
         if (!ended) {
             give_up();
@@ -86,16 +89,19 @@ class BackendTimer {
 
     /// The same in ticks of the queue's clock.
     Result<DeviceSpan> span() {
-        if (state_ == State::never)
+        if (state_ == State::never) {
             return not_started();
-        if (state_ == State::started)
+        }
+        if (state_ == State::started) {
             return Error{ErrorCode::invalid_argument,
                          "this timer still runs; call record_end() before you ask for its time"};
+        }
         if (state_ == State::ended) {
             Result<DeviceSpan> times = timer_->collect(token_);
             if (!times) {
-                if (times.error().code != ErrorCode::pending)
+                if (times.error().code != ErrorCode::pending) {
                     state_ = State::never;
+                }
                 return times;
             }
             span_ = *times;
@@ -106,8 +112,9 @@ class BackendTimer {
 
     /// The ended scope's token, for whoever collects it from here on; this timer forgets it. Empty when there is none.
     std::optional<DeviceToken> release() noexcept {
-        if (state_ != State::ended)
+        if (state_ != State::ended) {
             return std::nullopt;
+        }
         state_ = State::never;
         return token_;
     }
@@ -122,8 +129,9 @@ class BackendTimer {
                 "this timer was never started; call record_start() and record_end() first"};
     }
     void give_up() noexcept {
-        if (state_ == State::started || state_ == State::ended)
+        if (state_ == State::started || state_ == State::ended) {
             timer_->cancel(token_);
+        }
         state_ = State::never;
     }
 
@@ -139,8 +147,9 @@ using Probe = std::optional<BackendTimer<B>>;
 
 template <class B>
 [[nodiscard]] Probe<B> probe(bool enabled, typename BackendTraits<B>::Context& context) {
-    if (!enabled)
+    if (!enabled) {
         return std::nullopt;
+    }
     Probe<B> started(std::in_place, context);
     // A refused begin shows at the end: the timer was never started.
     static_cast<void>(started->record_start().ok());
@@ -159,22 +168,26 @@ Status finish(std::optional<BackendTimer<B>>& probe) noexcept {
 template <class RecorderType, class B>
 Status finish_traced(RecorderType& recorder, std::optional<BackendTimer<B>>& probe, std::string_view name,
                      Category category, Queue track) {
-    if (!probe)
+    if (!probe) {
         return {};
+    }
     std::optional<BackendTimer<B>> ended = std::exchange(probe, std::nullopt);
-    if (Status status = ended->record_end(); !status)
+    if (Status status = ended->record_end(); !status) {
         return status;
+    }
     QueueTimer* const timer = ended->queue_timer();
     if (track.timer == nullptr && timer->clock_is_host()) {
         Result<DeviceSpan> span = ended->span();
-        if (!span)
+        if (!span) {
             return span.error();
+        }
         recorder.record_span(recorder.intern(name, category), Timestamp{span->begin_ticks}, Timestamp{span->end_ticks});
         return {};
     }
-    if (track.timer != timer)
+    if (track.timer != timer) {
         return Error{ErrorCode::invalid_argument,
                      "the track does not belong to the probe's queue; give the Queue made by add_queue() of its timer"};
+    }
     recorder.record_device(recorder.intern(name, category), track, *ended->release());
     return {};
 }

@@ -9,8 +9,9 @@ namespace {
 bool among(std::string_view word, std::string_view aliases) {
     while (!aliases.empty()) {
         const std::size_t space = aliases.find(' ');
-        if (aliases.substr(0, space) == word)
+        if (aliases.substr(0, space) == word) {
             return true;
+        }
         aliases = space == std::string_view::npos ? std::string_view{} : aliases.substr(space + 1);
     }
     return false;
@@ -34,14 +35,16 @@ bool names_brick(std::string_view word, std::string_view brick) {
 std::optional<Assignment> assignment_of(std::string_view words) {
     // A brick may hold any character, a value neither of the two.
     const std::size_t equals = words.rfind('=');
-    if (equals == std::string_view::npos || equals == 0)
+    if (equals == std::string_view::npos || equals == 0) {
         return std::nullopt;
+    }
     Assignment parts{words.substr(0, equals), words.substr(equals + 1), {}};
     if (const std::size_t slash = parts.value.find('/'); slash != std::string_view::npos) {
         parts.per = parts.value.substr(slash + 1);
         parts.value = parts.value.substr(0, slash);
-        if (parts.per.empty())
+        if (parts.per.empty()) {
             return std::nullopt;
+        }
     }
     return parts.value.empty() ? std::nullopt : std::optional(parts);
 }

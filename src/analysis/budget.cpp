@@ -69,16 +69,18 @@ void Budget::judge_period() {
     out_.phase = options_.phase;
     out_.ns_per_token = options_.ns_per_token;
     for (const PhaseSummary& phase : source_.phases) {
-        if (phase.phase == options_.phase)
+        if (phase.phase == options_.phase) {
             phase_ = &phase;
+        }
     }
     const std::string word = phase_word(options_.phase);
-    if (phase_ == nullptr)
+    if (phase_ == nullptr) {
         reason_ = "the recording has no complete " + word + " step";
-    else if (phase_->steps == 0)
+    } else if (phase_->steps == 0) {
         reason_ = "all " + word + " steps are warm-up";
-    else if (phase_->tokens == 0)
+    } else if (phase_->tokens == 0) {
         reason_ = "the steps carry no tokens (plumb::tokens(n) gives them)";
+    }
     out_.steps = phase_ == nullptr ? 0 : phase_->steps;
     if (out_.steps != 0) {
         out_.period_ns = measured(phase_->period.mean_ns);
@@ -100,10 +102,12 @@ void Budget::judge_period() {
 const BrickLimit* Budget::limit_of(const std::string& brick) const {
     const BrickLimit* by_alias = nullptr;
     for (const BrickLimit& limit : options_.bricks) {
-        if (limit.brick == brick)
+        if (limit.brick == brick) {
             return &limit;
-        if (analysis::names_brick(limit.brick, brick))
+        }
+        if (analysis::names_brick(limit.brick, brick)) {
             by_alias = &limit;
+        }
     }
     return by_alias;
 }
@@ -124,27 +128,31 @@ void Budget::finish(BudgetRow& row, const BrickLimit* limit, bool partial) {
     } else {
         row.token_ns = row.percent = absent(reason_);
     }
-    if (limit != nullptr)
+    if (limit != nullptr) {
         row.allowed_ns = measured(per_step(*limit));
-    else if (!row.step_ns.value)
+    } else if (!row.step_ns.value) {
         row.allowed_ns = row.step_ns;
-    else
+    } else {
         row.allowed_ns = measured(*row.step_ns.value * *out_.budget_ns.value / *out_.period_ns.value);
+    }
     row.room_ns = row.step_ns.value ? measured(*row.allowed_ns.value - *row.step_ns.value) : row.step_ns;
-    if (limit == nullptr || !row.room_ns.value)
+    if (limit == nullptr || !row.room_ns.value) {
         return;
+    }
     row.verdict = *row.room_ns.value < 0 ? Outcome::fail : partial || lost_ != 0 ? Outcome::unknown : Outcome::pass;
-    if (row.verdict == Outcome::unknown)
+    if (row.verdict == Outcome::unknown) {
         row.room_ns = absent(partial ? "not all of its sites in captured graphs were timed"
                                      : std::to_string(lost_) + " records were lost, its own may be among them");
+    }
 }
 
 void Budget::add_bricks() {
     std::vector<BrickTime> times;
     std::map<std::pair<std::string, bool>, std::size_t> places;
     for (const Row& row : source_.bricks) {
-        if (row.key.phase != options_.phase || phase_ == nullptr)
+        if (row.key.phase != options_.phase || phase_ == nullptr) {
             continue;
+        }
         const std::size_t at = places.try_emplace({row.key.name, row.lap}, places.size()).first->second;
         if (at == out_.rows.size()) {
             out_.rows.emplace_back().name = row.key.name;
@@ -168,8 +176,9 @@ void Budget::add_bricks() {
 }
 
 void Budget::add_account() {
-    if (out_.steps == 0)
+    if (out_.steps == 0) {
         return;
+    }
     const auto steps = static_cast<double>(out_.steps);
     for (const auto& [name, ns] :
          {std::pair{"overlap", -phase_->wall.overlap_ns}, std::pair{"unattributed", phase_->wall.unattributed_ns},
@@ -185,10 +194,12 @@ void Budget::add_account() {
 void Budget::add_limits_without_brick() {
     for (const BrickLimit& limit : options_.bricks) {
         bool found = false;
-        for (const BudgetRow& row : out_.rows)
+        for (const BudgetRow& row : out_.rows) {
             found = found || (!row.account && limit_of(row.name) == &limit);
-        if (found)
+        }
+        if (found) {
             continue;
+        }
         BudgetRow& row = out_.rows.emplace_back();
         row.name = limit.brick;
         row.limited = true;
@@ -199,23 +210,27 @@ void Budget::add_limits_without_brick() {
 }
 
 BudgetReport Budget::build() {
-    for (const LossRow& loss : source_.losses)
+    for (const LossRow& loss : source_.losses) {
         lost_ += loss.count;
+    }
     judge_period();
     add_bricks();
     add_account();
     add_limits_without_brick();
     out_.verdict = out_.period_verdict;
     for (const BudgetRow& row : out_.rows) {
-        if (row.limited)
+        if (row.limited) {
             out_.verdict = worse(out_.verdict, row.verdict);
+        }
     }
-    if (lost_ != 0)
+    if (lost_ != 0) {
         out_.notes.push_back(
             std::to_string(lost_) +
             " records were lost, so a brick may have taken more than its row says; plumb report names them.");
-    if (phase_ != nullptr && phase_->all_sampled)
+    }
+    if (phase_ != nullptr && phase_->all_sampled) {
         out_.notes.emplace_back("Every step was made slower by sampling, so the period holds that too.");
+    }
     return std::move(out_);
 }
 
@@ -227,14 +242,16 @@ Result<BrickLimit> parse_brick_limit(std::string_view words) {
                       "sampling=1ms/step, not \"" +
                           std::string(words) + "\""};
     const auto parts = analysis::assignment_of(words);
-    if (!parts || (!parts->per.empty() && parts->per != "token" && parts->per != "step"))
+    if (!parts || (!parts->per.empty() && parts->per != "token" && parts->per != "step")) {
         return wrong;
+    }
     double number = 0;
     const char* end = parts->value.data() + parts->value.size();
     const auto read = std::from_chars(parts->value.data(), end, number);
     const auto unit = unit_of({read.ptr, static_cast<std::size_t>(end - read.ptr)});
-    if (read.ec != std::errc() || !unit || !(number > 0) || !(number * *unit <= largest_limit_ns))
+    if (read.ec != std::errc() || !unit || !(number > 0) || !(number * *unit <= largest_limit_ns)) {
         return wrong;
+    }
     return BrickLimit{std::string(parts->brick), number * *unit, parts->per == "step"};
 }
 

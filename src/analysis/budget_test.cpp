@@ -47,8 +47,9 @@ BudgetReport budget(const Report& report, double ns_per_token, const std::vector
 
 const BudgetRow& row(const BudgetReport& report, const std::string& name) {
     for (const BudgetRow& candidate : report.rows) {
-        if (candidate.name == name)
+        if (candidate.name == name) {
             return candidate;
+        }
     }
     ADD_FAILURE() << "no row " << name;
     static const BudgetRow empty;
@@ -87,8 +88,9 @@ TEST(Budget, T13_neither_loading_nor_prefill_is_in_the_budget_of_decode) {
 TEST(Budget, shares_of_leaves_and_of_the_account_add_up_to_the_period) {
     const BudgetReport report = budget(run_of(1), 500'000);
     double percent = 0;
-    for (const BudgetRow& part : report.rows)
+    for (const BudgetRow& part : report.rows) {
         percent += part.parent ? 0 : *part.percent.value;
+    }
     EXPECT_NEAR(percent, 200, 1e-9); // the period is twice the budget
     EXPECT_DOUBLE_EQ(*row(report, "qkv_projection").percent.value, 60);
     EXPECT_DOUBLE_EQ(*row(report, "unattributed").step_ns.value, 440'000);
@@ -156,8 +158,9 @@ TEST(Budget, words_of_a_limit_are_read_exactly_or_refused) {
     EXPECT_FALSE(parse_brick_limit("a=1s/token")->per_step);
     for (const char* words : {"", "lm_head", "=4us", "lm_head=", "lm_head=400", "lm_head=us", "lm_head=-1us",
                               "lm_head=0us", "lm_head=4 us", "lm_head=4us/", "lm_head=4us/call", "lm_head=nanus",
-                              "lm_head=infus", "lm_head=1e300s", "lm_head=4us/step/step"})
+                              "lm_head=infus", "lm_head=1e300s", "lm_head=4us/step/step"}) {
         EXPECT_FALSE(parse_brick_limit(words).ok()) << words;
+    }
 }
 
 } // namespace

@@ -45,41 +45,48 @@ class CallCounter {
 CallCounter::CallCounter(resolve::RecordSource& source, Phase phase, const std::vector<ExpectedCalls>& expected)
     : phase_(phase), expected_(expected), names_(source.names()),
       bricks_(std::min(expected.size(), max_expected_calls)) {
-    for (const recording::GraphInfo& graph : source.graphs())
+    for (const recording::GraphInfo& graph : source.graphs()) {
         graphs_.emplace(graph.key, &graph);
+    }
 }
 
 void CallCounter::steps_known(const resolve::StepTable& steps) {
     steps_ = &steps;
-    for (Brick& brick : bricks_)
+    for (Brick& brick : bricks_) {
         brick.calls.resize(steps.size());
+    }
     unknown_content_.resize(steps.size());
 }
 
 std::uint64_t CallCounter::asked(std::uint16_t name) {
     const auto known = asked_.find(name);
-    if (known != asked_.end())
+    if (known != asked_.end()) {
         return known->second;
+    }
     std::uint64_t bits = 0;
     const std::string text = names_.text(name);
-    for (std::size_t i = 0; i < bricks_.size(); ++i)
+    for (std::size_t i = 0; i < bricks_.size(); ++i) {
         bits |= names_brick(expected_[i].brick, text) ? std::uint64_t{1} << i : 0;
+    }
     return asked_.emplace(name, bits).first->second;
 }
 
 void CallCounter::add(std::uint16_t name, std::uint64_t step, std::uint32_t calls, bool sometimes_timed) {
     const std::uint64_t bits = asked(name);
-    if (bits == 0 || step == resolve::no_step)
+    if (bits == 0 || step == resolve::no_step) {
         return;
+    }
     if (step != last_id_) {
         last_id_ = step;
         last_index_ = steps_->find(step);
     }
-    if (last_index_ == resolve::step_not_found)
+    if (last_index_ == resolve::step_not_found) {
         return;
+    }
     for (std::size_t i = 0; i < bricks_.size(); ++i) {
-        if ((bits >> i & 1) == 0)
+        if ((bits >> i & 1) == 0) {
             continue;
+        }
         bricks_[i].calls[last_index_] += calls;
         bricks_[i].sometimes_timed = bricks_[i].sometimes_timed || sometimes_timed;
     }
@@ -88,26 +95,31 @@ void CallCounter::add(std::uint16_t name, std::uint64_t step, std::uint32_t call
 void CallCounter::launched(const resolve::Submission& launch) {
     const auto found = graphs_.find(launch.key);
     if (found == graphs_.end() || found->second->sites.empty()) {
-        if (const std::size_t step = steps_->find(launch.step); step != resolve::step_not_found)
+        if (const std::size_t step = steps_->find(launch.step); step != resolve::step_not_found) {
             unknown_content_[step] = true;
+        }
         return;
     }
-    for (const recording::GraphSite& site : found->second->sites)
+    for (const recording::GraphSite& site : found->second->sites) {
         add(site.name, launch.step, 1, false);
+    }
 }
 
 void CallCounter::consume(const resolve::ResolvedBatch& batch) {
     const recording::TrackInfo& track = batch.track->info;
     for (const resolve::Submission& submission : batch.submissions) {
-        if (submission.graph)
+        if (submission.graph) {
             launched(submission);
+        }
     }
     // What a sampled replay shows was counted with its launch.
-    if (track.kind == recording::TrackKind::captured_graph)
+    if (track.kind == recording::TrackKind::captured_graph) {
         return;
+    }
     for (const resolve::Sample& sample : batch.samples) {
-        if (sample.kind != resolve::SampleKind::step && sample.kind != resolve::SampleKind::layer)
+        if (sample.kind != resolve::SampleKind::step && sample.kind != resolve::SampleKind::layer) {
             add(sample.name, sample.step, 1, track.sampled_every > 1);
+        }
     }
 }
 
@@ -117,12 +129,14 @@ CallCount CallCounter::judge(std::size_t index) const {
     count.least = ~std::uint64_t{0};
     for (std::size_t i = 0; i < steps_->size(); ++i) {
         const resolve::Step& step = (*steps_)[i];
-        if (step.phase != phase_)
+        if (step.phase != phase_) {
             continue;
+        }
         ++count.steps;
         content_unknown += unknown_content_[i] ? 1 : 0;
-        if (unknown_content_[i] || (bricks_[index].sometimes_timed && !step.device_timed))
+        if (unknown_content_[i] || (bricks_[index].sometimes_timed && !step.device_timed)) {
             continue;
+        }
         const std::uint64_t tokens = step.prefill_tokens + step.decode_tokens;
         const std::uint64_t wanted = expected_[index].count * (expected_[index].per_token ? tokens : 1);
         const std::uint64_t found = bricks_[index].calls[i];
@@ -137,23 +151,25 @@ CallCount CallCounter::judge(std::size_t index) const {
             count.first_expected = wanted;
         }
     }
-    if (count.steps == 0)
+    if (count.steps == 0) {
         count.unknown = "the recording has no complete " + std::string(phase_word(phase_)) + " step";
-    else if (count.judged == 0)
+    } else if (count.judged == 0) {
         count.unknown = content_unknown != 0
                             ? "captured graphs were replayed, and what is in them is not in the recording"
                             : "its queue is timed in some steps only, and in none of these";
-    else if (content_unknown != 0 && count.differing == 0) // those that are known agree: the others may not
+    } else if (content_unknown != 0 && count.differing == 0) { // those that are known agree: the others may not
         count.unknown = "in " + std::to_string(content_unknown) + " of " + std::to_string(count.steps) +
                         " steps captured graphs were replayed whose content is not in the recording";
+    }
     count.least = count.judged == 0 ? 0 : count.least;
     return count;
 }
 
 std::vector<CallCount> CallCounter::finish() const {
     std::vector<CallCount> counts;
-    for (std::size_t i = 0; i < bricks_.size(); ++i)
+    for (std::size_t i = 0; i < bricks_.size(); ++i) {
         counts.push_back(judge(i));
+    }
     return counts;
 }
 
@@ -168,8 +184,9 @@ Result<std::vector<CallCount>> count_calls(resolve::RecordSource& source, Phase 
         source, options,
         [&](const resolve::StepTable& steps, const resolve::TrackTable&) { counter.steps_known(steps); },
         [&](const resolve::ResolvedBatch& batch) { counter.consume(batch); });
-    if (!resolved.ok())
+    if (!resolved.ok()) {
         return resolved.error();
+    }
     return counter.finish();
 }
 

@@ -14,8 +14,9 @@ CapturedNodes::CapturedNodes(const recording::GraphInfo& info)
         waits_[to] = true;
     }
     for (std::size_t i = 0; i < size(); ++i) {
-        if (site(i) != none && works(i))
+        if (site(i) != none && works(i)) {
             ++working_[site(i)];
+        }
     }
 }
 

@@ -12,8 +12,9 @@ namespace plumb {
 
 int exit_code(const Comparison& comparison) {
     constexpr int undecided = 3;
-    if (!comparison.comparable)
+    if (!comparison.comparable) {
         return undecided;
+    }
     if (!comparison.gates.empty()) {
         const auto any = [&comparison](GateOutcome outcome) {
             return std::any_of(comparison.gates.begin(), comparison.gates.end(),
@@ -25,8 +26,9 @@ int exit_code(const Comparison& comparison) {
     const CompareRow* step = nullptr;
     for (const CompareRow& row : comparison.rows) {
         if (row.subject == CompareSubject::step && row.phase != Phase::none &&
-            (step == nullptr || step->phase == Phase::prefill))
+            (step == nullptr || step->phase == Phase::prefill)) {
             step = &row;
+        }
     }
     return step != nullptr && step->verdict != Verdict::undecided ? 0 : undecided;
 }
@@ -36,22 +38,25 @@ namespace {
 
 std::vector<RunFigures> figures_of(const std::vector<NamedRun>& runs) {
     std::vector<RunFigures> figures;
-    for (const NamedRun& run : runs)
+    for (const NamedRun& run : runs) {
         figures.push_back(run.figures);
+    }
     return figures;
 }
 
 std::vector<ComparedRun> shown(const std::vector<NamedRun>& runs) {
     std::vector<ComparedRun> out;
-    for (const NamedRun& run : runs)
+    for (const NamedRun& run : runs) {
         out.push_back({run.name, run.figures.start_realtime_ns, conditions_of(run.figures)});
+    }
     return out;
 }
 
 void add_run_notes(const std::vector<NamedRun>& runs, Comparison& out) {
     for (const NamedRun& run : runs) {
-        for (const std::string& note : run.figures.notes)
+        for (const std::string& note : run.figures.notes) {
             out.notes.push_back(run.name + ": " + note);
+        }
     }
 }
 
@@ -66,12 +71,13 @@ bool one_after_the_other(const std::vector<NamedRun>& base, const std::vector<Na
 }
 
 void add_notes(const std::vector<NamedRun>& base, const std::vector<NamedRun>& changed, Comparison& out) {
-    if (base.size() < stats::fewest_runs || changed.size() < stats::fewest_runs)
+    if (base.size() < stats::fewest_runs || changed.size() < stats::fewest_runs) {
         out.notes.push_back("No verdict: " + std::to_string(base.size()) + " and " + std::to_string(changed.size()) +
                             " runs; the spread between runs needs at least 3 a side, and 5 make a good comparison.");
-    else if (one_after_the_other(base, changed))
+    } else if (one_after_the_other(base, changed)) {
         out.notes.push_back("All runs of one side came before those of the other, so a machine that changed in between "
                             "would look like a change; record the sides by turns.");
+    }
     add_run_notes(base, out);
     add_run_notes(changed, out);
 }
@@ -88,19 +94,22 @@ Comparison compare_runs(const std::vector<NamedRun>& base, const std::vector<Nam
     const std::vector<RunFigures> before = figures_of(base);
     const std::vector<RunFigures> after = figures_of(changed);
     compare_keys(before, after, options.ignored_fields, out);
-    for (const Gate& gate : gates)
+    for (const Gate& gate : gates) {
         out.gates.push_back({gate, GateOutcome::undecided, "the runs are not comparable", {}});
-    if (!out.comparable)
+    }
+    if (!out.comparable) {
         return out;
+    }
     compare_rows(before, after, options, out);
     attribute(before, after, out);
     // Each gate is asked by name; the chance that any of them errs is what the caller allowed.
     const double confidence = 1 - options.false_alarm / static_cast<double>(std::max<std::size_t>(1, gates.size()));
     for (GateResult& result : out.gates) {
-        if (result.gate.fingerprint)
+        if (result.gate.fingerprint) {
             result.sentence = "no tensor was compared";
-        else
+        } else {
             result = judge_gate(result.gate, before, after, confidence);
+        }
     }
     add_notes(base, changed, out);
     return out;

@@ -20,8 +20,9 @@ Side side_of(std::span<const double> values) {
     Side side;
     side.n = static_cast<double>(values.size());
     side.mean = stats::mean(values);
-    for (const double value : values)
+    for (const double value : values) {
         side.squares += (value - side.mean) * (value - side.mean);
+    }
     return side;
 }
 
@@ -33,12 +34,14 @@ std::string too_few(std::size_t base, std::size_t changed) {
 double weighted_median(std::vector<std::pair<double, double>>& values) {
     std::sort(values.begin(), values.end());
     double half = 0;
-    for (const auto& [value, weight] : values)
+    for (const auto& [value, weight] : values) {
         half += weight / 2;
+    }
     for (const auto& [value, weight] : values) {
         half -= weight;
-        if (half <= 0)
+        if (half <= 0) {
             return value;
+        }
     }
     return values.back().first;
 }
@@ -79,8 +82,9 @@ LogChange log_change(std::span<const double> base_logs, std::span<const double> 
 LogChange ratio_change(std::span<const double> base, std::span<const double> changed, double confidence) {
     std::vector<double> logs[2];
     for (std::size_t side = 0; side < 2; ++side) {
-        for (const double value : side == 0 ? base : changed)
+        for (const double value : side == 0 ? base : changed) {
             logs[side].push_back(std::log(value));
+        }
     }
     return log_change(logs[0], logs[1], confidence);
 }
@@ -97,19 +101,24 @@ Change as_share(const LogChange& change) {
 }
 
 Judgement judge(const LogChange& change, double same_band) {
-    if (!change.known)
+    if (!change.known) {
         return {Verdict::undecided, change.reason};
+    }
     const stats::Interval& interval = change.interval;
     // Runs that all read alike (a coarse clock) have no spread to judge by: an interval of width 0 proves nothing.
-    if (!(change.noise > 0))
+    if (!(change.noise > 0)) {
         return {Verdict::undecided, "its runs do not differ at all, so there is no noise to judge by"};
-    if (interval.low > std::log1p(-same_band) && interval.high < std::log1p(same_band))
+    }
+    if (interval.low > std::log1p(-same_band) && interval.high < std::log1p(same_band)) {
         return {Verdict::same, {}};
+    }
     if (std::fabs(interval.estimate) > change.noise) {
-        if (interval.low > 0)
+        if (interval.low > 0) {
             return {Verdict::slow, {}};
-        if (interval.high < 0)
+        }
+        if (interval.high < 0) {
             return {Verdict::fast, {}};
+        }
     }
     return {Verdict::undecided, "the runs differ too much among themselves"};
 }
@@ -117,19 +126,22 @@ Judgement judge(const LogChange& change, double same_band) {
 std::vector<double> pace_without(std::size_t brick, const std::vector<std::vector<double>>& logs,
                                  const std::vector<double>& weights) {
     constexpr std::size_t fewest_others = 3;
-    if (logs.size() < fewest_others + 1)
+    if (logs.size() < fewest_others + 1) {
         return {};
+    }
     const std::size_t runs = logs[brick].size();
     std::vector<double> middles;
-    for (const auto& row : logs)
+    for (const auto& row : logs) {
         middles.push_back(stats::median(row));
+    }
     std::vector<double> pace(runs);
     std::vector<std::pair<double, double>> others;
     for (std::size_t run = 0; run < runs; ++run) {
         others.clear();
         for (std::size_t other = 0; other < logs.size(); ++other) {
-            if (other != brick)
+            if (other != brick) {
                 others.emplace_back(logs[other][run] - middles[other], weights[other]);
+            }
         }
         pace[run] = weighted_median(others);
     }

@@ -13,8 +13,9 @@ namespace {
 std::vector<double> noisy(std::mt19937_64& random, std::size_t runs, double middle, double noise) {
     std::normal_distribution<double> log(std::log(middle), noise);
     std::vector<double> out;
-    for (std::size_t i = 0; i < runs; ++i)
+    for (std::size_t i = 0; i < runs; ++i) {
         out.push_back(std::exp(log(random)));
+    }
     return out;
 }
 

@@ -38,30 +38,34 @@ bool take_word(std::string_view& rest, char after, std::initializer_list<T> valu
 
 /// "+5%" -> 0.05.
 std::optional<double> limit_of(std::string_view text) {
-    if (text.size() < 2 || text.back() != '%' || (text[0] != '+' && text[0] != '-'))
+    if (text.size() < 2 || text.back() != '%' || (text[0] != '+' && text[0] != '-')) {
         return std::nullopt;
+    }
     const bool negative = text[0] == '-';
     text = text.substr(1, text.size() - 2);
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0 ||
-        value > 10000 || (negative && value >= 100) || text.front() == '-')
+        value > 10000 || (negative && value >= 100) || text.front() == '-') {
         return std::nullopt;
+    }
     return (negative ? -value : value) / 100;
 }
 
 std::optional<std::uint32_t> layer_of(std::string_view text) {
     std::uint32_t layer = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), layer);
-    if (error != std::errc() || end != text.data() + text.size())
+    if (error != std::errc() || end != text.data() + text.size()) {
         return std::nullopt;
+    }
     return layer;
 }
 
 bool is_category(std::string_view word) {
     for (int value = 0; value <= static_cast<int>(Category::transfer); ++value) {
-        if (word == category_word(static_cast<Category>(value)))
+        if (word == category_word(static_cast<Category>(value))) {
             return true;
+        }
     }
     return false;
 }
@@ -78,8 +82,9 @@ std::string brick_of_alias(const std::string& name) {
     for (const auto& [brick, aliases] : known) {
         for (std::string_view rest = aliases; !rest.empty();) {
             const std::size_t space = std::min(rest.find(' '), rest.size());
-            if (rest.substr(0, space) == name)
+            if (rest.substr(0, space) == name) {
                 return brick;
+            }
             rest.remove_prefix(std::min(space + 1, rest.size()));
         }
     }
@@ -96,16 +101,19 @@ Result<Gate> parse_gate(const std::string& text) {
         return gate;
     }
     const std::size_t equals = text.rfind('=');
-    if (equals == std::string::npos)
+    if (equals == std::string::npos) {
         return bad_gate(text, "has no limit");
+    }
     const std::optional<double> limit = limit_of(std::string_view(text).substr(equals + 1));
-    if (!limit)
+    if (!limit) {
         return bad_gate(text, "has no limit of the form +5% or -3%");
+    }
     gate.limit = *limit;
     std::string_view rest = std::string_view(text).substr(0, equals);
     const std::size_t dot = rest.rfind('.');
-    if (dot == std::string_view::npos)
+    if (dot == std::string_view::npos) {
         return bad_gate(text, "names no statistic (p50, p90, p99 or mean)");
+    }
     const std::string_view statistic = rest.substr(dot + 1);
     bool known = false;
     for (const CompareStatistic value :
@@ -115,20 +123,24 @@ Result<Gate> parse_gate(const std::string& text) {
             known = true;
         }
     }
-    if (!known)
+    if (!known) {
         return bad_gate(text, "names no statistic (p50, p90, p99 or mean)");
+    }
     rest = rest.substr(0, dot);
     take_word(rest, '.', {Phase::prefill, Phase::decode, Phase::mixed}, phase_word, gate.phase);
-    if (rest == "step")
+    if (rest == "step") {
         return gate;
+    }
     if (!take_word(rest, ':', {CompareSubject::brick, CompareSubject::category, CompareSubject::layer}, subject_word,
-                   gate.subject))
+                   gate.subject)) {
         return bad_gate(text, "is about none of step, brick:, category: and layer:");
+    }
     gate.name = std::string(rest);
     if (gate.subject == CompareSubject::layer) {
         const std::optional<std::uint32_t> layer = layer_of(rest);
-        if (!layer)
+        if (!layer) {
             return bad_gate(text, "names no layer by number");
+        }
         gate.layer = *layer;
         gate.name.clear();
     } else if (gate.subject == CompareSubject::category && !is_category(rest)) {
@@ -136,8 +148,9 @@ Result<Gate> parse_gate(const std::string& text) {
                               "collective, transfer)");
     } else if (gate.subject == CompareSubject::brick) {
         gate.name = brick_of_alias(gate.name);
-        if (gate.name.empty())
+        if (gate.name.empty()) {
             return bad_gate(text, "names no brick");
+        }
     }
     return gate;
 }
@@ -169,8 +182,9 @@ std::vector<double> numbers_of(const Gate& gate, Phase phase, const std::vector<
     for (const RunFigures& run : runs) {
         numbers.push_back(std::nan(""));
         for (const RunRow& row : run.rows) {
-            if (meant(gate, phase, row.id))
+            if (meant(gate, phase, row.id)) {
                 numbers.back() = statistic_of(row, gate.statistic); // device rows come after host rows
+            }
         }
     }
     return numbers;
@@ -179,8 +193,9 @@ std::vector<double> numbers_of(const Gate& gate, Phase phase, const std::vector<
 bool is_known(const Gate& gate, Phase phase, const std::vector<RunFigures>& runs) {
     for (const RunFigures& run : runs) {
         for (const RunRow& row : run.rows) {
-            if (meant(gate, phase, row.id))
+            if (meant(gate, phase, row.id)) {
                 return true;
+            }
         }
     }
     return false;
@@ -208,8 +223,9 @@ Phase phase_of(const Gate& gate, const std::vector<RunFigures>& runs) {
 Phase main_phase(const std::vector<RunFigures>& runs) {
     for (const Phase phase : {Phase::decode, Phase::mixed, Phase::prefill}) {
         for (const RunFigures& run : runs) {
-            if (run.phases[static_cast<std::size_t>(phase)].steps != 0)
+            if (run.phases[static_cast<std::size_t>(phase)].steps != 0) {
                 return phase;
+            }
         }
     }
     return Phase::none;
@@ -225,8 +241,9 @@ bool lost_records(const std::vector<RunFigures>& base, const std::vector<RunFigu
 GateResult judge_gate(const Gate& gate, const std::vector<RunFigures>& base, const std::vector<RunFigures>& changed,
                       double confidence) {
     const Phase phase = phase_of(gate, base);
-    if (!is_known(gate, phase, base) || !is_known(gate, phase, changed))
+    if (!is_known(gate, phase, base) || !is_known(gate, phase, changed)) {
         return undecided(gate, std::string("no such row in the ") + phase_word(phase) + " steps of both sides");
+    }
     const std::vector<double> before = numbers_of(gate, phase, base);
     const std::vector<double> after = numbers_of(gate, phase, changed);
     const LogChange change = ratio_change(before, after, confidence);
@@ -248,8 +265,9 @@ GateResult judge_gate(const Gate& gate, const std::vector<RunFigures>& base, con
                                           : GateOutcome::undecided;
     result.sentence = "changed by " + percent(*result.change.estimate.value) + " (" + percent(low) + " to " +
                       percent(high) + "), the limit is " + percent(gate.limit);
-    if (result.outcome == GateOutcome::undecided)
+    if (result.outcome == GateOutcome::undecided) {
         result.sentence += change.noise > 0 ? "; more runs would narrow it" : "; its runs do not differ at all";
+    }
     if (result.outcome == GateOutcome::passed && gate.subject != CompareSubject::step && lost_records(base, changed)) {
         result.outcome = GateOutcome::undecided;
         result.sentence +=

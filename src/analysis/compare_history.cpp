@@ -13,11 +13,13 @@ namespace {
 bool compares_with(const NamedRun& run, const NamedRun& newest, const CompareOptions& options, std::string& why) {
     Comparison comparison;
     compare_keys({run.figures}, {newest.figures}, options.ignored_fields, comparison);
-    if (comparison.comparable)
+    if (comparison.comparable) {
         return true;
+    }
     for (const KeyDifference& difference : comparison.differences) {
-        if (!difference.ignored)
+        if (!difference.ignored) {
             why += (why.empty() ? "" : ", ") + difference.field + " " + difference.base;
+        }
     }
     return false;
 }
@@ -38,16 +40,18 @@ void add_row(const CompareId& id, const std::vector<NamedRun>& runs, History& ou
     row.name = id.name;
     row.device = id.device;
     row.statistic = median ? CompareStatistic::p50 : CompareStatistic::mean;
-    for (const RunRow* run : found)
+    for (const RunRow* run : found) {
         row.runs_ns.push_back(run == nullptr ? stats::absent("not in this run")
                                              : stats::measured(median ? run->p50 : run->mean));
+    }
     out.rows.push_back(std::move(row));
 }
 
 double last_of(const HistoryRow& row) {
     for (auto figure = row.runs_ns.rbegin(); figure != row.runs_ns.rend(); ++figure) {
-        if (figure->value)
+        if (figure->value) {
             return *figure->value;
+        }
     }
     return 0;
 }
@@ -56,8 +60,9 @@ double last_of(const HistoryRow& row) {
 
 History history_of_runs(std::vector<NamedRun> runs, const CompareOptions& options) {
     History out;
-    if (runs.empty())
+    if (runs.empty()) {
         return out;
+    }
     std::stable_sort(runs.begin(), runs.end(), [](const NamedRun& a, const NamedRun& b) {
         return a.figures.start_realtime_ns < b.figures.start_realtime_ns;
     });
@@ -65,26 +70,31 @@ History history_of_runs(std::vector<NamedRun> runs, const CompareOptions& option
     std::vector<NamedRun> kept;
     for (NamedRun& run : runs) {
         std::string why;
-        if (compares_with(run, newest, options, why))
+        if (compares_with(run, newest, options, why)) {
             kept.push_back(std::move(run));
-        else
+        } else {
             out.notes.push_back(run.name + " is left out: it does not compare with the newest run (" + why + ").");
+        }
     }
     std::map<CompareId, bool> ids;
     for (const NamedRun& run : kept) {
         out.runs.push_back({run.name, run.figures.start_realtime_ns, conditions_of(run.figures)});
         for (const RunRow& row : run.figures.rows) {
-            if (row.id.subject == CompareSubject::step || row.id.subject == CompareSubject::brick)
+            if (row.id.subject == CompareSubject::step || row.id.subject == CompareSubject::brick) {
                 ids.emplace(row.id, true);
+            }
         }
     }
-    for (const auto& [id, known] : ids)
+    for (const auto& [id, known] : ids) {
         add_row(id, kept, out);
+    }
     std::stable_sort(out.rows.begin(), out.rows.end(), [](const HistoryRow& a, const HistoryRow& b) {
-        if (a.phase != b.phase)
+        if (a.phase != b.phase) {
             return a.phase < b.phase;
-        if (a.subject != b.subject)
+        }
+        if (a.subject != b.subject) {
             return a.subject < b.subject;
+        }
         return last_of(a) > last_of(b);
     });
     return out;

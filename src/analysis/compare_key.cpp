@@ -16,8 +16,9 @@ constexpr char absent[] = "(absent)";
 /// What a run says about itself that must be equal, where the engine put it into the description.
 bool shapes_the_run(std::string_view key) {
     for (const char* known : {"model", "device", "layers", "threads", "gpu", "driver", "dtype", "batch", "flags"}) {
-        if (key == known)
+        if (key == known) {
             return true;
+        }
     }
     return key.substr(0, 4) == "key.";
 }
@@ -54,16 +55,18 @@ double tolerance_of(std::string_view key) {
 
 /// Whether all values that the runs have for a field mean the same.
 bool agree(const std::string& key, const std::vector<std::string>& values) {
-    if (values.size() < 2)
+    if (values.size() < 2) {
         return true;
+    }
     const double tolerance = tolerance_of(key);
     double least = std::numeric_limits<double>::infinity();
     double most = -least;
     for (const std::string& value : values) {
         char* end = nullptr;
         const double parsed = std::strtod(value.c_str(), &end);
-        if (end == value.c_str() || *end != '\0')
+        if (end == value.c_str() || *end != '\0') {
             return false;
+        }
         least = std::min(least, parsed);
         most = std::max(most, parsed);
     }
@@ -72,8 +75,9 @@ bool agree(const std::string& key, const std::vector<std::string>& values) {
 
 std::string value_in(const KeyFields& fields, const std::string& key) {
     for (const auto& [known, value] : fields) {
-        if (known == key)
+        if (known == key) {
             return value;
+        }
     }
     return absent;
 }
@@ -83,16 +87,18 @@ std::vector<std::string> values_of(const std::vector<KeyFields>& side, const std
     std::vector<std::string> values;
     for (const KeyFields& fields : side) {
         const std::string value = value_in(fields, key);
-        if (std::find(values.begin(), values.end(), value) == values.end())
+        if (std::find(values.begin(), values.end(), value) == values.end()) {
             values.push_back(value);
+        }
     }
     return values;
 }
 
 std::string joined(const std::vector<std::string>& values) {
     std::string all;
-    for (const std::string& value : values)
+    for (const std::string& value : values) {
         all += (all.empty() ? "" : " | ") + value;
+    }
     return all;
 }
 
@@ -101,18 +107,21 @@ std::string joined(const std::vector<std::string>& values) {
 KeyFields key_of(const RunFigures& run) {
     KeyFields fields = run.key;
     for (const auto& [key, value] : run.description) {
-        if (shapes_the_run(key))
+        if (shapes_the_run(key)) {
             put(fields, key, value);
+        }
     }
     for (const Phase phase : {Phase::prefill, Phase::decode, Phase::mixed}) {
         const RunPhase& steps = run.phases[static_cast<std::size_t>(phase)];
-        if (steps.steps == 0)
+        if (steps.steps == 0) {
             continue;
+        }
         const std::string prefix = std::string(phase_word(phase)) + ".";
         put(fields, prefix + "tokens_per_step", number(steps.tokens_per_step));
         put(fields, prefix + "sequences_per_step", number(steps.sequences_per_step));
-        if (steps.kv_length > 0)
+        if (steps.kv_length > 0) {
             put(fields, prefix + "kv_length", number(steps.kv_length));
+        }
     }
     return fields;
 }
@@ -121,16 +130,18 @@ void compare_keys(const std::vector<RunFigures>& base, const std::vector<RunFigu
                   const std::vector<std::string>& ignored, Comparison& out) {
     std::vector<KeyFields> sides[2];
     for (std::size_t side = 0; side < 2; ++side) {
-        for (const RunFigures& run : side == 0 ? base : changed)
+        for (const RunFigures& run : side == 0 ? base : changed) {
             sides[side].push_back(key_of(run));
+        }
     }
     std::vector<std::string> names; // in the order met
     std::set<std::string> met;
     for (const auto& side : sides) {
         for (const KeyFields& fields : side) {
             for (const auto& [key, value] : fields) {
-                if (met.insert(key).second)
+                if (met.insert(key).second) {
                     names.push_back(key);
+                }
             }
         }
     }
@@ -155,8 +166,9 @@ KeyFields conditions_of(const RunFigures& run) {
     KeyFields conditions;
     for (const auto* fields : {&run.identity, &run.description}) {
         for (const auto& [key, value] : *fields) {
-            if (is_condition(key))
+            if (is_condition(key)) {
                 put(conditions, key, value);
+            }
         }
     }
     return conditions;

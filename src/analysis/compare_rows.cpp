@@ -46,8 +46,9 @@ Lines lines_of(const std::vector<RunFigures>& base, const std::vector<RunFigures
         line.changed.resize(changed.size(), nullptr);
         std::vector<double> times;
         for (const auto* side : {&line.base, &line.changed}) {
-            for (const RunRow* row : *side)
+            for (const RunRow* row : *side) {
                 times.push_back(row != nullptr ? row->central : 0);
+            }
         }
         line.weight = stats::median(times);
     }
@@ -64,20 +65,24 @@ bool has_p50(const Line& line) {
 
 std::vector<double> numbers(const std::vector<const RunRow*>& side, CompareStatistic statistic) {
     std::vector<double> out;
-    for (const RunRow* row : side)
+    for (const RunRow* row : side) {
         out.push_back(row == nullptr ? 0 : statistic == CompareStatistic::p50 ? row->p50 : row->mean);
+    }
     return out;
 }
 
 Figure noise_of(const std::vector<double>& runs) {
-    if (runs.size() < stats::fewest_runs)
+    if (runs.size() < stats::fewest_runs) {
         return stats::absent("3 runs are needed");
+    }
     const double mean = stats::mean(runs);
-    if (!(mean > 0))
+    if (!(mean > 0)) {
         return stats::absent("no time");
+    }
     double squares = 0;
-    for (const double run : runs)
+    for (const double run : runs) {
         squares += (run - mean) * (run - mean);
+    }
     return stats::measured(std::sqrt(squares / static_cast<double>(runs.size() - 1)) / mean);
 }
 
@@ -122,8 +127,9 @@ class Judge {
     void run(const Lines& lines) {
         std::map<Phase, double> steps;
         for (const auto& [id, line] : lines) {
-            if (id.subject == CompareSubject::step)
+            if (id.subject == CompareSubject::step) {
                 steps[id.phase] = line.weight;
+            }
         }
         std::vector<double> shares;
         for (const auto& [id, line] : lines) {
@@ -134,21 +140,25 @@ class Judge {
         for (std::size_t i = 0; i < out_.rows.size(); ++i) {
             judged_.push_back(shares[i] >= least_share);
             const CompareRow& row = out_.rows[i];
-            if (judged_[i] && row.subject == CompareSubject::brick)
+            if (judged_[i] && row.subject == CompareSubject::brick) {
                 take_brick(i, shares[i]);
+            }
         }
         count_tests();
-        for (std::size_t i = 0; i < out_.rows.size(); ++i)
+        for (std::size_t i = 0; i < out_.rows.size(); ++i) {
             judge_absolutely(i);
-        for (const auto& [key, bricks] : bricks_)
+        }
+        for (const auto& [key, bricks] : bricks_) {
             judge_against_pace(bricks, confidence(CompareSubject::brick, key.first));
+        }
     }
 
     /// Steps have their own records: their times stand.
     void distrust_what_looks_faster() {
         for (CompareRow& row : out_.rows) {
-            if (row.subject == CompareSubject::step || (row.verdict != Verdict::fast && row.verdict != Verdict::same))
+            if (row.subject == CompareSubject::step || (row.verdict != Verdict::fast && row.verdict != Verdict::same)) {
                 continue;
+            }
             row.verdict = Verdict::undecided;
             row.by_own_change = false;
             row.reason = "records were lost";
@@ -161,8 +171,9 @@ class Judge {
         std::vector<double> logs;
         for (const auto* side : {&row.base_runs, &row.changed_runs}) {
             for (const double value : *side) {
-                if (!(value > 0))
+                if (!(value > 0)) {
                     return; // it did not run in every run
+                }
                 logs.push_back(std::log(value));
             }
         }
@@ -184,12 +195,14 @@ class Judge {
         double first = 0;
         double second = 0;
         for (std::size_t i = 0; i < judged_.size(); ++i) {
-            if (judged_[i])
+            if (judged_[i]) {
                 ++(first_family(out_.rows[i].subject, out_.rows[i].phase) ? first : second);
+            }
         }
-        for (const auto& [key, bricks] : bricks_)
+        for (const auto& [key, bricks] : bricks_) {
             (first_family(CompareSubject::brick, key.first) ? first : second) +=
                 static_cast<double>(bricks.rows.size());
+        }
         out_.rows_corrected_for = static_cast<std::size_t>(first + second);
         first_confidence_ = 1 - options_.false_alarm * 0.75 / std::max(1.0, first);
         second_confidence_ = 1 - options_.false_alarm * 0.25 / std::max(1.0, second);
@@ -219,21 +232,25 @@ class Judge {
         double all_weight = 0;
         for (std::size_t i = 0; i < bricks.rows.size(); ++i) {
             const std::vector<double> pace = pace_without(i, bricks.logs, bricks.weights);
-            if (pace.empty())
+            if (pace.empty()) {
                 return;
+            }
             std::vector<double> own = bricks.logs[i];
-            for (std::size_t run = 0; run < own.size(); ++run)
+            for (std::size_t run = 0; run < own.size(); ++run) {
                 own[run] -= pace[run];
+            }
             const std::span<const double> all(own);
             const LogChange change = log_change(all.first(bricks.base_runs), all.subspan(bricks.base_runs), sure);
             out_.rows[bricks.rows[i]].own_change = as_share(change);
             judgements[i] = judge(change, options_.same_band);
             all_weight += bricks.weights[i];
-            if (judgements[i].verdict == Verdict::slow || judgements[i].verdict == Verdict::fast)
+            if (judgements[i].verdict == Verdict::slow || judgements[i].verdict == Verdict::fast) {
                 changed_weight += bricks.weights[i];
+            }
         }
-        if (changed_weight > most_changed_weight * all_weight)
+        if (changed_weight > most_changed_weight * all_weight) {
             return;
+        }
         for (std::size_t i = 0; i < bricks.rows.size(); ++i) {
             CompareRow& row = out_.rows[bricks.rows[i]];
             const Verdict own = judgements[i].verdict;
@@ -256,8 +273,9 @@ class Judge {
 
 double mean_central(const std::vector<const RunRow*>& side) {
     double sum = 0;
-    for (const RunRow* row : side)
+    for (const RunRow* row : side) {
         sum += row != nullptr ? row->central : 0;
+    }
     return sum / static_cast<double>(side.size());
 }
 
@@ -274,8 +292,9 @@ void add_parts(const Lines& lines, Attribution& out) {
     rest.base_ns = out.base_ns;
     rest.changed_ns = out.changed_ns;
     for (const auto& [id, line] : lines) {
-        if (id.phase != out.phase || id.subject != CompareSubject::brick || id.device != out.device)
+        if (id.phase != out.phase || id.subject != CompareSubject::brick || id.device != out.device) {
             continue;
+        }
         Contribution part;
         part.name = id.name;
         part.device = id.device;
@@ -299,15 +318,19 @@ void compare_rows(const std::vector<RunFigures>& base, const std::vector<RunFigu
                   const CompareOptions& options, Comparison& out) {
     Judge judge(options, main_phase(base), out);
     judge.run(lines_of(base, changed));
-    if (lost_records(base, changed))
+    if (lost_records(base, changed)) {
         judge.distrust_what_looks_faster();
+    }
     std::stable_sort(out.rows.begin(), out.rows.end(), [](const CompareRow& a, const CompareRow& b) {
-        if (a.phase != b.phase)
+        if (a.phase != b.phase) {
             return a.phase < b.phase;
-        if (a.subject != b.subject)
+        }
+        if (a.subject != b.subject) {
             return a.subject < b.subject;
-        if (a.subject == CompareSubject::layer)
+        }
+        if (a.subject == CompareSubject::layer) {
             return a.layer < b.layer;
+        }
         return a.base_ns.value.value_or(0) > b.base_ns.value.value_or(0);
     });
 }
@@ -315,8 +338,9 @@ void compare_rows(const std::vector<RunFigures>& base, const std::vector<RunFigu
 void attribute(const std::vector<RunFigures>& base, const std::vector<RunFigures>& changed, Comparison& out) {
     const Lines lines = lines_of(base, changed);
     for (const auto& [id, line] : lines) {
-        if (id.subject != CompareSubject::step)
+        if (id.subject != CompareSubject::step) {
             continue;
+        }
         Attribution attribution;
         attribution.phase = id.phase;
         attribution.device = has_device_bricks(lines, id.phase);

@@ -24,8 +24,9 @@ constexpr std::uint32_t not_taken = std::numeric_limits<std::uint32_t>::max();
 /// Sorted values -> percentile, or NaN where there are too few (n < 10 / (1 - share)).
 double percentile(const std::vector<double>& sorted, double share) {
     const auto n = static_cast<double>(sorted.size());
-    if (n * (1 - share) < 10 - 1e-9)
+    if (n * (1 - share) < 10 - 1e-9) {
         return none;
+    }
     const double at = share * (n - 1);
     const auto below = static_cast<std::size_t>(at);
     const std::size_t above = std::min(below + 1, sorted.size() - 1);
@@ -61,12 +62,14 @@ void PhaseSums::take(const resolve::StepTable& steps, Phase phase) {
     std::vector<std::size_t> counted;
     for (std::size_t i = 0; i < steps.size(); ++i) {
         const resolve::Step& step = steps[i];
-        if (step.phase == phase && !step.warmup && !step.left_out)
+        if (step.phase == phase && !step.warmup && !step.left_out) {
             counted.push_back(i);
+        }
     }
     summary_.steps = counted.size();
-    if (counted.empty())
+    if (counted.empty()) {
         return;
+    }
     const std::size_t stride = (counted.size() + compare_max_steps - 1) / compare_max_steps;
     std::vector<double> kv;
     double tokens = 0;
@@ -77,8 +80,9 @@ void PhaseSums::take(const resolve::StepTable& steps, Phase phase) {
         period_.push_back(static_cast<double>(step.end_ns - step.period_begin_ns));
         tokens += static_cast<double>(step.prefill_tokens) + static_cast<double>(step.decode_tokens);
         sequences += static_cast<double>(step.sequences);
-        if (step.has_kv_length)
+        if (step.has_kv_length) {
             kv.push_back(static_cast<double>(step.kv_length));
+        }
     }
     const auto n = static_cast<double>(taken_.size());
     summary_.tokens_per_step = tokens / n;
@@ -105,8 +109,9 @@ std::vector<bool> PhaseSums::central_slots() const {
     const double low = sorted[sorted.size() / 4];
     const double high = sorted[sorted.size() - 1 - sorted.size() / 4];
     std::vector<bool> central(period_.size());
-    for (std::size_t i = 0; i < period_.size(); ++i)
+    for (std::size_t i = 0; i < period_.size(); ++i) {
         central[i] = low <= period_[i] && period_[i] <= high;
+    }
     return central;
 }
 
@@ -134,14 +139,16 @@ RunRow PhaseSums::row_of(const CompareId& id, const Series& series, const std::v
 }
 
 void PhaseSums::finish(Phase phase, std::vector<RunRow>& out) const {
-    if (taken_.empty())
+    if (taken_.empty()) {
         return;
+    }
     const std::vector<bool> central = central_slots();
     CompareId step;
     step.phase = phase;
     out.push_back(row_of(step, Series{Category::other, period_}, central));
-    for (const auto& [id, series] : series_)
+    for (const auto& [id, series] : series_) {
         out.push_back(row_of(id, series, central));
+    }
 }
 
 class Gatherer {
@@ -154,20 +161,23 @@ class Gatherer {
         for (std::size_t phase = 0; phase < phases_.size(); ++phase) {
             phases_[phase].take(steps, static_cast<Phase>(phase));
             const auto& taken = phases_[phase].taken();
-            for (std::size_t slot = 0; slot < taken.size(); ++slot)
+            for (std::size_t slot = 0; slot < taken.size(); ++slot) {
                 slots_[taken[slot]] = static_cast<std::uint32_t>(slot);
+            }
         }
     }
 
     void consume(const resolve::ResolvedBatch& batch) {
         const recording::TrackInfo& track = batch.track->info;
         // Stamps of captured graphs and queues timed now and then are not in every counted step: see add_sampled().
-        if (track.kind == recording::TrackKind::captured_graph || track.sampled_every > 1)
+        if (track.kind == recording::TrackKind::captured_graph || track.sampled_every > 1) {
             return;
+        }
         const bool device = track.kind != recording::TrackKind::host_thread;
         for (const Sample& sample : batch.samples) {
-            if (sample.kind != SampleKind::step && sample.kind != SampleKind::layer)
+            if (sample.kind != SampleKind::step && sample.kind != SampleKind::layer) {
                 count(sample, device);
+            }
         }
     }
 
@@ -178,30 +188,34 @@ class Gatherer {
             phases_[phase].finish(static_cast<Phase>(phase), run.rows);
             refused += phases_[phase].refused();
         }
-        if (refused != 0)
+        if (refused != 0) {
             run.notes.push_back(std::to_string(refused) + " samples are beyond the limit of " +
                                 std::to_string(compare_max_rows) + " rows of a phase.");
+        }
     }
 
   private:
     void count(const Sample& sample, bool device) {
-        if (sample.step == resolve::no_step)
+        if (sample.step == resolve::no_step) {
             return;
+        }
         if (sample.step != last_step_) {
             const std::size_t index = steps_->find(sample.step);
             last_step_ = sample.step;
             last_slot_ = index == resolve::step_not_found ? not_taken : slots_[index];
             last_phase_ = index == resolve::step_not_found ? Phase::none : (*steps_)[index].phase;
         }
-        if (last_slot_ == not_taken)
+        if (last_slot_ == not_taken) {
             return;
+        }
         PhaseSums& sums = phases_[static_cast<std::size_t>(last_phase_)];
         const auto ns = static_cast<double>(sample.self_ns);
         const Category category = names_.category(sample.name);
         sums.add(last_slot_, {CompareSubject::brick, last_phase_, device, text_of(sample.name), 0}, category, ns);
         sums.add(last_slot_, {CompareSubject::category, last_phase_, device, category_word(category), 0}, category, ns);
-        if (sample.layer != resolve::no_layer)
+        if (sample.layer != resolve::no_layer) {
             sums.add(last_slot_, {CompareSubject::layer, last_phase_, device, "", sample.layer}, Category::other, ns);
+        }
     }
 
     const std::string& text_of(std::uint16_t id) {
@@ -224,12 +238,14 @@ class Gatherer {
 void add_sampled(const std::vector<Row>& rows, CompareSubject subject, std::vector<RunRow>& out) {
     std::map<CompareId, RunRow> sums; // a parent and a leaf of one name are two rows there
     for (const Row& row : rows) {
-        if (row.basis == RowBasis::steps || row.key.phase == Phase::none)
+        if (row.basis == RowBasis::steps || row.key.phase == Phase::none) {
             continue;
+        }
         RunRow sampled;
         sampled.id = {subject, row.key.phase, row.device, row.key.name, row.key.layer.value_or(0)};
-        if (subject == CompareSubject::category)
+        if (subject == CompareSubject::category) {
             sampled.id.name = category_word(row.key.category);
+        }
         const double share = row.time.total_ns > 0 ? row.time.self_ns / row.time.total_ns : 1;
         RunRow& sum = sums.emplace(sampled.id, sampled).first->second;
         sum.category = row.key.category;
@@ -265,10 +281,12 @@ std::uint64_t lost_records(const recording::Counters& counters, const resolve::R
     using resolve::Loss;
     std::uint64_t lost = counters.unresolved + resolved.losses.unresolved();
     for (const Loss reason :
-         {Loss::unknown_kind, Loss::end_without_begin, Loss::nested_too_deep, Loss::overlap_without_nesting})
+         {Loss::unknown_kind, Loss::end_without_begin, Loss::nested_too_deep, Loss::overlap_without_nesting}) {
         lost += resolved.losses.of(reason);
-    for (const auto& [reason, count] : counters.drops)
+    }
+    for (const auto& [reason, count] : counters.drops) {
         lost += reason == "tensor not checked" ? 0 : count;
+    }
     const std::uint64_t accounted = resolved.records + counters.records_removed;
     return lost + (counters.records > accounted ? counters.records - accounted : 0); // the rest: in damaged chunks
 }
@@ -289,8 +307,9 @@ Result<RunFigures> gather_run(resolve::RecordSource& source) {
         source, options,
         [&](const resolve::StepTable& steps, const resolve::TrackTable&) { gatherer.steps_known(steps); },
         [&](const resolve::ResolvedBatch& batch) { gatherer.consume(batch); });
-    if (!resolved.ok())
+    if (!resolved.ok()) {
         return resolved.error();
+    }
     RunFigures run;
     run.start_realtime_ns = source.metadata().start_realtime_ns;
     run.key = source.metadata().comparability;
@@ -298,15 +317,17 @@ Result<RunFigures> gather_run(resolve::RecordSource& source) {
     run.description = source.descriptions();
     run.notes = source.notes();
     run.lost = lost_records(source.counters(), *resolved);
-    if (run.lost != 0)
+    if (run.lost != 0) {
         run.notes.push_back(std::to_string(run.lost) +
                             " records were lost, so that a brick, category or layer may look "
                             "faster than it is; none reads FAST or SAME or passes a gate.");
+    }
     gatherer.finish(run);
     if (has_sampled_tracks(source)) {
         const Result<Report> report = build_report(source, {}, {});
-        if (!report.ok())
+        if (!report.ok()) {
             return report.error();
+        }
         add_sampled(report->bricks, CompareSubject::brick, run.rows);
         add_sampled(report->categories, CompareSubject::category, run.rows);
         add_sampled(report->layers, CompareSubject::layer, run.rows);

@@ -58,15 +58,17 @@ std::vector<NamedRun> side(std::size_t runs, double attention, std::uint64_t see
     std::mt19937_64 random(seed);
     std::uniform_real_distribution<double> wobble(0.998, 1.002);
     std::vector<NamedRun> out;
-    for (std::size_t i = 0; i < runs; ++i)
+    for (std::size_t i = 0; i < runs; ++i) {
         out.push_back(run_of(planted(wobble(random), attention), static_cast<std::int64_t>(2 * i + seed % 2)));
+    }
     return out;
 }
 
 const CompareRow& row_of(const Comparison& comparison, CompareSubject subject, const std::string& name = "") {
     for (const CompareRow& row : comparison.rows) {
-        if (row.subject == subject && row.name == name)
+        if (row.subject == subject && row.name == name) {
             return row;
+        }
     }
     ADD_FAILURE() << "no row " << name;
     static const CompareRow none;
@@ -84,10 +86,12 @@ TEST(Compare, takes_the_time_of_each_brick_category_and_step_from_a_recording) {
     double step = 0;
     double attention = 0;
     for (const RunRow& row : run.figures.rows) {
-        if (row.id.subject == CompareSubject::step)
+        if (row.id.subject == CompareSubject::step) {
             step = row.p50;
-        if (row.id.subject == CompareSubject::brick && row.id.name == "attention")
+        }
+        if (row.id.subject == CompareSubject::brick && row.id.name == "attention") {
             attention = row.p50;
+        }
     }
     EXPECT_NEAR(step, 115e3, 1);
     EXPECT_NEAR(attention, 50e3, 1);
@@ -99,8 +103,9 @@ TEST(Compare, a_slower_brick_is_named_with_its_step_and_category_and_nothing_els
     EXPECT_NEAR(*row_of(comparison, CompareSubject::brick, "attention").change.estimate.value, 0.1, 0.01);
     EXPECT_EQ(row_of(comparison, CompareSubject::step).verdict, Verdict::slow);
     EXPECT_EQ(row_of(comparison, CompareSubject::category, "attention").verdict, Verdict::slow);
-    for (const char* other : {"rms_norm", "gate_projection", "lm_head"})
+    for (const char* other : {"rms_norm", "gate_projection", "lm_head"}) {
         EXPECT_EQ(row_of(comparison, CompareSubject::brick, other).verdict, Verdict::same) << other;
+    }
     EXPECT_EQ(exit_code(comparison), 0);
 }
 
@@ -128,8 +133,9 @@ TEST(Compare, the_change_of_a_step_adds_up_over_bricks_and_the_unattributed_row)
 TEST(Compare, F13_commit_time_command_and_clock_do_not_keep_runs_apart_but_the_machine_and_model_do) {
     std::vector<NamedRun> base = side(3, 1, 2);
     std::vector<NamedRun> changed = side(3, 1, 3);
-    for (NamedRun& run : base)
+    for (NamedRun& run : base) {
         run.figures.identity = {{"commit", "a"}, {"command", "x"}, {"clock.cpu_mhz", "3000"}};
+    }
     for (NamedRun& run : changed) {
         run.figures.identity = {{"commit", "b"}, {"command", "y"}, {"clock.cpu_mhz", "2100"}};
         run.figures.start_realtime_ns += 1'000'000'000'000;
@@ -161,8 +167,9 @@ TEST(Compare, F14_two_runs_a_side_never_pass_a_gate_and_never_exit_with_0) {
     EXPECT_EQ(wide_open.gates[0].outcome, GateOutcome::undecided);
     EXPECT_EQ(exit_code(wide_open), 3);
     EXPECT_EQ(exit_code(compare_runs(side(2, 1, 2), side(5, 2, 3), {}, {})), 3);
-    for (const CompareRow& row : wide_open.rows)
+    for (const CompareRow& row : wide_open.rows) {
         EXPECT_EQ(row.verdict, Verdict::undecided);
+    }
 }
 
 TEST(Compare, T16_a_gate_passes_fails_and_stays_undecided) {
@@ -194,8 +201,9 @@ TEST(Compare, T16_a_run_that_lost_records_passes_no_gate_on_a_brick_but_its_step
     EXPECT_EQ(changed[2].figures.lost, 7u);
     EXPECT_EQ(changed[1].figures.lost, 0u);
     for (const bool in_base : {false, true}) {
-        if (in_base)
+        if (in_base) {
             std::swap(base[2].figures.lost, changed[2].figures.lost);
+        }
         const Comparison comparison = compare_runs(
             base, changed, {gate("brick:attention.p50=+5%"), gate("category:ffn.p50=+5%"), gate("step.p50=+5%")}, {});
         EXPECT_EQ(comparison.gates[0].outcome, GateOutcome::undecided);
@@ -240,8 +248,9 @@ PlantedSource eager_and_captured() {
         source.step_begin(host, step, Phase::decode, t);
         source.launch(host, 64, sampled ? launch_instrumented : 0, queue, t + us, t + 3 * us);
         source.device_scope(queue, Brick::attention, step, -1, t + 500 * us, t + 530 * us);
-        if (sampled)
+        if (sampled) {
             source.device_scope(replays, Brick::attention, step, -1, t + 20 * us, t + 120 * us);
+        }
         source.step_end(host, Phase::decode, t, t + 1000 * us);
     }
     return source;
@@ -251,8 +260,9 @@ TEST(Compare, a_brick_that_runs_both_eagerly_and_in_captured_graphs_has_the_time
     const NamedRun run = run_of(eager_and_captured());
     std::size_t rows = 0;
     for (const RunRow& row : run.figures.rows) {
-        if (row.id.subject != CompareSubject::brick || row.id.name != "attention")
+        if (row.id.subject != CompareSubject::brick || row.id.name != "attention") {
             continue;
+        }
         ++rows;
         EXPECT_NEAR(row.mean, 130e3, 1);
         EXPECT_NEAR(row.central, 130e3, 1);

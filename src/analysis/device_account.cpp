@@ -24,16 +24,19 @@ Figure in_graph_busy(const GraphTable& graphs, Phase phase, std::uint64_t steps)
     std::uint64_t unknown = 0;
     for (std::uint32_t i = 0; i < graphs.size(); ++i) {
         const std::uint64_t replays = graphs.replays(i, phase);
-        if (replays == 0)
+        if (replays == 0) {
             continue;
+        }
         const recording::GraphInfo* info = graphs.info_of(i);
-        if (info == nullptr || !std::isfinite(info->plain_span_ns))
+        if (info == nullptr || !std::isfinite(info->plain_span_ns)) {
             ++unknown;
-        else
+        } else {
             sum += static_cast<double>(replays) * info->plain_span_ns;
+        }
     }
-    if (unknown != 0)
+    if (unknown != 0) {
         return stats::absent("the span of a plain replay was not measured for " + std::to_string(unknown) + " graphs");
+    }
     return stats::measured(sum / static_cast<double>(steps));
 }
 
@@ -52,8 +55,9 @@ std::string listed(const std::vector<std::pair<std::string, std::uint64_t>>& cou
         text += (i == 0 ? "" : ", ") + counts[i].first +
                 (counts[i].second == 1 ? "" : " \xC3\x97" + std::to_string(counts[i].second));
     }
-    if (counts.size() > most_names_noted)
+    if (counts.size() > most_names_noted) {
         text += ", and " + std::to_string(counts.size() - most_names_noted) + " more";
+    }
     return text;
 }
 
@@ -81,23 +85,25 @@ class Notes {
 
     void sampling(const PhaseSummary& phase) {
         const std::string name = phase_word(phase.phase);
-        if (phase.all_sampled)
+        if (phase.all_sampled) {
             say(name +
                 ": every step was sampled (device scopes timed, an instrumented or a first replay), so none is left "
                 "out: its step figures hold the cost of sampling.");
-        else if (phase.sampled_steps != 0)
+        } else if (phase.sampled_steps != 0) {
             say(name + ": " + std::to_string(phase.sampled_steps) + " of " +
                 std::to_string(phase.sampled_steps + phase.steps) +
                 " steps were sampled (device scopes timed, an instrumented or a first replay) and are left out of step "
                 "statistics and the wall account.");
+        }
     }
 
     void apart(const PhaseSummary& phase) {
         const bool sampled_rows = std::any_of(report_.bricks.begin(), report_.bricks.end(), [&](const Row& row) {
             return row.key.phase == phase.phase && row.basis != RowBasis::steps;
         });
-        if (phase.steps == 0 || (!sampled_rows && graphs_.replays(phase.phase) == 0) || phase.all_sampled)
+        if (phase.steps == 0 || (!sampled_rows && graphs_.replays(phase.phase) == 0) || phase.all_sampled) {
             return;
+        }
         say(std::string(phase_word(phase.phase)) +
             ": device work that is timed in some steps or replays only is not in the wall account: its busy, idle and "
             "coverage are those of the host threads and of the queues timed in every step.");
@@ -106,81 +112,95 @@ class Notes {
     void never_sampled(Phase phase) {
         std::vector<std::pair<std::string, std::uint64_t>> without;
         for (const GraphSummary& graph : report_.graphs) {
-            if (graph.phase == phase && graph.sites_timed == 0 && graph.replays != 0)
+            if (graph.phase == phase && graph.sites_timed == 0 && graph.replays != 0) {
                 without.emplace_back(std::to_string(graph.key), graph.replays);
+            }
         }
-        if (!without.empty())
+        if (!without.empty()) {
             say(std::string(phase_word(phase)) + ": no sample of these graphs, so their replays are in no row (key " +
                 "\xC3\x97 replays): " + listed(without) + ".");
+        }
     }
 
     void untimed(Phase phase) {
         std::vector<std::pair<std::string, std::uint64_t>> without;
-        for (const auto& [name, sites] : graphs_.untimed(phase))
+        for (const auto& [name, sites] : graphs_.untimed(phase)) {
             without.emplace_back(names_.text(name), sites);
+        }
         const bool any = std::any_of(report_.graphs.begin(), report_.graphs.end(), [phase](const GraphSummary& graph) {
             return graph.phase == phase && graph.sites_timed != 0;
         });
-        if (any && !without.empty())
+        if (any && !without.empty()) {
             say(std::string(phase_word(phase)) +
                 ": in captured graphs, but never timed there (sites): " + listed(without) + ".");
+        }
         partly_timed(phase);
     }
 
     void partly_timed(Phase phase) {
         std::string text;
         for (const Row& row : report_.bricks) {
-            if (row.key.phase == phase && row.basis == RowBasis::replays && row.sites_timed < row.sites)
+            if (row.key.phase == phase && row.basis == RowBasis::replays && row.sites_timed < row.sites) {
                 text += (text.empty() ? "" : ", ") + row.key.name + " " + std::to_string(row.sites_timed) + " of " +
                         std::to_string(row.sites);
+            }
         }
-        if (!text.empty())
+        if (!text.empty()) {
             say(std::string(phase_word(phase)) +
                 ": sites timed in captured graphs, where not all were; sums are of those "
                 "alone: " +
                 text + ".");
+        }
     }
 
     void closures() {
         std::set<std::uint64_t> told;
         for (const GraphSummary& graph : report_.graphs) {
-            if (graph.sites == 0 || !told.insert(graph.key).second)
+            if (graph.sites == 0 || !told.insert(graph.key).second) {
                 continue;
-            if (told.size() > most_graphs_noted)
+            }
+            if (told.size() > most_graphs_noted) {
                 continue;
+            }
             std::string text = key_text(graph.key) + ": closure ";
             text += graph.closure.value ? fixed_text("%+.2f %% calibrated", 100 * *graph.closure.value)
                                         : "n/a calibrated (" + graph.closure.reason + ")";
             text +=
                 graph.closure_raw.value ? fixed_text(", %+.2f %% raw", 100 * *graph.closure_raw.value) : ", n/a raw";
             text += "; " + std::to_string(graph.sites_timed) + " of " + std::to_string(graph.sites) + " sites timed";
-            if (graph.plain_span_ns.value)
+            if (graph.plain_span_ns.value) {
                 text += ", a plain replay spans " + fixed_text("%.3f us", *graph.plain_span_ns.value / 1e3);
+            }
             say(text + ".");
         }
-        if (told.size() > most_graphs_noted)
+        if (told.size() > most_graphs_noted) {
             say(std::to_string(told.size() - most_graphs_noted) +
                 " more graphs: plumb replays lists the closure of each.");
+        }
     }
 
     void former() {
-        for (std::string& sentence : former_graph_notes(graphs_))
+        for (std::string& sentence : former_graph_notes(graphs_)) {
             say(std::move(sentence));
+        }
     }
 
     void unattributed() {
         std::map<std::string, std::uint64_t> kernels;
         std::set<std::uint64_t> told;
         for (const GraphSummary& graph : report_.graphs) {
-            if (!told.insert(graph.key).second)
+            if (!told.insert(graph.key).second) {
                 continue;
-            for (const auto& [kernel, count] : graph.unattributed)
+            }
+            for (const auto& [kernel, count] : graph.unattributed) {
                 kernels[kernel] += count;
+            }
         }
         std::vector<std::pair<std::string, std::uint64_t>> list(kernels.begin(), kernels.end());
         std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-        if (!list.empty())
+        if (!list.empty()) {
             say("Nodes of captured graphs that lie in no brick: " + listed(list) + ".");
+        }
     }
 
     void flags() {
@@ -189,9 +209,10 @@ class Notes {
         std::string overlaps;
         std::string cut;
         const auto add = [](std::string& text, const Row& row, std::uint64_t count) {
-            if (count != 0)
+            if (count != 0) {
                 text += (text.empty() ? "" : ", ") + row.key.name + " " + std::to_string(count) + " of " +
                         std::to_string(row.time.count);
+            }
         };
         for (const Row& row : report_.bricks) {
             add(waits, row, row.launch_wait);
@@ -199,19 +220,23 @@ class Notes {
             add(overlaps, row, row.may_overlap);
             add(cut, row, row.cut_by_neighbour);
         }
-        if (!waits.empty())
+        if (!waits.empty()) {
             say("Includes launch wait (the queue was idle when the scope began, so waiting for its launch is inside): " +
                 waits + ".");
-        if (!floors.empty())
+        }
+        if (!floors.empty()) {
             say("Below the floor (shorter than the source can resolve): " + floors + ".");
-        if (!overlaps.empty())
+        }
+        if (!overlaps.empty()) {
             say("May overlap (the queue runs out of order, where a command may start long before the device works on it): the "
                 "union of these is busy time, their sum is not: " +
                 overlaps + ".");
-        if (!cut.empty())
+        }
+        if (!cut.empty()) {
             say("Cut by a neighbour (no barrier stood between them, so both ran side by side, and the later one counts from "
                 "where the earlier ended; it may be shorter than its work took): " +
                 cut + ".");
+        }
     }
 
     const Report& report_;
@@ -225,8 +250,9 @@ class Notes {
 std::optional<DeviceAccount> device_account(const PhaseStatistics& statistics, const GraphTable& graphs, Phase phase) {
     const bool launched = graphs.launched_in(phase);
     const WallSums& device = statistics.device();
-    if (!launched && device.busy == 0)
+    if (!launched && device.busy == 0) {
         return std::nullopt;
+    }
     DeviceAccount account;
     account.steps = statistics.device_steps();
     const auto steps = static_cast<double>(account.steps);
@@ -270,8 +296,9 @@ std::vector<GraphSummary> graph_summaries(const GraphTable& graphs, const RowTab
         summary.key = graphs.key_of(i);
         summary.replays = graphs.replays(i, phase);
         summary.sampled_replays = graphs.sampled_replays(i, phase);
-        if (summary.replays + summary.sampled_replays == 0)
+        if (summary.replays + summary.sampled_replays == 0) {
             continue;
+        }
         const std::uint32_t source = graphs.source_of(i, phase);
         summary.source = source == GraphTable::none ? "" : rows.source(source).name;
         summary.replays_per_step = steps == 0 ? 0 : static_cast<double>(summary.replays) / static_cast<double>(steps);

@@ -71,8 +71,9 @@ class Engine {
             put(Brick::attention, layer, 100 * us + more);
             put(Brick::rms_norm, layer, (10 + layer) * us + more);
         }
-        if (head)
+        if (head) {
             put(Brick::lm_head, -1, 50 * us + more);
+        }
     }
     static std::uint32_t track_of(std::uint64_t key) { return first_graph_track + static_cast<std::uint32_t>(key); }
 
@@ -82,8 +83,9 @@ class Engine {
 
 const Row* graph_row_of(const Report& report, std::uint64_t key, const std::string& name) {
     for (const Row& row : report.graph_bricks) {
-        if (row.key.graph == key && row.key.name == name)
+        if (row.key.graph == key && row.key.name == name) {
             return &row;
+        }
     }
     ADD_FAILURE() << "no row of " << name << " in graph " << key;
     static const Row empty;
@@ -94,8 +96,9 @@ TEST(DeviceReport, F6_what_lies_in_no_brick_is_listed_by_name_and_count_in_the_r
     Engine engine;
     recording::GraphInfo& graph = engine.graph(7);
     graph.unattributed = {{"rotate_half", 2}, {"lm_head_gemm", 48}};
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
         engine.step([&](std::int64_t t) { engine.plain_replay(7, t); });
+    }
     const Report report = report_of(engine.source);
     EXPECT_TRUE(has_note(report, "lie in no brick: lm_head_gemm \xC3\x97"
                                  "48, rotate_half \xC3\x97"
@@ -114,10 +117,11 @@ TEST(DeviceReport, sums_per_step_are_replays_times_the_mean_of_each_site_though_
     engine.graph(64);
     for (int i = 0; i < 40; ++i) {
         engine.step([&](std::int64_t t) {
-            if (i % 4 == 3) // layer 0 three times as often as layer 1
+            if (i % 4 == 3) { // layer 0 three times as often as layer 1
                 engine.sampled_replay(64, t, {i % 16 == 15 ? 1 : 0}, true);
-            else
+            } else {
                 engine.plain_replay(64, t);
+            }
         });
     }
     const Report report = report_of(engine.source);
@@ -151,10 +155,11 @@ TEST(DeviceReport, F11_every_graph_key_has_rows_with_the_time_of_the_device) {
     for (int i = 0; i < 24; ++i) {
         engine.step([&](std::int64_t t) {
             const std::uint64_t key = i % 3 == 0 ? 16 : 8;
-            if (i == 21 || i == 22)
+            if (i == 21 || i == 22) {
                 engine.sampled_replay(key, t, {0, 1}, true, key == 16 ? 5 * us : 0);
-            else
+            } else {
                 engine.plain_replay(key, t);
+            }
         });
     }
     const Report report = report_of(engine.source);
@@ -178,9 +183,9 @@ TEST(DeviceReport, the_same_source_in_two_graphs_is_one_row_that_sums_both) {
     engine.graph(2);
     for (int i = 0; i < 12; ++i) {
         engine.step([&](std::int64_t t) {
-            if (i >= 10)
+            if (i >= 10) {
                 engine.sampled_replay(i == 10 ? 1 : 2, t, {0, 1}, true, i == 11 ? 10 * us : 0);
-            else {
+            } else {
                 engine.plain_replay(1, t);
                 engine.plain_replay(2, t + 500 * us);
             }
@@ -191,8 +196,9 @@ TEST(DeviceReport, the_same_source_in_two_graphs_is_one_row_that_sums_both) {
     EXPECT_DOUBLE_EQ(attention->calls_per_step, 4);
     EXPECT_NEAR(attention->sum_per_step_ns, 200e3 + 220e3, 1e-6);
     const Row* category = nullptr;
-    for (const Row& row : report.categories)
+    for (const Row& row : report.categories) {
         category = row.key.category == Category::attention ? &row : category;
+    }
     ASSERT_NE(category, nullptr);
     EXPECT_NEAR(category->sum_per_step_ns, 420e3, 1e-6);
 }
@@ -203,10 +209,11 @@ TEST(DeviceReport, sites_without_samples_are_stated_and_never_zero) {
     engine.graph(128);
     for (int i = 0; i < 10; ++i) {
         engine.step([&](std::int64_t t) {
-            if (i == 5)
+            if (i == 5) {
                 engine.sampled_replay(64, t, {0}, false);
-            else
+            } else {
                 engine.plain_replay(i == 7 ? 128 : 64, t);
+            }
         });
     }
     const Report report = report_of(engine.source);
@@ -237,10 +244,11 @@ TEST(DeviceReport, raw_sums_have_the_cost_of_a_stamp_left_in_each_site) {
     info.unattributed = {{"ncclKernel", 3}, {"memset", 1}};
     for (int i = 0; i < 8; ++i) {
         engine.step([&](std::int64_t t) {
-            if (i % 2 == 1)
+            if (i % 2 == 1) {
                 engine.sampled_replay(64, t, {0, 1}, true);
-            else
+            } else {
                 engine.plain_replay(64, t);
+            }
         });
     }
     const Report report = report_of(engine.source);
@@ -308,10 +316,11 @@ TEST(DeviceReport, a_graph_whose_row_is_missing_counts_its_sites_by_its_samples)
     engine.source.graphs_.clear();
     for (int i = 0; i < 8; ++i) {
         engine.step([&](std::int64_t t) {
-            if (i % 2 == 1)
+            if (i % 2 == 1) {
                 engine.sampled_replay(64, t, {0, 1}, true);
-            else
+            } else {
                 engine.plain_replay(64, t);
+            }
         });
     }
     const Report report = report_of(engine.source);
@@ -325,8 +334,9 @@ TEST(DeviceReport, sampled_steps_are_in_no_step_figure_and_no_wall_account) {
     for (int i = 0; i < 32; ++i) {
         engine.step([&](std::int64_t t) {
             engine.source.scope(host, Brick::sampling, t + 900 * us, t + 900 * us + (i % 4 == 3 ? 90 * us : 10 * us));
-            if (i % 4 == 3)
+            if (i % 4 == 3) {
                 engine.source.device_scope(queue, Brick::attention, engine.steps, 0, t + 100 * us, t + 400 * us);
+            }
         });
     }
     const Report report = report_of(engine.source);
@@ -376,8 +386,9 @@ TEST(DeviceReport, what_a_timed_step_left_to_the_device_is_not_busy_in_the_step_
     engine.source.metadata_.warmup_steps = 0;
     for (int i = 0; i < 8; ++i) {
         engine.step([&](std::int64_t t) {
-            if (i % 4 == 0) // the host does not wait for the end of it
+            if (i % 4 == 0) { // the host does not wait for the end of it
                 engine.source.device_scope(queue, Brick::lm_head, engine.steps, 0, t + 500 * us, t + 1'300 * us);
+            }
         });
     }
     const Report report = report_of(engine.source);
@@ -517,10 +528,11 @@ TEST(DeviceReport, F10_the_graph_key_is_a_dimension_and_warm_up_stays_apart_in_i
     engine.graph(0); // the smallest key is no absent one
     for (int i = 0; i < 6; ++i) {
         engine.step([&](std::int64_t t) {
-            if (i == 0 || i == 4)
+            if (i == 0 || i == 4) {
                 engine.sampled_replay(0, t, {0, 1}, true, i == 0 ? 500 * us : 0);
-            else
+            } else {
                 engine.plain_replay(0, t);
+            }
         });
     }
     ReportOptions options;
@@ -543,10 +555,11 @@ TEST(DeviceReport, a_parent_site_stays_a_parent_where_rotation_left_its_children
     info.sites[1].leaf = false; // attention of layer 0 holds it
     for (int i = 0; i < 4; ++i) {
         engine.step([&](std::int64_t t) {
-            if (i == 2)
+            if (i == 2) {
                 engine.sampled_replay(64, t, {0, 1}, true);
-            else
+            } else {
                 engine.plain_replay(64, t);
+            }
         });
     }
     const Report report = report_of(engine.source);

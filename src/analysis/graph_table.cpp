@@ -36,34 +36,41 @@ bool is_current(std::uint32_t track, const recording::GraphInfo* info) {
 GraphTable::GraphTable(const resolve::RecordSource& source) {
     for (const recording::GraphInfo& info : source.graphs()) {
         const std::uint32_t number = graph_of(info.key);
-        if (number == none)
+        if (number == none) {
             continue;
+        }
         graphs_[number].info = &info;
         for (const recording::GraphSite& site : info.sites) {
             const Group group{site.name, site.layer_plus_one, site.lap, site.leaf};
-            if (Sites* sites = sites_of(graphs_[number], packed(group), group))
+            if (Sites* sites = sites_of(graphs_[number], packed(group), group)) {
                 ++sites->count;
+            }
         }
     }
     for (const recording::TrackInfo& track : source.tracks()) {
-        if (track.kind != recording::TrackKind::captured_graph)
+        if (track.kind != recording::TrackKind::captured_graph) {
             continue;
+        }
         const std::uint32_t number = graph_of(track.graph_key);
-        if (number == none)
+        if (number == none) {
             continue;
+        }
         const bool current = is_current(track.id, graphs_[number].info);
         by_track_.emplace(track.id, current ? number : former);
-        if (!current)
+        if (!current) {
             former_tracks_.emplace(track.id, track.graph_key);
+        }
     }
 }
 
 std::uint32_t GraphTable::graph_of(std::uint64_t key) {
     const auto found = by_key_.find(key);
-    if (found != by_key_.end())
+    if (found != by_key_.end()) {
         return found->second;
-    if (graphs_.size() >= max_graphs)
+    }
+    if (graphs_.size() >= max_graphs) {
         return none;
+    }
     graphs_.emplace_back().key = key;
     const auto number = static_cast<std::uint32_t>(graphs_.size() - 1);
     by_key_.emplace(key, number);
@@ -72,8 +79,9 @@ std::uint32_t GraphTable::graph_of(std::uint64_t key) {
 
 GraphTable::Sites* GraphTable::sites_of(Graph& graph, std::uint64_t group, const Group& what) {
     const auto found = graph.sites.find(group);
-    if (found != graph.sites.end())
+    if (found != graph.sites.end()) {
         return &found->second;
+    }
     if (groups_ >= max_groups) {
         ++refused_;
         return nullptr;
@@ -91,13 +99,15 @@ std::uint32_t GraphTable::of_track(std::uint32_t track) const {
 }
 
 void GraphTable::left_out(std::uint32_t track) {
-    if (const auto found = former_tracks_.find(track); found != former_tracks_.end())
+    if (const auto found = former_tracks_.find(track); found != former_tracks_.end()) {
         ++left_out_[found->second];
+    }
 }
 
 void GraphTable::launched(const resolve::Submission& launch) {
-    if (!launch.graph || launch.warmup)
+    if (!launch.graph || launch.warmup) {
         return;
+    }
     const auto phase = static_cast<std::size_t>(launch.phase);
     launched_[phase] = true;
     const std::uint32_t number = graph_of(launch.key);
@@ -116,8 +126,9 @@ void GraphTable::add(std::uint32_t number, unsigned source, const resolve::Sampl
     const std::uint64_t key = timed_key(group, sample.phase, source);
     auto found = graph.timed.find(key);
     if (found == graph.timed.end()) {
-        if (sites_of(graph, group, what) == nullptr)
+        if (sites_of(graph, group, what) == nullptr) {
             return;
+        }
         found = graph.timed.emplace(key, Timed{}).first;
         auto& sources = graph.sources[static_cast<std::size_t>(sample.phase)];
         sources = static_cast<std::uint16_t>(sources | (1u << source));
@@ -139,12 +150,14 @@ std::uint32_t GraphTable::source_of(std::uint32_t graph, Phase phase) const {
 // A twin may change its kind while the program runs; then each source answers for its part of the samples.
 double GraphTable::share(const Graph& graph, std::uint64_t group, Phase phase, std::uint64_t count) {
     const unsigned sources = graph.sources[static_cast<std::size_t>(phase)];
-    if (std::popcount(sources) <= 1)
+    if (std::popcount(sources) <= 1) {
         return 1;
+    }
     std::uint64_t all = 0;
     for (unsigned source = 0; source < 16; ++source) {
-        if (const auto found = graph.timed.find(timed_key(group, phase, source)); found != graph.timed.end())
+        if (const auto found = graph.timed.find(timed_key(group, phase, source)); found != graph.timed.end()) {
             all += found->second.count;
+        }
     }
     return static_cast<double>(count) / static_cast<double>(all);
 }
@@ -155,8 +168,9 @@ void GraphTable::add_rate(const Graph& graph, std::uint64_t group, const Wanted&
     auto count = static_cast<double>(sites.count);
     if (sites.count == 0) { // no description: as many as each sampled replay holds on average
         const std::uint64_t sampled = graph.sampled[static_cast<std::size_t>(wanted.phase)];
-        if (timed == graph.timed.end() || sampled == 0)
+        if (timed == graph.timed.end() || sampled == 0) {
             return;
+        }
         count = static_cast<double>(timed->second.count) / static_cast<double>(sampled);
     }
     const auto whole = static_cast<std::uint64_t>(std::ceil(count));
@@ -178,33 +192,38 @@ void GraphTable::add_rate(const Graph& graph, std::uint64_t group, const Wanted&
 void GraphTable::add_graph(const Graph& graph, const Wanted& wanted, double per_step, Sum& sum) {
     if (!wanted.name) {
         for (const auto& [group, sites] : graph.sites) {
-            if (sites.group.lap == wanted.lap && wanted.group(sites.group))
+            if (sites.group.lap == wanted.lap && wanted.group(sites.group)) {
                 add_rate(graph, group, wanted, per_step, sum);
+            }
         }
         return;
     }
     if (wanted.layer_plus_one) {
         const std::uint64_t group = packed(*wanted.name, *wanted.layer_plus_one, wanted.lap);
-        if (graph.sites.contains(group))
+        if (graph.sites.contains(group)) {
             add_rate(graph, group, wanted, per_step, sum);
+        }
         return;
     }
     const auto found = graph.by_name.find(*wanted.name);
-    if (found == graph.by_name.end())
+    if (found == graph.by_name.end()) {
         return;
+    }
     for (const std::uint64_t group : found->second) {
-        if (graph.sites.at(group).group.lap == wanted.lap)
+        if (graph.sites.at(group).group.lap == wanted.lap) {
             add_rate(graph, group, wanted, per_step, sum);
+        }
     }
 }
 
 GraphTable::Rate GraphTable::finish(const Sum& sum) {
     Rate rate = sum.rate;
-    if (rate.sites_timed == 0)
+    if (rate.sites_timed == 0) {
         rate.raw_ns = stats::absent("no replay was sampled");
-    else
+    } else {
         rate.raw_ns = sum.cost_known ? stats::measured(sum.raw)
                                      : stats::absent("the cost of the stamps inside was not calibrated");
+    }
     return rate;
 }
 
@@ -213,8 +232,9 @@ GraphTable::Rate GraphTable::per_replay(std::uint32_t number, Phase phase) const
     Sum sum;
     std::uint64_t sites_in_all = 0;
     for (const auto& [group, sites] : graph.sites) {
-        if (!sites.group.leaf)
+        if (!sites.group.leaf) {
             continue;
+        }
         sites_in_all += sites.count;
         for (unsigned source = 0; source < 16; ++source) {
             if (graph.timed.contains(timed_key(group, phase, source))) {
@@ -239,22 +259,25 @@ GraphTable::Rate GraphTable::rate(const Wanted& wanted, std::uint64_t steps) con
     const auto add = [&](const Graph& graph) {
         const double replays = static_cast<double>(graph.replays[phase]);
         // What nobody timed belongs to the rows of the source that timed the rest of its graph.
-        if ((graph.sources[phase] & (1u << wanted.source)) != 0)
+        if ((graph.sources[phase] & (1u << wanted.source)) != 0) {
             add_graph(graph, wanted, steps == 0 ? 0 : replays / static_cast<double>(steps), sum);
+        }
     };
     if (wanted.graph != none) {
         add(graphs_[wanted.graph]);
     } else {
-        for (const Graph& graph : graphs_)
+        for (const Graph& graph : graphs_) {
             add(graph);
+        }
     }
     return finish(sum);
 }
 
 std::uint64_t GraphTable::replays(Phase phase) const {
     std::uint64_t sum = 0;
-    for (const Graph& graph : graphs_)
+    for (const Graph& graph : graphs_) {
         sum += graph.replays[static_cast<std::size_t>(phase)];
+    }
     return sum;
 }
 
@@ -262,16 +285,19 @@ std::map<std::uint16_t, std::uint64_t> GraphTable::untimed(Phase phase) const {
     std::map<std::uint16_t, std::uint64_t> without;
     std::map<std::uint16_t, bool> with;
     for (const Graph& graph : graphs_) {
-        if (graph.replays[static_cast<std::size_t>(phase)] == 0)
+        if (graph.replays[static_cast<std::size_t>(phase)] == 0) {
             continue;
+        }
         for (const auto& [group, sites] : graph.sites) {
             bool timed = false;
-            for (unsigned source = 0; source < 16 && !timed; ++source)
+            for (unsigned source = 0; source < 16 && !timed; ++source) {
                 timed = graph.timed.contains(timed_key(group, phase, source));
-            if (timed)
+            }
+            if (timed) {
                 with[sites.group.name] = true;
-            else
+            } else {
                 without[sites.group.name] += sites.count;
+            }
         }
     }
     std::erase_if(without, [&with](const auto& entry) { return with.contains(entry.first); });

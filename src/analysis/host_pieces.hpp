@@ -21,26 +21,32 @@ class HostPieces {
     template <class Piece>
     bool ended(Interval interval, Piece&& piece) {
         std::size_t first = closed_.size();
-        while (first != 0 && closed_[first - 1].begin >= interval.begin)
+        while (first != 0 && closed_[first - 1].begin >= interval.begin) {
             --first;
-        if (first != 0)
+        }
+        if (first != 0) {
             interval.begin = std::max(interval.begin, closed_[first - 1].end);
-        if (interval.end <= interval.begin)
+        }
+        if (interval.end <= interval.begin) {
             return false;
+        }
         std::int64_t at = interval.begin;
         for (std::size_t i = first; i < closed_.size(); ++i) {
-            if (closed_[i].begin > at)
+            if (closed_[i].begin > at) {
                 piece(Interval{at, std::min(closed_[i].begin, interval.end)});
+            }
             at = std::max(at, closed_[i].end);
         }
-        if (interval.end > at)
+        if (interval.end > at) {
             piece(Interval{at, interval.end});
+        }
         const bool outer = first != closed_.size();
         interval.end = std::max(interval.end, at);
         closed_.resize(first);
         closed_.push_back(interval);
-        if (closed_.size() > max_siblings)
+        if (closed_.size() > max_siblings) {
             join_older_half();
+        }
         return outer;
     }
 

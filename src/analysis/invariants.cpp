@@ -34,16 +34,18 @@ void unknown(CheckRow& row, const std::string& reason) {
 /// Everything lost but scopes without a time, which are a check of their own.
 std::uint64_t dropped(const Report& report) {
     std::uint64_t all = 0;
-    for (const LossRow& loss : report.losses)
+    for (const LossRow& loss : report.losses) {
         all += loss.count;
+    }
     return all - std::min(all, report.unresolved);
 }
 
 std::string losses_in_words(const Report& report, bool unresolved) {
     std::string words;
     for (const LossRow& loss : report.losses) {
-        if ((loss.reason.rfind("unresolved", 0) == 0) == unresolved)
+        if ((loss.reason.rfind("unresolved", 0) == 0) == unresolved) {
             words += (words.empty() ? "" : "; ") + loss.reason + ": " + std::to_string(loss.count);
+        }
     }
     return words;
 }
@@ -76,16 +78,18 @@ CheckRow check_calls(const Checked& run, const ExpectedCalls& expected, const Ca
     const std::uint64_t lost = dropped(run.report) + run.report.unresolved;
     // Calls may be missing because their records are; too many calls no loss explains.
     row.verdict = lost != 0 && !count.too_many ? Outcome::unknown : Outcome::fail;
-    if (row.verdict == Outcome::unknown)
+    if (row.verdict == Outcome::unknown) {
         unknown(row, row.finding + "; but " + std::to_string(lost) + " records were lost, so this cannot be judged");
+    }
     return row;
 }
 
 CheckRow check_coverage(const Checked& run, const Invariants& invariants) {
     CheckRow row{"coverage >= " + number(*invariants.coverage), run.path, Outcome::unknown, {}, {}};
     for (const PhaseSummary& phase : run.report.phases) {
-        if (phase.phase != invariants.phase)
+        if (phase.phase != invariants.phase) {
             continue;
+        }
         row.found = phase.wall.coverage;
         if (!row.found.value) {
             unknown(row, row.found.reason);
@@ -107,8 +111,9 @@ CheckRow check_limit(const Checked& run, const char* what, std::uint64_t found, 
     CheckRow row{std::string(what) + " <= " + std::to_string(limit), run.path,
                  found <= limit ? Outcome::pass : Outcome::fail, measured(static_cast<double>(found)),
                  std::to_string(found)};
-    if (!words.empty())
+    if (!words.empty()) {
         row.finding += " (" + words + ")";
+    }
     return row;
 }
 
@@ -117,8 +122,9 @@ CheckRow check_nodes(const Checked& run) {
     std::uint64_t compared = 0, differ = 0;
     for (const ReplayRow& graph : run.replays.graphs) {
         compared += graph.node_checks;
-        if (graph.node_changes.empty() && graph.baked_in.empty())
+        if (graph.node_changes.empty() && graph.baked_in.empty()) {
             continue;
+        }
         const std::string what = !graph.node_changes.empty()
                                      ? graph.node_changes.front().kernel + " " +
                                            std::to_string(graph.node_changes.front().before) + " -> " +
@@ -145,39 +151,49 @@ Status validate(const Invariants& invariants) {
         return Status(Error{ErrorCode::invalid_argument, sentence});
     };
     if (invariants.calls.empty() && !invariants.coverage && !invariants.drops && !invariants.pending &&
-        !invariants.node_check && !invariants.variation)
+        !invariants.node_check && !invariants.variation) {
         return wrong("nothing to check: name at least one of --expect, --coverage, --drops, --pending, --node-check, "
                      "--cv, or a file of checks with --file");
-    if (invariants.calls.size() > max_expected_calls)
+    }
+    if (invariants.calls.size() > max_expected_calls) {
         return wrong("at most 64 counts can be checked at once; split them over two calls");
-    if (invariants.coverage && !(*invariants.coverage > 0 && *invariants.coverage <= 1))
+    }
+    if (invariants.coverage && !(*invariants.coverage > 0 && *invariants.coverage <= 1)) {
         return wrong("--coverage is a share of busy time above 0 and up to 1, such as 0.9");
-    if (invariants.variation && !(*invariants.variation > 0 && std::isfinite(*invariants.variation)))
+    }
+    if (invariants.variation && !(*invariants.variation > 0 && std::isfinite(*invariants.variation))) {
         return wrong("--cv is a coefficient of variation, a number above 0, such as 0.05");
+    }
     return {};
 }
 
 std::vector<CheckRow> check_one(const Checked& run, const Invariants& invariants) {
     std::vector<CheckRow> rows;
-    for (std::size_t i = 0; i < invariants.calls.size(); ++i)
+    for (std::size_t i = 0; i < invariants.calls.size(); ++i) {
         rows.push_back(check_calls(run, invariants.calls[i], run.calls[i], invariants.phase));
-    if (invariants.coverage)
+    }
+    if (invariants.coverage) {
         rows.push_back(check_coverage(run, invariants));
-    if (invariants.drops)
+    }
+    if (invariants.drops) {
         rows.push_back(
             check_limit(run, "drops", dropped(run.report), *invariants.drops, losses_in_words(run.report, false)));
-    if (invariants.pending)
+    }
+    if (invariants.pending) {
         rows.push_back(
             check_limit(run, "pending", run.report.unresolved, *invariants.pending, losses_in_words(run.report, true)));
-    if (invariants.node_check)
+    }
+    if (invariants.node_check) {
         rows.push_back(check_nodes(run));
+    }
     return rows;
 }
 
 Figure mean_period(const Report& report, Phase phase) {
     for (const PhaseSummary& summary : report.phases) {
-        if (summary.phase == phase && summary.steps != 0)
+        if (summary.phase == phase && summary.steps != 0) {
             return measured(summary.period.mean_ns);
+        }
     }
     return absent("a run has no counted " + std::string(phase_word(phase)) + " step");
 }
@@ -198,8 +214,9 @@ CheckRow check_variation(const std::vector<Figure>& mean_periods, const Invarian
         return row;
     }
     const auto runs = static_cast<double>(mean_periods.size());
-    for (const Figure& period : mean_periods)
+    for (const Figure& period : mean_periods) {
         squares += (*period.value - sum / runs) * (*period.value - sum / runs);
+    }
     const double variation = std::sqrt(squares / (runs - 1)) / (sum / runs);
     row.found = measured(variation);
     row.verdict = variation <= *invariants.variation ? Outcome::pass : Outcome::fail;
@@ -211,8 +228,9 @@ CheckRow check_variation(const std::vector<Figure>& mean_periods, const Invarian
 
 Outcome verdict_of(const std::vector<CheckRow>& rows) {
     Outcome all = rows.empty() ? Outcome::unknown : Outcome::pass;
-    for (const CheckRow& row : rows)
+    for (const CheckRow& row : rows) {
         all = worse(all, row.verdict);
+    }
     return all;
 }
 
@@ -223,13 +241,15 @@ Result<ExpectedCalls> parse_expected_calls(std::string_view words) {
                       "an expected count is written like lm_head=1/step or sampling=1/token, not \"" +
                           std::string(words) + "\""};
     const auto parts = analysis::assignment_of(words);
-    if (!parts || (parts->per != "step" && parts->per != "token"))
+    if (!parts || (parts->per != "step" && parts->per != "token")) {
         return wrong;
+    }
     ExpectedCalls expected{std::string(parts->brick), 0, parts->per == "token"};
     const char* end = parts->value.data() + parts->value.size();
     const auto read = std::from_chars(parts->value.data(), end, expected.count);
-    if (read.ec != std::errc() || read.ptr != end || expected.count > analysis::largest_count)
+    if (read.ec != std::errc() || read.ptr != end || expected.count > analysis::largest_count) {
         return wrong;
+    }
     return expected;
 }
 

@@ -45,8 +45,9 @@ void plant(PlantedSource& source, const Plant& how = {}) {
             const std::int64_t begin = t + (how.covered - 50 + 10 * head) * us;
             source.scope(host, Brick::lm_head, begin, begin + (head == 0 && how.heads_in_step_3 < 2 ? 50 : 10) * us);
         }
-        if (how.head_on_sampled_queue && i % 4 == 0)
+        if (how.head_on_sampled_queue && i % 4 == 0) {
             source.device_scope(queue, Brick::lm_head, i, -1, t + 100 * us, t + 150 * us);
+        }
         source.step_end(host, phase, t, t + 1'000 * us);
     }
 }
@@ -151,8 +152,9 @@ void plant_graphs(PlantedSource& source, bool described) {
         const std::int64_t t = static_cast<std::int64_t>(i) * 1'000 * us;
         source.step_begin(host, i, Phase::decode, t);
         source.launch(host, 64, 0, queue, t + 10 * us, t + 20 * us);
-        if (i == 5)
+        if (i == 5) {
             source.launch(host, 64, 0, queue, t + 30 * us, t + 40 * us);
+        }
         source.step_end(host, Phase::decode, t, t + 1'000 * us);
     }
 }
@@ -163,8 +165,9 @@ TEST(Check, calls_inside_captured_graphs_are_replays_times_sites) {
     Invariants invariants;
     invariants.calls = {*parse_expected_calls("rms_norm=2/step"), *parse_expected_calls("head=1/step")};
     const CheckReport report = check(source, invariants);
-    for (const CheckRow& row : report.rows)
+    for (const CheckRow& row : report.rows) {
         EXPECT_EQ(row.verdict, Outcome::fail);
+    }
     EXPECT_EQ(report.rows[0].finding, "1 of 8 decode steps differ: step 5 has 4 calls, not 2; the steps have 2 to 4");
     PlantedSource unknown;
     plant_graphs(unknown, false);
@@ -247,8 +250,9 @@ TEST(Check, T16_runs_that_vary_too_much_fail_and_too_few_are_no_answer) {
     invariants.variation = 0.05;
     const auto figures = [](std::vector<double> values) {
         std::vector<Figure> all;
-        for (const double value : values)
+        for (const double value : values) {
             all.push_back({value, {}});
+        }
         return all;
     };
     const CheckRow good = check_variation(figures({100, 102, 98}), invariants);
@@ -290,8 +294,9 @@ TEST(Check, words_of_a_count_are_read_exactly_or_refused) {
     EXPECT_TRUE(parse_expected_calls("a=b=12/token")->per_token);
     for (const char* words :
          {"", "lm_head", "lm_head=1", "lm_head=/step", "lm_head=1/", "lm_head=1/layer", "lm_head=-1/step",
-          "lm_head=1.5/step", "lm_head=1 /step", "=1/step", "lm_head=99999999999999999999/step"})
+          "lm_head=1.5/step", "lm_head=1 /step", "=1/step", "lm_head=99999999999999999999/step"}) {
         EXPECT_FALSE(parse_expected_calls(words).ok()) << words;
+    }
 }
 
 } // namespace

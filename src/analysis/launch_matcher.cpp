@@ -16,16 +16,18 @@ std::size_t LaunchMatcher::Hash::operator()(const Key& key) const noexcept {
 }
 
 void LaunchMatcher::make_room() {
-    if (size_ < max_waiting)
+    if (size_ < max_waiting) {
         return;
+    }
     forgotten_ += size_;
     waiting_.clear();
     size_ = 0;
 }
 
 void LaunchMatcher::launched(const resolve::Submission& submission) {
-    if (submission.graph || !submission.timed)
+    if (submission.graph || !submission.timed) {
         return;
+    }
     Launched launch;
     launch.queue = submission.queue;
     launch.launch_begin = submission.begin_ns;
@@ -52,8 +54,9 @@ void LaunchMatcher::ran(const resolve::Sample& sample) {
     scope.launch_wait = (sample.flags & span_includes_launch_wait) != 0;
     auto [last, fresh] = last_end_.try_emplace(sample.track, std::numeric_limits<std::int64_t>::min());
     scope.before = last->second;
-    if (sample.leaf)
+    if (sample.leaf) {
         last->second = std::max(last->second, scope.end);
+    }
     const Key key{sample.step, sample.track, sample.layer, sample.name};
     make_room();
     Waiting& waiting = waiting_[key];
@@ -70,8 +73,9 @@ void LaunchMatcher::ran(const resolve::Sample& sample) {
 void LaunchMatcher::join(const Key& key, const Launched& launch, const Launched& scope) {
     --size_;
     const auto found = waiting_.find(key);
-    if (found->second.launches.empty() && found->second.scopes.empty())
+    if (found->second.launches.empty() && found->second.scopes.empty()) {
         waiting_.erase(found);
+    }
     Launched both = scope;
     both.launch_begin = launch.launch_begin;
     both.launch_end = launch.launch_end;

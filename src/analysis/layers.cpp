@@ -28,8 +28,9 @@ double median_of(std::vector<double> values) {
     const std::size_t middle = values.size() / 2;
     std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle), values.end());
     const double upper = values[middle];
-    if (values.size() % 2 == 1)
+    if (values.size() % 2 == 1) {
         return upper;
+    }
     return (upper + *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle))) / 2;
 }
 
@@ -53,15 +54,19 @@ Figure cell_of(const Row& row, LayerMetric metric) {
     case LayerMetric::self:
         break;
     }
-    if (row.basis_steps == 0)
+    if (row.basis_steps == 0) {
         return absent("no counted step of this phase");
-    if (row.basis == RowBasis::replays && row.sites_timed < row.sites)
+    }
+    if (row.basis == RowBasis::replays && row.sites_timed < row.sites) {
         return absent("not all of its sites in captured graphs were timed");
-    if (metric == LayerMetric::sum)
+    }
+    if (metric == LayerMetric::sum) {
         return measured(row.sum_per_step_ns);
-    if (row.basis == RowBasis::replays)
+    }
+    if (row.basis == RowBasis::replays) {
         return row.parent ? absent("of sites in captured graphs only the whole time is known")
                           : measured(row.sum_per_step_ns);
+    }
     return measured(row.time.self_ns / static_cast<double>(row.basis_steps));
 }
 
@@ -91,8 +96,9 @@ class Layers {
 
 void Layers::collect_layers(const std::vector<Row>& rows) {
     for (const Row& row : rows) {
-        if (wanted(row))
+        if (wanted(row)) {
             index_.emplace(*row.key.layer, 0);
+        }
     }
 }
 
@@ -101,8 +107,9 @@ void Layers::add_rows(const std::vector<Row>& rows) {
     std::map<Place, std::size_t> places;
     bool crowded = false;
     for (const Row& row : rows) {
-        if (!wanted(row))
+        if (!wanted(row)) {
             continue;
+        }
         const Place of{row.key.phase, row.key.name, row.source, row.lap};
         if (places.find(of) == places.end() && out_.rows.size() * index_.size() >= most_cells) {
             crowded = true;
@@ -121,35 +128,40 @@ void Layers::add_rows(const std::vector<Row>& rows) {
         target.parent = target.parent || row.parent;
         target.cells[index_.at(*row.key.layer)] = cell_of(row, options_.metric);
     }
-    if (crowded)
+    if (crowded) {
         out_.notes.emplace_back(
             "There are more bricks and layers than fit a table of 1,048,576 cells; the last bricks are left out.");
+    }
 }
 
 void Layers::judge(std::size_t number) {
     LayerRow& row = out_.rows[number];
     std::vector<double> values;
     for (const Figure& cell : row.cells) {
-        if (cell.value)
+        if (cell.value) {
             values.push_back(*cell.value);
+        }
     }
     if (values.empty()) {
         row.median = row.mad = row.cells.front();
         for (const Figure& cell : row.cells) { // a reason of its own says more than that it is not there
-            if (cell.reason != "it does not occur in this layer")
+            if (cell.reason != "it does not occur in this layer") {
                 row.median = row.mad = cell;
+            }
         }
         return;
     }
     const double median = median_of(values);
     std::vector<double> distances;
-    for (const double value : values)
+    for (const double value : values) {
         distances.push_back(std::abs(value - median));
+    }
     const double mad = median_of(distances);
     row.median = measured(median);
     row.mad = measured(mad);
-    if (values.size() < least_layers)
+    if (values.size() < least_layers) {
         return;
+    }
     const bool time = options_.metric != LayerMetric::calls && options_.metric != LayerMetric::roofline;
     const double floor = time ? source_.own_cost.floor_ns.value.value_or(0) : 0;
     const double deviation = std::max(mad_to_deviation * mad, (time ? histogram_error : 1e-9) * median);
@@ -157,9 +169,10 @@ void Layers::judge(std::size_t number) {
     for (std::size_t i = 0; i < row.cells.size(); ++i) {
         const double value = row.cells[i].value.value_or(median);
         const double difference = std::abs(value - median);
-        if (difference > least_difference * median && difference > floor && difference > least_robust_z * deviation)
+        if (difference > least_difference * median && difference > floor && difference > least_robust_z * deviation) {
             odd.push_back({number, out_.layers[i], value, median,
                            (value - median) / std::max(deviation, std::abs(median) * 1e-9 + 1e-9)});
+        }
     }
     if (static_cast<double>(odd.size()) > std::max(2.0, most_odd * static_cast<double>(values.size()))) {
         out_.notes.push_back((row.name.empty() ? "the layer as a whole" : row.name) + " differs in " +
@@ -174,8 +187,9 @@ void Layers::judge(std::size_t number) {
 void Layers::drop_explained_layers() {
     std::set<std::pair<Phase, std::uint32_t>> explained;
     for (const OddLayer& odd : out_.odd) {
-        if (!out_.rows[odd.row].name.empty() && !out_.rows[odd.row].parent)
+        if (!out_.rows[odd.row].name.empty() && !out_.rows[odd.row].parent) {
             explained.emplace(out_.rows[odd.row].phase, odd.layer);
+        }
     }
     std::erase_if(out_.odd, [&](const OddLayer& odd) {
         const LayerRow& row = out_.rows[odd.row];
@@ -196,16 +210,18 @@ LayerReport Layers::build() {
     };
     std::stable_sort(out_.rows.begin(), out_.rows.end(),
                      [&](const LayerRow& a, const LayerRow& b) { return order(a) < order(b); });
-    for (std::size_t i = 0; i < out_.rows.size(); ++i)
+    for (std::size_t i = 0; i < out_.rows.size(); ++i) {
         judge(i);
+    }
     drop_explained_layers();
     std::stable_sort(out_.odd.begin(), out_.odd.end(), [](const OddLayer& a, const OddLayer& b) {
         return std::abs(a.value - a.median) > std::abs(b.value - b.median);
     });
-    if (out_.rows.empty())
+    if (out_.rows.empty()) {
         out_.notes.emplace_back("No layer of a complete step was recorded; put PLUMB_LAYER around each layer.");
-    else if (out_.layers.size() < least_layers)
+    } else if (out_.layers.size() < least_layers) {
         out_.notes.emplace_back("There are fewer than 5 layers, too few to call one odd.");
+    }
     analysis::add_loss_note(analysis::lost_of(source_.losses), out_.notes);
     return std::move(out_);
 }
@@ -214,8 +230,9 @@ LayerReport Layers::build() {
 
 std::optional<LayerMetric> metric_of_word(std::string_view word) {
     for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(LayerMetric::roofline); ++i) {
-        if (word == metric_word(static_cast<LayerMetric>(i)))
+        if (word == metric_word(static_cast<LayerMetric>(i))) {
             return static_cast<LayerMetric>(i);
+        }
     }
     return std::nullopt;
 }

@@ -162,8 +162,9 @@ TEST(Layers, cells_hold_the_metric_asked_for) {
     const auto cell = [&](LayerMetric metric) {
         const LayerReport report = layers(run, metric);
         for (const LayerRow& row : report.rows) {
-            if (row.name == "rms_norm")
+            if (row.name == "rms_norm") {
                 return *row.cells[17].value;
+            }
         }
         return 0.0;
     };

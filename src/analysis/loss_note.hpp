@@ -13,25 +13,28 @@ namespace plumb::analysis {
 
 /// Nothing where nothing was lost.
 inline void add_loss_note(std::uint64_t lost, std::vector<std::string>& notes) {
-    if (lost != 0)
+    if (lost != 0) {
         notes.push_back(
             std::to_string(lost) +
             " records of this run were lost or have no time, so something may be missing here; plumb report "
             "names them.");
+    }
 }
 
 [[nodiscard]] inline std::uint64_t lost_of(const std::vector<LossRow>& losses) {
     std::uint64_t lost = 0;
-    for (const LossRow& loss : losses)
+    for (const LossRow& loss : losses) {
         lost += loss.count;
+    }
     return lost;
 }
 
 /// Dropped, and never timed.
 [[nodiscard]] inline std::uint64_t lost_of(const resolve::RecordSource& source) {
     std::uint64_t lost = source.counters().unresolved;
-    for (const auto& [reason, count] : source.counters().drops)
+    for (const auto& [reason, count] : source.counters().drops) {
         lost += count;
+    }
     return lost;
 }
 

@@ -12,8 +12,9 @@ namespace {
 
 Figure price(const recording::Metadata& metadata, std::string_view name) {
     for (const auto& [key, value] : metadata.costs) {
-        if ((key == name || key.starts_with(std::string(name) + ".")) && std::isfinite(value) && value >= 0)
+        if ((key == name || key.starts_with(std::string(name) + ".")) && std::isfinite(value) && value >= 0) {
             return stats::measured(value);
+        }
     }
     return stats::absent("not measured when the run started");
 }

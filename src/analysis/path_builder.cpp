@@ -30,12 +30,14 @@ std::vector<PathRow> rows_of(const ExecGraph& graph, const PathAnalysis& analysi
     std::unordered_map<std::uint64_t, std::size_t> place;
     std::vector<Collected> collected;
     std::vector<bool> on_path(graph.size(), false);
-    for (const NodeId id : analysis.path)
+    for (const NodeId id : analysis.path) {
         on_path[id] = true;
+    }
     for (NodeId id = 0; id < graph.size(); ++id) {
         const GraphNode& node = graph[id];
-        if (node.container || !node.timed) // its time is that of others
+        if (node.container || !node.timed) { // its time is that of others
             continue;
+        }
         const std::uint64_t key =
             (std::uint64_t{node.name} << 8) | (static_cast<std::uint64_t>(node.kind) << 1) | (node.device ? 1u : 0u);
         const auto [found, fresh] = place.emplace(key, collected.size());
@@ -76,15 +78,17 @@ std::vector<PathRow> rows_of(const ExecGraph& graph, const PathAnalysis& analysi
 class KernelNames {
   public:
     explicit KernelNames(const std::vector<recording::KernelInfo>& kernels) {
-        for (const recording::KernelInfo& kernel : kernels)
+        for (const recording::KernelInfo& kernel : kernels) {
             by_hash_.emplace(kernel.code_hash, &kernel);
+        }
     }
 
     /// Of the kernel of that name; where a module has one entry only, of that one. Empty: not known, or not surely.
     [[nodiscard]] std::string file_of(const ExecGraph& graph, NodeId id) const {
         const LaunchShape* shape = graph.launch_of(id);
-        if (shape == nullptr || shape->code_hash == 0)
+        if (shape == nullptr || shape->code_hash == 0) {
             return {};
+        }
         const auto [first, last] = by_hash_.equal_range(shape->code_hash);
         const recording::KernelInfo* found = nullptr;
         std::size_t of_name = 0;
@@ -94,8 +98,9 @@ class KernelNames {
                 ++of_name;
             }
         }
-        if (of_name == 0 && std::distance(first, last) == 1)
+        if (of_name == 0 && std::distance(first, last) == 1) {
             return first->second->file;
+        }
         return of_name == 1 ? found->file : std::string();
     }
 
@@ -115,10 +120,12 @@ std::vector<KernelRow> kernel_rows(const PathGraph& graph) {
     const auto add = [](KernelRow& row, std::uint64_t count) {
         row.kernels = stats::measured(row.kernels.value.value_or(0) + static_cast<double>(count));
     };
-    for (const auto& [place, count] : graph.device_scopes())
+    for (const auto& [place, count] : graph.device_scopes()) {
         row_of(place).device_scopes = count;
-    for (const auto& [place, count] : graph.kernels())
+    }
+    for (const auto& [place, count] : graph.kernels()) {
         add(row_of(place), count);
+    }
     for (const auto* captured : {&graph.captured_kernels(), &graph.captured_nodes()}) {
         for (const auto& [place, count] : *captured) {
             KernelRow& row = row_of(place);
@@ -128,8 +135,9 @@ std::vector<KernelRow> kernel_rows(const PathGraph& graph) {
     }
     std::vector<KernelRow> result;
     for (auto& [place, row] : rows) {
-        if (!row.kernels.value)
+        if (!row.kernels.value) {
             row.kernels = stats::absent("nobody recorded the kernels of this scope");
+        }
         result.push_back(std::move(row));
     }
     return result;
@@ -141,18 +149,20 @@ void add_step(PathReport& report, const PathStep& step) {
     report.candidates = step.candidates;
     report.host_ns = static_cast<double>(step.step.host_end_ns - step.step.begin_ns);
     report.tokens = step.step.prefill_tokens + step.step.decode_tokens;
-    if (step.only_timed)
+    if (step.only_timed) {
         report.notes.push_back("The device was timed in some steps only: the median is taken of those.");
-    else if (step.step.left_out)
+    } else if (step.step.left_out) {
         report.notes.push_back("Profiling made this step different (sampled): its length is not that of the others.");
+    }
 }
 
 /// By the host, and by the device inside captured graphs.
 void add_launches(PathReport& report, const PathGraph& graph) {
     report.host_launches = graph.launches();
     report.graph_launches = graph.graphs_launched();
-    for (const auto& [place, count] : graph.captured_kernels())
+    for (const auto& [place, count] : graph.captured_kernels()) {
         report.graph_kernels += count;
+    }
     report.launches = report.host_launches + report.graph_kernels;
     const auto per_token = [&report](std::uint64_t count) {
         return report.tokens == 0 ? stats::absent("the step does not say how many tokens it had")
@@ -167,14 +177,17 @@ Figure roofline_share(const GraphNode& node, const LaunchShape* shape, const res
                       const PathGraph::Origin& origin) {
     RoofInput work;
     work.f32_only = is_f32_model(source.descriptions());
-    if (shape != nullptr && !std::isnan(shape->bytes))
+    if (shape != nullptr && !std::isnan(shape->bytes)) {
         work.bytes = shape->bytes;
-    if (shape != nullptr && !std::isnan(shape->flops))
+    }
+    if (shape != nullptr && !std::isnan(shape->flops)) {
         work.flops = shape->flops;
+    }
     work.duration_ns = static_cast<double>(node.duration_ns);
     Figure share = roofline(work, peaks_of(source.metadata().peaks, node.device, origin.source, origin.place)).percent;
-    if (share.value)
+    if (share.value) {
         share.value = *share.value / 100;
+    }
     return share;
 }
 
@@ -195,8 +208,9 @@ std::vector<SlowKernel> slowest_kernels(const ExecGraph& graph, const KernelName
 std::vector<RecordedKernel> recorded_kernels(const ExecGraph& graph, const KernelNames& names) {
     std::map<std::pair<std::uint32_t, std::uint64_t>, RecordedKernel> by_name;
     for (NodeId id = 0; id < graph.size(); ++id) {
-        if (graph[id].kind != NodeKind::kernel)
+        if (graph[id].kind != NodeKind::kernel) {
             continue;
+        }
         const LaunchShape* shape = graph.launch_of(id);
         const std::uint64_t hash = shape == nullptr ? 0 : shape->code_hash;
         RecordedKernel& row = by_name[{graph[id].name, hash}];
@@ -207,8 +221,9 @@ std::vector<RecordedKernel> recorded_kernels(const ExecGraph& graph, const Kerne
         }
     }
     std::vector<RecordedKernel> rows;
-    for (auto& [key, row] : by_name)
+    for (auto& [key, row] : by_name) {
         rows.push_back(std::move(row));
+    }
     std::stable_sort(rows.begin(), rows.end(),
                      [](const RecordedKernel& a, const RecordedKernel& b) { return a.launches > b.launches; });
     return rows;
@@ -217,11 +232,13 @@ std::vector<RecordedKernel> recorded_kernels(const ExecGraph& graph, const Kerne
 } // namespace
 
 Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& options) {
-    if (options.window_ns < 0)
+    if (options.window_ns < 0) {
         return Error{ErrorCode::invalid_argument, "the window for transfers is negative; give it in us from 0 on"};
+    }
     Result<PathStep> step = collect_step(source, options);
-    if (!step.ok())
+    if (!step.ok()) {
         return step.error();
+    }
     PathReport report;
     report.notes = source.notes();
     add_loss_note(lost_of(source), report.notes);
@@ -234,8 +251,9 @@ Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& 
         report.notes.emplace_back(
             "The edges of captured graphs contradict the rest: their scopes are in order of time.");
     }
-    if (!built.ok())
+    if (!built.ok()) {
         return built.error();
+    }
     PathGraph& graph = *made;
     report.graph = std::move(*built);
     report.analysis = report.graph.analyse();

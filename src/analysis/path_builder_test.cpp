@@ -36,8 +36,9 @@ void add_queue(PlantedSource& source) {
 const PathRow& row(const PathReport& report, const std::string& name) {
     static const PathRow none;
     for (const PathRow& candidate : report.rows) {
-        if (candidate.name == name)
+        if (candidate.name == name) {
             return candidate;
+        }
     }
     ADD_FAILURE() << "no row " << name;
     return none;
@@ -65,8 +66,9 @@ TEST(Path, T10_a_step_on_one_track_is_as_long_as_its_path_and_no_parent_counts_b
     EXPECT_DOUBLE_EQ(row(report, "attention").path_ns, 30.0 * us);
     EXPECT_DOUBLE_EQ(*row(report, "attention").gain_ns.value, 30.0 * us);
     EXPECT_DOUBLE_EQ(row(report, "unattributed").path_ns, 50.0 * us);
-    for (const NodeId id : report.analysis.path)
+    for (const NodeId id : report.analysis.path) {
         EXPECT_FALSE(report.graph[id].container);
+    }
     const NodeId brick = report.analysis.path[1];
     EXPECT_EQ(report.graph.name_of(brick), "rms_norm");
     EXPECT_EQ(report.graph.name_of(report.graph[brick].parent), "layer 3");
@@ -78,8 +80,9 @@ TEST(Path, the_step_is_the_median_counted_decode_step_unless_one_is_asked_for) {
     source.track(host);
     source.metadata_.warmup_steps = 1;
     const std::int64_t longer[] = {0, 90, 10, 40, 70, 20}; // the first one is warm-up
-    for (std::uint64_t i = 0; i < 6; ++i)
+    for (std::uint64_t i = 0; i < 6; ++i) {
         add_host_step(source, i, static_cast<std::int64_t>(i) * 1000 * us, longer[i] * us);
+    }
     EXPECT_EQ(path_of(source).step, 3u);
     EXPECT_EQ(path_of(source).candidates, 5u);
     PathOptions options;
@@ -130,8 +133,9 @@ TEST(Path, T10_the_path_goes_through_the_launch_to_the_device_and_back_to_the_ho
     add_device_step(source);
     const PathReport report = path_of(source);
     std::vector<std::string> names;
-    for (const NodeId id : report.analysis.path)
+    for (const NodeId id : report.analysis.path) {
         names.push_back(report.graph.name_of(id));
+    }
     EXPECT_EQ(names,
               (std::vector<std::string>{"unattributed", "submit attention", "attention", "lm_head", "unattributed"}));
     EXPECT_EQ(report.analysis.length_ns, (10 + 5 + 100 + 200 + 30) * us);
@@ -211,9 +215,10 @@ TEST(Path, a_thousand_branches_that_all_overlap_and_join_cost_a_few_edges_each) 
     add_queue(source);
     source.step_begin(host, 1, Phase::decode, 0);
     for (int round = 0; round < 2; ++round) {
-        for (int i = 0; i < 1000; ++i)
+        for (int i = 0; i < 1000; ++i) {
             source.device_scope(queue, Brick::attention, 1, -1, (round * 5000 + i) * us,
                                 (round * 5000 + 2000 + i) * us);
+        }
     }
     source.step_end(host, Phase::decode, 0, 10 * us);
     const PathReport report = path_of(source);

@@ -20,8 +20,9 @@ std::uint32_t layer_of(const resolve::Sample* sample) {
 
 TransferShape transfer_shape(const resolve::Sample& sample) {
     TransferShape shape;
-    if (std::isfinite(sample.bytes) && sample.bytes >= 1 && sample.bytes < 1e18)
+    if (std::isfinite(sample.bytes) && sample.bytes >= 1 && sample.bytes < 1e18) {
         shape.bytes = static_cast<std::uint64_t>(sample.bytes);
+    }
     shape.direction = sample.name == Name(Brick::copy_h2d).id   ? TransferDirection::host_to_device
                       : sample.name == Name(Brick::copy_d2h).id ? TransferDirection::device_to_host
                                                                 : TransferDirection::device_to_device;
@@ -32,8 +33,9 @@ TransferShape transfer_shape(const resolve::Sample& sample) {
 
 PathGraph::PathGraph(resolve::RecordSource& source, const PathStep& step, ReplayOrder order)
     : source_(source), step_(step), replay_order_(order), names_(source.names()), graphs_(source) {
-    for (const recording::GraphInfo& info : source.graphs())
+    for (const recording::GraphInfo& info : source.graphs()) {
         rows_of_graphs_.emplace(info.key, &info);
+    }
 }
 
 Result<ExecGraph> PathGraph::build() {
@@ -50,24 +52,28 @@ Result<ExecGraph> PathGraph::build() {
     measure_device_layers();
     find_waits();
     for (auto& [id, track] : tracks_) {
-        if (!track.device)
+        if (!track.device) {
             add_host_intervals(track);
+        }
     }
     for (auto& [id, track] : tracks_) {
-        if (track.device)
+        if (track.device) {
             add_device_intervals(track);
+        }
     }
     add_replays();
     find_device_end();
     for (auto& [id, track] : tracks_) {
         add_spans(track);
-        if (id == main_track_)
+        if (id == main_track_) {
             add_unattributed(track);
+        }
     }
     add_loose();
     add_dependencies();
-    for (const auto& [submission, device] : launches_)
+    for (const auto& [submission, device] : launches_) {
         builder_.depend(submission->launched, device->node);
+    }
     order_tracks();
     note_waits();
     return builder_.build();
@@ -76,20 +82,23 @@ Result<ExecGraph> PathGraph::build() {
 PathGraph::TrackData& PathGraph::track_of(std::uint32_t id) {
     const auto [found, fresh] = tracks_.try_emplace(id);
     TrackData& track = found->second;
-    if (!fresh)
+    if (!fresh) {
         return track;
+    }
     track.id = id;
     track.number = static_cast<std::uint32_t>(track_names_.size());
     track_names_.push_back("track " + std::to_string(id));
     origins_.emplace_back();
     for (const recording::TrackInfo& info : source_.tracks()) {
-        if (info.id != id)
+        if (info.id != id) {
             continue;
+        }
         track.device = info.kind != recording::TrackKind::host_thread;
         track.graph_key = info.graph_key;
         origins_.back() = {info.source, place_of_track(source_.metadata(), info)};
-        if (!info.name.empty())
+        if (!info.name.empty()) {
             track_names_.back() = info.name;
+        }
     }
     track.graph = graphs_.of_track(id);
     return track;
@@ -118,24 +127,28 @@ void PathGraph::collect() {
         if (track.graph == GraphTable::former) {
             ++replays_left_out;
             replaced_.insert(track.graph_key);
-        } else if (sample.kind == SampleKind::span)
+        } else if (sample.kind == SampleKind::span) {
             track.spans.push_back(&sample);
-        else
+        } else {
             track.intervals.push_back(interval_of(sample.begin_ns, sample.duration_ns, &sample, nullptr));
+        }
     }
     std::size_t untimed = 0;
     for (const resolve::Submission& submission : step_.submissions) {
-        if (submission.timed && submission.duration_ns >= 0)
+        if (submission.timed && submission.duration_ns >= 0) {
             track_of(submission.track)
                 .intervals.push_back(interval_of(submission.begin_ns, submission.duration_ns, nullptr, &submission));
-        else
+        } else {
             ++untimed;
+        }
     }
-    if (untimed != 0)
+    if (untimed != 0) {
         notes_.push_back(std::to_string(untimed) + " launches have no time of their own and are left out.");
-    if (replays_left_out != 0)
+    }
+    if (replays_left_out != 0) {
         notes_.push_back(std::to_string(replays_left_out) +
                          " scopes belong to graphs that others have replaced under their keys and are left out.");
+    }
 }
 
 /// Finds the innermost interval around each. What overlaps without nesting stands side by side. `by_flag`: only what is known
@@ -153,12 +166,14 @@ void PathGraph::nest(Intervals& intervals, bool by_flag) {
     std::vector<std::size_t> open;
     for (std::size_t i = 0; i < intervals.size(); ++i) {
         Interval& inner = intervals[i];
-        while (!open.empty() && intervals[open.back()].end_ns < inner.end_ns)
+        while (!open.empty() && intervals[open.back()].end_ns < inner.end_ns) {
             open.pop_back();
+        }
         // One of no length at the very end of another comes after it.
         while (!open.empty() && intervals[open.back()].end_ns == inner.begin_ns &&
-               intervals[open.back()].begin_ns < inner.begin_ns)
+               intervals[open.back()].begin_ns < inner.begin_ns) {
             open.pop_back();
+        }
         if (!open.empty()) {
             // A launch that was timed on the host does not make a submission any less what the device waits for.
             const Interval& outer = intervals[open.back()];
@@ -167,8 +182,9 @@ void PathGraph::nest(Intervals& intervals, bool by_flag) {
             inner.submitted = beside ? open.back() : none;
             intervals[open.back()].leaf = outer.leaf && beside;
         }
-        if (!by_flag || (inner.sample != nullptr && !inner.sample->leaf))
+        if (!by_flag || (inner.sample != nullptr && !inner.sample->leaf)) {
             open.push_back(i);
+        }
     }
 }
 
@@ -178,8 +194,9 @@ void PathGraph::add_step() {
     node.kind = NodeKind::step;
     node.begin_ns = step_.step.begin_ns;
     node.duration_ns = std::max<std::int64_t>(step_.step.end_ns - step_.step.begin_ns, 0);
-    if (const auto main = tracks_.find(main_track_); main != tracks_.end())
+    if (const auto main = tracks_.find(main_track_); main != tracks_.end()) {
         node.track = main->second.number;
+    }
     root_ = builder_.add(node);
     first_ns_ = step_.step.begin_ns;
     last_ns_ = std::max(step_.step.end_ns, first_ns_);
@@ -219,8 +236,9 @@ NodeId PathGraph::add_node(const TrackData& track, const Interval& interval, Nod
     node.begin_ns = interval.begin_ns;
     node.duration_ns = interval.end_ns - interval.begin_ns;
     node.parent = parent;
-    if (interval.recorded != nullptr)
+    if (interval.recorded != nullptr) {
         return add_recorded(track, *interval.recorded, node);
+    }
     const resolve::Sample& sample = *interval.sample;
     node.layer = layer_of(&sample);
     if (sample.kind == SampleKind::layer) {
@@ -229,8 +247,9 @@ NodeId PathGraph::add_node(const TrackData& track, const Interval& interval, Nod
         return builder_.add(node);
     }
     node.name = builder_.name(names_.text(sample.name));
-    if (names_.category(sample.name) == Category::transfer && interval.leaf && interval.held.empty())
+    if (names_.category(sample.name) == Category::transfer && interval.leaf && interval.held.empty()) {
         return builder_.add_transfer(node, transfer_shape(sample));
+    }
     node.kind = sample.kind == SampleKind::span ? NodeKind::task : NodeKind::brick;
     return builder_.add(node);
 }
@@ -244,30 +263,36 @@ void PathGraph::add_host_intervals(TrackData& track) {
             interval.node = interval.launched = add_node(track, interval, parent);
             add_what_it_holds(track, interval);
         }
-        if (interval.sample != nullptr && interval.sample->kind == SampleKind::layer && !interval.leaf)
+        if (interval.sample != nullptr && interval.sample->kind == SampleKind::layer && !interval.leaf) {
             layers_.emplace(interval.sample->layer, interval.node);
+        }
     }
 }
 
 void PathGraph::add_what_it_holds(const TrackData& track, const Interval& interval) {
-    if (interval.held.empty())
+    if (interval.held.empty()) {
         return;
-    if (interval.leaf)
+    }
+    if (interval.leaf) {
         add_held(track, interval, interval.node);
-    else // what it contains has its time
-        for (const resolve::RecordedNode* recorded : interval.held)
+    } else { // what it contains has its time
+        for (const resolve::RecordedNode* recorded : interval.held) {
             add_told(track, *recorded, interval.node);
+        }
+    }
 }
 
 std::uint64_t PathGraph::launches() const {
     std::uint64_t count = 0;
-    for (const auto& [place, kernels] : kernels_)
+    for (const auto& [place, kernels] : kernels_) {
         count += kernels;
+    }
     std::uint64_t timed = 0;
     for (const auto& [id, track] : tracks_) {
         for (const Interval& interval : track.intervals) {
-            if (interval.submission == nullptr)
+            if (interval.submission == nullptr) {
                 continue;
+            }
             ++timed;
             count += interval.launches_told == 0 ? 1 : 0;
         }
@@ -279,8 +304,9 @@ void PathGraph::measure_device_layers() {
     for (const auto& [id, track] : tracks_) {
         for (const Interval& interval : track.intervals) {
             const std::uint32_t layer = layer_of(interval.sample);
-            if (!track.device || layer == no_layer_index)
+            if (!track.device || layer == no_layer_index) {
                 continue;
+            }
             auto& [begin, end] = device_layers_.try_emplace(layer, interval.begin_ns, interval.end_ns).first->second;
             begin = std::min(begin, interval.begin_ns);
             end = std::max(end, interval.end_ns);
@@ -290,10 +316,12 @@ void PathGraph::measure_device_layers() {
 
 /// Where nothing of the layer was timed it has no time, and `begin` is about where it lies.
 NodeId PathGraph::layer_node(std::uint32_t number, std::uint32_t layer, std::int64_t begin) {
-    if (layer == no_layer_index)
+    if (layer == no_layer_index) {
         return root_;
-    if (const auto found = layers_.find(layer); found != layers_.end())
+    }
+    if (const auto found = layers_.find(layer); found != layers_.end()) {
         return found->second;
+    }
     GraphNode node;
     node.kind = NodeKind::layer;
     node.name = builder_.name("layer " + std::to_string(layer));
@@ -319,10 +347,12 @@ void PathGraph::add_device_intervals(TrackData& track) {
                                   : track.intervals[interval.outer].node;
         interval.node = add_node(track, interval, parent);
         add_what_it_holds(track, interval);
-        if (interval.leaf && interval.sample != nullptr)
+        if (interval.leaf && interval.sample != nullptr) {
             ++device_scopes_[{layer_of(interval.sample), names_.text(interval.sample->name)}];
-        if (interval.leaf && !interval.by_edges)
+        }
+        if (interval.leaf && !interval.by_edges) {
             order.push_back({interval.begin_ns, interval.end_ns, interval.node});
+        }
     }
 }
 
@@ -339,8 +369,9 @@ void PathGraph::add_spans(TrackData& track) {
 void PathGraph::find_device_end() {
     for (const auto& [id, track] : tracks_) {
         for (const Interval& interval : track.intervals) {
-            if (interval.submission != nullptr)
+            if (interval.submission != nullptr) {
                 last_submission_ns_ = std::max(last_submission_ns_, interval.end_ns);
+            }
             if (track.device && interval.leaf && interval.end_ns >= device_end_ns_) {
                 device_end_ns_ = interval.end_ns;
                 last_on_device_ = interval.node;
@@ -353,29 +384,34 @@ void PathGraph::find_device_end() {
 void PathGraph::add_unattributed(TrackData& track) {
     const Intervals& intervals = track.intervals;
     const auto outer_of = [&](std::size_t at, std::int64_t begin, std::int64_t end) {
-        while (at != none && (intervals[at].begin_ns > begin || intervals[at].end_ns < end))
+        while (at != none && (intervals[at].begin_ns > begin || intervals[at].end_ns < end)) {
             at = intervals[at].outer;
+        }
         return at == none ? root_ : intervals[at].node;
     };
     std::int64_t now = step_.step.begin_ns;
     std::size_t last = none;
     for (std::size_t i = 0; i < intervals.size(); ++i) {
-        if (!intervals[i].leaf)
+        if (!intervals[i].leaf) {
             continue;
-        if (intervals[i].begin_ns > now)
+        }
+        if (intervals[i].begin_ns > now) {
             add_gap(track, now, intervals[i].begin_ns, outer_of(intervals[i].outer, now, intervals[i].begin_ns));
+        }
         now = std::max(now, intervals[i].end_ns);
         last = i;
     }
-    if (now < step_.step.host_end_ns)
+    if (now < step_.step.host_end_ns) {
         add_gap(track, now, step_.step.host_end_ns,
                 outer_of(last == none ? none : intervals[last].outer, now, step_.step.host_end_ns));
+    }
 }
 
 void PathGraph::add_gap(TrackData& track, std::int64_t begin, std::int64_t end, NodeId parent) {
     for (const analysis::Interval& part : without_waits(track, begin, end)) {
-        if (part.end > part.begin)
+        if (part.end > part.begin) {
             add_gap_part(track, part.begin, part.end, parent);
+        }
     }
 }
 
@@ -386,8 +422,9 @@ void PathGraph::add_gap_part(TrackData& track, std::int64_t begin, std::int64_t 
     }
     const std::int64_t ready = std::min(end, device_end_ns_);
     waited_ns_ += ready - begin;
-    if (ready < end)
+    if (ready < end) {
         track.order.push_back({ready, end, add_task(track, unattributed, ready, end, parent)});
+    }
 }
 
 void PathGraph::order_tracks() {
@@ -396,12 +433,15 @@ void PathGraph::order_tracks() {
             return std::tie(a.begin_ns, a.end_ns) < std::tie(b.begin_ns, b.end_ns);
         });
         ProgramOrder order(builder_, root_);
-        for (const Item& item : track.order)
+        for (const Item& item : track.order) {
             order.add(item);
-        if (id == main_track_ && waited_ns_ > 0)
+        }
+        if (id == main_track_ && waited_ns_ > 0) {
             go_on_after(track, device_end_ns_, last_on_device_);
-        for (const Wait& wait : track.waits)
+        }
+        for (const Wait& wait : track.waits) {
             go_on_after(track, wait.time.end, wait.ended->node);
+        }
     }
 }
 

@@ -36,12 +36,14 @@ void PathGraph::match_scopes() {
             unmatched += both.scopes.size();
             continue;
         }
-        for (std::size_t i = 0; i < both.scopes.size(); ++i)
+        for (std::size_t i = 0; i < both.scopes.size(); ++i) {
             link(*both.submissions[i], *both.scopes[i]);
+        }
     }
-    if (unmatched != 0)
+    if (unmatched != 0) {
         notes_.push_back(std::to_string(unmatched) +
                          " device scopes have no launch that is surely theirs: they wait for their queue only.");
+    }
 }
 
 /// Replays of one graph follow each other: with k launches the first k-th of its scopes is the first replay.
@@ -50,26 +52,31 @@ void PathGraph::match_graphs() {
     std::uint64_t unseen = 0;
     for (auto& [id, track] : tracks_) {
         for (Interval& interval : track.intervals) {
-            if (interval.submission == nullptr || !interval.submission->graph)
+            if (interval.submission == nullptr || !interval.submission->graph) {
                 continue;
-            if ((interval.submission->flags & launch_instrumented) != 0)
+            }
+            if ((interval.submission->flags & launch_instrumented) != 0) {
                 launches[interval.submission->key].push_back(&interval);
-            else
+            } else {
                 ++unseen;
+            }
         }
     }
-    if (unseen != 0)
+    if (unseen != 0) {
         notes_.push_back(std::to_string(unseen) +
                          " replays of captured graphs in this step were not sampled: nothing inside them has a time.");
+    }
     std::vector<TrackData*> of_graphs;
     for (auto& [id, track] : tracks_) {
-        if (track.device && track.graph != GraphTable::none && track.graph != GraphTable::former)
+        if (track.device && track.graph != GraphTable::none && track.graph != GraphTable::former) {
             of_graphs.push_back(&track);
+        }
     }
     for (TrackData* track : of_graphs) {
         const auto found = launches.find(graphs_.key_of(track->graph));
-        if (found == launches.end())
+        if (found == launches.end()) {
             continue;
+        }
         const std::vector<Interval*>& begun = found->second;
         const std::uint32_t queue = begun.front()->submission->queue;
         if (std::all_of(begun.begin(), begun.end(), [&](const Interval* x) { return x->submission->queue == queue; })) {
@@ -80,13 +87,15 @@ void PathGraph::match_graphs() {
         take_scopes(*track, begun);
     }
     for (Replay& replay : replays_) {
-        if (replay.launch == nullptr)
+        if (replay.launch == nullptr) {
             continue;
+        }
         // Branches that begin before anything has ended wait for nothing but the launch.
         std::int64_t first_end = std::numeric_limits<std::int64_t>::max();
         for (Interval* leaf : replay.leaves) {
-            if (leaf->begin_ns >= first_end)
+            if (leaf->begin_ns >= first_end) {
                 break;
+            }
             first_end = std::min(first_end, leaf->end_ns);
             link(*replay.launch, *leaf);
         }
@@ -95,12 +104,15 @@ void PathGraph::match_graphs() {
 }
 
 void PathGraph::link(Interval& submission, Interval& device) {
-    if (submission.leaf && !submission.submission->graph)
+    if (submission.leaf && !submission.submission->graph) {
         submission.on_device = &device;
-    if (device.begin_ns <= submission.begin_ns || !submission.leaf)
+    }
+    if (device.begin_ns <= submission.begin_ns || !submission.leaf) {
         return; // within the error of the clocks' fit: what came first is not known
-    if (device.begin_ns < submission.end_ns && (submission.split_ns == 0 || device.begin_ns < submission.split_ns))
+    }
+    if (device.begin_ns < submission.end_ns && (submission.split_ns == 0 || device.begin_ns < submission.split_ns)) {
         submission.split_ns = device.begin_ns;
+    }
     launches_.emplace_back(&submission, &device);
 }
 

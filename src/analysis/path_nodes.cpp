@@ -47,9 +47,10 @@ void PathGraph::collect_nodes() {
         interval.recorded = &recorded;
         track.intervals.push_back(interval);
     }
-    if (incomplete != 0)
+    if (incomplete != 0) {
         notes_.push_back(std::to_string(incomplete) +
                          " kernels, transfers and tasks have lost their shapes: the recording is damaged there.");
+    }
 }
 
 /// The innermost scope or submission of the track at that moment; null: none.
@@ -58,8 +59,9 @@ PathGraph::Interval* PathGraph::around(TrackData& track, std::int64_t moment) {
     const auto after = std::upper_bound(all.begin(), all.end(), moment,
                                         [](std::int64_t at, const Interval& x) { return at < x.begin_ns; });
     std::size_t at = after == all.begin() ? none : static_cast<std::size_t>(after - all.begin()) - 1;
-    while (at != none && (all[at].end_ns < moment || all[at].recorded != nullptr))
+    while (at != none && (all[at].end_ns < moment || all[at].recorded != nullptr)) {
         at = all[at].outer;
+    }
     return at == none ? nullptr : &all[at];
 }
 
@@ -69,26 +71,31 @@ void PathGraph::place_told() {
         for (const RecordedNode* recorded : track.told) {
             Interval* place = around(track, recorded->begin_ns);
             const bool is_kernel = recorded->kind == RecordedKind::kernel;
-            if (is_kernel)
+            if (is_kernel) {
                 count_kernel(track, *recorded, place);
+            }
             if (place != nullptr && place->submission != nullptr) {
                 place->launches_told += is_kernel ? 1 : 0;
-                if (place->on_device == nullptr && place->outer != none)
+                if (place->on_device == nullptr && place->outer != none) {
                     place = &track.intervals[place->outer];
-                else
+                } else {
                     place = place->on_device;
+                }
             }
-            if (place == nullptr || place->submission != nullptr)
+            if (place == nullptr || place->submission != nullptr) {
                 loose_.emplace_back(&track, recorded);
-            else
+            } else {
                 place->held.push_back(recorded);
+            }
         }
         for (const Interval& interval : track.intervals) {
-            if (interval.recorded == nullptr || interval.recorded->kind != RecordedKind::kernel)
+            if (interval.recorded == nullptr || interval.recorded->kind != RecordedKind::kernel) {
                 continue;
+            }
             const std::size_t place = interval.submitted != none ? interval.submitted : interval.outer;
-            if (interval.submitted != none)
+            if (interval.submitted != none) {
                 ++track.intervals[place].launches_told;
+            }
             count_kernel(track, *interval.recorded, place == none ? nullptr : &track.intervals[place]);
         }
     }
@@ -97,13 +104,15 @@ void PathGraph::place_told() {
 /// To the brick that is open around it, or whose device scope it was launched for.
 void PathGraph::count_kernel(TrackData& track, const RecordedNode& recorded, const Interval* place) {
     while (place != nullptr && place->submission == nullptr &&
-           (place->sample == nullptr || place->sample->kind == resolve::SampleKind::layer))
+           (place->sample == nullptr || place->sample->kind == resolve::SampleKind::layer)) {
         place = place->outer == none ? nullptr : &track.intervals[place->outer];
+    }
     std::string brick = "outside any brick";
-    if (place != nullptr && place->submission != nullptr && !place->submission->graph)
+    if (place != nullptr && place->submission != nullptr && !place->submission->graph) {
         brick = names_.text(place->submission->name);
-    else if (place != nullptr && place->sample != nullptr)
+    } else if (place != nullptr && place->sample != nullptr) {
         brick = names_.text(place->sample->name);
+    }
     const std::uint32_t layer = recorded.layer == resolve::no_layer ? no_layer_index : recorded.layer;
     ++kernels_[{layer, std::move(brick)}];
 }
@@ -160,10 +169,11 @@ void PathGraph::add_held(const TrackData& track, const Interval& interval, NodeI
         builder_.add(own);
     }
     for (const RecordedNode* recorded : interval.held) {
-        if (alone && takes_time(recorded))
+        if (alone && takes_time(recorded)) {
             add_recorded(track, *recorded, own);
-        else
+        } else {
             add_told(track, *recorded, around_node);
+        }
     }
 }
 
@@ -178,13 +188,15 @@ void PathGraph::add_dependencies() {
     std::size_t outside = 0;
     for (const resolve::NodeDependency& edge : step_.dependencies) {
         const auto from = recorded_.find(edge.earlier), to = recorded_.find(edge.later);
-        if (from == recorded_.end() || to == recorded_.end())
+        if (from == recorded_.end() || to == recorded_.end()) {
             ++outside;
-        else
+        } else {
             builder_.depend(from->second, to->second);
+        }
     }
-    if (outside != 0)
+    if (outside != 0) {
         notes_.push_back(std::to_string(outside) + " dependencies lead out of this step, or to what was lost.");
+    }
 }
 
 } // namespace plumb::analysis

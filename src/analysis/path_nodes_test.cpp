@@ -43,8 +43,9 @@ PathReport path_of(PlantedSource& source, const PathOptions& options = {}) {
 std::vector<NodeId> nodes(const PathReport& report, const std::string& name, NodeKind kind) {
     std::vector<NodeId> found;
     for (NodeId id = 0; id < report.graph.size(); ++id) {
-        if (report.graph.name_of(id) == name && report.graph[id].kind == kind)
+        if (report.graph.name_of(id) == name && report.graph[id].kind == kind) {
             found.push_back(id);
+        }
     }
     return found;
 }
@@ -52,8 +53,9 @@ std::vector<NodeId> nodes(const PathReport& report, const std::string& name, Nod
 bool depends(const ExecGraph& graph, NodeId earlier, NodeId later) {
     for (std::uint32_t row = 0; row < graph.rows(); ++row) {
         for (std::uint64_t e = graph.offsets()[row]; e < graph.offsets()[row + 1]; ++e) {
-            if (graph.node_of_row(row) == earlier && graph.node_of_row(graph.targets()[e]) == later)
+            if (graph.node_of_row(row) == earlier && graph.node_of_row(graph.targets()[e]) == later) {
                 return true;
+            }
         }
     }
     return false;
@@ -107,8 +109,9 @@ TEST(PathNodes, several_kernels_of_one_brick_share_a_time_that_nobody_divides) {
         EXPECT_FALSE(report.graph[kernels[0]].timed);
         EXPECT_EQ(report.graph.name_of(report.graph[kernels[0]].parent), "attention");
     }
-    for (const PathRow& row : report.rows)
+    for (const PathRow& row : report.rows) {
         EXPECT_NE(row.kind, NodeKind::kernel);
+    }
     ASSERT_EQ(report.kernels.size(), 1u);
     EXPECT_EQ(report.kernels[0].name, "attention");
     EXPECT_EQ(*report.kernels[0].kernels.value, 2);
@@ -188,8 +191,9 @@ PathReport two_queues(bool joined) {
     source.submit_scope(host, Brick::attention, queue, 10 * us, 12 * us);
     const NodeKey to = source.kernel(host, rope, 14 * us);
     source.submit_scope(host, Brick::lm_head, other_queue, 13 * us, 15 * us);
-    if (joined)
+    if (joined) {
         source.depend(host, from, to);
+    }
     source.device_scope(queue, Brick::attention, 1, -1, 20 * us, 120 * us);
     source.device_scope(other_queue, Brick::lm_head, 1, -1, 120 * us, 420 * us);
     source.step_end(host, Phase::decode, 0, 450 * us);
@@ -311,11 +315,13 @@ TEST(PathNodes, a_slow_kernel_is_the_first_of_the_slowest_with_its_layer_and_fil
     EXPECT_EQ(planted.slowest[0].file, "kernels/gemm.cu");
     EXPECT_EQ(planted.graph[planted.slowest[1].node].duration_ns, 10 * us);
     EXPECT_EQ(planted.slowest[0].roofline_share.reason, no_peaks);
-    for (const SlowKernel& kernel : clean.slowest)
+    for (const SlowKernel& kernel : clean.slowest) {
         EXPECT_EQ(clean.graph[kernel.node].duration_ns, 10 * us) << "no kernel of the clean twin stands out";
+    }
     ASSERT_EQ(planted.kernels.size(), 8u);
-    for (const KernelRow& row : planted.kernels)
+    for (const KernelRow& row : planted.kernels) {
         EXPECT_EQ(*row.kernels.value, 1);
+    }
     EXPECT_EQ(planted.analysis.length_ns, 120 * us);
 }
 
@@ -331,8 +337,9 @@ std::vector<std::string> notes_of_layers(int without_rope, int of_another_kind) 
         for (const Brick brick : {Brick::rms_norm, Brick::rope_embedding, Brick::attention}) {
             const bool left_out = brick == Brick::rope_embedding && layer == without_rope;
             const bool other = brick == Brick::attention && layer == of_another_kind;
-            if (!left_out)
+            if (!left_out) {
                 source.scope(host, other ? Brick::linear_attention : brick, now, now + 10 * us);
+            }
             now += 10 * us;
         }
         source.layer_end(host, layer, begin, now);

@@ -13,14 +13,17 @@ std::vector<Interval> rest_of(const std::vector<Interval>& whole, const std::vec
     for (const Interval& one : whole) {
         std::int64_t at = one.begin;
         for (; next != inside.end() && next->begin < one.end; ++next) {
-            if (next->begin > at)
+            if (next->begin > at) {
                 rest.push_back({at, next->begin});
+            }
             at = std::max(at, next->end);
-            if (next->end > one.end)
+            if (next->end > one.end) {
                 break;
+            }
         }
-        if (one.end > at)
+        if (one.end > at) {
             rest.push_back({at, one.end});
+        }
     }
     return rest;
 }
@@ -36,13 +39,15 @@ PathPresence::PathPresence(const resolve::StepTable& steps, const resolve::Track
 
 void PathPresence::settled(std::size_t step, const WallSums&, std::vector<Detail>& details, bool complete) {
     const Interval period{steps_[step].period_begin_ns, steps_[step].end_ns};
-    if (!complete || period.end <= wanted_.begin || period.begin >= wanted_.end)
+    if (!complete || period.end <= wanted_.begin || period.begin >= wanted_.end) {
         return;
+    }
     known_.push_back(period);
     for (const Detail& detail : details) {
         if (detail.kind == Detail::Kind::presence &&
-            tracks_[detail.track].info.kind == recording::TrackKind::host_thread)
+            tracks_[detail.track].info.kind == recording::TrackKind::host_thread) {
             present_[detail.track].push_back(detail.interval);
+        }
     }
 }
 

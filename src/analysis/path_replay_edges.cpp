@@ -26,33 +26,41 @@ class PathGraph::ReplayEdges {
     /// Without times: `launch` comes before what waits for nothing else.
     void add_untimed(NodeId launch) {
         for (const auto& [from, to] : nodes_.edges()) {
-            if (scope_of(from) == scope_of(to))
+            if (scope_of(from) == scope_of(to)) {
                 builder_.depend(ids_[from], ids_[to]);
+            }
         }
         for (std::size_t i = 0; i < ids_.size() && launch != no_node; ++i) {
-            if (!nodes_.waits(i) && scope_of(i) == nullptr && nodes_.content().nodes[i].parent_plus_one == 0)
+            if (!nodes_.waits(i) && scope_of(i) == nullptr && nodes_.content().nodes[i].parent_plus_one == 0) {
                 builder_.depend(launch, ids_[i]);
+            }
         }
     }
 
     /// Between `first` and `last`, which all of the replay lies between.
     void add_timed(NodeId first, NodeId last) {
         find_latest();
-        for (const auto& [from, to] : nodes_.edges())
+        for (const auto& [from, to] : nodes_.edges()) {
             add(from, to);
+        }
         for (const Interval* leaf : replay_.leaves) {
-            if (!waits_.contains(leaf))
+            if (!waits_.contains(leaf)) {
                 builder_.depend(first, leaf->node);
-            if (!leads_on_.contains(leaf))
+            }
+            if (!leads_on_.contains(leaf)) {
                 builder_.depend(leaf->node, last);
+            }
         }
         for (std::size_t i = 0; i < ids_.size(); ++i) {
-            if (scope_of(i) != nullptr || nodes_.content().nodes[i].parent_plus_one != 0)
+            if (scope_of(i) != nullptr || nodes_.content().nodes[i].parent_plus_one != 0) {
                 continue;
-            if (!nodes_.waits(i))
+            }
+            if (!nodes_.waits(i)) {
                 builder_.depend(first, ids_[i]);
-            if (!nodes_.leads_on(i))
+            }
+            if (!nodes_.leads_on(i)) {
                 builder_.depend(ids_[i], last);
+            }
         }
     }
 
@@ -81,8 +89,9 @@ class PathGraph::ReplayEdges {
             }
         }
         for (auto edge = nodes_.edges().rbegin(); edge != nodes_.edges().rend(); ++edge) {
-            if (scope_of(edge->first) == nullptr)
+            if (scope_of(edge->first) == nullptr) {
                 latest_[edge->first] = std::min(latest_[edge->first], latest_[edge->second]);
+            }
         }
     }
 
@@ -104,13 +113,16 @@ class PathGraph::ReplayEdges {
             return;
         }
         builder_.depend(earlier, to_whole ? b->node : ids_[to]);
-        if (whole || to_whole)
+        if (whole || to_whole) {
             builder_.depend(ids_[from], ids_[to]); // follows from that, and is what the graph says
+        }
         earliest_[to] = std::max(earliest_[to], moment);
-        if (whole)
+        if (whole) {
             leads_on_.insert(a);
-        if (to_whole)
+        }
+        if (to_whole) {
             waits_.insert(b);
+        }
     }
 
     ExecGraphBuilder& builder_;
@@ -138,8 +150,9 @@ NodeId PathGraph::add_border(const Replay& replay, const char* word, std::int64_
 void PathGraph::add_replays() {
     std::size_t contradicted = 0;
     for (const Replay& replay : replays_) {
-        if (replay.nodes == nullptr)
+        if (replay.nodes == nullptr) {
             continue;
+        }
         const std::vector<NodeId> ids = add_captured(replay);
         ReplayEdges edges(builder_, replay, ids);
         if (!replay.by_edges) {
@@ -147,25 +160,28 @@ void PathGraph::add_replays() {
             continue;
         }
         std::int64_t end = replay.leaves.front()->end_ns;
-        for (const Interval* leaf : replay.leaves)
+        for (const Interval* leaf : replay.leaves) {
             end = std::max(end, leaf->end_ns);
+        }
         Item whole;
         whole.begin_ns = replay.leaves.front()->begin_ns;
         whole.end_ns = end;
         whole.node = add_border(replay, "begins", whole.begin_ns);
         whole.last = add_border(replay, "ends", end);
         edges.add_timed(whole.node, whole.last);
-        if (replay.launch != nullptr && whole.begin_ns > replay.launch->begin_ns)
+        if (replay.launch != nullptr && whole.begin_ns > replay.launch->begin_ns) {
             builder_.depend(replay.launch->launched, whole.node);
+        }
         contradicted += edges.contradicted();
         const auto queue = queue_of_graph_.find(replay.track->id);
         TrackData& track = queue == queue_of_graph_.end() ? *replay.track : tracks_.at(queue->second);
         track.order.push_back(whole);
     }
-    if (contradicted != 0)
+    if (contradicted != 0) {
         notes_.push_back(
             std::to_string(contradicted) +
             " edges of captured graphs lead to what began before the earlier had ended: they are left out.");
+    }
 }
 
 } // namespace plumb::analysis

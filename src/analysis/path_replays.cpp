@@ -34,8 +34,9 @@ Group group_of(const resolve::Sample& sample) {
 
 const CapturedNodes* PathGraph::nodes_of(std::uint64_t key) {
     const auto row = rows_of_graphs_.find(key);
-    if (row == rows_of_graphs_.end() || row->second->content == nullptr || replaced_.contains(key))
+    if (row == rows_of_graphs_.end() || row->second->content == nullptr || replaced_.contains(key)) {
         return nullptr;
+    }
     return &contents_.try_emplace(key, *row->second).first->second;
 }
 
@@ -44,14 +45,16 @@ void PathGraph::collect_replays() {
     std::unordered_map<const resolve::Submission*, Interval*> timed;
     for (auto& [id, track] : tracks_) {
         for (Interval& interval : track.intervals) {
-            if (interval.submission != nullptr && interval.submission->graph)
+            if (interval.submission != nullptr && interval.submission->graph) {
                 timed.emplace(interval.submission, &interval);
+            }
         }
     }
     std::size_t nodes = 0, edges = 0, beyond = 0;
     for (const resolve::Submission& submission : step_.submissions) {
-        if (!submission.graph)
+        if (!submission.graph) {
             continue;
+        }
         ++launches_of_graphs_[submission.key];
         ++graphs_launched_;
         if (replays_.size() >= most_replays) {
@@ -60,13 +63,16 @@ void PathGraph::collect_replays() {
         }
         Replay& replay = replays_.emplace_back();
         replay.submission = &submission;
-        if (const auto found = timed.find(&submission); found != timed.end())
+        if (const auto found = timed.find(&submission); found != timed.end()) {
             replay.launch = found->second;
-        if (replay.launch != nullptr)
+        }
+        if (replay.launch != nullptr) {
             replay.launch->replay = replays_.size() - 1;
+        }
         replay.nodes = nodes_of(submission.key);
-        if (replay.nodes == nullptr)
+        if (replay.nodes == nullptr) {
             continue;
+        }
         nodes += replay.nodes->size() + replay.nodes->info().sites.size();
         edges += replay.nodes->edges().size();
         if (nodes > most_nodes || edges > most_edges) {
@@ -74,9 +80,10 @@ void PathGraph::collect_replays() {
             replay.nodes = nullptr;
         }
     }
-    if (beyond != 0)
+    if (beyond != 0) {
         notes_.push_back(std::to_string(beyond) +
                          " replays of captured graphs are shown without what they consist of: there are too many.");
+    }
     count_captured();
     note_captures();
 }
@@ -86,8 +93,9 @@ void PathGraph::count_captured() {
     for (const auto& [key, launches] : launches_of_graphs_) {
         if (const CapturedNodes* nodes = nodes_of(key); nodes != nullptr) {
             for (std::size_t i = 0; i < nodes->size(); ++i) {
-                if (!nodes->is_kernel(i))
+                if (!nodes->is_kernel(i)) {
                     continue;
+                }
                 const std::uint32_t at = nodes->site(i);
                 const recording::GraphSite* site = at == CapturedNodes::none ? nullptr : &nodes->info().sites[at];
                 captured_kernels_[{site == nullptr ? no_layer_index : layer_of(*site),
@@ -96,11 +104,13 @@ void PathGraph::count_captured() {
             continue;
         }
         const auto row = rows_of_graphs_.find(key);
-        if (row == rows_of_graphs_.end() || replaced_.contains(key))
+        if (row == rows_of_graphs_.end() || replaced_.contains(key)) {
             continue;
+        }
         for (const recording::GraphSite& site : row->second->sites) {
-            if (site.leaf)
+            if (site.leaf) {
                 captured_nodes_[{layer_of(site), names_.text(site.name)}] += launches * site.nodes;
+            }
         }
     }
 }
@@ -110,8 +120,9 @@ void PathGraph::note_captures() {
     for (const Replay& replay : replays_) {
         const bool sampled = (replay.submission->flags & launch_instrumented) != 0; // its track tells them apart
         if (replay.nodes == nullptr || sampled || replay.nodes->info().captures <= 1 ||
-            !told.insert(replay.submission->key).second)
+            !told.insert(replay.submission->key).second) {
             continue;
+        }
         notes_.push_back("Graph " + std::to_string(replay.submission->key) + " was captured " +
                          std::to_string(replay.nodes->info().captures) +
                          " times: its nodes are those of the last capture.");
@@ -127,41 +138,49 @@ void PathGraph::take_scopes(TrackData& track, const std::vector<Interval*>& laun
     for (Interval& interval : track.intervals) { // what contains others comes before them
         const std::size_t number = each == 0 ? 0 : std::min(seen / each, launches.size() - 1);
         seen += interval.leaf ? 1 : 0;
-        if (launches[number]->replay == none)
+        if (launches[number]->replay == none) {
             continue;
+        }
         Replay& replay = replays_[launches[number]->replay];
         replay.track = &track;
         replay.scopes.push_back(&interval);
-        if (interval.leaf)
+        if (interval.leaf) {
             replay.leaves.push_back(&interval);
+        }
     }
 }
 
 /// The n-th scope of a name in a layer is its n-th site, if there are as many of both.
 void PathGraph::match_sites(Replay& replay) {
-    if (replay.nodes == nullptr)
+    if (replay.nodes == nullptr) {
         return;
+    }
     const std::vector<recording::GraphSite>& sites = replay.nodes->info().sites;
     replay.of_site.assign(sites.size(), nullptr);
     std::map<Group, std::vector<std::uint32_t>> by_group;
-    for (std::uint32_t i = 0; i < sites.size(); ++i)
+    for (std::uint32_t i = 0; i < sites.size(); ++i) {
         by_group[group_of(sites[i])].push_back(i);
+    }
     std::map<Group, std::vector<Interval*>> timed;
-    for (Interval* scope : replay.scopes)
+    for (Interval* scope : replay.scopes) {
         timed[group_of(*scope->sample)].push_back(scope);
+    }
     std::size_t matched = 0;
     for (const auto& [group, scopes] : timed) {
         const auto found = by_group.find(group);
-        if (found == by_group.end() || found->second.size() != scopes.size())
+        if (found == by_group.end() || found->second.size() != scopes.size()) {
             continue;
-        for (std::size_t i = 0; i < scopes.size(); ++i)
+        }
+        for (std::size_t i = 0; i < scopes.size(); ++i) {
             replay.of_site[found->second[i]] = scopes[i];
+        }
         matched += scopes.size();
     }
     replay.by_edges = replay_order_ == ReplayOrder::edges && replay.nodes->whole() && !replay.leaves.empty() &&
                       matched == replay.scopes.size();
-    for (Interval* leaf : replay.leaves)
+    for (Interval* leaf : replay.leaves) {
         leaf->by_edges = replay.by_edges;
+    }
 }
 
 bool PathGraph::ordered_by_time() const {
@@ -191,19 +210,22 @@ std::vector<NodeId> PathGraph::add_captured(const Replay& replay) {
             alone = scope != nullptr && scope->leaf && info.leaf && nodes.working(site) == 1;
             if (bricks[site] == no_node) {
                 bricks[site] = scope != nullptr ? scope->node : add_told_brick(replay, site, begin);
-                if (scope != nullptr && scope->leaf && !alone)
+                if (scope != nullptr && scope->leaf && !alone) {
                     add_own_time(*scope);
+                }
             }
             made.parent = bricks[site];
         }
-        if (scope != nullptr)
+        if (scope != nullptr) {
             made.begin_ns = scope->begin_ns;
+        }
         made.timed = alone && nodes.works(i);
         made.duration_ns = made.timed ? scope->end_ns - scope->begin_ns : 0;
         made.track = number;
         made.device = true;
-        if (const std::uint32_t inside = nodes.content().nodes[i].parent_plus_one; inside != 0)
+        if (const std::uint32_t inside = nodes.content().nodes[i].parent_plus_one; inside != 0) {
             made.parent = ids[inside - 1];
+        }
         ids[i] = add_captured_node(replay, i, made, made.timed ? scope->sample : nullptr);
     }
     return ids;
@@ -217,8 +239,9 @@ NodeId PathGraph::add_captured_node(const Replay& replay, std::size_t node, Grap
     made.kind = kind.type == recording::CapturedKind::kernel   ? NodeKind::kernel
                 : kind.type == recording::CapturedKind::memcpy ? NodeKind::transfer
                                                                : NodeKind::task;
-    if (made.kind != NodeKind::kernel || !kind.shaped)
+    if (made.kind != NodeKind::kernel || !kind.shaped) {
         return builder_.add(made);
+    }
     LaunchShape shape;
     std::copy(kind.grid, kind.grid + 3, shape.grid);
     std::copy(kind.block, kind.block + 3, shape.block);

@@ -47,8 +47,9 @@ PathReport path_of(PlantedSource& source) {
 std::vector<NodeId> nodes(const PathReport& report, const std::string& name, NodeKind kind = NodeKind::kernel) {
     std::vector<NodeId> found;
     for (NodeId id = 0; id < report.graph.size(); ++id) {
-        if (report.graph.name_of(id) == name && report.graph[id].kind == kind)
+        if (report.graph.name_of(id) == name && report.graph[id].kind == kind) {
             found.push_back(id);
+        }
     }
     return found;
 }
@@ -56,8 +57,9 @@ std::vector<NodeId> nodes(const PathReport& report, const std::string& name, Nod
 bool depends(const ExecGraph& graph, NodeId earlier, NodeId later) {
     for (std::uint32_t row = 0; row < graph.rows(); ++row) {
         for (std::uint64_t e = graph.offsets()[row]; e < graph.offsets()[row + 1]; ++e) {
-            if (graph.node_of_row(row) == earlier && graph.node_of_row(graph.targets()[e]) == later)
+            if (graph.node_of_row(row) == earlier && graph.node_of_row(graph.targets()[e]) == later) {
                 return true;
+            }
         }
     }
     return false;
@@ -148,11 +150,13 @@ TEST(PathReplays, T10_a_brick_of_a_replay_and_its_kernels_never_both_count) {
     const PathReport report = sampled_step(source);
     EXPECT_EQ(report.analysis.length_ns, 10 * us + 30 * us + 100 * us + 150 * us)
         << "launch, two bricks, and the host that waited for them";
-    for (const PathRow& row : report.rows)
+    for (const PathRow& row : report.rows) {
         EXPECT_NE(row.kind, NodeKind::kernel) << row.name;
+    }
     EXPECT_TRUE(report.slowest.empty()) << "a time that is not known is not the slowest";
-    for (const NodeId id : report.analysis.path)
+    for (const NodeId id : report.analysis.path) {
         EXPECT_TRUE(report.graph[id].timed);
+    }
 }
 
 TEST(PathReplays, T17_kernels_are_counted_by_brick_and_layer_and_those_of_the_host_are_told_apart) {
@@ -172,8 +176,9 @@ TEST(PathReplays, T17_kernels_are_counted_by_brick_and_layer_and_those_of_the_ho
     EXPECT_DOUBLE_EQ(*report.launches_per_token.value, 17);
     EXPECT_DOUBLE_EQ(*report.host_launches_per_token.value, 3);
     std::map<std::string, const KernelRow*> rows;
-    for (const KernelRow& row : report.kernels)
+    for (const KernelRow& row : report.kernels) {
         rows[row.name] = &row;
+    }
     ASSERT_EQ(rows.size(), 4u);
     EXPECT_EQ(*rows.at("attention")->kernels.value, 6);
     EXPECT_EQ(rows.at("attention")->in_graphs, 6u);
@@ -226,8 +231,9 @@ PathReport by_chance(bool with_nodes) {
     info.sites = {{Name(Brick::gate_projection).id, 1, 0, 1, true, false},
                   {Name(Brick::up_projection).id, 1, 0, 1, true, false},
                   {Name(Brick::activation).id, 1, 0, 1, true, false}};
-    if (!with_nodes)
+    if (!with_nodes) {
         info.content = nullptr;
+    }
     return step_with(source, info, [&] {
         source.launch(host, 64, launch_instrumented, queue, 0, 10 * us);
         source.device_scope(graph_track, Brick::gate_projection, 1, 0, 20 * us, 60 * us);
@@ -337,8 +343,9 @@ TEST(PathReplays, T11_a_replay_too_large_for_the_step_is_shown_without_its_nodes
     large.nodes.resize(recording::most_captured_nodes, CapturedNode{0, 0, 0});
     info.content = std::make_shared<const GraphContent>(std::move(large));
     const PathReport report = step_with(source, info, [&] {
-        for (int i = 0; i < 40; ++i)
+        for (int i = 0; i < 40; ++i) {
             source.launch(host, 64, 0, queue, i * us, (i + 1) * us);
+        }
     });
     EXPECT_TRUE(noted(report, "8 replays of captured graphs are shown without what they consist of"));
     EXPECT_LT(report.graph.size(), 1'100'000u);
@@ -355,24 +362,27 @@ PathReport random_replay(std::mt19937& random, TimesOf times_of) {
     };
     const std::uint32_t sites = 1 + below(5), count = 1 + below(10);
     std::string of_site;
-    for (std::uint32_t i = 0; i < count; ++i)
+    for (std::uint32_t i = 0; i < count; ++i) {
         of_site += static_cast<char>('0' + below(sites + 1));
+    }
     std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
     for (std::uint32_t i = below(2 * count); i > 0 && count > 1; --i) {
         const std::uint32_t to = 1 + below(count - 1);
         edges.emplace_back(below(to), to);
     }
     GraphInfo info = graph_of(of_site, edges);
-    for (std::uint32_t i = 0; i < sites; ++i)
+    for (std::uint32_t i = 0; i < sites; ++i) {
         info.sites.push_back({static_cast<std::uint16_t>(1 + i), 1, 0, 1, true, false});
+    }
     const Times times = times_of(info);
     PlantedSource source;
     const PathReport report = step_with(source, info, [&] {
         source.launch(host, 64, launch_instrumented, queue, 0, 10 * us);
         for (std::uint32_t i = 0; i < sites; ++i) {
-            if (times[i].first <= times[i].second && below(4) != 0)
+            if (times[i].first <= times[i].second && below(4) != 0) {
                 source.device_scope(graph_track, Name{static_cast<std::uint16_t>(1 + i)}, 1, 0, times[i].first,
                                     times[i].second);
+            }
         }
     });
     EXPECT_EQ(report.graph_kernels, count);
@@ -406,8 +416,9 @@ TEST(PathReplays, T10_times_that_a_device_can_have_contradict_no_edges_however_s
             Times times(info.sites.size(), {1'000'000 * us, 0});
             for (std::uint32_t node = 0; node < end.size(); ++node) { // each when all that it waits for is over
                 std::int64_t begin = 20 * us;
-                for (const auto& [from, to] : content.edges)
+                for (const auto& [from, to] : content.edges) {
                     begin = to == node ? std::max(begin, end[from]) : begin;
+                }
                 end[node] = begin + (1 + static_cast<std::int64_t>(random() % 3)) * 10 * us;
                 if (const std::uint32_t site = content.nodes[node].site_plus_one; site != 0) {
                     times[site - 1].first = std::min(times[site - 1].first, begin);

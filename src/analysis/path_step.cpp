@@ -33,19 +33,23 @@ Result<std::vector<bool>> device_timed_steps(resolve::RecordSource& source) {
             timed.assign(table.size(), false);
         },
         [&](const resolve::ResolvedBatch& batch) {
-            if (batch.track->info.kind == recording::TrackKind::host_thread)
+            if (batch.track->info.kind == recording::TrackKind::host_thread) {
                 return;
+            }
             std::uint64_t last = resolve::no_step;
             for (const resolve::Sample& sample : batch.samples) {
-                if (sample.step == last)
+                if (sample.step == last) {
                     continue;
+                }
                 last = sample.step;
-                if (const std::size_t found = steps->find(last); found != resolve::step_not_found)
+                if (const std::size_t found = steps->find(last); found != resolve::step_not_found) {
                     timed[found] = true;
+                }
             }
         });
-    if (!resolved.ok())
+    if (!resolved.ok()) {
         return resolved.error();
+    }
     return timed;
 }
 
@@ -60,11 +64,13 @@ template <class Wanted>
 Choice median_of(const resolve::StepTable& steps, Wanted&& wanted) {
     std::vector<std::size_t> taken;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-        if (!steps[i].warmup && wanted(i))
+        if (!steps[i].warmup && wanted(i)) {
             taken.push_back(i);
+        }
     }
-    if (taken.empty())
+    if (taken.empty()) {
         return {};
+    }
     const auto middle = taken.begin() + static_cast<std::ptrdiff_t>((taken.size() - 1) / 2);
     std::nth_element(taken.begin(), middle, taken.end(), [&](std::size_t a, std::size_t b) {
         const std::int64_t of_a = steps[a].end_ns - steps[a].begin_ns, of_b = steps[b].end_ns - steps[b].begin_ns;
@@ -86,10 +92,12 @@ Choice choose(const resolve::StepTable& steps, const std::vector<bool>& timed) {
             return choice;
         }
         choice = median_of(steps, [&](std::size_t i) { return of_phase(i) && !steps[i].left_out; });
-        if (choice.candidates == 0)
+        if (choice.candidates == 0) {
             choice = median_of(steps, of_phase);
-        if (choice.candidates != 0)
+        }
+        if (choice.candidates != 0) {
             return choice;
+        }
     }
     return {};
 }
@@ -109,15 +117,18 @@ class Collector {
         step.candidates = choice.candidates;
         step.only_timed = choice.only_timed;
         found_ = true;
-        if (devices_)
+        if (devices_) {
             presence_.emplace(steps, tracks, Interval{step.step.begin_ns, step.step.end_ns});
+        }
     }
 
     void consume(const resolve::ResolvedBatch& batch) {
-        if (!found_)
+        if (!found_) {
             return;
-        if (presence_)
+        }
+        if (presence_) {
             presence_->add(batch);
+        }
         keep(batch.samples, step.samples);
         keep(batch.submissions, step.submissions);
         keep(batch.nodes, step.nodes);
@@ -125,17 +136,20 @@ class Collector {
     }
 
     void finish() {
-        if (presence_)
+        if (presence_) {
             step.away = presence_->take();
+        }
     }
 
     [[nodiscard]] Status status() const {
-        if (!found_)
+        if (!found_) {
             return Error{ErrorCode::not_found, missing_};
-        if (too_many_)
+        }
+        if (too_many_) {
             return Error{ErrorCode::unsupported,
                          "step " + std::to_string(step.step.id) +
                              " holds more than 16777216 scopes; ask for another one with --step"};
+        }
         return {};
     }
 
@@ -145,20 +159,24 @@ class Collector {
     template <class From, class To>
     void keep(const From& from, To& to) {
         for (const auto& one : from) {
-            if (one.step != step.step.id)
+            if (one.step != step.step.id) {
                 continue;
-            if (to.size() >= PathStep::most_samples)
+            }
+            if (to.size() >= PathStep::most_samples) {
                 too_many_ = true;
-            else
+            } else {
                 to.push_back(one);
+            }
         }
     }
 
     [[nodiscard]] std::string reason(const resolve::StepTable& steps) const {
-        if (steps.empty())
+        if (steps.empty()) {
             return "this recording holds no complete step; put PLUMB_STEP around each forward pass of the engine";
-        if (!options_.step)
+        }
+        if (!options_.step) {
             return "all steps of this recording are warm-up; record a longer run, or name one with --step";
+        }
         const auto [least, most] =
             std::minmax_element(steps.all().begin(), steps.all().end(),
                                 [](const resolve::Step& a, const resolve::Step& b) { return a.id < b.id; });
@@ -182,8 +200,9 @@ Result<PathStep> collect_step(resolve::RecordSource& source, const PathOptions& 
     const bool devices = runs_on_device(source);
     if (!options.step && devices) {
         auto found = device_timed_steps(source);
-        if (!found.ok())
+        if (!found.ok()) {
             return found.error();
+        }
         timed = std::move(*found);
     }
     Collector collector(options, timed, devices);
@@ -193,11 +212,13 @@ Result<PathStep> collect_step(resolve::RecordSource& source, const PathOptions& 
             collector.choose_from(steps, tracks);
         },
         [&](const resolve::ResolvedBatch& batch) { collector.consume(batch); });
-    if (!resolved.ok())
+    if (!resolved.ok()) {
         return resolved.error();
+    }
     collector.finish();
-    if (const Status status = collector.status(); !status.ok())
+    if (const Status status = collector.status(); !status.ok()) {
         return status.error();
+    }
     return std::move(collector.step);
 }
 

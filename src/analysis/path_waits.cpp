@@ -20,8 +20,9 @@ void PathGraph::find_waits() {
     std::vector<const Interval*> ended; // leaves of all devices, by end
     for (const auto& [id, track] : tracks_) {
         for (const Interval& interval : track.intervals) {
-            if (track.device && interval.leaf)
+            if (track.device && interval.leaf) {
                 ended.push_back(&interval);
+            }
         }
     }
     std::stable_sort(ended.begin(), ended.end(),
@@ -30,22 +31,26 @@ void PathGraph::find_waits() {
         const auto away = step_.away.find(id);
         const bool feeds = std::any_of(track.intervals.begin(), track.intervals.end(),
                                        [](const Interval& interval) { return interval.submission != nullptr; });
-        if (track.device || !feeds || away == step_.away.end())
+        if (track.device || !feeds || away == step_.away.end()) {
             continue;
+        }
         for (const analysis::Interval& asleep : away->second) {
             const auto after =
                 std::upper_bound(ended.begin(), ended.end(), asleep.end + clocks_disagree_ns,
                                  [](std::int64_t at, const Interval* device) { return at < device->end_ns; });
             // The last that may have woken it; one that began no earlier than it woke up has not.
             auto last = after;
-            while (last != ended.begin() && (*std::prev(last))->begin_ns >= asleep.end)
+            while (last != ended.begin() && (*std::prev(last))->begin_ns >= asleep.end) {
                 --last;
-            if (last == ended.begin() || (*std::prev(last))->end_ns <= asleep.begin)
+            }
+            if (last == ended.begin() || (*std::prev(last))->end_ns <= asleep.begin) {
                 continue; // nothing on a device ended meanwhile: it slept for another reason
+            }
             const Interval* woke = *std::prev(last);
             const analysis::Interval time{asleep.begin, std::min(asleep.end, woke->end_ns)};
-            if (time.end - time.begin >= shortest_wait_ns)
+            if (time.end - time.begin >= shortest_wait_ns) {
                 track.waits.push_back({time, woke});
+            }
         }
     }
 }
@@ -60,8 +65,9 @@ std::vector<analysis::Interval> PathGraph::without_waits(const TrackData& track,
         parts.push_back({at, std::max(at, wait->time.begin)});
         at = std::min(wait->time.end, end);
     }
-    if (at < end || parts.empty())
+    if (at < end || parts.empty()) {
         parts.push_back({at, end});
+    }
     return parts;
 }
 
@@ -89,10 +95,12 @@ void PathGraph::add_leaf_parts(TrackData& track, Interval& interval, NodeId pare
         const NodeId node = i == 0 || interval.submission == nullptr
                                 ? add_node(track, part, parent)
                                 : add_task(track, "rest of a submission", part.begin_ns, part.end_ns, parent);
-        if (i == 0)
+        if (i == 0) {
             interval.node = node;
-        if (i == 0 || part.begin_ns < begun)
+        }
+        if (i == 0 || part.begin_ns < begun) {
             interval.launched = node;
+        }
         track.order.push_back({part.begin_ns, part.end_ns, node});
         slept_ns_ -= part.end_ns - part.begin_ns;
     }
@@ -103,19 +111,22 @@ void PathGraph::add_leaf_parts(TrackData& track, Interval& interval, NodeId pare
 void PathGraph::go_on_after(TrackData& track, std::int64_t moment, NodeId ended) {
     const auto first = std::lower_bound(track.order.begin(), track.order.end(), moment,
                                         [](const Item& item, std::int64_t at) { return item.begin_ns < at; });
-    if (first != track.order.end() && ended != no_node)
+    if (first != track.order.end() && ended != no_node) {
         builder_.depend(ended, first->node);
+    }
 }
 
 void PathGraph::note_waits() {
-    if (slept_ns_ > 0)
+    if (slept_ns_ > 0) {
         notes_.push_back("For " + std::to_string(slept_ns_ / 1000) +
                          " us of its launches and scopes the host slept until a device had ended something: that is "
                          "waiting, not work.");
-    if (waited_ns_ > 0)
+    }
+    if (waited_ns_ > 0) {
         notes_.push_back("After its last launch the host did nothing that was recorded for " +
                          std::to_string(waited_ns_ / 1000) +
                          " us until the device had ended: it is taken to have waited for it.");
+    }
 }
 
 } // namespace plumb::analysis

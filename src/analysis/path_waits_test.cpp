@@ -20,15 +20,17 @@ PathReport path_of(WallEngine& engine) {
 
 std::int64_t path_ns(const PathReport& report, bool device) {
     double sum = 0;
-    for (const PathRow& row : report.rows)
+    for (const PathRow& row : report.rows) {
         sum += row.device == device ? row.path_ns : 0;
+    }
     return static_cast<std::int64_t>(sum);
 }
 
 bool has_note(const PathReport& report, const std::string& words) {
     for (const std::string& note : report.notes) {
-        if (note.find(words) != std::string::npos)
+        if (note.find(words) != std::string::npos) {
             return true;
+        }
     }
     return false;
 }
@@ -37,12 +39,14 @@ bool has_note(const PathReport& report, const std::string& words) {
 /// CPU time lie at its borders, else only at those of the step.
 void blocking_read(WallEngine& engine, std::int64_t t, bool stamped, bool asleep) {
     engine.scope(WallEngine::tokenize, t, t + 20 * us);
-    if (stamped && asleep)
+    if (stamped && asleep) {
         engine.off_cpu(t + 40 * us, t + 900 * us);
+    }
     engine.command(Brick::lm_head, t + 20 * us, t + 910 * us, t + 50 * us, t + 900 * us);
     engine.scope(WallEngine::prepare, t + 910 * us, t + 1'000 * us);
-    if (!stamped && asleep)
+    if (!stamped && asleep) {
         engine.slept(860 * us);
+    }
 }
 
 PathReport blocked(bool stamped, bool asleep) {
@@ -58,8 +62,9 @@ TEST(PathWaits, T10_a_blocking_read_inside_a_submit_scope_is_the_device_on_the_p
         EXPECT_EQ(path_ns(report, true), 850 * us) << stamped;
         std::int64_t host = 0;
         for (NodeId id = 0; id < report.graph.size(); ++id) {
-            if (!report.graph[id].device && !report.graph[id].container)
+            if (!report.graph[id].device && !report.graph[id].container) {
                 host += report.graph[id].duration_ns;
+            }
         }
         EXPECT_LE(host, 150 * us) << "20 before, 20 or 30 to submit, 10 to wake up, 90 behind";
         EXPECT_LE(report.analysis.length_ns, 1'000 * us);
@@ -74,8 +79,9 @@ TEST(PathWaits, a_host_that_works_all_through_its_submission_is_work_of_the_host
     EXPECT_FALSE(has_note(report, "slept"));
     std::int64_t submitted = 0;
     for (const PathRow& row : report.rows) {
-        if (row.name == "rest of a submission")
+        if (row.name == "rest of a submission") {
             submitted += static_cast<std::int64_t>(row.total_ns);
+        }
     }
     EXPECT_EQ(submitted, 860 * us);
 }
@@ -104,13 +110,15 @@ TEST(PathWaits, a_wait_inside_a_plain_scope_parts_it_and_what_follows_comes_afte
     });
     const PathReport report = path_of(engine);
     std::vector<std::string> names;
-    for (const NodeId id : report.analysis.path)
+    for (const NodeId id : report.analysis.path) {
         names.push_back(report.graph.name_of(id));
+    }
     EXPECT_EQ(names, (std::vector<std::string>{"submit lm_head", "lm_head", "tokenize", "prepare"}));
     EXPECT_EQ(report.analysis.length_ns, (20 + 670 + 100 + 200) * us);
     std::int64_t tokenize = 0;
-    for (const PathRow& row : report.rows)
+    for (const PathRow& row : report.rows) {
         tokenize += row.name == "tokenize" ? static_cast<std::int64_t>(row.total_ns) : 0;
+    }
     EXPECT_EQ(tokenize, 180 * us);
 }
 

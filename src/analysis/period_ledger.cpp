@@ -36,8 +36,9 @@ std::size_t PeriodLedger::period_at(std::int64_t time, std::size_t hint) const n
     // Tracks move forward in time, so the answer is nearly always the hint or just after it.
     if (hint <= all.size() && (hint == 0 || !ends_after(hint - 1))) {
         for (std::size_t i = hint; i <= all.size() && i < hint + 4; ++i) {
-            if (ends_after(i))
+            if (ends_after(i)) {
                 return i;
+            }
         }
     }
     const auto found = std::upper_bound(all.begin(), all.end(), time,
@@ -49,20 +50,25 @@ template <class Each>
 bool PeriodLedger::clip(Interval interval, bool any_reach, std::size_t& hint, Each&& each) {
     const std::size_t first = period_at(interval.begin, hint);
     hint = first;
-    if (interval.end <= interval.begin)
+    if (interval.end <= interval.begin) {
         return true;
+    }
     const std::size_t farthest = first + longest_reach;
-    if (!any_reach && farthest < steps_.size() && steps_[farthest].end_ns < interval.end)
+    if (!any_reach && farthest < steps_.size() && steps_[farthest].end_ns < interval.end) {
         return false;
+    }
     for (std::size_t i = first; i < steps_.size(); ++i) {
         const resolve::Step& step = steps_[i];
-        if (step.period_begin_ns >= interval.end)
+        if (step.period_begin_ns >= interval.end) {
             break;
+        }
         const Interval part{std::max(interval.begin, step.period_begin_ns), std::min(interval.end, step.end_ns)};
-        if (part.end > part.begin)
+        if (part.end > part.begin) {
             each(part, i);
-        if (interval.end <= step.end_ns)
+        }
+        if (interval.end <= step.end_ns) {
             break;
+        }
     }
     return true;
 }
@@ -76,8 +82,9 @@ void PeriodLedger::add_anywhere(What what, Interval interval, std::size_t& hint,
 void PeriodLedger::add_where_timed(What what, Interval interval, std::size_t& hint, std::uint32_t track) {
     const bool taken = clip(interval, what == What::presence, hint, [&](Interval part, std::size_t period) {
         const resolve::Step& step = steps_[period];
-        if (step.left_out || step.device_timed || steps_.all_disturbed(step.phase))
+        if (step.left_out || step.device_timed || steps_.all_disturbed(step.phase)) {
             put_in(period, what, part, track);
+        }
     });
     left_out_ += taken ? 0 : 1;
 }
@@ -106,13 +113,15 @@ void PeriodLedger::put_detail(const Detail& detail, Interval clipped, std::size_
 void PeriodLedger::put_in(std::size_t period, What what, Interval clipped, std::uint32_t track) {
     if (period < next_ || pending_ >= max_pending) {
         ++left_out_;
-        if (period >= next_ && observer_ != nullptr)
+        if (period >= next_ && observer_ != nullptr) {
             page_of(period).complete = false;
+        }
         return;
     }
     put(page_of(period), what, clipped.begin, clipped.end);
-    if (observer_ == nullptr || what == What::uncertain || !(brick_details_ || what == What::presence))
+    if (observer_ == nullptr || what == What::uncertain || !(brick_details_ || what == What::presence)) {
         return;
+    }
     const Detail::Kind kind = what == What::brick ? Detail::Kind::brick
                               : what == What::lap ? Detail::Kind::lap
                                                   : Detail::Kind::presence;
@@ -124,10 +133,12 @@ std::int64_t PeriodLedger::end_of(std::size_t period) const noexcept {
 }
 
 PeriodLedger::Page& PeriodLedger::page_of(std::size_t period) {
-    if (last_page_ != nullptr && period == last_put_) [[likely]]
+    if (last_page_ != nullptr && period == last_put_) [[likely]] {
         return *last_page_;
-    while (open_.size() <= period - next_)
+    }
+    while (open_.size() <= period - next_) {
         open_.push_back(nullptr);
+    }
     auto& page = open_[period - next_];
     if (!page && !spare_.empty()) {
         page = std::move(spare_.back());
@@ -146,8 +157,9 @@ std::size_t PeriodLedger::settled_until(std::int64_t no_earlier_than) const noex
     // Something that ends later than step i + reach began after step i ended, or reaches too far to count.
     std::size_t until = next_;
     while (until < steps_.size() &&
-           steps_[std::min(until + longest_reach, steps_.size() - 1)].end_ns <= no_earlier_than)
+           steps_[std::min(until + longest_reach, steps_.size() - 1)].end_ns <= no_earlier_than) {
         ++until;
+    }
     return until;
 }
 
@@ -158,13 +170,15 @@ std::int64_t PeriodLedger::horizon(std::int64_t no_earlier_than) const noexcept 
 
 void PeriodLedger::settle(std::int64_t no_earlier_than) {
     const std::size_t until = settled_until(no_earlier_than);
-    while (next_ < until)
+    while (next_ < until) {
         settle_next();
+    }
 }
 
 void PeriodLedger::settle_all() {
-    while (next_ < steps_.size())
+    while (next_ < steps_.size()) {
         settle_next();
+    }
 }
 
 void PeriodLedger::sum_up(Page& page, WallSums& sums) {
@@ -196,17 +210,20 @@ void PeriodLedger::settle_next() {
         page = std::move(open_.front());
         open_.pop_front();
     }
-    if (!page && observer_ != nullptr)
+    if (!page && observer_ != nullptr) {
         page = std::make_unique<Page>();
+    }
     if (page) {
         sum_up(*page, sums);
         pending_ -= page->bricks.size() + page->laps.size() + page->presence.size();
         pending_details_ -= page->details.size();
-        if (observer_ != nullptr)
+        if (observer_ != nullptr) {
             observer_->settled(next_, sums, page->details, page->complete);
+        }
         page->clear();
-        if (spare_.size() < 2 * longest_reach)
+        if (spare_.size() < 2 * longest_reach) {
             spare_.push_back(std::move(page));
+        }
     }
     settled_(next_, sums);
     ++next_;

@@ -67,8 +67,9 @@ TEST(PeriodLedger, details_without_room_make_their_period_incomplete_and_no_othe
     std::size_t hint = 0;
     Detail detail;
     detail.interval = {0, 10};
-    for (std::size_t i = 0; i < PeriodLedger::max_details; ++i)
+    for (std::size_t i = 0; i < PeriodLedger::max_details; ++i) {
         ledger.add_detail(detail, hint);
+    }
     detail.interval = {110, 120};
     ledger.add_detail(detail, hint);
     ledger.settle_all();

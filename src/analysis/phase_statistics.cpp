@@ -47,21 +47,25 @@ PhaseBase PhaseStatistics::base(Phase phase) const {
     PhaseBase base;
     base.steps = steps_;
     base.period_ns = static_cast<double>(wall_.period);
-    if (phase == Phase::none)
+    if (phase == Phase::none) {
         base.reason = "belongs to no complete step";
-    else if (steps_ == 0)
+    } else if (steps_ == 0) {
         base.reason = warmup_steps_ != 0 ? "all steps are warm-up" : "no complete step of this phase";
+    }
     return base;
 }
 
 Figure PhaseStatistics::tokens_per_second() const {
     const std::uint64_t tokens = prefill_tokens_ + decode_tokens_;
-    if (steps_ == 0)
+    if (steps_ == 0) {
         return stats::absent("all steps are warm-up");
-    if (tokens == 0)
+    }
+    if (tokens == 0) {
         return stats::absent("the steps carry no tokens (plumb::tokens(n) gives them)");
-    if (wall_.period <= 0)
+    }
+    if (wall_.period <= 0) {
         return stats::absent("the steps took no time on this clock");
+    }
     return stats::measured(static_cast<double>(tokens) * 1e9 / static_cast<double>(wall_.period));
 }
 
@@ -76,12 +80,13 @@ WallAccount PhaseStatistics::account() const {
     account.unattributed_ns = static_cast<double>(wall_.unattributed());
     account.lap_union_ns = static_cast<double>(wall_.lap_union);
     account.off_cpu_uncertain_ns = static_cast<double>(wall_.uncertain);
-    if (steps_ == 0)
+    if (steps_ == 0) {
         account.coverage = stats::absent("all steps are warm-up");
-    else if (wall_.busy <= 0)
+    } else if (wall_.busy <= 0) {
         account.coverage = stats::absent("no thread was seen on the CPU");
-    else
+    } else {
         account.coverage = stats::measured(static_cast<double>(wall_.united) / static_cast<double>(wall_.busy));
+    }
     return account;
 }
 

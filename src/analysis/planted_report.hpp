@@ -21,8 +21,9 @@ inline Report report_of(resolve::PlantedSource& source, const ReportOptions& opt
 
 inline bool has_row(const std::vector<Row>& rows, Phase phase, const std::string& name) {
     for (const Row& row : rows) {
-        if (row.key.phase == phase && row.key.name == name)
+        if (row.key.phase == phase && row.key.name == name) {
             return true;
+        }
     }
     return false;
 }
@@ -30,8 +31,9 @@ inline bool has_row(const std::vector<Row>& rows, Phase phase, const std::string
 /// An empty row, and a failed test, where there is none.
 inline const Row* row_of(const std::vector<Row>& rows, Phase phase, const std::string& name) {
     for (const Row& row : rows) {
-        if (row.key.phase == phase && row.key.name == name)
+        if (row.key.phase == phase && row.key.name == name) {
             return &row;
+        }
     }
     ADD_FAILURE() << "no row " << name;
     static const Row empty;
@@ -40,8 +42,9 @@ inline const Row* row_of(const std::vector<Row>& rows, Phase phase, const std::s
 
 inline const PhaseSummary* phase_of(const Report& report, Phase phase) {
     for (const PhaseSummary& summary : report.phases) {
-        if (summary.phase == phase)
+        if (summary.phase == phase) {
             return &summary;
+        }
     }
     ADD_FAILURE() << "no such phase";
     static const PhaseSummary empty;
@@ -50,16 +53,18 @@ inline const PhaseSummary* phase_of(const Report& report, Phase phase) {
 
 inline std::uint64_t loss_of(const Report& report, const std::string& words) {
     for (const LossRow& loss : report.losses) {
-        if (loss.reason.find(words) != std::string::npos)
+        if (loss.reason.find(words) != std::string::npos) {
             return loss.count;
+        }
     }
     return 0;
 }
 
 inline bool has_note(const Report& report, const std::string& words) {
     for (const std::string& note : report.notes) {
-        if (note.find(words) != std::string::npos)
+        if (note.find(words) != std::string::npos) {
             return true;
+        }
     }
     return false;
 }

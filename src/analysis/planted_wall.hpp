@@ -85,8 +85,9 @@ class WallEngine {
     WallPhase decode(const WallOptions& options = {}) {
         const WallReport report = wall(options);
         for (const WallPhase& phase : report.phases) {
-            if (phase.phase == Phase::decode)
+            if (phase.phase == Phase::decode) {
                 return phase;
+            }
         }
         ADD_FAILURE() << "no decode steps";
         return {};
@@ -106,15 +107,17 @@ inline double value_of(const Figure& figure) {
 
 /// What adds up by definition, to the nanosecond.
 inline void expect_adds_up(const WallLane& lane) {
-    if (!lane.idle.total.value)
+    if (!lane.idle.total.value) {
         return;
+    }
     const WallIdle& idle = lane.idle;
     EXPECT_EQ(value_of(lane.busy_ns) + value_of(idle.total), lane.period_ns) << lane.name;
     EXPECT_EQ(lane.bricks_ns + value_of(lane.unattributed_ns), value_of(lane.busy_ns)) << lane.name;
     EXPECT_EQ(lane.bricks_sum_ns - lane.bricks_ns, lane.overlap_ns) << lane.name;
     double scopes = 0;
-    for (const WallScope& scope : idle.scopes)
+    for (const WallScope& scope : idle.scopes) {
         scopes += scope.self_ns;
+    }
     if (lane.device) {
         EXPECT_EQ(value_of(idle.exposed_launch) + value_of(idle.host_work) + value_of(idle.unknown),
                   value_of(idle.total))
@@ -129,8 +132,9 @@ inline void expect_adds_up(const WallLane& lane) {
 }
 
 inline void expect_adds_up(const WallPhase& phase) {
-    for (const WallLane& lane : phase.lanes)
+    for (const WallLane& lane : phase.lanes) {
         expect_adds_up(lane);
+    }
 }
 
 } // namespace plumb::analysis

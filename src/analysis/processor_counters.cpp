@@ -8,8 +8,9 @@ namespace {
 
 Figure total_of(const recording::Counters& counters, const char* name) {
     for (const auto& [key, value] : counters.hardware) {
-        if (key == name)
+        if (key == name) {
             return stats::measured(static_cast<double>(value));
+        }
     }
     return stats::absent(counters.hardware_reason.empty() ? std::string(name) + " were not counted"
                                                           : counters.hardware_reason);
@@ -17,18 +18,21 @@ Figure total_of(const recording::Counters& counters, const char* name) {
 
 /// `scale` times above / below; absent with the reason of whichever is missing.
 Figure ratio(double scale, const Figure& above, const Figure& below, const char* nothing) {
-    if (!above.value || !below.value)
+    if (!above.value || !below.value) {
         return stats::absent(above.value ? below.reason : above.reason);
-    if (!(*below.value > 0))
+    }
+    if (!(*below.value > 0)) {
         return stats::absent(nothing);
+    }
     return stats::measured(scale * *above.value / *below.value);
 }
 
 } // namespace
 
 std::optional<ProcessorCounters> processor_counters(const recording::Counters& counters) {
-    if (counters.hardware.empty() && counters.hardware_reason.empty())
+    if (counters.hardware.empty() && counters.hardware_reason.empty()) {
         return std::nullopt;
+    }
     ProcessorCounters result;
     result.cycles = total_of(counters, "cycles");
     result.instructions = total_of(counters, "instructions");

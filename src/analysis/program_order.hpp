@@ -27,10 +27,12 @@ class ProgramOrder {
     /// In the order of their begins.
     void add(const Item& item) {
         settle(item.begin_ns);
-        if (finished_.size() > most_edges)
+        if (finished_.size() > most_edges) {
             join(item.begin_ns);
-        for (const Item& before : finished_)
+        }
+        for (const Item& before : finished_) {
             builder_.depend(end_of(before), item.node);
+        }
         running_.push(item);
     }
 
@@ -49,11 +51,13 @@ class ProgramOrder {
             const Item& ended = running_.top();
             finished_.push_back(ended);
             if (latest_.node == no_node || ended.begin_ns > latest_.begin_ns ||
-                (ended.begin_ns == latest_.begin_ns && ended.node > latest_.node))
+                (ended.begin_ns == latest_.begin_ns && ended.node > latest_.node)) {
                 latest_ = ended;
+            }
         }
-        if (!changed)
+        if (!changed) {
             return;
+        }
         // The latest one already waits for all that had ended before it.
         finished_.erase(std::remove_if(finished_.begin(), finished_.end(),
                                        [this](const Item& item) {
@@ -68,8 +72,9 @@ class ProgramOrder {
         node.begin_ns = now;
         node.parent = parent_;
         const NodeId joined = builder_.add(node);
-        for (const Item& before : finished_)
+        for (const Item& before : finished_) {
             builder_.depend(end_of(before), joined);
+        }
         finished_.assign(1, {latest_.begin_ns, now, joined, no_node});
         latest_ = finished_.front();
     }

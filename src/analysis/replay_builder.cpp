@@ -31,17 +31,21 @@ class ReplayBuilder {
 
     void consume(const resolve::ResolvedBatch& batch) {
         for (const resolve::Submission& submission : batch.submissions) {
-            if (submission.graph)
+            if (submission.graph) {
                 launched(submission);
+            }
         }
         const std::uint32_t graph = graphs_.of_track(batch.track->info.id);
-        if (graph == GraphTable::none)
+        if (graph == GraphTable::none) {
             return;
+        }
         for (resolve::Sample sample : batch.samples) {
-            if (graph == GraphTable::former)
+            if (graph == GraphTable::former) {
                 graphs_.left_out(batch.track->info.id);
-            if (sample.warmup || graph == GraphTable::former)
+            }
+            if (sample.warmup || graph == GraphTable::former) {
                 continue;
+            }
             sample.phase = Phase::none; // a graph has no phase
             sample.leaf = graphs_.is_leaf(graph, sample);
             graphs_.add(graph, 0, sample);
@@ -52,8 +56,9 @@ class ReplayBuilder {
         ReplayReport report;
         report.notes = source_.notes();
         for (std::uint32_t i = 0; i < graphs_.size(); ++i) {
-            if (const recording::GraphInfo* info = graphs_.info_of(i); info != nullptr)
+            if (const recording::GraphInfo* info = graphs_.info_of(i); info != nullptr) {
                 report.graphs.push_back(row_of(i, *info));
+            }
         }
         std::sort(report.graphs.begin(), report.graphs.end(),
                   [](const ReplayRow& a, const ReplayRow& b) { return a.key < b.key; });
@@ -68,8 +73,9 @@ class ReplayBuilder {
         launch.phase = Phase::none;
         graphs_.launched(launch);
         const auto found = launches_.find(launch.key);
-        if (found == launches_.end() && launches_.size() >= most_launched_keys)
+        if (found == launches_.end() && launches_.size() >= most_launched_keys) {
             return;
+        }
         Launches& counts = launches_[launch.key];
         ++counts.all;
         counts.instrumented += (launch.flags & launch_instrumented) != 0 ? 1 : 0;
@@ -99,8 +105,9 @@ class ReplayBuilder {
         row.nodes = info.nodes;
         row.unattributed = info.unattributed;
         row.node_checks = info.node_checks;
-        for (const recording::GraphNodeChange& change : info.node_changes)
+        for (const recording::GraphNodeChange& change : info.node_changes) {
             row.node_changes.push_back({change.kernel, change.before, change.after});
+        }
         row.baked_in = info.baked_in;
         add_device_time(row, graph);
         add_costs(row, info);
@@ -112,12 +119,13 @@ class ReplayBuilder {
         row.sites = rate.sites;
         row.sites_timed = rate.sites_timed;
         row.raw_device_ns = rate.raw_ns;
-        if (rate.sites_timed != 0)
+        if (rate.sites_timed != 0) {
             row.device_ns = stats::measured(rate.sum_per_step_ns);
-        else
+        } else {
             row.device_ns = stats::absent(row.replays == 0  ? "it was never replayed"
                                           : rate.sites == 0 ? "no scope was recorded while it was captured"
                                                             : "no replay was sampled");
+        }
     }
 
     static void add_costs(ReplayRow& row, const recording::GraphInfo& info) {
@@ -143,10 +151,11 @@ class ReplayBuilder {
     static void check_nodes(ReplayReport& report) {
         for (const ReplayRow& row : report.graphs) {
             report.baked_in = report.baked_in || !row.baked_in.empty();
-            if (!row.node_changes.empty())
+            if (!row.node_changes.empty()) {
                 report.node_check = NodeCheck::differ;
-            else if (row.node_checks != 0 && report.node_check == NodeCheck::not_compared)
+            } else if (row.node_checks != 0 && report.node_check == NodeCheck::not_compared) {
                 report.node_check = NodeCheck::agree;
+            }
         }
     }
 
@@ -156,8 +165,9 @@ class ReplayBuilder {
         bool any_ns = false;
         bool any_bytes = false;
         for (const ReplayRow& row : report.graphs) {
-            if (row.replays != 0 || row.captures == 0)
+            if (row.replays != 0 || row.captures == 0) {
                 continue;
+            }
             report.never_replayed.push_back(row.key);
             for (const Figure* part : {&row.capture_ns, &row.instantiate_ns, &row.upload_ns}) {
                 any_ns = any_ns || part->value.has_value();
@@ -176,17 +186,21 @@ class ReplayBuilder {
         for (const auto& [key, counts] : launches_) {
             const bool described = std::any_of(report.graphs.begin(), report.graphs.end(),
                                                [key = key](const ReplayRow& row) { return row.key == key; });
-            if (!described)
+            if (!described) {
                 report.notes.push_back("Graph " + std::to_string(key) + " was launched " + std::to_string(counts.all) +
                                        " times, but its life-cycle row is not in the recording.");
+            }
         }
-        if (report.graphs.empty() && launches_.empty())
+        if (report.graphs.empty() && launches_.empty()) {
             report.notes.push_back("No captured graph is in this recording: graph_captured() of the profiler or "
                                    "CudaGraphCache puts them there.");
-        for (std::string& sentence : former_graph_notes(graphs_))
+        }
+        for (std::string& sentence : former_graph_notes(graphs_)) {
             report.notes.push_back(std::move(sentence));
-        if (graphs_.refused() != 0)
+        }
+        if (graphs_.refused() != 0) {
             report.notes.push_back(std::to_string(graphs_.refused()) + " graphs or sites are beyond the limit.");
+        }
     }
 
     resolve::RecordSource& source_;
@@ -203,8 +217,9 @@ Result<ReplayReport> build_replays(resolve::RecordSource& source) {
     const auto resolved = resolve::resolve(
         source, options, [](const resolve::StepTable&, const resolve::TrackTable&) {},
         [&builder](const resolve::ResolvedBatch& batch) { builder.consume(batch); });
-    if (!resolved.ok())
+    if (!resolved.ok()) {
         return resolved.error();
+    }
     return builder.finish();
 }
 

@@ -83,10 +83,12 @@ class Builder {
 void Builder::steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) {
     steps_ = &steps;
     tracks_ = &tracks;
-    if (steps.empty())
+    if (steps.empty()) {
         return;
-    for (std::size_t i = 0; i < tracks.size(); ++i)
+    }
+    for (std::size_t i = 0; i < tracks.size(); ++i) {
         queues_sampled_ = queues_sampled_ || tracks[i].info.sampled_every > 1;
+    }
     wall_ = std::make_unique<WallClock>(
         steps,
         [this](std::size_t step, const WallSums& wall) {
@@ -95,17 +97,20 @@ void Builder::steps_known(const resolve::StepTable& steps, const resolve::TrackT
         },
         [this](std::size_t step, const WallSums& device) {
             const resolve::Step& settled = (*steps_)[step];
-            if (!settled.warmup && (queues_sampled_ ? settled.device_timed : !settled.left_out))
+            if (!settled.warmup && (queues_sampled_ ? settled.device_timed : !settled.left_out)) {
                 phases_[static_cast<std::size_t>(settled.phase)].add_device(device);
+            }
         },
         observer_);
-    if (observer_ != nullptr)
+    if (observer_ != nullptr) {
         observer_->begin(steps, tracks, wall_->ledger());
+    }
 }
 
 Builder::TrackTotals& Builder::totals_of(const resolve::ResolvedBatch& batch) {
-    while (tracks_seen_.size() <= batch.track_index)
+    while (tracks_seen_.size() <= batch.track_index) {
         tracks_seen_.push_back(nullptr);
+    }
     auto& totals = tracks_seen_[batch.track_index];
     if (!totals) {
         totals = std::make_unique<TrackTotals>();
@@ -115,10 +120,11 @@ Builder::TrackTotals& Builder::totals_of(const resolve::ResolvedBatch& batch) {
         source.place = place_of_track(source_.metadata(), info);
         totals->track = info.id;
         totals->graph = graphs_.of_track(info.id);
-        if (totals->graph != GraphTable::none)
+        if (totals->graph != GraphTable::none) {
             source.basis = RowBasis::replays;
-        else if (info.sampled_every > 1)
+        } else if (info.sampled_every > 1) {
             source.basis = RowBasis::timed_steps;
+        }
         totals->basis = source.basis;
         totals->source = rows_.source_number(source);
     }
@@ -129,16 +135,18 @@ void Builder::count(const Sample& sample, TrackTotals& totals) {
     recorded_.first_ns = std::min(recorded_.first_ns, sample.begin_ns);
     recorded_.last_ns = std::max(recorded_.last_ns, sample.begin_ns + sample.duration_ns);
     ++(sample.kind == SampleKind::lap ? recorded_.laps : recorded_.scopes);
-    if (sample.kind == SampleKind::step)
+    if (sample.kind == SampleKind::step) {
         return;
+    }
     const bool brick = sample.kind != SampleKind::layer;
     if (brick) {
         ++scopes_;
         ++totals.scopes;
         totals.self_ns += sample.self_ns;
     }
-    if (sample.warmup)
+    if (sample.warmup) {
         return;
+    }
     // Of a step that has no end there is only a part: it would lower every mean it entered. Where no step has an end,
     // parts are all there is.
     if (sample.phase == Phase::none && sample.step != resolve::no_step && !steps_->empty()) {
@@ -146,8 +154,9 @@ void Builder::count(const Sample& sample, TrackTotals& totals) {
         return;
     }
     // What is timed in every step is compared with counted steps; the rest has rows that say what they are made of.
-    if (sample.left_out && totals.basis == RowBasis::steps)
+    if (sample.left_out && totals.basis == RowBasis::steps) {
         return;
+    }
     count_row(sample, totals);
 }
 
@@ -188,15 +197,19 @@ void Builder::count_label(const resolve::LabelValue& label) {
 
 void Builder::consume(const resolve::ResolvedBatch& batch) {
     TrackTotals& totals = totals_of(batch);
-    for (const Sample& sample : batch.samples)
+    for (const Sample& sample : batch.samples) {
         count(sample, totals);
-    for (const resolve::LabelValue& label : batch.labels)
+    }
+    for (const resolve::LabelValue& label : batch.labels) {
         count_label(label);
-    for (const resolve::Submission& submission : batch.submissions)
+    }
+    for (const resolve::Submission& submission : batch.submissions) {
         graphs_.launched(submission);
+    }
     recorded_.cpu_stamps += batch.cpu_stamps.size();
-    if (wall_)
+    if (wall_) {
         wall_->consume(batch);
+    }
 }
 
 void Builder::keep_asked(std::vector<Row>& rows) const {
@@ -213,8 +226,9 @@ void Builder::add_rows(Report& report) const {
     }
     for (const Phase phase : {Phase::prefill, Phase::decode, Phase::mixed}) {
         const PhaseStatistics& statistics = phases_[static_cast<std::size_t>(phase)];
-        if (!statistics.any() || !asked_for(phase))
+        if (!statistics.any() || !asked_for(phase)) {
             continue;
+        }
         PhaseSummary& summary = report.phases.emplace_back(statistics.finish(phase));
         summary.all_sampled = steps_->all_disturbed(phase);
         summary.device = device_account(statistics, graphs_, phase);
@@ -224,11 +238,14 @@ void Builder::add_rows(Report& report) const {
     report.bricks = rows_.bricks(bases);
     report.layers = rows_.layers(bases);
     report.categories = rows_.categories(bases);
-    if (options_.brick_layers)
+    if (options_.brick_layers) {
         report.brick_layers = rows_.brick_layers(bases);
+    }
     report.graph_bricks = rows_.graph_bricks(bases);
-    for (auto* rows : {&report.bricks, &report.layers, &report.categories, &report.brick_layers, &report.graph_bricks})
+    for (auto* rows :
+         {&report.bricks, &report.layers, &report.categories, &report.brick_layers, &report.graph_bricks}) {
         keep_asked(*rows);
+    }
 }
 
 void Builder::add_tracks(Report& report) const {
@@ -239,8 +256,9 @@ void Builder::add_tracks(Report& report) const {
         summary.name = track.info.name;
         summary.device = track.info.kind != recording::TrackKind::host_thread;
         summary.sampled_every = track.info.sampled_every;
-        if (track.info.kind == recording::TrackKind::captured_graph)
+        if (track.info.kind == recording::TrackKind::captured_graph) {
             summary.graph = track.info.graph_key;
+        }
         summary.source = track.info.source;
         if (i < tracks_seen_.size() && tracks_seen_[i]) {
             summary.scopes = tracks_seen_[i]->scopes;
@@ -260,15 +278,18 @@ void Builder::add_labels(Report& report) const {
 void Builder::add_losses(Report& report, const resolve::Resolution& resolution) const {
     const recording::Counters& counters = source_.counters();
     const auto add = [&report](const std::string& reason, std::uint64_t count) {
-        if (count != 0)
+        if (count != 0) {
             report.losses.push_back({reason, count});
+        }
     };
-    for (const auto& [reason, count] : counters.drops)
+    for (const auto& [reason, count] : counters.drops) {
         add(reason, count);
+    }
     add("removed by max_size= or keep=", counters.records_removed);
     add("unresolved: the device never gave their time", counters.unresolved);
-    for (std::size_t i = 0; i < resolve::loss_reasons; ++i)
+    for (std::size_t i = 0; i < resolve::loss_reasons; ++i) {
         add(resolve::loss_words[i], resolution.losses.of(static_cast<resolve::Loss>(i)));
+    }
     add("samples beyond the limit of rows or layers", rows_.refused());
     add("graphs or sites in graphs beyond the limit", graphs_.refused());
     add("labels beyond the limit of 65536", labels_refused_);
@@ -281,31 +302,38 @@ void Builder::add_notes(Report& report, const resolve::Resolution& resolution) c
         report.notes.push_back(std::move(sentence));
     };
     const recording::Metadata& metadata = source_.metadata();
-    if (metadata.ring_path.empty() && !metadata.ring_reason.empty())
+    if (metadata.ring_path.empty() && !metadata.ring_reason.empty()) {
         add("Not crash-safe: " + metadata.ring_reason + ".");
-    for (const std::string& complaint : resolution.complaints)
+    }
+    for (const std::string& complaint : resolution.complaints) {
         add(complaint);
-    if (steps_->empty())
+    }
+    if (steps_->empty()) {
         add("No complete step was recorded, so there is no wall account and no figure per step; put PLUMB_STEP around each "
             "forward pass.");
-    else if (scopes_ == 0)
+    } else if (scopes_ == 0) {
         add("No brick was recorded inside the steps; put PLUMB_BRICK around the operations.");
-    if (outside_complete_steps_ != 0)
-        add(std::to_string(outside_complete_steps_) + " scopes belong to steps that were cut short and are in no row.");
-    if (wall_) {
-        for (std::string& sentence : wall_->notes())
-            add(std::move(sentence));
     }
-    for (std::string& sentence : device_notes(report, graphs_, names_))
+    if (outside_complete_steps_ != 0) {
+        add(std::to_string(outside_complete_steps_) + " scopes belong to steps that were cut short and are in no row.");
+    }
+    if (wall_) {
+        for (std::string& sentence : wall_->notes()) {
+            add(std::move(sentence));
+        }
+    }
+    for (std::string& sentence : device_notes(report, graphs_, names_)) {
         add(std::move(sentence));
+    }
     add_peak_notes(report);
 }
 
 void Builder::add_clock(Report& report) const {
     const Result<resolve::TickLine>& line = tracks_->host_line();
     for (const recording::ClockInfo& clock : source_.metadata().clocks) {
-        if (clock.id == 0)
+        if (clock.id == 0) {
             report.clock.clock = clock.name;
+        }
     }
     if (line.ok()) {
         report.clock.ticks_per_second = 1e9 / line->ns_per_tick();
@@ -317,8 +345,9 @@ void Builder::add_clock(Report& report) const {
 }
 
 Report Builder::finish(const resolve::Resolution& resolution) {
-    if (wall_)
+    if (wall_) {
         wall_->finish();
+    }
     Report report;
     report.description = source_.descriptions();
     report.scopes = scopes_;
@@ -348,8 +377,9 @@ Result<Report> build_report(resolve::RecordSource& source, const ReportOptions& 
         source, how,
         [&](const resolve::StepTable& steps, const resolve::TrackTable& tracks) { builder.steps_known(steps, tracks); },
         [&](const resolve::ResolvedBatch& batch) { builder.consume(batch); });
-    if (!resolved.ok())
+    if (!resolved.ok()) {
         return resolved.error();
+    }
     return builder.finish(*resolved);
 }
 

@@ -24,9 +24,10 @@ struct StepShape {
 void plant_step(PlantedSource& source, std::uint64_t id, const StepShape& shape) {
     const std::int64_t t = shape.begin;
     source.step_begin(1, id, shape.phase, t);
-    if (shape.tokens != 0)
+    if (shape.tokens != 0) {
         source.step_value(1, shape.phase == Phase::prefill ? StepValue::prefill_tokens : StepValue::decode_tokens,
                           shape.tokens);
+    }
     source.scope(1, Brick::rms_norm, t + shape.length / 10, t + shape.length / 5);
     source.scope(1, Brick::attention, t + shape.length / 5, t + 9 * shape.length / 10);
     source.step_end(1, shape.phase, t, t + shape.length);
@@ -36,8 +37,9 @@ TEST(ReportBuilder, a_planted_decode_gives_the_numbers_that_were_planted) {
     PlantedSource source;
     source.track(1);
     source.descriptions_ = {{"model", "planted"}};
-    for (std::uint64_t i = 0; i < 4; ++i)
+    for (std::uint64_t i = 0; i < 4; ++i) {
         plant_step(source, i, {Phase::decode, 2, static_cast<std::int64_t>(i) * ms, ms});
+    }
     const Report report = report_of(source);
     const PhaseSummary* decode = phase_of(report, Phase::decode);
     EXPECT_EQ(decode->steps, 4u);
@@ -124,8 +126,9 @@ TEST(ReportBuilder, T13_tokens_per_second_scale_with_the_tokens_of_a_step) {
     for (const std::uint64_t batch : {1u, 8u}) {
         PlantedSource source;
         source.track(1);
-        for (std::uint64_t i = 0; i < 5; ++i)
+        for (std::uint64_t i = 0; i < 5; ++i) {
             plant_step(source, i, {Phase::decode, batch, static_cast<std::int64_t>(i) * ms, ms});
+        }
         EXPECT_DOUBLE_EQ(phase_of(report_of(source), Phase::decode)->tokens_per_second.value.value(),
                          1000.0 * static_cast<double>(batch));
     }
@@ -324,8 +327,9 @@ TEST(ReportBuilder, rates_are_work_over_the_time_of_the_scopes_that_gave_it) {
 TEST(ReportBuilder, bricks_without_steps_are_shown_and_say_what_is_missing) {
     PlantedSource source;
     source.track(1);
-    for (int i = 0; i < 30; ++i)
+    for (int i = 0; i < 30; ++i) {
         source.scope(1, Brick::attention, ms * i, ms * i + 500 * us);
+    }
     const Report report = report_of(source);
     EXPECT_TRUE(report.phases.empty());
     const Row* row = row_of(report.bricks, Phase::none, "attention");

@@ -16,8 +16,9 @@ void expect_sound(const Report& report) {
     for (const PhaseSummary& phase : report.phases) {
         const WallAccount& wall = phase.wall;
         for (const double part : {wall.period_ns, wall.busy_ns, wall.idle_ns, wall.union_ns, wall.overlap_ns,
-                                  wall.unattributed_ns, wall.lap_union_ns})
+                                  wall.unattributed_ns, wall.lap_union_ns}) {
             ASSERT_GE(part, 0);
+        }
         ASSERT_EQ(wall.busy_ns + wall.idle_ns, wall.period_ns);
         ASSERT_EQ(wall.union_ns + wall.unattributed_ns, wall.busy_ns);
         ASSERT_LE(wall.coverage.value.value_or(0), 1);
@@ -46,13 +47,16 @@ TEST(ReportHostile, random_records_of_every_kind_make_a_sound_report) {
             Record record{now - back,
                           pack(static_cast<RecordKind>(random() % 19), static_cast<std::uint16_t>(random() % 40),
                                random() % 3 == 0 ? back : random() % 100)};
-            if (random() % 10 == 0)
+            if (random() % 10 == 0) {
                 record.second |= random() % 2 == 0 ? flag_lap : flag_work;
-            if (random() % 50 == 0)
+            }
+            if (random() % 50 == 0) {
                 record.first = random();
+            }
             source.raw(static_cast<std::uint32_t>(random() % 4 + 1), record);
-            if (random() % 200 == 0)
+            if (random() % 200 == 0) {
                 source.deliver(static_cast<std::uint32_t>(random() % 3 + 1));
+            }
         }
         ReportOptions options;
         options.brick_layers = true;
@@ -92,8 +96,9 @@ TEST(ReportHostile, a_hundred_thousand_steps_under_scopes_that_span_them_all_tak
     }
     for (std::uint32_t track = 2; track < 200; ++track) {
         source.track(track);
-        for (int i = 0; i < 50; ++i)
+        for (int i = 0; i < 50; ++i) {
             source.scope(track, Brick::all_reduce, 0, t + 2 * i);
+        }
     }
     const Report report = report_of(source);
     expect_sound(report);

@@ -37,14 +37,16 @@ class Generator {
         for (std::uint16_t layer = 0; layer < layers; ++layer) {
             const std::uint64_t layer_at = now_;
             out.push_back({now_, pack(RecordKind::layer_begin, layer)});
-            for (std::uint16_t brick = 1; brick <= 12; ++brick)
+            for (std::uint16_t brick = 1; brick <= 12; ++brick) {
                 scope(brick, out);
+            }
             out.push_back({layer_at, pack(RecordKind::layer_end, layer, now_ - layer_at)});
         }
-        if (owner)
+        if (owner) {
             out.push_back({begin, pack(RecordKind::step_end, static_cast<std::uint16_t>(Phase::decode), now_ - begin)});
-        else
+        } else {
             out.push_back({0, pack(RecordKind::context_end)});
+        }
         cpu_ += (now_ - begin) / 2;
         out.push_back({now_, (static_cast<std::uint64_t>(RecordKind::cpu_time) << kind_shift) | cpu_});
         now_ += 100;
@@ -82,8 +84,9 @@ class GeneratedSource final : public resolve::RecordSource {
             generators.emplace_back(i + 1);
         }
         for (std::size_t step = 0; step < steps; ++step) {
-            for (std::uint32_t i = 0; i < tracks; ++i)
+            for (std::uint32_t i = 0; i < tracks; ++i) {
                 generators[i].step(step, i == 0, records_[i]);
+            }
         }
         scopes_ = steps * layers * 12 * tracks;
     }
@@ -102,11 +105,13 @@ class GeneratedSource final : public resolve::RecordSource {
     Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) override {
         for (std::size_t at = 0; at < records_[0].size() + batch_records; at += batch_records) {
             for (std::size_t i = 0; i < records_.size(); ++i) {
-                if (at >= records_[i].size())
+                if (at >= records_[i].size()) {
                     continue;
+                }
                 const std::size_t count = std::min(batch_records, records_[i].size() - at);
-                if (!visit({tracks_[i].id, at, records_[i].data() + at, count}))
+                if (!visit({tracks_[i].id, at, records_[i].data() + at, count})) {
                     return {};
+                }
             }
         }
         return {};
@@ -168,19 +173,23 @@ int main(int argc, char** argv) {
 
     recording::Metadata metadata = source.metadata();
     auto writer = recording::Writer::create({}, metadata);
-    if (!writer.ok())
+    if (!writer.ok()) {
         return 1;
-    for (const auto& track : source.tracks())
+    }
+    for (const auto& track : source.tracks()) {
         (void)(*writer)->add_track(track);
-    for (const auto& pair : source.clock_pairs())
+    }
+    for (const auto& pair : source.clock_pairs()) {
         (void)(*writer)->add_clock_pair(pair);
+    }
     (void)source.for_each_batch([&](const recording::RecordBatch& batch) { return (*writer)->append(batch).ok(); });
     (void)(*writer)->close();
     std::printf("recording: %.2f bytes per scope\n",
                 static_cast<double>((*writer)->size()) / static_cast<double>(source.scopes()));
     auto reader = recording::Reader::from_bytes((*writer)->snapshot());
-    if (!reader.ok())
+    if (!reader.ok()) {
         return 1;
+    }
     time_report("recording", *reader, source.scopes());
     return 0;
 }

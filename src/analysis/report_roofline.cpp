@@ -22,8 +22,9 @@ std::tuple<Phase, std::string, bool, std::string> brick_of(const Row& row) {
 StepBytes bytes_of_bricks(const Report& report) {
     StepBytes bytes;
     for (const Row& row : report.bricks) {
-        if (row.bytes_per_step.value)
+        if (row.bytes_per_step.value) {
             bytes[brick_of(row)] += *row.bytes_per_step.value;
+        }
     }
     return bytes;
 }
@@ -33,16 +34,20 @@ RoofInput input_of(const Row& row, const Report& report, const StepBytes& bytes,
     RoofInput input;
     input.f32_only = f32_only;
     input.duration_ns = row.time.mean_ns;
-    if (row.gigabytes_per_second.value)
+    if (row.gigabytes_per_second.value) {
         input.bytes = *row.gigabytes_per_second.value * input.duration_ns;
-    if (row.teraflops.value)
+    }
+    if (row.teraflops.value) {
         input.flops = *row.teraflops.value * 1000 * input.duration_ns;
-    if (const auto found = bytes.find(brick_of(row)); found != bytes.end())
+    }
+    if (const auto found = bytes.find(brick_of(row)); found != bytes.end()) {
         input.data_bytes = found->second;
-    else
+    } else {
         input.data_bytes = row.bytes_per_call.value;
-    if (!row.device)
+    }
+    if (!row.device) {
         input.floor_ns = report.own_cost.floor_ns.value;
+    }
     if (row.time.count != 0) {
         input.launch_wait_share = static_cast<double>(row.launch_wait) / static_cast<double>(row.time.count);
         input.below_floor_share = static_cast<double>(row.below_floor) / static_cast<double>(row.time.count);
@@ -60,8 +65,9 @@ std::string day_of(std::int64_t unix_s) {
     const auto time = static_cast<std::time_t>(unix_s);
     std::tm parts{};
     char text[16] = "";
-    if (unix_s <= 0 || gmtime_r(&time, &parts) == nullptr || std::strftime(text, sizeof text, "%F", &parts) == 0)
+    if (unix_s <= 0 || gmtime_r(&time, &parts) == nullptr || std::strftime(text, sizeof text, "%F", &parts) == 0) {
         return {};
+    }
     return text;
 }
 
@@ -71,17 +77,21 @@ void note_outdated_peaks(Report& report, Phase phase, const StepBytes& bytes) {
     for (const Row& row : report.bricks) {
         const std::optional<double>& share = row.roof.memory_percent.value;
         // Spans cut short by their neighbours are shorter than their work took.
-        if (row.key.phase != phase || row.parent || row.cut_by_neighbour != 0 || !share || *share <= believable_percent)
+        if (row.key.phase != phase || row.parent || row.cut_by_neighbour != 0 || !share ||
+            *share <= believable_percent) {
             continue;
+        }
         const Peaks* const peaks = peaks_of(report.peaks, row.device, row.source, row.place);
         const auto data = bytes.find(brick_of(row));
         const std::optional<double>& cache = peaks->last_level_cache_bytes.value;
-        if (data == bytes.end() || (cache && data->second <= caches_exceeded * *cache))
+        if (data == bytes.end() || (cache && data->second <= caches_exceeded * *cache)) {
             continue;
+        }
         worst = worst == nullptr || *share > *worst->roof.memory_percent.value ? &row : worst;
     }
-    if (worst == nullptr)
+    if (worst == nullptr) {
         return;
+    }
     const std::string day = day_of(peaks_of(report.peaks, worst->device, worst->source, worst->place)->measured_unix_s);
     char percent[32];
     std::snprintf(percent, sizeof percent, "%.0f", *worst->roof.memory_percent.value);
@@ -101,8 +111,9 @@ void add_speed_of_light(Report& report, PhaseSummary& phase) {
     };
     std::map<std::string, Sum> places;
     for (const Row& row : report.bricks) {
-        if (row.key.phase != phase.phase || row.parent)
+        if (row.key.phase != phase.phase || row.parent) {
             continue;
+        }
         Sum& sum = places[row.device ? row.source.substr(0, row.source.find('_')) : "host"];
         sum.device = sum.row == nullptr || sum.device == row.place ? row.place : std::string();
         sum.row = &row;
@@ -111,8 +122,9 @@ void add_speed_of_light(Report& report, PhaseSummary& phase) {
         sum.without += row.bytes_per_step.value ? 0 : 1;
     }
     for (const auto& [place, sum] : places) {
-        if (!sum.any)
+        if (!sum.any) {
             continue;
+        }
         const Peaks* const peaks = peaks_of(report.peaks, sum.row->device, sum.row->source, sum.device);
         SpeedOfLight light;
         light.place = place;
@@ -121,12 +133,13 @@ void add_speed_of_light(Report& report, PhaseSummary& phase) {
         light.ns_per_step = speed_of_light_ns(light.bytes_per_step, peaks);
         light.fits_cache = peaks != nullptr && peaks->last_level_cache_bytes.value &&
                            sum.bytes <= *peaks->last_level_cache_bytes.value;
-        if (!light.ns_per_step.value)
+        if (!light.ns_per_step.value) {
             light.reached_percent = stats::absent(light.ns_per_step.reason);
-        else if (!(phase.period.mean_ns > 0))
+        } else if (!(phase.period.mean_ns > 0)) {
             light.reached_percent = stats::absent("no counted step of this phase");
-        else
+        } else {
             light.reached_percent = stats::measured(100 * *light.ns_per_step.value / phase.period.mean_ns);
+        }
         phase.speed_of_light.push_back(std::move(light));
     }
 }
@@ -138,18 +151,21 @@ void add_rooflines(Report& report) {
     const bool f32_only = is_f32_model(report.description);
     for (auto* rows :
          {&report.bricks, &report.layers, &report.categories, &report.brick_layers, &report.graph_bricks}) {
-        for (Row& row : *rows)
+        for (Row& row : *rows) {
             row.roof = roofline(input_of(row, report, bytes, f32_only),
                                 peaks_of(report.peaks, row.device, row.source, row.place));
+        }
     }
-    for (PhaseSummary& phase : report.phases)
+    for (PhaseSummary& phase : report.phases) {
         add_speed_of_light(report, phase);
+    }
 }
 
 void add_peak_notes(Report& report) {
     const StepBytes bytes = bytes_of_bricks(report);
-    for (const PhaseSummary& phase : report.phases)
+    for (const PhaseSummary& phase : report.phases) {
         note_outdated_peaks(report, phase.phase, bytes);
+    }
 }
 
 } // namespace plumb::analysis

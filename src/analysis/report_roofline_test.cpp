@@ -29,8 +29,9 @@ Peaks host_peaks() {
 
 /// Two steps of 10 ms; each: lm_head moves 100 MB in 6 ms, and in each of 20 layers up_projection moves 2 MB in 100 us.
 void plant(PlantedSource& source, bool with_peaks) {
-    if (with_peaks)
+    if (with_peaks) {
         source.peaks(host_peaks());
+    }
     source.track(1);
     for (std::int64_t step = 0; step < 2; ++step) {
         const std::int64_t begin = step * 10 * ms;
@@ -73,8 +74,9 @@ TEST(ReportRoofline, what_a_brick_moves_in_a_step_decides_whether_it_fits_the_ca
     EXPECT_DOUBLE_EQ(row_of(report.bricks, Phase::decode, "up_projection")->bytes_per_step.value.value(), 4e7);
     EXPECT_FALSE(row_of(report.bricks, Phase::decode, "up_projection")->roof.fits_cache);
     ASSERT_FALSE(report.brick_layers.empty());
-    for (const Row& row : report.brick_layers)
+    for (const Row& row : report.brick_layers) {
         EXPECT_FALSE(row.roof.fits_cache) << *row.key.layer;
+    }
 }
 
 TEST(ReportRoofline, the_speed_of_light_is_of_the_bytes_of_leaf_bricks_and_counts_those_that_state_none) {
@@ -125,8 +127,9 @@ void plant_devices(PlantedSource& source, const std::vector<std::string>& clocks
     for (std::uint64_t step = 0; step < 2; ++step) {
         const std::int64_t begin = static_cast<std::int64_t>(step) * 10 * ms;
         source.step_begin(1, step, Phase::decode, begin);
-        for (const std::uint32_t queue : queues)
+        for (const std::uint32_t queue : queues) {
             source.device_scope(queue, Brick::lm_head, step, -1, begin + ms, begin + 7 * ms, flag_work);
+        }
         source.step_end(1, Phase::decode, begin, begin + 10 * ms);
     }
 }
@@ -182,8 +185,9 @@ TEST(ReportRoofline, T7_a_brick_that_moves_more_than_the_kept_peak_is_told_once_
     const Report report = report_of(source);
     std::vector<std::string> told;
     for (const std::string& note : report.notes) {
-        if (note.find("read bandwidth kept") != std::string::npos)
+        if (note.find("read bandwidth kept") != std::string::npos) {
             told.push_back(note);
+        }
     }
     ASSERT_EQ(told.size(), 1u) << "up_projection moves 133 %, lm_head 111 %";
     EXPECT_EQ(told[0], "up_projection moves 133 % of the read bandwidth kept on 2026-10-29: measure again with "

@@ -25,28 +25,34 @@ Figure missing(const Figure& peak, const char* what) {
 }
 
 Figure share(const std::optional<double>& work, const char* what, double duration_ns, const Figure& peak_per_ns) {
-    if (!known(work))
+    if (!known(work)) {
         return stats::absent(std::string("no ") + what + " were given");
-    if (!peak_per_ns.value)
+    }
+    if (!peak_per_ns.value) {
         return stats::absent(peak_per_ns.reason);
+    }
     return stats::measured(100 * *work / duration_ns / *peak_per_ns.value);
 }
 
 Figure intensity_of(const RoofInput& input) {
-    if (!known(input.flops))
+    if (!known(input.flops)) {
         return stats::absent("no flops were given");
-    if (!known(input.bytes))
+    }
+    if (!known(input.bytes)) {
         return stats::absent("no bytes were given");
-    if (*input.bytes == 0)
+    }
+    if (*input.bytes == 0) {
         return stats::absent("no bytes are moved");
+    }
     return stats::measured(*input.flops / *input.bytes);
 }
 
 /// Of weights or products, in words that engines use.
 bool is_other_type(const std::string& word) {
     for (const char* type : {"bf16", "f16", "fp16", "float16", "bfloat16", "fp8", "f8", "int8", "int4"}) {
-        if (word == type)
+        if (word == type) {
             return true;
+        }
     }
     const bool quantised = word.size() >= 2 && (word[0] == 'q' || word[0] == 'Q') && word[1] >= '0' && word[1] <= '9';
     return quantised; // q8_0, Q4_K
@@ -92,10 +98,12 @@ Roofline without_shares(Roofline roof, const std::string& reason) {
 Figure peak_flops_per_ns(const Peaks& peaks, bool f32_only) {
     const Figure* best = nullptr;
     for (const Figure* peak : {&peaks.f32_teraflops, &peaks.bf16_teraflops}) {
-        if (f32_only && peak != &peaks.f32_teraflops)
+        if (f32_only && peak != &peaks.f32_teraflops) {
             continue;
-        if (usable(*peak) && (best == nullptr || *peak->value > *best->value))
+        }
+        if (usable(*peak) && (best == nullptr || *peak->value > *best->value)) {
             best = peak;
+        }
     }
     return best == nullptr ? missing(peaks.f32_teraflops, "peak of flops") : stats::measured(1000 * *best->value);
 }
@@ -103,12 +111,15 @@ Figure peak_flops_per_ns(const Peaks& peaks, bool f32_only) {
 Roofline roofline(const RoofInput& input, const Peaks* peaks) {
     Roofline roof;
     roof.intensity = intensity_of(input);
-    if (!known(input.bytes) && !known(input.flops))
+    if (!known(input.bytes) && !known(input.flops)) {
         return without_shares(std::move(roof), "no bytes or flops were given");
-    if (peaks == nullptr)
+    }
+    if (peaks == nullptr) {
         return without_shares(std::move(roof), no_peaks);
-    if (!(input.duration_ns > 0) || !std::isfinite(input.duration_ns))
+    }
+    if (!(input.duration_ns > 0) || !std::isfinite(input.duration_ns)) {
         return without_shares(std::move(roof), "shorter than the clock can tell");
+    }
 
     const Figure bandwidth = usable(peaks->read_gigabytes_per_second)
                                  ? peaks->read_gigabytes_per_second
@@ -120,17 +131,19 @@ Roofline roofline(const RoofInput& input, const Peaks* peaks) {
     roof.fits_cache = known(data) && usable(peaks->last_level_cache_bytes) && *data > 0 &&
                       *data <= *peaks->last_level_cache_bytes.value;
 
-    if (!roof.intensity.value)
+    if (!roof.intensity.value) {
         roof.percent = stats::absent(roof.intensity.reason);
-    else if (*roof.intensity.value == 0)
+    } else if (*roof.intensity.value == 0) {
         roof.percent = stats::absent("its intensity is 0: it has no flops");
-    else if (!bandwidth.value || !flops.value)
+    } else if (!bandwidth.value || !flops.value) {
         roof.percent = stats::absent(bandwidth.value ? flops.reason : bandwidth.reason);
-    else // work / min(peak flops, intensity x bandwidth) is the larger of the two shares
+    } else { // work / min(peak flops, intensity x bandwidth) is the larger of the two shares
         roof.percent = stats::measured(std::max(*roof.memory_percent.value, *roof.compute_percent.value));
+    }
 
-    if (!roof.memory_percent.value && !roof.compute_percent.value)
+    if (!roof.memory_percent.value && !roof.compute_percent.value) {
         return without_shares(std::move(roof), !bandwidth.value ? bandwidth.reason : flops.reason);
+    }
     judge(input, roof, roof.memory_percent.value.value_or(0) >= roof.compute_percent.value.value_or(0));
     return roof;
 }
@@ -138,14 +151,16 @@ Roofline roofline(const RoofInput& input, const Peaks* peaks) {
 bool is_f32_model(const std::vector<std::pair<std::string, std::string>>& descriptions) {
     bool found = false;
     for (const auto& [key, value] : descriptions) {
-        if (key != "model")
+        if (key != "model") {
             continue;
+        }
         constexpr char separators[] = " \t,;()/";
         for (std::size_t begin = value.find_first_not_of(separators); begin != std::string::npos;) {
             const std::size_t end = std::min(value.find_first_of(separators, begin), value.size());
             const std::string word = value.substr(begin, end - begin);
-            if (is_other_type(word))
+            if (is_other_type(word)) {
                 return false;
+            }
             found = found || word == "f32" || word == "fp32" || word == "float32";
             begin = value.find_first_not_of(separators, end);
         }
@@ -155,16 +170,18 @@ bool is_f32_model(const std::vector<std::pair<std::string, std::string>>& descri
 
 std::string place_of_clock(const std::string& clock) {
     const std::size_t colon = clock.find(':');
-    if (colon == 0 || colon == std::string::npos)
+    if (colon == 0 || colon == std::string::npos) {
         return {};
+    }
     const std::size_t end = std::min(clock.find_first_not_of("0123456789", colon + 1), clock.size());
     return end > colon + 1 && (end == clock.size() || clock[end] == ' ' || clock[end] == ':') ? clock.substr(0, end)
                                                                                               : std::string();
 }
 
 std::string place_of_track(const recording::Metadata& metadata, const recording::TrackInfo& track) {
-    if (track.kind == recording::TrackKind::host_thread)
+    if (track.kind == recording::TrackKind::host_thread) {
         return {};
+    }
     const auto clock = std::find_if(metadata.clocks.begin(), metadata.clocks.end(),
                                     [&](const recording::ClockInfo& known) { return known.id == track.clock; });
     return clock == metadata.clocks.end() ? std::string() : place_of_clock(clock->name);
@@ -175,22 +192,27 @@ const Peaks* peaks_of(const std::vector<Peaks>& all, bool device, const std::str
     const bool any_of_backend = device && place.empty();
     const Peaks* found = nullptr;
     for (const Peaks& peaks : all) {
-        if (any_of_backend ? peaks.place.compare(0, wanted.size(), wanted) != 0 : peaks.place != wanted)
+        if (any_of_backend ? peaks.place.compare(0, wanted.size(), wanted) != 0 : peaks.place != wanted) {
             continue;
-        if (found != nullptr && found->name != peaks.name)
+        }
+        if (found != nullptr && found->name != peaks.name) {
             return nullptr;
+        }
         found = found == nullptr ? &peaks : found;
     }
     return found;
 }
 
 Figure speed_of_light_ns(const Figure& bytes, const Peaks* peaks) {
-    if (!known(bytes.value))
+    if (!known(bytes.value)) {
         return stats::absent(bytes.reason.empty() ? "no bytes were given" : bytes.reason);
-    if (peaks == nullptr)
+    }
+    if (peaks == nullptr) {
         return stats::absent(no_peaks);
-    if (!usable(peaks->read_gigabytes_per_second))
+    }
+    if (!usable(peaks->read_gigabytes_per_second)) {
         return missing(peaks->read_gigabytes_per_second, "read bandwidth");
+    }
     return stats::measured(*bytes.value / *peaks->read_gigabytes_per_second.value);
 }
 

@@ -159,8 +159,9 @@ TEST(Roofline, the_name_of_a_queues_clock_tells_its_device) {
     EXPECT_EQ(place_of_clock("opencl:1"), "opencl:1");
     EXPECT_EQ(place_of_clock("cuda:0 2"), "cuda:0");
     EXPECT_EQ(place_of_clock("metal:12:counter"), "metal:12");
-    for (const char* none : {"", "tsc", ":1", "metal:id-7", "cuda:", "cuda:1st"})
+    for (const char* none : {"", "tsc", ":1", "metal:id-7", "cuda:", "cuda:1st"}) {
         EXPECT_EQ(place_of_clock(none), "") << none;
+    }
 }
 
 TEST(Roofline, T7_products_of_f32_are_not_measured_against_the_peak_of_bf16) {
@@ -178,10 +179,12 @@ TEST(Roofline, a_model_is_of_f32_where_its_description_says_that_and_nothing_els
     const auto says = [](const char* model) {
         return is_f32_model({{"device", "f32 units"}, {"model", model}});
     };
-    for (const char* yes : {"tiny-llama f32", "f32", "llama (float32)", "llama/fp32"})
+    for (const char* yes : {"tiny-llama f32", "f32", "llama (float32)", "llama/fp32"}) {
         EXPECT_TRUE(says(yes)) << yes;
-    for (const char* no : {"", "tiny-llama bf16", "llama-f32x", "llama q8_0", "llama Q4_K, f32 norms", "f16 f32"})
+    }
+    for (const char* no : {"", "tiny-llama bf16", "llama-f32x", "llama q8_0", "llama Q4_K, f32 norms", "f16 f32"}) {
         EXPECT_FALSE(says(no)) << no;
+    }
     EXPECT_FALSE(is_f32_model({}));
 }
 

@@ -13,16 +13,19 @@ void RowStatistics::Quantity::merge(const Quantity& other) {
 }
 
 Figure RowStatistics::Quantity::per_call(const char* name) const {
-    if (count == 0)
+    if (count == 0) {
         return stats::absent(std::string("no ") + name + " were given");
+    }
     return stats::measured(sum / static_cast<double>(count));
 }
 
 Figure RowStatistics::Quantity::rate(const char* name, double scale) const {
-    if (count == 0)
+    if (count == 0) {
         return stats::absent(std::string("no ") + name + " were given");
-    if (time_ns <= 0)
+    }
+    if (time_ns <= 0) {
         return stats::absent("shorter than the clock can tell");
+    }
     return stats::measured(sum / static_cast<double>(time_ns) / scale); // units per ns = 10^9 units per s
 }
 
@@ -57,23 +60,25 @@ Row RowStatistics::finish(RowKey key, const PhaseBase& base) const {
         row.calls_per_step = static_cast<double>(row.time.count) / static_cast<double>(base.steps);
         row.sum_per_step_ns = row.time.total_ns / static_cast<double>(base.steps);
     }
-    if (base.steps == 0)
+    if (base.steps == 0) {
         row.wall_share = stats::absent(base.reason);
-    else if (!(base.period_ns > 0))
+    } else if (!(base.period_ns > 0)) {
         row.wall_share = stats::absent("the steps took no time on this clock");
-    else
+    } else {
         row.wall_share = stats::measured(100 * row.time.total_ns / base.period_ns);
+    }
     row.gigabytes_per_second = bytes_.rate("bytes", 1);
     row.teraflops = flops_.rate("flops", 1000);
     row.bytes_per_call = bytes_.per_call("bytes");
     row.flops_per_call = flops_.per_call("flops");
     row.elements_per_call = elements_.per_call("elements");
-    if (!row.bytes_per_call.value)
+    if (!row.bytes_per_call.value) {
         row.bytes_per_step = row.bytes_per_call;
-    else if (base.steps == 0)
+    } else if (base.steps == 0) {
         row.bytes_per_step = stats::absent(base.reason);
-    else
+    } else {
         row.bytes_per_step = stats::measured(bytes_.sum / static_cast<double>(base.steps));
+    }
     return row;
 }
 

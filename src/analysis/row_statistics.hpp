@@ -28,8 +28,9 @@ class RowStatistics {
         bytes_.add(sample.bytes, sample.duration_ns);
         flops_.add(sample.flops, sample.duration_ns);
         elements_.add(sample.elements, sample.duration_ns);
-        if (sample.flags != 0) [[unlikely]]
+        if (sample.flags != 0) [[unlikely]] {
             add_flags(sample.flags);
+        }
     }
     void merge(const RowStatistics& other);
     [[nodiscard]] std::uint64_t count() const noexcept { return time_.moments().count(); }
@@ -43,8 +44,9 @@ class RowStatistics {
         std::uint64_t count = 0;
 
         void add(double value, std::int64_t duration_ns) {
-            if (std::isnan(value))
+            if (std::isnan(value)) {
                 return;
+            }
             sum += value;
             time_ns += duration_ns;
             ++count;

@@ -15,14 +15,16 @@ bool reads_before(const Row& a, const Row& b) {
     const auto order = [](Phase phase) {
         return phase == Phase::none ? 4 : static_cast<int>(phase);
     };
-    if (order(a.key.phase) != order(b.key.phase))
+    if (order(a.key.phase) != order(b.key.phase)) {
         return order(a.key.phase) < order(b.key.phase);
+    }
     // Samples of a row that only some steps or replays give are fewer than it stands for.
     const bool by_step = a.basis != b.basis || a.basis != RowBasis::steps;
     const double longest_a = by_step ? a.sum_per_step_ns : a.time.total_ns;
     const double longest_b = by_step ? b.sum_per_step_ns : b.time.total_ns;
-    if (longest_a != longest_b)
+    if (longest_a != longest_b) {
         return longest_a > longest_b;
+    }
     return std::tie(a.key.name, a.lap, a.parent, a.source) < std::tie(b.key.name, b.lap, b.parent, b.source);
 }
 
@@ -33,8 +35,9 @@ std::uint64_t packed_key(std::uint32_t place, std::uint16_t name, Phase phase, b
 }
 
 bool reads_before_by_layer(const Row& a, const Row& b) {
-    if (a.key.phase != b.key.phase || a.key.layer == b.key.layer)
+    if (a.key.phase != b.key.phase || a.key.layer == b.key.layer) {
         return reads_before(a, b);
+    }
     return a.key.layer < b.key.layer;
 }
 
@@ -45,23 +48,27 @@ unsigned RowTable::source_number(const RowSource& source) {
         return known.name == source.name && known.basis == source.basis && known.device == source.device;
     });
     if (found != sources_.end()) {
-        if (found->place != source.place)
+        if (found->place != source.place) {
             found->place.clear();
+        }
         return static_cast<unsigned>(found - sources_.begin());
     }
-    if (sources_.size() == max_sources)
+    if (sources_.size() == max_sources) {
         return max_sources - 1;
+    }
     sources_.push_back(sources_.size() + 1 == max_sources ? RowSource{"other sources"} : source);
     return static_cast<unsigned>(sources_.size() - 1);
 }
 
 RowTable::Entry* RowTable::brick_entry(const Key& key) {
-    if (slots_.size() <= key.name)
+    if (slots_.size() <= key.name) {
         slots_.resize(std::size_t{key.name} + 1);
+    }
     auto& slots = slots_[key.name];
     if (!slots) {
-        if (bricks_.size() >= max_rows)
+        if (bricks_.size() >= max_rows) {
             return nullptr;
+        }
         slots = std::make_unique<Slots>();
     }
     const std::size_t slot =
@@ -69,8 +76,9 @@ RowTable::Entry* RowTable::brick_entry(const Key& key) {
         key.source;
     std::uint32_t& row = (*slots)[slot];
     if (row == 0) {
-        if (bricks_.size() >= max_rows)
+        if (bricks_.size() >= max_rows) {
             return nullptr;
+        }
         bricks_.push_back(std::make_unique<Entry>(key, &budget_));
         row = static_cast<std::uint32_t>(bricks_.size());
     }
@@ -146,18 +154,21 @@ Row RowTable::finish(const Entry& entry, const PhaseBases& bases) const {
         key.name = entry.key.name != 0 ? names_->text(entry.key.name) : "unnamed";
         key.category = names_->category(entry.key.name);
     }
-    if (entry.key.layer != resolve::no_layer)
+    if (entry.key.layer != resolve::no_layer) {
         key.layer = entry.key.layer;
-    if (entry.key.graph != GraphTable::none)
+    }
+    if (entry.key.graph != GraphTable::none) {
         key.graph = bases.graphs->key_of(entry.key.graph);
+    }
     Row row = finish(entry.statistics, std::move(key), entry.key.source, bases);
     row.lap = entry.key.lap;
     row.parent = !entry.key.leaf;
     if (row.basis == RowBasis::replays) {
         GraphTable::Wanted wanted{
             entry.key.phase, entry.key.source, entry.key.graph, entry.key.name, std::nullopt, entry.key.lap, {}};
-        if (entry.key.layer != resolve::no_layer)
+        if (entry.key.layer != resolve::no_layer) {
             wanted.layer_plus_one = static_cast<std::uint16_t>(entry.key.layer + 1);
+        }
         take_rate(row, wanted, bases);
     }
     return row;
@@ -181,12 +192,14 @@ void RowTable::take_rate(Row& row, const GraphTable::Wanted& wanted, const Phase
     row.calls_per_step = rate.calls_per_step;
     row.sum_per_step_ns = rate.sum_per_step_ns;
     row.raw_sum_per_step_ns = rate.raw_ns;
-    if (row.bytes_per_step.value)
+    if (row.bytes_per_step.value) {
         row.bytes_per_step = stats::measured(*row.bytes_per_call.value * rate.calls_per_step);
+    }
     row.sites = rate.sites;
     row.sites_timed = rate.sites_timed;
-    if (row.wall_share.value)
+    if (row.wall_share.value) {
         row.wall_share = stats::measured(100 * rate.sum_per_step_ns * static_cast<double>(base.steps) / base.period_ns);
+    }
 }
 
 // A name that is a leaf in one place and a parent in another is one row, marked parent: only the categories, which sum
@@ -206,8 +219,9 @@ std::vector<Row> RowTable::finish_all(const std::vector<std::unique_ptr<Entry>>&
         }
         Entry both(entries.front()->key, nullptr);
         both.key.leaf = false;
-        for (const Entry* entry : entries)
+        for (const Entry* entry : entries) {
             both.statistics.merge(entry->statistics);
+        }
         result.push_back(finish(both, bases));
     }
     return result;
@@ -236,8 +250,9 @@ std::vector<Row> RowTable::brick_layers(const PhaseBases& bases) const {
 
 std::vector<Row> RowTable::layers(const PhaseBases& bases) const {
     std::vector<Row> rows;
-    for (const auto& entry : layer_rows_)
+    for (const auto& entry : layer_rows_) {
         rows.push_back(finish(*entry, bases));
+    }
     std::sort(rows.begin(), rows.end(), reads_before_by_layer);
     return rows;
 }
@@ -246,11 +261,13 @@ std::vector<Row> RowTable::categories(const PhaseBases& bases) const {
     using Place = std::tuple<Phase, Category, bool, std::uint8_t>;
     std::map<Place, std::unique_ptr<RowStatistics>> sums;
     for (const auto& entry : bricks_) {
-        if (!entry->key.leaf)
+        if (!entry->key.leaf) {
             continue;
+        }
         auto& sum = sums[{entry->key.phase, names_->category(entry->key.name), entry->key.lap, entry->key.source}];
-        if (!sum)
+        if (!sum) {
             sum = std::make_unique<RowStatistics>(nullptr);
+        }
         sum->merge(entry->statistics);
     }
     std::vector<Row> rows;

@@ -22,8 +22,9 @@ void ThreadPresence::seen_elsewhere(std::int64_t time) {
         given_ = now_;
         return;
     }
-    if (time <= last_)
+    if (time <= last_) {
         return;
+    }
     const std::size_t period = ledger_->period_at(time, now_);
     if (period > now_ + PeriodLedger::longest_reach) {
         // Silent over so many steps: the thread was not part of them, whatever it did.
@@ -39,8 +40,9 @@ void ThreadPresence::seen_elsewhere(std::int64_t time) {
 
 void ThreadPresence::cpu_stamp(std::int64_t time, std::int64_t cpu_ns) {
     seen(time);
-    if (time < from_)
+    if (time < from_) {
         return;
+    }
     last_ = std::max(last_, time);
     const std::int64_t used = cpu_ns - sample_cpu_;
     const std::int64_t passed = time - sample_time_;
@@ -53,10 +55,11 @@ void ThreadPresence::cpu_stamp(std::int64_t time, std::int64_t cpu_ns) {
     } else {
         const std::int64_t off_cpu = passed - used - credit_;
         credit_ = std::clamp<std::int64_t>(-off_cpu, 0, largest_credit);
-        if (off_cpu > 0)
+        if (off_cpu > 0) {
             give_less(off_cpu, time);
-        else
+        } else {
             give_as_present();
+        }
     }
     sampled_ = ever_sampled_ = true;
     sample_time_ = time;
@@ -65,21 +68,24 @@ void ThreadPresence::cpu_stamp(std::int64_t time, std::int64_t cpu_ns) {
 }
 
 void ThreadPresence::give_before(std::int64_t time) {
-    if (begun_ && from_ < time)
+    if (begun_ && from_ < time) {
         give_as_present();
+    }
 }
 
 void ThreadPresence::give_as_present() {
-    if (last_ > from_)
+    if (last_ > from_) {
         give(from_, last_);
+    }
     from_ = std::max(from_, last_);
     leaves_.clear();
 }
 
 void ThreadPresence::give_less(std::int64_t off_cpu, std::int64_t until) {
     off_cpu = std::min(off_cpu, until - from_);
-    if (!place_in_one(off_cpu, until))
+    if (!place_in_one(off_cpu, until)) {
         place_by_length(off_cpu, until);
+    }
     leaves_.clear();
 }
 
@@ -87,13 +93,15 @@ void ThreadPresence::collect_pieces(std::int64_t until) {
     pieces_.clear();
     std::int64_t at = from_;
     for (const Interval& leaf : leaves_) {
-        if (leaf.begin > at)
+        if (leaf.begin > at) {
             pieces_.push_back({{at, leaf.begin}, true});
+        }
         pieces_.push_back({leaf, false});
         at = leaf.end;
     }
-    if (until > at)
+    if (until > at) {
         pieces_.push_back({{at, until}, true});
+    }
 }
 
 bool ThreadPresence::place_in_one(std::int64_t off_cpu, std::int64_t until) {
@@ -105,32 +113,37 @@ bool ThreadPresence::place_in_one(std::int64_t off_cpu, std::int64_t until) {
         return interval.end - interval.begin;
     };
     const auto look_at = [&](const Interval& interval) {
-        if (length(interval) < long_ns_)
+        if (length(interval) < long_ns_) {
             return;
+        }
         ++long_ones_;
         long_one = interval;
     };
     for (const Interval& leaf : leaves_) {
         const Interval gap{at, leaf.begin};
-        if (length(gap) > length(longest_gap))
+        if (length(gap) > length(longest_gap)) {
             longest_gap = gap;
+        }
         look_at(gap);
         look_at(leaf);
         at = leaf.end;
     }
     const Interval tail{at, until};
-    if (length(tail) > length(longest_gap))
+    if (length(tail) > length(longest_gap)) {
         longest_gap = tail;
+    }
     look_at(tail);
     const bool certain = long_ones_ == 1;
     const Interval chosen = certain ? long_one : longest_gap;
-    if (long_ones_ > 1 || length(chosen) < off_cpu)
+    if (long_ones_ > 1 || length(chosen) < off_cpu) {
         return false;
+    }
     // At its end: who waits spins first and sleeps then, and is woken to go on.
     give(from_, chosen.end - off_cpu);
     give(chosen.end, until);
-    if (!certain)
+    if (!certain) {
         ledger_->add(PeriodLedger::What::uncertain, {chosen.end - off_cpu, chosen.end}, given_);
+    }
     return true;
 }
 
@@ -141,8 +154,9 @@ void ThreadPresence::place_by_length(std::int64_t off_cpu, std::int64_t until) {
         return (is_long ? 2 : 0) + (piece.gap ? 1 : 0);
     };
     const auto comes_later = [&](const Piece& a, const Piece& b) {
-        if (rank(a) != rank(b))
+        if (rank(a) != rank(b)) {
             return rank(a) < rank(b);
+        }
         return a.interval.end - a.interval.begin < b.interval.end - b.interval.begin;
     };
     // A heap: off-CPU time is used up by the first few pieces.
@@ -157,8 +171,9 @@ void ThreadPresence::place_by_length(std::int64_t off_cpu, std::int64_t until) {
         const std::int64_t part = std::min(off_cpu, piece.end - piece.begin);
         off_.push_back({piece.end - part, piece.end});
         off_cpu -= part;
-        if (!certain)
+        if (!certain) {
             ledger_->add(PeriodLedger::What::uncertain, off_.back(), given_);
+        }
         certain = false;
     }
     sort_by_begin(off_);

@@ -28,17 +28,20 @@ class ThreadPresence {
         seen(interval.end);
         const std::int64_t behind = leaves_.empty() ? from_ : std::max(from_, leaves_.back().end);
         interval.begin = std::max(interval.begin, behind);
-        if (interval.end > interval.begin)
+        if (interval.end > interval.begin) {
             leaves_.push_back(interval);
-        if (leaves_.size() >= max_pieces) [[unlikely]]
+        }
+        if (leaves_.size() >= max_pieces) [[unlikely]] {
             give_as_present();
+        }
     }
     /// Any other record of the thread.
     void seen(std::int64_t time) {
-        if (begun_ && time < now_ends_) [[likely]]
+        if (begun_ && time < now_ends_) [[likely]] {
             last_ = std::max(last_, time);
-        else
+        } else {
             seen_elsewhere(time);
+        }
     }
     void cpu_stamp(std::int64_t time, std::int64_t cpu_ns);
 

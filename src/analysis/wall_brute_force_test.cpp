@@ -48,18 +48,19 @@ class Thread {
     }
     void act(std::int64_t end) {
         const auto choice = random_() % 20;
-        if (choice == 0)
+        if (choice == 0) {
             wait();
-        else if (choice == 1)
+        } else if (choice == 1) {
             scope(long_length(), true);
-        else if (choice < 5)
+        } else if (choice < 5) {
             gap(short_length());
-        else if (choice == 5)
+        } else if (choice == 5) {
             parent(end);
-        else if (choice < 8)
+        } else if (choice < 8) {
             laps();
-        else
+        } else {
             scope(short_length(), false);
+        }
     }
     void gap(std::int64_t length) { pass(length, false, nullptr); }
 
@@ -75,27 +76,32 @@ class Thread {
     void pass(std::int64_t length, bool may_wait, std::vector<std::uint8_t>* what) {
         length = std::min(length, length_ns - now_ - 2);
         std::int64_t off = 0;
-        if (may_wait && length > long_ns)
+        if (may_wait && length > long_ns) {
             off = 2 * static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(length / 2));
-        else if (preempted_ && random_() % 50 == 0)
+        } else if (preempted_ && random_() % 50 == 0) {
             off = std::min<std::int64_t>(length, 1000);
+        }
         for (std::int64_t t = now_; t < now_ + length; ++t) {
             const auto at = static_cast<std::size_t>(t);
-            if (t < now_ + length - off)
+            if (t < now_ + length - off) {
                 map_.present[at] = 1;
-            if (what != nullptr)
+            }
+            if (what != nullptr) {
                 ++(*what)[at];
+            }
         }
         now_ += length;
         off_ += off;
     }
     void begin() {
-        if (now_ - quiet_since_ >= long_ns)
+        if (now_ - quiet_since_ >= long_ns) {
             sample();
+        }
     }
     void ended(std::int64_t begun) {
-        if (now_ - begun >= long_ns)
+        if (now_ - begun >= long_ns) {
             sample();
+        }
         quiet_since_ = now_;
     }
     void scope(std::int64_t length, bool may_wait) {
@@ -140,8 +146,9 @@ Truth count(const Map& map, std::int64_t begin, std::int64_t end) {
     truth.period = end - begin;
     for (std::int64_t t = begin; t < end; ++t) {
         const auto at = static_cast<std::size_t>(t);
-        if (map.present[at] == 0)
+        if (map.present[at] == 0) {
             continue;
+        }
         ++truth.busy;
         truth.united += map.bricks[at] != 0 ? 1 : 0;
         truth.sum += map.bricks[at];
@@ -155,8 +162,9 @@ void compare(std::uint64_t seed, std::uint32_t threads, bool preempted, double t
     std::mt19937_64 random(seed);
     PlantedSource source;
     Map map;
-    for (std::uint32_t track = 1; track <= threads; ++track)
+    for (std::uint32_t track = 1; track <= threads; ++track) {
         source.track(track);
+    }
     Thread main(source, map, 1, preempted, random);
     main.start(2000);
     std::int64_t first_begin = -1;
@@ -166,22 +174,25 @@ void compare(std::uint64_t seed, std::uint32_t threads, bool preempted, double t
         const std::int64_t begin = main.now();
         source.step_begin(1, step, Phase::decode, begin);
         const std::int64_t end = begin + 400'000 + 2 * static_cast<std::int64_t>(random() % 500'000);
-        while (!main.over(end))
+        while (!main.over(end)) {
             main.act(end);
+        }
         source.step_end(1, Phase::decode, begin, main.now());
         last_end = main.now();
         main.sample();
         first_begin = first_begin < 0 ? begin : first_begin;
-        if (random() % 2 == 0)
+        if (random() % 2 == 0) {
             main.gap(2000);
+        }
     }
     for (std::uint32_t track = 2; track <= threads; ++track) {
         Thread worker(source, map, track, preempted, random);
         worker.start(10'000);
         while (!worker.over(length_ns - 10'000)) {
             worker.act(length_ns);
-            if (random() % 100 == 0)
+            if (random() % 100 == 0) {
                 source.deliver(track);
+            }
         }
         worker.sample();
     }
@@ -201,18 +212,21 @@ void compare(std::uint64_t seed, std::uint32_t threads, bool preempted, double t
 }
 
 TEST(WallBruteForce, one_thread_agrees_to_the_nanosecond) {
-    for (std::uint64_t seed = 1; seed <= 12; ++seed)
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
         compare(seed, 1, false, 0);
+    }
 }
 
 TEST(WallBruteForce, three_threads_agree_to_the_nanosecond) {
-    for (std::uint64_t seed = 21; seed <= 32; ++seed)
+    for (std::uint64_t seed = 21; seed <= 32; ++seed) {
         compare(seed, 3, false, 0);
+    }
 }
 
 TEST(WallBruteForce, preempted_threads_agree_within_one_percent) {
-    for (std::uint64_t seed = 41; seed <= 52; ++seed)
+    for (std::uint64_t seed = 41; seed <= 52; ++seed) {
         compare(seed, 3, true, 0.01);
+    }
 }
 
 } // namespace

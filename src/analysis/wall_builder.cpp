@@ -49,8 +49,9 @@ class WallBuilder {
 
 void WallBuilder::set_idle_absent(WallLane& made, const std::string& reason) {
     for (Figure* figure : {&made.idle.total, &made.idle.exposed_launch, &made.idle.host_work, &made.idle.unknown,
-                           &made.idle.queued, &made.idle.unnamed, &made.idle.off_cpu, &made.host_waits_ns})
+                           &made.idle.queued, &made.idle.unnamed, &made.idle.off_cpu, &made.host_waits_ns}) {
         *figure = absent(reason);
+    }
     made.idle.for_device = absent(of_the_host);
 }
 
@@ -75,9 +76,10 @@ void WallBuilder::set_idle(WallLane& made, const WallLanes::Lane& lane, const La
         made.idle.off_cpu = figure(sums.waiting);
         made.idle.for_device = figure(sums.for_device);
     }
-    for (const auto& [name, scope] : sums.scopes)
+    for (const auto& [name, scope] : sums.scopes) {
         made.idle.scopes.push_back(
             {names_.text(name), static_cast<double>(scope.self), static_cast<double>(scope.total)});
+    }
     std::stable_sort(made.idle.scopes.begin(), made.idle.scopes.end(), [](const WallScope& a, const WallScope& b) {
         return a.self_ns != b.self_ns ? a.self_ns > b.self_ns : a.total_ns > b.total_ns;
     });
@@ -93,10 +95,11 @@ WallLane WallBuilder::lane_of(const WallLanes::Lane& lane, const LaneSums& sums,
     made.launch_wait_ns = lane.device ? measured(static_cast<double>(sums.launch_wait)) : absent(of_devices);
     const bool graphs = lane.device && facts_.graphs[static_cast<std::size_t>(phase)];
     std::string nothing;
-    if (sums.steps == 0)
+    if (sums.steps == 0) {
         nothing = options_.step ? "its queues were not timed in this step" : "its queues were timed in no counted step";
-    else if (graphs && sums.busy == 0)
+    } else if (graphs && sums.busy == 0) {
         nothing = in_graphs;
+    }
     if (!nothing.empty()) {
         made.busy_ns = made.busy_sum_ns = made.unattributed_ns = made.coverage = made.launch_wait_ns = absent(nothing);
         set_idle_absent(made, nothing);
@@ -121,19 +124,21 @@ WallLane WallBuilder::lane_of(const WallLanes::Lane& lane, const LaneSums& sums,
 
 void WallBuilder::add_from_report(WallPhase& made, const WallLanes::Sums& sums, const Report& report) const {
     const OwnCost& cost = report.own_cost;
-    if (!cost.scope_ns.value || (!cost.lap_ns.value && sums.laps != 0))
+    if (!cost.scope_ns.value || (!cost.lap_ns.value && sums.laps != 0)) {
         made.own_cost_ns = absent("the price of a scope was not measured when the run started");
-    else if (sums.steps == 0)
+    } else if (sums.steps == 0) {
         made.own_cost_ns = absent("no counted step");
-    else
+    } else {
         made.own_cost_ns = measured((static_cast<double>(sums.scopes) * *cost.scope_ns.value +
                                      static_cast<double>(sums.laps) * cost.lap_ns.value.value_or(0)) /
                                     static_cast<double>(sums.steps));
+    }
     made.in_graph_busy_ns = absent("no captured graph was replayed");
     if (!options_.step) {
         for (const PhaseSummary& summary : report.phases) {
-            if (summary.phase == made.phase && summary.device)
+            if (summary.phase == made.phase && summary.device) {
                 made.in_graph_busy_ns = summary.device->in_graph_busy_per_step_ns;
+            }
         }
     } else if (facts_.graphs[static_cast<std::size_t>(made.phase)]) {
         made.in_graph_busy_ns = absent("known for the steps of a phase together only");
@@ -141,10 +146,12 @@ void WallBuilder::add_from_report(WallPhase& made, const WallLanes::Sums& sums, 
     std::map<std::string, std::uint64_t> kernels;
     std::set<std::uint64_t> seen;
     for (const GraphSummary& graph : report.graphs) {
-        if (graph.phase != made.phase || !seen.insert(graph.key).second)
+        if (graph.phase != made.phase || !seen.insert(graph.key).second) {
             continue;
-        for (const auto& [kernel, count] : graph.unattributed)
+        }
+        for (const auto& [kernel, count] : graph.unattributed) {
             kernels[kernel] += count;
+        }
     }
     made.unattributed.assign(kernels.begin(), kernels.end());
     std::stable_sort(made.unattributed.begin(), made.unattributed.end(),
@@ -157,24 +164,29 @@ WallPhase WallBuilder::phase_of(const WallLanes::Sums& sums, Phase phase) const 
     made.steps = sums.steps;
     made.tokens = sums.tokens;
     made.period_ns = static_cast<double>(sums.period);
-    for (std::size_t i = 0; i < lanes_.lanes().size(); ++i)
+    for (std::size_t i = 0; i < lanes_.lanes().size(); ++i) {
         made.lanes.push_back(lane_of(lanes_.lanes()[i], sums.lanes[i], phase));
-    if (made.lanes.size() > 1 && sums.untimed != 0)
+    }
+    if (made.lanes.size() > 1 && sums.untimed != 0) {
         made.lanes[0].idle.for_device = made.lanes[0].idle.unknown = made.lanes[0].idle.off_cpu = absent(not_timed);
+    }
     return made;
 }
 
 Error WallBuilder::no_such_step() const {
-    if (!lanes_.step_ids())
+    if (!lanes_.step_ids()) {
         return {ErrorCode::not_found,
                 "this recording holds no complete step; put PLUMB_STEP around each forward pass of the engine"};
-    if (lanes_.incomplete() != 0)
+    }
+    if (lanes_.incomplete() != 0) {
         return {ErrorCode::unsupported, "the steps asked for hold more than 4 million intervals with their neighbours; "
                                         "record fewer scopes in a step, or ask plumb report"};
-    if (!options_.step)
+    }
+    if (!options_.step) {
         return {ErrorCode::not_found,
                 "no step of this recording counts here (warm-up, sampled or another phase); record a "
                 "longer run, or name one with --step"};
+    }
     const auto& [least, most] = *lanes_.step_ids();
     return {ErrorCode::not_found, "there is no complete step " + std::to_string(*options_.step) +
                                       " in this recording; its steps are " + std::to_string(least) + " to " +
@@ -188,14 +200,16 @@ Result<WallReport> WallBuilder::finish(Report&& report) {
         const WallLanes::Sums& sums = lanes_.of(phase);
         const bool any =
             std::any_of(sums.lanes.begin(), sums.lanes.end(), [](const LaneSums& lane) { return lane.steps != 0; });
-        if (!any)
+        if (!any) {
             continue;
+        }
         WallPhase& made = wall.phases.emplace_back(phase_of(sums, phase));
         add_from_report(made, sums, report);
         judge(made);
     }
-    if (wall.phases.empty())
+    if (wall.phases.empty()) {
         return no_such_step();
+    }
     for (const WallLanes::OneStep& one : lanes_.take_slowest()) {
         WallStep& step = wall.slowest.emplace_back(WallStep{one.step.id, phase_of(one.sums, one.step.phase)});
         step.account.own_cost_ns = absent("counted for all steps together only");
@@ -205,8 +219,9 @@ Result<WallReport> WallBuilder::finish(Report&& report) {
     wall.own_cost = std::move(report.own_cost);
     wall.notes = std::move(report.notes);
     add_loss_note(lost_of(report.losses), wall.notes);
-    for (std::string& sentence : lanes_.notes())
+    for (std::string& sentence : lanes_.notes()) {
         wall.notes.push_back(std::move(sentence));
+    }
     return wall;
 }
 
@@ -214,12 +229,14 @@ Result<WallReport> WallBuilder::finish(Report&& report) {
 
 Result<WallReport> build_wall(resolve::RecordSource& source, const WallOptions& options) {
     const Result<LaunchFacts> facts = launch_facts(source);
-    if (!facts.ok())
+    if (!facts.ok()) {
         return facts.error();
+    }
     WallBuilder builder(source, options, *facts);
     Result<Report> report = build_report(source, {}, {}, &builder.lanes());
-    if (!report.ok())
+    if (!report.ok()) {
         return report.error();
+    }
     return builder.finish(std::move(*report));
 }
 

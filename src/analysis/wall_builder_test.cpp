@@ -43,8 +43,9 @@ WallPhase two_commands(Between&& between, std::int64_t gap) {
 
 const WallGain* gain_of(const WallPhase& phase, const std::string& what) {
     for (const WallGain& gain : phase.gains) {
-        if (gain.what == what)
+        if (gain.what == what) {
             return &gain;
+        }
     }
     return nullptr;
 }
@@ -219,12 +220,13 @@ TEST(Wall, M3_devices_beyond_the_most_lanes_are_counted_in_a_note_and_lie_in_tha
             engine.add_queue(WallEngine::queue + i);
             engine.source.tracks_.back().clock = 1 + i;
             engine.source.metadata_.clocks.push_back({1 + i, "cuda:" + std::to_string(i)});
-            for (const std::int64_t second : {0, 1})
+            for (const std::int64_t second : {0, 1}) {
                 engine.source.clock_pairs_.push_back({1 + i,
                                                       resolve::PlantedSource::first_tick +
                                                           resolve::PlantedSource::device_ahead +
                                                           static_cast<std::uint64_t>(second) * 500'000'000,
                                                       second * 1'000'000'000, 0, 0});
+            }
         }
         engine.steps(3, [&](std::int64_t t) {
             engine.command(Brick::attention, t, t + 5 * us, t + 10 * us, t + 500 * us, WallEngine::queue + devices - 1);
@@ -234,8 +236,9 @@ TEST(Wall, M3_devices_beyond_the_most_lanes_are_counted_in_a_note_and_lie_in_tha
     const auto notes_about_lanes = [](const WallReport& report) {
         std::vector<std::string> found;
         for (const std::string& note : report.notes) {
-            if (note.find("lane of their own") != std::string::npos)
+            if (note.find("lane of their own") != std::string::npos) {
                 found.push_back(note);
+            }
         }
         return found;
     };
@@ -372,8 +375,9 @@ TEST(Wall, one_step_and_the_slowest_ones_have_accounts_of_their_own) {
     slowest.slowest = 3;
     const WallReport several = engine.wall(slowest);
     ASSERT_EQ(several.slowest.size(), 3u);
-    for (const WallStep& step : several.slowest)
+    for (const WallStep& step : several.slowest) {
         expect_adds_up(step.account);
+    }
     WallOptions missing;
     missing.step = 99;
     const Result<WallReport> none = build_wall(engine.source, missing);
@@ -405,8 +409,9 @@ TEST(Wall, a_queue_that_is_timed_in_some_steps_has_an_account_of_those) {
     WallEngine engine;
     engine.add_queue(WallEngine::queue, 4);
     engine.steps(count, [&](std::int64_t t) {
-        if (engine.step % 4 == 1)
+        if (engine.step % 4 == 1) {
             engine.command(Brick::attention, t, t + 10 * us, t + 15 * us, t + 1'000 * us);
+        }
     });
     const WallPhase phase = engine.decode();
     expect_adds_up(phase);
@@ -454,19 +459,23 @@ TEST(Wall, random_records_of_every_kind_still_add_up) {
             Record record{now - back + ahead,
                           pack(static_cast<RecordKind>(random() % 24), static_cast<std::uint16_t>(random() % 40),
                                random() % 3 == 0 ? back : target)};
-            if (random() % 50 == 0)
+            if (random() % 50 == 0) {
                 record.first = random();
+            }
             engine.source.raw(track, record);
         }
         WallOptions options;
         options.slowest = 5;
         const Result<WallReport> report = build_wall(engine.source, options);
-        if (!report.ok())
+        if (!report.ok()) {
             continue;
-        for (const WallPhase& phase : report->phases)
+        }
+        for (const WallPhase& phase : report->phases) {
             expect_adds_up(phase);
-        for (const WallStep& step : report->slowest)
+        }
+        for (const WallStep& step : report->slowest) {
             expect_adds_up(step.account);
+        }
     }
 }
 

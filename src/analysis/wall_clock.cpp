@@ -7,8 +7,9 @@
 
 namespace plumb::analysis {
 WallClock::TrackState& WallClock::state_of(const resolve::ResolvedBatch& batch) {
-    while (states_.size() <= batch.track_index)
+    while (states_.size() <= batch.track_index) {
         states_.push_back(nullptr);
+    }
     auto& state = states_[batch.track_index];
     if (!state) {
         const resolve::TickLine* line = batch.track->line;
@@ -28,37 +29,43 @@ void WallClock::sample(TrackState& state, const resolve::Sample& sample) {
     const Interval interval{sample.begin_ns, sample.begin_ns + sample.duration_ns};
     const auto add = [&](PeriodLedger::What what) {
         // The device may end a timed step after the host did: in the next period it would be busy for that moment alone.
-        if (state.sometimes_timed) [[unlikely]]
+        if (state.sometimes_timed) [[unlikely]] {
             ledger_.add_where_timed(what, interval, state.hint, state.track);
-        else
+        } else {
             ledger_.add(what, interval, state.hint, state.track);
+        }
     };
     if (sample.kind == SampleKind::span) {
         // Timed elsewhere or across threads: says nothing about where this thread was.
-        if (sample.leaf)
+        if (sample.leaf) {
             add(PeriodLedger::What::brick);
+        }
         return;
     }
-    if (sample.kind == SampleKind::lap)
+    if (sample.kind == SampleKind::lap) {
         add(PeriodLedger::What::lap);
-    else if (sample.kind == SampleKind::scope && sample.leaf)
+    } else if (sample.kind == SampleKind::scope && sample.leaf) {
         add(PeriodLedger::What::brick);
+    }
     if (state.kind == recording::TrackKind::device_queue) {
         device_ledger_.add(PeriodLedger::What::presence, interval, state.device_hint);
-        if (sample.kind == SampleKind::scope && sample.leaf)
+        if (sample.kind == SampleKind::scope && sample.leaf) {
             device_ledger_.add(PeriodLedger::What::brick, interval, state.device_hint);
+        }
     }
-    if (state.device)
+    if (state.device) {
         add(PeriodLedger::What::presence);
-    else if (sample.leaf)
+    } else if (sample.leaf) {
         state.presence.leaf(interval);
-    else
+    } else {
         state.presence.seen(interval.end);
+    }
 }
 
 void WallClock::consume(const resolve::ResolvedBatch& batch) {
-    if (observer_ != nullptr)
+    if (observer_ != nullptr) {
         observer_->consume(batch);
+    }
     TrackState& state = state_of(batch);
     state.samples += batch.samples.size();
     std::size_t next = 0;
@@ -68,45 +75,56 @@ void WallClock::consume(const resolve::ResolvedBatch& batch) {
         for (; next_submission < batch.submissions.size(); ++next_submission) {
             const resolve::Submission& submission = batch.submissions[next_submission];
             const std::int64_t end = submission.begin_ns + submission.duration_ns;
-            if (submission.position > position || (submission.position == position && end > time))
+            if (submission.position > position || (submission.position == position && end > time)) {
                 break;
-            for (; next < submission.position; ++next)
+            }
+            for (; next < submission.position; ++next) {
                 sample(state, batch.samples[next]);
-            if (submission.timed && !state.device)
+            }
+            if (submission.timed && !state.device) {
                 state.presence.leaf({submission.begin_ns, end});
+            }
         }
-        for (; next < position; ++next)
+        for (; next < position; ++next) {
             sample(state, batch.samples[next]);
+        }
     };
     for (const resolve::CpuStamp& stamp : batch.cpu_stamps) {
         up_to(stamp.position, stamp.time_ns);
-        if (!state.device)
+        if (!state.device) {
             state.presence.cpu_stamp(stamp.time_ns, stamp.cpu_ns);
+        }
     }
     up_to(batch.samples.size(), std::numeric_limits<std::int64_t>::max());
 
     const std::int64_t horizon = ledger_.horizon(batch.no_earlier_than);
-    if (horizon == std::numeric_limits<std::int64_t>::min())
+    if (horizon == std::numeric_limits<std::int64_t>::min()) {
         return;
+    }
     for (const auto& other : states_) {
-        if (other)
+        if (other) {
             other->presence.give_before(horizon);
+        }
     }
     ledger_.settle(batch.no_earlier_than);
-    if (any_queue_)
+    if (any_queue_) {
         device_ledger_.settle(batch.no_earlier_than);
+    }
 }
 
 void WallClock::finish() {
     for (const auto& state : states_) {
-        if (state)
+        if (state) {
             state->presence.give_all();
+        }
     }
     ledger_.settle_all();
-    if (any_queue_)
+    if (any_queue_) {
         device_ledger_.settle_all();
-    if (observer_ != nullptr)
+    }
+    if (observer_ != nullptr) {
         observer_->end();
+    }
 }
 
 std::vector<std::string> WallClock::notes() const {
@@ -114,21 +132,26 @@ std::vector<std::string> WallClock::notes() const {
     std::uint64_t contradictions = 0;
     std::string unsampled;
     for (const auto& state : states_) {
-        if (!state)
+        if (!state) {
             continue;
+        }
         contradictions += state->presence.contradictions();
-        if (!state->device && state->samples > 0 && !state->presence.sampled())
+        if (!state->device && state->samples > 0 && !state->presence.sampled()) {
             unsampled += (unsampled.empty() ? "" : ", ") + state->name;
+        }
     }
-    if (!unsampled.empty())
+    if (!unsampled.empty()) {
         sentences.push_back("CPU time is not known for these threads, so all their time counts as busy: " + unsampled +
                             ".");
-    if (contradictions != 0)
+    }
+    if (contradictions != 0) {
         sentences.push_back(std::to_string(contradictions) +
                             " samples of CPU time contradict the clock; the time around them counts as busy.");
-    if (ledger_.left_out() != 0)
+    }
+    if (ledger_.left_out() != 0) {
         sentences.push_back(std::to_string(ledger_.left_out()) +
                             " intervals are in no wall account: they reach over more than 8 steps, or came too late.");
+    }
     return sentences;
 }
 

@@ -30,12 +30,14 @@ class Engine {
         sample();
     }
     void brick(Name name, std::int64_t length, std::int64_t off = 0) {
-        if (now_ - quiet_since_ > long_ns)
+        if (now_ - quiet_since_ > long_ns) {
             sample();
+        }
         source_.scope(track_, name, now_, now_ + length);
         pass(length, off);
-        if (length > long_ns)
+        if (length > long_ns) {
             sample();
+        }
         quiet_since_ = now_;
     }
     void spin(std::int64_t length) { pass(length, 0); }

@@ -16,12 +16,14 @@ void complement(Interval period, const std::vector<Interval>& busy, std::vector<
     idle.clear();
     std::int64_t at = period.begin;
     for (const Interval& interval : busy) {
-        if (interval.begin > at)
+        if (interval.begin > at) {
             idle.push_back({at, interval.begin});
+        }
         at = std::max(at, interval.end);
     }
-    if (period.end > at)
+    if (period.end > at) {
         idle.push_back({at, period.end});
+    }
 }
 
 bool touches(const Interval& interval, const std::vector<Interval>& set) {
@@ -44,8 +46,9 @@ void WallLanes::add_lane(std::string name, std::vector<std::size_t> queues) {
     lane.roles.assign(tracks_->size(), Role::thread);
     for (std::size_t i = 0; i < tracks_->size(); ++i) {
         const recording::TrackInfo& info = (*tracks_)[i].info;
-        if (info.kind != recording::TrackKind::host_thread)
+        if (info.kind != recording::TrackKind::host_thread) {
             lane.roles[i] = Role::other_queue;
+        }
         lane.tracks += info.kind == recording::TrackKind::host_thread && queues.empty() ? 1 : 0;
     }
     for (const std::size_t queue : queues) {
@@ -54,8 +57,9 @@ void WallLanes::add_lane(std::string name, std::vector<std::size_t> queues) {
     }
     for (const auto& [thread, queue] : facts_.feeds) {
         const std::size_t from = tracks_->find(thread), to = tracks_->find(queue);
-        if (from >= lane.roles.size() || to >= lane.roles.size() || lane.roles[to] != Role::queue)
+        if (from >= lane.roles.size() || to >= lane.roles.size() || lane.roles[to] != Role::queue) {
             continue;
+        }
         lane.roles[from] = Role::feeder;
         lane.fed = true;
     }
@@ -75,18 +79,21 @@ void WallLanes::begin(const resolve::StepTable& steps, const resolve::TrackTable
     std::vector<std::size_t> all;
     for (std::size_t i = 0; i < tracks.size(); ++i) {
         const recording::TrackInfo& info = tracks[i].info;
-        if (info.kind == recording::TrackKind::host_thread)
+        if (info.kind == recording::TrackKind::host_thread) {
             continue;
+        }
         queues_sampled_ = queues_sampled_ || info.sampled_every > 1;
         by_clock[info.clock].push_back(i);
         all.push_back(i);
     }
-    for (std::size_t i = 0; i < tracks.size(); ++i)
+    for (std::size_t i = 0; i < tracks.size(); ++i) {
         states_.push_back(std::make_unique<TrackState>());
+    }
     ledger.keep_brick_details(!by_clock.empty());
     add_lane("host", {});
-    if (by_clock.size() > 1)
+    if (by_clock.size() > 1) {
         add_lane("all devices", all);
+    }
     for (auto& [clock, queues] : by_clock) {
         if (lanes_.size() >= most_lanes) {
             ++devices_without_lane_;
@@ -100,19 +107,22 @@ void WallLanes::begin(const resolve::StepTable& steps, const resolve::TrackTable
                                                                 : first,
                  std::move(queues));
     }
-    for (Sums& sums : phases_)
+    for (Sums& sums : phases_) {
         sums.lanes.resize(lanes_.size());
+    }
 }
 
 bool WallLanes::asked_for(const resolve::Step& step) const {
-    if (options_.step)
+    if (options_.step) {
         return step.id == *options_.step;
+    }
     return !options_.phase || *options_.phase == step.phase;
 }
 
 void WallLanes::count(const resolve::Sample& sample) {
-    if (options_.step ? sample.step != *options_.step : sample.warmup || sample.left_out)
+    if (options_.step ? sample.step != *options_.step : sample.warmup || sample.left_out) {
         return;
+    }
     Sums& sums = phases_[static_cast<std::size_t>(sample.phase)];
     ++(sample.kind == resolve::SampleKind::lap ? sums.laps : sums.scopes);
 }
@@ -124,8 +134,9 @@ void WallLanes::add_pieces(std::size_t track, Detail detail, Interval interval) 
         detail.interval = part;
         ledger_->add_detail(detail, state.hint);
     });
-    if (!outer || detail.name == 0)
+    if (!outer || detail.name == 0) {
         return;
+    }
     detail.kind = Detail::Kind::whole;
     detail.interval = interval;
     ledger_->add_detail(detail, state.hint);
@@ -134,8 +145,9 @@ void WallLanes::add_pieces(std::size_t track, Detail detail, Interval interval) 
 void WallLanes::host_scope(const resolve::ResolvedBatch& batch, const resolve::Sample& sample) {
     using resolve::SampleKind;
     count(sample);
-    if (sample.kind != SampleKind::scope && sample.kind != SampleKind::lap)
+    if (sample.kind != SampleKind::scope && sample.kind != SampleKind::lap) {
         return; // steps and layers name nobody's work; a span says nothing about this thread
+    }
     Detail detail;
     detail.kind = Detail::Kind::piece;
     detail.name = sample.name;
@@ -143,11 +155,13 @@ void WallLanes::host_scope(const resolve::ResolvedBatch& batch, const resolve::S
 }
 
 void WallLanes::host_launch(const resolve::ResolvedBatch& batch, const resolve::Submission& submission) {
-    if (!options_.step ? !submission.warmup && !submission.left_out : submission.step == *options_.step)
+    if (!options_.step ? !submission.warmup && !submission.left_out : submission.step == *options_.step) {
         ++phases_[static_cast<std::size_t>(submission.phase)].launches;
+    }
     matcher_.launched(submission);
-    if (!submission.timed)
+    if (!submission.timed) {
         return;
+    }
     Detail detail;
     detail.kind = Detail::Kind::submit;
     detail.name = submission.name;
@@ -168,18 +182,21 @@ void WallLanes::device_scope(std::size_t track, const resolve::Sample& sample) {
 
 void WallLanes::matched(const Launched& command) {
     const std::size_t track = tracks_->find(command.queue);
-    if (track >= states_.size())
+    if (track >= states_.size()) {
         return;
+    }
     const auto add = [&](Detail::Kind kind, std::int64_t begin, std::int64_t end) {
         Detail detail;
         detail.kind = kind;
         detail.track = static_cast<std::uint32_t>(track);
         detail.interval = {begin, end};
-        if (end > begin)
+        if (end > begin) {
             ledger_->add_detail(detail, states_[track]->hint);
+        }
     };
-    if (command.launch_wait)
+    if (command.launch_wait) {
         add(Detail::Kind::sure, std::max(command.begin, command.launch_end), command.end);
+    }
     const auto latency = facts_.latency_ns.find(command.queue);
     // Twice the median: launches vary, and what takes much longer waited for something else.
     const std::int64_t arrived = command.launch_end + (latency == facts_.latency_ns.end() ? 0 : 2 * latency->second);
@@ -188,21 +205,26 @@ void WallLanes::matched(const Launched& command) {
 }
 
 void WallLanes::consume(const resolve::ResolvedBatch& batch) {
-    while (states_.size() <= batch.track_index)
+    while (states_.size() <= batch.track_index) {
         states_.push_back(std::make_unique<TrackState>());
+    }
     const recording::TrackKind kind = batch.track->info.kind;
     if (kind == recording::TrackKind::device_queue) {
-        for (const resolve::Sample& sample : batch.samples)
+        for (const resolve::Sample& sample : batch.samples) {
             device_scope(batch.track_index, sample);
+        }
     }
-    if (kind != recording::TrackKind::host_thread)
+    if (kind != recording::TrackKind::host_thread) {
         return;
+    }
     std::size_t next = 0;
     for (std::size_t i = 0; i <= batch.samples.size(); ++i) {
-        for (; next < batch.submissions.size() && batch.submissions[next].position <= i; ++next)
+        for (; next < batch.submissions.size() && batch.submissions[next].position <= i; ++next) {
             host_launch(batch, batch.submissions[next]);
-        if (i < batch.samples.size())
+        }
+        if (i < batch.samples.size()) {
             host_scope(batch, batch.samples[i]);
+        }
     }
 }
 
@@ -211,8 +233,9 @@ LaneSums WallLanes::host_only(Interval period, const WallSums& sums, std::vector
     std::int64_t busy_sum = 0;
     busy_.clear();
     for (const Detail& detail : details) {
-        if (detail.kind != Detail::Kind::presence)
+        if (detail.kind != Detail::Kind::presence) {
             continue;
+        }
         busy_sum += detail.interval.end - detail.interval.begin;
         busy_.push_back(detail.interval);
     }
@@ -239,16 +262,18 @@ LaneSums WallLanes::host_only(Interval period, const WallSums& sums, std::vector
 
 void WallLanes::settled(std::size_t index, const WallSums& wall, std::vector<Detail>& details, bool complete) {
     const resolve::Step& step = (*steps_)[index];
-    if (!asked_for(step))
+    if (!asked_for(step)) {
         return;
+    }
     if (!complete) {
         ++incomplete_;
         return;
     }
     const bool counted = options_.step || (!step.warmup && !step.left_out);
     const bool timed = (options_.step || !step.warmup) && (queues_sampled_ ? step.device_timed : counted);
-    if (!counted && !timed)
+    if (!counted && !timed) {
         return;
+    }
     const Interval period{step.period_begin_ns, step.end_ns};
     Sums of_step;
     of_step.lanes.resize(lanes_.size());
@@ -264,14 +289,16 @@ void WallLanes::settled(std::size_t index, const WallSums& wall, std::vector<Det
         sums.period += of_step.period;
     }
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
-        if (lanes_[i].device ? !timed : !counted)
+        if (lanes_[i].device ? !timed : !counted) {
             continue;
+        }
         of_step.lanes[i] = lanes_.size() == 1 ? host_only(period, wall, details)
                                               : sweep_.lane(period, details, lanes_[i].roles, lanes_[i].device);
         sums.lanes[i].add(of_step.lanes[i]);
     }
-    if (counted && !options_.step)
+    if (counted && !options_.step) {
         keep_slowest(step, std::move(of_step));
+    }
 }
 
 void WallLanes::end() {
@@ -283,8 +310,9 @@ void WallLanes::end() {
 
 void WallLanes::keep_slowest(const resolve::Step& step, Sums sums) {
     const std::size_t wanted = std::min(options_.slowest, most_slowest);
-    if (wanted == 0)
+    if (wanted == 0) {
         return;
+    }
     slowest_.push_back({step, std::move(sums)});
     std::push_heap(slowest_.begin(), slowest_.end(), longer);
     if (slowest_.size() > wanted) {
@@ -300,25 +328,30 @@ std::vector<WallLanes::OneStep> WallLanes::take_slowest() {
 
 std::vector<std::string> WallLanes::notes() const {
     std::vector<std::string> sentences;
-    if (queues_sampled_)
+    if (queues_sampled_) {
         sentences.push_back(
             "The device was timed in some steps only: its lane is of those, and timing made them longer.");
-    if (devices_without_lane_ != 0)
+    }
+    if (devices_without_lane_ != 0) {
         sentences.push_back(std::to_string(devices_without_lane_) +
                             " devices have no lane of their own: an account has " + std::to_string(most_lanes) +
                             " lanes at most. They are in that of all devices.");
-    if (matcher_.forgotten() != 0)
+    }
+    if (matcher_.forgotten() != 0) {
         sentences.push_back(
             std::to_string(matcher_.forgotten()) +
             " launches or device scopes have no counterpart, so waiting for them may count as host work.");
-    if (incomplete_ != 0)
+    }
+    if (incomplete_ != 0) {
         sentences.push_back(
             std::to_string(incomplete_) +
             " steps are in no account here: they and their neighbours hold more than 4 million intervals.");
-    if (details_left_out_ != 0)
+    }
+    if (details_left_out_ != 0) {
         sentences.push_back(
             std::to_string(details_left_out_) +
             " intervals say nothing about idle time: they reach over more than 8 steps, or came too late.");
+    }
     return sentences;
 }
 

@@ -62,13 +62,15 @@ void WallSweep::enter(Thread& thread, const Detail& detail) {
     thread.name = detail.name;
     thread.since = detail.interval.begin;
     launching_ += thread.launching ? 1 : 0;
-    if (!thread.launching && thread.name != 0)
+    if (!thread.launching && thread.name != 0) {
         (role_of(detail.track) == Role::feeder ? feeders_inside_ : others_inside_).emplace(thread.since, detail.track);
+    }
 }
 
 void WallSweep::leave(Thread& thread, std::uint32_t track) {
-    if (!thread.inside)
+    if (!thread.inside) {
         return;
+    }
     launching_ -= thread.launching ? 1 : 0;
     (role_of(track) == Role::feeder ? feeders_inside_ : others_inside_).erase({thread.since, track});
     thread.inside = thread.launching = false;
@@ -76,10 +78,11 @@ void WallSweep::leave(Thread& thread, std::uint32_t track) {
 
 void WallSweep::apply_whole(Thread& thread, std::uint16_t name, bool begin) {
     const auto found = std::find(thread.wholes.begin(), thread.wholes.end(), name);
-    if (!begin && found != thread.wholes.end())
+    if (!begin && found != thread.wholes.end()) {
         thread.wholes.erase(found);
-    else if (begin && thread.wholes.size() < deepest)
+    } else if (begin && thread.wholes.size() < deepest) {
         thread.wholes.push_back(name);
+    }
 }
 
 void WallSweep::apply_thread(const Detail& detail, bool begin) {
@@ -91,10 +94,11 @@ void WallSweep::apply_thread(const Detail& detail, bool begin) {
         break;
     case Kind::submit:
     case Kind::piece:
-        if (begin)
+        if (begin) {
             enter(thread, detail);
-        else if (thread.since == detail.interval.begin)
+        } else if (thread.since == detail.interval.begin) {
             leave(thread, detail.track);
+        }
         break;
     case Kind::whole:
         apply_whole(thread, detail.name, begin);
@@ -138,14 +142,15 @@ void WallSweep::apply_queue(const Detail& detail, int by) {
 void WallSweep::apply(const Detail& detail, bool begin) {
     const int by = begin ? 1 : -1;
     const Role role = role_of(detail.track);
-    if (detail.kind == Kind::brick)
+    if (detail.kind == Kind::brick) {
         bricks_ += by;
-    else if (detail.kind == Kind::lap)
+    } else if (detail.kind == Kind::lap) {
         laps_ += by;
-    else if (role == Role::thread || role == Role::feeder)
+    } else if (role == Role::thread || role == Role::feeder) {
         apply_thread(detail, begin);
-    else
+    } else {
         apply_queue(detail, by);
+    }
 }
 
 const WallSweep::Thread* WallSweep::innermost() const {
@@ -160,8 +165,9 @@ void WallSweep::name(const Thread& thread, std::int64_t length) {
     for (std::size_t i = 0; i < thread.wholes.size(); ++i) {
         const std::uint16_t outer = thread.wholes[i];
         const auto before = thread.wholes.begin() + static_cast<std::ptrdiff_t>(i);
-        if (outer != thread.name && std::find(thread.wholes.begin(), before, outer) == before)
+        if (outer != thread.name && std::find(thread.wholes.begin(), before, outer) == before) {
             sums_.scopes[outer].total += length;
+        }
     }
 }
 
@@ -197,8 +203,9 @@ void WallSweep::count_host(std::int64_t length) {
         return;
     }
     (other_busy_ > 0 ? sums_.for_device : sums_.waiting) += length;
-    if (const Thread* thread = innermost(); thread != nullptr)
+    if (const Thread* thread = innermost(); thread != nullptr) {
         name(*thread, length);
+    }
 }
 
 void WallSweep::clear(const std::vector<Detail>& details, const std::vector<Role>& roles) {
@@ -210,8 +217,9 @@ void WallSweep::clear(const std::vector<Detail>& details, const std::vector<Role
     present_ = launching_ = workers_ = busy_queues_ = other_busy_ = 0;
     open_ = unsure_ = sure_ = flying_ = queued_ = bricks_ = laps_ = 0;
     std::size_t tracks = roles.size();
-    for (const Detail& detail : details)
+    for (const Detail& detail : details) {
         tracks = std::max<std::size_t>(tracks, detail.track + std::size_t{1});
+    }
     threads_.resize(std::max(threads_.size(), tracks));
     queues_.resize(threads_.size());
 }
@@ -221,18 +229,20 @@ LaneSums WallSweep::lane(Interval period, const std::vector<Detail>& details, co
     clear(details, roles);
     device_ = device;
     for (std::uint32_t i = 0; i < details.size(); ++i) {
-        if (!wanted(details[i]))
+        if (!wanted(details[i])) {
             continue;
+        }
         edges_.push_back({details[i].interval.begin, i, true});
         edges_.push_back({details[i].interval.end, i, false});
     }
     std::sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) { return a.time < b.time; });
     std::int64_t at = period.begin;
     const auto count_until = [&](std::int64_t time) {
-        if (time > at && device_)
+        if (time > at && device_) {
             count_device(time - at);
-        else if (time > at)
+        } else if (time > at) {
             count_host(time - at);
+        }
         at = std::max(at, time);
     };
     for (const Edge& edge : edges_) {

@@ -34,8 +34,9 @@ struct Map {
     std::vector<std::uint8_t> busy[queues], host_bricks = std::vector<std::uint8_t>(length_ns);
     std::vector<std::int64_t> since[2] = {std::vector<std::int64_t>(length_ns), std::vector<std::int64_t>(length_ns)};
     Map() {
-        for (auto& line : busy)
+        for (auto& line : busy) {
             line.resize(length_ns);
+        }
     }
 };
 
@@ -49,9 +50,10 @@ class World {
   public:
     explicit World(std::uint64_t seed) : random_(seed) {
         engine.source.metadata_.warmup_steps = 0;
-        for (std::uint16_t i = 2; i < names; ++i)
+        for (std::uint16_t i = 2; i < names; ++i) {
             engine.source.names_.push_back(
                 {static_cast<std::uint16_t>(first_name + i), Category::other, "name " + std::to_string(i)});
+        }
         engine.add_queue();
         engine.add_queue(WallEngine::second_queue);
         engine.add_other_device();
@@ -63,21 +65,25 @@ class World {
         scope(0, 1'000); // a thread is tracked from its first record on
         for (std::uint64_t step = 0; now_ < length_ns - 200'000; ++step) {
             step_ = step;
-            if (step != 0 && random_() % 2 == 0)
+            if (step != 0 && random_() % 2 == 0) {
                 pass(0, 1'000, outside); // a record behind it shows that the thread was there
+            }
             const std::int64_t begun = now_;
             first_ = first_ < 0 ? begun : first_;
             engine.source.step_begin(main_thread, step, Phase::decode, begun);
-            while (now_ < begun + 60'000)
+            while (now_ < begun + 60'000) {
                 act(0, true);
+            }
             engine.source.step_end(main_thread, Phase::decode, begun, now_);
             last_ = std::max(last_, now_);
-            if (random_() % 3 == 0)
+            if (random_() % 3 == 0) {
                 engine.source.deliver(main_thread);
+            }
         }
         now_ = 30'000;
-        while (now_ < length_ns - 250'000)
+        while (now_ < length_ns - 250'000) {
             act(1, false);
+        }
     }
 
     WallEngine engine;
@@ -105,8 +111,9 @@ class World {
         const auto name = static_cast<std::uint16_t>(first_name + 1 + random_() % (names - 1));
         const std::int64_t begun = now_;
         pass(thread, length, name, around);
-        for (std::int64_t t = begun; t < now_; ++t)
+        for (std::int64_t t = begun; t < now_; ++t) {
             ++map.host_bricks[static_cast<std::size_t>(t)];
+        }
         engine.source.scope(thread == 0 ? main_thread : helper_thread, Name{name}, begun, now_);
     }
     void launch(int thread, std::uint16_t around = 0) {
@@ -118,38 +125,43 @@ class World {
         made.launch_end = now_;
         made.before = free_[queue];
         made.begin = std::max(now_ + latency_ns, free_[queue]);
-        if (random_() % 5 == 0)
+        if (random_() % 5 == 0) {
             made.begin += some(12'000); // it waited for something else
+        }
         made.end = made.begin + some(9'000);
         free_[queue] = made.end;
         last_ = std::max(last_, made.end); // a step ends with the last that it gave to a device
         engine.source.submit_scope(main_thread, Brick::attention, id(queue), made.launch_begin, made.launch_end);
         engine.source.device_scope(id(queue), Brick::attention, step_, -1, made.begin, made.end);
-        for (std::int64_t t = made.begin; t < made.end; ++t)
+        for (std::int64_t t = made.begin; t < made.end; ++t) {
             ++map.busy[queue][static_cast<std::size_t>(t)];
+        }
         commands.push_back(made);
-        if (random_() % 20 == 0)
+        if (random_() % 20 == 0) {
             engine.source.deliver(id(queue));
+        }
     }
     void act(int thread, bool feeds) {
         const auto choice = random_() % 8;
-        if (choice < 3 && feeds)
+        if (choice < 3 && feeds) {
             launch(thread);
-        else if (choice < 5)
+        } else if (choice < 5) {
             scope(thread, some(6'000));
-        else if (choice == 5)
+        } else if (choice == 5) {
             parent(thread, feeds);
-        else
+        } else {
             pass(thread, some(5'000), outside);
+        }
     }
     void parent(int thread, bool feeds) {
         const std::int64_t begun = now_;
         for (int i = 0; i < 3; ++i) {
             pass(thread, some(3'000), first_name, first_name);
-            if (feeds && i == 1)
+            if (feeds && i == 1) {
                 launch(thread, first_name);
-            else
+            } else {
                 scope(thread, some(2'000), first_name);
+            }
         }
         engine.source.scope(thread == 0 ? main_thread : helper_thread, Name{first_name}, begun, now_);
     }
@@ -165,8 +177,9 @@ class World {
 std::int64_t patience_of(const std::vector<Command>& commands, std::size_t queue) {
     std::vector<std::int64_t> waits;
     for (const Command& command : commands) {
-        if (command.queue == queue && command.before <= command.launch_end)
+        if (command.queue == queue && command.before <= command.launch_end) {
             waits.push_back(command.begin - command.launch_end);
+        }
     }
     std::sort(waits.begin(), waits.end());
     return waits.empty() ? 0 : 2 * waits[waits.size() / 2];
@@ -183,11 +196,13 @@ Truth count(const World& world, const std::vector<std::size_t>& of_lane) {
         return std::find(of_lane.begin(), of_lane.end(), queue) != of_lane.end();
     };
     for (const Command& command : world.commands) {
-        if (!in_lane(command.queue))
+        if (!in_lane(command.queue)) {
             continue;
+        }
         const std::int64_t arrived = command.launch_end + patience_of(world.commands, command.queue);
-        for (std::int64_t t = command.launch_end; t < command.begin && t < length_ns; ++t)
+        for (std::int64_t t = command.launch_end; t < command.begin && t < length_ns; ++t) {
             ++(t < arrived ? flying : queued)[static_cast<std::size_t>(t)];
+        }
     }
     Truth truth;
     const Map& map = world.map;
@@ -197,8 +212,9 @@ Truth count(const World& world, const std::vector<std::size_t>& of_lane) {
     };
     for (auto t = static_cast<std::size_t>(world.first()); t < static_cast<std::size_t>(world.last()); ++t) {
         int busy = 0;
-        for (const std::size_t queue : of_lane)
+        for (const std::size_t queue : of_lane) {
             busy += map.busy[queue][t] != 0 ? 1 : 0;
+        }
         if (busy != 0) {
             truth.busy += 1;
             truth.busy_sum += busy;
@@ -215,8 +231,9 @@ Truth count(const World& world, const std::vector<std::size_t>& of_lane) {
             name = name >= launching_for ? Name(Brick::attention).id : name; // for the other device
             truth.self[name] += 1;
             truth.total[name] += 1;
-            if (map.outer[thread][t] != 0 && map.outer[thread][t] != name)
+            if (map.outer[thread][t] != 0 && map.outer[thread][t] != name) {
                 truth.total[map.outer[thread][t]] += 1;
+            }
         } else {
             (map.present[0][t] != 0 || map.present[1][t] != 0 ? truth.unnamed : truth.off_cpu) += 1;
         }
@@ -233,8 +250,9 @@ void compare(std::uint64_t seed) {
     const std::vector<std::vector<std::size_t>> lanes = {{0, 1, 2}, {0, 1}, {2}};
     std::map<std::string, std::uint16_t> ids = {
         {"attention", Name(Brick::attention).id}, {"tokenize", 500}, {"prepare", 501}};
-    for (std::uint16_t i = 2; i < names; ++i)
+    for (std::uint16_t i = 2; i < names; ++i) {
         ids["name " + std::to_string(i)] = static_cast<std::uint16_t>(first_name + i);
+    }
     for (std::size_t i = 0; i < lanes.size(); ++i) {
         const Truth truth = count(world, lanes[i]);
         const WallLane& lane = phase.lanes[i + 1];
@@ -258,8 +276,9 @@ void compare(std::uint64_t seed) {
 }
 
 TEST(WallSweep, every_kind_of_idle_time_agrees_with_a_map_of_every_nanosecond) {
-    for (std::uint64_t seed = 1; seed <= 12; ++seed)
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
         compare(seed);
+    }
 }
 
 Detail detail(Detail::Kind kind, std::int64_t begin, std::int64_t end, std::uint32_t track = 0,

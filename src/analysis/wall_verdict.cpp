@@ -28,8 +28,9 @@ std::string percent(double part, double whole) {
 /// The lane that the verdict is about: all devices, or the only one; the host where there is none.
 const WallLane* decisive(const WallPhase& phase) {
     for (const WallLane& lane : phase.lanes) {
-        if (lane.device)
+        if (lane.device) {
             return &lane;
+        }
     }
     return phase.lanes.empty() ? nullptr : &phase.lanes.front();
 }
@@ -87,20 +88,22 @@ class Gains {
           period_(lane.period_ns / steps_) {}
 
     void add(const std::string& what, double sum_ns) {
-        if (!(sum_ns > 0))
+        if (!(sum_ns > 0)) {
             return;
+        }
         WallGain gain;
         gain.what = what;
         gain.at_most_ns = sum_ns / steps_;
         gain.share = gain.at_most_ns / period_;
         const double tokens =
             phase_.steps == 0 ? 0 : static_cast<double>(phase_.tokens) / static_cast<double>(phase_.steps);
-        if (tokens == 0)
+        if (tokens == 0) {
             gain.tokens_per_second = stats::absent("the steps carry no tokens (plumb::tokens(n) gives them)");
-        else if (gain.at_most_ns >= period_)
+        } else if (gain.at_most_ns >= period_) {
             gain.tokens_per_second = stats::absent("no time would be left");
-        else
+        } else {
             gain.tokens_per_second = stats::measured(tokens * 1e9 / (period_ - gain.at_most_ns));
+        }
         phase_.gains.push_back(std::move(gain));
     }
 
@@ -110,8 +113,9 @@ class Gains {
 };
 
 void add_gains(WallPhase& phase, const WallLane& lane) {
-    if (!lane.idle.total.value || !(lane.period_ns > 0))
+    if (!lane.idle.total.value || !(lane.period_ns > 0)) {
         return;
+    }
     Gains gains(phase, lane);
     if (!lane.device) {
         gains.add("some thread always on the CPU", or_zero(lane.idle.total));
@@ -125,8 +129,9 @@ void add_gains(WallPhase& phase, const WallLane& lane) {
     }
     gains.add(lane.name + " never idle", or_zero(lane.idle.total));
     gains.add("no exposed launch", or_zero(lane.idle.exposed_launch));
-    for (const WallScope& scope : lane.idle.scopes)
+    for (const WallScope& scope : lane.idle.scopes) {
         gains.add("no host work in " + scope.name, scope.self_ns);
+    }
     gains.add("no unknown idle", or_zero(lane.idle.unknown));
 }
 
@@ -134,15 +139,17 @@ void add_gains(WallPhase& phase, const WallLane& lane) {
 
 void judge(WallPhase& phase) {
     const WallLane* lane = decisive(phase);
-    if (lane == nullptr)
+    if (lane == nullptr) {
         return;
+    }
     phase.gains.clear();
-    if (!lane->device)
+    if (!lane->device) {
         judge_host(phase, *lane);
-    else if (!lane->idle.total.value || !lane->host_waits_ns.value)
+    } else if (!lane->idle.total.value || !lane->host_waits_ns.value) {
         judge_unknown(phase, *lane);
-    else
+    } else {
         judge_device(phase, *lane);
+    }
     add_gains(phase, *lane);
 }
 

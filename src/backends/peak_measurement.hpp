@@ -25,11 +25,13 @@ inline Figure best_of(const char* what, const PeakProgress& progress, const std:
     constexpr int passes_without_gain = 10;
     double best = 0;
     for (int i = 0, last_gain = 0; i < most_passes && i - last_gain < passes_without_gain; ++i) {
-        if (progress)
+        if (progress) {
             progress(what, i, most_passes);
+        }
         const Result<double> value = pass(i);
-        if (!value)
+        if (!value) {
             return absent_peak(value.error().message);
+        }
         last_gain = *value > 1.01 * best ? i : last_gain;
         best = std::max(best, *value);
     }
@@ -57,8 +59,9 @@ inline Peaks unmeasured_peaks(std::string place, std::string name, const std::st
     peaks.name = std::move(name);
     peaks.measured_unix_s =
         std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-    for (const PeakField& field : peak_fields)
+    for (const PeakField& field : peak_fields) {
         peaks.*field.figure = absent_peak(reason);
+    }
     return peaks;
 }
 
@@ -86,8 +89,9 @@ inline constexpr unsigned chains_of_item = 12;
     const double may_differ = rounds <= 3 ? 0 : 1e-3; // each rounding costs half a bit
     for (std::size_t i = 0; i < sums.size(); ++i) {
         const double expected = sum_of_chains(static_cast<unsigned>(i % lanes), i / lanes, rounds);
-        if (!(std::fabs(static_cast<double>(sums[i]) - expected) <= may_differ))
+        if (!(std::fabs(static_cast<double>(sums[i]) - expected) <= may_differ)) {
             return false;
+        }
     }
     return true;
 }
@@ -119,14 +123,17 @@ namespace peak_details {
 /// So many rounds that one pass takes about 20 ms.
 inline Result<std::uint32_t> rounds_of_pass(PeakKernels& kernels) {
     constexpr double wanted_ns = 20e6;
-    if (const Result<ArithmeticPass> exact = kernels.multiply_adds(0, 3); !exact)
+    if (const Result<ArithmeticPass> exact = kernels.multiply_adds(0, 3); !exact) {
         return exact.error();
+    }
     for (std::uint32_t rounds = 1024;; rounds *= 4) {
         const Result<ArithmeticPass> pass = kernels.multiply_adds(0, rounds);
-        if (!pass)
+        if (!pass) {
             return pass.error();
-        if (pass->ns > wanted_ns / 10 || rounds >= 1U << 28)
+        }
+        if (pass->ns > wanted_ns / 10 || rounds >= 1U << 28) {
             return static_cast<std::uint32_t>(std::clamp(rounds * wanted_ns / std::max(pass->ns, 1.0), 1024.0, 4e9));
+        }
     }
 }
 
@@ -146,8 +153,9 @@ inline void measure_arithmetic(PeakKernels& kernels, Peaks& peaks, const PeakPro
     peaks.f32_teraflops =
         best_of(("f32 multiply-adds, " + peaks.place).c_str(), progress, [&](int i) -> Result<double> {
             const Result<ArithmeticPass> pass = kernels.multiply_adds(i, *rounds);
-            if (!pass)
+            if (!pass) {
                 return pass.error();
+            }
             return pass->ns > 0 ? pass->flops / pass->ns / 1000 : 0;
         });
 }
@@ -156,18 +164,21 @@ inline void measure_arithmetic(PeakKernels& kernels, Peaks& peaks, const PeakPro
 template <class Create>
 void measure_all(const Create& create, std::size_t bytes, Peaks& peaks, const PeakProgress& progress) {
     auto kernels = create(bytes);
-    if (bytes == 0)
+    if (bytes == 0) {
         peaks.read_gigabytes_per_second = absent_peak(too_little_to_read);
-    else if (kernels)
+    } else if (kernels) {
         measure_reads(**kernels, peaks, progress);
-    else
+    } else {
         peaks.read_gigabytes_per_second = absent_peak(kernels.error().message);
-    if (!kernels && bytes != 0)
+    }
+    if (!kernels && bytes != 0) {
         kernels = create(0); // arithmetic needs no memory to read
-    if (kernels)
+    }
+    if (kernels) {
         measure_arithmetic(**kernels, peaks, progress);
-    else
+    } else {
         peaks.f32_teraflops = absent_peak(kernels.error().message);
+    }
 }
 
 } // namespace plumb::backends

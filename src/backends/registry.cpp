@@ -11,8 +11,9 @@ std::vector<Backend*> all_backends() {
 Result<Backend*> find_backend(const std::string& name) {
     std::string known;
     for (Backend* backend : registered_backends()) {
-        if (name == backend->name())
+        if (name == backend->name()) {
             return backend;
+        }
         known += known.empty() ? "" : ", ";
         known += backend->name();
     }

@@ -25,8 +25,8 @@ constexpr bool passed_alike() {
 template <class Ours, class Theirs, Handles handles = Handles::pointers>
 struct SameCall : std::false_type {};
 template <class R, class... Ours, class S, class... Theirs, Handles handles>
-requires(sizeof...(Ours) == sizeof...(Theirs)) struct SameCall<R (*)(Ours...), S (*)(Theirs...), handles>
-    : std::bool_constant<(passed_alike<handles, R, S>() && (passed_alike<handles, Ours, Theirs>() && ...))> {
-};
+    requires(sizeof...(Ours) == sizeof...(Theirs))
+struct SameCall<R (*)(Ours...), S (*)(Theirs...), handles>
+    : std::bool_constant<(passed_alike<handles, R, S>() && (passed_alike<handles, Ours, Theirs>() && ...))> {};
 
 } // namespace plumb::backends

@@ -26,8 +26,9 @@ Result<double> median_cost_ns(Call call) {
         constexpr int calls = 32;
         const std::int64_t begin = clock::monotonic_ns();
         for (int i = 0; i < calls; ++i) {
-            if (Status done = call(); !done)
+            if (Status done = call(); !done) {
                 return done.error();
+            }
         }
         costs.push_back(static_cast<double>(clock::monotonic_ns() - begin) / calls);
     }
@@ -42,14 +43,17 @@ Result<std::vector<DeviceClockPair>> read_pairs(QueueTimer& timer) {
     std::int64_t next = clock::monotonic_ns();
     const std::int64_t limit = next + 200 * gap_ns; // of a device that is too busy to answer now and then
     while (pairs.size() < 9) {
-        if (clock::monotonic_ns() < next)
+        if (clock::monotonic_ns() < next) {
             continue;
+        }
         const Result<DeviceClockPair> pair = timer.clock_pair();
         const bool later = !pair && pair.error().code == ErrorCode::pending && next < limit;
-        if (!pair && !later)
+        if (!pair && !later) {
             return pair.error();
-        if (pair)
+        }
+        if (pair) {
             pairs.push_back(*pair);
+        }
         next += gap_ns;
     }
     return pairs;
@@ -57,8 +61,9 @@ Result<std::vector<DeviceClockPair>> read_pairs(QueueTimer& timer) {
 
 Result<clock::Correlation> fit_clock(QueueTimer& timer) {
     const Result<std::vector<DeviceClockPair>> read = read_pairs(timer);
-    if (!read)
+    if (!read) {
         return read.error();
+    }
     return backends::fit_of(*read);
 }
 
@@ -68,8 +73,9 @@ DeviceSelfTest test_device(Backend& backend, Device device) {
     test.device = std::move(device);
     if (!made) {
         for (Figure* absent : {&test.ticks_per_second, &test.floor_ns, &test.begin_end_ns, &test.clock_read_ns,
-                               &test.clock_pair_ns, &test.fit_residual_ns, &test.fit_bound_ns})
+                               &test.clock_pair_ns, &test.fit_residual_ns, &test.fit_bound_ns}) {
             *absent = Figure{std::nullopt, made.error().message};
+        }
         return test;
     }
     QueueTimer& timer = **made;
@@ -77,8 +83,9 @@ DeviceSelfTest test_device(Backend& backend, Device device) {
     test.clock = timer.clock_name();
     for (Capability& capability : timer.capabilities()) {
         const auto& known = test.device.capabilities;
-        if (std::none_of(known.begin(), known.end(), [&](const Capability& k) { return k.name == capability.name; }))
+        if (std::none_of(known.begin(), known.end(), [&](const Capability& k) { return k.name == capability.name; })) {
             test.capabilities.push_back(std::move(capability));
+        }
     }
 
     const Result<clock::Correlation> fit = fit_clock(timer);
@@ -93,8 +100,9 @@ DeviceSelfTest test_device(Backend& backend, Device device) {
     test.floor_ns = figure(timer.floor_ns());
     test.begin_end_ns = figure(median_cost_ns([&]() -> Status {
         const Result<DeviceToken> token = timer.begin();
-        if (!token)
+        if (!token) {
             return token.error();
+        }
         const Status ended = timer.end(*token);
         timer.cancel(*token);
         return ended;
@@ -108,8 +116,9 @@ DeviceSelfTest test_device(Backend& backend, Device device) {
         const clock::HostClockSource source = clock::machine_clock();
         constexpr int reads = 64; // so many that making a Status costs next to nothing
         const Result<double> cost = median_cost_ns([&]() -> Status {
-            for (int i = 0; i < reads; ++i)
-                [[maybe_unused]] volatile std::uint64_t sink = clock::now_ticks(source).value;
+            for (int i = 0; i < reads; ++i) [[maybe_unused]] {
+                volatile std::uint64_t sink = clock::now_ticks(source).value;
+            }
             return {};
         });
         test.clock_read_ns = figure(cost ? Result<double>(*cost / reads) : cost);
@@ -132,8 +141,9 @@ Result<SelfTest> run_selftest() {
         if (!devices) {
             result.unavailable = devices.error().message;
         } else {
-            for (Device& device : *devices)
+            for (Device& device : *devices) {
                 result.devices.push_back(test_device(*backend, std::move(device)));
+            }
         }
         test.backends.push_back(std::move(result));
     }

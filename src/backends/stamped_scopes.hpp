@@ -42,7 +42,7 @@ class StampedScopes {
     using Scopes = TokenPool<Scope>;
     using Borders = TokenPool<Border>;
     struct Free {
-        void operator()(void* memory) const { ::operator delete (memory, std::align_val_t{64}); }
+        void operator()(void* memory) const { ::operator delete(memory, std::align_val_t{64}); }
     };
 
   public:
@@ -55,7 +55,7 @@ class StampedScopes {
                                                           std::to_string(most_in_flight)};
         }
         const std::size_t bytes = Scopes::bytes(max_in_flight) + Borders::bytes(2 * max_in_flight);
-        void* memory = ::operator new (bytes, std::align_val_t{64}, std::nothrow);
+        void* memory = ::operator new(bytes, std::align_val_t{64}, std::nothrow);
         if (memory == nullptr) {
             return Error{ErrorCode::out_of_memory, "there is no memory for " + std::to_string(max_in_flight) +
                                                        " scopes in flight; lower max_in_flight"};

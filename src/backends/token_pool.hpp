@@ -45,8 +45,9 @@ class TokenPool {
     /// A free slot, now busy; null when all are in flight. Put it back as open.
     Payload* acquire(DeviceToken& token) noexcept {
         std::uint32_t index = 0;
-        if (!pop_free(index))
+        if (!pop_free(index)) {
             return nullptr;
+        }
         in_flight_.fetch_add(1, std::memory_order_relaxed); // a number for readers, orders nothing
         Slot& slot = slots_[index];
         // Relaxed: the slot came from the free list, whose acquire pop made its last owner's writes visible.
@@ -60,16 +61,19 @@ class TokenPool {
     Payload* take(DeviceToken token, TokenState from, TokenState& found) noexcept {
         Slot* slot = slot_of(token);
         found = TokenState::unknown;
-        if (slot == nullptr)
+        if (slot == nullptr) {
             return nullptr;
+        }
         // Acquire: what the thread that put it back wrote into the payload is seen here.
         std::uint64_t state = slot->state.load(std::memory_order_acquire);
-        if (!names(token, state))
+        if (!names(token, state)) {
             return nullptr;
+        }
         found = static_cast<TokenState>(state & phase_mask);
         const std::uint64_t busy = (state & ~phase_mask) | bits(TokenState::busy);
-        if (found != from || !slot->state.compare_exchange_strong(state, busy, std::memory_order_acquire))
+        if (found != from || !slot->state.compare_exchange_strong(state, busy, std::memory_order_acquire)) {
             return nullptr;
+        }
         return &slot->payload;
     }
 
@@ -134,8 +138,9 @@ class TokenPool {
         std::uint64_t head = free_.load(std::memory_order_acquire);
         std::uint64_t changed = 0;
         do {
-            if (static_cast<std::uint32_t>(head) == 0)
+            if (static_cast<std::uint32_t>(head) == 0) {
                 return false;
+            }
             index = static_cast<std::uint32_t>(head) - 1;
             changed = ((head >> 32) + 1) << 32 | slots_[index].next_plus_one.load(std::memory_order_relaxed);
             // Acquire: pairs with push_free(). The release half hands on what earlier pushes published.

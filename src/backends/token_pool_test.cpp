@@ -17,8 +17,8 @@ using Pool = TokenPool<Payload>;
 
 struct Memory {
     explicit Memory(std::uint32_t capacity)
-        : bytes(::operator new (Pool::bytes(capacity), std::align_val_t{64})), pool(bytes, capacity) {}
-    ~Memory() { ::operator delete (bytes, std::align_val_t{64}); }
+        : bytes(::operator new(Pool::bytes(capacity), std::align_val_t{64})), pool(bytes, capacity) {}
+    ~Memory() { ::operator delete(bytes, std::align_val_t{64}); }
     void* bytes;
     Pool pool;
 };
@@ -50,8 +50,9 @@ TEST(TokenPool, tokens_that_were_never_given_are_unknown) {
 TEST(TokenPool, no_more_slots_are_given_than_there_are) {
     Memory memory(3);
     std::vector<DeviceToken> tokens(4);
-    for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t i = 0; i < 3; ++i) {
         ASSERT_NE(memory.pool.acquire(tokens[i]), nullptr);
+    }
     EXPECT_EQ(memory.pool.acquire(tokens[3]), nullptr);
     EXPECT_EQ(memory.pool.in_flight(), 3u);
     memory.pool.release(tokens[1]);
@@ -76,14 +77,16 @@ TEST(TokenPool, threads_that_share_a_small_pool_never_share_a_slot) {
                 memory.pool.put(token, TokenState::open);
                 TokenState found;
                 payload = memory.pool.take(token, TokenState::open, found);
-                if (payload == nullptr || payload->owner != id)
+                if (payload == nullptr || payload->owner != id) {
                     ++collisions;
+                }
                 memory.pool.release(token);
             }
         });
     }
-    for (std::thread& thread : threads)
+    for (std::thread& thread : threads) {
         thread.join();
+    }
     EXPECT_EQ(collisions, 0);
     EXPECT_EQ(memory.pool.in_flight(), 0u);
 }
@@ -99,12 +102,14 @@ TEST(TokenPool, of_many_threads_that_take_one_token_exactly_one_gets_it) {
         for (int i = 0; i < 3; ++i) {
             threads.emplace_back([&] {
                 TokenState found;
-                if (memory.pool.take(token, TokenState::ended, found) != nullptr)
+                if (memory.pool.take(token, TokenState::ended, found) != nullptr) {
                     ++winners;
+                }
             });
         }
-        for (std::thread& thread : threads)
+        for (std::thread& thread : threads) {
             thread.join();
+        }
         ASSERT_EQ(winners, 1);
         memory.pool.release(token);
     }

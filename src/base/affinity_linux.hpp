@@ -24,20 +24,23 @@ std::vector<int> cpus_told_by(const Ask& ask) {
     constexpr std::size_t most_cpus = std::size_t{1} << 20;
     for (std::size_t room = CPU_SETSIZE; room <= most_cpus; room *= 2) {
         const CpuSet set(CPU_ALLOC(room));
-        if (set == nullptr)
+        if (set == nullptr) {
             return {};
+        }
         const std::size_t bytes = CPU_ALLOC_SIZE(room);
         CPU_ZERO_S(bytes, set.get());
         errno = 0;
         if (ask(bytes, set.get()) != 0) {
-            if (errno == EINVAL)
+            if (errno == EINVAL) {
                 continue;
+            }
             return {};
         }
         std::vector<int> cpus;
         for (std::size_t cpu = 0; cpu < room; ++cpu) {
-            if (CPU_ISSET_S(cpu, bytes, set.get()))
+            if (CPU_ISSET_S(cpu, bytes, set.get())) {
                 cpus.push_back(static_cast<int>(cpu));
+            }
         }
         return cpus;
     }

@@ -24,8 +24,9 @@ bool is_absence(const std::string& reason, const std::string& name) {
 
 std::string joined(const std::vector<std::string>& parts, const char* between) {
     std::string text;
-    for (const std::string& part : parts)
+    for (const std::string& part : parts) {
         text += (text.empty() ? "" : between) + part;
+    }
     return text;
 }
 
@@ -36,18 +37,22 @@ Result<DynamicLibrary> DynamicLibrary::open(const std::vector<std::string>& name
     std::vector<std::string> reasons; // of those that are there
     for (const std::string& name : names) {
         // An embedded zero or an empty name would make dlopen open something else: the program itself.
-        if (name.empty() || name.find('\0') != std::string::npos)
+        if (name.empty() || name.find('\0') != std::string::npos) {
             return Error{ErrorCode::invalid_argument,
                          "a library name must not be empty or hold a zero byte; name a file"};
-        if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL))
+        }
+        if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
             return DynamicLibrary(handle, name);
+        }
         std::string reason = last_error();
         is_absence(reason, name) ? absent.push_back(name) : reasons.push_back(std::move(reason));
     }
-    if (names.empty())
+    if (names.empty()) {
         return Error{ErrorCode::invalid_argument, "no library name was given; name at least one file"};
-    if (!absent.empty())
+    }
+    if (!absent.empty()) {
         reasons.push_back("there is no " + joined(absent, ", no "));
+    }
     return Error{ErrorCode::unavailable,
                  names.front() + " cannot be opened (" + joined(reasons, ", ") + "); " + advice};
 }
@@ -62,13 +67,15 @@ DynamicLibrary& DynamicLibrary::operator=(DynamicLibrary&& other) noexcept {
 }
 
 DynamicLibrary::~DynamicLibrary() {
-    if (handle_ != nullptr)
+    if (handle_ != nullptr) {
         dlclose(handle_);
+    }
 }
 
 Result<void*> DynamicLibrary::symbol(const std::string& name) const {
-    if (void* address = handle_ != nullptr ? dlsym(handle_, name.c_str()) : nullptr)
+    if (void* address = handle_ != nullptr ? dlsym(handle_, name.c_str()) : nullptr) {
         return address;
+    }
     return Error{ErrorCode::unsupported, name_ + " has no " + name + "; install a newer version of it"};
 }
 

@@ -28,8 +28,9 @@ class DynamicLibrary {
     template <class Function>
     Result<Function*> function(const std::string& name) const {
         Result<void*> address = symbol(name);
-        if (!address)
+        if (!address) {
             return address.error();
+        }
         return reinterpret_cast<Function*>(*address);
     }
 

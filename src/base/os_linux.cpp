@@ -48,14 +48,17 @@ bool parse_field(std::string_view field, std::uint64_t& value) {
 bool read_process_stat(std::uint32_t pid, ProcessStat& stat) {
     const std::string text = read_text("/proc/" + std::to_string(pid) + "/stat");
     const std::size_t command_end = text.rfind(')');
-    if (command_end == std::string::npos)
+    if (command_end == std::string::npos) {
         return false;
+    }
     std::istringstream rest(text.substr(command_end + 1));
     std::vector<std::string> fields(3); // fields[n] is field n of proc(5)
-    for (std::string field; rest >> field;)
+    for (std::string field; rest >> field;) {
         fields.push_back(field);
-    if (fields.size() <= 22 || fields[3].size() != 1)
+    }
+    if (fields.size() <= 22 || fields[3].size() != 1) {
         return false;
+    }
     stat.state = fields[3][0];
     return parse_field(fields[20], stat.threads) && parse_field(fields[22], stat.start);
 }
@@ -79,25 +82,29 @@ const char own_address = 0;
 
 std::string boot_id() {
     std::string id = read_text("/proc/sys/kernel/random/boot_id");
-    while (!id.empty() && id.back() == '\n')
+    while (!id.empty() && id.back() == '\n') {
         id.pop_back();
+    }
     return id;
 }
 
 Result<std::uint64_t> process_start_time(std::uint32_t pid) {
     ProcessStat stat;
-    if (read_process_stat(pid, stat))
+    if (read_process_stat(pid, stat)) {
         return stat.start;
+    }
     return Error{ErrorCode::not_found,
                  "process " + std::to_string(pid) + " is not listed in /proc; check its id and that /proc is mounted"};
 }
 
 bool process_alive(std::uint32_t pid, std::uint64_t start, const std::string& boot) {
-    if (!boot.empty() && boot != boot_id())
+    if (!boot.empty() && boot != boot_id()) {
         return false;
+    }
     ProcessStat stat;
-    if (!read_process_stat(pid, stat) || (start != 0 && stat.start != start))
+    if (!read_process_stat(pid, stat) || (start != 0 && stat.start != start)) {
         return false;
+    }
     // The first thread of a live process may have ended (Z) while others run.
     const bool ended = stat.state == 'X' || stat.state == 'x' || (stat.state == 'Z' && stat.threads <= 1);
     return !ended;
@@ -112,8 +119,9 @@ std::string host_name() {
 
 std::string command_line() {
     std::string line = read_text("/proc/self/cmdline");
-    while (!line.empty() && line.back() == '\0')
+    while (!line.empty() && line.back() == '\0') {
         line.pop_back();
+    }
     std::replace(line.begin(), line.end(), '\0', ' ');
     return line;
 }
@@ -122,10 +130,12 @@ std::string cpu_model() {
     std::istringstream text(read_text("/proc/cpuinfo"));
     for (std::string line; std::getline(text, line);) {
         const std::size_t colon = line.find(':');
-        if (colon == std::string::npos || colon + 2 > line.size())
+        if (colon == std::string::npos || colon + 2 > line.size()) {
             continue;
-        if (line.starts_with("model name") || line.starts_with("Model"))
+        }
+        if (line.starts_with("model name") || line.starts_with("Model")) {
             return line.substr(colon + 2);
+        }
     }
     return "";
 }
@@ -139,12 +149,15 @@ std::vector<std::pair<std::string, std::string>> cpu_conditions() {
         return word;
     };
     const std::string folder = "/sys/devices/system/cpu/cpu0/cpufreq/";
-    if (const std::string khz = first_word(folder + "scaling_cur_freq"); khz.size() > 3)
+    if (const std::string khz = first_word(folder + "scaling_cur_freq"); khz.size() > 3) {
         conditions.emplace_back("clock.cpu_mhz", khz.substr(0, khz.size() - 3));
-    if (const std::string governor = first_word(folder + "scaling_governor"); !governor.empty())
+    }
+    if (const std::string governor = first_word(folder + "scaling_governor"); !governor.empty()) {
         conditions.emplace_back("clock.governor", governor);
-    if (const std::string load = first_word("/proc/loadavg"); !load.empty())
+    }
+    if (const std::string load = first_word("/proc/loadavg"); !load.empty()) {
         conditions.emplace_back("load.average", load);
+    }
     return conditions;
 }
 
@@ -153,18 +166,21 @@ std::vector<int> usable_cpu_numbers() {
 }
 
 unsigned usable_cpus() {
-    if (const std::size_t count = usable_cpu_numbers().size(); count != 0)
+    if (const std::size_t count = usable_cpu_numbers().size(); count != 0) {
         return static_cast<unsigned>(count);
+    }
     return static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 void bind_to_cpu(int cpu) noexcept {
-    if (cpu < 0)
+    if (cpu < 0) {
         return;
+    }
     const auto number = static_cast<std::size_t>(cpu);
     const CpuSet set(CPU_ALLOC(number + 1));
-    if (set == nullptr)
+    if (set == nullptr) {
         return;
+    }
     const std::size_t bytes = CPU_ALLOC_SIZE(number + 1);
     CPU_ZERO_S(bytes, set.get());
     CPU_SET_S(number, bytes, set.get());
@@ -178,28 +194,32 @@ std::vector<CpuCache> cpu_caches() {
             const std::string folder =
                 "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index" + std::to_string(index) + "/";
             const std::string type = read_text(folder + "type");
-            if (type.empty())
+            if (type.empty()) {
                 break;
+            }
             const unsigned long level = std::strtoul(read_text(folder + "level").c_str(), nullptr, 10);
             const std::uint64_t kib = std::strtoull(read_text(folder + "size").c_str(), nullptr, 10); // "32768K"
-            if (type.starts_with("Instruction") || level == 0 || kib == 0)
+            if (type.starts_with("Instruction") || level == 0 || kib == 0) {
                 continue;
+            }
             auto& [bytes, shared] = levels[static_cast<unsigned>(level)];
             bytes = kib * 1024;
             shared.insert(read_text(folder + "shared_cpu_list"));
         }
     }
     std::vector<CpuCache> caches;
-    for (const auto& [level, cache] : levels)
+    for (const auto& [level, cache] : levels) {
         caches.push_back({level, cache.first, static_cast<unsigned>(cache.second.size())});
+    }
     return caches;
 }
 
 std::uint64_t available_memory() {
     std::istringstream text(read_text("/proc/meminfo"));
     for (std::string line; std::getline(text, line);) {
-        if (line.starts_with("MemAvailable:"))
+        if (line.starts_with("MemAvailable:")) {
             return std::strtoull(line.c_str() + sizeof("MemAvailable:") - 1, nullptr, 10) * 1024;
+        }
     }
     return 0;
 }
@@ -225,15 +245,17 @@ std::int64_t thread_cpu_ns() {
 bool kernel_trusts_tsc() {
 #if defined(PR_GET_TSC)
     int access_mode = PR_TSC_ENABLE;
-    if (prctl(PR_GET_TSC, &access_mode) == 0 && access_mode != PR_TSC_ENABLE)
+    if (prctl(PR_GET_TSC, &access_mode) == 0 && access_mode != PR_TSC_ENABLE) {
         return false; // reading it would kill the process
+    }
 #endif
     // A counter that the kernel found to drift or to differ between cores is no longer listed.
     std::istringstream list(read_text("/sys/devices/system/clocksource/clocksource0/available_clocksource"));
     bool any = false;
     for (std::string name; list >> name; any = true) {
-        if (name == "tsc")
+        if (name == "tsc") {
             return true;
+        }
     }
     return !any;
 }
@@ -241,24 +263,29 @@ bool kernel_trusts_tsc() {
 Result<std::string> runtime_dir() {
     const char* session = std::getenv("XDG_RUNTIME_DIR");
     // A relative path would move with the working folder, and the standard forbids it.
-    if (session != nullptr && session[0] == '/' && writable_folder(session))
+    if (session != nullptr && session[0] == '/' && writable_folder(session)) {
         return std::string(session);
-    if (writable_folder("/dev/shm"))
+    }
+    if (writable_folder("/dev/shm")) {
         return std::string("/dev/shm");
+    }
     return Error{ErrorCode::unavailable,
                  "neither $XDG_RUNTIME_DIR nor /dev/shm is a writable folder; set XDG_RUNTIME_DIR to one in memory"};
 }
 
 Status pin_own_module() {
     Dl_info module{};
-    if (dladdr(&own_address, &module) == 0 || module.dli_fname == nullptr)
+    if (dladdr(&own_address, &module) == 0 || module.dli_fname == nullptr) {
         return Error{ErrorCode::failed,
                      "the module that holds plumb cannot be found; do not dlclose it while a profiler lives"};
-    if (is_main_program(module))
+    }
+    if (is_main_program(module)) {
         return {};
+    }
     // The handle is kept on purpose: the module then stays, whoever closes it how often.
-    if (dlopen(module.dli_fname, RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY) != nullptr)
+    if (dlopen(module.dli_fname, RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY) != nullptr) {
         return {};
+    }
     return Error{ErrorCode::failed,
                  std::string(module.dli_fname) + " cannot be kept in memory; do not dlclose it while a profiler lives"};
 }

@@ -56,10 +56,12 @@ Result<std::uint64_t> process_start_time(std::uint32_t pid) {
 }
 
 bool process_alive(std::uint32_t pid, std::uint64_t start, const std::string& boot) {
-    if (!boot.empty() && boot != boot_id())
+    if (!boot.empty() && boot != boot_id()) {
         return false;
-    if (kill(static_cast<pid_t>(pid), 0) != 0 && errno != EPERM)
+    }
+    if (kill(static_cast<pid_t>(pid), 0) != 0 && errno != EPERM) {
         return false;
+    }
     const Result<std::uint64_t> now = process_start_time(pid);
     return start == 0 || !now || *now == start;
 }
@@ -95,8 +97,9 @@ std::vector<CpuCache> cpu_caches() {
     for (unsigned level = 1; level <= 3; ++level) {
         std::uint64_t bytes = 0;
         std::size_t size = sizeof(bytes);
-        if (sysctlbyname(names[level - 1], &bytes, &size, nullptr, 0) == 0 && bytes != 0)
+        if (sysctlbyname(names[level - 1], &bytes, &size, nullptr, 0) == 0 && bytes != 0) {
             caches.push_back({level, bytes, 1});
+        }
     }
 #endif
     return caches;
@@ -141,8 +144,9 @@ bool kernel_trusts_tsc() { return true; }
 
 Result<std::string> runtime_dir() {
     const char* session = std::getenv("XDG_RUNTIME_DIR");
-    if (session != nullptr && session[0] == '/' && writable_folder(session))
+    if (session != nullptr && session[0] == '/' && writable_folder(session)) {
         return std::string(session);
+    }
     return Error{ErrorCode::unavailable,
                  "$XDG_RUNTIME_DIR is not a writable folder; set it to one in memory to make recordings crash-safe"};
 }
@@ -154,8 +158,9 @@ Status pin_own_module() {
 #else
     constexpr int flags = RTLD_LAZY; // one reference that is never given back
 #endif
-    if (dladdr(&own_address, &module) != 0 && dlopen(module.dli_fname, flags) != nullptr)
+    if (dladdr(&own_address, &module) != 0 && dlopen(module.dli_fname, flags) != nullptr) {
         return {};
+    }
     return Error{ErrorCode::failed,
                  "the module that holds plumb cannot be kept in memory; do not dlclose it while a profiler lives"};
 }

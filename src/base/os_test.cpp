@@ -26,16 +26,19 @@ namespace {
 /// A child that waits to be killed; its main thread carries `name`.
 pid_t start_child(const char* name) {
     int ready[2];
-    if (pipe(ready) != 0)
+    if (pipe(ready) != 0) {
         return -1;
+    }
     const pid_t child = fork();
     if (child == 0) {
         set_thread_name(name);
         const char byte = 1;
-        if (write(ready[1], &byte, 1) != 1)
+        if (write(ready[1], &byte, 1) != 1) {
             _exit(1);
-        for (;;)
+        }
+        for (;;) {
             pause();
+        }
     }
     char byte = 0;
     EXPECT_EQ(read(ready[0], &byte, 1), 1);
@@ -47,14 +50,16 @@ pid_t start_child(const char* name) {
 class Environment {
   public:
     explicit Environment(const char* name) : name_(name) {
-        if (const char* value = std::getenv(name))
+        if (const char* value = std::getenv(name)) {
             before_ = value;
+        }
     }
     ~Environment() {
-        if (before_)
+        if (before_) {
             setenv(name_, before_->c_str(), 1);
-        else
+        } else {
             unsetenv(name_);
+        }
     }
 
   private:
@@ -119,8 +124,9 @@ TEST(Os, each_thread_has_its_own_id_and_name) {
 TEST(Os, cpu_time_of_a_thread_grows_with_its_work) {
     const std::int64_t before = thread_cpu_ns();
     volatile unsigned sink = 0;
-    for (unsigned i = 0; i < 3'000'000; ++i)
+    for (unsigned i = 0; i < 3'000'000; ++i) {
         sink = sink + i;
+    }
     EXPECT_GT(thread_cpu_ns(), before);
 }
 

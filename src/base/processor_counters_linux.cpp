@@ -39,15 +39,19 @@ int open_event(const Event& event, int thread) {
 }
 
 std::string reason_of(int error) {
-    if (error == EACCES || error == EPERM)
+    if (error == EACCES || error == EPERM) {
         return "the system does not allow it: set kernel.perf_event_paranoid to 2 or less, or allow perf_event_open in "
                "the container";
-    if (error == ENOENT || error == ENODEV || error == EOPNOTSUPP)
+    }
+    if (error == ENOENT || error == ENODEV || error == EOPNOTSUPP) {
         return "this machine offers no processor counters (a virtual machine without them?)";
-    if (error == EMFILE || error == ENFILE)
+    }
+    if (error == EMFILE || error == ENFILE) {
         return "too few files may be open for four of each thread: raise the limit (ulimit -n)";
-    if (error == ENOSYS)
+    }
+    if (error == ENOSYS) {
         return "this kernel has no perf_event_open";
+    }
     return "perf_event_open failed with error " + std::to_string(error);
 }
 
@@ -55,15 +59,18 @@ class PerfCounters final : public CounterReader {
   public:
     PerfCounters() {
         std::error_code error;
-        for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error))
+        for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error)) {
             open_thread(std::atoi(entry.path().filename().c_str()));
-        if (error)
+        }
+        if (error) {
             reason_ = "the threads of this process cannot be listed: is /proc mounted?";
+        }
         close_refused();
     }
     ~PerfCounters() override {
-        for (const Open& one : open_)
+        for (const Open& one : open_) {
             close(one.file);
+        }
     }
 
     CounterTotals read() override {
@@ -72,17 +79,19 @@ class PerfCounters final : public CounterReader {
             std::uint64_t total = 0;
             bool whole = true, any = false;
             for (const Open& one : open_) {
-                if (one.event != event)
+                if (one.event != event) {
                     continue;
+                }
                 std::uint64_t values[3] = {}; // count, time enabled, time running
                 any = true;
                 whole = whole && ::read(one.file, values, sizeof values) == sizeof values && values[1] == values[2];
                 total += values[0];
             }
-            if (any && whole)
+            if (any && whole) {
                 result.totals.emplace_back(events[event].name, total);
-            else if (any) // what was counted for a part of the time would have to be guessed for the rest
+            } else if (any) { // what was counted for a part of the time would have to be guessed for the rest
                 result.reason = std::string(events[event].name) + " shared its counter with another program";
+            }
         }
         return result;
     }
@@ -96,9 +105,9 @@ class PerfCounters final : public CounterReader {
     void open_thread(int thread) {
         for (std::size_t event = 0; event < event_count; ++event) {
             const int file = open_event(events[event], thread);
-            if (file >= 0)
+            if (file >= 0) {
                 open_.push_back({event, file});
-            else if (errno != ESRCH) { // a thread that has just ended
+            } else if (errno != ESRCH) { // a thread that has just ended
                 reason_ = reason_of(errno);
                 refused_[event] = true;
             }

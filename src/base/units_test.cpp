@@ -10,13 +10,9 @@ namespace plumb::base {
 namespace {
 
 template <class A, class B>
-concept Subtractable = requires(A a, B b) {
-    a - b;
-};
+concept Subtractable = requires(A a, B b) { a - b; };
 template <class A, class B>
-concept Comparable = requires(A a, B b) {
-    a < b;
-};
+concept Comparable = requires(A a, B b) { a < b; };
 
 TEST(Units, two_clocks_can_neither_be_subtracted_nor_compared) {
     EXPECT_TRUE((Subtractable<HostTicks, HostTicks>));

@@ -46,14 +46,16 @@ double Correlation::distance(const CorrelationPair& pair) const {
 }
 
 Result<Correlation> Correlation::fit(std::span<const CorrelationPair> pairs) {
-    if (pairs.size() < 2)
+    if (pairs.size() < 2) {
         return Error{ErrorCode::unavailable, "a clock fit needs at least two pairs of device and host time, not " +
                                                  std::to_string(pairs.size()) + "; read another pair later"};
+    }
     Correlation fit;
     fit.origin_device_ = pairs.front().device;
     fit.origin_host_ = pairs.front().host;
-    if (Status line = fit.least_squares(pairs); !line)
+    if (Status line = fit.least_squares(pairs); !line) {
         return line.error();
+    }
     fit.make_consistent(pairs);
     fit.anchor(pairs);
     return fit;
@@ -77,11 +79,13 @@ Status Correlation::least_squares(std::span<const CorrelationPair> pairs) {
         xx += x * x * weight_of(pair);
         xy += x * y * weight_of(pair);
     }
-    if (!(last_ > first_))
+    if (!(last_ > first_)) {
         return Error{ErrorCode::corrupt, "the device's clock stood still between two pairs; read pairs further apart"};
+    }
     slope_ = xy / xx;
-    if (!(slope_ > 0) || !std::isfinite(slope_))
+    if (!(slope_ > 0) || !std::isfinite(slope_)) {
         return Error{ErrorCode::corrupt, "the device's clock runs against the host's; its times cannot be placed"};
+    }
     offset_ = mean_y - slope_ * mean_x;
     return {};
 }
@@ -103,23 +107,26 @@ void Correlation::make_consistent(std::span<const CorrelationPair> pairs) {
     double slope = slope_;
     if (offsets(slope).missing() > 0) {
         double reach = 0;
-        for (const CorrelationPair& pair : pairs)
+        for (const CorrelationPair& pair : pairs) {
             reach = std::max(reach, 2.0 * (distance(pair) + spread_of(pair)) / (last_ - first_));
+        }
         double left = slope - reach, right = slope + reach;
         for (int i = 0; i < 100; ++i) {
             const double third = (right - left) / 3.0;
-            if (offsets(left + third).missing() < offsets(right - third).missing())
+            if (offsets(left + third).missing() < offsets(right - third).missing()) {
                 right -= third;
-            else
+            } else {
                 left += third;
+            }
         }
         slope = (left + right) / 2.0;
     }
     const OffsetRange range = offsets(slope);
     // Host stamps are whole nanoseconds: one of them is no contradiction.
     consistent_ = range.missing() <= 1.0;
-    if (!consistent_)
+    if (!consistent_) {
         return;
+    }
     // The line turns about the middle of the pairs, so that the offset moves as little as possible.
     offset_ += (slope_ - slope) * (first_ + last_) / 2.0;
     slope_ = slope;
@@ -134,10 +141,12 @@ void Correlation::anchor(std::span<const CorrelationPair> pairs) {
     for (const CorrelationPair& pair : pairs) {
         residual_ = std::max(residual_, distance(pair));
         const Anchor anchor{ticks_from_origin(pair.device), distance(pair) + spread_of(pair) + 1.0};
-        if (anchor.at <= first_ + third && anchor.error < early_.error)
+        if (anchor.at <= first_ + third && anchor.error < early_.error) {
             early_ = anchor;
-        if (anchor.at >= last_ - third && anchor.error < late_.error)
+        }
+        if (anchor.at >= last_ - third && anchor.error < late_.error) {
             late_ = anchor;
+        }
     }
 }
 
@@ -147,9 +156,10 @@ base::Nanoseconds Correlation::to_host(base::DeviceTicks ticks) const {
 
 Result<base::Nanoseconds> Correlation::duration(base::DeviceTicks begin, base::DeviceTicks end) const {
     const std::int64_t ticks = (end - begin).value;
-    if (ticks < 0)
+    if (ticks < 0) {
         return Error{ErrorCode::corrupt, "a device scope ends " + std::to_string(-ticks) +
                                              " ticks before it begins; its stamps cannot be used"};
+    }
     return base::Nanoseconds{std::llround(slope_ * static_cast<double>(ticks))};
 }
 

@@ -104,8 +104,9 @@ TEST(Correlation, commands_that_were_seen_to_begin_and_end_tighten_the_bound) {
 
 TEST(Correlation, pairs_that_contradict_each_other_are_reported_and_widen_the_bound) {
     std::vector<CorrelationPair> pairs = pairs_with_noise(8, 100);
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; ++i) {
         pairs[static_cast<std::size_t>(i)].host.value += i == 1 ? 0 : 50'000;
+    }
     const auto fit = Correlation::fit(pairs);
     ASSERT_TRUE(fit.ok());
     EXPECT_FALSE(fit->consistent());

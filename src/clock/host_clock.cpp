@@ -88,15 +88,19 @@ CounterFacts facts_of_this_machine() {
 }
 
 HostClockChoice choose_host_clock(const CounterFacts& facts) {
-    if (facts.is_arm64)
+    if (facts.is_arm64) {
         return {HostClockKind::cntvct, "the virtual counter of an arm64 CPU runs at a constant rate"};
-    if (!facts.is_x86)
+    }
+    if (!facts.is_x86) {
         return {HostClockKind::monotonic, "no counter of this CPU is known to run at a constant rate"};
-    if (!facts.tsc_invariant)
+    }
+    if (!facts.tsc_invariant) {
         return {HostClockKind::monotonic, "the TSC of this CPU is not invariant (CPUID 0x80000007 bit 8 is 0)"};
-    if (!facts.kernel_trusts_tsc)
+    }
+    if (!facts.kernel_trusts_tsc) {
         return {HostClockKind::monotonic,
                 "the kernel does not list the TSC among its clock sources, or bars programs from it"};
+    }
     return {HostClockKind::tsc, "the TSC of this CPU is invariant and the kernel trusts it"};
 }
 
@@ -130,8 +134,9 @@ ClockReading read_clock_pair(const HostClockSource& source, unsigned tries) noex
         const base::Nanoseconds now = now_ns(source);
         const base::HostTicks after = fenced_ticks(source);
         const std::uint64_t width = after.value - before.value;
-        if (width < best.uncertainty_ticks)
+        if (width < best.uncertainty_ticks) {
             best = {{before.value + width / 2}, now, {realtime_ns()}, width};
+        }
     } while (++done < tries);
     return best;
 }

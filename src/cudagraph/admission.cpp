@@ -30,15 +30,17 @@ Status Cache::admit(std::uint64_t key, GraphHolder graph, const Capture& capture
         driver_.look();
         return shape.error();
     }
-    if (shape->nodes.empty())
+    if (shape->nodes.empty()) {
         return Error{ErrorCode::invalid_argument, "the graph of key " + std::to_string(key) +
                                                       " is empty: enqueue the step between begin_capture() and "
                                                       "end_capture(), on the stream that is captured."};
+    }
     const std::uint64_t bytes = estimate_.bytes(shape->nodes_by_type);
-    if (options_.max_bytes != 0 && bytes > options_.max_bytes)
+    if (options_.max_bytes != 0 && bytes > options_.max_bytes) {
         return Error{ErrorCode::out_of_memory,
                      "the graph of key " + std::to_string(key) + " takes about " + std::to_string(bytes) +
                          " bytes: raise CudaGraphOptions::max_bytes, or run the step eagerly."};
+    }
     Arrival arrival{std::move(graph), *shape, capture.stream, capture.context, bytes, capture_ns};
     const std::shared_ptr<Entry> entry = find_or_make(key);
     std::lock_guard life(entry->life);
@@ -83,13 +85,16 @@ Result<std::shared_ptr<Executable>> Cache::instantiate(Arrival& arrival) {
         driver_.check(calls.graph_instantiate(&made, arrival.graph.get(), 0), "cuGraphInstantiateWithFlags", as_before);
     arrival.instantiate_ns += static_cast<double>(now_ns() - begin);
     ExecHolder exec(driver_, status ? made : nullptr, arrival.context);
-    if (status && !options_.upload_each)
+    if (status && !options_.upload_each) {
         status = upload(exec.get(), arrival);
+    }
     const bool still_alone = instantiating_.fetch_sub(1) == 1;
-    if (!status)
+    if (!status) {
         return status.error();
-    if (alone && still_alone && calls.mem_get_info(&free_after, &total) == CuResult::success)
+    }
+    if (alone && still_alone && calls.mem_get_info(&free_after, &total) == CuResult::success) {
         estimate_.watched(arrival.shape.nodes_by_type, free_before, free_after);
+    }
     arrival.instantiated = true;
     return std::make_shared<Executable>(std::move(arrival.graph), std::move(exec), arrival.context);
 }
@@ -112,25 +117,29 @@ Result<bool> Cache::update_in_place(Entry& entry, Executable& live, Arrival& arr
         const std::int64_t begin = now_ns();
         const CuResult result = driver_.calls().exec_update(live.exec.get(), arrival.graph.get(), &info);
         arrival.instantiate_ns += static_cast<double>(now_ns() - begin);
-        if (result == CuResult::graph_exec_update_failure)
+        if (result == CuResult::graph_exec_update_failure) {
             return false; // another topology: the driver changed nothing
+        }
         failed = driver_.check(result, "cuGraphExecUpdate", as_before);
         if (failed) {
             live.probe = GraphProbe();
             live.probed = false; // its twin would replay the old graph
-            if (!options_.upload_each)
+            if (!options_.upload_each) {
                 failed = upload(live.exec.get(), arrival);
+            }
         }
         if (failed) {
             std::swap(live.graph, arrival.graph);
             arrival.updated = true;
             return true;
         }
-        if (driver_.usable())
+        if (driver_.usable()) {
             restored = driver_.calls().exec_update(live.exec.get(), live.graph.get(), &info) == CuResult::success;
+        }
     }
-    if (driver_.usable() && !restored)
+    if (driver_.usable() && !restored) {
         (void)drop(entry, Absence::invalidated);
+    }
     return failed.error();
 }
 
@@ -154,18 +163,21 @@ void Cache::tell_captured(Entry& entry, const std::shared_ptr<Executable>& exec,
     {
         std::lock_guard lock(entry.row_mutex);
         compared = entry.row.captures != 0;
-        if (compared)
+        if (compared) {
             changes = compare_kernels(entry.kernels, shape.kernels);
+        }
         entry.kernels = shape.kernels;
         entry.row.nodes.assign(shape.nodes_by_type.begin(), shape.nodes_by_type.end());
         entry.row.node_changes.clear();
-        for (const recording::GraphNodeChange& change : changes)
+        for (const recording::GraphNodeChange& change : changes) {
             entry.row.node_changes.push_back(words_of(change));
+        }
         entry.row.not_probed = reason;
         ++entry.row.captures;
     }
-    if (probed)
+    if (probed) {
         return; // the probe counts that itself
+    }
     update_row(entry.key, [&](recording::GraphInfo& row) {
         ++row.captures;
         row.node_checks += compared ? 1 : 0;
@@ -191,8 +203,9 @@ void Cache::count_arrival(Entry& entry, const Arrival& arrival) {
         row.uploads += arrival.uploaded ? 1 : 0;
         add(row.capture_ns, arrival.capture_ns);
         add(row.instantiate_ns, arrival.instantiate_ns);
-        if (arrival.uploaded)
+        if (arrival.uploaded) {
             add(row.upload_ns, arrival.upload_ns);
+        }
         row.bytes = static_cast<double>(arrival.bytes);
     });
 }

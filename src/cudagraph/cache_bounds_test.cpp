@@ -18,8 +18,9 @@ CudaGraphOptions at_most(std::size_t graphs) {
 
 TEST_F(CacheBounds, F12_the_least_recently_replayed_graph_goes_first) {
     cache = make_cache(at_most(3));
-    for (std::uint64_t key = 1; key <= 3; ++key)
+    for (std::uint64_t key = 1; key <= 3; ++key) {
         ASSERT_TRUE(engine->capture(*cache, key));
+    }
     EXPECT_TRUE(replays(1));
     ASSERT_TRUE(engine->capture(*cache, 4));
     EXPECT_EQ(cache->size(), 3u);
@@ -59,8 +60,9 @@ TEST_F(CacheBounds, F12_an_eviction_waits_for_nothing_and_what_is_in_flight_fini
     EXPECT_EQ(vgpu::destroyed_in_flight(), 1u);
     vgpu::run_dry();
     std::size_t kernels = 0;
-    for (const vgpu::Operation& operation : vgpu::operations())
+    for (const vgpu::Operation& operation : vgpu::operations()) {
         kernels += operation.kind == vgpu::OpKind::kernel ? 1 : 0;
+    }
     EXPECT_EQ(kernels, 3u);
 }
 
@@ -123,8 +125,9 @@ TEST_F(CacheBounds, a_launch_waits_for_no_instantiation_of_another_key) {
         (void)engine->calls.stream_destroy(stream);
     });
     hold.wait_until_inside();
-    for (int i = 0; i < 100; ++i)
+    for (int i = 0; i < 100; ++i) {
         EXPECT_TRUE(replays(1));
+    }
     EXPECT_FALSE(replays(3));
     EXPECT_TRUE(cache->invalidate(1));
     EXPECT_EQ(cache->size(), 0u);
@@ -163,8 +166,9 @@ class Worker {
         const cuda::CurrentContext current(engine_.calls, engine_.context);
         cuda::Stream stream = nullptr;
         ASSERT_EQ(engine_.calls.stream_create(&stream, cuda::stream_non_blocking), cuda::CuResult::success);
-        while (left_.fetch_sub(1) > 0)
+        while (left_.fetch_sub(1) > 0) {
             turn(stream);
+        }
         (void)engine_.calls.stream_destroy(stream);
     }
 
@@ -174,8 +178,9 @@ class Worker {
         Status status = cache_.begin_capture(stream);
         ASSERT_TRUE(status) << message_of(status);
         const unsigned kernels = 1 + static_cast<unsigned>(key % 3) + next() % 2;
-        for (unsigned i = 0; i < kernels; ++i)
+        for (unsigned i = 0; i < kernels; ++i) {
             engine_.kernel(stream, "gemm");
+        }
         status = cache_.end_capture(key);
         ASSERT_TRUE(status) << message_of(status);
         EXPECT_LE(cache_.size(), 64u);
@@ -184,8 +189,9 @@ class Worker {
             const Result<bool> replayed = cache_.replay(i == 0 ? key : next() % 500, stream);
             ASSERT_TRUE(replayed) << message_of(replayed);
         }
-        if (next() % 50 == 0)
+        if (next() % 50 == 0) {
             (void)cache_.invalidate(next() % 500);
+        }
     }
     unsigned next() {
         random_ = random_ * 1664525u + 1013904223u;
@@ -206,10 +212,12 @@ TEST_F(CacheBounds, F12_ten_thousand_captures_by_eight_threads_hold_the_limit_an
     cache = make_cache(at_most(64), &host);
     std::atomic<int> left{10'000};
     std::vector<std::thread> threads;
-    for (unsigned i = 0; i < 8; ++i)
+    for (unsigned i = 0; i < 8; ++i) {
         threads.emplace_back(Worker(*engine, *cache, left, i + 1));
-    for (std::thread& thread : threads)
+    }
+    for (std::thread& thread : threads) {
         thread.join();
+    }
     EXPECT_EQ(cache->size(), 64u);
     EXPECT_EQ(vgpu::alive().execs, 64u);
     EXPECT_EQ(vgpu::alive().graphs, 64u);

@@ -20,8 +20,9 @@ class CacheFailure : public CacheTest {
     ~CacheFailure() override { std::remove(options.profile_path.c_str()); }
 
     void note(const char* what, const Status& status) {
-        if (status)
+        if (status) {
             return;
+        }
         ++failed;
         EXPECT_FALSE(status.error().message.empty()) << what;
         EXPECT_EQ(status.error().message.back(), last_sign(status.error().message)) << what;
@@ -38,8 +39,9 @@ class CacheFailure : public CacheTest {
         const std::int32_t tokens[2] = {1, 2};
         for (const std::uint64_t key : {1u, 1u, 2u, 3u}) { // anew in place, and one too many
             note("capture", engine->capture(*cache, key, 2));
-            if (vgpu::alive().captures != 0 && !cache->lost())
+            if (vgpu::alive().captures != 0 && !cache->lost()) {
                 ADD_FAILURE() << "the stream is still captured";
+            }
             note("decode_state", cache->decode_state(engine->stream));
             note("set", cache->set_decode_state(7, 8, engine->stream));
             note("set batch", cache->set_decode_state(tokens, tokens, 2, engine->stream));
@@ -64,16 +66,19 @@ class CacheFailure : public CacheTest {
     std::map<std::string, std::uint64_t> calls_of_a_life() {
         cache = make_cache(options);
         std::map<std::string, std::uint64_t> before;
-        for (const std::string& call : vgpu::called())
+        for (const std::string& call : vgpu::called()) {
             before[call] = vgpu::calls(call);
+        }
         live();
         cache.reset();
         EXPECT_EQ(failed, 0u) << messages;
         std::map<std::string, std::uint64_t> counts;
-        for (const std::string& call : vgpu::called())
+        for (const std::string& call : vgpu::called()) {
             if (call != "cuLaunchKernel" && call != "cuModuleGetFunction" && call != "cuGetProcAddress" &&
-                vgpu::calls(call) > before[call])
+                vgpu::calls(call) > before[call]) {
                 counts[call] = vgpu::calls(call) - before[call];
+            }
+        }
         return counts;
     }
     void fresh() {
@@ -114,8 +119,9 @@ TEST_F(CacheFailure, at_every_call_it_is_told_or_flagged_nothing_leaks_and_the_c
                 << vgpu::leaks() << '\n'
                 << messages;
             EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
-            if (HasFailure())
+            if (HasFailure()) {
                 return;
+            }
         }
     }
 }
@@ -160,15 +166,17 @@ TEST_F(CacheFailure, out_of_memory_at_instantiate_is_told_and_what_is_there_stay
     config.exec_limit = 3;
     start(config);
     cache = make_cache();
-    for (std::uint64_t key = 1; key <= 3; ++key)
+    for (std::uint64_t key = 1; key <= 3; ++key) {
         ASSERT_TRUE(engine->capture(*cache, key));
+    }
     const Status refused = engine->capture(*cache, 4);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::out_of_memory);
     EXPECT_NE(message_of(refused).find("max_graphs"), std::string::npos);
     EXPECT_EQ(cache->size(), 3u);
-    for (std::uint64_t key = 1; key <= 3; ++key)
+    for (std::uint64_t key = 1; key <= 3; ++key) {
         EXPECT_TRUE(replays(key));
+    }
 }
 
 TEST_F(CacheFailure, an_invalidated_capture_is_told_and_the_stream_is_as_before) {
@@ -222,15 +230,17 @@ TEST_F(CacheFailure, a_device_lost_at_any_call_makes_the_cache_lost_and_never_wo
     expect_lost = true;
     const std::map<std::string, std::uint64_t> counts = calls_of_a_life();
     for (const auto& [call, count] : counts) {
-        if (call == "cuGetErrorName")
+        if (call == "cuGetErrorName") {
             continue;
+        }
         for (const std::uint64_t nth : {std::uint64_t{1}, (count + 1) / 2}) {
             fresh();
             SCOPED_TRACE(call + ", call " + std::to_string(nth) + " of " + std::to_string(count));
             vgpu::lose_device_at(call, cuda::CuResult::launch_failed, nth);
             live();
-            if (!vgpu::all_failures_struck())
+            if (!vgpu::all_failures_struck()) {
                 continue; // a call that only the end makes
+            }
             (void)engine->capture(*cache, 60);
             EXPECT_TRUE(cache->lost());
             const std::uint64_t calls = vgpu::calls("*");
@@ -240,8 +250,9 @@ TEST_F(CacheFailure, a_device_lost_at_any_call_makes_the_cache_lost_and_never_wo
             cache.reset();
             EXPECT_EQ(vgpu::calls("*"), calls);
             EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
-            if (HasFailure())
+            if (HasFailure()) {
                 return;
+            }
         }
     }
 }

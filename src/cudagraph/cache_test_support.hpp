@@ -43,8 +43,9 @@ class FakeHost final : public GraphHost {
         std::lock_guard lock(mutex);
         EXPECT_NE(graph, nullptr);
         told.push_back("captured " + std::to_string(key));
-        if (!refusal.empty())
+        if (!refusal.empty()) {
             return Error{ErrorCode::unsupported, refusal};
+        }
         ++live[key];
         return GraphProbe(std::make_shared<FakeProbe>(key));
     }
@@ -119,13 +120,15 @@ class Engine {
                                   nullptr);
     }
     void kernels(const char* name, int count) {
-        for (int i = 0; i < count; ++i)
+        for (int i = 0; i < count; ++i) {
             kernel(stream, name);
+        }
     }
     /// Captures `count` kernels under a key.
     Status capture(CudaGraphCache& cache, std::uint64_t key, int count = 3, const char* name = "gemm") {
-        if (Status status = cache.begin_capture(stream); !status)
+        if (Status status = cache.begin_capture(stream); !status) {
             return status;
+        }
         kernels(name, count);
         return cache.end_capture(key);
     }
@@ -139,8 +142,9 @@ class Engine {
 inline std::unique_ptr<CudaGraphCache> make_cache(CudaGraphOptions options = {}, GraphHost* host = nullptr,
                                                   const cuda::Driver* driver = &*cuda::driver()) {
     std::unique_ptr<GraphHost> reference;
-    if (host != nullptr)
+    if (host != nullptr) {
         reference = std::make_unique<HostReference>(*host);
+    }
     return std::make_unique<CudaGraphCache>(
         std::make_unique<Cache>(driver, Error{}, std::move(options), std::move(reference), &vgpu::host_clock()));
 }
@@ -165,9 +169,11 @@ class CacheTest : public testing::Test {
         vgpu::reset();
     }
     [[nodiscard]] CudaGraphRow row(std::uint64_t key) const {
-        for (CudaGraphRow& row : cache->rows())
-            if (row.key == key)
+        for (CudaGraphRow& row : cache->rows()) {
+            if (row.key == key) {
                 return row;
+            }
+        }
         ADD_FAILURE() << "no row of key " << key;
         return {};
     }

@@ -37,8 +37,9 @@ class ChecksUntilKept {
   public:
     explicit ChecksUntilKept(unsigned long long capture) noexcept : capture_(capture) {}
     ~ChecksUntilKept() {
-        if (!kept_)
+        if (!kept_) {
             fingerprint::discard_captured_checks(capture_);
+        }
     }
     ChecksUntilKept(const ChecksUntilKept&) = delete;
     ChecksUntilKept& operator=(const ChecksUntilKept&) = delete;
@@ -56,55 +57,64 @@ Status Cache::begin_on_stream(Capture& capture) {
     CaptureStatus capturing = CaptureStatus::none;
     Status status =
         driver_.check(calls.stream_is_capturing(capture.stream, &capturing), "cuStreamIsCapturing", nothing_begun);
-    if (!status)
+    if (!status) {
         return status;
-    if (capturing != CaptureStatus::none)
+    }
+    if (capturing != CaptureStatus::none) {
         return Error{ErrorCode::invalid_argument,
                      "that stream is being captured already: end that capture first, or capture another stream."};
+    }
     status = driver_.check(calls.stream_get_ctx(capture.stream, &capture.context), "cuStreamGetCtx", nothing_begun);
-    if (!status)
+    if (!status) {
         return status;
+    }
     capture.begin_ns = now_ns();
     status = driver_.check(calls.stream_begin_capture(capture.stream, cuda::CaptureMode::relaxed),
                            "cuStreamBeginCapture", nothing_begun);
-    if (!status)
+    if (!status) {
         return status;
+    }
     cuda::Graph graph = nullptr;
     status =
         driver_.check(calls.capture_info(capture.stream, &capturing, &capture.id, &graph, nullptr, nullptr, nullptr),
                       "cuStreamGetCaptureInfo", nothing_begun);
-    if (!status && driver_.usable())
+    if (!status && driver_.usable()) {
         (void)end_stream(capture);
+    }
     return status;
 }
 
 Status Cache::begin_capture(cuda::Stream stream) {
-    if (Status status = driver_.status(); !status)
+    if (Status status = driver_.status(); !status) {
         return status;
+    }
     const std::thread::id self = std::this_thread::get_id();
     {
         std::lock_guard lock(captures_mutex_);
-        if (!captures_.try_emplace(self).second)
+        if (!captures_.try_emplace(self).second) {
             return captures_already();
+        }
     }
     Capture capture;
     capture.stream = stream;
     Status status = begin_on_stream(capture);
     capture.begun = status.ok();
     std::lock_guard lock(captures_mutex_);
-    if (status)
+    if (status) {
         captures_[self] = capture;
-    else
+    } else {
         captures_.erase(self);
+    }
     return status;
 }
 
 Result<Cache::Capture> Cache::take_capture() {
     std::lock_guard lock(captures_mutex_);
     const auto found = captures_.find(std::this_thread::get_id());
-    if (found == captures_.end())
+    if (found == captures_.end()) {
         return Error{ErrorCode::invalid_argument,
                      "this thread captures nothing: call begin_capture() on the thread that ends the capture."};
+    }
     const Capture capture = found->second;
     captures_.erase(found);
     return capture;
@@ -115,8 +125,9 @@ Result<GraphHolder> Cache::end_stream(const Capture& capture) {
     const cuda::Driver& calls = driver_.calls();
     cuda::Graph graph = nullptr;
     Status status = driver_.check(calls.stream_end_capture(capture.stream, &graph), "cuStreamEndCapture", given_up);
-    if (status)
+    if (status) {
         return GraphHolder(driver_, graph, capture.context);
+    }
     if (driver_.usable()) {
         driver_.release(Owned::graph, graph, capture.context);
         CaptureStatus capturing = CaptureStatus::none;
@@ -132,31 +143,37 @@ Result<GraphHolder> Cache::end_stream(const Capture& capture) {
 
 Status Cache::end_capture(std::uint64_t key) {
     const Result<Capture> capture = take_capture();
-    if (!capture)
+    if (!capture) {
         return capture.error();
+    }
     const NotesUntilEnd notes(capture->id);
     ChecksUntilKept checks(capture->id);
-    if (Status status = driver_.status(); !status)
+    if (Status status = driver_.status(); !status) {
         return status;
+    }
     const cuda::RelaxedCapture relaxed(driver_.calls());
     Result<GraphHolder> graph = end_stream(*capture);
-    if (!graph)
+    if (!graph) {
         return graph.error();
+    }
     const auto capture_ns = static_cast<double>(now_ns() - capture->begin_ns);
     Status admitted = admit(key, std::move(*graph), *capture, capture_ns);
-    if (admitted)
+    if (admitted) {
         checks.keep();
+    }
     return admitted;
 }
 
 Status Cache::abort_capture() {
     const Result<Capture> capture = take_capture();
-    if (!capture)
+    if (!capture) {
         return capture.error();
+    }
     const NotesUntilEnd notes(capture->id);
     const ChecksUntilKept checks(capture->id);
-    if (Status status = driver_.status(); !status)
+    if (Status status = driver_.status(); !status) {
         return status;
+    }
     const cuda::RelaxedCapture relaxed(driver_.calls());
     const Result<GraphHolder> graph = end_stream(*capture);
     // A capture that was invalidated is given up all the same: that is no failure here.
@@ -164,45 +181,53 @@ Status Cache::abort_capture() {
 }
 
 Result<GraphHolder> Cache::capture_step(cuda::Stream stream, const std::function<Status()>& step) {
-    if (Status status = begin_capture(stream); !status)
+    if (Status status = begin_capture(stream); !status) {
         return status.error();
+    }
     const Status stepped = step();
     const Result<Capture> capture = take_capture();
-    if (!capture)
+    if (!capture) {
         return Error{ErrorCode::invalid_argument, "the step ended the capture itself: it must only enqueue."};
+    }
     const NotesUntilEnd notes(capture->id);
     const ChecksUntilKept checks(capture->id);
-    if (Status status = driver_.status(); !status)
+    if (Status status = driver_.status(); !status) {
         return status.error();
+    }
     const cuda::RelaxedCapture relaxed(driver_.calls());
     Result<GraphHolder> graph = end_stream(*capture);
-    if (!stepped)
+    if (!stepped) {
         return stepped.error();
+    }
     return graph;
 }
 
 Result<std::vector<BakedIn>> Cache::verify_capture(std::uint64_t key, cuda::Stream stream,
                                                    const std::function<Status(std::int32_t, std::int32_t)>& step,
                                                    const CudaVerifyOptions& options) {
-    if (!step || options.tokens[0] == options.tokens[1] || options.positions[0] == options.positions[1])
+    if (!step || options.tokens[0] == options.tokens[1] || options.positions[0] == options.positions[1]) {
         return Error{ErrorCode::invalid_argument,
                      "verify_capture() needs a step, and two captures that differ in token and position."};
+    }
     std::vector<GraphImage> images;
     for (int variant = 0; variant < 2; ++variant) {
         const Result<GraphHolder> graph =
             capture_step(stream, [&] { return step(options.tokens[variant], options.positions[variant]); });
-        if (!graph)
+        if (!graph) {
             return graph.error();
+        }
         const cuda::RelaxedCapture relaxed(driver_.calls());
         Result<GraphImage> image = image_of(driver_, graph->get());
-        if (!image)
+        if (!image) {
             return image.error();
+        }
         images.push_back(std::move(*image));
     }
     std::vector<BakedIn> found = differences(images[0], images[1]);
     std::vector<std::string> texts;
-    for (const BakedIn& baked : found)
+    for (const BakedIn& baked : found) {
         texts.push_back(baked.text);
+    }
     const std::shared_ptr<Entry> entry = find_or_make(key);
     {
         std::lock_guard lock(entry->row_mutex);

@@ -24,31 +24,35 @@ Result<CudaDecodeState> CudaGraphCache::decode_state_of(std::uint64_t key, CUstr
 }
 
 Status CudaGraphCache::set_decode_state(std::int32_t token, std::int32_t position, CUstream_st* stream) {
-    if (!uses_device_state())
+    if (!uses_device_state()) {
         return {};
+    }
     cudagraph::DecodeStates& states = cache_->decode_states();
     return states.set(states.owner_of(stream), token, position, stream);
 }
 
 Status CudaGraphCache::set_decode_state(const std::int32_t* tokens, const std::int32_t* positions, std::size_t count,
                                         CUstream_st* stream) {
-    if (!uses_device_state())
+    if (!uses_device_state()) {
         return {};
+    }
     cudagraph::DecodeStates& states = cache_->decode_states();
     return states.set(states.owner_of(stream), tokens, positions, count, stream);
 }
 
 Status CudaGraphCache::set_decode_state_of(std::uint64_t key, std::int32_t token, std::int32_t position,
                                            CUstream_st* stream) {
-    if (!uses_device_state())
+    if (!uses_device_state()) {
         return {};
+    }
     return cache_->decode_states().set(cudagraph::DecodeStates::owner_of(key), token, position, stream);
 }
 
 Status CudaGraphCache::set_decode_state_of(std::uint64_t key, const std::int32_t* tokens, const std::int32_t* positions,
                                            std::size_t count, CUstream_st* stream) {
-    if (!uses_device_state())
+    if (!uses_device_state()) {
         return {};
+    }
     return cache_->decode_states().set(cudagraph::DecodeStates::owner_of(key), tokens, positions, count, stream);
 }
 

@@ -49,8 +49,9 @@ class DecodeState : public CacheTest {
     }
     static std::vector<Read> steps(int count) {
         std::vector<Read> expected;
-        for (int i = 0; i < count; ++i)
+        for (int i = 0; i < count; ++i) {
             expected.push_back({100 + i, i, i + 1});
+        }
         return expected;
     }
     /// The host overwrites its own variables right after each call, with four replays in flight.
@@ -64,8 +65,9 @@ class DecodeState : public CacheTest {
             tokens[0] = -1;
             positions[0] = -1;
             ASSERT_TRUE(replays(1));
-            if (i % 4 == 3)
+            if (i % 4 == 3) {
                 vgpu::run_dry();
+            }
         }
         vgpu::run_dry();
     }
@@ -122,8 +124,9 @@ TEST_F(DecodeState, a_full_ring_says_so_and_goes_on_when_the_device_has_read) {
     vgpu::kernel("slow", {{}, 50'000'000, 50'000'000, {}});
     engine->kernel(engine->stream, "slow");
     const std::int32_t one = 1;
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
         ASSERT_EQ(message_of(cache->set_decode_state(&one, &one, 1, engine->stream)), "");
+    }
     const Status full = cache->set_decode_state(&one, &one, 1, engine->stream);
     ASSERT_FALSE(full);
     EXPECT_EQ(full.error().code, ErrorCode::pending);

@@ -50,8 +50,9 @@ Cache::~Cache() {
     (void)profile_.flush(true);
     profile_.abandon();
     states_.abandon();
-    for (int attempt = 0; attempt < 3 && driver_.usable(); ++attempt)
+    for (int attempt = 0; attempt < 3 && driver_.usable(); ++attempt) {
         driver_.sweep();
+    }
 }
 
 std::shared_ptr<Entry> Cache::find(std::uint64_t key) const {
@@ -61,8 +62,9 @@ std::shared_ptr<Entry> Cache::find(std::uint64_t key) const {
 }
 
 std::shared_ptr<Entry> Cache::find_or_make(std::uint64_t key) {
-    if (std::shared_ptr<Entry> entry = find(key))
+    if (std::shared_ptr<Entry> entry = find(key)) {
         return entry;
+    }
     std::unique_lock lock(map_);
     std::shared_ptr<Entry>& entry = entries_[key];
     if (entry == nullptr) {
@@ -86,14 +88,16 @@ void Cache::forget_old_keys() {
 }
 
 void Cache::update_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) {
-    if (host_ != nullptr)
+    if (host_ != nullptr) {
         host_->update(key, change);
+    }
 }
 
 /// Twins are built behind our back: their memory is asked for before bounds are looked at.
 void Cache::refresh_twin_bytes() {
-    if (host_ == nullptr)
+    if (host_ == nullptr) {
         return;
+    }
     std::vector<std::shared_ptr<Entry>> live;
     {
         std::shared_lock lock(map_);
@@ -102,8 +106,9 @@ void Cache::refresh_twin_bytes() {
     for (const std::shared_ptr<Entry>& entry : live) {
         std::uint64_t bytes = 0;
         host_->update(entry->key, [&bytes](recording::GraphInfo& row) {
-            if (row.twin_bytes > 0)
+            if (row.twin_bytes > 0) {
                 bytes = static_cast<std::uint64_t>(row.twin_bytes);
+            }
         });
         std::unique_lock lock(map_);
         entry->twin_bytes = bytes;
@@ -112,8 +117,9 @@ void Cache::refresh_twin_bytes() {
 
 std::uint64_t Cache::live_bytes() const {
     std::uint64_t sum = 0;
-    for (const std::shared_ptr<Entry>& entry : live_)
+    for (const std::shared_ptr<Entry>& entry : live_) {
         sum += entry->bytes + entry->twin_bytes;
+    }
     return sum;
 }
 
@@ -125,11 +131,13 @@ bool Cache::over_bounds() const {
 std::shared_ptr<Entry> Cache::least_recent(const Entry* but) const {
     std::shared_ptr<Entry> oldest;
     for (const std::shared_ptr<Entry>& entry : live_) {
-        if (entry.get() == but || entry->pinned)
+        if (entry.get() == but || entry->pinned) {
             continue;
+        }
         if (oldest == nullptr ||
-            entry->last_use.load(std::memory_order_relaxed) < oldest->last_use.load(std::memory_order_relaxed))
+            entry->last_use.load(std::memory_order_relaxed) < oldest->last_use.load(std::memory_order_relaxed)) {
             oldest = entry;
+        }
     }
     return oldest;
 }
@@ -150,14 +158,16 @@ std::shared_ptr<Executable> Cache::withdraw(Entry& entry, Absence absence) {
 }
 
 void Cache::publish(const std::shared_ptr<Entry>& entry, std::shared_ptr<Executable> exec, std::uint64_t bytes) {
-    if (options_.max_bytes != 0)
+    if (options_.max_bytes != 0) {
         refresh_twin_bytes();
+    }
     std::vector<Victim> victims;
     std::shared_ptr<Executable> replaced; // freed behind the lock
     {
         std::unique_lock lock(map_);
-        if (entry->live == nullptr)
+        if (entry->live == nullptr) {
             live_.push_back(entry);
+        }
         replaced = std::exchange(entry->live, std::move(exec));
         entry->bytes = bytes;
         entry->pinned = false;
@@ -172,8 +182,9 @@ std::vector<Cache::Victim> Cache::trim(const Entry* keep) {
     std::vector<Victim> victims;
     while (over_bounds()) {
         std::shared_ptr<Entry> oldest = least_recent(keep);
-        if (oldest == nullptr)
+        if (oldest == nullptr) {
             break; // all others are being captured anew, and each looks again when it is done
+        }
         std::shared_ptr<Executable> exec = withdraw(*oldest, Absence::evicted);
         victims.push_back(Victim{std::move(oldest), std::move(exec)});
     }
@@ -191,10 +202,12 @@ void Cache::unpin(Entry& entry) {
 }
 
 void Cache::dismiss(const std::vector<Victim>& victims) {
-    for (const Victim& victim : victims)
+    for (const Victim& victim : victims) {
         dismiss(*victim.entry, victim.exec, Absence::evicted);
-    if (!victims.empty() && driver_.usable())
+    }
+    if (!victims.empty() && driver_.usable()) {
         driver_.sweep();
+    }
 }
 
 /// The profiler hears of it while the graph still exists; then whoever holds the executable last frees it.
@@ -213,10 +226,12 @@ void Cache::dismiss(Entry& entry, const std::shared_ptr<Executable>& exec, Absen
         ++(absence == Absence::evicted ? entry.row.evictions : entry.row.invalidations);
     }
     // The probes count whatever they are told to let go; the row is to count what the bounds did.
-    if (counted && absence != Absence::evicted)
+    if (counted && absence != Absence::evicted) {
         update_row(entry.key, [](recording::GraphInfo& row) { row.evictions -= row.evictions != 0 ? 1 : 0; });
-    if (!counted && absence == Absence::evicted)
+    }
+    if (!counted && absence == Absence::evicted) {
         update_row(entry.key, [](recording::GraphInfo& row) { ++row.evictions; });
+    }
 }
 
 /// False: there was no graph. The caller holds Entry::life, or nobody else can be here.
@@ -224,8 +239,9 @@ bool Cache::drop(Entry& entry, Absence absence) {
     std::shared_ptr<Executable> exec;
     {
         std::unique_lock lock(map_);
-        if (entry.live == nullptr)
+        if (entry.live == nullptr) {
             return false;
+        }
         exec = withdraw(entry, absence);
     }
     dismiss(entry, exec, absence);
@@ -233,18 +249,21 @@ bool Cache::drop(Entry& entry, Absence absence) {
 }
 
 bool Cache::invalidate(std::uint64_t key) {
-    if (driver_.lost())
+    if (driver_.lost()) {
         abandon();
+    }
     const std::shared_ptr<Entry> entry = find(key);
-    if (entry == nullptr)
+    if (entry == nullptr) {
         return false;
+    }
     std::lock_guard life(entry->life);
     return drop(*entry, Absence::invalidated);
 }
 
 void Cache::invalidate_all() {
-    if (driver_.lost())
+    if (driver_.lost()) {
         abandon();
+    }
     std::vector<std::shared_ptr<Entry>> live;
     {
         std::shared_lock lock(map_);
@@ -254,20 +273,23 @@ void Cache::invalidate_all() {
         std::lock_guard life(entry->life);
         (void)drop(*entry, Absence::invalidated);
     }
-    if (driver_.usable())
+    if (driver_.usable()) {
         driver_.sweep();
+    }
 }
 
 /// After a sticky error: lets go of everything, without a driver call.
 void Cache::abandon() {
-    if (!driver_.lost() || abandoned_.exchange(true))
+    if (!driver_.lost() || abandoned_.exchange(true)) {
         return;
+    }
     std::vector<std::shared_ptr<Executable>> left;
     {
         std::unique_lock lock(map_);
         for (const auto& [key, entry] : entries_) {
-            if (entry->live != nullptr)
+            if (entry->live != nullptr) {
                 left.push_back(std::move(entry->live));
+            }
             entry->live = nullptr;
             entry->absence = Absence::lost;
             entry->bytes = 0;
@@ -295,8 +317,9 @@ std::vector<CudaGraphRow> Cache::rows() {
     std::vector<std::shared_ptr<Entry>> entries;
     {
         std::shared_lock lock(map_);
-        for (const auto& [key, entry] : entries_)
+        for (const auto& [key, entry] : entries_) {
             entries.push_back(entry);
+        }
     }
     std::vector<CudaGraphRow> rows;
     for (const std::shared_ptr<Entry>& entry : entries) {
@@ -318,12 +341,14 @@ std::vector<CudaGraphRow> Cache::rows() {
 }
 
 Status Cache::status() {
-    if (driver_.lost())
+    if (driver_.lost()) {
         abandon();
+    }
     const Status status = driver_.status();
     const std::string left = driver_.left_behind();
-    if (status || !driver_.lost())
+    if (status || !driver_.lost()) {
         return status;
+    }
     return Error{status.error().code, "the CUDA context is lost, and the cache with it (" + status.error().message +
                                           "); left behind until the process ends: " +
                                           (left.empty() ? "nothing" : left) + ". Make a new context and a new cache."};

@@ -192,16 +192,18 @@ TEST_F(GraphCache, recapture_of_another_topology_instantiates_anew_and_names_wha
 TEST_F(GraphCache, graphs_are_uploaded_once_or_before_each_launch) {
     cache = make_cache();
     ASSERT_TRUE(engine->capture(*cache, 1));
-    for (int i = 0; i < 5; ++i)
+    for (int i = 0; i < 5; ++i) {
         EXPECT_TRUE(replays(1));
+    }
     EXPECT_EQ(row(1).uploads, 1u);
 
     CudaGraphOptions each;
     each.upload_each = true;
     cache = make_cache(each);
     ASSERT_TRUE(engine->capture(*cache, 1));
-    for (int i = 0; i < 5; ++i)
+    for (int i = 0; i < 5; ++i) {
         EXPECT_TRUE(replays(1));
+    }
     EXPECT_EQ(row(1).uploads, 5u);
     EXPECT_GT(row(1).upload_ns, 0.0);
 }
@@ -210,8 +212,9 @@ TEST_F(GraphCache, a_replay_waits_for_the_device_only_where_it_was_told_to) {
     cache = make_cache();
     ASSERT_TRUE(engine->capture(*cache, 1));
     const std::uint64_t before = vgpu::synchronising_calls();
-    for (int i = 0; i < 20; ++i)
+    for (int i = 0; i < 20; ++i) {
         EXPECT_TRUE(replays(1));
+    }
     EXPECT_TRUE(cache->invalidate(1));
     EXPECT_EQ(vgpu::synchronising_calls(), before);
 
@@ -323,11 +326,13 @@ TEST_F(GraphCache, without_a_driver_every_call_says_what_to_do) {
 
 TEST_F(GraphCache, reasons_of_eager_steps_and_keys_are_bounded) {
     cache = make_cache();
-    for (int i = 0; i < 1000; ++i)
+    for (int i = 0; i < 1000; ++i) {
         cache->note_eager(1, "reason " + std::to_string(i));
+    }
     EXPECT_LE(row(1).eager_steps.size(), Entry::max_reasons + 1);
-    for (std::uint64_t key = 0; key < Cache::max_keys + 5000; ++key)
+    for (std::uint64_t key = 0; key < Cache::max_keys + 5000; ++key) {
         cache->note_eager(key, "never captured");
+    }
     EXPECT_LE(cache->rows().size(), Cache::max_keys);
 }
 

@@ -33,8 +33,9 @@ record::Words nodes_of(const recording::GraphInfo& row) {
 
 record::Words edges_of(const GraphContent& content) {
     record::Words lines;
-    for (const auto& [from, to] : content.edges)
+    for (const auto& [from, to] : content.edges) {
         lines.push_back(name_of_node(content, from) + " -> " + name_of_node(content, to));
+    }
     std::sort(lines.begin(), lines.end());
     return lines;
 }
@@ -45,8 +46,9 @@ KnownGraph capture_fork(ProbeBench& bench, std::int64_t ns = 10'000) {
     bench.kernel(ns);
     bench.layer(4, [&] {
         bench.scope([&] {
-            for (int i = 0; i < 3; ++i)
+            for (int i = 0; i < 3; ++i) {
                 bench.kernel(ns);
+            }
         });
         bench.scope([&] {
             bench.kernel(ns);
@@ -69,8 +71,9 @@ TEST(GraphContent, F6_every_kernel_of_a_captured_graph_has_its_name_brick_layer_
                              "k4 in 1 of layer 4", "k5 in 1 of layer 4", "k6 in 1 of layer 4", "k7 in no scope"}));
     EXPECT_EQ(edges_of(*row.content), (record::Words{"k0 -> k1", "k1 -> k2", "k2 -> k3", "k3 -> k4", "k4 -> k5",
                                                      "k4 -> k6", "k5 -> k7", "k6 -> k7"}));
-    for (const auto& [from, to] : row.content->edges)
+    for (const auto& [from, to] : row.content->edges) {
         EXPECT_LT(from, to);
+    }
     EXPECT_TRUE(row.content->kinds[0].shaped);
     EXPECT_GE(row.content->kinds[0].block[0], 1u);
     EXPECT_EQ(row.replays, 0u);

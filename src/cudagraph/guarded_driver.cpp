@@ -26,34 +26,40 @@ GuardedDriver::GuardedDriver(const cuda::Driver* driver, Error why_missing)
     : driver_(driver), missing_(std::move(why_missing)) {}
 
 Status GuardedDriver::status() const {
-    if (!there())
+    if (!there()) {
         return missing_;
-    if (!lost())
+    }
+    if (!lost()) {
         return {};
+    }
     std::lock_guard lock(mutex_);
     return lost_error_;
 }
 
 Status GuardedDriver::check(CuResult result, const char* call, const char* advice) {
-    if (result == CuResult::success)
+    if (result == CuResult::success) {
         return {};
+    }
     Error error = cuda::error_of(*driver_, result, call, advice);
-    if (cuda::is_sticky(result) && !context_gone(result))
+    if (cuda::is_sticky(result) && !context_gone(result)) {
         lose(error);
+    }
     return error;
 }
 
 void GuardedDriver::lose(const Error& error) {
     std::lock_guard lock(mutex_);
-    if (lost_.load(std::memory_order_relaxed))
+    if (lost_.load(std::memory_order_relaxed)) {
         return;
+    }
     lost_error_ = error;
     lost_.store(true, std::memory_order_release);
 }
 
 void GuardedDriver::look() noexcept {
-    if (!usable())
+    if (!usable()) {
         return;
+    }
     const cuda::RelaxedCapture relaxed(*driver_);
     std::size_t free_bytes = 0;
     std::size_t total_bytes = 0;
@@ -71,8 +77,9 @@ GuardedDriver::Given GuardedDriver::give_back(const Item& item) noexcept {
     std::optional<cuda::CurrentContext> current;
     if (in_context && item.context != nullptr) {
         current.emplace(*driver_, item.context);
-        if (current->status() != CuResult::success)
+        if (current->status() != CuResult::success) {
             return context_gone(current->status()) ? Given::back : Given::not_yet;
+        }
     }
     CuResult result = CuResult::success;
     const auto address = static_cast<std::uintptr_t>(item.handle);
@@ -100,16 +107,18 @@ GuardedDriver::Given GuardedDriver::give_back(const Item& item) noexcept {
 }
 
 void GuardedDriver::release(Owned kind, std::uint64_t handle, cuda::Context context) noexcept {
-    if (handle == 0)
+    if (handle == 0) {
         return;
+    }
     if (!usable()) {
         leave(kind);
         return;
     }
     const cuda::RelaxedCapture relaxed(*driver_);
     const Item item{kind, handle, context};
-    if (give_back(item) != Given::not_yet)
+    if (give_back(item) != Given::not_yet) {
         return;
+    }
     if (lost()) {
         leave(kind);
         return;
@@ -124,21 +133,25 @@ void GuardedDriver::sweep() noexcept {
         std::lock_guard lock(mutex_);
         again.swap(kept_);
     }
-    for (const Item& item : again)
+    for (const Item& item : again) {
         release(item.kind, item.handle, item.context);
+    }
 }
 
 std::string GuardedDriver::left_behind() const {
     std::lock_guard lock(mutex_);
     std::size_t counts[owned_kinds] = {};
-    for (std::size_t kind = 0; kind < owned_kinds; ++kind)
+    for (std::size_t kind = 0; kind < owned_kinds; ++kind) {
         counts[kind] = left_[kind];
-    for (const Item& item : kept_)
+    }
+    for (const Item& item : kept_) {
         ++counts[static_cast<std::size_t>(item.kind)];
+    }
     std::string text;
     for (std::size_t kind = 0; kind < owned_kinds; ++kind) {
-        if (counts[kind] == 0)
+        if (counts[kind] == 0) {
             continue;
+        }
         text += (text.empty() ? "" : ", ") + std::to_string(counts[kind]) + ' ' +
                 owned_names[kind][counts[kind] == 1 ? 0 : 1];
     }

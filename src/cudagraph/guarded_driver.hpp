@@ -50,8 +50,9 @@ class GuardedDriver {
     void release(Owned kind, std::uint64_t handle, cuda::Context context) noexcept;
     template <class T>
     void release(Owned kind, T* handle, cuda::Context context) noexcept {
-        if (handle != nullptr)
+        if (handle != nullptr) {
             release(kind, reinterpret_cast<std::uintptr_t>(handle), context);
+        }
     }
     /// Tries again what could not be given back.
     void sweep() noexcept;

@@ -31,8 +31,9 @@ double believed_bytes(const NodeCounts& nodes) {
 std::uint64_t MemoryEstimate::bytes(const NodeCounts& nodes) const {
     std::lock_guard lock(mutex_);
     double scale = 1;
-    if (count_ >= watched_before_fit && taken_ > 0)
+    if (count_ >= watched_before_fit && taken_ > 0) {
         scale = std::clamp(taken_ / believed_, least_scale, most_scale);
+    }
     return static_cast<std::uint64_t>(believed_bytes(nodes) * scale);
 }
 

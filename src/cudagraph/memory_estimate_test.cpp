@@ -36,12 +36,14 @@ TEST(MemoryEstimate, what_others_allocate_meanwhile_cannot_drive_it_beyond_reaso
     MemoryEstimate estimate;
     const NodeCounts nodes = {{"kernel", 300}};
     const std::uint64_t before = estimate.bytes(nodes);
-    for (int i = 0; i < 40; ++i)
+    for (int i = 0; i < 40; ++i) {
         estimate.watched(nodes, std::uint64_t{8} << 30, 0);
+    }
     EXPECT_LE(estimate.bytes(nodes), before * 16);
     MemoryEstimate freed;
-    for (int i = 0; i < 40; ++i)
+    for (int i = 0; i < 40; ++i) {
         freed.watched(nodes, 0, std::uint64_t{8} << 30);
+    }
     EXPECT_FALSE(freed.fitted());
     EXPECT_EQ(freed.bytes(nodes), before);
 }

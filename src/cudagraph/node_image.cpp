@@ -25,8 +25,9 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 
 std::uint64_t hash_of(const std::string& text) {
     std::uint64_t hash = 14695981039346656037ULL;
-    for (const char c : text)
+    for (const char c : text) {
         hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    }
     return hash;
 }
 
@@ -40,17 +41,23 @@ ImagePart part_of(std::string what, const T&... values) {
 /// Nodes in an order in which every edge goes forward; fewer where edges form a cycle.
 std::vector<std::uint32_t> topological(const GraphShape& shape, const std::vector<std::vector<std::uint32_t>>& after) {
     std::vector<std::uint32_t> waiting(shape.nodes.size(), 0);
-    for (const ShapeEdge& edge : shape.edges)
+    for (const ShapeEdge& edge : shape.edges) {
         ++waiting[edge.to];
+    }
     std::vector<std::uint32_t> order;
     order.reserve(shape.nodes.size());
-    for (std::uint32_t node = 0; node < shape.nodes.size(); ++node)
-        if (waiting[node] == 0)
+    for (std::uint32_t node = 0; node < shape.nodes.size(); ++node) {
+        if (waiting[node] == 0) {
             order.push_back(node);
-    for (std::size_t done = 0; done < order.size(); ++done)
-        for (const std::uint32_t next : after[order[done]])
-            if (--waiting[next] == 0)
+        }
+    }
+    for (std::size_t done = 0; done < order.size(); ++done) {
+        for (const std::uint32_t next : after[order[done]]) {
+            if (--waiting[next] == 0) {
                 order.push_back(next);
+            }
+        }
+    }
     return order;
 }
 
@@ -61,12 +68,14 @@ std::vector<std::uint64_t> side_hashes(const GraphShape& shape, const std::vecto
     std::vector<std::uint64_t> around;
     for (const std::uint32_t node : order) {
         around.clear();
-        for (const std::uint32_t neighbour : neighbours[node])
+        for (const std::uint32_t neighbour : neighbours[node]) {
             around.push_back(hashes[neighbour]);
+        }
         std::sort(around.begin(), around.end());
         std::uint64_t hash = hash_of(shape.names[shape.name_of[node]]);
-        for (const std::uint64_t other : around)
+        for (const std::uint64_t other : around) {
             hash = mixed(hash, other);
+        }
         hashes[node] = mixed(hash, around.size());
     }
     return hashes;
@@ -83,37 +92,45 @@ class ImageReader {
             return read.error();
         }
         const GraphShape& shape = *read;
-        if (depth == 0)
+        if (depth == 0) {
             image_.kernels = shape.kernels;
+        }
         std::vector<NodeImage> nodes = place(shape);
         for (std::size_t i = 0; i < nodes.size(); ++i) {
             const bool kernel = shape.types[i] == NodeType::kernel;
             nodes[i].name = within + (kernel ? "kernel " : "") + shape.names[shape.name_of[i]];
             const Result<bool> known = read_node(shape.nodes[i], shape.types[i], depth, nodes[i]);
-            if (!known)
+            if (!known) {
                 return known.error();
-            if (!*known)
+            }
+            if (!*known) {
                 ++image_.unread[nodes[i].name];
+            }
         }
         std::vector<std::size_t> order(nodes.size());
-        for (std::size_t i = 0; i < order.size(); ++i)
+        for (std::size_t i = 0; i < order.size(); ++i) {
             order[i] = i;
+        }
         std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return before(nodes[a], nodes[b]); });
         for (const std::size_t i : order) {
             image_.nodes.push_back(std::move(nodes[i]));
-            if (shape.types[i] == NodeType::graph && depth < deepest_child)
-                if (Status status = read_child(shape.nodes[i], within, depth); !status)
+            if (shape.types[i] == NodeType::graph && depth < deepest_child) {
+                if (Status status = read_child(shape.nodes[i], within, depth); !status) {
                     return status;
+                }
+            }
         }
         return {};
     }
 
   private:
     static bool before(const NodeImage& a, const NodeImage& b) {
-        if (a.depth != b.depth)
+        if (a.depth != b.depth) {
             return a.depth < b.depth;
-        if (a.place != b.place)
+        }
+        if (a.place != b.place) {
             return a.place < b.place;
+        }
         return std::lexicographical_compare(
             a.parts.begin(), a.parts.end(), b.parts.begin(), b.parts.end(),
             [](const ImagePart& left, const ImagePart& right) { return left.bytes < right.bytes; });
@@ -130,21 +147,25 @@ class ImageReader {
         std::vector<std::uint32_t> order = topological(shape, after);
         const std::vector<std::uint64_t> forward = side_hashes(shape, order, ahead);
         std::vector<NodeImage> nodes(count);
-        for (const std::uint32_t node : order)
-            for (const std::uint32_t next : after[node])
+        for (const std::uint32_t node : order) {
+            for (const std::uint32_t next : after[node]) {
                 nodes[next].depth = std::max(nodes[next].depth, nodes[node].depth + 1);
+            }
+        }
         std::reverse(order.begin(), order.end());
         const std::vector<std::uint64_t> backward = side_hashes(shape, order, after);
-        for (std::size_t i = 0; i < count; ++i)
+        for (std::size_t i = 0; i < count; ++i) {
             nodes[i].place = mixed(forward[i], backward[i]);
+        }
         return nodes;
     }
 
     Status read_child(cuda::GraphNode node, const std::string& within, unsigned depth) {
         cuda::Graph child = nullptr;
         const CuResult result = calls_.graph_child_node_get_graph(node, &child);
-        if (Status status = driver_.check(result, "cuGraphChildGraphNodeGetGraph"); !status)
+        if (Status status = driver_.check(result, "cuGraphChildGraphNodeGetGraph"); !status) {
             return status;
+        }
         return read(child, within + "child graph, ", depth + 1);
     }
 
@@ -153,8 +174,9 @@ class ImageReader {
         Status status;
         switch (type) {
         case NodeType::kernel:
-            if (image.name == std::string("kernel ") + fingerprint::kernel_name)
+            if (image.name == std::string("kernel ") + fingerprint::kernel_name) {
                 return true; // ours: each capture has slots of its own
+            }
             return read_kernel(node, image);
         case NodeType::batch_mem_op:
             return read_memory_operations(node, image);
@@ -179,19 +201,22 @@ class ImageReader {
 
     /// A union: operations of other kinds are laid out otherwise.
     Result<bool> read_memory_operations(cuda::GraphNode node, NodeImage& image) {
-        if (calls_.graph_batch_mem_op_node_get_params == nullptr)
+        if (calls_.graph_batch_mem_op_node_get_params == nullptr) {
             return false;
+        }
         cuda::BatchMemOpNodeParams params{};
         const CuResult result = calls_.graph_batch_mem_op_node_get_params(node, &params);
-        if (Status status = driver_.check(result, "cuGraphBatchMemOpNodeGetParams"); !status)
+        if (Status status = driver_.check(result, "cuGraphBatchMemOpNodeGetParams"); !status) {
             return status.error();
+        }
         image.parts.push_back(part_of("operation count", params.count));
         for (unsigned i = 0; i < params.count; ++i) {
             const cuda::WriteValueOp& one = params.operations[i];
             const bool half =
                 one.operation == cuda::mem_op_write_value_32 || one.operation == cuda::mem_op_wait_value_32;
-            if (!half && one.operation != cuda::mem_op_write_value_64 && one.operation != cuda::mem_op_wait_value_64)
+            if (!half && one.operation != cuda::mem_op_write_value_64 && one.operation != cuda::mem_op_wait_value_64) {
                 return false;
+            }
             const std::string which = "operation " + std::to_string(i);
             image.parts.push_back(part_of(which, one.operation, one.flags));
             image.parts.push_back(part_of(which + " address", one.address));
@@ -202,8 +227,9 @@ class ImageReader {
 
     Result<bool> read_kernel(cuda::GraphNode node, NodeImage& image) {
         cuda::KernelNodeParams params{};
-        if (Status status = driver_.check(calls_.kernel_params(node, &params), "cuGraphKernelNodeGetParams"); !status)
+        if (Status status = driver_.check(calls_.kernel_params(node, &params), "cuGraphKernelNodeGetParams"); !status) {
             return status.error();
+        }
         image.parts.push_back(part_of("grid", params.grid_x, params.grid_y, params.grid_z));
         image.parts.push_back(part_of("block", params.block_x, params.block_y, params.block_z));
         image.parts.push_back(part_of("shared memory", params.shared_bytes));
@@ -217,17 +243,20 @@ class ImageReader {
             const CuResult result = params.func != nullptr
                                         ? calls_.func_get_param_info(params.func, index, &offset, &bytes)
                                         : calls_.kernel_get_param_info(params.kern, index, &offset, &bytes);
-            if (result == CuResult::invalid_value)
+            if (result == CuResult::invalid_value) {
                 break; // the one behind the last
-            if (Status status = driver_.check(result, "cuFuncGetParamInfo"); !status)
+            }
+            if (Status status = driver_.check(result, "cuFuncGetParamInfo"); !status) {
                 return status.error();
+            }
             ImagePart part{"parameter " + std::to_string(index), {}};
-            if (params.kernel_params != nullptr)
+            if (params.kernel_params != nullptr) {
                 part.bytes.assign(static_cast<const char*>(params.kernel_params[index]), bytes);
-            else if (packed != nullptr && offset + bytes <= packed_bytes)
+            } else if (packed != nullptr && offset + bytes <= packed_bytes) {
                 part.bytes.assign(packed + offset, bytes);
-            else
+            } else {
                 known = false;
+            }
             image.parts.push_back(std::move(part));
         }
         return known;
@@ -239,20 +268,22 @@ class ImageReader {
         constexpr std::uintptr_t buffer_size = 2;
         for (; extra != nullptr && *extra != nullptr; extra += 2) {
             const auto what = reinterpret_cast<std::uintptr_t>(extra[0]);
-            if (what == buffer_pointer)
+            if (what == buffer_pointer) {
                 packed = static_cast<const char*>(extra[1]);
-            else if (what == buffer_size)
+            } else if (what == buffer_size) {
                 bytes = *static_cast<const std::size_t*>(extra[1]);
-            else
+            } else {
                 return;
+            }
         }
     }
 
     Status read_copy(cuda::GraphNode node, NodeImage& image) {
         cuda::Memcpy3d copy{};
         const CuResult result = calls_.graph_memcpy_node_get_params(node, &copy);
-        if (Status status = driver_.check(result, "cuGraphMemcpyNodeGetParams"); !status)
+        if (Status status = driver_.check(result, "cuGraphMemcpyNodeGetParams"); !status) {
             return status;
+        }
         image.parts.push_back(part_of("source", copy.src_host, copy.src_device, copy.src_array, copy.src_x_bytes,
                                       copy.src_y, copy.src_z, copy.src_memory_type));
         image.parts.push_back(part_of("destination", copy.dst_host, copy.dst_device, copy.dst_array, copy.dst_x_bytes,
@@ -264,8 +295,9 @@ class ImageReader {
     Status read_memset(cuda::GraphNode node, NodeImage& image) {
         cuda::MemsetNodeParams params{};
         const CuResult result = calls_.graph_memset_node_get_params(node, &params);
-        if (Status status = driver_.check(result, "cuGraphMemsetNodeGetParams"); !status)
+        if (Status status = driver_.check(result, "cuGraphMemsetNodeGetParams"); !status) {
             return status;
+        }
         image.parts.push_back(part_of("destination", params.dst));
         image.parts.push_back(part_of("value", params.value));
         image.parts.push_back(part_of("extent", params.width, params.height));
@@ -275,8 +307,9 @@ class ImageReader {
     Status read_host(cuda::GraphNode node, NodeImage& image) {
         cuda::HostNodeParams params{};
         const CuResult result = calls_.graph_host_node_get_params(node, &params);
-        if (Status status = driver_.check(result, "cuGraphHostNodeGetParams"); !status)
+        if (Status status = driver_.check(result, "cuGraphHostNodeGetParams"); !status) {
             return status;
+        }
         image.parts.push_back(part_of("function", params.fn));
         image.parts.push_back(part_of("user data", params.user));
         return {};
@@ -297,17 +330,19 @@ BakedIn structure_difference(const GraphImage& first, const GraphImage& second) 
     found.part = "structure";
     found.text = "the captures differ in structure: " + std::to_string(first.nodes.size()) + " nodes against " +
                  std::to_string(second.nodes.size());
-    for (const recording::GraphNodeChange& change : compare_kernels(first.kernels, second.kernels))
+    for (const recording::GraphNodeChange& change : compare_kernels(first.kernels, second.kernels)) {
         found.text += ", kernel " + change.kernel + ' ' + std::to_string(change.before) + " against " +
                       std::to_string(change.after);
+    }
     return found;
 }
 
 /// What nobody could look at may be baked in too.
 std::vector<BakedIn> not_compared(const GraphImage& first, const GraphImage& second) {
     std::map<std::string, std::uint32_t> most = first.unread;
-    for (const auto& [name, count] : second.unread)
+    for (const auto& [name, count] : second.unread) {
         most[name] = std::max(most[name], count);
+    }
     std::vector<BakedIn> list;
     for (const auto& [name, count] : most) {
         BakedIn entry;
@@ -322,12 +357,15 @@ std::vector<BakedIn> not_compared(const GraphImage& first, const GraphImage& sec
 BakedIn part_difference(const NodeImage& node, std::uint32_t occurrence, const ImagePart& a, const std::string& other) {
     const std::size_t shorter = std::min(a.bytes.size(), other.size());
     std::size_t first = 0;
-    while (first < shorter && a.bytes[first] == other[first])
+    while (first < shorter && a.bytes[first] == other[first]) {
         ++first;
+    }
     std::size_t last = std::max(a.bytes.size(), other.size()) - 1;
-    if (a.bytes.size() == other.size())
-        while (last > first && a.bytes[last] == other[last])
+    if (a.bytes.size() == other.size()) {
+        while (last > first && a.bytes[last] == other[last]) {
             --last;
+        }
+    }
     BakedIn found{node.name, occurrence, a.what, first, last, {}};
     found.text = node.name + " #" + std::to_string(occurrence) + ", " + a.what + ", bytes " + std::to_string(first) +
                  ".." + std::to_string(last);
@@ -353,9 +391,10 @@ void compare_group(std::vector<const NodeImage*> first, std::vector<const NodeIm
         for (std::size_t p = 0; p < node.parts.size(); ++p) {
             static const std::string none;
             const std::string& other = p < second[i]->parts.size() ? second[i]->parts[p].bytes : none;
-            if (node.parts[p].bytes != other)
+            if (node.parts[p].bytes != other) {
                 found.push_back(
                     part_difference(node, occurrence + static_cast<std::uint32_t>(i), node.parts[p], other));
+            }
         }
     }
 }
@@ -363,14 +402,16 @@ void compare_group(std::vector<const NodeImage*> first, std::vector<const NodeIm
 } // namespace
 
 Result<GraphImage> image_of(GuardedDriver& driver, cuda::Graph graph) {
-    if (driver.calls().func_get_param_info == nullptr || driver.calls().kernel_get_param_info == nullptr)
+    if (driver.calls().func_get_param_info == nullptr || driver.calls().kernel_get_param_info == nullptr) {
         return Error{ErrorCode::unsupported,
                      "this driver (CUDA " + std::to_string(driver.calls().version / 1000) + '.' +
                          std::to_string(driver.calls().version % 1000 / 10) +
                          ") does not tell the sizes of kernel parameters: use CUDA 12.4 or later."};
+    }
     GraphImage image;
-    if (Status status = ImageReader(driver, image).read(graph, "", 0); !status)
+    if (Status status = ImageReader(driver, image).read(graph, "", 0); !status) {
         return status.error();
+    }
     return image;
 }
 

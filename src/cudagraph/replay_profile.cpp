@@ -27,8 +27,9 @@ void ReplayProfile::abandon() {
         pending.swap(pending_);
         pool.swap(pool_);
     }
-    for (const ReplaySample& sample : pending)
+    for (const ReplaySample& sample : pending) {
         pool.push_back({sample.begin, sample.end, sample.context});
+    }
     for (const EventPair& pair : pool) {
         driver_.release(Owned::event, pair.begin, pair.context);
         driver_.release(Owned::event, pair.end, pair.context);
@@ -38,32 +39,39 @@ void ReplayProfile::abandon() {
 Status ReplayProfile::take_events(ReplaySample& sample, cuda::Stream stream) {
     const cuda::Driver& calls = driver_.calls();
     cuda::CaptureStatus capturing = cuda::CaptureStatus::none;
-    if (Status status = driver_.check(calls.stream_is_capturing(stream, &capturing), "cuStreamIsCapturing"); !status)
+    if (Status status = driver_.check(calls.stream_is_capturing(stream, &capturing), "cuStreamIsCapturing"); !status) {
         return status;
-    if (capturing != cuda::CaptureStatus::none)
+    }
+    if (capturing != cuda::CaptureStatus::none) {
         return Error{ErrorCode::unsupported, "this replay was captured into another graph"};
-    if (Status status = driver_.check(calls.stream_get_ctx(stream, &sample.context), "cuStreamGetCtx"); !status)
+    }
+    if (Status status = driver_.check(calls.stream_get_ctx(stream, &sample.context), "cuStreamGetCtx"); !status) {
         return status;
+    }
     {
         std::lock_guard lock(mutex_);
         for (EventPair& pair : pool_) {
-            if (pair.context != sample.context)
+            if (pair.context != sample.context) {
                 continue;
+            }
             sample.begin = pair.begin;
             sample.end = pair.end;
             pair = pool_.back();
             pool_.pop_back();
             return {};
         }
-        if (pending_.size() >= max_pending)
+        if (pending_.size() >= max_pending) {
             return Error{ErrorCode::pending, "256 replays before it have not finished"};
+        }
     }
     const cuda::CurrentContext current(calls, sample.context);
     Status status = driver_.check(current.status(), "cuCtxPushCurrent");
-    if (status)
+    if (status) {
         status = driver_.check(calls.event_create(&sample.begin, cuda::event_default), "cuEventCreate");
-    if (status)
+    }
+    if (status) {
         status = driver_.check(calls.event_create(&sample.end, cuda::event_default), "cuEventCreate");
+    }
     return status;
 }
 
@@ -84,8 +92,9 @@ ReplaySample ReplayProfile::begin(std::uint64_t key, std::uint64_t call, cuda::S
     sample.call = call;
     const cuda::RelaxedCapture relaxed(driver_.calls());
     Status status = take_events(sample, stream);
-    if (status)
+    if (status) {
         status = driver_.check(driver_.calls().event_record(sample.begin, stream), "cuEventRecord");
+    }
     if (!status) {
         sample.reason = status.error().message;
         give_events(sample);
@@ -94,8 +103,9 @@ ReplaySample ReplayProfile::begin(std::uint64_t key, std::uint64_t call, cuda::S
 }
 
 void ReplayProfile::end(ReplaySample& sample, cuda::Stream stream) {
-    if (sample.begin == nullptr || driver_.lost())
+    if (sample.begin == nullptr || driver_.lost()) {
         return;
+    }
     const cuda::RelaxedCapture relaxed(driver_.calls());
     // Reached already: the stream was empty, and waited for the launch inside the span.
     sample.includes_launch_wait = driver_.calls().event_query(sample.begin) == CuResult::success;
@@ -118,38 +128,44 @@ void ReplayProfile::keep(ReplaySample sample) {
 
 /// True when the sample is settled, with device time or with a reason.
 bool ReplayProfile::resolve(ReplaySample& sample, double& device_ns) {
-    if (sample.begin == nullptr)
+    if (sample.begin == nullptr) {
         return true;
+    }
     if (!driver_.usable()) {
         sample.reason = "the CUDA context was lost";
         return true;
     }
     const cuda::Driver& calls = driver_.calls();
     const CuResult reached = calls.event_query(sample.end);
-    if (reached == CuResult::not_ready)
+    if (reached == CuResult::not_ready) {
         return false;
+    }
     float ms = 0;
     Status status = driver_.check(reached, "cuEventQuery");
-    if (status)
+    if (status) {
         status = driver_.check(calls.elapsed(&ms, sample.begin, sample.end), "cuEventElapsedTime");
-    if (!status)
+    }
+    if (!status) {
         sample.reason = status.error().message;
-    else
+    } else {
         device_ns = static_cast<double>(ms) * 1e6;
+    }
     return true;
 }
 
 Status ReplayProfile::flush(bool last) {
     std::unique_lock writing(writing_, std::defer_lock);
-    if (last)
+    if (last) {
         writing.lock();
-    else if (!writing.try_lock())
+    } else if (!writing.try_lock()) {
         return {}; // somebody else is at it
+    }
     std::deque<ReplaySample> mine;
     {
         std::lock_guard lock(mutex_);
-        if (pending_.empty())
+        if (pending_.empty()) {
             return file_status_;
+        }
         mine.swap(pending_);
     }
     std::deque<ReplaySample> later;
@@ -164,13 +180,15 @@ Status ReplayProfile::flush(bool last) {
                 }
                 sample.reason = "the device had not finished when the cache ended";
             }
-            if (Status status = write(sample, device_ns); !status)
+            if (Status status = write(sample, device_ns); !status) {
                 file_status_ = status;
+            }
             give_events(sample);
         }
     }
-    if (file_.is_open())
+    if (file_.is_open()) {
         file_.flush();
+    }
     std::lock_guard lock(mutex_);
     pending_.insert(pending_.begin(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
     return file_status_;
@@ -180,18 +198,20 @@ Status ReplayProfile::write(const ReplaySample& sample, double device_ns) {
     if (!file_.is_open()) {
         errno = 0;
         file_.open(path_, std::ios::app);
-        if (!file_)
+        if (!file_) {
             return Error{ErrorCode::permission, "cannot write replay records to " + path_ + ": " +
                                                     std::strerror(errno) + "; set CudaGraphOptions::profile_path."};
+        }
     }
     std::string line;
     base::JsonWriter json(line);
     const auto field = [&json](const char* name, double value) {
         json.key(name);
-        if (value < 0)
+        if (value < 0) {
             json.null();
-        else
+        } else {
             json.value(value);
+        }
     };
     // Without a wait the host's share and the device's may overlap: their sum is then an upper bound.
     const double host_ns = static_cast<double>(sample.launch_ns + (sample.upload_ns < 0 ? 0 : sample.upload_ns));
@@ -207,14 +227,16 @@ Status ReplayProfile::write(const ReplaySample& sample, double device_ns) {
     field("device_ns", device_ns);
     field("total_ns", total_ns);
     json.field("includes_launch_wait", sample.includes_launch_wait);
-    if (device_ns < 0)
+    if (device_ns < 0) {
         json.field("reason", sample.reason);
+    }
     json.end();
     line += '\n';
     file_ << line;
-    if (!file_)
+    if (!file_) {
         return Error{ErrorCode::no_space, "cannot write replay records to " + path_ +
                                               ": free space there, or set CudaGraphOptions::profile_path."};
+    }
     return {};
 }
 

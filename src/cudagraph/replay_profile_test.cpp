@@ -33,8 +33,9 @@ class ReplayRecords : public CacheTest {
     [[nodiscard]] std::vector<Json> lines() const {
         std::vector<Json> found;
         std::ifstream file(path);
-        for (std::string line; std::getline(file, line);)
+        for (std::string line; std::getline(file, line);) {
             found.push_back(Json::parse(line));
+        }
         return found;
     }
     std::string path;
@@ -42,8 +43,9 @@ class ReplayRecords : public CacheTest {
 
 TEST_F(ReplayRecords, F11_every_nth_replay_has_its_key_and_the_devices_own_time_without_a_wait) {
     make(4);
-    for (int i = 0; i < 20; ++i)
+    for (int i = 0; i < 20; ++i) {
         ASSERT_TRUE(replays(8));
+    }
     EXPECT_EQ(vgpu::synchronising_calls(), 0u);
     vgpu::run_dry();
     EXPECT_EQ(message_of(cache->flush_profile()), "");
@@ -105,8 +107,9 @@ TEST_F(ReplayRecords, F11_no_lock_is_held_while_the_device_runs) {
 
 TEST_F(ReplayRecords, with_a_wait_the_total_is_the_hosts_own) {
     make(2, true, true);
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
         ASSERT_TRUE(replays(8));
+    }
     const std::vector<Json> records = lines();
     ASSERT_EQ(records.size(), 2u) << "written at once: the device has finished";
     for (const Json& record : records) {
@@ -142,8 +145,9 @@ TEST_F(ReplayRecords, a_file_that_cannot_be_written_is_told_and_the_replay_goes_
 
 TEST_F(ReplayRecords, nothing_is_written_unless_it_was_asked_for) {
     make(0);
-    for (int i = 0; i < 100; ++i)
+    for (int i = 0; i < 100; ++i) {
         ASSERT_TRUE(replays(8));
+    }
     cache.reset();
     EXPECT_TRUE(lines().empty());
     EXPECT_EQ(vgpu::calls("cuEventRecord"), 0u);

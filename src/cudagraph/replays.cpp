@@ -30,26 +30,30 @@ Result<bool> Cache::replay(std::uint64_t key, cuda::Stream stream) {
             absence = entry->absence;
         }
     }
-    if (exec == nullptr)
+    if (exec == nullptr) {
         return missing(entry != nullptr ? *entry : *find_or_make(key), absence);
+    }
     entry->last_use.store(use_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     const std::uint64_t call = entry->replays.fetch_add(1, std::memory_order_relaxed) + 1;
 
     Launched launched = launch(*entry, *exec, stream, call);
     if (!launched.status) {
         entry->replays.fetch_sub(1, std::memory_order_relaxed);
-        if (launched.profiled)
+        if (launched.profiled) {
             profile_.drop(std::move(launched.sample));
+        }
         launch_failed(*entry, *exec);
         return launched.status.error();
     }
     // No lock is held any more: a wait for the device is this thread's own.
     const Status waited = options_.sync ? wait(stream, launched) : Status();
     count_launch(*entry, launched);
-    if (launched.profiled)
+    if (launched.profiled) {
         profile_.keep(std::move(launched.sample));
-    if (!waited)
+    }
+    if (!waited) {
         return waited.error();
+    }
     return true;
 }
 
@@ -73,8 +77,9 @@ Cache::Launched Cache::launch(Entry& entry, Executable& exec, cuda::Stream strea
         const std::int64_t begin = now_ns();
         launched.status = driver_.check(calls.graph_upload(exec.exec.get(), stream), "cuGraphUpload");
         launched.upload_ns = now_ns() - begin;
-        if (!launched.status)
+        if (!launched.status) {
             return launched;
+        }
     }
     if (profile_.due(call)) {
         launched.profiled = true;
@@ -94,13 +99,15 @@ Cache::Launched Cache::launch(Entry& entry, Executable& exec, cuda::Stream strea
 }
 
 Status Cache::wait(cuda::Stream stream, Launched& launched) {
-    if (captured(stream))
+    if (captured(stream)) {
         return {};
+    }
     const std::int64_t begin = now_ns();
     Status status = driver_.check(driver_.calls().stream_synchronize(stream), "cuStreamSynchronize",
                                   "the replay was launched; graph.sync=off does not wait for it");
-    if (status)
+    if (status) {
         launched.sample.sync_ns = now_ns() - begin;
+    }
     return status;
 }
 
@@ -116,8 +123,9 @@ void Cache::launch_failed(Entry& entry, const Executable& exec) {
         const cuda::CurrentContext context(driver_.calls(), exec.context);
         current = context.status();
     }
-    if (!context_gone(current))
+    if (!context_gone(current)) {
         return;
+    }
     std::lock_guard life(entry.life);
     (void)drop(entry, Absence::context_gone);
 }
@@ -130,8 +138,9 @@ void Cache::count_launch(Entry& entry, const Launched& launched) {
         ++entry.row.uploads;
         entry.row.upload_ns += static_cast<double>(launched.upload_ns);
     }
-    if (host_ == nullptr || (launched.probed && !uploaded))
+    if (host_ == nullptr || (launched.probed && !uploaded)) {
         return; // the probe counts its launches itself
+    }
     update_row(entry.key, [&](recording::GraphInfo& row) {
         const auto add = [](double& sum, std::int64_t more) {
             sum = (sum == sum ? sum : 0) + static_cast<double>(more);
@@ -151,8 +160,9 @@ void Cache::count_eager(Entry& entry, const std::string& reason) {
     std::string counted = reason;
     {
         std::lock_guard lock(entry.row_mutex);
-        if (entry.eager.size() >= Entry::max_reasons && entry.eager.find(reason) == entry.eager.end())
+        if (entry.eager.size() >= Entry::max_reasons && entry.eager.find(reason) == entry.eager.end()) {
             counted = "other reasons";
+        }
         ++entry.eager[counted];
     }
     update_row(entry.key, [&counted](recording::GraphInfo& row) {

@@ -134,8 +134,9 @@ TEST_F(VerifyCapture, T16_nodes_that_cannot_be_compared_are_never_called_clean) 
     Engine::check(engine->calls.event_create(&event, cuda::event_default));
     const std::vector<BakedIn> found = verify([&](std::int32_t, std::int32_t) {
         kernel("gemm", 0, 0, 0);
-        for (int i = 0; i < 2; ++i)
+        for (int i = 0; i < 2; ++i) {
             Engine::check(engine->calls.event_record_with_flags(event, engine->stream, cuda::event_record_external));
+        }
     });
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].part, "not compared");

@@ -37,25 +37,31 @@ bool all_zero(const Fingerprint& print) { return print.min == 0 && print.max == 
 /// not finite and lengths overflow or vanish.
 double distance_between(const Fingerprint& a, const Fingerprint& b) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    if (a.count == b.count && a.hash == b.hash)
+    if (a.count == b.count && a.hash == b.hash) {
         return 0;
+    }
     // The hashes differ: which of the non-finite elements do, if any, their numbers do not tell.
-    if (a.count != b.count || a.sketch.size() != b.sketch.size() || !a.finite() || !b.finite())
+    if (a.count != b.count || a.sketch.size() != b.sketch.size() || !a.finite() || !b.finite()) {
         return infinity;
-    if (!std::isfinite(a.sum_of_squares) || !std::isfinite(b.sum_of_squares))
+    }
+    if (!std::isfinite(a.sum_of_squares) || !std::isfinite(b.sum_of_squares)) {
         return infinity;
+    }
     double squares = 0;
-    for (std::size_t i = 0; i < a.sketch.size(); ++i)
+    for (std::size_t i = 0; i < a.sketch.size(); ++i) {
         squares += (a.sketch[i] - b.sketch[i]) * (a.sketch[i] - b.sketch[i]);
-    if (!(a.sum_of_squares > 0))
+    }
+    if (!(a.sum_of_squares > 0)) {
         return all_zero(a) && all_zero(b) ? std::numeric_limits<double>::min() : infinity;
+    }
     // Never 0, however small.
     return std::max(std::sqrt(squares / a.sum_of_squares), std::numeric_limits<double>::min());
 }
 
 std::string name_of(std::uint16_t id) {
-    for (const record::NameEntry& entry : record::names_from(id))
+    for (const record::NameEntry& entry : record::names_from(id)) {
         return entry.id == id ? entry.name : "unnamed";
+    }
     return "unnamed";
 }
 
@@ -107,20 +113,23 @@ struct Run {
 class Ancestry {
   public:
     explicit Ancestry(const GraphShape& shape) : shape_(shape), before_(shape.nodes.size()) {
-        for (const ShapeEdge& edge : shape.edges)
+        for (const ShapeEdge& edge : shape.edges) {
             before_[edge.to].push_back(edge.from);
+        }
     }
     /// Adds the node and all that come before it.
     void add(cuda::GraphNode node, std::set<std::uint32_t>& to) const {
         const auto found = shape_.index_of.find(node);
-        if (found == shape_.index_of.end())
+        if (found == shape_.index_of.end()) {
             return;
+        }
         std::vector<std::uint32_t> left{found->second};
         while (!left.empty()) {
             const std::uint32_t next = left.back();
             left.pop_back();
-            if (to.insert(next).second)
+            if (to.insert(next).second) {
                 left.insert(left.end(), before_[next].begin(), before_[next].end());
+            }
         }
     }
 
@@ -135,26 +144,31 @@ std::set<std::string> suspects(const GraphShape& shape, cuda::GraphNode differs,
     const Ancestry ancestry(shape);
     std::set<std::uint32_t> wrong;
     std::set<std::uint32_t> right;
-    if (differs != nullptr)
+    if (differs != nullptr) {
         ancestry.add(differs, wrong);
-    else
-        for (std::uint32_t i = 0; i < shape.nodes.size(); ++i)
+    } else {
+        for (std::uint32_t i = 0; i < shape.nodes.size(); ++i) {
             wrong.insert(i);
-    for (const cuda::GraphNode node : agreeing)
+        }
+    }
+    for (const cuda::GraphNode node : agreeing) {
         ancestry.add(node, right);
+    }
     std::set<std::string> names;
     for (const std::uint32_t node : wrong) {
         const std::string& name = shape.names[shape.name_of[node]];
-        if (right.count(node) == 0 && name != fingerprint::kernel_name)
+        if (right.count(node) == 0 && name != fingerprint::kernel_name) {
             names.insert((shape.types[node] == cuda::NodeType::kernel ? "kernel " : "") + name);
+        }
     }
     return names;
 }
 
 std::string joined(const std::vector<std::string>& parts, const char* between, std::size_t most) {
     std::string text;
-    for (std::size_t i = 0; i < parts.size() && i < most; ++i)
+    for (std::size_t i = 0; i < parts.size() && i < most; ++i) {
         text += (i == 0 ? "" : between) + parts[i];
+    }
     return parts.size() > most ? text + between + std::to_string(parts.size() - most) + " more" : text;
 }
 
@@ -175,8 +189,9 @@ bool compare(const Run& eager, const Run& replay, const CudaReplayCheck& check, 
             node = site.node;
             return true;
         }
-        if (site.node != nullptr)
+        if (site.node != nullptr) {
             agreeing.push_back(site.node);
+        }
     }
     if (both && replay.whole && paired < placed.size()) {
         for (const auto& entry : placed) {
@@ -209,67 +224,81 @@ Status call(const std::function<Status()>& function) { return function ? functio
 } // namespace
 
 Status Cache::can_verify(cuda::Stream stream, const CudaReplayCheck& check) {
-    if (!check.eager || !check.vary || check.rounds == 0 || !(check.tolerance >= 0) || !check.save != !check.restore)
+    if (!check.eager || !check.vary || check.rounds == 0 || !(check.tolerance >= 0) || !check.save != !check.restore) {
         return Error{ErrorCode::invalid_argument,
                      "verify_replay() needs eager, vary, at least one round, and save with restore or neither."};
-    if (captured(stream))
+    }
+    if (captured(stream)) {
         return Error{ErrorCode::invalid_argument,
                      "that stream is being captured: end the capture before verify_replay()."};
+    }
     return {};
 }
 
 Status Cache::run_rounds(Entry& entry, cuda::Stream stream, const CudaReplayCheck& check, std::vector<Found>& found) {
     const cuda::Driver& calls = driver_.calls();
     std::vector<Tensor> outputs;
-    for (const CudaOutput& output : check.outputs)
+    for (const CudaOutput& output : check.outputs) {
         outputs.push_back(output.tensor);
+    }
     Result<DevicePrints> prints = DevicePrints::create(calls, stream, outputs.size(), fingerprint_image);
-    if (!prints)
+    if (!prints) {
         return prints.error();
+    }
     std::shared_ptr<CapturedChecks> inside;
     {
         std::shared_lock lock(map_);
-        if (entry.live != nullptr)
+        if (entry.live != nullptr) {
             inside = fingerprint::find_captured_checks(nullptr, entry.live->graph.get());
+        }
     }
     const auto finish = [&](const std::function<Status()>& step, Run& run) -> Status {
         fingerprint::CheckTap tap;
         Status status = step();
-        if (status)
+        if (status) {
             status = prints->enqueue(outputs);
+        }
         // Whatever went wrong: nothing of ours is on its way afterwards.
         const Status waited =
             driver_.check(calls.stream_synchronize(stream), "cuStreamSynchronize", "nothing was compared");
-        if (!waited)
+        if (!waited) {
             prints->give_up();
-        if (!status || !waited)
+        }
+        if (!status || !waited) {
             return !status ? status : waited;
+        }
         Result<std::vector<Fingerprint>> read = prints->read();
-        if (!read)
+        if (!read) {
             return read.error();
+        }
         run.outputs = std::move(*read);
         run.checks = tap.harvest();
-        if (tap.missing() != 0)
+        if (tap.missing() != 0) {
             return Error{ErrorCode::out_of_memory, "some checks of the step have no result: check fewer bricks."};
+        }
         return {};
     };
     for (unsigned round = 0; round < check.rounds; ++round) {
         Run eager;
         Run replay;
         Status status = check.vary(round);
-        if (status)
+        if (status) {
             status = call(check.save);
-        if (!status)
+        }
+        if (!status) {
             return status;
+        }
         status = finish(check.eager, eager);
         const Status restored = call(check.restore);
-        if (!status || !restored)
+        if (!status || !restored) {
             return !status ? status : restored;
+        }
         status = finish(
             [&]() -> Status {
                 const Result<bool> launched = this->replay(entry.key, stream);
-                if (!launched)
+                if (!launched) {
                     return launched.error();
+                }
                 return *launched
                            ? Status()
                            : Status(Error{ErrorCode::not_found, "the graph went while it was verified: capture it "
@@ -280,18 +309,21 @@ Status Cache::run_rounds(Entry& entry, cuda::Stream stream, const CudaReplayChec
             replay.latest = inside->latest();
             replay.whole = inside->counts().refused == 0;
         }
-        if (const Status again = call(check.restore); !status || !again)
+        if (const Status again = call(check.restore); !status || !again) {
             return !status ? status : again;
-        if (check.outputs.empty() && (eager.checks.empty() || replay.latest.empty()))
+        }
+        if (check.outputs.empty() && (eager.checks.empty() || replay.latest.empty())) {
             return Error{ErrorCode::invalid_argument, "there is nothing to compare: give outputs, or capture the graph "
                                                       "with check=all."};
+        }
         Found one;
         if (compare(eager, replay, check, round, one.what, one.node, one.agreeing) &&
             std::none_of(found.begin(), found.end(), [&](const Found& known) {
                 return known.what.brick == one.what.brick && known.what.layer == one.what.layer &&
                        known.what.occurrence == one.what.occurrence;
-            }))
+            })) {
             found.push_back(std::move(one));
+        }
     }
     return {};
 }
@@ -301,8 +333,9 @@ Status Cache::run_rounds(Entry& entry, cuda::Stream stream, const CudaReplayChec
 std::string Cache::name_node(const Executable& exec, cuda::Stream stream, const CudaReplayCheck& check,
                              const Found& found) {
     const Result<GraphShape> shape = read_shape(driver_.calls(), exec.graph.get());
-    if (!shape)
+    if (!shape) {
         return "";
+    }
     const std::set<std::string> names = suspects(*shape, found.node, found.agreeing);
     const Result<GraphHolder> fresh = capture_step(stream, check.eager);
     if (fresh) {
@@ -310,12 +343,16 @@ std::string Cache::name_node(const Executable& exec, cuda::Stream stream, const 
         const Result<GraphImage> live = image_of(driver_, exec.graph.get());
         const Result<GraphImage> now = live ? image_of(driver_, fresh->get()) : Result<GraphImage>(live.error());
         std::vector<std::string> texts;
-        if (now)
-            for (const BakedIn& baked : differences(*live, *now))
-                if (names.count(baked.node) != 0 && baked.part != "not compared")
+        if (now) {
+            for (const BakedIn& baked : differences(*live, *now)) {
+                if (names.count(baked.node) != 0 && baked.part != "not compared") {
                     texts.push_back(baked.text);
-        if (!texts.empty())
+                }
+            }
+        }
+        if (!texts.empty()) {
             return joined(texts, "; ", 3);
+        }
     }
     return joined({names.begin(), names.end()}, " or ", 4);
 }
@@ -326,36 +363,42 @@ void Cache::note_checked(Entry& entry) {
     {
         std::lock_guard lock(entry.row_mutex);
         texts = entry.row.baked_in;
-        for (const std::string& stale : entry.row.stale_inputs)
+        for (const std::string& stale : entry.row.stale_inputs) {
             texts.push_back("stale in replay: " + stale);
+        }
     }
     update_row(entry.key, [&texts](recording::GraphInfo& row) { row.baked_in = texts; });
 }
 
 Result<std::vector<StaleInput>> Cache::verify_replay(std::uint64_t key, cuda::Stream stream,
                                                      const CudaReplayCheck& check) {
-    if (Status status = driver_.status(); !status)
+    if (Status status = driver_.status(); !status) {
         return status.error();
-    if (Status status = can_verify(stream, check); !status)
+    }
+    if (Status status = can_verify(stream, check); !status) {
         return status.error();
+    }
     const std::shared_ptr<Entry> entry = find(key);
     std::shared_ptr<Executable> exec;
     if (entry != nullptr) {
         std::shared_lock lock(map_);
         exec = entry->live;
     }
-    if (exec == nullptr)
+    if (exec == nullptr) {
         return Error{ErrorCode::not_found, "that key has no graph: capture the step first."};
+    }
     std::vector<Found> found;
-    if (Status status = run_rounds(*entry, stream, check, found); !status)
+    if (Status status = run_rounds(*entry, stream, check, found); !status) {
         return status.error();
+    }
     std::vector<StaleInput> stale;
     std::vector<std::string> texts;
     for (Found& one : found) {
         one.what.node = name_node(*exec, stream, check, one);
         // That called `eager` once more, and what it keeps on the host has moved on.
-        if (const Status again = call(check.restore); !again)
+        if (const Status again = call(check.restore); !again) {
             return again.error();
+        }
         one.what.text = text_of(one.what);
         texts.push_back(one.what.text);
         stale.push_back(std::move(one.what));

@@ -36,8 +36,9 @@ class VerifyReplay : public CacheTest {
         start(config);
         kernels = std::make_unique<fingerprint::VirtualKernels>();
         define();
-        for (vgpu::DevicePointer* const made : {&hidden, &kv, &kept, &scratch, &scale[0], &scale[1]})
+        for (vgpu::DevicePointer* const made : {&hidden, &kv, &kept, &scratch, &scale[0], &scale[1]}) {
             Engine::check(engine->calls.mem_alloc(made, width * sizeof(float)));
+        }
         void* pinned = nullptr;
         Engine::check(engine->calls.mem_host_alloc(&pinned, 4096, cuda::memory_host_portable));
         host_positions = static_cast<std::int32_t*>(pinned);
@@ -55,8 +56,9 @@ class VerifyReplay : public CacheTest {
         RecorderAccess::connect_checks(recorder, nullptr);
         checks.reset();
         cache.reset();
-        for (const vgpu::DevicePointer made : {hidden, kv, kept, scratch, scale[0], scale[1]})
+        for (const vgpu::DevicePointer made : {hidden, kv, kept, scratch, scale[0], scale[1]}) {
             Engine::check(engine->calls.mem_free(made));
+        }
         Engine::check(engine->calls.mem_free_host(host_positions));
         engine.reset();
         EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
@@ -82,9 +84,10 @@ class VerifyReplay : public CacheTest {
         embed.function = [](const vgpu::KernelRun& run) {
             const auto tokens = run.param<std::uint64_t>(1);
             const std::int32_t read = tokens != 0 ? *vgpu::at<std::int32_t>(tokens) : run.param<std::int32_t>(2);
-            for (std::size_t i = 0; i < width; ++i)
+            for (std::size_t i = 0; i < width; ++i) {
                 vgpu::at<float>(run.param<std::uint64_t>(0), width)[i] =
                     static_cast<float>(std::sin(0.1 * static_cast<double>(read) + static_cast<double>(i)));
+            }
         };
         vgpu::kernel("embed", embed);
         vgpu::KernelModel rope;
@@ -93,8 +96,9 @@ class VerifyReplay : public CacheTest {
             const auto from = run.param<std::uint64_t>(1);
             const std::int32_t read = from != 0 ? *vgpu::at<std::int32_t>(from) : run.param<std::int32_t>(2);
             float* const x = vgpu::at<float>(run.param<std::uint64_t>(0), width);
-            for (std::size_t i = 0; i < width; ++i)
+            for (std::size_t i = 0; i < width; ++i) {
                 x[i] += static_cast<float>(std::cos(static_cast<double>(read) / static_cast<double>(i + 1)));
+            }
         };
         vgpu::kernel("rope", rope);
         vgpu::KernelModel attend;
@@ -154,8 +158,9 @@ class VerifyReplay : public CacheTest {
         position = static_cast<std::int32_t>(20 + 9 * round);
         host_positions[turn % 8] = position;
         float* const by = vgpu::at<float>(scale[turn % 2], width);
-        for (std::size_t i = 0; i < width; ++i)
+        for (std::size_t i = 0; i < width; ++i) {
             by[i] = 0.01f * static_cast<float>(i + 1 + (turn % 2));
+        }
         return cache->set_decode_state(token, position, engine->stream);
     }
     Status copy(vgpu::DevicePointer to, vgpu::DevicePointer from) {
@@ -353,10 +358,12 @@ TEST_F(VerifyReplay, T16_no_tolerance_excuses_non_finite_elements_or_lengths_tha
         SCOPED_TRACE(one.what);
         const std::size_t size = one.dtype == DType::f64 ? 8 : 4;
         const auto put = [&](const std::vector<Planted>& planted) {
-            for (std::size_t i = 0; i < width * sizeof(float) / size; ++i)
+            for (std::size_t i = 0; i < width * sizeof(float) / size; ++i) {
                 launch("plant", hidden + i * size, size == 8 ? bits(0.5) : bits(0.5f), size);
-            for (const Planted& element : planted)
+            }
+            for (const Planted& element : planted) {
                 launch("plant", hidden + element.element * size, element.bits, size);
+            }
         };
         (void)feed(0);
         ASSERT_EQ(message_of(cache->begin_capture(engine->stream)), "");

@@ -29,15 +29,18 @@ void GraphAssembly::take(std::vector<LaunchShape>& launches, std::vector<Transfe
 }
 
 Status GraphAssembly::run() {
-    if (Status status = check_nodes(); !status.ok())
+    if (Status status = check_nodes(); !status.ok()) {
         return status;
-    if (Status status = check_edges(); !status.ok())
+    }
+    if (Status status = check_edges(); !status.ok()) {
         return status;
+    }
     find_ends();
     partition();
     connect();
-    if (Status status = sort(); !status.ok())
+    if (Status status = sort(); !status.ok()) {
         return status;
+    }
     weigh();
     return {};
 }
@@ -46,30 +49,36 @@ Status GraphAssembly::check_nodes() {
     std::vector<GraphNode>& nodes = graph_.nodes_;
     for (NodeId id = 0; id < nodes.size(); ++id) {
         const GraphNode& node = nodes[id];
-        if (node.name >= graph_.names_.size())
+        if (node.name >= graph_.names_.size()) {
             return Error{ErrorCode::invalid_argument,
                          "node " + std::to_string(id) + " has no name; give it a number that name() returned"};
-        if (node.duration_ns < 0)
+        }
+        if (node.duration_ns < 0) {
             return Error{ErrorCode::invalid_argument, "node " + std::to_string(id) + " (" + graph_.name_of(id) +
                                                           ") has a negative duration; give its end after its begin"};
-        if (node.parent == no_node)
+        }
+        if (node.parent == no_node) {
             continue;
-        if (node.parent >= nodes.size())
+        }
+        if (node.parent >= nodes.size()) {
             return Error{ErrorCode::invalid_argument, "node " + std::to_string(id) + " lies inside node " +
                                                           std::to_string(node.parent) +
                                                           ", which was never added; add that one too"};
+        }
         nodes[node.parent].container = true;
         graph_.containment_ = true;
         graph_.outer_first_ = graph_.outer_first_ && node.parent < id;
     }
     // In a chain of numbers that only fall there is no way back to its begin.
-    if (graph_.outer_first_ || graph_.outer_first().size() == nodes.size())
+    if (graph_.outer_first_ || graph_.outer_first().size() == nodes.size()) {
         return {};
+    }
     std::vector<std::uint64_t> offsets(nodes.size() + 1, 0);
     std::vector<std::uint32_t> parents;
     for (NodeId id = 0; id < nodes.size(); ++id) {
-        if (nodes[id].parent != no_node)
+        if (nodes[id].parent != no_node) {
             parents.push_back(nodes[id].parent);
+        }
         offsets[id + 1] = parents.size();
     }
     return cycle_error(execgraph::find_cycle(offsets, parents), "nodes contain each other in a circle: ",
@@ -80,10 +89,11 @@ Status GraphAssembly::check_edges() {
     const std::size_t nodes = graph_.nodes_.size();
     for (const auto& [from, to] : edges_) {
         sorted_ = sorted_ && from < to;
-        if (from >= nodes || to >= nodes)
+        if (from >= nodes || to >= nodes) {
             return Error{ErrorCode::invalid_argument, "an edge names node " +
                                                           std::to_string(from >= nodes ? from : to) +
                                                           ", which was never added; add that one first"};
+        }
     }
     return {};
 }
@@ -91,12 +101,15 @@ Status GraphAssembly::check_edges() {
 void GraphAssembly::find_ends() {
     std::vector<GraphNode>& nodes = graph_.nodes_;
     const auto mark = [&](NodeId id) {
-        if (!nodes[id].container)
+        if (!nodes[id].container) {
             return;
-        if (ends_.empty())
+        }
+        if (ends_.empty()) {
             ends_.assign(nodes.size(), 0);
-        if (ends_[id] != 0)
+        }
+        if (ends_[id] != 0) {
             return;
+        }
         ends_[id] = static_cast<std::uint32_t>(nodes.size() + graph_.ends_.size());
         graph_.ends_.push_back(id);
     };
@@ -104,13 +117,15 @@ void GraphAssembly::find_ends() {
         mark(from);
         mark(to);
     }
-    if (ends_.empty())
+    if (ends_.empty()) {
         return;
+    }
     around_.assign(nodes.size(), no_node);
     for (const NodeId id : graph_.outer_first()) {
         const NodeId parent = nodes[id].parent;
-        if (parent != no_node)
+        if (parent != no_node) {
             around_[id] = ends_[parent] != 0 ? parent : around_[parent];
+        }
     }
 }
 
@@ -120,12 +135,14 @@ std::uint32_t GraphAssembly::end_of(NodeId node) const {
 
 template <class Visit>
 void GraphAssembly::for_each_edge(Visit&& visit) const {
-    for (const auto& [from, to] : edges_)
+    for (const auto& [from, to] : edges_) {
         visit(end_of(from), to);
+    }
     for (NodeId id = 0; id < around_.size(); ++id) {
         const bool counts = !graph_.nodes_[id].container || ends_[id] != 0;
-        if (around_[id] == no_node || !counts)
+        if (around_[id] == no_node || !counts) {
             continue;
+        }
         visit(around_[id], id);
         visit(end_of(id), ends_[around_[id]]);
     }
@@ -134,19 +151,24 @@ void GraphAssembly::for_each_edge(Visit&& visit) const {
 /// Brings edges of neighbouring vertices together, so that what connect() looks up lies in the cache: a random graph of 10^6
 /// nodes is built in half the time.
 void GraphAssembly::partition() {
-    if (sorted_ || graph_.nodes_.size() <= fits_in_cache)
+    if (sorted_ || graph_.nodes_.size() <= fits_in_cache) {
         return;
+    }
     unsigned shift = 0;
-    while ((graph_.nodes_.size() - 1) >> shift >= std::size_t{1} << partition_bits)
+    while ((graph_.nodes_.size() - 1) >> shift >= std::size_t{1} << partition_bits) {
         ++shift;
+    }
     std::array<std::size_t, (std::size_t{1} << partition_bits) + 1> begins{};
-    for (const auto& edge : edges_)
+    for (const auto& edge : edges_) {
         ++begins[(edge.first >> shift) + 1];
-    for (std::size_t i = 1; i < begins.size(); ++i)
+    }
+    for (std::size_t i = 1; i < begins.size(); ++i) {
         begins[i] += begins[i - 1];
+    }
     Edges together(edges_.size());
-    for (const auto& edge : edges_)
+    for (const auto& edge : edges_) {
         together[begins[edge.first >> shift]++] = edge;
+    }
     edges_ = std::move(together);
 }
 
@@ -158,19 +180,23 @@ void GraphAssembly::connect() {
         ++offsets[from + 1];
         sorted_ = sorted_ && from < to; // ends have the highest numbers
     });
-    for (std::size_t i = 1; i <= vertices; ++i)
+    for (std::size_t i = 1; i <= vertices; ++i) {
         offsets[i] += offsets[i - 1];
+    }
     graph_.targets_.resize(offsets[vertices]);
-    if (!sorted_)
+    if (!sorted_) {
         waiting_.assign(vertices, 0);
+    }
     // Fills each row from its begin; what is then one row late is put right by moving all by one.
     for_each_edge([&](std::uint32_t from, std::uint32_t to) {
         graph_.targets_[offsets[from]++] = to;
-        if (!sorted_)
+        if (!sorted_) {
             ++waiting_[to];
+        }
     });
-    for (std::size_t i = vertices; i > 0; --i)
+    for (std::size_t i = vertices; i > 0; --i) {
         offsets[i] = offsets[i - 1];
+    }
     offsets[0] = 0;
     Edges().swap(edges_);
     around_ = {};
@@ -178,16 +204,18 @@ void GraphAssembly::connect() {
 }
 
 Status GraphAssembly::sort() {
-    if (sorted_)
+    if (sorted_) {
         return {};
+    }
     const auto& offsets = graph_.offsets_;
     const auto& targets = graph_.targets_;
     const std::size_t vertices = graph_.rows();
     std::vector<std::uint32_t>& order = graph_.order_;
     order.reserve(vertices);
     for (std::uint32_t v = 0; v < vertices; ++v) {
-        if (waiting_[v] == 0)
+        if (waiting_[v] == 0) {
             order.push_back(v);
+        }
     }
     for (std::size_t at = 0; at < order.size(); ++at) {
         if (at + 2 * ahead < order.size()) {
@@ -195,8 +223,9 @@ Status GraphAssembly::sort() {
             __builtin_prefetch(targets.data() + offsets[order[at + ahead]]);
         }
         for (std::uint64_t e = offsets[order[at]]; e < offsets[order[at] + 1]; ++e) {
-            if (--waiting_[targets[e]] == 0)
+            if (--waiting_[targets[e]] == 0) {
                 order.push_back(targets[e]);
+            }
         }
     }
     if (order.size() == vertices) {
@@ -212,8 +241,9 @@ Status GraphAssembly::sort() {
 void GraphAssembly::relabel() {
     const std::vector<std::uint32_t>& order = graph_.order_;
     std::vector<std::uint32_t>& row_of = waiting_; // all 0 by now
-    for (std::uint32_t row = 0; row < order.size(); ++row)
+    for (std::uint32_t row = 0; row < order.size(); ++row) {
         row_of[order[row]] = row;
+    }
     std::vector<std::uint64_t> offsets(order.size() + 1, 0);
     std::vector<std::uint32_t> targets;
     targets.reserve(graph_.targets_.size());
@@ -222,8 +252,9 @@ void GraphAssembly::relabel() {
             __builtin_prefetch(&graph_.offsets_[order[row + 2 * ahead]]);
             __builtin_prefetch(graph_.targets_.data() + graph_.offsets_[order[row + ahead]]);
         }
-        for (std::uint64_t e = graph_.offsets_[order[row]]; e < graph_.offsets_[order[row] + 1]; ++e)
+        for (std::uint64_t e = graph_.offsets_[order[row]]; e < graph_.offsets_[order[row] + 1]; ++e) {
             targets.push_back(row_of[graph_.targets_[e]]);
+        }
         offsets[row + 1] = targets.size();
     }
     graph_.offsets_ = std::move(offsets);
@@ -247,10 +278,12 @@ Error GraphAssembly::cycle_error(const std::vector<std::uint32_t>& cycle, const 
         const NodeId id = graph_.node_of(vertex);
         return graph_.name_of(id) + " (node " + std::to_string(id) + ")";
     };
-    for (std::size_t i = 0; i < std::min(cycle.size(), most_named); ++i)
+    for (std::size_t i = 0; i < std::min(cycle.size(), most_named); ++i) {
         text += named(cycle[i]) + " -> ";
-    if (cycle.size() > most_named)
+    }
+    if (cycle.size() > most_named) {
         text += "… " + std::to_string(cycle.size() - most_named) + " more -> ";
+    }
     text += named(cycle.front());
     return {ErrorCode::invalid_argument, text + advice};
 }

@@ -20,8 +20,9 @@ struct Planted {
 std::vector<NodeId> leaves_of(const Planted& planted, NodeId outer) {
     std::vector<NodeId> leaves;
     for (NodeId id = 0; id < planted.nodes.size(); ++id) {
-        if (planted.nodes[id].container)
+        if (planted.nodes[id].container) {
             continue;
+        }
         for (NodeId at = id; at != no_node; at = planted.nodes[at].parent) {
             if (at == outer) {
                 leaves.push_back(id);
@@ -40,8 +41,9 @@ Planted draw(std::mt19937_64& random) {
     Planted planted;
     const std::size_t size = 1 + below(most_nodes);
     std::vector<NodeId> numbers(size);
-    for (std::size_t i = 0; i < size; ++i)
+    for (std::size_t i = 0; i < size; ++i) {
         numbers[i] = static_cast<NodeId>(i);
+    }
     std::shuffle(numbers.begin(), numbers.end(), random);
     planted.nodes.resize(size);
     for (std::size_t i = 0; i < size; ++i) {
@@ -53,20 +55,24 @@ Planted draw(std::mt19937_64& random) {
         }
     }
     std::vector<NodeId> time(size);
-    for (std::size_t i = 0; i < size; ++i)
+    for (std::size_t i = 0; i < size; ++i) {
         time[i] = static_cast<NodeId>(i);
+    }
     std::shuffle(time.begin(), time.end(), random);
     const bool any_edge = below(10) == 0; // some with cycles
     const std::size_t tries = below(3 * size);
     for (std::size_t i = 0; i < tries; ++i) {
         const auto from = static_cast<NodeId>(below(size)), to = static_cast<NodeId>(below(size));
         std::size_t last = 0, first = size;
-        for (const NodeId leaf : leaves_of(planted, from))
+        for (const NodeId leaf : leaves_of(planted, from)) {
             last = std::max<std::size_t>(last, time[leaf]);
-        for (const NodeId leaf : leaves_of(planted, to))
+        }
+        for (const NodeId leaf : leaves_of(planted, to)) {
             first = std::min<std::size_t>(first, time[leaf]);
-        if (any_edge || last < first)
+        }
+        if (any_edge || last < first) {
             planted.edges.emplace_back(from, to);
+        }
     }
     return planted;
 }
@@ -76,8 +82,9 @@ std::vector<std::vector<NodeId>> leaf_edges(const Planted& planted) {
     std::vector<std::vector<NodeId>> after(planted.nodes.size());
     for (const auto& [from, to] : planted.edges) {
         for (const NodeId a : leaves_of(planted, from)) {
-            for (const NodeId b : leaves_of(planted, to))
+            for (const NodeId b : leaves_of(planted, to)) {
                 after[a].push_back(b);
+            }
         }
     }
     return after;
@@ -91,13 +98,15 @@ struct Truth {
 
 void try_all(const Planted& planted, const std::vector<std::vector<NodeId>>& after, std::vector<NodeId>& path,
              std::int64_t length, Truth& truth) {
-    for (const NodeId id : path)
+    for (const NodeId id : path) {
         truth.through[id] = std::max(truth.through[id], length);
+    }
     truth.length = std::max(truth.length, length);
     const std::vector<NodeId>& next = after[path.back()];
     for (auto at = next.begin(); at != next.end() && !truth.cycle; ++at) {
-        if (std::find(next.begin(), at, *at) != at)
+        if (std::find(next.begin(), at, *at) != at) {
             continue;
+        }
         if (std::find(path.begin(), path.end(), *at) != path.end()) {
             truth.cycle = true;
             return;
@@ -113,8 +122,9 @@ Truth truth_of(const Planted& planted) {
     truth.through.assign(planted.nodes.size(), 0);
     const auto after = leaf_edges(planted);
     for (NodeId id = 0; id < planted.nodes.size() && !truth.cycle; ++id) {
-        if (planted.nodes[id].container)
+        if (planted.nodes[id].container) {
             continue;
+        }
         std::vector<NodeId> path{id};
         try_all(planted, after, path, planted.nodes[id].duration_ns, truth);
     }
@@ -124,25 +134,31 @@ Truth truth_of(const Planted& planted) {
 /// Empty: as it should be.
 std::string difference(const Planted& planted, const Truth& truth, const ExecGraph& graph) {
     const PathAnalysis found = graph.analyse();
-    if (found.length_ns != truth.length)
+    if (found.length_ns != truth.length) {
         return "length " + std::to_string(found.length_ns) + ", not " + std::to_string(truth.length);
+    }
     std::int64_t sum = 0;
     for (const NodeId id : found.path) {
         sum += planted.nodes[id].duration_ns;
-        if (planted.nodes[id].container)
+        if (planted.nodes[id].container) {
             return "node " + std::to_string(id) + " contains others and is on the path";
-        if (truth.through[id] != truth.length)
+        }
+        if (truth.through[id] != truth.length) {
             return "node " + std::to_string(id) + " is on the path and must not be";
+        }
     }
-    if (sum != truth.length)
+    if (sum != truth.length) {
         return "the path's parts are " + std::to_string(sum) + " long, not " + std::to_string(truth.length);
+    }
     for (NodeId id = 0; id < planted.nodes.size(); ++id) {
         std::int64_t slack = truth.length;
-        for (const NodeId leaf : leaves_of(planted, id))
+        for (const NodeId leaf : leaves_of(planted, id)) {
             slack = std::min(slack, truth.length - truth.through[leaf]);
-        if (found.slack_ns[id] != slack)
+        }
+        if (found.slack_ns[id] != slack) {
             return "node " + std::to_string(id) + " has slack " + std::to_string(found.slack_ns[id]) + ", not " +
                    std::to_string(slack);
+        }
     }
     return {};
 }

@@ -12,8 +12,9 @@ std::size_t slot_of(const std::vector<std::uint32_t>& slots, const std::vector<s
                     std::string_view text) {
     const std::size_t mask = slots.size() - 1;
     std::size_t at = std::hash<std::string_view>{}(text)&mask;
-    while (slots[at] != 0 && names[slots[at] - 1] != text)
+    while (slots[at] != 0 && names[slots[at] - 1] != text) {
         at = (at + 1) & mask;
+    }
     return at;
 }
 
@@ -22,8 +23,9 @@ std::size_t slot_of(const std::vector<std::uint32_t>& slots, const std::vector<s
 std::uint32_t ExecGraphBuilder::name(std::string_view text) {
     if (2 * (names_.size() + 1) > name_slots_.size()) {
         std::vector<std::uint32_t> wider(name_slots_.empty() ? first_slots : 2 * name_slots_.size(), 0);
-        for (std::uint32_t i = 0; i < names_.size(); ++i)
+        for (std::uint32_t i = 0; i < names_.size(); ++i) {
             wider[slot_of(wider, names_, names_[i])] = i + 1;
+        }
         name_slots_ = std::move(wider);
     }
     const std::size_t slot = slot_of(name_slots_, names_, text);
@@ -41,8 +43,9 @@ NodeId ExecGraphBuilder::add(const GraphNode& node) {
     }
     nodes_.push_back(node);
     nodes_.back().container = false;
-    if (!node.timed)
+    if (!node.timed) {
         nodes_.back().duration_ns = 0;
+    }
     return static_cast<NodeId>(nodes_.size() - 1);
 }
 
@@ -68,10 +71,11 @@ NodeId ExecGraphBuilder::add_task(GraphNode node, const TaskShape& shape) {
 }
 
 void ExecGraphBuilder::contain(NodeId outer, NodeId inner) {
-    if (inner < nodes_.size())
+    if (inner < nodes_.size()) {
         nodes_[inner].parent = outer;
-    else
+    } else {
         edges_.emplace_back(outer, inner); // build() says that there is no such node
+    }
 }
 
 void ExecGraphBuilder::depend(NodeId earlier, NodeId later) { edges_.emplace_back(earlier, later); }
@@ -84,15 +88,17 @@ void ExecGraphBuilder::reserve(std::size_t nodes, std::size_t edges) {
 Result<ExecGraph> ExecGraphBuilder::build() {
     ExecGraphBuilder taken = std::move(*this);
     *this = {};
-    if (taken.overflow_)
+    if (taken.overflow_) {
         return Error{ErrorCode::unsupported, "a graph holds at most 4294967294 nodes; build it in parts"};
+    }
     ExecGraph graph;
     GraphAssembly assembly(graph, taken.edges_);
     assembly.take(taken.nodes_, taken.names_);
     assembly.take(taken.launches_, taken.transfers_, taken.tasks_);
     const Status status = assembly.run();
-    if (!status.ok())
+    if (!status.ok()) {
         return status.error();
+    }
     return graph;
 }
 

@@ -75,8 +75,9 @@ TEST(ExecGraphBuilder, T11_more_than_100000_nodes_are_no_limit) {
     ExecGraphBuilder builder;
     for (NodeId i = 0; i < 300'000; ++i) {
         add(builder, "n");
-        if (i > 0)
+        if (i > 0) {
             builder.depend(i - 1, i);
+        }
     }
     const auto graph = builder.build();
     ASSERT_TRUE(graph.ok()) << graph.error().message;
@@ -111,10 +112,12 @@ TEST(ExecGraphBuilder, an_empty_graph_has_no_path) {
 
 TEST(ExecGraphBuilder, a_name_has_one_number_however_many_there_are) {
     ExecGraphBuilder builder;
-    for (std::uint32_t i = 0; i < 5'000; ++i)
+    for (std::uint32_t i = 0; i < 5'000; ++i) {
         ASSERT_EQ(builder.name("name " + std::to_string(i)), i);
-    for (std::uint32_t i = 0; i < 5'000; ++i)
+    }
+    for (std::uint32_t i = 0; i < 5'000; ++i) {
         ASSERT_EQ(builder.name("name " + std::to_string(i)), i);
+    }
 }
 
 } // namespace

@@ -21,8 +21,9 @@ std::vector<std::uint32_t> find_cycle(const std::vector<std::uint64_t>& offsets,
     std::vector<Color> colors(vertices, Color::fresh);
     std::vector<Frame> stack;
     for (std::uint32_t root = 0; root < vertices; ++root) {
-        if (colors[root] != Color::fresh)
+        if (colors[root] != Color::fresh) {
             continue;
+        }
         colors[root] = Color::open;
         stack.push_back({root, offsets[root]});
         while (!stack.empty()) {
@@ -40,8 +41,9 @@ std::vector<std::uint32_t> find_cycle(const std::vector<std::uint64_t>& offsets,
                 const auto first =
                     std::find_if(stack.begin(), stack.end(), [to](const Frame& frame) { return frame.vertex == to; });
                 std::vector<std::uint32_t> cycle;
-                for (auto frame = first; frame != stack.end(); ++frame)
+                for (auto frame = first; frame != stack.end(); ++frame) {
                     cycle.push_back(frame->vertex);
+                }
                 return cycle;
             }
         }

@@ -23,8 +23,9 @@ const TaskShape* ExecGraph::task_of(NodeId id) const {
 std::vector<NodeId> ExecGraph::slowest_kernels(std::size_t most) const {
     std::vector<NodeId> kernels;
     for (NodeId id = 0; id < nodes_.size(); ++id) {
-        if (nodes_[id].kind == NodeKind::kernel && nodes_[id].timed)
+        if (nodes_[id].kind == NodeKind::kernel && nodes_[id].timed) {
             kernels.push_back(id);
+        }
     }
     const auto slower = [this](NodeId a, NodeId b) {
         return nodes_[a].duration_ns != nodes_[b].duration_ns ? nodes_[a].duration_ns > nodes_[b].duration_ns : a < b;

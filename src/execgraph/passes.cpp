@@ -21,8 +21,9 @@ struct ExecGraph::Passes {
         std::vector<std::int64_t> tails(graph.rows(), 0);
         for (auto row = static_cast<std::uint32_t>(graph.rows()); row-- > 0;) {
             std::int64_t longest = 0;
-            for (std::uint64_t e = graph.offsets_[row]; e < graph.offsets_[row + 1]; ++e)
+            for (std::uint64_t e = graph.offsets_[row]; e < graph.offsets_[row + 1]; ++e) {
                 longest = std::max(longest, tails[graph.targets_[e]]);
+            }
             tails[row] = longest + weight_of(row);
         }
         return tails;
@@ -33,26 +34,31 @@ struct ExecGraph::Passes {
         std::vector<std::int64_t> heads(graph.rows(), 0);
         for (std::uint32_t row = 0; row < heads.size(); ++row) {
             const std::int64_t end = heads[row] + weight(row);
-            for (std::uint64_t e = graph.offsets_[row]; e < graph.offsets_[row + 1]; ++e)
+            for (std::uint64_t e = graph.offsets_[row]; e < graph.offsets_[row + 1]; ++e) {
                 heads[graph.targets_[e]] = std::max(heads[graph.targets_[e]], end);
+            }
         }
         return heads;
     }
 
     [[nodiscard]] std::vector<NodeId> path(const std::vector<std::int64_t>& tails) const {
         std::vector<NodeId> path;
-        if (tails.empty())
+        if (tails.empty()) {
             return path;
+        }
         auto at = static_cast<std::uint32_t>(std::max_element(tails.begin(), tails.end()) - tails.begin());
         for (;;) {
-            if (graph.weights_[at] >= 0 && graph.nodes_[graph.node_of_row(at)].timed)
+            if (graph.weights_[at] >= 0 && graph.nodes_[graph.node_of_row(at)].timed) {
                 path.push_back(graph.node_of_row(at));
+            }
             const std::int64_t rest = tails[at] - weight(at);
             std::uint64_t e = graph.offsets_[at];
-            while (e < graph.offsets_[at + 1] && tails[graph.targets_[e]] != rest)
+            while (e < graph.offsets_[at + 1] && tails[graph.targets_[e]] != rest) {
                 ++e;
-            if (e == graph.offsets_[at + 1])
+            }
+            if (e == graph.offsets_[at + 1]) {
                 return path;
+            }
             at = graph.targets_[e];
         }
     }
@@ -61,8 +67,9 @@ struct ExecGraph::Passes {
     [[nodiscard]] std::vector<std::int64_t> slack(std::vector<std::int64_t>& before,
                                                   const std::vector<std::int64_t>& tails, std::int64_t length) const {
         constexpr auto none = std::numeric_limits<std::int64_t>::max();
-        for (std::size_t row = 0; row < before.size(); ++row)
+        for (std::size_t row = 0; row < before.size(); ++row) {
             before[row] = graph.weights_[row] < 0 ? none : length - before[row] - tails[row];
+        }
         std::vector<std::int64_t> slack;
         if (graph.order_.empty()) {
             slack = std::move(before);
@@ -70,8 +77,9 @@ struct ExecGraph::Passes {
         } else {
             slack.resize(graph.nodes_.size());
             for (std::size_t row = 0; row < before.size(); ++row) {
-                if (graph.order_[row] < slack.size())
+                if (graph.order_[row] < slack.size()) {
                     slack[graph.order_[row]] = before[row];
+                }
             }
         }
         spread(slack);
@@ -81,19 +89,23 @@ struct ExecGraph::Passes {
     void spread(std::vector<std::int64_t>& slack) const {
         const auto give = [&](NodeId id) {
             const NodeId parent = graph.nodes_[id].parent;
-            if (parent != no_node)
+            if (parent != no_node) {
                 slack[parent] = std::min(slack[parent], slack[id]);
+            }
         };
-        if (!graph.containment_)
+        if (!graph.containment_) {
             return;
+        }
         if (graph.outer_first_) {
-            for (auto id = static_cast<NodeId>(graph.nodes_.size()); id-- > 0;)
+            for (auto id = static_cast<NodeId>(graph.nodes_.size()); id-- > 0;) {
                 give(id);
+            }
             return;
         }
         const std::vector<NodeId> order = graph.outer_first();
-        for (auto id = order.rbegin(); id != order.rend(); ++id)
+        for (auto id = order.rbegin(); id != order.rend(); ++id) {
             give(*id);
+        }
     }
 };
 
@@ -119,26 +131,30 @@ std::vector<NodeId> ExecGraph::outer_first() const {
     std::vector<NodeId> order;
     order.reserve(nodes_.size());
     if (outer_first_) {
-        for (NodeId id = 0; id < nodes_.size(); ++id)
+        for (NodeId id = 0; id < nodes_.size(); ++id) {
             order.push_back(id);
+        }
         return order;
     }
     // Inner ones by outer one, as linked lists; what a circle holds never gets a turn.
     std::vector<NodeId> first(nodes_.size(), no_node), next(nodes_.size(), no_node);
     for (auto id = static_cast<NodeId>(nodes_.size()); id > 0; --id) {
         const NodeId parent = nodes_[id - 1].parent;
-        if (parent == no_node)
+        if (parent == no_node) {
             continue;
+        }
         next[id - 1] = first[parent];
         first[parent] = id - 1;
     }
     for (NodeId id = 0; id < nodes_.size(); ++id) {
-        if (nodes_[id].parent == no_node)
+        if (nodes_[id].parent == no_node) {
             order.push_back(id);
+        }
     }
     for (std::size_t at = 0; at < order.size(); ++at) {
-        for (NodeId inner = first[order[at]]; inner != no_node; inner = next[inner])
+        for (NodeId inner = first[order[at]]; inner != no_node; inner = next[inner]) {
             order.push_back(inner);
+        }
     }
     return order;
 }

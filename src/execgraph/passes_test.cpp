@@ -87,8 +87,9 @@ TEST(CriticalPath, T10_a_chain_of_a_million_in_the_wrong_order_is_no_deep_recurs
     b.builder.reserve(count, count);
     for (NodeId i = 0; i < count; ++i) {
         b.add("n", 1);
-        if (i > 0)
+        if (i > 0) {
             b.builder.depend(i, i - 1);
+        }
     }
     const PathAnalysis found = b.build().analyse();
     EXPECT_EQ(found.length_ns, count);

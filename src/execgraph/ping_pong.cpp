@@ -31,10 +31,12 @@ constexpr std::uint64_t direction_number(TransferDirection direction) { return s
 
 /// The way there, and the way back that would undo it; nothing where not enough is known.
 std::optional<std::pair<Way, Way>> ways_of(const TransferShape& transfer) {
-    if (transfer.source != 0 && transfer.target != 0)
+    if (transfer.source != 0 && transfer.target != 0) {
         return std::pair(Way{transfer.source, transfer.target, true}, Way{transfer.target, transfer.source, true});
-    if (transfer.bytes == 0 || transfer.direction == TransferDirection::device_to_device)
+    }
+    if (transfer.bytes == 0 || transfer.direction == TransferDirection::device_to_device) {
         return std::nullopt;
+    }
     const TransferDirection back = transfer.direction == TransferDirection::host_to_device
                                        ? TransferDirection::device_to_host
                                        : TransferDirection::host_to_device;
@@ -47,26 +49,30 @@ std::optional<std::pair<Way, Way>> ways_of(const TransferShape& transfer) {
 std::vector<PingPong> ExecGraph::ping_pong(std::int64_t window_ns) const {
     std::vector<NodeId> transfers;
     for (NodeId id = 0; id < nodes_.size(); ++id) {
-        if (transfer_of(id) != nullptr)
+        if (transfer_of(id) != nullptr) {
             transfers.push_back(id);
+        }
     }
     const auto earlier = [this](NodeId a, NodeId b) {
         return nodes_[a].begin_ns < nodes_[b].begin_ns;
     };
-    if (!std::is_sorted(transfers.begin(), transfers.end(), earlier))
+    if (!std::is_sorted(transfers.begin(), transfers.end(), earlier)) {
         std::stable_sort(transfers.begin(), transfers.end(), earlier);
+    }
     // Only the last transfer of each way can be the nearest one to come back: one look each.
     std::unordered_map<Way, NodeId, WayHash> last;
     std::vector<PingPong> found;
     for (const NodeId id : transfers) {
         const auto ways = ways_of(*transfer_of(id));
-        if (!ways)
+        if (!ways) {
             continue;
+        }
         if (const auto there = last.find(ways->second); there != last.end()) {
             const GraphNode& before = nodes_[there->second];
             const std::int64_t between = nodes_[id].begin_ns - (before.begin_ns + before.duration_ns);
-            if (between >= 0 && between <= window_ns)
+            if (between >= 0 && between <= window_ns) {
                 found.push_back({there->second, id, between});
+            }
         }
         last[ways->first] = id;
     }

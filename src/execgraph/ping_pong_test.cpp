@@ -61,8 +61,9 @@ TEST(PingPong, buffers_decide_where_both_are_known_and_size_and_direction_where_
 
 TEST(PingPong, T11_a_hundred_thousand_transfers_that_never_come_back_in_any_order_are_none) {
     Transfers t;
-    for (std::uint64_t i = 100'000; i > 0; --i)
+    for (std::uint64_t i = 100'000; i > 0; --i) {
         t.add(static_cast<std::int64_t>(20 * i), {2 * i, 2 * i + 1, 1, up});
+    }
     t.add(-100, {0, 0, 1, up});
     const NodeId back = t.add(-50, {0, 0, 1, down});
     const auto found = t.found(1000);

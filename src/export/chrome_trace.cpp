@@ -50,9 +50,9 @@ class TraceWriter {
   public:
     TraceWriter(SampleSource& source, std::ostream& out)
         : source_(source), sink_(out), names_(source.names()), prefix_(names_, name_prefix),
-          submission_prefix_(names_, submission_prefix), node_prefix_{NameText(names_, node_prefix<0>),
-                                                                      NameText(names_, node_prefix<1>),
-                                                                      NameText(names_, node_prefix<2>)},
+          submission_prefix_(names_, submission_prefix),
+          node_prefix_{NameText(names_, node_prefix<0>), NameText(names_, node_prefix<1>),
+                       NameText(names_, node_prefix<2>)},
           graphs_(graph_tracks(source.tracks())), pid_(source.metadata().pid), origin_ns_(source.origin_ns()) {
         for (const recording::TrackInfo& track : source.tracks()) {
             next_lane_ = std::max(next_lane_, lane_of(track.id) + 1);

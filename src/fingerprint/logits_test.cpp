@@ -58,21 +58,26 @@ TEST(Logits, of_long_rows_are_what_a_sort_says) {
     for (int round = 0; round < 2000; ++round) {
         const std::size_t count = 1 + random() % 700;
         std::vector<float> row(count);
-        for (float& v : row)
+        for (float& v : row) {
             v = 0.25F * static_cast<float>(value(random));
-        for (std::size_t i = random() % 4; i-- > 0;)
+        }
+        for (std::size_t i = random() % 4; i-- > 0;) {
             row[random() % count] = i % 2 == 0 ? std::numeric_limits<float>::infinity() : std::nanf("");
+        }
         std::vector<std::size_t> order;
-        for (std::size_t i = 0; i < count; ++i)
-            if (std::isfinite(row[i]))
+        for (std::size_t i = 0; i < count; ++i) {
+            if (std::isfinite(row[i])) {
                 order.push_back(i);
+            }
+        }
         std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return row[a] > row[b]; });
         const LargestLogit found = largest_logit(tensor(row.data(), DType::f32, {count}));
         ASSERT_EQ(found.index, order.empty() ? no_index : order[0]);
-        if (order.size() > 1)
+        if (order.size() > 1) {
             ASSERT_EQ(found.margin, static_cast<double>(row[order[0]]) - static_cast<double>(row[order[1]]));
-        else
+        } else {
             ASSERT_TRUE(std::isnan(found.margin));
+        }
     }
 }
 

@@ -102,8 +102,9 @@ TEST(Node, that_ends_before_it_begins_is_refused_and_counted) {
 TEST(Node, M3_in_a_full_ring_is_left_out_whole_and_counted) {
     for (unsigned before = 56; before <= 64; ++before) {
         TestRecorder recorder(TestOptions{false, 1024, "", {}}); // 64 records
-        for (unsigned i = 0; i < before; ++i)
+        for (unsigned i = 0; i < before; ++i) {
             recorder.record(gemm, i);
+        }
         const NodeHandle kernel = recorder.record_kernel(gemm, 7, 1, 1, 0);
         const NodeHandle task = recorder.record_task(1, 1, 1);
         recorder.add_dependency(kernel, task);

@@ -38,7 +38,7 @@ void copy_text(char* to, std::size_t size, const std::string& text) {
 } // namespace
 
 Ring::Ring(void* mapping, std::size_t bytes, std::uint64_t capacity) noexcept
-    : header_(new (mapping) RingHeader{}), records_(reinterpret_cast<Record*>(static_cast<char*>(mapping) + ring_page)),
+    : header_(new(mapping) RingHeader{}), records_(reinterpret_cast<Record*>(static_cast<char*>(mapping) + ring_page)),
       capacity_(capacity), bytes_(bytes), pen_{} {
     touch(records_, capacity * sizeof(Record)); // a first touch costs 1-3 us: pay it here
 }

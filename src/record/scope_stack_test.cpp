@@ -20,8 +20,9 @@ TEST(ScopeStack, leaves_the_same_records_as_the_macros) {
     pushed.pop_scope();
     pushed.push_scope(host, Brick::attention);
     pushed.clock.advance(7);
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; ++i) {
         pushed.pop_scope();
+    }
     {
         PLUMB_STEP(made, host, Phase::decode, tokens(2), kv_length(9));
         PLUMB_LAYER(made, 3);
@@ -88,10 +89,12 @@ TEST(ScopeStack, open_across_a_toggle_is_dropped_and_counted_and_no_pop_ends_ano
 
 TEST(ScopeStack, deeper_than_its_bound_is_counted_and_stays_paired) {
     TestRecorder recorder;
-    for (unsigned i = 0; i < max_depth + 3; ++i)
+    for (unsigned i = 0; i < max_depth + 3; ++i) {
         recorder.push_scope(host, norm);
-    for (unsigned i = 0; i < max_depth + 3; ++i)
+    }
+    for (unsigned i = 0; i < max_depth + 3; ++i) {
         recorder.pop_scope();
+    }
     EXPECT_EQ(recorder.take().size(), max_depth);
     EXPECT_EQ(recorder.drops(Drop::too_deep), 3u);
     EXPECT_EQ(recorder.drops(Drop::bad_token), 0u);

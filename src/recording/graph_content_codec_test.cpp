@@ -62,8 +62,9 @@ TEST(GraphContent, F15_nodes_are_written_once_for_each_capture_and_not_with_each
     ASSERT_TRUE(writer->add_graph(row).ok());
     const std::uint64_t first = writer->size();
     EXPECT_GT(first, 10'000u * 12);
-    for (row.replays = 1; row.replays < 10; ++row.replays)
+    for (row.replays = 1; row.replays < 10; ++row.replays) {
         ASSERT_TRUE(writer->add_graph(row).ok());
+    }
     row.content = std::make_shared<const GraphContent>(large); // the same, from another capture
     ASSERT_TRUE(writer->add_graph(row).ok());
     EXPECT_LT(writer->size() - first, 3000u);
@@ -76,12 +77,15 @@ TEST(GraphContent, F15_nodes_are_written_once_for_each_capture_and_not_with_each
 
 TEST(GraphContent, a_graph_beyond_all_bounds_is_cut_and_says_how_much) {
     GraphContent large;
-    for (std::uint32_t i = 0; i < 2 * most_captured_kinds; ++i)
+    for (std::uint32_t i = 0; i < 2 * most_captured_kinds; ++i) {
         large.kinds.push_back({i % 2, std::string(5000, 'k') + std::to_string(i), true, {}, {}, 0});
-    for (std::uint32_t i = 0; i < 2 * most_captured_nodes; ++i)
+    }
+    for (std::uint32_t i = 0; i < 2 * most_captured_nodes; ++i) {
         large.nodes.push_back({i % static_cast<std::uint32_t>(large.kinds.size()), 0, 0});
-    for (std::uint32_t i = 1; i < 5 * most_captured_nodes; ++i)
+    }
+    for (std::uint32_t i = 1; i < 5 * most_captured_nodes; ++i) {
         large.edges.emplace_back(i % 64, 64 + i / 5);
+    }
     const auto writer = writer_of();
     ASSERT_TRUE(writer->add_graph(row_of(1, large)).ok());
     const auto have = read_back(*writer);

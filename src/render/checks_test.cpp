@@ -38,8 +38,9 @@ BudgetReport sample_budget() {
     missing_row.name = "evil\n\x1b[31m";
     missing_row.verdict = Outcome::unknown;
     for (Figure BudgetRow::*figure :
-         {&BudgetRow::step_ns, &BudgetRow::self_ns, &BudgetRow::token_ns, &BudgetRow::percent, &BudgetRow::room_ns})
+         {&BudgetRow::step_ns, &BudgetRow::self_ns, &BudgetRow::token_ns, &BudgetRow::percent, &BudgetRow::room_ns}) {
         missing_row.*figure = missing("no brick of this name in the decode steps");
+    }
     BudgetRow idle;
     idle.name = "idle";
     idle.account = true;
@@ -144,8 +145,9 @@ TEST(LayersText, many_layers_go_on_below_and_none_is_left_out) {
     }
     const std::string text = render_text(report, {false, 80});
     std::size_t alike = 0;
-    for (const char mark : text)
+    for (const char mark : text) {
         alike += mark == '=' ? 1 : 0;
+    }
     EXPECT_EQ(alike, 97u + 1); // one in the legend
     EXPECT_TRUE(contains(text, "90"));
 }

@@ -20,8 +20,9 @@ std::string share_text(double share) { return formatted("%+.2f", share * 100); }
 std::string percent_text(const Figure& share) { return share.value ? share_text(*share.value) + " %" : "n/a"; }
 
 std::string interval_text(const Change& change) {
-    if (!change.low.value || !change.high.value)
+    if (!change.low.value || !change.high.value) {
         return "n/a";
+    }
     return share_text(*change.low.value) + " .. " + share_text(*change.high.value) + " %";
 }
 
@@ -37,16 +38,20 @@ const Change& judged_change(const CompareRow& row) { return row.by_own_change ? 
 std::string headline(const Comparison& comparison, const CompareRow& step) {
     std::string text = std::string(phase_word(step.phase)) + " step " + statistic_word(step.statistic) + ": " +
                        verdict_word(step.verdict);
-    if (step.change.estimate.value)
+    if (step.change.estimate.value) {
         text += "  " + percent_text(step.change.estimate) + "  (" + interval_text(step.change) + ")";
-    if (step.verdict == Verdict::undecided)
+    }
+    if (step.verdict == Verdict::undecided) {
         text += "  " + step.reason;
+    }
     for (const CompareRow& row : comparison.rows) {
-        if (row.phase != step.phase || row.subject != CompareSubject::brick)
+        if (row.phase != step.phase || row.subject != CompareSubject::brick) {
             continue;
-        if (row.verdict == Verdict::slow || row.verdict == Verdict::fast)
+        }
+        if (row.verdict == Verdict::slow || row.verdict == Verdict::fast) {
             text += std::string("; ") + verdict_word(row.verdict) + " " + subject_text(row) + " " +
                     percent_text(judged_change(row).estimate);
+        }
     }
     return text;
 }

@@ -21,22 +21,25 @@ void put(JsonWriter& json, std::string_view name, const Figure& figure) {
 }
 
 void put_layer(JsonWriter& json, std::uint32_t layer) {
-    if (layer != no_layer_index)
+    if (layer != no_layer_index) {
         json.field("layer", layer);
+    }
 }
 
 void put_duration(JsonWriter& json, const GraphNode& node) {
-    if (node.timed)
+    if (node.timed) {
         json.field("duration_ns", node.duration_ns);
-    else
+    } else {
         put(json, "duration_ns", Figure{std::nullopt, "it was not timed by itself"});
+    }
 }
 
 void put_extent(JsonWriter& json, std::string_view name, const std::uint32_t (&extent)[3]) {
     json.key(name);
     json.begin_array();
-    for (const std::uint32_t size : extent)
+    for (const std::uint32_t size : extent) {
         json.value(size);
+    }
     json.end();
 }
 
@@ -45,14 +48,17 @@ void put_shape(JsonWriter& json, const ExecGraph& graph, NodeId id) {
         put_extent(json, "grid", launch->grid);
         put_extent(json, "block", launch->block);
         json.field("shared_bytes", launch->shared_bytes);
-        if (launch->code_hash != 0)
+        if (launch->code_hash != 0) {
             json.field("code", base::hex_digits(launch->code_hash));
+        }
     }
     if (const TransferShape* transfer = graph.transfer_of(id); transfer != nullptr) {
-        if (transfer->source != 0)
+        if (transfer->source != 0) {
             json.field("source", base::hex_digits(transfer->source));
-        if (transfer->target != 0)
+        }
+        if (transfer->target != 0) {
             json.field("target", base::hex_digits(transfer->target));
+        }
     }
     if (const TaskShape* task = graph.task_of(id); task != nullptr) {
         json.field("polls", task->polls);
@@ -66,8 +72,9 @@ void put_node_fields(JsonWriter& json, const PathReport& report, NodeId id) {
     json.field("name", report.graph.name_of(id));
     json.field("kind", node_kind_word(node.kind));
     json.field("device", node.device);
-    if (node.track < report.tracks.size())
+    if (node.track < report.tracks.size()) {
         json.field("track", report.tracks[node.track]);
+    }
     put_layer(json, node.layer);
     json.field("begin_ns", node.begin_ns);
     put_duration(json, node);
@@ -119,8 +126,9 @@ void put_kernels(JsonWriter& json, const PathReport& report) {
     for (const SlowKernel& kernel : report.slowest) {
         json.begin_object();
         put_node_fields(json, report, kernel.node);
-        if (!kernel.file.empty())
+        if (!kernel.file.empty()) {
             json.field("file", kernel.file);
+        }
         put(json, "roofline_share", kernel.roofline_share);
         json.end();
     }
@@ -131,10 +139,12 @@ void put_kernels(JsonWriter& json, const PathReport& report) {
         json.begin_object();
         json.field("name", kernel.name);
         json.field("launches", kernel.launches);
-        if (kernel.code_hash != 0)
+        if (kernel.code_hash != 0) {
             json.field("code", base::hex_digits(kernel.code_hash));
-        if (!kernel.file.empty())
+        }
+        if (!kernel.file.empty()) {
             json.field("file", kernel.file);
+        }
         json.end();
     }
     json.end();
@@ -177,15 +187,17 @@ std::string render_json(const PathReport& report) {
     put_rows(json, report);
     json.key("path");
     json.begin_array();
-    for (const NodeId id : report.analysis.path)
+    for (const NodeId id : report.analysis.path) {
         put_node(json, report, id);
+    }
     json.end();
     put_transfers(json, report);
     put_kernels(json, report);
     json.key("notes");
     json.begin_array();
-    for (const std::string& note : report.notes)
+    for (const std::string& note : report.notes) {
         json.value(note);
+    }
     json.end();
     json.end();
     out += '\n';
@@ -198,13 +210,15 @@ std::string render_csr(const ExecGraph& graph) {
     const auto numbers = [&json](const char* key, const auto& values) {
         json.key(key);
         json.begin_array();
-        for (const auto value : values)
+        for (const auto value : values) {
             json.value(value);
+        }
         json.end();
     };
     std::vector<NodeId> rows;
-    for (std::uint32_t row = 0; row < graph.rows(); ++row)
+    for (std::uint32_t row = 0; row < graph.rows(); ++row) {
         rows.push_back(graph.node_of_row(row));
+    }
     json.begin_object();
     json.field("schema", "plumb.path_csr/1");
     numbers("offsets", graph.offsets());
@@ -219,8 +233,9 @@ std::string render_csr(const ExecGraph& graph) {
         json.field("begin_ns", graph[id].begin_ns);
         put_duration(json, graph[id]);
         put_shape(json, graph, id);
-        if (graph[id].parent != no_node)
+        if (graph[id].parent != no_node) {
             json.field("parent", graph[id].parent);
+        }
         json.end();
     }
     json.end();

@@ -13,8 +13,9 @@ inline void put_peaks(base::JsonWriter& json, const Peaks& peaks) {
     json.field("name", peaks.name);
     json.field("uuid", peaks.uuid);
     json.field("measured_unix_s", peaks.measured_unix_s);
-    for (const PeakField& field : peak_fields)
+    for (const PeakField& field : peak_fields) {
         put_figure(json, field.name, peaks.*field.figure);
+    }
     json.end();
 }
 
@@ -29,8 +30,9 @@ inline void put_roofline(base::JsonWriter& json, const Roofline& roof) {
 }
 
 inline void put_speed_of_light(base::JsonWriter& json, const std::vector<SpeedOfLight>& places) {
-    if (places.empty())
+    if (places.empty()) {
         return;
+    }
     json.key("speed_of_light");
     json.begin_array();
     for (const SpeedOfLight& light : places) {

@@ -79,8 +79,9 @@ void put_phase(JsonWriter& json, const WallPhase& phase) {
     json.field("reason", phase.reason);
     json.key("lanes");
     json.begin_array();
-    for (const WallLane& lane : phase.lanes)
+    for (const WallLane& lane : phase.lanes) {
         put_lane(json, lane);
+    }
     json.end();
     put_gains(json, phase);
     put_figure(json, "own_cost_ns", phase.own_cost_ns);
@@ -113,8 +114,9 @@ std::string render_json(const WallReport& report) {
     JsonWriter json(out, 1);
     json.begin_object();
     json.field("schema", "plumb.wall/1");
-    if (report.step)
+    if (report.step) {
         json.field("step", *report.step);
+    }
     json.key("phases");
     json.begin_array();
     for (const WallPhase& phase : report.phases) {
@@ -135,8 +137,9 @@ std::string render_json(const WallReport& report) {
     put_own_cost(json, report.own_cost);
     json.key("notes");
     json.begin_array();
-    for (const std::string& note : report.notes)
+    for (const std::string& note : report.notes) {
         json.value(note);
+    }
     json.end();
     json.finish();
     out += '\n';

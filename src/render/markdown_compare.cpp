@@ -16,24 +16,26 @@ using namespace render;
 std::string cell(std::string_view text) {
     std::string out;
     for (const char c : printable(text, 200)) {
-        if (c == '<')
+        if (c == '<') {
             out += "&lt;";
-        else if (c == '>')
+        } else if (c == '>') {
             out += "&gt;";
-        else if (c == '&')
+        } else if (c == '&') {
             out += "&amp;";
-        else if (std::string_view("|`*_[]\\~@#").find(c) != std::string_view::npos)
+        } else if (std::string_view("|`*_[]\\~@#").find(c) != std::string_view::npos) {
             out += std::string("\\") + c;
-        else
+        } else {
             out += c;
+        }
     }
     return out;
 }
 
 void put_line(std::string& out, std::initializer_list<std::string> cells) {
     out += "|";
-    for (const std::string& text : cells)
+    for (const std::string& text : cells) {
         out += " " + text + " |";
+    }
     out += "\n";
 }
 
@@ -41,8 +43,9 @@ void put_rows(std::string& out, const Comparison& comparison, Phase phase, bool 
     for (const CompareRow& row : comparison.rows) {
         const bool differs = row.verdict == Verdict::fast || row.verdict == Verdict::slow;
         const bool first = row.subject == CompareSubject::step || (row.subject == CompareSubject::brick && differs);
-        if (row.phase != phase || first != changed || row.reason == "less than 1 % of the step")
+        if (row.phase != phase || first != changed || row.reason == "less than 1 % of the step") {
             continue;
+        }
         const Change& change = judged_change(row);
         put_line(out,
                  {cell(subject_text(row)), subject_word(row.subject), microseconds(row.base_ns.value.value_or(0)),
@@ -63,12 +66,14 @@ void put_phase(std::string& out, const Comparison& comparison, const CompareRow&
     put_heading(out);
     put_rows(out, comparison, step.phase, false);
     for (const Attribution& attribution : comparison.attributions) {
-        if (attribution.phase != step.phase)
+        if (attribution.phase != step.phase) {
             continue;
+        }
         out += "\nChange of a step by brick, us:\n\n| brick | base | new | change |\n|---|--:|--:|--:|\n";
-        for (const Contribution& part : attribution.parts)
+        for (const Contribution& part : attribution.parts) {
             put_line(out, {cell(part.name), microseconds(part.base_ns), microseconds(part.changed_ns),
                            signed_microseconds(part.change_ns)});
+        }
         put_line(out, {"step", microseconds(attribution.base_ns), microseconds(attribution.changed_ns),
                        signed_microseconds(attribution.change_ns)});
     }
@@ -79,23 +84,28 @@ void put_phase(std::string& out, const Comparison& comparison, const CompareRow&
 
 std::string render_markdown(const Comparison& comparison) {
     std::string out = "## plumb compare: " + runs_text(comparison) + "\n";
-    for (const GateResult& gate : comparison.gates)
+    for (const GateResult& gate : comparison.gates) {
         out +=
             "\n- **" + std::string(gate_word(gate.outcome)) + "** " + cell(gate.gate.text) + ": " + cell(gate.sentence);
-    if (!comparison.gates.empty())
+    }
+    if (!comparison.gates.empty()) {
         out += "\n";
-    if (!comparison.comparable)
+    }
+    if (!comparison.comparable) {
         out += "\n**Not comparable**: the runs differ in what must be equal.\n";
+    }
     if (!comparison.differences.empty()) {
         out += "\n| field | base | new | |\n|---|---|---|---|\n";
-        for (const KeyDifference& difference : comparison.differences)
+        for (const KeyDifference& difference : comparison.differences) {
             put_line(out, {cell(difference.field), cell(difference.base), cell(difference.changed),
                            difference.ignored ? "ignored" : "differs"});
+        }
     }
     if (comparison.comparable) {
         for (const CompareRow& row : comparison.rows) {
-            if (row.subject == CompareSubject::step)
+            if (row.subject == CompareSubject::step) {
                 put_phase(out, comparison, row);
+            }
         }
     }
     return out;

@@ -85,8 +85,9 @@ TEST(PathJson, follows_its_schema_and_every_key_is_documented) {
     std::set<std::string> keys;
     collect_keys(value, keys);
     collect_keys(json::parse(render_csr(sample_path().graph)), keys);
-    for (const std::string& key : keys)
+    for (const std::string& key : keys) {
         EXPECT_TRUE(key == "absent" || contains(document, "`" + key + "`")) << key;
+    }
 }
 
 TEST(PathText, T11_a_slow_kernel_has_its_file_and_a_time_that_is_not_known_is_never_0) {
@@ -119,8 +120,9 @@ TEST(PathCsr, rows_lead_forward_and_their_nodes_exist) {
     EXPECT_EQ(value["offsets"].back(), value["targets"].size());
     for (std::size_t row = 0; row < value["rows"].size(); ++row) {
         EXPECT_LT(value["rows"][row], value["nodes"].size());
-        for (std::size_t e = value["offsets"][row]; e < value["offsets"][row + 1]; ++e)
+        for (std::size_t e = value["offsets"][row]; e < value["offsets"][row + 1]; ++e) {
             EXPECT_GT(value["targets"][e], row);
+        }
     }
 }
 
@@ -130,13 +132,16 @@ class DotReader {
     explicit DotReader(std::string text) : text_(std::move(text)) {}
 
     [[nodiscard]] std::string problem() {
-        if (word() != "digraph" || word().empty() || word() != "{")
+        if (word() != "digraph" || word().empty() || word() != "{") {
             return "no digraph";
+        }
         for (std::string first = word(); first != "}"; first = word()) {
-            if (first.empty())
+            if (first.empty()) {
                 return "cut short";
-            if (std::string found = statement(first); !found.empty())
+            }
+            if (std::string found = statement(first); !found.empty()) {
                 return found;
+            }
         }
         return word().empty() ? "" : "text after the end";
     }
@@ -159,34 +164,40 @@ class DotReader {
         }
         while (next == "[") {
             do {
-                if (word().empty() || word() != "=" || word().empty())
+                if (word().empty() || word() != "=" || word().empty()) {
                     return "attribute of " + first;
+                }
                 next = word();
             } while (next == ",");
-            if (next != "]")
+            if (next != "]") {
                 return "no ] after " + first + " but " + next;
+            }
             next = word();
         }
         return next == ";" ? "" : "no ; after " + first + " but " + next;
     }
 
     std::string word() {
-        while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0)
+        while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) {
             ++at_;
+        }
         const std::size_t begin = at_;
-        if (at_ == text_.size())
+        if (at_ == text_.size()) {
             return "";
+        }
         if (text_[at_] == '"') {
-            for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_)
+            for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_) {
                 at_ += text_[at_] == '\\' ? 1 : 0;
+            }
             return text_.substr(begin, ++at_ - begin);
         }
         if (text_.compare(at_, 2, "->") == 0) {
             at_ += 2;
         } else if (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0) {
             while (at_ < text_.size() &&
-                   (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_'))
+                   (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) {
                 ++at_;
+            }
         } else {
             ++at_;
         }

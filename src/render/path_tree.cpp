@@ -21,8 +21,9 @@ std::string time_of(const GraphNode& node) { return node.timed ? us(node.duratio
 
 std::vector<bool> path_marks(const ExecGraph& graph, const PathAnalysis& analysis) {
     std::vector<bool> marks(graph.size(), false);
-    for (const NodeId id : analysis.path)
+    for (const NodeId id : analysis.path) {
         marks[id] = true;
+    }
     return marks;
 }
 
@@ -32,8 +33,9 @@ std::string shape_text(const LaunchShape& shape) {
         return std::to_string(of[0]) + "x" + std::to_string(of[1]) + "x" + std::to_string(of[2]);
     };
     std::string text = "grid " + triple(shape.grid) + " block " + triple(shape.block);
-    if (shape.shared_bytes != 0)
+    if (shape.shared_bytes != 0) {
         text += " shared " + std::to_string(shape.shared_bytes) + " B";
+    }
     return text;
 }
 
@@ -41,8 +43,9 @@ std::string shape_text(const LaunchShape& shape) {
 std::string quoted(const std::string& text) {
     std::string out = "\"";
     for (const char c : printable(text, name_columns)) {
-        if (c == '"' || c == '\\')
+        if (c == '"' || c == '\\') {
             out += '\\';
+        }
         out += c;
     }
     return out + "\"";
@@ -50,8 +53,9 @@ std::string quoted(const std::string& text) {
 
 std::string label_of(const ExecGraph& graph, NodeId id) {
     std::string text = graph.name_of(id) + ", " + time_of(graph[id]);
-    if (const LaunchShape* shape = graph.launch_of(id); shape != nullptr)
+    if (const LaunchShape* shape = graph.launch_of(id); shape != nullptr) {
         text += ", " + shape_text(*shape);
+    }
     return text;
 }
 
@@ -62,8 +66,9 @@ std::string render_tree(const ExecGraph& graph, const PathAnalysis& analysis) {
     const auto earlier = [&graph](NodeId a, NodeId b) {
         return graph[a].begin_ns != graph[b].begin_ns ? graph[a].begin_ns < graph[b].begin_ns : a < b;
     };
-    for (NodeId id = 0; id < graph.size(); ++id)
+    for (NodeId id = 0; id < graph.size(); ++id) {
         order.push_back(id);
+    }
     std::sort(order.begin(), order.end(), [&](NodeId a, NodeId b) { return earlier(b, a); });
     std::vector<std::pair<NodeId, std::size_t>> open; // with its depth; the last one is printed next
     for (const NodeId id : order) {
@@ -80,18 +85,21 @@ std::string render_tree(const ExecGraph& graph, const PathAnalysis& analysis) {
     while (!open.empty()) {
         const auto [id, depth] = open.back();
         open.pop_back();
-        if (graph[id].parent != no_node && next[id] != no_node)
+        if (graph[id].parent != no_node && next[id] != no_node) {
             open.emplace_back(next[id], depth);
-        if (first[id] != no_node)
+        }
+        if (first[id] != no_node) {
             open.emplace_back(first[id], depth + 1);
+        }
         const GraphNode& node = graph[id];
         out.append(2 * std::min(depth, deepest_indent), ' ');
         out += on_path[id] ? "* " : "  ";
         out += printable(graph.name_of(id), name_columns);
         out += std::string("  ") + node_kind_word(node.kind) + (node.device ? " on the device" : "") + "  " +
                time_of(node) + ", slack " + us(analysis.slack_ns[id]) + " us";
-        if (const LaunchShape* shape = graph.launch_of(id); shape != nullptr)
+        if (const LaunchShape* shape = graph.launch_of(id); shape != nullptr) {
             out += ", " + shape_text(*shape);
+        }
         out += '\n';
     }
     out += "*: on the critical path\n";
@@ -107,15 +115,17 @@ std::string render_dot(const ExecGraph& graph, const PathAnalysis& analysis) {
         out += on_path[id] ? ", color=red, penwidth=2];\n" : "];\n";
     }
     for (NodeId id = 0; id < graph.size(); ++id) {
-        if (graph[id].parent != no_node)
+        if (graph[id].parent != no_node) {
             out += "  n" + std::to_string(graph[id].parent) + " -> n" + std::to_string(id) +
                    " [style=dotted, arrowhead=none];\n";
+        }
     }
     for (std::uint32_t row = 0; row < graph.rows(); ++row) {
         for (std::uint64_t e = graph.offsets()[row]; e < graph.offsets()[row + 1]; ++e) {
             const NodeId from = graph.node_of_row(row), to = graph.node_of_row(graph.targets()[e]);
-            if (graph[to].parent == from || graph[from].parent == to)
+            if (graph[to].parent == from || graph[from].parent == to) {
                 continue; // containment, drawn above
+            }
             out += "  n" + std::to_string(from) + " -> n" + std::to_string(to);
             out += on_path[from] && on_path[to] ? " [color=red];\n" : ";\n";
         }

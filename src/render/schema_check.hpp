@@ -20,8 +20,9 @@ inline std::string file(const char* path) { return support::text_of_file(path); 
 template <class T>
 void expect_valid(const std::string& root, const std::string& schema_file, const std::vector<T>& reports) {
     std::vector<json> written;
-    for (const T& report : reports)
+    for (const T& report : reports) {
         written.push_back(json::parse(render_json(report)));
+    }
     EXPECT_EQ(support::schema_problems(root, schema_file, written), "");
     json bad = written.back();
     bad["schema"] = nullptr;

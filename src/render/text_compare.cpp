@@ -22,14 +22,16 @@ class Writer {
         head();
         if (comparison_.comparable) {
             for (const CompareRow& row : comparison_.rows) {
-                if (row.subject == CompareSubject::step)
+                if (row.subject == CompareSubject::step) {
                     phase(row);
+                }
             }
         }
         gates();
         conditions();
-        for (const std::string& note : comparison_.notes)
+        for (const std::string& note : comparison_.notes) {
             line("note  " + note);
+        }
         return std::move(out_);
     }
 
@@ -44,9 +46,10 @@ class Writer {
                  difference.base + " -> " + difference.changed);
             out_ += style_.plain;
         }
-        if (!comparison_.comparable)
+        if (!comparison_.comparable) {
             line("NOT COMPARABLE: the runs differ in what must be equal; record them alike, or say --ignore-key FIELD "
                  "where that is what you compare");
+        }
     }
 
     void phase(const CompareRow& step) {
@@ -60,8 +63,9 @@ class Writer {
 
     static std::string verdict_of(const CompareRow& row) {
         std::string text = verdict_word(row.verdict);
-        if (row.by_own_change)
+        if (row.by_own_change) {
             text += " *";
+        }
         return text;
     }
 
@@ -77,8 +81,9 @@ class Writer {
         table.add_column("verdict", Align::left);
         bool own = false;
         for (const CompareRow& row : comparison_.rows) {
-            if (row.phase != phase || row.reason == "less than 1 % of the step")
+            if (row.phase != phase || row.reason == "less than 1 % of the step") {
                 continue;
+            }
             own = own || row.by_own_change;
             const Change& change = judged_change(row);
             const Figure& noise = row.base_noise;
@@ -89,21 +94,25 @@ class Writer {
                            noise.value ? percent_text(noise).substr(1) : "n/a", verdict_of(row)});
         }
         table.append_to(out_, style_.faint, style_.plain);
-        if (own)
+        if (own) {
             line("*  against the pace of the other bricks of the same runs");
+        }
     }
 
     void attribution(Phase phase) {
         for (const Attribution& attribution : comparison_.attributions) {
-            if (attribution.phase != phase)
+            if (attribution.phase != phase) {
                 continue;
+            }
             line("change of a step by brick, us (means over the middle half of the steps; adds up):");
             TextTable table;
-            for (const char* heading : {"", "base", "new", "change"})
+            for (const char* heading : {"", "base", "new", "change"}) {
                 table.add_column(heading, heading[0] == '\0' ? Align::left : Align::right);
-            for (const Contribution& part : attribution.parts)
+            }
+            for (const Contribution& part : attribution.parts) {
                 table.add_row({printable(part.name, 40), microseconds(part.base_ns), microseconds(part.changed_ns),
                                signed_microseconds(part.change_ns)});
+            }
             table.add_row({"step", microseconds(attribution.base_ns), microseconds(attribution.changed_ns),
                            signed_microseconds(attribution.change_ns)});
             table.append_to(out_, style_.faint, style_.plain);
@@ -111,8 +120,9 @@ class Writer {
     }
 
     void gates() {
-        if (!comparison_.gates.empty())
+        if (!comparison_.gates.empty()) {
             out_ += "\n";
+        }
         for (const GateResult& gate : comparison_.gates) {
             out_ += gate.outcome == GateOutcome::passed ? style_.plain : style_.warning;
             line(std::string("gate ") + gate_word(gate.outcome) + "  " + gate.gate.text + ": " + gate.sentence);
@@ -125,10 +135,12 @@ class Writer {
         const auto show = [this](const char* side, const std::vector<ComparedRun>& runs) {
             for (const ComparedRun& run : runs) {
                 std::string text;
-                for (const auto& [key, value] : run.conditions)
+                for (const auto& [key, value] : run.conditions) {
                     text += (text.empty() ? "" : ", ") + key + " " + value;
-                if (!text.empty())
+                }
+                if (!text.empty()) {
                     line(std::string(side) + "  " + run.name + ": " + text);
+                }
             }
         };
         out_ += "\n";

@@ -18,8 +18,9 @@ std::string time_text(std::int64_t realtime_ns) {
     const std::time_t seconds = static_cast<std::time_t>(realtime_ns / 1'000'000'000);
     std::tm when{};
     char text[32];
-    if (gmtime_r(&seconds, &when) == nullptr || std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &when) == 0)
+    if (gmtime_r(&seconds, &when) == nullptr || std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &when) == 0) {
         return "n/a";
+    }
     return text;
 }
 
@@ -32,8 +33,9 @@ std::string plot(const std::vector<Figure>& runs, std::size_t columns) {
     double most = 0;
     bool any = false;
     for (std::size_t i = first; i < runs.size(); ++i) {
-        if (!runs[i].value)
+        if (!runs[i].value) {
             continue;
+        }
         least = any ? std::min(least, *runs[i].value) : *runs[i].value;
         most = any ? std::max(most, *runs[i].value) : *runs[i].value;
         any = true;
@@ -58,8 +60,9 @@ struct Ends {
 Ends ends_of(const std::vector<Figure>& runs) {
     Ends ends;
     for (const Figure& run : runs) {
-        if (!run.value)
+        if (!run.value) {
             continue;
+        }
         if (!ends.first.value) {
             ends.first = run;
             ends.least = ends.most = *run.value;
@@ -74,16 +77,19 @@ Ends ends_of(const std::vector<Figure>& runs) {
 void put_phase(std::string& out, const History& history, Phase phase, std::size_t columns, const Style& style) {
     TextTable table;
     table.add_column(phase_word(phase), Align::left);
-    for (const char* heading : {"first us", "last us", "change", "least us", "most us"})
+    for (const char* heading : {"first us", "last us", "change", "least us", "most us"}) {
         table.add_column(heading, Align::right);
+    }
     table.add_column("runs", Align::left);
     for (const HistoryRow& row : history.rows) {
         const Ends ends = ends_of(row.runs_ns);
-        if (row.phase != phase || !ends.first.value)
+        if (row.phase != phase || !ends.first.value) {
             continue;
+        }
         Figure change;
-        if (*ends.first.value > 0)
+        if (*ends.first.value > 0) {
             change.value = *ends.last.value / *ends.first.value - 1;
+        }
         const std::string name = row.subject == CompareSubject::step ? "step" : row.name;
         table.add_row({printable(name, 40) + (row.device ? " (device)" : ""), microseconds(*ends.first.value),
                        microseconds(*ends.last.value), percent_text(change), microseconds(ends.least),
@@ -102,14 +108,17 @@ std::string render_text(const History& history, const TextOptions& options) {
     constexpr std::size_t beside_the_plot = 72;
     const std::size_t columns = std::clamp<std::size_t>(options.width, beside_the_plot + 16, 400) - beside_the_plot;
     std::string out = std::to_string(history.runs.size()) + (history.runs.size() == 1 ? " run" : " runs");
-    if (!history.runs.empty())
+    if (!history.runs.empty()) {
         out += ", " + time_text(history.runs.front().start_realtime_ns) + " to " +
                time_text(history.runs.back().start_realtime_ns) + " UTC";
+    }
     out += "; time per step of each run\n";
-    for (const Phase phase : {Phase::prefill, Phase::decode, Phase::mixed})
+    for (const Phase phase : {Phase::prefill, Phase::decode, Phase::mixed}) {
         put_phase(out, history, phase, columns, style);
-    for (const std::string& note : history.notes)
+    }
+    for (const std::string& note : history.notes) {
         out += "note  " + printable(note, 10000) + "\n";
+    }
     return out;
 }
 

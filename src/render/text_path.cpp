@@ -34,10 +34,11 @@ void append_head(std::string& out, const PathReport& report, const Style& style)
         return ", per token " + (figure.value ? fixed(*figure.value, 1) : "n/a (" + figure.reason + ")");
     };
     out += "launches  " + grouped(report.launches) + per_token(report.launches_per_token) + "\n";
-    if (report.graph_launches != 0)
+    if (report.graph_launches != 0) {
         out += "  by the host  " + grouped(report.host_launches) + per_token(report.host_launches_per_token) +
                ", captured graphs among them " + grouped(report.graph_launches) + "; kernels inside of those " +
                grouped(report.graph_kernels) + "\n";
+    }
 }
 
 void append_rows(std::string& out, const PathReport& report, const Style& style) {
@@ -45,8 +46,9 @@ void append_rows(std::string& out, const PathReport& report, const Style& style)
     table.add_column("what to shorten", TextTable::Align::left);
     table.add_column("kind", TextTable::Align::left);
     table.add_column("on", TextTable::Align::left);
-    for (const char* heading : {"nodes", "on path", "us", "path us", "path %", "gain us", "slack us"})
+    for (const char* heading : {"nodes", "on path", "us", "path us", "path %", "gain us", "slack us"}) {
         table.add_column(heading, TextTable::Align::right);
+    }
     for (std::size_t i = 0; i < std::min(report.rows.size(), most_rows); ++i) {
         const PathRow& row = report.rows[i];
         table.add_row({printable(row.name, name_columns), node_kind_word(row.kind), row.device ? "device" : "host",
@@ -55,8 +57,9 @@ void append_rows(std::string& out, const PathReport& report, const Style& style)
                        row.gain_ns.value ? us(*row.gain_ns.value) : "n/a", us(row.slack_ns)});
     }
     table.append_to(out, style.heading, style.plain);
-    if (report.rows.size() > most_rows)
+    if (report.rows.size() > most_rows) {
         out += "… " + grouped(report.rows.size() - most_rows) + " more names: --json has them all\n";
+    }
     out += style.faint;
     out += "gain: the path is so much shorter if these took no time; slack: the least of them may take so much longer "
            "before the end moves\n";
@@ -72,17 +75,20 @@ void append_transfers(std::string& out, const PathReport& report, const Style& s
         out += printable(report.graph.name_of(found.there), name_columns) + " came back as " +
                printable(report.graph.name_of(found.back), name_columns) + " after " +
                us(static_cast<double>(found.between_ns)) + " us";
-        if (const TransferShape* shape = report.graph.transfer_of(found.back); shape != nullptr && shape->bytes != 0)
+        if (const TransferShape* shape = report.graph.transfer_of(found.back); shape != nullptr && shape->bytes != 0) {
             out += ", " + grouped(shape->bytes) + " bytes";
+        }
         out += " (nodes " + std::to_string(found.there) + " and " + std::to_string(found.back) + ")\n";
     }
-    if (report.ping_pong.size() > most_listed)
+    if (report.ping_pong.size() > most_listed) {
         out += "… " + grouped(report.ping_pong.size() - most_listed) + " more: --json has them all\n";
+    }
 }
 
 void append_kernels(std::string& out, const PathReport& report, const Style& style) {
-    if (report.slowest.empty())
+    if (report.slowest.empty()) {
         return;
+    }
     TextTable table;
     table.add_column("slowest kernels", TextTable::Align::left);
     table.add_column("us", TextTable::Align::right);
@@ -102,8 +108,9 @@ void append_kernels(std::string& out, const PathReport& report, const Style& sty
 }
 
 void append_recorded(std::string& out, const PathReport& report, const Style& style) {
-    if (report.recorded.empty())
+    if (report.recorded.empty()) {
         return;
+    }
     TextTable table;
     table.add_column("recorded kernels", TextTable::Align::left);
     table.add_column("launches", TextTable::Align::right);
@@ -114,14 +121,16 @@ void append_recorded(std::string& out, const PathReport& report, const Style& st
             {printable(kernel.name, name_columns), grouped(kernel.launches), printable(kernel.file, name_columns)});
     }
     table.append_to(out, style.heading, style.plain);
-    if (report.recorded.size() > most_listed)
+    if (report.recorded.size() > most_listed) {
         out += "… " + grouped(report.recorded.size() - most_listed) + " more: --json has them all\n";
+    }
 }
 
 /// One row for each brick; --json has them by layer.
 void append_bricks(std::string& out, const PathReport& report, const Style& style) {
-    if (report.kernels.empty())
+    if (report.kernels.empty()) {
         return;
+    }
     std::vector<KernelRow> bricks;
     for (const KernelRow& row : report.kernels) {
         const auto found =
@@ -132,19 +141,21 @@ void append_bricks(std::string& out, const PathReport& report, const Style& styl
         }
         found->device_scopes += row.device_scopes;
         found->in_graphs += row.in_graphs;
-        if (found->kernels.value && row.kernels.value)
+        if (found->kernels.value && row.kernels.value) {
             *found->kernels.value += *row.kernels.value;
-        else if (found->kernels.value)
+        } else if (found->kernels.value) {
             found->kernels = row.kernels;
+        }
     }
     TextTable table;
     table.add_column("launched for", TextTable::Align::left);
     table.add_column("device scopes", TextTable::Align::right);
     table.add_column("kernels", TextTable::Align::right);
     table.add_column("in graphs", TextTable::Align::right);
-    for (const KernelRow& row : bricks)
+    for (const KernelRow& row : bricks) {
         table.add_row({printable(row.name, name_columns), grouped(row.device_scopes),
                        row.kernels.value ? fixed(*row.kernels.value, 0) : "n/a", grouped(row.in_graphs)});
+    }
     table.append_to(out, style.heading, style.plain);
 }
 
@@ -160,8 +171,9 @@ std::string render_text(const PathReport& report, const TextOptions& options) {
     append_kernels(out, report, style);
     append_recorded(out, report, style);
     append_bricks(out, report, style);
-    for (const std::string& note : report.notes)
+    for (const std::string& note : report.notes) {
         out += "note  " + printable(note, sentence_columns) + "\n";
+    }
     return out;
 }
 

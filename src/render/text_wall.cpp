@@ -39,13 +39,16 @@ const char* verdict_of(WallBound bound) {
 std::string best_part(const WallPhase& phase) {
     const WallGain* best = nullptr;
     for (std::size_t i = 1; i < phase.gains.size(); ++i) {
-        if (best == nullptr || phase.gains[i].at_most_ns > best->at_most_ns)
+        if (best == nullptr || phase.gains[i].at_most_ns > best->at_most_ns) {
             best = &phase.gains[i];
+        }
     }
-    if (best == nullptr && !phase.gains.empty())
+    if (best == nullptr && !phase.gains.empty()) {
         best = &phase.gains.front();
-    if (best == nullptr || best->share < 0.001 || best->share >= 1)
+    }
+    if (best == nullptr || best->share < 0.001 || best->share >= 1) {
         return "";
+    }
     return " Most to gain: " + printable(best->what, name_columns) + ", at most " + fixed(100 * best->share, 1) +
            " % of the time.";
 }
@@ -116,22 +119,26 @@ void add_busy(LaneTable& table, const WallPhase& phase) {
     table.row("    bricks added up", [&](const WallLane& lane) { return shown(lane, lane.bricks_sum_ns); });
     table.row("    overlap", [&](const WallLane& lane) { return shown(lane, lane.overlap_ns); });
     table.row("  unattributed", [](const WallLane& lane) { return std::optional(lane.unattributed_ns); });
-    if (std::any_of(phase.lanes.begin(), phase.lanes.end(), [](const WallLane& lane) { return lane.laps_ns > 0; }))
+    if (std::any_of(phase.lanes.begin(), phase.lanes.end(), [](const WallLane& lane) { return lane.laps_ns > 0; })) {
         table.row("    under laps", [&](const WallLane& lane) { return shown(lane, lane.laps_ns); });
-    if (any_above_zero(phase, &WallLane::launch_wait_ns))
+    }
+    if (any_above_zero(phase, &WallLane::launch_wait_ns)) {
         table.row("  or waiting for its launch",
                   [](const WallLane& lane) { return of_device(lane, lane.launch_wait_ns); });
-    if (phase.lanes.size() > 1)
+    }
+    if (phase.lanes.size() > 1) {
         table.row("  the host waited meanwhile",
                   [](const WallLane& lane) { return of_device(lane, lane.host_waits_ns); });
+    }
 }
 
 void add_scopes(LaneTable& table, const WallPhase& phase, bool device) {
     std::map<std::string, double> names;
     for (const WallLane& lane : phase.lanes) {
         for (const WallScope& scope : lane.idle.scopes) {
-            if (lane.device == device)
+            if (lane.device == device) {
                 names[scope.name] = std::max(names[scope.name], scope.self_ns);
+            }
         }
     }
     std::vector<std::pair<std::string, double>> ordered(names.begin(), names.end());
@@ -139,17 +146,20 @@ void add_scopes(LaneTable& table, const WallPhase& phase, bool device) {
     for (std::size_t i = 0; i < std::min(ordered.size(), most_scopes); ++i) {
         table.row("    in " + printable(ordered[i].first, name_columns),
                   [&, name = ordered[i].first](const WallLane& lane) -> std::optional<Figure> {
-                      if (lane.device != device || !lane.idle.total.value)
+                      if (lane.device != device || !lane.idle.total.value) {
                           return std::nullopt;
+                      }
                       double self = 0;
-                      for (const WallScope& scope : lane.idle.scopes)
+                      for (const WallScope& scope : lane.idle.scopes) {
                           self += scope.name == name ? scope.self_ns : 0;
+                      }
                       return Figure{self, {}};
                   });
     }
-    if (ordered.size() > most_scopes)
+    if (ordered.size() > most_scopes) {
         table.row("    … " + grouped(ordered.size() - most_scopes) + " more: --json has them all",
                   [](const WallLane&) { return std::optional<Figure>(); });
+    }
 }
 
 void add_idle(LaneTable& table, const WallPhase& phase) {
@@ -175,12 +185,14 @@ void add_idle(LaneTable& table, const WallPhase& phase) {
 }
 
 void append_gains(std::string& out, const WallPhase& phase, const Style& style) {
-    if (phase.gains.empty())
+    if (phase.gains.empty()) {
         return;
+    }
     TextTable table;
     table.add_column("the most there is to gain", TextTable::Align::left);
-    for (const char* heading : {"us per step", "%", "tok/s then"})
+    for (const char* heading : {"us per step", "%", "tok/s then"}) {
         table.add_column(heading, TextTable::Align::right);
+    }
     for (std::size_t i = 0; i < std::min(phase.gains.size(), most_scopes + 4); ++i) {
         const WallGain& gain = phase.gains[i];
         table.add_row({(i == 0 ? "" : "  ") + printable(gain.what, name_columns + 20), us(gain.at_most_ns),
@@ -200,29 +212,35 @@ void append_costs(std::string& out, const WallReport& report, const WallPhase& p
     } else {
         out += "n/a (" + printable(phase.own_cost_ns.reason, sentence_columns) + ")";
     }
-    if (report.own_cost.percent_of_wall.value)
+    if (report.own_cost.percent_of_wall.value) {
         out += "; of the whole run, the thread that writes included, " +
                fixed(*report.own_cost.percent_of_wall.value, 2) + " %";
+    }
     out += '\n';
-    if (phase.in_graph_busy_ns.value)
+    if (phase.in_graph_busy_ns.value) {
         out += "captured graphs  busy for at most " + us(*phase.in_graph_busy_ns.value) +
                " us per step (replays times the span of a plain one)\n";
-    if (phase.unattributed.empty())
+    }
+    if (phase.unattributed.empty()) {
         return;
+    }
     out += "in no brick  ";
-    for (std::size_t i = 0; i < std::min(phase.unattributed.size(), most_kernels); ++i)
+    for (std::size_t i = 0; i < std::min(phase.unattributed.size(), most_kernels); ++i) {
         out += (i == 0 ? "" : ", ") + printable(phase.unattributed[i].first, name_columns) +
                (phase.unattributed[i].second == 1 ? "" : " x" + grouped(phase.unattributed[i].second));
-    if (phase.unattributed.size() > most_kernels)
+    }
+    if (phase.unattributed.size() > most_kernels) {
         out += ", and " + grouped(phase.unattributed.size() - most_kernels) + " more";
+    }
     out += " (nodes of captured graphs)\n";
 }
 
 void append_coverage(std::string& out, const WallPhase& phase) {
     for (const WallLane& lane : phase.lanes) {
-        if (lane.coverage.value)
+        if (lane.coverage.value) {
             out += "coverage  " + printable(lane.name, name_columns) + ": bricks hold " +
                    fixed(100 * *lane.coverage.value, 1) + " % of its busy time\n";
+        }
     }
 }
 
@@ -232,10 +250,12 @@ void append_phase(std::string& out, const WallReport& report, const WallPhase& p
     out += style.faint;
     out += std::string(phase_word(phase.phase)) + "  ";
     out += phase.steps == 1 ? "1 step" : grouped(phase.steps) + " steps";
-    if (phase.steps != 0)
+    if (phase.steps != 0) {
         out += " of " + us(phase.period_ns / steps) + " us";
-    if (phase.tokens != 0 && phase.period_ns > 0)
+    }
+    if (phase.tokens != 0 && phase.period_ns > 0) {
         out += ", " + fixed(static_cast<double>(phase.tokens) * 1e9 / phase.period_ns, 1) + " tok/s";
+    }
     out += style.plain;
     out += '\n';
     std::map<std::string, std::string> reasons;
@@ -244,12 +264,14 @@ void append_phase(std::string& out, const WallReport& report, const WallPhase& p
     add_idle(table, phase);
     table.append_to(out, style);
     out += style.faint;
-    for (const auto& [reason, name] : reasons)
+    for (const auto& [reason, name] : reasons) {
         out += "n/a  " + name + ": " + printable(reason, sentence_columns) + '\n';
-    if (phase.lanes.size() == 1 && phase.lanes[0].idle.unknown.value.value_or(0) > 0)
+    }
+    if (phase.lanes.size() == 1 && phase.lanes[0].idle.unknown.value.value_or(0) > 0) {
         out +=
             "unknown  no thread was on the CPU; whether it waited for a lock, a file, another thread or for its turn is "
             "not recorded\n";
+    }
     out += style.plain;
     append_gains(out, phase, style);
     append_coverage(out, phase);
@@ -257,13 +279,15 @@ void append_phase(std::string& out, const WallReport& report, const WallPhase& p
 }
 
 void append_slowest(std::string& out, const WallReport& report, const Style& style) {
-    if (report.slowest.empty())
+    if (report.slowest.empty()) {
         return;
+    }
     TextTable table;
     table.add_column("slowest steps", TextTable::Align::right);
     table.add_column("phase", TextTable::Align::left);
-    for (const char* heading : {"us", "host busy", "device busy", "launch", "host work", "unknown"})
+    for (const char* heading : {"us", "host busy", "device busy", "launch", "host work", "unknown"}) {
         table.add_column(heading, TextTable::Align::right);
+    }
     table.add_column("bound", TextTable::Align::left);
     table.add_column("most idle in", TextTable::Align::left);
     const auto cell = [](const Figure& figure) {
@@ -288,14 +312,17 @@ void append_slowest(std::string& out, const WallReport& report, const Style& sty
 std::string render_text(const WallReport& report, const TextOptions& options) {
     const Style& style = options.color ? colored : uncolored;
     std::string out;
-    for (const WallPhase& phase : report.phases)
+    for (const WallPhase& phase : report.phases) {
         append_verdict(out, phase, style,
                        (report.step ? "step " + std::to_string(*report.step) + ", " : "") + phase_word(phase.phase));
-    for (const WallPhase& phase : report.phases)
+    }
+    for (const WallPhase& phase : report.phases) {
         append_phase(out, report, phase, style);
+    }
     append_slowest(out, report, style);
-    for (const std::string& note : report.notes)
+    for (const std::string& note : report.notes) {
         out += "note  " + printable(note, sentence_columns) + '\n';
+    }
     return out;
 }
 

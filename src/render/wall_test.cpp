@@ -31,8 +31,9 @@ WallLane host_lane() {
     lane.idle.for_device = measured(5e6);
     lane.idle.unknown = lane.idle.off_cpu = measured(1e6);
     for (Figure WallIdle::*figure :
-         {&WallIdle::exposed_launch, &WallIdle::host_work, &WallIdle::queued, &WallIdle::unnamed})
+         {&WallIdle::exposed_launch, &WallIdle::host_work, &WallIdle::queued, &WallIdle::unnamed}) {
         lane.idle.*figure = missing("only of a device");
+    }
     lane.launch_wait_ns = lane.host_waits_ns = missing("only of a device");
     return lane;
 }
@@ -97,16 +98,18 @@ TEST(WallText, shows_every_part_of_busy_and_idle_per_step) {
           "\n  a device was busy            500.0    50.0        -", "    launched, not begun", "    host off the CPU",
           "\nperiod                        1000.0   100.0   1000.0   100.0\n",
           "coverage  cuda:0: bricks hold 25.0 % of its busy", "own cost  1.5 us per step (0.1 %)",
-          "in no brick  ncclKernel x3, ", "tok/s then", "\nnote  a note\n", "slowest steps"})
+          "in no brick  ncclKernel x3, ", "tok/s then", "\nnote  a note\n", "slowest steps"}) {
         EXPECT_TRUE(contains(text, part)) << part << '\n' << text;
+    }
     EXPECT_FALSE(contains(text, "\x1b"));
 }
 
 TEST(WallText, what_is_absent_says_why) {
     WallReport report = sample_wall();
     WallIdle& idle = report.phases[0].lanes[1].idle;
-    for (Figure* figure : {&idle.total, &idle.exposed_launch, &idle.host_work, &idle.unknown, &idle.queued})
+    for (Figure* figure : {&idle.total, &idle.exposed_launch, &idle.host_work, &idle.unknown, &idle.queued}) {
         *figure = missing("captured graphs ran");
+    }
     idle.scopes.clear();
     report.phases[0].gains.clear();
     const std::string text = render_text(report);
@@ -124,8 +127,9 @@ TEST(WallJson, follows_its_schema_and_every_key_is_documented) {
     const std::string document = file(PLUMB_TEST_SOURCE_DIR "/docs/report_schema.md");
     std::set<std::string> keys;
     collect_keys(value, keys);
-    for (const std::string& key : keys)
+    for (const std::string& key : keys) {
         EXPECT_TRUE(key == "absent" || contains(document, "`" + key + "`")) << key;
+    }
 }
 
 TEST(WallJson, F8_self_and_total_are_separate_fields) {

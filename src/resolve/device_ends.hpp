@@ -22,10 +22,12 @@ class DeviceEnds {
             ends_.back().second = std::max(ends_.back().second, end_ns);
             return;
         }
-        if (ends_.size() >= compact_at_)
+        if (ends_.size() >= compact_at_) {
             compact();
-        if (ends_.size() < 2 * most_)
+        }
+        if (ends_.size() < 2 * most_) {
             ends_.emplace_back(step, end_ns);
+        }
     }
 
     /// By id, each once.

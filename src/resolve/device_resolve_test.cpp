@@ -120,8 +120,9 @@ TEST(DeviceResolve, F11_a_step_ends_with_the_last_scope_of_a_device_in_it_and_pe
 TEST(DeviceResolve, a_queue_that_is_timed_in_some_steps_only_ends_none_of_them) {
     PlantedSource source = source_with_queue(2);
     plant_tails(source, 4);
-    for (const Step& step : resolved(source).steps)
+    for (const Step& step : resolved(source).steps) {
         EXPECT_EQ(step.end_ns, step.host_end_ns) << "or those would be longer, and the ones behind them shorter";
+    }
 }
 
 TEST(DeviceResolve, a_break_behind_the_hosts_end_parts_periods_though_the_device_still_works) {
@@ -140,8 +141,9 @@ TEST(DeviceResolve, warm_up_is_the_first_steps_of_the_host_whatever_the_device_d
     plant_step(source, 0, [&](std::int64_t t) { source.device_scope(queue, Brick::attention, 0, 0, t, t + 350 * us); });
     plant_step(source, 1, [](std::int64_t) {});
     plant_step(source, 2, [](std::int64_t) {});
-    for (const Step& step : resolved(source, 1).steps)
+    for (const Step& step : resolved(source, 1).steps) {
         EXPECT_EQ(step.warmup, step.id == 0);
+    }
 }
 
 TEST(DeviceResolve, T1_a_device_scope_has_the_time_of_the_device_and_its_submission_that_of_the_host) {
@@ -235,10 +237,12 @@ TEST(DeviceResolve, instrumented_and_first_replays_leave_their_steps_out) {
     }
     const Collected all = resolved(source);
     ASSERT_EQ(all.steps.size(), 5u);
-    for (std::size_t i = 0; i < 5; ++i)
+    for (std::size_t i = 0; i < 5; ++i) {
         EXPECT_EQ(all.steps[i].left_out, i == 0 || i == 2) << i;
-    for (const Submission& launch : all.submissions)
+    }
+    for (const Submission& launch : all.submissions) {
         EXPECT_EQ(launch.left_out, launch.step == 0 || launch.step == 2);
+    }
     EXPECT_FALSE(all.all_disturbed);
 }
 
@@ -246,10 +250,12 @@ TEST(DeviceResolve, scopes_of_a_queue_that_is_timed_now_and_then_leave_their_ste
     PlantedSource source = source_with_queue(4);
     for (std::uint64_t i = 0; i < 8; ++i) {
         plant_step(source, i, [&](std::int64_t t) {
-            if (i == 3)
+            if (i == 3) {
                 source.device_scope(queue, Brick::attention, i, -1, t + us, t + 2 * us);
-            if (i == 7) // submitted, but its time never came
+            }
+            if (i == 7) { // submitted, but its time never came
                 source.submit_scope(host, Brick::attention, queue, t + us, t + 2 * us);
+            }
         });
     }
     const Collected all = resolved(source);
@@ -262,8 +268,9 @@ TEST(DeviceResolve, scopes_of_a_queue_that_is_timed_now_and_then_leave_their_ste
 TEST(DeviceResolve, a_worker_that_launches_for_a_step_by_context_marks_that_step) {
     PlantedSource source = source_with_queue(1);
     source.track(2, "worker");
-    for (std::uint64_t i = 0; i < 2; ++i)
+    for (std::uint64_t i = 0; i < 2; ++i) {
         plant_step(source, i, [](std::int64_t) {});
+    }
     source.context(2, 1);
     source.launch(2, 1, launch_instrumented, queue, 110 * us, 120 * us);
     source.context_end(2);
@@ -282,8 +289,9 @@ TEST(DeviceResolve, where_every_step_of_a_phase_is_disturbed_none_is_left_out) {
     }
     const Collected all = resolved(source, 1); // the plain one is warm-up
     EXPECT_TRUE(all.all_disturbed);
-    for (const Step& step : all.steps)
+    for (const Step& step : all.steps) {
         EXPECT_FALSE(step.left_out);
+    }
 }
 
 TEST(DeviceResolve, samples_of_a_captured_graph_carry_the_step_of_their_replay) {
@@ -303,8 +311,9 @@ TEST(DeviceResolve, samples_of_a_captured_graph_carry_the_step_of_their_replay) 
     const Collected all = resolved(source);
     std::size_t inside = 0;
     for (const Sample& sample : all.samples) {
-        if (sample.track != graph_track)
+        if (sample.track != graph_track) {
             continue;
+        }
         ++inside;
         EXPECT_EQ(sample.step, 1u);
         EXPECT_TRUE(sample.left_out);
@@ -317,8 +326,9 @@ TEST(DeviceResolve, samples_of_a_captured_graph_carry_the_step_of_their_replay) 
 TEST(StepIds, memory_is_bounded_and_ids_come_back_sorted_once) {
     StepIds ids;
     for (std::uint64_t round = 0; round < 4; ++round) {
-        for (std::uint64_t id = 0; id < 100'000; ++id)
+        for (std::uint64_t id = 0; id < 100'000; ++id) {
             ids.add((id * 7919) % 100'000);
+        }
     }
     ASSERT_EQ(ids.sorted().size(), 100'000u);
     EXPECT_EQ(ids.sorted().front(), 0u);

@@ -17,8 +17,9 @@ class DurationReader {
     /// Absent when the record says that its duration stands before it, and nothing does.
     [[nodiscard]] std::optional<std::uint64_t> take(const Record& record) noexcept {
         const std::uint64_t payload = payload_of(record);
-        if (payload != payload_mask)
+        if (payload != payload_mask) {
             return payload;
+        }
         const std::optional<std::uint64_t> duration = long_;
         long_.reset();
         return duration;

@@ -17,8 +17,9 @@ class FirstSteps {
     void add(std::int64_t host_end_ns, std::uint64_t id) {
         const std::pair step{host_end_ns, id};
         if (first_.size() == wanted_) {
-            if (wanted_ == 0 || step >= first_.front())
+            if (wanted_ == 0 || step >= first_.front()) {
                 return;
+            }
             std::pop_heap(first_.begin(), first_.end());
             first_.pop_back();
         }

@@ -26,8 +26,9 @@ class FrameStack {
     /// False when the stack was full: the outermost frame is forgotten, most likely its end was lost.
     bool push(FrameKind kind, std::uint64_t begin, const T& value) {
         const bool fits = frames_.size() < max_depth;
-        if (!fits)
+        if (!fits) {
             frames_.erase(frames_.begin());
+        }
         frames_.push_back({kind, begin, value});
         return fits;
     }
@@ -46,8 +47,9 @@ class FrameStack {
 
     [[nodiscard]] T* innermost_of(FrameKind kind) noexcept {
         for (std::size_t i = frames_.size(); i > 0; --i) {
-            if (frames_[i - 1].kind == kind)
+            if (frames_[i - 1].kind == kind) {
                 return &frames_[i - 1].value;
+            }
         }
         return nullptr;
     }
@@ -58,10 +60,12 @@ class FrameStack {
     template <class Predicate>
     bool pop_where(Predicate matches, T* popped) {
         for (std::size_t i = frames_.size(); i > 0; --i) {
-            if (!matches(frames_[i - 1]))
+            if (!matches(frames_[i - 1])) {
                 continue;
-            if (popped != nullptr)
+            }
+            if (popped != nullptr) {
                 *popped = frames_[i - 1].value;
+            }
             frames_.erase(frames_.begin() + static_cast<std::ptrdiff_t>(i - 1), frames_.end());
             return true;
         }

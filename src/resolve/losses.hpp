@@ -59,8 +59,9 @@ class Losses {
     [[nodiscard]] std::uint64_t of(Loss reason) const noexcept { return counts_[static_cast<std::size_t>(reason)]; }
     [[nodiscard]] std::uint64_t unresolved() const noexcept {
         std::uint64_t sum = 0;
-        for (std::size_t i = 0; i < unresolved_reasons; ++i)
+        for (std::size_t i = 0; i < unresolved_reasons; ++i) {
             sum += counts_[i];
+        }
         return sum;
     }
 

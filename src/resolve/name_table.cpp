@@ -4,8 +4,9 @@
 namespace plumb::resolve {
 
 NameTable::NameTable(const std::vector<recording::NameInfo>& names) {
-    for (const recording::NameInfo& name : names)
+    for (const recording::NameInfo& name : names) {
         names_.emplace(name.id, name);
+    }
 #define PLUMB_ADD_WELL_KNOWN(name, id, category, aliases) \
     names_.emplace(std::uint16_t{id}, recording::NameInfo{id, Category::category, #name});
     PLUMB_WELL_KNOWN_BRICKS(PLUMB_ADD_WELL_KNOWN)

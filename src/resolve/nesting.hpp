@@ -33,10 +33,12 @@ class Nesting {
             open_.pop_back();
         }
         outcome.overlaps = !open_.empty() && open_.back().end > begin;
-        if (begin < unseen_until_)
+        if (begin < unseen_until_) {
             outcome.leaf = false;
-        if (open_.size() == capacity)
+        }
+        if (open_.size() == capacity) {
             pair_up_older_half();
+        }
         open_.push_back({begin, begin + duration, duration});
         return outcome;
     }

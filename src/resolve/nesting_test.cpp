@@ -46,8 +46,9 @@ TEST(Nesting, an_overlap_without_nesting_is_told) {
 
 TEST(Nesting, a_parent_of_a_million_children_knows_their_sum) {
     Nesting nesting;
-    for (std::uint64_t i = 1; i <= 1'000'000; ++i)
+    for (std::uint64_t i = 1; i <= 1'000'000; ++i) {
         EXPECT_TRUE(nesting.close(i * 10, 7).leaf);
+    }
     const auto parent = nesting.close(10, 10'000'000);
     EXPECT_EQ(parent.children, 7'000'000u);
 }

@@ -23,8 +23,9 @@ RecordKind part_kind(RecordKind node) {
 bool NodeReader::part(const Record& record, std::uint64_t sequence) {
     const RecordKind kind = kind_of(record);
     const RecordKind group = kind == RecordKind::kernel_extent ? RecordKind::kernel_code : kind;
-    if (group != of_ || sequence != next_)
+    if (group != of_ || sequence != next_) {
         have_ = 0;
+    }
     of_ = group;
     next_ = sequence + 1;
     const std::uint16_t id = id_of(record);
@@ -35,8 +36,9 @@ bool NodeReader::part(const Record& record, std::uint64_t sequence) {
         parts_.code_hash = record.first;
         parts_.shared_bytes = static_cast<std::uint32_t>(payload_of(record));
     } else if (kind == RecordKind::kernel_extent) {
-        if (id > 1)
+        if (id > 1) {
             return false;
+        }
         (id == 0 ? parts_.grid : parts_.block) = extent_of(record);
     } else if (kind == RecordKind::dependency) {
         earlier_ = {static_cast<std::uint32_t>(payload_of(record)), record.first};
@@ -58,12 +60,14 @@ bool NodeReader::complete(const Record& record, std::uint64_t sequence, Recorded
     const bool whole = of_ == part_kind(kind) && have_ == all_parts && next_ + before == sequence;
     have_ = 0;
     if (kind == RecordKind::transfer) {
-        if (id_of(record) > static_cast<std::uint16_t>(TransferDirection::device_to_device))
+        if (id_of(record) > static_cast<std::uint16_t>(TransferDirection::device_to_device)) {
             return false;
+        }
         node.direction = static_cast<TransferDirection>(id_of(record));
     }
-    if (!whole || (kind == RecordKind::kernel && parts_.name != id_of(record)))
+    if (!whole || (kind == RecordKind::kernel && parts_.name != id_of(record))) {
         return false;
+    }
     node.has_parts = true;
     node.code_hash = parts_.code_hash;
     node.grid = parts_.grid;
@@ -81,8 +85,9 @@ bool NodeReader::complete(const Record& record, std::uint64_t sequence, Recorded
 std::optional<NodeDependency> NodeReader::dependency(const Record& record, std::uint64_t sequence) {
     const bool whole = of_ == RecordKind::dependency && have_ == 1 && next_ == sequence;
     have_ = 0;
-    if (!whole)
+    if (!whole) {
         return std::nullopt;
+    }
     return NodeDependency{earlier_, {static_cast<std::uint32_t>(payload_of(record)), record.first}, no_step};
 }
 

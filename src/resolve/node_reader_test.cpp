@@ -83,8 +83,9 @@ TEST(NodeReader, M4_a_duration_of_more_than_40_bits_belongs_to_its_node_and_keep
     PlantedSource source;
     source.clock_pairs_[1] = {0, PlantedSource::first_tick + (std::uint64_t{1} << 42), std::int64_t{1} << 43, 0, 0};
     source.track(1);
-    for (std::uint16_t part = 0; part < 3; ++part)
+    for (std::uint16_t part = 0; part < 3; ++part) {
         source.raw(1, {part + 1u, pack(RecordKind::transfer_part, part)});
+    }
     source.raw(1, {payload_mask + 5, pack(RecordKind::long_value)});
     source.raw(1, {PlantedSource::at(0), pack(RecordKind::transfer, 1, payload_mask)});
     const Resolved all = resolved(source);
@@ -102,8 +103,9 @@ TEST(NodeReader, parts_never_cross_a_gap_or_another_record) {
     source.raw(1, {77, pack(RecordKind::kernel_code, gemm.id)});
     source.lose(1, 2); // its extents
     source.raw(1, {PlantedSource::at(20 * us), pack(RecordKind::kernel, gemm.id) | flag_moment});
-    for (std::uint16_t part = 0; part < 3; ++part)
+    for (std::uint16_t part = 0; part < 3; ++part) {
         source.raw(1, {1, pack(RecordKind::task_part, part)});
+    }
     source.label(1, gemm, 5);
     source.raw(1, {PlantedSource::at(30 * us), pack(RecordKind::task, gemm.id) | flag_moment});
     source.raw(1, {3, pack(RecordKind::dependency, 0, 1)});

@@ -21,11 +21,13 @@ std::size_t phase_of(std::uint32_t word) { return word >> phase_shift & 3; }
 
 std::uint32_t PackedSteps::word_of(std::uint64_t id, const StepFacts& facts) {
     std::uint32_t word = static_cast<std::uint32_t>(facts.phase) << phase_shift;
-    if (!facts.has_kv_length)
+    if (!facts.has_kv_length) {
         return word;
+    }
     if (facts.kv_length >= long_kv) {
-        if (long_kv_.size() >= most_long_kv)
+        if (long_kv_.size() >= most_long_kv) {
             return word; // rather unknown than wrong
+        }
         long_kv_.try_emplace(id, facts.kv_length);
         return word | has_kv | long_kv;
     }
@@ -43,13 +45,15 @@ void PackedSteps::add(std::uint64_t id, const StepFacts& facts) {
         return;
     }
     late_.emplace_back(id, word);
-    if (late_.size() >= most_late)
+    if (late_.size() >= most_late) {
         put_in_order();
+    }
 }
 
 void PackedSteps::append(std::uint64_t id, std::uint32_t word) {
-    if (runs_.empty() || id != id_after_last())
+    if (runs_.empty() || id != id_after_last()) {
         runs_.push_back({id, words_.size()});
+    }
     words_.push_back(word);
 }
 
@@ -62,10 +66,11 @@ void PackedSteps::put_in_order() {
     auto next = late_.begin();
     const auto append_late_before = [&](std::uint64_t id) {
         for (; next != late_.end() && next->first < id; ++next) {
-            if (next->first < id_after_last())
+            if (next->first < id_after_last()) {
                 ++reused_;
-            else
+            } else {
                 append(next->first, next->second);
+            }
         }
     };
     std::size_t index = 0;
@@ -90,8 +95,9 @@ std::uint64_t PackedSteps::finish() {
 std::size_t PackedSteps::index_of(std::uint64_t id) const noexcept {
     const auto after = std::upper_bound(runs_.begin(), runs_.end(), id,
                                         [](std::uint64_t wanted, const Run& run) { return wanted < run.first_id; });
-    if (after == runs_.begin())
+    if (after == runs_.begin()) {
         return not_found;
+    }
     const Run& run = *std::prev(after);
     const std::size_t index = run.first_index + (id - run.first_id);
     const std::size_t end = after == runs_.end() ? words_.size() : after->first_index;
@@ -99,36 +105,42 @@ std::size_t PackedSteps::index_of(std::uint64_t id) const noexcept {
 }
 
 void PackedSteps::set_warmup(std::uint64_t id) {
-    if (const std::size_t index = index_of(id); index != not_found)
+    if (const std::size_t index = index_of(id); index != not_found) {
         words_[index] |= is_warmup;
+    }
 }
 
 void PackedSteps::set_left_out(std::uint64_t id) {
-    if (const std::size_t index = index_of(id); index != not_found)
+    if (const std::size_t index = index_of(id); index != not_found) {
         words_[index] |= is_left_out;
+    }
 }
 
 void PackedSteps::keep_phases_that_have_no_other_steps() {
     std::array<bool, 4> plain{};
     for (const std::uint32_t word : words_) {
-        if ((word & (is_warmup | is_left_out)) == 0)
+        if ((word & (is_warmup | is_left_out)) == 0) {
             plain[phase_of(word)] = true;
+        }
     }
     std::array<bool, 4> disturbed{};
     for (const std::uint32_t word : words_) {
-        if ((word & is_warmup) == 0 && (word & is_left_out) != 0)
+        if ((word & is_warmup) == 0 && (word & is_left_out) != 0) {
             disturbed[phase_of(word)] = true;
+        }
     }
     for (std::uint32_t& word : words_) {
-        if (disturbed[phase_of(word)] && !plain[phase_of(word)])
+        if (disturbed[phase_of(word)] && !plain[phase_of(word)]) {
             word &= ~is_left_out;
+        }
     }
 }
 
 bool PackedSteps::facts_of(std::uint64_t id, StepFacts& facts) const noexcept {
     const std::size_t index = index_of(id);
-    if (index == not_found)
+    if (index == not_found) {
         return false;
+    }
     const std::uint32_t word = words_[index];
     facts.phase = static_cast<Phase>(phase_of(word));
     facts.warmup = (word & is_warmup) != 0;

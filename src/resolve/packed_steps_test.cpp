@@ -45,8 +45,9 @@ TEST(PackedSteps, steps_in_any_order_are_found_with_what_they_said_and_others_ar
             StepFacts found;
             const auto wanted = truth.find(id);
             ASSERT_EQ(packed.facts_of(id, found), wanted != truth.end()) << seed << " " << id;
-            if (wanted == truth.end())
+            if (wanted == truth.end()) {
                 continue;
+            }
             ASSERT_EQ(found.phase, wanted->second.phase) << id;
             ASSERT_EQ(found.has_kv_length, wanted->second.has_kv_length) << id;
             ASSERT_EQ(found.kv_length, wanted->second.has_kv_length ? wanted->second.kv_length : 0) << id;
@@ -57,11 +58,13 @@ TEST(PackedSteps, steps_in_any_order_are_found_with_what_they_said_and_others_ar
 
 TEST(PackedSteps, a_phase_of_which_all_steps_were_disturbed_leaves_none_of_them_out) {
     PackedSteps packed;
-    for (std::uint64_t id = 0; id < 6; ++id)
+    for (std::uint64_t id = 0; id < 6; ++id) {
         packed.add(id, facts(id < 3 ? Phase::prefill : Phase::decode));
+    }
     (void)packed.finish();
-    for (const std::uint64_t id : {0, 1, 2, 3, 9})
+    for (const std::uint64_t id : {0, 1, 2, 3, 9}) {
         packed.set_left_out(id);
+    }
     packed.set_warmup(4);
     packed.keep_phases_that_have_no_other_steps();
     for (std::uint64_t id = 0; id < 6; ++id) {
@@ -90,20 +93,26 @@ void plant(PlantedSource& source) {
         const std::int64_t t = static_cast<std::int64_t>(i) * 100 * us;
         const Phase phase = i % 10 == 0 ? Phase::prefill : i % 7 == 0 ? Phase::mixed : Phase::decode;
         source.step_begin(track, id, phase, t);
-        if (i % 5 != 0)
+        if (i % 5 != 0) {
             source.step_value(track, StepValue::kv_length, 100 + i);
+        }
         source.work(track, Brick::attention, WorkQuantity::bytes_per_kv, 8);
         source.scope(track, Brick::attention, t + 10 * us, t + 20 * us, flag_work);
-        if (i % 4 == 0)
+        if (i % 4 == 0) {
             source.submit_scope(track, Brick::lm_head, queue, t + 30 * us, t + 35 * us);
-        if (i % 4 == 0)
+        }
+        if (i % 4 == 0) {
             source.device_scope(queue, Brick::lm_head, id, 0, t + 40 * us, t + 70 * us);
-        if (i % 9 == 0)
+        }
+        if (i % 9 == 0) {
             source.launch(track, 64, launch_instrumented, queue, t + 75 * us, t + 76 * us);
-        if (i % 11 != 10)
+        }
+        if (i % 11 != 10) {
             source.step_end(track, phase, t, t + 90 * us);
-        if (i % 6 == 0)
+        }
+        if (i % 6 == 0) {
             source.deliver(track);
+        }
     }
 }
 
@@ -120,9 +129,10 @@ TEST(PackedSteps, samples_resolved_with_them_are_those_resolved_with_a_table) {
                          std::to_string(s.warmup) + std::to_string(s.left_out) + std::to_string(s.leaf) + " " +
                          std::to_string(s.bytes));
         }
-        for (const Submission& s : batch.submissions)
+        for (const Submission& s : batch.submissions) {
             to.push_back("submitted " + std::to_string(s.step) + " " + std::to_string(static_cast<int>(s.phase)) + " " +
                          std::to_string(s.warmup) + std::to_string(s.left_out));
+        }
     };
     std::vector<std::string> with_table, packed;
     ASSERT_TRUE(resolve(

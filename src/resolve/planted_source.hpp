@@ -75,8 +75,9 @@ class PlantedSource final : public RecordSource {
     static constexpr std::uint64_t device_ahead = 77'777;
     void device_track(recording::TrackInfo info, const std::string& clock = "cuda:0") {
         std::uint32_t id = 1;
-        while (id < metadata_.clocks.size() && metadata_.clocks[id].name != clock)
+        while (id < metadata_.clocks.size() && metadata_.clocks[id].name != clock) {
             ++id;
+        }
         info.clock = id;
         tracks_.push_back(std::move(info));
         if (metadata_.clocks.size() == id) {
@@ -89,8 +90,9 @@ class PlantedSource final : public RecordSource {
     void device_scope(std::uint32_t id, Name name, std::uint64_t step, int layer, std::int64_t begin, std::int64_t end,
                       std::uint64_t bits = 0, std::uint16_t quality = 0) {
         context(id, step, layer);
-        if (quality != 0)
+        if (quality != 0) {
             raw(id, {0, pack(RecordKind::span_quality, quality)});
+        }
         raw(id, {at(begin) + device_ahead, pack(RecordKind::scope, name.id, lasting(end - begin)) | bits});
         context_end(id);
     }
@@ -121,15 +123,17 @@ class PlantedSource final : public RecordSource {
     NodeKey transfer(std::uint32_t id, std::uint64_t source, std::uint64_t target, std::uint64_t bytes,
                      TransferDirection direction, std::int64_t begin, std::int64_t end = -1) {
         const std::uint64_t parts[] = {source, target, bytes};
-        for (std::uint16_t i = 0; i < 3; ++i)
+        for (std::uint16_t i = 0; i < 3; ++i) {
             raw(id, {parts[i], pack(RecordKind::transfer_part, i)});
+        }
         return node(id, pack(RecordKind::transfer, static_cast<std::uint16_t>(direction)), begin, end);
     }
     NodeKey task(std::uint32_t id, Name name, std::uint64_t polls, std::uint64_t yields, std::uint64_t polled_ns,
                  std::int64_t told) {
         const std::uint64_t parts[] = {polls, yields, polled_ns};
-        for (std::uint16_t i = 0; i < 3; ++i)
+        for (std::uint16_t i = 0; i < 3; ++i) {
             raw(id, {parts[i], pack(RecordKind::task_part, i)});
+        }
         return node(id, pack(RecordKind::task, name.id), told, -1);
     }
     void depend(std::uint32_t id, NodeKey earlier, NodeKey later) {
@@ -139,17 +143,20 @@ class PlantedSource final : public RecordSource {
     /// Ends the batch of a track: what follows of it arrives later.
     void deliver(std::uint32_t id) {
         auto& records = pending_[id];
-        if (records.empty())
+        if (records.empty()) {
             return;
+        }
         batches_.push_back({id, sequence_[id], records});
         sequence_[id] += records.size();
         records.clear();
     }
     void deliver_all() {
-        for (const auto& [id, records] : pending_)
+        for (const auto& [id, records] : pending_) {
             deliver_later_.push_back(id);
-        for (const std::uint32_t id : deliver_later_)
+        }
+        for (const std::uint32_t id : deliver_later_) {
             deliver(id);
+        }
         deliver_later_.clear();
     }
     /// The next records of this track are not the next ones that were written.
@@ -173,8 +180,9 @@ class PlantedSource final : public RecordSource {
     Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) override {
         deliver_all();
         for (const Batch& batch : batches_) {
-            if (!visit({batch.track, batch.first_sequence, batch.records.data(), batch.records.size()}))
+            if (!visit({batch.track, batch.first_sequence, batch.records.data(), batch.records.size()})) {
                 break;
+            }
         }
         return {};
     }

@@ -37,8 +37,9 @@ class SecondPass {
             return;
         }
         TrackState& state = state_of(index);
-        if (state.begun && batch.first_sequence != state.next_sequence)
+        if (state.begun && batch.first_sequence != state.next_sequence) {
             state.resolver.records_are_missing();
+        }
         state.begun = true;
         state.next_sequence = batch.first_sequence + batch.count;
         const std::uint64_t cut = tracks_[index].cut;
@@ -70,10 +71,12 @@ class SecondPass {
     }
 
     TrackState& state_of(std::size_t index) {
-        while (states_.size() <= index)
+        while (states_.size() <= index) {
             states_.push_back(nullptr);
-        if (!states_[index])
+        }
+        if (!states_[index]) {
             states_[index] = std::make_unique<TrackState>(tracks_[index], steps_, pool_, result_.losses);
+        }
         return *states_[index];
     }
 
@@ -95,8 +98,9 @@ Result<Resolution> resolve(RecordSource& source, const ResolveOptions& options, 
     Resolution result;
     result.tracks = std::make_unique<TrackTable>(source, options.cut);
     Result<FirstPass> first = scan_steps(source, *result.tracks, options.warmup_steps, result.losses);
-    if (!first.ok())
+    if (!first.ok()) {
         return first.error();
+    }
     result.complaints = result.tracks->complaints();
     result.steps = std::make_unique<StepTable>(std::move(first->steps));
     on_steps(*result.steps, *result.tracks);
@@ -106,8 +110,9 @@ Result<Resolution> resolve(RecordSource& source, const ResolveOptions& options, 
         second.batch(batch);
         return true;
     });
-    if (!read.ok())
+    if (!read.ok()) {
         return read.error();
+    }
     return result;
 }
 
@@ -115,8 +120,9 @@ Status resolve_samples(RecordSource& source, const ResolveOptions& options, cons
     Resolution result;
     result.tracks = std::make_unique<TrackTable>(source, options.cut);
     const Result<PackedSteps> steps = scan_step_facts(source, *result.tracks, options.warmup_steps, result.losses);
-    if (!steps.ok())
+    if (!steps.ok()) {
         return steps.error();
+    }
     const std::vector<std::int64_t> unknown;
     SecondPass second(result, *steps, unknown, on_batch);
     return source.for_each_batch([&](const recording::RecordBatch& batch) {

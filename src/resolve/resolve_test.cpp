@@ -20,16 +20,18 @@ struct Resolved {
     [[nodiscard]] std::vector<Sample> named(Name name) const {
         std::vector<Sample> found;
         for (const Sample& sample : samples) {
-            if (sample.name == name.id)
+            if (sample.name == name.id) {
                 found.push_back(sample);
+            }
         }
         return found;
     }
     [[nodiscard]] std::vector<Sample> of_kind(SampleKind kind) const {
         std::vector<Sample> found;
         for (const Sample& sample : samples) {
-            if (sample.kind == kind)
+            if (sample.kind == kind) {
                 found.push_back(sample);
+            }
         }
         return found;
     }
@@ -59,8 +61,9 @@ TEST(Resolve, F4_every_sample_begins_when_its_scope_began) {
     EXPECT_EQ(all.samples[0].begin_ns, 1000);
     EXPECT_EQ(all.samples[1].begin_ns, 3000);
     EXPECT_EQ(all.samples[2].begin_ns, 12'000);
-    for (std::size_t i = 1; i < all.samples.size(); ++i)
+    for (std::size_t i = 1; i < all.samples.size(); ++i) {
         EXPECT_GE(all.samples[i].begin_ns, all.samples[i - 1].begin_ns + all.samples[i - 1].duration_ns);
+    }
 }
 
 TEST(Resolve, F4_the_first_decode_steps_are_flagged_as_warm_up_and_prefill_is_not) {
@@ -86,8 +89,9 @@ TEST(Resolve, T2_every_scope_has_its_own_end_and_durations_do_not_add_up) {
     PlantedSource source;
     source.track(1);
     // One batch, as deferred collection delivers it: 1000 scopes of 100 ns each.
-    for (int i = 0; i < 1000; ++i)
+    for (int i = 0; i < 1000; ++i) {
         source.scope(1, Brick::rms_norm, 200 * i, 200 * i + 100);
+    }
     const Resolved all = resolve_all(source);
     ASSERT_EQ(all.samples.size(), 1000u);
     std::int64_t total = 0;
@@ -159,8 +163,9 @@ TEST(Resolve, F8_ids_that_do_not_ascend_in_time_are_found_all_the_same) {
         source.step_end(1, Phase::decode, t, t + 1000);
     }
     const Resolved all = resolve_all(source);
-    for (std::size_t i = 0; i < ids.size(); ++i)
+    for (std::size_t i = 0; i < ids.size(); ++i) {
         EXPECT_EQ(all.resolution.steps->find(ids[i]), i);
+    }
     EXPECT_EQ(all.resolution.steps->find(3), step_not_found);
     EXPECT_EQ(all.resolution.losses.of(Loss::step_id_reused), 0u);
 }
@@ -445,14 +450,17 @@ TEST(Resolve, random_bits_never_crash_and_no_sample_has_a_negative_time) {
         source.track(2);
         for (int i = 0; i < 3000; ++i) {
             Record record{random(), random()};
-            if (random() % 4 != 0)
+            if (random() % 4 != 0) {
                 record.first = PlantedSource::first_tick + random() % 1'000'000;
-            if (random() % 4 != 0)
+            }
+            if (random() % 4 != 0) {
                 record.second = pack(static_cast<RecordKind>(random() % 20), static_cast<std::uint16_t>(random() % 4),
                                      random() % 50'000);
+            }
             source.raw(static_cast<std::uint32_t>(random() % 3 + 1), record);
-            if (random() % 500 == 0)
+            if (random() % 500 == 0) {
                 source.lose(1, random() % 10);
+            }
         }
         const Resolved all = resolve_all(source);
         for (const Sample& sample : all.samples) {

@@ -44,12 +44,15 @@ class Scanner {
 
     void batch(const recording::RecordBatch& batch) {
         const std::size_t index = tracks_.index_of(batch.track);
-        if (packed_ == nullptr)
+        if (packed_ == nullptr) {
             first_ends_.push_back(never);
-        if (index == no_track)
+        }
+        if (index == no_track) {
             return;
-        while (scans_.size() <= index)
+        }
+        while (scans_.size() <= index) {
             scans_.push_back(std::make_unique<TrackScan>());
+        }
         TrackScan& scan = *scans_[index];
         const bool timed = tracks_[index].line != nullptr;
         const bool sampled = tracks_[index].info.sampled_every > 1;
@@ -57,37 +60,44 @@ class Scanner {
         const bool ends_steps =
             packed_ == nullptr && timed && !sampled && tracks_[index].info.kind == recording::TrackKind::device_queue;
         const std::uint64_t kinds = kinds_that_tell | (sampled || ends_steps ? bit_of(RecordKind::scope) : 0);
-        if (timed && packed_ == nullptr)
+        if (timed && packed_ == nullptr) {
             first_ends_.back() = first_end(batch, *tracks_[index].line);
+        }
         for (std::size_t i = 0; i < batch.count; ++i) {
             if ((kinds >> static_cast<unsigned>(kind_of(batch.records[i])) & 1) == 0) [[likely]] {
                 scan.duration.forget();
                 continue;
             }
             disturbance(batch.records[i], scan, sampled);
-            if (ends_steps && kind_of(batch.records[i]) == RecordKind::scope)
+            if (ends_steps && kind_of(batch.records[i]) == RecordKind::scope) {
                 device_end(batch.records[i], scan, *tracks_[index].line);
-            if (timed)
+            }
+            if (timed) {
                 record(batch.records[i], batch.first_sequence + i, index);
+            }
         }
     }
 
     void finish_packed() {
-        for (const auto& scan : scans_)
+        for (const auto& scan : scans_) {
             losses_.count(Loss::step_cut_short, scan->open.size());
+        }
         losses_.count(Loss::step_id_reused, packed_->finish());
-        for (const auto& [end, id] : first_.all())
+        for (const auto& [end, id] : first_.all()) {
             packed_->set_warmup(id);
+        }
         for (StepIds* ids : {&disturbed_.by_launches, &disturbed_.by_device}) {
-            for (const std::uint64_t id : ids->sorted())
+            for (const std::uint64_t id : ids->sorted()) {
                 packed_->set_left_out(id);
+            }
         }
         packed_->keep_phases_that_have_no_other_steps();
     }
 
     FirstPass finish() {
-        for (const auto& scan : scans_)
+        for (const auto& scan : scans_) {
             losses_.count(Loss::step_cut_short, scan->open.size());
+        }
         FirstPass result;
         result.steps = StepTable::build(std::move(found_), std::move(breaks_), warmup_steps_, std::move(disturbed_),
                                         std::move(device_ends_), losses_);
@@ -110,12 +120,14 @@ class Scanner {
                 kind == RecordKind::scope || kind == RecordKind::step_end || kind == RecordKind::layer_end;
             const bool has_stamp = has_end || kind == RecordKind::step_begin || kind == RecordKind::layer_begin ||
                                    kind == RecordKind::cpu_time || kind == RecordKind::mark;
-            if (!has_stamp)
+            if (!has_stamp) {
                 continue;
+            }
             // A duration above 40 bits stands elsewhere; the begin is a bound as well, only a looser one.
             const std::uint64_t duration = has_end && payload_of(record) != payload_mask ? payload_of(record) : 0;
-            if (line.contains(record.first, duration))
+            if (line.contains(record.first, duration)) {
                 return line.to_ns(record.first + duration);
+            }
         }
         return never;
     }
@@ -138,37 +150,43 @@ class Scanner {
             (void)scan.places.pop_innermost(FrameKind::context);
             return;
         case RecordKind::mark:
-            if (id_of(record) == static_cast<std::uint16_t>(Mark::cut_step))
+            if (id_of(record) == static_cast<std::uint16_t>(Mark::cut_step)) {
                 (void)scan.places.pop_innermost(FrameKind::step);
+            }
             return;
         case RecordKind::graph_launch:
             place = scan.places.innermost();
-            if (place != nullptr && *place != 0 && (id_of(record) & (launch_instrumented | launch_first)) != 0)
+            if (place != nullptr && *place != 0 && (id_of(record) & (launch_instrumented | launch_first)) != 0) {
                 disturbed_.by_launches.add(*place - 1);
+            }
             return;
         case RecordKind::device_scope: {
             const std::size_t queue = tracks_.find(static_cast<std::uint32_t>(payload_of(record)));
-            if (queue == no_track || tracks_[queue].info.sampled_every <= 1)
+            if (queue == no_track || tracks_[queue].info.sampled_every <= 1) {
                 return;
+            }
             break;
         }
         case RecordKind::scope:
-            if (!sampled)
+            if (!sampled) {
                 return;
+            }
             break;
         default:
             return;
         }
         place = scan.places.innermost();
-        if (place != nullptr && *place != 0)
+        if (place != nullptr && *place != 0) {
             disturbed_.by_device.add(*place - 1);
+        }
     }
 
     void device_end(const Record& record, TrackScan& scan, const TickLine& line) {
         const std::uint64_t* place = scan.places.innermost();
         const std::optional<std::uint64_t> duration = scan.duration.take(record);
-        if (place != nullptr && *place != 0 && duration && line.contains(record.first, *duration))
+        if (place != nullptr && *place != 0 && duration && line.contains(record.first, *duration)) {
             device_ends_.add(*place - 1, line.to_ns(record.first + *duration));
+        }
     }
 
     void record(const Record& record, std::uint64_t sequence, std::size_t index) {
@@ -202,14 +220,16 @@ class Scanner {
         open.step.track = static_cast<std::uint32_t>(index);
         const std::uint16_t phase = id_of(record);
         open.step.phase = phase <= static_cast<std::uint16_t>(Phase::mixed) ? static_cast<Phase>(phase) : Phase::none;
-        if (!scans_[index]->open.push(FrameKind::step, record.first, open))
+        if (!scans_[index]->open.push(FrameKind::step, record.first, open)) {
             losses_.count(Loss::step_cut_short);
+        }
     }
 
     void value(const Record& record, TrackScan& scan) {
         OpenStep* open = scan.open.innermost_of(FrameKind::step);
-        if (open == nullptr)
+        if (open == nullptr) {
             return;
+        }
         if (record.first > largest_value) {
             losses_.count(Loss::bad_value);
             return;
@@ -261,10 +281,12 @@ class Scanner {
             losses_.count(Loss::too_many_steps);
         } else if (packed_ != nullptr) {
             const Step& step = open.step;
-            if (step.phase == Phase::decode)
+            if (step.phase == Phase::decode) {
                 first_.add(step.host_end_ns, step.id);
-            if (open.first_sequence >= tracks_[index].cut)
+            }
+            if (open.first_sequence >= tracks_[index].cut) {
                 packed_->add(step.id, {step.kv_length, step.phase, step.has_kv_length, false, false});
+            }
         } else {
             found_.push_back(open.step);
             found_.back().counted = open.first_sequence >= tracks_[index].cut;
@@ -273,13 +295,16 @@ class Scanner {
 
     void mark(const Record& record, TrackScan& scan, std::size_t index) {
         const bool cut = id_of(record) == static_cast<std::uint16_t>(Mark::cut_step);
-        if (!cut && id_of(record) != static_cast<std::uint16_t>(Mark::resumed))
+        if (!cut && id_of(record) != static_cast<std::uint16_t>(Mark::resumed)) {
             return;
-        if (cut && scan.open.pop_innermost(FrameKind::step))
+        }
+        if (cut && scan.open.pop_innermost(FrameKind::step)) {
             losses_.count(Loss::step_cut_short);
+        }
         const TickLine& line = *tracks_[index].line;
-        if (line.contains(record.first) && breaks_.size() < max_breaks)
+        if (line.contains(record.first) && breaks_.size() < max_breaks) {
             breaks_.push_back(line.to_ns(record.first));
+        }
     }
 
     TrackTable& tracks_;
@@ -303,8 +328,9 @@ Result<FirstPass> scan_steps(RecordSource& source, TrackTable& tracks, std::uint
         scanner.batch(batch);
         return true;
     });
-    if (!read.ok())
+    if (!read.ok()) {
         return read.error();
+    }
     return scanner.finish();
 }
 
@@ -316,8 +342,9 @@ Result<PackedSteps> scan_step_facts(RecordSource& source, TrackTable& tracks, st
         scanner.batch(batch);
         return true;
     });
-    if (!read.ok())
+    if (!read.ok()) {
         return read.error();
+    }
     scanner.finish_packed();
     return packed;
 }

@@ -20,8 +20,9 @@ std::size_t StepTable::find(std::uint64_t id) const noexcept {
 
 bool StepTable::facts_of(std::uint64_t id, StepFacts& facts) const noexcept {
     const std::size_t found = find(id);
-    if (found == step_not_found)
+    if (found == step_not_found) {
         return false;
+    }
     const Step& step = steps_[found];
     facts = {step.kv_length, step.phase, step.has_kv_length, step.warmup, step.left_out};
     return true;
@@ -35,11 +36,13 @@ bool ends_before(const Step& a, const Step& b) { return a.end_ns != b.end_ns ? a
 void flag_warmup(Steps& found, std::uint64_t warmup_steps) {
     FirstSteps first(warmup_steps);
     for (const Step& step : found) {
-        if (step.phase == Phase::decode)
+        if (step.phase == Phase::decode) {
             first.add(step.host_end_ns, step.id);
+        }
     }
-    for (Step& step : found)
+    for (Step& step : found) {
         step.warmup = step.phase == Phase::decode && first.holds(step.host_end_ns, step.id);
+    }
 }
 
 void set_periods(Steps& found, const std::vector<std::int64_t>& breaks) {
@@ -54,20 +57,23 @@ void set_periods(Steps& found, const std::vector<std::int64_t>& breaks) {
         }
         step.period_begin_ns = first ? step.begin_ns : found[i - 1].end_ns;
         // Where steps overlap, a step that begins anew may not claim time that was tiled before.
-        if (first && i > 0)
+        if (first && i > 0) {
             step.period_begin_ns = std::max(step.period_begin_ns, found[i - 1].end_ns);
+        }
     }
 }
 
 /// A step ends with the last that it gave to a device. Several may have one id: it is not known which of them gave it.
 void set_ends(Steps& found, const DeviceEnds::Ends& ends) {
-    if (ends.empty())
+    if (ends.empty()) {
         return;
+    }
     for (Step& step : found) {
         const auto last = std::lower_bound(ends.begin(), ends.end(), step.id,
                                            [](const auto& end, std::uint64_t id) { return end.first < id; });
-        if (last != ends.end() && last->first == step.id)
+        if (last != ends.end() && last->first == step.id) {
             step.end_ns = std::max(step.end_ns, last->second);
+        }
     }
 }
 
@@ -76,8 +82,9 @@ void set_ends(Steps& found, const DeviceEnds::Ends& ends) {
 StepTable StepTable::build(Steps found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
                            Disturbed disturbed, DeviceEnds device_ends, Losses& losses) {
     set_ends(found, device_ends.sorted());
-    if (!std::is_sorted(found.begin(), found.end(), ends_before))
+    if (!std::is_sorted(found.begin(), found.end(), ends_before)) {
         std::sort(found.begin(), found.end(), ends_before);
+    }
     std::sort(breaks.begin(), breaks.end());
     flag_warmup(found, warmup_steps);
     set_periods(found, breaks);
@@ -94,11 +101,13 @@ StepTable StepTable::build(Steps found, std::vector<std::int64_t> breaks, std::u
 void StepTable::index_by_id(Losses& losses) {
     ids_ascend_ = std::adjacent_find(steps_.begin(), steps_.end(),
                                      [](const Step& a, const Step& b) { return a.id >= b.id; }) == steps_.end();
-    if (ids_ascend_)
+    if (ids_ascend_) {
         return;
+    }
     by_id_.reserve(steps_.size());
-    for (std::size_t i = 0; i < steps_.size(); ++i)
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
         by_id_.emplace_back(steps_[i].id, static_cast<std::uint32_t>(i));
+    }
     std::sort(by_id_.begin(), by_id_.end());
     const auto same_id = [](const auto& a, const auto& b) {
         return a.first == b.first;
@@ -110,12 +119,14 @@ void StepTable::index_by_id(Losses& losses) {
 
 void StepTable::mark(Disturbed& disturbed) {
     for (const std::uint64_t id : disturbed.by_launches.sorted()) {
-        if (const std::size_t at = find(id); at != step_not_found)
+        if (const std::size_t at = find(id); at != step_not_found) {
             steps_[at].left_out = true;
+        }
     }
     for (const std::uint64_t id : disturbed.by_device.sorted()) {
-        if (const std::size_t at = find(id); at != step_not_found)
+        if (const std::size_t at = find(id); at != step_not_found) {
             steps_[at].left_out = steps_[at].device_timed = true;
+        }
     }
 }
 
@@ -123,22 +134,28 @@ void StepTable::keep_phases_that_have_no_other_steps() {
     std::array<bool, 4> plain{};
     std::array<bool, 4> disturbed{};
     for (const Step& step : steps_) {
-        if (!step.warmup)
+        if (!step.warmup) {
             (step.left_out ? disturbed : plain)[static_cast<std::size_t>(step.phase)] = true;
+        }
     }
-    for (std::size_t phase = 0; phase < plain.size(); ++phase)
+    for (std::size_t phase = 0; phase < plain.size(); ++phase) {
         all_disturbed_[phase] = disturbed[phase] && !plain[phase];
-    for (Step& step : steps_)
+    }
+    for (Step& step : steps_) {
         step.left_out = step.left_out && !all_disturbed(step.phase);
+    }
 }
 
 void StepIds::add(std::uint64_t id) {
-    if (!ids_.empty() && ids_.back() == id)
+    if (!ids_.empty() && ids_.back() == id) {
         return;
-    if (ids_.size() >= compact_at_)
+    }
+    if (ids_.size() >= compact_at_) {
         compact();
-    if (ids_.size() < 2 * StepTable::max_steps)
+    }
+    if (ids_.size() < 2 * StepTable::max_steps) {
         ids_.push_back(id);
+    }
 }
 
 void StepIds::compact() {

@@ -32,8 +32,9 @@ bool at_one_tick(const std::vector<ClockPair>& pairs) {
 std::vector<ClockPair> trustworthy(std::vector<ClockPair> pairs) {
     std::vector<std::uint64_t> widths;
     widths.reserve(pairs.size());
-    for (const ClockPair& pair : pairs)
+    for (const ClockPair& pair : pairs) {
         widths.push_back(pair.uncertainty_ticks);
+    }
     const auto middle = widths.begin() + static_cast<std::ptrdiff_t>(widths.size() / 2);
     std::nth_element(widths.begin(), middle, widths.end());
     const std::uint64_t limit = *middle > std::numeric_limits<std::uint64_t>::max() / 8 ? *middle : 8 * *middle;
@@ -86,25 +87,30 @@ Result<TickLine> fit_ticks(const std::vector<ClockPair>& all, std::uint32_t cloc
     std::vector<ClockPair> pairs;
     std::copy_if(all.begin(), all.end(), std::back_inserter(pairs),
                  [clock](const ClockPair& pair) { return pair.clock == clock; });
-    if (pairs.size() < 2)
+    if (pairs.size() < 2) {
         return unusable(clock, std::to_string(pairs.size()) + " clock pairs, two are needed");
+    }
     pairs = trustworthy(std::move(pairs));
     const auto by_ticks = [](const ClockPair& a, const ClockPair& b) {
         return a.ticks < b.ticks;
     };
     const auto [first, last] = std::minmax_element(pairs.begin(), pairs.end(), by_ticks);
-    if (first->ticks == last->ticks)
+    if (first->ticks == last->ticks) {
         return unusable(clock, "all clock pairs at the same tick");
-    if (last->ticks - first->ticks > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    }
+    if (last->ticks - first->ticks > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
         return unusable(clock, "clock pairs too far apart");
+    }
 
     const ClockPair origin = *first;
     const Line line = least_squares(pairs, origin);
-    if (!(line.slope >= shortest_tick_ns && line.slope <= longest_tick_ns) || !std::isfinite(line.intercept))
+    if (!(line.slope >= shortest_tick_ns && line.slope <= longest_tick_ns) || !std::isfinite(line.intercept)) {
         return unusable(clock, "a tick would last " + std::to_string(line.slope) + " ns");
+    }
     const double reach = ticks_after(*last, origin) * line.slope + std::fabs(line.intercept) + after_window_ns;
-    if (!(reach + std::fabs(static_cast<double>(origin.monotonic_ns)) < 4e18))
+    if (!(reach + std::fabs(static_cast<double>(origin.monotonic_ns)) < 4e18)) {
         return unusable(clock, "its times leave the range of 64 bits");
+    }
 
     TickLine result;
     int exponent = 0;

@@ -49,8 +49,9 @@ TEST(TickConversion, M4_a_clock_without_two_usable_pairs_is_an_error_and_never_o
 
 TEST(TickConversion, the_residual_is_the_largest_distance_of_a_pair_from_the_line) {
     std::vector<ClockPair> pairs;
-    for (std::uint64_t i = 0; i <= 100; ++i)
+    for (std::uint64_t i = 0; i <= 100; ++i) {
         pairs.push_back({0, i * 1'000'000, static_cast<std::int64_t>(i) * 500'000 + (i % 2 == 0 ? 40 : -40), 0, 10});
+    }
     const auto line = fit_ticks(pairs, 0);
     ASSERT_TRUE(line.ok());
     EXPECT_NEAR(line->ns_per_tick(), 0.5, 1e-7);
@@ -59,8 +60,9 @@ TEST(TickConversion, the_residual_is_the_largest_distance_of_a_pair_from_the_lin
 
 TEST(TickConversion, a_pair_read_across_an_interrupt_does_not_bend_the_line) {
     std::vector<ClockPair> pairs;
-    for (std::uint64_t i = 0; i <= 10; ++i)
+    for (std::uint64_t i = 0; i <= 10; ++i) {
         pairs.push_back({0, i * 1'000'000, static_cast<std::int64_t>(i) * 500'000, 0, 30});
+    }
     pairs[5].monotonic_ns += 100'000;
     pairs[5].uncertainty_ticks = 300'000;
     const auto line = fit_ticks(pairs, 0);
@@ -97,8 +99,9 @@ TEST(TickConversion, intervals_that_share_a_tick_share_a_nanosecond) {
     const auto line = fit_ticks(pairs, 0);
     ASSERT_TRUE(line.ok());
     std::int64_t sum = 0;
-    for (std::uint64_t tick = 1000; tick < 100'000; tick += 7)
+    for (std::uint64_t tick = 1000; tick < 100'000; tick += 7) {
         sum += line->to_ns(tick + 7) - line->to_ns(tick);
+    }
     EXPECT_EQ(sum, line->to_ns(1000 + 7 * ((100'000 - 1000 + 6) / 7)) - line->to_ns(1000));
 }
 

@@ -69,12 +69,14 @@ void TrackResolver::consume(const Record* records, std::size_t count, std::uint6
 void TrackResolver::other(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out) {
     switch (kind_of(record)) {
     case RecordKind::label:
-        if (wanted)
+        if (wanted) {
             out.labels.push_back({id_of(record), record.first});
+        }
         break;
     case RecordKind::context_end:
-        if (!frames_.pop_innermost(FrameKind::context))
+        if (!frames_.pop_innermost(FrameKind::context)) {
             losses_->count(Loss::end_without_begin);
+        }
         refresh();
         break;
     case RecordKind::mark:
@@ -97,8 +99,9 @@ void TrackResolver::other(const Record& record, bool wanted, std::uint64_t seque
     case RecordKind::kernel_extent:
     case RecordKind::transfer_part:
     case RecordKind::task_part:
-        if (!nodes_.part(record, sequence))
+        if (!nodes_.part(record, sequence)) {
             losses_->count(Loss::unknown_kind);
+        }
         break;
     case RecordKind::kernel:
     case RecordKind::transfer:
@@ -120,15 +123,17 @@ void TrackResolver::other(const Record& record, bool wanted, std::uint64_t seque
 void TrackResolver::announce_submission(const Record& record) {
     const std::optional<std::uint64_t> duration = duration_.take(record);
     submitted_.reset();
-    if (duration && track_->line != nullptr && track_->line->contains(record.first, *duration))
+    if (duration && track_->line != nullptr && track_->line->contains(record.first, *duration)) {
         submitted_ = Submitted{record.first, *duration};
+    }
 }
 
 void TrackResolver::submission(const Record& record, bool wanted, ResolvedBuffers& out) {
     const std::optional<Submitted> when = submitted_;
     submitted_.reset();
-    if (!wanted)
+    if (!wanted) {
         return;
+    }
     Submission made;
     made.graph = kind_of(record) == RecordKind::graph_launch;
     (made.graph ? made.flags : made.name) = id_of(record);
@@ -152,15 +157,18 @@ void TrackResolver::submission(const Record& record, bool wanted, ResolvedBuffer
 void TrackResolver::node(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out) {
     RecordedNode made;
     const RecordKind kind = kind_of(record);
-    if (!nodes_.complete(record, sequence, made))
+    if (!nodes_.complete(record, sequence, made)) {
         losses_->count(Loss::node_incomplete, wanted ? 1 : 0);
+    }
     made.timed = (record.second & flag_moment) == 0 && kind != RecordKind::task;
     std::uint64_t duration = 0;
     Record when = record;
-    if (!made.timed)
+    if (!made.timed) {
         when.second &= ~payload_mask;
-    if (!interval(when, wanted, duration) || !wanted)
+    }
+    if (!interval(when, wanted, duration) || !wanted) {
         return;
+    }
     made.kind = kind == RecordKind::kernel     ? RecordedKind::kernel
                 : kind == RecordKind::transfer ? RecordedKind::transfer
                                                : RecordedKind::task;
@@ -174,8 +182,9 @@ void TrackResolver::node(const Record& record, bool wanted, std::uint64_t sequen
     made.position = out.samples.size();
     made.begin_ns = track_->line->to_ns(record.first);
     made.duration_ns = track_->line->to_ns(record.first + duration) - made.begin_ns;
-    if (kind == RecordKind::kernel)
+    if (kind == RecordKind::kernel) {
         add_work(made, record.second);
+    }
     out.nodes.push_back(made);
 }
 
@@ -185,8 +194,9 @@ void TrackResolver::dependency(const Record& record, bool wanted, std::uint64_t 
         return;
     }
     std::optional<NodeDependency> found = nodes_.dependency(record, sequence);
-    if (!wanted)
+    if (!wanted) {
         return;
+    }
     if (!found) {
         losses_->count(Loss::node_incomplete);
         return;
@@ -196,8 +206,9 @@ void TrackResolver::dependency(const Record& record, bool wanted, std::uint64_t 
 }
 
 void TrackResolver::unresolved(Loss reason, bool wanted) {
-    if (wanted)
+    if (wanted) {
         losses_->count(reason);
+    }
 }
 
 bool TrackResolver::interval(const Record& record, bool wanted, std::uint64_t& duration) {
@@ -212,8 +223,9 @@ bool TrackResolver::interval(const Record& record, bool wanted, std::uint64_t& d
         return false;
     }
     duration = *given;
-    if (line->contains(record.first, duration)) [[likely]]
+    if (line->contains(record.first, duration)) [[likely]] {
         return true;
+    }
     unresolved(line->contains(record.first) ? Loss::duration_impossible : Loss::stamp_outside, wanted);
     return false;
 }
@@ -241,8 +253,9 @@ Sample& TrackResolver::append(ResolvedBuffers& out, SampleKind kind, std::uint64
 template <class Worked>
 void TrackResolver::add_work(Worked& to, std::uint64_t bits) const {
     const WorkValues* given = work_.find(to.name);
-    if ((bits & flag_work) == 0 || given == nullptr)
+    if ((bits & flag_work) == 0 || given == nullptr) {
         return;
+    }
     const auto of = [given](WorkQuantity quantity) {
         return given->value[static_cast<std::size_t>(quantity)];
     };
@@ -250,8 +263,9 @@ void TrackResolver::add_work(Worked& to, std::uint64_t bits) const {
     to.flops = of(WorkQuantity::flops);
     to.elements = of(WorkQuantity::elements);
     const double per_kv = of(WorkQuantity::bytes_per_kv);
-    if (!std::isnan(per_kv))
+    if (!std::isnan(per_kv)) {
         to.bytes = (std::isnan(to.bytes) ? 0 : to.bytes) + per_kv * now_.kv_length;
+    }
 }
 
 void TrackResolver::add_lead(Sample& to, std::uint64_t begin, const Lead& lead) const {
@@ -272,8 +286,9 @@ void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& ou
     lead_.reset();
     const bool plain =
         duration != payload_mask && track_->line != nullptr && track_->line->contains(record.first, duration);
-    if (!plain && !interval(record, wanted, duration)) [[unlikely]]
+    if (!plain && !interval(record, wanted, duration)) [[unlikely]] {
         return;
+    }
     if (missing_) [[unlikely]] {
         nesting_.records_missing_until(record.first + duration);
         missing_ = false;
@@ -281,10 +296,12 @@ void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& ou
     // What overlaps holds nothing: commands of a queue that runs out of order stand beside each other.
     const Nesting::Outcome nest =
         (quality & span_may_overlap) != 0 ? Nesting::Outcome{} : nesting_.close(record.first, duration);
-    if (!wanted)
+    if (!wanted) {
         return;
-    if (nest.overlaps) [[unlikely]]
+    }
+    if (nest.overlaps) [[unlikely]] {
         losses_->count(Loss::overlap_without_nesting);
+    }
     if (nest.children > duration) [[unlikely]] {
         losses_->count(Loss::children_exceed);
         return;
@@ -294,18 +311,22 @@ void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& ou
     sample.name = id_of(record);
     sample.leaf = nest.leaf;
     sample.flags = quality;
-    if (lead)
+    if (lead) {
         add_lead(sample, record.first, *lead);
-    if (nest.children != 0)
+    }
+    if (nest.children != 0) {
         sample.self_ns = std::min(sample.duration_ns, track_->line->length_ns(duration - nest.children));
-    if ((record.second & flag_work) != 0)
+    }
+    if ((record.second & flag_work) != 0) {
         add_work(sample, record.second);
+    }
 }
 
 void TrackResolver::span(const Record& record, bool wanted, ResolvedBuffers& out) {
     std::uint64_t duration = 0;
-    if (!interval(record, wanted, duration) || !wanted)
+    if (!interval(record, wanted, duration) || !wanted) {
         return;
+    }
     Sample& sample = append(out, SampleKind::span, record.first, duration);
     sample.name = id_of(record);
     // A span stands outside the nesting, so it has no children; but one that encloses scopes is no leaf either.
@@ -317,19 +338,22 @@ TrackResolver::Surroundings TrackResolver::surroundings_of_step(std::uint64_t id
     Surroundings around;
     around.step = id;
     StepFacts step;
-    if (!steps_->facts_of(id, step))
+    if (!steps_->facts_of(id, step)) {
         return around;
+    }
     around.phase = step.phase;
     around.warmup = step.warmup;
     around.left_out = step.left_out;
-    if (step.has_kv_length)
+    if (step.has_kv_length) {
         around.kv_length = static_cast<double>(step.kv_length);
+    }
     return around;
 }
 
 void TrackResolver::push(FrameKind kind, std::uint64_t begin, const Surroundings& around) {
-    if (!frames_.push(kind, begin, around))
+    if (!frames_.push(kind, begin, around)) {
         losses_->count(Loss::nested_too_deep);
+    }
     refresh();
 }
 
@@ -351,10 +375,12 @@ void TrackResolver::layer_begin(const Record& record) {
 
 void TrackResolver::context(const Record& record) {
     Surroundings around;
-    if (record.first != 0)
+    if (record.first != 0) {
         around = surroundings_of_step(record.first - 1);
-    if (id_of(record) != 0)
+    }
+    if (id_of(record) != 0) {
         around.layer = static_cast<std::uint32_t>(id_of(record)) - 1;
+    }
     push(FrameKind::context, 0, around);
 }
 
@@ -365,12 +391,14 @@ void TrackResolver::frame_end(const Record& record, FrameKind kind, bool wanted,
     const bool known = frames_.pop(kind, record.first, &around);
     refresh();
     if (!known) {
-        if (kind == FrameKind::layer) // steps were counted by the first pass
+        if (kind == FrameKind::layer) { // steps were counted by the first pass
             losses_->count(Loss::end_without_begin);
+        }
         return;
     }
-    if (!timed || !wanted)
+    if (!timed || !wanted) {
         return;
+    }
     const SampleKind sample_kind = kind == FrameKind::step ? SampleKind::step : SampleKind::layer;
     Sample& sample = append(out, sample_kind, record.first, duration);
     place(sample, around);
@@ -379,10 +407,11 @@ void TrackResolver::frame_end(const Record& record, FrameKind kind, bool wanted,
 
 void TrackResolver::mark(const Record& record) {
     const auto which = static_cast<Mark>(id_of(record));
-    if (which == Mark::cut_step)
+    if (which == Mark::cut_step) {
         (void)frames_.pop_innermost(FrameKind::step);
-    else if (which == Mark::cut_layer)
+    } else if (which == Mark::cut_layer) {
         (void)frames_.pop_innermost(FrameKind::layer);
+    }
     refresh();
 }
 
@@ -395,16 +424,19 @@ void TrackResolver::work(const Record& record) {
     }
     // NaN takes a value back: the next scopes of that name have none.
     const bool usable = std::isnan(value) || (value >= 0 && std::isfinite(value));
-    if (!usable)
+    if (!usable) {
         losses_->count(Loss::bad_value);
-    if (!work_.set(id_of(record), static_cast<WorkQuantity>(quantity), usable ? value : not_given))
+    }
+    if (!work_.set(id_of(record), static_cast<WorkQuantity>(quantity), usable ? value : not_given)) {
         losses_->count(Loss::work_not_kept);
+    }
 }
 
 void TrackResolver::cpu_time(const Record& record, bool wanted, ResolvedBuffers& out) {
     const TickLine* line = track_->line;
-    if (!wanted || line == nullptr || !line->contains(record.first))
+    if (!wanted || line == nullptr || !line->contains(record.first)) {
         return;
+    }
     const auto cpu_ns = static_cast<std::int64_t>(record.second & cpu_time_mask);
     out.cpu_stamps.push_back({line->to_ns(record.first), cpu_ns, out.samples.size()});
 }

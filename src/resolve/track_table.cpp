@@ -8,32 +8,38 @@ namespace plumb::resolve {
 TrackTable::TrackTable(const RecordSource& source, const Cut& cut) {
     (void)line_of(source, 0);
     for (const recording::TrackInfo& info : source.tracks()) {
-        if (tracks_.size() == max_tracks)
+        if (tracks_.size() == max_tracks) {
             break;
-        if (!index_.emplace(info.id, tracks_.size()).second)
+        }
+        if (!index_.emplace(info.id, tracks_.size()).second) {
             continue;
+        }
         tracks_.push_back({info, true, line_of(source, info.clock), 0});
     }
     for (const auto& [id, sequence] : cut) {
         const auto found = index_.find(id);
-        if (found != index_.end())
+        if (found != index_.end()) {
             tracks_[found->second].cut = sequence;
+        }
     }
 }
 
 const TickLine* TrackTable::line_of(const RecordSource& source, std::uint32_t clock) {
     auto found = lines_.find(clock);
-    if (found == lines_.end())
+    if (found == lines_.end()) {
         found = lines_.emplace(clock, fit_ticks(source.clock_pairs(), clock)).first;
+    }
     return found->second.ok() ? &found->second.value() : nullptr;
 }
 
 std::size_t TrackTable::index_of(std::uint32_t id) {
     const auto found = index_.find(id);
-    if (found != index_.end())
+    if (found != index_.end()) {
         return found->second;
-    if (tracks_.size() == max_tracks)
+    }
+    if (tracks_.size() == max_tracks) {
         return no_track;
+    }
     recording::TrackInfo info;
     info.id = id;
     info.name = "track " + std::to_string(id);
@@ -45,8 +51,9 @@ std::size_t TrackTable::index_of(std::uint32_t id) {
 std::vector<std::string> TrackTable::complaints() const {
     std::vector<std::string> sentences;
     for (const auto& [clock, line] : lines_) {
-        if (!line.ok())
+        if (!line.ok()) {
             sentences.push_back(line.error().message);
+        }
     }
     std::sort(sentences.begin(), sentences.end());
     return sentences;

@@ -31,12 +31,14 @@ class WorkCache {
 
     /// False when the pool is used up.
     [[nodiscard]] bool set(std::uint16_t name, WorkQuantity quantity, double value) {
-        if (pages_.empty())
+        if (pages_.empty()) {
             pages_.resize(256);
+        }
         auto& page = pages_[name >> 8];
         if (!page) {
-            if (pool_->pages_left == 0)
+            if (pool_->pages_left == 0) {
                 return false;
+            }
             --pool_->pages_left;
             page = std::make_unique<Page>();
         }
@@ -46,8 +48,9 @@ class WorkCache {
 
     /// Null when nothing was given for this name.
     [[nodiscard]] const WorkValues* find(std::uint16_t name) const noexcept {
-        if (pages_.empty() || !pages_[name >> 8])
+        if (pages_.empty() || !pages_[name >> 8]) {
             return nullptr;
+        }
         return &(*pages_[name >> 8])[name & 255];
     }
 

@@ -22,8 +22,9 @@ class StandIn final : public CounterReader {
   public:
     CounterTotals read() override {
         reads.insert(reads.end(), std::this_thread::get_id());
-        if (!allowed)
+        if (!allowed) {
             return {{}, "the system does not allow it"};
+        }
         return {{{"cycles", 1000 * work},
                  {"instructions", 3000 * work},
                  {"cache_references", 8 * work},
@@ -68,12 +69,14 @@ TEST_F(CountersTest, T7_cache_misses_are_what_the_counters_said) {
 TEST_F(CountersTest, no_recording_thread_ever_reads_them) {
     {
         Profiler prof(config(",counters=on"));
-        for (int i = 0; i < 100; ++i)
+        for (int i = 0; i < 100; ++i) {
             step(prof);
+        }
     }
     ASSERT_FALSE(reader_.reads.empty());
-    for (const std::thread::id reader : reader_.reads)
+    for (const std::thread::id reader : reader_.reads) {
         EXPECT_NE(reader, std::this_thread::get_id());
+    }
 }
 
 TEST_F(CountersTest, a_reset_clears_them_like_all_totals) {
@@ -115,8 +118,9 @@ TEST_F(CountersTest, the_counters_of_this_machine_are_read_or_absent_with_a_reas
     const CounterTotals first = reader->read();
     EXPECT_EQ(first.totals.size() < 4, !first.reason.empty());
     const CounterTotals second = reader->read();
-    for (std::size_t i = 0; i < std::min(first.totals.size(), second.totals.size()); ++i)
+    for (std::size_t i = 0; i < std::min(first.totals.size(), second.totals.size()); ++i) {
         EXPECT_LE(first.totals[i].second, second.totals[i].second) << first.totals[i].first;
+    }
 }
 
 TEST_F(CountersTest, T7_a_counter_that_some_threads_refuse_is_absent_and_not_a_part_of_its_total) {

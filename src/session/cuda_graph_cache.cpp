@@ -36,10 +36,12 @@ std::string profile_path(const Profiler* profiler) {
 std::unique_ptr<cudagraph::Cache> make_cache(Profiler* profiler, CudaGraphOptions options) {
     const Result<backends::cuda::Driver>& driver = backends::cuda::driver();
     std::unique_ptr<cudagraph::GraphHost> host;
-    if (profiler != nullptr)
+    if (profiler != nullptr) {
         host = std::make_unique<ProfilerHost>(*profiler);
-    if (options.profile_path.empty())
+    }
+    if (options.profile_path.empty()) {
         options.profile_path = profile_path(profiler);
+    }
     const HostClock* const clock = profiler != nullptr ? profiler->config().clock : nullptr;
     return std::make_unique<cudagraph::Cache>(driver ? &*driver : nullptr, driver ? Error{} : driver.error(),
                                               std::move(options), std::move(host), clock);

@@ -91,8 +91,9 @@ class CudaGraphs : public testing::Test {
         cache = std::make_unique<CudaGraphCache>(profiler.get());
     }
     void kernels(vgpu::Stream on, int count) {
-        for (int i = 0; i < count; ++i)
+        for (int i = 0; i < count; ++i) {
             (void)cuda_driver::driver()->launch_kernel(gemm, 1, 1, 1, 32, 1, 1, 0, on, nullptr, nullptr);
+        }
     }
     void capture(std::uint64_t key, int count) {
         const Status begun = cache->begin_capture(stream);
@@ -153,12 +154,13 @@ TEST_F(CudaGraphs, F11_the_life_of_a_key_is_in_the_recording_as_the_cache_knows_
     EXPECT_EQ(row.nodes, (ReplayRow::Counts{{"kernel", 4}}));
     EXPECT_TRUE(row.capture_ns.value && row.instantiate_ns.value && row.launch_ns.value && row.bytes.value);
     EXPECT_EQ(found.graphs[1].eager_steps, (ReplayRow::Counts{{"never captured", 3}}));
-    for (const CudaGraphRow& own : cache->rows())
+    for (const CudaGraphRow& own : cache->rows()) {
         if (own.key == 8) {
             EXPECT_EQ(own.captures, row.captures);
             EXPECT_EQ(own.replays, row.replays);
             EXPECT_EQ(own.not_probed, "");
         }
+    }
 }
 
 TEST_F(CudaGraphs, what_was_invalidated_is_no_eviction_in_the_recording) {
@@ -181,8 +183,9 @@ TEST_F(CudaGraphs, F11_the_settings_of_the_spec_string_act_and_records_lie_besid
     EXPECT_TRUE(cache->flush_profile().ok());
     std::ifstream file(path + ".replays.jsonl");
     std::vector<nlohmann::json> records;
-    for (std::string line; std::getline(file, line);)
+    for (std::string line; std::getline(file, line);) {
         records.push_back(nlohmann::json::parse(line));
+    }
     ASSERT_EQ(records.size(), 2u);
     EXPECT_EQ(records[1]["call"], 4);
     EXPECT_GT(records[1]["upload_ns"], 0);
@@ -258,15 +261,18 @@ TEST_F(CudaGraphs, many_threads_capture_replay_and_evict_under_the_probes) {
         (void)cuda_driver::driver()->stream_destroy(own);
     };
     std::vector<std::thread> threads;
-    for (unsigned i = 0; i < 8; ++i)
+    for (unsigned i = 0; i < 8; ++i) {
         threads.emplace_back(work, i + 1);
-    for (std::thread& thread : threads)
+    }
+    for (std::thread& thread : threads) {
         thread.join();
+    }
     vgpu::run_dry();
     const ReplayReport found = report();
     std::uint64_t captures = 0;
-    for (const ReplayRow& row : found.graphs)
+    for (const ReplayRow& row : found.graphs) {
         captures += row.captures;
+    }
     EXPECT_EQ(captures, 1'000u);
 }
 

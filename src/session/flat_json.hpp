@@ -22,22 +22,26 @@ class FlatJson {
     }
     /// The next sign that is no blank is this one; it is taken.
     void expect(char sign) {
-        if (!take(sign))
+        if (!take(sign)) {
             good_ = false;
+        }
     }
     [[nodiscard]] bool take(char sign) {
         skip_blanks();
-        if (!good_ || rest_.empty() || rest_.front() != sign)
+        if (!good_ || rest_.empty() || rest_.front() != sign) {
             return false;
+        }
         rest_.remove_prefix(1);
         return true;
     }
     /// Between the members of an object or array: false at its end, which is taken too.
     [[nodiscard]] bool more(bool& first, char end) {
-        if (take(end))
+        if (take(end)) {
             return false;
-        if (!first)
+        }
+        if (!first) {
             expect(',');
+        }
         first = false;
         return good_;
     }
@@ -45,13 +49,13 @@ class FlatJson {
         std::string result;
         expect('"');
         while (good_) {
-            if (rest_.empty())
+            if (rest_.empty()) {
                 good_ = false;
-            else if (take_raw('"'))
+            } else if (take_raw('"')) {
                 return result;
-            else if (take_raw('\\'))
+            } else if (take_raw('\\')) {
                 result += escaped();
-            else {
+            } else {
                 result += rest_.front();
                 rest_.remove_prefix(1);
             }
@@ -81,12 +85,14 @@ class FlatJson {
 
   private:
     void skip_blanks() {
-        while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n'))
+        while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n')) {
             rest_.remove_prefix(1);
+        }
     }
     bool take_raw(char sign) {
-        if (rest_.front() != sign)
+        if (rest_.front() != sign) {
             return false;
+        }
         rest_.remove_prefix(1);
         return true;
     }

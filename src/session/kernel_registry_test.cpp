@@ -92,8 +92,9 @@ void run(Profiler& prof, std::uint64_t hash) {
     prof.record_transfer(10, 20, 4096, TransferDirection::host_to_device, timed(begin, middle));
     prof.record_transfer(20, 10, 4096, TransferDirection::device_to_host, timed(middle, end));
     prof.record_task(prof.intern("sampler"), 3, 2, 5000);
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 2; ++i) {
         prof.pop_scope();
+    }
 }
 
 TEST_F(LiveGraph, recorded_kernels_transfers_and_tasks_are_the_path_of_their_step) {
@@ -115,16 +116,19 @@ TEST_F(LiveGraph, recorded_kernels_transfers_and_tasks_are_the_path_of_their_ste
     ASSERT_EQ(report->ping_pong.size(), 1u);
     EXPECT_EQ(report->launches, 2u);
     std::size_t tasks = 0;
-    for (NodeId id = 0; id < report->graph.size(); ++id)
+    for (NodeId id = 0; id < report->graph.size(); ++id) {
         tasks += report->graph.task_of(id) != nullptr ? 1 : 0;
+    }
     EXPECT_EQ(tasks, 1u);
-    for (const std::string& note : report->notes)
+    for (const std::string& note : report->notes) {
         EXPECT_EQ(note.find("dependencies"), std::string::npos) << note;
+    }
     std::ostringstream lines;
     ASSERT_TRUE(export_jsonl(path, lines).ok());
     for (const char* part : {R"("kind":"kernel","name":"gemm")", R"("grid":[8,4,2])", R"("kind":"dependency")",
-                             R"("direction":"device_to_host")", R"("polls":3)", R"("source":"the source")"})
+                             R"("direction":"device_to_host")", R"("polls":3)", R"("source":"the source")"}) {
         EXPECT_NE(lines.str().find(part), std::string::npos) << part;
+    }
     std::ostringstream trace;
     EXPECT_TRUE(write_chrome_trace(path, trace).ok()) << "exporters that do not show nodes leave them out";
 }

@@ -30,11 +30,13 @@ const Error not_here{ErrorCode::not_found,
 /// FNV-1a: only tells machines that share a home folder apart; the file itself says whose it is.
 std::string file_name(const Machine& machine) {
     std::uint64_t hash = 0xcbf29ce484222325U;
-    for (const char sign : machine.host + '\n' + machine.cpu + '\n' + std::to_string(machine.cpus))
+    for (const char sign : machine.host + '\n' + machine.cpu + '\n' + std::to_string(machine.cpus)) {
         hash = (hash ^ static_cast<unsigned char>(sign)) * 0x100000001b3U;
+    }
     char digits[17];
-    for (int i = 0; i < 16; ++i)
+    for (int i = 0; i < 16; ++i) {
         digits[i] = "0123456789abcdef"[hash >> (60 - 4 * i) & 15];
+    }
     return "peaks-" + std::string(digits, 16) + ".json";
 }
 
@@ -86,18 +88,21 @@ void take_member(FlatJson& json, Peaks& peaks) {
     }
     const Figure figure = take_figure(json); // of a later version: skipped
     for (const PeakField& field : peak_fields) {
-        if (name == field.name)
+        if (name == field.name) {
             peaks.*field.figure = figure;
+        }
     }
 }
 
 Peaks take_peaks(FlatJson& json) {
     Peaks peaks;
-    for (const PeakField& field : peak_fields)
+    for (const PeakField& field : peak_fields) {
         (peaks.*field.figure).reason = "not measured; run `plumb selftest --peaks` again";
+    }
     json.expect('{');
-    for (bool first = true; json.more(first, '}');)
+    for (bool first = true; json.more(first, '}');) {
         take_member(json, peaks);
+    }
     return peaks;
 }
 
@@ -133,8 +138,9 @@ std::string peaks_json(const Machine& machine, const std::vector<Peaks>& peaks) 
     json.end();
     json.key("peaks");
     json.begin_array();
-    for (const Peaks& place : peaks)
+    for (const Peaks& place : peaks) {
         put(json, place);
+    }
     json.finish();
     return out + "\n";
 }
@@ -142,35 +148,43 @@ std::string peaks_json(const Machine& machine, const std::vector<Peaks>& peaks) 
 Result<std::vector<Peaks>> parse_peaks(std::string_view text, const Machine& machine) {
     FlatJson json(text);
     json.expect('{');
-    if (json.key() != "schema" || json.text() != schema)
+    if (json.key() != "schema" || json.text() != schema) {
         return not_ours;
+    }
     json.expect(',');
-    if (json.key() != "machine")
+    if (json.key() != "machine") {
         return not_ours;
+    }
     const Machine of = take_machine(json);
     json.expect(',');
-    if (!json.good() || json.key() != "peaks")
+    if (!json.good() || json.key() != "peaks") {
         return not_ours;
+    }
     std::vector<Peaks> peaks;
     json.expect('[');
-    for (bool first = true; json.more(first, ']') && peaks.size() < most_places;)
+    for (bool first = true; json.more(first, ']') && peaks.size() < most_places;) {
         peaks.push_back(take_peaks(json));
+    }
     json.expect('}');
-    if (!json.at_end())
+    if (!json.at_end()) {
         return not_ours;
-    if (of.host != machine.host || of.cpu != machine.cpu || of.cpus != machine.cpus)
+    }
+    if (of.host != machine.host || of.cpu != machine.cpu || of.cpus != machine.cpus) {
         return not_here;
+    }
     return peaks;
 }
 
 Result<std::string> peaks_folder() {
     std::string folder;
-    if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/')
+    if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
         folder = cache;
-    else if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
+    } else if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') {
         folder = std::string(home) + "/.cache";
-    if (folder.empty())
+    }
+    if (folder.empty()) {
         return Error{ErrorCode::permission, "there is no folder to keep peaks in; set XDG_CACHE_HOME"};
+    }
     return folder + "/plumb";
 }
 
@@ -182,8 +196,9 @@ Result<std::string> write_peaks(const std::string& folder, const Machine& machin
                         "peaks cannot be kept in " + folder + "; set XDG_CACHE_HOME to a folder that can be written"};
     std::string temporary = path + ".XXXXXX";
     const int file = error ? -1 : mkstemp(temporary.data()); // mode 0600
-    if (file < 0)
+    if (file < 0) {
         return refused;
+    }
     const std::string text = peaks_json(machine, peaks);
     const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
     // A crash must not leave an empty file under the real name.
@@ -199,8 +214,9 @@ Result<std::string> write_peaks(const std::string& folder, const Machine& machin
 Result<std::vector<Peaks>> read_peaks(const std::string& folder, const Machine& machine) {
     const std::string path = folder + "/" + file_name(machine);
     std::error_code error;
-    if (!fs::is_regular_file(path, error))
+    if (!fs::is_regular_file(path, error)) {
         return not_here; // nothing, or a pipe that would be waited for
+    }
     std::ifstream file(path, std::ios::binary);
     std::string text(most_bytes + 1, '\0');
     file.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -219,8 +235,9 @@ Result<std::string> store_peaks(const std::vector<Peaks>& peaks) {
 
 Result<std::vector<Peaks>> stored_peaks() {
     const Result<std::string> folder = session::peaks_folder();
-    if (!folder)
+    if (!folder) {
         return folder.error();
+    }
     return session::read_peaks(*folder, session::this_machine());
 }
 

@@ -27,13 +27,15 @@ std::vector<Peaks> some_peaks() {
     all[0].name = here.cpu;
     all[0].measured_unix_s = 1'700'000'000;
     double value = 1.25;
-    for (const PeakField& field : peak_fields)
+    for (const PeakField& field : peak_fields) {
         (all[0].*field.figure).value = value *= 3;
+    }
     all[0].bf16_teraflops = {std::nullopt, "no \"bf16\" here"};
     all[1].place = "cuda:0";
     all[1].uuid = "GPU-1234";
-    for (const PeakField& field : peak_fields)
+    for (const PeakField& field : peak_fields) {
         (all[1].*field.figure).reason = "not measured";
+    }
     all[1].read_gigabytes_per_second = {4100.5, {}};
     return all;
 }
@@ -107,8 +109,9 @@ TEST_F(PeaksFile, T7_peaks_of_another_machine_are_not_believed) {
 TEST_F(PeaksFile, damaged_files_are_refused_at_every_byte) {
     const std::string good = peaks_json(here, some_peaks());
     ASSERT_TRUE(parse_peaks(good, here).ok());
-    for (std::size_t size = 0; size + 2 < good.size(); ++size)
+    for (std::size_t size = 0; size + 2 < good.size(); ++size) {
         EXPECT_FALSE(parse_peaks(std::string_view(good).substr(0, size), here).ok()) << size;
+    }
     for (std::size_t at = 0; at < good.size(); ++at) {
         for (const char sign : {'{', '}', '"', '0', '-', '\\', '[', 'n'}) {
             std::string bad = good;

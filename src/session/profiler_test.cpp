@@ -465,7 +465,9 @@ TEST_F(ProfilerTest, T1_key_sync_decides_how_stamps_are_taken) {
 
 TEST_F(ProfilerTest, key_sync_is_in_the_recording_with_what_it_costs) {
     for (const char* mode : {"deferred", "immediate", "per_layer", "none"}) {
-        { Profiler prof(machine_config(std::string("sync=") + mode)); }
+        {
+            Profiler prof(machine_config(std::string("sync=") + mode));
+        }
         const recording::Metadata metadata = reader(folder_ + "/run.plumb").metadata();
         EXPECT_EQ(metadata.sync_mode, mode);
         const std::map<std::string, double> costs(metadata.costs.begin(), metadata.costs.end());

@@ -287,8 +287,9 @@ recording::Metadata Session::metadata(const std::string& ring_reason) const {
     m.identity.emplace_back("command", base::command_line());
     m.identity.emplace_back("plumb", PLUMB_BUILD_VERSION);
     // Momentary: shown beside a comparison, never part of what must be equal.
-    for (const auto& [key, value] : base::cpu_conditions())
+    for (const auto& [key, value] : base::cpu_conditions()) {
         m.identity.emplace_back(key, value);
+    }
     m.comparability.emplace_back("cpu", base::cpu_model());
     m.comparability.emplace_back("cpus", std::to_string(base::usable_cpus()));
     m.comparability.emplace_back("sync", m.sync_mode);

@@ -161,7 +161,9 @@ TEST(SessionTiles, a_forked_child_with_a_file_of_its_own_begins_at_nothing) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-        { PLUMB_TILE(prof, TileLevel::macro, 0, 0); }
+        {
+            PLUMB_TILE(prof, TileLevel::macro, 0, 0);
+        }
         const auto report = prof.tiles();
         const bool good = report.ok() && report->maps.size() == 1 && report->maps[0].all.calls == 1;
         const std::string path = prof.path();

@@ -30,8 +30,9 @@ class Random {
 
 double of_resample(std::span<const double> values, Statistic statistic, Random& random, std::vector<double>& scratch) {
     scratch.resize(values.size());
-    for (double& value : scratch)
+    for (double& value : scratch) {
         value = values[random.below(values.size())];
+    }
     return statistic(scratch);
 }
 
@@ -45,34 +46,41 @@ Interval middle_of(std::vector<double> estimates, double estimate, double confid
 }
 
 Status check_options(const BootstrapOptions& options) {
-    if (options.resamples < 100 || options.resamples > 1000000)
+    if (options.resamples < 100 || options.resamples > 1000000) {
         return Error{ErrorCode::invalid_argument, "A bootstrap takes 100 to 1000000 resamples; 2000 is usual."};
+    }
     return {};
 }
 
 Result<Interval> one_sample(std::span<const double> values, Statistic statistic, const BootstrapOptions& options) {
-    if (Status usable = check_sample(values, options.confidence); !usable.ok())
+    if (Status usable = check_sample(values, options.confidence); !usable.ok()) {
         return usable.error();
-    if (Status usable = check_options(options); !usable.ok())
+    }
+    if (Status usable = check_options(options); !usable.ok()) {
         return usable.error();
+    }
     Random random(options.seed);
     std::vector<double> scratch;
     std::vector<double> estimates(options.resamples);
-    for (double& estimate : estimates)
+    for (double& estimate : estimates) {
         estimate = of_resample(values, statistic, random, scratch);
+    }
     return middle_of(std::move(estimates), statistic(values), options.confidence);
 }
 
 Result<Interval> ratio(std::span<const double> base, std::span<const double> changed, Statistic statistic,
                        const BootstrapOptions& options) {
     for (const auto side : {base, changed}) {
-        if (Status usable = check_sample(side, options.confidence); !usable.ok())
+        if (Status usable = check_sample(side, options.confidence); !usable.ok()) {
             return usable.error();
-        if (std::any_of(side.begin(), side.end(), [](double value) { return !(value > 0); }))
+        }
+        if (std::any_of(side.begin(), side.end(), [](double value) { return !(value > 0); })) {
             return Error{ErrorCode::invalid_argument, "A ratio needs values above 0; leave out runs that failed."};
+        }
     }
-    if (Status usable = check_options(options); !usable.ok())
+    if (Status usable = check_options(options); !usable.ok()) {
         return usable.error();
+    }
     Random random(options.seed);
     std::vector<double> scratch;
     std::vector<double> estimates(options.resamples);
@@ -89,16 +97,18 @@ double median(std::span<const double> values) {
     std::vector<double> sorted(values.begin(), values.end());
     const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
     std::nth_element(sorted.begin(), middle, sorted.end());
-    if (sorted.size() % 2 == 1)
+    if (sorted.size() % 2 == 1) {
         return *middle;
+    }
     const double below = *std::max_element(sorted.begin(), middle);
     return below + (*middle - below) / 2;
 }
 
 double mean(std::span<const double> values) {
     double sum = 0;
-    for (const double value : values)
+    for (const double value : values) {
         sum += value;
+    }
     return sum / static_cast<double>(values.size());
 }
 

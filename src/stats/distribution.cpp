@@ -27,11 +27,13 @@ std::uint64_t samples_needed(double fraction) {
 Figure percentile(const Histogram& histogram, const Moments& moments, double fraction) {
     const std::uint64_t n = moments.count();
     const std::uint64_t needed = samples_needed(fraction);
-    if (n < needed)
+    if (n < needed) {
         return absent("too few samples (n = " + std::to_string(n) + ", " + percentile_name(fraction) + " needs " +
                       std::to_string(needed) + ")");
-    if (histogram.unplaced() != 0)
+    }
+    if (histogram.unplaced() != 0) {
         return absent("too many different rows for the memory limit");
+    }
     const auto rank = static_cast<std::uint64_t>(std::ceil(fraction * static_cast<double>(n)));
     const double value = histogram.value_at_rank(std::clamp<std::uint64_t>(rank, 1, n));
     return measured(std::clamp(value, static_cast<double>(moments.min()), static_cast<double>(moments.max())));

@@ -20,12 +20,14 @@ TEST(Moments, agree_with_two_pass_arithmetic_in_long_double) {
         moments.add(values.back());
     }
     long double sum = 0;
-    for (const std::uint64_t value : values)
+    for (const std::uint64_t value : values) {
         sum += static_cast<long double>(value);
+    }
     const long double mean = sum / 100000;
     long double squares = 0;
-    for (const std::uint64_t value : values)
+    for (const std::uint64_t value : values) {
         squares += (static_cast<long double>(value) - mean) * (static_cast<long double>(value) - mean);
+    }
     const auto expected = static_cast<double>(squares / 99999);
     EXPECT_NEAR(moments.variance(), expected, 1e-6 * expected);
     EXPECT_NEAR(moments.mean() / static_cast<double>(mean), 1, 1e-15);
@@ -64,8 +66,9 @@ TEST(Moments, one_value_has_no_variance) {
 
 TEST(Distribution, T6_percentiles_are_there_where_enough_samples_carry_them) {
     DurationStatistics statistics;
-    for (std::uint64_t i = 1; i <= 1000; ++i)
+    for (std::uint64_t i = 1; i <= 1000; ++i) {
         statistics.add(i * 1000);
+    }
     const Distribution distribution = statistics.finish();
     EXPECT_NEAR(distribution.p50_ns.value.value(), 500e3, 5e3);
     EXPECT_NEAR(distribution.p90_ns.value.value(), 900e3, 9e3);
@@ -76,8 +79,9 @@ TEST(Distribution, T6_percentiles_are_there_where_enough_samples_carry_them) {
 TEST(Distribution, F1_a_percentile_of_too_few_samples_is_absent_with_its_reason_never_0) {
     DurationStatistics statistics;
     const auto needs = [&](Figure Distribution::*which, std::uint64_t n) {
-        while (statistics.moments().count() < n - 1)
+        while (statistics.moments().count() < n - 1) {
             statistics.add(1000);
+        }
         const Figure before = statistics.finish().*which;
         EXPECT_FALSE(before.value.has_value()) << n;
         EXPECT_NE(before.reason.find("too few samples (n = " + std::to_string(n - 1)), std::string::npos)
@@ -94,16 +98,18 @@ TEST(Distribution, F1_a_percentile_of_too_few_samples_is_absent_with_its_reason_
 
 TEST(Distribution, a_percentile_lies_between_minimum_and_maximum) {
     DurationStatistics statistics;
-    for (int i = 0; i < 100; ++i)
+    for (int i = 0; i < 100; ++i) {
         statistics.add(1000003);
+    }
     EXPECT_EQ(statistics.finish().p50_ns.value, 1000003);
 }
 
 TEST(Distribution, percentiles_are_absent_when_the_memory_limit_was_met) {
     BlockBudget budget{0};
     DurationStatistics statistics(&budget);
-    for (int i = 0; i < 100; ++i)
+    for (int i = 0; i < 100; ++i) {
         statistics.add(1000);
+    }
     const Distribution distribution = statistics.finish();
     EXPECT_FALSE(distribution.p50_ns.value.has_value());
     EXPECT_EQ(distribution.total_ns, 100000);

@@ -7,8 +7,9 @@ namespace plumb::stats {
 
 bool Histogram::make_block(std::size_t block) {
     if (budget_ != nullptr) {
-        if (budget_->blocks_left == 0)
+        if (budget_->blocks_left == 0) {
             return false;
+        }
         --budget_->blocks_left;
     }
     blocks_[block] = std::make_unique<Block>();
@@ -18,17 +19,20 @@ bool Histogram::make_block(std::size_t block) {
 void Histogram::merge(const Histogram& other) {
     unplaced_ += other.unplaced_;
     for (std::size_t block = 0; block < block_count; ++block) {
-        if (!other.blocks_[block])
+        if (!other.blocks_[block]) {
             continue;
+        }
         std::uint64_t added = 0;
-        for (const std::uint64_t times : *other.blocks_[block])
+        for (const std::uint64_t times : *other.blocks_[block]) {
             added += times;
+        }
         if (!blocks_[block] && !make_block(block)) {
             unplaced_ += added;
             continue;
         }
-        for (std::size_t i = 0; i < buckets_per_block; ++i)
+        for (std::size_t i = 0; i < buckets_per_block; ++i) {
             (*blocks_[block])[i] += (*other.blocks_[block])[i];
+        }
         count_ += added;
     }
 }
@@ -37,18 +41,21 @@ double Histogram::value_at_rank(std::uint64_t rank) const noexcept {
     std::uint64_t seen = 0;
     double last = 0;
     for (std::size_t block = 0; block < block_count; ++block) {
-        if (!blocks_[block])
+        if (!blocks_[block]) {
             continue;
+        }
         for (std::size_t i = 0; i < buckets_per_block; ++i) {
             const std::uint64_t times = (*blocks_[block])[i];
-            if (times == 0)
+            if (times == 0) {
                 continue;
+            }
             seen += times;
             const double first = block == 0 ? static_cast<double>(i) : static_cast<double>(buckets_per_block + i);
             // The middle of the bucket; a bucket of one value is that value.
             last = block <= 1 ? first : std::ldexp(first + 0.5, static_cast<int>(block) - 1) - 0.5;
-            if (seen >= rank)
+            if (seen >= rank) {
                 return last;
+            }
         }
     }
     return last;

@@ -38,8 +38,9 @@ TEST(StudentT, F14_quantiles_are_those_of_the_published_tables_also_from_30_degr
 
 TEST(StudentT, quantile_and_distribution_are_inverse) {
     for (const double df : {1.0, 2.5, 3.0, 30.0, 1000.0}) {
-        for (const double p : {0.001, 0.1, 0.4, 0.5, 0.77, 0.999})
+        for (const double p : {0.001, 0.1, 0.4, 0.5, 0.77, 0.999}) {
             EXPECT_NEAR(student_t_cdf(student_t_quantile(p, df), df), p, 1e-12) << df << " " << p;
+        }
     }
     // Closed forms: one degree is Cauchy's distribution, two have an algebraic one.
     EXPECT_NEAR(student_t_cdf(3, 1), 0.5 + std::atan(3.0) / 3.14159265358979323846, 1e-13);
@@ -85,8 +86,9 @@ TEST(Bootstrap, holds_the_true_mean_about_as_often_as_it_says) {
     constexpr int trials = 400;
     for (int trial = 0; trial < trials; ++trial) {
         std::vector<double> sample(40);
-        for (double& value : sample)
+        for (double& value : sample) {
             value = values(random);
+        }
         const Result<Interval> interval = bootstrap_mean(sample, {0.9, 500, static_cast<std::uint64_t>(trial)});
         ASSERT_TRUE(interval.ok());
         inside += interval->low <= 100 && 100 <= interval->high ? 1 : 0;

@@ -39,8 +39,9 @@ class Moments {
     /// Of the sample (n - 1); 0 for fewer than two values. With sum = q n + r the squared distances from q are exact
     /// integers, so that nothing cancels.
     [[nodiscard]] double variance() const noexcept {
-        if (count_ < 2)
+        if (count_ < 2) {
             return 0;
+        }
         const WideSum q = sum_ / count_;
         const WideSum r = sum_ % count_;
         const WideSum around_q = squares_ - q * (q * count_ + 2 * r);

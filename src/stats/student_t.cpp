@@ -28,21 +28,25 @@ double beta_fraction(double a, double b, double x) {
         d = 1 / away_from_zero(1 + odd * d);
         c = away_from_zero(1 + odd / c);
         result *= d * c;
-        if (std::fabs(d * c - 1) < 1e-15)
+        if (std::fabs(d * c - 1) < 1e-15) {
             break;
+        }
     }
     return result;
 }
 
 double incomplete_beta(double a, double b, double x) {
-    if (x <= 0)
+    if (x <= 0) {
         return 0;
-    if (x >= 1)
+    }
+    if (x >= 1) {
         return 1;
+    }
     const double front =
         std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x));
-    if (x < (a + 1) / (a + b + 2))
+    if (x < (a + 1) / (a + b + 2)) {
         return front * beta_fraction(a, b, x) / a;
+    }
     return 1 - front * beta_fraction(b, a, 1 - x) / b;
 }
 
@@ -54,12 +58,14 @@ double student_t_cdf(double t, double df) {
 }
 
 double student_t_quantile(double p, double df) {
-    if (p < 0.5)
+    if (p < 0.5) {
         return -student_t_quantile(1 - p, df);
+    }
     double low = 0;
     double high = 1;
-    while (student_t_cdf(high, df) < p && high < 1e12)
+    while (student_t_cdf(high, df) < p && high < 1e12) {
         high *= 2;
+    }
     // Bisection to the last bit: not fast, never wrong.
     for (int i = 0; i < 200 && high - low > 1e-14 * high; ++i) {
         const double middle = low + (high - low) / 2;
@@ -69,15 +75,18 @@ double student_t_quantile(double p, double df) {
 }
 
 Result<Interval> mean_interval(std::span<const double> values, double confidence) {
-    if (Status usable = check_sample(values, confidence); !usable.ok())
+    if (Status usable = check_sample(values, confidence); !usable.ok()) {
         return usable.error();
+    }
     const auto n = static_cast<double>(values.size());
     double mean = 0;
-    for (const double value : values)
+    for (const double value : values) {
         mean += value / n;
+    }
     double squares = 0;
-    for (const double value : values)
+    for (const double value : values) {
         squares += (value - mean) * (value - mean);
+    }
     const double standard_error = std::sqrt(squares / (n - 1) / n);
     const double reach = student_t_quantile(0.5 + confidence / 2, n - 1) * standard_error;
     return Interval{mean, mean - reach, mean + reach};

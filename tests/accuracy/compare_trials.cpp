@@ -21,12 +21,13 @@ using analysis::RunRow;
 
 std::string column_of(const RunRow& row) {
     std::string name = subject_word(row.id.subject);
-    if (row.id.subject == CompareSubject::brick)
+    if (row.id.subject == CompareSubject::brick) {
         name += ":" + row.id.name + ":" + std::to_string(static_cast<int>(row.category));
-    else if (row.id.subject == CompareSubject::category)
+    } else if (row.id.subject == CompareSubject::category) {
         name += ":" + row.id.name;
-    else if (row.id.subject == CompareSubject::layer)
+    } else if (row.id.subject == CompareSubject::layer) {
         name += ":" + std::to_string(row.id.layer);
+    }
     return name;
 }
 
@@ -72,10 +73,11 @@ void plant(RunFigures& run, const Plan& plan) {
     }
     for (RunRow& row : run.rows) {
         const CompareSubject subject = row.id.subject;
-        if (subject == CompareSubject::step || (subject == CompareSubject::category && row.id.name == category))
+        if (subject == CompareSubject::step || (subject == CompareSubject::category && row.id.name == category)) {
             set_time(row, row.p50 + added);
-        else if (subject == CompareSubject::layer)
+        } else if (subject == CompareSubject::layer) {
             set_time(row, row.p50 + added / layers);
+        }
     }
 }
 
@@ -111,19 +113,23 @@ void count(const Comparison& comparison, const Plan& plan, Outcome& outcome) {
 Result<Pool> read_pool(std::istream& in) {
     Pool pool;
     for (std::string line; std::getline(in, line);) {
-        if (line.empty() || line[0] == '#')
+        if (line.empty() || line[0] == '#') {
             continue;
+        }
         std::istringstream words(line);
         if (pool.columns.empty()) {
-            for (std::string word; words >> word;)
+            for (std::string word; words >> word;) {
                 pool.columns.push_back(word);
+            }
             continue;
         }
         std::vector<double> run;
-        for (double value = 0; words >> value;)
+        for (double value = 0; words >> value;) {
             run.push_back(value);
-        if (run.size() != pool.columns.size())
+        }
+        if (run.size() != pool.columns.size()) {
             return Error{ErrorCode::invalid_argument, "a run of the pool has not one number per column"};
+        }
         pool.runs.push_back(std::move(run));
     }
     return pool;
@@ -131,8 +137,9 @@ Result<Pool> read_pool(std::istream& in) {
 
 void write_pool(const Pool& pool, const std::string& comment, std::ostream& out) {
     std::istringstream lines(comment);
-    for (std::string line; std::getline(lines, line);)
+    for (std::string line; std::getline(lines, line);) {
         out << "# " << line << '\n';
+    }
     const char* gap = "";
     for (const std::string& column : pool.columns) {
         out << gap << column;
@@ -154,21 +161,25 @@ Pool pool_of(const std::vector<RunFigures>& runs) {
     double step = 0;
     for (const RunFigures& run : runs) {
         for (const RunRow& row : run.rows) {
-            if (row.id.phase != Phase::decode || std::isnan(row.p50))
+            if (row.id.phase != Phase::decode || std::isnan(row.p50)) {
                 continue;
+            }
             columns[column_of(row)].push_back(row.p50);
-            if (row.id.subject == CompareSubject::step)
+            if (row.id.subject == CompareSubject::step) {
                 step = std::max(step, row.p50);
+            }
         }
     }
     Pool pool;
     pool.runs.resize(runs.size());
     for (const auto& [name, values] : columns) {
-        if (values.size() != runs.size() || stats::median(values) < 0.01 * step)
+        if (values.size() != runs.size() || stats::median(values) < 0.01 * step) {
             continue;
+        }
         pool.columns.push_back(name);
-        for (std::size_t run = 0; run < runs.size(); ++run)
+        for (std::size_t run = 0; run < runs.size(); ++run) {
             pool.runs[run].push_back(values[run]);
+        }
     }
     return pool;
 }
@@ -176,21 +187,24 @@ Pool pool_of(const std::vector<RunFigures>& runs) {
 Outcome run_trials(const Pool& pool, const Plan& plan) {
     Outcome outcome;
     const std::size_t window = 2 * plan.runs_a_side;
-    if (pool.runs.size() < window)
+    if (pool.runs.size() < window) {
         return outcome;
+    }
     std::mt19937_64 random(plan.seed);
     for (std::size_t pair = 0; pair < plan.pairs; ++pair) {
         const std::size_t first = pair * (pool.runs.size() - window + 1) / plan.pairs;
         std::vector<std::size_t> order;
-        for (std::size_t i = 0; i < window; ++i)
+        for (std::size_t i = 0; i < window; ++i) {
             order.push_back(first + i);
+        }
         std::shuffle(order.begin(), order.end(), random);
         std::vector<NamedRun> sides[2];
         for (std::size_t i = 0; i < window; ++i) {
             NamedRun run = run_of(pool, order[i]);
             const std::size_t side = i < plan.runs_a_side ? 0 : 1;
-            if (side == 1 && !plan.brick.empty())
+            if (side == 1 && !plan.brick.empty()) {
                 plant(run.figures, plan);
+            }
             sides[side].push_back(std::move(run));
         }
         count(analysis::compare_runs(sides[0], sides[1], {}, {}), plan, outcome);
@@ -202,13 +216,15 @@ std::vector<std::string> bricks_of(const Pool& pool) {
     std::vector<std::pair<double, std::string>> bricks;
     for (std::size_t column = 0; column < pool.columns.size(); ++column) {
         const RunRow row = row_of(pool.columns[column]);
-        if (row.id.subject == CompareSubject::brick && !pool.runs.empty())
+        if (row.id.subject == CompareSubject::brick && !pool.runs.empty()) {
             bricks.emplace_back(-pool.runs[0][column], row.id.name);
+        }
     }
     std::sort(bricks.begin(), bricks.end());
     std::vector<std::string> names;
-    for (auto& [weight, name] : bricks)
+    for (auto& [weight, name] : bricks) {
         names.push_back(std::move(name));
+    }
     return names;
 }
 

@@ -30,8 +30,9 @@ Pool calm(double common, double own) {
     std::normal_distribution<double> apart(0, own);
     for (auto& run : pool.runs) {
         const double pace = shared(random);
-        for (std::size_t column = 0; column < run.size(); ++column)
+        for (std::size_t column = 0; column < run.size(); ++column) {
             run[column] = middle[column] * std::exp(pace + apart(random));
+        }
     }
     return pool;
 }
@@ -115,8 +116,9 @@ TEST(CompareVerdicts, when_most_bricks_change_nobody_is_blamed_against_a_pace_th
         run.figures.rows.push_back(row);
         sides[i % 2].push_back(std::move(run));
     }
-    for (const plumb::CompareRow& row : plumb::analysis::compare_runs(sides[0], sides[1], {}, {}).rows)
+    for (const plumb::CompareRow& row : plumb::analysis::compare_runs(sides[0], sides[1], {}, {}).rows) {
         EXPECT_NE(row.verdict, plumb::Verdict::fast) << row.name;
+    }
 }
 
 } // namespace

@@ -77,9 +77,11 @@ class FamilyCoverage : public testing::TestWithParam<const char*> {
 };
 
 double coverage(const Report& report, Phase phase) {
-    for (const PhaseSummary& summary : report.phases)
-        if (summary.phase == phase && summary.wall.coverage.value)
+    for (const PhaseSummary& summary : report.phases) {
+        if (summary.phase == phase && summary.wall.coverage.value) {
             return *summary.wall.coverage.value;
+        }
+    }
     return 0;
 }
 
@@ -90,8 +92,9 @@ TEST_P(FamilyCoverage, F5_bricks_cover_the_prefill_and_the_decode) {
     };
     for (int i = 0; i < runs && (i == 0 || !covered()); ++i) {
         const Report report = run();
-        for (const Phase phase : {Phase::prefill, Phase::decode})
+        for (const Phase phase : {Phase::prefill, Phase::decode}) {
             best[phase] = std::max(best[phase], coverage(report, phase));
+        }
     }
     for (const auto& [phase, share] : best) {
         RecordProperty(phase_word(phase), std::to_string(share));
@@ -104,8 +107,9 @@ class MixtureCoverage : public FamilyCoverage {};
 TEST_P(MixtureCoverage, F6_parts_of_a_mixture_have_rows_of_one_call_per_layer_and_step) {
     const Report report = run();
     std::map<std::pair<std::string, Phase>, std::uint64_t> calls;
-    for (const Row& row : report.bricks)
+    for (const Row& row : report.bricks) {
         calls[{row.key.name, row.key.phase}] += row.time.count;
+    }
     for (const char* part : {"moe_router", "moe_dispatch", "moe_experts", "moe_combine"}) {
         EXPECT_EQ((calls[{part, Phase::decode}]), layers_ * steps) << part;
         EXPECT_EQ((calls[{part, Phase::prefill}]), layers_ * chunks) << part;

@@ -86,8 +86,9 @@ TEST_F(PathLength, T10_the_path_of_a_decode_step_on_one_track_is_as_long_as_the_
         EXPECT_NEAR(length / path->span_ns, 1.0, 0.01) << "step " << *options.step;
         of_stopwatch.push_back(length / stopwatch_ns_[i]);
         std::size_t bricks = 0;
-        for (const NodeId id : path->analysis.path)
+        for (const NodeId id : path->analysis.path) {
             bricks += path->graph[id].kind == NodeKind::brick ? 1 : 0;
+        }
         EXPECT_GT(bricks, 8 * layers_) << "the path is made of bricks, not of one lump";
     }
     // Of single steps the thread may have lost the CPU between the step and the stopwatch.

@@ -41,8 +41,9 @@ Planted nothing(double) { return {}; }
 Planted spin(double cpu_ns) {
     const std::int64_t begin = now_ns(CLOCK_THREAD_CPUTIME_ID);
     std::int64_t spent = 0;
-    while (static_cast<double>(spent) < cpu_ns)
+    while (static_cast<double>(spent) < cpu_ns) {
         spent = now_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+    }
     return {static_cast<double>(spent), 0};
 }
 
@@ -113,11 +114,14 @@ class WallAccounting : public testing::Test {
         const Result<Report> report = profiler.snapshot();
         EXPECT_TRUE(report.ok()) << report.error().message;
         layers_ = static_cast<double>(decoder->config().layers);
-        for (const PhaseSummary& phase : report->phases)
-            if (phase.phase == Phase::decode)
+        for (const PhaseSummary& phase : report->phases) {
+            if (phase.phase == Phase::decode) {
                 result.decode = phase;
-        for (const Row& row : report->bricks)
+            }
+        }
+        for (const Row& row : report->bricks) {
             result.calls[row.key.name] = row.calls_per_step;
+        }
         return result;
     }
 

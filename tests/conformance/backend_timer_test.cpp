@@ -105,8 +105,9 @@ TEST(BackendTimer, T1_elapsed_is_device_time_and_not_the_host_clock_around_a_lau
     context.kernel(); // the device is busy when the scope is enqueued
     BackendTimer<Accelerator> timer(context);
     ASSERT_TRUE(timer.record_start().ok());
-    for (int i = 0; i < 10; ++i)
+    for (int i = 0; i < 10; ++i) {
         context.kernel();
+    }
     ASSERT_TRUE(timer.record_end().ok());
     context.finish_everything();
     const auto elapsed = timer.elapsed();

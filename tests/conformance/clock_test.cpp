@@ -16,11 +16,12 @@ std::vector<clock::CorrelationPair> pairs_of(const std::vector<DeviceClockPair>&
     const double slope = static_cast<double>(raw.back().monotonic_ns - raw.front().monotonic_ns) /
                          static_cast<double>(raw.back().ticks - raw.front().ticks);
     std::vector<clock::CorrelationPair> pairs;
-    for (const DeviceClockPair& pair : raw)
+    for (const DeviceClockPair& pair : raw) {
         pairs.push_back(
             {{pair.ticks},
              {pair.monotonic_ns},
              {static_cast<std::int64_t>(std::ceil(static_cast<double>(pair.uncertainty_ticks) * slope / 2.0))}});
+    }
     return pairs;
 }
 
@@ -51,8 +52,9 @@ TEST_P(ClockConformance, M4_pairs_give_one_line_and_a_scope_is_placed_where_the_
     const auto fit = clock::Correlation::fit(pairs);
     ASSERT_TRUE(fit.ok()) << fit.error().message;
     std::int64_t widest = 0;
-    for (const clock::CorrelationPair& pair : pairs)
+    for (const clock::CorrelationPair& pair : pairs) {
         widest = std::max(widest, pair.uncertainty.value);
+    }
     if (fit->consistent()) {
         EXPECT_LE(fit->residual_ns(), static_cast<double>(widest) + 1.5) << "of one line through every pair";
     }

@@ -15,11 +15,13 @@ class Script {
 
     int run() {
         Result<std::unique_ptr<QueueTimer>> made = subject_.make_timer();
-        if (!note(made))
+        if (!note(made)) {
             return errors_;
+        }
         QueueTimer& queue = **made;
-        for (int i = 0; i < 2; ++i)
+        for (int i = 0; i < 2; ++i) {
             scope(queue);
+        }
         note(queue.clock_pair());
         note(queue.duration({0, 100, 0}));
         note(queue.floor_ns());
@@ -34,8 +36,9 @@ class Script {
   private:
     void scope(QueueTimer& queue) {
         const Result<DeviceToken> token = queue.begin();
-        if (!note(token))
+        if (!note(token)) {
             return;
+        }
         subject_.work(1'000);
         const bool ended = note(queue.end(*token));
         subject_.settle();
@@ -44,16 +47,18 @@ class Script {
             return;
         }
         const Result<DeviceSpan> span = queue.collect(*token);
-        if (note(span))
+        if (note(span)) {
             EXPECT_LT(span->begin_ticks, span->end_ticks) << "a failed stamp must not look like a free operation";
-        else if (span.error().code == ErrorCode::pending)
+        } else if (span.error().code == ErrorCode::pending) {
             queue.cancel(*token);
+        }
     }
 
     template <class T>
     bool note(const Result<T>& result) {
-        if (result)
+        if (result) {
             return true;
+        }
         ++errors_;
         EXPECT_FALSE(result.error().message.empty());
         return false;
@@ -71,8 +76,9 @@ TEST_P(FailureConformance, each_call_fails_once_at_each_of_its_uses_and_nothing_
             subject_->fail(call, use);
             const int errors = Script(*subject_).run();
             EXPECT_EQ(subject_->resources(), 0u);
-            if (!subject_->has_failed())
+            if (!subject_->has_failed()) {
                 break;
+            }
             EXPECT_GE(errors, 1) << "the failure was swallowed";
             ASSERT_LT(use, 10'000u);
         }

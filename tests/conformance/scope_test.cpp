@@ -100,17 +100,20 @@ TEST_P(ScopeConformance, eight_threads_record_while_another_collects_and_no_scop
                 ended.push_back(token); // the device is not there yet
                 continue;
             }
-            if (span)
+            if (span) {
                 wrong += span->begin_ticks > span->end_ticks;
-            else
+            } else {
                 ++wrong;
+            }
             collected.push_back(token.value);
         }
-        if (batch.empty())
+        if (batch.empty()) {
             std::this_thread::yield();
+        }
     }
-    for (std::thread& recorder : recorders)
+    for (std::thread& recorder : recorders) {
         recorder.join();
+    }
     EXPECT_EQ(wrong, 0);
     EXPECT_EQ(queue->in_flight(), 0u);
     std::sort(collected.begin(), collected.end());
@@ -129,11 +132,13 @@ TEST_P(ScopeConformance, a_million_scopes_need_no_more_memory_than_a_thousand) {
             ASSERT_TRUE(queue->end(token).ok());
         }
         subject_->settle();
-        for (const DeviceToken token : tokens)
+        for (const DeviceToken token : tokens) {
             ASSERT_TRUE(queue->collect(token).ok());
+        }
         ASSERT_EQ(queue->in_flight(), 0u);
-        if (batch == 0)
+        if (batch == 0) {
             held = subject_->resources();
+        }
         ASSERT_EQ(subject_->resources(), held);
     }
 }

@@ -18,8 +18,9 @@ class Conformance : public testing::TestWithParam<Entry> {
 
     std::unique_ptr<QueueTimer> timer(const TimerOptions& options = {}) {
         Result<std::unique_ptr<QueueTimer>> made = subject_->make_timer(options);
-        if (made)
+        if (made) {
             return std::move(*made);
+        }
         ADD_FAILURE() << made.error().message;
         return nullptr;
     }

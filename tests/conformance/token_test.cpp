@@ -18,8 +18,9 @@ TEST_P(TokenConformance, tokens_that_were_never_given_are_refused) {
     for (int i = 0; i < 20'000; ++i) {
         // Half of them differ from a real token by one bit.
         const DeviceToken token{i % 2 == 0 ? random() : open->value ^ std::uint64_t{1} << (i / 2 % 64)};
-        if (token.value == open->value)
+        if (token.value == open->value) {
             continue;
+        }
         ASSERT_EQ(queue->collect(token).error().code, ErrorCode::not_found);
         ASSERT_EQ(queue->end(token).error().code, ErrorCode::not_found);
         queue->cancel(token);
@@ -115,8 +116,9 @@ TEST(Backends, each_one_enumerates_devices_or_says_in_a_sentence_what_to_do) {
         const auto devices = backend->enumerate();
         if (devices) {
             EXPECT_FALSE(devices->empty()) << backend->name();
-            for (const Device& device : *devices)
+            for (const Device& device : *devices) {
                 EXPECT_FALSE(device.name.empty()) << backend->name();
+            }
         } else {
             EXPECT_EQ(devices.error().code, ErrorCode::unavailable) << backend->name();
             EXPECT_NE(devices.error().message.find(';'), std::string::npos) << devices.error().message;

@@ -38,7 +38,9 @@ int record_for_ever(Prof& prof, Counter* counters, bool busy) {
     for (unsigned t = 0; t < threads; ++t) {
         list.emplace_back([&prof, counter = &counters[t], t] {
             for (std::uint64_t n = 1;; ++n) {
-                { PLUMB_BRICK(prof, host, name_of(t)); }
+                {
+                    PLUMB_BRICK(prof, host, name_of(t));
+                }
                 counter->scopes.store(n, std::memory_order_release);
                 spin(800);
             }

@@ -27,8 +27,9 @@ class ForkedEngine {
             PLUMB_LAYER(engine.profiler(), 3);
             {
                 PLUMB_BRICK(engine.profiler(), engine.queue(), Brick::rms_norm);
-                for (const char* name : {"square", "reduce", "scale"})
+                for (const char* name : {"square", "reduce", "scale"}) {
                     engine.kernel(name, 20'000);
+                }
             }
             PLUMB_BRICK(engine.profiler(), engine.queue(), Brick::attention);
             engine.kernel("score", 40'000);
@@ -52,14 +53,16 @@ class ForkedEngine {
     /// Until the step that is looked at has times of a replay in it, or far too often.
     PathReport sampled_path() {
         for (int round = 0; round < 300; ++round) {
-            for (int i = 0; i < 64; ++i)
+            for (int i = 0; i < 64; ++i) {
                 replay();
+            }
             PathReport report = path();
             const auto& all = report.graph.all();
             if (std::any_of(all.begin(), all.end(), [](const GraphNode& node) {
                     return node.device && node.timed && node.kind == NodeKind::brick;
-                }))
+                })) {
                 return report;
+            }
             std::this_thread::yield();
         }
         ADD_FAILURE() << "no replay was sampled";
@@ -95,9 +98,10 @@ NodeId kernel(const PathReport& report, const std::string& name) {
 
 std::string place_of(const PathReport& report, const std::string& name) {
     std::string text;
-    for (NodeId id = report.graph[kernel(report, name)].parent; id != no_node; id = report.graph[id].parent)
+    for (NodeId id = report.graph[kernel(report, name)].parent; id != no_node; id = report.graph[id].parent) {
         text += (text.empty() ? "" : ", ") +
                 (report.graph[id].kind == NodeKind::step ? std::string("step") : report.graph.name_of(id));
+    }
     return text;
 }
 
@@ -106,18 +110,21 @@ bool depends(const PathReport& report, const std::string& earlier, const std::st
     const ExecGraph& graph = report.graph;
     for (std::uint32_t row = 0; row < graph.rows(); ++row) {
         for (std::uint64_t e = graph.offsets()[row]; e < graph.offsets()[row + 1]; ++e) {
-            if (graph.node_of_row(row) == from && graph.node_of_row(graph.targets()[e]) == to)
+            if (graph.node_of_row(row) == from && graph.node_of_row(graph.targets()[e]) == to) {
                 return true;
+            }
         }
     }
     return false;
 }
 
 void expect_forked(const PathReport& report) {
-    for (const char* name : {"square", "reduce", "scale"})
+    for (const char* name : {"square", "reduce", "scale"}) {
         EXPECT_EQ(place_of(report, name), "rms_norm, layer 3, step");
-    for (const char* name : {"score", "mask", "value"})
+    }
+    for (const char* name : {"score", "mask", "value"}) {
         EXPECT_EQ(place_of(report, name), "attention, layer 3, step");
+    }
     EXPECT_EQ(place_of(report, "outside"), "step");
     EXPECT_EQ(report.graph[kernel(report, "mask")].layer, 3u);
     EXPECT_TRUE(depends(report, "square", "reduce"));
@@ -145,12 +152,14 @@ TEST(GraphPath, F6_kernels_inside_sampled_replays_have_names_bricks_layers_and_e
 TEST(GraphPath, a_graph_that_is_never_sampled_is_there_with_all_its_kernels) {
     ForkedEngine forked("warmup=0,graph.stamps=off");
     forked.capture();
-    for (int i = 0; i < 20; ++i)
+    for (int i = 0; i < 20; ++i) {
         forked.replay();
+    }
     const PathReport report = forked.path();
     expect_forked(report);
-    for (const GraphNode& node : report.graph.all())
+    for (const GraphNode& node : report.graph.all()) {
         EXPECT_FALSE(node.kind == NodeKind::kernel && node.timed);
+    }
 }
 
 TEST(GraphPath, a_key_captured_anew_shows_the_nodes_of_the_graph_that_ran) {
@@ -159,20 +168,23 @@ TEST(GraphPath, a_key_captured_anew_shows_the_nodes_of_the_graph_that_ran) {
     static_cast<void>(forked.sampled_path());
     forked.capture("value");
     for (int round = 0; round < 300; ++round) {
-        for (int i = 0; i < 64; ++i)
+        for (int i = 0; i < 64; ++i) {
             forked.replay();
+        }
         EXPECT_TRUE(forked.engine.profiler().flush().ok());
         const Result<ReplayReport> replays = replays_recording(Engine::path());
         ASSERT_TRUE(replays.ok());
-        if (replays->graphs.at(0).sites_timed != 0)
+        if (replays->graphs.at(0).sites_timed != 0) {
             break;
+        }
     }
     PathOptions options;
     options.step = forked.steps - 1;
     const PathReport report = forked.path(options);
     EXPECT_EQ(place_of(report, "value"), "attention, layer 3, step");
-    for (NodeId id = 0; id < report.graph.size(); ++id)
+    for (NodeId id = 0; id < report.graph.size(); ++id) {
         EXPECT_NE(report.graph.name_of(id), "value_before");
+    }
 }
 
 } // namespace

@@ -9,8 +9,9 @@ void PipelinedDevice::launch(std::int64_t launch_ns, std::int64_t run_ns) {
     const std::lock_guard lock(mutex_);
     host_ns_ += launch_ns;
     const std::int64_t start = std::max(host_ns_, busy_until_ns_);
-    if (busy_until_ns_ != 0)
+    if (busy_until_ns_ != 0) {
         idle_ns_ += start - busy_until_ns_;
+    }
     busy_until_ns_ = start + run_ns;
 }
 
@@ -34,8 +35,9 @@ std::uint64_t PipelinedDevice::enqueue_stamp() {
 std::optional<std::uint64_t> PipelinedDevice::stamp_ticks(std::uint64_t stamp) const {
     const std::lock_guard lock(mutex_);
     const auto found = stamps_.find(stamp);
-    if (found == stamps_.end() || found->second > host_ns_)
+    if (found == stamps_.end() || found->second > host_ns_) {
         return std::nullopt;
+    }
     return ticks_at(found->second);
 }
 
@@ -83,8 +85,9 @@ bool PipelinedDevice::has_failed() const {
 
 bool PipelinedDevice::fails(const std::string& call) {
     const std::lock_guard lock(mutex_);
-    if (uses_left_ == 0 || failing_ != call || --uses_left_ != 0)
+    if (uses_left_ == 0 || failing_ != call || --uses_left_ != 0) {
         return false;
+    }
     failed_ = true;
     return true;
 }
@@ -96,16 +99,19 @@ class PipelinedTimer final : public QueueTimer {
     PipelinedTimer(PipelinedDevice& device, const TimerOptions& options)
         : device_(device), immediate_(options.immediate), max_in_flight_(options.max_in_flight) {}
     ~PipelinedTimer() override {
-        for (const auto& [token, scope] : scopes_)
+        for (const auto& [token, scope] : scopes_) {
             forget(scope);
+        }
     }
 
     Result<DeviceToken> begin() noexcept override {
         const std::lock_guard lock(mutex_);
-        if (scopes_.size() >= max_in_flight_)
+        if (scopes_.size() >= max_in_flight_) {
             return Error{ErrorCode::out_of_memory, "too many scopes are in flight; collect some first"};
-        if (device_.fails("event_record"))
+        }
+        if (device_.fails("event_record")) {
             return Error{ErrorCode::failed, "event_record failed; check the device"};
+        }
         scopes_[next_] = {device_.enqueue_stamp(), 0};
         return DeviceToken{next_++};
     }
@@ -113,10 +119,12 @@ class PipelinedTimer final : public QueueTimer {
     Status end(DeviceToken token) noexcept override {
         const std::lock_guard lock(mutex_);
         const auto found = scopes_.find(token.value);
-        if (found == scopes_.end() || found->second.end != 0)
+        if (found == scopes_.end() || found->second.end != 0) {
             return Error{ErrorCode::not_found, "this token is not open; end each token once"};
-        if (device_.fails("event_record"))
+        }
+        if (device_.fails("event_record")) {
             return Error{ErrorCode::failed, "event_record failed; check the device"};
+        }
         found->second.end = device_.enqueue_stamp();
         return {};
     }
@@ -124,25 +132,29 @@ class PipelinedTimer final : public QueueTimer {
     Result<DeviceSpan> collect(DeviceToken token) noexcept override {
         const std::lock_guard lock(mutex_);
         const auto found = scopes_.find(token.value);
-        if (found == scopes_.end())
+        if (found == scopes_.end()) {
             return Error{ErrorCode::not_found, "this token is not in flight; collect each token once"};
+        }
         const Scope scope = found->second;
         const auto begin = device_.stamp_ticks(scope.begin);
         const auto end = device_.stamp_ticks(scope.end);
-        if (scope.end == 0 || !begin || !end)
+        if (scope.end == 0 || !begin || !end) {
             return Error{ErrorCode::pending, "the device has not finished this scope; ask later"};
+        }
         forget(scope);
         scopes_.erase(found);
-        if (device_.fails("event_query"))
+        if (device_.fails("event_query")) {
             return Error{ErrorCode::failed, "event_query failed; check the device"};
+        }
         return DeviceSpan{*begin, *end, 0};
     }
 
     void cancel(DeviceToken token) noexcept override {
         const std::lock_guard lock(mutex_);
         const auto found = scopes_.find(token.value);
-        if (found == scopes_.end())
+        if (found == scopes_.end()) {
             return;
+        }
         forget(found->second);
         scopes_.erase(found);
     }
@@ -158,8 +170,9 @@ class PipelinedTimer final : public QueueTimer {
     bool clock_is_host() const noexcept override { return false; }
 
     Result<DeviceClockPair> clock_pair() noexcept override {
-        if (device_.fails("clock"))
+        if (device_.fails("clock")) {
             return Error{ErrorCode::failed, "the device's clock cannot be read; check the device"};
+        }
         device_.pass(1'000); // reading takes time
         const std::int64_t now = device_.host_ns();
         return DeviceClockPair{device_.ticks_at(now), now, now, 2};

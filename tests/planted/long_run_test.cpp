@@ -33,8 +33,9 @@ void write_run(const std::string& path, std::uint64_t steps, std::uint64_t id) {
     auto writer = recording::Writer::create(options, metadata);
     ASSERT_TRUE(writer.ok());
     ASSERT_TRUE((*writer)->add_track({1, recording::TrackKind::host_thread, 0, 1, "main", "cpu_tsc"}).ok());
-    for (const auto& pair : resolve::PlantedSource().clock_pairs_)
+    for (const auto& pair : resolve::PlantedSource().clock_pairs_) {
         ASSERT_TRUE((*writer)->add_clock_pair(pair).ok());
+    }
     std::int64_t t = 0;
     std::uint64_t sequence = 0;
     std::vector<Record> records;
@@ -47,8 +48,9 @@ void write_run(const std::string& path, std::uint64_t steps, std::uint64_t id) {
                            return true;
                        })
                         .ok());
-        if (records.size() < 4096 && step + 1 < steps)
+        if (records.size() < 4096 && step + 1 < steps) {
             continue;
+        }
         ASSERT_TRUE((*writer)->append({1, sequence, records.data(), records.size()}).ok());
         sequence += records.size();
         records.clear();
@@ -158,8 +160,9 @@ void write_short_steps(const std::string& path, std::uint64_t steps) {
     auto writer = recording::Writer::create(options, metadata);
     ASSERT_TRUE(writer.ok());
     ASSERT_TRUE((*writer)->add_track({1, recording::TrackKind::host_thread, 0, 1, "main", "cpu_tsc"}).ok());
-    for (const auto& pair : resolve::PlantedSource().clock_pairs_)
+    for (const auto& pair : resolve::PlantedSource().clock_pairs_) {
         ASSERT_TRUE((*writer)->add_clock_pair(pair).ok());
+    }
     std::uint64_t sequence = 0;
     std::vector<Record> records;
     for (std::uint64_t step = 0; step < steps; ++step) {
@@ -172,8 +175,9 @@ void write_short_steps(const std::string& path, std::uint64_t steps) {
         records.push_back(
             {Planted::at(t), pack(RecordKind::scope, Name(Brick::attention).id, Planted::lasting(us / 2))});
         records.push_back({Planted::at(t), pack(RecordKind::step_end, phase, Planted::lasting(us))});
-        if (records.size() < 4096 && step + 1 < steps)
+        if (records.size() < 4096 && step + 1 < steps) {
             continue;
+        }
         ASSERT_TRUE((*writer)->append({1, sequence, records.data(), records.size()}).ok());
         sequence += records.size();
         records.clear();
@@ -183,8 +187,9 @@ void write_short_steps(const std::string& path, std::uint64_t steps) {
 
 // Exports need of a step only what its samples inherit: 4 bytes. 4 million steps stay within 64 MiB by that.
 TEST(ManySteps, M7_exports_remember_a_few_bytes_of_each_step) {
-    if (sanitized)
+    if (sanitized) {
         GTEST_SKIP() << "a sanitizer's allocator rounds small blocks up: a few bytes of each step are not seen";
+    }
     constexpr std::uint64_t few = 100'000, many = 7 * few;
     constexpr std::size_t most = 6;                          // with what a deque and the list of chunks add
     constexpr std::size_t read_ahead = std::size_t{4} << 20; // of both, more or less as threads run
@@ -193,8 +198,9 @@ TEST(ManySteps, M7_exports_remember_a_few_bytes_of_each_step) {
     write_short_steps(much.path(), many);
     for (const auto& [name, read] : readers()) {
         const std::string what = name;
-        if (what != "trace" && what.rfind("export", 0) != 0)
+        if (what != "trace" && what.rfind("export", 0) != 0) {
             continue;
+        }
         const std::size_t of_few = peak_of(read, little.path(), little.path());
         const std::size_t of_many = peak_of(read, much.path(), much.path());
         EXPECT_LE(of_many, of_few + read_ahead + slack + most * (many - few)) << name;

@@ -32,9 +32,10 @@ void device_step(WallEngine& engine, std::int64_t t, const DeviceFlaw& flaw) {
     if (!flaw.late_launch && !flaw.starved) {
         engine.command(Brick::qkv_projection, t, t + 5 * us, t + 10 * us, t + 500 * us);
         engine.command(Brick::attention, t + 5 * us, t + 10 * us, t + 500 * us, t + 1'010 * us);
-        if (flaw.two_queues)
+        if (flaw.two_queues) {
             engine.command(Brick::up_projection, t + 10 * us, t + 12 * us, t + 100 * us, t + 300 * us,
                            WallEngine::second_queue);
+        }
         engine.off_cpu(t + 12 * us, t + 1'000 * us);
         return;
     }
@@ -63,8 +64,9 @@ void expect_only(const std::map<std::string, std::string>& expected, Look&& look
         engine.add_queue(WallEngine::second_queue);
         engine.steps(21, [&, with = flaw](std::int64_t t) { device_step(engine, t, with); });
         engine.source.deliver_all();
-        for (const std::uint32_t track : {WallEngine::host, WallEngine::queue, WallEngine::second_queue})
+        for (const std::uint32_t track : {WallEngine::host, WallEngine::queue, WallEngine::second_queue}) {
             engine.source.counters_.records += engine.source.written(track);
+        }
         const TemporaryFile file("device");
         save(engine.source, file.path());
         const auto found = expected.find(name);
@@ -81,11 +83,13 @@ TEST(PlantedDevice, wall_names_launch_gaps_the_work_that_starves_the_device_and_
                     std::string named;
                     for (const WallLane& lane : report->phases[0].lanes) {
                         analysis::expect_adds_up(lane);
-                        if (!lane.device)
+                        if (!lane.device) {
                             continue;
+                        }
                         named += lane.idle.exposed_launch.value.value_or(-1) == 0 ? "" : "launch ";
-                        for (const WallScope& scope : lane.idle.scopes)
+                        for (const WallScope& scope : lane.idle.scopes) {
                             named += scope.name + " ";
+                        }
                         named += lane.idle.unknown.value.value_or(-1) == 0 ? "" : "unknown ";
                         named += lane.overlap_ns == 0 ? "" : "overlap ";
                     }
@@ -98,10 +102,12 @@ TEST(PlantedDevice, T11_path_names_the_buffer_that_comes_back_and_nothing_else) 
         const auto report = path_recording(path);
         EXPECT_TRUE(report.ok());
         std::string named;
-        for (const PingPong& found : report->ping_pong)
+        for (const PingPong& found : report->ping_pong) {
             named += report->graph.name_of(found.there) + " " + report->graph.name_of(found.back) + " ";
-        for (const std::string& note : report->notes)
+        }
+        for (const std::string& note : report->notes) {
             named += note.find(" has no ") == std::string::npos ? "" : note;
+        }
         return named;
     });
 }

@@ -55,17 +55,19 @@ inline std::int64_t plant_step(resolve::PlantedSource& source, std::uint64_t id,
         source.layer_begin(1, static_cast<std::uint16_t>(layer), t);
         brick(Brick::rms_norm, 10 * us);
         brick(Brick::attention, (layer == flaw.slow_layer ? 90 : 60) * us);
-        if (layer == flaw.layer_without_up)
+        if (layer == flaw.layer_without_up) {
             t += 30 * us;
-        else
+        } else {
             brick(Brick::up_projection, 30 * us);
+        }
         source.layer_end(1, static_cast<std::uint16_t>(layer), layer_begin, t);
     }
     t += flaw.outside_us * us;
-    if (static_cast<int>(id) != flaw.step_without_head)
+    if (static_cast<int>(id) != flaw.step_without_head) {
         brick(Brick::lm_head, (head_us + flaw.slower_head_us) * us);
-    else
+    } else {
         brick(Brick::sampling, head_us * us);
+    }
     source.step_end(1, phase, begin, t);
     return t;
 }
@@ -76,15 +78,18 @@ inline void save(resolve::PlantedSource& source, const std::string& path,
     options.path = path;
     auto writer = recording::Writer::create(options, source.metadata_);
     ASSERT_TRUE(writer.ok());
-    for (const auto& track : source.tracks_)
+    for (const auto& track : source.tracks_) {
         ASSERT_TRUE((*writer)->add_track(track).ok());
-    for (const auto& name : source.names_)
+    }
+    for (const auto& name : source.names_) {
         ASSERT_TRUE((*writer)->add_name(name).ok());
+    }
     if (!tiles.empty()) {
         ASSERT_TRUE((*writer)->add_tiles(1, tiles.data(), tiles.size()).ok());
     }
-    for (const auto& pair : source.clock_pairs_)
+    for (const auto& pair : source.clock_pairs_) {
         ASSERT_TRUE((*writer)->add_clock_pair(pair).ok());
+    }
     ASSERT_TRUE(
         source.for_each_batch([&](const recording::RecordBatch& batch) { return (*writer)->append(batch).ok(); }).ok());
     ASSERT_TRUE((*writer)->set_counters(source.counters_).ok());
@@ -117,15 +122,18 @@ class PlantedRun {
     explicit PlantedRun(const Flaw& flaw = {}) : file_("run") {
         resolve::PlantedSource source;
         source.track(1);
-        if (flaw.beside_us != 0)
+        if (flaw.beside_us != 0) {
             source.track(2, "helper");
+        }
         std::int64_t t = plant_step(source, 0, Phase::prefill, 0);
-        for (int step = 1; step <= decode_steps; ++step)
+        for (int step = 1; step <= decode_steps; ++step) {
             t = plant_step(source, static_cast<std::uint64_t>(step), Phase::decode, t, flaw);
+        }
         source.deliver_all();
         source.counters_.records = source.written(1) + source.written(2);
-        if (flaw.dropped != 0)
+        if (flaw.dropped != 0) {
             source.counters_.drops = {{"ring full", flaw.dropped}};
+        }
         save(source, file_.path());
     }
     [[nodiscard]] const std::string& path() const { return file_.path(); }

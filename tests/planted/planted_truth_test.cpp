@@ -47,8 +47,9 @@ TEST(PlantedTruth, layers_names_the_slow_layer_and_nothing_else) {
         const auto report = layers_recording(path, options);
         EXPECT_TRUE(report.ok());
         std::string named;
-        for (const OddLayer& odd : report->odd)
+        for (const OddLayer& odd : report->odd) {
             named += report->rows[odd.row].name + " " + std::to_string(odd.layer) + " ";
+        }
         return named;
     });
 }
@@ -69,8 +70,9 @@ TEST(PlantedTruth, check_names_the_missing_brick_its_step_the_uncovered_time_and
         const auto report = check_recordings({path}, healthy());
         EXPECT_TRUE(report.ok());
         std::string failed;
-        for (const CheckRow& row : report->rows)
+        for (const CheckRow& row : report->rows) {
             failed += row.verdict == Outcome::fail ? row.check + "; " : "";
+        }
         EXPECT_EQ(report->verdict == Outcome::fail, !failed.empty());
         return failed;
     });
@@ -92,8 +94,9 @@ TEST(PlantedTruth, path_names_the_layer_that_lacks_a_brick_and_nothing_else) {
             EXPECT_TRUE(report.ok());
             EXPECT_TRUE(report->ping_pong.empty());
             std::string named;
-            for (const std::string& note : report->notes)
+            for (const std::string& note : report->notes) {
                 named += note + " ";
+            }
             return named;
         });
 }
@@ -125,8 +128,9 @@ TEST(PlantedTruth, budget_names_the_brick_that_breaks_its_limit) {
         EXPECT_TRUE(report.ok());
         EXPECT_EQ(report->period_verdict, Outcome::pass);
         std::string broken;
-        for (const BudgetRow& row : report->rows)
+        for (const BudgetRow& row : report->rows) {
             broken += row.verdict == Outcome::fail ? row.name + " " : "";
+        }
         return broken;
     });
 }

@@ -26,25 +26,30 @@ int fail(const std::string& sentence) {
 } // namespace
 
 int main(int count, char** arguments) {
-    if (count != 5)
+    if (count != 5) {
         return fail("usage: plumb_compare_logits model.gguf 1,2,3 reference.json LIMIT");
+    }
     std::vector<std::int32_t> tokens;
     std::istringstream list(arguments[2]);
-    for (std::string token; std::getline(list, token, ',');)
+    for (std::string token; std::getline(list, token, ',');) {
         tokens.push_back(std::stoi(token));
+    }
     std::ifstream file(arguments[3]);
     const auto expected = nlohmann::json::parse(file, nullptr, false);
     Options options;
     options.widen_bf16 = true;
     auto decoder = Decoder::load(arguments[1], options);
-    if (!decoder)
+    if (!decoder) {
         return fail(decoder.error().message);
+    }
     Profiler off(*Config::parse("off"));
-    if (Status status = decoder->prefill(tokens, off); !status)
+    if (Status status = decoder->prefill(tokens, off); !status) {
         return fail(status.error().message);
+    }
     const auto logits = decoder->logits();
-    if (!expected.is_array() || expected.size() != logits.size())
+    if (!expected.is_array() || expected.size() != logits.size()) {
         return fail("the reference has no array of as many logits");
+    }
     double difference = 0, norm = 0;
     for (std::size_t i = 0; i < logits.size(); ++i) {
         const auto other = expected[i].get<double>();

@@ -30,8 +30,9 @@ Model load(const std::string& file, bool vocabulary_only) {
     llama_model_params parameters = llama_model_default_params();
     parameters.vocab_only = vocabulary_only;
     Model model(llama_model_load_from_file(file.c_str(), parameters));
-    if (!model)
+    if (!model) {
         throw std::runtime_error("llama.cpp does not load " + file);
+    }
     return model;
 }
 
@@ -43,14 +44,16 @@ Context make_context(llama_model* model, int threads) {
     parameters.type_k = parameters.type_v = GGML_TYPE_F32;
     parameters.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
     Context context(llama_init_from_model(model, parameters));
-    if (!context)
+    if (!context) {
         throw std::runtime_error("llama.cpp makes no context");
+    }
     return context;
 }
 
 void decode(llama_context* context, std::vector<llama_token> tokens) {
-    if (llama_decode(context, llama_batch_get_one(tokens.data(), static_cast<std::int32_t>(tokens.size()))) != 0)
+    if (llama_decode(context, llama_batch_get_one(tokens.data(), static_cast<std::int32_t>(tokens.size()))) != 0) {
         throw std::runtime_error("llama.cpp does not decode");
+    }
 }
 
 void print_tokens(const std::string& file, const std::string& texts) {
@@ -69,8 +72,9 @@ void print_tokens(const std::string& file, const std::string& texts) {
 void print_logits(const std::string& file, const std::string& list) {
     std::vector<llama_token> tokens;
     std::istringstream in(list);
-    for (std::string token; std::getline(in, token, ',');)
+    for (std::string token; std::getline(in, token, ',');) {
         tokens.push_back(std::stoi(token));
+    }
     const Model model = load(file, false);
     const Context context = make_context(model.get(), 1);
     decode(context.get(), tokens);
@@ -99,16 +103,18 @@ int main(int count, char** arguments) {
     llama_log_set([](ggml_log_level, const char*, void*) {}, nullptr);
     const std::vector<std::string> words(arguments + 1, arguments + count);
     try {
-        if (words.size() > 1)
+        if (words.size() > 1) {
             ggml_backend_load_all_from_path(words[1].c_str());
-        if (words.size() == 4 && words[0] == "tokens")
+        }
+        if (words.size() == 4 && words[0] == "tokens") {
             print_tokens(words[2], words[3]);
-        else if (words.size() == 4 && words[0] == "logits")
+        } else if (words.size() == 4 && words[0] == "logits") {
             print_logits(words[2], words[3]);
-        else if (words.size() == 5 && words[0] == "speed")
+        } else if (words.size() == 5 && words[0] == "speed") {
             print_speed(words[2], std::stoi(words[3]), std::stoi(words[4]));
-        else
+        } else {
             throw std::runtime_error("usage: llama_cpp tokens|logits|speed FOLDER FILE …");
+        }
     } catch (const std::exception& error) {
         std::cerr << error.what() << '\n';
         return 1;

@@ -63,8 +63,9 @@ Result<double> bf16_teraflops() {
         const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
         Team team(available_cores());
         std::vector<std::unique_ptr<Product>> products;
-        for (int i = 0; i < team.size(); ++i)
+        for (int i = 0; i < team.size(); ++i) {
             products.push_back(std::make_unique<Product>(engine));
+        }
         const std::size_t pieces = products_per_pass * products.size();
         const double operations = 2.0 * edge * edge * edge * static_cast<double>(pieces);
         for (int pass = 0; pass < passes; ++pass) {

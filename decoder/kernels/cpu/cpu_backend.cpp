@@ -30,8 +30,9 @@ class CpuBackend final : public Backend {
     /// Errors: unsupported.
     Status open(bool widen_bf16) {
         Result<std::unique_ptr<Matrices>> matrices = Matrices::make(team_, widen_bf16);
-        if (!matrices)
+        if (!matrices) {
             return matrices.error();
+        }
         matrices_ = std::move(*matrices);
         return {};
     }
@@ -45,9 +46,10 @@ class CpuBackend final : public Backend {
     [[nodiscard]] Result<Buffer> allocate(std::size_t bytes) override {
         const std::size_t size = bytes == 0 ? 64 : bytes;
         void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (data == MAP_FAILED)
+        if (data == MAP_FAILED) {
             return Error{ErrorCode::out_of_memory, "there is no memory for " + std::to_string(size >> 20) +
                                                        " MiB of buffers; use a smaller --ctx or --chunk"};
+        }
         return Buffer(data, FreeBuffer{unmap, size});
     }
 
@@ -64,18 +66,20 @@ class CpuBackend final : public Backend {
 
     void embed(std::span<const std::int32_t> ids, const Weight& table, const Block& out) noexcept override {
         const auto* rows = static_cast<const std::byte*>(table.data);
-        for (std::size_t r = 0; r < ids.size(); ++r)
+        for (std::size_t r = 0; r < ids.size(); ++r) {
             unpack(table.type, rows + static_cast<std::size_t>(ids[r]) * row_bytes(table.type, table.cols), table.cols,
                    out.f32() + r * out.cols);
+        }
     }
 
     void rms_norm(const Block& in, const float* weight, float epsilon, const Block& out) noexcept override {
         const std::size_t n = in.cols;
         for_each(in.rows, in.rows * n > worth_a_team, [&](std::size_t r, int) {
-            if (out.type == Type::bf16)
+            if (out.type == Type::bf16) {
                 cpu::rms_norm(in.f32() + r * n, weight, epsilon, n, static_cast<Bf16*>(out.data) + r * n);
-            else
+            } else {
                 cpu::rms_norm(in.f32() + r * n, weight, epsilon, n, out.f32() + r * n);
+            }
         });
     }
 
@@ -96,13 +100,14 @@ class CpuBackend final : public Backend {
     void kv_append(const KvCache& cache, const HeadShape& shape, const Block& keys, const Block& values,
                    std::size_t first) noexcept override {
         const std::size_t bytes = shape.size * sizeof(float);
-        for (std::size_t r = 0; r < keys.rows; ++r)
+        for (std::size_t r = 0; r < keys.rows; ++r) {
             for (std::size_t h = 0; h < shape.kv_heads; ++h) {
                 const std::size_t from = r * keys.cols + h * shape.size;
                 const std::size_t to = (h * cache.context + first + r) * shape.size;
                 std::memcpy(cache.keys + to, keys.f32() + from, bytes);
                 std::memcpy(cache.values + to, values.f32() + from, bytes);
             }
+        }
     }
 
     void attention(const KvCache& cache, const HeadShape& shape, const Block& queries, std::size_t first,
@@ -121,14 +126,16 @@ class CpuBackend final : public Backend {
             const std::size_t skipped = kv + begin * shape.size;
             const Head one{head, place, cache.keys + skipped, cache.values + skipped, end - begin, shape.size};
             float* scores = scratch + static_cast<std::size_t>(thread) * cache.context;
-            if (observer_ != nullptr && (observer_->mode() & mode_tiles) != 0)
+            if (observer_ != nullptr && (observer_->mode() & mode_tiles) != 0) {
                 attend_in_tiles(*observer_, one, scores, place);
-            else
+            } else {
                 attend(one.query, one.keys, one.values, one.positions, one.size, scores, place);
-            if (out.type == Type::bf16)
+            }
+            if (out.type == Type::bf16) {
                 to_bf16(place, shape.size, static_cast<Bf16*>(out.data) + at);
-            else
+            } else {
                 std::memcpy(out.f32() + at, place, shape.size * sizeof(float));
+            }
         });
     }
 
@@ -168,16 +175,18 @@ class CpuBackend final : public Backend {
         for_each(out.rows, in.rows * in.cols > worth_a_team, [&](std::size_t r, int) {
             float* row = out.f32() + r * out.cols;
             std::memset(row, 0, out.cols * sizeof(float));
-            for (std::size_t choice = r * routing.used; choice < (r + 1) * routing.used; ++choice)
+            for (std::size_t choice = r * routing.used; choice < (r + 1) * routing.used; ++choice) {
                 add_scaled(in.f32() + static_cast<std::size_t>(routing.slot[choice]) * in.cols, routing.weight[choice],
                            out.cols, row);
+            }
         });
     }
 
     [[nodiscard]] std::size_t active_experts(const Routing& routing) const noexcept override {
         std::size_t out = 0;
-        for (std::size_t e = 0; e < routing.experts; ++e)
+        for (std::size_t e = 0; e < routing.experts; ++e) {
             out += routing.offsets[e] != routing.offsets[e + 1] ? 1U : 0U;
+        }
         return out;
     }
 
@@ -191,10 +200,11 @@ class CpuBackend final : public Backend {
     void activate(const Block& gate, const Block& up, const Block& out, Function function) noexcept {
         const std::size_t n = gate.cols;
         for_each(gate.rows, gate.rows * n > worth_a_team, [&](std::size_t r, int) {
-            if (out.type == Type::bf16)
+            if (out.type == Type::bf16) {
                 function(gate.f32() + r * n, up.f32() + r * n, n, static_cast<Bf16*>(out.data) + r * n);
-            else
+            } else {
                 function(gate.f32() + r * n, up.f32() + r * n, n, out.f32() + r * n);
+            }
         });
     }
 
@@ -204,8 +214,9 @@ class CpuBackend final : public Backend {
         const std::size_t parts = by_team ? std::min(count, 4 * static_cast<std::size_t>(team_.size())) : 1;
         team_.run(parts, [&](std::size_t part, int thread) {
             const std::size_t end = count * (part + 1) / parts;
-            for (std::size_t i = count * part / parts; i < end; ++i)
+            for (std::size_t i = count * part / parts; i < end; ++i) {
                 f(i, thread);
+            }
         });
     }
 
@@ -219,14 +230,16 @@ class CpuBackend final : public Backend {
 
 Result<std::unique_ptr<Backend>> make_backend(const CpuOptions& options) {
     const int cores = available_cores();
-    if (options.threads < 0 || options.threads > 1024)
+    if (options.threads < 0 || options.threads > 1024) {
         return Error{ErrorCode::invalid_argument, "--threads must lie between 1 and 1024, or be 0 for all cores"};
+    }
     auto backend = std::make_unique<CpuBackend>(options.threads == 0 ? cores : options.threads);
     backend->enter();
     const Status opened = backend->open(options.widen_bf16);
     backend->leave();
-    if (!opened)
+    if (!opened) {
         return opened.error();
+    }
     return std::unique_ptr<Backend>(std::move(backend));
 }
 

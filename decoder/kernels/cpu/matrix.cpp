@@ -79,8 +79,9 @@ Matrices::Kernel Matrices::make_kernel(const Shape& shape, std::size_t outputs, 
                           {DNNL_ARG_WEIGHTS, call.weights.get()},
                           {DNNL_ARG_DST, call.destination.get()},
                           {DNNL_ARG_SCRATCHPAD, call.scratchpad.get()}};
-        if (shape.bias)
+        if (shape.bias) {
             call.arguments.push_back({DNNL_ARG_BIAS, call.bias.get()});
+        }
         kernel.calls.push_back(std::move(call));
     }
     return kernel;
@@ -112,41 +113,50 @@ std::size_t Matrices::shape_of(const Linear& linear) {
     for (std::size_t i = 0; i < shapes_.size(); ++i) {
         const Shape& shape = shapes_[i];
         if (shape.outputs == wanted.outputs && shape.inputs == wanted.inputs && shape.type == wanted.type &&
-            shape.bias == wanted.bias)
+            shape.bias == wanted.bias) {
             return i;
+        }
     }
     shapes_.push_back(std::move(wanted));
     return shapes_.size() - 1;
 }
 
 Status Matrices::prepare(Linear& linear, std::size_t rows) {
-    if (Status status = packed_.prepare(linear.weight); !status)
+    if (Status status = packed_.prepare(linear.weight); !status) {
         return status;
+    }
     if (linear.weight.cols > token_values_) {
         token_ = hwy::AllocateAligned<float>(linear.weight.cols);
         token_values_ = token_ != nullptr ? linear.weight.cols : 0;
-        if (token_ == nullptr)
+        if (token_ == nullptr) {
             return Error{ErrorCode::out_of_memory, "there is no memory for a matrix product; use a smaller model"};
+        }
     }
-    if (rows == 1 || !offered(linear.weight.type))
+    if (rows == 1 || !offered(linear.weight.type)) {
         return {};
+    }
     linear.plan = shape_of(linear);
     Shape& shape = shapes_[linear.plan];
-    if (plan_of(linear, rows) != nullptr)
+    if (plan_of(linear, rows) != nullptr) {
         return {};
+    }
     Result<std::unique_ptr<Plan>> plan = make_plan(shape, rows);
-    if (!plan)
+    if (!plan) {
         return plan.error();
-    if (shape.plans.size() == kept)
+    }
+    if (shape.plans.size() == kept) {
         shape.plans.pop_back();
+    }
     shape.plans.push_back(std::move(*plan));
     return {};
 }
 
 const Matrices::Plan* Matrices::plan_of(const Linear& linear, std::size_t rows) const noexcept {
-    for (const auto& plan : shapes_[linear.plan].plans)
-        if (plan->rows == rows)
+    for (const auto& plan : shapes_[linear.plan].plans) {
+        if (plan->rows == rows) {
             return plan.get();
+        }
+    }
     return nullptr;
 }
 
@@ -172,13 +182,15 @@ void Matrices::run(const Block& tokens, std::span<const Product> group) noexcept
     }
     team_.run(pieces, [&](std::size_t piece, int thread) {
         std::size_t i = 0;
-        while (piece >= ends[i])
+        while (piece >= ends[i]) {
             ++i;
+        }
         const std::size_t local = i == 0 ? piece : piece - ends[i - 1];
-        if (plans[i] != nullptr)
+        if (plans[i] != nullptr) {
             run_piece(in, group[i], *plans[i], local, thread);
-        else
+        } else {
             packed_.run_piece(group[i].linear->weight, group[i].linear->bias, in, group[i].out, local, thread);
+        }
     });
 }
 
@@ -194,8 +206,9 @@ void Matrices::run_piece(const Block& in, const Product& product, const Plan& pl
     dnnl_memory_set_data_handle(
         call.weights.get(), const_cast<std::byte*>(weights + first * linear.weight.cols * size_of(linear.weight.type)));
     dnnl_memory_set_data_handle(call.destination.get(), product.out.f32() + first);
-    if (linear.bias != nullptr)
+    if (linear.bias != nullptr) {
         dnnl_memory_set_data_handle(call.bias.get(), const_cast<float*>(linear.bias + first));
+    }
     dnnl_primitive_execute(kernel.primitive.get(), stream_.get(), static_cast<int>(call.arguments.size()),
                            call.arguments.data());
 }

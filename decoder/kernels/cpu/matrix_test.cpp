@@ -18,8 +18,9 @@ namespace {
 
 std::vector<float> random_values(std::size_t n, std::uint64_t seed) {
     std::vector<float> out(n);
-    for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t i = 0; i < n; ++i) {
         out[i] = static_cast<float>(static_cast<double>(random_bits(seed, i) >> 11) * 0x1.0p-52 - 1.0);
+    }
     return out;
 }
 
@@ -30,8 +31,9 @@ struct Stored {
     Type type;
 
     Stored(std::vector<float> values, Type of) : wide(std::move(values)), type(of) {
-        if (type == Type::f32)
+        if (type == Type::f32) {
             return;
+        }
         narrow.resize(wide.size());
         to_bf16(wide.data(), wide.size(), narrow.data());
         from_bf16(narrow.data(), narrow.size(), wide.data());
@@ -70,14 +72,16 @@ void check(const Case& c, std::size_t rows, std::size_t inputs, const std::vecto
     (*matrices)->run({in.data(), in.type, rows, inputs}, group);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         double worst = 0;
-        for (std::size_t r = 0; r < rows; ++r)
+        for (std::size_t r = 0; r < rows; ++r) {
             for (std::size_t o = 0; o < outputs[i]; ++o) {
                 double sum = bias ? static_cast<double>(biases[i][o]) : 0;
-                for (std::size_t k = 0; k < inputs; ++k)
+                for (std::size_t k = 0; k < inputs; ++k) {
                     sum += static_cast<double>(weights[i].wide[o * inputs + k]) *
                            static_cast<double>(in.wide[r * inputs + k]);
+                }
                 worst = std::max(worst, std::abs(sum - static_cast<double>(results[i][r * outputs[i] + o])));
             }
+        }
         EXPECT_LT(worst, 1e-4) << rows << " x " << inputs << " x " << outputs[i];
         EXPECT_EQ(results[i].back(), 77.0F);
     }

@@ -14,8 +14,9 @@ namespace plumb::decoder::cpu {
 /// From here on oneDNN uses the calling thread alone. Returns how many it used before.
 inline int matrix_library_alone() noexcept {
     const int before = omp_get_max_threads();
-    if (before != 1)
+    if (before != 1) {
         omp_set_num_threads(1);
+    }
     return before;
 }
 

@@ -37,12 +37,15 @@ template <class Format>
 HWY_INLINE void unpack_row(const std::uint8_t* row, std::size_t n, float* out) {
     const Lanes d;
     const std::size_t whole = n / Format::block * Format::block;
-    for (std::size_t at = 0; at < whole; at += Format::block, row += Format::bytes)
+    for (std::size_t at = 0; at < whole; at += Format::block, row += Format::bytes) {
         Format::each(d, Blocks<1>{row, 0},
                      [&](auto, std::size_t i, auto, hn::Vec<Lanes> v) HWY_ATTR { hn::StoreU(v, d, out + at + i); });
-    if constexpr (Format::single != 0)
-        for (std::size_t i = whole; i < n; ++i, row += Format::single)
+    }
+    if constexpr (Format::single != 0) {
+        for (std::size_t i = whole; i < n; ++i, row += Format::single) {
             out[i] = Format::one(row);
+        }
+    }
 }
 
 /// sums[i] += v * x[i * stride]. Constant indices keep the sums in registers.
@@ -55,16 +58,17 @@ HWY_INLINE void add_products(std::index_sequence<I...>, hn::Vec<Lanes> v, const 
 
 template <class Format, std::size_t N>
 HWY_INLINE void ask_for_what_follows(const Blocks<N>& blocks) {
-    if constexpr (ahead != 0)
-        for (std::size_t row = 0; row < N; ++row)
-            for (std::size_t at = 0; at < Format::bytes; at += cache_line)
+    if constexpr (ahead != 0) {
+        for (std::size_t row = 0; row < N; ++row) {
+            for (std::size_t at = 0; at < Format::bytes; at += cache_line) {
                 hwy::Prefetch(blocks.of(row) + ahead + at);
+            }
+        }
+    }
 }
 
 template <class Format>
-concept has_one_scale = requires(const std::uint8_t* block) {
-    Format::scale_of(Lanes(), block);
-};
+concept has_one_scale = requires(const std::uint8_t* block) { Format::scale_of(Lanes(), block); };
 
 /// Rows against one input, where blocks have one scale: it is multiplied once for each block and not for each vector.
 /// Neighbouring blocks take turns with the sums of their row.
@@ -86,10 +90,12 @@ HWY_INLINE void add_scaled(Blocks<N> rows, const float* in, std::size_t whole, h
         });
     };
     std::size_t at = 0;
-    for (; at + ways * Format::block <= whole; at += ways * Format::block)
+    for (; at + ways * Format::block <= whole; at += ways * Format::block) {
         for_each_index<ways>([&](auto way) HWY_ATTR PLUMB_INLINE { add_blocks(at + way * Format::block, way); });
-    for (; at < whole; at += Format::block)
+    }
+    for (; at < whole; at += Format::block) {
         add_blocks(at, Index<0>());
+    }
 }
 
 /// `R` inputs of `size` values each, and where their products with a row go.
@@ -110,9 +116,9 @@ HWY_NOINLINE void multiply_block(const Blocks<N>& rows, std::size_t distance, co
     hn::Vec<Lanes> sums[N * ways * R];
     for_each_index<N * ways * R>([&](auto i) HWY_ATTR PLUMB_INLINE { sums[i] = hn::Zero(d); });
     const std::size_t whole = columns.size / Format::block * Format::block;
-    if constexpr (scaled_later)
+    if constexpr (scaled_later) {
         add_scaled<Format>(rows, columns.in, whole, sums);
-    else
+    } else {
         for (std::size_t at = 0; at < whole; at += Format::block) {
             const Blocks<N> blocks{rows.first + at / Format::block * Format::bytes, rows.distance};
             ask_for_what_follows<Format>(blocks);
@@ -121,16 +127,19 @@ HWY_NOINLINE void multiply_block(const Blocks<N>& rows, std::size_t distance, co
                              sums + (row * ways + quarter % ways) * R);
             });
         }
+    }
     for_each_index<N * R>([&](auto index) HWY_ATTR PLUMB_INLINE {
         constexpr std::size_t row = index / R, r = index % R;
         auto total = sums[row * ways * R + r];
-        for (std::size_t way = 1; way < ways; ++way)
+        for (std::size_t way = 1; way < ways; ++way) {
             total = hn::Add(total, sums[(row * ways + way) * R + r]);
+        }
         float sum = hn::GetLane(hn::SumOfLanes(d, total)) + (bias != nullptr ? bias[row * distance] : 0.0F);
         if constexpr (Format::single != 0) {
             const std::uint8_t* rest = rows.of(row) + whole / Format::block * Format::bytes;
-            for (std::size_t i = whole; i < columns.size; ++i)
+            for (std::size_t i = whole; i < columns.size; ++i) {
                 sum += Format::one(rest + (i - whole) * Format::single) * columns.in[r * columns.size + i];
+            }
         }
         columns.out[r * columns.stride + row * distance] = sum;
     });
@@ -145,9 +154,10 @@ HWY_INLINE void multiply_inputs(const PackedRows& weights, std::size_t i, std::s
     const float* bias = weights.bias != nullptr ? weights.bias + i : nullptr;
     std::size_t r = 0;
     const auto multiply_some = [&](auto some) HWY_ATTR PLUMB_INLINE {
-        for (; r + some <= inputs; r += some)
+        for (; r + some <= inputs; r += some) {
             multiply_block<Format, some>(rows, distance, bias,
                                          {all.in + r * all.size, all.size, all.out + r * all.stride + i, all.stride});
+        }
     };
     multiply_some(Index<4>());
     multiply_some(Index<2>());
@@ -158,10 +168,12 @@ HWY_INLINE void multiply_inputs(const PackedRows& weights, std::size_t i, std::s
 template <class Format, std::size_t N>
 HWY_INLINE void multiply_rows(const PackedRows& weights, const Columns& all, std::size_t inputs) {
     const std::size_t stretch = weights.count / N;
-    for (std::size_t i = 0; i < stretch; ++i)
+    for (std::size_t i = 0; i < stretch; ++i) {
         multiply_inputs<Format, N>(weights, i, stretch, all, inputs);
-    for (std::size_t i = N * stretch; i < weights.count; ++i)
+    }
+    for (std::size_t i = N * stretch; i < weights.count; ++i) {
         multiply_inputs<Format, 1>(weights, i, 0, all, inputs);
+    }
 }
 
 /// f with the format of the type.
@@ -193,10 +205,11 @@ void unpack_any(Type type, const void* row, std::size_t n, float* out) {
 void multiply_any(const PackedRows& weights, const float* in, std::size_t rows, float* out, std::size_t stride) {
     const Columns all{in, weights.inputs, out, stride};
     with_format(weights.type, [&](auto format) HWY_ATTR {
-        if (rows >= many)
+        if (rows >= many) {
             multiply_rows<decltype(format), at_once_with_many>(weights, all, rows);
-        else
+        } else {
             multiply_rows<decltype(format), at_once>(weights, all, rows);
+        }
     });
 }
 

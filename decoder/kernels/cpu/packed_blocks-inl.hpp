@@ -80,8 +80,9 @@ HWY_INLINE void load_each(D d, const Blocks<N>& blocks, F&& f) {
     if constexpr (lanes >= 8) {
         for_each_index<16 / lanes>([&](auto vector) HWY_ATTR PLUMB_INLINE { load_vectors(Index<vector * lanes>()); });
     } else {
-        for (std::size_t i = 0; i < 16; i += lanes)
+        for (std::size_t i = 0; i < 16; i += lanes) {
             load_vectors(i);
+        }
     }
 }
 
@@ -223,8 +224,9 @@ struct Q4K {
         int scale, least;
     };
     static HWY_INLINE Pair pair_of(const std::uint8_t* at, std::size_t run) {
-        if (run < 4)
+        if (run < 4) {
             return {at[run] & 63, at[run + 4] & 63};
+        }
         return {(at[run + 4] & 15) | (at[run - 4] >> 6 << 4), (at[run + 4] >> 4) | (at[run] >> 6 << 4)};
     }
     template <class D, class F>

@@ -20,8 +20,9 @@ constexpr std::size_t unpacked_floats = std::size_t{1} << 17; // half a megabyte
 
 Status PackedProducts::prepare(const Weight& weight) {
     try {
-        for (std::vector<float>& piece : unpacked_)
+        for (std::vector<float>& piece : unpacked_) {
             piece.resize(std::max({piece.size(), unpacked_floats, weight.cols}));
+        }
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::out_of_memory,
                      "there is no memory for a matrix product; use a smaller model or fewer --threads"};
@@ -30,11 +31,13 @@ Status PackedProducts::prepare(const Weight& weight) {
 }
 
 std::size_t PackedProducts::piece_outputs(const Weight& weight, std::size_t rows) const noexcept {
-    if (rows > few_rows)
+    if (rows > few_rows) {
         return std::max<std::size_t>(1, unpacked_floats / weight.cols);
+    }
     const std::size_t bytes = weight.bytes();
-    if (bytes < 2 * smallest_bytes)
+    if (bytes < 2 * smallest_bytes) {
         return weight.rows;
+    }
     // Every thread gets as many pieces as the others.
     const auto threads = static_cast<std::size_t>(team_.size());
     const std::size_t rounds = std::max<std::size_t>(1, bytes / (threads * piece_bytes));
@@ -72,8 +75,9 @@ void PackedProducts::run_piece(const Weight& weight, const float* bias, const Bl
     };
     dnnl_sgemm('N', 'T', dim(in.rows), dim(count), dim(inputs), 1.0F, in.f32(), dim(inputs), wide, dim(inputs), 0.0F,
                result, dim(weight.rows));
-    for (std::size_t r = 0; bias != nullptr && r < in.rows; ++r)
+    for (std::size_t r = 0; bias != nullptr && r < in.rows; ++r) {
         add(result + r * weight.rows, piece_bias, count);
+    }
 }
 
 } // namespace plumb::decoder::cpu

@@ -24,26 +24,29 @@ namespace {
 std::vector<std::byte> random_rows(Type type, std::size_t values, std::uint64_t seed) {
     const TypeLayout layout = layout_of(type);
     std::vector<std::byte> out(row_bytes(type, values));
-    for (std::size_t i = 0; i < out.size(); ++i)
+    for (std::size_t i = 0; i < out.size(); ++i) {
         out[i] = static_cast<std::byte>(random_bits(seed, i));
+    }
     const auto tame = [&](std::size_t at) {
         out[at] &= std::byte{0xbf};
     };
     for (std::size_t at = 0; at < out.size(); at += layout.bytes) {
-        if (type == Type::q6_k)
+        if (type == Type::q6_k) {
             tame(at + 209);
-        else if (type == Type::q4_k)
+        } else if (type == Type::q4_k) {
             tame(at + 1), tame(at + 3);
-        else
+        } else {
             tame(at + layout.bytes - (layout.block == 1 ? 1 : layout.bytes - 1));
+        }
     }
     return out;
 }
 
 std::vector<std::int64_t> instruction_sets() {
     std::vector<std::int64_t> out;
-    for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1)
+    for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1) {
         out.push_back(left & -left);
+    }
     return out;
 }
 
@@ -63,8 +66,9 @@ class Fenced {
         const std::size_t bytes = size_ * sizeof(T), room = (bytes + page - 1) / page * page;
         all_bytes_ = room + 2 * page;
         all_ = mmap(nullptr, all_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (all_ == MAP_FAILED || mprotect(static_cast<std::byte*>(all_) + page, room, PROT_READ | PROT_WRITE) != 0)
+        if (all_ == MAP_FAILED || mprotect(static_cast<std::byte*>(all_) + page, room, PROT_READ | PROT_WRITE) != 0) {
             throw std::bad_alloc();
+        }
         first_ = reinterpret_cast<T*>(static_cast<std::byte*>(all_) + page +
                                       (where == Fence::behind ? room - bytes : std::size_t{0}));
         std::copy(values.begin(), values.end(), first_);
@@ -87,8 +91,9 @@ class Packed : public testing::TestWithParam<std::tuple<Type, std::int64_t>> {
     void TearDown() override { choose(0); } // all of them again
     static Type type() { return std::get<0>(GetParam()); }
     static std::vector<std::size_t> lengths() {
-        if (layout_of(type()).block == 1)
+        if (layout_of(type()).block == 1) {
             return {1, 3, 63, 64, 65, 333};
+        }
         return {layout_of(type()).block, 3 * layout_of(type()).block};
     }
 };
@@ -99,8 +104,9 @@ TEST_P(Packed, values_are_those_of_the_reference_in_every_bit) {
         const auto expected = reference::values_of(layout_of(type()).file_id, row, n);
         std::vector<float> actual(n + 1, 77.0F);
         unpack(type(), row.data(), n, actual.data());
-        for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t i = 0; i < n; ++i) {
             ASSERT_EQ(actual[i], static_cast<float>(expected[i])) << i << " of " << n;
+        }
         EXPECT_EQ(actual[n], 77.0F);
     }
 }
@@ -117,14 +123,15 @@ TEST_P(Packed, rows_may_begin_at_any_byte) {
 
 TEST_P(Packed, products_are_those_of_the_values) {
     constexpr std::size_t outputs = 2 * rows_at_once + 3; // some are left over
-    for (const std::size_t n : lengths())
-        for (std::size_t rows = 1; rows <= 9; ++rows)
+    for (const std::size_t n : lengths()) {
+        for (std::size_t rows = 1; rows <= 9; ++rows) {
             for (const bool biased : {false, true}) {
                 const auto matrix = random_rows(type(), outputs * n, 10 * n + rows);
                 const auto weights = reference::values_of(layout_of(type()).file_id, matrix, outputs * n);
                 std::vector<float> in(rows * n), bias(outputs, 0.5F), out(rows * (outputs + 1), 77.0F);
-                for (std::size_t i = 0; i < in.size(); ++i)
+                for (std::size_t i = 0; i < in.size(); ++i) {
                     in[i] = static_cast<float>(random_bits(3, i) % 2001) / 1000.0F - 1.0F;
+                }
                 multiply({type(), matrix.data(), outputs, n, biased ? bias.data() : nullptr}, in.data(), rows,
                          out.data(), outputs + 1);
                 for (std::size_t r = 0; r < rows; ++r) {
@@ -140,12 +147,14 @@ TEST_P(Packed, products_are_those_of_the_values) {
                     EXPECT_EQ(out[r * (outputs + 1) + outputs], 77.0F) << "between the rows";
                 }
             }
+        }
+    }
 }
 
 TEST_P(Packed, inputs_that_are_not_finite_or_next_to_nothing_count_for_what_they_are) {
     const std::size_t n = lengths().back();
     const float infinity = std::numeric_limits<float>::infinity();
-    for (const std::size_t rows : {1U, 2U})
+    for (const std::size_t rows : {1U, 2U}) {
         for (const float odd : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity, 1e-36F, 1e-42F, 0.0F}) {
             constexpr std::size_t outputs = rows_at_once + 1;
             const auto matrix = random_rows(type(), outputs * n, 7);
@@ -163,6 +172,7 @@ TEST_P(Packed, inputs_that_are_not_finite_or_next_to_nothing_count_for_what_they
                 EXPECT_TRUE(rows == 1 || out[outputs + o] == 0) << odd;
             }
         }
+    }
 }
 
 TEST_P(Packed, T16_a_row_gives_the_same_to_the_bit_beside_any_others) {
@@ -171,11 +181,13 @@ TEST_P(Packed, T16_a_row_gives_the_same_to_the_bit_beside_any_others) {
     const auto matrix = random_rows(type(), outputs * n, 11);
     for (const std::size_t rows : {1U, 2U, 4U, 7U}) {
         std::vector<float> in(rows * n), together(rows * outputs), alone(rows * outputs);
-        for (std::size_t i = 0; i < in.size(); ++i)
+        for (std::size_t i = 0; i < in.size(); ++i) {
             in[i] = static_cast<float>(random_bits(4, i) % 2001) / 1000.0F - 1.0F;
+        }
         multiply({type(), matrix.data(), outputs, n, nullptr}, in.data(), rows, together.data(), outputs);
-        for (std::size_t o = 0; o < outputs; ++o)
+        for (std::size_t o = 0; o < outputs; ++o) {
             multiply({type(), matrix.data() + o * bytes, 1, n, nullptr}, in.data(), rows, alone.data() + o, outputs);
+        }
         EXPECT_EQ(together, alone) << rows << " inputs";
     }
 }
@@ -183,7 +195,7 @@ TEST_P(Packed, T16_a_row_gives_the_same_to_the_bit_beside_any_others) {
 // The end of a matrix may be the end of a mapped file. A touch outside ends the test by a signal.
 TEST_P(Packed, T16_nothing_beside_the_rows_is_touched) {
     constexpr std::size_t outputs = 2 * rows_at_once + 3;
-    for (const std::size_t n : lengths())
+    for (const std::size_t n : lengths()) {
         for (const std::size_t rows : {1U, 2U, 4U, 5U}) {
             const auto matrix = random_rows(type(), outputs * n, 13);
             const std::vector<float> in(rows * n, 0.25F), bias(outputs, 0.5F), nothing(rows * outputs, 77.0F);
@@ -203,6 +215,7 @@ TEST_P(Packed, T16_nothing_beside_the_rows_is_touched) {
                 EXPECT_EQ(out.values(), products) << rows << " inputs of " << n;
             }
         }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Packed,

@@ -60,8 +60,9 @@ TEST(Routing, each_choice_has_a_slot_among_those_of_its_expert_in_the_order_of_t
     constexpr std::size_t experts = 7, used = 3, rows = 50;
     Table table(experts, used, rows);
     std::vector<float> logits(experts * rows);
-    for (std::size_t i = 0; i < logits.size(); ++i)
+    for (std::size_t i = 0; i < logits.size(); ++i) {
         logits[i] = static_cast<float>(random_bits(1, i) % 1000);
+    }
     table.run(logits);
     EXPECT_EQ(table.offsets.front(), 0);
     EXPECT_EQ(table.offsets.back(), static_cast<std::int32_t>(rows * used));

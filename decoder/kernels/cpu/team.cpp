@@ -28,16 +28,19 @@ void pause() noexcept {
 /// Spins until `value` differs from `old`, then sleeps until it does. Acquire: sees what was written before the change.
 void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old, std::atomic<std::uint32_t>* sleepers) {
     for (int i = 0; i < spins; ++i) {
-        if (value.load(std::memory_order_acquire) != old)
+        if (value.load(std::memory_order_acquire) != old) {
             return;
+        }
         pause();
     }
-    if (sleepers != nullptr)
+    if (sleepers != nullptr) {
         sleepers->fetch_add(1, std::memory_order_seq_cst);
+    }
     // Sequentially consistent with the store in run_job(): either the new job is seen here or the sleeper there.
     value.wait(old, std::memory_order_seq_cst);
-    if (sleepers != nullptr)
+    if (sleepers != nullptr) {
         sleepers->fetch_sub(1, std::memory_order_relaxed);
+    }
 }
 
 /// A piece of the share, counted from its first: the next of the owner's, the last of another's; none when all are claimed
@@ -47,12 +50,14 @@ std::optional<std::size_t> claim(std::atomic<std::uint64_t>& share, std::uint32_
     for (;;) {
         const auto next = static_cast<std::uint16_t>(state >> next_shift);
         const auto end = static_cast<std::uint16_t>(state);
-        if (state >> number_shift != number || next == end)
+        if (state >> number_shift != number || next == end) {
             return {};
+        }
         const std::uint64_t rest = owner ? state + (std::uint64_t{1} << next_shift) : state - 1;
         // Acquire: sees the job's fields and all that the caller wrote before. Success means that this job is unfinished.
-        if (share.compare_exchange_weak(state, rest, std::memory_order_acq_rel, std::memory_order_relaxed))
+        if (share.compare_exchange_weak(state, rest, std::memory_order_acq_rel, std::memory_order_relaxed)) {
             return owner ? next : end - 1U;
+        }
     }
 }
 
@@ -67,26 +72,30 @@ int available_cores() noexcept {
         const int cores = told ? CPU_COUNT_S(bytes, set) : 0;
         const bool too_small = set != nullptr && !told && errno == EINVAL;
         CPU_FREE(set);
-        if (told)
+        if (told) {
             return cores;
-        if (!too_small)
+        }
+        if (!too_small) {
             break;
+        }
     }
     const unsigned count = std::thread::hardware_concurrency();
     return count == 0 ? 1 : static_cast<int>(count);
 }
 
 Team::Team(int threads) : shares_(static_cast<std::size_t>(std::max(threads, 1))) {
-    for (std::size_t thread = 1; thread < shares_.size(); ++thread)
+    for (std::size_t thread = 1; thread < shares_.size(); ++thread) {
         workers_.emplace_back([this, thread] { work(thread); });
+    }
 }
 
 Team::~Team() {
     stop_.store(true, std::memory_order_relaxed);
     number_.fetch_add(1, std::memory_order_seq_cst);
     number_.notify_all();
-    for (std::thread& worker : workers_)
+    for (std::thread& worker : workers_) {
         worker.join();
+    }
 }
 
 std::size_t Team::first_of_share(std::size_t share) const noexcept { return job_.pieces * share / shares_.size(); }
@@ -96,13 +105,15 @@ void Team::run_job(const Job& job) noexcept {
     const std::uint32_t number = number_.load(std::memory_order_relaxed) + 1;
     finished_.store(0, std::memory_order_relaxed);
     // Release: who claims a piece sees the job's fields and all that the caller wrote before.
-    for (std::size_t share = 0; share < shares_.size(); ++share)
+    for (std::size_t share = 0; share < shares_.size(); ++share) {
         shares_[share].state.store(std::uint64_t{number} << number_shift |
                                        (first_of_share(share + 1) - first_of_share(share)),
                                    std::memory_order_release);
+    }
     number_.store(number, std::memory_order_seq_cst);
-    if (sleepers_.load(std::memory_order_seq_cst) != 0)
+    if (sleepers_.load(std::memory_order_seq_cst) != 0) {
         number_.notify_all();
+    }
     take_pieces(number, 0);
     std::uint32_t finished = finished_.load(std::memory_order_acquire);
     while (finished != job.pieces) {
@@ -119,8 +130,9 @@ void Team::take_pieces(std::uint32_t number, std::size_t thread) noexcept {
             const std::size_t pieces = job_.pieces;
             job_.call(job_.data, job_.first + first_of_share(share) + *piece, static_cast<int>(thread));
             // Release: the caller sees what this piece wrote. Only the last one wakes a caller that sleeps.
-            if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces)
+            if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == pieces) {
                 finished_.notify_one();
+            }
         }
     }
 }
@@ -131,8 +143,9 @@ void Team::work(std::size_t thread) noexcept {
     for (;;) {
         wait_for_change(number_, seen, &sleepers_);
         seen = number_.load(std::memory_order_acquire);
-        if (stop_.load(std::memory_order_relaxed))
+        if (stop_.load(std::memory_order_relaxed)) {
             return;
+        }
         take_pieces(seen, thread);
     }
 }

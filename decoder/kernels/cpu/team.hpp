@@ -37,16 +37,18 @@ class Team {
     template <class F>
     void run(std::size_t pieces, F&& f) noexcept {
         if (pieces <= 1 || workers_.empty()) {
-            for (std::size_t piece = 0; piece < pieces; ++piece)
+            for (std::size_t piece = 0; piece < pieces; ++piece) {
                 f(piece, 0);
+            }
             return;
         }
         const Call call = [](void* data, std::size_t piece, int thread) {
             (*static_cast<F*>(data))(piece, thread);
         };
         const std::size_t most = shares_.size() * largest_share;
-        for (std::size_t first = 0; first < pieces; first += most)
+        for (std::size_t first = 0; first < pieces; first += most) {
             run_job({call, &f, first, std::min(most, pieces - first)});
+        }
     }
 
   private:

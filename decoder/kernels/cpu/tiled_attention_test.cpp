@@ -15,14 +15,15 @@ namespace {
 
 std::vector<float> waves(std::size_t n, float frequency) {
     std::vector<float> values(n);
-    for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t i = 0; i < n; ++i) {
         values[i] = std::sin(frequency * static_cast<float>(i + 1));
+    }
     return values;
 }
 
 TEST(TiledAttention, has_the_bits_of_the_usual_kernel_whatever_the_cut) {
     plumb::Profiler prof(plumb::Config::parse("on,out=none,tiles=on"));
-    for (const std::size_t size : {8u, 64u, 80u, 128u})
+    for (const std::size_t size : {8u, 64u, 80u, 128u}) {
         for (const std::size_t positions : {1u, 2u, 15u, 16u, 17u, 63u, 64u, 65u, 200u, 1023u, 1024u, 1500u}) {
             const auto query = waves(size, 0.7F);
             const auto keys = waves(positions * size, 0.3F);
@@ -34,6 +35,7 @@ TEST(TiledAttention, has_the_bits_of_the_usual_kernel_whatever_the_cut) {
             attend_in_tiles(prof, head, scores.data(), place.data());
             EXPECT_EQ(std::memcmp(place.data(), expected.data(), size * sizeof(float)), 0) << size << " " << positions;
         }
+    }
 }
 
 TEST(TiledAttention, T14_its_tiles_say_the_bytes_and_flops_they_move_at_row_and_column) {

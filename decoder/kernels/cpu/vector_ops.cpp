@@ -29,10 +29,12 @@ HWY_INLINE void sweep(std::size_t n, Body&& body) {
     const Full full;
     const One one;
     std::size_t i = 0;
-    for (; i + hn::Lanes(full) <= n; i += hn::Lanes(full))
+    for (; i + hn::Lanes(full) <= n; i += hn::Lanes(full)) {
         body(full, i);
-    for (; i < n; ++i)
+    }
+    for (; i < n; ++i) {
         body(one, i);
+    }
 }
 
 template <class D>
@@ -79,12 +81,14 @@ HWY_INLINE float dot_product(const A* a, const float* b, std::size_t n) {
         s2 = hn::MulAdd(load(d, a + i + 2 * lanes), hn::LoadU(d, b + i + 2 * lanes), s2);
         s3 = hn::MulAdd(load(d, a + i + 3 * lanes), hn::LoadU(d, b + i + 3 * lanes), s3);
     }
-    for (; i + lanes <= n; i += lanes)
+    for (; i + lanes <= n; i += lanes) {
         s0 = hn::MulAdd(load(d, a + i), hn::LoadU(d, b + i), s0);
+    }
     float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
     const One one;
-    for (; i < n; ++i)
+    for (; i < n; ++i) {
         sum += hn::GetLane(load(one, a + i)) * b[i];
+    }
     return sum;
 }
 
@@ -198,8 +202,9 @@ HWY_INLINE float maximum(const float* values, std::size_t n) {
         best = hn::Max(best, hn::IfThenElse(hn::IsNaN(v), least, v));
     }
     float out = hn::GetLane(hn::MaxOfLanes(d, best));
-    for (; i < n; ++i)
+    for (; i < n; ++i) {
         out = std::max(out, values[i]);
+    }
     return out;
 }
 
@@ -217,8 +222,9 @@ HWY_INLINE float exponentials(float* scores, std::size_t n) {
 
 void score_head(const float* query, const float* keys, std::size_t positions, std::size_t size, float* scores) {
     const float scale = 1.0F / std::sqrt(static_cast<float>(size));
-    for (std::size_t p = 0; p < positions; ++p)
+    for (std::size_t p = 0; p < positions; ++p) {
         scores[p] = dot_product(query, keys + p * size, size) * scale;
+    }
 }
 
 float weigh_head(float* scores, std::size_t positions) { return exponentials(scores, positions); }
@@ -227,8 +233,9 @@ float weigh_head(float* scores, std::size_t positions) { return exponentials(sco
 void add_head(const float* weights, const float* values, std::size_t positions, std::size_t size, float* sums) {
     sweep(size, [&](auto d, std::size_t i) HWY_ATTR {
         auto sum = hn::LoadU(d, sums + i);
-        for (std::size_t p = 0; p < positions; ++p)
+        for (std::size_t p = 0; p < positions; ++p) {
             sum = hn::MulAdd(hn::Set(d, weights[p]), hn::LoadU(d, values + p * size + i), sum);
+        }
         hn::StoreU(sum, d, sums + i);
     });
 }
@@ -236,13 +243,15 @@ void add_head(const float* weights, const float* values, std::size_t positions, 
 void attend_head(const float* query, const float* keys, const float* values, std::size_t positions, std::size_t size,
                  float* scores, float* out) {
     const float scale = 1.0F / std::sqrt(static_cast<float>(size));
-    for (std::size_t p = 0; p < positions; ++p)
+    for (std::size_t p = 0; p < positions; ++p) {
         scores[p] = dot_product(query, keys + p * size, size) * scale;
+    }
     const float normal = exponentials(scores, positions);
     sweep(size, [&](auto d, std::size_t i) HWY_ATTR {
         auto sum = hn::Zero(d);
-        for (std::size_t p = 0; p < positions; ++p)
+        for (std::size_t p = 0; p < positions; ++p) {
             sum = hn::MulAdd(hn::Set(d, scores[p]), hn::LoadU(d, values + p * size + i), sum);
+        }
         hn::StoreU(hn::Mul(sum, hn::Set(d, normal)), d, out + i);
     });
 }
@@ -252,12 +261,16 @@ std::size_t index_of_largest(const float* values, std::size_t n) {
     const Full d;
     const std::size_t lanes = hn::Lanes(d);
     std::size_t i = 0;
-    for (; i + lanes <= n; i += lanes)
-        if (!hn::AllFalse(d, hn::Eq(hn::LoadU(d, values + i), hn::Set(d, top))))
+    for (; i + lanes <= n; i += lanes) {
+        if (!hn::AllFalse(d, hn::Eq(hn::LoadU(d, values + i), hn::Set(d, top)))) {
             break;
-    for (; i < n; ++i)
-        if (values[i] == top)
+        }
+    }
+    for (; i < n; ++i) {
+        if (values[i] == top) {
             return i;
+        }
+    }
     return 0;
 }
 

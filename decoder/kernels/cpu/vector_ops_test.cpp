@@ -19,8 +19,9 @@ constexpr std::size_t lengths[] = {1, 2, 3, 15, 16, 17, 63, 64, 65, 200};
 
 std::vector<float> random_values(std::size_t n, std::uint64_t seed) {
     std::vector<float> out(n);
-    for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t i = 0; i < n; ++i) {
         out[i] = static_cast<float>(static_cast<double>(random_bits(seed, i) >> 11) * 0x1.0p-51 - 2.0);
+    }
     return out;
 }
 
@@ -40,8 +41,9 @@ TEST(VectorOps, bf16_rounds_to_nearest_even_and_keeps_nan_and_infinity) {
     // One value at a time, then all, then enough copies to fill a vector.
     for (const std::size_t copies : {1U, 9U}) {
         std::vector<float> all;
-        for (std::size_t i = 0; i < copies; ++i)
+        for (std::size_t i = 0; i < copies; ++i) {
             all.insert(all.end(), in.begin(), in.end());
+        }
         std::vector<Bf16> out(all.size());
         to_bf16(all.data(), all.size(), out.data());
         for (std::size_t i = 0; i < all.size(); i += in.size()) {
@@ -59,12 +61,14 @@ TEST(VectorOps, bf16_rounds_to_nearest_even_and_keeps_nan_and_infinity) {
 TEST(VectorOps, bf16_widens_exactly) {
     for (const std::size_t n : lengths) {
         std::vector<Bf16> in(n);
-        for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t i = 0; i < n; ++i) {
             in[i] = static_cast<Bf16>(random_bits(1, i) & 0xbfff);
+        }
         std::vector<float> out(n);
         from_bf16(in.data(), n, out.data());
-        for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t i = 0; i < n; ++i) {
             EXPECT_EQ(out[i], widened(in[i]));
+        }
     }
 }
 
@@ -77,8 +81,9 @@ TEST(VectorOps, rms_norm_and_its_rounded_form) {
         rms_norm(in.data(), weight.data(), 1e-5F, n, out.data());
         rms_norm(in.data(), weight.data(), 1e-5F, n, rounded.data());
         double squares = 0;
-        for (const float v : in)
+        for (const float v : in) {
             squares += real(v) * real(v);
+        }
         const double root = std::sqrt(squares / static_cast<double>(n) + 1e-5);
         for (std::size_t i = 0; i < n; ++i) {
             const double expected = real(in[i]) / root * real(weight[i]);
@@ -132,12 +137,14 @@ TEST(VectorOps, scaling_and_adding_a_scaled_row) {
         auto out = random_values(n, 6);
         const auto before = out;
         add_scaled(x.data(), 0.75F, n, out.data());
-        for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t i = 0; i < n; ++i) {
             EXPECT_NEAR(real(out[i]), real(before[i]) + 0.75 * real(x[i]), 1e-6);
+        }
         out = before;
         scale(out.data(), -1.5F, n);
-        for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t i = 0; i < n; ++i) {
             EXPECT_EQ(out[i], -1.5F * before[i]);
+        }
     }
 }
 
@@ -161,7 +168,7 @@ TEST(VectorOps, heads_turn_by_neighbours_and_by_halves) {
 }
 
 TEST(VectorOps, attention_of_one_head) {
-    for (const std::size_t size : lengths)
+    for (const std::size_t size : lengths) {
         for (const std::size_t positions : {1U, 2U, 17U, 40U}) {
             auto query = random_values(size, 8);
             const auto keys = random_values(size * positions, 9);
@@ -169,8 +176,9 @@ TEST(VectorOps, attention_of_one_head) {
             std::vector<double> weight(positions);
             double sum = 0;
             for (std::size_t p = 0; p < positions; ++p) {
-                for (std::size_t i = 0; i < size; ++i)
+                for (std::size_t i = 0; i < size; ++i) {
                     weight[p] += real(query[i]) * real(keys[p * size + i]);
+                }
                 weight[p] = std::exp(weight[p] / std::sqrt(static_cast<double>(size)));
                 sum += weight[p];
             }
@@ -178,11 +186,13 @@ TEST(VectorOps, attention_of_one_head) {
             attend(query.data(), keys.data(), values.data(), positions, size, scores.data(), query.data());
             for (std::size_t i = 0; i < size; ++i) {
                 double expected = 0;
-                for (std::size_t p = 0; p < positions; ++p)
+                for (std::size_t p = 0; p < positions; ++p) {
                     expected += weight[p] / sum * real(values[p * size + i]);
+                }
                 EXPECT_NEAR(real(query[i]), expected, 2e-5) << size << ' ' << positions;
             }
         }
+    }
 }
 
 TEST(VectorOps, add_and_largest) {
@@ -197,8 +207,9 @@ TEST(VectorOps, add_and_largest) {
         }
         const auto before = y;
         add(y.data(), x.data(), n);
-        for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t i = 0; i < n; ++i) {
             EXPECT_EQ(y[i], before[i] + x[i]);
+        }
     }
 }
 

@@ -10,9 +10,10 @@ namespace {
 
 Result<Api> load() {
     void* library = ::dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL); // never closed: drivers keep threads
-    if (library == nullptr)
+    if (library == nullptr) {
         return Error{ErrorCode::unavailable, "libOpenCL.so.1 is not there; install an OpenCL loader "
                                              "(ocl-icd-libopencl1) and a driver for your device, or use --backend cpu"};
+    }
     Api calls;
     const char* missing = nullptr;
 #define PLUMB_DECODER_OPENCL_FIND(call)                                        \
@@ -20,9 +21,10 @@ Result<Api> load() {
     missing = calls.call == nullptr ? #call : missing;
     PLUMB_DECODER_OPENCL_CALLS(PLUMB_DECODER_OPENCL_FIND)
 #undef PLUMB_DECODER_OPENCL_FIND
-    if (missing != nullptr)
+    if (missing != nullptr) {
         return Error{ErrorCode::unavailable, std::string("libOpenCL.so.1 has no ") + missing +
                                                  "; install an OpenCL loader of version 1.2 or later"};
+    }
     return calls;
 }
 

@@ -26,18 +26,20 @@ std::vector<Interval> union_of(std::vector<Interval> all) {
     std::sort(all.begin(), all.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
     std::vector<Interval> out;
     for (const Interval& next : all) {
-        if (out.empty() || next.begin > out.back().end)
+        if (out.empty() || next.begin > out.back().end) {
             out.push_back(next);
-        else
+        } else {
             out.back().end = std::max(out.back().end, next.end);
+        }
     }
     return out;
 }
 
 std::uint64_t length(const std::vector<Interval>& united) {
     std::uint64_t sum = 0;
-    for (const Interval& interval : united)
+    for (const Interval& interval : united) {
         sum += interval.end - interval.begin;
+    }
     return sum;
 }
 
@@ -79,8 +81,9 @@ class ListeningTimer final : public QueueTimer {
     Status end(DeviceToken token) noexcept override { return timer_->end(token); }
     Result<DeviceSpan> collect(DeviceToken token) noexcept override {
         const Result<DeviceSpan> span = timer_->collect(token);
-        if (span)
+        if (span) {
             spans.push_back({span->begin_ticks, span->end_ticks}); // by the drain thread alone
+        }
         return span;
     }
     void cancel(DeviceToken token) noexcept override { timer_->cancel(token); }
@@ -115,12 +118,14 @@ Queue listening_queue(void* command_queue) {
 class OpenClCoverage : public testing::Test {
   protected:
     void SetUp() override {
-        if (test_threads() == 1)
+        if (test_threads() == 1) {
             GTEST_SKIP() << "the thread sanitizer does not see what the driver synchronises";
+        }
         keep_pocl_to_this_process();
         const Result<std::vector<plumb::Device>> devices = (*find_backend("opencl"))->enumerate();
-        if (!devices)
+        if (!devices) {
             GTEST_SKIP() << devices.error().message;
+        }
         real = calls_ = *opencl::api();
         calls_.clEnqueueNDRangeKernel = enqueue_kernel;
         calls_.clEnqueueReadBuffer = enqueue_read;
@@ -161,8 +166,9 @@ class OpenClCoverage : public testing::Test {
         std::int32_t token = 1;
         for (std::size_t step = 0; step < 60; ++step) {
             token = run_step(state, {{&token, 1}, Phase::decode, &*sampler}, profiler);
-            for (std::size_t i = 0; i < outside; ++i)
+            for (std::size_t i = 0; i < outside; ++i) {
                 state.backend->rms_norm(state.hidden, state.weights.output_norm, 1e-5F, state.projected);
+            }
         }
         static_cast<void>(state.backend->read(state.projected));
         EXPECT_TRUE(state.backend->status().ok());

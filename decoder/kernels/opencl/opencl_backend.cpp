@@ -23,8 +23,9 @@ class OpenClBackend final : public Backend {
 
     Status open() {
         Result<void*> index = device_->allocate(sizeof(cl_int));
-        if (!index)
+        if (!index) {
             return index.error();
+        }
         index_ = static_cast<cl_int*>(*index);
         return {};
     }
@@ -44,9 +45,10 @@ class OpenClBackend final : public Backend {
         return matrix && linear.bias != nullptr ? prepare_vector(linear.bias, linear.weight.rows) : matrix;
     }
     [[nodiscard]] Status prepare_table(const Weight& weight) override {
-        if (weight.type != Type::f32 && weight.type != Type::bf16)
+        if (weight.type != Type::f32 && weight.type != Type::bf16) {
             return Error{ErrorCode::unsupported,
                          "the opencl backend computes with F32 and BF16 weights only; use --backend cpu"};
+        }
         return device_->adopt(weight.data, weight.bytes());
     }
     [[nodiscard]] Status prepare_vector(const float* values, std::size_t count) override {
@@ -137,18 +139,21 @@ class OpenClBackend final : public Backend {
 
 Result<std::unique_ptr<Backend>> make_backend(std::size_t device) {
     const Result<Api>& calls = api();
-    if (!calls)
+    if (!calls) {
         return calls.error();
+    }
     return make_backend(*calls, device);
 }
 
 Result<std::unique_ptr<Backend>> make_backend(const Api& calls, std::size_t device, Queue (*queue_of)(void*)) {
     Result<std::unique_ptr<Device>> opened = Device::open(calls, device);
-    if (!opened)
+    if (!opened) {
         return opened.error();
+    }
     auto backend = std::make_unique<OpenClBackend>(std::move(*opened), queue_of);
-    if (Status ready = backend->open(); !ready)
+    if (Status ready = backend->open(); !ready) {
         return ready.error();
+    }
     return std::unique_ptr<Backend>(std::move(backend));
 }
 

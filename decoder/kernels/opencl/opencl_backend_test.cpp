@@ -15,12 +15,14 @@ namespace {
 class OpenClDecoder : public testing::Test {
   protected:
     void SetUp() override {
-        if (test_threads() == 1)
+        if (test_threads() == 1) {
             GTEST_SKIP() << "the thread sanitizer does not see what the driver synchronises";
+        }
         keep_pocl_to_this_process();
         const auto opened = make_backend("opencl", {});
-        if (!opened && opened.error().code == ErrorCode::unavailable)
+        if (!opened && opened.error().code == ErrorCode::unavailable) {
             GTEST_SKIP() << opened.error().message;
+        }
         ASSERT_TRUE(opened.ok()) << opened.error().message;
     }
 
@@ -150,8 +152,9 @@ TEST_F(OpenClDecoder, every_brick_is_timed_on_the_device) {
     ASSERT_TRUE(report.ok()) << report.error().message;
     std::size_t rows = 0;
     for (const Row& row : report->bricks) {
-        if (row.key.phase != Phase::decode)
+        if (row.key.phase != Phase::decode) {
             continue;
+        }
         EXPECT_EQ(row.source, "opencl_event") << row.key.name;
         ++rows;
     }

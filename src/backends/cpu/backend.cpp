@@ -23,18 +23,21 @@ class CpuBackend final : public Backend {
 
     Result<std::unique_ptr<QueueTimer>> make_queue_timer(std::uint32_t device, void* native,
                                                          const TimerOptions& options) override {
-        if (device != 0)
+        if (device != 0) {
             return Error{ErrorCode::not_found,
                          "the cpu backend has device 0 only, not " + std::to_string(device) + "; ask for device 0"};
-        if (native != nullptr)
+        }
+        if (native != nullptr) {
             return Error{ErrorCode::invalid_argument, "the cpu backend has no queues of its own; give a null handle"};
+        }
         return backends::cpu::CpuQueueTimer::create(options);
     }
 
     Result<Peaks> measure_peaks(std::uint32_t device, const PeakProgress& progress) override {
-        if (device != 0)
+        if (device != 0) {
             return Error{ErrorCode::not_found,
                          "the cpu backend has device 0 only, not " + std::to_string(device) + "; ask for device 0"};
+        }
         return backends::cpu::measure_host_peaks(progress);
     }
 };
@@ -49,8 +52,9 @@ Backend& cpu_backend() {
 
 Result<Cpu::Context> Cpu::make_context(const TimerOptions& options) {
     Result<std::unique_ptr<QueueTimer>> timer = cpu_backend().make_queue_timer(0, nullptr, options);
-    if (!timer)
+    if (!timer) {
         return timer.error();
+    }
     return Context{std::move(*timer)};
 }
 

@@ -16,15 +16,17 @@ bool failed = false;
 std::atomic<std::size_t> allocations{0};
 
 bool fails(const char* call) {
-    if (uses_left == 0 || failing_call != call || --uses_left != 0)
+    if (uses_left == 0 || failing_call != call || --uses_left != 0) {
         return false;
+    }
     failed = true;
     return true;
 }
 
 void* allocate(std::size_t bytes) noexcept {
-    if (fails("allocate"))
+    if (fails("allocate")) {
         return nullptr;
+    }
     ++allocations;
     return backends::cpu::system_calls().allocate(bytes);
 }

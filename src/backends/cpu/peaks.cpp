@@ -14,8 +14,9 @@ namespace {
 
 /// All cores can do what one does.
 void at_least(Figure& all, const Figure& one) {
-    if (all.value && one.value)
+    if (all.value && one.value) {
         all.value = std::max(*all.value, *one.value);
+    }
 }
 
 void measure_reads(Peaks& peaks, const PeakProgress& progress) {
@@ -51,10 +52,12 @@ void note_caches(Peaks& peaks) {
     unsigned last = 0;
     for (const base::CpuCache& cache : base::cpu_caches()) {
         const auto one = static_cast<double>(cache.bytes);
-        if (cache.level == 1)
+        if (cache.level == 1) {
             peaks.l1_bytes = measured_peak(one);
-        if (cache.level == 2)
+        }
+        if (cache.level == 2) {
             peaks.l2_bytes = measured_peak(one);
+        }
         if (cache.level > last) {
             last = cache.level;
             peaks.last_level_cache_bytes = measured_peak(one * cache.instances);

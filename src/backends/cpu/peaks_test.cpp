@@ -46,8 +46,9 @@ TEST(CpuPeaks, no_two_chains_of_multiply_adds_are_one) {
     // Chain i begins with begin + i. Those that begin alike are done once by a compiler, and counted as often as written.
     double apart = 0;
     int chains = 0;
-    for (; chains < 12; ++chains)
+    for (; chains < 12; ++chains) {
         apart += 2 + double{begin + static_cast<float>(chains) - 2} / 8;
+    }
     EXPECT_FLOAT_EQ(sink, static_cast<float>(apart));
     EXPECT_EQ(std::fmod(operations, 2.0 * 3 * chains), 0);
 }

@@ -10,9 +10,9 @@
 namespace plumb::backends::cpu {
 namespace {
 
-void* allocate(std::size_t bytes) noexcept { return ::operator new (bytes, std::align_val_t{64}, std::nothrow); }
+void* allocate(std::size_t bytes) noexcept { return ::operator new(bytes, std::align_val_t{64}, std::nothrow); }
 
-void release(void* memory) noexcept { ::operator delete (memory, std::align_val_t{64}); }
+void release(void* memory) noexcept { ::operator delete(memory, std::align_val_t{64}); }
 
 bool read_pair(const clock::HostClockSource& source, clock::ClockReading& reading) noexcept {
     reading = clock::read_clock_pair(source);
@@ -21,16 +21,18 @@ bool read_pair(const clock::HostClockSource& source, clock::ClockReading& readin
 
 Result<DeviceClockPair> pair_by(const CpuCalls& calls, const clock::HostClockSource& source) {
     clock::ClockReading reading{};
-    if (!calls.read_pair(source, reading))
+    if (!calls.read_pair(source, reading)) {
         return Error{ErrorCode::failed,
                      "the system's monotonic clock cannot be read; allow clock_gettime in this sandbox"};
+    }
     return DeviceClockPair{reading.ticks.value, reading.monotonic.value, reading.realtime.value,
                            reading.uncertainty_ticks};
 }
 
 Error not_in_flight(TokenState found) {
-    if (found == TokenState::ended)
+    if (found == TokenState::ended) {
         return {ErrorCode::not_found, "this scope was ended before; end each token once"};
+    }
     return {ErrorCode::not_found, "this token is not in flight here; use a token of this timer's begin(), once"};
 }
 
@@ -59,18 +61,22 @@ std::vector<Capability> capabilities_of(const clock::CounterFacts& facts) {
 }
 
 Result<std::unique_ptr<QueueTimer>> CpuQueueTimer::create(const TimerOptions& options, const CpuCalls& calls) {
-    if (options.max_in_flight == 0 || options.max_in_flight > TokenPool<Stamps>::max_capacity)
+    if (options.max_in_flight == 0 || options.max_in_flight > TokenPool<Stamps>::max_capacity) {
         return Error{ErrorCode::invalid_argument, "max_in_flight is " + std::to_string(options.max_in_flight) +
                                                       "; give a number from 1 to 16777215"};
+    }
     const Result<DeviceClockPair> first = pair_by(calls, clock::host_clock(options.host_clock));
-    if (!first)
+    if (!first) {
         return first.error();
+    }
     void* memory = calls.allocate(TokenPool<Stamps>::bytes(options.max_in_flight));
     auto* timer = memory != nullptr ? new (std::nothrow) CpuQueueTimer(options, calls, memory, *first) : nullptr;
-    if (timer != nullptr)
+    if (timer != nullptr) {
         return std::unique_ptr<QueueTimer>(timer);
-    if (memory != nullptr)
+    }
+    if (memory != nullptr) {
         calls.release(memory);
+    }
     return Error{ErrorCode::out_of_memory, "there is no memory for " + std::to_string(options.max_in_flight) +
                                                " scopes in flight; lower max_in_flight"};
 }
@@ -85,9 +91,10 @@ CpuQueueTimer::~CpuQueueTimer() { calls_.release(memory_); }
 Result<DeviceToken> CpuQueueTimer::begin() noexcept {
     DeviceToken token;
     Stamps* stamps = pool_.acquire(token);
-    if (stamps == nullptr)
+    if (stamps == nullptr) {
         return Error{ErrorCode::out_of_memory,
                      "too many scopes are in flight on this queue; collect or cancel some first"};
+    }
     stamps->begin = clock::now_ticks(clock_);
     pool_.put(token, TokenState::open);
     return token;
@@ -97,8 +104,9 @@ Status CpuQueueTimer::end(DeviceToken token) noexcept {
     const base::HostTicks now = clock::now_ticks(clock_);
     TokenState found;
     Stamps* stamps = pool_.take(token, TokenState::open, found);
-    if (stamps == nullptr)
+    if (stamps == nullptr) {
         return not_in_flight(found);
+    }
     stamps->end = now;
     pool_.put(token, TokenState::ended);
     return {};
@@ -107,31 +115,37 @@ Status CpuQueueTimer::end(DeviceToken token) noexcept {
 Result<DeviceSpan> CpuQueueTimer::collect(DeviceToken token) noexcept {
     TokenState found;
     Stamps* held = pool_.take(token, TokenState::ended, found);
-    if (held == nullptr && found == TokenState::open)
+    if (held == nullptr && found == TokenState::open) {
         return Error{ErrorCode::pending, "this scope is still open; collect it after its end"};
-    if (held == nullptr)
+    }
+    if (held == nullptr) {
         return not_in_flight(TokenState::unknown);
+    }
     const Stamps stamps = *held;
     pool_.release(token);
-    if ((stamps.end - stamps.begin).value < 0)
+    if ((stamps.end - stamps.begin).value < 0) {
         return Error{ErrorCode::corrupt,
                      "the host clock went back inside a scope; set the kernel's clock source or use another"};
+    }
     return DeviceSpan{stamps.begin.value, stamps.end.value, 0};
 }
 
 void CpuQueueTimer::cancel(DeviceToken token) noexcept {
     TokenState found;
-    if (pool_.take(token, TokenState::open, found) != nullptr || pool_.take(token, TokenState::ended, found) != nullptr)
+    if (pool_.take(token, TokenState::open, found) != nullptr ||
+        pool_.take(token, TokenState::ended, found) != nullptr) {
         pool_.release(token);
+    }
 }
 
 // The thread that calls has done the work itself: an ended scope is finished.
 Status CpuQueueTimer::wait(DeviceToken token) noexcept {
     TokenState found;
-    if (pool_.take(token, TokenState::ended, found) == nullptr)
+    if (pool_.take(token, TokenState::ended, found) == nullptr) {
         return found == TokenState::open
                    ? Error{ErrorCode::invalid_argument, "this scope is still open; end it before waiting"}
                    : not_in_flight(TokenState::unknown);
+    }
     pool_.put(token, TokenState::ended);
     return {};
 }
@@ -140,18 +154,21 @@ Result<DeviceClockPair> CpuQueueTimer::clock_pair() noexcept { return pair_by(ca
 
 Result<Elapsed> CpuQueueTimer::duration(const DeviceSpan& span) {
     const Result<DeviceClockPair> now = clock_pair();
-    if (!now)
+    if (!now) {
         return now.error();
+    }
     const std::array<clock::CorrelationPair, 2> pairs = {
         clock::CorrelationPair{{first_.ticks}, {first_.monotonic_ns}, {0}},
         clock::CorrelationPair{{now->ticks}, {now->monotonic_ns}, {0}},
     };
     const Result<clock::Correlation> fit = clock::Correlation::fit(pairs);
-    if (!fit)
+    if (!fit) {
         return fit.error();
+    }
     const Result<base::Nanoseconds> whole = fit->duration({span.begin_ticks}, {span.end_ticks});
-    if (!whole)
+    if (!whole) {
         return whole.error();
+    }
     const auto ticks = static_cast<double>(span.end_ticks - span.begin_ticks);
     // Each pair is off by half its bracket at most, and each stamp by a tick.
     const double window = static_cast<double>(now->ticks - first_.ticks);
@@ -164,13 +181,16 @@ Result<double> CpuQueueTimer::floor_ns() {
     std::array<std::uint64_t, rounds> ticks{};
     for (std::uint64_t& one : ticks) {
         const Result<DeviceToken> token = begin();
-        if (!token)
+        if (!token) {
             return token.error();
-        if (Status ended = end(*token); !ended)
+        }
+        if (Status ended = end(*token); !ended) {
             return ended.error();
+        }
         const Result<DeviceSpan> span = collect(*token);
-        if (!span)
+        if (!span) {
             return span.error();
+        }
         one = span->end_ticks - span->begin_ticks;
     }
     std::nth_element(ticks.begin(), ticks.begin() + rounds / 2, ticks.end());

@@ -25,37 +25,45 @@ Result<std::unique_ptr<CudaPeakKernels>> CudaPeakKernels::create(const Driver& d
                                                                  const char* image) {
     int multiprocessors = 0;
     if (const CuResult asked = driver.device_get_attribute(&multiprocessors, attribute_multiprocessors, device);
-        asked != CuResult::success)
+        asked != CuResult::success) {
         return error_of(driver, asked, "cuDeviceGetAttribute", not_measured);
+    }
     std::unique_ptr<CudaPeakKernels> kernels(
         new CudaPeakKernels(driver, static_cast<unsigned>(std::clamp(multiprocessors, 1, 65'536))));
     Result<std::unique_ptr<OwnStream>> stream = OwnStream::create(driver, device);
-    if (!stream)
+    if (!stream) {
         return stream.error();
+    }
     kernels->stream_ = std::move(*stream);
     const Guard guard(driver, *kernels->stream_);
-    if (guard.current.status() != CuResult::success)
+    if (guard.current.status() != CuResult::success) {
         return error_of(driver, guard.current.status(), "cuCtxPushCurrent", not_measured);
+    }
     Status ready = kernels->load(image);
-    if (ready)
+    if (ready) {
         ready = kernels->take_memory(bytes);
+    }
     return ready ? Result<std::unique_ptr<CudaPeakKernels>>(std::move(kernels)) : ready.error();
 }
 
 CudaPeakKernels::~CudaPeakKernels() {
-    if (stream_ == nullptr)
+    if (stream_ == nullptr) {
         return;
+    }
     const Guard guard(driver_, *stream_);
     for (const DevicePointer memory : {memory_, sums_}) {
-        if (memory != 0)
+        if (memory != 0) {
             static_cast<void>(driver_.mem_free(memory));
+        }
     }
     for (const Event event : {begin_, end_}) {
-        if (event != nullptr)
+        if (event != nullptr) {
             static_cast<void>(driver_.event_destroy(event));
+        }
     }
-    if (module_ != nullptr)
+    if (module_ != nullptr) {
         static_cast<void>(driver_.module_unload(module_));
+    }
 }
 
 Status CudaPeakKernels::load(const char* image) {
@@ -69,8 +77,9 @@ Status CudaPeakKernels::load(const char* image) {
     const std::pair<const char*, Function*> wanted[] = {
         {"plumb_peak_fill", &fill_}, {"plumb_peak_read", &read_}, {"plumb_peak_multiply_adds", &multiply_adds_}};
     for (const auto& [name, function] : wanted) {
-        if (const CuResult found = driver_.module_get_function(function, module_, name); found != CuResult::success)
+        if (const CuResult found = driver_.module_get_function(function, module_, name); found != CuResult::success) {
             return error_of(driver_, found, "cuModuleGetFunction", not_measured);
+        }
     }
     for (Event* event : {&begin_, &end_}) {
         if (const CuResult made = driver_.event_create(event, event_default); made != CuResult::success) {
@@ -93,8 +102,9 @@ Status CudaPeakKernels::take_memory(std::size_t bytes) {
     }
     host_.resize(std::size_t{blocks(3)} * threads_of_block);
     bytes_ = bytes;
-    if (bytes == 0)
+    if (bytes == 0) {
         return {};
+    }
     auto words = static_cast<std::uint32_t>(bytes / sizeof(std::uint32_t));
     std::uint32_t factor = word_factor;
     void* parameters[] = {&memory_, &words, &factor};
@@ -106,18 +116,22 @@ Result<double> CudaPeakKernels::read(int shape) {
     const Guard guard(driver_, *stream_);
     const std::size_t turn = std::size_t{threads_of_block} * 8; // loads of one turn in peaks.cu
     auto of_block = static_cast<std::uint32_t>(bytes_ / 16 / blocks(shape) / turn * turn);
-    if (of_block == 0)
+    if (of_block == 0) {
         return Error{ErrorCode::invalid_argument, too_little_to_read};
+    }
     void* parameters[] = {&memory_, &sums_, &of_block};
     const Result<double> ns = run(read_, blocks(shape), parameters);
-    if (!ns)
+    if (!ns) {
         return ns;
+    }
     const std::size_t items = std::size_t{blocks(shape)} * threads_of_block;
-    if (Status fetched = fetch(items); !fetched)
+    if (Status fetched = fetch(items); !fetched) {
         return fetched.error();
+    }
     const std::uint64_t words = std::uint64_t{of_block} * blocks(shape) * 4;
-    if (std::accumulate(host_.data(), host_.data() + items, std::uint32_t{0}) != sum_of_words(words))
+    if (std::accumulate(host_.data(), host_.data() + items, std::uint32_t{0}) != sum_of_words(words)) {
         return wrong_result;
+    }
     return *ns > 0 ? static_cast<double>(words * sizeof(std::uint32_t)) / *ns : 0;
 }
 
@@ -127,14 +141,17 @@ Result<ArithmeticPass> CudaPeakKernels::multiply_adds(int shape, std::uint32_t r
     float seed = chain_seed;
     void* parameters[] = {&sums_, &seed, &of_shape};
     const Result<double> ns = run(multiply_adds_, blocks(shape), parameters);
-    if (!ns)
+    if (!ns) {
         return ns.error();
+    }
     std::vector<float> sums(std::size_t{blocks(shape)} * threads_of_block);
-    if (Status fetched = fetch(sums.size()); !fetched)
+    if (Status fetched = fetch(sums.size()); !fetched) {
         return fetched.error();
+    }
     std::memcpy(sums.data(), host_.data(), sums.size() * sizeof sums[0]);
-    if (!are_sums_of_chains(sums, 1, of_shape))
+    if (!are_sums_of_chains(sums, 1, of_shape)) {
         return wrong_result;
+    }
     return ArithmeticPass{2.0 * chains_of_item * static_cast<double>(sums.size()) * of_shape, *ns};
 }
 
@@ -147,19 +164,25 @@ Result<double> CudaPeakKernels::run(Function kernel, unsigned blocks, void** par
         return driver_.launch_kernel(kernel, blocks, 1, 1, threads_of_block, 1, 1, 0, stream, parameters, nullptr);
     };
     // The device is still at work on the first launch when the second one comes, so that the span holds no wait for it.
-    if (const CuResult put = launch(); put != CuResult::success)
+    if (const CuResult put = launch(); put != CuResult::success) {
         return refused(put, "cuLaunchKernel");
-    if (const CuResult put = driver_.event_record(begin_, stream); put != CuResult::success)
+    }
+    if (const CuResult put = driver_.event_record(begin_, stream); put != CuResult::success) {
         return refused(put, "cuEventRecord");
-    if (const CuResult put = launch(); put != CuResult::success)
+    }
+    if (const CuResult put = launch(); put != CuResult::success) {
         return refused(put, "cuLaunchKernel");
-    if (const CuResult put = driver_.event_record(end_, stream); put != CuResult::success)
+    }
+    if (const CuResult put = driver_.event_record(end_, stream); put != CuResult::success) {
         return refused(put, "cuEventRecord");
-    if (const CuResult waited = driver_.event_synchronize(end_); waited != CuResult::success)
+    }
+    if (const CuResult waited = driver_.event_synchronize(end_); waited != CuResult::success) {
         return refused(waited, "cuEventSynchronize");
+    }
     float ms = 0;
-    if (const CuResult asked = driver_.elapsed(&ms, begin_, end_); asked != CuResult::success)
+    if (const CuResult asked = driver_.elapsed(&ms, begin_, end_); asked != CuResult::success) {
         return refused(asked, "cuEventElapsedTime");
+    }
     return ms > 0 ? static_cast<double>(ms) * 1e6 : 0;
 }
 

@@ -15,15 +15,17 @@ constexpr std::uint64_t least_bytes = std::uint64_t{4} << 30;
 
 Result<std::uint64_t> free_bytes_of(const Driver& driver, Device device) {
     const Result<std::unique_ptr<OwnStream>> own = OwnStream::create(driver, device);
-    if (!own)
+    if (!own) {
         return own.error();
+    }
     const RelaxedCapture relaxed(driver);
     const CurrentContext current(driver, (*own)->context());
     std::size_t free_bytes = 0, total_bytes = 0;
     const CuResult asked =
         current.status() == CuResult::success ? driver.mem_get_info(&free_bytes, &total_bytes) : current.status();
-    if (asked != CuResult::success)
+    if (asked != CuResult::success) {
         return error_of(driver, asked, "cuMemGetInfo", "peaks of this device are not measured");
+    }
     return std::uint64_t{free_bytes};
 }
 
@@ -37,19 +39,23 @@ Error no_such_device(const Driver& driver, std::uint32_t index) {
 
 Result<Peaks> measure_device_peaks(const Driver& driver, std::uint32_t index, const char* image,
                                    const PeakProgress& progress) {
-    if (driver.vendor->no_kernels != nullptr)
+    if (driver.vendor->no_kernels != nullptr) {
         return Error{ErrorCode::unsupported, driver.vendor->no_kernels};
-    if (image == nullptr)
+    }
+    if (image == nullptr) {
         return Error{ErrorCode::unsupported,
                      "this library was built without nvcc, so that peaks of CUDA devices are not "
                      "measured; build it where nvcc is found"};
+    }
     Device device = 0;
-    if (driver.device_get(&device, static_cast<int>(index)) != CuResult::success)
+    if (driver.device_get(&device, static_cast<int>(index)) != CuResult::success) {
         return no_such_device(driver, index);
+    }
     std::array<char, 256> name{};
     if (const CuResult asked = driver.device_get_name(name.data(), static_cast<int>(name.size()) - 1, device);
-        asked != CuResult::success)
+        asked != CuResult::success) {
         return error_of(driver, asked, "cuDeviceGetName", "peaks of this device are not measured");
+    }
 
     Peaks peaks = unmeasured_peaks(std::string(driver.vendor->backend) + ":" + std::to_string(index), name.data(),
                                    "not measured on CUDA devices");

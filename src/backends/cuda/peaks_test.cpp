@@ -54,8 +54,9 @@ struct PeakGpu {
         model("plumb_peak_multiply_adds", 4'000'000, [kept = state](const vgpu::KernelRun& run) {
             const std::size_t items = std::size_t{run.grid[0]} * run.block[0];
             auto* const sums = vgpu::at<float>(run.param<DevicePointer>(0), items);
-            for (std::size_t i = 0; i < items; ++i)
+            for (std::size_t i = 0; i < items; ++i) {
                 sums[i] = static_cast<float>(sum_of_chains(0, i, run.param<std::uint32_t>(2)));
+            }
             sums[items / 2] += kept->off;
             EXPECT_EQ(run.param<float>(1), chain_seed);
         });
@@ -85,8 +86,9 @@ TEST(CudaPeaks, T7_figures_are_work_over_the_time_between_the_devices_events) {
     EXPECT_GE(gpu.state->reads, 10);
     // 132 multiprocessors: the shape whose parts leave the least of 256 MiB over reads the most in those 100 us.
     std::uint64_t most = 0;
-    for (const std::uint64_t blocks : {528, 1056, 2112, 4224})
+    for (const std::uint64_t blocks : {528, 1056, 2112, 4224}) {
         most = std::max(most, 256 * mib / 16 / blocks / 2048 * 2048 * blocks * 16);
+    }
     EXPECT_NEAR(peaks.read_gigabytes_per_second.value.value(), static_cast<double>(most) / 100e3,
                 15); // and a gap between kernels
     // A pass of 4 ms is long enough: the rounds are 20 ms worth of the first, 1024 * 5.
@@ -121,10 +123,12 @@ TEST(CudaPeaks, T16_a_device_that_did_not_read_all_or_not_every_chain_has_no_pea
 /// The first error of making kernels, reading and multiplying.
 std::string first_error() {
     const auto kernels = CudaPeakKernels::create(*driver(), 0, 32 * mib, image);
-    if (!kernels)
+    if (!kernels) {
         return kernels.error().message;
-    if (const auto read = (*kernels)->read(0); !read)
+    }
+    if (const auto read = (*kernels)->read(0); !read) {
         return read.error().message;
+    }
     const auto done = (*kernels)->multiply_adds(0, 3);
     return done ? "" : done.error().message;
 }
@@ -143,11 +147,13 @@ TEST(CudaPeaks, F1_a_call_that_fails_is_the_reason_and_leaves_nothing_behind) {
             vgpu::clear_failures();
             // Where the context cannot be made current to tidy up, nothing can be given back or said of it.
             const bool pushing = std::string(call) == "cuCtxPushCurrent";
-            if (struck && said.empty() && pushing)
+            if (struck && said.empty() && pushing) {
                 continue;
+            }
             EXPECT_EQ(vgpu::leaks(), "1 context") << call << ", call " << nth;
-            if (!struck)
+            if (!struck) {
                 break;
+            }
             EXPECT_TRUE(said.find(call) != std::string::npos || (pushing && !said.empty()))
                 << call << ", call " << nth << ": " << said;
         }
@@ -190,18 +196,21 @@ TEST(CudaPeaks, M8_without_kernels_it_is_unsupported_and_a_device_that_does_not_
 }
 
 TEST(CudaPeaks, the_kernels_built_in_have_the_parameters_that_they_are_given) {
-    if (peaks_ptx == nullptr)
+    if (peaks_ptx == nullptr) {
         GTEST_SKIP() << "this build has no nvcc";
+    }
     vgpu::reset();
     EXPECT_EQ(driver()->init(0), CuResult::success);
     EXPECT_TRUE(CudaPeakKernels::create(*driver(), 0, 32 * mib, peaks_ptx).ok());
     const std::string text = peaks_ptx;
-    for (const char* kernel : {"plumb_peak_fill(", "plumb_peak_read(", "plumb_peak_multiply_adds("})
+    for (const char* kernel : {"plumb_peak_fill(", "plumb_peak_read(", "plumb_peak_multiply_adds("}) {
         EXPECT_NE(text.find(kernel), std::string::npos) << kernel;
+    }
     // Twelve chains, eight rounds at a time, and what is left of them: none was merged.
     std::size_t multiply_adds = 0;
-    for (std::size_t at = text.find("fma.rn.f32"); at != std::string::npos; at = text.find("fma.rn.f32", at + 1))
+    for (std::size_t at = text.find("fma.rn.f32"); at != std::string::npos; at = text.find("fma.rn.f32", at + 1)) {
         ++multiply_adds;
+    }
     EXPECT_GE(multiply_adds, 8u * chains_of_item);
 }
 

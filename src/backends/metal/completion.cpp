@@ -77,7 +77,7 @@ void Completion::drop_use() noexcept {
 }
 
 Result<Completions::Handle> Completions::create(const Driver& driver, std::uint32_t capacity) {
-    void* memory = ::operator new (TokenPool<Completion>::bytes(capacity), std::align_val_t{64}, std::nothrow);
+    void* memory = ::operator new(TokenPool<Completion>::bytes(capacity), std::align_val_t{64}, std::nothrow);
     Completions* pool = memory != nullptr ? new (std::nothrow) Completions(driver, memory, capacity) : nullptr;
     if (pool == nullptr) {
         Free()(memory);

@@ -97,7 +97,7 @@ class Completions {
   private:
     friend class Completion;
     struct Free {
-        void operator()(void* memory) const { ::operator delete (memory, std::align_val_t{64}); }
+        void operator()(void* memory) const { ::operator delete(memory, std::align_val_t{64}); }
     };
     Completions(const Driver& driver, void* memory, std::uint32_t capacity)
         : driver_(driver), memory_(memory), notes_(memory, capacity) {}

@@ -15,8 +15,9 @@ constexpr std::size_t unroll = 8; // loads of one turn in peaks.cl
 std::string definitions(const PeakShape& shape) {
     const std::string lanes = std::to_string(shape.float_lanes);
     std::string numbers;
-    for (std::uint32_t i = 0; i < shape.float_lanes; ++i)
+    for (std::uint32_t i = 0; i < shape.float_lanes; ++i) {
         numbers += (i == 0 ? "" : ", ") + std::to_string(i) + ".0f";
+    }
     return std::string("#define WORDS ") + (shape.is_cpu ? "uint16" : "uint4") + "\n#define FLOATS float" +
            (shape.float_lanes == 1 ? "" : lanes) + "\n#define LANES " + numbers + "\n#define MULTIPLY_ADD " +
            (shape.fused ? "fma" : "mad") + "\n";
@@ -31,11 +32,13 @@ Result<PeakShape> peak_shape_of(const Driver& driver, DeviceId device) {
     const auto floats = device_value<Bits>(driver, device, device_single_fp_config);
     const auto group = device_value<std::size_t>(driver, device, device_max_work_group_size);
     for (const auto* asked : {&type, &floats}) {
-        if (!*asked)
+        if (!*asked) {
             return asked->error();
+        }
     }
-    if (!units || !lanes || !group)
+    if (!units || !lanes || !group) {
         return !units ? units.error() : !lanes ? lanes.error() : group.error();
+    }
     PeakShape shape;
     shape.is_cpu = (*type & device_type_cpu) != 0;
     shape.units = std::clamp<std::uint32_t>(*units, 1, 65'536);
@@ -49,43 +52,53 @@ Result<PeakShape> peak_shape_of(const Driver& driver, DeviceId device) {
 Result<std::unique_ptr<OpenClPeakKernels>> OpenClPeakKernels::create(const Driver& driver, DeviceId device,
                                                                      std::size_t bytes) {
     const Result<PeakShape> shape = peak_shape_of(driver, device);
-    if (!shape)
+    if (!shape) {
         return shape.error();
+    }
     std::unique_ptr<OpenClPeakKernels> kernels(new OpenClPeakKernels(driver, *shape));
     Result<std::unique_ptr<OwnQueue>> queue = OwnQueue::create(driver, nullptr, device);
-    if (!queue)
+    if (!queue) {
         return queue.error();
+    }
     kernels->queue_ = std::move(*queue);
-    if (Status built = kernels->build(device); !built)
+    if (Status built = kernels->build(device); !built) {
         return built.error();
+    }
     const std::size_t most_items = kernels->groups(3) * kernels->local();
     const Result<Memory> sums = kernels->new_memory(most_items * 16 * sizeof(float));
-    if (!sums)
+    if (!sums) {
         return sums.error();
+    }
     kernels->sums_ = *sums;
-    if (bytes == 0)
+    if (bytes == 0) {
         return kernels;
+    }
     const Result<Memory> memory = kernels->new_memory(bytes);
-    if (!memory)
+    if (!memory) {
         return memory.error();
+    }
     kernels->memory_ = *memory;
     kernels->bytes_ = bytes;
-    if (Status filled = kernels->fill(); !filled)
+    if (Status filled = kernels->fill(); !filled) {
         return filled.error();
+    }
     return kernels;
 }
 
 OpenClPeakKernels::~OpenClPeakKernels() {
     for (const Memory memory : {memory_, sums_}) {
-        if (memory != nullptr)
+        if (memory != nullptr) {
             static_cast<void>(driver_.release_memory(memory));
+        }
     }
     for (const Kernel kernel : {fill_, read_, multiply_adds_}) {
-        if (kernel != nullptr)
+        if (kernel != nullptr) {
             static_cast<void>(driver_.release_kernel(kernel));
+        }
     }
-    if (program_ != nullptr)
+    if (program_ != nullptr) {
         static_cast<void>(driver_.release_program(program_));
+    }
 }
 
 Status OpenClPeakKernels::build(DeviceId device) {
@@ -99,15 +112,17 @@ Status OpenClPeakKernels::build(DeviceId device) {
     }
     // No option that lets a compiler reorder sums: the results are checked to the last bit.
     if (const ClResult built = driver_.build_program(program_, 1, &device, "", nullptr, nullptr);
-        built != ClResult::success)
+        built != ClResult::success) {
         return error_of(built, "clBuildProgram",
                         "this device's compiler does not take our kernels, so its peaks are not measured");
+    }
     const std::pair<const char*, Kernel*> wanted[] = {
         {"plumb_fill", &fill_}, {"plumb_read", &read_}, {"plumb_multiply_adds", &multiply_adds_}};
     for (const auto& [name, kernel] : wanted) {
         const Result<Kernel> found = kernel_of(name);
-        if (!found)
+        if (!found) {
             return found.error();
+        }
         *kernel = *found;
     }
     return {};
@@ -137,17 +152,21 @@ Result<double> OpenClPeakKernels::read(int shape) {
     const std::size_t count = groups(shape);
     const std::size_t turn = local() * unroll;
     const auto of_group = static_cast<std::uint32_t>(bytes_ / sizeof(std::uint32_t) / words() / count / turn * turn);
-    if (of_group == 0)
+    if (of_group == 0) {
         return Error{ErrorCode::invalid_argument, too_little_to_read};
+    }
     const Result<double> ns = run(read_, count, {{&memory_, sizeof memory_}, {&sums_, sizeof sums_}, {&of_group, 4}});
-    if (!ns)
+    if (!ns) {
         return ns;
+    }
     std::vector<std::uint32_t> sums(count * local() * words());
-    if (Status fetched = fetch(sums.data(), sums.size() * sizeof sums[0]); !fetched)
+    if (Status fetched = fetch(sums.data(), sums.size() * sizeof sums[0]); !fetched) {
         return fetched.error();
+    }
     const std::uint64_t read_words = std::uint64_t{of_group} * count * words();
-    if (std::accumulate(sums.begin(), sums.end(), std::uint32_t{0}) != sum_of_words(read_words))
+    if (std::accumulate(sums.begin(), sums.end(), std::uint32_t{0}) != sum_of_words(read_words)) {
         return wrong_result;
+    }
     return *ns > 0 ? static_cast<double>(read_words * sizeof(std::uint32_t)) / *ns : 0;
 }
 
@@ -155,13 +174,16 @@ Result<ArithmeticPass> OpenClPeakKernels::multiply_adds(int shape, std::uint32_t
     const std::size_t count = groups(shape);
     const std::uint32_t of_shape = static_cast<std::uint32_t>(std::max<std::size_t>(rounds * groups(0) / count, 1));
     const Result<double> ns = run(multiply_adds_, count, {{&sums_, sizeof sums_}, {&chain_seed, 4}, {&of_shape, 4}});
-    if (!ns)
+    if (!ns) {
         return ns.error();
+    }
     std::vector<float> sums(count * local() * shape_.float_lanes);
-    if (Status fetched = fetch(sums.data(), sums.size() * sizeof sums[0]); !fetched)
+    if (Status fetched = fetch(sums.data(), sums.size() * sizeof sums[0]); !fetched) {
         return fetched.error();
-    if (!are_sums_of_chains(sums, shape_.float_lanes, of_shape))
+    }
+    if (!are_sums_of_chains(sums, shape_.float_lanes, of_shape)) {
         return wrong_result;
+    }
     return ArithmeticPass{2.0 * chains_of_item * static_cast<double>(sums.size()) * of_shape, *ns};
 }
 
@@ -169,16 +191,18 @@ Result<double> OpenClPeakKernels::run(Kernel kernel, std::size_t groups, const s
     std::uint32_t place = 0;
     for (const Argument& argument : arguments) {
         if (const ClResult put = driver_.set_kernel_argument(kernel, place++, argument.bytes, argument.value);
-            put != ClResult::success)
+            put != ClResult::success) {
             return error_of(put, "clSetKernelArg", not_measured);
+        }
     }
     const std::size_t of_group = local();
     const std::size_t items = groups * of_group;
     Event event = nullptr;
     if (const ClResult put =
             driver_.enqueue_kernel(queue_->queue(), kernel, 1, nullptr, &items, &of_group, 0, nullptr, &event);
-        put != ClResult::success)
+        put != ClResult::success) {
         return error_of(put, "clEnqueueNDRangeKernel", not_measured);
+    }
     const ClResult waited = driver_.wait_for_events(1, &event);
     const Result<double> length =
         waited == ClResult::success ? length_of(event) : error_of(waited, "clWaitForEvents", not_measured);
@@ -190,8 +214,9 @@ Result<double> OpenClPeakKernels::length_of(Event event) {
     std::uint64_t began = 0, ended = 0;
     for (const auto& [what, ns] : {std::pair(stamp_started, &began), std::pair(stamp_ended, &ended)}) {
         if (const ClResult asked = driver_.get_event_stamp(event, what, sizeof *ns, ns, nullptr);
-            asked != ClResult::success)
+            asked != ClResult::success) {
             return error_of(asked, "clGetEventProfilingInfo", not_measured);
+        }
     }
     return ended > began ? static_cast<double>(ended - began) : 0.0;
 }

@@ -45,20 +45,23 @@ Call::Call(CallId id, std::initializer_list<const void*> objects, std::int64_t e
     }
     const auto own = g.costs.find(symbol());
     enter(objects, (own != g.costs.end() ? own->second : g.config.call_ns + extra_cost_ns) + slow_ns_);
-    if (stopped_)
+    if (stopped_) {
         return;
-    if (!g.initialised && t.needs_init)
+    }
+    if (!g.initialised && t.needs_init) {
         refuse(CuResult::not_initialized);
-    else if (t.needs_context && current_context() == nullptr)
+    } else if (t.needs_context && current_context() == nullptr) {
         refuse(CuResult::invalid_context);
-    else
+    } else {
         obey_captures();
+    }
 }
 
 Call::~Call() {
     settle();
-    for (const void* object : objects_)
+    for (const void* object : objects_) {
         gpu().in_use.erase(object);
+    }
 }
 
 // A failed call does nothing; one that releases something releases it all the same and then answers with the error.
@@ -66,10 +69,12 @@ void Call::obey_rules() {
     const RuleOutcome outcome = apply_rules(symbol());
     slow_ns_ = outcome.slow_ns;
     hold_ = outcome.hold;
-    if (outcome.loses)
+    if (outcome.loses) {
         gpu().lost = outcome.error;
-    if (outcome.error == CuResult::success)
+    }
+    if (outcome.error == CuResult::success) {
         return;
+    }
     result_ = outcome.error;
     stopped_ = !traits(id_).releases;
 }
@@ -77,13 +82,15 @@ void Call::obey_rules() {
 void Call::enter(std::initializer_list<const void*> objects, std::int64_t cost_ns) {
     Gpu& g = gpu();
     for (const void* object : objects) {
-        if (const auto node = g.nodes.find(static_cast<GraphNode>(const_cast<void*>(object))))
+        if (const auto node = g.nodes.find(static_cast<GraphNode>(const_cast<void*>(object)))) {
             object = node->graph->handle;
+        }
         const auto [place, is_new] = g.in_use.emplace(object, std::this_thread::get_id());
-        if (is_new)
+        if (is_new) {
             objects_.push_back(object);
-        else if (place->second != std::this_thread::get_id())
+        } else if (place->second != std::this_thread::get_id()) {
             ledger_error(std::string(symbol()) + " uses a graph object that another thread is using in a call.");
+        }
     }
     if (hold_) {
         lock_.unlock();
@@ -99,13 +106,16 @@ void Call::enter(std::initializer_list<const void*> objects, std::int64_t cost_n
 }
 
 void Call::obey_captures() {
-    if (!traits(id_).unsafe)
+    if (!traits(id_).unsafe) {
         return;
+    }
     const auto captures = forbidding_captures();
-    if (captures.empty())
+    if (captures.empty()) {
         return;
-    for (const auto& capture : captures)
+    }
+    for (const auto& capture : captures) {
         invalidate(*capture, symbol());
+    }
     refuse(CuResult::stream_capture_unsupported);
 }
 
@@ -124,8 +134,9 @@ void Call::wait_until(std::int64_t time_ns) {
 
 void Call::synchronise(std::int64_t time_ns) {
     const std::int64_t begin = host_now();
-    if (time_ns > begin)
+    if (time_ns > begin) {
         wait_until(time_ns + gpu().config.wake_ns);
+    }
     gpu().ledger.synchronisations.push_back(
         {symbol(), std::this_thread::get_id(), traits(id_).waits_unsaid, host_now() - begin});
 }
@@ -145,24 +156,28 @@ std::shared_ptr<EventObject> Call::event(Event handle) { return look_up(gpu().ev
 
 std::shared_ptr<GraphObject> Call::graph(Graph handle) {
     auto object = look_up(gpu().graphs, handle, "a graph");
-    if (!object)
+    if (!object) {
         refuse(CuResult::invalid_value);
+    }
     return object;
 }
 
 std::shared_ptr<NodeObject> Call::node(GraphNode handle) {
-    if (handle == poisoned_node())
+    if (handle == poisoned_node()) {
         ledger_error(std::string(symbol()) + " got a node out of a stale frontier array.");
+    }
     auto object = look_up(gpu().nodes, handle, "a node");
-    if (!object)
+    if (!object) {
         refuse(CuResult::invalid_value);
+    }
     return object;
 }
 
 std::shared_ptr<ExecObject> Call::exec(GraphExec handle) {
     auto object = look_up(gpu().execs, handle, "an executable graph");
-    if (!object)
+    if (!object) {
         refuse(CuResult::invalid_value);
+    }
     return object;
 }
 

@@ -71,8 +71,9 @@ template <class T, class Handle>
 std::shared_ptr<T> Call::look_up(const Handles<T, Handle>& table, Handle handle, const char* kind) {
     auto object = table.find(handle);
     if (!object) {
-        if (table.was_destroyed(handle))
+        if (table.was_destroyed(handle)) {
             ledger_error(std::string(symbol()) + " got " + kind + " that was destroyed before.");
+        }
         refuse(handle == nullptr ? CuResult::invalid_value : CuResult::invalid_handle);
     }
     return object;

@@ -60,8 +60,9 @@ constexpr const char* calls_without_context[] = {
 template <std::size_t n>
 bool among(const char* symbol, const char* const (&names)[n]) {
     for (const char* name : names) {
-        if (std::strcmp(symbol, name) == 0)
+        if (std::strcmp(symbol, name) == 0) {
             return true;
+        }
     }
     return false;
 }

@@ -11,8 +11,9 @@ void join(Frontier& frontier, const Frontier& more) {
     for (const FrontierNode& node : more) {
         const bool known = std::any_of(frontier.begin(), frontier.end(),
                                        [&node](const FrontierNode& have) { return have.node == node.node; });
-        if (!known)
+        if (!known) {
             frontier.push_back(node);
+        }
     }
 }
 
@@ -21,10 +22,12 @@ void collect_ancestors(const NodeObject& node, std::set<const NodeObject*>& seen
     while (!open.empty()) {
         const NodeObject* next = open.back();
         open.pop_back();
-        if (!seen.insert(next).second)
+        if (!seen.insert(next).second) {
             continue;
-        for (const Dependency& dependency : next->after)
+        }
+        for (const Dependency& dependency : next->after) {
             open.push_back(dependency.from);
+        }
     }
 }
 
@@ -32,14 +35,16 @@ void collect_ancestors(const NodeObject& node, std::set<const NodeObject*>& seen
 bool all_joined(const CaptureObject& capture) {
     std::set<const NodeObject*> before;
     for (const FrontierNode& node : capture.origin->frontier) {
-        if (const auto object = find_node(node.node))
+        if (const auto object = find_node(node.node)) {
             collect_ancestors(*object, before);
+        }
     }
     for (const auto& stream : capture.streams) {
         for (const FrontierNode& node : stream->frontier) {
             const auto object = find_node(node.node);
-            if (object && before.count(object.get()) == 0)
+            if (object && before.count(object.get()) == 0) {
                 return false;
+            }
         }
     }
     return true;
@@ -48,37 +53,47 @@ bool all_joined(const CaptureObject& capture) {
 CuResult info_of(Call& call, Stream handle, CaptureStatus* status, unsigned long long* id, Graph* graph,
                  const GraphNode** nodes, const EdgeData** edges, std::size_t* count) {
     const auto stream = call.stream(handle);
-    if (!stream || status == nullptr)
+    if (!stream || status == nullptr) {
         return stream ? CuResult::invalid_value : call.result();
-    if (stream->legacy && implicit_capture(stream->context))
+    }
+    if (stream->legacy && implicit_capture(stream->context)) {
         return CuResult::stream_capture_implicit;
+    }
     *status = CaptureStatus::none;
-    if (!stream->capture)
+    if (!stream->capture) {
         return call.done();
+    }
     const CaptureObject& capture = *stream->capture;
     *status = capture.invalid ? CaptureStatus::invalidated : CaptureStatus::active;
-    if (capture.invalid)
+    if (capture.invalid) {
         return call.done();
-    if (id != nullptr)
+    }
+    if (id != nullptr) {
         *id = capture.id;
-    if (graph != nullptr)
+    }
+    if (graph != nullptr) {
         *graph = capture.graph->handle;
-    if (count != nullptr)
+    }
+    if (count != nullptr) {
         *count = stream->frontier.size();
-    if (nodes == nullptr)
+    }
+    if (nodes == nullptr) {
         return edges == nullptr ? call.done() : CuResult::invalid_value;
+    }
     auto handed = std::make_shared<StreamObject::Handed>();
     for (const FrontierNode& node : stream->frontier) {
         const EdgeData& edge = node.edge;
-        if (edges == nullptr && (edge.from_port != 0 || edge.to_port != 0 || edge.type != 0))
+        if (edges == nullptr && (edge.from_port != 0 || edge.to_port != 0 || edge.type != 0)) {
             return CuResult::lossy_query;
+        }
         handed->nodes.push_back(node.node);
         handed->edges.push_back(edge);
     }
     stream->handed.push_back(handed);
     *nodes = handed->nodes.data();
-    if (edges != nullptr)
+    if (edges != nullptr) {
         *edges = handed->edges.data();
+    }
     return call.done();
 }
 
@@ -86,24 +101,31 @@ CuResult update_dependencies(Call& call, Stream handle, const GraphNode* nodes, 
                              std::size_t count, unsigned flags) {
     // Read before the stream is touched: the array may be the one that the driver gave out.
     Frontier given;
-    for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t i = 0; i < count; ++i) {
         given.push_back({nodes[i], edges == nullptr ? EdgeData{} : edges[i]});
+    }
     const auto stream = call.working_stream(handle);
-    if (!stream)
+    if (!stream) {
         return call.result();
-    if (!stream->capture)
+    }
+    if (!stream->capture) {
         return CuResult::illegal_state;
-    if (flags > set_capture_dependencies)
+    }
+    if (flags > set_capture_dependencies) {
         return CuResult::invalid_value;
+    }
     for (const FrontierNode& node : given) {
         const auto object = call.node(node.node);
-        if (!object)
+        if (!object) {
             return call.result();
-        if (object->graph != stream->capture->graph.get())
+        }
+        if (object->graph != stream->capture->graph.get()) {
             return CuResult::invalid_value;
+        }
     }
-    if (flags == set_capture_dependencies)
+    if (flags == set_capture_dependencies) {
         stream->frontier.clear();
+    }
     join(stream->frontier, given);
     return call.done();
 }
@@ -125,19 +147,22 @@ CuResult finish_capture(const std::shared_ptr<CaptureObject>& capture, Graph* gr
 
 std::shared_ptr<CaptureObject> implicit_capture(Context context) {
     for (const auto& capture : gpu().captures) {
-        if (capture->invalid)
+        if (capture->invalid) {
             continue;
+        }
         for (const auto& stream : capture->streams) {
-            if (stream->context == context && stream->blocking())
+            if (stream->context == context && stream->blocking()) {
                 return capture;
+            }
         }
     }
     return nullptr;
 }
 
 void invalidate(CaptureObject& capture, const char* symbol) {
-    if (capture.invalid)
+    if (capture.invalid) {
         return;
+    }
     capture.invalid = true;
     gpu().ledger.invalidations.push_back({capture.id, symbol, std::this_thread::get_id(), capture.owner});
 }
@@ -145,14 +170,17 @@ void invalidate(CaptureObject& capture, const char* symbol) {
 std::vector<std::shared_ptr<CaptureObject>> forbidding_captures() {
     std::vector<std::shared_ptr<CaptureObject>> forbidding;
     const CaptureMode mode = this_thread_state().mode;
-    if (mode == CaptureMode::relaxed)
+    if (mode == CaptureMode::relaxed) {
         return forbidding;
+    }
     for (const auto& capture : gpu().captures) {
-        if (capture->invalid || capture->mode == CaptureMode::relaxed)
+        if (capture->invalid || capture->mode == CaptureMode::relaxed) {
             continue;
+        }
         const bool own = capture->owner == std::this_thread::get_id();
-        if (own || (mode == CaptureMode::global && capture->mode == CaptureMode::global))
+        if (own || (mode == CaptureMode::global && capture->mode == CaptureMode::global)) {
             forbidding.push_back(capture);
+        }
     }
     return forbidding;
 }
@@ -170,8 +198,9 @@ CuResult capture_work(StreamObject& stream, Work work, bool programmatic) {
     if (programmatic && work.type == NodeType::kernel) {
         for (FrontierNode& node : after) {
             const auto before = find_node(node.node);
-            if (before && before->work.type == NodeType::kernel)
+            if (before && before->work.type == NodeType::kernel) {
                 node.edge = {edge_port_programmatic, 0, edge_type_programmatic, {}};
+            }
         }
     }
     const auto node = add_node(*stream.capture->graph, std::move(work), after);
@@ -181,8 +210,9 @@ CuResult capture_work(StreamObject& stream, Work work, bool programmatic) {
 
 CuResult capture_wait(Call& call, const std::shared_ptr<StreamObject>& stream, EventObject& event, unsigned flags) {
     if (flags == event_record_external) {
-        if (!stream->capture)
+        if (!stream->capture) {
             return CuResult::invalid_value;
+        }
         Work work;
         work.type = NodeType::wait_event;
         work.event = event.handle;
@@ -190,25 +220,30 @@ CuResult capture_wait(Call& call, const std::shared_ptr<StreamObject>& stream, E
     }
     std::shared_ptr<CaptureObject> of_event;
     for (const auto& capture : gpu().captures) {
-        if (capture->id == event.capture_id)
+        if (capture->id == event.capture_id) {
             of_event = capture;
+        }
     }
-    if (stream->capture && event.capture_id == 0)
+    if (stream->capture && event.capture_id == 0) {
         return call.break_capture(*stream->capture, CuResult::stream_capture_isolation);
+    }
     if (!of_event) {
         // Recorded in a capture that is over.
-        if (stream->capture)
+        if (stream->capture) {
             invalidate(*stream->capture, call.symbol());
+        }
         return call.refuse(CuResult::captured_event);
     }
-    if (of_event->invalid)
+    if (of_event->invalid) {
         return CuResult::stream_capture_invalidated;
+    }
     if (stream->capture && stream->capture != of_event) {
         invalidate(*stream->capture, call.symbol());
         return call.break_capture(*of_event, CuResult::stream_capture_merge);
     }
-    if (stream->legacy)
+    if (stream->legacy) {
         return call.break_capture(*of_event, CuResult::stream_capture_implicit);
+    }
     if (!stream->capture) {
         stream->capture = of_event;
         of_event->streams.push_back(stream);
@@ -222,12 +257,15 @@ extern "C" {
 CuResult vgpu_stream_begin_capture(Stream stream, CaptureMode mode) {
     PLUMB_VGPU_ENTER(stream_begin_capture);
     const auto object = call.stream(stream);
-    if (!object)
+    if (!object) {
         return call.result();
-    if (object->legacy)
+    }
+    if (object->legacy) {
         return CuResult::stream_capture_unsupported;
-    if (object->capture)
+    }
+    if (object->capture) {
         return CuResult::illegal_state;
+    }
     auto capture = std::make_shared<CaptureObject>();
     capture->id = gpu().next_id++;
     capture->mode = mode;
@@ -244,34 +282,42 @@ CuResult vgpu_stream_begin_capture(Stream stream, CaptureMode mode) {
 CuResult vgpu_stream_end_capture(Stream stream, Graph* graph) {
     PLUMB_VGPU_ENTER(stream_end_capture);
     const auto object = call.stream(stream);
-    if (!object)
+    if (!object) {
         return call.result();
+    }
     const auto capture = object->capture;
-    if (!capture)
+    if (!capture) {
         return CuResult::illegal_state;
+    }
     if (capture->origin != object) {
         invalidate(*capture, call.symbol());
         return CuResult::stream_capture_unmatched;
     }
-    if (capture->mode != CaptureMode::relaxed && capture->owner != std::this_thread::get_id())
+    if (capture->mode != CaptureMode::relaxed && capture->owner != std::this_thread::get_id()) {
         return CuResult::stream_capture_wrong_thread;
-    if (capture->invalid)
+    }
+    if (capture->invalid) {
         return finish_capture(capture, graph, CuResult::stream_capture_invalidated);
-    if (call.done() != CuResult::success)
+    }
+    if (call.done() != CuResult::success) {
         return finish_capture(capture, graph, call.done());
+    }
     return finish_capture(capture, graph, all_joined(*capture) ? CuResult::success : CuResult::stream_capture_unjoined);
 }
 
 CuResult vgpu_stream_is_capturing(Stream stream, CaptureStatus* status) {
     PLUMB_VGPU_ENTER(stream_is_capturing);
     const auto object = call.stream(stream);
-    if (!object)
+    if (!object) {
         return call.result();
-    if (object->legacy && implicit_capture(object->context))
+    }
+    if (object->legacy && implicit_capture(object->context)) {
         return CuResult::stream_capture_implicit;
+    }
     *status = CaptureStatus::none;
-    if (object->capture)
+    if (object->capture) {
         *status = object->capture->invalid ? CaptureStatus::invalidated : CaptureStatus::active;
+    }
     return call.done();
 }
 
@@ -300,8 +346,9 @@ CuResult vgpu_stream_update_dependencies_v11030(Stream stream, GraphNode* nodes,
 
 CuResult vgpu_thread_exchange_capture_mode(CaptureMode* mode) {
     PLUMB_VGPU_ENTER(thread_exchange_capture_mode);
-    if (mode == nullptr || static_cast<int>(*mode) < 0 || static_cast<int>(*mode) > 2)
+    if (mode == nullptr || static_cast<int>(*mode) < 0 || static_cast<int>(*mode) > 2) {
         return CuResult::invalid_value;
+    }
     std::swap(this_thread_state().mode, *mode);
     return call.done();
 }

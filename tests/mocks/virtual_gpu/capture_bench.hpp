@@ -35,8 +35,9 @@ struct EdgeList {
     std::vector<EdgeData> data;
     bool has(GraphNode a, GraphNode b) const {
         for (std::size_t i = 0; i < from.size(); ++i) {
-            if (from[i] == a && to[i] == b)
+            if (from[i] == a && to[i] == b) {
                 return true;
+            }
         }
         return false;
     }

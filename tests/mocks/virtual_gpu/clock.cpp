@@ -26,8 +26,9 @@ std::uint64_t cut(double ns, unsigned tick_ns) { return static_cast<std::uint64_
 } // namespace
 
 std::int64_t host_now() {
-    if (is_virtual.load(std::memory_order_acquire))
+    if (is_virtual.load(std::memory_order_acquire)) {
         return virtual_now.load(std::memory_order_acquire);
+    }
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;

@@ -32,11 +32,13 @@ template <class Table>
 void drop_of(Table& table, Context context) {
     std::vector<decltype(table.give(nullptr))> gone;
     table.for_each([&](auto handle, const auto& object) {
-        if (object.context == context)
+        if (object.context == context) {
             gone.push_back(handle);
+        }
     });
-    for (const auto handle : gone)
+    for (const auto handle : gone) {
         table.take(handle);
+    }
 }
 
 // What belonged to the context goes with it.
@@ -44,8 +46,9 @@ void drop_context(Context handle) {
     Gpu& g = gpu();
     std::vector<std::shared_ptr<CaptureObject>> captures;
     for (const auto& capture : g.captures) {
-        if (capture->origin->context == handle)
+        if (capture->origin->context == handle) {
             captures.push_back(capture);
+        }
     }
     for (const auto& capture : captures) {
         drop_graph(capture->graph);
@@ -120,10 +123,12 @@ extern "C" {
 
 CuResult vgpu_init(unsigned flags) {
     PLUMB_VGPU_ENTER(init);
-    if (flags != 0)
+    if (flags != 0) {
         return CuResult::invalid_value;
-    if (gpu().config.devices == 0)
+    }
+    if (gpu().config.devices == 0) {
         return CuResult::no_device;
+    }
     gpu().initialised = true;
     return call.done();
 }
@@ -152,33 +157,38 @@ CuResult vgpu_device_get_count(int* count) {
 
 CuResult vgpu_device_get(Device* device, int ordinal) {
     PLUMB_VGPU_ENTER(device_get);
-    if (!is_device(ordinal))
+    if (!is_device(ordinal)) {
         return CuResult::invalid_device;
+    }
     *device = ordinal;
     return call.done();
 }
 
 CuResult vgpu_device_get_name(char* name, int length, Device device) {
     PLUMB_VGPU_ENTER(device_get_name);
-    if (!is_device(device) || length <= 0)
+    if (!is_device(device) || length <= 0) {
         return CuResult::invalid_device;
+    }
     std::snprintf(name, static_cast<std::size_t>(length), "Virtual GPU %d", device);
     return call.done();
 }
 
 CuResult vgpu_device_get_uuid(Uuid* uuid, Device device) {
     PLUMB_VGPU_ENTER(device_get_uuid);
-    if (!is_device(device))
+    if (!is_device(device)) {
         return CuResult::invalid_device;
-    for (unsigned i = 0; i < sizeof uuid->bytes; ++i)
+    }
+    for (unsigned i = 0; i < sizeof uuid->bytes; ++i) {
         uuid->bytes[i] = static_cast<unsigned char>(0x10 * (device + 1) + static_cast<int>(i));
+    }
     return call.done();
 }
 
 CuResult vgpu_device_get_attribute(int* value, int attribute, Device device) {
     PLUMB_VGPU_ENTER(device_get_attribute);
-    if (!is_device(device))
+    if (!is_device(device)) {
         return CuResult::invalid_device;
+    }
     switch (attribute) {
     case attribute_l2_cache_bytes:
         *value = 50 << 20;
@@ -201,21 +211,24 @@ CuResult vgpu_device_get_attribute(int* value, int attribute, Device device) {
 
 CuResult vgpu_device_total_mem(std::size_t* bytes, Device device) {
     PLUMB_VGPU_ENTER(device_total_mem);
-    if (!is_device(device))
+    if (!is_device(device)) {
         return CuResult::invalid_device;
+    }
     *bytes = gpu().config.memory_bytes;
     return call.done();
 }
 
 CuResult vgpu_primary_ctx_retain(Context* context, Device device) {
     PLUMB_VGPU_ENTER(primary_ctx_retain);
-    if (!is_device(device))
+    if (!is_device(device)) {
         return CuResult::invalid_device;
+    }
     auto& primary = gpu().primary;
     primary.resize(static_cast<std::size_t>(gpu().config.devices));
     Context& handle = primary[static_cast<std::size_t>(device)];
-    if (!context_of(handle))
+    if (!context_of(handle)) {
         handle = make_context(device, true);
+    }
     ++context_of(handle)->retained;
     *context = handle;
     return call.done();
@@ -223,13 +236,15 @@ CuResult vgpu_primary_ctx_retain(Context* context, Device device) {
 
 CuResult vgpu_primary_ctx_release(Device device) {
     PLUMB_VGPU_ENTER(primary_ctx_release);
-    if (!is_device(device))
+    if (!is_device(device)) {
         return CuResult::invalid_device;
+    }
     auto& primary = gpu().primary;
     const auto index = static_cast<std::size_t>(device);
     const auto object = index < primary.size() ? context_of(primary[index]) : nullptr;
-    if (!object)
+    if (!object) {
         return CuResult::invalid_context;
+    }
     if (--object->retained == 0) {
         call.wait_until(busy_until(primary[index]));
         drop_context(primary[index]);
@@ -240,8 +255,9 @@ CuResult vgpu_primary_ctx_release(Device device) {
 
 CuResult vgpu_ctx_create(Context* context, unsigned, Device device) {
     PLUMB_VGPU_ENTER(ctx_create);
-    if (!is_device(device))
+    if (!is_device(device)) {
         return CuResult::invalid_device;
+    }
     *context = make_context(device, false);
     this_thread_state().contexts.push_back(*context);
     return call.done();
@@ -250,12 +266,14 @@ CuResult vgpu_ctx_create(Context* context, unsigned, Device device) {
 CuResult vgpu_ctx_destroy(Context context) {
     PLUMB_VGPU_ENTER(ctx_destroy);
     const auto object = context_of(context);
-    if (!object || object->primary)
+    if (!object || object->primary) {
         return CuResult::invalid_context;
+    }
     call.synchronise(busy_until(context));
     auto& stack = this_thread_state().contexts;
-    if (!stack.empty() && stack.back() == context)
+    if (!stack.empty() && stack.back() == context) {
         stack.pop_back();
+    }
     drop_context(context);
     return call.done();
 }
@@ -268,20 +286,24 @@ CuResult vgpu_ctx_get_current(Context* context) {
 
 CuResult vgpu_ctx_set_current(Context context) {
     PLUMB_VGPU_ENTER(ctx_set_current);
-    if (context != nullptr && !context_of(context))
+    if (context != nullptr && !context_of(context)) {
         return CuResult::invalid_context;
+    }
     auto& stack = this_thread_state().contexts;
-    if (!stack.empty())
+    if (!stack.empty()) {
         stack.pop_back();
-    if (context != nullptr)
+    }
+    if (context != nullptr) {
         stack.push_back(context);
+    }
     return call.done();
 }
 
 CuResult vgpu_ctx_push_current(Context context) {
     PLUMB_VGPU_ENTER(ctx_push_current);
-    if (!context_of(context))
+    if (!context_of(context)) {
         return CuResult::invalid_context;
+    }
     this_thread_state().contexts.push_back(context);
     return call.done();
 }
@@ -289,10 +311,12 @@ CuResult vgpu_ctx_push_current(Context context) {
 CuResult vgpu_ctx_pop_current(Context* context) {
     PLUMB_VGPU_ENTER(ctx_pop_current);
     auto& stack = this_thread_state().contexts;
-    if (stack.empty())
+    if (stack.empty()) {
         return CuResult::invalid_context;
-    if (context != nullptr)
+    }
+    if (context != nullptr) {
         *context = stack.back();
+    }
     stack.pop_back();
     return call.done();
 }
@@ -300,8 +324,9 @@ CuResult vgpu_ctx_pop_current(Context* context) {
 CuResult vgpu_ctx_get_device(Device* device) {
     PLUMB_VGPU_ENTER(ctx_get_device);
     const auto object = context_of(current_context());
-    if (!object)
+    if (!object) {
         return CuResult::context_is_destroyed;
+    }
     *device = object->device;
     return call.done();
 }
@@ -309,8 +334,9 @@ CuResult vgpu_ctx_get_device(Device* device) {
 CuResult vgpu_ctx_get_id(Context context, unsigned long long* id) {
     PLUMB_VGPU_ENTER(ctx_get_id);
     const auto object = context_of(context != nullptr ? context : current_context());
-    if (!object)
+    if (!object) {
         return context != nullptr ? CuResult::context_is_destroyed : CuResult::invalid_context;
+    }
     *id = object->id;
     return call.done();
 }
@@ -318,11 +344,13 @@ CuResult vgpu_ctx_get_id(Context context, unsigned long long* id) {
 CuResult vgpu_ctx_synchronize(void) {
     PLUMB_VGPU_ENTER(ctx_synchronize);
     const Context context = current_context();
-    if (!context_of(context))
+    if (!context_of(context)) {
         return CuResult::context_is_destroyed;
+    }
     for (const auto& capture : gpu().captures) {
-        if (capture->origin->context == context && !capture->invalid)
+        if (capture->origin->context == context && !capture->invalid) {
             return call.break_capture(*capture, CuResult::stream_capture_unsupported);
+        }
     }
     call.synchronise(busy_until(context));
     return call.done();

@@ -43,8 +43,9 @@ Config config_of_environment() {
     }
         PLUMB_VGPU_SETTINGS(PLUMB_VGPU_SET)
 #undef PLUMB_VGPU_SET
-        if (!known)
+        if (!known) {
             std::fprintf(stderr, "PLUMB_VIRTUAL_GPU: unknown setting '%s'.\n", key.c_str());
+        }
     }
     return config;
 }
@@ -176,8 +177,9 @@ void run_dry() {
 
 void kernel(const std::string& name, KernelModel model) {
     const std::lock_guard lock(gpu().mutex);
-    if (model.max_ns < model.min_ns)
+    if (model.max_ns < model.min_ns) {
         model.max_ns = model.min_ns;
+    }
     gpu().kernels[name] = std::move(model);
 }
 

@@ -77,12 +77,15 @@ std::vector<KernelRecord> collect(State& s) {
     const std::int64_t to_clock = static_cast<std::int64_t>(now(s)) - true_now;
     for (; s.next_operation < all.size(); ++s.next_operation) {
         const Operation& operation = all[s.next_operation];
-        if (operation.end_ns > true_now)
+        if (operation.end_ns > true_now) {
             break;
-        if (operation.kind == OpKind::graph || operation.graph_id == 0)
+        }
+        if (operation.kind == OpKind::graph || operation.graph_id == 0) {
             ++s.correlation;
-        if (operation.kind == OpKind::kernel && s.enabled)
+        }
+        if (operation.kind == OpKind::kernel && s.enabled) {
             records.push_back(record_of(operation, s, to_clock));
+        }
     }
     return records;
 }
@@ -93,10 +96,12 @@ void deliver(const State& s, const std::vector<KernelRecord>& records) {
         std::size_t bytes = 0, most = 0;
         s.requested(&buffer, &bytes, &most);
         std::size_t count = std::min(records.size() - from, bytes / sizeof(KernelRecord));
-        if (most != 0)
+        if (most != 0) {
             count = std::min(count, most);
-        if (buffer == nullptr || count == 0)
+        }
+        if (buffer == nullptr || count == 0) {
             return; // declined: these are lost, as the real one loses them
+        }
         std::memcpy(buffer, &records[from], count * sizeof(KernelRecord));
         from += count;
         s.completed(nullptr, 0, buffer, bytes, count * sizeof(KernelRecord));
@@ -106,8 +111,9 @@ void deliver(const State& s, const std::vector<KernelRecord>& records) {
 void pass_on(const NodeBirth& birth) {
     State& s = state();
     const Callback callback = s.callback;
-    if (callback == nullptr || !(birth.cloned ? s.nodes_cloned : s.nodes_created))
+    if (callback == nullptr || !(birth.cloned ? s.nodes_cloned : s.nodes_created)) {
         return;
+    }
     GraphData graph{birth.graph, nullptr,   birth.node, birth.original, static_cast<int>(birth.type),
                     nullptr,     birth.exec};
     const ResourceData data{nullptr, nullptr, &graph};
@@ -141,8 +147,9 @@ PLUMB_VGPU_API Result cuptiGetResultString(Result result, const char** text) {
 }
 
 PLUMB_VGPU_API Result cuptiActivityRegisterCallbacks(BufferRequested requested, BufferCompleted completed) {
-    if (requested == nullptr || completed == nullptr)
+    if (requested == nullptr || completed == nullptr) {
         return Result::invalid_parameter;
+    }
     const std::lock_guard lock(state().mutex);
     state().requested = requested;
     state().completed = completed;
@@ -150,16 +157,18 @@ PLUMB_VGPU_API Result cuptiActivityRegisterCallbacks(BufferRequested requested, 
 }
 
 PLUMB_VGPU_API Result cuptiActivityRegisterTimestampCallback(TimestampFunction function) {
-    if (function == nullptr)
+    if (function == nullptr) {
         return Result::invalid_parameter;
+    }
     const std::lock_guard lock(state().mutex);
     state().timestamp = function;
     return Result::success;
 }
 
 PLUMB_VGPU_API Result cuptiActivityEnable(std::uint32_t kind) {
-    if (!is_kernel_kind(kind))
+    if (!is_kernel_kind(kind)) {
         return Result::success; // other kinds are taken and have no records
+    }
     const std::lock_guard lock(state().mutex);
     state().enabled = true;
     state().kind = kind;
@@ -175,18 +184,21 @@ PLUMB_VGPU_API Result cuptiActivityDisable(std::uint32_t kind) {
 
 PLUMB_VGPU_API Result cuptiActivityFlushAll(std::uint32_t) {
     const std::lock_guard lock(state().mutex);
-    if (state().requested == nullptr)
+    if (state().requested == nullptr) {
         return Result::not_initialized;
+    }
     deliver(state(), collect(state()));
     return Result::success;
 }
 
 PLUMB_VGPU_API Result cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid_bytes, void** record) {
-    if (buffer == nullptr || record == nullptr)
+    if (buffer == nullptr || record == nullptr) {
         return Result::invalid_parameter;
+    }
     auto* next = *record == nullptr ? buffer : static_cast<std::uint8_t*>(*record) + sizeof(KernelRecord);
-    if (next + sizeof(KernelRecord) > buffer + valid_bytes)
+    if (next + sizeof(KernelRecord) > buffer + valid_bytes) {
         return Result::max_limit_reached;
+    }
     *record = next;
     return Result::success;
 }
@@ -197,11 +209,13 @@ PLUMB_VGPU_API Result cuptiActivityGetNumDroppedRecords(CUctx_st*, std::uint32_t
 }
 
 PLUMB_VGPU_API Result cuptiSubscribe(void** subscriber, Callback callback, void* user) {
-    if (subscriber == nullptr || callback == nullptr)
+    if (subscriber == nullptr || callback == nullptr) {
         return Result::invalid_parameter;
+    }
     const std::lock_guard lock(state().mutex);
-    if (state().callback != nullptr)
+    if (state().callback != nullptr) {
         return Result::multiple_subscribers;
+    }
     state().user = user;
     state().callback = callback;
     *subscriber = &state();
@@ -220,17 +234,20 @@ PLUMB_VGPU_API Result cuptiUnsubscribe(void*) {
 
 PLUMB_VGPU_API Result cuptiEnableCallback(std::uint32_t enable, void*, std::uint32_t domain, std::uint32_t id) {
     const std::lock_guard lock(state().mutex);
-    if (domain == domain_resource && id == resource_node_created)
+    if (domain == domain_resource && id == resource_node_created) {
         state().nodes_created = enable != 0;
-    if (domain == domain_resource && id == resource_node_cloned)
+    }
+    if (domain == domain_resource && id == resource_node_cloned) {
         state().nodes_cloned = enable != 0;
+    }
     return Result::success;
 }
 
 PLUMB_VGPU_API Result cuptiEnableDomain(std::uint32_t enable, void*, std::uint32_t domain) {
     const std::lock_guard lock(state().mutex);
-    if (domain != domain_resource)
+    if (domain != domain_resource) {
         return Result::success;
+    }
     state().nodes_created = enable != 0;
     state().nodes_cloned = enable != 0;
     return Result::success;

@@ -37,8 +37,9 @@ void request(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most) {
 
 void complete(CUctx_st*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
     void* record = nullptr;
-    while (ask("cuptiActivityGetNextRecord", buffer, valid, &record) == fine)
+    while (ask("cuptiActivityGetNextRecord", buffer, valid, &record) == fine) {
         received.push_back(*static_cast<KernelRecord*>(record));
+    }
 }
 
 std::uint64_t profiler_clock() { return host_clock().now_ticks(); }
@@ -50,8 +51,9 @@ void note_clone(void*, std::uint32_t, std::uint32_t id, const void* data) {
     const auto& graph =
         *static_cast<const cupti::GraphData*>(static_cast<const cupti::ResourceData*>(data)->descriptor);
     std::uint64_t node = 0;
-    if (id == cupti::resource_node_cloned && ask("cuptiGetGraphNodeId", graph.node, &node) == fine)
+    if (id == cupti::resource_node_cloned && ask("cuptiGetGraphNodeId", graph.node, &node) == fine) {
         cloned[node] = graph.original_node;
+    }
 }
 
 TEST(Cupti, gives_kernels_with_their_true_times_and_nodes) {

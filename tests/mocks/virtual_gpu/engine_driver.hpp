@@ -23,8 +23,9 @@ inline EngineDriver load_engine_driver() {
     using ProcAddress = CuResult (*)(const char*, void**, int, std::uint64_t, int*);
     EngineDriver driver;
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr)
+    if (library == nullptr) {
         return driver;
+    }
     const auto proc_address = reinterpret_cast<ProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
     void* found = nullptr;
 #define PLUMB_VGPU_LOAD(member, symbol, version, need, parameters)               \

@@ -21,18 +21,22 @@ struct Flattener {
     std::set<const NodeObject*> open;
 
     bool visit(const NodeObject& node, const std::vector<std::pair<std::size_t, EdgeData>>& outer) {
-        if (done.count(&node) != 0)
+        if (done.count(&node) != 0) {
             return true;
-        if (!open.insert(&node).second)
+        }
+        if (!open.insert(&node).second) {
             return false;
+        }
         ExecNode flat;
         for (const Dependency& dependency : node.after) {
-            if (!visit(*dependency.from, outer))
+            if (!visit(*dependency.from, outer)) {
                 return false;
+            }
             flat.after.emplace_back(done.at(dependency.from), dependency.edge);
         }
-        if (node.after.empty())
+        if (node.after.empty()) {
             flat.after = outer;
+        }
         flat.work = node.work;
         flat.source = node.handle;
         out->push_back(std::move(flat));
@@ -46,16 +50,19 @@ struct Flattener {
         Flattener inner{out, {}, {}};
         std::set<const NodeObject*> waited_for;
         for (const auto& child : node.work.child->nodes) {
-            if (!inner.visit(*child, {{begin, {}}}))
+            if (!inner.visit(*child, {{begin, {}}})) {
                 return false;
-            for (const Dependency& dependency : child->after)
+            }
+            for (const Dependency& dependency : child->after) {
                 waited_for.insert(dependency.from);
+            }
         }
         ExecNode end;
         end.after.emplace_back(begin, EdgeData{});
         for (const auto& child : node.work.child->nodes) {
-            if (waited_for.count(child.get()) == 0)
+            if (waited_for.count(child.get()) == 0) {
                 end.after.emplace_back(inner.done.at(child.get()), EdgeData{});
+            }
         }
         out->push_back(std::move(end));
         done[&node] = out->size() - 1;
@@ -68,11 +75,13 @@ bool is_single(const GraphObject& graph) {
 }
 
 bool same_edges(const ExecNode& a, const ExecNode& b) {
-    if (a.after.size() != b.after.size())
+    if (a.after.size() != b.after.size()) {
         return false;
+    }
     for (std::size_t i = 0; i < a.after.size(); ++i) {
-        if (a.after[i].first != b.after[i].first || a.after[i].second.type != b.after[i].second.type)
+        if (a.after[i].first != b.after[i].first || a.after[i].second.type != b.after[i].second.type) {
             return false;
+        }
     }
     return true;
 }
@@ -84,16 +93,20 @@ bool same_memory_kind(const Work& a, const Work& b) {
 
 int compare(const std::vector<ExecNode>& now, const std::vector<ExecNode>& wanted, GraphNode* culprit) {
     *culprit = nullptr;
-    if (now.size() != wanted.size())
+    if (now.size() != wanted.size()) {
         return update_topology_changed;
+    }
     for (std::size_t i = 0; i < now.size(); ++i) {
         *culprit = wanted[i].source;
-        if (!same_edges(now[i], wanted[i]))
+        if (!same_edges(now[i], wanted[i])) {
             return update_topology_changed;
-        if (now[i].work.type != wanted[i].work.type)
+        }
+        if (now[i].work.type != wanted[i].work.type) {
             return update_type_changed;
-        if (!same_memory_kind(now[i].work, wanted[i].work))
+        }
+        if (!same_memory_kind(now[i].work, wanted[i].work)) {
             return update_parameters_changed;
+        }
     }
     *culprit = nullptr;
     return 0;
@@ -102,25 +115,29 @@ int compare(const std::vector<ExecNode>& now, const std::vector<ExecNode>& wante
 CuResult update(Call& call, GraphExec handle, Graph graph_handle, GraphNode* error_node, int* result) {
     const auto exec = call.exec(handle);
     const auto graph = exec ? call.graph(graph_handle) : nullptr;
-    if (!graph)
+    if (!graph) {
         return CuResult::invalid_value;
+    }
     std::vector<ExecNode> wanted;
     if (is_single(*graph) || !flatten(*graph, &wanted)) {
         *result = update_error;
         return CuResult::graph_exec_update_failure;
     }
     *result = compare(exec->nodes, wanted, error_node);
-    if (*result != 0)
+    if (*result != 0) {
         return CuResult::graph_exec_update_failure;
-    for (std::size_t i = 0; i < wanted.size(); ++i)
+    }
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
         exec->nodes[i].work = std::move(wanted[i].work);
+    }
     return call.done();
 }
 
 // The node of an executable that a node of its source graph names; the source must be alive.
 ExecNode* node_in(Call& call, ExecObject& exec, GraphNode handle) {
-    if (!call.node(handle))
+    if (!call.node(handle)) {
         return nullptr;
+    }
     const auto found = exec.index.find(handle);
     if (found == exec.index.end()) {
         call.refuse(CuResult::invalid_value);
@@ -150,15 +167,19 @@ CuResult vgpu_graph_instantiate(GraphExec* exec, Graph handle, unsigned long lon
     PLUMB_VGPU_ENTER(graph_instantiate, {handle}, instantiate_cost(handle));
     const auto graph = call.graph(handle);
     const auto context = context_of(current_context());
-    if (!graph || graph->capturing || flags > 15)
+    if (!graph || graph->capturing || flags > 15) {
         return CuResult::invalid_value;
-    if (gpu().execs.alive() >= gpu().config.exec_limit)
+    }
+    if (gpu().execs.alive() >= gpu().config.exec_limit) {
         return CuResult::out_of_memory;
-    if (is_single(*graph) && graph->live_execs > 0)
+    }
+    if (is_single(*graph) && graph->live_execs > 0) {
         return CuResult::not_supported;
+    }
     auto object = std::make_shared<ExecObject>();
-    if (!flatten(*graph, &object->nodes))
+    if (!flatten(*graph, &object->nodes)) {
         return CuResult::invalid_value;
+    }
     object->id = gpu().next_graph_id++;
     object->source_graph = graph->id;
     object->source = graph;
@@ -167,8 +188,9 @@ CuResult vgpu_graph_instantiate(GraphExec* exec, Graph handle, unsigned long lon
     *exec = gpu().execs.give(object);
     for (std::size_t i = 0; i < object->nodes.size(); ++i) {
         ExecNode& node = object->nodes[i];
-        if (node.source == nullptr)
+        if (node.source == nullptr) {
             continue;
+        }
         object->index[node.source] = i;
         node.id = gpu().next_id++;
         tell_of_birth({true, handle, exec_node_handle(node.id), node.source, *exec, node.work.type});
@@ -179,12 +201,15 @@ CuResult vgpu_graph_instantiate(GraphExec* exec, Graph handle, unsigned long lon
 CuResult vgpu_graph_exec_destroy(GraphExec handle) {
     PLUMB_VGPU_ENTER(graph_exec_destroy, {handle});
     const auto exec = call.exec(handle);
-    if (!exec)
+    if (!exec) {
         return call.result();
-    if (exec->last_end_ns > host_now())
+    }
+    if (exec->last_end_ns > host_now()) {
         ++gpu().ledger.destroyed_in_flight;
-    if (const auto source = exec->source.lock())
+    }
+    if (const auto source = exec->source.lock()) {
         --source->live_execs;
+    }
     gpu().execs.take(handle);
     return call.done();
 }
@@ -205,11 +230,13 @@ CuResult vgpu_graph_node_set_enabled(GraphExec handle, GraphNode node, unsigned 
     PLUMB_VGPU_ENTER(graph_node_set_enabled, {handle});
     const auto exec = call.exec(handle);
     ExecNode* target = exec ? node_in(call, *exec, node) : nullptr;
-    if (target == nullptr)
+    if (target == nullptr) {
         return CuResult::invalid_value;
+    }
     const NodeType type = target->work.type;
-    if (type != NodeType::kernel && type != NodeType::memset && type != NodeType::memcpy)
+    if (type != NodeType::kernel && type != NodeType::memset && type != NodeType::memcpy) {
         return CuResult::invalid_value;
+    }
     target->enabled = enabled != 0;
     return call.done();
 }
@@ -218,8 +245,9 @@ CuResult vgpu_graph_exec_event_record_node_set_event(GraphExec handle, GraphNode
     PLUMB_VGPU_ENTER(graph_exec_event_record_node_set_event, {handle});
     const auto exec = call.exec(handle);
     ExecNode* target = exec ? node_in(call, *exec, node) : nullptr;
-    if (target == nullptr || target->work.type != NodeType::event_record || !call.event(event))
+    if (target == nullptr || target->work.type != NodeType::event_record || !call.event(event)) {
         return CuResult::invalid_value;
+    }
     target->work.event = event;
     return call.done();
 }
@@ -229,8 +257,9 @@ CuResult vgpu_graph_exec_kernel_node_set_params(GraphExec handle, GraphNode node
     const auto exec = call.exec(handle);
     ExecNode* target = exec ? node_in(call, *exec, node) : nullptr;
     Work work;
-    if (target == nullptr || target->work.type != NodeType::kernel || !read_kernel_params(work, *params, 2))
+    if (target == nullptr || target->work.type != NodeType::kernel || !read_kernel_params(work, *params, 2)) {
         return CuResult::invalid_value;
+    }
     target->work = std::move(work);
     return call.done();
 }

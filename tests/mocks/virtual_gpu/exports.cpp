@@ -18,8 +18,9 @@ Found find(const char* symbol, int version, void** function) {
     int best = -1;
     for (std::size_t i = 0; i < call_count; ++i) {
         const CallInfo& call = info(static_cast<CallId>(i));
-        if (std::strcmp(call.symbol, symbol) != 0 || call.version > gpu().config.driver_version)
+        if (std::strcmp(call.symbol, symbol) != 0 || call.version > gpu().config.driver_version) {
             continue;
+        }
         if (call.version > version) {
             found = found == Found::success ? found : Found::version_not_sufficient;
         } else if (call.version > best) {
@@ -37,12 +38,14 @@ Found find(const char* symbol, int version, void** function) {
 }
 
 CuResult ask(const char* symbol, void** function, int version, Found* found) {
-    if (symbol == nullptr || function == nullptr)
+    if (symbol == nullptr || function == nullptr) {
         return CuResult::invalid_value;
+    }
     const std::lock_guard lock(gpu().mutex);
     *function = nullptr;
-    if (version > gpu().config.driver_version)
+    if (version > gpu().config.driver_version) {
         return CuResult::invalid_value;
+    }
     *found = find(symbol, version, function);
     return CuResult::success;
 }
@@ -56,8 +59,9 @@ CuResult proc_address_v1(const char* symbol, void** function, int version, std::
 CuResult proc_address_v2(const char* symbol, void** function, int version, std::uint64_t, int* status) {
     Found found = Found::no_symbol;
     const CuResult result = ask(symbol, function, version, &found);
-    if (status != nullptr)
+    if (status != nullptr) {
         *status = static_cast<int>(found);
+    }
     return result;
 }
 

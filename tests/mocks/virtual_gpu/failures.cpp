@@ -24,11 +24,13 @@ FailureRule rule_of(FailureRule::Action action, std::string_view call, std::uint
 RuleOutcome apply_rules(const char* symbol) {
     RuleOutcome outcome;
     for (FailureRule& rule : gpu().rules) {
-        if (rule.symbol != symbol && rule.symbol != "*")
+        if (rule.symbol != symbol && rule.symbol != "*") {
             continue;
+        }
         const std::uint64_t number = ++rule.seen;
-        if (number < rule.first || number - rule.first >= rule.times)
+        if (number < rule.first || number - rule.first >= rule.times) {
             continue;
+        }
         switch (rule.action) {
         case FailureRule::Action::fail:
             outcome.error = rule.error;
@@ -87,8 +89,9 @@ void clear_failures() {
 bool all_failures_struck() {
     const std::lock_guard lock(gpu().mutex);
     for (const FailureRule& rule : gpu().rules) {
-        if (rule.action != FailureRule::Action::hold && rule.seen < rule.first)
+        if (rule.action != FailureRule::Action::hold && rule.seen < rule.first) {
             return false;
+        }
     }
     return true;
 }

@@ -180,8 +180,9 @@ TEST(Ledger, keeps_no_more_operations_than_asked) {
     config.keep_operations = 10;
     Engine engine(config);
     const Stream stream = engine.stream();
-    for (int i = 0; i < 25; ++i)
+    for (int i = 0; i < 25; ++i) {
         engine.launch("k", stream);
+    }
     EXPECT_EQ(operation_count(), 10u);
 }
 
@@ -251,8 +252,9 @@ TEST(Threads, may_all_work_at_once) {
             engine.cu.stream_create(&stream, stream_non_blocking);
             for (int i = 0; i < 50; ++i) {
                 engine.cu.stream_begin_capture(stream, CaptureMode::thread_local_mode);
-                for (int k = 0; k < 3; ++k)
+                for (int k = 0; k < 3; ++k) {
                     engine.cu.launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr);
+                }
                 Graph graph = nullptr;
                 GraphExec exec = nullptr;
                 EXPECT_EQ(engine.cu.stream_end_capture(stream, &graph), ok);
@@ -265,8 +267,9 @@ TEST(Threads, may_all_work_at_once) {
             engine.cu.stream_destroy(stream);
         });
     }
-    for (std::thread& thread : threads)
+    for (std::thread& thread : threads) {
         thread.join();
+    }
     EXPECT_EQ(runs, 4 * 50 * 3);
     EXPECT_EQ(errors(), none);
     EXPECT_EQ(leaks(), "1 context, 1 module");

@@ -18,16 +18,18 @@ struct Edge {
 std::vector<Edge> edges_of(const GraphObject& graph) {
     std::vector<Edge> edges;
     for (const auto& node : graph.nodes) {
-        for (const Dependency& dependency : node->after)
+        for (const Dependency& dependency : node->after) {
             edges.push_back({dependency.from->handle, node->handle, dependency.edge});
+        }
     }
     return edges;
 }
 
 template <class T>
 void shuffle_if_asked(std::vector<T>& items) {
-    if (gpu().config.shuffle_nodes)
+    if (gpu().config.shuffle_nodes) {
         std::shuffle(items.begin(), items.end(), gpu().random);
+    }
 }
 
 bool is_plain(const EdgeData& edge) { return edge.from_port == 0 && edge.to_port == 0 && edge.type == 0; }
@@ -35,8 +37,9 @@ bool is_plain(const EdgeData& edge) { return edge.from_port == 0 && edge.to_port
 CuResult get_edges(Call& call, Graph handle, GraphNode* from, GraphNode* to, EdgeData* data, bool knows_data,
                    std::size_t* count) {
     const auto graph = call.graph(handle);
-    if (!graph || count == nullptr)
+    if (!graph || count == nullptr) {
         return CuResult::invalid_value;
+    }
     auto edges = edges_of(*graph);
     if (from == nullptr || to == nullptr) {
         *count = edges.size();
@@ -45,12 +48,14 @@ CuResult get_edges(Call& call, Graph handle, GraphNode* from, GraphNode* to, Edg
     shuffle_if_asked(edges);
     const std::size_t given = std::min(*count, edges.size());
     for (std::size_t i = 0; i < *count; ++i) {
-        if (i < given && (!knows_data || data == nullptr) && !is_plain(edges[i].data))
+        if (i < given && (!knows_data || data == nullptr) && !is_plain(edges[i].data)) {
             return CuResult::lossy_query;
+        }
         from[i] = i < given ? edges[i].from : nullptr;
         to[i] = i < given ? edges[i].to : nullptr;
-        if (data != nullptr)
+        if (data != nullptr) {
             data[i] = i < given ? edges[i].data : EdgeData{};
+        }
     }
     *count = given;
     return call.done();
@@ -58,8 +63,9 @@ CuResult get_edges(Call& call, Graph handle, GraphNode* from, GraphNode* to, Edg
 
 Dependency* find_dependency(NodeObject& to, const NodeObject* from) {
     for (Dependency& dependency : to.after) {
-        if (dependency.from == from)
+        if (dependency.from == from) {
             return &dependency;
+        }
     }
     return nullptr;
 }
@@ -73,27 +79,32 @@ bool may_join(const NodeObject& from, const NodeObject& to, const EdgeData& edge
 CuResult change_dependencies(Call& call, Graph handle, const GraphNode* from, const GraphNode* to,
                              const EdgeData* edges, std::size_t count, bool add) {
     const auto graph = call.graph(handle);
-    if (!graph || (count > 0 && (from == nullptr || to == nullptr)))
+    if (!graph || (count > 0 && (from == nullptr || to == nullptr))) {
         return CuResult::invalid_value;
+    }
     std::vector<std::pair<std::shared_ptr<NodeObject>, Dependency>> changes;
     for (std::size_t i = 0; i < count; ++i) {
         const auto before = call.node(from[i]);
         const auto after = before ? call.node(to[i]) : nullptr;
-        if (!after || before->graph != graph.get() || after->graph != graph.get() || before == after)
+        if (!after || before->graph != graph.get() || after->graph != graph.get() || before == after) {
             return CuResult::invalid_value;
+        }
         const EdgeData edge = edges == nullptr ? EdgeData{} : edges[i];
         const Dependency* known = find_dependency(*after, before.get());
-        if ((known != nullptr) == add || !may_join(*before, *after, edge))
+        if ((known != nullptr) == add || !may_join(*before, *after, edge)) {
             return CuResult::invalid_value;
-        if (!add && (known->edge.type != edge.type || known->edge.from_port != edge.from_port))
+        }
+        if (!add && (known->edge.type != edge.type || known->edge.from_port != edge.from_port)) {
             return CuResult::invalid_value;
+        }
         changes.emplace_back(after, Dependency{before.get(), edge});
     }
     for (const auto& [node, dependency] : changes) {
-        if (add)
+        if (add) {
             node->after.push_back(dependency);
-        else
+        } else {
             std::erase_if(node->after, [&d = dependency](const Dependency& have) { return have.from == d.from; });
+        }
     }
     return call.done();
 }
@@ -107,8 +118,9 @@ std::shared_ptr<GraphObject> clone_of(const GraphObject& original, bool owned) {
         auto copy = std::make_shared<NodeObject>();
         copy->graph = clone.get();
         copy->work = node->work;
-        if (node->work.child)
+        if (node->work.child) {
             copy->work.child = clone_of(*node->work.child, true);
+        }
         copy->id = gpu().next_id++;
         copy->original = node->handle;
         copy->handle = gpu().nodes.give(copy);
@@ -117,8 +129,9 @@ std::shared_ptr<GraphObject> clone_of(const GraphObject& original, bool owned) {
         handles[node.get()] = copy->handle;
     }
     for (std::size_t i = 0; i < original.nodes.size(); ++i) {
-        for (const Dependency& dependency : original.nodes[i]->after)
+        for (const Dependency& dependency : original.nodes[i]->after) {
             clone->nodes[i]->after.push_back({find_node(handles[dependency.from]).get(), dependency.edge});
+        }
     }
     return clone;
 }
@@ -145,8 +158,9 @@ std::shared_ptr<NodeObject> add_node(GraphObject& graph, Work work, const Fronti
     node->graph = &graph;
     node->work = std::move(work);
     for (const FrontierNode& before : after) {
-        if (const auto object = find_node(before.node))
+        if (const auto object = find_node(before.node)) {
             node->after.push_back({object.get(), before.edge});
+        }
     }
     node->id = gpu().next_id++;
     node->handle = gpu().nodes.give(node);
@@ -157,8 +171,9 @@ std::shared_ptr<NodeObject> add_node(GraphObject& graph, Work work, const Fronti
 
 void drop_graph(const std::shared_ptr<GraphObject>& graph) {
     for (const auto& node : graph->nodes) {
-        if (node->work.child)
+        if (node->work.child) {
             drop_graph(node->work.child);
+        }
         gpu().nodes.take(node->handle);
     }
     gpu().graphs.take(graph->handle);
@@ -170,8 +185,9 @@ extern "C" {
 
 CuResult vgpu_graph_create(Graph* graph, unsigned flags) {
     PLUMB_VGPU_ENTER(graph_create);
-    if (flags != 0)
+    if (flags != 0) {
         return CuResult::invalid_value;
+    }
     *graph = make_graph()->handle;
     return call.done();
 }
@@ -179,8 +195,9 @@ CuResult vgpu_graph_create(Graph* graph, unsigned flags) {
 CuResult vgpu_graph_destroy(Graph handle) {
     PLUMB_VGPU_ENTER(graph_destroy, {handle});
     const auto graph = call.graph(handle);
-    if (!graph || graph->capturing || graph->owned_by_node)
+    if (!graph || graph->capturing || graph->owned_by_node) {
         return CuResult::invalid_value;
+    }
     drop_graph(graph);
     return call.done();
 }
@@ -188,11 +205,13 @@ CuResult vgpu_graph_destroy(Graph handle) {
 CuResult vgpu_graph_clone(Graph* clone, Graph original) {
     PLUMB_VGPU_ENTER(graph_clone, {original});
     const auto graph = call.graph(original);
-    if (!graph)
+    if (!graph) {
         return call.result();
+    }
     for (const NodeType type : {NodeType::mem_alloc, NodeType::mem_free, NodeType::conditional}) {
-        if (graph->has(type))
+        if (graph->has(type)) {
             return CuResult::not_supported;
+        }
     }
     *clone = clone_of(*graph, false)->handle;
     return call.done();
@@ -202,8 +221,9 @@ CuResult vgpu_graph_node_find_in_clone(GraphNode* found, GraphNode original, Gra
     PLUMB_VGPU_ENTER(graph_node_find_in_clone, {clone});
     const auto node = call.node(original);
     const auto graph = node ? call.graph(clone) : nullptr;
-    if (!graph || graph->clone_of != node->graph->id)
+    if (!graph || graph->clone_of != node->graph->id) {
         return CuResult::invalid_value;
+    }
     for (const auto& copy : graph->nodes) {
         if (copy->original == original) {
             *found = copy->handle;
@@ -216,15 +236,17 @@ CuResult vgpu_graph_node_find_in_clone(GraphNode* found, GraphNode original, Gra
 CuResult vgpu_graph_get_nodes(Graph handle, GraphNode* nodes, std::size_t* count) {
     PLUMB_VGPU_ENTER(graph_get_nodes, {handle});
     const auto graph = call.graph(handle);
-    if (!graph || count == nullptr)
+    if (!graph || count == nullptr) {
         return CuResult::invalid_value;
+    }
     if (nodes == nullptr) {
         *count = graph->nodes.size();
         return call.done();
     }
     std::vector<GraphNode> all;
-    for (const auto& node : graph->nodes)
+    for (const auto& node : graph->nodes) {
         all.push_back(node->handle);
+    }
     shuffle_if_asked(all);
     const std::size_t given = std::min(*count, all.size());
     std::fill(nodes, nodes + *count, nullptr);

@@ -11,15 +11,17 @@ namespace {
 
 CuResult add(Call& call, GraphNode* node, Graph handle, const GraphNode* after, std::size_t count, Work work) {
     const auto graph = call.graph(handle);
-    if (!graph || node == nullptr || (count > 0 && after == nullptr))
+    if (!graph || node == nullptr || (count > 0 && after == nullptr)) {
         return CuResult::invalid_value;
+    }
     Frontier frontier;
     for (std::size_t i = 0; i < count; ++i) {
         const auto before = call.node(after[i]);
         const bool doubled =
             std::any_of(frontier.begin(), frontier.end(), [&](const FrontierNode& f) { return f.node == after[i]; });
-        if (!before || before->graph != graph.get() || doubled)
+        if (!before || before->graph != graph.get() || doubled) {
             return CuResult::invalid_value;
+        }
         frontier.push_back({after[i], {}});
     }
     *node = add_node(*graph, std::move(work), frontier)->handle;
@@ -37,8 +39,9 @@ std::shared_ptr<NodeObject> node_of_type(Call& call, GraphNode handle, NodeType 
 
 CuResult get_kernel_params(Call& call, GraphNode handle, KernelNodeParams* params, int version) {
     const auto node = node_of_type(call, handle, NodeType::kernel);
-    if (!node)
+    if (!node) {
         return call.result();
+    }
     write_kernel_params(node->work, *params, version);
     return call.done();
 }
@@ -46,15 +49,17 @@ CuResult get_kernel_params(Call& call, GraphNode handle, KernelNodeParams* param
 CuResult add_kernel(Call& call, GraphNode* node, Graph graph, const GraphNode* after, std::size_t count,
                     const KernelNodeParams* params, int version) {
     Work work;
-    if (params == nullptr || !read_kernel_params(work, *params, version))
+    if (params == nullptr || !read_kernel_params(work, *params, version)) {
         return CuResult::invalid_value;
+    }
     return add(call, node, graph, after, count, std::move(work));
 }
 
 CuResult add_event(Call& call, GraphNode* node, Graph graph, const GraphNode* after, std::size_t count, Event event,
                    NodeType type) {
-    if (!call.event(event))
+    if (!call.event(event)) {
         return CuResult::invalid_value;
+    }
     Work work;
     work.type = type;
     work.event = event;
@@ -68,8 +73,9 @@ extern "C" {
 CuResult vgpu_graph_node_get_type(GraphNode handle, NodeType* type) {
     PLUMB_VGPU_ENTER(graph_node_get_type, {handle});
     const auto node = call.node(handle);
-    if (!node)
+    if (!node) {
         return call.result();
+    }
     *type = node->work.type;
     return call.done();
 }
@@ -88,8 +94,9 @@ CuResult vgpu_graph_kernel_node_set_params(GraphNode handle, const KernelNodePar
     PLUMB_VGPU_ENTER(graph_kernel_node_set_params, {handle});
     const auto node = node_of_type(call, handle, NodeType::kernel);
     Work work;
-    if (!node || params == nullptr || !read_kernel_params(work, *params, 2))
+    if (!node || params == nullptr || !read_kernel_params(work, *params, 2)) {
         return CuResult::invalid_value;
+    }
     node->work = std::move(work);
     return call.done();
 }
@@ -97,8 +104,9 @@ CuResult vgpu_graph_kernel_node_set_params(GraphNode handle, const KernelNodePar
 CuResult vgpu_graph_memcpy_node_get_params(GraphNode handle, Memcpy3d* params) {
     PLUMB_VGPU_ENTER(graph_memcpy_node_get_params, {handle});
     const auto node = node_of_type(call, handle, NodeType::memcpy);
-    if (!node)
+    if (!node) {
         return call.result();
+    }
     *params = node->work.copy;
     return call.done();
 }
@@ -106,8 +114,9 @@ CuResult vgpu_graph_memcpy_node_get_params(GraphNode handle, Memcpy3d* params) {
 CuResult vgpu_graph_memset_node_get_params(GraphNode handle, MemsetNodeParams* params) {
     PLUMB_VGPU_ENTER(graph_memset_node_get_params, {handle});
     const auto node = node_of_type(call, handle, NodeType::memset);
-    if (!node)
+    if (!node) {
         return call.result();
+    }
     *params = node->work.memset;
     return call.done();
 }
@@ -115,8 +124,9 @@ CuResult vgpu_graph_memset_node_get_params(GraphNode handle, MemsetNodeParams* p
 CuResult vgpu_graph_host_node_get_params(GraphNode handle, HostNodeParams* params) {
     PLUMB_VGPU_ENTER(graph_host_node_get_params, {handle});
     const auto node = node_of_type(call, handle, NodeType::host);
-    if (!node)
+    if (!node) {
         return call.result();
+    }
     *params = node->work.host;
     return call.done();
 }
@@ -124,8 +134,9 @@ CuResult vgpu_graph_host_node_get_params(GraphNode handle, HostNodeParams* param
 CuResult vgpu_graph_batch_mem_op_node_get_params(GraphNode handle, BatchMemOpNodeParams* params) {
     PLUMB_VGPU_ENTER(graph_batch_mem_op_node_get_params, {handle});
     const auto node = node_of_type(call, handle, NodeType::batch_mem_op);
-    if (!node)
+    if (!node) {
         return call.result();
+    }
     std::vector<WriteValueOp>& writes = node->work.writes;
     *params = {nullptr, static_cast<unsigned>(writes.size()), writes.data(), 0};
     return call.done();
@@ -134,8 +145,9 @@ CuResult vgpu_graph_batch_mem_op_node_get_params(GraphNode handle, BatchMemOpNod
 CuResult vgpu_graph_child_node_get_graph(GraphNode handle, Graph* graph) {
     PLUMB_VGPU_ENTER(graph_child_node_get_graph, {handle});
     const auto node = node_of_type(call, handle, NodeType::graph);
-    if (!node)
+    if (!node) {
         return call.result();
+    }
     *graph = node->work.child->handle;
     return call.done();
 }
@@ -143,8 +155,9 @@ CuResult vgpu_graph_child_node_get_graph(GraphNode handle, Graph* graph) {
 CuResult vgpu_graph_event_record_node_get_event(GraphNode handle, Event* event) {
     PLUMB_VGPU_ENTER(graph_event_record_node_get_event, {handle});
     const auto node = node_of_type(call, handle, NodeType::event_record);
-    if (!node)
+    if (!node) {
         return call.result();
+    }
     *event = node->work.event;
     return call.done();
 }
@@ -209,17 +222,21 @@ CuResult vgpu_graph_add_child_graph_node(GraphNode* node, Graph graph, const Gra
                                          Graph child) {
     PLUMB_VGPU_ENTER(graph_add_child_graph_node, {graph, child});
     const auto original = call.graph(child);
-    if (!original || child == graph)
+    if (!original || child == graph) {
         return CuResult::invalid_value;
-    if (original->has(NodeType::mem_alloc) || original->has(NodeType::mem_free) || original->has(NodeType::conditional))
+    }
+    if (original->has(NodeType::mem_alloc) || original->has(NodeType::mem_free) ||
+        original->has(NodeType::conditional)) {
         return CuResult::not_supported;
+    }
     Work work;
     work.type = NodeType::graph;
     work.child = embed(*original);
     const auto embedded = work.child;
     const CuResult result = add(call, node, graph, after, count, std::move(work));
-    if (result != CuResult::success)
+    if (result != CuResult::success) {
         drop_graph(embedded);
+    }
     return result;
 }
 
@@ -228,8 +245,9 @@ CuResult vgpu_graph_add_mem_alloc_node(GraphNode* node, Graph graph, const Graph
     PLUMB_VGPU_ENTER(graph_add_mem_alloc_node, {graph});
     std::uintptr_t at = 0;
     const CuResult result = allocate(params->bytes, false, true, &at);
-    if (result != CuResult::success)
+    if (result != CuResult::success) {
         return result;
+    }
     params->address = at | device_tag;
     Work work;
     work.type = NodeType::mem_alloc;
@@ -251,15 +269,19 @@ CuResult vgpu_graph_add_mem_free_node(GraphNode* node, Graph graph, const GraphN
 CuResult vgpu_graph_destroy_node(GraphNode handle) {
     PLUMB_VGPU_ENTER(graph_destroy_node, {handle});
     const auto node = call.node(handle);
-    if (!node)
+    if (!node) {
         return call.result();
+    }
     GraphObject& graph = *node->graph;
-    if (graph.capturing || graph.has(NodeType::mem_alloc) || graph.has(NodeType::mem_free))
+    if (graph.capturing || graph.has(NodeType::mem_alloc) || graph.has(NodeType::mem_free)) {
         return CuResult::invalid_value;
-    for (const auto& other : graph.nodes)
+    }
+    for (const auto& other : graph.nodes) {
         std::erase_if(other->after, [&node](const Dependency& dependency) { return dependency.from == node.get(); });
-    if (node->work.child)
+    }
+    if (node->work.child) {
         drop_graph(node->work.child);
+    }
     std::erase(graph.nodes, node);
     gpu().nodes.take(handle);
     return call.done();
@@ -270,13 +292,15 @@ CuResult vgpu_graph_destroy_node(GraphNode handle) {
 GraphNode add_bare_node(Graph handle, NodeType type, const std::vector<GraphNode>& after) {
     const std::lock_guard lock(gpu().mutex);
     const auto graph = gpu().graphs.find(handle);
-    if (!graph)
+    if (!graph) {
         return nullptr;
+    }
     Work work;
     work.type = type;
     Frontier frontier;
-    for (const GraphNode node : after)
+    for (const GraphNode node : after) {
         frontier.push_back({node, {}});
+    }
     return add_node(*graph, std::move(work), frontier)->handle;
 }
 

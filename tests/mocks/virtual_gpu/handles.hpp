@@ -40,8 +40,9 @@ class Handles {
     }
     std::shared_ptr<T> take(Handle handle) {
         const std::size_t index = index_of(handle);
-        if (index >= slots_.size() || !slots_[index])
+        if (index >= slots_.size() || !slots_[index]) {
             return nullptr;
+        }
         free_.push_back(index);
         --alive_;
         return std::exchange(slots_[index], nullptr);
@@ -52,8 +53,9 @@ class Handles {
     template <class F>
     void for_each(F&& f) const {
         for (std::size_t i = 0; i < slots_.size(); ++i) {
-            if (slots_[i])
+            if (slots_[i]) {
                 f(handle_of(i), *slots_[i]);
+            }
         }
     }
 
@@ -62,8 +64,9 @@ class Handles {
     Handle handle_of(std::size_t index) const { return reinterpret_cast<Handle>(base_ + index * stride); }
     std::size_t index_of(Handle handle) const {
         const auto value = reinterpret_cast<std::uintptr_t>(handle);
-        if (value < base_ || (value - base_) % stride != 0)
+        if (value < base_ || (value - base_) % stride != 0) {
             return static_cast<std::size_t>(-1);
+        }
         return (value - base_) / stride;
     }
 

@@ -12,8 +12,9 @@ void ledger_error(std::string sentence) { gpu().ledger.errors.push_back(std::mov
 void ledger_operation(Operation operation) {
     auto& operations = gpu().ledger.operations;
     operations.push_back(operation);
-    if (operations.size() > gpu().config.keep_operations)
+    if (operations.size() > gpu().config.keep_operations) {
         operations.pop_front();
+    }
 }
 
 const char* intern(const std::string& name) { return gpu().names.insert(name).first->c_str(); }
@@ -57,19 +58,22 @@ std::uint64_t sum_calls(std::string_view call, const std::thread::id* thread) {
     const std::lock_guard lock(gpu().mutex);
     std::uint64_t sum = 0;
     for (const auto& [caller, counts] : gpu().ledger.calls) {
-        if (thread != nullptr && caller != *thread)
+        if (thread != nullptr && caller != *thread) {
             continue;
+        }
         for (std::size_t i = 0; i < call_count; ++i) {
-            if (call == "*" || call == info(static_cast<CallId>(i)).symbol)
+            if (call == "*" || call == info(static_cast<CallId>(i)).symbol) {
                 sum += counts[i];
+            }
         }
     }
     return sum;
 }
 
 void name_leak(std::string& text, std::size_t count, const char* what) {
-    if (count == 0)
+    if (count == 0) {
         return;
+    }
     text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
@@ -84,8 +88,9 @@ std::vector<std::string> called() {
     std::set<std::string> names;
     for (const auto& [caller, counts] : gpu().ledger.calls) {
         for (std::size_t i = 0; i < call_count; ++i) {
-            if (counts[i] != 0)
+            if (counts[i] != 0) {
                 names.insert(info(static_cast<CallId>(i)).symbol);
+            }
         }
     }
     return {names.begin(), names.end()};
@@ -96,20 +101,23 @@ Alive alive() {
     const Gpu& g = gpu();
     Alive alive;
     g.contexts.for_each([&alive](Context, const ContextObject& context) {
-        if (!context.primary || context.retained > 0)
+        if (!context.primary || context.retained > 0) {
             ++alive.contexts;
+        }
     });
     g.graphs.for_each([&alive](Graph, const GraphObject& graph) {
-        if (!graph.owned_by_node && !graph.capturing)
+        if (!graph.owned_by_node && !graph.capturing) {
             ++alive.graphs;
+        }
     });
     alive.streams = g.streams.alive();
     alive.events = g.events.alive();
     alive.modules = g.modules.alive();
     alive.execs = g.execs.alive();
     alive.captures = g.captures.size();
-    for (const auto& [address, allocation] : g.allocations)
+    for (const auto& [address, allocation] : g.allocations) {
         ++(allocation.host ? alive.host_allocations : alive.device_allocations);
+    }
     return alive;
 }
 

@@ -15,12 +15,14 @@ std::uintptr_t host_address(DevicePointer address) { return static_cast<std::uin
 std::size_t used_bytes(int device) {
     std::size_t used = 0;
     for (const auto& [address, allocation] : gpu().allocations) {
-        if (!allocation.host && allocation.device == device)
+        if (!allocation.host && allocation.device == device) {
             used += allocation.bytes;
+        }
     }
     gpu().execs.for_each([&](GraphExec, const ExecObject& exec) {
-        if (exec.device == device)
+        if (exec.device == device) {
             used += exec.nodes.size() * gpu().config.node_bytes;
+        }
     });
     return used;
 }
@@ -46,12 +48,15 @@ CuResult release(Call& call, DevicePointer address, bool host) {
 CuResult allocate(std::size_t bytes, bool host, bool pooled, std::uintptr_t* address) {
     Gpu& g = gpu();
     const auto context = context_of(current_context());
-    if (!context)
+    if (!context) {
         return CuResult::context_is_destroyed;
-    if (bytes == 0)
+    }
+    if (bytes == 0) {
         return CuResult::invalid_value;
-    if (!host && used_bytes(context->device) + bytes > g.config.memory_bytes)
+    }
+    if (!host && used_bytes(context->device) + bytes > g.config.memory_bytes) {
         return CuResult::out_of_memory;
+    }
     Allocation allocation;
     allocation.bytes = bytes;
     allocation.data.reset(new unsigned char[bytes]());
@@ -66,8 +71,9 @@ CuResult allocate(std::size_t bytes, bool host, bool pooled, std::uintptr_t* add
 
 void free_pooled(DevicePointer address) {
     const Allocation* allocation = allocation_at(address, false);
-    if (allocation != nullptr && allocation->pooled)
+    if (allocation != nullptr && allocation->pooled) {
         gpu().allocations.erase(host_address(address));
+    }
 }
 
 void* memory(DevicePointer address, std::size_t bytes) {
@@ -75,11 +81,13 @@ void* memory(DevicePointer address, std::size_t bytes) {
     const auto& allocations = gpu().allocations;
     const std::uintptr_t at = host_address(address);
     auto next = allocations.upper_bound(at);
-    if (next == allocations.begin())
+    if (next == allocations.begin()) {
         return nullptr;
+    }
     const auto& [begin, allocation] = *--next;
-    if (at - begin > allocation.bytes || bytes > allocation.bytes - (at - begin))
+    if (at - begin > allocation.bytes || bytes > allocation.bytes - (at - begin)) {
         return nullptr;
+    }
     return reinterpret_cast<void*>(at);
 }
 
@@ -88,8 +96,9 @@ extern "C" {
 CuResult vgpu_mem_get_info(std::size_t* free_bytes, std::size_t* total_bytes) {
     PLUMB_VGPU_ENTER(mem_get_info);
     const auto context = context_of(current_context());
-    if (!context)
+    if (!context) {
         return CuResult::context_is_destroyed;
+    }
     constexpr std::size_t page = std::size_t{2} << 20; // the device gives memory out in pages
     const std::size_t used = (used_bytes(context->device) + page - 1) / page * page;
     *total_bytes = gpu().config.memory_bytes;
@@ -101,8 +110,9 @@ CuResult vgpu_mem_alloc(DevicePointer* address, std::size_t bytes) {
     PLUMB_VGPU_ENTER(mem_alloc);
     std::uintptr_t at = 0;
     const CuResult result = allocate(bytes, false, false, &at);
-    if (result == CuResult::success)
+    if (result == CuResult::success) {
         *address = at | device_tag;
+    }
     return call.done(result);
 }
 
@@ -115,8 +125,9 @@ CuResult vgpu_mem_host_alloc(void** memory, std::size_t bytes, unsigned) {
     PLUMB_VGPU_ENTER(mem_host_alloc);
     std::uintptr_t at = 0;
     const CuResult result = allocate(bytes, true, false, &at);
-    if (result == CuResult::success)
+    if (result == CuResult::success) {
         *memory = reinterpret_cast<void*>(at);
+    }
     return call.done(result);
 }
 
@@ -128,8 +139,9 @@ CuResult vgpu_mem_free_host(void* memory) {
 CuResult vgpu_mem_host_get_device_pointer(DevicePointer* address, void* memory, unsigned flags) {
     PLUMB_VGPU_ENTER(mem_host_get_device_pointer);
     const auto at = static_cast<DevicePointer>(reinterpret_cast<std::uintptr_t>(memory));
-    if (flags != 0 || plumb::vgpu::memory(at) == nullptr)
+    if (flags != 0 || plumb::vgpu::memory(at) == nullptr) {
         return CuResult::invalid_value;
+    }
     *address = at;
     return call.done();
 }
@@ -137,15 +149,18 @@ CuResult vgpu_mem_host_get_device_pointer(DevicePointer* address, void* memory, 
 CuResult vgpu_mem_alloc_async(DevicePointer* address, std::size_t bytes, Stream stream) {
     PLUMB_VGPU_ENTER(mem_alloc_async);
     const auto object = call.working_stream(stream);
-    if (!object)
+    if (!object) {
         return call.result();
+    }
     std::uintptr_t at = 0;
     const CuResult result = allocate(bytes, false, true, &at);
-    if (result != CuResult::success)
+    if (result != CuResult::success) {
         return result;
+    }
     *address = at | device_tag;
-    if (!object->capture)
+    if (!object->capture) {
         return call.done();
+    }
     Work work;
     work.type = NodeType::mem_alloc;
     work.address = *address;
@@ -156,10 +171,12 @@ CuResult vgpu_mem_alloc_async(DevicePointer* address, std::size_t bytes, Stream 
 CuResult vgpu_mem_free_async(DevicePointer address, Stream stream) {
     PLUMB_VGPU_ENTER(mem_free_async);
     const auto object = call.working_stream(stream);
-    if (!object)
+    if (!object) {
         return call.result();
-    if (allocation_at(address, false) == nullptr)
+    }
+    if (allocation_at(address, false) == nullptr) {
         return CuResult::invalid_value;
+    }
     if (object->capture) {
         Work work;
         work.type = NodeType::mem_free;

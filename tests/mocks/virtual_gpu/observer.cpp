@@ -24,8 +24,9 @@ void observe_births(std::function<void(const NodeBirth&)> wanted) {
 }
 
 void tell_of_birth(const NodeBirth& birth) {
-    if (observer())
+    if (observer()) {
         observer()(birth);
+    }
 }
 
 GraphNode exec_node_handle(std::uint64_t id) { return reinterpret_cast<GraphNode>(exec_node_base + (id << id_shift)); }
@@ -33,8 +34,9 @@ GraphNode exec_node_handle(std::uint64_t id) { return reinterpret_cast<GraphNode
 std::uint64_t node_id(GraphNode node) {
     const std::lock_guard lock(gpu().mutex);
     const auto value = reinterpret_cast<std::uintptr_t>(node);
-    if (value >= exec_node_base)
+    if (value >= exec_node_base) {
         return (value - exec_node_base) >> id_shift;
+    }
     const auto object = gpu().nodes.find(node);
     return object ? object->id : 0;
 }

@@ -20,16 +20,19 @@ class Workload {
         kernel("k", {{}, 100, 40'000, [this](const KernelRun& run) {
                          ends_.push_back(run.end_ns);
                      }});
-        for (int i = 0; i < 3; ++i)
+        for (int i = 0; i < 3; ++i) {
             streams_.push_back(engine_.stream(pick(2) == 0 ? stream_non_blocking : event_default));
-        for (int i = 0; i < 6; ++i)
+        }
+        for (int i = 0; i < 6; ++i) {
             events_.push_back(engine_.event());
+        }
         capture();
     }
 
     void run(int steps) {
-        for (int i = 0; i < steps; ++i)
+        for (int i = 0; i < steps; ++i) {
             step();
+        }
         run_dry();
     }
 
@@ -40,12 +43,15 @@ class Workload {
         for (const Operation& operation : operations()) {
             EXPECT_GE(operation.start_ns, operation.submit_ns);
             EXPECT_GE(operation.end_ns, operation.start_ns);
-            if (operation.kind == OpKind::kernel)
+            if (operation.kind == OpKind::kernel) {
                 kernel_ends.push_back(operation.end_ns);
-            if (operation.event != nullptr)
+            }
+            if (operation.event != nullptr) {
                 newest[operation.event] = operation;
-            if (operation.graph_id != 0 && operation.kind != OpKind::graph)
+            }
+            if (operation.graph_id != 0 && operation.kind != OpKind::graph) {
                 continue;
+            }
             EXPECT_GE(operation.start_ns, tails[operation.stream_id]) << operation.name;
             tails[operation.stream_id] = operation.end_ns;
         }
@@ -126,8 +132,9 @@ TEST(RandomWorkloads, keep_order_and_time) {
         Workload workload(seed);
         workload.run(120);
         workload.check();
-        if (testing::Test::HasFailure())
+        if (testing::Test::HasFailure()) {
             return;
+        }
     }
 }
 

@@ -20,8 +20,9 @@ bool is_work(NodeType type) {
 }
 
 std::int64_t upload(ExecObject& exec) {
-    if (exec.uploaded)
+    if (exec.uploaded) {
         return 0;
+    }
     exec.uploaded = true;
     return static_cast<std::int64_t>(exec.nodes.size()) * gpu().config.upload_node_ns;
 }
@@ -34,14 +35,16 @@ Span place(const ExecNode& node, const std::vector<Span>& spans, std::int64_t be
     std::int64_t ready = begin_ns;
     for (const auto& [before, edge] : node.after) {
         std::int64_t end = spans[before].end_ns + (pays_gap ? config.graph_gap_ns : 0);
-        if (edge.type == edge_type_programmatic)
+        if (edge.type == edge_type_programmatic) {
             end = std::max(spans[before].start_ns, spans[before].end_ns - config.programmatic_overlap_ns);
+        }
         ready = std::max(ready, end);
     }
     if (node.work.type == NodeType::wait_event) {
         const auto event = gpu().events.find(node.work.event);
-        if (event && !event->records.empty())
+        if (event && !event->records.empty()) {
             ready = std::max(ready, event->records.back().done_ns);
+        }
     }
     const std::int64_t duration = node.enabled ? duration_of(node.work, true) : config.disabled_node_ns;
     return {ready, ready + duration};
@@ -65,13 +68,16 @@ void run_node(const ExecNode& node, Operation operation, Span span) {
     operation.event = node.work.event;
     operation.start_ns = span.start_ns;
     operation.end_ns = span.end_ns;
-    if (node.work.type == NodeType::event_record)
+    if (node.work.type == NodeType::event_record) {
         record_node_event(node, operation);
-    if (!is_work(node.work.type) && node.work.type != NodeType::event_record)
+    }
+    if (!is_work(node.work.type) && node.work.type != NodeType::event_record) {
         return;
+    }
     ledger_operation(operation);
-    if (node.work.type == NodeType::kernel && !gpu().functions.find(node.work.kernel.function->handle))
+    if (node.work.type == NodeType::kernel && !gpu().functions.find(node.work.kernel.function->handle)) {
         ledger_error("cuGraphLaunch runs a kernel of an unloaded module.");
+    }
     if (has_effect(node.work)) {
         schedule_effect(span.end_ns, [work = node.work, device = operation.device, span] {
             carry_out(work, device, span.start_ns, span.end_ns);
@@ -101,8 +107,9 @@ void run(Call& call, StreamObject& stream, ExecObject& exec) {
     operation.end_ns = end;
     ledger_operation(operation);
     for (std::size_t i = 0; i < spans.size(); ++i) {
-        if (exec.nodes[i].enabled)
+        if (exec.nodes[i].enabled) {
             run_node(exec.nodes[i], operation, spans[i]);
+        }
     }
     stream.had_work = true;
     exec.last_end_ns = end;
@@ -113,8 +120,9 @@ void run(Call& call, StreamObject& stream, ExecObject& exec) {
 // A launch into a capture becomes a child graph node there.
 CuResult capture_launch(Call& call, StreamObject& stream, const ExecObject& exec) {
     const auto source = exec.source.lock();
-    if (!source)
+    if (!source) {
         return CuResult::invalid_value;
+    }
     Work work;
     work.type = NodeType::graph;
     work.child = embed(*source);
@@ -129,12 +137,15 @@ CuResult vgpu_graph_upload(GraphExec handle, Stream stream_handle) {
     PLUMB_VGPU_ENTER(graph_upload, {handle});
     const auto exec = call.exec(handle);
     const auto stream = exec ? call.working_stream(stream_handle) : nullptr;
-    if (!stream)
+    if (!stream) {
         return call.result();
-    if (stream->capture)
+    }
+    if (stream->capture) {
         return call.break_capture(*stream->capture, CuResult::stream_capture_unsupported);
-    if (stream->device != exec->device)
+    }
+    if (stream->device != exec->device) {
         return CuResult::invalid_value;
+    }
     call.spend(upload(*exec));
     return call.done();
 }
@@ -143,12 +154,15 @@ CuResult vgpu_graph_launch(GraphExec handle, Stream stream_handle) {
     PLUMB_VGPU_ENTER(graph_launch, {handle}, gpu().config.graph_launch_ns - gpu().config.call_ns);
     const auto exec = call.exec(handle);
     const auto stream = exec ? call.working_stream(stream_handle) : nullptr;
-    if (!stream)
+    if (!stream) {
         return call.result();
-    if (stream->capture)
+    }
+    if (stream->capture) {
         return capture_launch(call, *stream, *exec);
-    if (stream->device != exec->device)
+    }
+    if (stream->device != exec->device) {
         return CuResult::invalid_value;
+    }
     call.spend(upload(*exec) + static_cast<std::int64_t>(exec->nodes.size()) * gpu().config.graph_launch_node_ns);
     wait_for_place(call, *stream);
     run(call, *stream, *exec);

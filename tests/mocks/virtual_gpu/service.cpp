@@ -30,8 +30,9 @@ Service& service() {
 std::int64_t carry_out_what_is_due() {
     Gpu& g = gpu();
     const std::lock_guard lock(g.mutex);
-    if (g.config.time != Time::real_time)
+    if (g.config.time != Time::real_time) {
         return INT64_MAX;
+    }
     settle();
     return g.effects.empty() ? INT64_MAX : g.effects.top().time_ns;
 }

@@ -21,19 +21,22 @@ void stamp(const KernelRun& run) {
     const std::uint64_t slot = run.param<std::uint32_t>(2);
     const std::uint64_t slots = run.param<std::uint32_t>(3);
     const std::uint64_t capacity = run.param<std::uint32_t>(4);
-    if (counter == nullptr || capacity == 0)
+    if (counter == nullptr || capacity == 0) {
         return fault(run.name);
+    }
     const std::uint64_t index = load(counter) % capacity * slots + slot;
     auto* target = at<std::uint64_t>(run.param<DevicePointer>(0) + index * sizeof(std::uint64_t));
-    if (target == nullptr)
+    if (target == nullptr) {
         return fault(run.name);
+    }
     store(target, run.globaltimer);
 }
 
 void stamp_advance(const KernelRun& run) {
     auto* counter = at<std::uint64_t>(run.param<DevicePointer>(0));
-    if (counter == nullptr)
+    if (counter == nullptr) {
         return fault(run.name);
+    }
     store(counter, load(counter) + 1);
 }
 

@@ -26,18 +26,22 @@ std::shared_ptr<StreamObject> make_stream(Context context, unsigned flags) {
 }
 
 void poison(StreamObject& stream) {
-    for (const auto& array : stream.handed)
+    for (const auto& array : stream.handed) {
         std::fill(array->nodes.begin(), array->nodes.end(), poisoned_node());
-    while (stream.handed.size() > stale_arrays_kept)
+    }
+    while (stream.handed.size() > stale_arrays_kept) {
         stream.handed.pop_front();
+    }
 }
 
 CuResult create(Call& call, Stream* stream, unsigned flags) {
     const Context context = current_context();
-    if (!context_of(context))
+    if (!context_of(context)) {
         return CuResult::context_is_destroyed;
-    if (flags > stream_non_blocking)
+    }
+    if (flags > stream_non_blocking) {
         return CuResult::invalid_value;
+    }
     auto object = make_stream(context, flags);
     object->handle = gpu().streams.give(object);
     *stream = object->handle;
@@ -57,22 +61,25 @@ std::shared_ptr<StreamObject> Call::stream(Stream handle) {
         found = context->legacy;
         if (is_per_thread(handle)) {
             auto& own = context->per_thread[std::this_thread::get_id()];
-            if (!own)
+            if (!own) {
                 own = make_stream(current_context(), event_default);
+            }
             found = own;
         }
     } else {
         found = look_up(gpu().streams, handle, "a stream");
     }
-    if (found)
+    if (found) {
         poison(*found);
+    }
     return found;
 }
 
 std::shared_ptr<StreamObject> Call::working_stream(Stream handle) {
     auto found = stream(handle);
-    if (!found)
+    if (!found) {
         return nullptr;
+    }
     if (found->legacy) {
         if (const auto capture = implicit_capture(found->context)) {
             break_capture(*capture, CuResult::stream_capture_implicit);
@@ -100,11 +107,13 @@ CuResult vgpu_stream_create_with_priority(Stream* stream, unsigned flags, int) {
 
 CuResult vgpu_stream_destroy(Stream stream) {
     PLUMB_VGPU_ENTER(stream_destroy);
-    if (is_legacy(stream) || is_per_thread(stream))
+    if (is_legacy(stream) || is_per_thread(stream)) {
         return CuResult::invalid_value;
+    }
     const auto object = call.stream(stream);
-    if (!object)
+    if (!object) {
         return call.result();
+    }
     if (const auto capture = object->capture) {
         invalidate(*capture, call.symbol());
         if (capture->origin == object) {
@@ -119,8 +128,9 @@ CuResult vgpu_stream_destroy(Stream stream) {
 CuResult vgpu_stream_get_flags(Stream stream, unsigned* flags) {
     PLUMB_VGPU_ENTER(stream_get_flags);
     const auto object = call.stream(stream);
-    if (!object)
+    if (!object) {
         return call.result();
+    }
     *flags = object->flags;
     return call.done();
 }
@@ -128,20 +138,24 @@ CuResult vgpu_stream_get_flags(Stream stream, unsigned* flags) {
 CuResult vgpu_stream_query(Stream stream) {
     PLUMB_VGPU_ENTER(stream_query);
     const auto object = call.working_stream(stream);
-    if (!object)
+    if (!object) {
         return call.result();
-    if (object->capture)
+    }
+    if (object->capture) {
         return call.break_capture(*object->capture, CuResult::stream_capture_unsupported);
+    }
     return ready_ns(*object) <= host_now() ? call.done() : CuResult::not_ready;
 }
 
 CuResult vgpu_stream_synchronize(Stream stream) {
     PLUMB_VGPU_ENTER(stream_synchronize);
     const auto object = call.working_stream(stream);
-    if (!object)
+    if (!object) {
         return call.result();
-    if (object->capture)
+    }
+    if (object->capture) {
         return call.break_capture(*object->capture, CuResult::stream_capture_unsupported);
+    }
     call.synchronise(object->legacy ? ready_ns(*object) : object->tail_ns);
     return gpu().lost != CuResult::success ? gpu().lost : call.done();
 }
@@ -149,10 +163,12 @@ CuResult vgpu_stream_synchronize(Stream stream) {
 CuResult vgpu_stream_get_ctx(Stream stream, Context* context) {
     PLUMB_VGPU_ENTER(stream_get_ctx);
     const auto object = call.stream(stream);
-    if (!object)
+    if (!object) {
         return call.result();
-    if (object->legacy && implicit_capture(object->context))
+    }
+    if (object->legacy && implicit_capture(object->context)) {
         return CuResult::stream_capture_implicit;
+    }
     *context = object->context;
     return call.done();
 }
@@ -160,8 +176,9 @@ CuResult vgpu_stream_get_ctx(Stream stream, Context* context) {
 CuResult vgpu_stream_get_id(Stream stream, unsigned long long* id) {
     PLUMB_VGPU_ENTER(stream_get_id);
     const auto object = call.stream(stream);
-    if (!object)
+    if (!object) {
         return call.result();
+    }
     *id = object->id;
     return call.done();
 }
@@ -170,14 +187,18 @@ CuResult vgpu_stream_wait_event(Stream stream, Event event, unsigned flags) {
     PLUMB_VGPU_ENTER(stream_wait_event);
     const auto object = call.working_stream(stream);
     const auto awaited = object ? call.event(event) : nullptr;
-    if (!awaited)
+    if (!awaited) {
         return call.result();
-    if (object->capture || awaited->capture_id != 0)
+    }
+    if (object->capture || awaited->capture_id != 0) {
         return capture_wait(call, object, *awaited, flags);
-    if (flags != 0)
+    }
+    if (flags != 0) {
         return CuResult::invalid_value;
-    if (!awaited->records.empty())
+    }
+    if (!awaited->records.empty()) {
         occupy(*object, awaited->records.back().done_ns);
+    }
     return call.done();
 }
 

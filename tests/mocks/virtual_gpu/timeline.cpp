@@ -8,21 +8,24 @@ namespace plumb::vgpu {
 void schedule_effect(std::int64_t time_ns, std::function<void()> act) {
     Gpu& g = gpu();
     g.effects.push({time_ns, g.next_order++, std::move(act)});
-    if (g.config.time == Time::real_time)
+    if (g.config.time == Time::real_time) {
         wake_service();
+    }
 }
 
 void settle() {
     Gpu& g = gpu();
-    if (g.settling)
+    if (g.settling) {
         return;
+    }
     g.settling = true;
     ThreadState& thread = this_thread_state();
     while (!g.effects.empty() && g.effects.top().time_ns <= host_now()) {
         const std::function<void()> act = g.effects.top().act;
         g.effects.pop();
-        if (g.lost != CuResult::success)
+        if (g.lost != CuResult::success) {
             continue;
+        }
         thread.in_host_function = true;
         act();
         thread.in_host_function = false;
@@ -33,23 +36,26 @@ void settle() {
 std::int64_t ready_ns(const StreamObject& stream) {
     const auto context = context_of(stream.context);
     std::int64_t ready = stream.tail_ns;
-    if (context && stream.legacy)
+    if (context && stream.legacy) {
         ready = std::max(ready, context->blocking_tail_ns);
-    else if (context && stream.blocking())
+    } else if (context && stream.blocking()) {
         ready = std::max(ready, context->legacy_tail_ns);
+    }
     return ready;
 }
 
 void occupy(StreamObject& stream, std::int64_t end_ns) {
     stream.tail_ns = std::max(stream.tail_ns, end_ns);
     const auto context = context_of(stream.context);
-    if (!context)
+    if (!context) {
         return;
+    }
     context->busy_until_ns = std::max(context->busy_until_ns, end_ns);
-    if (stream.legacy)
+    if (stream.legacy) {
         context->legacy_tail_ns = std::max(context->legacy_tail_ns, end_ns);
-    else if (stream.blocking())
+    } else if (stream.blocking()) {
         context->blocking_tail_ns = std::max(context->blocking_tail_ns, end_ns);
+    }
 }
 
 std::int64_t busy_until(Context context) {
@@ -59,8 +65,9 @@ std::int64_t busy_until(Context context) {
 
 void wait_for_place(Call& call, StreamObject& stream) {
     const auto forget_done = [&stream] {
-        while (!stream.launches.empty() && stream.launches.front() <= host_now())
+        while (!stream.launches.empty() && stream.launches.front() <= host_now()) {
             stream.launches.pop_front();
+        }
     };
     forget_done();
     const std::int64_t begin = host_now();
@@ -79,14 +86,16 @@ void wait_for_place(Call& call, StreamObject& stream) {
 void take_place(StreamObject& stream, std::int64_t end_ns) { stream.launches.push_back(end_ns); }
 
 CuResult submit(Call& call, StreamObject& stream, Work work, bool programmatic) {
-    if (stream.capture)
+    if (stream.capture) {
         return capture_work(stream, std::move(work), programmatic);
+    }
     wait_for_place(call, stream);
     const Config& config = gpu().config;
     const std::int64_t gap = stream.had_work ? config.gap_ns : 0;
     std::int64_t start = std::max(host_now() + config.submit_ns, ready_ns(stream) + gap);
-    if (programmatic && stream.had_work)
+    if (programmatic && stream.had_work) {
         start = std::max(host_now() + config.submit_ns, ready_ns(stream) - config.programmatic_overlap_ns);
+    }
     const std::int64_t end = std::max(start + duration_of(work, false), ready_ns(stream));
     stream.had_work = true;
     occupy(stream, end);
@@ -111,8 +120,9 @@ void record_event(EventObject& event, std::int64_t submit_ns, std::int64_t done_
     bool newer = false;
     if (const EventRecord* last = happened(event, &newer)) {
         // Everything older than the newest record that has happened can be seen no more.
-        while (&event.records.front() != last)
+        while (&event.records.front() != last) {
             event.records.pop_front();
+        }
     }
     event.records.push_back({submit_ns, done_ns, replayed});
     event.capture_id = 0;
@@ -123,10 +133,11 @@ const EventRecord* happened(const EventObject& event, bool* newer_enqueued) {
     const EventRecord* newest = nullptr;
     *newer_enqueued = false;
     for (const EventRecord& record : event.records) {
-        if (record.done_ns <= host_now())
+        if (record.done_ns <= host_now()) {
             newest = &record;
-        else
+        } else {
             *newer_enqueued = true;
+        }
     }
     return newest;
 }

@@ -9,8 +9,9 @@ TEST(Truth, capture_scope_adds_no_node) {
     Engine engine;
     const Stream stream = begin(engine);
     engine.launch("a", stream);
-    for (int i = 0; i < 5; ++i)
+    for (int i = 0; i < 5; ++i) {
         frontier(engine, stream);
+    }
     engine.launch("b", stream);
     EXPECT_EQ(nodes_of(engine, end(engine, stream)).size(), 2u);
 }

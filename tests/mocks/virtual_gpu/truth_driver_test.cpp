@@ -108,8 +108,9 @@ TEST(Truth, node_memory_is_invisible) {
     Graph graph = nullptr;
     engine.cu.graph_create(&graph, 0);
     GraphNode node = nullptr;
-    for (int i = 0; i < 100; ++i)
+    for (int i = 0; i < 100; ++i) {
         engine.cu.graph_add_empty_node(&node, graph, nullptr, 0);
+    }
     const auto free_bytes = [&engine] {
         std::size_t free = 0, total = 0;
         engine.cu.mem_get_info(&free, &total);
@@ -120,8 +121,9 @@ TEST(Truth, node_memory_is_invisible) {
     engine.cu.graph_instantiate(&execs[0], graph, 0);
     const std::size_t page = std::size_t{2} << 20;
     EXPECT_EQ(before - free_bytes(), page); // for 40 kB
-    for (std::size_t i = 1; i < execs.size(); ++i)
+    for (std::size_t i = 1; i < execs.size(); ++i) {
         engine.cu.graph_instantiate(&execs[i], graph, 0);
+    }
     EXPECT_EQ(before - free_bytes(), 2 * page);
 }
 
@@ -133,10 +135,12 @@ TEST(TruthTable, every_truth_has_a_test_and_every_test_its_truth) {
     const auto& all = *testing::UnitTest::GetInstance();
     for (int suite = 0; suite < all.total_test_suite_count(); ++suite) {
         const testing::TestSuite& tests = *all.GetTestSuite(suite);
-        if (std::string(tests.name()) != "Truth")
+        if (std::string(tests.name()) != "Truth") {
             continue;
-        for (int i = 0; i < tests.total_test_count(); ++i)
+        }
+        for (int i = 0; i < tests.total_test_count(); ++i) {
             there.insert(tests.GetTestInfo(i)->name());
+        }
     }
     EXPECT_EQ(there, wanted);
 }
@@ -154,8 +158,9 @@ TEST(Driver, exports_the_names_that_a_program_links) {
     for (const char* name :
          {"cuInit", "cuMemAlloc_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyHtoD_v2", "cuCtxCreate_v2", "cuEventDestroy_v2",
           "cuStreamBeginCapture_v2", "cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuStreamGetCaptureInfo_v2",
-          "cuStreamGetCaptureInfo_v3", "cuLaunchKernel"})
+          "cuStreamGetCaptureInfo_v3", "cuLaunchKernel"}) {
         EXPECT_NE(exported<void*>(name), nullptr) << name;
+    }
     EXPECT_EQ(exported<void*>("cuGraphLaunch"), reinterpret_cast<void*>(engine_driver().graph_launch));
 }
 

@@ -22,8 +22,9 @@ float elapsed(Engine& engine, Event begin, Event end) {
 
 Operation operation_named(const std::string& name, std::size_t which = 0) {
     for (const Operation& operation : operations()) {
-        if (name == operation.name && which-- == 0)
+        if (name == operation.name && which-- == 0) {
             return operation;
+        }
     }
     ADD_FAILURE() << "no operation " << name;
     return {};
@@ -213,8 +214,9 @@ TEST(Truth, full_launch_queue_blocks) {
     Engine engine(config);
     const Stream stream = engine.stream();
     run_for("k", 100'000);
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
         engine.launch("k", stream);
+    }
     EXPECT_EQ(blocked().launches, 0u);
     const auto before = now_ns();
     engine.launch("k", stream);

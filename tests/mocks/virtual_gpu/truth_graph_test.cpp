@@ -40,8 +40,9 @@ struct GraphTest {
 TEST(Truth, node_order_is_unspecified) {
     GraphTest t;
     std::vector<GraphNode> made, first(20), second(20);
-    for (int i = 0; i < 20; ++i)
+    for (int i = 0; i < 20; ++i) {
         made.push_back(t.kernel_node("k", made.empty() ? std::vector<GraphNode>{} : std::vector{made.back()}));
+    }
     std::size_t count = 20;
     t.cu.graph_get_nodes(t.graph, first.data(), &count);
     t.cu.graph_get_nodes(t.graph, second.data(), &count);

@@ -48,8 +48,9 @@ struct Chain {
 std::vector<Operation> named(const std::string& name) {
     std::vector<Operation> found;
     for (const Operation& operation : operations()) {
-        if (name == operation.name)
+        if (name == operation.name) {
             found.push_back(operation);
+        }
     }
     return found;
 }
@@ -211,8 +212,9 @@ TEST(Truth, inline_event_node_costs_time) {
     const auto length = [](int events) {
         Chain c;
         c.kernel("a");
-        for (int i = 0; i < events; ++i)
+        for (int i = 0; i < events; ++i) {
             c.record(c.engine.event());
+        }
         c.kernel("b");
         c.instantiate();
         c.launch();
@@ -225,8 +227,9 @@ TEST(Truth, inline_event_node_costs_time) {
 TEST(Truth, first_launch_uploads) {
     const auto cost_of = [](bool upload, int launches) {
         Chain c;
-        for (int i = 0; i < 100; ++i)
+        for (int i = 0; i < 100; ++i) {
             c.kernel("k");
+        }
         c.instantiate();
         if (upload) {
             EXPECT_EQ(c.cu.graph_upload(c.exec, c.stream), ok);
@@ -289,8 +292,9 @@ TEST(Truth, stamp_kernel_reads_globaltimer) {
     ring.stamp(c, 1);
     ring.advance(c);
     c.instantiate();
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; ++i) {
         c.launch();
+    }
     run_dry();
     const auto stamps = named("plumb_stamp");
     ASSERT_EQ(stamps.size(), 6u);

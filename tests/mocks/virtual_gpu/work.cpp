@@ -28,8 +28,9 @@ void lay_out(KernelWork& kernel) {
 
 void point(KernelWork& kernel) {
     kernel.pointers.clear();
-    for (const std::size_t offset : kernel.offsets)
+    for (const std::size_t offset : kernel.offsets) {
         kernel.pointers.push_back(kernel.storage.data() + offset);
+    }
 }
 
 void fault(const char* what) {
@@ -48,33 +49,38 @@ void* target_of(const Memcpy3d& copy) {
 void carry_out_copy(const Memcpy3d& copy) {
     const void* from = source_of(copy);
     void* to = target_of(copy);
-    if (from == nullptr || to == nullptr)
+    if (from == nullptr || to == nullptr) {
         return fault("copy");
+    }
     std::memmove(to, from, copy.width_bytes);
 }
 
 void carry_out_memset(const MemsetNodeParams& memset) {
     void* to = memory(memset.dst, memset.width * memset.element_size);
-    if (to == nullptr)
+    if (to == nullptr) {
         return fault("memset");
-    for (std::size_t i = 0; i < memset.width; ++i)
+    }
+    for (std::size_t i = 0; i < memset.width; ++i) {
         std::memcpy(static_cast<unsigned char*>(to) + i * memset.element_size, &memset.value, memset.element_size);
+    }
 }
 
 void carry_out_writes(const std::vector<WriteValueOp>& writes) {
     for (const WriteValueOp& write : writes) {
         const std::size_t bytes = write.operation == mem_op_write_value_64 ? 8 : 4;
         void* to = memory(write.address, bytes);
-        if (to == nullptr)
+        if (to == nullptr) {
             return fault("value write");
+        }
         std::memcpy(to, &write.value, bytes);
     }
 }
 
 void carry_out_kernel(const KernelWork& kernel, int device, std::int64_t start_ns, std::int64_t end_ns) {
     const auto model = gpu().kernels.find(kernel.function->name);
-    if (model == gpu().kernels.end() || !model->second.function)
+    if (model == gpu().kernels.end() || !model->second.function) {
         return;
+    }
     const std::vector<const void*> params(kernel.pointers.begin(), kernel.pointers.end());
     const KernelRun run{kernel.function->name,
                         {kernel.grid[0], kernel.grid[1], kernel.grid[2]},
@@ -89,16 +95,18 @@ void carry_out_kernel(const KernelWork& kernel, int device, std::int64_t start_n
 }
 
 std::int64_t draw(std::int64_t low, std::int64_t high) {
-    if (high <= low)
+    if (high <= low) {
         return low;
+    }
     return std::uniform_int_distribution<std::int64_t>(low, high)(gpu().random);
 }
 
 } // namespace
 
 KernelWork& KernelWork::operator=(const KernelWork& other) {
-    if (this == &other)
+    if (this == &other) {
         return *this;
+    }
     function = other.function;
     std::copy_n(other.grid, 3, grid);
     std::copy_n(other.block, 3, block);
@@ -113,20 +121,23 @@ KernelWork& KernelWork::operator=(const KernelWork& other) {
 bool read_params(KernelWork& kernel, void** params, void** extra) {
     lay_out(kernel);
     if (params != nullptr) {
-        for (std::size_t i = 0; i < kernel.bytes.size(); ++i)
+        for (std::size_t i = 0; i < kernel.bytes.size(); ++i) {
             std::memcpy(kernel.storage.data() + kernel.offsets[i], params[i], kernel.bytes[i]);
+        }
     } else if (extra != nullptr) {
         // {1, buffer, 2, &size, 0}: the parameters in one buffer.
         const void* buffer = nullptr;
         std::size_t size = 0;
         for (std::size_t i = 0; extra[i] != nullptr; i += 2) {
-            if (reinterpret_cast<std::uintptr_t>(extra[i]) == 1)
+            if (reinterpret_cast<std::uintptr_t>(extra[i]) == 1) {
                 buffer = extra[i + 1];
-            else if (reinterpret_cast<std::uintptr_t>(extra[i]) == 2)
+            } else if (reinterpret_cast<std::uintptr_t>(extra[i]) == 2) {
                 size = *static_cast<const std::size_t*>(extra[i + 1]);
+            }
         }
-        if (buffer == nullptr)
+        if (buffer == nullptr) {
             return false;
+        }
         std::memcpy(kernel.storage.data(), buffer, std::min(size, kernel.storage.size()));
     } else if (!kernel.bytes.empty()) {
         return false;
@@ -138,13 +149,15 @@ bool read_params(KernelWork& kernel, void** params, void** extra) {
 bool read_kernel_params(Work& work, const KernelNodeParams& params, int version) {
     work.type = NodeType::kernel;
     Function function = params.func;
-    if (function == nullptr && version > 1)
+    if (function == nullptr && version > 1) {
         function = reinterpret_cast<Function>(params.kern);
+    }
     KernelWork& kernel = work.kernel;
     kernel.function = gpu().functions.find(function);
     if (!kernel.function || params.grid_x * params.grid_y * params.grid_z == 0 ||
-        params.block_x * params.block_y * params.block_z == 0)
+        params.block_x * params.block_y * params.block_z == 0) {
         return false;
+    }
     const unsigned grid[3] = {params.grid_x, params.grid_y, params.grid_z};
     const unsigned block[3] = {params.block_x, params.block_y, params.block_z};
     std::copy_n(grid, 3, kernel.grid);
@@ -199,11 +212,13 @@ std::int64_t duration_of(const Work& work, bool replayed) {
     };
     switch (work.type) {
     case NodeType::kernel: {
-        if (is_stamp(work))
+        if (is_stamp(work)) {
             return config.stamp_node_ns;
+        }
         const auto model = gpu().kernels.find(work.kernel.function->name);
-        if (model != gpu().kernels.end() && model->second.min_ns >= 0)
+        if (model != gpu().kernels.end() && model->second.min_ns >= 0) {
             return draw(model->second.min_ns, model->second.max_ns);
+        }
         return draw(config.kernel_min_ns, config.kernel_max_ns);
     }
     case NodeType::memcpy:
@@ -226,8 +241,9 @@ const char* name_of(const Work& work) {
     case NodeType::kernel:
         return intern(work.kernel.function->name);
     case NodeType::memcpy:
-        if (work.copy.src_memory_type == memory_host)
+        if (work.copy.src_memory_type == memory_host) {
             return "copy_h2d";
+        }
         return work.copy.dst_memory_type == memory_host ? "copy_d2h" : "copy_d2d";
     case NodeType::memset:
         return "memset";
@@ -257,15 +273,17 @@ OpKind kind_of(const Work& work) {
 }
 
 void note_geometry(const Work& work, Operation& operation) {
-    if (work.type != NodeType::kernel)
+    if (work.type != NodeType::kernel) {
         return;
+    }
     std::copy_n(work.kernel.grid, 3, operation.grid);
     std::copy_n(work.kernel.block, 3, operation.block);
 }
 
 bool has_effect(const Work& work) {
-    if (work.type != NodeType::kernel)
+    if (work.type != NodeType::kernel) {
         return kind_of(work) == OpKind::copy || kind_of(work) == OpKind::memset || work.type == NodeType::host;
+    }
     const auto model = gpu().kernels.find(work.kernel.function->name);
     return model != gpu().kernels.end() && model->second.function != nullptr;
 }

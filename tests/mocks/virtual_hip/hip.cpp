@@ -61,24 +61,29 @@ void start(State& s) {
 /// HIP starts at its first call, and has device 0 current on every thread.
 CuResult enter() {
     State& s = state();
-    if (thread.generation == s.generation)
+    if (thread.generation == s.generation) {
         return CuResult::success;
+    }
     const std::lock_guard lock(s.mutex);
-    if (s.contexts.empty())
+    if (s.contexts.empty()) {
         start(s);
+    }
     thread = {s.generation, 0};
     return vgpu::vgpu_ctx_set_current(s.contexts[0]);
 }
 
 CuResult switch_to(int device) {
     State& s = state();
-    if (const CuResult entered = enter(); entered != CuResult::success)
+    if (const CuResult entered = enter(); entered != CuResult::success) {
         return entered;
+    }
     const std::lock_guard lock(s.mutex);
-    if (device < 0 || static_cast<std::size_t>(device) >= s.contexts.size())
+    if (device < 0 || static_cast<std::size_t>(device) >= s.contexts.size()) {
         return CuResult::invalid_device;
-    if (device == thread.device)
+    }
+    if (device == thread.device) {
         return CuResult::success;
+    }
     thread.device = device;
     return vgpu::vgpu_ctx_set_current(s.contexts[static_cast<std::size_t>(device)]);
 }
@@ -87,10 +92,12 @@ CuResult switch_to(int device) {
 CuResult alive(Stream stream) {
     State& s = state();
     const std::lock_guard lock(s.mutex);
-    if (reinterpret_cast<std::uintptr_t>(stream) <= 2 || s.streams.contains(stream))
+    if (reinterpret_cast<std::uintptr_t>(stream) <= 2 || s.streams.contains(stream)) {
         return CuResult::success;
-    if (s.version >= crashing_version)
+    }
+    if (s.version >= crashing_version) {
         ++s.crashes;
+    }
     return CuResult::context_is_destroyed;
 }
 
@@ -99,8 +106,9 @@ void question() {
     const std::lock_guard lock(s.mutex);
     if (!s.capturing.empty()) {
         ++s.questions;
-        if (s.version < fixed_version)
+        if (s.version < fixed_version) {
             s.broken = s.capturing;
+        }
     }
 }
 
@@ -164,15 +172,18 @@ std::uint64_t crashes() { return state().crashes; }
 
 CuResult device_of_stream(Stream stream, int* device) {
     CuResult done = alive(stream);
-    if (done == CuResult::success)
+    if (done == CuResult::success) {
         done = enter();
+    }
     vgpu::Context context = nullptr;
-    if (done == CuResult::success)
+    if (done == CuResult::success) {
         done = vgpu::vgpu_stream_get_ctx(stream, &context);
+    }
     const std::lock_guard lock(state().mutex);
     for (std::size_t i = 0; i < state().contexts.size(); ++i) {
-        if (state().contexts[i] == context)
+        if (state().contexts[i] == context) {
             *device = static_cast<int>(i);
+        }
     }
     return done;
 }
@@ -279,8 +290,9 @@ PLUMB_VHIP_SAME(hipEventDestroy, event_destroy, (Event event), event)
 CuResult hipEventRecord(Event event, Stream stream) {
     const CuResult there = alive(stream);
     const CuResult entered = there == CuResult::success ? enter() : there;
-    if (entered != CuResult::success)
+    if (entered != CuResult::success) {
         return entered;
+    }
     {
         const std::lock_guard lock(state().mutex);
         state().nodes.erase(event); // its time is not that of a node any more
@@ -295,8 +307,9 @@ CuResult hipGraphAddEventRecordNode(GraphNode* node, Graph graph, const GraphNod
                                ? plumb::vgpu::vgpu_graph_add_event_record_node(node, graph, after, count, event)
                                : entered;
     const std::lock_guard lock(state().mutex);
-    if (added == CuResult::success)
+    if (added == CuResult::success) {
         state().nodes.insert(event);
+    }
     return added;
 }
 CuResult hipGraphNodeGetType(GraphNode node, int* type) {
@@ -318,8 +331,9 @@ CuResult hipStreamCreateWithFlags(Stream* stream, unsigned flags) {
 }
 CuResult hipStreamDestroy(Stream stream) {
     const CuResult there = alive(stream);
-    if (there != CuResult::success)
+    if (there != CuResult::success) {
         return there;
+    }
     {
         const std::lock_guard lock(state().mutex);
         state().streams.erase(stream);
@@ -363,8 +377,9 @@ CuResult hipEventElapsedTime(float* ms, Event begin, Event end) {
     const CuResult entered = enter();
     const CuResult asked =
         entered == CuResult::success ? plumb::vgpu::vgpu_event_elapsed_time_v2000(ms, begin, end) : entered;
-    if (asked == CuResult::success && static_cast<double>(*ms) * 1e6 < state().skew_below_ns)
+    if (asked == CuResult::success && static_cast<double>(*ms) * 1e6 < state().skew_below_ns) {
         *ms += static_cast<float>(state().skew_ns / 1e6);
+    }
     return asked == CuResult::success ? as_event_nodes_do(ms, begin, end) : asked;
 }
 }

@@ -357,7 +357,7 @@ struct Entry {
     AnyCall call;
 };
 #define VVK_ENTRY(name) \
-    Entry { #name, reinterpret_cast < AnyCall>(name) }
+    Entry { #name, reinterpret_cast<AnyCall>(name) }
 
 const Entry entries[] = {VVK_ENTRY(vkCreateInstance),
                          VVK_ENTRY(vkDestroyInstance),
