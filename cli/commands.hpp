@@ -7,16 +7,18 @@
 namespace CLI {
 class App;
 }
+namespace plumb {
+struct AnswerInfo;
+}
 
 void add_decode(CLI::App& root, int& exit_code);
+void add_answer(CLI::App& root, const plumb::AnswerInfo& info, int& exit_code);
 void add_report(CLI::App& root, int& exit_code);
 void add_replays(CLI::App& root, int& exit_code);
 void add_diverge(CLI::App& root, int& exit_code);
 void add_health(CLI::App& root, int& exit_code);
 void add_compare(CLI::App& root, int& exit_code);
-void add_budget(CLI::App& root, int& exit_code);
 void add_check(CLI::App& root, int& exit_code);
-void add_layers(CLI::App& root, int& exit_code);
 void add_wall(CLI::App& root, int& exit_code);
 void add_tiles(CLI::App& root, int& exit_code);
 void add_path(CLI::App& root, int& exit_code);

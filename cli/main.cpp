@@ -13,6 +13,7 @@
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "plumb/answer.hpp"
 
 namespace plumb::cli {
 
@@ -29,6 +30,14 @@ void occupy_standard_streams() {
     }
 }
 
+void add_answer(CLI::App& root, const char* name, int& exit_code) {
+    for (const AnswerInfo& info : known_answers()) {
+        if (info.name == name) {
+            ::add_answer(root, info, exit_code);
+        }
+    }
+}
+
 void add_commands(CLI::App& root, int& exit_code) {
 #if defined(PLUMB_CLI_DECODER)
     add_decode(root, exit_code);
@@ -38,9 +47,9 @@ void add_commands(CLI::App& root, int& exit_code) {
     add_diverge(root, exit_code);
     add_health(root, exit_code);
     add_compare(root, exit_code);
-    add_layers(root, exit_code);
+    add_answer(root, "layers", exit_code);
     add_tiles(root, exit_code);
-    add_budget(root, exit_code);
+    add_answer(root, "budget", exit_code);
     add_check(root, exit_code);
     add_wall(root, exit_code);
     add_path(root, exit_code);

@@ -23,8 +23,10 @@ BELOW = {
     "numerics": ["recording"],
     "analysis": ["resolve", "stats", "execgraph", "numerics"],
     "export": ["analysis"],
-    "render": ["analysis"],
-    "session": ["cudagraph", "fingerprint", "export", "render"],
+    "page": ["base"],
+    "render": ["analysis", "page"],
+    "answers": ["analysis", "page"],
+    "session": ["cudagraph", "fingerprint", "export", "render", "answers"],
     "capi": ["session"],
     "inject": ["session"],
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "plumb/answer.hpp"
 #include "plumb/api.hpp"
 #include "plumb/bricks.hpp"
 #include "plumb/figure.hpp"
@@ -265,11 +266,6 @@ struct ReportOptions {
     std::uint64_t warmup_steps = 8; // decode steps kept apart; the recording's own setting when recording_warmup
     bool recording_warmup = true;
     bool brick_layers = false;
-};
-
-struct TextOptions {
-    bool color = false;
-    std::size_t width = 100;
 };
 
 /// Reads a recording (also one of a dead or still running process, its ring merged) and computes its results.

@@ -116,8 +116,8 @@ DeviceSelfTest test_device(Backend& backend, Device device) {
         const clock::HostClockSource source = clock::machine_clock();
         constexpr int reads = 64; // so many that making a Status costs next to nothing
         const Result<double> cost = median_cost_ns([&]() -> Status {
-            for (int i = 0; i < reads; ++i) [[maybe_unused]] {
-                volatile std::uint64_t sink = clock::now_ticks(source).value;
+            for (int i = 0; i < reads; ++i) {
+                [[maybe_unused]] volatile std::uint64_t sink = clock::now_ticks(source).value;
             }
             return {};
         });

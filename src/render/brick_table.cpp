@@ -5,9 +5,11 @@
 #include <cmath>
 #include <map>
 
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 namespace plumb::render {
+
+using namespace page;
 
 namespace {
 

@@ -4,9 +4,11 @@
 #include <set>
 
 #include "render/brick_table.hpp"
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 namespace plumb::render {
+
+using namespace page;
 
 namespace {
 

@@ -4,13 +4,14 @@
 
 #include "plumb/compare.hpp"
 #include "render/compare_words.hpp"
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 namespace plumb {
 
 namespace {
 
 using namespace render;
+using namespace page;
 
 /// A name in a recording must not open a tag, a link or a cell.
 std::string cell(std::string_view text) {

@@ -6,9 +6,11 @@
 
 #include "base/json_writer.hpp"
 #include "render/json_figure.hpp"
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 namespace plumb::render {
+
+using namespace page;
 namespace {
 
 constexpr std::size_t name_columns = 120;

@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "plumb/execgraph.hpp"
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 namespace plumb {
 
 namespace {
 
-using namespace render;
+using namespace page;
 
 constexpr std::size_t name_columns = 80;
 constexpr std::size_t deepest_indent = 40; // levels below stand at this one

@@ -3,13 +3,14 @@
 
 #include "plumb/invariants.hpp"
 #include "render/style.hpp"
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 namespace plumb {
 
 namespace {
 
 using namespace render;
+using namespace page;
 
 constexpr std::size_t sentence_columns = 1000;
 

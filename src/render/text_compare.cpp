@@ -4,13 +4,14 @@
 #include "plumb/compare.hpp"
 #include "render/compare_words.hpp"
 #include "render/style.hpp"
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 namespace plumb {
 
 namespace {
 
 using namespace render;
+using namespace page;
 using Align = TextTable::Align;
 
 class Writer {

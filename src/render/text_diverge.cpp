@@ -4,13 +4,14 @@
 
 #include "render/numerics_words.hpp"
 #include "render/style.hpp"
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 namespace plumb {
 
 namespace {
 
 using namespace render;
+using namespace page;
 
 constexpr std::size_t sentence_columns = 1000;
 constexpr std::size_t shown = 8; // of lists that JSON has whole

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "render/numerics_words.hpp"
 #include "render/style.hpp"
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 namespace plumb {
 
 namespace {
 
 using namespace render;
+using namespace page;
 
 constexpr std::size_t sentence_columns = 1000;
 constexpr std::size_t brick_columns = 40;

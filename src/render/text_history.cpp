@@ -5,13 +5,14 @@
 #include "plumb/compare.hpp"
 #include "render/compare_words.hpp"
 #include "render/style.hpp"
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 namespace plumb {
 
 namespace {
 
 using namespace render;
+using namespace page;
 using Align = TextTable::Align;
 
 std::string time_text(std::int64_t realtime_ns) {

@@ -4,13 +4,14 @@
 
 #include "plumb/results.hpp"
 #include "render/style.hpp"
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 namespace plumb {
 
 namespace {
 
 using namespace render;
+using namespace page;
 
 constexpr std::string_view absent = "n/a";
 constexpr std::size_t sentence_columns = 1000;

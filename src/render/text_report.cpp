@@ -5,13 +5,14 @@
 #include "plumb/results.hpp"
 #include "render/brick_table.hpp"
 #include "render/style.hpp"
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 namespace plumb {
 
 namespace {
 
 using namespace render;
+using namespace page;
 
 constexpr std::string_view bullet = " \xC2\xB7 ";
 constexpr std::string_view absent = "n/a";

@@ -7,13 +7,14 @@
 
 #include "plumb/tiles.hpp"
 #include "render/style.hpp"
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 namespace plumb {
 
 namespace {
 
 using namespace render;
+using namespace page;
 
 constexpr std::size_t name_columns = 26;
 constexpr std::size_t sentence_columns = 1000;

@@ -11,9 +11,7 @@
 #include "analysis/report_builder.hpp"
 #include "analysis/tiles.hpp"
 #include "analysis/wall_builder.hpp"
-#include "plumb/budget.hpp"
 #include "plumb/invariants.hpp"
-#include "plumb/layers.hpp"
 #include "plumb/tiles.hpp"
 #include "plumb/wall.hpp"
 #include "recording/reader.hpp"
@@ -55,25 +53,6 @@ Result<analysis::Checked> read_run(const std::string& path, const Invariants& in
 }
 
 } // namespace
-
-Result<BudgetReport> budget_recording(const std::string& path, const BudgetOptions& options) {
-    const Result<Report> report = report_recording(path);
-    if (!report.ok()) {
-        return report.error();
-    }
-    return budget_of(*report, options);
-}
-
-Result<LayerReport> layers_recording(const std::string& path, const LayerOptions& options) {
-    ReportOptions wanted;
-    wanted.phase = options.phase;
-    wanted.brick_layers = true;
-    const Result<Report> report = report_recording(path, wanted);
-    if (!report.ok()) {
-        return report.error();
-    }
-    return layers_of(*report, options);
-}
 
 Result<WallReport> wall_recording(const std::string& path, const WallOptions& options) {
     Result<recording::Reader> reader = recording::Reader::open(path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers of a planted run: the clean twin names nothing, the slow layer is named, and nothing else.
-#include "plumb/layers.hpp"
+#include "answers/layers/layers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -65,8 +65,8 @@ LayerReport layers(const Report& report, LayerMetric metric = LayerMetric::p50) 
 TEST(Layers, a_slow_layer_is_named_with_its_brick_and_nothing_else_is) {
     for (const LayerMetric metric : {LayerMetric::p50, LayerMetric::mean, LayerMetric::sum, LayerMetric::self}) {
         const LayerReport report = layers(run_of(slow_17), metric);
-        ASSERT_EQ(report.odd.size(), 1u) << metric_word(metric);
-        EXPECT_EQ(report.rows[report.odd[0].row].name, "attention");
+        ASSERT_EQ(report.odd.size(), 1u) << page::word_of(metric);
+        EXPECT_EQ(report.odd[0].name, "attention");
         EXPECT_EQ(report.odd[0].layer, 17u);
         EXPECT_GT(report.odd[0].robust_z, 5);
         EXPECT_NEAR(report.odd[0].value / report.odd[0].median, 1.48, 0.04);
@@ -77,8 +77,8 @@ TEST(Layers, in_the_clean_twin_nothing_is_odd) {
     const Report run = run_of(alike);
     for (const LayerMetric metric : {LayerMetric::p50, LayerMetric::mean, LayerMetric::max, LayerMetric::sum,
                                      LayerMetric::self, LayerMetric::calls}) {
-        EXPECT_TRUE(layers(run, metric).odd.empty()) << metric_word(metric);
-        EXPECT_TRUE(layers(run, metric).notes.empty()) << metric_word(metric);
+        EXPECT_TRUE(layers(run, metric).odd.empty()) << page::word_of(metric);
+        EXPECT_TRUE(layers(run, metric).notes.empty()) << page::word_of(metric);
     }
 }
 
@@ -108,7 +108,7 @@ TEST(Layers, a_missing_call_shows_in_calls_and_only_there) {
     const Report run = run_of(alike, layer_count, 1);
     const LayerReport calls = layers(run, LayerMetric::calls);
     ASSERT_EQ(calls.odd.size(), 1u);
-    EXPECT_EQ(calls.rows[calls.odd[0].row].name, "rms_norm");
+    EXPECT_EQ(calls.odd[0].name, "rms_norm");
     EXPECT_EQ(calls.odd[0].layer, 3u);
     EXPECT_DOUBLE_EQ(calls.odd[0].value, 1);
     EXPECT_DOUBLE_EQ(calls.odd[0].median, 2);
@@ -135,7 +135,7 @@ TEST(Layers, a_layer_whose_bricks_are_all_alike_is_named_for_itself) {
     options.brick_layers = true;
     const LayerReport report = layers(report_of(source, options));
     ASSERT_EQ(report.odd.size(), 1u);
-    EXPECT_EQ(report.rows[report.odd[0].row].name, "");
+    EXPECT_EQ(report.odd[0].name, "");
     EXPECT_EQ(report.odd[0].layer, 5u);
 }
 
@@ -163,7 +163,7 @@ TEST(Layers, cells_hold_the_metric_asked_for) {
         const LayerReport report = layers(run, metric);
         for (const LayerRow& row : report.rows) {
             if (row.name == "rms_norm") {
-                return *row.cells[17].value;
+                return *row.cells[17].value.value;
             }
         }
         return 0.0;
@@ -172,8 +172,8 @@ TEST(Layers, cells_hold_the_metric_asked_for) {
     EXPECT_NEAR(cell(LayerMetric::sum), 2 * cell(LayerMetric::mean), 1);
     EXPECT_GE(cell(LayerMetric::max), cell(LayerMetric::mean));
     EXPECT_NEAR(cell(LayerMetric::self), cell(LayerMetric::sum), 1e-6);
-    EXPECT_EQ(metric_of_word("sum"), LayerMetric::sum);
-    EXPECT_FALSE(metric_of_word("median"));
+    EXPECT_EQ(page::value_of<LayerMetric>("sum"), LayerMetric::sum);
+    EXPECT_FALSE(page::value_of<LayerMetric>("median"));
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "base/json_writer.hpp"
 #include "base/utf8.hpp"
 
-namespace plumb::render {
+namespace plumb::page {
 
 namespace {
 
@@ -84,6 +84,15 @@ int decimals_for(double largest, int digits, int least, int most) noexcept {
     return std::clamp(digits - before_point, least, most);
 }
 
+TextTable::TextTable(std::initializer_list<const char*> left, std::initializer_list<const char*> right,
+                     std::initializer_list<const char*> last) {
+    for (const auto& [headings, align] : {std::pair(left, Align::left), {right, Align::right}, {last, Align::left}}) {
+        for (const char* heading : headings) {
+            add_column(heading, align);
+        }
+    }
+}
+
 void TextTable::add_column(std::string heading, Align align) { columns_.push_back({std::move(heading), align}); }
 
 void TextTable::add_row(std::vector<std::string> cells) {
@@ -125,4 +134,4 @@ void TextTable::append_to(std::string& out, std::string_view emphasis, std::stri
     }
 }
 
-} // namespace plumb::render
+} // namespace plumb::page

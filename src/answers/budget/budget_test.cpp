@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Budgets against a recording whose truth is known: in each 1,000 us step a qkv projection of 300 us, a head of 200 us and
 // a block of 100 us that holds a norm of 60 us.
-#include "plumb/budget.hpp"
+#include "answers/budget/budget.hpp"
 
 #include <gtest/gtest.h>
 

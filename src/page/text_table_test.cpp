@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "render/text_table.hpp"
+#include "page/text_table.hpp"
 
 #include <gtest/gtest.h>
 
 namespace {
 
-using namespace plumb::render;
+using namespace plumb::page;
 
 TEST(TextTable, columns_align_and_lines_have_no_trailing_blanks) {
     TextTable table;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plumb/budget.hpp"
+#include "answers/budget/budget.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <utility>
 
 #include "analysis/brick_words.hpp"
+#include "answers/answer.hpp"
+#include "answers/reading.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb {
@@ -256,5 +259,53 @@ Result<BrickLimit> parse_brick_limit(std::string_view words) {
 }
 
 BudgetReport budget_of(const Report& report, const BudgetOptions& options) { return Budget(report, options).build(); }
+
+namespace {
+
+Result<BudgetOptions> options_of(const BudgetQuestion& question) {
+    const auto wrong = [](const char* sentence) {
+        return Error{ErrorCode::invalid_argument, sentence};
+    };
+    if (question.tokens_per_second.has_value() == question.ms_per_token.has_value()) {
+        return wrong("give the target once: --tok/s 125 or --ms/token 8");
+    }
+    const double target = question.tokens_per_second.value_or(question.ms_per_token.value_or(0));
+    BudgetOptions options;
+    options.ns_per_token = question.ms_per_token ? target * 1e6 : 1e9 / target;
+    if (!(target > 0) || !std::isfinite(target) || !(options.ns_per_token >= 1e-3 && options.ns_per_token <= 1e15)) {
+        return wrong("the target is a number above 0, such as --tok/s 125 or --ms/token 8");
+    }
+    options.phase = question.phase;
+    for (const std::string& words : question.bricks) {
+        const Result<BrickLimit> limit = parse_brick_limit(words);
+        if (!limit.ok()) {
+            return limit.error();
+        }
+        for (const BrickLimit& other : options.bricks) {
+            if (other.brick == limit->brick) {
+                return Error{ErrorCode::invalid_argument, "--brick gives " + limit->brick + " two limits; give it one"};
+            }
+        }
+        options.bricks.push_back(*limit);
+    }
+    return options;
+}
+
+Result<BudgetReport> read_budget(const std::vector<std::string>& files, const BudgetQuestion& question) {
+    const Result<BudgetOptions> options = options_of(question);
+    if (!options.ok()) {
+        return options.error();
+    }
+    const Result<Report> report = answers::read_report(files.front());
+    return report.ok() ? Result<BudgetReport>(budget_of(*report, *options)) : report.error();
+}
+
+} // namespace
+
+const answers::Entry& budget_answer() {
+    static const answers::Entry entry = answers::entry_of<BudgetQuestion, BudgetReport, read_budget>(
+        "budget", "Hold a run against a target per token: who breaks the budget, where there is room");
+    return entry;
+}
 
 } // namespace plumb

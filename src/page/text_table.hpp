@@ -4,12 +4,13 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace plumb::render {
+namespace plumb::page {
 
 /// Text that is safe on a terminal: control characters and broken UTF-8 become visible stand-ins, so that a name in a
 /// recording cannot move the cursor or forge a line. At most `columns` wide, the cut marked.
@@ -31,10 +32,18 @@ class TextTable {
   public:
     enum class Align { left, right };
 
+    TextTable() = default;
+    /// Columns of words, then of numbers, then of words.
+    TextTable(std::initializer_list<const char*> left, std::initializer_list<const char*> right,
+              std::initializer_list<const char*> last = {});
     void add_column(std::string heading, Align align);
     /// Cells beyond the columns are ignored; missing ones are empty.
     void add_row(std::vector<std::string> cells);
     [[nodiscard]] std::size_t rows() const { return rows_.size(); }
+    [[nodiscard]] const std::vector<std::vector<std::string>>& cells() const { return rows_; }
+    [[nodiscard]] std::size_t columns() const { return columns_.size(); }
+    [[nodiscard]] const std::string& heading(std::size_t column) const { return columns_[column].heading; }
+    [[nodiscard]] bool is_right(std::size_t column) const { return columns_[column].align == Align::right; }
     /// Lines with a newline each; `emphasis` and `plain` (may be empty) surround the heading.
     void append_to(std::string& out, std::string_view emphasis, std::string_view plain) const;
 
@@ -50,4 +59,4 @@ class TextTable {
     std::vector<std::vector<std::string>> rows_;
 };
 
-} // namespace plumb::render
+} // namespace plumb::page

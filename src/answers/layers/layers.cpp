@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plumb/layers.hpp"
+#include "answers/layers/layers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +8,8 @@
 #include <tuple>
 
 #include "analysis/loss_note.hpp"
+#include "answers/answer.hpp"
+#include "answers/reading.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb {
@@ -85,7 +87,7 @@ class Layers {
     }
     void collect_layers(const std::vector<Row>& rows);
     void add_rows(const std::vector<Row>& rows);
-    void judge(std::size_t row);
+    void judge(LayerRow& row);
     void drop_explained_layers();
 
     const Report& source_;
@@ -122,11 +124,13 @@ void Layers::add_rows(const std::vector<Row>& rows) {
             added.name = row.key.name;
             added.source = row.source;
             added.lap = row.lap;
-            added.cells.assign(index_.size(), absent("it does not occur in this layer"));
+            for (const std::uint32_t layer : out_.layers) {
+                added.cells.push_back({layer, absent("it does not occur in this layer")});
+            }
         }
         LayerRow& target = out_.rows[place->second];
         target.parent = target.parent || row.parent;
-        target.cells[index_.at(*row.key.layer)] = cell_of(row, options_.metric);
+        target.cells[index_.at(*row.key.layer)].value = cell_of(row, options_.metric);
     }
     if (crowded) {
         out_.notes.emplace_back(
@@ -134,17 +138,16 @@ void Layers::add_rows(const std::vector<Row>& rows) {
     }
 }
 
-void Layers::judge(std::size_t number) {
-    LayerRow& row = out_.rows[number];
+void Layers::judge(LayerRow& row) {
     std::vector<double> values;
-    for (const Figure& cell : row.cells) {
-        if (cell.value) {
-            values.push_back(*cell.value);
+    for (const LayerCell& cell : row.cells) {
+        if (cell.value.value) {
+            values.push_back(*cell.value.value);
         }
     }
     if (values.empty()) {
-        row.median = row.mad = row.cells.front();
-        for (const Figure& cell : row.cells) { // a reason of its own says more than that it is not there
+        row.median = row.mad = row.cells.front().value;
+        for (const auto& [layer, cell] : row.cells) { // a reason of its own says more than that it is not there
             if (cell.reason != "it does not occur in this layer") {
                 row.median = row.mad = cell;
             }
@@ -166,11 +169,11 @@ void Layers::judge(std::size_t number) {
     const double floor = time ? source_.own_cost.floor_ns.value.value_or(0) : 0;
     const double deviation = std::max(mad_to_deviation * mad, (time ? histogram_error : 1e-9) * median);
     std::vector<OddLayer> odd;
-    for (std::size_t i = 0; i < row.cells.size(); ++i) {
-        const double value = row.cells[i].value.value_or(median);
+    for (const LayerCell& cell : row.cells) {
+        const double value = cell.value.value.value_or(median);
         const double difference = std::abs(value - median);
         if (difference > least_difference * median && difference > floor && difference > least_robust_z * deviation) {
-            odd.push_back({number, out_.layers[i], value, median,
+            odd.push_back({row, cell.layer, value, median,
                            (value - median) / std::max(deviation, std::abs(median) * 1e-9 + 1e-9)});
         }
     }
@@ -187,13 +190,12 @@ void Layers::judge(std::size_t number) {
 void Layers::drop_explained_layers() {
     std::set<std::pair<Phase, std::uint32_t>> explained;
     for (const OddLayer& odd : out_.odd) {
-        if (!out_.rows[odd.row].name.empty() && !out_.rows[odd.row].parent) {
-            explained.emplace(out_.rows[odd.row].phase, odd.layer);
+        if (!odd.name.empty() && !odd.parent) {
+            explained.emplace(odd.phase, odd.layer);
         }
     }
     std::erase_if(out_.odd, [&](const OddLayer& odd) {
-        const LayerRow& row = out_.rows[odd.row];
-        return (row.name.empty() || row.parent) && explained.contains({row.phase, odd.layer});
+        return (odd.name.empty() || odd.parent) && explained.contains({odd.phase, odd.layer});
     });
 }
 
@@ -210,8 +212,8 @@ LayerReport Layers::build() {
     };
     std::stable_sort(out_.rows.begin(), out_.rows.end(),
                      [&](const LayerRow& a, const LayerRow& b) { return order(a) < order(b); });
-    for (std::size_t i = 0; i < out_.rows.size(); ++i) {
-        judge(i);
+    for (LayerRow& row : out_.rows) {
+        judge(row);
     }
     drop_explained_layers();
     std::stable_sort(out_.odd.begin(), out_.odd.end(), [](const OddLayer& a, const OddLayer& b) {
@@ -226,17 +228,22 @@ LayerReport Layers::build() {
     return std::move(out_);
 }
 
-} // namespace
-
-std::optional<LayerMetric> metric_of_word(std::string_view word) {
-    for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(LayerMetric::roofline); ++i) {
-        if (word == metric_word(static_cast<LayerMetric>(i))) {
-            return static_cast<LayerMetric>(i);
-        }
-    }
-    return std::nullopt;
+Result<LayerReport> read_layers(const std::vector<std::string>& files, const LayerOptions& options) {
+    ReportOptions wanted;
+    wanted.phase = options.phase;
+    wanted.brick_layers = true;
+    const Result<Report> report = answers::read_report(files.front(), wanted);
+    return report.ok() ? Result<LayerReport>(layers_of(*report, options)) : report.error();
 }
 
+} // namespace
+
 LayerReport layers_of(const Report& report, const LayerOptions& options) { return Layers(report, options).build(); }
+
+const answers::Entry& layers_answer() {
+    static const answers::Entry entry = answers::entry_of<LayerOptions, LayerReport, read_layers>(
+        "layers", "Show every brick in every layer, and the layers that are odd");
+    return entry;
+}
 
 } // namespace plumb

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an answer is: a name, options and a result that describe themselves, a function that reads recordings and one that makes a
+// page. `src/answers/<name>/` holds one answer and defines
+//     namespace plumb { const answers::Entry& <name>_answer(); }
+// which the generated registry lists; the command line, JSON, schemas, reference, help and completion follow from it.
+// An entry is a constant; any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "page/options.hpp"
+#include "page/page.hpp"
+#include "page/schema.hpp"
+#include "plumb/answer.hpp"
+
+namespace plumb::detail {
+
+/// What was found, behind Answer. Immutable.
+class AnswerData {
+  public:
+    virtual ~AnswerData() = default;
+    [[nodiscard]] virtual page::Page page(const TextOptions& options) const = 0;
+    [[nodiscard]] virtual std::string json() const = 0;
+    [[nodiscard]] virtual Outcome outcome() const noexcept = 0;
+};
+
+} // namespace plumb::detail
+
+namespace plumb::answers {
+
+/// A document that an answer can be, and its form.
+struct Document {
+    const char* schema;
+    page::Form (*form)();
+};
+
+using AnswerPointer = std::unique_ptr<detail::AnswerData>;
+
+struct Entry {
+    AnswerInfo info;
+    std::vector<Document> documents;
+    Result<AnswerPointer> (*ask)(const std::vector<std::string>& files, const OptionValues& values);
+};
+
+/// In the order in which help lists them (PLUMB_ANSWERS).
+[[nodiscard]] const std::vector<const Entry*>& entries();
+
+/// The one file of most answers.
+[[nodiscard]] inline std::vector<AnswerFile> one_recording() {
+    return {{"recording", "Recording (.plumb); of a finished, killed or running process"}};
+}
+
+/// What a result needs to be an answer; the functions are found by its type:
+///     page::Page page_of(const R&, const TextOptions&);
+///     Outcome outcome_of(const R&) noexcept;      // where there is none the answer judges nothing
+///     constexpr const char* schema_of(const R&);  // "plumb.wall/1"
+template <class R>
+class AnswerOf final : public detail::AnswerData {
+  public:
+    explicit AnswerOf(R result, unsigned indent = 1) : result_(std::move(result)), indent_(indent) {}
+    [[nodiscard]] page::Page page(const TextOptions& options) const override { return page_of(result_, options); }
+    [[nodiscard]] std::string json() const override { return page::json_of(schema_of(result_), result_, indent_); }
+    [[nodiscard]] Outcome outcome() const noexcept override {
+        if constexpr (requires { outcome_of(result_); }) {
+            return outcome_of(result_);
+        } else {
+            return Outcome::pass;
+        }
+    }
+
+  private:
+    R result_;
+    unsigned indent_;
+};
+
+template <class R>
+[[nodiscard]] Result<AnswerPointer> answer_of(Result<R> result, unsigned indent = 1) {
+    if (!result.ok()) {
+        return result.error();
+    }
+    return AnswerPointer(std::make_unique<AnswerOf<R>>(*std::move(result), indent));
+}
+
+template <class R>
+[[nodiscard]] Document document_of() {
+    return {schema_of(R{}), &page::form_of<R>};
+}
+
+template <class Options>
+[[nodiscard]] std::vector<AnswerOption> options_of() {
+    Options options;
+    page::OptionList list;
+    describe(list, options);
+    return std::move(list.options);
+}
+
+template <class Options>
+[[nodiscard]] Result<Options> options_from(const OptionValues& values) {
+    Options options;
+    page::OptionReader reader(values);
+    describe(reader, options);
+    if (const Status status = reader.status(); !status.ok()) {
+        return status.error();
+    }
+    return options;
+}
+
+/// Most answers: options and one kind of result, from `read(files, options)`.
+template <class Options, class R, Result<R> (*read)(const std::vector<std::string>&, const Options&)>
+[[nodiscard]] Entry entry_of(const char* name, const char* summary, std::vector<AnswerFile> files = one_recording()) {
+    const Document document = document_of<R>();
+    return {{name,
+             summary,
+             std::move(files),
+             options_of<Options>(),
+             "As JSON (schema " + std::string(document.schema) + ")",
+             {document.schema}},
+            {document},
+            [](const std::vector<std::string>& paths, const OptionValues& values) -> Result<AnswerPointer> {
+                const Result<Options> options = options_from<Options>(values);
+                return options.ok() ? answer_of(read(paths, *options)) : Result<AnswerPointer>(options.error());
+            }};
+}
+
+} // namespace plumb::answers

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public functions of answer.hpp, over the registry.
+#include <algorithm>
+
+#include "answers/answer.hpp"
+
+namespace plumb {
+namespace {
+
+std::string joined(const std::vector<std::string>& words) {
+    std::string out;
+    for (const std::string& word : words) {
+        out += (out.empty() ? "" : ", ") + word;
+    }
+    return out;
+}
+
+Status check_options(const AnswerInfo& info, const OptionValues& values) {
+    for (const auto& [name, value] : values) {
+        const auto known = std::find_if(info.options.begin(), info.options.end(),
+                                        [&](const AnswerOption& option) { return option.name == name; });
+        if (known != info.options.end()) {
+            continue;
+        }
+        std::vector<std::string> names;
+        for (const AnswerOption& option : info.options) {
+            names.push_back(option.name);
+        }
+        return Error{ErrorCode::invalid_argument,
+                     info.name + " has no option \"" + name + "\"; it has " + (names.empty() ? "none" : joined(names))};
+    }
+    return {};
+}
+
+Status check_files(const AnswerInfo& info, std::size_t count) {
+    std::size_t least = 0;
+    bool several = false;
+    for (const AnswerFile& file : info.files) {
+        least += file.required ? 1 : 0;
+        several = several || file.several;
+    }
+    if (count >= least && (several || count <= info.files.size())) {
+        return {};
+    }
+    return Error{ErrorCode::invalid_argument, info.name + " takes " + (several ? "at least " : "") +
+                                                  std::to_string(several ? least : info.files.size()) +
+                                                  " recording(s), not " + std::to_string(count)};
+}
+
+} // namespace
+
+const std::vector<AnswerInfo>& known_answers() {
+    static const std::vector<AnswerInfo> all = [] {
+        std::vector<AnswerInfo> made;
+        for (const answers::Entry* entry : answers::entries()) {
+            made.push_back(entry->info);
+        }
+        return made;
+    }();
+    return all;
+}
+
+Result<Answer> ask(std::string_view name, const std::vector<std::string>& files, const OptionValues& options) {
+    std::vector<std::string> known;
+    for (const answers::Entry* entry : answers::entries()) {
+        known.push_back(entry->info.name);
+        if (entry->info.name != name) {
+            continue;
+        }
+        if (const Status fit = check_options(entry->info, options); !fit.ok()) {
+            return fit.error();
+        }
+        if (const Status fit = check_files(entry->info, files.size()); !fit.ok()) {
+            return fit.error();
+        }
+        Result<answers::AnswerPointer> made = entry->ask(files, options);
+        return made.ok() ? Result<Answer>(Answer(made->release())) : made.error();
+    }
+    return Error{ErrorCode::not_found, "there is no answer \"" + std::string(name) + "\"; there are " + joined(known)};
+}
+
+Result<std::string> json_schema(std::string_view schema) {
+    std::vector<std::string> known;
+    for (const answers::Entry* entry : answers::entries()) {
+        for (const answers::Document& document : entry->documents) {
+            known.emplace_back(document.schema);
+            if (schema == document.schema) {
+                return page::json_schema(document.schema, document.form());
+            }
+        }
+    }
+    return Error{ErrorCode::not_found,
+                 "there is no schema \"" + std::string(schema) + "\"; there are " + joined(known)};
+}
+
+std::string json_reference() {
+    std::string out;
+    for (const answers::Entry* entry : answers::entries()) {
+        for (const answers::Document& document : entry->documents) {
+            out += (out.empty() ? "" : "\n") + page::reference(document.schema, document.form());
+        }
+    }
+    return out;
+}
+
+Answer::~Answer() { delete data_; }
+std::string Answer::text(const TextOptions& options) const {
+    return page::text_of(data_->page(options), options.color);
+}
+std::string Answer::markdown() const { return page::markdown_of(data_->page({})); }
+std::string Answer::json() const { return data_->json(); }
+Outcome Answer::outcome() const noexcept { return data_->outcome(); }
+
+} // namespace plumb

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "page/schema.hpp"
+
+#include <algorithm>
+
+namespace plumb::page {
+namespace {
+
+using base::JsonWriter;
+using Kind = Form::Kind;
+
+/// Every named object inside `form`, in the order of first use.
+void collect(const Form& form, std::vector<const Form*>& found) {
+    for (const Form& item : form.items) {
+        collect(item, found);
+    }
+    if (form.kind != Kind::object) {
+        return;
+    }
+    if (!form.name.empty()) {
+        if (std::any_of(found.begin(), found.end(), [&](const Form* known) { return known->name == form.name; })) {
+            return;
+        }
+        found.push_back(&form);
+    }
+    for (const Field& field : form.fields) {
+        collect(field.form, found);
+    }
+}
+
+std::string key_of(const std::string& name) {
+    std::string key = name;
+    std::replace(key.begin(), key.end(), ' ', '_');
+    return key;
+}
+
+void put_words(JsonWriter& json, const std::vector<const char*>& words) {
+    json.key("enum");
+    json.begin_array();
+    for (const char* word : words) {
+        json.value(word);
+    }
+    json.end();
+}
+
+void put_reference(JsonWriter& json, const std::string& name) { json.field("$ref", "#/$defs/" + key_of(name)); }
+
+void put_object(JsonWriter& json, const Form& form, const char* schema);
+
+void put_form(JsonWriter& json, const Form& form);
+
+/// The members of a schema of one value.
+void put_value(JsonWriter& json, const Form& form) {
+    switch (form.kind) {
+    case Kind::text:
+        json.field("type", "string");
+        break;
+    case Kind::integer:
+        json.field("type", "integer");
+        break;
+    case Kind::number:
+        json.field("type", "number");
+        break;
+    case Kind::boolean:
+        json.field("type", "boolean");
+        break;
+    case Kind::figure:
+        put_reference(json, "figure");
+        break;
+    case Kind::word:
+        put_words(json, form.words);
+        break;
+    case Kind::map:
+        json.field("type", "object");
+        json.key("required");
+        json.begin_array();
+        json.end();
+        json.key("properties");
+        json.begin_object();
+        json.end();
+        json.key("additionalProperties");
+        json.begin_object();
+        json.field("type", "string");
+        json.end();
+        break;
+    case Kind::array:
+        json.field("type", "array");
+        json.key("items");
+        put_form(json, form.items.front());
+        break;
+    case Kind::object:
+        form.name.empty() ? put_object(json, form, nullptr) : put_reference(json, form.name);
+        break;
+    }
+}
+
+void put_form(JsonWriter& json, const Form& form) {
+    json.begin_object();
+    if (form.or_null) {
+        json.key("anyOf");
+        json.begin_array();
+        json.begin_object();
+        json.field("type", "null");
+        json.end();
+        json.begin_object();
+        put_value(json, form);
+        json.end();
+        json.end();
+    } else {
+        put_value(json, form);
+    }
+    json.end();
+}
+
+/// The members of a schema of an object that the caller began; `schema`: the name of the document, else null.
+void put_object(JsonWriter& json, const Form& form, const char* schema) {
+    json.field("type", "object");
+    json.key("required");
+    json.begin_array();
+    if (schema != nullptr) {
+        json.value("schema");
+    }
+    for (const Field& field : form.fields) {
+        if (!field.optional) {
+            json.value(field.name);
+        }
+    }
+    json.end();
+    json.key("properties");
+    json.begin_object();
+    if (schema != nullptr) {
+        json.key("schema");
+        json.begin_object();
+        put_words(json, {schema});
+        json.end();
+    }
+    for (const Field& field : form.fields) {
+        json.key(field.name);
+        put_form(json, field.form);
+    }
+    json.end();
+    json.field("additionalProperties", false);
+}
+
+void put_figure(JsonWriter& json) {
+    json.key("figure");
+    json.begin_object();
+    json.key("anyOf");
+    json.begin_array();
+    put_form(json, form_of<double>());
+    Form absent;
+    FormFields fields(absent);
+    fields("absent", std::string(), "");
+    put_form(json, absent);
+    json.end();
+    json.end();
+}
+
+std::string type_text(const Form& form) {
+    switch (form.kind) {
+    case Kind::text:
+        return "string";
+    case Kind::integer:
+        return "integer";
+    case Kind::number:
+        return "number";
+    case Kind::boolean:
+        return "boolean";
+    case Kind::figure:
+        return "figure";
+    case Kind::word: {
+        std::string words;
+        for (const char* word : form.words) {
+            words += (words.empty() ? "`" : ", `") + std::string(word) + "`";
+        }
+        return words;
+    }
+    case Kind::map:
+        return "object of strings";
+    case Kind::array:
+        return "array of " + type_text(form.items.front());
+    case Kind::object:
+        break;
+    }
+    if (!form.name.empty()) {
+        return form.name;
+    }
+    std::string fields;
+    for (const Field& field : form.fields) {
+        fields += (fields.empty() ? "{`" : ", `") + field.name + "`";
+    }
+    return fields + "}";
+}
+
+void append_rows(std::string& out, const Form& form, const std::string& prefix) {
+    for (const Field& field : form.fields) {
+        const bool group = field.form.kind == Kind::object && field.form.name.empty();
+        out += "| `" + prefix + field.name + "` | " + (group ? "object" : type_text(field.form)) + " | " +
+               field.sentence + (field.optional ? (field.sentence.empty() ? "optional" : "; optional") : "") + " |\n";
+        if (group) {
+            append_rows(out, field.form, prefix + field.name + ".");
+        }
+    }
+}
+
+void append_table(std::string& out, const Form& form) {
+    out += "| field | type | meaning |\n|---|---|---|\n";
+    append_rows(out, form, "");
+}
+
+} // namespace
+
+std::string json_schema(const std::string& schema, const Form& document) {
+    std::vector<const Form*> named;
+    collect(document, named);
+    std::string out;
+    JsonWriter json(out, 2);
+    json.begin_object();
+    json.field("$schema", "https://json-schema.org/draft/2020-12/schema");
+    json.field("title", schema);
+    json.field("$ref", "#/$defs/root");
+    json.key("$defs");
+    json.begin_object();
+    put_figure(json);
+    for (const Form* form : named) {
+        if (form != &document) {
+            json.key(key_of(form->name));
+            json.begin_object();
+            put_object(json, *form, nullptr);
+            json.end();
+        }
+    }
+    json.key("root");
+    json.begin_object();
+    put_object(json, document, schema.c_str());
+    json.finish();
+    out += '\n';
+    return out;
+}
+
+std::string reference(const std::string& schema, const Form& document) {
+    std::vector<const Form*> named;
+    collect(document, named);
+    std::string out = "## `" + schema + "`\n\n" + document.sentence + "\n\n";
+    append_table(out, document);
+    for (const Form* form : named) {
+        if (form != &document) {
+            out += "\n### " + form->name + "\n\n" + (form->sentence.empty() ? "" : form->sentence + "\n\n");
+            append_table(out, *form);
+        }
+    }
+    return out;
+}
+
+} // namespace plumb::page

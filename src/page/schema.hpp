@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a description says of a document without any data: its JSON Schema, and the tables of the reference. Plain values.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "page/describe.hpp"
+
+namespace plumb::page {
+
+struct Field;
+
+/// The form of a value.
+struct Form {
+    enum class Kind { text, integer, number, boolean, figure, word, object, map, array };
+    Kind kind = Kind::text;
+    bool or_null = false;           // in an array: a value that is not there
+    std::vector<const char*> words; // of a word
+    std::string name, sentence;     // of an object
+    std::vector<Field> fields;      // of an object
+    std::vector<Form> items;        // of an array: one
+};
+
+struct Field {
+    std::string name, sentence;
+    bool optional = false; // written only where there is something to say
+    Form form;
+};
+
+template <class T>
+[[nodiscard]] Form form_of();
+
+/// Collects the fields of an object.
+class FormFields {
+  public:
+    explicit FormFields(Form& object) : object_(object) { object.kind = Form::Kind::object; }
+
+    void type(const char* name, const char* sentence) {
+        object_.name = name;
+        object_.sentence = sentence;
+    }
+    template <class T>
+    void operator()(const char* name, const T&, const char* sentence) {
+        if constexpr (is_optional<T>) {
+            add(name, sentence, true, form_of<typename T::value_type>());
+        } else {
+            add(name, sentence, false, form_of<T>());
+        }
+    }
+    template <class T>
+    void operator()(const char* name, const T& value, const char* sentence, bool) {
+        (*this)(name, value, sentence);
+        object_.fields.back().optional = true;
+    }
+    template <class Fields>
+    void group(const char* name, const char* sentence, bool, Fields&& fields) {
+        group(name, sentence, fields);
+        object_.fields.back().optional = true;
+    }
+    template <class Fields>
+    void group(const char* name, const char* sentence, Fields&& fields) {
+        Form form;
+        FormFields inner(form);
+        fields(inner);
+        add(name, sentence, false, std::move(form));
+    }
+    template <class B>
+    void pairs(const char* name, const char* first, const char* second, const std::vector<std::pair<std::string, B>>&,
+               const char* sentence) {
+        Form item;
+        FormFields inner(item);
+        inner.add(first, "", false, form_of<std::string>());
+        inner.add(second, "", false, form_of<B>());
+        Form list;
+        list.kind = Form::Kind::array;
+        list.items.push_back(std::move(item));
+        add(name, sentence, false, std::move(list));
+    }
+    void map(const char* name, const std::vector<std::pair<std::string, std::string>>&, const char* sentence) {
+        Form form;
+        form.kind = Form::Kind::map;
+        add(name, sentence, false, std::move(form));
+    }
+
+  private:
+    void add(const char* name, const char* sentence, bool optional, Form form) {
+        object_.fields.push_back({name, sentence, optional, std::move(form)});
+    }
+
+    Form& object_;
+};
+
+template <class T>
+Form form_of() {
+    Form form;
+    if constexpr (std::same_as<T, Figure>) {
+        form.kind = Form::Kind::figure;
+    } else if constexpr (is_optional<T>) {
+        form = form_of<typename T::value_type>();
+        form.or_null = true;
+    } else if constexpr (is_vector<T>) {
+        form.kind = Form::Kind::array;
+        form.items.push_back(form_of<typename T::value_type>());
+    } else if constexpr (Worded<T>) {
+        form.kind = Form::Kind::word;
+        const Words words = words_of(T{});
+        form.words.assign(words.begin(), words.end());
+    } else if constexpr (std::same_as<T, bool>) {
+        form.kind = Form::Kind::boolean;
+    } else if constexpr (std::integral<T>) {
+        form.kind = Form::Kind::integer;
+    } else if constexpr (std::floating_point<T>) {
+        form.kind = Form::Kind::number;
+    } else if constexpr (Text<T>) {
+        form.kind = Form::Kind::text;
+    } else {
+        FormFields fields(form);
+        describe(fields, T{});
+    }
+    return form;
+}
+
+/// JSON Schema (draft 2020-12) of a document.
+[[nodiscard]] std::string json_schema(const std::string& schema, const Form& document);
+/// Its tables in Markdown: the document, then every named object once.
+[[nodiscard]] std::string reference(const std::string& schema, const Form& document);
+
+} // namespace plumb::page
