@@ -14,7 +14,8 @@ if(PROJECT_IS_TOP_LEVEL)
   if(PLUMB_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     # Relative paths and no directory hash: a copy of the tree elsewhere (tools/mutations.py) hits the same cache.
     set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
-        "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${PLUMB_CCACHE}")
+        "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+        CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1 "${PLUMB_CCACHE}")
   endif()
 endif()
 
@@ -85,6 +86,10 @@ function(plumb_test target)
     EXCLUDE_FROM_ALL ON
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   add_dependencies(plumb_tests ${target})
+  get_target_property(reused ${target} PRECOMPILE_HEADERS_REUSE_FROM)
+  if(NOT reused)
+    plumb_pch(${target} test)
+  endif()
   # PoCL, an OpenCL driver, makes its cache as soon as devices are listed: not in the home of whoever runs the tests.
   set(arguments ${ARGN})
   if(NOT PROPERTIES IN_LIST arguments)

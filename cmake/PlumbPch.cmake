@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+# Precompiled headers: what nearly every file of a kind includes, read by the compiler once. They hold headers of the system
+# alone, never ours, and hide nothing: the package check builds every room, and the fuzz preset every room and tool, without.
+#
+# plumb_pch(<target> <kind>): the target's sources start with the headers of that kind: room, command, test, or room_test,
+# which is not optimised either (in Release): the compiler spends more on the code of a room's test than the test does. What is
+# tested is, but for inline functions; what those do when optimised is tested by tests/.
+#
+# One is made for each kind, by an object library with the very flags of its users. A source with flags of its own
+# that change what the headers define sets SKIP_PRECOMPILE_HEADERS.
+option(PLUMB_PCH "Precompile the standard headers (g++ only)" ${PROJECT_IS_TOP_LEVEL})
+
+set(PLUMB_PCH_room
+  <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <cstdint> <cstring> <deque> <functional> <limits> <map>
+  <memory> <mutex> <optional> <set> <span> <string> <string_view> <thread> <tuple> <unordered_map> <utility> <vector>)
+set(PLUMB_PCH_test ${PLUMB_PCH_room} <filesystem> <fstream> <random> <sstream> <gtest/gtest.h>)
+set(PLUMB_PCH_test_LIBRARIES GTest::gtest)
+set(PLUMB_PCH_room_test ${PLUMB_PCH_test})
+set(PLUMB_PCH_room_test_LIBRARIES GTest::gtest)
+set(PLUMB_PCH_command ${PLUMB_PCH_room} <CLI/CLI.hpp> <fmt/format.h> <nlohmann/json.hpp>)
+set(PLUMB_PCH_command_LIBRARIES CLI11::CLI11 fmt::fmt nlohmann_json::nlohmann_json)
+
+function(plumb_pch target kind)
+  if(kind STREQUAL "room_test")
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
+  endif()
+  if(NOT PLUMB_PCH OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    return()
+  endif()
+  set(pch plumb_pch_${kind})
+  if(NOT TARGET ${pch})
+    set(empty "${PROJECT_BINARY_DIR}/generated/${pch}.cpp")
+    file(CONFIGURE OUTPUT "${empty}" CONTENT "// Generated: a library needs a source.\n")
+    add_library(${pch} OBJECT EXCLUDE_FROM_ALL "${empty}")
+    plumb_target(${pch})
+    target_link_libraries(${pch} PRIVATE Threads::Threads ${PLUMB_PCH_${kind}_LIBRARIES})
+    if(NOT kind STREQUAL "room") # -fPIE, as executables are compiled
+      set_target_properties(${pch} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+      target_compile_options(${pch} PRIVATE -fPIE)
+    endif()
+    if(kind STREQUAL "room_test")
+      target_compile_options(${pch} PRIVATE $<$<CONFIG:Release>:-O0>)
+    endif()
+    target_precompile_headers(${pch} PRIVATE ${PLUMB_PCH_${kind}})
+    plumb_pch_checksum(${pch} ${PLUMB_PCH_${kind}})
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${pch})
+  # For ccache: its preprocessed text names the precompiled file. And g++ 12 forgets of what comes from a precompiled file that
+  # it lies in a header of the system, whose warnings are off: these are false alarms in std::string (GCC 105329, 105651).
+  target_compile_options(${target} PRIVATE -fpch-preprocess
+    -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+endfunction()
+
+# What ccache takes for the content of a precompiled header (CCACHE_PCH_EXTSUM): what it was made from. The file itself
+# holds absolute paths, so another copy of the tree would never hit.
+function(plumb_pch_checksum pch)
+  set(content "${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_CXX_FLAGS} ${CMAKE_BUILD_TYPE} ${PLUMB_SANITIZE} ${ARGN}")
+  string(APPEND content " ${GTest_VERSION} ${CLI11_VERSION} ${fmt_VERSION} ${nlohmann_json_VERSION}")
+  foreach(header IN LISTS ARGN)
+    string(REGEX REPLACE "[<>]" "" name "${header}")
+    unset(folder)
+    find_path(folder "${name}" PATHS ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES} NO_CACHE)
+    if(folder)
+      file(SHA256 "${folder}/${name}" hash)
+      string(APPEND content " ${hash}")
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${folder}/${name}")
+    endif()
+  endforeach()
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${pch}.dir/cmake_pch.hxx.gch.sum" CONTENT "${content}\n")
+endfunction()
