@@ -7,11 +7,10 @@ import json
 import random
 import shutil
 import subprocess
-import sys
 import unittest
 
 from shell import (Case, ENVIRONMENT, FOLDER, HANG, MAKE_RECORDING, PLUMB, SOURCE, check_recording, graph_recording,
-                    plumb, recording, recording_with, report, runs, schema_problems)
+                   main, plumb, recording, recording_with, report, runs, schema_problems)
 
 
 class Diverge(Case):
@@ -423,4 +422,4 @@ class Path(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    main()

@@ -8,16 +8,13 @@ import csv
 import io
 import json
 import os
-import pty
 import random
 import select
 import subprocess
-import sys
-import unittest
 
 import trace_reader
-from shell import (Case, ENVIRONMENT, FOLDER, HANG, HOSTILE, PLUMB, SOURCE, graph_recording, plumb, recording, recording_with,
-                   report, trace)
+from shell import (Case, ENVIRONMENT, FOLDER, HANG, HOSTILE, PLUMB, SOURCE, graph_recording, main, plumb, recording,
+                   recording_with, report, terminal, trace)
 
 
 class Arguments(Case):
@@ -176,7 +173,7 @@ class Output(Case):
         self.assertNotIn("\x1b", self.on_terminal({"TERM": "dumb"}))
 
     def on_terminal(self, environment):
-        leader, follower = pty.openpty()
+        leader, follower = terminal()
         done = subprocess.Popen([PLUMB, "report", recording()], stdout=follower, stderr=subprocess.DEVNULL,
                                 env={**ENVIRONMENT, **environment})
         os.close(follower)
@@ -193,7 +190,7 @@ class Output(Case):
     def test_long_work_shows_progress_on_a_terminal(self):
         pipe = FOLDER / "slow"
         os.mkfifo(pipe)
-        leader, follower = pty.openpty()
+        leader, follower = terminal()
         done = subprocess.Popen([PLUMB, "trace", recording(), "-o", pipe], stderr=follower, env=ENVIRONMENT)
         os.close(follower)
         with open(pipe, "rb") as reader:  # not read until progress shows: the pipe is smaller than the trace
@@ -509,4 +506,4 @@ class DecodeText(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    main()

@@ -10,20 +10,17 @@ import fcntl
 import json
 import os
 import pathlib
-import pty
 import signal
 import subprocess
-import sys
-import unittest
 
-from shell import Case, ENVIRONMENT, FOLDER, HANG, PLUMB, plumb
+from shell import Case, ENVIRONMENT, FOLDER, HANG, PLUMB, main, plumb, terminal
 
 
 class Running:
     """plumb decode with a terminal as its standard error; what it printed there is `seen`."""
 
     def __init__(self, *words):
-        self.terminal, theirs = pty.openpty()
+        self.terminal, theirs = terminal()
         self.process = subprocess.Popen([PLUMB, "decode", *map(str, words)], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=theirs, env=ENVIRONMENT)
         os.close(theirs)
@@ -149,4 +146,4 @@ class Interrupts(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    main()

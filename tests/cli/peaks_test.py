@@ -7,11 +7,10 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 import unittest
 
-from shell import HANG, PLUMB, schema_problems
+from shell import HANG, PLUMB, main, schema_problems
 
 
 class Peaks(unittest.TestCase):
@@ -99,4 +98,4 @@ class Peaks(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    main()

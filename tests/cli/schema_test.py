@@ -8,12 +8,10 @@ import math
 import signal
 import struct
 import subprocess
-import sys
-import unittest
 
 from interrupt_test import Running
-from shell import (Case, ENVIRONMENT, FOLDER, HANG, MAKE_RECORDING, PLUMB, SOURCE, check_recording, graph_recording, plumb,
-                   recording, recording_with, schema_problems)
+from shell import (Case, ENVIRONMENT, FOLDER, HANG, MAKE_RECORDING, PLUMB, SOURCE, check_recording, graph_recording,
+                   main, plumb, recording, recording_with, schema_problems)
 
 
 class Schemas(Case):
@@ -145,4 +143,4 @@ def odd_model():
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    main()
