@@ -15,7 +15,7 @@ import sys
 import tree
 
 PAGE, FOLDER = tree.ROOT / "docs/gpu.md", tree.ROOT / "docs/gpu"
-TRUTHS = tree.ROOT / "tests/mocks/virtual_gpu/truth_table.hpp"
+TRUTHS = tree.ROOT / "tools/gpu_check/truths/truth_table.hpp"
 BEGIN, END = "<!-- table: tools/gpu_table.py makes it -->", "<!-- end of table -->"
 SCHEMA = "plumb.gpu_check/1"
 NOT_RUN = "not yet run"

@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "backends/cuda/timeline.hpp"
-#include "gpu.hpp"
 #include "sections.hpp"
+#include "truths/gpu.hpp"
 
 namespace gpu_check {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "gpu.hpp"
 #include "sections.hpp"
+#include "truths/gpu.hpp"
 
 namespace gpu_check {
 namespace {

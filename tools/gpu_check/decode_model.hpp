@@ -3,8 +3,8 @@
 // the scopes an engine would have. Owned by one section; one thread.
 #pragma once
 
-#include "gpu.hpp"
 #include "plumb/record.hpp"
+#include "truths/gpu.hpp"
 
 namespace gpu_check {
 

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "fingerprint/cuda/device_prints.hpp"
-#include "gpu.hpp"
 #include "plumb/fingerprint.hpp"
 #include "sections.hpp"
+#include "truths/gpu.hpp"
 
 namespace gpu_check {
 namespace {

@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "backends/cuda/stamp_module.hpp"
-#include "gpu.hpp"
 #include "plumb/cuda.hpp"
 #include "plumb/session.hpp"
 #include "sections.hpp"
+#include "truths/gpu.hpp"
 
 namespace gpu_check {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a graph costs as it grows: host time of capture, instantiation, upload (once against before each launch), launch
 // and destruction, and device memory per executable.
-#include "gpu.hpp"
 #include "sections.hpp"
+#include "truths/gpu.hpp"
 
 namespace gpu_check {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <unistd.h>
 
-#include "gpu.hpp"
 #include "sections.hpp"
-#include "ticks.hpp"
+#include "truths/gpu.hpp"
+#include "truths/ticks.hpp"
 
 namespace gpu_check {
 namespace {

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "child.hpp"
-#include "gpu.hpp"
-#include "kernels.hpp"
 #include "sections.hpp"
+#include "truths/gpu.hpp"
+#include "truths/kernels.hpp"
 
 namespace gpu_check {
 namespace {

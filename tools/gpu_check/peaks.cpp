@@ -5,9 +5,9 @@
 #include <functional>
 #include <string>
 
-#include "gpu.hpp"
 #include "plumb/backend.hpp"
 #include "sections.hpp"
+#include "truths/gpu.hpp"
 
 namespace gpu_check {
 namespace {

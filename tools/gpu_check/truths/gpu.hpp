@@ -30,15 +30,31 @@ void expect(bool holds, const std::string& sentence);
 template <class Handle, auto destroy>
 class Owned;
 
+/// CLOCK_MONOTONIC.
+std::int64_t host_ns();
+void sleep_host_ns(std::int64_t ns);
+
+/// The time that the host lives in, real or virtual.
+struct HostTime {
+    std::int64_t (*now_ns)() = host_ns;
+    void (*sleep_ns)(std::int64_t ns) = sleep_host_ns;
+};
+
+struct NotReady {};
+inline constexpr NotReady not_ready;
+
 class Gpu {
   public:
     /// Initialises the driver and makes the device's primary context current. Failure where there is no driver or device.
-    Gpu();
+    explicit Gpu(HostTime host_time = {});
+    /// The driver alone: nothing is initialised, every member but `d` and what asks it is empty.
+    explicit Gpu(NotReady, HostTime host_time = {});
     ~Gpu();
     Gpu(const Gpu&) = delete;
     Gpu& operator=(const Gpu&) = delete;
 
     const Driver& d;
+    const HostTime time;
     Device device = 0;
     Context context = nullptr;
     Stream stream = nullptr; // non-blocking
@@ -131,8 +147,5 @@ GraphNode add_empty_kernel(Gpu& gpu, Graph graph, GraphNode after);
 GraphNode add_spin(Gpu& gpu, Graph graph, GraphNode after, unsigned microseconds, DevicePointer out = 0);
 GraphNode add_event(Gpu& gpu, Graph graph, GraphNode after, Event event);
 std::vector<GraphNode> nodes_of(Gpu& gpu, Graph graph);
-
-/// CLOCK_MONOTONIC.
-std::int64_t host_ns();
 
 } // namespace gpu_check

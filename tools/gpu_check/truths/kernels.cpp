@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels.hpp"
+#include "truths/kernels.hpp"
 
 namespace gpu_check {
 namespace {

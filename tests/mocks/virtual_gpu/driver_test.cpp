@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What truth_table.hpp says of the driver itself, and that every truth has its test.
-#include <fstream>
-#include <iterator>
-#include <set>
-#include <string>
-
+// The driver itself on the virtual GPU: versions, modules, memory.
 #include <gtest/gtest.h>
 
 #include "virtual_gpu/engine_driver.hpp"
-#include "virtual_gpu/truth_table.hpp"
 
 namespace plumb::vgpu {
 namespace {
@@ -23,7 +17,7 @@ F exported(const char* name) {
     return reinterpret_cast<F>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), name));
 }
 
-TEST(Truth, entry_points_are_version_exact) {
+TEST(Driver, answers_for_entry_points_as_its_version_would) {
     Config config;
     config.driver_version = 12040;
     reset(config);
@@ -46,19 +40,7 @@ TEST(Truth, entry_points_are_version_exact) {
     EXPECT_EQ(ask_old("cuNoSuchCall", &none, 12040, 0), CuResult::not_found);
 }
 
-TEST(Truth, calls_need_init) {
-    reset();
-    const EngineDriver cu = load_engine_driver();
-    int count = 0;
-    EXPECT_EQ(cu.device_get_count(&count), CuResult::not_initialized);
-    EXPECT_EQ(cu.driver_get_version(&count), ok);
-    EXPECT_EQ(cu.init(0), ok);
-    EXPECT_EQ(cu.device_get_count(&count), ok);
-    Event event = nullptr;
-    EXPECT_EQ(cu.event_create(&event, 0), CuResult::invalid_context);
-}
-
-TEST(Truth, sticky_error_stays) {
+TEST(Memory, that_was_freed_loses_the_device) {
     Engine engine;
     const Stream stream = engine.stream();
     DevicePointer device = 0;
@@ -79,7 +61,7 @@ TEST(Truth, sticky_error_stays) {
     EXPECT_STREQ(name, "CUDA_ERROR_ILLEGAL_ADDRESS");
 }
 
-TEST(Truth, kernel_names_and_parameters_can_be_asked) {
+TEST(Modules, know_the_entries_and_parameters_of_their_text) {
     Engine engine;
     Module module = nullptr;
     ASSERT_EQ(engine.cu.module_load_data(&module,
@@ -103,7 +85,7 @@ TEST(Truth, kernel_names_and_parameters_can_be_asked) {
     EXPECT_NE(engine.cu.func_get_param_info(first, 2, &offset, &bytes), ok);
 }
 
-TEST(Truth, node_memory_is_invisible) {
+TEST(Memory, of_executables_comes_by_the_page) {
     Engine engine;
     Graph graph = nullptr;
     engine.cu.graph_create(&graph, 0);
@@ -125,33 +107,6 @@ TEST(Truth, node_memory_is_invisible) {
         engine.cu.graph_instantiate(&execs[i], graph, 0);
     }
     EXPECT_EQ(before - free_bytes(), 2 * page);
-}
-
-TEST(TruthTable, every_truth_has_a_test_and_every_test_its_truth) {
-    std::set<std::string> wanted, there;
-#define PLUMB_VGPU_TRUTH(id, source, sentence) wanted.insert(#id);
-    PLUMB_GPU_TRUTHS(PLUMB_VGPU_TRUTH)
-#undef PLUMB_VGPU_TRUTH
-    const auto& all = *testing::UnitTest::GetInstance();
-    for (int suite = 0; suite < all.total_test_suite_count(); ++suite) {
-        const testing::TestSuite& tests = *all.GetTestSuite(suite);
-        if (std::string(tests.name()) != "Truth") {
-            continue;
-        }
-        for (int i = 0; i < tests.total_test_count(); ++i) {
-            there.insert(tests.GetTestInfo(i)->name());
-        }
-    }
-    EXPECT_EQ(there, wanted);
-}
-
-TEST(TruthTable, is_what_the_documentation_says) {
-    std::ifstream file(PLUMB_VGPU_DOCUMENT);
-    const std::string page{std::istreambuf_iterator<char>(file), {}};
-#define PLUMB_VGPU_TRUTH(id, source, sentence) \
-    EXPECT_NE(page.find("| " sentence " | " source " | `Truth." #id "` |"), std::string::npos) << #id;
-    PLUMB_GPU_TRUTHS(PLUMB_VGPU_TRUTH)
-#undef PLUMB_VGPU_TRUTH
 }
 
 TEST(Driver, exports_the_names_that_a_program_links) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What truth_table.hpp says of replays and stamps.
+// Replays, stamps and clocks on the virtual GPU, to the nanosecond.
 #include <gtest/gtest.h>
 
 #include "virtual_gpu/engine_driver.hpp"
@@ -55,7 +55,7 @@ std::vector<Operation> named(const std::string& name) {
     return found;
 }
 
-TEST(Truth, elapsed_between_event_nodes) {
+TEST(Replays, take_what_their_nodes_cost) {
     Chain c;
     const Event begin = c.engine.event(), end = c.engine.event();
     c.kernel("a");
@@ -73,7 +73,7 @@ TEST(Truth, elapsed_between_event_nodes) {
     EXPECT_NEAR(ns, static_cast<double>(config.event_node_ns + 2 * (5'000 + config.graph_gap_ns)), 32);
 }
 
-TEST(Truth, event_overwritten_by_replay) {
+TEST(Replays, are_numbered_and_stamp_their_events_anew) {
     Config config;
     config.kernel_min_ns = 1'000;
     config.kernel_max_ns = 90'000;
@@ -92,21 +92,6 @@ TEST(Truth, event_overwritten_by_replay) {
         EXPECT_NEAR(ns, static_cast<double>(run.end_ns - run.start_ns + 1'800), 32);
         EXPECT_EQ(run.replay, replay + 1);
     }
-}
-
-TEST(Truth, enqueued_replay_makes_events_not_ready) {
-    Chain c;
-    const Event begin = c.engine.event(), end = c.engine.event();
-    c.record(begin);
-    c.kernel("k");
-    c.record(end);
-    c.instantiate();
-    c.launch();
-    run_dry();
-    c.launch();
-    double ns = 0;
-    EXPECT_EQ(c.elapsed(begin, end, &ns), CuResult::not_ready);
-    EXPECT_EQ(c.cu.event_query(begin), CuResult::not_ready);
 }
 
 TEST(Replays, may_mix_the_events_of_two_replays_if_so_configured) {
@@ -129,35 +114,7 @@ TEST(Replays, may_mix_the_events_of_two_replays_if_so_configured) {
     EXPECT_LT(mixed, 0);
 }
 
-TEST(Truth, set_event_affects_future_launches) {
-    Chain c;
-    const Event old_event = c.engine.event(), new_event = c.engine.event();
-    c.kernel("k");
-    const GraphNode node = c.record(old_event);
-    c.instantiate();
-    c.launch();
-    ASSERT_EQ(c.cu.graph_exec_event_record_node_set_event(c.exec, node, new_event), ok);
-    EXPECT_EQ(c.cu.event_query(new_event), ok); // nothing enqueued records it yet
-    EXPECT_EQ(c.cu.event_query(old_event), CuResult::not_ready);
-    c.launch();
-    EXPECT_EQ(c.cu.event_query(new_event), CuResult::not_ready);
-    run_dry();
-    Event of_node = nullptr;
-    EXPECT_EQ(c.cu.graph_event_record_node_get_event(node, &of_node), ok);
-    EXPECT_EQ(of_node, old_event);
-}
-
-TEST(Truth, replays_of_one_exec_do_not_overlap) {
-    Chain c;
-    c.kernel("k");
-    c.instantiate();
-    c.launch();
-    ASSERT_EQ(c.cu.graph_launch(c.exec, c.engine.stream()), ok); // another stream
-    const auto runs = named("graph");
-    EXPECT_GE(runs[1].start_ns, runs[0].end_ns);
-}
-
-TEST(Truth, exec_destroyed_in_flight_finishes) {
+TEST(Replays, of_destroyed_executables_are_counted) {
     Chain c;
     int runs = 0;
     vgpu::kernel("k", {{}, 50'000, 50'000, [&runs](const KernelRun&) {
@@ -174,7 +131,7 @@ TEST(Truth, exec_destroyed_in_flight_finishes) {
     EXPECT_EQ(alive().execs, 0u);
 }
 
-TEST(Truth, disabled_node_does_nothing) {
+TEST(Replays, run_the_nodes_that_were_enabled_at_their_launch) {
     Chain c;
     int runs = 0;
     vgpu::kernel("k", {{}, 50'000, 50'000, [&runs](const KernelRun&) {
@@ -195,20 +152,7 @@ TEST(Truth, disabled_node_does_nothing) {
     EXPECT_LT(named("b")[0].start_ns - named("a")[0].end_ns, 50'000);
 }
 
-TEST(Truth, branches_overlap) {
-    Chain c;
-    c.kernel("root");
-    const GraphNode root = c.last;
-    c.kernel("left");
-    c.last = root;
-    c.kernel("right");
-    c.instantiate();
-    c.launch();
-    EXPECT_LT(named("right")[0].start_ns, named("left")[0].end_ns);
-    EXPECT_GE(named("right")[0].start_ns, named("root")[0].end_ns);
-}
-
-TEST(Truth, inline_event_node_costs_time) {
+TEST(Replays, take_longer_by_each_event_node) {
     const auto length = [](int events) {
         Chain c;
         c.kernel("a");
@@ -224,7 +168,7 @@ TEST(Truth, inline_event_node_costs_time) {
     EXPECT_EQ(length(3) - length(0), 3 * Config{}.event_node_ns);
 }
 
-TEST(Truth, first_launch_uploads) {
+TEST(Replays, cost_the_host_their_upload_once) {
     const auto cost_of = [](bool upload, int launches) {
         Chain c;
         for (int i = 0; i < 100; ++i) {
@@ -246,23 +190,6 @@ TEST(Truth, first_launch_uploads) {
     EXPECT_EQ(cost_of(false, 1) - cost_of(true, 1), 100 * Config{}.upload_node_ns);
 }
 
-TEST(Truth, launch_into_capture_is_a_child_node) {
-    Chain c;
-    c.kernel("k");
-    c.instantiate();
-    ASSERT_EQ(c.cu.stream_begin_capture(c.stream, CaptureMode::relaxed), ok);
-    c.launch();
-    Graph outer = nullptr;
-    ASSERT_EQ(c.cu.stream_end_capture(c.stream, &outer), ok);
-    GraphNode node = nullptr;
-    std::size_t count = 1;
-    ASSERT_EQ(c.cu.graph_get_nodes(outer, &node, &count), ok);
-    NodeType type{};
-    c.cu.graph_node_get_type(node, &type);
-    EXPECT_EQ(type, NodeType::graph);
-    EXPECT_EQ(operation_count(), 0u);
-}
-
 struct StampRing {
     explicit StampRing(Chain& chain, std::uint32_t slots, std::uint32_t capacity) : slots_(slots), capacity_(capacity) {
         chain.cu.mem_alloc(&ring, slots * capacity * 8);
@@ -282,7 +209,7 @@ struct StampRing {
     std::uint32_t slots_, capacity_;
 };
 
-TEST(Truth, stamp_kernel_reads_globaltimer) {
+TEST(Stamps, read_the_timer_at_their_start_in_whole_ticks) {
     Config config;
     config.globaltimer_tick_ns = 1'024;
     Chain c(config);
@@ -306,7 +233,7 @@ TEST(Truth, stamp_kernel_reads_globaltimer) {
     EXPECT_EQ(ring.value(6), 0u);
 }
 
-TEST(Truth, globaltimer_and_events_share_a_clock) {
+TEST(Stamps, agree_with_events_to_a_tick_each) {
     Config config;
     config.clock_drift_ppm = 24;
     Chain c(config);
@@ -326,7 +253,7 @@ TEST(Truth, globaltimer_and_events_share_a_clock) {
                 static_cast<double>(2 * 32 + config.event_node_ns));
 }
 
-TEST(Truth, device_clock_drifts) {
+TEST(Clock, drifts_at_the_rate_that_was_set) {
     Config config;
     config.clock_drift_ppm = 24;
     Chain c(config);

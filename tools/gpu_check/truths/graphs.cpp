@@ -2,7 +2,7 @@
 // Truths about graphs, their nodes, clones and executables.
 #include <cstring>
 
-#include "truth.hpp"
+#include "truths/truth.hpp"
 
 namespace gpu_check {
 namespace {
@@ -15,21 +15,34 @@ struct MemAllocNode {        // CUDA_MEM_ALLOC_NODE_PARAMS
     DevicePointer address;
 };
 
+/// A graph that allocates `address`, and frees nothing.
+OwnedGraph allocating_graph(Gpu& gpu, GraphNode& node, DevicePointer& address) {
+    using Allocate = CuResult(GraphNode*, Graph, const GraphNode*, std::size_t, MemAllocNode*);
+    OwnedGraph graph = make_graph(gpu);
+    MemAllocNode memory{};
+    memory.pool_properties[0] = 1; // pinned
+    memory.pool_properties[2] = 1; // on a device
+    memory.pool_properties[3] = gpu.device;
+    memory.bytes = 1 << 16;
+    gpu.must(entry<Allocate>("cuGraphAddMemAllocNode", 11040)(&node, graph, nullptr, 0, &memory),
+             "cuGraphAddMemAllocNode");
+    address = memory.address;
+    return graph;
+}
+
+void add_free(Gpu& gpu, Graph graph, GraphNode after, DevicePointer address) {
+    using Free = CuResult(GraphNode*, Graph, const GraphNode*, std::size_t, DevicePointer);
+    GraphNode made = nullptr;
+    gpu.must(entry<Free>("cuGraphAddMemFreeNode", 11040)(&made, graph, &after, after != nullptr ? 1 : 0, address),
+             "cuGraphAddMemFreeNode");
+}
+
 /// A graph that allocates and frees.
 OwnedGraph memory_graph(Gpu& gpu) {
-    using Allocate = CuResult(GraphNode*, Graph, const GraphNode*, std::size_t, MemAllocNode*);
-    using Free = CuResult(GraphNode*, Graph, const GraphNode*, std::size_t, DevicePointer);
-    auto* add_allocate = entry<Allocate>("cuGraphAddMemAllocNode", 11040);
-    auto* add_free = entry<Free>("cuGraphAddMemFreeNode", 11040);
-    OwnedGraph graph = make_graph(gpu);
-    MemAllocNode node{};
-    node.pool_properties[0] = 1; // pinned
-    node.pool_properties[2] = 1; // on a device
-    node.pool_properties[3] = gpu.device;
-    node.bytes = 1 << 16;
-    GraphNode made = nullptr, freed = nullptr;
-    gpu.must(add_allocate(&made, graph, nullptr, 0, &node), "cuGraphAddMemAllocNode");
-    gpu.must(add_free(&freed, graph, &made, 1, node.address), "cuGraphAddMemFreeNode");
+    GraphNode made = nullptr;
+    DevicePointer address = 0;
+    OwnedGraph graph = allocating_graph(gpu, made, address);
+    add_free(gpu, graph, made, address);
     return graph;
 }
 
@@ -84,21 +97,33 @@ void truth_only_kernel_memset_memcpy_can_be_disabled(Gpu& gpu) {
     Chain chain = captured_chain(gpu);
     const OwnedEvent event = make_event(gpu);
     const GraphNode record = add_event(gpu, chain.graph, nullptr, event);
+    using AddHost = CuResult(GraphNode*, Graph, const GraphNode*, std::size_t, const HostNodeParams*);
+    const HostNodeParams nothing{[](void*) {}, nullptr};
+    GraphNode call = nullptr;
+    gpu.must(entry<AddHost>("cuGraphAddHostNode", 10000)(&call, chain.graph, nullptr, 0, &nothing),
+             "cuGraphAddHostNode");
     const OwnedExec exec = instantiate(gpu, chain.graph);
     for (const NodeType type : {NodeType::kernel, NodeType::memset, NodeType::memcpy}) {
         gpu.must(gpu.d.graph_node_set_enabled(exec, node_of_type(gpu, chain.graph, type), 0),
                  "cuGraphNodeSetEnabled of a kernel, memset or memcpy node");
     }
-    const CuResult refused = gpu.d.graph_node_set_enabled(exec, record, 0);
-    say(gpu.name_of(refused));
-    expect(refused != CuResult::success, "an event record node was disabled");
+    gpu.expect_result(gpu.d.graph_node_set_enabled(exec, record, 0), CuResult::invalid_value,
+                      "cuGraphNodeSetEnabled of an event record node");
+    gpu.expect_result(gpu.d.graph_node_set_enabled(exec, call, 0), CuResult::invalid_value,
+                      "cuGraphNodeSetEnabled of a host node");
 }
 
 void truth_update_refuses_another_topology(Gpu& gpu) {
-    const OwnedGraph two = chain_of(gpu, 2), three = chain_of(gpu, 3);
+    const OwnedGraph two = chain_of(gpu, 2), three = chain_of(gpu, 3), apart = make_graph(gpu);
+    add_empty_kernel(gpu, apart, nullptr);
+    add_empty_kernel(gpu, apart, nullptr);
     const OwnedExec exec = instantiate(gpu, two);
     ExecUpdateInfo info{};
-    gpu.expect_result(gpu.d.exec_update(exec, three, &info), CuResult::graph_exec_update_failure, "cuGraphExecUpdate");
+    gpu.expect_result(gpu.d.exec_update(exec, three, &info), CuResult::graph_exec_update_failure,
+                      "cuGraphExecUpdate with a further node");
+    gpu.expect_result(gpu.d.exec_update(exec, apart, &info), CuResult::graph_exec_update_failure,
+                      "cuGraphExecUpdate with other edges");
+    expect(info.result == 2, "the reason is " + std::to_string(info.result) + ", not a changed topology");
     launch_graph(gpu, exec, gpu.stream);
     gpu.wait();
 }
@@ -113,12 +138,14 @@ void truth_update_takes_new_parameters(Gpu& gpu) {
         add_kernel(gpu, graph, nullptr, gpu.kernel("check_add"), parameters);
         return graph;
     };
-    const OwnedGraph one = adding(1), five = adding(5);
+    const OwnedGraph one = adding(1);
+    OwnedGraph five = adding(5);
     const OwnedExec exec = instantiate(gpu, one);
     launch_graph(gpu, exec, gpu.stream);
     gpu.wait();
     ExecUpdateInfo info{};
     gpu.must(gpu.d.exec_update(exec, five, &info), "cuGraphExecUpdate");
+    five.reset(); // the executable has taken what it needs
     launch_graph(gpu, exec, gpu.stream);
     gpu.wait();
     const unsigned seen = gpu.read<unsigned>(memory, 1)[0];
@@ -131,45 +158,61 @@ void truth_destroy_node_does_not_bridge(Gpu& gpu) {
     const GraphNode first = add_empty_kernel(gpu, graph, nullptr);
     const GraphNode second = add_empty_kernel(gpu, graph, first);
     add_empty_kernel(gpu, graph, second);
+    expect(edges_of(gpu, graph).count() == 2, "a chain of three has not two edges");
     gpu.must(destroy(second), "cuGraphDestroyNode");
-    const std::size_t edges = edge_count(gpu, graph);
+    const std::size_t edges = edges_of(gpu, graph).count();
     expect(edges == 0, std::to_string(edges) + " edges are left of a chain without its middle");
 }
 
 void truth_memory_nodes_cannot_be_cloned(Gpu& gpu) {
-    const OwnedGraph graph = memory_graph(gpu);
-    OwnedGraph clone(gpu);
-    const CuResult cloned = gpu.d.graph_clone(clone.out(), graph);
-    say(gpu.name_of(cloned));
-    expect(cloned != CuResult::success, "a graph with an allocation was cloned");
+    GraphNode made = nullptr;
+    DevicePointer address = 0;
+    const OwnedGraph allocating = allocating_graph(gpu, made, address), freeing = make_graph(gpu);
+    add_free(gpu, freeing, nullptr, address); // a graph may free what another allocates
+    const OwnedGraph both = memory_graph(gpu);
+    for (const Graph graph : {Graph(allocating), Graph(freeing), Graph(both)}) {
+        OwnedGraph clone(gpu);
+        gpu.expect_result(gpu.d.graph_clone(clone.out(), graph), CuResult::not_supported, "cuGraphClone");
+    }
 }
 
 void truth_clone_knows_its_original(Gpu& gpu) {
     const OwnedGraph graph = chain_of(gpu, 3);
     OwnedGraph clone(gpu);
     gpu.must(gpu.d.graph_clone(clone.out(), graph), "cuGraphClone");
-    for (const GraphNode node : nodes_of(gpu, graph)) {
+    const auto copy_of = [&](GraphNode node) {
         GraphNode found = nullptr;
         gpu.must(gpu.d.graph_node_find_in_clone(&found, node, clone), "cuGraphNodeFindInClone");
         expect(found != nullptr && found != node, "the copy of a node is the node itself");
+        return found;
+    };
+    const Edges edges = edges_of(gpu, graph), copied = edges_of(gpu, clone);
+    expect(copied.count() == edges.count() && edges.count() == 2, "the clone has other edges");
+    for (std::size_t i = 0; i < edges.count(); ++i) {
+        expect(copied.has(copy_of(edges.from[i]), copy_of(edges.to[i])),
+               "the copies of two joined nodes are not joined");
     }
 }
 
 void truth_clone_is_independent(Gpu& gpu) {
-    const OwnedGraph graph = chain_of(gpu, 3);
+    OwnedGraph graph = chain_of(gpu, 3);
     OwnedGraph clone(gpu);
     gpu.must(gpu.d.graph_clone(clone.out(), graph), "cuGraphClone");
     add_empty_kernel(gpu, graph, nullptr);
     expect(nodes_of(gpu, clone).size() == 3, "a node added to the original is in the clone");
+    graph.reset();
+    expect(nodes_of(gpu, clone).size() == 3, "the clone lost nodes with its original");
 }
 
 void truth_memory_nodes_allow_one_executable(Gpu& gpu) {
     const OwnedGraph graph = memory_graph(gpu);
-    const OwnedExec first = instantiate(gpu, graph);
+    OwnedExec first = instantiate(gpu, graph);
     OwnedExec second(gpu);
     const CuResult again = gpu.d.graph_instantiate(second.out(), graph, 0);
     say(gpu.name_of(again));
     expect(again != CuResult::success, "a graph with an allocation was instantiated twice at a time");
+    first.reset();
+    gpu.must(gpu.d.graph_instantiate(second.out(), graph, 0), "cuGraphInstantiate after the first one is gone");
 }
 
 void truth_exec_calls_need_the_source_node(Gpu& gpu) {
@@ -187,6 +230,8 @@ void truth_existing_edge_cannot_be_added(Gpu& gpu) {
     const CuResult again = gpu.d.add_edges(graph, &from, &to, nullptr, 1);
     say(gpu.name_of(again));
     expect(again != CuResult::success, "an edge that was there was added");
+    gpu.must(gpu.d.remove_edges(graph, &from, &to, nullptr, 1), "cuGraphRemoveDependencies");
+    expect(gpu.d.remove_edges(graph, &from, &to, nullptr, 1) != CuResult::success, "an edge was removed twice");
 }
 
 void truth_programmatic_edges_join_kernels_only(Gpu& gpu) {
@@ -194,13 +239,18 @@ void truth_programmatic_edges_join_kernels_only(Gpu& gpu) {
         throw NotApplicable{"this driver knows no edge data"};
     }
     const OwnedGraph graph = make_graph(gpu);
-    const GraphNode kernel = add_empty_kernel(gpu, graph, nullptr);
+    const GraphNode kernel = add_empty_kernel(gpu, graph, nullptr), other = add_empty_kernel(gpu, graph, nullptr);
     const OwnedEvent event = make_event(gpu);
     const GraphNode record = add_event(gpu, graph, nullptr, event);
+    GraphNode empty = nullptr;
+    gpu.must(gpu.d.graph_add_empty_node(&empty, graph, nullptr, 0), "cuGraphAddEmptyNode");
     const EdgeData edge{edge_port_programmatic, 0, edge_type_programmatic, {}};
-    const CuResult added = gpu.d.add_edges(graph, &kernel, &record, &edge, 1);
-    say(gpu.name_of(added));
-    expect(added != CuResult::success, "a programmatic edge from a kernel to an event record was added");
+    for (const GraphNode node : {record, empty}) {
+        const CuResult added = gpu.d.add_edges(graph, &kernel, &node, &edge, 1);
+        say(gpu.name_of(added));
+        expect(added != CuResult::success, "a programmatic edge from a kernel to another kind of node was added");
+    }
+    gpu.must(gpu.d.add_edges(graph, &kernel, &other, &edge, 1), "a programmatic edge between kernels");
 }
 
 void truth_disabled_node_does_nothing(Gpu& gpu) {
@@ -223,7 +273,9 @@ void truth_launch_into_capture_is_a_child_node(Gpu& gpu) {
     const OwnedExec exec = instantiate(gpu, graph);
     Capturing capturing(gpu, gpu.stream);
     launch_graph(gpu, exec, gpu.stream);
-    static_cast<void>(node_of_type(gpu, capturing.graph(), NodeType::graph));
+    const Graph outer = capturing.graph();
+    static_cast<void>(node_of_type(gpu, outer, NodeType::graph));
+    expect(nodes_of(gpu, outer).size() == 1, "a launch in a capture became several nodes");
 }
 
 } // namespace gpu_check

@@ -2,10 +2,9 @@
 // Truths about streams, events, copies and the launch queue.
 #include <algorithm>
 #include <cmath>
-#include <unistd.h>
 
-#include "ticks.hpp"
-#include "truth.hpp"
+#include "truths/ticks.hpp"
+#include "truths/truth.hpp"
 
 namespace gpu_check {
 
@@ -13,7 +12,7 @@ void truth_begin_event_fires_when_stream_drains(Gpu& gpu) {
     const OwnedEvent begin = make_event(gpu), end = make_event(gpu);
     gpu.wait();
     gpu.record(begin, gpu.stream);
-    usleep(3000);
+    gpu.time.sleep_ns(3'000'000);
     gpu.launch_spin(gpu.stream, 20);
     gpu.record(end, gpu.stream);
     gpu.wait();
@@ -40,7 +39,7 @@ void truth_elapsed_is_a_float_of_ms(Gpu& gpu) {
     const OwnedEvent first = make_event(gpu), second = make_event(gpu), third = make_event(gpu);
     gpu.record(first, gpu.stream);
     gpu.wait();
-    usleep(400'000);
+    gpu.time.sleep_ns(400'000'000);
     gpu.record(second, gpu.stream);
     gpu.launch_spin(gpu.stream, 100);
     gpu.record(third, gpu.stream);
@@ -61,8 +60,13 @@ void truth_elapsed_not_ready_before_done(Gpu& gpu) {
     gpu.record(end, gpu.stream);
     float ms = 0;
     const CuResult early = gpu.d.elapsed(&ms, begin, end);
+    const CuResult event = gpu.d.event_query(end), stream = gpu.d.stream_query(gpu.stream);
     gpu.wait();
     gpu.expect_result(early, CuResult::not_ready, "cuEventElapsedTime while the kernel runs");
+    gpu.expect_result(event, CuResult::not_ready, "cuEventQuery while the kernel runs");
+    gpu.expect_result(stream, CuResult::not_ready, "cuStreamQuery while the kernel runs");
+    gpu.must(gpu.d.elapsed(&ms, begin, end), "cuEventElapsedTime after the kernel");
+    gpu.must(gpu.d.stream_query(gpu.stream), "cuStreamQuery after the kernel");
 }
 
 void truth_elapsed_of_unrecorded_event_is_invalid_handle(Gpu& gpu) {
@@ -74,12 +78,16 @@ void truth_elapsed_of_unrecorded_event_is_invalid_handle(Gpu& gpu) {
 }
 
 void truth_elapsed_needs_timing(Gpu& gpu) {
-    const OwnedEvent begin = make_event(gpu, event_disable_timing), end = make_event(gpu, event_disable_timing);
-    gpu.record(begin, gpu.stream);
-    gpu.record(end, gpu.stream);
+    const OwnedEvent untimed[] = {make_event(gpu, event_disable_timing), make_event(gpu, event_disable_timing)};
+    const OwnedEvent timed = make_event(gpu);
+    for (const Event event : {Event(timed), Event(untimed[0]), Event(untimed[1])}) {
+        gpu.record(event, gpu.stream);
+    }
     gpu.wait();
     float ms = 0;
-    gpu.expect_result(gpu.d.elapsed(&ms, begin, end), CuResult::invalid_handle, "with events made without timing");
+    gpu.expect_result(gpu.d.elapsed(&ms, untimed[0], untimed[1]), CuResult::invalid_handle,
+                      "events made without timing");
+    gpu.expect_result(gpu.d.elapsed(&ms, timed, untimed[0]), CuResult::invalid_handle, "one event made without timing");
 }
 
 void truth_query_of_unrecorded_event_succeeds(Gpu& gpu) {
@@ -91,9 +99,9 @@ void truth_event_may_be_destroyed_before_done(Gpu& gpu) {
     OwnedEvent event = make_event(gpu);
     gpu.launch_spin(gpu.stream, 5000);
     gpu.record(event, gpu.stream);
-    const std::int64_t before = host_ns();
+    const std::int64_t before = gpu.time.now_ns();
     const CuResult destroyed = gpu.d.event_destroy(event.release());
-    const std::int64_t took = host_ns() - before;
+    const std::int64_t took = gpu.time.now_ns() - before;
     gpu.wait();
     gpu.must(destroyed, "cuEventDestroy");
     say("took " + std::to_string(took) + " ns");
@@ -123,19 +131,21 @@ void truth_streams_overlap(Gpu& gpu) {
 
 void truth_legacy_stream_waits_for_blocking_streams(Gpu& gpu) {
     const OwnedStream blocking = make_stream(gpu, 0);
-    const auto span_behind = [&gpu](Stream busy) {
+    const auto span_behind = [&gpu](Stream busy, Stream other) {
         const OwnedEvent begin = make_event(gpu), end = make_event(gpu);
         gpu.record(begin, busy);
         gpu.launch_spin(busy, 5000);
-        gpu.launch_empty(nullptr);
-        gpu.record(end, nullptr);
+        gpu.launch_empty(other);
+        gpu.record(end, other);
         gpu.wait(busy);
-        gpu.wait(nullptr);
+        gpu.wait(other);
         return gpu.elapsed_ns(begin, end);
     };
     gpu.wait();
-    expect(span_behind(blocking) > 4.9e6, "the legacy stream did not wait for a blocking stream");
-    expect(span_behind(gpu.stream) < 4.5e6, "the legacy stream waited for a non-blocking stream");
+    expect(span_behind(blocking, nullptr) > 4.9e6, "the legacy stream did not wait for a blocking stream");
+    expect(span_behind(nullptr, blocking) > 4.9e6, "a blocking stream did not wait for the legacy stream");
+    expect(span_behind(gpu.stream, nullptr) < 4.5e6, "the legacy stream waited for a non-blocking stream");
+    expect(span_behind(nullptr, gpu.stream) < 4.5e6, "a non-blocking stream waited for the legacy stream");
 }
 
 void truth_copy_reads_its_source_when_it_executes(Gpu& gpu) {
@@ -181,11 +191,11 @@ void truth_full_launch_queue_blocks(Gpu& gpu) {
     gpu.launch_spin(gpu.stream, 50'000);
     std::int64_t longest = 0;
     int launches = 0;
-    const std::int64_t began = host_ns();
-    while (longest < 10'000'000 && host_ns() - began < 45'000'000) {
-        const std::int64_t before = host_ns();
+    const std::int64_t began = gpu.time.now_ns();
+    while (longest < 10'000'000 && gpu.time.now_ns() - began < 45'000'000) {
+        const std::int64_t before = gpu.time.now_ns();
         gpu.launch_empty(gpu.stream);
-        longest = std::max(longest, host_ns() - before);
+        longest = std::max(longest, gpu.time.now_ns() - before);
         ++launches;
     }
     gpu.wait();
@@ -197,9 +207,9 @@ void truth_full_launch_queue_blocks(Gpu& gpu) {
 void truth_mem_free_waits_for_the_device(Gpu& gpu) {
     OwnedMemory memory = allocate(gpu, 1 << 20);
     gpu.launch_spin(gpu.stream, 5000);
-    const std::int64_t before = host_ns();
+    const std::int64_t before = gpu.time.now_ns();
     memory.reset();
-    const std::int64_t took = host_ns() - before;
+    const std::int64_t took = gpu.time.now_ns() - before;
     gpu.wait();
     say("took " + std::to_string(took) + " ns");
     expect(took > 3'000'000, "cuMemFree did not wait for a kernel that runs");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What we hold for true of a CUDA driver and device: one list for the virtual GPU, which models it (its test Truth.<id>),
+// What we hold for true of a CUDA driver and device: one list for the virtual GPU, which models it (test Truth.<id>),
 // and for tools/gpu_check, which asserts it on hardware. X(id, source, sentence); a source is a line of cuda.h 13.0
 // ("h15464"), a document, or "belief": then only the first run on hardware can say.
 #pragma once

@@ -2,8 +2,7 @@
 // Truths about replays of graphs.
 #include <algorithm>
 
-#include "results.hpp"
-#include "truth.hpp"
+#include "truths/truth.hpp"
 
 namespace gpu_check {
 namespace {
@@ -22,6 +21,11 @@ Timed timed_spin(Gpu& gpu, unsigned microseconds) {
     timed.end_node = add_event(gpu, timed.graph, spin, timed.end);
     timed.exec = instantiate(gpu, timed.graph);
     return timed;
+}
+
+double median_of(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
 }
 
 double span_of_replay(Gpu& gpu, GraphExec exec, Event begin, Event end) {
@@ -66,9 +70,11 @@ void truth_enqueued_replay_makes_events_not_ready(Gpu& gpu) {
     launch_graph(gpu, timed.exec, gpu.stream);
     float ms = 0;
     const CuResult read = gpu.d.elapsed(&ms, timed.begin, timed.end);
+    const CuResult query = gpu.d.event_query(timed.begin);
     gpu.wait();
     say(read == CuResult::success ? "it gave the old time: " + std::to_string(ms * 1e3F) + " us" : "");
     gpu.expect_result(read, CuResult::not_ready, "cuEventElapsedTime while a replay is enqueued");
+    gpu.expect_result(query, CuResult::not_ready, "cuEventQuery while a replay is enqueued");
 }
 
 void truth_set_event_affects_future_launches(Gpu& gpu) {
@@ -79,7 +85,10 @@ void truth_set_event_affects_future_launches(Gpu& gpu) {
     launch_graph(gpu, timed.exec, gpu.stream);
     gpu.must(gpu.d.graph_exec_event_record_node_set_event(timed.exec, timed.end_node, next),
              "cuGraphExecEventRecordNodeSetEvent");
+    const CuResult new_query = gpu.d.event_query(next), old_query = gpu.d.event_query(timed.end);
     gpu.wait();
+    gpu.must(new_query, "cuEventQuery of the new event while only the old one will be recorded");
+    gpu.expect_result(old_query, CuResult::not_ready, "cuEventQuery of the old event");
     const double first = gpu.elapsed_ns(base, timed.end);
     float ms = 0;
     expect(gpu.d.elapsed(&ms, base, next) != CuResult::success, "the launch before the call recorded the new event");
@@ -87,6 +96,10 @@ void truth_set_event_affects_future_launches(Gpu& gpu) {
     gpu.wait();
     expect(gpu.elapsed_ns(base, timed.end) == first, "the launch after the call recorded the old event");
     expect(gpu.elapsed_ns(base, next) > first, "the launch after the call did not record the new event");
+    Event of_node = nullptr;
+    gpu.must(entry<CuResult(GraphNode, Event*)>("cuGraphEventRecordNodeGetEvent", 11010)(timed.end_node, &of_node),
+             "cuGraphEventRecordNodeGetEvent");
+    expect(of_node == timed.end, "the graph's own node has another event");
 }
 
 void truth_replays_of_one_exec_do_not_overlap(Gpu& gpu) {
@@ -96,12 +109,12 @@ void truth_replays_of_one_exec_do_not_overlap(Gpu& gpu) {
     const OwnedExec exec = instantiate(gpu, graph);
     launch_graph(gpu, exec, gpu.stream);
     gpu.wait();
-    const std::int64_t before = host_ns();
+    const std::int64_t before = gpu.time.now_ns();
     launch_graph(gpu, exec, gpu.stream);
     launch_graph(gpu, exec, other);
     gpu.wait();
     gpu.wait(other);
-    const std::int64_t took = host_ns() - before;
+    const std::int64_t took = gpu.time.now_ns() - before;
     say("two replays of 5 ms in two streams took " + std::to_string(static_cast<double>(took) * 1e-6) + " ms");
     expect(took > 9'800'000, "two launches of one executable overlap");
 }
@@ -158,7 +171,7 @@ void truth_inline_event_node_costs_time(Gpu& gpu) {
         without.push_back(span_of_replay(gpu, plain_exec, begin, end));
         with.push_back(span_of_replay(gpu, inlined_exec, begin, end));
     }
-    const double each = (spread_of(with).median - spread_of(without).median) / kernels;
+    const double each = (median_of(with) - median_of(without)) / kernels;
     say(std::to_string(each) + " ns per event node");
     expect(each > 10, "the replay did not get longer");
 }
@@ -177,12 +190,12 @@ void truth_first_launch_uploads(Gpu& gpu) {
             gpu.must(gpu.d.graph_upload(exec, gpu.stream), "cuGraphUpload");
             gpu.wait();
         }
-        const std::int64_t before = host_ns();
+        const std::int64_t before = gpu.time.now_ns();
         launch_graph(gpu, exec, gpu.stream);
-        (i % 2 == 1 ? uploaded : cold).push_back(static_cast<double>(host_ns() - before));
+        (i % 2 == 1 ? uploaded : cold).push_back(static_cast<double>(gpu.time.now_ns() - before));
         gpu.wait();
     }
-    const double first = spread_of(cold).median, after = spread_of(uploaded).median;
+    const double first = median_of(cold), after = median_of(uploaded);
     say("first launch of " + std::to_string(kernels) + " kernels: " + std::to_string(first) +
         " ns, uploaded before: " + std::to_string(after) + " ns");
     expect(first > after, "a first launch costs no more than one after an upload");

@@ -2,7 +2,7 @@
 // Truths about stream capture.
 #include <algorithm>
 
-#include "truth.hpp"
+#include "truths/truth.hpp"
 
 namespace gpu_check {
 namespace {
@@ -19,33 +19,23 @@ std::vector<GraphNode> sorted(std::vector<GraphNode> nodes) {
     return nodes;
 }
 
-/// What `node` depends on.
-std::vector<GraphNode> before(Gpu& gpu, Graph graph, GraphNode node) {
-    std::size_t count = edge_count(gpu, graph);
-    std::vector<GraphNode> from(count), to(count), found;
-    std::vector<EdgeData> data(count);
-    if (count != 0) {
-        gpu.must(gpu.d.edges_of(graph, from.data(), to.data(), data.data(), &count), "cuGraphGetEdges");
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-        if (to[i] == node) {
-            found.push_back(from[i]);
-        }
-    }
-    return sorted(found);
-}
-
 /// Forks `other` from `stream` by an event.
 void fork(Gpu& gpu, Stream stream, Stream other, Event event) {
     gpu.record(event, stream);
     gpu.must(gpu.d.stream_wait_event(other, event, 0), "cuStreamWaitEvent");
 }
 
-void expect_invalidated(Gpu& gpu, Capturing& capturing, const char* by) {
-    const CuResult end = capturing.end();
-    say(std::string("cuStreamEndCapture answered ") + gpu.name_of(end));
-    expect(end != CuResult::success, std::string(by) + " did not invalidate the capture");
+CaptureStatus status_of(Gpu& gpu, Stream stream) {
+    CaptureStatus status{};
+    gpu.must(gpu.d.stream_is_capturing(stream, &status), "cuStreamIsCapturing");
+    return status;
 }
+
+CuResult try_launch(Gpu& gpu, Stream stream) {
+    return gpu.d.launch_kernel(gpu.kernel("check_empty"), 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr);
+}
+
+constexpr EdgeData programmatic{edge_port_programmatic, 0, edge_type_programmatic, {}};
 
 } // namespace
 
@@ -64,6 +54,7 @@ void truth_frontier_is_what_the_next_node_waits_for(Gpu& gpu) {
     const OwnedStream other = make_stream(gpu);
     const OwnedEvent forked = make_event(gpu), joined = make_event(gpu);
     Capturing capturing(gpu, gpu.stream);
+    expect(capturing.frontier().empty(), "a capture begins with a frontier");
     gpu.launch_empty(gpu.stream);
     fork(gpu, gpu.stream, other, forked);
     gpu.launch_empty(other);
@@ -74,7 +65,8 @@ void truth_frontier_is_what_the_next_node_waits_for(Gpu& gpu) {
     const auto last = capturing.frontier();
     expect(expected.size() == 2, "the frontier after a join has " + std::to_string(expected.size()) + " nodes, not 2");
     expect(last.size() == 1, "the frontier after a launch is not that launch alone");
-    expect(before(gpu, capturing.graph(), last[0]) == expected, "the next node does not wait for the frontier");
+    expect(edges_of(gpu, capturing.graph()).before(last[0]) == expected,
+           "the next node does not wait for the frontier");
 }
 
 void truth_frontier_array_goes_stale(Gpu&) {
@@ -87,6 +79,7 @@ void truth_capture_ids_are_unique(Gpu& gpu) {
         Capturing capturing(gpu, gpu.stream);
         static_cast<void>(capturing.frontier(nullptr, &id));
     }
+    expect(ids[0] != 0, "a capture has no id");
     expect(ids[0] != ids[1], "two captures have the id " + std::to_string(ids[0]));
 }
 
@@ -95,14 +88,15 @@ void truth_event_query_breaks_global_capture(Gpu& gpu) {
     Capturing capturing(gpu, gpu.stream, CaptureMode::global);
     CuResult query{};
     in_thread(gpu, [&] { query = gpu.d.event_query(event); });
-    expect(query != CuResult::success, "cuEventQuery of another thread succeeded");
-    expect_invalidated(gpu, capturing, "cuEventQuery of another thread");
+    gpu.expect_result(query, CuResult::stream_capture_unsupported, "cuEventQuery of another thread");
+    capturing.expect_invalidated("cuEventQuery of another thread");
 }
 
 void truth_thread_local_capture_ignores_other_threads(Gpu& gpu) {
     const OwnedEvent event = recorded_event(gpu);
     Capturing capturing(gpu, gpu.stream, CaptureMode::thread_local_mode);
     in_thread(gpu, [&] { gpu.must(gpu.d.event_query(event), "cuEventQuery of another thread"); });
+    expect(capturing.status() == CaptureStatus::active, "the capture was invalidated");
     gpu.launch_empty(gpu.stream);
     static_cast<void>(capturing.graph());
 }
@@ -111,23 +105,37 @@ void truth_relaxed_thread_breaks_no_capture(Gpu& gpu) {
     const OwnedEvent event = recorded_event(gpu);
     Capturing capturing(gpu, gpu.stream, CaptureMode::global);
     in_thread(gpu, [&] {
-        const RelaxedCapture relaxed(gpu.d);
+        CaptureMode mode = CaptureMode::relaxed;
+        gpu.must(gpu.d.thread_exchange_capture_mode(&mode), "cuThreadExchangeStreamCaptureMode");
+        expect(mode == CaptureMode::global, "a thread does not begin in GLOBAL mode");
         gpu.must(gpu.d.event_query(event), "cuEventQuery of a relaxed thread");
+        const OwnedMemory memory = allocate(gpu, 16);
     });
+    expect(capturing.status() == CaptureStatus::active, "the capture was invalidated");
     gpu.launch_empty(gpu.stream);
     static_cast<void>(capturing.graph());
 }
 
 void truth_own_unsafe_call_breaks_own_capture(Gpu& gpu) {
     const OwnedEvent event = recorded_event(gpu);
+    OwnedMemory memory(gpu);
+    const auto query = [&] {
+        return gpu.d.event_query(event);
+    };
+    const auto allocation = [&] {
+        return gpu.d.mem_alloc(memory.out(), 16);
+    };
     for (const CaptureMode mode : {CaptureMode::global, CaptureMode::thread_local_mode}) {
-        Capturing capturing(gpu, gpu.stream, mode);
-        expect(gpu.d.event_query(event) != CuResult::success,
-               "cuEventQuery succeeded in a capture that is not relaxed");
-        expect_invalidated(gpu, capturing, "cuEventQuery of the capturing thread");
+        Capturing queried(gpu, gpu.stream, mode);
+        gpu.expect_result(query(), CuResult::stream_capture_unsupported, "cuEventQuery in a capture not relaxed");
+        queried.expect_invalidated("cuEventQuery of the capturing thread");
+        Capturing allocated(gpu, gpu.stream, mode);
+        gpu.expect_result(allocation(), CuResult::stream_capture_unsupported, "cuMemAlloc in a capture not relaxed");
+        allocated.expect_invalidated("cuMemAlloc of the capturing thread");
     }
     Capturing relaxed(gpu, gpu.stream, CaptureMode::relaxed);
-    gpu.must(gpu.d.event_query(event), "cuEventQuery in a relaxed capture");
+    gpu.must(query(), "cuEventQuery in a relaxed capture");
+    gpu.must(allocation(), "cuMemAlloc in a relaxed capture");
     static_cast<void>(relaxed.graph());
 }
 
@@ -135,28 +143,37 @@ void truth_query_of_captured_event_breaks_any_capture(Gpu& gpu) {
     const OwnedEvent event = make_event(gpu);
     Capturing capturing(gpu, gpu.stream);
     gpu.record(event, gpu.stream);
-    const CuResult query = gpu.d.event_query(event);
-    say("cuEventQuery answered " + gpu.name_of(query) + ", then cuStreamEndCapture " + gpu.name_of(capturing.end()));
-    expect(query != CuResult::success && query != CuResult::not_ready, "cuEventQuery of a captured event was answered");
+    in_thread(gpu, [&] {
+        const RelaxedCapture relaxed(gpu.d);
+        gpu.expect_result(gpu.d.event_query(event), CuResult::captured_event, "cuEventQuery of a captured event");
+    });
+    capturing.expect_invalidated("cuEventQuery of a captured event");
+    gpu.expect_result(gpu.d.event_query(event), CuResult::captured_event, "cuEventQuery after the capture");
+    gpu.record(event, gpu.stream);
+    gpu.wait();
+    gpu.must(gpu.d.event_query(event), "cuEventQuery after the event was recorded anew");
 }
 
 void truth_synchronising_a_capturing_stream_breaks_it(Gpu& gpu) {
-    {
+    auto* wait_for_all = entry<CuResult()>("cuCtxSynchronize", 2000);
+    const auto breaks = [&](const char* what, const std::function<CuResult()>& call) {
         Capturing capturing(gpu, gpu.stream);
-        expect(gpu.d.stream_synchronize(gpu.stream) != CuResult::success, "waiting for a capturing stream succeeded");
-        expect_invalidated(gpu, capturing, "cuStreamSynchronize");
-    }
-    Capturing capturing(gpu, gpu.stream);
-    expect(gpu.d.stream_query(gpu.stream) != CuResult::success, "querying a capturing stream succeeded");
-    expect_invalidated(gpu, capturing, "cuStreamQuery");
+        gpu.expect_result(call(), CuResult::stream_capture_unsupported, what);
+        capturing.expect_invalidated(what);
+    };
+    breaks("cuStreamSynchronize", [&] { return gpu.d.stream_synchronize(gpu.stream); });
+    breaks("cuStreamQuery", [&] { return gpu.d.stream_query(gpu.stream); });
+    breaks("cuCtxSynchronize", [&] { return wait_for_all(); });
 }
 
 void truth_invalidated_capture_leaves_the_stream_usable(Gpu& gpu) {
-    expect(gpu.d.stream_begin_capture(gpu.stream, CaptureMode::relaxed) == CuResult::success, "no capture began");
+    Capturing capturing(gpu, gpu.stream);
+    gpu.launch_empty(gpu.stream);
     static_cast<void>(gpu.d.stream_synchronize(gpu.stream));
-    Graph graph = nullptr;
-    const CuResult end = gpu.d.stream_end_capture(gpu.stream, &graph);
-    expect(end != CuResult::success && graph == nullptr, "an invalidated capture gave a graph");
+    gpu.expect_result(try_launch(gpu, gpu.stream), CuResult::stream_capture_invalidated,
+                      "a launch into an invalidated capture");
+    capturing.expect_invalidated("cuStreamSynchronize");
+    expect(status_of(gpu, gpu.stream) == CaptureStatus::none, "the stream is still captured");
     gpu.launch_empty(gpu.stream);
     gpu.wait();
     Capturing again(gpu, gpu.stream);
@@ -173,6 +190,7 @@ void truth_capture_ends_in_its_thread(Gpu& gpu) {
             end = gpu.d.stream_end_capture(gpu.stream, &graph);
         });
         gpu.expect_result(end, CuResult::stream_capture_wrong_thread, "cuStreamEndCapture in another thread");
+        static_cast<void>(capturing.graph()); // its own thread still ends it
     }
     Capturing relaxed(gpu, gpu.stream);
     in_thread(gpu, [&] {
@@ -192,6 +210,8 @@ void truth_unjoined_stream_fails_the_capture(Gpu& gpu) {
     gpu.launch_empty(other);
     gpu.expect_result(capturing.end(), CuResult::stream_capture_unjoined,
                       "cuStreamEndCapture with a stream not joined");
+    gpu.launch_empty(other); // both streams work as before
+    gpu.wait(other);
 }
 
 void truth_captured_fork_and_join_by_events(Gpu& gpu) {
@@ -200,13 +220,16 @@ void truth_captured_fork_and_join_by_events(Gpu& gpu) {
     Capturing capturing(gpu, gpu.stream);
     gpu.launch_empty(gpu.stream);
     fork(gpu, gpu.stream, other, forked);
-    CaptureStatus status{};
-    gpu.must(gpu.d.stream_is_capturing(other, &status), "cuStreamIsCapturing");
-    expect(status == CaptureStatus::active, "the other stream is not captured");
+    expect(status_of(gpu, other) == CaptureStatus::active, "the other stream is not captured");
     gpu.launch_empty(other);
+    gpu.launch_empty(gpu.stream);
     fork(gpu, other, gpu.stream, joined);
-    const std::size_t count = nodes_of(gpu, capturing.graph()).size();
-    expect(count == 2, "two kernels became " + std::to_string(count) + " nodes");
+    gpu.launch_empty(gpu.stream);
+    const Graph graph = capturing.graph();
+    const std::size_t nodes = nodes_of(gpu, graph).size(), edges = edges_of(gpu, graph).count();
+    expect(nodes == 4, "four kernels became " + std::to_string(nodes) + " nodes");
+    expect(edges == 4, "fork and join became " + std::to_string(edges) + " edges, not 4");
+    expect(status_of(gpu, other) == CaptureStatus::none, "the other stream is still captured");
 }
 
 void truth_waiting_for_an_outside_event_breaks_the_capture(Gpu& gpu) {
@@ -214,7 +237,7 @@ void truth_waiting_for_an_outside_event_breaks_the_capture(Gpu& gpu) {
     Capturing capturing(gpu, gpu.stream);
     const CuResult wait = gpu.d.stream_wait_event(gpu.stream, event, 0);
     gpu.expect_result(wait, CuResult::stream_capture_isolation, "cuStreamWaitEvent for an outside event");
-    expect_invalidated(gpu, capturing, "waiting for an outside event");
+    capturing.expect_invalidated("waiting for an outside event");
 }
 
 void truth_merging_two_captures_breaks_both(Gpu& gpu) {
@@ -225,24 +248,32 @@ void truth_merging_two_captures_breaks_both(Gpu& gpu) {
     gpu.record(event, gpu.stream);
     const CuResult wait = gpu.d.stream_wait_event(other, event, 0);
     gpu.expect_result(wait, CuResult::stream_capture_merge, "cuStreamWaitEvent across two captures");
-    expect_invalidated(gpu, second, "merging");
-    expect_invalidated(gpu, first, "merging");
+    second.expect_invalidated("merging");
+    first.expect_invalidated("merging");
 }
 
 void truth_legacy_stream_is_implicit(Gpu& gpu) {
     const OwnedStream blocking = make_stream(gpu, 0);
-    Capturing capturing(gpu, blocking);
-    gpu.launch_empty(blocking);
     CaptureStatus status{};
-    const CuResult asked = gpu.d.stream_is_capturing(nullptr, &status);
+    {
+        Capturing capturing(gpu, blocking);
+        gpu.launch_empty(blocking);
+        gpu.expect_result(gpu.d.stream_is_capturing(nullptr, &status), CuResult::stream_capture_implicit,
+                          "cuStreamIsCapturing of the legacy stream");
+        expect(capturing.status() == CaptureStatus::active, "asking for the legacy stream broke the capture");
+        gpu.expect_result(try_launch(gpu, nullptr), CuResult::stream_capture_implicit,
+                          "a launch into the legacy stream");
+        capturing.expect_invalidated("a launch into the legacy stream");
+    }
+    Capturing capturing(gpu, gpu.stream);
+    gpu.must(gpu.d.stream_is_capturing(nullptr, &status), "cuStreamIsCapturing while a non-blocking stream captures");
+    gpu.launch_empty(nullptr);
     static_cast<void>(capturing.graph());
-    gpu.expect_result(asked, CuResult::stream_capture_implicit, "cuStreamIsCapturing of the legacy stream");
 }
 
 void truth_legacy_stream_cannot_capture(Gpu& gpu) {
     const CuResult begun = gpu.d.stream_begin_capture(nullptr, CaptureMode::relaxed);
-    say(gpu.name_of(begun));
-    expect(begun != CuResult::success, "the legacy stream began a capture");
+    gpu.expect_result(begun, CuResult::stream_capture_unsupported, "cuStreamBeginCapture of the legacy stream");
 }
 
 void truth_plain_record_in_capture_is_unreadable(Gpu& gpu) {
@@ -251,7 +282,9 @@ void truth_plain_record_in_capture_is_unreadable(Gpu& gpu) {
     gpu.record(begin, gpu.stream);
     gpu.launch_empty(gpu.stream);
     gpu.record(end, gpu.stream);
-    const OwnedExec exec = instantiate(gpu, capturing.graph());
+    const Graph graph = capturing.graph();
+    expect(nodes_of(gpu, graph).size() == 1, "plain records became nodes");
+    const OwnedExec exec = instantiate(gpu, graph);
     launch_graph(gpu, exec, gpu.stream);
     gpu.wait();
     float ms = 0;
@@ -273,8 +306,11 @@ void truth_nodes_may_be_added_during_capture(Gpu& gpu) {
     gpu.launch_empty(gpu.stream);
     const auto last = capturing.frontier();
     const Graph whole = capturing.graph();
+    const Edges edges = edges_of(gpu, whole);
     expect(nodes_of(gpu, whole).size() == 3, "the added node is not part of the graph");
-    expect(last.size() == 1 && before(gpu, whole, last[0]) == std::vector{added}, "the next node does not wait for it");
+    expect(edges.before(added) == frontier, "the added node does not wait for the frontier");
+    expect(last.size() == 1 && edges.before(last[0]) == std::vector{added}, "the next node does not wait for it");
+    expect(edges.count() == 2, "there are further edges");
 }
 
 void truth_nodes_cannot_be_destroyed_during_capture(Gpu& gpu) {
@@ -283,9 +319,12 @@ void truth_nodes_cannot_be_destroyed_during_capture(Gpu& gpu) {
     gpu.launch_empty(gpu.stream);
     const auto frontier = capturing.frontier();
     const CuResult destroyed = destroy(frontier.at(0));
-    say("cuGraphDestroyNode answered " + gpu.name_of(destroyed) + ", then cuStreamEndCapture " +
-        gpu.name_of(capturing.end()));
+    const CuResult ended = capturing.end();
+    say("cuGraphDestroyNode answered " + gpu.name_of(destroyed) + ", then cuStreamEndCapture " + gpu.name_of(ended));
     expect(destroyed != CuResult::success, "a node of a capturing graph was destroyed");
+    if (ended == CuResult::success) {
+        gpu.must(destroy(frontier.at(0)), "cuGraphDestroyNode after the capture");
+    }
 }
 
 void truth_programmatic_edge_makes_v2_info_lossy(Gpu& gpu) {
@@ -297,8 +336,7 @@ void truth_programmatic_edge_makes_v2_info_lossy(Gpu& gpu) {
     Capturing capturing(gpu, gpu.stream);
     gpu.launch_empty(gpu.stream);
     auto frontier = capturing.frontier();
-    const EdgeData edge{edge_port_programmatic, 0, edge_type_programmatic, {}};
-    gpu.must(update(gpu.stream, frontier.data(), &edge, 1, set_capture_dependencies),
+    gpu.must(update(gpu.stream, frontier.data(), &programmatic, 1, set_capture_dependencies),
              "cuStreamUpdateCaptureDependencies");
     CaptureStatus status{};
     unsigned long long id = 0;
@@ -307,6 +345,10 @@ void truth_programmatic_edge_makes_v2_info_lossy(Gpu& gpu) {
     std::size_t count = 0;
     const CuResult asked = gpu.d.stream_get_capture_info_v11030(gpu.stream, &status, &id, &graph, &nodes, &count);
     gpu.expect_result(asked, CuResult::lossy_query, "cuStreamGetCaptureInfo without edge data");
+    expect(capturing.frontier().size() == 1, "with edge data the frontier is not one node");
+    gpu.launch_empty(gpu.stream);
+    const Edges edges = edges_of(gpu, capturing.graph());
+    expect(edges.count() == 1 && edges.data[0].type == edge_type_programmatic, "the next edge is not programmatic");
 }
 
 void truth_edges_without_data_are_lossy(Gpu& gpu) {
@@ -315,12 +357,12 @@ void truth_edges_without_data_are_lossy(Gpu& gpu) {
     }
     const OwnedGraph graph = make_graph(gpu);
     const GraphNode from = add_empty_kernel(gpu, graph, nullptr), to = add_empty_kernel(gpu, graph, nullptr);
-    const EdgeData edge{edge_port_programmatic, 0, edge_type_programmatic, {}};
-    gpu.must(gpu.d.add_edges(graph, &from, &to, &edge, 1), "cuGraphAddDependencies with a programmatic edge");
+    gpu.must(gpu.d.add_edges(graph, &from, &to, &programmatic, 1), "cuGraphAddDependencies with a programmatic edge");
     GraphNode one = nullptr, other = nullptr;
     std::size_t count = 1;
     const CuResult asked = gpu.d.graph_get_edges_v10000(graph, &one, &other, &count);
     gpu.expect_result(asked, CuResult::lossy_query, "cuGraphGetEdges without edge data");
+    expect(edges_of(gpu, graph).data.at(0).from_port == edge_port_programmatic, "with edge data the port is another");
 }
 
 void truth_stream_ids_are_not_reused(Gpu& gpu) {

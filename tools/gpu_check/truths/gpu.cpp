@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu.hpp"
+#include "truths/gpu.hpp"
 
 #include <ctime>
 
-#include "kernels.hpp"
+#include "truths/kernels.hpp"
 
 namespace gpu_check {
 namespace {
@@ -32,7 +32,14 @@ std::int64_t host_ns() {
     return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-Gpu::Gpu() : d(loaded_driver()) {
+void sleep_host_ns(std::int64_t ns) {
+    const timespec span{ns / 1'000'000'000, ns % 1'000'000'000};
+    nanosleep(&span, nullptr);
+}
+
+Gpu::Gpu(NotReady, HostTime host_time) : d(loaded_driver()), time(host_time) {}
+
+Gpu::Gpu(HostTime host_time) : Gpu(not_ready, host_time) {
     must(d.init(0), "cuInit");
     int count = 0;
     must(d.device_get_count(&count), "cuDeviceGetCount");
@@ -49,6 +56,9 @@ Gpu::Gpu() : d(loaded_driver()) {
 }
 
 Gpu::~Gpu() {
+    if (context == nullptr) {
+        return;
+    }
     static_cast<void>(d.stream_destroy(stream));
     static_cast<void>(d.module_unload(module_));
     Context popped = nullptr;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Truths about stamps, clocks and the driver itself.
-#include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "backends/cuda/stamp_module.hpp"
-#include "ticks.hpp"
-#include "truth.hpp"
+#include "truths/ticks.hpp"
+#include "truths/truth.hpp"
 
 namespace gpu_check {
 namespace {
@@ -43,11 +43,11 @@ Pair narrow_pair(Gpu& gpu) {
     Pair best{OwnedEvent(gpu), 0, std::numeric_limits<std::int64_t>::max()};
     for (int i = 0; i < 50; ++i) {
         OwnedEvent event = make_event(gpu);
-        const std::int64_t before = host_ns();
+        const std::int64_t before = gpu.time.now_ns();
         gpu.record(event, gpu.stream);
         while (gpu.d.event_query(event) == CuResult::not_ready) {
         }
-        const std::int64_t after = host_ns();
+        const std::int64_t after = gpu.time.now_ns();
         if (after - before < best.width) {
             best.event = std::move(event);
             best.middle = (before + after) / 2;
@@ -97,7 +97,7 @@ void truth_globaltimer_and_events_share_a_clock(Gpu& gpu) {
 
 void truth_device_clock_drifts(Gpu& gpu) {
     const Pair first = narrow_pair(gpu);
-    usleep(2'000'000);
+    gpu.time.sleep_ns(2'000'000'000);
     const Pair second = narrow_pair(gpu);
     const double host = static_cast<double>(second.middle - first.middle);
     const double ppm = (gpu.elapsed_ns(first.event, second.event) / host - 1) * 1e6;
@@ -112,12 +112,29 @@ void truth_entry_points_are_version_exact(Gpu& gpu) {
     expect(older != nullptr, "cuStreamGetCaptureInfo of 11.3 is not there");
     expect(gpu.d.version < 12030 || (newer != nullptr && newer != older),
            "cuStreamGetCaptureInfo of 11.3 and of 12.3 are one function");
+    expect(gpu.d.version < 12020 || find_entry("cuStreamGetCaptureInfo", 12020) == older,
+           "between two versions the older one is not given");
+    expect(find_entry("cuNoSuchCall", 11030) == nullptr, "a call that is none was given");
     expect(find_entry("cuInit", 99'000) == nullptr, "a call of a version yet to come was given");
     expect(find_entry("cuGraphInstantiateWithFlags", 11030) == nullptr,
            "a call of 11.4 was given to one who asks for 11.3");
 }
 
+void truth_calls_need_init(Gpu& gpu) {
+    int count = 0;
+    gpu.expect_result(gpu.d.device_get_count(&count), CuResult::not_initialized, "cuDeviceGetCount before cuInit");
+    gpu.must(gpu.d.driver_get_version(&count), "cuDriverGetVersion before cuInit");
+    gpu.must(gpu.d.init(0), "cuInit");
+    gpu.must(gpu.d.device_get_count(&count), "cuDeviceGetCount after cuInit");
+    OwnedEvent event(gpu);
+    gpu.expect_result(gpu.d.event_create(event.out(), 0), CuResult::invalid_context, "cuEventCreate without a context");
+}
+
 void truth_sticky_error_stays(Gpu& gpu) {
+    const OwnedGraph graph = make_graph(gpu);
+    add_empty_kernel(gpu, graph, nullptr);
+    OwnedExec exec = instantiate(gpu, graph);
+    const Function empty = gpu.kernel("check_empty");
     StampRing nowhere = make_ring(gpu, 1);
     const OwnedMemory kept = std::move(nowhere.memory);
     nowhere.memory = OwnedMemory(gpu, 0x10);
@@ -128,6 +145,11 @@ void truth_sticky_error_stays(Gpu& gpu) {
     DevicePointer memory = 0;
     gpu.expect_result(gpu.d.mem_alloc(&memory, 1024), CuResult::illegal_address, "the next cuMemAlloc");
     gpu.expect_result(gpu.d.stream_synchronize(gpu.stream), CuResult::illegal_address, "the next cuStreamSynchronize");
+    const CuResult launched = gpu.d.launch_kernel(empty, 1, 1, 1, 1, 1, 1, 0, gpu.stream, nullptr, nullptr);
+    gpu.expect_result(launched, CuResult::illegal_address, "the next cuLaunchKernel");
+    gpu.expect_result(gpu.d.graph_exec_destroy(exec.release()), CuResult::illegal_address,
+                      "the next cuGraphExecDestroy");
+    expect(gpu.name_of(launched) == "CUDA_ERROR_ILLEGAL_ADDRESS", "the error's name is " + gpu.name_of(launched));
 }
 
 void truth_kernel_names_and_parameters_can_be_asked(Gpu& gpu) {
