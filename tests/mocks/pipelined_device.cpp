@@ -6,90 +6,68 @@
 namespace plumb::mocks {
 
 void PipelinedDevice::launch(std::int64_t launch_ns, std::int64_t run_ns) {
-    const std::lock_guard lock(mutex_);
-    host_ns_ += launch_ns;
-    const std::int64_t start = std::max(host_ns_, busy_until_ns_);
+    const std::lock_guard lock(world_.mutex);
+    world_.now += launch_ns;
+    const std::int64_t start = std::max(world_.now, busy_until_ns_);
     if (busy_until_ns_ != 0) {
         idle_ns_ += start - busy_until_ns_;
     }
     busy_until_ns_ = start + run_ns;
 }
 
-void PipelinedDevice::pass(std::int64_t ns) {
-    const std::lock_guard lock(mutex_);
-    host_ns_ += ns;
-}
+void PipelinedDevice::pass(std::int64_t ns) { world_.pass(ns); }
 
 void PipelinedDevice::drain_queue() {
-    const std::lock_guard lock(mutex_);
-    ++waits_;
-    host_ns_ = std::max(host_ns_, busy_until_ns_) + wake_ns;
+    const std::lock_guard lock(world_.mutex);
+    world_.wait_for(busy_until_ns_);
 }
 
 std::uint64_t PipelinedDevice::enqueue_stamp() {
-    const std::lock_guard lock(mutex_);
-    stamps_[next_stamp_] = std::max(host_ns_, busy_until_ns_);
+    const std::lock_guard lock(world_.mutex);
+    stamps_[next_stamp_] = std::max(world_.now, busy_until_ns_);
     return next_stamp_++;
 }
 
 std::optional<std::uint64_t> PipelinedDevice::stamp_ticks(std::uint64_t stamp) const {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(world_.mutex);
     const auto found = stamps_.find(stamp);
-    if (found == stamps_.end() || found->second > host_ns_) {
+    if (found == stamps_.end() || found->second > world_.now) {
         return std::nullopt;
     }
     return ticks_at(found->second);
 }
 
 void PipelinedDevice::forget_stamp(std::uint64_t stamp) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(world_.mutex);
     stamps_.erase(stamp);
 }
 
-std::int64_t PipelinedDevice::host_ns() const {
-    const std::lock_guard lock(mutex_);
-    return host_ns_;
-}
+std::int64_t PipelinedDevice::host_ns() const { return VirtualWorld<>::of(world_, &VirtualWorld<>::now); }
 
 std::int64_t PipelinedDevice::idle_ns() const {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(world_.mutex);
     return idle_ns_;
 }
 
-unsigned PipelinedDevice::waits() const {
-    const std::lock_guard lock(mutex_);
-    return waits_;
-}
+std::size_t PipelinedDevice::waits() const { return VirtualWorld<>::of(world_, &VirtualWorld<>::waits); }
 
 std::size_t PipelinedDevice::stamps_alive() const {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(world_.mutex);
     return stamps_.size();
 }
 
 void PipelinedDevice::catch_up() {
-    const std::lock_guard lock(mutex_);
-    host_ns_ = std::max(host_ns_, busy_until_ns_);
+    const std::lock_guard lock(world_.mutex);
+    world_.reach(busy_until_ns_);
 }
 
-void PipelinedDevice::fail(const std::string& call, unsigned use) {
-    const std::lock_guard lock(mutex_);
-    failing_ = call;
-    uses_left_ = use;
-    failed_ = failed_ && use == 0; // switching off keeps what happened
-}
+void PipelinedDevice::fail(const std::string& call, unsigned use) { world_.plan_failure(call, use); }
 
-bool PipelinedDevice::has_failed() const {
-    const std::lock_guard lock(mutex_);
-    return failed_;
-}
+bool PipelinedDevice::has_failed() const { return world_.has_failed(); }
 
 bool PipelinedDevice::fails(const std::string& call) {
-    const std::lock_guard lock(mutex_);
-    if (uses_left_ == 0 || failing_ != call || --uses_left_ != 0) {
-        return false;
-    }
-    failed_ = true;
-    return true;
+    const std::lock_guard lock(world_.mutex);
+    return world_.fails(call);
 }
 
 namespace {

@@ -6,12 +6,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "mocks/virtual_world.hpp"
 #include "plumb/backend.hpp"
 
 namespace plumb::mocks {
@@ -26,7 +26,7 @@ class PipelinedDevice {
     void launch(std::int64_t launch_ns, std::int64_t run_ns);
     /// The host does something else.
     void pass(std::int64_t ns);
-    /// The host waits until the queue is empty, and needs `wake_ns` to notice.
+    /// The host waits until the queue is empty, and needs a while to notice.
     void drain_queue();
 
     /// A stamp that the device takes when it gets there.
@@ -38,7 +38,7 @@ class PipelinedDevice {
     std::int64_t host_ns() const;
     std::uint64_t ticks_at(std::int64_t ns) const { return tick_offset + static_cast<std::uint64_t>(ns / ns_per_tick); }
     std::int64_t idle_ns() const; // of the device, since its first kernel
-    unsigned waits() const;
+    std::size_t waits() const;
     std::size_t stamps_alive() const;
 
     /// The host goes on to the moment when the queue is empty, without waiting for it.
@@ -51,17 +51,11 @@ class PipelinedDevice {
     bool fails(const std::string& call);
 
   private:
-    static constexpr std::int64_t wake_ns = 20'000;
-    mutable std::mutex mutex_;
-    std::int64_t host_ns_ = 5'000'000;
+    VirtualWorld<> world_;
     std::int64_t busy_until_ns_ = 0;
     std::int64_t idle_ns_ = 0;
-    unsigned waits_ = 0;
     std::uint64_t next_stamp_ = 1;
     std::unordered_map<std::uint64_t, std::int64_t> stamps_; // stamp -> device time
-    std::string failing_;
-    unsigned uses_left_ = 0;
-    bool failed_ = false;
 };
 
 /// Times a PipelinedDevice with two stamps per scope. The device must outlive it.

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "mocks/virtual_world.hpp"
+
 namespace plumb::vmetal {
 namespace {
 
@@ -84,33 +86,15 @@ struct Encoder final : Object {
     CommandBuffer* buffer = nullptr;
 };
 
-class VirtualHostClock final : public HostClock {
-  public:
-    std::uint64_t now_ticks() const noexcept override { return static_cast<std::uint64_t>(vmetal::now_ns()); }
-    std::int64_t now_ns() const noexcept override { return vmetal::now_ns(); }
-};
-
-struct World {
-    std::recursive_mutex mutex;
+struct World : mocks::VirtualWorld<std::recursive_mutex> {
     Config config;
-    std::int64_t now = 1'000'000'000;
     Object device, samples_class;
     Text name{"virtual GPU"}, set_name{"timestamp"}, other_name{"statistics"};
     Object timestamp_set, other_set;
     std::vector<CommandBuffer*> running;
     bool finishing = false;
-    std::size_t references = 0, waits = 0, blocks = 0, samples_made = 0, samples_alive = 0;
-    std::string failing;
-    unsigned uses_left = 0;
-    bool failed = false;
+    std::size_t references = 0, blocks = 0, samples_made = 0, samples_alive = 0;
 
-    bool fails(const char* call) {
-        if (uses_left == 0 || failing != call || --uses_left != 0) {
-            return false;
-        }
-        failed = true;
-        return true;
-    }
     std::uint64_t ticks(std::int64_t host) const {
         return config.zero + static_cast<std::uint64_t>(static_cast<double>(host) * config.ticks_per_ns);
     }
@@ -120,7 +104,7 @@ World& world() {
     static World& only = *new World;
     return only;
 }
-using Lock = std::lock_guard<std::recursive_mutex>;
+using Lock = World::Lock;
 
 std::uint64_t answer(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 template <class T>
@@ -280,8 +264,7 @@ void start(CommandBuffer& buffer) {
 void wait_until(std::int64_t moment) {
     {
         const Lock lock(world().mutex);
-        ++world().waits;
-        world().now = std::max(world().now, moment) + 20'000; // the host needs a while to wake up
+        world().wait_for(moment);
     }
     finish_what_has_ended();
 }
@@ -569,9 +552,7 @@ Driver table() {
 void reset(const Config& config) {
     const Lock lock(world().mutex);
     world().config = config;
-    world().uses_left = 0;
-    world().failed = false;
-    world().waits = 0;
+    world().forget_failures_and_waits();
     world().samples_made = 0;
 }
 
@@ -583,7 +564,7 @@ const Driver& driver() {
 }
 
 const HostClock& host_clock() {
-    static const VirtualHostClock clock;
+    static const mocks::VirtualHostClock<now_ns> clock;
     return clock;
 }
 
@@ -660,10 +641,7 @@ void run(Id queue, std::int64_t ns) {
 }
 
 void pass(std::int64_t ns) {
-    {
-        const Lock lock(world().mutex);
-        world().now += ns;
-    }
+    world().pass(ns);
     finish_what_has_ended();
 }
 
@@ -671,53 +649,25 @@ void settle() {
     {
         const Lock lock(world().mutex);
         for (const CommandBuffer* buffer : world().running) {
-            world().now = std::max(world().now, buffer->ended);
+            world().reach(buffer->ended);
         }
     }
     finish_what_has_ended();
 }
 
 std::int64_t now_ns() {
-    std::int64_t now = 0;
-    {
-        const Lock lock(world().mutex);
-        now = world().now += 20; // reading a clock takes time
-    }
+    const std::int64_t now = world().pass(20); // reading a clock takes time
     finish_what_has_ended();
     return now;
 }
 
-void fail(const std::string& call, unsigned use) {
-    const Lock lock(world().mutex);
-    world().failing = call;
-    world().uses_left = use;
-    world().failed = world().failed && use == 0; // switching off keeps what happened
-}
+void fail(const std::string& call, unsigned use) { world().plan_failure(call, use); }
+bool has_failed() { return world().has_failed(); }
 
-bool has_failed() {
-    const Lock lock(world().mutex);
-    return world().failed;
-}
-
-std::size_t references() {
-    const Lock lock(world().mutex);
-    return world().references;
-}
-std::size_t samples_made() {
-    const Lock lock(world().mutex);
-    return world().samples_made;
-}
-std::size_t samples_alive() {
-    const Lock lock(world().mutex);
-    return world().samples_alive;
-}
-std::size_t waits() {
-    const Lock lock(world().mutex);
-    return world().waits;
-}
-std::size_t blocks() {
-    const Lock lock(world().mutex);
-    return world().blocks;
-}
+std::size_t references() { return World::of(world(), &World::references); }
+std::size_t samples_made() { return World::of(world(), &World::samples_made); }
+std::size_t samples_alive() { return World::of(world(), &World::samples_alive); }
+std::size_t waits() { return World::of(world(), &World::waits); }
+std::size_t blocks() { return World::of(world(), &World::blocks); }
 
 } // namespace plumb::vmetal

@@ -6,8 +6,9 @@
 #include <cstring>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <set>
+
+#include "mocks/virtual_world.hpp"
 
 // What the handles point to.
 struct _cl_platform_id {};
@@ -40,16 +41,8 @@ namespace {
 
 using namespace backends::opencl;
 
-class VirtualHostClock final : public HostClock {
-  public:
-    std::uint64_t now_ticks() const noexcept override { return static_cast<std::uint64_t>(vocl::now_ns()); }
-    std::int64_t now_ns() const noexcept override { return vocl::now_ns(); }
-};
-
-struct World {
-    std::mutex mutex;
+struct World : mocks::VirtualWorld<> {
     Config config;
-    std::int64_t now = 1'000'000'000;
     _cl_platform_id platform;
     _cl_device_id device;
     _cl_context context{1};
@@ -59,18 +52,7 @@ struct World {
     std::vector<_cl_event*> spare;
     std::size_t events_alive = 0;
     std::size_t others_alive = 0; // programs, kernels, buffers
-    std::size_t waits = 0;
-    std::string failing;
-    unsigned uses_left = 0;
-    bool failed = false;
 
-    bool fails(const char* call) {
-        if (uses_left == 0 || failing != call || --uses_left != 0) {
-            return false;
-        }
-        failed = true;
-        return true;
-    }
     std::uint64_t on_device(std::int64_t host) const {
         return config.zero + static_cast<std::uint64_t>(host) +
                static_cast<std::uint64_t>(static_cast<double>(host) * config.drift);
@@ -307,10 +289,11 @@ ClResult wait_for_events(std::uint32_t count, const Event* events) {
     if (world().fails("clWaitForEvents")) {
         return failure;
     }
-    ++world().waits;
+    std::int64_t last = 0;
     for (std::uint32_t i = 0; i < count; ++i) {
-        world().now = std::max(world().now, events[i]->ended) + 20'000; // the host needs a while to wake up
+        last = std::max(last, events[i]->ended);
     }
+    world().wait_for(last);
     return ClResult::success;
 }
 
@@ -457,7 +440,7 @@ ClResult read_buffer(CommandQueue queue, Memory memory, std::uint32_t, std::size
     if (offset > memory->bytes || bytes > memory->bytes - offset) {
         return ClResult::invalid_value;
     }
-    world().now = std::max(world().now, queue->busy_until);
+    world().reach(queue->busy_until);
     std::memcpy(to, memory->data.get() + offset, bytes);
     return ClResult::success;
 }
@@ -479,9 +462,7 @@ void reset(const Config& config) {
     World& w = world();
     const std::lock_guard lock(w.mutex);
     w.config = config;
-    w.uses_left = 0;
-    w.failed = false;
-    w.waits = 0;
+    w.forget_failures_and_waits();
 }
 
 Config& config() { return world().config; }
@@ -492,7 +473,7 @@ const Driver& driver() {
 }
 
 const HostClock& host_clock() {
-    static const VirtualHostClock clock;
+    static const mocks::VirtualHostClock<now_ns> clock;
     return clock;
 }
 
@@ -512,39 +493,24 @@ void enqueue(CommandQueue queue, std::int64_t ns, Event* event) {
     run(*queue, ns, event);
 }
 
-void pass(std::int64_t ns) {
-    const std::lock_guard lock(world().mutex);
-    world().now += ns;
-}
+void pass(std::int64_t ns) { world().pass(ns); }
 
 void settle() {
     const std::lock_guard lock(world().mutex);
     for (const _cl_command_queue* queue : world().queues) {
-        world().now = std::max(world().now, queue->busy_until);
+        world().reach(queue->busy_until);
     }
 }
 
-std::int64_t now_ns() {
-    const std::lock_guard lock(world().mutex);
-    return world().now += 20; // reading a clock takes time
-}
+std::int64_t now_ns() { return world().pass(20); } // reading a clock takes time
 
 std::uint64_t device_ns(std::int64_t host_ns) {
     const std::lock_guard lock(world().mutex);
     return world().on_device(host_ns);
 }
 
-void fail(const std::string& call, unsigned use) {
-    const std::lock_guard lock(world().mutex);
-    world().failing = call;
-    world().uses_left = use;
-    world().failed = world().failed && use == 0; // switching off keeps what happened
-}
-
-bool has_failed() {
-    const std::lock_guard lock(world().mutex);
-    return world().failed;
-}
+void fail(const std::string& call, unsigned use) { world().plan_failure(call, use); }
+bool has_failed() { return world().has_failed(); }
 
 std::size_t alive() {
     const std::lock_guard lock(world().mutex);
@@ -555,9 +521,6 @@ std::size_t alive() {
     return references;
 }
 
-std::size_t waits() {
-    const std::lock_guard lock(world().mutex);
-    return world().waits;
-}
+std::size_t waits() { return World::of(world(), &World::waits); }
 
 } // namespace plumb::vocl

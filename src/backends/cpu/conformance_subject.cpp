@@ -5,26 +5,17 @@
 #include "backends/cpu/queue_timer.hpp"
 #include "clock/host_clock.hpp"
 #include "conformance/subject.hpp"
+#include "mocks/virtual_world.hpp"
 
 namespace plumb::conformance {
 namespace {
 
 // The calls are plain function pointers, so what they count is global; one subject lives at a time.
-std::string failing_call;
-unsigned uses_left = 0;
-bool failed = false;
+mocks::PlannedFailure failure;
 std::atomic<std::size_t> allocations{0};
 
-bool fails(const char* call) {
-    if (uses_left == 0 || failing_call != call || --uses_left != 0) {
-        return false;
-    }
-    failed = true;
-    return true;
-}
-
 void* allocate(std::size_t bytes) noexcept {
-    if (fails("allocate")) {
+    if (failure.strikes("allocate")) {
         return nullptr;
     }
     ++allocations;
@@ -37,12 +28,12 @@ void release(void* memory) noexcept {
 }
 
 bool read_pair(const clock::HostClockSource& source, clock::ClockReading& reading) noexcept {
-    return !fails("read_pair") && backends::cpu::system_calls().read_pair(source, reading);
+    return !failure.strikes("read_pair") && backends::cpu::system_calls().read_pair(source, reading);
 }
 
 class CpuSubject final : public Subject {
   public:
-    CpuSubject() { uses_left = 0; }
+    CpuSubject() { failure = {}; }
 
     Result<std::unique_ptr<QueueTimer>> make_timer(const TimerOptions& options) override {
         return backends::cpu::CpuQueueTimer::create(options, {allocate, release, read_pair});
@@ -56,12 +47,8 @@ class CpuSubject final : public Subject {
     std::int64_t host_ns() const override { return clock::monotonic_ns(); }
 
     std::vector<std::string> calls() const override { return {"allocate", "read_pair"}; }
-    void fail(const std::string& call, unsigned use) override {
-        failing_call = call;
-        uses_left = use;
-        failed = failed && use == 0; // switching off keeps what happened
-    }
-    bool has_failed() const override { return failed; }
+    void fail(const std::string& call, unsigned use) override { failure.plan(call, use); }
+    bool has_failed() const override { return failure.has_struck(); }
     std::size_t resources() const override { return allocations; }
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "virtual_gpu/state.hpp"
+#include "virtual_world.hpp"
 
 namespace plumb::vgpu {
 
@@ -14,12 +15,6 @@ constexpr std::int64_t virtual_start_ns = 1'000'000'000;
 
 std::atomic<std::int64_t> virtual_now{virtual_start_ns};
 std::atomic<bool> is_virtual{false};
-
-class VirtualClock final : public HostClock {
-  public:
-    std::uint64_t now_ticks() const noexcept override { return static_cast<std::uint64_t>(host_now()); }
-    std::int64_t now_ns() const noexcept override { return host_now(); }
-};
 
 std::uint64_t cut(double ns, unsigned tick_ns) { return static_cast<std::uint64_t>(ns / tick_ns) * tick_ns; }
 
@@ -46,7 +41,7 @@ void restart_clock(Time time) {
 }
 
 HostClock& host_clock() {
-    static VirtualClock clock;
+    static mocks::VirtualHostClock<host_now> clock;
     return clock;
 }
 

@@ -7,9 +7,9 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <vector>
+
+#include "mocks/virtual_world.hpp"
 
 namespace {
 
@@ -48,24 +48,19 @@ struct Pool {
     std::int64_t used_until = 0;
 };
 
-struct World {
-    std::mutex mutex;
+struct World : mocks::VirtualWorld<> {
     Settings settings;
-    std::int64_t host_ns = 0;
     std::int64_t processor_ns = 0; // where the command processor is
     std::int64_t ends_ns = 0;      // of everything executed so far
     std::int64_t idle_ns = 0;
     bool dispatched = false;
-    unsigned waits = 0, violations = 0;
+    unsigned violations = 0;
     std::uint64_t next = 1;
     std::map<std::uint64_t, Pool> pools;
     std::map<std::uint64_t, std::int64_t> fences; // signalled at
     std::map<std::uint64_t, std::vector<std::unique_ptr<VkCommandBuffer_T>>> command_pools;
     std::vector<std::unique_ptr<VkCommandBuffer_T>> engines;
-    std::string failing;
-    unsigned uses_left = 0;
-    VkResult answer = VkResult::success;
-    bool failed = false;
+    VkResult answer = VkResult::success; // of the call that fails
 };
 
 World& world() {
@@ -87,12 +82,8 @@ std::uint64_t ticks(std::int64_t ns) {
 /// What every call does first: time goes on, and it may fail.
 VkResult enter(const char* call) {
     World& w = world();
-    w.host_ns += std::strcmp(call, "vkQueueSubmit") == 0 ? w.settings.submit_ns : w.settings.call_ns;
-    if (w.uses_left == 0 || w.failing != call || --w.uses_left != 0) {
-        return VkResult::success;
-    }
-    w.failed = true;
-    return w.answer;
+    w.now += std::strcmp(call, "vkQueueSubmit") == 0 ? w.settings.submit_ns : w.settings.call_ns;
+    return w.fails(call) ? w.answer : VkResult::success;
 }
 
 void effect(Query& query, Effect next) {
@@ -102,7 +93,7 @@ void effect(Query& query, Effect next) {
 }
 
 void settle(Query& query) {
-    while (!query.coming.empty() && query.coming.front().at <= world().host_ns) {
+    while (!query.coming.empty() && query.coming.front().at <= world().now) {
         query.defined = true;
         query.available = query.coming.front().available;
         query.value = query.coming.front().value;
@@ -132,7 +123,7 @@ void run_query(const Command& command) {
 void run(const VkCommandBuffer_T& buffer) {
     World& w = world();
     w.violations += buffer.open ? 1 : 0;
-    w.processor_ns = std::max(w.processor_ns, w.host_ns);
+    w.processor_ns = std::max(w.processor_ns, w.now);
     for (const Command& command : buffer.commands) {
         if (command.kind == Kind::dispatch) {
             w.idle_ns += w.dispatched ? std::max<std::int64_t>(w.processor_ns - w.ends_ns, 0) : 0;
@@ -217,9 +208,9 @@ VkResult vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(PhysicalDevice, std::uin
 VkResult vkGetCalibratedTimestampsEXT(LogicalDevice, std::uint32_t count, const CalibratedTimestampInfo*,
                                       std::uint64_t* stamps, std::uint64_t* deviation) {
     VVK_ENTER(vkGetCalibratedTimestampsEXT)
-    stamps[0] = ticks(world().host_ns) & mask();
+    stamps[0] = ticks(world().now) & mask();
     world().violations += count != 1 ? 1 : 0; // its one domain was asked for
-    world().host_ns += world().settings.call_ns;
+    world().now += world().settings.call_ns;
     *deviation = static_cast<std::uint64_t>(world().settings.call_ns);
     return VkResult::success;
 }
@@ -232,7 +223,7 @@ VkResult vkQueueSubmit(NativeQueue, std::uint32_t count, const SubmitInfo* submi
         }
     }
     if (fence != 0) {
-        world().fences[fence] = std::max(done_ns(), world().host_ns);
+        world().fences[fence] = std::max(done_ns(), world().now);
     }
     return VkResult::success;
 }
@@ -240,7 +231,7 @@ VkResult vkQueueSubmit(NativeQueue, std::uint32_t count, const SubmitInfo* submi
 VkResult vkQueueWaitIdle(NativeQueue) {
     VVK_ENTER(vkQueueWaitIdle)
     ++world().waits;
-    world().host_ns = std::max(world().host_ns, done_ns());
+    world().reach(done_ns());
     return VkResult::success;
 }
 
@@ -258,7 +249,7 @@ void vkDestroyFence(LogicalDevice, Fence fence, const void*) {
 VkResult vkWaitForFences(LogicalDevice, std::uint32_t, const Fence* fences, std::uint32_t, std::uint64_t timeout) {
     VVK_ENTER(vkWaitForFences)
     world().waits += timeout != 0 ? 1 : 0;
-    return world().fences[fences[0]] <= world().host_ns ? VkResult::success : VkResult::timeout;
+    return world().fences[fences[0]] <= world().now ? VkResult::success : VkResult::timeout;
 }
 
 VkResult vkCreateQueryPool(LogicalDevice, const QueryPoolCreateInfo* info, const void*, QueryPool* pool) {
@@ -270,7 +261,7 @@ VkResult vkCreateQueryPool(LogicalDevice, const QueryPoolCreateInfo* info, const
 void vkDestroyQueryPool(LogicalDevice, QueryPool pool, const void*) {
     const std::lock_guard lock(world().mutex);
     World& w = world();
-    w.violations += w.pools.count(pool) == 0 || w.pools[pool].used_until > w.host_ns ? 1 : 0;
+    w.violations += w.pools.count(pool) == 0 || w.pools[pool].used_until > w.now ? 1 : 0;
     w.pools.erase(pool);
 }
 
@@ -402,22 +393,17 @@ AnyCall find(const char* name) {
 
 AnyCall vkGetDeviceProcAddr(LogicalDevice, const char* name) { return find(name); }
 
-class VirtualHostClock final : public HostClock {
-  public:
-    std::uint64_t now_ticks() const noexcept override { return static_cast<std::uint64_t>(vvk::now_ns()); }
-    std::int64_t now_ns() const noexcept override { return vvk::now_ns(); }
-};
-
 } // namespace
 
 void reset(const Settings& settings) {
     World& w = world();
     const std::lock_guard lock(w.mutex);
     w.settings = settings;
-    w.host_ns = 5'000'000;
+    w.now = 5'000'000;
     w.processor_ns = w.ends_ns = w.idle_ns = 0;
-    w.dispatched = w.failed = false;
-    w.waits = w.violations = w.uses_left = 0;
+    w.dispatched = false;
+    w.violations = 0;
+    w.forget_failures_and_waits();
     w.pools.clear();
     w.fences.clear();
     w.command_pools.clear();
@@ -438,23 +424,16 @@ VulkanHandles handles() {
 }
 
 const HostClock& host_clock() {
-    static VirtualHostClock& only = *new VirtualHostClock;
-    return only;
+    static const mocks::VirtualHostClock<now_ns> clock;
+    return clock;
 }
 
-std::int64_t now_ns() {
-    const std::lock_guard lock(world().mutex);
-    return world().host_ns;
-}
-
-void pass(std::int64_t ns) {
-    const std::lock_guard lock(world().mutex);
-    world().host_ns += ns;
-}
+std::int64_t now_ns() { return World::of(world(), &World::now); }
+void pass(std::int64_t ns) { world().pass(ns); }
 
 void catch_up() {
     const std::lock_guard lock(world().mutex);
-    world().host_ns = std::max(world().host_ns, done_ns());
+    world().reach(done_ns());
 }
 
 std::uint64_t ticks_at(std::int64_t ns) { return ticks(ns); }
@@ -462,13 +441,11 @@ std::uint64_t ticks_at(std::int64_t ns) { return ticks(ns); }
 void fail(const std::string& call, unsigned use, VkResult result) {
     World& w = world();
     const std::lock_guard lock(w.mutex);
-    w.failing = call;
-    w.uses_left = use;
+    w.failure.plan(call, use);
     w.answer = result;
-    w.failed = w.failed && use == 0; // switching off keeps what happened
 }
 
-bool has_failed() { return world().failed; }
+bool has_failed() { return world().has_failed(); }
 
 std::size_t alive() {
     World& w = world();
@@ -480,7 +457,7 @@ std::size_t alive() {
     return count;
 }
 
-unsigned waits() { return world().waits; }
+std::size_t waits() { return World::of(world(), &World::waits); }
 unsigned violations() { return world().violations; }
 std::int64_t idle_ns() { return world().idle_ns; }
 
@@ -500,7 +477,7 @@ void end(CommandBuffer commands) { commands->open = false; }
 
 void submit(CommandBuffer commands) {
     const std::lock_guard lock(world().mutex);
-    world().host_ns += world().settings.submit_ns;
+    world().now += world().settings.submit_ns;
     run(*commands);
 }
 

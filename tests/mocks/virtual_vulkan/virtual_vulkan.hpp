@@ -50,7 +50,7 @@ bool has_failed();
 /// Pools, fences and command buffers that exist.
 std::size_t alive();
 /// Waits that could block: vkQueueWaitIdle, vkWaitForFences with a timeout.
-unsigned waits();
+std::size_t waits();
 /// Uses of the API that Vulkan forbids: a stamp into a query that was not reset, a pool destroyed while in use, …
 unsigned violations();
 /// Time in which the queue ran dry, between its first dispatch and its last.
