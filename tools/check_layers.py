@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rooms include one way only (docs/architecture.md has the map). Any room may include <plumb/...>; public headers include
-only each other and the system; cli and decoder include <plumb/...> and their own folders."""
+only each other and the system; cli and decoder include <plumb/...> and their own folders. What only tests use is named
+*_testing.hpp, and no file that ships includes it."""
 
 import re
 import sys
@@ -35,6 +36,9 @@ STANDS_ON = {"hip": "cuda"}  # backends that are another table over one implemen
 PARTS = {"cli": {"cli", "decoder"}, "decoder": {"decoder"}}
 THIRD_PARTY = re.compile(r"^(fmt/|nlohmann/|CLI/|zstd|xxhash|gtest/|gmock/|benchmark/|hwy/|dnnl|oneapi/|cblas|openblas)")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>]+)>|"([^"]+)")', re.M)
+OF_TESTS = re.compile(r"(_test|_perftest|_testing)\.[a-z]+$")
+# Rooms in which headers of tests have other names still.
+NOT_YET_NAMED = ("analysis", "export", "numerics", "render", "resolve", "session")
 SOURCES = (".cpp", ".hpp", ".h", ".c", ".cu", ".mm", ".inc")
 
 
@@ -104,7 +108,33 @@ def check(texts):
                 yield f"{name}:{line}: #include of {include}: {reason}"
 
 
+def is_of_tests(name):
+    return not name.startswith(("src/", "include/", "decoder/", "cli/")) or OF_TESTS.search(name) is not None
+
+
+def misnamed(texts):
+    """Yields 'path: reason' for headers of rooms that only tests include, and files that ship but include such a one."""
+    used_by = {}
+    for name, text in texts.items():
+        for found in INCLUDE.finditer(text):
+            target = target_of(found.group(1) or found.group(2), found.group(2) is not None, name.rpartition("/")[0], texts)
+            used_by.setdefault(target, set()).add(name)
+    for name in sorted(texts):
+        users = used_by.get(name, set())
+        if not name.startswith("src/") or not name.endswith(".hpp") or name.split("/")[1] in NOT_YET_NAMED:
+            continue
+        if OF_TESTS.search(name):
+            yield from (f"{user}: ships, and includes {name}" for user in sorted(users) if not is_of_tests(user))
+        elif users and all(is_of_tests(user) for user in users):
+            yield f"{name}: only tests include it: name it {name[len('src/'):-len('.hpp')]}_testing.hpp"
+
+
 def self_test():
+    helper = {"src/base/help.hpp": "", "src/base/a_test.cpp": '#include "base/help.hpp"\n'}
+    assert len(list(misnamed(helper))) == 1 and not list(misnamed({**helper, "src/base/b.cpp": '#include "help.hpp"\n'}))
+    named = {"src/base/help_testing.hpp": "", "src/base/a_test.cpp": '#include "base/help_testing.hpp"\n'}
+    assert not list(misnamed(named))
+    assert len(list(misnamed({**named, "src/base/b.cpp": '#include "base/help_testing.hpp"\n'}))) == 1
     good = {
         "include/plumb/a.hpp": "#include <plumb/b.hpp>\n#include <cstdint>\n", "include/plumb/b.hpp": "",
         "src/base/x.hpp": "#include <plumb/a.hpp>\n", "src/record/r.hpp": '#include "base/x.hpp"\n',
@@ -132,7 +162,7 @@ def main():
     self_test()
     texts = {str(name): (tree.ROOT / name).read_text(encoding="utf-8")
              for name in tree.files() if str(name).endswith(SOURCES)}
-    found = list(check(texts))
+    found = [*check(texts), *misnamed(texts)]
     print("\n".join(found), end="\n" if found else "")
     return bool(found)
 

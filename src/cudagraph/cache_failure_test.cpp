@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cudagraph/cache_test_support.hpp"
+#include "cudagraph/cache_testing.hpp"
 
 namespace plumb::cudagraph {
 namespace {

@@ -2,7 +2,7 @@
 // Tokens and positions on their way to captured kernels.
 #include <limits>
 
-#include "cudagraph/cache_test_support.hpp"
+#include "cudagraph/cache_testing.hpp"
 
 namespace plumb::cudagraph {
 namespace {

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "backends/cuda/capture_notes.hpp"
-#include "cudagraph/cache_test_support.hpp"
+#include "cudagraph/cache_testing.hpp"
 
 namespace plumb::cudagraph {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cudagraph/probe_bench.hpp"
+#include "cudagraph/probe_testing.hpp"
 
 namespace plumb::cudagraph {
 namespace {

@@ -10,7 +10,7 @@
 #include "backends/hip/driver.hpp"
 #include "cudagraph/probes.hpp"
 #include "plumb/hip.hpp"
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 #include "virtual_hip/control.hpp"
 #include "virtual_hip/hip.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every driver call of a probe's life fails once at each of its uses; the device is lost at any moment.
-#include "cudagraph/probe_bench.hpp"
+#include "cudagraph/probe_testing.hpp"
 
 namespace plumb::cudagraph {
 namespace {

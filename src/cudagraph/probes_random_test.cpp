@@ -2,7 +2,7 @@
 // Random graphs on the virtual GPU: what probes say against what happened.
 #include <cmath>
 
-#include "cudagraph/probe_bench.hpp"
+#include "cudagraph/probe_testing.hpp"
 
 namespace plumb::cudagraph {
 namespace {

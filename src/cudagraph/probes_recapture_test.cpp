@@ -2,7 +2,7 @@
 // A key that is captured anew: what was measured of the old graph is no figure of the new one.
 #include <cmath>
 
-#include "cudagraph/probe_bench.hpp"
+#include "cudagraph/probe_testing.hpp"
 #include "cudagraph/rows.hpp"
 
 namespace plumb::cudagraph {

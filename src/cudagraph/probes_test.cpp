@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cudagraph/probe_bench.hpp"
+#include "cudagraph/probe_testing.hpp"
 
 #include <cmath>
 #include <cstring>

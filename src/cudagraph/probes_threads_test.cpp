@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "cudagraph/probe_bench.hpp"
+#include "cudagraph/probe_testing.hpp"
 
 namespace plumb::cudagraph {
 namespace {

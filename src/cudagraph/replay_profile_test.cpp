@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cudagraph/cache_test_support.hpp"
+#include "cudagraph/cache_testing.hpp"
 
 namespace plumb::cudagraph {
 namespace {

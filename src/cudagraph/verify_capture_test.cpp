@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that a capture bakes in.
-#include "cudagraph/cache_test_support.hpp"
+#include "cudagraph/cache_testing.hpp"
 
 namespace plumb::cudagraph {
 namespace {

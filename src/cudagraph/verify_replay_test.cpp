@@ -5,13 +5,13 @@
 #include <cstring>
 #include <limits>
 
-#include "cudagraph/cache_test_support.hpp"
+#include "cudagraph/cache_testing.hpp"
 #include "fingerprint/checks.hpp"
 #include "fingerprint/cuda/cuda_checks.hpp"
-#include "fingerprint/cuda/virtual_kernels.hpp"
+#include "fingerprint/cuda/virtual_kernels_testing.hpp"
 #include "plumb/check.hpp"
 #include "plumb/cuda.hpp"
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 
 namespace plumb::cudagraph {
 namespace {

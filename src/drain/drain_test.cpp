@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "record/name_registry.hpp"
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 #include "recording/reader.hpp"
 
 namespace plumb::drain {

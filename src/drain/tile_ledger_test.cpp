@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 #include "recording/reader.hpp"
 
 namespace plumb::drain {

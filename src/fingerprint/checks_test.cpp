@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 
 namespace plumb::fingerprint {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "fingerprint/fingerprint_with.hpp"
 #include "fingerprint/kernels.hpp"
-#include "fingerprint/naive_reference.hpp"
+#include "fingerprint/naive_reference_testing.hpp"
 
 namespace plumb::fingerprint {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 
 namespace plumb::record {
 namespace {

@@ -11,7 +11,7 @@
 #include <new>
 #include <thread>
 
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 
 namespace plumb::record {
 namespace {

@@ -3,7 +3,7 @@
 // other: what both must do alike is tested on both.
 #include <gtest/gtest.h>
 
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 
 namespace plumb::record {
 namespace {

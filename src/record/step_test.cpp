@@ -4,7 +4,7 @@
 #include <string>
 #include <thread>
 
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 
 namespace plumb::record {
 namespace {

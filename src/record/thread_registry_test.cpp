@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "record/name_registry.hpp"
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 #include "record/thread_registry.hpp"
 
 namespace plumb::record {

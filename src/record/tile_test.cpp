@@ -7,7 +7,7 @@
 #include <map>
 #include <thread>
 
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 
 namespace plumb::record {
 namespace {

@@ -9,9 +9,9 @@
 #include <cmath>
 #include <tuple>
 
+#include "recording/files_testing.hpp"
 #include "recording/metadata_codec.hpp"
 #include "recording/recovery.hpp"
-#include "recording/test_support.hpp"
 
 namespace plumb::recording {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "recording/files_testing.hpp"
 #include "recording/format.hpp"
-#include "recording/test_support.hpp"
 
 namespace plumb::recording {
 namespace {

@@ -8,7 +8,7 @@
 #include <new>
 #include <thread>
 
-#include "recording/test_support.hpp"
+#include "recording/files_testing.hpp"
 
 namespace plumb::recording {
 namespace {

@@ -12,7 +12,7 @@
 #include <csignal>
 
 #include "base/os.hpp"
-#include "recording/test_support.hpp"
+#include "recording/files_testing.hpp"
 
 namespace plumb::recording {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <cmath>
 
+#include "recording/files_testing.hpp"
 #include "recording/format.hpp"
 #include "recording/graph_codec.hpp"
 #include "recording/metadata_codec.hpp"
-#include "recording/test_support.hpp"
 
 namespace plumb::recording {
 namespace {

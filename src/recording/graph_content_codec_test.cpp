@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "recording/test_support.hpp"
+#include "recording/files_testing.hpp"
 
 namespace plumb::recording {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <random>
 
+#include "recording/files_testing.hpp"
 #include "recording/reader.hpp"
-#include "recording/test_data.hpp"
-#include "recording/test_support.hpp"
+#include "recording/records_testing.hpp"
 #include "recording/writer.hpp"
 
 namespace plumb::recording {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <unistd.h>
 
-#include "recording/test_support.hpp"
+#include "recording/files_testing.hpp"
 
 namespace plumb::recording {
 namespace {

@@ -11,10 +11,10 @@
 
 #include "base/os.hpp"
 #include "recording/drop_reasons.hpp"
+#include "recording/files_testing.hpp"
 #include "recording/format.hpp"
 #include "recording/recovery.hpp"
 #include "recording/ring_file.hpp"
-#include "recording/test_support.hpp"
 
 namespace plumb::recording {
 namespace {

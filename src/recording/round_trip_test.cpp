@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "recording/files_testing.hpp"
 #include "recording/format.hpp"
 #include "recording/record_codec.hpp"
 #include "recording/redact.hpp"
-#include "recording/test_support.hpp"
 
 namespace plumb::recording {
 namespace {

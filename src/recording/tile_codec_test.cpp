@@ -9,8 +9,8 @@
 #include <limits>
 #include <random>
 
+#include "recording/files_testing.hpp"
 #include "recording/format.hpp"
-#include "recording/test_support.hpp"
 
 namespace plumb::recording {
 namespace {

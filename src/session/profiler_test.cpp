@@ -13,7 +13,7 @@
 #include "plumb/backend.hpp"
 #include "plumb/plumb.hpp"
 #include "record/recorder_access.hpp"
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 #include "recording/reader.hpp"
 
 namespace plumb {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the conformance suite needs to know of a backend to put it to the test. Each backend's folder holds one
-// conformance_subject.cpp; one more subject is a device in virtual time. Owned by the test; one thread unless said.
+// conformance_testing.cpp; one more subject is a device in virtual time. Owned by the test; one thread unless said.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine.hpp"
-#include "fingerprint/cuda/virtual_kernels.hpp"
+#include "fingerprint/cuda/virtual_kernels_testing.hpp"
 #include "plumb/cuda.hpp"
 #include "plumb/numerics.hpp"
 

@@ -7,8 +7,8 @@
 #include "golden/golden_content.hpp"
 #include "recording/format.hpp"
 #include "recording/reader.hpp"
+#include "recording/records_testing.hpp"
 #include "recording/ring_merge.hpp"
-#include "recording/test_data.hpp"
 #include "recording/writer.hpp"
 
 namespace plumb::fuzz {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preloaded into the program by the smoke test; the program itself knows nothing of the virtual GPU.
-#include "fingerprint/cuda/virtual_kernels.hpp"
 #include "truths/virtual_kernels.hpp"
+#include "fingerprint/cuda/virtual_kernels_testing.hpp"
 
 namespace {
 

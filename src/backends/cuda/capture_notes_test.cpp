@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "backends/cuda/virtual_bench.hpp"
+#include "backends/cuda/bench_testing.hpp"
 
 namespace plumb::backends::cuda {
 namespace {

@@ -2,7 +2,7 @@
 // Kernel records of the stand-in libcupti.so against the virtual GPU's truth.
 #include "backends/cuda/cupti.hpp"
 
-#include "backends/cuda/virtual_bench.hpp"
+#include "backends/cuda/bench_testing.hpp"
 
 namespace plumb::backends::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "backends/cuda/driver.hpp"
-#include "backends/same_call.hpp"
+#include "backends/same_call_testing.hpp"
 
 #ifdef PLUMB_HAVE_CUDA_HEADER
 #include <cudaTypedefs.h>

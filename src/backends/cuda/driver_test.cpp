@@ -6,8 +6,8 @@
 #include <string>
 #include <thread>
 
+#include "backends/cuda/bench_testing.hpp"
 #include "backends/cuda/stamp_module.hpp"
-#include "backends/cuda/virtual_bench.hpp"
 #include "plumb/cuda.hpp"
 
 namespace plumb {

@@ -4,8 +4,8 @@
 
 #include <thread>
 
+#include "backends/cuda/bench_testing.hpp"
 #include "backends/cuda/capture_notes.hpp"
-#include "backends/cuda/virtual_bench.hpp"
 
 namespace plumb::backends::cuda {
 namespace {

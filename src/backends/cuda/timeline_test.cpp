@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "backends/cuda/virtual_bench.hpp"
+#include "backends/cuda/bench_testing.hpp"
 
 namespace plumb::backends::cuda {
 namespace {

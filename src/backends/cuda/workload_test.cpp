@@ -6,7 +6,7 @@
 #include <random>
 #include <thread>
 
-#include "backends/cuda/virtual_bench.hpp"
+#include "backends/cuda/bench_testing.hpp"
 
 namespace plumb::backends::cuda {
 namespace {

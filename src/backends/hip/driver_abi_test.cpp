@@ -6,7 +6,7 @@
 
 #include "backends/hip/driver.hpp"
 #include "backends/hip/hip_calls.hpp"
-#include "backends/same_call.hpp"
+#include "backends/same_call_testing.hpp"
 
 #ifdef PLUMB_HAVE_HIP_HEADER
 #define __HIP_PLATFORM_AMD__

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "backends/hip/virtual_bench.hpp"
+#include "backends/hip/bench_testing.hpp"
 #include "plumb/hip.hpp"
 
 namespace plumb {

@@ -2,7 +2,7 @@
 // Whether event nodes of graphs can be trusted: what is tried before anybody does, by the virtual GPU's HIP face.
 #include "backends/cuda/event_nodes.hpp"
 
-#include "backends/hip/virtual_bench.hpp"
+#include "backends/hip/bench_testing.hpp"
 
 namespace plumb::backends::hip {
 namespace {

@@ -3,7 +3,7 @@
 #include <deque>
 #include <vector>
 
-#include "backends/hip/virtual_bench.hpp"
+#include "backends/hip/bench_testing.hpp"
 
 namespace plumb::backends::hip {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "backends/vulkan/virtual_bench.hpp"
+#include "backends/vulkan/bench_testing.hpp"
 #include "record/queue_registry.hpp"
 
 namespace plumb::backends::vulkan {

@@ -9,7 +9,7 @@
 #define PLUMB_HAVE_VULKAN_HEADER 1
 #endif
 
-#include "backends/same_call.hpp"
+#include "backends/same_call_testing.hpp"
 #include "backends/vulkan/driver.hpp"
 
 #ifdef PLUMB_HAVE_VULKAN_HEADER

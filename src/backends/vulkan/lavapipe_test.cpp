@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/vulkan/command_timer.hpp"
-#include "backends/vulkan/real_engine.hpp"
+#include "backends/vulkan/real_engine_testing.hpp"
 #include "clock/correlation.hpp"
 
 namespace plumb::backends::vulkan {

@@ -4,11 +4,11 @@
 
 #include <utility>
 
-#include "backends/vulkan/real_engine.hpp"
+#include "backends/vulkan/real_engine_testing.hpp"
 #include "mocks/virtual_vulkan/virtual_vulkan.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/vulkan.hpp"
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 
 namespace plumb::backends::vulkan {
 namespace {

@@ -5,7 +5,7 @@
 #include <ostream>
 #include <vector>
 
-#include "backends/vulkan/virtual_bench.hpp"
+#include "backends/vulkan/bench_testing.hpp"
 #include "clock/correlation.hpp"
 
 namespace plumb::backends::vulkan {

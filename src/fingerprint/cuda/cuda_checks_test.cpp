@@ -12,10 +12,10 @@
 #include "fingerprint/checks.hpp"
 #include "fingerprint/cuda/captured_checks.hpp"
 #include "fingerprint/cuda/check_device.hpp"
-#include "fingerprint/cuda/virtual_kernels.hpp"
+#include "fingerprint/cuda/virtual_kernels_testing.hpp"
 #include "plumb/check.hpp"
 #include "plumb/cuda.hpp"
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 #include "virtual_gpu/engine_driver.hpp"
 
 namespace plumb::fingerprint {

@@ -11,8 +11,8 @@
 
 #include "fingerprint/cuda/check_device.hpp"
 #include "fingerprint/cuda/fingerprint_ptx.hpp"
-#include "fingerprint/cuda/host_machine.hpp"
-#include "fingerprint/cuda/naive_kernel.hpp"
+#include "fingerprint/cuda/host_machine_testing.hpp"
+#include "fingerprint/cuda/naive_kernel_testing.hpp"
 #include "fingerprint/logits.hpp"
 
 namespace plumb::fingerprint {

@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "fingerprint/cuda/check_device.hpp"
-#include "fingerprint/cuda/host_machine.hpp"
-#include "fingerprint/cuda/naive_kernel.hpp"
+#include "fingerprint/cuda/host_machine_testing.hpp"
+#include "fingerprint/cuda/naive_kernel_testing.hpp"
 #include "fingerprint/cuda/row_math.hpp"
 #include "virtual_gpu/control.hpp"
 

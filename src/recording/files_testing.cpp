@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/test_support.hpp"
+#include "recording/files_testing.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

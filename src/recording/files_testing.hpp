@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "recording/reader.hpp"
-#include "recording/test_data.hpp"
+#include "recording/records_testing.hpp"
 #include "recording/writer.hpp"
 
 namespace plumb::recording::testing {

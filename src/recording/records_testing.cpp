@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/test_data.hpp"
+#include "recording/records_testing.hpp"
 
 #include <cstddef>
 #include <cstring>

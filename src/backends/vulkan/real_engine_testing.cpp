@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/vulkan/real_engine.hpp"
+#include "backends/vulkan/real_engine_testing.hpp"
 
 #include <cstring>
 #include <vector>

@@ -19,7 +19,7 @@
 #include "backends/cuda/timeline.hpp"
 #include "cudagraph/probes.hpp"
 #include "plumb/cuda.hpp"
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 #include "virtual_gpu/control.hpp"
 #include "virtual_gpu/engine_driver.hpp"
 

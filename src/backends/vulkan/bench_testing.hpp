@@ -9,7 +9,7 @@
 
 #include "backends/vulkan/command_timer.hpp"
 #include "mocks/virtual_vulkan/virtual_vulkan.hpp"
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 
 namespace plumb::backends::vulkan {
 
