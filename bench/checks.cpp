@@ -197,15 +197,5 @@ int main(int argc, char** argv) {
     board.say(
         "turns with check=off, nonfinite and all, one after the other in changing order, all profiled; median of the "
         "ratios to the turn with off of the same round, 95 % interval by bootstrap");
-    for (const Case& c : cases) {
-        if (options.value("--only", c.shape) != c.shape) {
-            continue;
-        }
-        if (const Status status = run_case(c, options, board); !status.ok()) {
-            fmt::print(stderr, "{}\n", status.error().message);
-            return 2;
-        }
-        show(c, board);
-    }
-    return board.finish();
+    return run_cases(cases, options, board, run_case, show);
 }

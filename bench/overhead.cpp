@@ -274,15 +274,5 @@ int main(int argc, char** argv) {
     board.say(
         "short turns of decode steps with the profiler on and off, in pairs, the first of a pair alternating; "
         "median of the pairs, 95 % interval by bootstrap; the drain's CPU time stands beside it, and the ratio with all of it charged");
-    for (const Case& c : cases) {
-        if (options.value("--only", c.shape) != c.shape) {
-            continue;
-        }
-        if (const Status status = run_case(c, options, board); !status.ok()) {
-            fmt::print(stderr, "{}\n", status.error().message);
-            return 2;
-        }
-        show(c, board);
-    }
-    return board.finish();
+    return run_cases(cases, options, board, run_case, show);
 }

@@ -1,19 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No six lines twice in the rooms of the backends (each word of PLUMB_BACKENDS): what two of them do alike lies in one place
-that both use. Lines are compared without comments, blanks, includes and namespaces; closing braces count. Names are
-compared too: a copy in which every name was changed is for the reader to see."""
+"""No run of lines twice in the tree: what two places do alike lies in one place that both use. Lines are compared without
+comments, blanks, includes and namespaces; closing braces count. Names are compared too: a copy in which every name was
+changed is for the reader to see.
+
+How long a run must be to count as a clone depends on where it stands:
+  6   in the rooms of the backends (each word of PLUMB_BACKENDS), which do the same things for different drivers
+  8   elsewhere in what ships, in tools, and in Python: what is left below is guard clauses and the ends of switches
+  12  if one of the two is a test, a benchmark or an example: a scene may set itself up in the words of another one"""
 
 import re
 import sys
 
 import tree
 
-LINES = 6
-SOURCES = (".cpp", ".hpp", ".cl", ".ptx")
+OF_BACKENDS, OF_PRODUCT, OF_TESTS = 6, 8, 12
+LINES = OF_BACKENDS  # the shortest run that is looked for
+FOLDERS = ("src/", "include/", "decoder/", "cli/", "bench/", "tools/", "tests/", "examples/")
+# Not yet looked at: a folder leaves this list when its clones are gone.
+NOT_YET = ("src/analysis/", "src/export/", "src/numerics/", "src/render/", "src/resolve/", "src/session/", "cli/",
+           "tests/golden/")
+SOURCES = (".cpp", ".hpp", ".h", ".c", ".mm", ".cu", ".cl", ".ptx", ".py", ".sh", ".inc")
+TESTS = re.compile(r"^(tests|bench|examples)/|_(test|perftest|testing)\.[a-z]+$")
 COMMENT = re.compile(r"//.*|/\*.*?\*/")
-SILENT = re.compile(r"#|namespace\b|} // namespace|using namespace\b|$")
+SILENT = re.compile(r"#|namespace\b|} // namespace|using namespace\b|import \w|from \w+ import|$")
 # Files whose lines may be alike, each with its reason.
 SYMBOL_TABLES = {
+    "tools/gpu_check/truths/kernels.ptx": "assembly: it has no functions to share",
     "src/backends/cuda/driver_calls.hpp": "the driver's entry points: a table",
     "src/backends/hip/hip_calls.hpp": "the runtime's entry points: a table",
     "src/backends/metal/driver_calls.hpp": "the runtime's entry points: a table",
@@ -65,23 +77,45 @@ def clones(texts):
             yield count, f"{other}:{there[at][0]}", f"{name}:{own[start][0]}"
 
 
-def complaints(texts):
-    return [f"{second}: {count} lines as at {first}: let both use one" for count, first, second in clones(texts)]
+def limit_of(first, second, rooms):
+    """From how many lines on a run in these two files is a clone; None: not yet looked at."""
+    if first.startswith(NOT_YET) or second.startswith(NOT_YET):
+        return None
+    if first.startswith(rooms) and second.startswith(rooms):
+        return OF_BACKENDS
+    return OF_TESTS if TESTS.search(first) or TESTS.search(second) else OF_PRODUCT
+
+
+def complaints(texts, rooms):
+    found = []
+    for count, first, second in clones(texts):
+        limit = limit_of(first.rpartition(":")[0], second.rpartition(":")[0], rooms)
+        if limit is not None and count >= limit:
+            found.append(f"{second}: {count} lines as at {first}: let both use one")
+    return found
 
 
 def self_test():
     assert words_of("x\nset(PLUMB_BACKENDS cpu cuda)\n") == ["cpu", "cuda"]
     room = "src/backends/cuda/"
-    body = [f"int value_{i} = compute({i});" for i in range(LINES)]
-    once = {room + "a.cpp": "\n".join(body)}
-    assert not complaints(once)
-    spread = "// why\n\n" + "\n  // more\n".join("    " + line for line in body) + "\n"
-    assert len(complaints({**once, room + "b.cpp": spread})) == 1, "a clone with other comments is not seen"
-    assert len(complaints({room + "a.cpp": "\n".join(body + ["int between;"] + body)})) == 1, "a clone in one file"
-    assert not complaints({**once, room + "b.cpp": "\n".join(body[1:])}), "five lines are no clone"
+    def complain(texts):
+        return complaints(texts, (room, "src/backends/hip/"))
+    body = [f"int value_{i} = compute({i});" for i in range(OF_TESTS)]
+    six, eight = body[:OF_BACKENDS], body[:OF_PRODUCT]
+    once = {room + "a.cpp": "\n".join(six)}
+    assert not complain(once)
+    spread = "// why\n\n" + "\n  // more\n".join("    " + line for line in six) + "\n"
+    assert len(complain({**once, room + "b.cpp": spread})) == 1, "a clone with other comments is not seen"
+    assert len(complain({room + "a.cpp": "\n".join(six + ["int between;"] + six)})) == 1, "a clone in one file"
+    assert not complain({**once, room + "b.cpp": "\n".join(six[1:])}), "five lines are no clone"
     table = next(iter(SYMBOL_TABLES))
-    assert not complaints({**once, table: "\n".join(body)}), "a table is one"
-    assert not complaints({room + "a.cpp": "}\n" * 40}), "braces alone are no clone"
+    assert not complain({**once, table: "\n".join(six)}), "a table is one"
+    assert not complain({room + "a.cpp": "}\n" * 40}), "braces alone are no clone"
+    for lines, first, second, seen in (
+            (six, "src/base/a.cpp", "src/base/b.cpp", 0), (eight, "src/base/a.cpp", "tools/b.py", 1),
+            (eight, "src/base/a_test.cpp", "src/base/b.cpp", 0), (body, "src/base/a_test.cpp", "bench/b.cpp", 1),
+            (body, "src/base/a.cpp", NOT_YET[0] + "b.cpp", 0)):
+        assert len(complain({first: "\n".join(lines), second: "\n".join(lines)})) == seen, (first, second)
 
 
 def main():
@@ -89,9 +123,9 @@ def main():
     words = words_of((tree.ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))
     rooms = tuple(f"src/backends/{word}/" for word in words)
     texts = {str(name): (tree.ROOT / name).read_text(encoding="utf-8")
-             for name in tree.files() if str(name).startswith(rooms) and str(name).endswith(SOURCES)}
+             for name in tree.files() if str(name).startswith(FOLDERS) and str(name).endswith(SOURCES)}
     gone = [name for name in SYMBOL_TABLES if name not in texts]
-    found = complaints(texts) + [f"{name}: named in tools/check_clones.py, but not there" for name in gone]
+    found = complaints(texts, rooms) + [f"{name}: named in tools/check_clones.py, but not there" for name in gone]
     print("\n".join(found), end="\n" if found else "")
     return bool(found)
 

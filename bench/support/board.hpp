@@ -2,10 +2,12 @@
 // What a benchmark prints: the machine, aligned tables, each target with PASS or MISS. Owned by main(); one thread.
 #pragma once
 
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "plumb/result.hpp"
 #include "support/figures.hpp"
 
 namespace bench {
@@ -65,5 +67,21 @@ class Board {
 [[nodiscard]] std::string text(double value, int digits);
 /// "17.21..17.40"
 [[nodiscard]] std::string range(const Spread& spread, int digits);
+
+/// Runs and shows each case that --only does not leave out; the exit status.
+template <class Cases, class Run, class Show>
+int run_cases(const Cases& cases, const Options& options, Board& board, Run run, Show show) {
+    for (const auto& one : cases) {
+        if (options.value("--only", one.shape) != one.shape) {
+            continue;
+        }
+        if (const plumb::Status status = run(one, options, board); !status.ok()) {
+            std::fprintf(stderr, "%s\n", status.error().message.c_str());
+            return 2;
+        }
+        show(one, board);
+    }
+    return board.finish();
+}
 
 } // namespace bench

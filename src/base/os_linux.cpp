@@ -10,9 +10,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <csignal>
 #include <cstdlib>
-#include <ctime>
 #include <fstream>
 #include <map>
 #include <set>
@@ -108,13 +106,6 @@ bool process_alive(std::uint32_t pid, std::uint64_t start, const std::string& bo
     // The first thread of a live process may have ended (Z) while others run.
     const bool ended = stat.state == 'X' || stat.state == 'x' || (stat.state == 'Z' && stat.threads <= 1);
     return !ended;
-}
-
-std::uint32_t process_id() { return static_cast<std::uint32_t>(getpid()); }
-
-std::string host_name() {
-    char name[256] = {};
-    return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
 std::string command_line() {
@@ -236,12 +227,6 @@ void set_thread_name(const char* name) {
     pthread_setname_np(pthread_self(), std::string(name).substr(0, 15).c_str());
 }
 
-std::int64_t thread_cpu_ns() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
-
 bool kernel_trusts_tsc() {
 #if defined(PR_GET_TSC)
     int access_mode = PR_TSC_ENABLE;
@@ -303,22 +288,6 @@ void leave_cpu(int cpu) noexcept {
     if (sched_setaffinity(0, sizeof others, &others) == 0) {
         sched_setaffinity(0, sizeof allowed, &allowed);
     }
-}
-
-std::thread start_quiet_thread(std::function<void()> body) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread thread;
-    try {
-        thread = std::thread(std::move(body));
-    } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread;
 }
 
 } // namespace plumb::base

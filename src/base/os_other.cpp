@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 
 #include "base/os.hpp"
 
@@ -64,13 +63,6 @@ bool process_alive(std::uint32_t pid, std::uint64_t start, const std::string& bo
     }
     const Result<std::uint64_t> now = process_start_time(pid);
     return start == 0 || !now || *now == start;
-}
-
-std::uint32_t process_id() { return static_cast<std::uint32_t>(getpid()); }
-
-std::string host_name() {
-    char name[256] = {};
-    return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
 std::string command_line() {
@@ -134,12 +126,6 @@ void set_thread_name([[maybe_unused]] const char* name) {
 #endif
 }
 
-std::int64_t thread_cpu_ns() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
-
 bool kernel_trusts_tsc() { return true; }
 
 Result<std::string> runtime_dir() {
@@ -168,21 +154,5 @@ Status pin_own_module() {
 int current_cpu() noexcept { return -1; }
 
 void leave_cpu(int /*cpu*/) noexcept {}
-
-std::thread start_quiet_thread(std::function<void()> body) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread thread;
-    try {
-        thread = std::thread(std::move(body));
-    } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread;
-}
 
 } // namespace plumb::base

@@ -172,14 +172,19 @@ Status DecodeStates::write(const Arrays& arrays, const std::int32_t (&values)[3]
     return {};
 }
 
+Result<std::shared_ptr<DecodeStates::Arrays>> DecodeStates::arrays_to_set(const StateOwner& owner,
+                                                                          cuda::Stream stream) {
+    if (Status status = refuse_while_capturing(stream); !status) {
+        return status.error();
+    }
+    return find_or_make(owner, stream);
+}
+
 Status DecodeStates::set(const StateOwner& owner, std::int32_t token, std::int32_t position, cuda::Stream stream) {
     if (Status status = check_position(position); !status) {
         return status;
     }
-    if (Status status = refuse_while_capturing(stream); !status) {
-        return status;
-    }
-    Result<std::shared_ptr<Arrays>> found = find_or_make(owner, stream);
+    Result<std::shared_ptr<Arrays>> found = arrays_to_set(owner, stream);
     if (!found) {
         return found.error();
     }
@@ -244,10 +249,7 @@ Status DecodeStates::set(const StateOwner& owner, const std::int32_t* tokens, co
             return status;
         }
     }
-    if (Status status = refuse_while_capturing(stream); !status) {
-        return status;
-    }
-    Result<std::shared_ptr<Arrays>> found = find_or_make(owner, stream);
+    Result<std::shared_ptr<Arrays>> found = arrays_to_set(owner, stream);
     if (!found) {
         return found.error();
     }

@@ -66,6 +66,8 @@ class DecodeStates {
         return arrays.device + index * max_batch_ * sizeof(std::int32_t);
     }
     Result<std::shared_ptr<Arrays>> find_or_make(const StateOwner& owner, cuda::Stream stream);
+    /// The same, refused while the stream captures.
+    Result<std::shared_ptr<Arrays>> arrays_to_set(const StateOwner& owner, cuda::Stream stream);
     Status allocate(Arrays& arrays, cuda::Stream stream);
     void free(Arrays& arrays) noexcept;
     Status refuse_while_capturing(cuda::Stream stream);

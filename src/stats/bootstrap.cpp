@@ -52,20 +52,28 @@ Status check_options(const BootstrapOptions& options) {
     return {};
 }
 
-Result<Interval> one_sample(std::span<const double> values, Statistic statistic, const BootstrapOptions& options) {
-    if (Status usable = check_sample(values, options.confidence); !usable.ok()) {
-        return usable.error();
-    }
+/// `estimate` gives what one resample says.
+template <class Estimate>
+Result<Interval> interval_of(const BootstrapOptions& options, double measured, Estimate estimate) {
     if (Status usable = check_options(options); !usable.ok()) {
         return usable.error();
     }
     Random random(options.seed);
     std::vector<double> scratch;
     std::vector<double> estimates(options.resamples);
-    for (double& estimate : estimates) {
-        estimate = of_resample(values, statistic, random, scratch);
+    for (double& one : estimates) {
+        one = estimate(random, scratch);
     }
-    return middle_of(std::move(estimates), statistic(values), options.confidence);
+    return middle_of(std::move(estimates), measured, options.confidence);
+}
+
+Result<Interval> one_sample(std::span<const double> values, Statistic statistic, const BootstrapOptions& options) {
+    if (Status usable = check_sample(values, options.confidence); !usable.ok()) {
+        return usable.error();
+    }
+    return interval_of(options, statistic(values), [&](Random& random, std::vector<double>& scratch) {
+        return of_resample(values, statistic, random, scratch);
+    });
 }
 
 Result<Interval> ratio(std::span<const double> base, std::span<const double> changed, Statistic statistic,
@@ -78,17 +86,11 @@ Result<Interval> ratio(std::span<const double> base, std::span<const double> cha
             return Error{ErrorCode::invalid_argument, "A ratio needs values above 0; leave out runs that failed."};
         }
     }
-    if (Status usable = check_options(options); !usable.ok()) {
-        return usable.error();
-    }
-    Random random(options.seed);
-    std::vector<double> scratch;
-    std::vector<double> estimates(options.resamples);
-    for (double& estimate : estimates) {
+    const double measured = statistic(changed) / statistic(base);
+    return interval_of(options, measured, [&](Random& random, std::vector<double>& scratch) {
         const double below = of_resample(base, statistic, random, scratch);
-        estimate = of_resample(changed, statistic, random, scratch) / below;
-    }
-    return middle_of(std::move(estimates), statistic(changed) / statistic(base), options.confidence);
+        return of_resample(changed, statistic, random, scratch) / below;
+    });
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 
 #include "fingerprint/cuda/device_prints.hpp"
 #include "plumb/fingerprint.hpp"
+#include "rates.hpp"
 #include "sections.hpp"
 #include "truths/gpu.hpp"
 
@@ -102,22 +103,6 @@ void check_type(Gpu& gpu, DType type, std::size_t count) {
     }
 }
 
-Spread rates(Gpu& gpu, double bytes, int repeats, const std::function<void()>& enqueue) {
-    const OwnedEvent begin = make_event(gpu), end = make_event(gpu);
-    std::vector<double> found;
-    enqueue();
-    gpu.wait();
-    for (int i = 0; i < repeats; ++i) {
-        gpu.launch_spin(gpu.stream, 20); // the launch is no part of the span
-        gpu.record(begin, gpu.stream);
-        enqueue();
-        gpu.record(end, gpu.stream);
-        gpu.wait();
-        found.push_back(bytes / gpu.elapsed_ns(begin, end));
-    }
-    return spread_of(found);
-}
-
 void measure(Gpu& gpu, const ResultFile& results, std::size_t bytes, int repeats) {
     const OwnedMemory memory = allocate(gpu, bytes), sink = allocate(gpu, 64);
     const auto sms = static_cast<unsigned>(gpu.multiprocessors);
@@ -126,20 +111,20 @@ void measure(Gpu& gpu, const ResultFile& results, std::size_t bytes, int repeats
     gpu.wait();
     const Json size = {{"bytes", bytes}};
     results.figure("fingerprint.read_floor",
-                   rates(gpu, static_cast<double>(bytes), repeats,
-                         [&] {
-                             gpu.launch(gpu.stream, gpu.kernel("check_read"), sms * 8, 512,
-                                        static_cast<DevicePointer>(memory), std::uint64_t{bytes / 16},
-                                        static_cast<DevicePointer>(sink));
-                         }),
+                   rates_of(gpu, static_cast<double>(bytes), repeats,
+                            [&] {
+                                gpu.launch(gpu.stream, gpu.kernel("check_read"), sms * 8, 512,
+                                           static_cast<DevicePointer>(memory), std::uint64_t{bytes / 16},
+                                           static_cast<DevicePointer>(sink));
+                            }),
                    "GB/s", size);
     DevicePrints prints = prints_on(gpu);
     for (const DType type : types) {
         const Tensor whole = plumb::tensor(reinterpret_cast<const void*>(static_cast<DevicePointer>(memory)), type,
                                            {bytes / plumb::size_of(type)});
         results.figure("fingerprint.rate",
-                       rates(gpu, static_cast<double>(bytes), repeats, [&] { have(prints.enqueue({whole})); }), "GB/s",
-                       {{"bytes", bytes}, {"dtype", plumb::dtype_word(type)}});
+                       rates_of(gpu, static_cast<double>(bytes), repeats, [&] { have(prints.enqueue({whole})); }),
+                       "GB/s", {{"bytes", bytes}, {"dtype", plumb::dtype_word(type)}});
     }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "plumb/backend.hpp"
+#include "rates.hpp"
 #include "sections.hpp"
 #include "truths/gpu.hpp"
 
@@ -13,19 +14,7 @@ namespace gpu_check {
 namespace {
 
 double best_rate(Gpu& gpu, double bytes, int repeats, const std::function<void()>& enqueue, Spread& best) {
-    const OwnedEvent begin = make_event(gpu), end = make_event(gpu);
-    std::vector<double> rates;
-    enqueue();
-    gpu.wait();
-    for (int i = 0; i < repeats; ++i) {
-        gpu.launch_spin(gpu.stream, 20); // the launch is no part of the span
-        gpu.record(begin, gpu.stream);
-        enqueue();
-        gpu.record(end, gpu.stream);
-        gpu.wait();
-        rates.push_back(bytes / gpu.elapsed_ns(begin, end));
-    }
-    const Spread spread = spread_of(rates);
+    const Spread spread = rates_of(gpu, bytes, repeats, enqueue);
     if (spread.median > best.median) {
         best = spread;
     }
