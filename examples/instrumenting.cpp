@@ -33,6 +33,13 @@ void layer_in_laps(plumb::Profiler& prof, const Matrix& m, std::vector<float>& x
 }                                                  // the last lap ends with the block's scope
 // [/laps]
 
+// [literals]
+void own_brick(plumb::Profiler& prof, std::vector<float>& x) {
+    PLUMB_BRICK(prof, plumb::host, "penalties", plumb::elements(x.size()));
+    for (float& value : x) value -= 0.1F;
+}
+// [/literals]
+
 // [names]
 void own_name(plumb::Profiler& prof, std::vector<float>& x) {
     static const plumb::Name dequantise = prof.intern("dequantise", plumb::Category::transfer);
@@ -74,6 +81,7 @@ int main() {
         for (int layer = 0; layer < 2; ++layer) {
             PLUMB_LAYER(prof, layer);
             layer_in_laps(prof, matrix, x);
+            own_brick(prof, x);
             own_name(prof, x);
             on_a_worker(prof, matrix, x);
         }

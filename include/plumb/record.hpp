@@ -6,7 +6,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "plumb/api.hpp"
 #include "plumb/bricks.hpp"
@@ -408,7 +410,11 @@ class PLUMB_API Step {
     }
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
-    ~Step() { end(); }
+    ~Step() {
+        if (PLUMB_UNLIKELY(thread_ != nullptr)) { // in line: one that is off leaves no call behind
+            end();
+        }
+    }
     void end() noexcept;
 
   private:
@@ -454,7 +460,11 @@ class PLUMB_API Layer {
     }
     Layer(const Layer&) = delete;
     Layer& operator=(const Layer&) = delete;
-    ~Layer() { end(); }
+    ~Layer() {
+        if (PLUMB_UNLIKELY(thread_ != nullptr)) {
+            end();
+        }
+    }
     void end() noexcept;
 
   private:
@@ -475,14 +485,72 @@ class PLUMB_API ContextScope {
     ContextScope(Recorder& recorder, std::uint32_t mode, Context context) noexcept;
     ContextScope(const ContextScope&) = delete;
     ContextScope& operator=(const ContextScope&) = delete;
-    ~ContextScope();
+    ~ContextScope() {
+        if (PLUMB_UNLIKELY(thread_ != nullptr)) {
+            end();
+        }
+    }
 
   private:
+    void end() noexcept;
+
     ThreadRecorder* thread_ = nullptr;
     Context outer_;
     bool written_ = false; // its begin found room
 };
 
+namespace detail {
+
+/// What a macro declares two of: the first keeps the mode, the second the object.
+template <class T>
+struct Guard {
+    std::uint32_t mode;
+    T object;
+    PLUMB_ALWAYS_INLINE ~Guard() {} // NOLINT: the implicit one is not always in line, and then the object is in memory
+};
+
+/// The name interned at one place of the source; a type stands for the place. 0: not yet, else its id + 1.
+template <class Site>
+struct SiteName {
+    static inline std::atomic<std::uint32_t> id_plus_one{0};
+};
+PLUMB_API PLUMB_NOINLINE Name intern_site(std::atomic<std::uint32_t>& id_plus_one, const char* text) noexcept;
+
+template <class T>
+inline constexpr bool is_literal = false;
+template <std::size_t Size>
+inline constexpr bool is_literal<const char (&)[Size]> = true;
+
+/// What a macro was given for a name, as a Name.
+template <class Site, class Given>
+PLUMB_ALWAYS_INLINE Name name_at(Given&& given) noexcept {
+    if constexpr (is_literal<Given>) {
+        // Relaxed: the id is all there is to see; who reads the name takes the registry's lock.
+        const std::uint32_t known = SiteName<Site>::id_plus_one.load(std::memory_order_relaxed);
+        return PLUMB_LIKELY(known != 0) ? Name(static_cast<std::uint16_t>(known - 1))
+                                        : intern_site(SiteName<Site>::id_plus_one, given);
+    } else if constexpr (std::is_convertible_v<Given, Name>) {
+        return given;
+    } else {
+        static_assert(is_literal<Given>,
+                      "a brick is a plumb::Brick, a name from intern(), or a string literal; a text that "
+                      "is known only at run time must be interned first: prof.intern(text)");
+        return {};
+    }
+}
+
+template <class Site, class Given, class... Tags>
+PLUMB_ALWAYS_INLINE Scope open_scope(Recorder& recorder, std::uint32_t mode, Site, Queue queue, Given&& name,
+                                     Tags... tags) noexcept {
+    return Scope(recorder, mode, queue, name_at<Site, Given>(static_cast<Given&&>(name)), tags...);
+}
+template <class Site, class Given, class... Tags>
+PLUMB_ALWAYS_INLINE void open_lap(Recorder& recorder, std::uint32_t mode, Site, Queue queue, Given&& name,
+                                  Tags... tags) noexcept {
+    lap(recorder, mode, queue, name_at<Site, Given>(static_cast<Given&&>(name)), tags...);
+}
+
+} // namespace detail
 } // namespace v1
 } // namespace plumb
 

@@ -212,22 +212,36 @@ class Tile {
     std::uint32_t mode_ = 0;
 };
 
+namespace detail {
+
+/// A tag as Tile takes it: text becomes a name.
+template <class Site, class Tag>
+PLUMB_ALWAYS_INLINE auto tile_tag_at(Tag&& tag) noexcept {
+    if constexpr (is_literal<Tag> || std::is_convertible_v<Tag, const char*>) {
+        return name_at<Site, Tag>(static_cast<Tag&&>(tag));
+    } else {
+        return tag;
+    }
+}
+
+template <class Site, class Row, class Col, class... Tags>
+PLUMB_ALWAYS_INLINE Tile open_tile(Recorder& recorder, std::uint32_t mode, Site, TileLevel level, Row row, Col col,
+                                   Tags&&... tags) noexcept {
+    return Tile(recorder, mode, level, row, col, tile_tag_at<Site, Tags>(static_cast<Tags&&>(tags))...);
+}
+
+} // namespace detail
 } // namespace v1
 } // namespace plumb
 
 #if defined(PLUMB_DISABLE)
 
-#define PLUMB_TILE(prof, ...) ((void)sizeof(::plumb::Tile((prof), 0u, __VA_ARGS__)))
+#define PLUMB_TILE(prof, ...) ((void)sizeof(::plumb::detail::open_tile((prof), 0u, 0, __VA_ARGS__)))
 
 #else
 
-/// PLUMB_TILE(prof, level, row, col, tags…): one tile, to the end of the block. Tags in any order: the brick (or a name)
-/// that it is a part of, bytes(n), flops(n). Tiles may nest; an outer one holds what recording the inner ones costs.
-#define PLUMB_TILE(prof, ...)                                                          \
-    const ::std::uint32_t PLUMB_JOIN(plumb_mode_, __LINE__) = (prof).mode();           \
-    const ::plumb::Tile PLUMB_JOIN(plumb_tile_, __LINE__) =                            \
-        PLUMB_UNLIKELY((PLUMB_JOIN(plumb_mode_, __LINE__) & ::plumb::mode_tiles) != 0) \
-            ? ::plumb::Tile((prof), PLUMB_JOIN(plumb_mode_, __LINE__), __VA_ARGS__)    \
-            : ::plumb::Tile()
+/// PLUMB_TILE(prof, level, row, col, tags…): one tile, to the end of the block. Tags in any order: the brick that it is a
+/// part of (as in PLUMB_BRICK), bytes(n), flops(n). Tiles may nest; an outer one holds what recording the inner ones costs.
+#define PLUMB_TILE(prof, ...) PLUMB_OPEN(Tile, mode_tiles, ::plumb::detail::open_tile, prof, PLUMB_SITE, __VA_ARGS__)
 
 #endif

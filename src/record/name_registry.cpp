@@ -81,3 +81,18 @@ void lock_names() { registry().mutex.lock(); }
 void unlock_names() { registry().mutex.unlock(); }
 
 } // namespace plumb::record
+
+namespace plumb {
+inline namespace v1 {
+namespace detail {
+
+// A refused name is remembered too: the lock is taken once for each place.
+Name intern_site(std::atomic<std::uint32_t>& id_plus_one, const char* text) noexcept {
+    const Name name = record::intern_name(text, Category::other);
+    id_plus_one.store(std::uint32_t{name.id} + 1, std::memory_order_relaxed);
+    return name;
+}
+
+} // namespace detail
+} // namespace v1
+} // namespace plumb

@@ -149,10 +149,7 @@ ContextScope::ContextScope(Recorder& recorder, std::uint32_t, Context context) n
     }
 }
 
-ContextScope::~ContextScope() {
-    if (thread_ == nullptr) {
-        return;
-    }
+void ContextScope::end() noexcept {
     thread_->step_plus_one = outer_.step_plus_one;
     thread_->layer_plus_one = outer_.layer_plus_one;
     if (written_) {

@@ -83,7 +83,7 @@ class Codegen(unittest.TestCase):
     def test_T5_off_is_one_load_one_test_and_one_branch(self):
         for flags in (["-std=c++17"], ["-std=c++20", "-fPIC"]):
             functions = disassemble(compile_unit("enabled", *flags))
-            for name in ("one_brick", "one_brick_with_work", "one_lap", "one_label", "one_tile", "one_tile_with_work"):
+            for name in ("one_brick", "one_brick_with_work", "one_brick_by_text", "one_lap", "one_label", "one_tile", "one_tile_with_work"):
                 path = off_path(functions[name])
                 texts = [text for text, _ in path]
                 jumps = [t for t in texts if re.match(r"^j(?!mp)", t)]
@@ -97,12 +97,27 @@ class Codegen(unittest.TestCase):
         functions = disassemble(compile_unit("enabled", "-std=c++17"))
         path = off_path(functions["one_layer"])
         self.assertFalse([t for t, _ in path if "rdtsc" in t])
-        self.assertFalse([r for _, r in path if "Layer::begin" in r])
+        self.assertFalse([r for _, r in path if "Layer::" in r])
 
     def test_a_scope_that_is_on_makes_no_call_on_its_short_path(self):
-        on = disassemble(compile_unit("enabled", "-std=c++17"))["one_brick"]
-        self.assertEqual(len([t for _, t, _ in on if "rdtsc" in t]), 2, "two clock reads")
-        self.assertFalse([t for _, t, _ in on if t.startswith("lock") or "mfence" in t or re.match(r"xchg.*\(", t)])
+        for name in ("one_brick", "one_brick_by_text"):
+            on = disassemble(compile_unit("enabled", "-std=c++17"))[name]
+            self.assertEqual(len([t for _, t, _ in on if "rdtsc" in t]), 2, "two clock reads")
+            self.assertFalse([t for _, t, _ in on if t.startswith("lock") or "mfence" in t or re.match(r"xchg.*\(", t)])
+            self.assertFalse([r for _, _, r in on if "cxa_guard" in r], "a literal costs one load")
+
+    def test_a_name_that_is_none_is_refused_in_one_sentence(self):
+        unit = """#include <plumb/record.hpp>
+            void run(plumb::Recorder& prof, const char* text, int n) { (void)n; (void)text; PLUMB_%s; }"""
+        cases = {"BRICK(prof, plumb::host, %s)": "a brick is", "LAP(prof, plumb::host, %s)": "a brick is"}
+        for macro, sentence in cases.items():
+            for name, accepted in {"text": False, "n": False, '"mine"': True, "plumb::Brick::lm_head": True}.items():
+                done = subprocess.run([COMPILER, "-std=c++17", f"-I{SOURCE / 'include'}", "-fsyntax-only", "-x", "c++", "-"],
+                                      input=unit % (macro % name), text=True, capture_output=True)
+                self.assertEqual(done.returncode == 0, accepted, f"{macro % name}: {done.stderr}")
+                errors = [line for line in done.stderr.splitlines() if "error:" in line]
+                self.assertEqual(len(errors), 0 if accepted else 1, done.stderr)
+                self.assertTrue(accepted or sentence in errors[0], done.stderr)
 
     def test_a_tile_that_is_on_reads_the_clock_twice_and_locks_nothing(self):
         on = disassemble(compile_unit("enabled", "-std=c++17"))["one_tile_with_work"]

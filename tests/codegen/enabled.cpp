@@ -15,6 +15,11 @@ extern "C" void one_brick_with_work(plumb::Recorder& prof, float* x, int n) {
     operation(x);
 }
 
+extern "C" void one_brick_by_text(plumb::Recorder& prof, float* x) {
+    PLUMB_BRICK(prof, plumb::host, "dequantise");
+    operation(x);
+}
+
 extern "C" void one_lap(plumb::Recorder& prof, float* x) {
     PLUMB_LAP(prof, plumb::host, plumb::Brick::rms_norm);
     operation(x);
