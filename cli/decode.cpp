@@ -47,7 +47,7 @@ struct DecodeArguments {
     std::size_t context = 0;
     plumb::decoder::SamplingOptions sampling;
     std::optional<std::string> out;
-    std::optional<std::string> check;
+    std::optional<std::string> tensors, check; // check: what --tensors was called in version 0.1
     std::optional<std::string> dump;
     bool tiles = false;
     bool print_tokens = false;
@@ -65,21 +65,26 @@ struct Sentences {
     }
 };
 
-/// --check and --dump, in place of what PLUMB says of both; --dump alone means every tensor.
-Status apply_checks(const DecodeArguments& arguments, plumb::Config& config) {
-    if (!arguments.check && !arguments.dump) {
+/// --tensors and --dump, in place of what PLUMB says of both; --dump alone means every tensor.
+Status apply_tensors(const DecodeArguments& arguments, plumb::Config& config) {
+    const std::optional<std::string>& tensors = arguments.tensors ? arguments.tensors : arguments.check;
+    if (!tensors && !arguments.dump) {
         return {};
     }
+    if (arguments.check) {
+        fmt::print(stderr, "note: --check is called --tensors now; the next version will not know --check any more\n");
+    }
     plumb::Config given;
-    if (Status status = given.set("check", arguments.check.value_or("all"), "--check"); !status) {
+    const char* const option = arguments.check && !arguments.tensors ? "--check" : "--tensors";
+    if (Status status = given.set("tensors", tensors.value_or("all"), option); !status) {
         return status;
     }
     if (!arguments.dump) {
-        config.check = given.check;
+        config.tensors = given.tensors;
         return {};
     }
     const Status status = given.set("dump", *arguments.dump, "--dump");
-    config.check = given.check;
+    config.tensors = given.tensors;
     return status;
 }
 
@@ -103,7 +108,7 @@ Result<plumb::Config> profiler_config(const DecodeArguments& arguments, Sentence
         }
         config->on = true;
     }
-    if (Status status = apply_checks(arguments, *config); !status) {
+    if (Status status = apply_tensors(arguments, *config); !status) {
         return status.error();
     }
     if (arguments.tiles && arguments.backend != "cpu") {
@@ -461,10 +466,11 @@ void add_decode(CLI::App& root, int& exit_code) {
         ->capture_default_str();
     app.add_option("--out", arguments->out, "Recording to write (default run.plumb, or what PLUMB says)");
     app.add_option(
-        "--check", arguments->check,
+        "--tensors", arguments->tensors,
         "Tensors to look at: nonfinite, all, all+every=8+bricks=attention/lm_head+layers=0-3 (plumb diverge)");
+    app.add_option("--check", arguments->check)->group(""); // of version 0.1
     app.add_option("--dump", arguments->dump,
-                   "Keep the tensors that --check looks at whole, as .npy files in this folder")
+                   "Keep the tensors that --tensors looks at whole, as .npy files in this folder")
         ->type_name("DIR");
     app.add_flag("--tiles", arguments->tiles, "Keep the tiles of attention apart (plumb tiles)");
     app.add_flag("--print-tokens", arguments->print_tokens, "Add a line with the sampled token ids of each sequence");

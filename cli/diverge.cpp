@@ -49,7 +49,7 @@ int diverge(const DivergeArguments& arguments) {
 void add_diverge(CLI::App& root, int& exit_code) {
     auto arguments = std::make_shared<DivergeArguments>();
     CLI::App& app = *root.add_subcommand("diverge", "Name the first operation where two recorded runs part");
-    app.add_option("a", arguments->a, "Recording made with check=all (.plumb): the reference")
+    app.add_option("a", arguments->a, "Recording made with tensors=all (.plumb): the reference")
         ->type_name("FILE")
         ->required();
     app.add_option("b", arguments->b, "Recording to compare with it")->type_name("FILE")->required();

@@ -42,7 +42,7 @@ void add_health(CLI::App& root, int& exit_code) {
     auto arguments = std::make_shared<HealthArguments>();
     CLI::App& app =
         *root.add_subcommand("health", "Show whether the tensors of a run are sound: NaN, range, growth, by layer");
-    app.add_option("recording", arguments->recording, "Recording made with check=all or check=nonfinite (.plumb)")
+    app.add_option("recording", arguments->recording, "Recording made with tensors=all or tensors=nonfinite (.plumb)")
         ->type_name("FILE")
         ->required();
     app.add_option("--against", arguments->twin, "Recording of the same run in full precision: error, cosine, SNR")

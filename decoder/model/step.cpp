@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plumb/check.hpp"
+#include "plumb/tensor.hpp"
 
 #if !defined(PLUMB_DECODER_STEP)
 #define PLUMB_DECODER_STEP run_step
@@ -57,7 +57,7 @@ class Pass {
 
     void embed() {
         const Block out = hidden_;
-        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::embedding, tensor(input_.tokens.data(), DType::i32, {rows_, 1}));
+        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::embedding, tensor(input_.tokens.data(), DType::i32, {rows_, 1}));
         {
             PLUMB_BRICK(profiler_, queue_, Brick::embedding, elements(rows_ * out.cols), flops(0),
                         bytes(rows_ * (row_bytes(state_.weights.embedding.type, out.cols) + out.cols * float_bytes)));
@@ -66,43 +66,43 @@ class Pass {
                 backend_.scale(out, state_.config.embedding_scale);
             }
         }
-        PLUMB_CHECK(profiler_, queue_, Brick::embedding, tensor_of(out));
+        PLUMB_TENSOR(profiler_, queue_, Brick::embedding, tensor_of(out));
     }
 
     // [norm]
     void norm(const Block& in, const float* weight, const Block& out) {
-        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::rms_norm, tensor_of(in), last_of(in));
+        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::rms_norm, tensor_of(in), last_of(in));
         {
             PLUMB_BRICK(profiler_, queue_, Brick::rms_norm, bytes(in.bytes() + in.cols * float_bytes + out.bytes()),
                         flops(4.0 * static_cast<double>(in.rows * in.cols)));
             backend_.rms_norm(in, weight, state_.config.epsilon, out);
         }
-        PLUMB_CHECK(profiler_, queue_, Brick::rms_norm, tensor_of(out), last_of(out));
+        PLUMB_TENSOR(profiler_, queue_, Brick::rms_norm, tensor_of(out), last_of(out));
     }
     // [/norm]
 
     /// `tags` say more of the output to whoever checks it.
     template <class... Tags>
     void project(Brick brick, const Linear& linear, const Block& in, const Block& out, Tags... tags) {
-        PLUMB_CHECK_INPUT(profiler_, queue_, brick, tensor_of(in), last_of(in));
+        PLUMB_TENSOR_INPUT(profiler_, queue_, brick, tensor_of(in), last_of(in));
         {
             PLUMB_BRICK(profiler_, queue_, brick, bytes(product_bytes(linear, static_cast<double>(in.rows))),
                         flops(static_cast<double>(in.rows) * linear.cost.row_flops));
             const Product product{&linear, out};
             backend_.products(in, {&product, 1});
         }
-        PLUMB_CHECK(profiler_, queue_, brick, tensor_of(out), last_of(out), tags...);
+        PLUMB_TENSOR(profiler_, queue_, brick, tensor_of(out), last_of(out), tags...);
     }
 
     void residual(const Block& addend) {
-        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::residual_add, tensor_of(hidden_));
-        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::residual_add, tensor_of(addend));
+        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::residual_add, tensor_of(hidden_));
+        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::residual_add, tensor_of(addend));
         {
             PLUMB_BRICK(profiler_, queue_, Brick::residual_add, bytes(3 * addend.bytes()),
                         flops(addend.rows * addend.cols));
             backend_.add(hidden_, addend);
         }
-        PLUMB_CHECK(profiler_, queue_, Brick::residual_add, tensor_of(hidden_));
+        PLUMB_TENSOR(profiler_, queue_, Brick::residual_add, tensor_of(hidden_));
     }
 
     void activate(const Block& gate, const Block& up, const Block& out) {
@@ -166,7 +166,7 @@ double Pass::seen_positions() const noexcept {
 void Pass::norm_heads(const LayerWeights& layer, const Block& query, const Block& key) {
     const Block heads[]{heads_of(query, state_.heads.size), heads_of(key, state_.heads.size)};
     for (const Block& half : heads) {
-        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::qk_norm, tensor_of(half));
+        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::qk_norm, tensor_of(half));
     }
     {
         PLUMB_BRICK(profiler_, queue_, Brick::qk_norm,
@@ -176,13 +176,13 @@ void Pass::norm_heads(const LayerWeights& layer, const Block& query, const Block
         backend_.rms_norm(heads[1], layer.key_norm, state_.config.epsilon, heads[1]);
     }
     for (const Block& half : heads) {
-        PLUMB_CHECK(profiler_, queue_, Brick::qk_norm, tensor_of(half));
+        PLUMB_TENSOR(profiler_, queue_, Brick::qk_norm, tensor_of(half));
     }
 }
 
 void Pass::rotate(const Block& query, const Block& key) {
     for (const Block& turned : {query, key}) {
-        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::rope_embedding, tensor_of(turned));
+        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::rope_embedding, tensor_of(turned));
     }
     {
         const std::size_t turned = rows_ * (state_.heads.heads + state_.heads.kv_heads) * state_.config.rope_size;
@@ -195,13 +195,13 @@ void Pass::rotate(const Block& query, const Block& key) {
         }
     }
     for (const Block& turned : {query, key}) {
-        PLUMB_CHECK(profiler_, queue_, Brick::rope_embedding, tensor_of(turned));
+        PLUMB_TENSOR(profiler_, queue_, Brick::rope_embedding, tensor_of(turned));
     }
 }
 
 void Pass::append(std::size_t layer, const Block& key, const Block& value) {
     for (const Block& kept : {key, value}) {
-        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::kv_append, tensor_of(kept));
+        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::kv_append, tensor_of(kept));
     }
     {
         PLUMB_BRICK(profiler_, queue_, Brick::kv_append, bytes(2 * (key.bytes() + value.bytes())), flops(0));
@@ -215,8 +215,8 @@ void Pass::append(std::size_t layer, const Block& key, const Block& value) {
         const Span part = span(i);
         const KvCache& cache = state_.cache(layer, part.sequence);
         for (const float* kept : {cache.keys, cache.values}) {
-            PLUMB_CHECK(profiler_, queue_, Brick::kv_append,
-                        cache_rows(kept, cache, state_.heads, part.first, part.rows));
+            PLUMB_TENSOR(profiler_, queue_, Brick::kv_append,
+                         cache_rows(kept, cache, state_.heads, part.first, part.rows));
         }
     }
 }
@@ -227,7 +227,7 @@ void Pass::attend(std::size_t layer, const Block& query, const Block& out) {
     // One sequence that sees all reads what the step's kv length says; else what is read is counted here.
     const bool whole = input_.sequences == 1 && state_.heads.window == 0;
     const double counted = whole ? 0.0 : kv_row * seen / static_cast<double>(rows_ / input_.sequences);
-    PLUMB_CHECK_INPUT(profiler_, queue_, Brick::attention, tensor_of(query));
+    PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::attention, tensor_of(query));
     {
         PLUMB_BRICK(
             profiler_, queue_, Brick::attention, bytes(static_cast<double>(query.bytes() + out.bytes()) + counted),
@@ -241,7 +241,7 @@ void Pass::attend(std::size_t layer, const Block& query, const Block& out) {
                                part.first, state_.scratch, place);
         }
     }
-    PLUMB_CHECK(profiler_, queue_, Brick::attention, tensor_of(out));
+    PLUMB_TENSOR(profiler_, queue_, Brick::attention, tensor_of(out));
 }
 
 void Pass::attention_half(const LayerWeights& layer, std::size_t index) {
@@ -252,7 +252,7 @@ void Pass::attention_half(const LayerWeights& layer, std::size_t index) {
     const Block attended = rows_of(state_.attended, rows_);
     const Block projected = rows_of(state_.projected, rows_);
     norm(hidden_, layer.attention_norm, normed);
-    PLUMB_CHECK_INPUT(profiler_, queue_, Brick::qkv_projection, tensor_of(normed));
+    PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::qkv_projection, tensor_of(normed));
     {
         const double rows = static_cast<double>(rows_);
         PLUMB_BRICK(
@@ -263,7 +263,7 @@ void Pass::attention_half(const LayerWeights& layer, std::size_t index) {
         backend_.products(normed, group);
     }
     for (const Block& made : {query, key, value}) {
-        PLUMB_CHECK(profiler_, queue_, Brick::qkv_projection, tensor_of(made));
+        PLUMB_TENSOR(profiler_, queue_, Brick::qkv_projection, tensor_of(made));
     }
     if (state_.config.qk_norm) {
         norm_heads(layer, query, key);
@@ -285,7 +285,7 @@ void Pass::feed_forward_half(const LayerWeights& layer) {
     project(Brick::gate_projection, layer.gate, normed, gate);
     project(Brick::up_projection, layer.up, normed, up);
     for (const Block& half : {gate, up}) {
-        PLUMB_CHECK_INPUT(profiler_, queue_, Brick::activation, tensor_of(half));
+        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::activation, tensor_of(half));
     }
     {
         // exp, division, sum and two products.
@@ -293,14 +293,14 @@ void Pass::feed_forward_half(const LayerWeights& layer) {
                     flops(5 * rows_ * gate.cols));
         activate(gate, up, activated);
     }
-    PLUMB_CHECK(profiler_, queue_, Brick::activation, tensor_of(activated));
+    PLUMB_TENSOR(profiler_, queue_, Brick::activation, tensor_of(activated));
     project(Brick::down_projection, layer.down, activated, projected);
     residual(projected);
 }
 
 void Pass::route(const LayerWeights& layer, const Block& normed) {
     const Block logits = rows_of(state_.routed, rows_);
-    PLUMB_CHECK_INPUT(profiler_, queue_, Brick::moe_router, tensor_of(normed), last_of(normed));
+    PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::moe_router, tensor_of(normed), last_of(normed));
     {
         // The product, then an exponential, a sum and a comparison for each expert.
         PLUMB_BRICK(
@@ -312,7 +312,7 @@ void Pass::route(const LayerWeights& layer, const Block& normed) {
         backend_.products(normed, {&product, 1});
         backend_.route(logits, state_.routing);
     }
-    PLUMB_CHECK(profiler_, queue_, Brick::moe_router, tensor_of(logits), last_of(logits));
+    PLUMB_TENSOR(profiler_, queue_, Brick::moe_router, tensor_of(logits), last_of(logits));
 }
 
 /// One brick: what runs is one product for all experts at a time, however many have a token.
@@ -322,7 +322,7 @@ void Pass::run_experts(const LayerWeights& layer, const Block& tokens, const Blo
     const double one = static_cast<double>(layer.expert_gate.one.bytes() + layer.expert_up.one.bytes() +
                                            layer.expert_down.one.bytes());
     const double values = static_cast<double>(tokens.rows * gate.cols);
-    PLUMB_CHECK_INPUT(profiler_, queue_, Brick::moe_experts, tensor_of(tokens));
+    PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::moe_experts, tensor_of(tokens));
     {
         PLUMB_BRICK(profiler_, queue_, Brick::moe_experts,
                     bytes(one * static_cast<double>(backend_.active_experts(state_.routing)) +
@@ -333,7 +333,7 @@ void Pass::run_experts(const LayerWeights& layer, const Block& tokens, const Blo
         activate(gate, up, gate);
         backend_.grouped_products(gate, layer.expert_down, state_.routing, out);
     }
-    PLUMB_CHECK(profiler_, queue_, Brick::moe_experts, tensor_of(out));
+    PLUMB_TENSOR(profiler_, queue_, Brick::moe_experts, tensor_of(out));
 }
 
 void Pass::experts_half(const LayerWeights& layer) {
@@ -344,20 +344,20 @@ void Pass::experts_half(const LayerWeights& layer) {
     const Block projected = rows_of(state_.projected, rows_);
     norm(hidden_, layer.feed_forward_norm, normed);
     route(layer, normed);
-    PLUMB_CHECK_INPUT(profiler_, queue_, Brick::moe_dispatch, tensor_of(normed));
+    PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::moe_dispatch, tensor_of(normed));
     {
         PLUMB_BRICK(profiler_, queue_, Brick::moe_dispatch, bytes(2 * tokens.bytes()), flops(0));
         backend_.dispatch(normed, state_.routing, tokens);
     }
-    PLUMB_CHECK(profiler_, queue_, Brick::moe_dispatch, tensor_of(tokens));
+    PLUMB_TENSOR(profiler_, queue_, Brick::moe_dispatch, tensor_of(tokens));
     run_experts(layer, tokens, outputs);
-    PLUMB_CHECK_INPUT(profiler_, queue_, Brick::moe_combine, tensor_of(outputs));
+    PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::moe_combine, tensor_of(outputs));
     {
         PLUMB_BRICK(profiler_, queue_, Brick::moe_combine, bytes(outputs.bytes() + projected.bytes()),
                     flops(2 * outputs.rows * outputs.cols));
         backend_.combine(outputs, state_.routing, projected);
     }
-    PLUMB_CHECK(profiler_, queue_, Brick::moe_combine, tensor_of(projected));
+    PLUMB_TENSOR(profiler_, queue_, Brick::moe_combine, tensor_of(projected));
     residual(projected);
 }
 

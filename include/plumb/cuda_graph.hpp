@@ -101,7 +101,7 @@ struct CudaReplayCheck {
     std::function<Status()> eager;
     /// Changes what the step reads, as the engine does before each replay; called once per round, from 0.
     std::function<Status(unsigned round)> vary;
-    /// Compared after each; the PLUMB_CHECKs inside the step are compared too where tensors are checked (check=all).
+    /// Compared after each; the PLUMB_TENSORs inside the step are compared too where tensors are checked (tensors=all).
     std::vector<CudaOutput> outputs;
     /// Keep and put back, in the stream's order, what the step both reads and changes (a kv cache, a counter on the
     /// host); null: there is none.

@@ -124,7 +124,7 @@ PLUMB_API Result<Fingerprint> fingerprint_of(const Tensor& tensor, const Fingerp
 /// multiple of 32 elements; REQUIRES the same number of buckets.
 PLUMB_API Fingerprint join(const Fingerprint& a, const Fingerprint& b);
 
-/// The largest |x| alone: what check=nonfinite asks. NaN or infinite where an element is. Faster than a fingerprint.
+/// The largest |x| alone: what tensors=nonfinite asks. NaN or infinite where an element is. Faster than a fingerprint.
 PLUMB_API double largest_magnitude(const Tensor& tensor) noexcept;
 /// Number of the first NaN or infinite element; no_index: all are finite.
 PLUMB_API std::uint64_t first_nonfinite(const Tensor& tensor) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where two runs part, and whether one run is sound: what the checks of tensors (plumb/check.hpp) in recordings say.
+// Where two runs part, and whether one run is sound: what the checks of tensors (plumb/tensor.hpp) in recordings say.
 // Plain values, owned by the caller. Thread rule: every function from any thread.
 #pragma once
 
@@ -13,10 +13,10 @@
 
 #include "plumb/api.hpp"
 #include "plumb/bricks.hpp"
-#include "plumb/check.hpp"
 #include "plumb/fingerprint.hpp"
 #include "plumb/result.hpp"
 #include "plumb/results.hpp"
+#include "plumb/tensor.hpp"
 
 namespace plumb {
 
@@ -41,7 +41,7 @@ struct TensorPlace {
     std::uint64_t rows = 0;
     std::optional<std::uint32_t> layer;
     std::string brick;
-    CheckRole role = CheckRole::output;
+    TensorRole role = TensorRole::output;
     std::uint32_t occurrence = 0; // among those of the same step, layer, brick and role
 };
 

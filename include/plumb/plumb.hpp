@@ -2,8 +2,8 @@
 // Everything an engine needs to be profiled: include this one.
 #pragma once
 
-#include "plumb/check.hpp"
 #include "plumb/record.hpp"
 #include "plumb/results.hpp"
 #include "plumb/session.hpp"
+#include "plumb/tensor.hpp"
 #include "plumb/tile.hpp"

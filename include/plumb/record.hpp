@@ -24,7 +24,7 @@ class QueueTimer; // backend.hpp
 struct DeviceToken;
 namespace record {
 class RingSet; // src/record
-class CheckSink;
+class TensorSink;
 } // namespace record
 
 inline namespace v1 {
@@ -58,9 +58,9 @@ inline constexpr std::uint32_t mode_on = 1;
 inline constexpr std::uint32_t mode_indirect =
     2; // stamps go through a function: injected clock, no sound TSC, immediate
 inline constexpr std::uint32_t mode_slow_end =
-    4;                                          // of a Scope, never of a Recorder: its end must not take the fast path
-inline constexpr std::uint32_t mode_check = 8;  // PLUMB_CHECK acts (check.hpp)
-inline constexpr std::uint32_t mode_tiles = 16; // PLUMB_TILE acts (tile.hpp)
+    4;                                           // of a Scope, never of a Recorder: its end must not take the fast path
+inline constexpr std::uint32_t mode_tensors = 8; // PLUMB_TENSOR acts (tensor.hpp)
+inline constexpr std::uint32_t mode_tiles = 16;  // PLUMB_TILE acts (tile.hpp)
 inline constexpr std::uint32_t mode_epoch = 32;
 
 class PLUMB_API Recorder {
@@ -224,17 +224,17 @@ class PLUMB_API Recorder {
     // One cache line that recording threads only read. All but mode_ and rings_ is settled before any thread knows us.
     alignas(64) std::atomic<std::uint32_t> mode_{0};
     std::uint32_t slot_ = 0;
-    std::uint64_t generation_ = 0;                    // never 0: an untouched ThreadSlot cannot match
-    bool serialise_ = false;                          // sync=immediate: nothing may cross a stamp
-    bool serialise_layers_ = false;                   // sync=per_layer: nothing may cross a layer's border
-    bool host_only_ = false;                          // sync=none: the timers of queues are left alone
-    bool tiles_ = false;                              // tiles are kept while on
-    const HostClock* clock_ = nullptr;                // null: read_ticks()
-    std::uint64_t device_every_ = 1;                  // device scopes are timed in every so manieth step
-    std::atomic<record::RingSet*> rings_{nullptr};    // release, acquire: a thread that finds it finds it complete
-    std::atomic<record::CheckSink*> checks_{nullptr}; // the same
+    std::uint64_t generation_ = 0;                      // never 0: an untouched ThreadSlot cannot match
+    bool serialise_ = false;                            // sync=immediate: nothing may cross a stamp
+    bool serialise_layers_ = false;                     // sync=per_layer: nothing may cross a layer's border
+    bool host_only_ = false;                            // sync=none: the timers of queues are left alone
+    bool tiles_ = false;                                // tiles are kept while on
+    const HostClock* clock_ = nullptr;                  // null: read_ticks()
+    std::uint64_t device_every_ = 1;                    // device scopes are timed in every so manieth step
+    std::atomic<record::RingSet*> rings_{nullptr};      // release, acquire: a thread that finds it finds it complete
+    std::atomic<record::TensorSink*> tensors_{nullptr}; // the same
     alignas(64) std::atomic<std::uint64_t> next_step_{0};
-    // Of the last steps begun while tensors are checked, by step id: step + 1, phase, position + 1, packed.
+    // Of the last steps begun while tensors are looked at, by step id: step + 1, phase, position + 1, packed.
     static constexpr std::size_t known_steps = 64;
     std::atomic<std::uint64_t> steps_[known_steps] = {};
 };

@@ -50,8 +50,8 @@ struct GraphConfig {
     std::uint64_t profile = 0; // one line of every so manieth replay; 0: none
 };
 
-/// The keys check and dump of the spec: which tensors PLUMB_CHECK looks at, and how.
-struct CheckConfig {
+/// The keys tensors and dump of the spec: which tensors PLUMB_TENSOR looks at, and how.
+struct TensorConfig {
     enum class Level : std::uint8_t {
         off,
         nonfinite, // only whether all is finite: what is not is recorded, with its brick's inputs
@@ -62,8 +62,9 @@ struct CheckConfig {
     std::vector<std::string> bricks;                             // by name; empty: all
     std::vector<std::pair<std::uint32_t, std::uint32_t>> layers; // first and last; empty: all, and what is in none
     std::string dump;                                            // folder for whole tensors (.npy); empty: none
+    bool by_old_key = false; // said as check=, the key of version 0.1: the profiler says what it is called now
 
-    /// The value of check= that gives this, without dump.
+    /// The value of tensors= that gives this, without dump.
     [[nodiscard]] PLUMB_API std::string spec() const;
 };
 
@@ -81,7 +82,7 @@ struct PLUMB_API Config {
     std::uint64_t device_every = 8; // scopes of device queues whose timing has its price: in every so manieth step
     bool counters = false;          // the processor's counters, read once a second by the drain; no scope pays
     GraphConfig graph;
-    CheckConfig check;
+    TensorConfig tensors;
     std::uint32_t tiles = 0; // tiles that each thread keeps apart; 0: PLUMB_TILE does nothing
 
     // Not part of the spec.

@@ -3,7 +3,7 @@
 #include "backends/cuda/capture_notes.hpp"
 #include "cudagraph/graph_cache.hpp"
 #include "cudagraph/node_image.hpp"
-#include "fingerprint/cuda/captured_checks.hpp"
+#include "fingerprint/cuda/captured_tensors.hpp"
 
 namespace plumb::cudagraph {
 
@@ -33,16 +33,16 @@ class NotesUntilEnd {
 };
 
 /// Checks of a capture whose graph nobody will launch give their slots back.
-class ChecksUntilKept {
+class TensorsUntilKept {
   public:
-    explicit ChecksUntilKept(unsigned long long capture) noexcept : capture_(capture) {}
-    ~ChecksUntilKept() {
+    explicit TensorsUntilKept(unsigned long long capture) noexcept : capture_(capture) {}
+    ~TensorsUntilKept() {
         if (!kept_) {
-            fingerprint::discard_captured_checks(capture_);
+            fingerprint::discard_captured_tensors(capture_);
         }
     }
-    ChecksUntilKept(const ChecksUntilKept&) = delete;
-    ChecksUntilKept& operator=(const ChecksUntilKept&) = delete;
+    TensorsUntilKept(const TensorsUntilKept&) = delete;
+    TensorsUntilKept& operator=(const TensorsUntilKept&) = delete;
     void keep() noexcept { kept_ = true; }
 
   private:
@@ -147,7 +147,7 @@ Status Cache::end_capture(std::uint64_t key) {
         return capture.error();
     }
     const NotesUntilEnd notes(capture->id);
-    ChecksUntilKept checks(capture->id);
+    TensorsUntilKept checks(capture->id);
     if (Status status = driver_.status(); !status) {
         return status;
     }
@@ -170,7 +170,7 @@ Status Cache::abort_capture() {
         return capture.error();
     }
     const NotesUntilEnd notes(capture->id);
-    const ChecksUntilKept checks(capture->id);
+    const TensorsUntilKept checks(capture->id);
     if (Status status = driver_.status(); !status) {
         return status;
     }
@@ -190,7 +190,7 @@ Result<GraphHolder> Cache::capture_step(cuda::Stream stream, const std::function
         return Error{ErrorCode::invalid_argument, "the step ended the capture itself: it must only enqueue."};
     }
     const NotesUntilEnd notes(capture->id);
-    const ChecksUntilKept checks(capture->id);
+    const TensorsUntilKept checks(capture->id);
     if (Status status = driver_.status(); !status) {
         return status.error();
     }

@@ -16,21 +16,21 @@
 #include "cudagraph/probes_state.hpp"
 #include "cudagraph/sampling_rate.hpp"
 #include "cudagraph/twin.hpp"
-#include "fingerprint/cuda/captured_checks.hpp"
+#include "fingerprint/cuda/captured_tensors.hpp"
 
 namespace plumb::cudagraph {
 
 /// What a capture told about a graph, and what a twin needs.
 struct CapturedGraph {
     std::uint64_t key = 0;
-    std::uint64_t capture = 0;                           // which one of that row: later ones own its figures
-    std::shared_ptr<Row> row;                            // null: the table is full; the graph is launched plainly
-    std::shared_ptr<GraphDevice> device;                 // null: no twin
-    TwinSource source;                                   // source.graph null: no twin
-    std::vector<backends::cuda::ScopeNote> notes;        // those that ended and were read in full; frontiers are gone
-    std::vector<ScopePlaces> places;                     // per note
-    std::string no_twin;                                 // why: "n/a (memory nodes)"
-    std::shared_ptr<fingerprint::CapturedChecks> checks; // PLUMB_CHECKs captured into it; null: none
+    std::uint64_t capture = 0;                            // which one of that row: later ones own its figures
+    std::shared_ptr<Row> row;                             // null: the table is full; the graph is launched plainly
+    std::shared_ptr<GraphDevice> device;                  // null: no twin
+    TwinSource source;                                    // source.graph null: no twin
+    std::vector<backends::cuda::ScopeNote> notes;         // those that ended and were read in full; frontiers are gone
+    std::vector<ScopePlaces> places;                      // per note
+    std::string no_twin;                                  // why: "n/a (memory nodes)"
+    std::shared_ptr<fingerprint::CapturedTensors> checks; // PLUMB_TENSORs captured into it; null: none
 };
 
 class GraphEntry final : public Probe {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "cudagraph/graph_shape.hpp"
-#include "fingerprint/cuda/check_device.hpp"
+#include "fingerprint/cuda/tensor_device.hpp"
 
 namespace plumb::cudagraph {
 

@@ -93,9 +93,9 @@ bool same_site(const recording::GraphSite& a, const recording::GraphSite& b) {
 }
 
 /// Those that lie in this graph: an older one may have had its handle.
-std::shared_ptr<fingerprint::CapturedChecks> checks_of(const Recorder& recorder, Graph graph, std::uint64_t key,
-                                                       const GraphShape& shape) {
-    std::shared_ptr<fingerprint::CapturedChecks> checks = fingerprint::find_captured_checks(&recorder, graph);
+std::shared_ptr<fingerprint::CapturedTensors> checks_of(const Recorder& recorder, Graph graph, std::uint64_t key,
+                                                        const GraphShape& shape) {
+    std::shared_ptr<fingerprint::CapturedTensors> checks = fingerprint::find_captured_tensors(&recorder, graph);
     if (checks == nullptr) {
         return nullptr;
     }

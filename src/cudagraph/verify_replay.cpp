@@ -9,14 +9,14 @@
 
 #include "cudagraph/graph_cache.hpp"
 #include "cudagraph/node_image.hpp"
-#include "fingerprint/cuda/captured_checks.hpp"
+#include "fingerprint/cuda/captured_tensors.hpp"
 #include "fingerprint/cuda/device_prints.hpp"
 #include "record/name_registry.hpp"
 
 namespace plumb::cudagraph {
 
 using cuda::CuResult;
-using fingerprint::CapturedChecks;
+using fingerprint::CapturedTensors;
 using fingerprint::DevicePrints;
 using recording::TensorCheck;
 
@@ -29,7 +29,7 @@ struct Cache::Found {
 
 namespace {
 
-using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, CheckRole, std::uint32_t>;
+using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, TensorRole, std::uint32_t>;
 
 bool all_zero(const Fingerprint& print) { return print.min == 0 && print.max == 0; }
 
@@ -104,9 +104,9 @@ std::string text_of(const StaleInput& stale) {
 /// One way through the step, with what its tensors were.
 struct Run {
     std::vector<Fingerprint> outputs;
-    std::vector<TensorCheck> checks;            // eager
-    std::vector<CapturedChecks::Latest> latest; // replay
-    bool whole = true;                          // replay: every check of the capture became part of the graph
+    std::vector<TensorCheck> checks;             // eager
+    std::vector<CapturedTensors::Latest> latest; // replay
+    bool whole = true;                           // replay: every check of the capture became part of the graph
 };
 
 /// Which nodes are before others.
@@ -178,7 +178,7 @@ bool compare(const Run& eager, const Run& replay, const CudaReplayCheck& check, 
     const std::map<Place, TensorCheck> placed = by_place(eager.checks);
     std::size_t paired = 0;
     const bool both = !placed.empty() && !replay.latest.empty();
-    for (const CapturedChecks::Latest& site : replay.latest) {
+    for (const CapturedTensors::Latest& site : replay.latest) {
         const TensorCheck& of = site.check;
         const auto twin = placed.find(Place{of.sequence, of.layer_plus_one, of.name, of.role, of.occurrence});
         paired += twin != placed.end() ? 1 : 0;
@@ -245,15 +245,15 @@ Status Cache::run_rounds(Entry& entry, cuda::Stream stream, const CudaReplayChec
     if (!prints) {
         return prints.error();
     }
-    std::shared_ptr<CapturedChecks> inside;
+    std::shared_ptr<CapturedTensors> inside;
     {
         std::shared_lock lock(map_);
         if (entry.live != nullptr) {
-            inside = fingerprint::find_captured_checks(nullptr, entry.live->graph.get());
+            inside = fingerprint::find_captured_tensors(nullptr, entry.live->graph.get());
         }
     }
     const auto finish = [&](const std::function<Status()>& step, Run& run) -> Status {
-        fingerprint::CheckTap tap;
+        fingerprint::TensorTap tap;
         Status status = step();
         if (status) {
             status = prints->enqueue(outputs);
@@ -314,7 +314,7 @@ Status Cache::run_rounds(Entry& entry, cuda::Stream stream, const CudaReplayChec
         }
         if (check.outputs.empty() && (eager.checks.empty() || replay.latest.empty())) {
             return Error{ErrorCode::invalid_argument, "there is nothing to compare: give outputs, or capture the graph "
-                                                      "with check=all."};
+                                                      "with tensors=all."};
         }
         Found one;
         if (compare(eager, replay, check, round, one.what, one.node, one.agreeing) &&

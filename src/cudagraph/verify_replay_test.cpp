@@ -6,11 +6,11 @@
 #include <limits>
 
 #include "cudagraph/cache_testing.hpp"
-#include "fingerprint/checks.hpp"
-#include "fingerprint/cuda/cuda_checks.hpp"
+#include "fingerprint/cuda/cuda_tensors.hpp"
 #include "fingerprint/cuda/virtual_kernels_testing.hpp"
-#include "plumb/check.hpp"
+#include "fingerprint/tensor_watch.hpp"
 #include "plumb/cuda.hpp"
+#include "plumb/tensor.hpp"
 #include "record/recorder_testing.hpp"
 
 namespace plumb::cudagraph {
@@ -53,7 +53,7 @@ class VerifyReplay : public CacheTest {
         state = *cache->decode_state(engine->stream);
     }
     void TearDown() override {
-        RecorderAccess::connect_checks(recorder, nullptr);
+        RecorderAccess::connect_tensors(recorder, nullptr);
         checks.reset();
         cache.reset();
         for (const vgpu::DevicePointer made : {hidden, kv, kept, scratch, scale[0], scale[1]}) {
@@ -66,14 +66,14 @@ class VerifyReplay : public CacheTest {
         vgpu::reset();
     }
     void check_tensors() {
-        std::vector<std::unique_ptr<fingerprint::DeviceChecks>> devices;
-        devices.push_back(fingerprint::make_cuda_checks({"any image"}));
-        CheckConfig all;
-        all.level = CheckConfig::Level::all;
-        checks = std::make_unique<fingerprint::Checks>(
+        std::vector<std::unique_ptr<fingerprint::DeviceTensors>> devices;
+        devices.push_back(fingerprint::make_cuda_tensors({"any image"}));
+        TensorConfig all;
+        all.level = TensorConfig::Level::all;
+        checks = std::make_unique<fingerprint::TensorWatch>(
             all, std::move(devices), [this](const std::string& sentence) { EXPECT_TRUE(may_drop) << sentence; });
         recorder.off();
-        RecorderAccess::connect_checks(recorder, checks.get());
+        RecorderAccess::connect_tensors(recorder, checks.get());
         recorder.on();
         queue = plumb::cuda(engine->stream);
     }
@@ -129,11 +129,11 @@ class VerifyReplay : public CacheTest {
 
     Status step(const Flaw& flaw) {
         launch("embed", hidden, flaw.embed ? 0 : state.tokens, flaw.embed ? static_cast<std::uint64_t>(token) : 0);
-        PLUMB_CHECK(recorder, queue, Brick::embedding, of(hidden));
+        PLUMB_TENSOR(recorder, queue, Brick::embedding, of(hidden));
         for (std::uint32_t layer = 0; layer < layers; ++layer) {
             const Layer of_model(recorder, recorder.mode(), layer);
             const auto at = static_cast<int>(layer);
-            PLUMB_CHECK_INPUT(recorder, queue, Brick::rope_embedding, of(hidden));
+            PLUMB_TENSOR_INPUT(recorder, queue, Brick::rope_embedding, of(hidden));
             if (flaw.copied == at) {
                 Engine::check(engine->calls.memcpy_htod_async(scratch, host_positions + turn % 8, 4, engine->stream));
                 launch("rope", hidden, scratch, 0);
@@ -142,9 +142,9 @@ class VerifyReplay : public CacheTest {
             } else {
                 launch("rope", hidden, state.positions, 0);
             }
-            PLUMB_CHECK(recorder, queue, Brick::rope_embedding, of(hidden));
+            PLUMB_TENSOR(recorder, queue, Brick::rope_embedding, of(hidden));
             launch("attend", hidden, kv, scale[flaw.buffer == at ? turn % 2 : 0]);
-            PLUMB_CHECK(recorder, queue, Brick::attention, of(hidden));
+            PLUMB_TENSOR(recorder, queue, Brick::attention, of(hidden));
         }
         return {};
     }
@@ -199,7 +199,7 @@ class VerifyReplay : public CacheTest {
 
     record::TestRecorder recorder{record::TestOptions{}};
     std::unique_ptr<fingerprint::VirtualKernels> kernels;
-    std::unique_ptr<fingerprint::Checks> checks;
+    std::unique_ptr<fingerprint::TensorWatch> checks;
     Queue queue;
     CudaDecodeState state;
     vgpu::DevicePointer hidden = 0, kv = 0, kept = 0, scratch = 0, scale[2] = {};

@@ -365,7 +365,7 @@ std::string check_line(const recording::TensorCheck& check, const NameTable& nam
     json.field("kind", "check");
     json.field("name", name.name);
     json.field("category", category_word(name.category));
-    json.field("role", check.role == CheckRole::input ? "input" : "output");
+    json.field("role", check.role == TensorRole::input ? "input" : "output");
     put_check_place(json, check);
     json.field("level", check.level == recording::CheckLevel::full ? "all" : "nonfinite");
     json.field("dtype", dtype_word(check.dtype));

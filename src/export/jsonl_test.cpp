@@ -114,7 +114,7 @@ TEST(Jsonl, checks_of_tensors_follow_the_samples_one_line_each) {
     source.all_checks.push_back(check);
     recording::TensorCheck odd;
     odd.name = 4000;
-    odd.role = CheckRole::input;
+    odd.role = TensorRole::input;
     odd.level = recording::CheckLevel::nonfinite;
     odd.in_graph = true;
     odd.graph_key = 64;

@@ -153,7 +153,7 @@ class PlantedSource : public SampleSource {
         }
         return end;
     }
-    Status for_each_check(const CheckSink& sink) override {
+    Status for_each_check(const TensorSink& sink) override {
         for (const recording::TensorCheck& check : all_checks) {
             if (!sink(check)) {
                 break;

@@ -25,7 +25,7 @@ struct SampleBatch {
 };
 /// False: no more are wanted, though more may still be given.
 using SampleSink = std::function<bool(const SampleBatch&)>;
-using CheckSink = std::function<bool(const recording::TensorCheck&)>;
+using TensorSink = std::function<bool(const recording::TensorCheck&)>;
 
 class SampleSource {
   public:
@@ -45,7 +45,7 @@ class SampleSource {
     /// Every sample once; those of a track in the order of their ends, spans excepted.
     virtual Status for_each_sample(const SampleSink& sink) = 0;
     /// Every check of a tensor once, in the order of the run as far as the recording keeps it.
-    virtual Status for_each_check(const CheckSink& sink) = 0;
+    virtual Status for_each_check(const TensorSink& sink) = 0;
 };
 
 } // namespace plumb::exporting

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts how often each place of a step was seen: a flat table without allocation on most calls, since check=nonfinite asks
-// for every tensor. Owned by Checks; REQUIRES its lock.
+// Counts how often each place of a step was seen: a flat table without allocation on most calls, since tensors=nonfinite asks
+// for every tensor. Owned by TensorWatch; REQUIRES its lock.
 #pragma once
 
 #include <algorithm>

@@ -180,7 +180,7 @@ std::vector<std::uint32_t> inputs_of_call(const CheckedRun& run, std::uint32_t o
         if (before.step != run.checks[output].step || !same_brick(at)) {
             continue;
         }
-        if (before.check.role == CheckRole::input) {
+        if (before.check.role == TensorRole::input) {
             inputs.push_back(at);
         } else if (!inputs.empty()) {
             break;

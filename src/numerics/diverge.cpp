@@ -14,7 +14,7 @@
 namespace plumb::numerics {
 namespace {
 
-const char how_to_record[] = "record with PLUMB=\"on,check=all\" a program that has PLUMB_CHECK, or plumb decode";
+const char how_to_record[] = "record with PLUMB=\"on,tensors=all\" a program that has PLUMB_TENSOR, or plumb decode";
 
 std::string counted(std::uint64_t count, const char* what) {
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
@@ -184,7 +184,7 @@ class Comparison {
             first.token_a = a_.checks[pair.a.back()].check.argmax;
             first.token_b = b_.checks[pair.b.back()].check.argmax;
         }
-        if (first_of(first_).check.role == CheckRole::input) {
+        if (first_of(first_).check.role == TensorRole::input) {
             first.inputs = InputState::disagree;
             first.preceded_by = output_before(first_);
         } else {
@@ -214,7 +214,7 @@ class Comparison {
 
     [[nodiscard]] std::optional<TensorPlace> output_before(std::size_t pair) const {
         for (std::size_t at = pair; at-- > 0;) {
-            if (first_of(at).check.role == CheckRole::output && step_of(at).sequence == step_of(pair).sequence) {
+            if (first_of(at).check.role == TensorRole::output && step_of(at).sequence == step_of(pair).sequence) {
                 return place_of_pair(at);
             }
         }
@@ -227,7 +227,7 @@ class Comparison {
         for (std::size_t i = 0; i < judged_.size(); ++i) {
             const RunCheck& check = first_of(i);
             if (check.step != first_of(first_).step || check.check.layer_plus_one == 0 ||
-                check.check.role != CheckRole::output) {
+                check.check.role != TensorRole::output) {
                 continue;
             }
             const std::uint32_t layer = check.check.layer_plus_one - 1;
@@ -296,11 +296,11 @@ class Comparison {
         if (!pairing_.by_position) {
             report.notes.emplace_back("positions are not known in every step: steps are paired by their number within "
                                       "their phase; give kv_length and tokens to PLUMB_STEP, or a position to "
-                                      "PLUMB_CHECK");
+                                      "PLUMB_TENSOR");
         }
         if (weak_ != 0) {
             report.notes.push_back(counted(weak_, "tensor") +
-                                   " of check=nonfinite: only the largest values were compared");
+                                   " of tensors=nonfinite: only the largest values were compared");
         }
         if (hash_unknown_ != 0) {
             report.notes.push_back(

@@ -30,7 +30,7 @@ bool noted(const DivergeReport& report, const std::string& part) {
     return false;
 }
 
-recording::TensorCheck& find(PlantedRun& run, std::uint64_t step, const char* brick, int layer, CheckRole role,
+recording::TensorCheck& find(PlantedRun& run, std::uint64_t step, const char* brick, int layer, TensorRole role,
                              std::uint32_t occurrence = 0) {
     for (recording::TensorCheck& check : run.checks) {
         if (check.step_plus_one == step + 1 && run.name_of(check.name) == brick &&
@@ -44,7 +44,7 @@ recording::TensorCheck& find(PlantedRun& run, std::uint64_t step, const char* br
 }
 
 void remove(PlantedRun& run, std::uint64_t step, const char* brick, int layer) {
-    const recording::TensorCheck* found = &find(run, step, brick, layer, CheckRole::output);
+    const recording::TensorCheck* found = &find(run, step, brick, layer, TensorRole::output);
     run.checks.erase(run.checks.begin() + (found - run.checks.data()));
 }
 
@@ -80,7 +80,7 @@ TEST(Diverge, a_fault_in_each_layer_and_step_is_named_first_with_inputs_that_agr
             const TensorPlace& place = report.first->tensor.place;
             EXPECT_EQ(place.brick, "attention");
             EXPECT_EQ(place.layer, static_cast<std::uint32_t>(layer));
-            EXPECT_EQ(place.role, CheckRole::output);
+            EXPECT_EQ(place.role, TensorRole::output);
             EXPECT_EQ(place.step, position == 0 ? 0u : position == 20 ? 1u : 4u);
             EXPECT_EQ(report.first->inputs, InputState::agree);
             ASSERT_EQ(report.first->input_tensors.size(), 1u);
@@ -201,7 +201,7 @@ TEST(Diverge, T9_a_second_generation_in_one_run_is_compared_for_itself) {
 TEST(Diverge, T9_a_fault_in_the_first_of_two_occurrences_is_not_hidden_by_the_second) {
     PlantedRun a = PlantedModel{}.recorded();
     PlantedRun b = PlantedModel{}.recorded();
-    find(b, 2, "rms_norm", 1, CheckRole::output, 0).fingerprint =
+    find(b, 2, "rms_norm", 1, TensorRole::output, 0).fingerprint =
         planted_fingerprint(planted_values(1, planted_columns));
     const DivergeReport report = compared(a, b);
     EXPECT_EQ(report.divergent, 1u);
@@ -219,7 +219,7 @@ TEST(Diverge, T9_rounding_raises_no_alarm_and_the_last_element_is_seen) {
     PlantedRun b = PlantedModel{}.recorded();
     Values values = PlantedModel{}.rows("attention", 3, 0, 35, 1, false);
     values.back() += 0.5;
-    find(b, 5, "attention", 3, CheckRole::output).fingerprint = planted_fingerprint(values);
+    find(b, 5, "attention", 3, TensorRole::output).fingerprint = planted_fingerprint(values);
     EXPECT_EQ(compared(a, b).divergent, 1u);
 }
 
@@ -255,9 +255,9 @@ TEST(Diverge, T9_steps_beyond_the_end_of_the_shorter_run_are_missing_and_said_on
 TEST(Diverge, T9_an_empty_tensor_never_matches_not_even_another_empty_one) {
     PlantedRun a = PlantedModel{}.recorded();
     PlantedRun b = PlantedModel{}.recorded();
-    find(b, 2, "attention", 1, CheckRole::output).fingerprint = planted_fingerprint({});
+    find(b, 2, "attention", 1, TensorRole::output).fingerprint = planted_fingerprint({});
     EXPECT_EQ(compared(a, b).first->tensor.difference, Difference::empty);
-    find(a, 2, "attention", 1, CheckRole::output).fingerprint = planted_fingerprint({});
+    find(a, 2, "attention", 1, TensorRole::output).fingerprint = planted_fingerprint({});
     const DivergeReport report = compared(a, b);
     EXPECT_FALSE(report.same());
     EXPECT_EQ(report.first->tensor.difference, Difference::empty);
@@ -272,7 +272,7 @@ TEST(Diverge, T9_a_recording_without_checks_fails_and_two_of_them_are_an_error_t
     const Result<DivergeReport> both = diverge(none, none, {});
     ASSERT_FALSE(both.ok());
     EXPECT_EQ(both.error().code, ErrorCode::not_found);
-    EXPECT_NE(both.error().message.find("PLUMB=\"on,check=all\""), std::string::npos);
+    EXPECT_NE(both.error().message.find("PLUMB=\"on,tensors=all\""), std::string::npos);
 }
 
 TEST(Diverge, a_sequence_that_one_run_lacks_is_noted_while_another_is_common) {
@@ -297,12 +297,12 @@ TEST(Diverge, T15_a_nan_is_the_worst_and_first_however_far_apart_others_are) {
     PlantedRun b = PlantedModel{}.recorded();
     Values values = PlantedModel{}.rows("attention", 1, 0, 32, 1, false);
     values[5] = nan;
-    find(b, 2, "attention", 1, CheckRole::output).fingerprint = planted_fingerprint(values);
+    find(b, 2, "attention", 1, TensorRole::output).fingerprint = planted_fingerprint(values);
     Values far = planted_values(5, planted_columns);
     for (double& value : far) {
         value *= 1e6;
     }
-    find(b, 3, "attention", 1, CheckRole::output).fingerprint = planted_fingerprint(far);
+    find(b, 3, "attention", 1, TensorRole::output).fingerprint = planted_fingerprint(far);
     const DivergeReport report = compared(a, b);
     ASSERT_TRUE(report.first && report.worst);
     EXPECT_EQ(report.first->tensor.difference, Difference::nonfinite);
@@ -359,8 +359,8 @@ TEST(Diverge, the_coarsest_element_type_of_both_runs_sets_the_tolerance_of_all) 
     PlantedRun a = PlantedModel{}.recorded();
     PlantedRun b = noisy.recorded();
     EXPECT_FALSE(compared(a, b).same());
-    b.add("embedding", -1, planted_values(1, 8), 1, CheckRole::input, DType::bf16);
-    a.add("embedding", -1, planted_values(1, 8), 1, CheckRole::input, DType::bf16);
+    b.add("embedding", -1, planted_values(1, 8), 1, TensorRole::input, DType::bf16);
+    a.add("embedding", -1, planted_values(1, 8), 1, TensorRole::input, DType::bf16);
     const DivergeReport report = compared(a, b);
     EXPECT_TRUE(report.same());
     EXPECT_EQ(report.tolerance, 2e-2);
@@ -384,11 +384,11 @@ TEST(Diverge, an_input_that_differs_while_the_output_before_it_agrees_was_change
     PlantedModel faulty;
     faulty.fault_layer = 2;
     PlantedRun b = faulty.recorded();
-    find(b, 0, "attention", 2, CheckRole::input).fingerprint =
+    find(b, 0, "attention", 2, TensorRole::input).fingerprint =
         planted_fingerprint(planted_values(3, 16 * planted_columns));
     const DivergeReport report = compared(a, b);
     ASSERT_TRUE(report.first);
-    EXPECT_EQ(report.first->tensor.place.role, CheckRole::input);
+    EXPECT_EQ(report.first->tensor.place.role, TensorRole::input);
     EXPECT_EQ(report.first->inputs, InputState::disagree);
     ASSERT_TRUE(report.first->preceded_by);
     EXPECT_EQ(report.first->preceded_by->brick, "rms_norm");
@@ -403,7 +403,7 @@ TEST(Diverge, T16_inputs_that_were_not_recorded_are_never_said_to_agree) {
     for (PlantedRun* run : {&a, &b}) {
         run->checks.erase(
             std::remove_if(run->checks.begin(), run->checks.end(),
-                           [](const recording::TensorCheck& check) { return check.role == CheckRole::input; }),
+                           [](const recording::TensorCheck& check) { return check.role == TensorRole::input; }),
             run->checks.end());
     }
     const DivergeReport report = compared(a, b);
@@ -417,7 +417,7 @@ TEST(Diverge, T16_inputs_of_another_call_of_the_same_brick_say_nothing_about_thi
     for (PlantedRun* run : {&a, &b}) {
         run->step(Phase::decode, 5);
         for (std::uint64_t call = 0; call < 3; ++call) {
-            run->add("norm", 0, planted_values(call, 64), 1, CheckRole::input);
+            run->add("norm", 0, planted_values(call, 64), 1, TensorRole::input);
             run->add("norm", 0, planted_values(call + (run == &b && call == 2 ? 100 : 10), 64), 1);
             run->add("norm", 0, planted_values(call + (run == &b && call == 2 ? 200 : 20), 64), 1);
         }
@@ -428,7 +428,7 @@ TEST(Diverge, T16_inputs_of_another_call_of_the_same_brick_say_nothing_about_thi
     ASSERT_EQ(report.first->input_tensors.size(), 1u);
     EXPECT_EQ(report.first->input_tensors[0].place.occurrence, 2u);
     // The second output of that call went through the same inputs.
-    find(b, 0, "norm", 0, CheckRole::output, 4) = find(a, 0, "norm", 0, CheckRole::output, 4);
+    find(b, 0, "norm", 0, TensorRole::output, 4) = find(a, 0, "norm", 0, TensorRole::output, 4);
     const DivergeReport second = compared(a, b);
     EXPECT_EQ(second.first->tensor.place.occurrence, 5u);
     ASSERT_EQ(second.first->input_tensors.size(), 1u);
@@ -440,7 +440,7 @@ TEST(Diverge, logits_whose_largest_moves_are_counted_with_their_margins) {
     noisy.noise = 1e-6;
     PlantedRun a = PlantedModel{}.recorded();
     PlantedRun b = noisy.recorded();
-    recording::TensorCheck& head = find(b, 5, "lm_head", -1, CheckRole::output);
+    recording::TensorCheck& head = find(b, 5, "lm_head", -1, TensorRole::output);
     head.argmax = 9;
     head.margin = 1e-6;
     const DivergeReport report = compared(a, b);
@@ -467,7 +467,7 @@ TEST(Diverge, what_follows_another_token_is_put_down_to_the_token) {
     PlantedRun b = PlantedModel{}.recorded();
     recompute(b, 4);
     EXPECT_EQ(compared(a, b).first->tensor.difference, Difference::value);
-    find(b, 3, "lm_head", -1, CheckRole::output).argmax = 9;
+    find(b, 3, "lm_head", -1, TensorRole::output).argmax = 9;
     const DivergeReport report = compared(a, b);
     ASSERT_TRUE(report.first);
     EXPECT_FALSE(report.same());
@@ -484,7 +484,7 @@ TEST(Diverge, T9_a_near_tie_hides_no_fault_of_the_same_step_or_of_a_later_one) {
     faulty.fault_layer = 2;
     faulty.fault_position = 34;
     PlantedRun b = faulty.recorded();
-    find(b, 3, "lm_head", -1, CheckRole::output).argmax = 9;
+    find(b, 3, "lm_head", -1, TensorRole::output).argmax = 9;
     const DivergeReport report = compared(a, b);
     ASSERT_TRUE(report.first);
     EXPECT_EQ(report.first->tensor.difference, Difference::value);
@@ -493,13 +493,13 @@ TEST(Diverge, T9_a_near_tie_hides_no_fault_of_the_same_step_or_of_a_later_one) {
     EXPECT_EQ(report.flip_count, 1u);
     // All of step 5 is wrong, but the step after the near tie agreed.
     PlantedRun later = PlantedModel{}.recorded();
-    find(later, 3, "lm_head", -1, CheckRole::output).argmax = 9;
+    find(later, 3, "lm_head", -1, TensorRole::output).argmax = 9;
     recompute(later, 5);
     EXPECT_EQ(compared(a, later).first->tensor.place.step, 5u);
     EXPECT_EQ(compared(a, later).first->tensor.difference, Difference::value);
     // A prompt is given, whatever the logits within it say.
     PlantedRun prompt = PlantedModel{}.recorded();
-    find(prompt, 0, "lm_head", -1, CheckRole::output).argmax = 9;
+    find(prompt, 0, "lm_head", -1, TensorRole::output).argmax = 9;
     recompute(prompt, 1);
     EXPECT_EQ(compared(a, prompt).first->tensor.difference, Difference::value);
 }
@@ -543,9 +543,9 @@ TEST(Diverge, T16_inputs_are_found_also_where_another_request_ran_in_between) {
     PlantedRun a, b;
     for (PlantedRun* run : {&a, &b}) {
         run->step(Phase::decode, 5, 1, 0);
-        run->add("norm", 0, planted_values(1, 64), 1, CheckRole::input);
+        run->add("norm", 0, planted_values(1, 64), 1, TensorRole::input);
         run->step(Phase::decode, 9, 1, 1);
-        run->add("norm", 0, planted_values(2, 64), 1, CheckRole::input);
+        run->add("norm", 0, planted_values(2, 64), 1, TensorRole::input);
         recording::TensorCheck& output = run->add("norm", 0, planted_values(run == &a ? 3 : 4, 64), 1);
         output.step_plus_one = 1; // that of the first request
         output.sequence = 0;
@@ -562,7 +562,7 @@ TEST(Diverge, checks_of_nonfinite_alone_are_compared_by_their_largest_value_and_
     PlantedRun a = PlantedModel{}.recorded();
     PlantedRun b = PlantedModel{}.recorded();
     for (PlantedRun* run : {&a, &b}) {
-        recording::TensorCheck& check = find(*run, 3, "attention", 1, CheckRole::output);
+        recording::TensorCheck& check = find(*run, 3, "attention", 1, TensorRole::output);
         check.level = recording::CheckLevel::nonfinite;
         check.fingerprint = Fingerprint{};
         check.fingerprint.count = planted_columns;

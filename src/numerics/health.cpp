@@ -74,7 +74,7 @@ class Examination {
             const WholeTensor reference = whole_of(twin, pair.a);
             const WholeTensor tested = whole_of(run_, pair.b);
             ++report.compared;
-            if (reference.check.role != CheckRole::output) {
+            if (reference.check.role != TensorRole::output) {
                 continue;
             }
             TensorPair described = describe(twin, pair, reference, tested, judge(reference, tested, tolerance));
@@ -120,13 +120,13 @@ class Examination {
         std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> last; // by step and layer
         std::set<std::uint32_t> has_residual;
         for (const RunCheck& check : run_.checks) {
-            if (check.check.role == CheckRole::output && is_residual(check)) {
+            if (check.check.role == TensorRole::output && is_residual(check)) {
                 has_residual.insert(layer_of(check));
             }
         }
         for (std::uint32_t i = 0; i < run_.checks.size(); ++i) {
             const RunCheck& check = run_.checks[i];
-            if (check.check.role == CheckRole::output &&
+            if (check.check.role == TensorRole::output &&
                 (has_residual.count(layer_of(check)) == 0 || is_residual(check))) {
                 last[{check.step, layer_of(check)}] = i;
             }
@@ -187,7 +187,7 @@ class Examination {
         FirstNonfinite first;
         first.place = place_of(run_, run_.checks[index], bricks_);
         first.facts = facts_of(run_.checks[index].check);
-        if (first.place.role == CheckRole::input) {
+        if (first.place.role == TensorRole::input) {
             first.inputs = InputState::disagree;
         } else {
             bool finite = true;
@@ -263,7 +263,7 @@ class Examination {
         if (sums.nonfinite != 0) {
             row.rms = row.l2 = missing("not finite");
         } else if (sums.elements == 0) {
-            row.rms = row.l2 = missing(sums.unknown != 0 ? "check=nonfinite keeps no sums" : "no output was checked");
+            row.rms = row.l2 = missing(sums.unknown != 0 ? "tensors=nonfinite keeps no sums" : "no output was checked");
         } else {
             row.rms = measured(std::sqrt(sums.squares / static_cast<double>(sums.elements)));
             row.l2 = measured(sums.l2 / static_cast<double>(sums.tensors - sums.unknown));
@@ -394,7 +394,7 @@ Result<HealthReport> health(CheckSource& source, CheckSource* twin_source, const
     }
     if (run->checks.empty() && (looked_at.empty() || twin_source != nullptr)) {
         return Error{ErrorCode::not_found, "the recording holds no checks of tensors; record with "
-                                           "PLUMB=\"on,check=all\" a program that has PLUMB_CHECK, or plumb decode"};
+                                           "PLUMB=\"on,tensors=all\" a program that has PLUMB_TENSOR, or plumb decode"};
     }
     Examination examination(*run, bricks);
     HealthReport report = examination.report();
@@ -409,7 +409,7 @@ Result<HealthReport> health(CheckSource& source, CheckSource* twin_source, const
             return Error{
                 ErrorCode::not_found,
                 twin->checks.empty()
-                    ? "the twin holds no checks of tensors; record it with PLUMB=\"on,check=all\""
+                    ? "the twin holds no checks of tensors; record it with PLUMB=\"on,tensors=all\""
                     : "the twin has no tensor in common with the recording; run both on the same prompt, with the "
                       "same names of bricks"};
         }

@@ -40,14 +40,14 @@ PlantedRun scaled(const std::vector<double>& scale, DType dtype = DType::f32) {
         for (double& value : values) {
             value *= scale[layer];
         }
-        run.add("residual_add", static_cast<int>(layer), planted_values(77, 4096), 1, CheckRole::output, dtype);
-        run.add("residual_add", static_cast<int>(layer), values, 1, CheckRole::output, dtype);
-        run.add("rms_norm", static_cast<int>(layer), planted_values(78, 4096), 1, CheckRole::output, dtype);
+        run.add("residual_add", static_cast<int>(layer), planted_values(77, 4096), 1, TensorRole::output, dtype);
+        run.add("residual_add", static_cast<int>(layer), values, 1, TensorRole::output, dtype);
+        run.add("rms_norm", static_cast<int>(layer), planted_values(78, 4096), 1, TensorRole::output, dtype);
     }
     return run;
 }
 
-void spoil(PlantedRun& run, const char* brick, int layer, CheckRole role, double with, std::size_t at = 5) {
+void spoil(PlantedRun& run, const char* brick, int layer, TensorRole role, double with, std::size_t at = 5) {
     for (recording::TensorCheck& check : run.checks) {
         if (run.name_of(check.name) == brick && check.layer_plus_one == static_cast<std::uint32_t>(layer + 1) &&
             check.role == role) {
@@ -91,14 +91,14 @@ TEST(Health, exploding_vanishing_and_zero_layers_are_found) {
 
 TEST(Health, saturation_is_against_the_range_of_each_tensors_own_type) {
     PlantedRun half = scaled({1, 1}, DType::f16);
-    spoil(half, "rms_norm", 1, CheckRole::output, 40000);
+    spoil(half, "rms_norm", 1, TensorRole::output, 40000);
     const HealthReport report = examined(half);
     EXPECT_TRUE(found(report, "saturated: layer 1, rms_norm reaches 61.1 % of its type's range"));
     EXPECT_NEAR(report.layers[1].saturation.value.value_or(nan), 40000.0 / 65504, 1e-9);
     EXPECT_EQ(report.layers[1].largest, 40000);
     EXPECT_EQ(report.layers[1].largest_brick, "rms_norm");
     PlantedRun single = scaled({1, 1}, DType::f32);
-    spoil(single, "rms_norm", 1, CheckRole::output, 40000);
+    spoil(single, "rms_norm", 1, TensorRole::output, 40000);
     EXPECT_TRUE(examined(single).findings.empty());
     EXPECT_EQ(range_of(DType::i8), infinite);
 }
@@ -106,8 +106,8 @@ TEST(Health, saturation_is_against_the_range_of_each_tensors_own_type) {
 TEST(Health, T16_the_first_tensor_that_is_not_finite_is_named_with_what_went_in) {
     for (const double bad : {nan, infinite, -infinite}) {
         PlantedRun run = PlantedModel{}.recorded();
-        spoil(run, "attention", 2, CheckRole::output, bad);
-        spoil(run, "residual_add", 3, CheckRole::output, nan);
+        spoil(run, "attention", 2, TensorRole::output, bad);
+        spoil(run, "residual_add", 3, TensorRole::output, nan);
         const HealthReport report = examined(run);
         EXPECT_FALSE(report.finite());
         EXPECT_EQ(report.nonfinite, 2u);
@@ -135,12 +135,12 @@ TEST(Health, an_index_is_within_the_tensor_also_in_a_later_piece_of_a_prefill) {
 
 TEST(Health, inputs_that_are_not_finite_or_not_recorded_are_said_so) {
     PlantedRun input = PlantedModel{}.recorded();
-    spoil(input, "attention", 2, CheckRole::input, nan);
-    spoil(input, "attention", 2, CheckRole::output, nan);
-    EXPECT_EQ(examined(input).first_nonfinite->place.role, CheckRole::input);
+    spoil(input, "attention", 2, TensorRole::input, nan);
+    spoil(input, "attention", 2, TensorRole::output, nan);
+    EXPECT_EQ(examined(input).first_nonfinite->place.role, TensorRole::input);
     EXPECT_EQ(examined(input).first_nonfinite->inputs, InputState::disagree);
     PlantedRun none = PlantedModel{}.recorded();
-    spoil(none, "residual_add", 2, CheckRole::output, nan);
+    spoil(none, "residual_add", 2, TensorRole::output, nan);
     EXPECT_EQ(examined(none).first_nonfinite->inputs, InputState::not_recorded);
 }
 
@@ -218,7 +218,7 @@ TEST(Health, T16_a_run_without_checks_is_only_sound_where_it_said_that_it_looked
     PlantedRun none;
     const Result<HealthReport> nothing = health(none, nullptr, "");
     ASSERT_FALSE(nothing.ok());
-    EXPECT_NE(nothing.error().message.find("PLUMB=\"on,check=all\""), std::string::npos);
+    EXPECT_NE(nothing.error().message.find("PLUMB=\"on,tensors=all\""), std::string::npos);
     const Result<HealthReport> looked = health(none, nullptr, "12 tensors, all finite");
     ASSERT_TRUE(looked.ok());
     EXPECT_TRUE(looked->finite());
@@ -234,7 +234,7 @@ TEST(Health, T15_checks_of_nonfinite_alone_keep_no_sums_and_none_are_invented) {
     input.fingerprint.count = 16;
     input.fingerprint.max = 12;
     const HealthReport report = examined(run);
-    EXPECT_EQ(report.layers[0].rms.reason, "check=nonfinite keeps no sums");
+    EXPECT_EQ(report.layers[0].rms.reason, "tensors=nonfinite keeps no sums");
     EXPECT_EQ(report.layers[0].largest, 12);
     EXPECT_TRUE(report.findings.empty());
 }

@@ -11,7 +11,7 @@
 namespace plumb::numerics {
 namespace {
 
-using Series = std::tuple<Phase, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, CheckRole, std::uint32_t>;
+using Series = std::tuple<Phase, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, TensorRole, std::uint32_t>;
 using Lane = std::tuple<Phase, std::uint32_t, std::uint32_t>; // phase, sequence, pass
 
 struct Placed {

@@ -99,7 +99,7 @@ class PlantedRun final : public CheckSource {
 
     /// `values` are rows × columns; the last rows of the step where they are fewer.
     recording::TensorCheck& add(const std::string& brick, int layer, const Values& values, std::size_t rows,
-                                CheckRole role = CheckRole::output, DType dtype = DType::f32) {
+                                TensorRole role = TensorRole::output, DType dtype = DType::f32) {
         recording::TensorCheck check;
         check.order = checks.size();
         check.step_plus_one = step_;
@@ -133,7 +133,7 @@ class PlantedRun final : public CheckSource {
     std::int64_t position_ = -1;
     std::size_t rows_ = 1;
     std::uint32_t sequence_ = 0;
-    std::map<std::tuple<int, std::string, CheckRole>, std::uint32_t> occurrences_;
+    std::map<std::tuple<int, std::string, TensorRole>, std::uint32_t> occurrences_;
 };
 
 /// What a small model computes at one token: columns values that depend on brick, layer, occurrence and position.
@@ -176,22 +176,22 @@ struct PlantedModel {
     void run_step(PlantedRun& run, Phase phase, std::int64_t position, std::size_t count) const {
         run.step(phase, positions ? position : -1, count, sequence);
         bool behind = false;
-        const auto add = [&](const char* brick, int layer, std::uint32_t occurrence, CheckRole role) {
+        const auto add = [&](const char* brick, int layer, std::uint32_t occurrence, TensorRole role) {
             run.add(brick, layer, rows(brick, layer, occurrence, position, count, behind), count, role, dtype);
         };
         for (int layer = 0; layer < planted_layers; ++layer) {
-            add("rms_norm", layer, 0, CheckRole::output);
-            add("attention", layer, 0, CheckRole::input);
+            add("rms_norm", layer, 0, TensorRole::output);
+            add("attention", layer, 0, TensorRole::input);
             behind = behind || layer == fault_layer;
-            add("attention", layer, 0, CheckRole::output);
-            add("residual_add", layer, 0, CheckRole::output);
-            add("rms_norm", layer, 1, CheckRole::output);
-            add("residual_add", layer, 1, CheckRole::output);
+            add("attention", layer, 0, TensorRole::output);
+            add("residual_add", layer, 0, TensorRole::output);
+            add("rms_norm", layer, 1, TensorRole::output);
+            add("residual_add", layer, 1, TensorRole::output);
         }
         recording::TensorCheck& head =
             run.add("lm_head", -1,
                     rows("lm_head", planted_layers, 0, position + static_cast<std::int64_t>(count) - 1, 1, behind), 1,
-                    CheckRole::output, dtype);
+                    TensorRole::output, dtype);
         head.argmax = 7;
         head.margin = 0.5;
     }

@@ -53,7 +53,7 @@ std::string description(const recording::Reader& reader, const std::string& of) 
     return last;
 }
 
-/// What the session said of the tensors it looked at: with check=nonfinite they leave no check. Empty: none.
+/// What the session said of the tensors it looked at: with tensors=nonfinite they leave no check. Empty: none.
 std::string looked_at(const recording::Reader& reader) {
     std::string last = description(reader, "checked");
     return last.rfind("0 ", 0) == 0 ? std::string() : last;

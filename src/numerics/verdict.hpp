@@ -32,7 +32,7 @@ struct Verdict {
     Difference difference = Difference::none;
     Distance distance;
     bool identical = false;    // bit for bit
-    bool weak = false;         // only the largest values were compared: of check=nonfinite
+    bool weak = false;         // only the largest values were compared: of tensors=nonfinite
     bool hash_unknown = false; // exactness was asked for, and judged by distance
 };
 [[nodiscard]] Verdict judge(const WholeTensor& a, const WholeTensor& b, const Tolerance& tolerance);

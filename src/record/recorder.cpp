@@ -42,16 +42,16 @@ void RecorderAccess::set_enabled(Recorder& recorder, bool on) noexcept {
     }
     const bool indirect = recorder.clock_ != nullptr || recorder.serialise_;
     const std::uint32_t epoch = (old & ~(mode_epoch - 1)) + mode_epoch;
-    const bool checks = on && recorder.checks_.load(std::memory_order_relaxed) != nullptr; // toggles are serialised
+    const bool tensors = on && recorder.tensors_.load(std::memory_order_relaxed) != nullptr; // toggles are serialised
     const bool tiles = on && recorder.tiles_;
-    recorder.mode_.store(epoch | (on ? mode_on : 0) | (indirect ? mode_indirect : 0) | (checks ? mode_check : 0) |
+    recorder.mode_.store(epoch | (on ? mode_on : 0) | (indirect ? mode_indirect : 0) | (tensors ? mode_tensors : 0) |
                              (tiles ? mode_tiles : 0),
                          std::memory_order_relaxed);
 }
 
-void RecorderAccess::connect_checks(Recorder& recorder, record::CheckSink* sink) noexcept {
+void RecorderAccess::connect_tensors(Recorder& recorder, record::TensorSink* sink) noexcept {
     // Release: whoever finds the sink finds it complete.
-    recorder.checks_.store(sink, std::memory_order_release);
+    recorder.tensors_.store(sink, std::memory_order_release);
 }
 
 namespace {

@@ -33,12 +33,12 @@ struct RecorderAccess {
     /// From now on threads attach to `rings`, which stay until the recorder ends (or, in a forked child, for good).
     static void connect(Recorder& recorder, record::RingSet* rings) noexcept;
     static void set_enabled(Recorder& recorder, bool on) noexcept;
-    /// From now on (at the next set_enabled()) PLUMB_CHECK asks `sink`; null: nobody, at once.
-    static void connect_checks(Recorder& recorder, record::CheckSink* sink) noexcept;
-    static record::CheckSink* checks(const Recorder& recorder) noexcept {
-        return recorder.checks_.load(std::memory_order_acquire); // pairs with connect_checks()
+    /// From now on (at the next set_enabled()) PLUMB_TENSOR asks `sink`; null: nobody, at once.
+    static void connect_tensors(Recorder& recorder, record::TensorSink* sink) noexcept;
+    static record::TensorSink* tensors(const Recorder& recorder) noexcept {
+        return recorder.tensors_.load(std::memory_order_acquire); // pairs with connect_tensors()
     }
-    /// Phase and position of one of the last steps; unknown ones where it was not begun while tensors are checked.
+    /// Phase and position of one of the last steps; unknown ones where it was not begun while tensors are looked at.
     static StepFacts step_facts(const Recorder& recorder, std::uint64_t step_plus_one) noexcept;
     static record::RingSet* rings(const Recorder& recorder) noexcept {
         return recorder.rings_.load(std::memory_order_acquire); // pairs with connect()

@@ -66,7 +66,7 @@ void Step::begin(Recorder& recorder, std::uint32_t mode, Queue, Phase phase, con
     const std::uint64_t id = recorder.next_step_id();
     pen.step_plus_one = id + 1;
     pen.layer_plus_one = 0;
-    if ((mode & mode_check) != 0) {
+    if ((mode & mode_tensors) != 0) {
         recorder.note_step(id, phase, values);
     }
     begin_ = recorder.stamp();

@@ -82,13 +82,13 @@ bool take_place(std::string_view content, TensorCheck& to) {
     const auto level = load_le<std::uint8_t>(at + 24);
     const auto dtype = load_le<std::uint8_t>(at + 25);
     to.phase = phase <= static_cast<std::uint8_t>(Phase::mixed) ? static_cast<Phase>(phase) : Phase::none;
-    to.role = static_cast<CheckRole>(role);
+    to.role = static_cast<TensorRole>(role);
     to.level = static_cast<CheckLevel>(level);
     to.dtype = static_cast<DType>(dtype);
     to.occurrence = load_le<std::uint32_t>(at + 26);
     to.sequence = load_le<std::uint32_t>(at + 30);
     to.track = load_le<std::uint32_t>(at + 34);
-    return role <= static_cast<std::uint8_t>(CheckRole::input) &&
+    return role <= static_cast<std::uint8_t>(TensorRole::input) &&
            level <= static_cast<std::uint8_t>(CheckLevel::full) && dtype < dtype_count;
 }
 

@@ -95,7 +95,7 @@ TEST(CheckCodec, F9_each_field_alone_comes_back) {
     with([](TensorCheck& c) { c.layer_plus_one = 0xffffffff; });
     with([](TensorCheck& c) { c.name = 0xffff; });
     with([](TensorCheck& c) { c.phase = Phase::mixed; });
-    with([](TensorCheck& c) { c.role = CheckRole::input; });
+    with([](TensorCheck& c) { c.role = TensorRole::input; });
     with([](TensorCheck& c) { c.level = CheckLevel::nonfinite; });
     with([](TensorCheck& c) { c.occurrence = 0xffffffff; });
     with([](TensorCheck& c) { c.sequence = 0xffffffff; });

@@ -30,7 +30,7 @@ struct RecordPlace {
 };
 
 /// A chunk of checks of which the last `count - skip` are new.
-struct CheckPlace {
+struct TensorTags {
     std::uint64_t offset = 0; // of the payload
     std::uint64_t checksum = 0;
     std::uint32_t payload_size = 0;
@@ -51,7 +51,7 @@ struct Index {
     Counters counters;
     std::vector<RecordPlace> places;
     std::unordered_map<std::uint32_t, std::uint64_t> next_sequence; // of each track that has records
-    std::vector<CheckPlace> check_places;
+    std::vector<TensorTags> check_places;
     std::uint64_t checks = 0; // in these
     std::uint64_t checks_removed = 0;
     TileMap tiles; // of the last generation

@@ -198,6 +198,9 @@ bool decode(const std::byte* data, std::size_t size, Metadata& to) {
             break;
         case 15:
             take_pair(field, to.comparability);
+            if (!to.comparability.empty() && to.comparability.back().first == "check") {
+                to.comparability.back().first = "tensors"; // as version 0.1 called the setting
+            }
             break;
         case 16:
             if (to.costs.size() < most_pairs && take_named_number(field, key, number)) {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "plumb/bricks.hpp"
-#include "plumb/check.hpp"
 #include "plumb/fingerprint.hpp"
 #include "plumb/layout.hpp"
 #include "plumb/roofline.hpp"
+#include "plumb/tensor.hpp"
 #include "plumb/tile.hpp"
 
 namespace plumb::recording {
@@ -165,14 +165,14 @@ enum class CheckLevel : std::uint8_t {
     full = 1,
 };
 
-/// The fingerprint of one tensor at one place of a run: what PLUMB_CHECK leaves.
+/// The fingerprint of one tensor at one place of a run: what PLUMB_TENSOR leaves.
 struct TensorCheck {
     std::uint64_t order = 0; // of the call among all checks of the run, from 0: the order of execution on one queue
     std::uint64_t step_plus_one = 0;
     std::uint32_t layer_plus_one = 0;
     std::uint16_t name = 0; // of the brick
     Phase phase = Phase::none;
-    CheckRole role = CheckRole::output;
+    TensorRole role = TensorRole::output;
     CheckLevel level = CheckLevel::full;
     std::uint32_t occurrence = 0; // among those of the same step, sequence, layer, name and role, in order
     std::uint32_t sequence = 0;

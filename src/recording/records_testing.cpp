@@ -83,7 +83,7 @@ std::vector<TensorCheck> many_checks(std::size_t count) {
         c.layer_plus_one = static_cast<std::uint32_t>(i / 10 % 6);
         c.name = static_cast<std::uint16_t>(1 + i % 10);
         c.phase = static_cast<Phase>(i / 60 % 4);
-        c.role = static_cast<CheckRole>(i % 2);
+        c.role = static_cast<TensorRole>(i % 2);
         c.level = static_cast<CheckLevel>(i / 3 % 2);
         c.occurrence = static_cast<std::uint32_t>(i % 3);
         c.sequence = static_cast<std::uint32_t>(i % 4);

@@ -281,6 +281,16 @@ TEST(RoundTrip, a_closed_writer_refuses_more) {
     EXPECT_TRUE((*writer)->close().ok());
 }
 
+TEST(Metadata, the_setting_that_version_0_1_called_check_is_compared_as_tensors) {
+    Metadata m = full_metadata();
+    m.comparability.emplace_back("check", "all");
+    auto writer = Writer::create({}, m);
+    ASSERT_TRUE(writer.ok());
+    const auto reader = Reader::from_bytes((*writer)->snapshot());
+    ASSERT_TRUE(reader.ok());
+    EXPECT_EQ(reader->metadata().comparability.back(), (std::pair<std::string, std::string>("tensors", "all")));
+}
+
 TEST(Redact, host_paths_and_command_line_go_and_the_ring_is_still_found) {
     Metadata m = full_metadata();
     m.ring_path = "/run/user/1000/plumb-1-0.ring";

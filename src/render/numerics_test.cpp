@@ -16,7 +16,7 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TensorPair pair_of(const char* brick, std::uint32_t layer, CheckRole role, Difference difference, double distance) {
+TensorPair pair_of(const char* brick, std::uint32_t layer, TensorRole role, Difference difference, double distance) {
     TensorPair pair;
     pair.place.step = 3;
     pair.place.step_b = 5;
@@ -45,26 +45,26 @@ DivergeReport sample_diverge() {
     report.tolerance = 1e-4;
     report.tolerance_of = DType::f32;
     FirstDivergence first;
-    first.tensor = pair_of("attention", 5, CheckRole::output, Difference::value, 0.12);
+    first.tensor = pair_of("attention", 5, TensorRole::output, Difference::value, 0.12);
     first.inputs = InputState::agree;
-    first.input_tensors = {pair_of("attention", 5, CheckRole::input, Difference::none, 3e-7)};
-    first.preceded_by = pair_of("rope_embedding", 5, CheckRole::output, Difference::none, 0).place;
+    first.input_tensors = {pair_of("attention", 5, TensorRole::input, Difference::none, 3e-7)};
+    first.preceded_by = pair_of("rope_embedding", 5, TensorRole::output, Difference::none, 0).place;
     first.token_a = 12;
     first.token_b = 99;
     report.first = first;
-    report.worst = pair_of("down_projection", 7, CheckRole::output, Difference::nonfinite, infinite);
+    report.worst = pair_of("down_projection", 7, TensorRole::output, Difference::nonfinite, infinite);
     report.worst->b.nans = 3;
     report.worst->b.first_nonfinite = 17;
-    report.layers = {{4, pair_of("residual_add", 4, CheckRole::output, Difference::none, 1e-7)},
-                     {5, pair_of("residual_add", 5, CheckRole::output, Difference::value, 1e-2)},
-                     {6, pair_of("residual_add", 6, CheckRole::output, Difference::value, 0.1)}};
+    report.layers = {{4, pair_of("residual_add", 4, TensorRole::output, Difference::none, 1e-7)},
+                     {5, pair_of("residual_add", 5, TensorRole::output, Difference::value, 1e-2)},
+                     {6, pair_of("residual_add", 6, TensorRole::output, Difference::value, 0.1)}};
     report.flip_count = 1;
-    report.flips = {{pair_of("lm_head", 0, CheckRole::output, Difference::none, 0).place, 12, 99, 0.5,
+    report.flips = {{pair_of("lm_head", 0, TensorRole::output, Difference::none, 0).place, 12, 99, 0.5,
                      std::numeric_limits<double>::quiet_NaN()}};
     report.only_in_a = {2, 1, 40};
     report.only_in_b = {1, 0, 0};
-    report.missing = {{true, pair_of("rms_norm", 1, CheckRole::output, Difference::none, 0).place},
-                      {true, pair_of("", 0, CheckRole::output, Difference::none, 0).place}};
+    report.missing = {{true, pair_of("rms_norm", 1, TensorRole::output, Difference::none, 0).place},
+                      {true, pair_of("", 0, TensorRole::output, Difference::none, 0).place}};
     report.chunking = 4;
     report.notes = {"a note"};
     return report;
@@ -79,14 +79,14 @@ HealthReport sample_health() {
     report.nonfinite = 3;
     report.looked_at = "1234 tensors";
     FirstNonfinite first;
-    first.place = pair_of("attention", 5, CheckRole::output, Difference::none, 0).place;
+    first.place = pair_of("attention", 5, TensorRole::output, Difference::none, 0).place;
     first.facts.count = 4096;
     first.facts.nans = 3;
     first.facts.first_nonfinite = 17;
     first.inputs = InputState::agree;
     TensorFacts input;
     input.largest = 1234;
-    first.input_tensors = {{pair_of("attention", 5, CheckRole::input, Difference::none, 0).place, input}};
+    first.input_tensors = {{pair_of("attention", 5, TensorRole::input, Difference::none, 0).place, input}};
     report.first_nonfinite = first;
     LayerHealth sound;
     sound.layer = 0;
@@ -113,7 +113,7 @@ HealthReport sample_health() {
     report.findings = {"saturated: layer 0, activation reaches 50.4 % of its type's range"};
     report.compared = 1200;
     report.twin_nonfinite = 1;
-    report.worst = {pair_of("attention", 1, CheckRole::output, Difference::nonfinite, infinite)};
+    report.worst = {pair_of("attention", 1, TensorRole::output, Difference::nonfinite, infinite)};
     report.worst[0].a.nans = 3;
     report.worst[0].a.first_nonfinite = 17;
     report.notes = {"a note"};

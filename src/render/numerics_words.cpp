@@ -73,7 +73,7 @@ std::string nonfinite_words(const TensorFacts& facts) {
     return text + " of " + grouped(facts.count);
 }
 
-const char* role_word(CheckRole role) noexcept { return role == CheckRole::input ? "input" : "output"; }
+const char* role_word(TensorRole role) noexcept { return role == TensorRole::input ? "input" : "output"; }
 
 const char* input_word(InputState state) noexcept {
     return state == InputState::agree ? "agree" : state == InputState::disagree ? "disagree" : "not_recorded";

@@ -22,7 +22,7 @@ namespace plumb::render {
 [[nodiscard]] std::string distance_words(const Distance& distance);
 /// "3 NaN, 1 Inf, first at index 17 of 4,096"; empty: finite.
 [[nodiscard]] std::string nonfinite_words(const TensorFacts& facts);
-[[nodiscard]] const char* role_word(CheckRole role) noexcept;
+[[nodiscard]] const char* role_word(TensorRole role) noexcept;
 [[nodiscard]] const char* input_word(InputState state) noexcept;
 
 /// As members of the object that is open. JSON has no NaN and no Inf: they are {"absent": …}.

@@ -71,7 +71,7 @@ void append_inputs(std::string& out, const FirstDivergence& first, const Style& 
     if (first.inputs == InputState::agree) {
         text += "inputs agree: the operation itself";
     } else if (first.inputs == InputState::not_recorded) {
-        text += "inputs not recorded: the operation itself or what it was given; add PLUMB_CHECK_INPUT";
+        text += "inputs not recorded: the operation itself or what it was given; add PLUMB_TENSOR_INPUT";
     } else {
         text += "inputs disagree: handed down";
         if (first.preceded_by) {

@@ -44,7 +44,7 @@ void append_first(std::string& out, const FirstNonfinite& first, const Style& st
     line(out, "",
          std::string(indent) + (first.inputs == InputState::agree ? "inputs are finite: the operation itself"
                                 : first.inputs == InputState::not_recorded
-                                    ? "inputs not recorded; add PLUMB_CHECK_INPUT"
+                                    ? "inputs not recorded; add PLUMB_TENSOR_INPUT"
                                     : "inputs are not finite: handed down"),
          {}, style);
     for (const auto& [place, facts] : first.input_tensors) {

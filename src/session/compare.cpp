@@ -91,7 +91,7 @@ Agreement agreement_of(const std::string& base, const std::string& changed) {
     if (report->compared == 0 || report->identical != report->compared) {
         return {GateOutcome::undecided,
                 compared + ", but the bits of " + std::to_string(report->compared - report->identical) +
-                    " are not known; record with check=all, prefill cut alike on both sides",
+                    " are not known; record with tensors=all, prefill cut alike on both sides",
                 report->compared};
     }
     return {GateOutcome::passed, compared + ", all equal", report->compared};

@@ -98,10 +98,10 @@ bool assign(T& target, std::optional<T> value) {
     return value.has_value();
 }
 
-constexpr std::pair<std::string_view, CheckConfig::Level> check_levels[] = {
-    {"off", CheckConfig::Level::off},
-    {"nonfinite", CheckConfig::Level::nonfinite},
-    {"all", CheckConfig::Level::all},
+constexpr std::pair<std::string_view, TensorConfig::Level> tensor_levels[] = {
+    {"off", TensorConfig::Level::off},
+    {"nonfinite", TensorConfig::Level::nonfinite},
+    {"all", TensorConfig::Level::all},
 };
 
 /// Calls `take` for each part of a list; false as soon as it is, and for an empty part.
@@ -120,7 +120,7 @@ bool each_part(std::string_view list, char separator, Take take) {
     }
 }
 
-bool add_layers(CheckConfig& check, std::string_view range) {
+bool add_layers(TensorConfig& tensors, std::string_view range) {
     const std::size_t dash = range.find('-');
     const auto first = parse_count(range.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : parse_count(range.substr(dash + 1));
@@ -128,14 +128,14 @@ bool add_layers(CheckConfig& check, std::string_view range) {
     if (!first || !last || *first > *last || *last > most) {
         return false;
     }
-    check.layers.emplace_back(static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(*last));
+    tensors.layers.emplace_back(static_cast<std::uint32_t>(*first), static_cast<std::uint32_t>(*last));
     return true;
 }
 
-bool set_check_part(CheckConfig& check, std::string_view part) {
-    for (const auto& [name, level] : check_levels) {
+bool set_tensors_part(TensorConfig& tensors, std::string_view part) {
+    for (const auto& [name, level] : tensor_levels) {
         if (part == name) {
-            check.level = level;
+            tensors.level = level;
             return true;
         }
     }
@@ -143,24 +143,24 @@ bool set_check_part(CheckConfig& check, std::string_view part) {
     const std::string_view key = part.substr(0, equals);
     const std::string_view value = equals == std::string_view::npos ? std::string_view{} : part.substr(equals + 1);
     if (key == "every") {
-        return assign(check.every, parse_count(value)) && check.every >= 1;
+        return assign(tensors.every, parse_count(value)) && tensors.every >= 1;
     }
     if (key == "bricks") {
         return each_part(value, '/', [&](std::string_view brick) {
-            check.bricks.emplace_back(brick);
+            tensors.bricks.emplace_back(brick);
             return true;
         });
     }
-    return key == "layers" && each_part(value, '/', [&](std::string_view range) { return add_layers(check, range); });
+    return key == "layers" && each_part(value, '/', [&](std::string_view range) { return add_layers(tensors, range); });
 }
 
 /// "nonfinite", "all+layers=0-3": a choice without a level means all.
-bool set_check(Config& config, std::string_view value) {
-    CheckConfig check;
-    check.level = CheckConfig::Level::all;
-    check.dump = config.check.dump;
-    const bool good = each_part(value, '+', [&](std::string_view part) { return set_check_part(check, part); });
-    config.check = check;
+bool set_tensors(Config& config, std::string_view value) {
+    TensorConfig tensors;
+    tensors.level = TensorConfig::Level::all;
+    tensors.dump = config.tensors.dump;
+    const bool good = each_part(value, '+', [&](std::string_view part) { return set_tensors_part(tensors, part); });
+    config.tensors = tensors;
     return good;
 }
 
@@ -269,19 +269,22 @@ const KeyRule rules[] = {
          }
          return assign(c.graph.profile, parse_count(v)) && c.graph.profile >= 1 && c.graph.profile <= largest_every;
      }},
-    {{"check", "off, nonfinite, all, or parts joined by +: all+every=8+bricks=attention/lm_head+layers=0-3/7",
-      "what PLUMB_CHECK looks at: whether tensors are finite, or the fingerprint of each; in every n-th step, of these "
+    {{"tensors", "off, nonfinite, all, or parts joined by +: all+every=8+bricks=attention/lm_head+layers=0-3/7",
+      "what PLUMB_TENSOR looks at: whether tensors are finite, or the fingerprint of each; in every n-th step, of these "
       "bricks, in these layers (default off)"},
-     set_check},
+     set_tensors},
     {{"dump", "folder",
-      "keep every tensor that check=all looks at whole, as a .npy file there (default: none is kept)"},
+      "keep every tensor that tensors=all looks at whole, as a .npy file there (default: none is kept)"},
      [](Config& c, std::string_view v) {
-         return !v.empty() && (c.check.dump = v, true);
+         return !v.empty() && (c.tensors.dump = v, true);
      }},
     {{"tiles", "off, on, or a number of tiles",
       "whether PLUMB_TILE acts, and how many tiles each thread keeps apart, from 16 to 65536 (default off; on is 4096)"},
      set_tiles},
 };
+
+// The key of version 0.1 for tensors=, which the next version leaves out.
+constexpr std::string_view old_tensors_key = "check";
 
 std::string known_keys() {
     std::string list = "on, off";
@@ -296,7 +299,7 @@ Error bad(const std::string& message) { return Error{ErrorCode::invalid_argument
 /// The rule of `key`, or the sentence that lists the known ones.
 Result<const KeyRule*> rule_of(std::string_view key, std::string_view option = {}) {
     for (const KeyRule& rule : rules) {
-        if (key == rule.key.key) {
+        if (rule.key.key == (key == old_tensors_key ? std::string_view("tensors") : key)) {
             return &rule;
         }
     }
@@ -358,11 +361,11 @@ std::string spec_of_devices(const Config& config) {
     if (config.graph.profile != 0) {
         text += ",graph.profile=" + text_of(config.graph.profile);
     }
-    if (config.check.level != CheckConfig::Level::off) {
-        text += ",check=" + config.check.spec();
+    if (config.tensors.level != TensorConfig::Level::off) {
+        text += ",tensors=" + config.tensors.spec();
     }
-    if (!config.check.dump.empty()) {
-        text += ",dump=" + config.check.dump;
+    if (!config.tensors.dump.empty()) {
+        text += ",dump=" + config.tensors.dump;
     }
     if (config.tiles != 0) {
         text += ",tiles=" + (config.tiles == usual_tiles ? std::string("on") : text_of(config.tiles));
@@ -372,9 +375,9 @@ std::string spec_of_devices(const Config& config) {
 
 } // namespace
 
-std::string CheckConfig::spec() const {
+std::string TensorConfig::spec() const {
     std::string text;
-    for (const auto& [name, its_level] : check_levels) {
+    for (const auto& [name, its_level] : tensor_levels) {
         if (its_level == level) {
             text = name;
         }
@@ -414,6 +417,7 @@ Status Config::set(std::string_view key, std::string_view value, std::string_vie
         return shown.empty() ? misfit("PLUMB: \"" + name + "=" + text + "\"", name + "=", (*rule)->key)
                              : misfit(shown + " \"" + text + "\"", shown, (*rule)->key);
     }
+    changed.tensors.by_old_key = changed.tensors.by_old_key || key == old_tensors_key;
     *this = std::move(changed);
     return {};
 }
@@ -435,9 +439,9 @@ Result<Config> Config::parse(std::string_view spec) {
 }
 
 Status Config::validate() const {
-    if (!check.dump.empty() && check.level != CheckConfig::Level::all) {
+    if (!tensors.dump.empty() && tensors.level != TensorConfig::Level::all) {
         return bad(
-            "a dump keeps the tensors that checks look at whole: it needs check=all too, or a choice of bricks or layers");
+            "a dump keeps the tensors that are looked at whole: it needs tensors=all too, or a choice of bricks or layers");
     }
     if (follow_fork && out.find("%p") == std::string::npos) {
         return bad("fork=own needs %p in the name of the recording, so that every process has a file of its own");

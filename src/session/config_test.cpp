@@ -114,24 +114,24 @@ TEST(Config, F16_a_value_that_does_not_fit_names_its_grammar) {
 }
 
 TEST(Config, F16_a_key_that_is_set_alone_is_refused_in_the_words_of_who_typed_it) {
-    Config config = parsed("on,check=all,dump=tensors");
+    Config config = parsed("on,tensors=all,dump=tensors");
     const std::string before = config.spec();
-    const Status option = config.set("check", "all+every=0", "--check");
+    const Status option = config.set("tensors", "all+every=0", "--tensors");
     ASSERT_FALSE(option.ok());
     EXPECT_EQ(option.error().code, ErrorCode::invalid_argument);
-    EXPECT_EQ(option.error().message.find("--check \"all+every=0\" does not fit; --check takes off, nonfinite, all"),
-              0u)
+    EXPECT_EQ(
+        option.error().message.find("--tensors \"all+every=0\" does not fit; --tensors takes off, nonfinite, all"), 0u)
         << option.error().message;
     EXPECT_EQ(option.error().message.find("PLUMB"), std::string::npos);
     EXPECT_EQ(config.spec(), before) << "a refused value changes nothing";
-    EXPECT_EQ(config.set("check", "all+every=0").error().message, refusal("check=all+every=0"));
+    EXPECT_EQ(config.set("tensors", "all+every=0").error().message, refusal("tensors=all+every=0"));
     EXPECT_EQ(config.set("chek", "all").error().message, refusal("chek=all"));
-    EXPECT_EQ(config.set("chek", "all", "--check").error().message.find("--check: unknown key \"chek\""), 0u);
+    EXPECT_EQ(config.set("tenors", "all", "--tensors").error().message.find("--tensors: unknown key \"tenors\""), 0u);
     EXPECT_FALSE(config.set("out", "", "--out").ok());
     EXPECT_TRUE(config.set("out", "a,b.plumb").ok()) << "a comma ends a word of the spec only";
     EXPECT_EQ(config.out, "a,b.plumb");
-    EXPECT_TRUE(config.set("check", "nonfinite", "--check").ok());
-    EXPECT_EQ(config.check.level, CheckConfig::Level::nonfinite);
+    EXPECT_TRUE(config.set("tensors", "nonfinite", "--tensors").ok());
+    EXPECT_EQ(config.tensors.level, TensorConfig::Level::nonfinite);
     EXPECT_FALSE(config.validate().ok()) << "its dump would stay empty";
 }
 
@@ -181,17 +181,17 @@ TEST(Config, every_key_is_read) {
     EXPECT_TRUE(parsed("graph.sync=on").graph.sync);
     EXPECT_EQ(parsed("graph.profile=64").graph.profile, 64u);
     EXPECT_EQ(parsed("graph.profile=64,graph.profile=off").graph.profile, 0u);
-    EXPECT_EQ(defaults.check.level, CheckConfig::Level::off);
-    EXPECT_EQ(parsed("check=nonfinite").check.level, CheckConfig::Level::nonfinite);
-    EXPECT_EQ(parsed("check=every=4").check.level, CheckConfig::Level::all);
-    EXPECT_EQ(parsed("check=every=4").check.every, 4u);
-    EXPECT_EQ(parsed("check=all+bricks=attention/lm_head").check.bricks,
+    EXPECT_EQ(defaults.tensors.level, TensorConfig::Level::off);
+    EXPECT_EQ(parsed("tensors=nonfinite").tensors.level, TensorConfig::Level::nonfinite);
+    EXPECT_EQ(parsed("tensors=every=4").tensors.level, TensorConfig::Level::all);
+    EXPECT_EQ(parsed("tensors=every=4").tensors.every, 4u);
+    EXPECT_EQ(parsed("tensors=all+bricks=attention/lm_head").tensors.bricks,
               (std::vector<std::string>{"attention", "lm_head"}));
-    EXPECT_EQ(parsed("check=all+layers=0-3/7").check.layers,
+    EXPECT_EQ(parsed("tensors=all+layers=0-3/7").tensors.layers,
               (std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0, 3}, {7, 7}}));
-    EXPECT_EQ(parsed("check=all,check=off").check.level, CheckConfig::Level::off);
-    EXPECT_EQ(parsed("check=all,dump=tensors").check.dump, "tensors");
-    EXPECT_EQ(parsed("dump=tensors,check=all").check.dump, "tensors");
+    EXPECT_EQ(parsed("tensors=all,tensors=off").tensors.level, TensorConfig::Level::off);
+    EXPECT_EQ(parsed("tensors=all,dump=tensors").tensors.dump, "tensors");
+    EXPECT_EQ(parsed("dump=tensors,tensors=all").tensors.dump, "tensors");
     EXPECT_EQ(defaults.tiles, 0u);
     EXPECT_EQ(parsed("tiles=on").tiles, 4096u);
     EXPECT_EQ(parsed("tiles=on,tiles=off").tiles, 0u);
@@ -200,14 +200,24 @@ TEST(Config, every_key_is_read) {
     EXPECT_EQ(parsed("").spec(), defaults.spec());
 }
 
+TEST(Config, check_is_the_key_of_version_0_1_for_tensors) {
+    const Config old = parsed("on,check=nonfinite+every=4");
+    EXPECT_EQ(old.tensors.level, TensorConfig::Level::nonfinite);
+    EXPECT_EQ(old.tensors.every, 4u);
+    EXPECT_TRUE(old.tensors.by_old_key);
+    EXPECT_FALSE(parsed("on,tensors=nonfinite").tensors.by_old_key);
+    EXPECT_EQ(old.spec(), parsed("on,tensors=nonfinite+every=4").spec());
+    EXPECT_EQ(refusal("nonsense=1").find("check="), std::string::npos) << "it is not among the known keys";
+}
+
 TEST(Config, a_choice_of_tensors_that_does_not_fit_is_refused) {
-    for (const char* spec :
-         {"check=", "check=some", "check=all+", "check=every=0", "check=every=x", "check=bricks=", "check=bricks=a//b",
-          "check=layers=3-1", "check=layers=x", "check=layers=70000", "dump=", "check"}) {
+    for (const char* spec : {"tensors=", "tensors=some", "tensors=all+", "tensors=every=0", "tensors=every=x",
+                             "tensors=bricks=", "tensors=bricks=a//b", "tensors=layers=3-1", "tensors=layers=x",
+                             "tensors=layers=70000", "dump=", "tensors", "check=some"}) {
         EXPECT_NE(refusal(spec).find("does not fit"), std::string::npos) << spec;
     }
-    EXPECT_NE(refusal("dump=tensors").find("check=all"), std::string::npos);
-    EXPECT_NE(refusal("check=nonfinite,dump=tensors").find("check=all"), std::string::npos);
+    EXPECT_NE(refusal("dump=tensors").find("tensors=all"), std::string::npos);
+    EXPECT_NE(refusal("tensors=nonfinite,dump=tensors").find("tensors=all"), std::string::npos);
 }
 
 TEST(Config, a_forked_child_must_not_write_into_the_same_file) {
@@ -217,8 +227,8 @@ TEST(Config, a_forked_child_must_not_write_into_the_same_file) {
 TEST(Config, its_spec_gives_the_same_config_again) {
     for (const char* spec :
          {"", "on", "on,out=x-%p.plumb,ring=4096,max_size=1MiB,keep=1500ms,sync=immediate,warmup=3,fork=own,redact=on",
-          "keep=0.25ms", "keep=3h,sync=none", "check=nonfinite",
-          "check=every=4+bricks=attention/lm_head+layers=0-3/7,dump=tensors", "tiles=on", "on,tiles=16",
+          "keep=0.25ms", "keep=3h,sync=none", "tensors=nonfinite",
+          "tensors=every=4+bricks=attention/lm_head+layers=0-3/7,dump=tensors", "tiles=on", "on,tiles=16",
           "on,device.every=1,graph.stamps=kernels,graph.every=7,graph.upload=each,graph.sync=on,graph.profile=64"}) {
         const Config config = parsed(spec);
         const Config again = parsed(config.spec());
@@ -238,11 +248,11 @@ TEST(Config, its_spec_gives_the_same_config_again) {
         EXPECT_EQ(again.graph.upload_each, config.graph.upload_each);
         EXPECT_EQ(again.graph.sync, config.graph.sync);
         EXPECT_EQ(again.graph.profile, config.graph.profile);
-        EXPECT_EQ(again.check.level, config.check.level);
-        EXPECT_EQ(again.check.every, config.check.every);
-        EXPECT_EQ(again.check.bricks, config.check.bricks);
-        EXPECT_EQ(again.check.layers, config.check.layers);
-        EXPECT_EQ(again.check.dump, config.check.dump);
+        EXPECT_EQ(again.tensors.level, config.tensors.level);
+        EXPECT_EQ(again.tensors.every, config.tensors.every);
+        EXPECT_EQ(again.tensors.bricks, config.tensors.bricks);
+        EXPECT_EQ(again.tensors.layers, config.tensors.layers);
+        EXPECT_EQ(again.tensors.dump, config.tensors.dump);
         EXPECT_EQ(again.tiles, config.tiles);
     }
 }

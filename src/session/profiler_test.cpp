@@ -436,16 +436,16 @@ TEST_F(ProfilerTest, key_redact_leaves_host_paths_and_command_out) {
 }
 
 TEST_F(ProfilerTest, key_redact_leaves_whole_paths_out_of_the_settings_and_nothing_else) {
-    Config hidden = config("redact=on,check=all+bricks=attention/lm_head");
+    Config hidden = config("redact=on,tensors=all+bricks=attention/lm_head");
     hidden.out = folder_ + "/one,two.plumb";
-    hidden.check.dump = folder_ + "/three,four";
-    std::filesystem::create_directory(hidden.check.dump);
+    hidden.tensors.dump = folder_ + "/three,four";
+    std::filesystem::create_directory(hidden.tensors.dump);
     { Profiler prof(hidden); }
     const std::string kept = reader(hidden.out).metadata().config;
     EXPECT_EQ(kept.find("two"), std::string::npos) << kept;
     EXPECT_EQ(kept.find("four"), std::string::npos) << kept;
     EXPECT_NE(kept.find("out=redacted,"), std::string::npos) << kept;
-    EXPECT_NE(kept.find("check=all+bricks=attention/lm_head,dump=redacted"), std::string::npos) << kept;
+    EXPECT_NE(kept.find("tensors=all+bricks=attention/lm_head,dump=redacted"), std::string::npos) << kept;
 }
 
 TEST_F(ProfilerTest, T1_key_sync_decides_how_stamps_are_taken) {

@@ -45,7 +45,7 @@ class RecordingSamples final : public exporting::SampleSource {
         });
     }
 
-    Status for_each_check(const exporting::CheckSink& sink) override {
+    Status for_each_check(const exporting::TensorSink& sink) override {
         return reader_.for_each_check([&sink](recording::TensorCheck&& check) { return sink(check); });
     }
 

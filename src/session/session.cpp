@@ -10,7 +10,7 @@
 #include "analysis/user_notes.hpp"
 #include "base/os.hpp"
 #include "base/processor_counters.hpp"
-#include "fingerprint/cuda/cuda_checks.hpp"
+#include "fingerprint/cuda/cuda_tensors.hpp"
 #include "plumb/selftest.hpp"
 #include "record/recorder_access.hpp"
 #include "recording/format.hpp"
@@ -84,7 +84,7 @@ const char* name_of(SyncMode mode) {
 std::string recorded_spec(Config config) {
     if (config.redact) {
         config.out = "redacted";
-        config.check.dump = config.check.dump.empty() ? "" : "redacted";
+        config.tensors.dump = config.tensors.dump.empty() ? "" : "redacted";
     }
     return config.spec();
 }
@@ -223,35 +223,38 @@ Status Session::start_drain() {
         drain_->add_kernel(kernel);
     }
     for_known_probes([&](cudagraph::GraphProbes& probes) { drain_->add_feed(probes); });
-    open_checks();
+    open_tensors();
     return drain_->start();
 }
 
-void Session::open_checks() {
-    if (config_.check.level == CheckConfig::Level::off) {
+void Session::open_tensors() {
+    if (config_.tensors.by_old_key) {
+        diagnose("check= is called tensors= now; the next version will not know check= any more");
+    }
+    if (config_.tensors.level == TensorConfig::Level::off) {
         return;
     }
-    std::vector<std::unique_ptr<fingerprint::DeviceChecks>> devices;
-    devices.push_back(fingerprint::make_cuda_checks());
-    checks_ = std::make_unique<fingerprint::Checks>(config_.check, std::move(devices),
-                                                    [this](const std::string& sentence) { diagnose(sentence); });
-    drain_->add_feed(*checks_);
-    if (config_.check.level == CheckConfig::Level::nonfinite) {
+    std::vector<std::unique_ptr<fingerprint::DeviceTensors>> devices;
+    devices.push_back(fingerprint::make_cuda_tensors());
+    tensors_ = std::make_unique<fingerprint::TensorWatch>(config_.tensors, std::move(devices),
+                                                          [this](const std::string& sentence) { diagnose(sentence); });
+    drain_->add_feed(*tensors_);
+    if (config_.tensors.level == TensorConfig::Level::nonfinite) {
         drain_->describe("checked", "tensors are looked at for NaN and Inf"); // replaced when the run ends well
     }
-    RecorderAccess::connect_checks(recorder_, checks_.get());
+    RecorderAccess::connect_tensors(recorder_, tensors_.get());
 }
 
-void Session::close_checks() {
-    if (checks_ == nullptr) {
+void Session::close_tensors() {
+    if (tensors_ == nullptr) {
         return;
     }
-    RecorderAccess::connect_checks(recorder_, nullptr);
-    drain_->remove_feed(*checks_);
+    RecorderAccess::connect_tensors(recorder_, nullptr);
+    drain_->remove_feed(*tensors_);
     // By now all that came is counted; the drain has ended, so the writer is ours.
-    (void)writer_->describe("checked", checks_->summary());
-    if (config_.check.level == CheckConfig::Level::nonfinite) {
-        (void)writer_->describe("nonfinite", std::to_string(checks_->nonfinite()));
+    (void)writer_->describe("checked", tensors_->summary());
+    if (config_.tensors.level == TensorConfig::Level::nonfinite) {
+        (void)writer_->describe("nonfinite", std::to_string(tensors_->nonfinite()));
     }
 }
 
@@ -293,7 +296,7 @@ recording::Metadata Session::metadata(const std::string& ring_reason) const {
     m.comparability.emplace_back("cpu", base::cpu_model());
     m.comparability.emplace_back("cpus", std::to_string(base::usable_cpus()));
     m.comparability.emplace_back("sync", m.sync_mode);
-    m.comparability.emplace_back("check", config_.check.spec());
+    m.comparability.emplace_back("tensors", config_.tensors.spec());
     const clock::HostClockSource source = clock::host_clock(config_.clock);
     m.clocks.push_back({0, clock::name_of(source.kind)});
     m.costs = session::measure_own_cost(stamps_for(config_), config_.clock != nullptr);
@@ -316,7 +319,7 @@ Status Session::close() {
     }
     for_known_probes([](cudagraph::GraphProbes& probes) { probes.publish_all(); });
     Status status = drain_->stop();
-    close_checks();
+    close_tensors();
     for_known_probes([&](cudagraph::GraphProbes& probes) { drain_->remove_feed(probes); });
     drain_.reset();
     if (Status closed = writer_->close(); status.ok()) {
@@ -528,8 +531,8 @@ void Session::in_parent() noexcept {
 void Session::in_child() noexcept {
     const bool recorded = recorder_.enabled();
     RecorderAccess::set_enabled(recorder_, false);
-    RecorderAccess::connect_checks(recorder_, nullptr);
-    (void)checks_.release(); // its locks may be held by threads that do not exist here, its devices are the parent's
+    RecorderAccess::connect_tensors(recorder_, nullptr);
+    (void)tensors_.release(); // its locks may be held by threads that do not exist here, its devices are the parent's
     for (std::atomic<cudagraph::GraphProbes*>& of_api : probes_) {
         if (cudagraph::GraphProbes* const probes = of_api.exchange(nullptr, std::memory_order_relaxed);
             probes != nullptr) {

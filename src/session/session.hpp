@@ -14,7 +14,7 @@
 
 #include "cudagraph/probes.hpp"
 #include "drain/drain.hpp"
-#include "fingerprint/checks.hpp"
+#include "fingerprint/tensor_watch.hpp"
 #include "plumb/session.hpp"
 #include "record/ring_set.hpp"
 #include "record/thread_registry.hpp"
@@ -57,8 +57,8 @@ class Session final : public record::ForkListener {
     Status open_writer(const std::string& ring_reason);
     Status open_locked();
     Status start_drain();
-    void open_checks();
-    void close_checks();
+    void open_tensors();
+    void close_tensors();
     cudagraph::GraphProbes& probes(cudagraph::GraphApi api);
     // Acquire: pairs with the store in probes().
     [[nodiscard]] cudagraph::GraphProbes* known_probes(cudagraph::GraphApi api) const noexcept {
@@ -91,7 +91,8 @@ class Session final : public record::ForkListener {
     std::shared_ptr<drain::Drain> drain_; // null: nothing is open; shared with flush(), which waits without the lock
     // Null: no graph was captured yet; made once. Owned, but found without mutex_: a replay must not wait for a snapshot.
     std::array<std::atomic<cudagraph::GraphProbes*>, 2> probes_{}; // by GraphApi
-    std::unique_ptr<fingerprint::Checks> checks_; // null: check=off; stays until we end, as threads may be inside
+    std::unique_ptr<fingerprint::TensorWatch>
+        tensors_; // null: tensors=off; stays until we end, as threads may be inside
     std::vector<std::pair<std::string, std::string>> descriptions_; // until the drain is there
     session::KernelRegistry kernels_;
     std::map<std::uint32_t, std::uint64_t> cut_; // track -> first sequence that counts

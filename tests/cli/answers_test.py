@@ -49,7 +49,7 @@ class Diverge(Case):
         none = check_recording("none")
         self.assertEqual(plumb("diverge", check_recording(), none).returncode, 1)
         self.assertEqual(plumb("diverge", none, check_recording()).returncode, 1)
-        self.assert_bad_input(plumb("diverge", none, none), "neither recording", 'PLUMB="on,check=all"')
+        self.assert_bad_input(plumb("diverge", none, none), "neither recording", 'PLUMB="on,tensors=all"')
         self.assert_bad_input(plumb("diverge", recording(), recording()), "neither recording")
 
     def test_wrong_arguments_are_named(self):
@@ -101,7 +101,7 @@ class Health(Case):
         done = plumb("health", check_recording("nonfinite"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("all finite", done.stdout)
-        self.assert_bad_input(plumb("health", check_recording("none")), 'PLUMB="on,check=all"')
+        self.assert_bad_input(plumb("health", check_recording("none")), 'PLUMB="on,tensors=all"')
         self.assert_bad_input(plumb("health", check_recording(), "--against", check_recording("none")), "the twin")
         self.assert_bad_input(plumb("health", check_recording(), "--agianst", "x"), "--against")
 

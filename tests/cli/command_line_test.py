@@ -475,16 +475,17 @@ class DecodeText(Case):
 
     def test_settings_are_named_as_they_were_typed(self):
         none = FOLDER / "none.gguf"  # wrong options are said before a model is looked for
-        for words, begin in ((("--check", "foo"), '--check "foo" does not fit; --check takes off, nonfinite, all'),
-                             (("--check", ""), '--check "" does not fit; --check takes '),
+        for words, begin in ((("--tensors", "foo"), '--tensors "foo" does not fit; --tensors takes off, nonfinite, all'),
+                             (("--tensors", ""), '--tensors "" does not fit; --tensors takes '),
                              (("--check", "all+every=0"), '--check "all+every=0" does not fit; '),
                              (("--dump", ""), '--dump "" does not fit; --dump takes folder'),
-                             (("--check", "nonfinite", "--dump", FOLDER), "a dump keeps the tensors that checks look at whole"),
+                             (("--tensors", "nonfinite", "--dump", FOLDER), "a dump keeps the tensors that are looked at whole"),
                              (("--out", ""), '--out "" does not fit; --out takes path')):
             done = plumb("decode", none, *words)
             self.assert_bad_input(done, f"error: {begin}")
             self.assertNotIn("PLUMB", done.stderr)
-        for value, part in (("on,check=foo", 'PLUMB: "check=foo" does not fit; check= takes '), ("yes", 'unknown key "yes"')):
+        for value, part in (("on,tensors=foo", 'PLUMB: "tensors=foo" does not fit; tensors= takes '),
+                            ("on,check=foo", 'PLUMB: "check=foo" does not fit; check= takes '), ("yes", 'unknown key "yes"')):
             done = subprocess.run([PLUMB, "decode", none], capture_output=True, text=True, timeout=HANG,
                                   env={**ENVIRONMENT, "PLUMB": value})
             self.assert_bad_input(done, part)
@@ -500,9 +501,22 @@ class DecodeText(Case):
         self.assertIn(f"cannot write {folder}/", done.stderr)
         self.assertIn("; make its folder first\n", done.stderr)
         folder.mkdir()
-        done = self.decode("--steps", 1, "--dump", folder, "--check", "bricks=lm_head")
+        done = self.decode("--steps", 1, "--dump", folder, "--tensors", "bricks=lm_head")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual({path.suffix for path in folder.iterdir()}, {".npy"})
+
+    def test_check_is_what_the_option_tensors_was_called(self):
+        specs = {}
+        for option in ("--tensors", "--check"):
+            done = self.decode("--steps", 1, option, "bricks=lm_head", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual("--check is called --tensors now" in done.stderr, option == "--check", done.stderr)
+            lines = [json.loads(line) for line in
+                     plumb("export", FOLDER / "text.plumb", "--format", "jsonl").stdout.splitlines()]
+            specs[option] = lines[0]["comparability"], sum(line.get("kind") == "check" for line in lines)
+        self.assertEqual(specs["--check"], specs["--tensors"])
+        self.assertNotEqual(specs["--check"][1], 0)
+        self.assertNotIn("--check", plumb("decode", "--help").stdout)
 
 
 if __name__ == "__main__":

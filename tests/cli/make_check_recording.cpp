@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a recording of a small model whose tensors are checked: make_check_recording FILE KIND. KIND is clean, fault (in step 3 the
 // attention of layer 1 is wrong, and all behind it), noise (all is off by rounding), nan (one in the attention of layer
-// 1), short (one step less), nonfinite (clean, with check=nonfinite) or none (nothing is checked).
+// 1), short (one step less), nonfinite (clean, with tensors=nonfinite) or none (nothing is checked).
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <plumb/check.hpp>
 #include <plumb/plumb.hpp>
+#include <plumb/tensor.hpp>
 #include <string>
 #include <vector>
 
@@ -45,18 +45,18 @@ struct Run {
             if (kind == "nan" && here) {
                 out[17] = std::nanf("");
             }
-            PLUMB_CHECK_INPUT(prof, plumb::host, plumb::Brick::attention,
-                              plumb::tensor(in.data(), plumb::DType::f32, {rows, columns}));
+            PLUMB_TENSOR_INPUT(prof, plumb::host, plumb::Brick::attention,
+                               plumb::tensor(in.data(), plumb::DType::f32, {rows, columns}));
             { PLUMB_BRICK(prof, plumb::host, plumb::Brick::attention); }
-            PLUMB_CHECK(prof, plumb::host, plumb::Brick::attention,
-                        plumb::tensor(out.data(), plumb::DType::f32, {rows, columns}));
-            PLUMB_CHECK(prof, plumb::host, plumb::Brick::residual_add,
-                        plumb::tensor(out.data(), plumb::DType::f32, {rows, columns}));
+            PLUMB_TENSOR(prof, plumb::host, plumb::Brick::attention,
+                         plumb::tensor(out.data(), plumb::DType::f32, {rows, columns}));
+            PLUMB_TENSOR(prof, plumb::host, plumb::Brick::residual_add,
+                         plumb::tensor(out.data(), plumb::DType::f32, {rows, columns}));
         }
         std::vector<float> logits = values_at(first * 83 + 7, 1, noise);
-        PLUMB_CHECK(prof, plumb::host, plumb::Brick::lm_head,
-                    plumb::tensor(logits.data(), plumb::DType::f32, {1, columns}),
-                    plumb::position(static_cast<std::int64_t>(first + rows - 1)), plumb::logits);
+        PLUMB_TENSOR(prof, plumb::host, plumb::Brick::lm_head,
+                     plumb::tensor(logits.data(), plumb::DType::f32, {1, columns}),
+                     plumb::position(static_cast<std::int64_t>(first + rows - 1)), plumb::logits);
     }
 };
 
@@ -71,9 +71,9 @@ int main(int argc, char** argv) {
     plumb::Config config;
     config.on = true;
     config.out = argv[1];
-    config.check.level = kind == "none"        ? plumb::CheckConfig::Level::off
-                         : kind == "nonfinite" ? plumb::CheckConfig::Level::nonfinite
-                                               : plumb::CheckConfig::Level::all;
+    config.tensors.level = kind == "none"        ? plumb::TensorConfig::Level::off
+                           : kind == "nonfinite" ? plumb::TensorConfig::Level::nonfinite
+                                                 : plumb::TensorConfig::Level::all;
     plumb::Profiler prof(config);
     const Run run{prof, kind};
     run.step(plumb::Phase::prefill, 0, 0, 8);

@@ -398,7 +398,7 @@ std::vector<recording::TensorCheck> checks() {
         c.layer_plus_one = i % 3;
         c.name = static_cast<std::uint16_t>(1 + i);
         c.phase = static_cast<Phase>(i % 4);
-        c.role = static_cast<CheckRole>(i % 2);
+        c.role = static_cast<TensorRole>(i % 2);
         c.level = i == 4 ? recording::CheckLevel::nonfinite : recording::CheckLevel::full;
         c.occurrence = i % 2;
         c.sequence = i;

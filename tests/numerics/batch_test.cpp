@@ -47,7 +47,7 @@ class Engine {
   private:
     void mix(Profiler& prof, int step, int layer) {
         PLUMB_LAYER(prof, layer);
-        check(prof, CheckRole::input, step);
+        check(prof, TensorRole::input, step);
         {
             PLUMB_BRICK(prof, host, Brick::down_projection);
             for (std::size_t i = 0; i < rows_.size(); ++i) {
@@ -57,18 +57,18 @@ class Engine {
         if (spoiled_ && spoiled_->step == step && spoiled_->layer == layer) {
             rows_[spoiled_->sequence * width + 9] += 3;
         }
-        check(prof, CheckRole::output, step);
+        check(prof, TensorRole::output, step);
     }
 
     /// One tensor for each sequence, as an engine has them that knows which row is whose.
-    void check(Profiler& prof, CheckRole role, int step) {
+    void check(Profiler& prof, TensorRole role, int step) {
         for (std::size_t s = 0; s * width < rows_.size(); ++s) {
             const Tensor row = tensor(rows_.data() + s * width, DType::f32, {1, width});
             const auto of = sequence(static_cast<std::uint32_t>(s));
-            if (role == CheckRole::input) {
-                PLUMB_CHECK_INPUT(prof, host, Brick::down_projection, row, of, position(prompt + step));
+            if (role == TensorRole::input) {
+                PLUMB_TENSOR_INPUT(prof, host, Brick::down_projection, row, of, position(prompt + step));
             } else {
-                PLUMB_CHECK(prof, host, Brick::down_projection, row, of, position(prompt + step));
+                PLUMB_TENSOR(prof, host, Brick::down_projection, row, of, position(prompt + step));
             }
         }
     }
@@ -80,7 +80,7 @@ class Engine {
 class Batch : public testing::Test {
   protected:
     std::string recorded(const std::string& name, std::size_t sequences, std::optional<Spoiled> spoiled = {}) {
-        Config config = *Config::parse("on,warmup=0,check=all,out=" + folder_.file(name));
+        Config config = *Config::parse("on,warmup=0,tensors=all,out=" + folder_.file(name));
         Profiler profiler(config);
         EXPECT_TRUE(profiler.status().ok());
         Engine(sequences, spoiled).run(profiler);

@@ -32,7 +32,7 @@ std::string model(const Folder& folder, const RunOptions& options) {
 }
 
 Config config_of(const RunOptions& options, DecodedRun& run) {
-    Config config = *Config::parse("on,warmup=0,out=" + run.path + ",check=" + options.check);
+    Config config = *Config::parse("on,warmup=0,out=" + run.path + ",tensors=" + options.check);
     config.diagnostic = [](const char* sentence, void* user) {
         static_cast<std::vector<std::string>*>(user)->emplace_back(sentence);
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// check=nonfinite on a decode in which one head, or one value, of one brick stops being a number.
+// tensors=nonfinite on a decode in which one head, or one value, of one brick stops being a number.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,10 +41,10 @@ void expect_found(const DecodedRun& run, const Fault& fault) {
     EXPECT_EQ(first->step_plus_one, fault.step + 1);
     EXPECT_EQ(first->layer_plus_one, fault.layer ? *fault.layer + 1 : 0);
     EXPECT_EQ(first->name, static_cast<std::uint16_t>(fault.brick()));
-    EXPECT_EQ(first->role, CheckRole::output);
+    EXPECT_EQ(first->role, TensorRole::output);
     EXPECT_EQ(first->fingerprint.first_nonfinite - first->first_index, *run.bad_index);
     for (auto input = checks.begin(); input != first; ++input) {
-        EXPECT_EQ(input->role, CheckRole::input);
+        EXPECT_EQ(input->role, TensorRole::input);
         EXPECT_EQ(input->name, first->name);
         EXPECT_EQ(input->layer_plus_one, first->layer_plus_one);
         EXPECT_EQ(input->step_plus_one, first->step_plus_one);

@@ -10,7 +10,7 @@ namespace plumb::fingerprint {
 using namespace backends::cuda;
 
 Result<DevicePrints> DevicePrints::create(const Driver& driver, Stream stream, std::size_t most, const char* image) {
-    const Result<CheckDevice*> device = CheckDevice::of(driver, stream, image);
+    const Result<TensorDevice*> device = TensorDevice::of(driver, stream, image);
     if (!device) {
         return device.error();
     }

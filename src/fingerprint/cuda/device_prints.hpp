@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "fingerprint/cuda/check_device.hpp"
 #include "fingerprint/cuda/fingerprint_ptx.hpp"
+#include "fingerprint/cuda/tensor_device.hpp"
 
 namespace plumb::fingerprint {
 
@@ -29,9 +29,9 @@ class DevicePrints {
     void give_up() noexcept { device_ = nullptr; }
 
   private:
-    DevicePrints(CheckDevice& device, backends::cuda::Stream stream) : device_(&device), stream_(stream) {}
+    DevicePrints(TensorDevice& device, backends::cuda::Stream stream) : device_(&device), stream_(stream) {}
 
-    CheckDevice* device_;
+    TensorDevice* device_;
     backends::cuda::Stream stream_;
     DeviceSite site_;
     SlotBlock slots_;

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "fingerprint/cuda/check_device.hpp"
 #include "fingerprint/cuda/fingerprint_ptx.hpp"
 #include "fingerprint/cuda/host_machine_testing.hpp"
 #include "fingerprint/cuda/naive_kernel_testing.hpp"
+#include "fingerprint/cuda/tensor_device.hpp"
 #include "fingerprint/logits.hpp"
 
 namespace plumb::fingerprint {

@@ -8,10 +8,10 @@
 #include <map>
 #include <memory>
 
-#include "fingerprint/cuda/check_device.hpp"
 #include "fingerprint/cuda/host_machine_testing.hpp"
 #include "fingerprint/cuda/naive_kernel_testing.hpp"
 #include "fingerprint/cuda/row_math.hpp"
+#include "fingerprint/cuda/tensor_device.hpp"
 #include "virtual_gpu/control.hpp"
 
 namespace plumb::fingerprint {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fingerprint/cuda/captured_checks.hpp"
+#include "fingerprint/cuda/captured_tensors.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
-#include "fingerprint/check_order.hpp"
+#include "fingerprint/tensor_order.hpp"
 
 namespace plumb::fingerprint {
 
@@ -33,12 +33,12 @@ GraphNode last_node(const Driver& driver, Stream stream) noexcept {
 
 } // namespace
 
-void CapturedChecks::set_key(std::uint64_t key) noexcept {
+void CapturedTensors::set_key(std::uint64_t key) noexcept {
     const std::lock_guard lock(mutex_);
     key_ = key;
 }
 
-void CapturedChecks::announce(Stream stream, const AnnouncedLaunch& launch) noexcept {
+void CapturedTensors::announce(Stream stream, const AnnouncedLaunch& launch) noexcept {
     const Driver& driver = device_.driver();
     Launch made;
     {
@@ -52,7 +52,7 @@ void CapturedChecks::announce(Stream stream, const AnnouncedLaunch& launch) noex
             return;
         }
         made.tag = next_tag();
-        made.order = take_check_orders(sites_.size());
+        made.order = take_tensor_orders(sites_.size());
     }
     made.what = launch;
     CaptureStatus status = CaptureStatus::none;
@@ -69,7 +69,7 @@ void CapturedChecks::announce(Stream stream, const AnnouncedLaunch& launch) noex
     withdrawable_ = true;
 }
 
-void CapturedChecks::withdraw() noexcept {
+void CapturedTensors::withdraw() noexcept {
     const std::lock_guard lock(mutex_);
     if (withdrawable_) {
         launches_.pop_back();
@@ -78,8 +78,8 @@ void CapturedChecks::withdraw() noexcept {
     }
 }
 
-Status CapturedChecks::add(Stream stream, const KernelTensor& tensor, recording::TensorCheck label,
-                           std::int64_t position_of_step) {
+Status CapturedTensors::add(Stream stream, const KernelTensor& tensor, recording::TensorCheck label,
+                            std::int64_t position_of_step) {
     Status added = try_add(stream, tensor, std::move(label), position_of_step);
     if (!added) {
         const std::lock_guard lock(mutex_);
@@ -88,8 +88,8 @@ Status CapturedChecks::add(Stream stream, const KernelTensor& tensor, recording:
     return added;
 }
 
-Status CapturedChecks::try_add(Stream stream, const KernelTensor& tensor, recording::TensorCheck&& label,
-                               std::int64_t position_of_step) {
+Status CapturedTensors::try_add(Stream stream, const KernelTensor& tensor, recording::TensorCheck&& label,
+                                std::int64_t position_of_step) {
     constexpr std::uint32_t buckets = default_buckets;
     Result<DeviceSite> site = device_.take_site(blocks_for(tensor), buckets);
     if (!site) {
@@ -128,7 +128,7 @@ Status CapturedChecks::try_add(Stream stream, const KernelTensor& tensor, record
     return {};
 }
 
-recording::TensorCheck CapturedChecks::check_of(const Site& site, SlotResult&& result) const {
+recording::TensorCheck CapturedTensors::check_of(const Site& site, SlotResult&& result) const {
     recording::TensorCheck check = site.label;
     const std::uint64_t count = [&] {
         std::uint64_t product = check.shape.empty() ? 0 : 1;
@@ -159,7 +159,7 @@ recording::TensorCheck CapturedChecks::check_of(const Site& site, SlotResult&& r
 }
 
 /// A slot that holds a later result than the one looked for has lost that one, and all that are a round behind.
-void CapturedChecks::harvest_site(Site& site, std::vector<recording::TensorCheck>& done) {
+void CapturedTensors::harvest_site(Site& site, std::vector<recording::TensorCheck>& done) {
     SlotResult result;
     while (true) {
         const SlotState state = read_slot(site.slots, site.next, result);
@@ -184,7 +184,7 @@ void CapturedChecks::harvest_site(Site& site, std::vector<recording::TensorCheck
     }
 }
 
-void CapturedChecks::harvest(std::vector<recording::TensorCheck>& done) {
+void CapturedTensors::harvest(std::vector<recording::TensorCheck>& done) {
     const std::lock_guard lock(mutex_);
     if (closed_) {
         return;
@@ -194,7 +194,7 @@ void CapturedChecks::harvest(std::vector<recording::TensorCheck>& done) {
     }
 }
 
-std::vector<CapturedChecks::Latest> CapturedChecks::latest() const {
+std::vector<CapturedTensors::Latest> CapturedTensors::latest() const {
     const std::lock_guard lock(mutex_);
     std::vector<Latest> all;
     for (const Site& site : sites_) {
@@ -205,7 +205,7 @@ std::vector<CapturedChecks::Latest> CapturedChecks::latest() const {
     return all;
 }
 
-std::vector<GraphNode> CapturedChecks::nodes() const {
+std::vector<GraphNode> CapturedTensors::nodes() const {
     const std::lock_guard lock(mutex_);
     std::vector<GraphNode> known;
     for (const Site& site : sites_) {
@@ -216,7 +216,7 @@ std::vector<GraphNode> CapturedChecks::nodes() const {
     return known;
 }
 
-CapturedChecks::Counts CapturedChecks::counts() const noexcept {
+CapturedTensors::Counts CapturedTensors::counts() const noexcept {
     const std::lock_guard lock(mutex_);
     Counts counts;
     counts.sites = sites_.size();
@@ -230,7 +230,7 @@ CapturedChecks::Counts CapturedChecks::counts() const noexcept {
     return counts;
 }
 
-void CapturedChecks::discard() noexcept {
+void CapturedTensors::discard() noexcept {
     std::vector<Site> sites;
     {
         const std::lock_guard lock(mutex_);
@@ -243,7 +243,7 @@ void CapturedChecks::discard() noexcept {
     }
 }
 
-void CapturedChecks::close() noexcept {
+void CapturedTensors::close() noexcept {
     const std::lock_guard lock(mutex_);
     closed_ = true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From PLUMB_CHECK to the recording, through a whole profiler.
+// From PLUMB_TENSOR to the recording, through a whole profiler.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,8 +47,8 @@ class CheckedRun : public testing::Test {
             for (int layer = 0; layer < 2; ++layer) {
                 PLUMB_LAYER(prof, layer);
                 { PLUMB_BRICK(prof, host, Brick::attention); }
-                PLUMB_CHECK(prof, host, Brick::attention, row());
-                PLUMB_CHECK(prof, host, "my_tensor", row());
+                PLUMB_TENSOR(prof, host, Brick::attention, row());
+                PLUMB_TENSOR(prof, host, "my_tensor", row());
             }
         }
     }
@@ -71,8 +71,25 @@ class CheckedRun : public testing::Test {
     std::vector<std::string> said_;
 };
 
+TEST_F(CheckedRun, by_the_key_of_version_0_1_the_same_is_recorded_and_a_sentence_names_the_new_key) {
+    std::string settings[2];
+    for (const bool old : {false, true}) {
+        std::filesystem::remove(path());
+        {
+            Profiler prof(config(old ? "check=all" : "tensors=all"));
+            decode_steps(prof, 1);
+        }
+        EXPECT_EQ(checks_of(path()).size(), 4u);
+        EXPECT_EQ(said_.size(), old ? 1u : 0u);
+        settings[old ? 1 : 0] = recording::Reader::open(path())->metadata().comparability.back().second;
+    }
+    ASSERT_EQ(said_.size(), 1u);
+    EXPECT_EQ(said_[0].find("check= is called tensors= now"), 0u);
+    EXPECT_EQ(settings[0], settings[1]);
+}
+
 TEST_F(CheckedRun, every_check_reaches_the_recording_in_order) {
-    Profiler prof(config("check=all"));
+    Profiler prof(config("tensors=all"));
     decode_steps(prof, 50);
     ASSERT_TRUE(prof.close().ok());
     const auto checks = checks_of(path());
@@ -93,14 +110,14 @@ TEST_F(CheckedRun, every_check_reaches_the_recording_in_order) {
 }
 
 TEST_F(CheckedRun, a_flush_brings_what_was_checked_before_it) {
-    Profiler prof(config("check=all"));
+    Profiler prof(config("tensors=all"));
     decode_steps(prof, 3);
     ASSERT_TRUE(prof.flush().ok());
     EXPECT_EQ(checks_of(path()).size(), 12u);
 }
 
 TEST_F(CheckedRun, what_checking_costs_is_a_row_of_its_own) {
-    Profiler prof(config("check=all,warmup=0"));
+    Profiler prof(config("tensors=all,warmup=0"));
     decode_steps(prof, 20);
     const Result<Report> report = prof.snapshot();
     ASSERT_TRUE(report.ok());
@@ -111,7 +128,7 @@ TEST_F(CheckedRun, what_checking_costs_is_a_row_of_its_own) {
 }
 
 TEST_F(CheckedRun, off_is_off_and_can_be_on_again) {
-    Profiler prof(config("check=all"));
+    Profiler prof(config("tensors=all"));
     decode_steps(prof, 1);
     prof.disable();
     decode_steps(prof, 1);
@@ -130,14 +147,14 @@ TEST_F(CheckedRun, without_the_key_nothing_is_checked) {
 }
 
 TEST_F(CheckedRun, several_threads_check_at_once) {
-    Profiler prof(config("check=all"));
+    Profiler prof(config("tensors=all"));
     constexpr int threads = 4;
     constexpr int each = 500;
     std::vector<std::thread> workers;
     for (int t = 0; t < threads; ++t) {
         workers.emplace_back([&prof, t] {
             for (int i = 0; i < each; ++i) {
-                PLUMB_CHECK(prof, host, Brick::attention, row(), sequence(static_cast<std::uint32_t>(t)));
+                PLUMB_TENSOR(prof, host, Brick::attention, row(), sequence(static_cast<std::uint32_t>(t)));
             }
         });
     }
@@ -153,13 +170,13 @@ TEST_F(CheckedRun, several_threads_check_at_once) {
 }
 
 TEST_F(CheckedRun, a_NaN_is_said_at_once_with_its_place) {
-    Profiler prof(config("check=nonfinite"));
+    Profiler prof(config("tensors=nonfinite"));
     const float bad[2] = {0, std::numeric_limits<float>::quiet_NaN()};
     {
         PLUMB_STEP(prof, host, Phase::decode, tokens(1), kv_length(1));
         PLUMB_LAYER(prof, 1);
-        PLUMB_CHECK_INPUT(prof, host, Brick::attention, row());
-        PLUMB_CHECK(prof, host, Brick::attention, tensor(bad, DType::f32, {1, 2}));
+        PLUMB_TENSOR_INPUT(prof, host, Brick::attention, row());
+        PLUMB_TENSOR(prof, host, Brick::attention, tensor(bad, DType::f32, {1, 2}));
     }
     ASSERT_EQ(said_.size(), 1u);
     EXPECT_NE(said_[0].find("layer 1 brick attention, output, index 1 of 2"), std::string::npos) << said_[0];
@@ -168,7 +185,7 @@ TEST_F(CheckedRun, a_NaN_is_said_at_once_with_its_place) {
 }
 
 TEST_F(CheckedRun, a_forked_child_checks_into_its_own_recording_or_not_at_all) {
-    Config own = config("check=all");
+    Config own = config("tensors=all");
     own.out = folder_ + "/run-%p.plumb";
     for (const bool follow : {false, true}) {
         if (follow && sanitized) {

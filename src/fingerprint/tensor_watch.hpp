@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PLUMB_CHECK asks: chooses, fingerprints and hands over. Tensors in host memory are read by the calling thread, at
-// once; those of device queues by whatever DeviceChecks takes them.
-// Owned by the session. Thread rule: check() from any recording thread; collect() from the drain thread.
+// What PLUMB_TENSOR asks: chooses, fingerprints and hands over. Tensors in host memory are read by the calling thread, at
+// once; those of device queues by whatever DeviceTensors takes them.
+// Owned by the session. Thread rule: take() from any recording thread; collect() from the drain thread.
 #pragma once
 
 #include <atomic>
@@ -14,20 +14,20 @@
 #include <vector>
 
 #include "drain/device_feed.hpp"
-#include "fingerprint/device_checks.hpp"
+#include "fingerprint/device_tensors.hpp"
 #include "fingerprint/occurrences.hpp"
 #include "plumb/session.hpp"
-#include "record/check_sink.hpp"
+#include "record/tensor_sink.hpp"
 
 namespace plumb::fingerprint {
 
-class Checks final : public record::CheckSink, public drain::DeviceFeed {
+class TensorWatch final : public record::TensorSink, public drain::DeviceFeed {
   public:
     /// `diagnose` is told one sentence when something is not finite for the first time, or cannot be checked or kept.
-    Checks(const CheckConfig& config, std::vector<std::unique_ptr<DeviceChecks>> devices,
-           std::function<void(const std::string&)> diagnose);
+    TensorWatch(const TensorConfig& config, std::vector<std::unique_ptr<DeviceTensors>> devices,
+                std::function<void(const std::string&)> diagnose);
 
-    void check(const record::CheckCall& call) noexcept override;
+    void take(const record::TensorCall& call) noexcept override;
     void collect(drain::FeedRound& round) override;
     [[nodiscard]] std::uint64_t unresolved() const noexcept override;
     [[nodiscard]] std::uint64_t dropped_checks() const noexcept override;
@@ -44,7 +44,7 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
     };
     /// A finite input: what it was, not where it lies.
     struct Input {
-        record::CheckCall call;
+        record::TensorCall call;
         Tensor tensor;
         Number number;
         double magnitude = 0; // largest
@@ -52,27 +52,27 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
         bool taken = false;   // recorded
     };
 
-    [[nodiscard]] bool chosen(const record::CheckCall& call) const noexcept;
-    [[nodiscard]] Number number(const record::CheckCall& call);
-    [[nodiscard]] Number number_locked(const record::CheckCall& call); // REQUIRES: mutex_
+    [[nodiscard]] bool chosen(const record::TensorCall& call) const noexcept;
+    [[nodiscard]] Number number(const record::TensorCall& call);
+    [[nodiscard]] Number number_locked(const record::TensorCall& call); // REQUIRES: mutex_
     /// All but the fingerprint, into `check`, whose memory is used again.
-    static void label(recording::TensorCheck& check, const record::CheckCall& call, const Tensor& tensor,
+    static void label(recording::TensorCheck& check, const record::TensorCall& call, const Tensor& tensor,
                       Number number);
-    [[nodiscard]] static recording::TensorCheck labelled(const record::CheckCall& call, const Tensor& tensor,
+    [[nodiscard]] static recording::TensorCheck labelled(const record::TensorCall& call, const Tensor& tensor,
                                                          Number number);
-    void check_on_host(const record::CheckCall& call);
-    void look_for_nonfinite(const record::CheckCall& call);
-    void remember_input(const record::CheckCall& call, Number number, double magnitude); // REQUIRES: mutex_
-    void spend_inputs_of(const record::CheckCall& call, std::vector<Input>* taken);      // REQUIRES: mutex_
-    void refuse(const record::CheckCall& call, const std::string& why);
+    void check_on_host(const record::TensorCall& call);
+    void look_for_nonfinite(const record::TensorCall& call);
+    void remember_input(const record::TensorCall& call, Number number, double magnitude); // REQUIRES: mutex_
+    void spend_inputs_of(const record::TensorCall& call, std::vector<Input>* taken);      // REQUIRES: mutex_
+    void refuse(const record::TensorCall& call, const std::string& why);
     void put(recording::TensorCheck&& check);
     void say_nonfinite(const recording::TensorCheck& check);
     void say_once(std::atomic<bool>& said, const std::string& sentence);
-    void dump(const record::CheckCall& call, const recording::TensorCheck& check);
+    void dump(const record::TensorCall& call, const recording::TensorCheck& check);
 
-    CheckConfig config_;             // never changes
+    TensorConfig config_;            // never changes
     std::set<std::uint16_t> bricks_; // empty: all
-    std::vector<std::unique_ptr<DeviceChecks>> devices_;
+    std::vector<std::unique_ptr<DeviceTensors>> devices_;
     std::function<void(const std::string&)> diagnose_;
     Name own_name_; // of the scope that says what checking costs
     const std::uint64_t first_order_;
@@ -86,7 +86,7 @@ class Checks final : public record::CheckSink, public drain::DeviceFeed {
 
     mutable std::mutex mutex_; // guards what follows
     Occurrences occurrences_;
-    std::vector<Input> inputs_;                 // last inputs seen, of check=nonfinite
+    std::vector<Input> inputs_;                 // last inputs seen, of tensors=nonfinite
     std::vector<recording::TensorCheck> done_;  // not collected yet
     std::vector<recording::TensorCheck> spare_; // collected: memory that the next ones take instead of asking for it
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fingerprint/checks.hpp"
+#include "fingerprint/tensor_watch.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,11 +7,11 @@
 #include <new>
 #include <utility>
 
-#include "fingerprint/check_order.hpp"
 #include "fingerprint/fingerprint_with.hpp"
 #include "fingerprint/kernels.hpp"
 #include "fingerprint/logits.hpp"
 #include "fingerprint/npy.hpp"
+#include "fingerprint/tensor_order.hpp"
 #include "plumb/fingerprint.hpp"
 #include "record/name_registry.hpp"
 
@@ -19,7 +19,7 @@ namespace plumb::fingerprint {
 namespace {
 
 constexpr std::size_t most_pending = std::size_t{1} << 18; // 0.1 GB; the drain comes ten times a second
-constexpr std::size_t most_nonfinite = 4096;               // check=nonfinite: what comes later is only counted
+constexpr std::size_t most_nonfinite = 4096;               // tensors=nonfinite: what comes later is only counted
 constexpr std::size_t inputs_kept = 64;
 constexpr std::size_t most_spare = 8192; // 4 MB; a tenth of a second has fewer
 constexpr unsigned most_threads = 8;
@@ -41,23 +41,23 @@ std::string place_text(const recording::TensorCheck& check) {
 }
 
 /// Pieces of one prefill are numbered so that they can be joined; what a decode step computes is a tensor of its own.
-std::uint64_t first_index_of(const record::CheckCall& call, const Tensor& tensor) {
-    if (call.phase != Phase::prefill || call.place.position < 0 || tensor.rank == 0 || tensor.shape[0] == 0) {
+std::uint64_t first_index_of(const record::TensorCall& call, const Tensor& tensor) {
+    if (call.phase != Phase::prefill || call.tags.position < 0 || tensor.rank == 0 || tensor.shape[0] == 0) {
         return 0;
     }
-    return static_cast<std::uint64_t>(call.place.position) * (tensor.count() / tensor.shape[0]);
+    return static_cast<std::uint64_t>(call.tags.position) * (tensor.count() / tensor.shape[0]);
 }
 
-bool of_one_brick(const record::CheckCall& a, const record::CheckCall& b) {
+bool of_one_brick(const record::TensorCall& a, const record::TensorCall& b) {
     return a.step_plus_one == b.step_plus_one && a.layer_plus_one == b.layer_plus_one && a.name == b.name;
 }
 
 } // namespace
 
-Checks::Checks(const CheckConfig& config, std::vector<std::unique_ptr<DeviceChecks>> devices,
-               std::function<void(const std::string&)> diagnose)
+TensorWatch::TensorWatch(const TensorConfig& config, std::vector<std::unique_ptr<DeviceTensors>> devices,
+                         std::function<void(const std::string&)> diagnose)
     : config_(config), devices_(std::move(devices)), diagnose_(std::move(diagnose)),
-      own_name_(record::intern_name("tensor_check", Category::other)), first_order_(take_check_orders(0)),
+      own_name_(record::intern_name("tensor_check", Category::other)), first_order_(take_tensor_orders(0)),
       dumping_(!config.dump.empty()) {
     config_.every = std::max<std::uint64_t>(config_.every, 1);
     for (const std::string& brick : config_.bricks) {
@@ -65,7 +65,7 @@ Checks::Checks(const CheckConfig& config, std::vector<std::unique_ptr<DeviceChec
     }
 }
 
-bool Checks::chosen(const record::CheckCall& call) const noexcept {
+bool TensorWatch::chosen(const record::TensorCall& call) const noexcept {
     if (call.step_plus_one != 0 && (call.step_plus_one - 1) % config_.every != 0) {
         return false;
     }
@@ -80,7 +80,7 @@ bool Checks::chosen(const record::CheckCall& call) const noexcept {
     });
 }
 
-void Checks::check(const record::CheckCall& call) noexcept {
+void TensorWatch::take(const record::TensorCall& call) noexcept {
     if (!chosen(call)) {
         return;
     }
@@ -107,7 +107,7 @@ void Checks::check(const record::CheckCall& call) noexcept {
         }
         const Scope own = const_cast<Recorder*>(call.recorder)->scope(host, own_name_);
         looked_.fetch_add(1, std::memory_order_relaxed);
-        if (config_.level == CheckConfig::Level::nonfinite) {
+        if (config_.level == TensorConfig::Level::nonfinite) {
             look_for_nonfinite(call);
         } else {
             check_on_host(call);
@@ -117,18 +117,19 @@ void Checks::check(const record::CheckCall& call) noexcept {
     }
 }
 
-Checks::Number Checks::number(const record::CheckCall& call) {
+TensorWatch::Number TensorWatch::number(const record::TensorCall& call) {
     const std::lock_guard<std::mutex> lock(mutex_);
     return number_locked(call);
 }
 
-Checks::Number Checks::number_locked(const record::CheckCall& call) {
+TensorWatch::Number TensorWatch::number_locked(const record::TensorCall& call) {
     const std::uint32_t name_and_role = std::uint32_t{call.name.id} << 8 | static_cast<std::uint32_t>(call.role);
-    return {take_check_orders(1),
-            occurrences_.next({call.step_plus_one, call.place.sequence, call.layer_plus_one, name_and_role})};
+    return {take_tensor_orders(1),
+            occurrences_.next({call.step_plus_one, call.tags.sequence, call.layer_plus_one, name_and_role})};
 }
 
-void Checks::label(recording::TensorCheck& check, const record::CheckCall& call, const Tensor& tensor, Number number) {
+void TensorWatch::label(recording::TensorCheck& check, const record::TensorCall& call, const Tensor& tensor,
+                        Number number) {
     recording::TensorCheck old = std::exchange(check, {});
     check.shape = std::move(old.shape);
     check.fingerprint.sketch = std::move(old.fingerprint.sketch);
@@ -139,21 +140,21 @@ void Checks::label(recording::TensorCheck& check, const record::CheckCall& call,
     check.name = call.name.id;
     check.phase = call.phase;
     check.role = call.role;
-    check.sequence = call.place.sequence;
-    check.position = call.place.position;
+    check.sequence = call.tags.sequence;
+    check.position = call.tags.position;
     check.track = call.queue.timer != nullptr ? call.queue.track : call.track;
     check.dtype = tensor.dtype;
     check.shape.assign(tensor.shape, tensor.shape + tensor.rank);
     check.first_index = first_index_of(call, tensor);
 }
 
-recording::TensorCheck Checks::labelled(const record::CheckCall& call, const Tensor& tensor, Number number) {
+recording::TensorCheck TensorWatch::labelled(const record::TensorCall& call, const Tensor& tensor, Number number) {
     recording::TensorCheck check;
     label(check, call, tensor, number);
     return check;
 }
 
-void Checks::check_on_host(const record::CheckCall& call) {
+void TensorWatch::check_on_host(const record::TensorCall& call) {
     recording::TensorCheck check;
     Number its;
     {
@@ -172,7 +173,7 @@ void Checks::check_on_host(const record::CheckCall& call) {
         refuse(call, made.error().message);
         return;
     }
-    if (call.place.logits) {
+    if (call.tags.logits) {
         const LargestLogit largest = largest_logit(*call.tensor);
         check.argmax = largest.index;
         check.margin = largest.margin;
@@ -184,14 +185,14 @@ void Checks::check_on_host(const record::CheckCall& call) {
     put(std::move(check));
 }
 
-void Checks::look_for_nonfinite(const record::CheckCall& call) {
+void TensorWatch::look_for_nonfinite(const record::TensorCall& call) {
     const double magnitude = largest_magnitude(*call.tensor);
     std::vector<Input> inputs;
     Number its;
     {
         const std::lock_guard<std::mutex> lock(mutex_);
         its = number_locked(call);
-        if (call.role == CheckRole::output) {
+        if (call.role == TensorRole::output) {
             spend_inputs_of(call, std::isfinite(magnitude) ? nullptr : &inputs);
         } else if (std::isfinite(magnitude)) {
             remember_input(call, its, magnitude);
@@ -227,7 +228,7 @@ void Checks::look_for_nonfinite(const record::CheckCall& call) {
 }
 
 // Whoever finds something wrong in an output wants to know what went in, which may be overwritten by then.
-void Checks::remember_input(const record::CheckCall& call, Number number, double magnitude) {
+void TensorWatch::remember_input(const record::TensorCall& call, Number number, double magnitude) {
     inputs_.erase(std::remove_if(inputs_.begin(), inputs_.end(),
                                  [&](const Input& old) {
                                      return old.call.track == call.track &&
@@ -241,9 +242,9 @@ void Checks::remember_input(const record::CheckCall& call, Number number, double
 }
 
 // After a call's first output its inputs are no longer those of the next call of that brick. A bad output takes them.
-void Checks::spend_inputs_of(const record::CheckCall& call, std::vector<Input>* taken) {
+void TensorWatch::spend_inputs_of(const record::TensorCall& call, std::vector<Input>* taken) {
     for (Input& input : inputs_) {
-        if (of_one_brick(input.call, call) && input.call.place.sequence == call.place.sequence) {
+        if (of_one_brick(input.call, call) && input.call.tags.sequence == call.tags.sequence) {
             input.spent = true;
             if (taken != nullptr && !input.taken) {
                 input.taken = true;
@@ -253,12 +254,12 @@ void Checks::spend_inputs_of(const record::CheckCall& call, std::vector<Input>* 
     }
 }
 
-void Checks::refuse(const record::CheckCall& call, const std::string& why) {
+void TensorWatch::refuse(const record::TensorCall& call, const std::string& why) {
     dropped_.fetch_add(1, std::memory_order_relaxed);
     say_once(said_failure_, "a tensor of " + name_text(call.name.id) + " was not checked: " + why);
 }
 
-void Checks::put(recording::TensorCheck&& check) {
+void TensorWatch::put(recording::TensorCheck&& check) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (done_.size() >= most_pending) {
         dropped_.fetch_add(1, std::memory_order_relaxed);
@@ -267,23 +268,23 @@ void Checks::put(recording::TensorCheck&& check) {
     done_.push_back(std::move(check));
 }
 
-void Checks::say_once(std::atomic<bool>& said, const std::string& sentence) {
+void TensorWatch::say_once(std::atomic<bool>& said, const std::string& sentence) {
     if (diagnose_ && !said.exchange(true, std::memory_order_relaxed)) {
         diagnose_(sentence);
     }
 }
 
-void Checks::say_nonfinite(const recording::TensorCheck& check) {
+void TensorWatch::say_nonfinite(const recording::TensorCheck& check) {
     const Fingerprint& found = check.fingerprint;
     const std::uint64_t infs = found.positive_infs + found.negative_infs;
     say_once(said_nonfinite_, "the first tensor with NaN or Inf: " + place_text(check) + ", " +
-                                  (check.role == CheckRole::input ? "input" : "output") + ", index " +
+                                  (check.role == TensorRole::input ? "input" : "output") + ", index " +
                                   std::to_string(found.first_nonfinite - check.first_index) + " of " +
                                   std::to_string(found.count) + " (" + std::to_string(found.nans) + " NaN, " +
                                   std::to_string(infs) + " Inf); see plumb health");
 }
 
-void Checks::dump(const record::CheckCall& call, const recording::TensorCheck& check) {
+void TensorWatch::dump(const record::TensorCall& call, const recording::TensorCheck& check) {
     if (!dumping_.load(std::memory_order_relaxed)) {
         return;
     }
@@ -293,7 +294,7 @@ void Checks::dump(const record::CheckCall& call, const recording::TensorCheck& c
                   static_cast<int>(check.layer_plus_one) - 1);
     std::string name = name_text(check.name);
     std::replace(name.begin(), name.end(), '/', '_');
-    std::string path = config_.dump + place + name + (check.role == CheckRole::input ? "_in" : "_out") +
+    std::string path = config_.dump + place + name + (check.role == TensorRole::input ? "_in" : "_out") +
                        std::to_string(check.occurrence);
     path += check.sequence == 0 ? ".npy" : "_sequence" + std::to_string(check.sequence) + ".npy";
     if (Status status = write_npy(path, *call.tensor); !status.ok() && dumping_.exchange(false)) {
@@ -301,7 +302,7 @@ void Checks::dump(const record::CheckCall& call, const recording::TensorCheck& c
     }
 }
 
-void Checks::collect(drain::FeedRound& round) {
+void TensorWatch::collect(drain::FeedRound& round) {
     for (const auto& device : devices_) {
         std::vector<recording::TensorCheck> done;
         device->collect(done);
@@ -311,7 +312,7 @@ void Checks::collect(drain::FeedRound& round) {
             if (!finite) {
                 say_nonfinite(check);
             }
-            if (config_.level != CheckConfig::Level::nonfinite ||
+            if (config_.level != TensorConfig::Level::nonfinite ||
                 (!finite && nonfinite_.fetch_add(1, std::memory_order_relaxed) < most_nonfinite)) {
                 round.checks.push_back(std::move(check));
             }
@@ -331,7 +332,7 @@ void Checks::collect(drain::FeedRound& round) {
     spare_ = std::move(done);
 }
 
-std::uint64_t Checks::unresolved() const noexcept {
+std::uint64_t TensorWatch::unresolved() const noexcept {
     std::uint64_t pending = 0;
     for (const auto& device : devices_) {
         pending += device->pending();
@@ -340,7 +341,7 @@ std::uint64_t Checks::unresolved() const noexcept {
     return pending + done_.size();
 }
 
-std::uint64_t Checks::dropped_checks() const noexcept {
+std::uint64_t TensorWatch::dropped_checks() const noexcept {
     std::uint64_t dropped = dropped_.load(std::memory_order_relaxed);
     for (const auto& device : devices_) {
         dropped += device->dropped();
@@ -348,10 +349,10 @@ std::uint64_t Checks::dropped_checks() const noexcept {
     return dropped;
 }
 
-std::string Checks::summary() const {
+std::string TensorWatch::summary() const {
     const std::uint64_t looked = looked_.load(std::memory_order_relaxed);
     std::string text = std::to_string(looked) + " tensors";
-    if (config_.level == CheckConfig::Level::nonfinite) {
+    if (config_.level == TensorConfig::Level::nonfinite) {
         const std::uint64_t found = nonfinite();
         text += found == 0 ? ", all finite" : ", " + std::to_string(found) + " with NaN or Inf";
     }

@@ -9,7 +9,7 @@
 namespace plumb::fingerprint {
 
 /// The first of `count` numbers in a row. Relaxed: only a number.
-inline std::uint64_t take_check_orders(std::uint64_t count) noexcept {
+inline std::uint64_t take_tensor_orders(std::uint64_t count) noexcept {
     static std::atomic<std::uint64_t> orders{0};
     return orders.fetch_add(count, std::memory_order_relaxed);
 }

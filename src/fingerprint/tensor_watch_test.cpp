@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fingerprint/checks.hpp"
+#include "fingerprint/tensor_watch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,22 +21,22 @@ using Layers = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 /// A recorder whose tensors are checked, and what came of it.
 class Bench {
   public:
-    explicit Bench(CheckConfig config = every_tensor())
+    explicit Bench(TensorConfig config = every_tensor())
         : checks_(config, {}, [this](const std::string& sentence) { said.push_back(sentence); }) {
         recorder.off();
-        RecorderAccess::connect_checks(recorder, &checks_);
+        RecorderAccess::connect_tensors(recorder, &checks_);
         recorder.on();
     }
-    ~Bench() { RecorderAccess::connect_checks(recorder, nullptr); }
+    ~Bench() { RecorderAccess::connect_tensors(recorder, nullptr); }
 
-    static CheckConfig every_tensor() {
-        CheckConfig config;
-        config.level = CheckConfig::Level::all;
+    static TensorConfig every_tensor() {
+        TensorConfig config;
+        config.level = TensorConfig::Level::all;
         return config;
     }
-    static CheckConfig nonfinite() {
-        CheckConfig config;
-        config.level = CheckConfig::Level::nonfinite;
+    static TensorConfig nonfinite() {
+        TensorConfig config;
+        config.level = TensorConfig::Level::nonfinite;
         return config;
     }
 
@@ -52,25 +52,25 @@ class Bench {
     std::vector<std::string> said;
 
   private:
-    Checks checks_;
+    TensorWatch checks_;
 };
 
 const float ones[64] = {1, 1, 1, 1};
 
 Tensor some(std::size_t rows = 1) { return tensor(ones, DType::f32, {rows, 4}); }
 
-TEST(Checks, a_tensor_is_kept_with_its_place) {
+TEST(TensorWatch, a_tensor_is_kept_with_its_place) {
     Bench bench;
     {
         PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(17));
         PLUMB_LAYER(bench.recorder, 3);
-        PLUMB_CHECK_INPUT(bench.recorder, host, Brick::attention, some());
-        PLUMB_CHECK(bench.recorder, host, Brick::attention, some(2), sequence(5));
+        PLUMB_TENSOR_INPUT(bench.recorder, host, Brick::attention, some());
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, some(2), sequence(5));
     }
     const auto kept = bench.collect();
     ASSERT_EQ(kept.size(), 2u);
-    EXPECT_EQ(kept[0].role, CheckRole::input);
-    EXPECT_EQ(kept[1].role, CheckRole::output);
+    EXPECT_EQ(kept[0].role, TensorRole::input);
+    EXPECT_EQ(kept[1].role, TensorRole::output);
     EXPECT_EQ(kept[1].step_plus_one, 1u);
     EXPECT_EQ(kept[1].layer_plus_one, 4u);
     EXPECT_EQ(kept[1].name, Name(Brick::attention).id);
@@ -84,15 +84,15 @@ TEST(Checks, a_tensor_is_kept_with_its_place) {
     EXPECT_EQ(kept[1].fingerprint.sum, 4);
 }
 
-TEST(Checks, T9_two_of_a_name_in_a_layer_are_two_tensors) {
+TEST(TensorWatch, T9_two_of_a_name_in_a_layer_are_two_tensors) {
     Bench bench;
     for (int step = 0; step < 2; ++step) {
         PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(step + 1));
         for (int layer = 0; layer < 2; ++layer) {
             PLUMB_LAYER(bench.recorder, layer);
-            PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, some());
-            PLUMB_CHECK_INPUT(bench.recorder, host, Brick::rms_norm, some());
-            PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, some());
+            PLUMB_TENSOR(bench.recorder, host, Brick::rms_norm, some());
+            PLUMB_TENSOR_INPUT(bench.recorder, host, Brick::rms_norm, some());
+            PLUMB_TENSOR(bench.recorder, host, Brick::rms_norm, some());
         }
     }
     const auto kept = bench.collect();
@@ -104,16 +104,16 @@ TEST(Checks, T9_two_of_a_name_in_a_layer_are_two_tensors) {
     }
 }
 
-TEST(Checks, pieces_of_a_prefill_are_numbered_within_the_whole) {
+TEST(TensorWatch, pieces_of_a_prefill_are_numbered_within_the_whole) {
     Bench bench;
     {
         PLUMB_STEP(bench.recorder, host, Phase::prefill, tokens(2), kv_length(10));
-        PLUMB_CHECK(bench.recorder, host, "hidden", some(2));
-        PLUMB_CHECK(bench.recorder, host, "last", some(1), position(9));
+        PLUMB_TENSOR(bench.recorder, host, "hidden", some(2));
+        PLUMB_TENSOR(bench.recorder, host, "last", some(1), position(9));
     }
     {
         PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(11));
-        PLUMB_CHECK(bench.recorder, host, "hidden", some(1));
+        PLUMB_TENSOR(bench.recorder, host, "hidden", some(1));
     }
     const auto kept = bench.collect();
     ASSERT_EQ(kept.size(), 3u);
@@ -122,12 +122,12 @@ TEST(Checks, pieces_of_a_prefill_are_numbered_within_the_whole) {
     EXPECT_EQ(kept[2].first_index, 0u);
 }
 
-TEST(Checks, where_nobody_said_a_position_it_is_not_known) {
+TEST(TensorWatch, where_nobody_said_a_position_it_is_not_known) {
     Bench bench;
-    PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+    PLUMB_TENSOR(bench.recorder, host, Brick::attention, some());
     {
         PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(4), sequences(4), kv_length(40));
-        PLUMB_CHECK(bench.recorder, host, Brick::attention, some(4));
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, some(4));
     }
     const auto kept = bench.collect();
     ASSERT_EQ(kept.size(), 2u);
@@ -136,8 +136,8 @@ TEST(Checks, where_nobody_said_a_position_it_is_not_known) {
     EXPECT_EQ(kept[1].position, -1);
 }
 
-TEST(Checks, only_what_was_chosen_is_looked_at) {
-    CheckConfig config = Bench::every_tensor();
+TEST(TensorWatch, only_what_was_chosen_is_looked_at) {
+    TensorConfig config = Bench::every_tensor();
     config.every = 2;
     config.bricks = {"attention", "head"}; // by alias too
     config.layers = Layers{{1, 2}};
@@ -146,11 +146,11 @@ TEST(Checks, only_what_was_chosen_is_looked_at) {
         PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(step + 1));
         for (int layer = 0; layer < 4; ++layer) {
             PLUMB_LAYER(bench.recorder, layer);
-            PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
-            PLUMB_CHECK(bench.recorder, host, Brick::lm_head, some());
-            PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, some());
+            PLUMB_TENSOR(bench.recorder, host, Brick::attention, some());
+            PLUMB_TENSOR(bench.recorder, host, Brick::lm_head, some());
+            PLUMB_TENSOR(bench.recorder, host, Brick::rms_norm, some());
         }
-        PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, some());
     }
     const auto kept = bench.collect();
     ASSERT_EQ(kept.size(), 8u); // two steps, two layers, two bricks
@@ -161,11 +161,11 @@ TEST(Checks, only_what_was_chosen_is_looked_at) {
     }
 }
 
-TEST(Checks, logits_say_which_token_and_by_how_much) {
+TEST(TensorWatch, logits_say_which_token_and_by_how_much) {
     Bench bench;
     const float values[] = {0, 5, 3.5F, -1};
-    PLUMB_CHECK(bench.recorder, host, Brick::lm_head, tensor(values, DType::f32, {1, 4}), logits);
-    PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, tensor(values, DType::f32, {1, 4}));
+    PLUMB_TENSOR(bench.recorder, host, Brick::lm_head, tensor(values, DType::f32, {1, 4}), logits);
+    PLUMB_TENSOR(bench.recorder, host, Brick::rms_norm, tensor(values, DType::f32, {1, 4}));
     const auto kept = bench.collect();
     ASSERT_EQ(kept.size(), 2u);
     EXPECT_EQ(kept[0].argmax, 1u);
@@ -173,18 +173,18 @@ TEST(Checks, logits_say_which_token_and_by_how_much) {
     EXPECT_EQ(kept[1].argmax, no_index);
 }
 
-TEST(Checks, of_finite_tensors_nonfinite_keeps_nothing) {
+TEST(TensorWatch, of_finite_tensors_nonfinite_keeps_nothing) {
     Bench bench(Bench::nonfinite());
     for (int i = 0; i < 100; ++i) {
-        PLUMB_CHECK_INPUT(bench.recorder, host, Brick::attention, some());
-        PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+        PLUMB_TENSOR_INPUT(bench.recorder, host, Brick::attention, some());
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, some());
     }
     EXPECT_TRUE(bench.collect().empty());
     EXPECT_TRUE(bench.said.empty());
     EXPECT_EQ(bench.summary(), "200 tensors, all finite");
 }
 
-TEST(Checks, the_first_NaN_is_said_and_kept_with_what_went_in) {
+TEST(TensorWatch, the_first_NaN_is_said_and_kept_with_what_went_in) {
     Bench bench(Bench::nonfinite());
     float bad[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     bad[6] = std::numeric_limits<float>::quiet_NaN();
@@ -192,16 +192,16 @@ TEST(Checks, the_first_NaN_is_said_and_kept_with_what_went_in) {
     for (int step = 0; step < 2; ++step) {
         PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(step + 1));
         PLUMB_LAYER(bench.recorder, 2);
-        PLUMB_CHECK_INPUT(bench.recorder, host, Brick::rms_norm, some()); // of another brick
-        PLUMB_CHECK_INPUT(bench.recorder, host, Brick::attention, tensor(small, DType::f32, {1, 4}));
-        PLUMB_CHECK(bench.recorder, host, Brick::attention, tensor(bad, DType::f32, {2, 4}));
+        PLUMB_TENSOR_INPUT(bench.recorder, host, Brick::rms_norm, some()); // of another brick
+        PLUMB_TENSOR_INPUT(bench.recorder, host, Brick::attention, tensor(small, DType::f32, {1, 4}));
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, tensor(bad, DType::f32, {2, 4}));
     }
     const auto kept = bench.collect();
     ASSERT_EQ(kept.size(), 4u);
-    EXPECT_EQ(kept[0].role, CheckRole::input);
+    EXPECT_EQ(kept[0].role, TensorRole::input);
     EXPECT_EQ(kept[0].level, recording::CheckLevel::nonfinite);
     EXPECT_EQ(kept[0].fingerprint.max, 9);
-    EXPECT_EQ(kept[1].role, CheckRole::output);
+    EXPECT_EQ(kept[1].role, TensorRole::output);
     EXPECT_EQ(kept[1].level, recording::CheckLevel::full);
     EXPECT_EQ(kept[1].fingerprint.first_nonfinite, 6u);
     EXPECT_EQ(kept[1].fingerprint.nans, 1u);
@@ -212,32 +212,32 @@ TEST(Checks, the_first_NaN_is_said_and_kept_with_what_went_in) {
     EXPECT_EQ(bench.summary(), "6 tensors, 2 with NaN or Inf");
 }
 
-TEST(Checks, T9_of_three_outputs_the_last_is_the_one_that_is_said_to_be_bad) {
+TEST(TensorWatch, T9_of_three_outputs_the_last_is_the_one_that_is_said_to_be_bad) {
     Bench bench(Bench::nonfinite());
     const float bad[4] = {1, std::numeric_limits<float>::infinity(), 2, 3};
     PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(1));
-    PLUMB_CHECK(bench.recorder, host, Brick::qkv_projection, some());
-    PLUMB_CHECK(bench.recorder, host, Brick::qkv_projection, some());
-    PLUMB_CHECK(bench.recorder, host, Brick::qkv_projection, tensor(bad, DType::f32, {1, 4}));
+    PLUMB_TENSOR(bench.recorder, host, Brick::qkv_projection, some());
+    PLUMB_TENSOR(bench.recorder, host, Brick::qkv_projection, some());
+    PLUMB_TENSOR(bench.recorder, host, Brick::qkv_projection, tensor(bad, DType::f32, {1, 4}));
     const auto kept = bench.collect();
     ASSERT_EQ(kept.size(), 1u);
     EXPECT_EQ(kept[0].occurrence, 2u);
 }
 
-TEST(Checks, inputs_of_a_call_are_kept_once_and_not_those_of_the_call_before) {
+TEST(TensorWatch, inputs_of_a_call_are_kept_once_and_not_those_of_the_call_before) {
     Bench bench(Bench::nonfinite());
     const float bad[4] = {1, std::numeric_limits<float>::quiet_NaN(), 2, 3};
     const float other[4] = {0, 0, -7, 0};
     PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(1));
-    PLUMB_CHECK_INPUT(bench.recorder, host, Brick::rms_norm, some());
-    PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, some());
-    PLUMB_CHECK_INPUT(bench.recorder, host, Brick::rms_norm, tensor(other, DType::f32, {1, 4}));
-    PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, some());
-    PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, tensor(bad, DType::f32, {1, 4}));
-    PLUMB_CHECK(bench.recorder, host, Brick::rms_norm, tensor(bad, DType::f32, {1, 4}));
+    PLUMB_TENSOR_INPUT(bench.recorder, host, Brick::rms_norm, some());
+    PLUMB_TENSOR(bench.recorder, host, Brick::rms_norm, some());
+    PLUMB_TENSOR_INPUT(bench.recorder, host, Brick::rms_norm, tensor(other, DType::f32, {1, 4}));
+    PLUMB_TENSOR(bench.recorder, host, Brick::rms_norm, some());
+    PLUMB_TENSOR(bench.recorder, host, Brick::rms_norm, tensor(bad, DType::f32, {1, 4}));
+    PLUMB_TENSOR(bench.recorder, host, Brick::rms_norm, tensor(bad, DType::f32, {1, 4}));
     const auto kept = bench.collect();
     ASSERT_EQ(kept.size(), 3u);
-    EXPECT_EQ(kept[0].role, CheckRole::input);
+    EXPECT_EQ(kept[0].role, TensorRole::input);
     EXPECT_EQ(kept[0].occurrence, 1u);
     EXPECT_EQ(kept[0].fingerprint.max, 7);
     EXPECT_EQ(kept[1].occurrence, 2u);
@@ -263,12 +263,12 @@ class FarTimer final : public QueueTimer {
     [[nodiscard]] std::size_t in_flight() const noexcept override { return 0; }
 };
 
-TEST(Checks, what_lies_on_an_unknown_device_is_never_followed) {
+TEST(TensorWatch, what_lies_on_an_unknown_device_is_never_followed) {
     Bench bench;
     FarTimer timer;
     const void* nowhere = reinterpret_cast<const void*>(std::uintptr_t{64});
     for (int i = 0; i < 2; ++i) {
-        PLUMB_CHECK(bench.recorder, (Queue{&timer, 5}), Brick::attention, tensor(nowhere, DType::f32, {1, 4}));
+        PLUMB_TENSOR(bench.recorder, (Queue{&timer, 5}), Brick::attention, tensor(nowhere, DType::f32, {1, 4}));
     }
     EXPECT_TRUE(bench.collect().empty());
     EXPECT_EQ(bench.dropped(), 2u);
@@ -276,41 +276,41 @@ TEST(Checks, what_lies_on_an_unknown_device_is_never_followed) {
     EXPECT_NE(bench.said[0].find("device"), std::string::npos);
 }
 
-TEST(Checks, a_tensor_that_is_none_is_refused_before_anything_reads_it) {
+TEST(TensorWatch, a_tensor_that_is_none_is_refused_before_anything_reads_it) {
     Bench bench;
     Tensor wild = some();
     wild.rank = 200;
-    PLUMB_CHECK(bench.recorder, host, Brick::attention, wild);
+    PLUMB_TENSOR(bench.recorder, host, Brick::attention, wild);
     wild = some();
     wild.dtype = static_cast<DType>(77);
-    PLUMB_CHECK(bench.recorder, host, Brick::attention, wild);
+    PLUMB_TENSOR(bench.recorder, host, Brick::attention, wild);
     EXPECT_EQ(bench.dropped(), 2u);
     EXPECT_TRUE(bench.collect().empty());
 }
 
-TEST(Checks, every_zeroth_step_is_every_step) {
-    CheckConfig config = Bench::every_tensor();
+TEST(TensorWatch, every_zeroth_step_is_every_step) {
+    TensorConfig config = Bench::every_tensor();
     config.every = 0;
     Bench bench(config);
     PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(1));
-    PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+    PLUMB_TENSOR(bench.recorder, host, Brick::attention, some());
     EXPECT_EQ(bench.collect().size(), 1u);
 }
 
-TEST(Checks, an_index_is_within_the_tensor_also_in_a_piece_of_a_prefill) {
+TEST(TensorWatch, an_index_is_within_the_tensor_also_in_a_piece_of_a_prefill) {
     Bench bench(Bench::nonfinite());
     float bad[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     bad[5] = std::numeric_limits<float>::infinity();
     PLUMB_STEP(bench.recorder, host, Phase::prefill, tokens(2), kv_length(100));
-    PLUMB_CHECK(bench.recorder, host, Brick::attention, tensor(bad, DType::f32, {2, 4}));
+    PLUMB_TENSOR(bench.recorder, host, Brick::attention, tensor(bad, DType::f32, {2, 4}));
     ASSERT_EQ(bench.said.size(), 1u);
     EXPECT_NE(bench.said[0].find("index 5 of 8"), std::string::npos) << bench.said[0];
 }
 
-TEST(Checks, what_cannot_be_read_is_counted_and_said_once) {
+TEST(TensorWatch, what_cannot_be_read_is_counted_and_said_once) {
     Bench bench;
     for (int i = 0; i < 3; ++i) {
-        PLUMB_CHECK(bench.recorder, host, Brick::attention, tensor(nullptr, DType::f32, {1, 4}));
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, tensor(nullptr, DType::f32, {1, 4}));
     }
     EXPECT_TRUE(bench.collect().empty());
     EXPECT_EQ(bench.dropped(), 3u);
@@ -318,7 +318,7 @@ TEST(Checks, what_cannot_be_read_is_counted_and_said_once) {
     EXPECT_NE(bench.said[0].find("attention"), std::string::npos);
 }
 
-TEST(Checks, while_recording_is_off_nothing_is_evaluated) {
+TEST(TensorWatch, while_recording_is_off_nothing_is_evaluated) {
     Bench bench;
     bench.recorder.off();
     int evaluated = 0;
@@ -326,36 +326,36 @@ TEST(Checks, while_recording_is_off_nothing_is_evaluated) {
         ++evaluated;
         return some();
     };
-    PLUMB_CHECK(bench.recorder, host, Brick::attention, count());
+    PLUMB_TENSOR(bench.recorder, host, Brick::attention, count());
     EXPECT_EQ(evaluated, 0);
     bench.recorder.on();
-    PLUMB_CHECK(bench.recorder, host, Brick::attention, count());
+    PLUMB_TENSOR(bench.recorder, host, Brick::attention, count());
     EXPECT_EQ(evaluated, 1);
     EXPECT_EQ(bench.collect().size(), 1u);
 }
 
-TEST(Checks, what_it_costs_is_a_scope_of_its_own) {
+TEST(TensorWatch, what_it_costs_is_a_scope_of_its_own) {
     Bench bench;
-    PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+    PLUMB_TENSOR(bench.recorder, host, Brick::attention, some());
     const record::Words records = bench.recorder.take();
     ASSERT_EQ(records.size(), 1u);
     EXPECT_EQ(records[0].rfind("scope ", 0), 0u) << records[0];
     EXPECT_NE(records[0].rfind("scope " + std::to_string(Name(Brick::attention).id) + " ", 0), 0u) << records[0];
 }
 
-TEST(Checks, dumped_tensors_lie_under_their_place) {
-    CheckConfig config = Bench::every_tensor();
+TEST(TensorWatch, dumped_tensors_lie_under_their_place) {
+    TensorConfig config = Bench::every_tensor();
     config.dump = testing::TempDir() + "plumb-dump-" + std::to_string(::getpid());
     std::filesystem::create_directory(config.dump);
     {
         Bench bench(config);
         PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(1));
-        PLUMB_CHECK(bench.recorder, host, Brick::embedding, some());
+        PLUMB_TENSOR(bench.recorder, host, Brick::embedding, some());
         PLUMB_LAYER(bench.recorder, 12);
-        PLUMB_CHECK_INPUT(bench.recorder, host, Brick::attention, some());
-        PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
-        PLUMB_CHECK(bench.recorder, host, Brick::attention, some(), sequence(2));
-        PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+        PLUMB_TENSOR_INPUT(bench.recorder, host, Brick::attention, some());
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, some());
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, some(), sequence(2));
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, some());
     }
     std::vector<std::string> files;
     for (const auto& entry : std::filesystem::directory_iterator(config.dump)) {
@@ -369,12 +369,12 @@ TEST(Checks, dumped_tensors_lie_under_their_place) {
     std::filesystem::remove_all(config.dump);
 }
 
-TEST(Checks, a_dump_that_fails_is_said_once_and_given_up) {
-    CheckConfig config = Bench::every_tensor();
+TEST(TensorWatch, a_dump_that_fails_is_said_once_and_given_up) {
+    TensorConfig config = Bench::every_tensor();
     config.dump = "/nowhere/at/all";
     Bench bench(config);
     for (int i = 0; i < 3; ++i) {
-        PLUMB_CHECK(bench.recorder, host, Brick::attention, some());
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, some());
     }
     ASSERT_EQ(bench.said.size(), 1u);
     EXPECT_NE(bench.said[0].find("/nowhere/at/all"), std::string::npos);

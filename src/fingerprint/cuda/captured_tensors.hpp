@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "fingerprint/cuda/check_device.hpp"
+#include "fingerprint/cuda/tensor_device.hpp"
 #include "plumb/record.hpp"
 #include "recording/recording.hpp"
 
@@ -26,15 +26,15 @@ struct AnnouncedLaunch {
     std::int64_t position = -1; // of the step's first token
 };
 
-class CapturedChecks {
+class CapturedTensors {
   public:
     static constexpr std::uint32_t slots_of_site = 32;
 
-    CapturedChecks(CheckDevice& device, const Recorder* of_recorder, unsigned long long of_capture,
-                   backends::cuda::Graph of_graph, std::uint32_t group)
+    CapturedTensors(TensorDevice& device, const Recorder* of_recorder, unsigned long long of_capture,
+                    backends::cuda::Graph of_graph, std::uint32_t group)
         : recorder(of_recorder), capture(of_capture), graph(of_graph), device_(device), group_(group) {}
-    CapturedChecks(const CapturedChecks&) = delete;
-    CapturedChecks& operator=(const CapturedChecks&) = delete;
+    CapturedTensors(const CapturedTensors&) = delete;
+    CapturedTensors& operator=(const CapturedTensors&) = delete;
 
     const Recorder* const recorder;
     const unsigned long long capture;
@@ -75,7 +75,7 @@ class CapturedChecks {
     /// Its slots are read no more.
     void close() noexcept;
 
-    [[nodiscard]] CheckDevice& device() const noexcept { return device_; }
+    [[nodiscard]] TensorDevice& device() const noexcept { return device_; }
 
   private:
     struct Site {
@@ -96,7 +96,7 @@ class CapturedChecks {
         std::uint64_t order = 0; // of its first check
         AnnouncedLaunch what;
     };
-    using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, CheckRole>;
+    using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, TensorRole>;
 
     static constexpr std::size_t most_launches = 4096; // in flight, or read late
 
@@ -105,7 +105,7 @@ class CapturedChecks {
     void harvest_site(Site& site, std::vector<recording::TensorCheck>& done);
     [[nodiscard]] recording::TensorCheck check_of(const Site& site, SlotResult&& result) const;
 
-    CheckDevice& device_;
+    TensorDevice& device_;
     const std::uint32_t group_;
 
     mutable std::mutex mutex_; // guards what follows; never held around a driver call
@@ -122,18 +122,18 @@ class CapturedChecks {
 };
 
 /// The checks that were captured last into a graph with that handle, by that recorder (null: any); null: there are none.
-std::shared_ptr<CapturedChecks> find_captured_checks(const Recorder* recorder, backends::cuda::Graph graph);
+std::shared_ptr<CapturedTensors> find_captured_tensors(const Recorder* recorder, backends::cuda::Graph graph);
 /// The capture's graph is gone without a launch. The id is that of cuStreamGetCaptureInfo; all recorders'.
-void discard_captured_checks(unsigned long long capture) noexcept;
+void discard_captured_tensors(unsigned long long capture) noexcept;
 
 /// Results of a thread's eager checks, copied for whoever wants them at once. One at a time per thread; made, harvested
 /// and destroyed by it.
-class CheckTap {
+class TensorTap {
   public:
-    CheckTap();
-    ~CheckTap();
-    CheckTap(const CheckTap&) = delete;
-    CheckTap& operator=(const CheckTap&) = delete;
+    TensorTap();
+    ~TensorTap();
+    TensorTap(const TensorTap&) = delete;
+    TensorTap& operator=(const TensorTap&) = delete;
 
     /// What this thread's eager checks gave, in the order of the calls. Complete once the device has finished them.
     std::vector<recording::TensorCheck> harvest();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs a real decode to look at every tensor: check=nonfinite and check=all against check=off, all profiled
+// What it costs a real decode to look at every tensor: tensors=nonfinite and tensors=all against tensors=off, all profiled
 // (docs/benchmarks.md).
 #include <algorithm>
 #include <chrono>
@@ -54,7 +54,7 @@ class Bed {
         for (std::size_t mode = 0; mode < modes; ++mode) {
             recordings_[mode] = folder.file(std::string(words[mode]) + ".plumb");
             profilers_[mode] = std::make_unique<Profiler>(
-                plumb::Config::parse("on,out=" + recordings_[mode] + ",check=" + words[mode]));
+                plumb::Config::parse("on,out=" + recordings_[mode] + ",tensors=" + words[mode]));
         }
     }
 
@@ -174,15 +174,15 @@ void show(const Case& c, Board& board) {
     const std::string key = std::string(c.key) + ".";
     const std::string what = c.prompt != 0 ? fmt::format("prefill of {} tokens", c.prompt) : "decode step";
     board.table(fmt::format("{} {}, {}", c.shape, c.type, what), {"value", "95 % interval"});
-    board.row("check=off, ms", {text(get(board.figures(), key + "turn_ms").median, 3)});
+    board.row("tensors=off, ms", {text(get(board.figures(), key + "turn_ms").median, 3)});
     // The targets are about a decode step of a real model: a step of tiny-llama is little more than its activations.
     const bool judged = std::string(c.shape) != "tiny-llama" && c.prompt == 0;
     for (std::size_t mode = 1; mode < modes; ++mode) {
         const Spread ratio = get(board.figures(), key + words[mode]);
-        board.row(fmt::format("check={} / off", words[mode]), {text(ratio.median, 4), range(ratio, 4)},
+        board.row(fmt::format("tensors={} / off", words[mode]), {text(ratio.median, 4), range(ratio, 4)},
                   key + words[mode], judged ? std::optional<Target>({Bound::at_most, limits[mode]}) : std::nullopt);
     }
-    board.row("check=all, bytes on disk", {text(get(board.figures(), key + "bytes_per_turn").median, 0)});
+    board.row("tensors=all, bytes on disk", {text(get(board.figures(), key + "bytes_per_turn").median, 0)});
     board.end_table();
 }
 
@@ -195,7 +195,7 @@ int main(int argc, char** argv) {
                                            {"--rounds", "N       of one turn in each mode"}});
     Board board(options);
     board.say(
-        "turns with check=off, nonfinite and all, one after the other in changing order, all profiled; median of the "
+        "turns with tensors=off, nonfinite and all, one after the other in changing order, all profiled; median of the "
         "ratios to the turn with off of the same round, 95 % interval by bootstrap");
     return run_cases(cases, options, board, run_case, show);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks on CUDA streams and in captured graphs, on the virtual GPU.
-#include "fingerprint/cuda/cuda_checks.hpp"
+// TensorWatch on CUDA streams and in captured graphs, on the virtual GPU.
+#include "fingerprint/cuda/cuda_tensors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,12 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include "fingerprint/checks.hpp"
-#include "fingerprint/cuda/captured_checks.hpp"
-#include "fingerprint/cuda/check_device.hpp"
+#include "fingerprint/cuda/captured_tensors.hpp"
+#include "fingerprint/cuda/tensor_device.hpp"
 #include "fingerprint/cuda/virtual_kernels_testing.hpp"
-#include "plumb/check.hpp"
+#include "fingerprint/tensor_watch.hpp"
 #include "plumb/cuda.hpp"
+#include "plumb/tensor.hpp"
 #include "record/recorder_testing.hpp"
 #include "virtual_gpu/engine_driver.hpp"
 
@@ -25,11 +25,11 @@ using Done = std::vector<recording::TensorCheck>;
 
 /// An engine with one buffer of floats, whose kernel "fill" sets all of them to a value; and a recorder whose tensors are
 /// checked. One per process: queues live as long as that.
-class CudaChecksTest : public testing::Test {
+class CudaTensorsTest : public testing::Test {
   protected:
     static constexpr std::size_t count = 1000;
 
-    void begin(VirtualKernels::How how = VirtualKernels::How::definition, CudaChecksOptions options = {"any image"},
+    void begin(VirtualKernels::How how = VirtualKernels::How::definition, CudaTensorsOptions options = {"any image"},
                vgpu::Config config = {}) {
         engine = std::make_unique<vgpu::Engine>(config);
         kernels = std::make_unique<VirtualKernels>(how);
@@ -47,15 +47,15 @@ class CudaChecksTest : public testing::Test {
         queue = cuda(stream);
         EXPECT_EQ(engine->cu.mem_alloc(&buffer, count * sizeof(float)), vgpu::CuResult::success);
         EXPECT_EQ(engine->cu.mem_alloc(&value, sizeof(float)), vgpu::CuResult::success);
-        std::vector<std::unique_ptr<DeviceChecks>> devices;
-        devices.push_back(make_cuda_checks(options));
-        cuda_checks = devices.back().get();
-        CheckConfig all;
-        all.level = CheckConfig::Level::all;
-        checks = std::make_unique<Checks>(all, std::move(devices),
-                                          [this](const std::string& sentence) { said.push_back(sentence); });
+        std::vector<std::unique_ptr<DeviceTensors>> devices;
+        devices.push_back(make_cuda_tensors(options));
+        cuda_tensors = devices.back().get();
+        TensorConfig all;
+        all.level = TensorConfig::Level::all;
+        checks = std::make_unique<TensorWatch>(all, std::move(devices),
+                                               [this](const std::string& sentence) { said.push_back(sentence); });
         recorder.off();
-        RecorderAccess::connect_checks(recorder, checks.get());
+        RecorderAccess::connect_tensors(recorder, checks.get());
         recorder.on();
         synchronising = vgpu::synchronising_calls();
     }
@@ -68,7 +68,7 @@ class CudaChecksTest : public testing::Test {
             EXPECT_TRUE(vgpu::invalidations().empty());
             EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
         }
-        RecorderAccess::connect_checks(recorder, nullptr);
+        RecorderAccess::connect_tensors(recorder, nullptr);
         checks.reset();
     }
 
@@ -80,7 +80,7 @@ class CudaChecksTest : public testing::Test {
     [[nodiscard]] Tensor of_buffer() const {
         return tensor(reinterpret_cast<const void*>(buffer), DType::f32, {4, count / 4});
     }
-    void check() { PLUMB_CHECK(recorder, queue, Brick::attention, of_buffer()); }
+    void check() { PLUMB_TENSOR(recorder, queue, Brick::attention, of_buffer()); }
     Done collect() {
         drain::FeedRound round;
         checks->collect(round);
@@ -110,7 +110,7 @@ class CudaChecksTest : public testing::Test {
     struct Captured {
         vgpu::Graph graph = nullptr;
         vgpu::GraphExec exec = nullptr;
-        std::shared_ptr<CapturedChecks> checks;
+        std::shared_ptr<CapturedTensors> checks;
     };
     template <class Body>
     Captured capture(Body body, vgpu::CaptureMode mode = vgpu::CaptureMode::relaxed) {
@@ -119,7 +119,7 @@ class CudaChecksTest : public testing::Test {
         body();
         EXPECT_EQ(engine->cu.stream_end_capture(stream, &made.graph), vgpu::CuResult::success);
         EXPECT_EQ(engine->cu.graph_instantiate(&made.exec, made.graph, 0), vgpu::CuResult::success);
-        made.checks = find_captured_checks(&recorder, made.graph);
+        made.checks = find_captured_tensors(&recorder, made.graph);
         EXPECT_NE(made.checks, nullptr);
         return made;
     }
@@ -137,14 +137,14 @@ class CudaChecksTest : public testing::Test {
     Queue queue;
     vgpu::DevicePointer buffer = 0;
     vgpu::DevicePointer value = 0;
-    DeviceChecks* cuda_checks = nullptr;
-    std::unique_ptr<Checks> checks;
+    DeviceTensors* cuda_tensors = nullptr;
+    std::unique_ptr<TensorWatch> checks;
     std::vector<std::string> said;
     std::uint64_t synchronising = 0;
     bool context_gone = false;
 };
 
-TEST_F(CudaChecksTest, a_tensor_is_read_in_the_order_of_its_stream) {
+TEST_F(CudaTensorsTest, a_tensor_is_read_in_the_order_of_its_stream) {
     begin(VirtualKernels::How::own_text);
     set(3);
     fill();
@@ -154,7 +154,7 @@ TEST_F(CudaChecksTest, a_tensor_is_read_in_the_order_of_its_stream) {
         check();
     }
     EXPECT_TRUE(collect().empty()) << "the device has not come that far";
-    EXPECT_EQ(cuda_checks->pending(), 1u);
+    EXPECT_EQ(cuda_tensors->pending(), 1u);
     EXPECT_EQ(checks->unresolved(), 1u);
     const Done done = finished();
     ASSERT_EQ(done.size(), 1u);
@@ -165,7 +165,7 @@ TEST_F(CudaChecksTest, a_tensor_is_read_in_the_order_of_its_stream) {
     EXPECT_EQ(done[0].position, 7);
     EXPECT_FALSE(done[0].in_graph);
     EXPECT_EQ(done[0].track, queue.track);
-    EXPECT_EQ(cuda_checks->pending(), 0u);
+    EXPECT_EQ(cuda_tensors->pending(), 0u);
 
     check();
     set(5);
@@ -177,7 +177,7 @@ TEST_F(CudaChecksTest, a_tensor_is_read_in_the_order_of_its_stream) {
     expect_exact(later[1], 5);
 }
 
-TEST_F(CudaChecksTest, a_full_ring_drops_checks_and_counts_them) {
+TEST_F(CudaTensorsTest, a_full_ring_drops_checks_and_counts_them) {
     vgpu::Config config;
     config.kernel_min_ns = config.kernel_max_ns = 50'000'000; // none ends meanwhile
     begin(VirtualKernels::How::definition, {"any image", 8}, config);
@@ -193,7 +193,7 @@ TEST_F(CudaChecksTest, a_full_ring_drops_checks_and_counts_them) {
     EXPECT_EQ(checks->dropped_checks(), 12u);
 }
 
-TEST_F(CudaChecksTest, F3_a_check_in_a_capture_is_a_node_that_speaks_in_each_replay) {
+TEST_F(CudaTensorsTest, F3_a_check_in_a_capture_is_a_node_that_speaks_in_each_replay) {
     begin(VirtualKernels::How::own_text);
     const Captured graph = capture([&] {
         fill();
@@ -222,7 +222,7 @@ TEST_F(CudaChecksTest, F3_a_check_in_a_capture_is_a_node_that_speaks_in_each_rep
     }
 }
 
-TEST_F(CudaChecksTest, a_step_in_flight_does_not_get_the_results_of_another) {
+TEST_F(CudaTensorsTest, a_step_in_flight_does_not_get_the_results_of_another) {
     begin();
     const Captured graph = capture([&] {
         fill();
@@ -240,7 +240,7 @@ TEST_F(CudaChecksTest, a_step_in_flight_does_not_get_the_results_of_another) {
     }
 }
 
-TEST_F(CudaChecksTest, F10_launches_that_nobody_announced_belong_to_no_step) {
+TEST_F(CudaTensorsTest, F10_launches_that_nobody_announced_belong_to_no_step) {
     begin();
     const Captured graph = capture([&] { check(); });
     const vgpu::Stream other = engine->stream();
@@ -257,24 +257,24 @@ TEST_F(CudaChecksTest, F10_launches_that_nobody_announced_belong_to_no_step) {
     }
     const std::map<std::uint64_t, std::uint64_t> right = {{1, 0}, {2, 4}, {3, 0}, {4, 5}, {5, 0}, {6, 7}};
     EXPECT_EQ(steps, right);
-    EXPECT_EQ(cuda_checks->pending(), 0u);
+    EXPECT_EQ(cuda_tensors->pending(), 0u);
 }
 
-TEST_F(CudaChecksTest, a_launch_that_failed_is_not_waited_for) {
+TEST_F(CudaTensorsTest, a_launch_that_failed_is_not_waited_for) {
     begin();
     const Captured graph = capture([&] { check(); });
     graph.checks->announce(stream, {3, Phase::decode, 0});
-    EXPECT_EQ(cuda_checks->pending(), 1u);
+    EXPECT_EQ(cuda_tensors->pending(), 1u);
     graph.checks->withdraw();
     graph.checks->withdraw();
-    EXPECT_EQ(cuda_checks->pending(), 0u);
+    EXPECT_EQ(cuda_tensors->pending(), 0u);
     launch(graph, 4);
     const Done done = finished();
     ASSERT_EQ(done.size(), 1u);
     EXPECT_EQ(done[0].step_plus_one, 4u);
 }
 
-TEST_F(CudaChecksTest, M3_of_ten_thousand_replays_every_result_is_read_or_counted_as_unread) {
+TEST_F(CudaTensorsTest, M3_of_ten_thousand_replays_every_result_is_read_or_counted_as_unread) {
     vgpu::Config config;
     config.keep_operations = 1000;
     begin(VirtualKernels::How::definition, {"any image"}, config);
@@ -302,19 +302,19 @@ TEST_F(CudaChecksTest, M3_of_ten_thousand_replays_every_result_is_read_or_counte
         ++read;
         ++seen[one.replay];
     }
-    const CapturedChecks::Counts counts = graph.checks->counts();
+    const CapturedTensors::Counts counts = graph.checks->counts();
     EXPECT_EQ(counts.read, read);
     EXPECT_EQ(counts.read + counts.unread, 20'000u);
     EXPECT_EQ(counts.pending, 0u);
-    EXPECT_EQ(cuda_checks->dropped(), counts.unread);
-    EXPECT_GT(read, 2u * CapturedChecks::slots_of_site);
+    EXPECT_EQ(cuda_tensors->dropped(), counts.unread);
+    EXPECT_GT(read, 2u * CapturedTensors::slots_of_site);
     EXPECT_GT(counts.unread, 0u);
     for (const auto& [replay, times] : seen) {
         EXPECT_LE(times, 2) << replay;
     }
 }
 
-TEST_F(CudaChecksTest, F3_the_first_check_of_all_may_be_inside_a_global_capture) {
+TEST_F(CudaTensorsTest, F3_the_first_check_of_all_may_be_inside_a_global_capture) {
     begin();
     const std::uint64_t modules = vgpu::calls("cuModuleLoadData");
     const Captured graph = capture([&] { check(); }, vgpu::CaptureMode::global);
@@ -323,18 +323,18 @@ TEST_F(CudaChecksTest, F3_the_first_check_of_all_may_be_inside_a_global_capture)
     EXPECT_EQ(finished().size(), 1u);
 }
 
-TEST_F(CudaChecksTest, logits_carry_their_largest_and_margin) {
+TEST_F(CudaTensorsTest, logits_carry_their_largest_and_margin) {
     begin(VirtualKernels::How::own_text);
     set(1);
     fill();
-    PLUMB_CHECK(recorder, queue, Brick::lm_head, of_buffer(), logits);
+    PLUMB_TENSOR(recorder, queue, Brick::lm_head, of_buffer(), logits);
     const Done done = finished();
     ASSERT_EQ(done.size(), 1u);
     EXPECT_EQ(done[0].argmax, count / 4 - 1);
     EXPECT_EQ(done[0].margin, 1.0);
 }
 
-TEST_F(CudaChecksTest, built_without_nvcc_it_says_so_and_touches_nothing) {
+TEST_F(CudaTensorsTest, built_without_nvcc_it_says_so_and_touches_nothing) {
     begin(VirtualKernels::How::definition, {nullptr});
     check();
     EXPECT_EQ(checks->dropped_checks(), 1u);
@@ -343,16 +343,16 @@ TEST_F(CudaChecksTest, built_without_nvcc_it_says_so_and_touches_nothing) {
     EXPECT_EQ(kernels->runs(), 0u);
 }
 
-TEST_F(CudaChecksTest, a_stream_without_a_driver_is_never_read_by_the_host) {
+TEST_F(CudaTensorsTest, a_stream_without_a_driver_is_never_read_by_the_host) {
     begin();
-    record::CheckCall call;
+    record::TensorCall call;
     call.queue = cuda(reinterpret_cast<CUstream_st*>(0x1234)); // no such stream
-    EXPECT_TRUE(cuda_checks->takes(call));
+    EXPECT_TRUE(cuda_tensors->takes(call));
     call.queue = host;
-    EXPECT_FALSE(cuda_checks->takes(call));
+    EXPECT_FALSE(cuda_tensors->takes(call));
 }
 
-TEST_F(CudaChecksTest, each_call_that_fails_once_gives_no_wrong_number_and_leaks_nothing) {
+TEST_F(CudaTensorsTest, each_call_that_fails_once_gives_no_wrong_number_and_leaks_nothing) {
     begin();
     set(2);
     fill();
@@ -374,10 +374,10 @@ TEST_F(CudaChecksTest, each_call_that_fails_once_gives_no_wrong_number_and_leaks
         }
     }
     EXPECT_EQ(vgpu::alive().total(), before.total());
-    EXPECT_EQ(cuda_checks->pending(), 0u);
+    EXPECT_EQ(cuda_tensors->pending(), 0u);
 }
 
-TEST_F(CudaChecksTest, each_call_of_a_contexts_first_check_may_fail_and_the_next_one_succeeds) {
+TEST_F(CudaTensorsTest, each_call_of_a_contexts_first_check_may_fail_and_the_next_one_succeeds) {
     begin();
     context_gone = true;
     for (std::uint64_t nth = 1; nth <= 20; ++nth) {
@@ -405,7 +405,7 @@ TEST_F(CudaChecksTest, each_call_of_a_contexts_first_check_may_fail_and_the_next
     }
 }
 
-TEST_F(CudaChecksTest, each_call_of_a_check_in_a_capture_may_fail_and_the_capture_goes_on) {
+TEST_F(CudaTensorsTest, each_call_of_a_check_in_a_capture_may_fail_and_the_capture_goes_on) {
     begin();
     check();
     (void)finished();
@@ -433,7 +433,7 @@ TEST_F(CudaChecksTest, each_call_of_a_check_in_a_capture_may_fail_and_the_captur
     }
 }
 
-TEST_F(CudaChecksTest, captures_that_come_to_nothing_give_their_slots_back) {
+TEST_F(CudaTensorsTest, captures_that_come_to_nothing_give_their_slots_back) {
     begin();
     check();
     (void)finished();
@@ -448,18 +448,18 @@ TEST_F(CudaChecksTest, captures_that_come_to_nothing_give_their_slots_back) {
         ASSERT_EQ(driver.capture_info(stream, &status, &id, &graph, nullptr, nullptr, nullptr),
                   vgpu::CuResult::success);
         ASSERT_EQ(engine->cu.stream_end_capture(stream, &graph), vgpu::CuResult::success);
-        discard_captured_checks(id);
+        discard_captured_tensors(id);
         engine->cu.graph_destroy(graph);
     }
     EXPECT_LE(vgpu::alive().host_allocations, pinned + 1);
     EXPECT_EQ(checks->dropped_checks(), 0u);
 }
 
-TEST_F(CudaChecksTest, sites_that_got_less_scratch_than_they_asked_for_are_found_again) {
+TEST_F(CudaTensorsTest, sites_that_got_less_scratch_than_they_asked_for_are_found_again) {
     begin();
-    Result<CheckDevice*> found = CheckDevice::of(*backends::cuda::driver(), stream, "any image");
+    Result<TensorDevice*> found = TensorDevice::of(*backends::cuda::driver(), stream, "any image");
     ASSERT_TRUE(found);
-    CheckDevice& device = **found;
+    TensorDevice& device = **found;
     std::vector<DeviceSite> large;
     do {
         large.push_back(*device.take_site(most_blocks, default_buckets));
@@ -478,9 +478,9 @@ TEST_F(CudaChecksTest, sites_that_got_less_scratch_than_they_asked_for_are_found
     EXPECT_EQ(device.take_site(most_blocks, default_buckets)->number, large.back().number);
 }
 
-TEST_F(CudaChecksTest, where_no_site_is_left_any_that_was_given_back_will_do) {
+TEST_F(CudaTensorsTest, where_no_site_is_left_any_that_was_given_back_will_do) {
     begin();
-    Result<CheckDevice*> found = CheckDevice::of(*backends::cuda::driver(), stream, "any image");
+    Result<TensorDevice*> found = TensorDevice::of(*backends::cuda::driver(), stream, "any image");
     ASSERT_TRUE(found);
     const DeviceSite large = *(*found)->take_site(most_blocks, default_buckets);
     for (std::uint32_t i = 1; i < most_sites; ++i) {
@@ -495,7 +495,7 @@ TEST_F(CudaChecksTest, where_no_site_is_left_any_that_was_given_back_will_do) {
     EXPECT_EQ(again->number, large.number);
 }
 
-TEST_F(CudaChecksTest, a_launch_is_announced_by_a_thread_without_a_context_too) {
+TEST_F(CudaTensorsTest, a_launch_is_announced_by_a_thread_without_a_context_too) {
     begin();
     const Captured graph = capture([&] {
         fill();
@@ -509,7 +509,7 @@ TEST_F(CudaChecksTest, a_launch_is_announced_by_a_thread_without_a_context_too) 
     EXPECT_EQ(done[0].step_plus_one, 7u);
 }
 
-TEST_F(CudaChecksTest, the_end_of_the_session_leaves_graphs_that_can_still_be_replayed) {
+TEST_F(CudaTensorsTest, the_end_of_the_session_leaves_graphs_that_can_still_be_replayed) {
     begin();
     const Captured graph = capture([&] {
         fill();
@@ -517,7 +517,7 @@ TEST_F(CudaChecksTest, the_end_of_the_session_leaves_graphs_that_can_still_be_re
     });
     launch(graph, 1);
     EXPECT_EQ(finished().size(), 1u);
-    RecorderAccess::connect_checks(recorder, nullptr);
+    RecorderAccess::connect_tensors(recorder, nullptr);
     checks.reset();
     launch(graph, 2);
     vgpu::run_dry();
@@ -525,7 +525,7 @@ TEST_F(CudaChecksTest, the_end_of_the_session_leaves_graphs_that_can_still_be_re
     EXPECT_EQ(graph.checks->counts().pending, 0u);
 }
 
-TEST_F(CudaChecksTest, a_context_that_is_destroyed_takes_its_results_along) {
+TEST_F(CudaTensorsTest, a_context_that_is_destroyed_takes_its_results_along) {
     begin();
     context_gone = true;
     vgpu::Context context = nullptr;
@@ -534,15 +534,15 @@ TEST_F(CudaChecksTest, a_context_that_is_destroyed_takes_its_results_along) {
     const Queue there_queue = cuda(there);
     vgpu::DevicePointer memory = 0;
     ASSERT_EQ(engine->cu.mem_alloc(&memory, 4096), vgpu::CuResult::success);
-    PLUMB_CHECK(recorder, there_queue, Brick::attention, tensor(reinterpret_cast<void*>(memory), DType::f32, {1024}));
-    EXPECT_EQ(cuda_checks->pending(), 1u);
+    PLUMB_TENSOR(recorder, there_queue, Brick::attention, tensor(reinterpret_cast<void*>(memory), DType::f32, {1024}));
+    EXPECT_EQ(cuda_tensors->pending(), 1u);
     ASSERT_EQ(engine->cu.ctx_destroy(context), vgpu::CuResult::success);
     EXPECT_TRUE(collect().empty());
-    EXPECT_EQ(cuda_checks->pending(), 0u);
-    EXPECT_EQ(cuda_checks->dropped(), 1u);
+    EXPECT_EQ(cuda_tensors->pending(), 0u);
+    EXPECT_EQ(cuda_tensors->dropped(), 1u);
 }
 
-TEST_F(CudaChecksTest, after_a_sticky_error_no_call_is_made_any_more) {
+TEST_F(CudaTensorsTest, after_a_sticky_error_no_call_is_made_any_more) {
     begin();
     context_gone = true;
     check();
@@ -556,7 +556,7 @@ TEST_F(CudaChecksTest, after_a_sticky_error_no_call_is_made_any_more) {
     EXPECT_EQ(checks->dropped_checks(), 2u);
 }
 
-TEST_F(CudaChecksTest, threads_check_on_streams_of_their_own) {
+TEST_F(CudaTensorsTest, threads_check_on_streams_of_their_own) {
     begin();
     set(4);
     fill();
@@ -567,7 +567,7 @@ TEST_F(CudaChecksTest, threads_check_on_streams_of_their_own) {
             engine->cu.ctx_push_current(engine->context);
             const Queue own = cuda(engine->stream());
             for (int i = 0; i < 50; ++i) {
-                PLUMB_CHECK(recorder, own, Brick::attention, of_buffer());
+                PLUMB_TENSOR(recorder, own, Brick::attention, of_buffer());
             }
         });
     }

@@ -51,17 +51,17 @@ enum class SlotState { empty, complete, torn };
 /// result.number is being written there.
 SlotState read_slot(const SlotBlock& slots, std::uint64_t number, SlotResult& result);
 
-class CheckDevice {
+class TensorDevice {
   public:
     static constexpr std::size_t most_pinned = std::size_t{256} << 20;
 
     /// Of the stream's context. `image` is the module; null: this library was built without nvcc, which is the error.
     /// Error unsupported where the driver will not load it.
-    static Result<CheckDevice*> of(const backends::cuda::Driver& driver, backends::cuda::Stream stream,
-                                   const char* image);
+    static Result<TensorDevice*> of(const backends::cuda::Driver& driver, backends::cuda::Stream stream,
+                                    const char* image);
 
-    CheckDevice(const CheckDevice&) = delete;
-    CheckDevice& operator=(const CheckDevice&) = delete;
+    TensorDevice(const TensorDevice&) = delete;
+    TensorDevice& operator=(const TensorDevice&) = delete;
 
     [[nodiscard]] const backends::cuda::Driver& driver() const noexcept { return driver_; }
     [[nodiscard]] backends::cuda::Context context() const noexcept { return context_; }
@@ -87,7 +87,7 @@ class CheckDevice {
     [[nodiscard]] Presence presence() const noexcept;
 
   private:
-    CheckDevice(const backends::cuda::Driver& driver, backends::cuda::Context context, unsigned long long context_id)
+    TensorDevice(const backends::cuda::Driver& driver, backends::cuda::Context context, unsigned long long context_id)
         : driver_(driver), context_(context), context_id_(context_id) {}
     Status load(const char* image);
     Status add_chunk(std::size_t bytes);

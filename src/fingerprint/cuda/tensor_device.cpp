@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fingerprint/cuda/check_device.hpp"
+#include "fingerprint/cuda/tensor_device.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -22,7 +22,7 @@ constexpr const char* not_checked = "this tensor was not checked; the work itsel
 
 struct Devices {
     std::mutex mutex;
-    std::list<std::unique_ptr<CheckDevice>> known;
+    std::list<std::unique_ptr<TensorDevice>> known;
 };
 
 // Never destroyed: threads may still check while the process exits.
@@ -97,7 +97,7 @@ SlotState read_slot(const SlotBlock& slots, std::uint64_t number, SlotResult& re
     return SlotState::complete;
 }
 
-Result<CheckDevice*> CheckDevice::of(const Driver& driver, Stream stream, const char* image) {
+Result<TensorDevice*> TensorDevice::of(const Driver& driver, Stream stream, const char* image) {
     if (image == nullptr) {
         return Error{ErrorCode::unsupported,
                      "this library was built without nvcc, so that tensors on a CUDA device are "
@@ -119,7 +119,7 @@ Result<CheckDevice*> CheckDevice::of(const Driver& driver, Stream stream, const 
             return known.get();
         }
     }
-    std::unique_ptr<CheckDevice> made(new CheckDevice(driver, context, id));
+    std::unique_ptr<TensorDevice> made(new TensorDevice(driver, context, id));
     if (Status loaded = made->load(image); !loaded) {
         return loaded.error();
     }
@@ -127,7 +127,7 @@ Result<CheckDevice*> CheckDevice::of(const Driver& driver, Stream stream, const 
     return devices().known.back().get();
 }
 
-Status CheckDevice::load(const char* image) {
+Status TensorDevice::load(const char* image) {
     const RelaxedCapture relaxed(driver_);
     const CurrentContext current(driver_, context_);
     if (current.status() != CuResult::success) {
@@ -147,7 +147,7 @@ Status CheckDevice::load(const char* image) {
     return {};
 }
 
-CheckDevice::Presence CheckDevice::presence() const noexcept {
+TensorDevice::Presence TensorDevice::presence() const noexcept {
     const RelaxedCapture relaxed(driver_);
     const CurrentContext current(driver_, context_);
     const CuResult status = current.status();
@@ -162,7 +162,7 @@ CheckDevice::Presence CheckDevice::presence() const noexcept {
     return id == context_id_ ? Presence::there : Presence::gone;
 }
 
-std::vector<DeviceSite>::iterator CheckDevice::free_site(std::uint32_t blocks, bool scratch_left) {
+std::vector<DeviceSite>::iterator TensorDevice::free_site(std::uint32_t blocks, bool scratch_left) {
     const auto worse = [&](const DeviceSite& a, const DeviceSite& b) {
         const bool fits = a.blocks <= blocks;
         return fits != (b.blocks <= blocks) ? !fits : fits ? a.blocks < b.blocks : a.blocks > b.blocks;
@@ -174,7 +174,7 @@ std::vector<DeviceSite>::iterator CheckDevice::free_site(std::uint32_t blocks, b
     return best->blocks < blocks && !scratch_left ? best : free_sites_.end(); // a new one would get a single block
 }
 
-Result<DeviceSite> CheckDevice::take_site(std::uint32_t blocks, std::uint32_t buckets) {
+Result<DeviceSite> TensorDevice::take_site(std::uint32_t blocks, std::uint32_t buckets) {
     const std::lock_guard lock(mutex_);
     const std::uint64_t words = std::uint64_t{blocks} * words_of_slot(buckets);
     const bool scratch_left = blocks > 1 && scratch_ + words <= scratch_words;
@@ -187,7 +187,7 @@ Result<DeviceSite> CheckDevice::take_site(std::uint32_t blocks, std::uint32_t bu
     if (sites_ == most_sites) {
         return Error{ErrorCode::out_of_memory, "more than " + std::to_string(most_sites) +
                                                    " checks were captured into graphs in this process; check fewer "
-                                                   "bricks (check=all;bricks=...) or capture less often"};
+                                                   "bricks (tensors=all;bricks=...) or capture less often"};
     }
     DeviceSite site;
     site.number = sites_++;
@@ -199,12 +199,12 @@ Result<DeviceSite> CheckDevice::take_site(std::uint32_t blocks, std::uint32_t bu
     return site;
 }
 
-void CheckDevice::return_site(const DeviceSite& site) {
+void TensorDevice::return_site(const DeviceSite& site) {
     const std::lock_guard lock(mutex_);
     free_sites_.push_back(site);
 }
 
-Result<std::uint32_t> CheckDevice::take_group() {
+Result<std::uint32_t> TensorDevice::take_group() {
     const std::lock_guard lock(mutex_);
     if (groups_ == most_groups) {
         return Error{ErrorCode::out_of_memory, "more than " + std::to_string(most_groups) +
@@ -214,7 +214,7 @@ Result<std::uint32_t> CheckDevice::take_group() {
     return groups_++;
 }
 
-Status CheckDevice::add_chunk(std::size_t bytes) {
+Status TensorDevice::add_chunk(std::size_t bytes) {
     Chunk chunk;
     chunk.bytes = std::max(bytes, chunk_bytes);
     if (pinned_ + chunk.bytes > most_pinned) {
@@ -244,7 +244,7 @@ Status CheckDevice::add_chunk(std::size_t bytes) {
     return {};
 }
 
-Result<SlotBlock> CheckDevice::take_slots(std::uint32_t count, std::uint32_t buckets) {
+Result<SlotBlock> TensorDevice::take_slots(std::uint32_t count, std::uint32_t buckets) {
     const std::lock_guard lock(mutex_);
     const std::size_t exact = std::size_t{count} * words_of_slot(buckets) * sizeof(std::uint64_t);
     const auto fits = std::find_if(free_slots_.begin(), free_slots_.end(), [&](const SlotBlock& block) {
@@ -272,13 +272,13 @@ Result<SlotBlock> CheckDevice::take_slots(std::uint32_t count, std::uint32_t buc
     return block;
 }
 
-void CheckDevice::return_slots(const SlotBlock& slots) {
+void TensorDevice::return_slots(const SlotBlock& slots) {
     const std::lock_guard lock(mutex_);
     free_slots_.push_back(slots);
 }
 
-CuResult CheckDevice::launch(Stream stream, Function kernel, std::uint32_t blocks, std::uint32_t threads,
-                             void** parameters) const noexcept {
+CuResult TensorDevice::launch(Stream stream, Function kernel, std::uint32_t blocks, std::uint32_t threads,
+                              void** parameters) const noexcept {
     const auto call = [&] {
         return driver_.launch_kernel(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr);
     };
@@ -290,13 +290,13 @@ CuResult CheckDevice::launch(Stream stream, Function kernel, std::uint32_t block
     return lent.status() == CuResult::success ? call() : lent.status();
 }
 
-CuResult CheckDevice::launch(Stream stream, const KernelParameters& parameters, std::uint32_t blocks) const noexcept {
+CuResult TensorDevice::launch(Stream stream, const KernelParameters& parameters, std::uint32_t blocks) const noexcept {
     KernelParameters by_value = parameters;
     void* pointers[] = {&by_value};
     return launch(stream, kernel_, blocks, kernel_threads, pointers);
 }
 
-CuResult CheckDevice::launch_tag(Stream stream, std::uint32_t group, std::uint64_t tag) const noexcept {
+CuResult TensorDevice::launch_tag(Stream stream, std::uint32_t group, std::uint64_t tag) const noexcept {
     void* pointers[] = {&group, &tag};
     return launch(stream, tag_kernel_, 1, 1, pointers);
 }

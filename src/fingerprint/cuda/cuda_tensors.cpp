@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fingerprint/cuda/cuda_checks.hpp"
+#include "fingerprint/cuda/cuda_tensors.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -14,15 +14,15 @@
 
 #include "backends/absent_timer.hpp"
 #include "backends/cuda/queue_timer.hpp"
-#include "fingerprint/cuda/captured_checks.hpp"
-#include "fingerprint/cuda/check_device.hpp"
+#include "fingerprint/cuda/captured_tensors.hpp"
+#include "fingerprint/cuda/tensor_device.hpp"
 #include "record/recorder_access.hpp"
 
 namespace plumb::fingerprint {
 
 using namespace backends::cuda;
 
-struct CheckTap::Shared {
+struct TensorTap::Shared {
     std::mutex mutex; // guards what follows
     std::vector<recording::TensorCheck> done;
     std::size_t missing = 0;
@@ -33,17 +33,17 @@ namespace {
 /// The tap of this thread, if it has one: its shared part, by address of the pointer that holds it. Plain, so that a thread's
 /// first touch calls nothing.
 #if defined(__GNUC__)
-__thread const std::shared_ptr<CheckTap::Shared>* tap_of_thread __attribute__((tls_model("initial-exec")));
+__thread const std::shared_ptr<TensorTap::Shared>* tap_of_thread __attribute__((tls_model("initial-exec")));
 #else
-thread_local const std::shared_ptr<CheckTap::Shared>* tap_of_thread;
+thread_local const std::shared_ptr<TensorTap::Shared>* tap_of_thread;
 #endif
 
-class CudaChecks;
+class CudaTensors;
 
 /// Who has checks now, for taps and for graphs that get their key.
 struct Registry {
     std::mutex mutex;
-    std::list<CudaChecks*> checks;
+    std::list<CudaTensors*> checks;
 };
 
 // Never destroyed: threads may still ask while the process exits.
@@ -52,27 +52,27 @@ Registry& registry() {
     return only;
 }
 
-class CudaChecks final : public DeviceChecks {
+class CudaTensors final : public DeviceTensors {
   public:
-    explicit CudaChecks(const CudaChecksOptions& options) : options_(options) {
+    explicit CudaTensors(const CudaTensorsOptions& options) : options_(options) {
         const std::lock_guard lock(registry().mutex);
         registry().checks.push_back(this);
     }
-    ~CudaChecks() override;
+    ~CudaTensors() override;
 
-    [[nodiscard]] bool takes(const record::CheckCall& call) const noexcept override {
+    [[nodiscard]] bool takes(const record::TensorCall& call) const noexcept override {
         const auto* absent = dynamic_cast<const backends::AbsentTimer*>(call.queue.timer);
         return dynamic_cast<const CudaQueueTimer*>(call.queue.timer) != nullptr ||
                (absent != nullptr && std::strcmp(absent->source(), "cuda_event") == 0);
     }
-    Status enqueue(const record::CheckCall& call, recording::TensorCheck label) noexcept override;
+    Status enqueue(const record::TensorCall& call, recording::TensorCheck label) noexcept override;
     void collect(std::vector<recording::TensorCheck>& done) override;
     [[nodiscard]] std::uint64_t pending() const noexcept override;
     [[nodiscard]] std::uint64_t dropped() const noexcept override;
 
     /// Looks for what has finished, and keeps it for collect().
     void harvest();
-    std::shared_ptr<CapturedChecks> find(const Recorder* recorder, Graph graph);
+    std::shared_ptr<CapturedTensors> find(const Recorder* recorder, Graph graph);
     void discard(unsigned long long capture) noexcept;
 
   private:
@@ -80,12 +80,12 @@ class CudaChecks final : public DeviceChecks {
         std::uint64_t token = 0;
         std::uint64_t slot = 0;
         recording::TensorCheck label;
-        std::shared_ptr<CheckTap::Shared> tap;
+        std::shared_ptr<TensorTap::Shared> tap;
     };
     /// The eager half of one context.
     struct Eager {
-        explicit Eager(CheckDevice& of) : device(of) {}
-        CheckDevice& device;
+        explicit Eager(TensorDevice& of) : device(of) {}
+        TensorDevice& device;
         SlotBlock slots;
         std::vector<std::uint64_t> free;
         std::vector<Pending> pending;
@@ -93,29 +93,29 @@ class CudaChecks final : public DeviceChecks {
         bool gone = false;                             // the context, and the slots with it
     };
 
-    Status enqueue_on(const Driver& driver, Stream stream, const record::CheckCall& call,
+    Status enqueue_on(const Driver& driver, Stream stream, const record::TensorCall& call,
                       recording::TensorCheck&& label);
-    Status enqueue_eager(CheckDevice& device, Stream stream, const QueueTimer* timer, const KernelTensor& tensor,
+    Status enqueue_eager(TensorDevice& device, Stream stream, const QueueTimer* timer, const KernelTensor& tensor,
                          recording::TensorCheck&& label);
-    Result<std::shared_ptr<CapturedChecks>> group_of(CheckDevice& device, const Recorder* recorder,
-                                                     unsigned long long capture, Graph graph);
-    Result<Eager*> eager_of(CheckDevice& device);
+    Result<std::shared_ptr<CapturedTensors>> group_of(TensorDevice& device, const Recorder* recorder,
+                                                      unsigned long long capture, Graph graph);
+    Result<Eager*> eager_of(TensorDevice& device);
     void harvest_eager(Eager& eager);
     void give_up(Eager& eager);
 
-    const CudaChecksOptions options_;
+    const CudaTensorsOptions options_;
     std::atomic<std::uint64_t> lost_{0}; // given up with their context
     std::atomic<bool> dead_{false};      // after a sticky error: no call is made any more
 
     mutable std::mutex mutex_; // guards what follows; launches are made outside of it
     std::list<Eager> eager_;
-    std::vector<std::shared_ptr<CapturedChecks>> groups_;
+    std::vector<std::shared_ptr<CapturedTensors>> groups_;
     std::vector<recording::TensorCheck> ready_;
     std::uint64_t next_token_ = 0;
     Error why_dead_;
 };
 
-CudaChecks::~CudaChecks() {
+CudaTensors::~CudaTensors() {
     {
         const std::lock_guard lock(registry().mutex);
         registry().checks.remove(this);
@@ -135,7 +135,7 @@ CudaChecks::~CudaChecks() {
     }
 }
 
-Status CudaChecks::enqueue(const record::CheckCall& call, recording::TensorCheck label) noexcept {
+Status CudaTensors::enqueue(const record::TensorCall& call, recording::TensorCheck label) noexcept {
     try {
         const auto* const timer = dynamic_cast<const CudaQueueTimer*>(call.queue.timer);
         const Result<Driver>& driver = backends::cuda::driver();
@@ -149,7 +149,7 @@ Status CudaChecks::enqueue(const record::CheckCall& call, recording::TensorCheck
         }
         Status done = enqueue_on(*driver, timer->stream(), call, std::move(label));
         if (!done && tap_of_thread != nullptr) {
-            CheckTap::Shared& tap = **tap_of_thread;
+            TensorTap::Shared& tap = **tap_of_thread;
             const std::lock_guard lock(tap.mutex);
             ++tap.missing;
         }
@@ -159,9 +159,9 @@ Status CudaChecks::enqueue(const record::CheckCall& call, recording::TensorCheck
     }
 }
 
-Status CudaChecks::enqueue_on(const Driver& driver, Stream stream, const record::CheckCall& call,
-                              recording::TensorCheck&& label) {
-    const Result<KernelTensor> tensor = kernel_tensor_of(*call.tensor, label.first_index, call.place.logits);
+Status CudaTensors::enqueue_on(const Driver& driver, Stream stream, const record::TensorCall& call,
+                               recording::TensorCheck&& label) {
+    const Result<KernelTensor> tensor = kernel_tensor_of(*call.tensor, label.first_index, call.tags.logits);
     if (!tensor) {
         return tensor.error();
     }
@@ -177,14 +177,14 @@ Status CudaChecks::enqueue_on(const Driver& driver, Stream stream, const record:
                                   "this stream's capture was invalidated before this check; end "
                                   "the capture and see its error"});
     }
-    Result<CheckDevice*> device = CheckDevice::of(driver, stream, options_.image);
+    Result<TensorDevice*> device = TensorDevice::of(driver, stream, options_.image);
     if (!device) {
         return device.error();
     }
     if (status == CaptureStatus::none) {
         return enqueue_eager(**device, stream, call.queue.timer, *tensor, std::move(label));
     }
-    const Result<std::shared_ptr<CapturedChecks>> group = group_of(**device, call.recorder, capture, graph);
+    const Result<std::shared_ptr<CapturedTensors>> group = group_of(**device, call.recorder, capture, graph);
     if (!group) {
         return group.error();
     }
@@ -192,7 +192,7 @@ Status CudaChecks::enqueue_on(const Driver& driver, Stream stream, const record:
     return (*group)->add(stream, *tensor, std::move(label), facts.position);
 }
 
-Result<CudaChecks::Eager*> CudaChecks::eager_of(CheckDevice& device) {
+Result<CudaTensors::Eager*> CudaTensors::eager_of(TensorDevice& device) {
     for (Eager& known : eager_) {
         if (&known.device == &device) {
             return &known;
@@ -210,8 +210,8 @@ Result<CudaChecks::Eager*> CudaChecks::eager_of(CheckDevice& device) {
     return &made;
 }
 
-Status CudaChecks::enqueue_eager(CheckDevice& device, Stream stream, const QueueTimer* timer,
-                                 const KernelTensor& tensor, recording::TensorCheck&& label) {
+Status CudaTensors::enqueue_eager(TensorDevice& device, Stream stream, const QueueTimer* timer,
+                                  const KernelTensor& tensor, recording::TensorCheck&& label) {
     KernelParameters parameters;
     parameters.tensor = tensor;
     Pending pending;
@@ -280,8 +280,8 @@ Status CudaChecks::enqueue_eager(CheckDevice& device, Stream stream, const Queue
     return error;
 }
 
-Result<std::shared_ptr<CapturedChecks>> CudaChecks::group_of(CheckDevice& device, const Recorder* recorder,
-                                                             unsigned long long capture, Graph graph) {
+Result<std::shared_ptr<CapturedTensors>> CudaTensors::group_of(TensorDevice& device, const Recorder* recorder,
+                                                               unsigned long long capture, Graph graph) {
     const std::lock_guard lock(mutex_);
     for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
         if ((*group)->capture == capture && (*group)->recorder == recorder && &(*group)->device() == &device) {
@@ -292,11 +292,11 @@ Result<std::shared_ptr<CapturedChecks>> CudaChecks::group_of(CheckDevice& device
     if (!number) {
         return number.error();
     }
-    groups_.push_back(std::make_shared<CapturedChecks>(device, recorder, capture, graph, *number));
+    groups_.push_back(std::make_shared<CapturedTensors>(device, recorder, capture, graph, *number));
     return groups_.back();
 }
 
-void CudaChecks::give_up(Eager& eager) {
+void CudaTensors::give_up(Eager& eager) {
     eager.gone = true;
     lost_.fetch_add(eager.pending.size(), std::memory_order_relaxed);
     for (const Pending& pending : eager.pending) {
@@ -308,7 +308,7 @@ void CudaChecks::give_up(Eager& eager) {
     eager.pending.clear();
 }
 
-void CudaChecks::harvest_eager(Eager& eager) {
+void CudaTensors::harvest_eager(Eager& eager) {
     SlotResult result;
     const auto still_pending = [&](Pending& pending) {
         if (read_slot(eager.slots, pending.slot, result) != SlotState::complete || result.number != pending.token) {
@@ -336,10 +336,10 @@ void CudaChecks::harvest_eager(Eager& eager) {
     eager.pending.erase(end, eager.pending.end());
 }
 
-void CudaChecks::harvest() {
-    using Presence = CheckDevice::Presence;
-    std::vector<std::shared_ptr<CapturedChecks>> groups;
-    std::map<CheckDevice*, Presence> presence;
+void CudaTensors::harvest() {
+    using Presence = TensorDevice::Presence;
+    std::vector<std::shared_ptr<CapturedTensors>> groups;
+    std::map<TensorDevice*, Presence> presence;
     {
         const std::lock_guard lock(mutex_);
         groups = groups_;
@@ -380,14 +380,14 @@ void CudaChecks::harvest() {
     }
 }
 
-void CudaChecks::collect(std::vector<recording::TensorCheck>& done) {
+void CudaTensors::collect(std::vector<recording::TensorCheck>& done) {
     harvest();
     const std::lock_guard lock(mutex_);
     done.insert(done.end(), std::make_move_iterator(ready_.begin()), std::make_move_iterator(ready_.end()));
     ready_.clear();
 }
 
-std::uint64_t CudaChecks::pending() const noexcept {
+std::uint64_t CudaTensors::pending() const noexcept {
     const std::lock_guard lock(mutex_);
     std::uint64_t count = ready_.size();
     for (const Eager& eager : eager_) {
@@ -399,7 +399,7 @@ std::uint64_t CudaChecks::pending() const noexcept {
     return count;
 }
 
-std::uint64_t CudaChecks::dropped() const noexcept {
+std::uint64_t CudaTensors::dropped() const noexcept {
     const std::lock_guard lock(mutex_);
     std::uint64_t count = lost_.load(std::memory_order_relaxed);
     for (const auto& group : groups_) {
@@ -408,7 +408,7 @@ std::uint64_t CudaChecks::dropped() const noexcept {
     return count;
 }
 
-std::shared_ptr<CapturedChecks> CudaChecks::find(const Recorder* recorder, Graph graph) {
+std::shared_ptr<CapturedTensors> CudaTensors::find(const Recorder* recorder, Graph graph) {
     const std::lock_guard lock(mutex_);
     // The newest: a graph's handle may have been given out before.
     for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
@@ -419,7 +419,7 @@ std::shared_ptr<CapturedChecks> CudaChecks::find(const Recorder* recorder, Graph
     return nullptr;
 }
 
-void CudaChecks::discard(unsigned long long capture) noexcept {
+void CudaTensors::discard(unsigned long long capture) noexcept {
     const std::lock_guard lock(mutex_);
     const auto gone = std::remove_if(groups_.begin(), groups_.end(), [&](const auto& group) {
         if (group->capture != capture) {
@@ -433,34 +433,34 @@ void CudaChecks::discard(unsigned long long capture) noexcept {
 
 } // namespace
 
-std::unique_ptr<DeviceChecks> make_cuda_checks(const CudaChecksOptions& options) {
-    return std::make_unique<CudaChecks>(options);
+std::unique_ptr<DeviceTensors> make_cuda_tensors(const CudaTensorsOptions& options) {
+    return std::make_unique<CudaTensors>(options);
 }
 
-std::shared_ptr<CapturedChecks> find_captured_checks(const Recorder* recorder, Graph graph) {
+std::shared_ptr<CapturedTensors> find_captured_tensors(const Recorder* recorder, Graph graph) {
     const std::lock_guard lock(registry().mutex);
-    for (CudaChecks* const checks : registry().checks) {
-        if (std::shared_ptr<CapturedChecks> found = checks->find(recorder, graph)) {
+    for (CudaTensors* const checks : registry().checks) {
+        if (std::shared_ptr<CapturedTensors> found = checks->find(recorder, graph)) {
             return found;
         }
     }
     return nullptr;
 }
 
-void discard_captured_checks(unsigned long long capture) noexcept {
+void discard_captured_tensors(unsigned long long capture) noexcept {
     const std::lock_guard lock(registry().mutex);
-    for (CudaChecks* const checks : registry().checks) {
+    for (CudaTensors* const checks : registry().checks) {
         checks->discard(capture);
     }
 }
 
-CheckTap::CheckTap() : shared_(std::make_shared<Shared>()) { tap_of_thread = &shared_; }
-CheckTap::~CheckTap() { tap_of_thread = nullptr; }
+TensorTap::TensorTap() : shared_(std::make_shared<Shared>()) { tap_of_thread = &shared_; }
+TensorTap::~TensorTap() { tap_of_thread = nullptr; }
 
-std::vector<recording::TensorCheck> CheckTap::harvest() {
+std::vector<recording::TensorCheck> TensorTap::harvest() {
     {
         const std::lock_guard lock(registry().mutex);
-        for (CudaChecks* const checks : registry().checks) {
+        for (CudaTensors* const checks : registry().checks) {
             checks->harvest();
         }
     }
@@ -470,7 +470,7 @@ std::vector<recording::TensorCheck> CheckTap::harvest() {
     return shared_->done;
 }
 
-std::size_t CheckTap::missing() const {
+std::size_t TensorTap::missing() const {
     const std::lock_guard lock(shared_->mutex);
     return shared_->missing;
 }

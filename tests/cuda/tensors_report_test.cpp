@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// check=all on the virtual GPU, from PLUMB_CHECK to plumb diverge: a decode that runs eagerly against its own graph.
+// tensors=all on the virtual GPU, from PLUMB_TENSOR to plumb diverge: a decode that runs eagerly against its own graph.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@ constexpr std::uint32_t layers = 3;
 constexpr int steps = 40;
 
 /// Three layers whose rope reads the position from device memory; in the layer that is stale, from its own parameter.
-class ChecksReport : public testing::Test {
+class TensorsReport : public testing::Test {
   protected:
     void SetUp() override {
         vgpu::Config config;
@@ -66,21 +66,21 @@ class ChecksReport : public testing::Test {
         const Queue queue = plumb::cuda(stream);
         const Tensor of = tensor(reinterpret_cast<const void*>(hidden), DType::f32, {1, width});
         launch(embed, state.tokens, 0);
-        PLUMB_CHECK(prof, queue, Brick::embedding, of);
+        PLUMB_TENSOR(prof, queue, Brick::embedding, of);
         for (std::uint32_t layer = 0; layer < layers; ++layer) {
             PLUMB_LAYER(prof, layer);
-            PLUMB_CHECK_INPUT(prof, queue, Brick::rope_embedding, of);
+            PLUMB_TENSOR_INPUT(prof, queue, Brick::rope_embedding, of);
             {
                 PLUMB_BRICK(prof, queue, Brick::rope_embedding);
                 const bool by_value = stale == static_cast<int>(layer);
                 launch(rope, by_value ? 0 : state.positions, by_value ? position : 0);
             }
-            PLUMB_CHECK(prof, queue, Brick::rope_embedding, of);
+            PLUMB_TENSOR(prof, queue, Brick::rope_embedding, of);
         }
     }
     /// A decode of forty steps; false: this library has no kernels.
     bool decode(const std::string& which, bool graph, int stale) {
-        Config config = *Config::parse("on,check=all,graph.every=4,out=" + path(which));
+        Config config = *Config::parse("on,tensors=all,graph.every=4,out=" + path(which));
         std::string said;
         config.clock = &vgpu::host_clock();
         config.diagnostic = [](const char* sentence, void* user) {
@@ -132,7 +132,7 @@ class ChecksReport : public testing::Test {
     std::int32_t position = 0;
 };
 
-TEST_F(ChecksReport, F3_a_graph_with_a_stale_input_parts_from_the_eager_run_at_that_brick_and_layer) {
+TEST_F(TensorsReport, F3_a_graph_with_a_stale_input_parts_from_the_eager_run_at_that_brick_and_layer) {
     if (!decode("eager", false, -1)) {
         GTEST_SKIP() << "built without nvcc";
     }
@@ -153,7 +153,7 @@ TEST_F(ChecksReport, F3_a_graph_with_a_stale_input_parts_from_the_eager_run_at_t
     EXPECT_EQ(place.brick, "rope_embedding");
     EXPECT_EQ(place.layer, 1u);
     EXPECT_EQ(place.position, 101) << "the position of the capture is right in the first step";
-    EXPECT_EQ(place.role, CheckRole::output);
+    EXPECT_EQ(place.role, TensorRole::output);
     EXPECT_EQ(stale->first->inputs, InputState::agree);
 }
 
