@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plumb/tensor.hpp"
+#include "plumb/op.hpp"
 
 #if !defined(PLUMB_DECODER_STEP)
 #define PLUMB_DECODER_STEP run_step
@@ -57,52 +57,42 @@ class Pass {
 
     void embed() {
         const Block out = hidden_;
-        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::embedding, tensor(input_.tokens.data(), DType::i32, {rows_, 1}));
-        {
-            PLUMB_BRICK(profiler_, queue_, Brick::embedding, elements(rows_ * out.cols), flops(0),
-                        bytes(rows_ * (row_bytes(state_.weights.embedding.type, out.cols) + out.cols * float_bytes)));
+        PLUMB_OP(profiler_, queue_, Brick::embedding, in(tensor(input_.tokens.data(), DType::i32, {rows_, 1})),
+                 plumb::out(tensor_of(out)), elements(rows_ * out.cols), flops(0),
+                 bytes(rows_ * (row_bytes(state_.weights.embedding.type, out.cols) + out.cols * float_bytes))) {
             backend_.embed(input_.tokens, state_.weights.embedding, out);
             if (state_.config.embedding_scale != 1) {
                 backend_.scale(out, state_.config.embedding_scale);
             }
         }
-        PLUMB_TENSOR(profiler_, queue_, Brick::embedding, tensor_of(out));
     }
 
     // [norm]
-    void norm(const Block& in, const float* weight, const Block& out) {
-        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::rms_norm, tensor_of(in), last_of(in));
-        {
-            PLUMB_BRICK(profiler_, queue_, Brick::rms_norm, bytes(in.bytes() + in.cols * float_bytes + out.bytes()),
-                        flops(4.0 * static_cast<double>(in.rows * in.cols)));
-            backend_.rms_norm(in, weight, state_.config.epsilon, out);
+    void norm(const Block& x, const float* weight, const Block& y) {
+        PLUMB_OP(profiler_, queue_, Brick::rms_norm, in(tensor_of(x), last_of(x)), out(tensor_of(y), last_of(y)),
+                 bytes(x.bytes() + x.cols * float_bytes + y.bytes()),
+                 flops(4.0 * static_cast<double>(x.rows * x.cols))) {
+            backend_.rms_norm(x, weight, state_.config.epsilon, y);
         }
-        PLUMB_TENSOR(profiler_, queue_, Brick::rms_norm, tensor_of(out), last_of(out));
     }
     // [/norm]
 
     /// `tags` say more of the output to whoever checks it.
     template <class... Tags>
-    void project(Brick brick, const Linear& linear, const Block& in, const Block& out, Tags... tags) {
-        PLUMB_TENSOR_INPUT(profiler_, queue_, brick, tensor_of(in), last_of(in));
-        {
-            PLUMB_BRICK(profiler_, queue_, brick, bytes(product_bytes(linear, static_cast<double>(in.rows))),
-                        flops(static_cast<double>(in.rows) * linear.cost.row_flops));
-            const Product product{&linear, out};
-            backend_.products(in, {&product, 1});
+    void project(Brick brick, const Linear& linear, const Block& x, const Block& y, Tags... tags) {
+        PLUMB_OP(profiler_, queue_, brick, in(tensor_of(x), last_of(x)), out(tensor_of(y), last_of(y), tags...),
+                 bytes(product_bytes(linear, static_cast<double>(x.rows))),
+                 flops(static_cast<double>(x.rows) * linear.cost.row_flops)) {
+            const Product product{&linear, y};
+            backend_.products(x, {&product, 1});
         }
-        PLUMB_TENSOR(profiler_, queue_, brick, tensor_of(out), last_of(out), tags...);
     }
 
     void residual(const Block& addend) {
-        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::residual_add, tensor_of(hidden_));
-        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::residual_add, tensor_of(addend));
-        {
-            PLUMB_BRICK(profiler_, queue_, Brick::residual_add, bytes(3 * addend.bytes()),
-                        flops(addend.rows * addend.cols));
+        PLUMB_OP(profiler_, queue_, Brick::residual_add, in(tensor_of(hidden_)), in(tensor_of(addend)),
+                 out(tensor_of(hidden_)), bytes(3 * addend.bytes()), flops(addend.rows * addend.cols)) {
             backend_.add(hidden_, addend);
         }
-        PLUMB_TENSOR(profiler_, queue_, Brick::residual_add, tensor_of(hidden_));
     }
 
     void activate(const Block& gate, const Block& up, const Block& out) {
@@ -165,28 +155,19 @@ double Pass::seen_positions() const noexcept {
 
 void Pass::norm_heads(const LayerWeights& layer, const Block& query, const Block& key) {
     const Block heads[]{heads_of(query, state_.heads.size), heads_of(key, state_.heads.size)};
-    for (const Block& half : heads) {
-        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::qk_norm, tensor_of(half));
-    }
-    {
-        PLUMB_BRICK(profiler_, queue_, Brick::qk_norm,
-                    bytes(2 * (query.bytes() + key.bytes()) + 2 * state_.heads.size * float_bytes),
-                    flops(4 * rows_ * (query.cols + key.cols)));
+    PLUMB_OP(profiler_, queue_, Brick::qk_norm, in(tensor_of(heads[0])), in(tensor_of(heads[1])),
+             out(tensor_of(heads[0])), out(tensor_of(heads[1])),
+             bytes(2 * (query.bytes() + key.bytes()) + 2 * state_.heads.size * float_bytes),
+             flops(4 * rows_ * (query.cols + key.cols))) {
         backend_.rms_norm(heads[0], layer.query_norm, state_.config.epsilon, heads[0]);
         backend_.rms_norm(heads[1], layer.key_norm, state_.config.epsilon, heads[1]);
-    }
-    for (const Block& half : heads) {
-        PLUMB_TENSOR(profiler_, queue_, Brick::qk_norm, tensor_of(half));
     }
 }
 
 void Pass::rotate(const Block& query, const Block& key) {
-    for (const Block& turned : {query, key}) {
-        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::rope_embedding, tensor_of(turned));
-    }
-    {
-        const std::size_t turned = rows_ * (state_.heads.heads + state_.heads.kv_heads) * state_.config.rope_size;
-        PLUMB_BRICK(profiler_, queue_, Brick::rope_embedding, bytes(2 * turned * float_bytes), flops(3 * turned));
+    const std::size_t turned = rows_ * (state_.heads.heads + state_.heads.kv_heads) * state_.config.rope_size;
+    PLUMB_OP(profiler_, queue_, Brick::rope_embedding, in(tensor_of(query)), in(tensor_of(key)), out(tensor_of(query)),
+             out(tensor_of(key)), bytes(2 * turned * float_bytes), flops(3 * turned)) {
         for (std::size_t i = 0; i < input_.sequences; ++i) {
             const Span part = span(i);
             for (const Block& half : {query, key}) {
@@ -194,17 +175,11 @@ void Pass::rotate(const Block& query, const Block& key) {
             }
         }
     }
-    for (const Block& turned : {query, key}) {
-        PLUMB_TENSOR(profiler_, queue_, Brick::rope_embedding, tensor_of(turned));
-    }
 }
 
 void Pass::append(std::size_t layer, const Block& key, const Block& value) {
-    for (const Block& kept : {key, value}) {
-        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::kv_append, tensor_of(kept));
-    }
-    {
-        PLUMB_BRICK(profiler_, queue_, Brick::kv_append, bytes(2 * (key.bytes() + value.bytes())), flops(0));
+    PLUMB_OP(profiler_, queue_, Brick::kv_append, in(tensor_of(key)), in(tensor_of(value)),
+             bytes(2 * (key.bytes() + value.bytes())), flops(0)) {
         for (std::size_t i = 0; i < input_.sequences; ++i) {
             const Span part = span(i);
             backend_.kv_append(state_.cache(layer, part.sequence), state_.heads, rows_from(key, part.row, part.rows),
@@ -227,11 +202,9 @@ void Pass::attend(std::size_t layer, const Block& query, const Block& out) {
     // One sequence that sees all reads what the step's kv length says; else what is read is counted here.
     const bool whole = input_.sequences == 1 && state_.heads.window == 0;
     const double counted = whole ? 0.0 : kv_row * seen / static_cast<double>(rows_ / input_.sequences);
-    PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::attention, tensor_of(query));
-    {
-        PLUMB_BRICK(
-            profiler_, queue_, Brick::attention, bytes(static_cast<double>(query.bytes() + out.bytes()) + counted),
-            bytes_per_kv(whole ? kv_row : 0.0), flops(4.0 * seen * static_cast<double>(state_.config.query_size())));
+    PLUMB_OP(profiler_, queue_, Brick::attention, in(tensor_of(query)), plumb::out(tensor_of(out)),
+             bytes(static_cast<double>(query.bytes() + out.bytes()) + counted), bytes_per_kv(whole ? kv_row : 0.0),
+             flops(4.0 * seen * static_cast<double>(state_.config.query_size()))) {
         for (std::size_t i = 0; i < input_.sequences; ++i) {
             const Span part = span(i);
             const std::size_t row_bytes_out = out.cols * size_of(out.type);
@@ -241,7 +214,6 @@ void Pass::attend(std::size_t layer, const Block& query, const Block& out) {
                                part.first, state_.scratch, place);
         }
     }
-    PLUMB_TENSOR(profiler_, queue_, Brick::attention, tensor_of(out));
 }
 
 void Pass::attention_half(const LayerWeights& layer, std::size_t index) {
@@ -252,18 +224,14 @@ void Pass::attention_half(const LayerWeights& layer, std::size_t index) {
     const Block attended = rows_of(state_.attended, rows_);
     const Block projected = rows_of(state_.projected, rows_);
     norm(hidden_, layer.attention_norm, normed);
-    PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::qkv_projection, tensor_of(normed));
-    {
-        const double rows = static_cast<double>(rows_);
-        PLUMB_BRICK(
-            profiler_, queue_, Brick::qkv_projection,
-            bytes(product_bytes(layer.query, rows) + product_bytes(layer.key, rows) + product_bytes(layer.value, rows)),
-            flops(rows * (layer.query.cost.row_flops + layer.key.cost.row_flops + layer.value.cost.row_flops)));
+    const double rows = static_cast<double>(rows_);
+    PLUMB_OP(
+        profiler_, queue_, Brick::qkv_projection, in(tensor_of(normed)), out(tensor_of(query)), out(tensor_of(key)),
+        out(tensor_of(value)),
+        bytes(product_bytes(layer.query, rows) + product_bytes(layer.key, rows) + product_bytes(layer.value, rows)),
+        flops(rows * (layer.query.cost.row_flops + layer.key.cost.row_flops + layer.value.cost.row_flops))) {
         const Product group[]{{&layer.query, query}, {&layer.key, key}, {&layer.value, value}};
         backend_.products(normed, group);
-    }
-    for (const Block& made : {query, key, value}) {
-        PLUMB_TENSOR(profiler_, queue_, Brick::qkv_projection, tensor_of(made));
     }
     if (state_.config.qk_norm) {
         norm_heads(layer, query, key);
@@ -284,35 +252,27 @@ void Pass::feed_forward_half(const LayerWeights& layer) {
     norm(hidden_, layer.feed_forward_norm, normed);
     project(Brick::gate_projection, layer.gate, normed, gate);
     project(Brick::up_projection, layer.up, normed, up);
-    for (const Block& half : {gate, up}) {
-        PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::activation, tensor_of(half));
-    }
-    {
-        // exp, division, sum and two products.
-        PLUMB_BRICK(profiler_, queue_, Brick::activation, bytes(gate.bytes() + up.bytes() + activated.bytes()),
-                    flops(5 * rows_ * gate.cols));
+    // exp, division, sum and two products.
+    PLUMB_OP(profiler_, queue_, Brick::activation, in(tensor_of(gate)), in(tensor_of(up)), out(tensor_of(activated)),
+             bytes(gate.bytes() + up.bytes() + activated.bytes()), flops(5 * rows_ * gate.cols)) {
         activate(gate, up, activated);
     }
-    PLUMB_TENSOR(profiler_, queue_, Brick::activation, tensor_of(activated));
     project(Brick::down_projection, layer.down, activated, projected);
     residual(projected);
 }
 
 void Pass::route(const LayerWeights& layer, const Block& normed) {
     const Block logits = rows_of(state_.routed, rows_);
-    PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::moe_router, tensor_of(normed), last_of(normed));
-    {
-        // The product, then an exponential, a sum and a comparison for each expert.
-        PLUMB_BRICK(
-            profiler_, queue_, Brick::moe_router,
-            bytes(product_bytes(layer.router, static_cast<double>(rows_)) + static_cast<double>(logits.bytes())),
-            flops(static_cast<double>(rows_) * layer.router.cost.row_flops +
-                  static_cast<double>(3 * rows_ * logits.cols)));
+    // The product, then an exponential, a sum and a comparison for each expert.
+    PLUMB_OP(profiler_, queue_, Brick::moe_router, in(tensor_of(normed), last_of(normed)),
+             out(tensor_of(logits), last_of(logits)),
+             bytes(product_bytes(layer.router, static_cast<double>(rows_)) + static_cast<double>(logits.bytes())),
+             flops(static_cast<double>(rows_) * layer.router.cost.row_flops +
+                   static_cast<double>(3 * rows_ * logits.cols))) {
         const Product product{&layer.router, logits};
         backend_.products(normed, {&product, 1});
         backend_.route(logits, state_.routing);
     }
-    PLUMB_TENSOR(profiler_, queue_, Brick::moe_router, tensor_of(logits), last_of(logits));
 }
 
 /// One brick: what runs is one product for all experts at a time, however many have a token.
@@ -322,18 +282,15 @@ void Pass::run_experts(const LayerWeights& layer, const Block& tokens, const Blo
     const double one = static_cast<double>(layer.expert_gate.one.bytes() + layer.expert_up.one.bytes() +
                                            layer.expert_down.one.bytes());
     const double values = static_cast<double>(tokens.rows * gate.cols);
-    PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::moe_experts, tensor_of(tokens));
-    {
-        PLUMB_BRICK(profiler_, queue_, Brick::moe_experts,
-                    bytes(one * static_cast<double>(backend_.active_experts(state_.routing)) +
-                          static_cast<double>(2 * tokens.bytes() + 5 * gate.bytes() + out.bytes())),
-                    flops(values * (6.0 * static_cast<double>(tokens.cols) + 5.0)));
+    PLUMB_OP(profiler_, queue_, Brick::moe_experts, in(tensor_of(tokens)), plumb::out(tensor_of(out)),
+             bytes(one * static_cast<double>(backend_.active_experts(state_.routing)) +
+                   static_cast<double>(2 * tokens.bytes() + 5 * gate.bytes() + out.bytes())),
+             flops(values * (6.0 * static_cast<double>(tokens.cols) + 5.0))) {
         backend_.grouped_products(tokens, layer.expert_gate, state_.routing, gate);
         backend_.grouped_products(tokens, layer.expert_up, state_.routing, up);
         activate(gate, up, gate);
         backend_.grouped_products(gate, layer.expert_down, state_.routing, out);
     }
-    PLUMB_TENSOR(profiler_, queue_, Brick::moe_experts, tensor_of(out));
 }
 
 void Pass::experts_half(const LayerWeights& layer) {
@@ -344,20 +301,15 @@ void Pass::experts_half(const LayerWeights& layer) {
     const Block projected = rows_of(state_.projected, rows_);
     norm(hidden_, layer.feed_forward_norm, normed);
     route(layer, normed);
-    PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::moe_dispatch, tensor_of(normed));
-    {
-        PLUMB_BRICK(profiler_, queue_, Brick::moe_dispatch, bytes(2 * tokens.bytes()), flops(0));
+    PLUMB_OP(profiler_, queue_, Brick::moe_dispatch, in(tensor_of(normed)), out(tensor_of(tokens)),
+             bytes(2 * tokens.bytes()), flops(0)) {
         backend_.dispatch(normed, state_.routing, tokens);
     }
-    PLUMB_TENSOR(profiler_, queue_, Brick::moe_dispatch, tensor_of(tokens));
     run_experts(layer, tokens, outputs);
-    PLUMB_TENSOR_INPUT(profiler_, queue_, Brick::moe_combine, tensor_of(outputs));
-    {
-        PLUMB_BRICK(profiler_, queue_, Brick::moe_combine, bytes(outputs.bytes() + projected.bytes()),
-                    flops(2 * outputs.rows * outputs.cols));
+    PLUMB_OP(profiler_, queue_, Brick::moe_combine, in(tensor_of(outputs)), out(tensor_of(projected)),
+             bytes(outputs.bytes() + projected.bytes()), flops(2 * outputs.rows * outputs.cols)) {
         backend_.combine(outputs, state_.routing, projected);
     }
-    PLUMB_TENSOR(profiler_, queue_, Brick::moe_combine, tensor_of(projected));
     residual(projected);
 }
 

@@ -2,6 +2,7 @@
 // Everything an engine needs to be profiled: include this one.
 #pragma once
 
+#include "plumb/op.hpp"
 #include "plumb/record.hpp"
 #include "plumb/results.hpp"
 #include "plumb/session.hpp"

@@ -93,6 +93,8 @@ constexpr void apply(Work& work, WorkTag<Quantity> tag) noexcept {
         work.bytes_per_kv = tag.value;
     }
 }
+/// All quantities at once.
+constexpr void apply(Work& work, const Work& all) noexcept { work = all; }
 
 /// The same bits: two absent quantities are the same.
 inline bool same(double a, double b) noexcept {

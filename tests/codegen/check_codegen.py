@@ -99,6 +99,12 @@ class Codegen(unittest.TestCase):
         self.assertFalse([t for t, _ in path if "rdtsc" in t])
         self.assertFalse([r for _, r in path if "Layer::" in r])
 
+    def test_an_operation_that_is_off_reads_its_mode_and_calls_nothing(self):
+        for flags in (["-std=c++17"], ["-std=c++20", "-fPIC"]):
+            path = off_path(disassemble(compile_unit("enabled", *flags))["one_op"])
+            self.assertEqual([r for t, r in path if t.startswith(("call", "jmp")) and r and "operation" not in r], [], path)
+            self.assertFalse([t for t, _ in path if "rdtsc" in t or t.startswith(("lock", "rep"))], path)
+
     def test_a_scope_that_is_on_makes_no_call_on_its_short_path(self):
         for name in ("one_brick", "one_brick_by_text"):
             on = disassemble(compile_unit("enabled", "-std=c++17"))[name]

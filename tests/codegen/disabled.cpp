@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled with PLUMB_DISABLE: both functions must come out alike, instruction for instruction.
+#include <plumb/op.hpp>
 #include <plumb/record.hpp>
 #include <plumb/tile.hpp>
 
@@ -27,6 +28,10 @@ extern "C" void with_macros(plumb::Recorder& prof, plumb::Queue queue, plumb::Co
             operation(x + 2);
         }
         PLUMB_LAP_END(prof, queue);
+        PLUMB_OP(prof, queue, "mine", plumb::in(plumb::tensor(x, plumb::DType::f32, {1})),
+                 plumb::out(plumb::tensor(x, plumb::DType::f32, {1})), plumb::bytes(next_size())) {
+            operation(x + 3);
+        }
     }
 }
 
@@ -39,5 +44,6 @@ extern "C" void without_macros(plumb::Recorder& prof, plumb::Queue queue, plumb:
         operation(x);
         operation(x + 1);
         operation(x + 2);
+        operation(x + 3);
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the macros cost while off, and how they find their thread: read from the generated code.
+#include <plumb/op.hpp>
 #include <plumb/record.hpp>
 #include <plumb/tile.hpp>
 
@@ -34,6 +35,14 @@ extern "C" void one_tile_with_work(plumb::Recorder& prof, float* x, int row, int
     PLUMB_TILE(prof, plumb::TileLevel::micro, row, col, plumb::Brick::lm_head, plumb::bytes(4 * row),
                plumb::flops(2.0 * col));
     operation(x);
+}
+
+extern "C" void one_op(plumb::Recorder& prof, float* x, int n) {
+    PLUMB_OP(prof, plumb::host, plumb::Brick::rms_norm, plumb::bytes(4 * n),
+             plumb::in(plumb::tensor(x, plumb::DType::f32, {1, 8})),
+             plumb::out(plumb::tensor(x, plumb::DType::f32, {1, 8}))) {
+        operation(x);
+    }
 }
 
 extern "C" void one_layer(plumb::Recorder& prof, float* x, int layer) {

@@ -18,14 +18,15 @@ TEST(TwoUnits, only_the_enabled_one_records_by_macros_and_both_record_by_functio
     plumb::Profiler prof(plumb::Config::parse("on,out=none,warmup=0,tiles=on"));
     ASSERT_TRUE(prof.enabled());
     EXPECT_EQ(disabled_unit(prof), 0);
-    EXPECT_EQ(enabled_unit(prof), 7);
+    EXPECT_EQ(enabled_unit(prof), 8);
     EXPECT_EQ(disabled_unit(prof), 0);
     const plumb::Result<plumb::Report> report = prof.snapshot();
     ASSERT_TRUE(report.ok());
     EXPECT_EQ(report->phases.size(), 1u);
     EXPECT_EQ(count_of(*report, "rms_norm"), 1u);
     EXPECT_EQ(count_of(*report, "rope_embedding"), 1u);
-    EXPECT_EQ(count_of(*report, "attention"), 3u);
+    EXPECT_EQ(count_of(*report, "attention"), 6u);
+    EXPECT_EQ(count_of(*report, "operation"), 1u);
     const plumb::Result<plumb::TileReport> tiles = prof.tiles();
     ASSERT_TRUE(tiles.ok());
     ASSERT_EQ(tiles->maps.size(), 1u);
