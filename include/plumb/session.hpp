@@ -126,7 +126,10 @@ class PLUMB_API Profiler : public Recorder {
   public:
     /// Never fails to construct: made from an error, or where the recording cannot be opened, it is off, keeps status()
     /// and says one sentence through the diagnostic.
-    explicit Profiler(Result<Config> config = Config{});
+    explicit Profiler(Result<Config> config = Config{}) : Profiler(std::move(config), layout_version) {}
+    /// For the one above, which is compiled into the program: off, with an error unsupported, where the program was compiled
+    /// with headers of another layout than the library that it runs with.
+    Profiler(Result<Config> config, std::uint32_t layout_of_program);
     ~Profiler();
 
     [[nodiscard]] Status status() const;
@@ -182,8 +185,6 @@ class PLUMB_API Profiler : public Recorder {
     void reset();
     /// Totals of Recorder::record(label, ns), by total, largest first.
     [[nodiscard]] std::vector<LabelTotal> labels();
-    /// True while record(label, ns) counts.
-    [[nodiscard]] bool is_enabled() const noexcept { return enabled(); }
 
     /// Finishes the recording. The destructor does the same, unheard.
     Status close();

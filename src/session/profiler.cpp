@@ -5,9 +5,23 @@
 
 namespace plumb {
 
-Profiler::Profiler(Result<Config> config)
+namespace {
+
+Error other_layout(std::uint32_t layout_of_program) {
+    return {ErrorCode::unsupported, "this program was compiled with headers of plumb whose layout is " +
+                                        std::to_string(layout_of_program) + ", the library's is " +
+                                        std::to_string(layout_version) +
+                                        ": nothing is recorded; compile it again with the library's own headers"};
+}
+
+} // namespace
+
+Profiler::Profiler(Result<Config> config, std::uint32_t layout_of_program)
     : session_(std::make_unique<Session>(*this, config.ok() ? *config : Config{})) {
-    if (!config.ok()) {
+    // What is compiled into the program writes records by itself: it must agree with us about every byte.
+    if (layout_of_program != layout_version) {
+        session_->fail(other_layout(layout_of_program));
+    } else if (!config.ok()) {
         session_->fail(config.error());
     } else if (config->on) {
         (void)session_->enable();

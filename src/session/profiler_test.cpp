@@ -81,13 +81,31 @@ const Row* row_of(const Report& report, const std::string& name) {
 TEST_F(ProfilerTest, off_by_default_does_nothing_at_all) {
     Profiler prof;
     EXPECT_FALSE(prof.enabled());
-    EXPECT_FALSE(prof.is_enabled());
     { PLUMB_BRICK(prof, host, norm); }
     EXPECT_EQ(prof.path(), "");
     EXPECT_TRUE(prof.status().ok());
     EXPECT_TRUE(prof.flush().ok());
     EXPECT_FALSE(prof.snapshot().ok());
     EXPECT_TRUE(prof.close().ok());
+}
+
+TEST_F(ProfilerTest, made_by_a_program_with_headers_of_another_layout_is_off_for_good_and_says_so) {
+    const std::string path = folder_ + "/other.plumb";
+    Config config = *Config::parse("on,out=" + path);
+    std::vector<std::string> said;
+    config.diagnostic_user = &said;
+    config.diagnostic = [](const char* sentence, void* user) {
+        static_cast<std::vector<std::string>*>(user)->emplace_back(sentence);
+    };
+    Profiler prof(config, layout_version + 1);
+    EXPECT_FALSE(prof.enabled());
+    EXPECT_EQ(said.size(), 1u);
+    ASSERT_FALSE(prof.status().ok());
+    EXPECT_EQ(prof.status().error().code, ErrorCode::unsupported);
+    EXPECT_NE(prof.status().error().message.find("compile it again"), std::string::npos);
+    EXPECT_FALSE(prof.enable().ok());
+    { PLUMB_BRICK(prof, host, norm); }
+    EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST_F(ProfilerTest, made_from_an_error_is_off_and_keeps_its_status) {
@@ -265,9 +283,9 @@ TEST_F(ProfilerTest, labels_have_count_total_min_and_max_and_the_largest_total_f
     EXPECT_DOUBLE_EQ(labels[1].min_ns, 1);
     EXPECT_DOUBLE_EQ(labels[1].max_ns, 9);
     EXPECT_EQ(prof.snapshot()->scopes, 0u) << "labels are untimed";
-    EXPECT_TRUE(prof.is_enabled());
+    EXPECT_TRUE(prof.enabled());
     prof.disable();
-    EXPECT_FALSE(prof.is_enabled());
+    EXPECT_FALSE(prof.enabled());
     prof.record(small, 7);
     EXPECT_EQ(prof.labels()[1].count, 3u);
 }
