@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The samples of docs/instrumenting.md that the reference decoder does not show, compiled and run.
 #include <cstdio>
+#include <plumb/backend_timer.hpp>
 #include <plumb/plumb.hpp>
 #include <thread>
 #include <vector>
@@ -68,6 +69,16 @@ void late_work(plumb::Profiler& prof, std::vector<float>& x) {
     scope.work(plumb::elements(looked_at));         // known only now
 }
 // [/late]
+
+// [generic]
+template <class B> // plumb::Cpu, or an engine's own type: see BackendTraits
+plumb::Status timed_scale(plumb::Profiler& prof, typename plumb::BackendTraits<B>::Context& context, plumb::Queue track,
+                          std::vector<float>& x) {
+    plumb::Probe<B> probe = plumb::probe<B>(prof.enabled(), context);  // empty while off: no clock is read
+    for (float& value : x) value *= 2;
+    return plumb::finish_traced(prof, probe, "scale", plumb::Category::other, track);
+}
+// [/generic]
 // clang-format on
 
 } // namespace
@@ -76,6 +87,7 @@ int main() {
     plumb::Profiler prof(plumb::Config::from_env());
     const Matrix matrix;
     std::vector<float> x(64, 1.0F);
+    plumb::Result<plumb::Cpu::Context> cpu = plumb::Cpu::make_context();
     for (int position = 1; position <= 32; ++position) {
         PLUMB_STEP(prof, plumb::host, plumb::Phase::decode, plumb::tokens(1), plumb::kv_length(position));
         for (int layer = 0; layer < 2; ++layer) {
@@ -86,6 +98,10 @@ int main() {
             on_a_worker(prof, matrix, x);
         }
         late_work(prof, x);
+        if (!cpu || !timed_scale<plumb::Cpu>(prof, *cpu, plumb::host, x)) {
+            std::fputs("the CPU cannot be timed\n", stderr);
+            return 1;
+        }
     }
     const plumb::Result<plumb::Report> report = prof.snapshot();
     if (!report) {
