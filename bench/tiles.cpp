@@ -16,9 +16,9 @@ namespace {
 
 using namespace bench;
 using plumb::Brick;
-using plumb::read_ticks;
 using plumb::TileLevel;
 using plumb::backends::cpu::Workers;
+using plumb::detail::read_ticks;
 
 constexpr std::uint64_t tiles_of_burst = 20'000;
 constexpr std::uint64_t warm_up_tiles = 2'000;

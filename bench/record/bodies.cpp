@@ -8,7 +8,7 @@ namespace {
 
 using plumb::Brick;
 using plumb::host;
-using plumb::read_ticks;
+using plumb::detail::read_ticks;
 
 struct Data {
     float a[1024], b[1024], sum;

@@ -35,7 +35,7 @@ Seen keep_going(Bench& bench, Kind kind, unsigned index, std::uint64_t until) {
     Seen seen;
     seen.chunks.reserve(1 << 16);
     const auto loop = bench.subject.loops[static_cast<unsigned>(kind)];
-    while (plumb::read_ticks() < until) {
+    while (plumb::detail::read_ticks() < until) {
         const auto ticks = static_cast<double>(loop(bench.scratch[index], chunk));
         seen.chunks.push_back(ticks / static_cast<double>(chunk));
         seen.ticks += ticks;
@@ -56,8 +56,9 @@ struct Both {
 Both run_for(Bench& bench, Kind kind, unsigned threads, double ns_per_tick) {
     Seen seen[2];
     const auto ticks = static_cast<std::uint64_t>(seconds * 1e9 / ns_per_tick);
-    bench.workers.run(
-        threads, [&](unsigned index) { seen[index] = keep_going(bench, kind, index, plumb::read_ticks() + ticks); });
+    bench.workers.run(threads, [&](unsigned index) {
+        seen[index] = keep_going(bench, kind, index, plumb::detail::read_ticks() + ticks);
+    });
     if (records(kind)) {
         (void)bench.subject.flush();
     }
@@ -109,8 +110,8 @@ bool measure_sustained(Bench& bench) {
         const auto ticks = static_cast<std::uint64_t>(sustained_seconds * 1e9 / bench.rate.ns_per_tick());
         double tried[2] = {0, 0}, dropped[2] = {0, 0};
         bench.workers.run(threads, [&](unsigned index) {
-            const std::uint64_t until = plumb::read_ticks() + ticks;
-            while (plumb::read_ticks() < until) {
+            const std::uint64_t until = plumb::detail::read_ticks() + ticks;
+            while (plumb::detail::read_ticks() < until) {
                 bench.subject.loops[static_cast<unsigned>(Kind::on)](bench.scratch[index], chunk);
                 tried[index] += static_cast<double>(chunk);
             }

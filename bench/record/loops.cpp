@@ -7,7 +7,7 @@ namespace {
 
 using plumb::Brick;
 using plumb::host;
-using plumb::read_ticks;
+using plumb::detail::read_ticks;
 
 template <class Body>
 __attribute__((always_inline)) inline std::uint64_t timed(std::uint64_t n, Body body) {

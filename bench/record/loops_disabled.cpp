@@ -5,7 +5,7 @@
 
 using plumb::Brick;
 using plumb::host;
-using plumb::read_ticks;
+using plumb::detail::read_ticks;
 
 BENCH_LOOP(plumb_bench_compiled_out) {
     (void)scratch;

@@ -59,7 +59,7 @@ const char* open(const char* path) {
 bool flush() { return profiler->flush(std::chrono::seconds(60)).ok(); }
 bool close() { return profiler->close().ok(); }
 
-plumb::RingHeader& ring() { return *profiler->thread()->ring; }
+plumb::detail::RingHeader& ring() { return *profiler->thread()->ring; }
 std::uint64_t written() { return ring().head.load(std::memory_order_relaxed); }
 std::uint64_t waiting() { return written() - ring().tail.load(std::memory_order_acquire); }
 std::uint64_t dropped() {

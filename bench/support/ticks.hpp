@@ -15,12 +15,12 @@ class TickRate {
   public:
     [[nodiscard]] double ns_per_tick() const {
         const auto ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin_).count();
-        return ns / static_cast<double>(plumb::read_ticks() - ticks_);
+        return ns / static_cast<double>(plumb::detail::read_ticks() - ticks_);
     }
 
   private:
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-    std::uint64_t ticks_ = plumb::read_ticks();
+    std::uint64_t ticks_ = plumb::detail::read_ticks();
 };
 
 } // namespace bench

@@ -18,6 +18,7 @@ struct alignas(16) Record {
     std::uint64_t first;
     std::uint64_t second;
 };
+static_assert(sizeof(Record) == 16, "a record is 16 bytes");
 
 enum class RecordKind : std::uint8_t {
     empty = 0,       // never written: an unwritten or foreign slot
@@ -107,6 +108,9 @@ enum class Drop : std::uint8_t {
     unrecorded_node = 8,   // dependency of what was not recorded
 };
 inline constexpr std::size_t drop_reasons = 9;
+
+namespace detail {
+
 inline constexpr std::size_t drop_slots = 8; // of RingHeader::drops, and of RingHeader::later_drops
 
 enum class RingState : std::uint32_t { free = 0, live = 1, retired = 2 };
@@ -146,8 +150,9 @@ struct RingFileHeader {
     char recording[2048];          // absolute path of the recording, zero-terminated
 };
 
-static_assert(sizeof(Record) == 16, "a record is 16 bytes");
 static_assert(sizeof(RingHeader) <= ring_page && sizeof(RingFileHeader) <= ring_page, "headers fit their page");
+
+} // namespace detail
 
 } // namespace v1
 } // namespace plumb

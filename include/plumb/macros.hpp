@@ -13,7 +13,7 @@
 #define PLUMB_BRICK(prof, ...) ((void)sizeof(::plumb::detail::open_scope((prof), 0u, 0, __VA_ARGS__)))
 #define PLUMB_CONTEXT(prof, ...) ((void)sizeof(::plumb::ContextScope((prof), 0u, __VA_ARGS__)))
 #define PLUMB_LAP(prof, ...) ((void)sizeof((::plumb::detail::open_lap((prof), 0u, 0, __VA_ARGS__), 0)))
-#define PLUMB_LAP_END(prof, ...) ((void)sizeof((::plumb::end_lap((prof), __VA_ARGS__), 0)))
+#define PLUMB_LAP_END(prof, ...) ((void)sizeof((::plumb::detail::end_lap((prof), __VA_ARGS__), 0)))
 
 #else
 
@@ -23,7 +23,7 @@
 #define PLUMB_OPEN(type, bit, make, prof, ...)                                                        \
     const ::plumb::detail::Guard<::plumb::type> PLUMB_JOIN(plumb_mode_, __LINE__){(prof).mode(), {}}, \
         PLUMB_JOIN(plumb_scope_, __LINE__) {                                                          \
-        0, PLUMB_UNLIKELY((PLUMB_JOIN(plumb_mode_, __LINE__).mode & ::plumb::bit) != 0)               \
+        0, PLUMB_UNLIKELY((PLUMB_JOIN(plumb_mode_, __LINE__).mode & ::plumb::detail::bit) != 0)       \
                ? make((prof), PLUMB_JOIN(plumb_mode_, __LINE__).mode, __VA_ARGS__)                    \
                : ::plumb::type()                                                                      \
     }
@@ -45,16 +45,16 @@
 #define PLUMB_LAP(prof, ...)                                                        \
     do {                                                                            \
         const ::std::uint32_t plumb_mode = (prof).mode();                           \
-        if (PLUMB_UNLIKELY((plumb_mode & ::plumb::mode_on) != 0)) {                 \
+        if (PLUMB_UNLIKELY((plumb_mode & ::plumb::detail::mode_on) != 0)) {         \
             ::plumb::detail::open_lap((prof), plumb_mode, PLUMB_SITE, __VA_ARGS__); \
         }                                                                           \
     } while (false)
 /// PLUMB_LAP_END(prof, queue): ends the open lap of this depth.
-#define PLUMB_LAP_END(prof, ...)                   \
-    do {                                           \
-        if ((prof).enabled()) {                    \
-            ::plumb::end_lap((prof), __VA_ARGS__); \
-        }                                          \
+#define PLUMB_LAP_END(prof, ...)                           \
+    do {                                                   \
+        if ((prof).enabled()) {                            \
+            ::plumb::detail::end_lap((prof), __VA_ARGS__); \
+        }                                                  \
     } while (false)
 
 #endif

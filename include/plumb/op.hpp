@@ -130,19 +130,19 @@ PLUMB_ALWAYS_INLINE Scope open_op(Recorder& recorder, std::uint32_t mode, Site, 
 /// PLUMB_OP(prof, queue, brick, in(x), out(y), tags…) { … }: the block is the brick; `in` are handed to PLUMB_TENSOR's sink
 /// before it, `out` after it, however it is left. Tags in any order. It is an if: put it into braces where it is the only
 /// statement of another if. break, continue and return in the block mean what they mean without it.
-#define PLUMB_OP(prof, ...)                                                                                 \
-    if (const ::std::uint32_t PLUMB_JOIN(plumb_op_mode_, __LINE__) = (prof).mode(); false) {                \
-    } else if (const ::plumb::detail::OpOutputs PLUMB_JOIN(plumb_op_outputs_, __LINE__) =                   \
-                   PLUMB_UNLIKELY((PLUMB_JOIN(plumb_op_mode_, __LINE__) & ::plumb::mode_tensors) != 0)      \
-                       ? ::plumb::detail::take_op((prof), PLUMB_SITE, __VA_ARGS__)                          \
-                       : ::plumb::detail::OpOutputs();                                                      \
-               false) {                                                                                     \
-    } else if (const ::plumb::Scope PLUMB_JOIN(plumb_op_scope_, __LINE__) =                                 \
-                   PLUMB_UNLIKELY((PLUMB_JOIN(plumb_op_mode_, __LINE__) & ::plumb::mode_on) != 0)           \
-                       ? ::plumb::detail::open_op((prof), PLUMB_JOIN(plumb_op_mode_, __LINE__), PLUMB_SITE, \
-                                                  __VA_ARGS__)                                              \
-                       : ::plumb::Scope();                                                                  \
-               false) {                                                                                     \
+#define PLUMB_OP(prof, ...)                                                                                    \
+    if (const ::std::uint32_t PLUMB_JOIN(plumb_op_mode_, __LINE__) = (prof).mode(); false) {                   \
+    } else if (const ::plumb::detail::OpOutputs PLUMB_JOIN(plumb_op_outputs_, __LINE__) =                      \
+                   PLUMB_UNLIKELY((PLUMB_JOIN(plumb_op_mode_, __LINE__) & ::plumb::detail::mode_tensors) != 0) \
+                       ? ::plumb::detail::take_op((prof), PLUMB_SITE, __VA_ARGS__)                             \
+                       : ::plumb::detail::OpOutputs();                                                         \
+               false) {                                                                                        \
+    } else if (const ::plumb::Scope PLUMB_JOIN(plumb_op_scope_, __LINE__) =                                    \
+                   PLUMB_UNLIKELY((PLUMB_JOIN(plumb_op_mode_, __LINE__) & ::plumb::detail::mode_on) != 0)      \
+                       ? ::plumb::detail::open_op((prof), PLUMB_JOIN(plumb_op_mode_, __LINE__), PLUMB_SITE,    \
+                                                  __VA_ARGS__)                                                 \
+                       : ::plumb::Scope();                                                                     \
+               false) {                                                                                        \
     } else
 
 #endif

@@ -53,6 +53,8 @@ struct Token {
     Work work{};
 };
 
+namespace detail {
+
 // Bits of Recorder::mode(); the upper bits count enable()/disable(), so that equality means "nothing changed".
 inline constexpr std::uint32_t mode_on = 1;
 inline constexpr std::uint32_t mode_indirect =
@@ -63,6 +65,8 @@ inline constexpr std::uint32_t mode_tensors = 8; // PLUMB_TENSOR acts (tensor.hp
 inline constexpr std::uint32_t mode_tiles = 16;  // PLUMB_TILE acts (tile.hpp)
 inline constexpr std::uint32_t mode_epoch = 32;
 
+} // namespace detail
+
 class PLUMB_API Recorder {
   public:
     Recorder(const Recorder&) = delete;
@@ -71,7 +75,9 @@ class PLUMB_API Recorder {
     // Relaxed: a scope that misses a toggle by a moment is as good as one begun a moment earlier.
     [[nodiscard]] std::uint32_t mode() const noexcept { return mode_.load(std::memory_order_relaxed); }
     /// True while scopes are being recorded.
-    [[nodiscard]] bool enabled() const noexcept { return (mode() & mode_on) != 0; }
+    [[nodiscard]] bool enabled() const noexcept { return (mode() & detail::mode_on) != 0; }
+    /// True while PLUMB_TILE acts.
+    [[nodiscard]] bool keeps_tiles() const noexcept { return (mode() & detail::mode_tiles) != 0; }
 
     /// The clock that scopes are stamped with.
     [[nodiscard]] Timestamp now() const noexcept;
@@ -184,8 +190,8 @@ class PLUMB_API Recorder {
     [[nodiscard]] Context context() noexcept;
 
     // For the inline path; not for users.
-    PLUMB_ALWAYS_INLINE ThreadRecorder* thread() noexcept {
-        const ThreadSlot& slot = thread_slot_table[slot_];
+    PLUMB_ALWAYS_INLINE detail::ThreadRecorder* thread() noexcept {
+        const detail::ThreadSlot& slot = detail::thread_slot_table[slot_];
         return PLUMB_LIKELY(slot.generation == generation_) ? slot.thread : attach_thread();
     }
     [[nodiscard]] std::uint64_t stamp() const noexcept;       // by the configured clock and mode
@@ -193,7 +199,7 @@ class PLUMB_API Recorder {
     [[nodiscard]] std::uint64_t layer_stamp() const noexcept; // at a layer's border: serialised by per_layer too
     [[nodiscard]] bool host_only() const noexcept { return host_only_; }
     [[nodiscard]] std::uint64_t device_every() const noexcept { return device_every_; }
-    PLUMB_NOINLINE ThreadRecorder* attach_thread() noexcept; // null: cannot record here, counted
+    PLUMB_NOINLINE detail::ThreadRecorder* attach_thread() noexcept; // null: cannot record here, counted
     [[nodiscard]] std::uint64_t next_step_id() noexcept { return next_step_.fetch_add(1, std::memory_order_relaxed); }
     void note_step(std::uint64_t id, Phase phase, const StepValues& values) noexcept;
 
@@ -239,7 +245,9 @@ class PLUMB_API Recorder {
     std::atomic<std::uint64_t> steps_[known_steps] = {};
 };
 
-// The rare paths of a scope, out of line; not for users.
+namespace detail {
+
+// The rare paths of a scope, out of line.
 struct SlowBegin {
     std::uint64_t begin;
     std::uint64_t token; // of the queue's timer
@@ -257,6 +265,8 @@ PLUMB_API SlowBegin begin_scope_slow(ThreadRecorder& thread, Queue queue, std::u
 PLUMB_API std::uint64_t begin_after_gap(ThreadRecorder& thread) noexcept;
 PLUMB_API void end_scope_slow(ThreadRecorder& thread, const SlowEnd& ended) noexcept;
 
+} // namespace detail
+
 /// One begin/end of a brick on the calling thread or on a device queue. May not change threads.
 class Scope {
   public:
@@ -270,15 +280,15 @@ class Scope {
         if constexpr (sizeof...(Tags) != 0) {
             work_ = make_work(tags...);
         }
-        ThreadRecorder* thread = thread_;
+        detail::ThreadRecorder* thread = thread_;
         if (PLUMB_UNLIKELY(thread == nullptr)) {
             return;
         }
         const unsigned depth = thread->depth;
-        if (PLUMB_UNLIKELY(depth >= max_depth || (mode & mode_indirect) != 0 || queue.timer != nullptr)) {
-            const SlowBegin begun = begin_scope_slow(*thread, queue, bits_);
+        if (PLUMB_UNLIKELY(depth >= max_depth || (mode & detail::mode_indirect) != 0 || queue.timer != nullptr)) {
+            const detail::SlowBegin begun = detail::begin_scope_slow(*thread, queue, bits_);
             thread_ = begun.open ? thread : nullptr;
-            mode_ |= mode_slow_end; // never equal to Recorder::mode(): the end takes the slow path too
+            mode_ |= detail::mode_slow_end; // never equal to Recorder::mode(): the end takes the slow path too
             begin_ = begun.begin;
             token_ = begun.token;
             queue_timer_ = begun.on_device ? queue.timer : nullptr;
@@ -286,9 +296,9 @@ class Scope {
             return;
         }
         thread->depth = depth + 1;
-        begin_ = read_ticks();
+        begin_ = detail::read_ticks();
         if (PLUMB_UNLIKELY(begin_ >= thread->deadline)) {
-            begin_ = begin_after_gap(*thread);
+            begin_ = detail::begin_after_gap(*thread);
         }
         std::atomic_signal_fence(std::memory_order_seq_cst); // the compiler keeps the body behind the stamp
     }
@@ -307,19 +317,19 @@ class Scope {
     }
 
     PLUMB_ALWAYS_INLINE void end() noexcept {
-        ThreadRecorder* thread = thread_;
+        detail::ThreadRecorder* thread = thread_;
         if (thread == nullptr) {
             return;
         }
         std::atomic_signal_fence(std::memory_order_seq_cst); // the compiler keeps the body before the stamp
-        const std::uint64_t now = read_ticks();
+        const std::uint64_t now = detail::read_ticks();
         const std::uint64_t duration = now - begin_;
         const unsigned depth = thread->depth;
         if (PLUMB_UNLIKELY(duration >= long_ticks || thread->recorder->mode() != mode_ ||
                            (thread->open_laps >> (depth - 1) & 1) != 0)) {
-            const SlowEnd slow{now, begin_, bits_, mode_, Queue{queue_timer_, queue_track_}, token_, work_};
+            const detail::SlowEnd slow{now, begin_, bits_, mode_, Queue{queue_timer_, queue_track_}, token_, work_};
             thread_ = nullptr;
-            end_scope_slow(*thread, slow);
+            detail::end_scope_slow(*thread, slow);
             return;
         }
         thread->depth = depth - 1;
@@ -336,7 +346,7 @@ class Scope {
 
   private:
     // No function takes a pointer to a Scope: it lives in registers, and an off scope leaves nothing behind.
-    ThreadRecorder* thread_; // null: off or ended
+    detail::ThreadRecorder* thread_; // null: off or ended
     std::uint64_t begin_ = 0;
     std::uint64_t bits_ = 0;
     std::uint32_t mode_ = 0;  // differs from Recorder::mode() also where the fast end must not be taken
@@ -349,8 +359,10 @@ class Scope {
 template <class... Tags>
 Scope Recorder::scope(Queue queue, Name name, Tags... tags) noexcept {
     const std::uint32_t now_mode = mode();
-    return PLUMB_UNLIKELY((now_mode & mode_on) != 0) ? Scope(*this, now_mode, queue, name, tags...) : Scope();
+    return PLUMB_UNLIKELY((now_mode & detail::mode_on) != 0) ? Scope(*this, now_mode, queue, name, tags...) : Scope();
 }
+
+namespace detail {
 
 PLUMB_API void lap_slow(Recorder& recorder, ThreadRecorder& thread, std::uint32_t mode, Queue queue, std::uint64_t bits,
                         const Work& work) noexcept;
@@ -390,6 +402,8 @@ PLUMB_ALWAYS_INLINE void lap(Recorder& recorder, std::uint32_t mode, Queue queue
 
 /// Ends the lap that is open at this depth, if any.
 PLUMB_API void end_lap(Recorder& recorder, Queue queue) noexcept;
+
+} // namespace detail
 
 /// One forward pass. Scopes of this thread, and of threads that carry its context, belong to it.
 class PLUMB_API Step {
@@ -435,7 +449,7 @@ class PLUMB_API Step {
     }
     void begin(Recorder& recorder, std::uint32_t mode, Queue queue, Phase phase, const StepValues& values) noexcept;
 
-    ThreadRecorder* thread_ = nullptr;
+    detail::ThreadRecorder* thread_ = nullptr;
     std::uint64_t begin_ = 0;
     std::uint32_t mode_ = 0;
     Phase phase_ = Phase::none;
@@ -470,7 +484,7 @@ class PLUMB_API Layer {
   private:
     void begin(Recorder& recorder, std::uint32_t mode, std::uint32_t index) noexcept;
 
-    ThreadRecorder* thread_ = nullptr;
+    detail::ThreadRecorder* thread_ = nullptr;
     std::uint64_t begin_ = 0;
     std::uint32_t mode_ = 0;
     std::uint32_t layer_ = 0;
@@ -494,7 +508,7 @@ class PLUMB_API ContextScope {
   private:
     void end() noexcept;
 
-    ThreadRecorder* thread_ = nullptr;
+    detail::ThreadRecorder* thread_ = nullptr;
     Context outer_;
     bool written_ = false; // its begin found room
 };

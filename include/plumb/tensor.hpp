@@ -76,7 +76,7 @@ void look_at(Recorder& recorder, TensorRole role, Queue queue, TensorName what, 
 
 #define PLUMB_TENSOR_AS(role, prof, ...)                                              \
     do {                                                                              \
-        if (PLUMB_UNLIKELY(((prof).mode() & ::plumb::mode_tensors) != 0)) {           \
+        if (PLUMB_UNLIKELY(((prof).mode() & ::plumb::detail::mode_tensors) != 0)) {   \
             ::plumb::detail::look_at((prof), ::plumb::TensorRole::role, __VA_ARGS__); \
         }                                                                             \
     } while (false)

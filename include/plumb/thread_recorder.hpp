@@ -21,6 +21,12 @@ class QueueTimer; // backend.hpp
 inline namespace v1 {
 
 class Recorder;
+
+inline constexpr unsigned max_depth = 64;
+inline constexpr std::uint16_t no_name_id = 0xffff; // of no name
+
+namespace detail {
+
 struct TileTable; // tile.hpp
 
 /// The machine's fastest monotonic counter; used only where the library found it sound (else mode_indirect is set).
@@ -36,9 +42,7 @@ PLUMB_ALWAYS_INLINE std::uint64_t read_ticks() noexcept {
 #endif
 }
 
-inline constexpr unsigned max_depth = 64;
 inline constexpr std::size_t work_cache_size = 256;
-inline constexpr std::uint16_t no_name_id = 0xffff; // of no name
 
 struct OpenLap {
     std::uint64_t begin;
@@ -166,5 +170,6 @@ extern PLUMB_API __thread ThreadSlot thread_slot_table[thread_slots] __attribute
 extern thread_local ThreadSlot thread_slot_table[thread_slots];
 #endif
 
+} // namespace detail
 } // namespace v1
 } // namespace plumb

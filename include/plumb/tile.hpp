@@ -60,6 +60,8 @@ constexpr std::uint32_t tile_col_of(TileKey key) noexcept { return static_cast<s
 /// Ticks that TileCell::min holds at most; this much means: at least this much.
 inline constexpr std::uint32_t tile_min_unknown = 0xffffffff;
 
+namespace detail {
+
 /// All calls of one tile on one thread. Times in ticks. One cache line.
 struct alignas(64) TileCell {
     std::atomic<TileKey> key;
@@ -155,6 +157,8 @@ constexpr void apply_tile_tag(TileFacts& facts, Brick brick) noexcept {
     facts.name = static_cast<std::uint16_t>(brick);
 }
 
+} // namespace detail
+
 /// One tile, from here to the end of the block. May not change threads.
 class Tile {
   public:
@@ -166,20 +170,20 @@ class Tile {
                              Tags... tags) noexcept
         : thread_(recorder.thread()), mode_(mode) {
         static_assert(std::is_integral_v<Row> && std::is_integral_v<Col>, "row and column are whole numbers");
-        ThreadRecorder* thread = thread_;
+        detail::ThreadRecorder* thread = thread_;
         if (PLUMB_UNLIKELY(thread == nullptr)) {
             return;
         }
-        if (PLUMB_UNLIKELY(thread->tiles == nullptr) && !attach_tiles(*thread)) {
+        if (PLUMB_UNLIKELY(thread->tiles == nullptr) && !detail::attach_tiles(*thread)) {
             thread_ = nullptr;
             return;
         }
-        TileFacts facts;
-        (apply_tile_tag(facts, tags), ...);
+        detail::TileFacts facts;
+        (detail::apply_tile_tag(facts, tags), ...);
         bytes_ = facts.bytes;
         flops_ = facts.flops;
         key_ = tile_key(level, facts.name, static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(col));
-        begin_ = PLUMB_LIKELY((mode & mode_indirect) == 0) ? read_ticks() : recorder.stamp();
+        begin_ = PLUMB_LIKELY((mode & detail::mode_indirect) == 0) ? detail::read_ticks() : recorder.stamp();
         std::atomic_signal_fence(std::memory_order_seq_cst); // the compiler keeps the body behind the stamp
     }
 
@@ -188,14 +192,15 @@ class Tile {
     PLUMB_ALWAYS_INLINE ~Tile() { end(); }
 
     PLUMB_ALWAYS_INLINE void end() noexcept {
-        ThreadRecorder* thread = thread_;
+        detail::ThreadRecorder* thread = thread_;
         if (thread == nullptr) {
             return;
         }
         thread_ = nullptr;
         std::atomic_signal_fence(std::memory_order_seq_cst); // the compiler keeps the body before the stamp
         const Recorder& recorder = *thread->recorder;
-        const std::uint64_t now = PLUMB_LIKELY((mode_ & mode_indirect) == 0) ? read_ticks() : recorder.stamp();
+        const std::uint64_t now =
+            PLUMB_LIKELY((mode_ & detail::mode_indirect) == 0) ? detail::read_ticks() : recorder.stamp();
         if (PLUMB_UNLIKELY(recorder.mode() != mode_ || now < begin_)) {
             thread->drop(recorder.mode() != mode_ ? Drop::across_toggle : Drop::negative_span);
             return;
@@ -205,7 +210,7 @@ class Tile {
 
   private:
     // No function takes a pointer to a Tile: it lives in registers, and an off tile leaves nothing behind.
-    ThreadRecorder* thread_; // null: off or ended
+    detail::ThreadRecorder* thread_; // null: off or ended
     std::uint64_t begin_ = 0;
     TileKey key_ = 0;
     double bytes_ = 0, flops_ = 0;

@@ -33,8 +33,8 @@ std::uint64_t load_tail(record::Ring& ring) { return ring.header().tail.load(std
 // Acquire: the records behind head are complete.
 std::uint64_t load_head(record::Ring& ring) { return ring.header().head.load(std::memory_order_acquire); }
 
-RingState load_state(record::Ring& ring) {
-    return static_cast<RingState>(ring.header().state.load(std::memory_order_acquire));
+detail::RingState load_state(record::Ring& ring) {
+    return static_cast<detail::RingState>(ring.header().state.load(std::memory_order_acquire));
 }
 
 } // namespace
@@ -238,8 +238,8 @@ void Drain::note_rate(std::uint64_t written, std::uint64_t capacity) {
 
 Status Drain::write_ring(Watched& watched, bool all, Clock::time_point now) {
     record::Ring& ring = *watched.ring;
-    const RingState state = load_state(ring); // before head: a retired ring gets no record after this
-    if (state == RingState::free) {
+    const detail::RingState state = load_state(ring); // before head: a retired ring gets no record after this
+    if (state == detail::RingState::free) {
         return {}; // empty, and about to be another thread's
     }
     const std::uint64_t head = load_head(ring);
@@ -251,7 +251,7 @@ Status Drain::write_ring(Watched& watched, bool all, Clock::time_point now) {
         watched.waiting = true;
         watched.oldest = now;
     }
-    const bool ended = state == RingState::retired;
+    const bool ended = state == detail::RingState::retired;
     const bool due = waiting >= ring.capacity() / 4 || (watched.waiting && now - watched.oldest >= longest_wait_now());
     if (waiting != 0 && (all || ended || due)) {
         if (Status status = write_records(watched, tail, head); !status.ok()) {
@@ -270,10 +270,10 @@ std::chrono::milliseconds Drain::longest_wait_now() const {
 Status Drain::retire(record::Ring& ring) {
     bool dropped = false;
     for (std::size_t i = 0; i < drop_reasons; ++i) {
-        const std::uint64_t count = drops_of(ring.header(), i).load(std::memory_order_relaxed);
+        const std::uint64_t count = detail::drops_of(ring.header(), i).load(std::memory_order_relaxed);
         dropped = dropped || count != 0;
         retired_drops_[i] += count;
-        drops_of(ring.header(), i).store(0, std::memory_order_relaxed);
+        detail::drops_of(ring.header(), i).store(0, std::memory_order_relaxed);
     }
     collector_.forget_host(ring.header().track);
     tiles_.take_ended(ring); // the next thread of this ring has the same table
@@ -323,7 +323,7 @@ Status Drain::announce(Watched& watched) {
     if (Status status = write_names(); !status.ok()) {
         return status; // a record's name comes before it
     }
-    const RingHeader& header = watched.ring->header();
+    const detail::RingHeader& header = watched.ring->header();
     if (watched.announced_track == header.track) {
         return {};
     }
@@ -407,7 +407,7 @@ Status Drain::write_tiles() {
     }
     std::vector<std::shared_ptr<record::Ring>> rings;
     for (const Watched& watched : watched_) {
-        if (load_state(*watched.ring) != RingState::free) {
+        if (load_state(*watched.ring) != detail::RingState::free) {
             rings.push_back(watched.ring);
         }
     }
@@ -419,7 +419,7 @@ recording::Counters Drain::counters() {
     std::copy(std::begin(retired_drops_), std::end(retired_drops_), drops);
     for (const Watched& watched : watched_) {
         for (std::size_t i = 0; i < drop_reasons; ++i) {
-            drops[i] += drops_of(watched.ring->header(), i).load(std::memory_order_relaxed);
+            drops[i] += detail::drops_of(watched.ring->header(), i).load(std::memory_order_relaxed);
         }
     }
     recording::Counters result;

@@ -29,8 +29,8 @@ TileKey TileLedger::place_of(TileKey key) {
     return key;
 }
 
-void TileLedger::add_cell(const TileCell& cell, recording::TileMap& to) {
-    TileCell::Copy copy;
+void TileLedger::add_cell(const detail::TileCell& cell, recording::TileMap& to) {
+    detail::TileCell::Copy copy;
     int left = tries;
     while (!cell.read(copy) && --left != 0) {
         if (left % 100 == 0) {
@@ -45,7 +45,7 @@ void TileLedger::add_cell(const TileCell& cell, recording::TileMap& to) {
 }
 
 void TileLedger::add_table(record::Ring& ring, recording::TileMap& to) {
-    const TileTable* table = ring.tiles();
+    const detail::TileTable* table = ring.tiles();
     // Acquire: a table of the generation asked for was emptied before. One that lags behind holds nothing since the reset.
     if (table == nullptr || table->generation.load(std::memory_order_acquire) != generation_) {
         return;
@@ -54,14 +54,14 @@ void TileLedger::add_table(record::Ring& ring, recording::TileMap& to) {
     for (std::uint32_t i = 0; i < used; ++i) {
         add_cell(table->cells[table->order[i]], to);
     }
-    for (const TileCell& cell : table->overflow) {
+    for (const detail::TileCell& cell : table->overflow) {
         add_cell(cell, to);
     }
 }
 
 void TileLedger::take_ended(record::Ring& ring) {
     add_table(ring, ended_);
-    if (TileTable* table = ring.tiles(); table != nullptr) {
+    if (detail::TileTable* table = ring.tiles(); table != nullptr) {
         table->start_over();
     }
 }

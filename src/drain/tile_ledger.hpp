@@ -28,7 +28,7 @@ class TileLedger {
   private:
     [[nodiscard]] TileKey place_of(TileKey key);
     void add_table(record::Ring& ring, recording::TileMap& to);
-    void add_cell(const TileCell& cell, recording::TileMap& to);
+    void add_cell(const detail::TileCell& cell, recording::TileMap& to);
 
     std::unordered_set<TileKey> apart_; // the first ones seen; the others are added up by level, and stay so
     std::vector<TileKey> torn_;         // being written in this round

@@ -30,11 +30,11 @@ class Bench {
     void round() {
         std::vector<std::shared_ptr<record::Ring>> live;
         for (const auto& ring : recorder->all_rings()) {
-            const auto state = static_cast<RingState>(ring->header().state.load(std::memory_order_acquire));
-            if (state == RingState::retired) {
+            const auto state = static_cast<detail::RingState>(ring->header().state.load(std::memory_order_acquire));
+            if (state == detail::RingState::retired) {
                 ledger.take_ended(*ring);
                 recorder->rings().release(*ring);
-            } else if (state == RingState::live) {
+            } else if (state == detail::RingState::live) {
                 live.push_back(ring);
             }
         }

@@ -8,7 +8,7 @@
 namespace plumb {
 inline namespace v1 {
 
-inline ScopeLabel label_of(const ThreadRecorder& pen, std::uint64_t bits) noexcept {
+inline ScopeLabel label_of(const detail::ThreadRecorder& pen, std::uint64_t bits) noexcept {
     ScopeLabel label;
     label.recorder = pen.recorder;
     label.name = static_cast<std::uint16_t>(bits >> id_shift);

@@ -12,7 +12,7 @@ constexpr std::uint16_t id_of(TransferPart part) noexcept { return static_cast<s
 constexpr std::uint16_t id_of(TaskPart part) noexcept { return static_cast<std::uint16_t>(part); }
 
 /// Room for the parts and for the node itself, of any duration; false and counted where there is none, or no such time.
-bool may_write(ThreadRecorder& pen, const NodeTags& tags, std::uint64_t parts) noexcept {
+bool may_write(detail::ThreadRecorder& pen, const NodeTags& tags, std::uint64_t parts) noexcept {
     if (tags.is_timed && tags.end.ticks < tags.begin.ticks) {
         pen.drop(Drop::negative_span);
         return false;
@@ -25,7 +25,7 @@ bool may_write(ThreadRecorder& pen, const NodeTags& tags, std::uint64_t parts) n
 }
 
 /// REQUIRES: may_write().
-NodeHandle write_node(ThreadRecorder& pen, std::uint64_t bits, const NodeTags& tags) noexcept {
+NodeHandle write_node(detail::ThreadRecorder& pen, std::uint64_t bits, const NodeTags& tags) noexcept {
     if (tags.is_timed) {
         pen.push_timed(tags.begin.ticks, bits, tags.end.ticks - tags.begin.ticks);
     } else {
@@ -39,7 +39,7 @@ NodeHandle write_node(ThreadRecorder& pen, std::uint64_t bits, const NodeTags& t
 
 NodeHandle Recorder::put_kernel(Name name, std::uint64_t hash, Extent grid, Extent block, std::uint32_t shared_bytes,
                                 const NodeTags& tags) noexcept {
-    ThreadRecorder* pen = thread();
+    detail::ThreadRecorder* pen = thread();
     std::uint64_t bits = pack(RecordKind::kernel, name.id);
     if (pen != nullptr && tags.has_work) {
         bits = pen->push_work(bits | flag_work, tags.work);
@@ -55,7 +55,7 @@ NodeHandle Recorder::put_kernel(Name name, std::uint64_t hash, Extent grid, Exte
 
 NodeHandle Recorder::put_transfer(Buffer source, Buffer target, std::uint64_t size, TransferDirection direction,
                                   const NodeTags& tags) noexcept {
-    ThreadRecorder* pen = thread();
+    detail::ThreadRecorder* pen = thread();
     if (pen == nullptr || !may_write(*pen, tags, 3)) {
         return {};
     }
@@ -67,7 +67,7 @@ NodeHandle Recorder::put_transfer(Buffer source, Buffer target, std::uint64_t si
 
 NodeHandle Recorder::put_task(Name name, std::uint64_t polls, std::uint64_t yields,
                               std::uint64_t nanoseconds) noexcept {
-    ThreadRecorder* pen = thread();
+    detail::ThreadRecorder* pen = thread();
     const NodeTags untimed;
     if (pen == nullptr || !may_write(*pen, untimed, 3)) {
         return {};
@@ -79,7 +79,7 @@ NodeHandle Recorder::put_task(Name name, std::uint64_t polls, std::uint64_t yiel
 }
 
 void Recorder::put_dependency(NodeHandle earlier, NodeHandle later) noexcept {
-    ThreadRecorder* pen = thread();
+    detail::ThreadRecorder* pen = thread();
     if (pen == nullptr) {
         return;
     }

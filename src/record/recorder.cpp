@@ -26,7 +26,7 @@ void RecorderAccess::prepare(Recorder& recorder, const StampOptions& options) no
     recorder.tiles_ = options.tiles;
     recorder.device_every_ = options.device_every == 0 ? 1 : options.device_every;
     recorder.generation_ = record::new_generation();
-    recorder.slot_ = static_cast<std::uint32_t>(recorder.generation_ % thread_slots);
+    recorder.slot_ = static_cast<std::uint32_t>(recorder.generation_ % detail::thread_slots);
 }
 
 void RecorderAccess::connect(Recorder& recorder, record::RingSet* rings) noexcept {
@@ -37,15 +37,15 @@ void RecorderAccess::connect(Recorder& recorder, record::RingSet* rings) noexcep
 void RecorderAccess::set_enabled(Recorder& recorder, bool on) noexcept {
     // Callers serialise toggles. Recorders load it relaxed: attach_thread() acquires what they need.
     const std::uint32_t old = recorder.mode_.load(std::memory_order_relaxed);
-    if (((old & mode_on) != 0) == on) {
+    if (((old & detail::mode_on) != 0) == on) {
         return;
     }
     const bool indirect = recorder.clock_ != nullptr || recorder.serialise_;
-    const std::uint32_t epoch = (old & ~(mode_epoch - 1)) + mode_epoch;
+    const std::uint32_t epoch = (old & ~(detail::mode_epoch - 1)) + detail::mode_epoch;
     const bool tensors = on && recorder.tensors_.load(std::memory_order_relaxed) != nullptr; // toggles are serialised
     const bool tiles = on && recorder.tiles_;
-    recorder.mode_.store(epoch | (on ? mode_on : 0) | (indirect ? mode_indirect : 0) | (tensors ? mode_tensors : 0) |
-                             (tiles ? mode_tiles : 0),
+    recorder.mode_.store(epoch | (on ? detail::mode_on : 0) | (indirect ? detail::mode_indirect : 0) |
+                             (tensors ? detail::mode_tensors : 0) | (tiles ? detail::mode_tiles : 0),
                          std::memory_order_relaxed);
 }
 
@@ -92,7 +92,9 @@ std::uint64_t RecorderAccess::thread_cpu_ns(const Recorder& recorder) noexcept {
                                                                  : base::thread_cpu_ns());
 }
 
-std::uint64_t Recorder::plain_stamp() const noexcept { return clock_ != nullptr ? clock_->now_ticks() : read_ticks(); }
+std::uint64_t Recorder::plain_stamp() const noexcept {
+    return clock_ != nullptr ? clock_->now_ticks() : detail::read_ticks();
+}
 
 namespace {
 
@@ -138,12 +140,12 @@ std::uint64_t Recorder::layer_stamp() const noexcept {
 
 Timestamp Recorder::now() const noexcept { return {stamp()}; }
 
-ThreadRecorder* Recorder::attach_thread() noexcept {
+detail::ThreadRecorder* Recorder::attach_thread() noexcept {
     record::RingSet* rings = rings_.load(std::memory_order_acquire);
     if (rings == nullptr) {
         return nullptr;
     }
-    ThreadRecorder* pen = nullptr;
+    detail::ThreadRecorder* pen = nullptr;
     if (record::Ring* known = record::find_ring(generation_); known != nullptr) {
         pen = &known->pen(); // another profiler had taken the slot
     } else if (!record::thread_is_ending()) {
@@ -153,13 +155,13 @@ ThreadRecorder* Recorder::attach_thread() noexcept {
         rings->drops_without_ring.fetch_add(1, std::memory_order_relaxed);
         return nullptr;
     }
-    thread_slot_table[slot_] = ThreadSlot{generation_, pen};
+    detail::thread_slot_table[slot_] = detail::ThreadSlot{generation_, pen};
     return pen;
 }
 
 void Recorder::begin_token(Token& token, Name name, bool has_work, const Work& work) noexcept {
     const std::uint32_t now_mode = mode();
-    ThreadRecorder* pen = (now_mode & mode_on) != 0 ? thread() : nullptr;
+    detail::ThreadRecorder* pen = (now_mode & detail::mode_on) != 0 ? thread() : nullptr;
     if (pen == nullptr) {
         token.track = begun_off;
         return;
@@ -174,7 +176,7 @@ void Recorder::begin_token(Token& token, Name name, bool has_work, const Work& w
 void Recorder::end_token(Token& token) noexcept {
     const std::uint64_t now = stamp();
     const std::uint32_t now_mode = mode();
-    ThreadRecorder* pen = thread();
+    detail::ThreadRecorder* pen = thread();
     std::uint64_t bits = token.bits;
     token.bits = 0;
     if (pen == nullptr) {
@@ -208,7 +210,7 @@ void Recorder::end_token(Token& token) noexcept {
 }
 
 void Recorder::put_span(Name name, Timestamp begin, Timestamp end, bool has_work, const Work& work) noexcept {
-    ThreadRecorder* pen = thread();
+    detail::ThreadRecorder* pen = thread();
     if (pen == nullptr) {
         return;
     }
@@ -226,7 +228,7 @@ void Recorder::put_span(Name name, Timestamp begin, Timestamp end, bool has_work
 }
 
 void Recorder::record_device(Name name, Queue queue, DeviceToken token, const Work* work, bool lap) noexcept {
-    ThreadRecorder* pen = enabled() && queue.timer != nullptr && !host_only_ ? thread() : nullptr;
+    detail::ThreadRecorder* pen = enabled() && queue.timer != nullptr && !host_only_ ? thread() : nullptr;
     if (pen != nullptr) {
         const std::uint64_t bits =
             pack(RecordKind::scope, name.id) | (work != nullptr ? flag_work : 0) | (lap ? flag_lap : 0);
@@ -239,7 +241,7 @@ void Recorder::record_device(Name name, Queue queue, DeviceToken token, const Wo
 
 void Recorder::record_graph_launch(std::uint64_t key, std::uint16_t flags, Queue queue, Timestamp begin,
                                    Timestamp end) noexcept {
-    ThreadRecorder* pen = enabled() ? thread() : nullptr;
+    detail::ThreadRecorder* pen = enabled() ? thread() : nullptr;
     if (pen == nullptr) {
         return;
     }
@@ -256,14 +258,14 @@ void Recorder::record_graph_launch(std::uint64_t key, std::uint16_t flags, Queue
 }
 
 void Recorder::put_label(Name label, std::uint64_t nanoseconds) noexcept {
-    ThreadRecorder* pen = thread();
+    detail::ThreadRecorder* pen = thread();
     if (pen != nullptr && !pen->push(nanoseconds, pack(RecordKind::label, label.id))) {
         pen->drop(Drop::ring_full);
     }
 }
 
 Context Recorder::context() noexcept {
-    ThreadRecorder* pen = enabled() ? thread() : nullptr;
+    detail::ThreadRecorder* pen = enabled() ? thread() : nullptr;
     return pen != nullptr ? Context{pen->step_plus_one, pen->layer_plus_one} : Context{};
 }
 

@@ -155,20 +155,20 @@ class TestRecorder : public Recorder {
     std::map<std::uint32_t, std::vector<Record>> take_tracks() {
         std::map<std::uint32_t, std::vector<Record>> result;
         for (const auto& ring : all_rings()) {
-            RingHeader& header = ring->header();
-            const auto state = static_cast<RingState>(header.state.load(std::memory_order_acquire));
+            detail::RingHeader& header = ring->header();
+            const auto state = static_cast<detail::RingState>(header.state.load(std::memory_order_acquire));
             const std::uint64_t head = header.head.load(std::memory_order_acquire);
             std::uint64_t tail = header.tail.load(std::memory_order_relaxed);
-            if (state == RingState::free) {
+            if (state == detail::RingState::free) {
                 continue;
             }
             for (; tail != head; ++tail) {
                 result[header.track].push_back(ring->records()[tail & (ring->capacity() - 1)]);
             }
             header.tail.store(tail, std::memory_order_release);
-            if (state == RingState::retired) {
+            if (state == detail::RingState::retired) {
                 for (std::size_t i = 0; i < drop_reasons; ++i) {
-                    ended_drops_[i] += drops_of(header, i).exchange(0, std::memory_order_relaxed);
+                    ended_drops_[i] += detail::drops_of(header, i).exchange(0, std::memory_order_relaxed);
                 }
                 rings_->release(*ring);
             }
@@ -191,7 +191,7 @@ class TestRecorder : public Recorder {
         const auto index = static_cast<std::size_t>(reason);
         std::uint64_t count = ended_drops_[index];
         for (const auto& ring : all_rings()) {
-            count += drops_of(ring->header(), index).load(std::memory_order_relaxed);
+            count += detail::drops_of(ring->header(), index).load(std::memory_order_relaxed);
         }
         return count;
     }

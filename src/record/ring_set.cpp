@@ -25,7 +25,7 @@ std::uint64_t records_for(std::uint64_t bytes) {
 }
 
 void touch(void* memory, std::size_t bytes) {
-    for (std::size_t offset = 0; offset < bytes; offset += ring_page) {
+    for (std::size_t offset = 0; offset < bytes; offset += detail::ring_page) {
         static_cast<volatile char*>(memory)[offset] = 0;
     }
 }
@@ -38,14 +38,15 @@ void copy_text(char* to, std::size_t size, const std::string& text) {
 } // namespace
 
 Ring::Ring(void* mapping, std::size_t bytes, std::uint64_t capacity) noexcept
-    : header_(new(mapping) RingHeader{}), records_(reinterpret_cast<Record*>(static_cast<char*>(mapping) + ring_page)),
-      capacity_(capacity), bytes_(bytes), pen_{} {
+    : header_(new(mapping) detail::RingHeader{}),
+      records_(reinterpret_cast<Record*>(static_cast<char*>(mapping) + detail::ring_page)), capacity_(capacity),
+      bytes_(bytes), pen_{} {
     touch(records_, capacity * sizeof(Record)); // a first touch costs 1-3 us: pay it here
 }
 
 Ring::~Ring() {
     munmap(header_, bytes_);
-    if (TileTable* table = tiles(); table != nullptr) {
+    if (detail::TileTable* table = tiles(); table != nullptr) {
         munmap(table, tile_bytes_);
     }
 }
@@ -56,14 +57,15 @@ bool Ring::make_tiles(std::uint32_t most) noexcept {
            most + std::uint64_t{most} / 3 + 1) { // at most three quarters full: a search meets a free cell soon
         places *= 2;
     }
-    const std::size_t bytes = sizeof(TileTable) + places * sizeof(TileCell) + most * sizeof(std::uint32_t);
+    const std::size_t bytes =
+        sizeof(detail::TileTable) + places * sizeof(detail::TileCell) + most * sizeof(std::uint32_t);
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED) {
         return false;
     }
     touch(memory, bytes);
-    auto* table = new (memory) TileTable{};
-    table->cells = reinterpret_cast<TileCell*>(table + 1); // zeroed by the system: no key
+    auto* table = new (memory) detail::TileTable{};
+    table->cells = reinterpret_cast<detail::TileCell*>(table + 1); // zeroed by the system: no key
     table->order = reinterpret_cast<std::uint32_t*>(table->cells + places);
     table->mask = places - 1;
     table->limit = most;
@@ -80,7 +82,7 @@ void Ring::detach_from_file() noexcept {
 }
 
 void Ring::adopt(Recorder& recorder, std::uint32_t track) noexcept {
-    pen_ = ThreadRecorder{};
+    pen_ = detail::ThreadRecorder{};
     pen_.records = records_;
     pen_.ring = header_;
     pen_.mask = capacity_ - 1;
@@ -92,7 +94,7 @@ void Ring::adopt(Recorder& recorder, std::uint32_t track) noexcept {
     pen_.track = track;
     pen_.recorder = &recorder;
     pen_.generation = RecorderAccess::generation(recorder);
-    for (KnownWork& known : pen_.known_work) {
+    for (detail::KnownWork& known : pen_.known_work) {
         known.id = no_name_id;
     }
     for (auto& count : header_->drops) {
@@ -102,7 +104,7 @@ void Ring::adopt(Recorder& recorder, std::uint32_t track) noexcept {
     header_->os_thread = base::thread_id();
     copy_text(header_->thread_name, sizeof header_->thread_name, base::thread_name());
     // Release: the drain sees track and name before the ring is live.
-    header_->state.store(static_cast<std::uint32_t>(RingState::live), std::memory_order_release);
+    header_->state.store(static_cast<std::uint32_t>(detail::RingState::live), std::memory_order_release);
 }
 
 RingSet::RingSet(RingOptions options) : options_(std::move(options)), capacity_(records_for(options_.bytes_per_ring)) {
@@ -115,7 +117,7 @@ RingSet::RingSet(RingOptions options) : options_(std::move(options)), capacity_(
 
 RingSet::~RingSet() {
     if (file_header_ != nullptr) {
-        munmap(file_header_, ring_page);
+        munmap(file_header_, detail::ring_page);
     }
     if (file_ >= 0) {
         close(file_);
@@ -131,10 +133,10 @@ void RingSet::create_file() {
                      std::to_string(serial.fetch_add(1)) + ".ring";
         file_ = open(file_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     }
-    const int allocated = file_ >= 0 ? posix_fallocate(file_, 0, static_cast<off_t>(ring_page)) : errno;
+    const int allocated = file_ >= 0 ? posix_fallocate(file_, 0, static_cast<off_t>(detail::ring_page)) : errno;
     void* mapping = MAP_FAILED;
     if (file_ >= 0 && allocated == 0) {
-        mapping = mmap(nullptr, ring_page, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+        mapping = mmap(nullptr, detail::ring_page, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
     }
     if (mapping == MAP_FAILED) {
         reason_ = options_.directory + ": " + std::strerror(allocated != 0 ? allocated : errno);
@@ -146,8 +148,8 @@ void RingSet::create_file() {
         file_path_.clear();
         return;
     }
-    file_header_ = new (mapping) RingFileHeader{};
-    std::memcpy(file_header_->magic, ring_magic, sizeof ring_magic);
+    file_header_ = new (mapping) detail::RingFileHeader{};
+    std::memcpy(file_header_->magic, detail::ring_magic, sizeof detail::ring_magic);
     file_header_->version = layout_version;
     file_header_->capacity = capacity_;
     file_header_->pid = static_cast<std::uint32_t>(getpid());
@@ -159,10 +161,10 @@ void RingSet::create_file() {
 }
 
 std::shared_ptr<Ring> RingSet::make_ring() {
-    const std::size_t bytes = ring_page + capacity_ * sizeof(Record);
+    const std::size_t bytes = detail::ring_page + capacity_ * sizeof(Record);
     if (file_ >= 0) {
         const std::uint32_t index = file_header_->ring_count.load(std::memory_order_relaxed);
-        const auto offset = static_cast<off_t>(ring_page + index * bytes);
+        const auto offset = static_cast<off_t>(detail::ring_page + index * bytes);
         // Allocated in full now: a store into a hole of a full tmpfs would kill the process.
         const int failed = posix_fallocate(file_, offset, static_cast<off_t>(bytes));
         void* mapping = failed != 0
@@ -183,11 +185,12 @@ std::shared_ptr<Ring> RingSet::make_ring() {
     return mapping == MAP_FAILED ? nullptr : std::make_shared<Ring>(mapping, bytes, capacity_);
 }
 
-ThreadRecorder* RingSet::attach(Recorder& recorder) noexcept {
+detail::ThreadRecorder* RingSet::attach(Recorder& recorder) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::shared_ptr<Ring> ring;
     for (const auto& candidate : rings_) {
-        if (candidate->header().state.load(std::memory_order_acquire) == static_cast<std::uint32_t>(RingState::free)) {
+        if (candidate->header().state.load(std::memory_order_acquire) ==
+            static_cast<std::uint32_t>(detail::RingState::free)) {
             ring = candidate;
             break;
         }
@@ -210,7 +213,7 @@ bool RingSet::give_tiles(Ring& ring) noexcept {
     if (ring.tiles() == nullptr && !ring.make_tiles(options_.tiles)) {
         return false;
     }
-    TileTable& table = *ring.tiles();
+    detail::TileTable& table = *ring.tiles();
     table.asked.store(tile_generation_, std::memory_order_relaxed);
     table.start_over(); // of the thread before, all is with the drain
     ring.pen().tiles = &table;
@@ -221,7 +224,7 @@ std::uint32_t RingSet::reset_tiles() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++tile_generation_;
     for (const auto& ring : rings_) {
-        if (TileTable* table = ring->tiles(); table != nullptr) {
+        if (detail::TileTable* table = ring->tiles(); table != nullptr) {
             table->asked.store(tile_generation_, std::memory_order_relaxed);
         }
     }
@@ -252,7 +255,7 @@ std::map<std::uint32_t, std::uint64_t> RingSet::heads() const {
 
 void RingSet::release(Ring& ring) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
-    ring.header().state.store(static_cast<std::uint32_t>(RingState::free), std::memory_order_release);
+    ring.header().state.store(static_cast<std::uint32_t>(detail::RingState::free), std::memory_order_release);
 }
 
 std::string RingSet::file_path() const {
@@ -281,7 +284,7 @@ void RingSet::in_child() noexcept {
         ring->detach_from_file();
     }
     if (file_header_ != nullptr) {
-        munmap(file_header_, ring_page);
+        munmap(file_header_, detail::ring_page);
         file_header_ = nullptr;
     }
     if (file_ >= 0) {
@@ -304,7 +307,7 @@ void RingSet::warm_up() {
 }
 
 void RingSet::drop_file() noexcept {
-    munmap(file_header_, ring_page);
+    munmap(file_header_, detail::ring_page);
     file_header_ = nullptr;
     close(file_);
     file_ = -1;

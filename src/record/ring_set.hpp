@@ -29,27 +29,27 @@ class Ring {
     Ring(const Ring&) = delete;
     Ring& operator=(const Ring&) = delete;
 
-    [[nodiscard]] RingHeader& header() noexcept { return *header_; }
+    [[nodiscard]] detail::RingHeader& header() noexcept { return *header_; }
     [[nodiscard]] const Record* records() const noexcept { return records_; }
     [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
-    [[nodiscard]] ThreadRecorder& pen() noexcept { return pen_; }
+    [[nodiscard]] detail::ThreadRecorder& pen() noexcept { return pen_; }
     /// In a forked child: nothing written here reaches the parent any more.
     void detach_from_file() noexcept;
     /// Makes the ring the calling thread's. REQUIRES: state free.
     void adopt(Recorder& recorder, std::uint32_t track) noexcept;
     /// What its thread adds tiles up in; null until there was one. Stays when the ring gets another thread.
-    [[nodiscard]] TileTable* tiles() noexcept { return tiles_.load(std::memory_order_acquire); }
+    [[nodiscard]] detail::TileTable* tiles() noexcept { return tiles_.load(std::memory_order_acquire); }
     /// Makes the table, for so many tiles kept apart, touched. False: there is no memory for it.
     bool make_tiles(std::uint32_t most) noexcept;
 
   private:
-    RingHeader* header_;
+    detail::RingHeader* header_;
     Record* records_;
     std::uint64_t capacity_;
     std::size_t bytes_;
-    std::atomic<TileTable*> tiles_{nullptr}; // release, acquire: who finds it finds it complete
+    std::atomic<detail::TileTable*> tiles_{nullptr}; // release, acquire: who finds it finds it complete
     std::size_t tile_bytes_ = 0;
-    ThreadRecorder pen_;
+    detail::ThreadRecorder pen_;
 };
 
 struct RingOptions {
@@ -68,7 +68,7 @@ class RingSet {
     RingSet& operator=(const RingSet&) = delete;
 
     /// Null when no memory can be had; counted by drops_without_ring().
-    ThreadRecorder* attach(Recorder& recorder) noexcept;
+    detail::ThreadRecorder* attach(Recorder& recorder) noexcept;
     /// The rings, when they changed since `version`.
     bool rings(std::uint64_t& version, std::vector<std::shared_ptr<Ring>>& out) const;
     /// Records written so far by track: where a reset begins to count.
@@ -110,7 +110,7 @@ class RingSet {
     std::uint64_t version_ = 0;
     std::atomic<std::uint32_t> next_track_{1}; // 0 is nobody's track, so that it cannot be mistaken for "unset"
     int file_ = -1;
-    RingFileHeader* file_header_ = nullptr;
+    detail::RingFileHeader* file_header_ = nullptr;
     std::string file_path_;
     std::string reason_;
     std::uint32_t tile_generation_ = 1;

@@ -133,7 +133,7 @@ TEST(Ring, that_is_not_drained_yet_is_not_given_to_another_thread) {
 
 TEST(Ring, more_profilers_than_thread_slots_do_not_mix_their_records) {
     std::vector<std::unique_ptr<TestRecorder>> recorders;
-    for (unsigned i = 0; i < thread_slots + 5; ++i) {
+    for (unsigned i = 0; i < detail::thread_slots + 5; ++i) {
         recorders.push_back(std::make_unique<TestRecorder>());
     }
     for (std::uint64_t round = 0; round < 3; ++round) {
@@ -169,7 +169,7 @@ TEST(Ring, scopes_of_two_profilers_may_interleave_on_one_thread) {
 TEST(Ring, a_profiler_made_anew_at_the_same_address_gets_none_of_the_old_ones_rings) {
     alignas(TestRecorder) std::array<std::byte, sizeof(TestRecorder)> place;
     std::uint64_t generation = 0;
-    for (unsigned i = 0; i < 2 * thread_slots; ++i) {
+    for (unsigned i = 0; i < 2 * detail::thread_slots; ++i) {
         auto* recorder = new (place.data()) TestRecorder;
         EXPECT_NE(RecorderAccess::generation(*recorder), generation);
         generation = RecorderAccess::generation(*recorder);
@@ -203,7 +203,7 @@ TEST_F(RingsInAFolder, lie_in_one_file_that_only_its_owner_may_read) {
     struct stat info {};
     ASSERT_EQ(stat(path.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777u, 0600u);
-    EXPECT_EQ(info.st_size, static_cast<off_t>(ring_page + ring_page + 4096));
+    EXPECT_EQ(info.st_size, static_cast<off_t>(detail::ring_page + detail::ring_page + 4096));
     EXPECT_GE(info.st_blocks * 512, info.st_size) << "allocated in full: a store can never find the disk full";
     EXPECT_EQ(recorder.rings().reason(), "");
     recorder.rings().remove_file();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t refused = ~std::uint64_t{0};
 
-bool device_begin(const ThreadRecorder& pen, Queue queue, std::uint64_t bits, std::uint64_t& token) noexcept {
+bool device_begin(const detail::ThreadRecorder& pen, Queue queue, std::uint64_t bits, std::uint64_t& token) noexcept {
     const Result<DeviceToken> begun = queue.timer->begin_labelled(label_of(pen, bits));
     token = begun.ok() ? begun->value : refused;
     return begun.ok();
@@ -19,13 +19,13 @@ bool device_begin(const ThreadRecorder& pen, Queue queue, std::uint64_t bits, st
 
 } // namespace
 
-SlowBegin begin_scope_slow(ThreadRecorder& pen, Queue queue, std::uint64_t bits) noexcept {
+detail::SlowBegin detail::begin_scope_slow(detail::ThreadRecorder& pen, Queue queue, std::uint64_t bits) noexcept {
     if (pen.depth >= max_depth) {
         pen.drop(Drop::too_deep);
         return {0, refused, false, false};
     }
     ++pen.depth;
-    SlowBegin begun{0, refused, true, queue.timer != nullptr && !pen.recorder->host_only()};
+    detail::SlowBegin begun{0, refused, true, queue.timer != nullptr && !pen.recorder->host_only()};
     if (begun.on_device && !device_begin(pen, queue, bits, begun.token)) {
         pen.drop(Drop::device_failed);
     }
@@ -37,7 +37,7 @@ SlowBegin begin_scope_slow(ThreadRecorder& pen, Queue queue, std::uint64_t bits)
     return begun;
 }
 
-std::uint64_t begin_after_gap(ThreadRecorder& pen) noexcept {
+std::uint64_t detail::begin_after_gap(detail::ThreadRecorder& pen) noexcept {
     pen.sample_cpu_time();
     return pen.recorder->plain_stamp();
 }
@@ -45,7 +45,7 @@ std::uint64_t begin_after_gap(ThreadRecorder& pen) noexcept {
 namespace {
 
 /// False when there is nothing to record: not timed in this step, or refused by the device (counted).
-bool end_on_device(ThreadRecorder& pen, const SlowEnd& ended) noexcept {
+bool end_on_device(detail::ThreadRecorder& pen, const detail::SlowEnd& ended) noexcept {
     if (ended.token == refused) {
         return false;
     }
@@ -62,9 +62,9 @@ bool end_on_device(ThreadRecorder& pen, const SlowEnd& ended) noexcept {
 
 } // namespace
 
-void end_scope_slow(ThreadRecorder& pen, const SlowEnd& ended) noexcept {
+void detail::end_scope_slow(detail::ThreadRecorder& pen, const detail::SlowEnd& ended) noexcept {
     Recorder& recorder = *pen.recorder;
-    const std::uint64_t now = (ended.mode & mode_slow_end) != 0 ? recorder.stamp() : ended.now;
+    const std::uint64_t now = (ended.mode & detail::mode_slow_end) != 0 ? recorder.stamp() : ended.now;
     const std::uint32_t mode = recorder.mode();
     pen.end_lap(now, mode);
     --pen.depth;
@@ -107,10 +107,10 @@ void end_scope_slow(ThreadRecorder& pen, const SlowEnd& ended) noexcept {
 namespace {
 
 // A queue's lap ends where the next begins, on whatever queue: one device lap is open per depth.
-void device_lap(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Queue queue, std::uint64_t bits,
+void device_lap(Recorder& recorder, detail::ThreadRecorder& pen, std::uint32_t mode, Queue queue, std::uint64_t bits,
                 const Work& work) noexcept {
     const std::uint64_t now = recorder.stamp();
-    const OpenDeviceLap before = pen.device_laps[pen.depth];
+    const detail::OpenDeviceLap before = pen.device_laps[pen.depth];
     const bool follows = before.timer == queue.timer && before.mode == mode && now >= before.begin;
     if (!follows) {
         pen.end_device_lap(now, mode);
@@ -128,15 +128,15 @@ void device_lap(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Que
         pen.drop(Drop::device_failed);
         return;
     }
-    const OpenDeviceLap lap{queue.timer, queue.track, mode, begun->value, now, bits, work};
+    const detail::OpenDeviceLap lap{queue.timer, queue.track, mode, begun->value, now, bits, work};
     pen.device_laps[pen.depth] = lap;
     pen.note_laps();
 }
 
 } // namespace
 
-void lap_slow(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Queue queue, std::uint64_t bits,
-              const Work& work) noexcept {
+void detail::lap_slow(Recorder& recorder, detail::ThreadRecorder& pen, std::uint32_t mode, Queue queue,
+                      std::uint64_t bits, const Work& work) noexcept {
     if (pen.depth == 0) {
         pen.drop(Drop::lap_outside_scope);
         return;
@@ -152,7 +152,7 @@ void lap_slow(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Queue
         pen.sample_cpu_time();
         now = recorder.stamp();
     }
-    OpenLap& lap = pen.laps[pen.depth];
+    detail::OpenLap& lap = pen.laps[pen.depth];
     lap.begin = now;
     lap.bits = bits;
     lap.mode = mode;
@@ -161,8 +161,8 @@ void lap_slow(Recorder& recorder, ThreadRecorder& pen, std::uint32_t mode, Queue
     pen.deadline = now + long_ticks;
 }
 
-void end_lap(Recorder& recorder, Queue queue) noexcept {
-    ThreadRecorder* pen = recorder.thread();
+void detail::end_lap(Recorder& recorder, Queue queue) noexcept {
+    detail::ThreadRecorder* pen = recorder.thread();
     if (pen == nullptr) {
         return;
     }

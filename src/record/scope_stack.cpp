@@ -10,28 +10,28 @@ inline namespace v1 {
 namespace {
 
 template <class T>
-T& object_in(PushedScope& slot) noexcept {
+T& object_in(detail::PushedScope& slot) noexcept {
     static_assert(sizeof(T) <= sizeof slot.object && alignof(T) <= 8, "a pushed scope fits its slot");
     return *std::launder(reinterpret_cast<T*>(slot.object));
 }
 
-void end_innermost(ThreadRecorder& pen) noexcept {
-    PushedScope& slot = pen.pushed[--pen.pushed_count];
+void end_innermost(detail::ThreadRecorder& pen) noexcept {
+    detail::PushedScope& slot = pen.pushed[--pen.pushed_count];
     switch (slot.kind) {
-    case PushedScope::Kind::scope:
+    case detail::PushedScope::Kind::scope:
         object_in<Scope>(slot).~Scope();
         break;
-    case PushedScope::Kind::layer:
+    case detail::PushedScope::Kind::layer:
         object_in<Layer>(slot).~Layer();
         break;
-    case PushedScope::Kind::step:
+    case detail::PushedScope::Kind::step:
         object_in<Step>(slot).~Step();
         break;
     }
 }
 
 /// What was begun in another mode can no longer be told from what was begun while recording was off. Each counts itself.
-void drop_stale(ThreadRecorder& pen, std::uint32_t mode) noexcept {
+void drop_stale(detail::ThreadRecorder& pen, std::uint32_t mode) noexcept {
     if (pen.pushed_count != 0 && pen.pushed[pen.pushed_count - 1].mode != mode) {
         pen.pushed_beyond = 0;
     }
@@ -41,8 +41,8 @@ void drop_stale(ThreadRecorder& pen, std::uint32_t mode) noexcept {
 }
 
 /// Null when the thread cannot record, or has too many open (counted).
-PushedScope* next_slot(Recorder& recorder, std::uint32_t mode, PushedScope::Kind kind) noexcept {
-    ThreadRecorder* pen = recorder.thread();
+detail::PushedScope* next_slot(Recorder& recorder, std::uint32_t mode, detail::PushedScope::Kind kind) noexcept {
+    detail::ThreadRecorder* pen = recorder.thread();
     if (pen == nullptr) {
         return nullptr;
     }
@@ -52,7 +52,7 @@ PushedScope* next_slot(Recorder& recorder, std::uint32_t mode, PushedScope::Kind
         pen->drop(Drop::too_deep);
         return nullptr;
     }
-    PushedScope& slot = pen->pushed[pen->pushed_count++];
+    detail::PushedScope& slot = pen->pushed[pen->pushed_count++];
     slot.mode = mode;
     slot.kind = kind;
     return &slot;
@@ -62,7 +62,7 @@ PushedScope* next_slot(Recorder& recorder, std::uint32_t mode, PushedScope::Kind
 
 void Recorder::push_brick(Queue queue, Name name, bool has_work, const Work& work) noexcept {
     const std::uint32_t now_mode = mode();
-    PushedScope* slot = next_slot(*this, now_mode, PushedScope::Kind::scope);
+    detail::PushedScope* slot = next_slot(*this, now_mode, detail::PushedScope::Kind::scope);
     if (slot == nullptr) {
         return;
     }
@@ -74,20 +74,20 @@ void Recorder::push_brick(Queue queue, Name name, bool has_work, const Work& wor
 
 void Recorder::push_open_layer(std::uint32_t index) noexcept {
     const std::uint32_t now_mode = mode();
-    if (PushedScope* slot = next_slot(*this, now_mode, PushedScope::Kind::layer); slot != nullptr) {
+    if (detail::PushedScope* slot = next_slot(*this, now_mode, detail::PushedScope::Kind::layer); slot != nullptr) {
         new (slot->object) Layer(*this, now_mode, index);
     }
 }
 
 void Recorder::push_open_step(Queue queue, Phase phase, const StepValues& values) noexcept {
     const std::uint32_t now_mode = mode();
-    if (PushedScope* slot = next_slot(*this, now_mode, PushedScope::Kind::step); slot != nullptr) {
+    if (detail::PushedScope* slot = next_slot(*this, now_mode, detail::PushedScope::Kind::step); slot != nullptr) {
         new (slot->object) Step(*this, now_mode, queue, phase, values);
     }
 }
 
 void Recorder::pop_open() noexcept {
-    ThreadRecorder* pen = thread();
+    detail::ThreadRecorder* pen = thread();
     if (pen == nullptr) {
         return;
     }

@@ -120,7 +120,7 @@ TEST_P(ScopeOnBothClocks, work_given_late_replaces_what_was_given_at_the_beginni
 }
 
 TEST_P(ScopeOnBothClocks, names_that_share_a_place_in_the_work_cache_do_not_mix) {
-    const Name other(static_cast<std::uint16_t>(norm.id + work_cache_size));
+    const Name other(static_cast<std::uint16_t>(norm.id + detail::work_cache_size));
     for (int i = 0; i < 2; ++i) {
         {
             PLUMB_BRICK(recorder_, host, norm, bytes(1));

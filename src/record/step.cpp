@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint64_t longest_without_sample = 2 * sample_ticks;
 
 /// Null when the thread cannot record or nests too deep (counted).
-ThreadRecorder* enter(Recorder& recorder) noexcept {
-    ThreadRecorder* pen = recorder.thread();
+detail::ThreadRecorder* enter(Recorder& recorder) noexcept {
+    detail::ThreadRecorder* pen = recorder.thread();
     if (pen != nullptr && pen->depth >= max_depth) {
         pen->drop(Drop::too_deep);
         return nullptr;
@@ -33,7 +33,7 @@ struct Ended {
 
 /// Ends the open lap and the depth, and writes the end of what was written. It has none when the profiler was toggled
 /// meanwhile, or time went back: the mark says so. False in that case.
-bool leave(ThreadRecorder& pen, const Ended& ended, std::uint64_t bits, Mark cut) noexcept {
+bool leave(detail::ThreadRecorder& pen, const Ended& ended, std::uint64_t bits, Mark cut) noexcept {
     const std::uint32_t mode = pen.recorder->mode();
     pen.end_lap(ended.now, mode);
     --pen.depth;
@@ -59,14 +59,14 @@ void Step::begin(Recorder& recorder, std::uint32_t mode, Queue, Phase phase, con
     if (thread_ == nullptr) {
         return;
     }
-    ThreadRecorder& pen = *thread_;
+    detail::ThreadRecorder& pen = *thread_;
     mode_ = mode;
     phase_ = phase;
     outer_ = {pen.step_plus_one, pen.layer_plus_one};
     const std::uint64_t id = recorder.next_step_id();
     pen.step_plus_one = id + 1;
     pen.layer_plus_one = 0;
-    if ((mode & mode_tensors) != 0) {
+    if ((mode & detail::mode_tensors) != 0) {
         recorder.note_step(id, phase, values);
     }
     begin_ = recorder.stamp();
@@ -92,7 +92,7 @@ void Step::end() noexcept {
     if (thread_ == nullptr) {
         return;
     }
-    ThreadRecorder& pen = *thread_;
+    detail::ThreadRecorder& pen = *thread_;
     thread_ = nullptr;
     const std::uint64_t now = pen.recorder->stamp();
     pen.step_plus_one = outer_.step_plus_one;
@@ -111,7 +111,7 @@ void Layer::begin(Recorder& recorder, std::uint32_t mode, std::uint32_t index) n
     if (thread_ == nullptr) {
         return;
     }
-    ThreadRecorder& pen = *thread_;
+    detail::ThreadRecorder& pen = *thread_;
     mode_ = mode;
     layer_ = index;
     outer_plus_one_ = pen.layer_plus_one;
@@ -127,7 +127,7 @@ void Layer::end() noexcept {
     if (thread_ == nullptr) {
         return;
     }
-    ThreadRecorder& pen = *thread_;
+    detail::ThreadRecorder& pen = *thread_;
     thread_ = nullptr;
     const std::uint64_t now = pen.recorder->layer_stamp();
     pen.layer_plus_one = outer_plus_one_;

@@ -14,7 +14,7 @@ TensorName::TensorName(const char* text) noexcept : name(record::intern_name(tex
 void take_tensor(Recorder& recorder, Queue queue, TensorName what, TensorRole role, const Tensor& tensor,
                  const TensorTags& tags) noexcept {
     record::TensorSink* sink = RecorderAccess::tensors(recorder);
-    ThreadRecorder* pen = recorder.enabled() ? recorder.thread() : nullptr;
+    detail::ThreadRecorder* pen = recorder.enabled() ? recorder.thread() : nullptr;
     if (sink == nullptr || pen == nullptr) {
         return;
     }

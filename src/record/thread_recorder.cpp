@@ -9,13 +9,13 @@
 
 namespace plumb {
 inline namespace v1 {
-bool ThreadRecorder::refill(std::uint64_t head) noexcept {
+bool detail::ThreadRecorder::refill(std::uint64_t head) noexcept {
     // Acquire: the drain has copied everything before tail before we write over it.
     limit = ring->tail.load(std::memory_order_acquire) + mask + 1 - reserved;
     return head != limit;
 }
 
-bool ThreadRecorder::has_room(std::uint64_t count) noexcept {
+bool detail::ThreadRecorder::has_room(std::uint64_t count) noexcept {
     // Relaxed: only this thread stores head.
     const std::uint64_t head = ring->head.load(std::memory_order_relaxed);
     if (limit - head < count) {
@@ -30,7 +30,7 @@ constexpr std::uint32_t end_slots = 2; // a step_end or layer_end of any length;
 
 } // namespace
 
-bool ThreadRecorder::reserve_structure(std::uint64_t count) noexcept {
+bool detail::ThreadRecorder::reserve_structure(std::uint64_t count) noexcept {
     if (!has_room(count + end_slots)) {
         drop(Drop::ring_full);
         return false;
@@ -40,18 +40,19 @@ bool ThreadRecorder::reserve_structure(std::uint64_t count) noexcept {
     return true;
 }
 
-void ThreadRecorder::release_structure() noexcept {
+void detail::ThreadRecorder::release_structure() noexcept {
     reserved -= end_slots;
     limit += end_slots;
 }
 
-void ThreadRecorder::drop(Drop reason) noexcept {
-    auto& count = drops_of(*ring, static_cast<std::size_t>(reason));
+void detail::ThreadRecorder::drop(Drop reason) noexcept {
+    auto& count = detail::drops_of(*ring, static_cast<std::size_t>(reason));
     // Relaxed, and no read-modify-write: only this thread adds; readers want a number, not an order.
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-std::uint64_t ThreadRecorder::push_changed_work(std::uint64_t bits, KnownWork& known, const Work& work) noexcept {
+std::uint64_t detail::ThreadRecorder::push_changed_work(std::uint64_t bits, detail::KnownWork& known,
+                                                        const Work& work) noexcept {
     const auto id = static_cast<std::uint16_t>(bits >> id_shift);
     const double given[] = {work.bytes, work.flops, work.elements, work.bytes_per_kv};
     const double last[] = {known.work.bytes, known.work.flops, known.work.elements, known.work.bytes_per_kv};
@@ -72,7 +73,7 @@ std::uint64_t ThreadRecorder::push_changed_work(std::uint64_t bits, KnownWork& k
     return bits;
 }
 
-bool ThreadRecorder::push_timed(std::uint64_t first, std::uint64_t bits, std::uint64_t duration) noexcept {
+bool detail::ThreadRecorder::push_timed(std::uint64_t first, std::uint64_t bits, std::uint64_t duration) noexcept {
     if (duration < payload_mask) {
         return push(first, bits | duration);
     }
@@ -80,7 +81,7 @@ bool ThreadRecorder::push_timed(std::uint64_t first, std::uint64_t bits, std::ui
     return has_room(2) && push(duration, pack(RecordKind::long_value)) && push(first, bits | payload_mask);
 }
 
-void ThreadRecorder::sample_cpu_time() noexcept {
+void detail::ThreadRecorder::sample_cpu_time() noexcept {
     const std::uint64_t cpu = record::RecorderAccess::thread_cpu_ns(*recorder);
     const std::uint64_t now = recorder->plain_stamp();
     if (!push(now, (static_cast<std::uint64_t>(RecordKind::cpu_time) << kind_shift) | (cpu & cpu_time_mask))) {
@@ -89,13 +90,13 @@ void ThreadRecorder::sample_cpu_time() noexcept {
     sampled = now;
 }
 
-void ThreadRecorder::sample_after(std::uint64_t duration, std::uint64_t now) noexcept {
+void detail::ThreadRecorder::sample_after(std::uint64_t duration, std::uint64_t now) noexcept {
     if (duration >= long_ticks && now - sampled >= sample_ticks) {
         sample_cpu_time();
     }
 }
 
-void ThreadRecorder::end_lap(std::uint64_t now, std::uint32_t mode) noexcept {
+void detail::ThreadRecorder::end_lap(std::uint64_t now, std::uint32_t mode) noexcept {
     if (depth == 0 || !lap_open()) {
         return;
     }
@@ -104,14 +105,14 @@ void ThreadRecorder::end_lap(std::uint64_t now, std::uint32_t mode) noexcept {
     deadline = now + long_ticks;
 }
 
-void ThreadRecorder::note_laps() noexcept {
+void detail::ThreadRecorder::note_laps() noexcept {
     const std::uint64_t bit = std::uint64_t{1} << (depth - 1);
     const bool open = laps[depth].bits != 0 || device_laps[depth].timer != nullptr;
     open_laps = open ? open_laps | bit : open_laps & ~bit;
 }
 
-void ThreadRecorder::end_host_lap(std::uint64_t now, std::uint32_t mode) noexcept {
-    OpenLap& lap = laps[depth];
+void detail::ThreadRecorder::end_host_lap(std::uint64_t now, std::uint32_t mode) noexcept {
+    detail::OpenLap& lap = laps[depth];
     std::uint64_t bits = lap.bits;
     if (bits == 0) {
         return;
@@ -132,8 +133,8 @@ void ThreadRecorder::end_host_lap(std::uint64_t now, std::uint32_t mode) noexcep
     sample_after(now - lap.begin, now);
 }
 
-void ThreadRecorder::end_device_lap(std::uint64_t now, std::uint32_t mode) noexcept {
-    OpenDeviceLap lap = device_laps[depth];
+void detail::ThreadRecorder::end_device_lap(std::uint64_t now, std::uint32_t mode) noexcept {
+    detail::OpenDeviceLap lap = device_laps[depth];
     if (lap.timer == nullptr) {
         return;
     }
@@ -164,7 +165,7 @@ bool waits_for(const Recorder& recorder, const QueueTimer& timer) noexcept {
 
 } // namespace
 
-void ThreadRecorder::push_device(const OpenDeviceLap& ended, std::uint64_t duration) noexcept {
+void detail::ThreadRecorder::push_device(const detail::OpenDeviceLap& ended, std::uint64_t duration) noexcept {
     if (ended.token == token_not_timed || (ended.token & token_noted) != 0) {
         return;
     }

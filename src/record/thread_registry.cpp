@@ -13,7 +13,7 @@
 
 namespace plumb {
 inline namespace v1 {
-__thread ThreadSlot thread_slot_table[thread_slots] __attribute__((tls_model("initial-exec")));
+__thread detail::ThreadSlot detail::thread_slot_table[detail::thread_slots] __attribute__((tls_model("initial-exec")));
 } // namespace v1
 
 namespace record {
@@ -34,13 +34,13 @@ Registry& registry();
 
 void end_thread(void* value) {
     thread_ending = true;
-    for (ThreadSlot& slot : thread_slot_table) {
-        slot = ThreadSlot{};
+    for (detail::ThreadSlot& slot : detail::thread_slot_table) {
+        slot = detail::ThreadSlot{};
     }
     auto* rings = static_cast<ThreadRings*>(value);
     for (const auto& ring : *rings) {
         // Release: the drain that sees "retired" sees every record of this thread.
-        ring->header().state.store(static_cast<std::uint32_t>(RingState::retired), std::memory_order_release);
+        ring->header().state.store(static_cast<std::uint32_t>(detail::RingState::retired), std::memory_order_release);
     }
     delete rings;
     thread_rings = nullptr;
@@ -64,8 +64,8 @@ void after_fork_in_parent() {
 
 void after_fork_in_child() {
     // The child's copy of this thread must not write into the parent's rings.
-    for (ThreadSlot& slot : thread_slot_table) {
-        slot = ThreadSlot{};
+    for (detail::ThreadSlot& slot : detail::thread_slot_table) {
+        slot = detail::ThreadSlot{};
     }
     thread_rings = nullptr; // leaked on purpose: its rings are the parent's
     pthread_setspecific(registry().key, nullptr);

@@ -151,7 +151,7 @@ TEST(Fork, scopes_open_across_it_end_in_the_child_without_touching_the_parents_r
     TestRecorder recorder(TestOptions{false, 4096, "/dev/shm", {}});
     ASSERT_NE(recorder.rings().file_path(), "");
     const Listener listener(recorder.rings());
-    ThreadRecorder* pen = recorder.thread();
+    detail::ThreadRecorder* pen = recorder.thread();
     const auto ends_in_both = [&] {
         PLUMB_STEP(recorder, host, Phase::decode);
         PLUMB_LAYER(recorder, 1);

@@ -9,7 +9,7 @@
 namespace plumb {
 inline namespace v1 {
 
-void TileCell::begin(TileKey for_key) noexcept {
+void detail::TileCell::begin(TileKey for_key) noexcept {
     begun.store(0, std::memory_order_relaxed);
     count.store(0, std::memory_order_relaxed);
     total.store(0, std::memory_order_relaxed);
@@ -21,7 +21,7 @@ void TileCell::begin(TileKey for_key) noexcept {
     key.store(for_key, std::memory_order_relaxed);
 }
 
-bool TileCell::read(Copy& to) const noexcept {
+bool detail::TileCell::read(Copy& to) const noexcept {
     // Acquire: with each value, the store of `begun` that came before it is seen; so where the two counts agree, nothing was
     // written between them.
     to.count = count.load(std::memory_order_acquire);
@@ -35,7 +35,7 @@ bool TileCell::read(Copy& to) const noexcept {
     return begun.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(to.count);
 }
 
-TileCell& TileTable::find(TileKey key) noexcept {
+detail::TileCell& detail::TileTable::find(TileKey key) noexcept {
     const TileLevel level = tile_level_of(key);
     if (key == tile_overflow_key(level)) {
         return overflow[static_cast<std::size_t>(level) - 1];
@@ -60,7 +60,7 @@ TileCell& TileTable::find(TileKey key) noexcept {
     return cells[index];
 }
 
-void TileTable::start_over() noexcept {
+void detail::TileTable::start_over() noexcept {
     const std::uint32_t wanted = asked.load(std::memory_order_relaxed);
     const std::uint32_t n = used.load(std::memory_order_relaxed);
     for (std::uint32_t i = 0; i < n; ++i) {
@@ -74,7 +74,7 @@ void TileTable::start_over() noexcept {
     generation.store(wanted, std::memory_order_release);
 }
 
-bool attach_tiles(ThreadRecorder& thread) noexcept {
+bool detail::attach_tiles(detail::ThreadRecorder& thread) noexcept {
     record::RingSet* rings = RecorderAccess::rings(*thread.recorder);
     if (rings == nullptr) {
         return false;

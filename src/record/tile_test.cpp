@@ -19,23 +19,23 @@ TestOptions with_tiles(std::uint32_t most, bool machine_clock = false) {
     return options;
 }
 
-using Cells = std::map<TileKey, TileCell::Copy>;
+using Cells = std::map<TileKey, detail::TileCell::Copy>;
 
 /// All cells of one table that were called.
 Cells cells_of(Ring& ring) {
     Cells cells;
-    const auto take = [&cells](const TileCell& cell) {
-        TileCell::Copy copy;
+    const auto take = [&cells](const detail::TileCell& cell) {
+        detail::TileCell::Copy copy;
         ASSERT_TRUE(cell.read(copy));
         if (copy.count != 0) {
             cells[copy.key] = copy;
         }
     };
-    if (const TileTable* table = ring.tiles(); table != nullptr) {
+    if (const detail::TileTable* table = ring.tiles(); table != nullptr) {
         for (std::uint32_t i = 0; i < table->used.load(); ++i) {
             take(table->cells[table->order[i]]);
         }
-        for (const TileCell& cell : table->overflow) {
+        for (const detail::TileCell& cell : table->overflow) {
             take(cell);
         }
     }
@@ -67,7 +67,7 @@ TEST(Tile, adds_up_calls_by_level_row_and_column) {
     tile_of(recorder, TileLevel::macro, 2, 1, 9);
     const Cells cells = cells_of(recorder);
     ASSERT_EQ(cells.size(), 3u);
-    const TileCell::Copy& twice = cells.at(attention_key(TileLevel::macro, 1, 2));
+    const detail::TileCell::Copy& twice = cells.at(attention_key(TileLevel::macro, 1, 2));
     EXPECT_EQ(twice.count, 2u);
     EXPECT_EQ(twice.total, 400u);
     EXPECT_EQ(twice.min, 100u);
@@ -103,7 +103,7 @@ TEST(Tile, T14_bytes_are_what_the_caller_gave_whatever_an_element_is) {
     for (const double given : {64.0, 2.0, 0.0}) { // bf16 pairs, one int8 block, nothing: never 4 an element
         PLUMB_TILE(recorder, TileLevel::macro, 0, 0, bytes(given), flops(100));
     }
-    const TileCell::Copy cell = cells_of(recorder).at(tile_key(TileLevel::macro, 0, 0, 0));
+    const detail::TileCell::Copy cell = cells_of(recorder).at(tile_key(TileLevel::macro, 0, 0, 0));
     EXPECT_EQ(cell.bytes, 66);
     EXPECT_EQ(cell.flops, 300);
     { PLUMB_TILE(recorder, TileLevel::macro, 0, 0, flops(100)); }
@@ -198,7 +198,7 @@ TEST(Tile, a_call_that_was_put_aside_hardly_moves_the_typical_time) {
     for (int i = 0; i < 1000; ++i) {
         tile_of(recorder, TileLevel::macro, 0, 0, i == 500 ? 1'000'000 : 100);
     }
-    const TileCell::Copy cell = cells_of(recorder).at(attention_key(TileLevel::macro, 0, 0));
+    const detail::TileCell::Copy cell = cells_of(recorder).at(attention_key(TileLevel::macro, 0, 0));
     EXPECT_EQ(cell.total, 999u * 100 + 1'000'000);
     EXPECT_EQ(cell.calm, 999u * 100 + 404);
     EXPECT_EQ(cell.max, 1'000'000u);
@@ -211,17 +211,17 @@ TEST(Tile, neither_calls_of_no_time_nor_very_long_ones_lead_the_typical_time_ast
         tile_of(recorder, TileLevel::macro, 1, 0, std::uint64_t{1} << 34);
     }
     const Cells cells = cells_of(recorder);
-    const TileCell::Copy& quick = cells.at(attention_key(TileLevel::macro, 0, 0));
+    const detail::TileCell::Copy& quick = cells.at(attention_key(TileLevel::macro, 0, 0));
     EXPECT_GT(quick.calm, 1900u * 100);
     EXPECT_LE(quick.calm, quick.total);
-    const TileCell::Copy& slow = cells.at(attention_key(TileLevel::macro, 1, 0));
+    const detail::TileCell::Copy& slow = cells.at(attention_key(TileLevel::macro, 1, 0));
     EXPECT_EQ(slow.calm, slow.total);
 }
 
 TEST(Tile, F1_a_shortest_call_too_long_to_be_kept_is_not_told_as_a_shorter_one) {
     TestRecorder recorder(with_tiles(64));
     tile_of(recorder, TileLevel::macro, 0, 0, std::uint64_t{1} << 40);
-    const TileCell::Copy cell = cells_of(recorder).at(attention_key(TileLevel::macro, 0, 0));
+    const detail::TileCell::Copy cell = cells_of(recorder).at(attention_key(TileLevel::macro, 0, 0));
     EXPECT_EQ(cell.min, tile_min_unknown);
     EXPECT_EQ(cell.max, std::uint64_t{1} << 40);
 }
@@ -247,14 +247,14 @@ TEST(Tile, T8_a_reset_empties_every_cell_with_the_threads_next_tile) {
     for (int i = 0; i < 40; ++i) { // the overflow too
         tile_of(recorder, TileLevel::macro, i, 0, 50);
     }
-    TileTable& table = *recorder.all_rings().front()->tiles();
+    detail::TileTable& table = *recorder.all_rings().front()->tiles();
     const std::uint32_t generation = recorder.rings().reset_tiles();
     EXPECT_NE(table.generation.load(), generation) << "nobody may read it as the new one";
     tile_of(recorder, TileLevel::macro, 39, 0, 7);
     EXPECT_EQ(table.generation.load(), generation);
     const Cells cells = cells_of(recorder);
     ASSERT_EQ(cells.size(), 1u);
-    const TileCell::Copy& cell = cells.at(attention_key(TileLevel::macro, 39, 0));
+    const detail::TileCell::Copy& cell = cells.at(attention_key(TileLevel::macro, 39, 0));
     EXPECT_EQ(cell.count, 1u);
     EXPECT_EQ(cell.total, 7u);
     EXPECT_EQ(cell.calm, 7u);
@@ -267,7 +267,7 @@ TEST(Tile, T8_a_reset_empties_every_cell_with_the_threads_next_tile) {
 TEST(Tile, a_table_asks_for_no_memory_after_a_threads_first_tile) {
     TestRecorder recorder(with_tiles(1024));
     tile_of(recorder, TileLevel::macro, 0, 0, 1);
-    const TileTable* table = recorder.all_rings().front()->tiles();
+    const detail::TileTable* table = recorder.all_rings().front()->tiles();
     for (int i = 0; i < 5000; ++i) {
         tile_of(recorder, TileLevel::macro, i, i, 1);
     }
@@ -291,7 +291,7 @@ TEST(Tile, F10_a_cell_read_while_its_thread_adds_to_it_is_whole_or_refused) {
     std::atomic<bool> stop{false};
     std::atomic<Ring*> ring{nullptr};
     std::thread writer([&] {
-        TileTable* table = nullptr;
+        detail::TileTable* table = nullptr;
         {
             PLUMB_TILE(recorder, TileLevel::macro, 0, 1);
             table = recorder.thread()->tiles;
@@ -303,13 +303,13 @@ TEST(Tile, F10_a_cell_read_while_its_thread_adds_to_it_is_whole_or_refused) {
         }
     });
     yield_until([&ring] { return ring.load() != nullptr; });
-    const TileTable* table = ring.load()->tiles();
+    const detail::TileTable* table = ring.load()->tiles();
     yield_until([table] { return table->used.load(std::memory_order_acquire) == 2; });
-    const TileCell& cell = table->cells[table->order[1]];
+    const detail::TileCell& cell = table->cells[table->order[1]];
     std::uint64_t whole = 0;
     std::uint64_t last = 0;
     while (whole < 20'000) {
-        TileCell::Copy copy;
+        detail::TileCell::Copy copy;
         if (!cell.read(copy) || copy.count == 0) {
             continue;
         }

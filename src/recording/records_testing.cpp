@@ -153,34 +153,35 @@ void put(Bytes& bytes, std::size_t at, T value) {
 } // namespace
 
 Bytes ring_bytes(const Metadata& metadata, std::uint64_t capacity, const std::vector<TestRing>& rings) {
-    const std::size_t stride = ring_page + capacity * sizeof(Record);
-    Bytes bytes(ring_page + rings.size() * stride);
-    std::memcpy(bytes.data(), ring_magic, sizeof ring_magic);
-    put(bytes, offsetof(RingFileHeader, version), layout_version);
-    put(bytes, offsetof(RingFileHeader, capacity), capacity);
-    put(bytes, offsetof(RingFileHeader, ring_count), static_cast<std::uint32_t>(rings.size()));
-    put(bytes, offsetof(RingFileHeader, pid), metadata.pid);
-    put(bytes, offsetof(RingFileHeader, process_start), metadata.process_start);
-    put(bytes, offsetof(RingFileHeader, recording_id), metadata.recording_id[0]);
-    put(bytes, offsetof(RingFileHeader, recording_id) + 8, metadata.recording_id[1]);
+    const std::size_t stride = detail::ring_page + capacity * sizeof(Record);
+    Bytes bytes(detail::ring_page + rings.size() * stride);
+    std::memcpy(bytes.data(), detail::ring_magic, sizeof detail::ring_magic);
+    put(bytes, offsetof(detail::RingFileHeader, version), layout_version);
+    put(bytes, offsetof(detail::RingFileHeader, capacity), capacity);
+    put(bytes, offsetof(detail::RingFileHeader, ring_count), static_cast<std::uint32_t>(rings.size()));
+    put(bytes, offsetof(detail::RingFileHeader, pid), metadata.pid);
+    put(bytes, offsetof(detail::RingFileHeader, process_start), metadata.process_start);
+    put(bytes, offsetof(detail::RingFileHeader, recording_id), metadata.recording_id[0]);
+    put(bytes, offsetof(detail::RingFileHeader, recording_id) + 8, metadata.recording_id[1]);
     for (std::size_t i = 0; i < rings.size(); ++i) {
         const TestRing& ring = rings[i];
-        const std::size_t at = ring_page + i * stride;
-        put(bytes, at + offsetof(RingHeader, tail), ring.tail);
-        put(bytes, at + offsetof(RingHeader, head), ring.tail + ring.records.size());
-        put(bytes, at + offsetof(RingHeader, state), static_cast<std::uint32_t>(ring.state));
-        put(bytes, at + offsetof(RingHeader, track), ring.track);
-        put(bytes, at + offsetof(RingHeader, os_thread), ring.os_thread);
-        std::memcpy(bytes.data() + at + offsetof(RingHeader, thread_name), ring.thread_name.data(),
+        const std::size_t at = detail::ring_page + i * stride;
+        put(bytes, at + offsetof(detail::RingHeader, tail), ring.tail);
+        put(bytes, at + offsetof(detail::RingHeader, head), ring.tail + ring.records.size());
+        put(bytes, at + offsetof(detail::RingHeader, state), static_cast<std::uint32_t>(ring.state));
+        put(bytes, at + offsetof(detail::RingHeader, track), ring.track);
+        put(bytes, at + offsetof(detail::RingHeader, os_thread), ring.os_thread);
+        std::memcpy(bytes.data() + at + offsetof(detail::RingHeader, thread_name), ring.thread_name.data(),
                     ring.thread_name.size());
         for (std::size_t d = 0; d < drop_reasons; ++d) {
-            const std::size_t slot = d < drop_slots ? offsetof(RingHeader, drops) + 8 * d
-                                                    : offsetof(RingHeader, later_drops) + 8 * (d - drop_slots);
+            const std::size_t slot = d < detail::drop_slots
+                                         ? offsetof(detail::RingHeader, drops) + 8 * d
+                                         : offsetof(detail::RingHeader, later_drops) + 8 * (d - detail::drop_slots);
             put(bytes, at + slot, ring.drops[d]);
         }
         for (std::size_t r = 0; r < ring.records.size(); ++r) {
             const std::size_t index = (ring.tail + r) & (capacity - 1);
-            put(bytes, at + ring_page + index * sizeof(Record), ring.records[r]);
+            put(bytes, at + detail::ring_page + index * sizeof(Record), ring.records[r]);
         }
     }
     return bytes;

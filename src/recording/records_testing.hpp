@@ -27,7 +27,7 @@ Metadata full_metadata();
 /// A ring file as a process leaves it.
 struct TestRing {
     std::uint32_t track = 1;
-    RingState state = RingState::live;
+    detail::RingState state = detail::RingState::live;
     std::uint64_t tail = 0;
     std::vector<Record> records; // [tail, head)
     std::string thread_name = "worker";

@@ -35,20 +35,21 @@ Error unusable(const std::string& path, const std::string& why) {
 /// False when the ring contradicts itself; `why` then says how.
 bool read_remainder(ByteSource& source, std::uint64_t offset, std::uint64_t capacity, RingRemainder& ring,
                     std::string& why) {
-    const std::byte* page = source.view(offset, ring_page);
+    const std::byte* page = source.view(offset, detail::ring_page);
     if (page == nullptr) {
         why = "its header is cut off";
         return false;
     }
-    const auto head = field<std::uint64_t>(page, offsetof(RingHeader, head));
-    const auto tail = field<std::uint64_t>(page, offsetof(RingHeader, tail));
-    ring.track = field<std::uint32_t>(page, offsetof(RingHeader, track));
-    ring.os_thread = field<std::uint64_t>(page, offsetof(RingHeader, os_thread));
-    ring.thread_name = text(page, offsetof(RingHeader, thread_name), sizeof RingHeader::thread_name);
+    const auto head = field<std::uint64_t>(page, offsetof(detail::RingHeader, head));
+    const auto tail = field<std::uint64_t>(page, offsetof(detail::RingHeader, tail));
+    ring.track = field<std::uint32_t>(page, offsetof(detail::RingHeader, track));
+    ring.os_thread = field<std::uint64_t>(page, offsetof(detail::RingHeader, os_thread));
+    ring.thread_name = text(page, offsetof(detail::RingHeader, thread_name), sizeof detail::RingHeader::thread_name);
     for (std::size_t i = 0; i < drop_reasons; ++i) {
-        const std::size_t slot = i < drop_slots
-                                     ? offsetof(RingHeader, drops) + i * sizeof(std::uint64_t)
-                                     : offsetof(RingHeader, later_drops) + (i - drop_slots) * sizeof(std::uint64_t);
+        const std::size_t slot =
+            i < detail::drop_slots
+                ? offsetof(detail::RingHeader, drops) + i * sizeof(std::uint64_t)
+                : offsetof(detail::RingHeader, later_drops) + (i - detail::drop_slots) * sizeof(std::uint64_t);
         ring.drops[i] = field<std::uint64_t>(page, slot);
     }
     if (head < tail || head - tail > capacity) {
@@ -64,8 +65,8 @@ bool read_remainder(ByteSource& source, std::uint64_t offset, std::uint64_t capa
     for (std::uint64_t n = tail; n < head;) {
         const std::uint64_t index = n & (capacity - 1);
         const std::uint64_t run = std::min({head - n, capacity - index, std::uint64_t{4096}});
-        const std::byte* bytes =
-            source.view(offset + ring_page + index * sizeof(Record), static_cast<std::size_t>(run) * sizeof(Record));
+        const std::byte* bytes = source.view(offset + detail::ring_page + index * sizeof(Record),
+                                             static_cast<std::size_t>(run) * sizeof(Record));
         if (bytes == nullptr) {
             why = "its records are cut off";
             return false;
@@ -80,50 +81,50 @@ bool read_remainder(ByteSource& source, std::uint64_t offset, std::uint64_t capa
 }
 
 Result<RingFile> read_rings(ByteSource& source, const std::string& path) {
-    const std::byte* page = source.view(0, ring_page);
-    if (page == nullptr || std::memcmp(page, ring_magic, sizeof ring_magic) != 0) {
+    const std::byte* page = source.view(0, detail::ring_page);
+    if (page == nullptr || std::memcmp(page, detail::ring_magic, sizeof detail::ring_magic) != 0) {
         return unusable(path, "it does not begin as one");
     }
-    const auto version = field<std::uint32_t>(page, offsetof(RingFileHeader, version));
+    const auto version = field<std::uint32_t>(page, offsetof(detail::RingFileHeader, version));
     if (version != layout_version) {
         return Error{ErrorCode::unsupported, path + " has ring layout " + std::to_string(version) +
                                                  ", this program reads " + std::to_string(layout_version) +
                                                  ": use the version that wrote it"};
     }
-    const auto capacity = field<std::uint64_t>(page, offsetof(RingFileHeader, capacity));
+    const auto capacity = field<std::uint64_t>(page, offsetof(detail::RingFileHeader, capacity));
     if (capacity == 0 || (capacity & (capacity - 1)) != 0 || capacity > most_capacity) {
         return unusable(path, "a capacity of " + std::to_string(capacity) + " records cannot be");
     }
     RingFile file;
     file.path = path;
-    file.pid = field<std::uint32_t>(page, offsetof(RingFileHeader, pid));
-    file.process_start = field<std::uint64_t>(page, offsetof(RingFileHeader, process_start));
-    file.boot_id = text(page, offsetof(RingFileHeader, boot_id), sizeof RingFileHeader::boot_id);
-    file.recording_id[0] = field<std::uint64_t>(page, offsetof(RingFileHeader, recording_id));
-    file.recording_id[1] = field<std::uint64_t>(page, offsetof(RingFileHeader, recording_id) + 8);
-    file.recording = text(page, offsetof(RingFileHeader, recording), sizeof RingFileHeader::recording);
-    const std::uint64_t count = field<std::uint32_t>(page, offsetof(RingFileHeader, ring_count));
-    const std::uint64_t stride = ring_page + capacity * sizeof(Record);
+    file.pid = field<std::uint32_t>(page, offsetof(detail::RingFileHeader, pid));
+    file.process_start = field<std::uint64_t>(page, offsetof(detail::RingFileHeader, process_start));
+    file.boot_id = text(page, offsetof(detail::RingFileHeader, boot_id), sizeof detail::RingFileHeader::boot_id);
+    file.recording_id[0] = field<std::uint64_t>(page, offsetof(detail::RingFileHeader, recording_id));
+    file.recording_id[1] = field<std::uint64_t>(page, offsetof(detail::RingFileHeader, recording_id) + 8);
+    file.recording = text(page, offsetof(detail::RingFileHeader, recording), sizeof detail::RingFileHeader::recording);
+    const std::uint64_t count = field<std::uint32_t>(page, offsetof(detail::RingFileHeader, ring_count));
+    const std::uint64_t stride = detail::ring_page + capacity * sizeof(Record);
     // Each ring was allocated in full before it was counted.
-    const std::uint64_t room = (source.size() - ring_page) / stride;
+    const std::uint64_t room = (source.size() - detail::ring_page) / stride;
     if (count > room) {
         file.notes.push_back(std::to_string(count - room) + " of " + std::to_string(count) +
                              " rings are cut off: what they held is lost");
     }
     for (std::uint64_t i = 0; i < std::min(count, room); ++i) {
-        const std::uint64_t offset = ring_page + i * stride;
-        const std::byte* header = source.view(offset, ring_page);
+        const std::uint64_t offset = detail::ring_page + i * stride;
+        const std::byte* header = source.view(offset, detail::ring_page);
         if (header == nullptr) {
             break;
         }
-        const auto state = field<std::uint32_t>(header, offsetof(RingHeader, state));
-        if (state == static_cast<std::uint32_t>(RingState::free)) {
+        const auto state = field<std::uint32_t>(header, offsetof(detail::RingHeader, state));
+        if (state == static_cast<std::uint32_t>(detail::RingState::free)) {
             continue;
         }
         RingRemainder ring;
         std::string why = "its state is none";
-        const bool known = state == static_cast<std::uint32_t>(RingState::live) ||
-                           state == static_cast<std::uint32_t>(RingState::retired);
+        const bool known = state == static_cast<std::uint32_t>(detail::RingState::live) ||
+                           state == static_cast<std::uint32_t>(detail::RingState::retired);
         if (!known || !read_remainder(source, offset, capacity, ring, why)) {
             if (file.notes.size() < 16) {
                 file.notes.push_back("ring " + std::to_string(i) + " cannot be used: " + why +

@@ -112,7 +112,7 @@ TEST(Ring, a_thread_known_only_to_the_ring_gets_a_track) {
     DeadRun run(100);
     TestRing other = run.ring(0, 5);
     other.track = 9;
-    other.state = RingState::retired;
+    other.state = detail::RingState::retired;
     other.thread_name = "late-worker";
     run.leave({run.ring(100, 100), other});
     auto reader = Reader::open(run.path);
@@ -128,7 +128,7 @@ TEST(Ring, a_thread_known_only_to_the_ring_gets_a_track) {
 TEST(Ring, a_free_ring_is_nobodys) {
     DeadRun run(100);
     TestRing stale = run.ring(100, 200);
-    stale.state = RingState::free;
+    stale.state = detail::RingState::free;
     run.leave({stale});
     run.expect_first(100, content_of(run.path));
 }
@@ -216,18 +216,19 @@ TEST(Ring, fields_that_cannot_be_true_are_refused_with_their_reason) {
     };
     ASSERT_EQ(read(good)->rings.at(0).records.size(), 10u);
     EXPECT_EQ(read(with(0, 0, 8)).error().code, ErrorCode::corrupt);
-    EXPECT_EQ(read(with(offsetof(RingFileHeader, version), 2, 4)).error().code, ErrorCode::unsupported);
+    EXPECT_EQ(read(with(offsetof(detail::RingFileHeader, version), 2, 4)).error().code, ErrorCode::unsupported);
     for (const std::uint64_t wrong :
          {std::uint64_t{0}, std::uint64_t{1000}, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
-        EXPECT_EQ(read(with(offsetof(RingFileHeader, capacity), wrong, 8)).error().code, ErrorCode::corrupt) << wrong;
+        EXPECT_EQ(read(with(offsetof(detail::RingFileHeader, capacity), wrong, 8)).error().code, ErrorCode::corrupt)
+            << wrong;
     }
-    EXPECT_EQ(read(with(offsetof(RingFileHeader, ring_count), ~0u, 4))->notes.size(), 1u);
-    for (const std::size_t field : {offsetof(RingHeader, head), offsetof(RingHeader, tail)}) {
-        const auto lying = read(with(ring_page + field, ~std::uint64_t{0}, 8));
+    EXPECT_EQ(read(with(offsetof(detail::RingFileHeader, ring_count), ~0u, 4))->notes.size(), 1u);
+    for (const std::size_t field : {offsetof(detail::RingHeader, head), offsetof(detail::RingHeader, tail)}) {
+        const auto lying = read(with(detail::ring_page + field, ~std::uint64_t{0}, 8));
         EXPECT_TRUE(lying->rings.empty());
         EXPECT_EQ(lying->notes.size(), 1u);
     }
-    EXPECT_TRUE(read(with(ring_page + offsetof(RingHeader, state), 77, 4))->rings.empty());
+    EXPECT_TRUE(read(with(detail::ring_page + offsetof(detail::RingHeader, state), 77, 4))->rings.empty());
     for (std::size_t size = 0; size < good.size(); size += 111) {
         const auto cut = read(Bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)));
         EXPECT_TRUE(!cut.ok() || cut->rings.empty()) << size;

@@ -404,7 +404,7 @@ void Session::reset() {
 
 // The mark goes where this thread's records go, also while recording is off.
 void Session::leave_mark(Mark mark) noexcept {
-    ThreadRecorder* pen = recorder_.thread();
+    detail::ThreadRecorder* pen = recorder_.thread();
     if (pen == nullptr) {
         return;
     }

@@ -121,9 +121,9 @@ std::vector<Bytes> ring_seeds() {
     live.drops[0] = 3;
     testing::TestRing retired = live;
     retired.track = 9;
-    retired.state = RingState::retired;
+    retired.state = detail::RingState::retired;
     testing::TestRing free_ring = live;
-    free_ring.state = RingState::free;
+    free_ring.state = detail::RingState::free;
     return {testing::ring_bytes(golden::metadata(), 64, {live}), testing::ring_bytes(golden::metadata(), 64, {}),
             testing::ring_bytes(golden::metadata(), 128, {live, retired, free_ring})};
 }

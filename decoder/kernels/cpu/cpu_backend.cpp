@@ -126,7 +126,7 @@ class CpuBackend final : public Backend {
             const std::size_t skipped = kv + begin * shape.size;
             const Head one{head, place, cache.keys + skipped, cache.values + skipped, end - begin, shape.size};
             float* scores = scratch + static_cast<std::size_t>(thread) * cache.context;
-            if (observer_ != nullptr && (observer_->mode() & mode_tiles) != 0) {
+            if (observer_ != nullptr && observer_->keeps_tiles()) {
                 attend_in_tiles(*observer_, one, scores, place);
             } else {
                 attend(one.query, one.keys, one.values, one.positions, one.size, scores, place);

@@ -81,7 +81,7 @@ void VulkanQueueTimer::forget(CommandBuffer commands) noexcept {
 }
 
 Status VulkanQueueTimer::submitting(Recorder& recorder, CommandBuffer commands, std::uint32_t track) {
-    ThreadRecorder* const pen = recorder.enabled() ? recorder.thread() : nullptr;
+    detail::ThreadRecorder* const pen = recorder.enabled() ? recorder.thread() : nullptr;
     const bool timed = pen != nullptr && !recorder.host_only() && label_of(*pen, 0).timed;
     std::vector<std::pair<CommandTimer::Note, DeviceToken>> scopes;
     {
