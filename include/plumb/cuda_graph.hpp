@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "plumb/api.hpp"
+#include "plumb/figure.hpp"
 #include "plumb/fingerprint.hpp"
 #include "plumb/result.hpp"
 
@@ -124,7 +125,7 @@ struct StaleInput {
     std::string text;    // all of it in one sentence
 };
 
-/// The life of one key so far. NaN: not measured.
+/// The life of one key so far. Keys are names within one profiler: two caches of it that share a key share its life.
 struct CudaGraphRow {
     using Count = std::pair<std::string, std::uint64_t>;
     std::uint64_t key = 0;
@@ -143,12 +144,12 @@ struct CudaGraphRow {
     std::vector<std::string> node_changes; // last capture against the one before: "rope: 24 before, 0 now"
     std::vector<std::string> baked_in;     // BakedIn::text of the last verify_capture()
     std::vector<std::string> stale_inputs; // StaleInput::text of the last verify_replay()
-    double capture_ns = 0;                 // host time in all
-    double instantiate_ns = 0;             // with in-place updates
-    double upload_ns = 0;
-    double launch_ns = 0;
-    std::uint64_t bytes = 0; // estimated, of the graph that is live
-    std::string not_probed;  // why nothing inside its replays is timed; empty: it is
+    Figure capture_ns;                     // nanoseconds of host time in all
+    Figure instantiate_ns;                 // the same, with in-place updates
+    Figure upload_ns;                      // the same; absent: "never uploaded"
+    Figure launch_ns;                      // the same
+    Figure bytes;                          // estimated, of the graph that is live
+    std::string not_probed;                // why nothing inside its replays is timed; empty: it is
 };
 
 /// Captured decode steps by key, e.g. the padded batch size. Every failure leaves stream, context and cache as they

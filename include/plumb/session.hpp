@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,12 +23,6 @@
 namespace plumb {
 
 class Session; // src/session
-namespace recording {
-struct GraphInfo;
-}
-namespace cudagraph {
-struct RowAccess; // src/cudagraph
-}
 
 /// When stamps are taken and collected (docs/configuration.md says what each means on each backend).
 enum class SyncMode : std::uint8_t { deferred, immediate, per_layer, none };
@@ -190,9 +183,7 @@ class PLUMB_API Profiler : public Recorder {
     Status close();
 
   private:
-    friend struct cudagraph::RowAccess; // the graph cache adds what it knows to a key's row
-    void change_graph_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change);
-
+    friend class CudaGraphCache; // counts in the same ledger as graph_captured()
     std::unique_ptr<Session> session_;
 };
 

@@ -14,13 +14,6 @@ const char* const as_before =
     "the cache is as it was; lower CudaGraphOptions::max_graphs where memory is short, or run "
     "the step eagerly";
 
-/// NaN counts as nothing yet.
-void add(double& sum, double more) { sum = sum == sum ? sum + more : more; }
-
-std::string words_of(const recording::GraphNodeChange& change) {
-    return change.kernel + ": " + std::to_string(change.before) + " before, " + std::to_string(change.after) + " now";
-}
-
 } // namespace
 
 Status Cache::admit(std::uint64_t key, GraphHolder graph, const Capture& capture, double capture_ns) {
@@ -148,7 +141,7 @@ void Cache::tell_captured(Entry& entry, const std::shared_ptr<Executable>& exec,
     Result<GraphProbe> probe{GraphProbe()};
     if (host_ != nullptr) {
         std::lock_guard tell(entry.tell);
-        probe = host_->captured(entry.key, exec->graph.get());
+        probe = host_->graph_captured(entry.key, exec->graph.get());
         entry.told = probe ? exec.get() : nullptr;
         reason = probe ? "" : probe.error().message;
     }
@@ -158,46 +151,15 @@ void Cache::tell_captured(Entry& entry, const std::shared_ptr<Executable>& exec,
         exec->probed = probed;
         exec->probe = probed ? std::move(*probe) : GraphProbe();
     }
-    std::vector<recording::GraphNodeChange> changes;
-    bool compared = false;
-    {
-        std::lock_guard lock(entry.row_mutex);
-        compared = entry.row.captures != 0;
-        if (compared) {
-            changes = compare_kernels(entry.kernels, shape.kernels);
-        }
-        entry.kernels = shape.kernels;
-        entry.row.nodes.assign(shape.nodes_by_type.begin(), shape.nodes_by_type.end());
-        entry.row.node_changes.clear();
-        for (const recording::GraphNodeChange& change : changes) {
-            entry.row.node_changes.push_back(words_of(change));
-        }
-        entry.row.not_probed = reason;
-        ++entry.row.captures;
+    if (!probed) {
+        (void)entry.account->captured(shape, {}); // else the probe has counted it
     }
-    if (probed) {
-        return; // the probe counts that itself
-    }
-    update_row(entry.key, [&](recording::GraphInfo& row) {
-        ++row.captures;
-        row.node_checks += compared ? 1 : 0;
-        row.nodes = shape.nodes_by_type;
-        row.node_changes = changes;
-    });
+    entry.account->look_into(shape); // the probe did not where recording is off
+    entry.account->probed(reason);
 }
 
 void Cache::count_arrival(Entry& entry, const Arrival& arrival) {
-    {
-        std::lock_guard lock(entry.row_mutex);
-        CudaGraphRow& row = entry.row;
-        row.instantiations += arrival.instantiated ? 1 : 0;
-        row.updates += arrival.updated ? 1 : 0;
-        row.uploads += arrival.uploaded ? 1 : 0;
-        row.capture_ns += arrival.capture_ns;
-        row.instantiate_ns += arrival.instantiate_ns;
-        row.upload_ns += arrival.upload_ns;
-    }
-    update_row(entry.key, [&arrival](recording::GraphInfo& row) {
+    entry.account->measure([&arrival](recording::GraphInfo& row) {
         row.instantiations += arrival.instantiated ? 1 : 0;
         row.updates += arrival.updated ? 1 : 0;
         row.uploads += arrival.uploaded ? 1 : 0;

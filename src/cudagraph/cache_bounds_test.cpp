@@ -84,13 +84,13 @@ TEST_F(CacheBounds, twins_count_too) {
     cache = make_cache(at_most(0), &host);
     ASSERT_TRUE(engine->capture(*cache, 1, 100));
     const std::uint64_t one = cache->bytes();
-    host.update(1, [](recording::GraphInfo& row) { row.twin_bytes = 1000; });
+    host.ledger.account(1)->measure([](recording::GraphInfo& row) { row.twin_bytes = 1000; });
     EXPECT_EQ(cache->bytes(), one + 1000);
     CudaGraphOptions options;
     options.max_bytes = one * 5 / 2;
     cache = make_cache(options, &host);
     ASSERT_TRUE(engine->capture(*cache, 1, 100));
-    host.update(1, [&](recording::GraphInfo& row) { row.twin_bytes = static_cast<double>(one); });
+    host.ledger.account(1)->measure([&](recording::GraphInfo& row) { row.twin_bytes = static_cast<double>(one); });
     ASSERT_TRUE(engine->capture(*cache, 2, 100));
     EXPECT_EQ(cache->size(), 1u);
     EXPECT_FALSE(replays(1));

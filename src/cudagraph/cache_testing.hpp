@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of the graph cache share: an engine on the virtual GPU, and a profiler that only remembers what it was told.
+// What tests of the graph cache share: an engine on the virtual GPU, and a profiler that remembers what it was told.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,23 +23,30 @@ std::string message_of(const Result<T>& result) {
     return result ? "" : result.error().message;
 }
 
-/// Counts what a probe would, and launches plainly.
+/// Counts captures and launches as probes do, and launches plainly.
 class FakeHost final : public GraphHost {
   public:
     struct FakeProbe final : Probe {
-        explicit FakeProbe(std::uint64_t name) : name_(name) {}
+        FakeProbe(std::uint64_t name, std::shared_ptr<GraphAccount> account)
+            : name_(name), account_(std::move(account)) {}
         Status launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept override {
             const cuda::Driver& calls = *cuda::driver();
             const cuda::CuResult result = calls.graph_launch(plain, stream);
+            if (result == cuda::CuResult::success) {
+                account_->count_launch(probe_launch_ns);
+            }
             return result == cuda::CuResult::success
                        ? Status()
                        : Status(cuda::error_of(calls, result, "cuGraphLaunch", "as told"));
         }
         [[nodiscard]] std::uint64_t key() const noexcept override { return name_; }
         std::uint64_t name_;
+        std::shared_ptr<GraphAccount> account_;
     };
+    static constexpr std::int64_t probe_launch_ns = 7;
 
-    Result<GraphProbe> captured(std::uint64_t key, CUgraph_st* graph) override {
+    GraphLedger& graph_ledger() override { return ledger; }
+    Result<GraphProbe> graph_captured(std::uint64_t key, CUgraph_st* graph) override {
         std::lock_guard lock(mutex);
         EXPECT_NE(graph, nullptr);
         told.push_back("captured " + std::to_string(key));
@@ -47,44 +54,29 @@ class FakeHost final : public GraphHost {
             return Error{ErrorCode::unsupported, refusal};
         }
         ++live[key];
-        return GraphProbe(std::make_shared<FakeProbe>(key));
+        std::shared_ptr<GraphAccount> account = ledger.account(key);
+        (void)account->captured();
+        return GraphProbe(std::make_shared<FakeProbe>(key, std::move(account)));
     }
-    void evicted(std::uint64_t key) override {
+    void graph_dropped(std::uint64_t key) override {
         std::lock_guard lock(mutex);
-        told.push_back("evicted " + std::to_string(key));
+        told.push_back("dropped " + std::to_string(key));
         live[key] = 0;
-        ++rows[key].evictions;
+        ledger.account(key)->dropped();
     }
-    void update(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) override {
-        std::lock_guard lock(mutex);
-        recording::GraphInfo& row = rows[key];
-        row.key = key;
-        change(row);
-    }
+    /// As the recording would have it.
     recording::GraphInfo row(std::uint64_t key) {
-        std::lock_guard lock(mutex);
-        return rows[key];
+        recording::GraphInfo info;
+        ledger.account(key)->change([](recording::GraphInfo&) {});
+        EXPECT_TRUE(ledger.account(key)->hand_over(info, 0, true));
+        return info;
     }
 
+    GraphLedger ledger{8192};
     std::mutex mutex;
     std::string refusal; // why captured() fails; empty: it does not
     std::vector<std::string> told;
     std::map<std::uint64_t, int> live;
-    std::map<std::uint64_t, recording::GraphInfo> rows;
-};
-
-/// For a host that outlives the cache.
-class HostReference final : public GraphHost {
-  public:
-    explicit HostReference(GraphHost& host) : host_(host) {}
-    Result<GraphProbe> captured(std::uint64_t key, CUgraph_st* graph) override { return host_.captured(key, graph); }
-    void evicted(std::uint64_t key) override { host_.evicted(key); }
-    void update(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) override {
-        host_.update(key, change);
-    }
-
-  private:
-    GraphHost& host_;
 };
 
 /// A context, a stream and kernels without parameters, named at will.
@@ -141,12 +133,8 @@ class Engine {
 
 inline std::unique_ptr<CudaGraphCache> make_cache(CudaGraphOptions options = {}, GraphHost* host = nullptr,
                                                   const cuda::Driver* driver = &*cuda::driver()) {
-    std::unique_ptr<GraphHost> reference;
-    if (host != nullptr) {
-        reference = std::make_unique<HostReference>(*host);
-    }
     return std::make_unique<CudaGraphCache>(
-        std::make_unique<Cache>(driver, Error{}, std::move(options), std::move(reference), &vgpu::host_clock()));
+        std::make_unique<Cache>(driver, Error{}, std::move(options), host, &vgpu::host_clock()));
 }
 
 /// A fresh GPU and engine for each test; in the end nothing is left and nothing was misused.

@@ -228,12 +228,7 @@ Result<std::vector<BakedIn>> Cache::verify_capture(std::uint64_t key, cuda::Stre
     for (const BakedIn& baked : found) {
         texts.push_back(baked.text);
     }
-    const std::shared_ptr<Entry> entry = find_or_make(key);
-    {
-        std::lock_guard lock(entry->row_mutex);
-        entry->row.baked_in = texts;
-    }
-    note_checked(*entry);
+    find_or_make(key)->account->change([&texts](recording::GraphInfo& info) { info.baked_in = std::move(texts); });
     return found;
 }
 

@@ -26,9 +26,9 @@ const char* reason_of(Absence absence) noexcept {
     return "unknown";
 }
 
-Cache::Cache(const cuda::Driver* driver, Error why_missing, CudaGraphOptions options, std::unique_ptr<GraphHost> host,
+Cache::Cache(const cuda::Driver* driver, Error why_missing, CudaGraphOptions options, GraphHost* host,
              const HostClock* clock)
-    : driver_(driver, std::move(why_missing)), options_(std::move(options)), host_(std::move(host)), host_clock_(clock),
+    : driver_(driver, std::move(why_missing)), options_(std::move(options)), host_(host), host_clock_(clock),
       states_(driver_, options_.max_batch, options_.state_slots),
       profile_(driver_, options_.profile_every, options_.profile_path) {}
 
@@ -65,11 +65,12 @@ std::shared_ptr<Entry> Cache::find_or_make(std::uint64_t key) {
     if (std::shared_ptr<Entry> entry = find(key)) {
         return entry;
     }
+    GraphLedger& ledger = host_ != nullptr ? host_->graph_ledger() : own_ledger_;
+    std::shared_ptr<GraphAccount> account = ledger.account(key); // may wait, so not behind the map's lock
     std::unique_lock lock(map_);
     std::shared_ptr<Entry>& entry = entries_[key];
     if (entry == nullptr) {
-        entry = std::make_shared<Entry>(key);
-        entry->row.key = key;
+        entry = std::make_shared<Entry>(key, std::move(account));
         if (entries_.size() > max_keys) {
             const std::shared_ptr<Entry> keep = entry;
             forget_old_keys();
@@ -87,38 +88,10 @@ void Cache::forget_old_keys() {
     }
 }
 
-void Cache::update_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) {
-    if (host_ != nullptr) {
-        host_->update(key, change);
-    }
-}
-
-/// Twins are built behind our back: their memory is asked for before bounds are looked at.
-void Cache::refresh_twin_bytes() {
-    if (host_ == nullptr) {
-        return;
-    }
-    std::vector<std::shared_ptr<Entry>> live;
-    {
-        std::shared_lock lock(map_);
-        live = live_;
-    }
-    for (const std::shared_ptr<Entry>& entry : live) {
-        std::uint64_t bytes = 0;
-        host_->update(entry->key, [&bytes](recording::GraphInfo& row) {
-            if (row.twin_bytes > 0) {
-                bytes = static_cast<std::uint64_t>(row.twin_bytes);
-            }
-        });
-        std::unique_lock lock(map_);
-        entry->twin_bytes = bytes;
-    }
-}
-
 std::uint64_t Cache::live_bytes() const {
     std::uint64_t sum = 0;
     for (const std::shared_ptr<Entry>& entry : live_) {
-        sum += entry->bytes + entry->twin_bytes;
+        sum += entry->bytes + entry->account->twin_bytes(); // a twin is built and dropped behind our back
     }
     return sum;
 }
@@ -148,7 +121,6 @@ std::shared_ptr<Executable> Cache::withdraw(Entry& entry, Absence absence) {
     entry.live = nullptr;
     entry.absence = absence;
     entry.bytes = 0;
-    entry.twin_bytes = 0;
     const auto at = std::find_if(live_.begin(), live_.end(), [&](const auto& held) { return held.get() == &entry; });
     if (at != live_.end()) {
         *at = live_.back();
@@ -158,9 +130,6 @@ std::shared_ptr<Executable> Cache::withdraw(Entry& entry, Absence absence) {
 }
 
 void Cache::publish(const std::shared_ptr<Entry>& entry, std::shared_ptr<Executable> exec, std::uint64_t bytes) {
-    if (options_.max_bytes != 0) {
-        refresh_twin_bytes();
-    }
     std::vector<Victim> victims;
     std::shared_ptr<Executable> replaced; // freed behind the lock
     {
@@ -212,25 +181,17 @@ void Cache::dismiss(const std::vector<Victim>& victims) {
 
 /// The profiler hears of it while the graph still exists; then whoever holds the executable last frees it.
 void Cache::dismiss(Entry& entry, const std::shared_ptr<Executable>& exec, Absence absence) {
-    bool counted = false;
     if (host_ != nullptr && !driver_.lost()) {
         std::lock_guard tell(entry.tell);
         if (entry.told == exec.get()) {
             entry.told = nullptr;
-            host_->evicted(entry.key);
-            counted = true;
+            host_->graph_dropped(entry.key);
         }
     }
-    {
-        std::lock_guard lock(entry.row_mutex);
-        ++(absence == Absence::evicted ? entry.row.evictions : entry.row.invalidations);
-    }
-    // The probes count whatever they are told to let go; the row is to count what the bounds did.
-    if (counted && absence != Absence::evicted) {
-        update_row(entry.key, [](recording::GraphInfo& row) { row.evictions -= row.evictions != 0 ? 1 : 0; });
-    }
-    if (!counted && absence == Absence::evicted) {
-        update_row(entry.key, [](recording::GraphInfo& row) { ++row.evictions; });
+    if (absence == Absence::evicted) {
+        entry.account->change([](recording::GraphInfo& info) { ++info.evictions; });
+    } else {
+        entry.account->count_invalidation();
     }
 }
 
@@ -293,7 +254,6 @@ void Cache::abandon() {
             entry->live = nullptr;
             entry->absence = Absence::lost;
             entry->bytes = 0;
-            entry->twin_bytes = 0;
         }
         live_.clear();
     }
@@ -307,13 +267,12 @@ std::size_t Cache::size() const {
     return live_.size();
 }
 
-std::uint64_t Cache::bytes() {
-    refresh_twin_bytes();
+std::uint64_t Cache::bytes() const {
     std::shared_lock lock(map_);
     return live_bytes();
 }
 
-std::vector<CudaGraphRow> Cache::rows() {
+std::vector<CudaGraphRow> Cache::rows() const {
     std::vector<std::shared_ptr<Entry>> entries;
     {
         std::shared_lock lock(map_);
@@ -323,17 +282,12 @@ std::vector<CudaGraphRow> Cache::rows() {
     }
     std::vector<CudaGraphRow> rows;
     for (const std::shared_ptr<Entry>& entry : entries) {
-        CudaGraphRow row;
-        {
-            std::lock_guard lock(entry->row_mutex);
-            row = entry->row;
-            row.eager_steps.assign(entry->eager.begin(), entry->eager.end());
-        }
-        row.replays = entry->replays.load(std::memory_order_relaxed);
-        row.launch_ns = static_cast<double>(entry->launch_ns.load(std::memory_order_relaxed));
+        CudaGraphRow row = entry->account->row();
         std::shared_lock lock(map_);
         row.live = entry->live != nullptr;
-        row.bytes = entry->bytes;
+        if (!row.live) {
+            row.bytes = Figure{std::nullopt, reason_of(entry->absence)};
+        }
         rows.push_back(std::move(row));
     }
     std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.key < b.key; });

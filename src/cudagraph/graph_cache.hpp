@@ -29,8 +29,8 @@ class Cache {
   public:
     static constexpr std::size_t max_keys = 65536; // with a row; the oldest without a graph go beyond it
 
-    /// `host` may be null. `driver` null: `why_missing` is what every call answers. `clock` null: the machine's.
-    Cache(const cuda::Driver* driver, Error why_missing, CudaGraphOptions options, std::unique_ptr<GraphHost> host,
+    /// `host` outlives the cache; null: there is no profiler, and the ledger is the cache's own. `driver` null: `why_missing` is what every call answers. `clock` null: the machine's.
+    Cache(const cuda::Driver* driver, Error why_missing, CudaGraphOptions options, GraphHost* host,
           const HostClock* clock);
     ~Cache();
     Cache(const Cache&) = delete;
@@ -50,8 +50,8 @@ class Cache {
     void note_padding(std::uint64_t key, std::uint64_t used, std::uint64_t padded);
 
     [[nodiscard]] std::size_t size() const;
-    [[nodiscard]] std::uint64_t bytes();
-    [[nodiscard]] std::vector<CudaGraphRow> rows();
+    [[nodiscard]] std::uint64_t bytes() const;
+    [[nodiscard]] std::vector<CudaGraphRow> rows() const;
     Status flush_profile() { return profile_.flush(false); }
     [[nodiscard]] bool lost() const noexcept { return driver_.lost(); }
     [[nodiscard]] Status status();
@@ -100,7 +100,6 @@ class Cache {
     Status run_rounds(Entry& entry, cuda::Stream stream, const CudaReplayCheck& check, std::vector<Found>& found);
     std::string name_node(const Executable& exec, cuda::Stream stream, const CudaReplayCheck& check,
                           const Found& found);
-    void note_checked(Entry& entry);
 
     // admission.cpp
     Status settle(const std::shared_ptr<Entry>& entry, Arrival& arrival);
@@ -115,7 +114,6 @@ class Cache {
     std::shared_ptr<Entry> find(std::uint64_t key) const;
     std::shared_ptr<Entry> find_or_make(std::uint64_t key);
     void forget_old_keys();
-    void refresh_twin_bytes();
     [[nodiscard]] bool over_bounds() const;
     void publish(const std::shared_ptr<Entry>& entry, std::shared_ptr<Executable> exec, std::uint64_t bytes);
     std::shared_ptr<Executable> withdraw(Entry& entry, Absence absence);
@@ -132,24 +130,21 @@ class Cache {
     struct Launched {
         Status status;
         bool profiled = false;
-        bool probed = false;
         std::int64_t upload_ns = -1;
         std::int64_t launch_ns = 0;
         ReplaySample sample;
     };
     bool missing(Entry& entry, Absence absence);
-    Launched launch(Entry& entry, Executable& exec, cuda::Stream stream, std::uint64_t call);
+    Launched launch(Entry& entry, Executable& exec, cuda::Stream stream);
     [[nodiscard]] bool captured(cuda::Stream stream) const noexcept;
     Status wait(cuda::Stream stream, Launched& launched);
     void launch_failed(Entry& entry, const Executable& exec);
-    void count_launch(Entry& entry, const Launched& launched);
-    void count_eager(Entry& entry, const std::string& reason);
-    void update_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change);
     [[nodiscard]] std::int64_t now_ns() const noexcept;
 
     GuardedDriver driver_;
     const CudaGraphOptions options_;
-    const std::unique_ptr<GraphHost> host_;
+    GraphHost* const host_;
+    GraphLedger own_ledger_{0};
     const HostClock* const host_clock_;
     MemoryEstimate estimate_;
     DecodeStates states_;

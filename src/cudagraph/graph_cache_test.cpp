@@ -205,7 +205,7 @@ TEST_F(GraphCache, graphs_are_uploaded_once_or_before_each_launch) {
         EXPECT_TRUE(replays(1));
     }
     EXPECT_EQ(row(1).uploads, 5u);
-    EXPECT_GT(row(1).upload_ns, 0.0);
+    EXPECT_GT(row(1).upload_ns.value.value_or(0), 0.0);
 }
 
 TEST_F(GraphCache, a_replay_waits_for_the_device_only_where_it_was_told_to) {
@@ -256,12 +256,40 @@ TEST_F(GraphCache, the_row_of_a_key_tells_its_life) {
     EXPECT_EQ(life.nodes, (std::vector<CudaGraphRow::Count>{{"kernel", 5}}));
     EXPECT_EQ(life.rows_used, 8u);
     EXPECT_EQ(life.rows_padded, 16u);
-    EXPECT_GT(life.capture_ns, 0.0);
-    EXPECT_GT(life.instantiate_ns, 0.0);
-    EXPECT_GT(life.upload_ns, 0.0);
-    EXPECT_GE(life.launch_ns, 5000.0);
-    EXPECT_GT(life.bytes, 0u);
+    EXPECT_GT(life.capture_ns.value.value_or(0), 0.0);
+    EXPECT_GT(life.instantiate_ns.value.value_or(0), 0.0);
+    EXPECT_GT(life.upload_ns.value.value_or(0), 0.0);
+    EXPECT_GE(life.launch_ns.value.value_or(0), 5000.0);
+    EXPECT_GT(life.bytes.value.value_or(0), 0u);
     EXPECT_EQ(life.not_probed, "no profiler");
+}
+
+TEST_F(GraphCache, F1_a_time_that_nobody_took_is_absent_and_never_0) {
+    CudaGraphOptions options;
+    options.upload_each = true;
+    cache = make_cache(options);
+    cache->note_eager(1, "prefill");
+    const CudaGraphRow before = row(1);
+    EXPECT_EQ(before.capture_ns.reason, "never captured");
+    EXPECT_EQ(before.instantiate_ns.reason, "never instantiated");
+    EXPECT_EQ(before.bytes.reason, "never captured");
+    ASSERT_TRUE(engine->capture(*cache, 1));
+    const CudaGraphRow captured = row(1);
+    EXPECT_EQ(captured.upload_ns.reason, "never uploaded");
+    EXPECT_EQ(captured.launch_ns.reason, "never replayed");
+    for (const Figure* const figure : {&before.capture_ns, &before.instantiate_ns, &before.upload_ns, &before.launch_ns,
+                                       &before.bytes, &captured.upload_ns, &captured.launch_ns}) {
+        EXPECT_FALSE(figure->value.has_value()) << figure->reason;
+    }
+    ASSERT_TRUE(replays(1));
+    const CudaGraphRow replayed = row(1);
+    EXPECT_GT(replayed.upload_ns.value.value_or(0), 0);
+    EXPECT_GT(replayed.launch_ns.value.value_or(0), 0);
+    EXPECT_GT(replayed.bytes.value.value_or(0), 0);
+    ASSERT_TRUE(cache->invalidate(1));
+    EXPECT_FALSE(row(1).bytes.value.has_value());
+    EXPECT_EQ(row(1).bytes.reason, "invalidated");
+    EXPECT_EQ(row(1).upload_ns.value, replayed.upload_ns.value) << "what it took stays";
 }
 
 TEST_F(GraphCache, the_profiler_hears_of_captures_and_evictions_and_gets_what_only_the_cache_knows) {
@@ -274,14 +302,16 @@ TEST_F(GraphCache, the_profiler_hears_of_captures_and_evictions_and_gets_what_on
     ASSERT_TRUE(engine->capture(*cache, 2));
     cache->note_padding(2, 1, 4);
     EXPECT_FALSE(replays(1));
-    const std::vector<std::string> expected = {"captured 1", "captured 1", "captured 2", "evicted 1"};
+    const std::vector<std::string> expected = {"captured 1", "captured 1", "captured 2", "dropped 1"};
     EXPECT_EQ(host.told, expected);
     const recording::GraphInfo first = host.row(1);
     EXPECT_EQ(first.instantiations, 1u);
     EXPECT_EQ(first.updates, 1u);
     EXPECT_EQ(first.uploads, 2u);
-    EXPECT_EQ(first.captures, 0u) << "the probe counts captures";
-    EXPECT_EQ(first.replays, 0u) << "and replays";
+    EXPECT_EQ(first.captures, 2u) << "the probe counts captures, and nobody else";
+    EXPECT_EQ(first.replays, 1u) << "and replays";
+    EXPECT_EQ(first.launch_ns, static_cast<double>(FakeHost::probe_launch_ns)) << "and their time";
+    EXPECT_EQ(first.nodes, (std::vector<recording::NamedCount>{{"kernel", 3}})) << "where it did not look";
     EXPECT_EQ(first.eager_steps, (std::vector<recording::NamedCount>{{"evicted", 1}}));
     EXPECT_EQ(first.evictions, 1u);
     EXPECT_TRUE(cache->invalidate(2));
@@ -290,6 +320,9 @@ TEST_F(GraphCache, the_profiler_hears_of_captures_and_evictions_and_gets_what_on
     EXPECT_GT(first.instantiate_ns, 0.0);
     EXPECT_EQ(host.row(2).rows_padded, 4u);
     EXPECT_EQ(row(1).not_probed, "");
+    EXPECT_EQ(row(1).evictions, 1u);
+    EXPECT_EQ(row(1).launch_ns.value, first.launch_ns) << "one ledger, two readers";
+    EXPECT_EQ(row(2).invalidations, 1u);
 }
 
 TEST_F(GraphCache, without_a_probe_the_cache_counts_alone_and_says_why) {
@@ -329,7 +362,7 @@ TEST_F(GraphCache, reasons_of_eager_steps_and_keys_are_bounded) {
     for (int i = 0; i < 1000; ++i) {
         cache->note_eager(1, "reason " + std::to_string(i));
     }
-    EXPECT_LE(row(1).eager_steps.size(), Entry::max_reasons + 1);
+    EXPECT_LE(row(1).eager_steps.size(), GraphAccount::most_reasons + 1);
     for (std::uint64_t key = 0; key < Cache::max_keys + 5000; ++key) {
         cache->note_eager(key, "never captured");
     }

@@ -40,14 +40,17 @@ Status GraphEntry::launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept {
     const Driver& driver = state_->driver();
     const std::lock_guard order(enqueue_);
     ++number_;
-    if (graph_.row != nullptr && state_->open()) {
-        graph_.row->replays.fetch_add(1, std::memory_order_relaxed);
-    }
     CaptureStatus capturing = CaptureStatus::none;
-    if (!state_->recording() || graph_.row == nullptr ||
+    if (!state_->recording() || !graph_.account->recorded() ||
         driver.stream_is_capturing(stream, &capturing) != CuResult::success || capturing != CaptureStatus::none) {
         last_plain_ = plain;
-        return answer(driver.graph_launch(plain, stream));
+        const bool counted = state_->open();
+        const std::int64_t begin_ns = counted ? state_->now_ns() : 0;
+        const CuResult result = driver.graph_launch(plain, stream);
+        if (counted && result == CuResult::success) {
+            graph_.account->count_launch(state_->now_ns() - begin_ns);
+        }
+        return answer(result);
     }
     announce_checks(stream);
     ++recorded_;
@@ -66,9 +69,9 @@ Status GraphEntry::launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept {
     const Timestamp begin = recorder.now();
     const Launch done = enqueue(shot, plain, stream);
     const Timestamp end = recorder.now();
-    graph_.row->launch_ns.fetch_add(static_cast<std::uint64_t>(std::max<std::int64_t>(state_->now_ns() - begin_ns, 0)),
-                                    std::memory_order_relaxed);
+    const std::int64_t end_ns = state_->now_ns();
     if (done.result == CuResult::success) {
+        graph_.account->count_launch(end_ns - begin_ns);
         recorder.record_graph_launch(graph_.key, static_cast<std::uint16_t>(flags | done.flags), queue, begin, end);
     } else if (graph_.checks != nullptr) {
         graph_.checks->withdraw();
@@ -124,7 +127,7 @@ GraphEntry::Shot* GraphEntry::choose(std::uint64_t number, std::uint16_t& flags)
                 shot->twin = twin_;
             } else {
                 flags = static_cast<std::uint16_t>(flags | launch_unread);
-                graph_.row->unread.fetch_add(1, std::memory_order_relaxed);
+                graph_.account->unread.fetch_add(1, std::memory_order_relaxed);
             }
         } else if (wants_plain(number)) {
             shot = free_shot(0, plain_shots);
@@ -205,7 +208,7 @@ GraphEntry::Launch GraphEntry::enqueue(Shot* shot, GraphExec plain, Stream strea
                 static_cast<std::uint16_t>(launch_instrumented | (shot->twin->launches() == 0 ? launch_first : 0));
             shot->replay = shot->twin->count_launch();
             shot->step_plus_one = state_->recorder().context().step_plus_one;
-            graph_.row->instrumented.fetch_add(1, std::memory_order_relaxed);
+            graph_.account->instrumented.fetch_add(1, std::memory_order_relaxed);
             state_->unresolved.fetch_add(shot->twin->plan().scopes.size(), std::memory_order_relaxed);
         } else {
             drop_twin("its launch failed: " + graph_.device->timeline().failed(sampled, "cuGraphLaunch").message);
@@ -250,7 +253,7 @@ void GraphEntry::drop_twin(const std::string& reason) {
             twin_ = nullptr;
         }
     }
-    graph_.row->change_of(graph_.capture, [&](recording::GraphInfo& info) {
+    graph_.account->change_of(graph_.capture, [&](recording::GraphInfo& info) {
         info.twin.clear();
         info.twin_bytes = recording::GraphInfo::unknown;
         info.twin_reason = reason;

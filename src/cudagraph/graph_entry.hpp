@@ -23,8 +23,8 @@ namespace plumb::cudagraph {
 /// What a capture told about a graph, and what a twin needs.
 struct CapturedGraph {
     std::uint64_t key = 0;
-    std::uint64_t capture = 0;                            // which one of that row: later ones own its figures
-    std::shared_ptr<Row> row;                             // null: the table is full; the graph is launched plainly
+    std::uint64_t capture = 0; // which one of that key: later ones own its figures
+    std::shared_ptr<GraphAccount> account;
     std::shared_ptr<GraphDevice> device;                  // null: no twin
     TwinSource source;                                    // source.graph null: no twin
     std::vector<backends::cuda::ScopeNote> notes;         // those that ended and were read in full; frontiers are gone

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a graph cache needs of a profiler: probes for what it captures, and the life-cycle rows that end in the recording.
-// Implemented where profilers are known (src/session); owned by the cache. Thread rule: any thread.
+// What a graph cache needs of a profiler: the ledger that it counts in, and probes for what it captures.
+// Implemented by the Session, which outlives the cache. Thread rule: any thread.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
+#include "cudagraph/graph_ledger.hpp"
 #include "plumb/cuda_graph.hpp"
 #include "plumb/result.hpp"
-#include "recording/recording.hpp"
 
 namespace plumb::cudagraph {
 
@@ -16,12 +15,12 @@ class GraphHost {
   public:
     virtual ~GraphHost() = default;
 
-    /// See Profiler::graph_captured(). A probe got here counts captures, replays, launch time, node changes and evictions
-    /// of that key by itself.
-    virtual Result<GraphProbe> captured(std::uint64_t key, CUgraph_st* graph) = 0;
-    virtual void evicted(std::uint64_t key) = 0;
-    /// See GraphProbes::update().
-    virtual void update(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) = 0;
+    /// Asked for with each new key: a forked child has a ledger of its own.
+    virtual GraphLedger& graph_ledger() = 0;
+    /// See Profiler::graph_captured(). The probe counts that capture and its launches in the ledger.
+    virtual Result<GraphProbe> graph_captured(std::uint64_t key, CUgraph_st* graph) = 0;
+    /// The probe of that key goes. Why, is the cache's to count.
+    virtual void graph_dropped(std::uint64_t key) = 0;
 };
 
 } // namespace plumb::cudagraph

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reading side of a probe: completed replays become samples, and figures of the key's row.
+// The reading side of a probe: completed replays become samples, and figures of the key's account.
 #include <algorithm>
 #include <cmath>
 
@@ -179,7 +179,7 @@ void GraphEntry::describe_sampling() {
         cost = !plans_.turns.empty() ? site_cost() : StampCost::unknown;
         closed = book_.closure(cost, closure);
     }
-    graph_.row->measure_of(graph_.capture, [&](recording::GraphInfo& info) {
+    graph_.account->measure_of(graph_.capture, [&](recording::GraphInfo& info) {
         info.plain_span_ns = plain;
         info.every = every;
         info.site_cost_ns = cost;
@@ -199,8 +199,8 @@ bool GraphEntry::announce_track(QueueTimer* timer, ProbeKind kind) {
     const Vendor& vendor = *state_->driver().vendor;
     track.info.source = kind == ProbeKind::stamp ? vendor.stamp_source : vendor.graph_source;
     track.clock_name = graph_.device->timeline().clock_name();
-    const TrackChoice choice = choose_track(*graph_.row, graph_.capture, track.info.source, track.clock_name,
-                                            [] { return record::new_process_track(); });
+    const TrackChoice choice = graph_.account->choose_track(graph_.capture, track.info.source, track.clock_name,
+                                                            [] { return record::new_process_track(); });
     track_ = choice.id;
     if (!choice.is_new) {
         return track_ != 0;

@@ -134,14 +134,14 @@ void GraphEntry::build_twin() {
         return;
     }
     static_cast<void>(device.timeline().reserve(32)); // so that launches find their events in the pool
-    graph_.row->change_of(graph_.capture, [&](recording::GraphInfo& info) {
+    graph_.account->change_of(graph_.capture, [&](recording::GraphInfo& info) {
         info.twin = (*twin)->kind() == ProbeKind::stamp ? "stamp" : "event";
         info.twin_reason = device.no_stamps().empty() ? "" : "no stamp kernels: " + device.no_stamps();
         info.twin_build_ns = (info.twin_build_ns > 0 ? info.twin_build_ns : 0) + took;
         // The same bytes per node as the plain graph's, as far as anybody estimated those.
         const double bytes = info.bytes * static_cast<double>((*twin)->nodes()) /
                              static_cast<double>(std::max<std::size_t>(graph_.source.nodes.size(), 1));
-        info.twin_bytes = graph_.row->evicted ? recording::GraphInfo::unknown : bytes;
+        info.twin_bytes = bytes;
     });
     const std::lock_guard lock(mutex_);
     samples_of_turn_ = 0;

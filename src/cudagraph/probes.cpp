@@ -87,11 +87,6 @@ std::vector<recording::NamedCount> unattributed_of(const GraphShape& shape, cons
     return {counts.begin(), counts.end()};
 }
 
-bool same_site(const recording::GraphSite& a, const recording::GraphSite& b) {
-    return a.name == b.name && a.layer_plus_one == b.layer_plus_one && a.occurrence == b.occurrence &&
-           a.nodes == b.nodes && a.leaf == b.leaf && a.lap == b.lap;
-}
-
 /// Those that lie in this graph: an older one may have had its handle.
 std::shared_ptr<fingerprint::CapturedTensors> checks_of(const Recorder& recorder, Graph graph, std::uint64_t key,
                                                         const GraphShape& shape) {
@@ -107,30 +102,6 @@ std::shared_ptr<fingerprint::CapturedTensors> checks_of(const Recorder& recorder
     }
     checks->set_key(key);
     return checks;
-}
-
-/// Returns the number of this capture.
-std::uint64_t describe(Row& row, const GraphShape& shape, std::vector<recording::GraphSite> sites,
-                       std::vector<recording::NamedCount> unattributed,
-                       std::shared_ptr<const recording::GraphContent> content) {
-    const std::lock_guard lock(row.mutex);
-    recording::GraphInfo& info = row.info;
-    if (info.captures > 0) {
-        ++info.node_checks;
-        info.node_changes = compare_kernels(row.kernels, shape.kernels);
-    }
-    begin_capture(row);
-    row.same_graph = row.same_graph && info.node_changes.empty() &&
-                     std::equal(sites.begin(), sites.end(), info.sites.begin(), info.sites.end(), same_site);
-    if (!row.same_graph) {
-        info.track = 0;
-    }
-    row.kernels = shape.kernels;
-    info.nodes = shape.nodes_by_type;
-    info.unattributed = std::move(unattributed);
-    info.sites = std::move(sites);
-    info.content = std::move(content);
-    return row.capture;
 }
 
 /// Our own clone, with its nodes in the order of the shape. Empty and a reason where the driver will not.
@@ -166,13 +137,13 @@ const Result<Driver>& driver_of(GraphApi api) {
 
 } // namespace
 
-GraphProbes::GraphProbes(Recorder& recorder, ProbeOptions options) {
+GraphProbes::GraphProbes(Recorder& recorder, ProbeOptions options)
+    : ledger_(std::make_shared<GraphLedger>(options.max_rows)) {
     const Result<Driver>& loaded = driver_of(options.api);
     if (loaded) {
-        state_ = std::make_shared<ProbesState>(recorder, options, *loaded);
+        state_ = std::make_shared<ProbesState>(recorder, options, *loaded, ledger_);
     } else {
         missing_ = loaded.error();
-        rows_only_ = std::make_unique<RowTable>(options.max_rows);
     }
 }
 
@@ -199,22 +170,12 @@ Result<std::shared_ptr<Probe>> GraphProbes::captured(std::uint64_t key, CUgraph_
     }
     CapturedGraph captured;
     captured.key = key;
-    captured.row = state_->rows().row(key);
-    if (!state_->recording() || captured.row == nullptr) {
-        captured.no_twin = "n/a (captured while recording was off)";
-        if (captured.row != nullptr) {
-            const std::lock_guard lock(captured.row->mutex);
-            begin_capture(*captured.row);
-            captured.capture = captured.row->capture;
-            captured.row->same_graph = false;
-            recording::GraphInfo& info = captured.row->info; // nobody looked into this one
-            info.track = 0;
-            info.nodes.clear();
-            info.unattributed.clear();
-            info.sites.clear();
-            info.content.reset();
-            info.twin_reason = captured.no_twin;
-        }
+    captured.account = ledger_->account(key);
+    if (!state_->recording() || !captured.account->recorded()) {
+        captured.no_twin = state_->recording() ? "n/a (too many graph keys)" : "n/a (captured while recording was off)";
+        captured.capture = captured.account->captured();
+        captured.account->change_of(captured.capture,
+                                    [&](recording::GraphInfo& info) { info.twin_reason = captured.no_twin; });
     } else if (Status status = look_at(graph, captured); !status) {
         return status.error();
     }
@@ -239,8 +200,9 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
         captured.places.push_back(ScopePlaces{source.map.begin_place[i], source.map.end_place[i], scopes[i].parent,
                                               captured.notes[i].label.layer_plus_one});
     }
-    captured.capture = describe(*captured.row, source.shape, sites_of(captured.notes, scopes, source.map),
-                                unattributed_of(source.shape, source.map), content_of(source.shape, source.map));
+    captured.capture = captured.account->captured(source.shape, {sites_of(captured.notes, scopes, source.map),
+                                                                 unattributed_of(source.shape, source.map),
+                                                                 content_of(source.shape, source.map)});
     if (state_->options().kind == ProbeKind::off) {
         captured.no_twin = "n/a (graph.stamps=off)";
     } else if (Result<std::shared_ptr<GraphDevice>> device = state_->current_device(); device) {
@@ -249,27 +211,22 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
     } else {
         captured.no_twin = "n/a: " + device.error().message;
     }
-    captured.row->change_of(captured.capture, [&](recording::GraphInfo& info) { info.twin_reason = captured.no_twin; });
+    captured.account->change_of(captured.capture,
+                                [&](recording::GraphInfo& info) { info.twin_reason = captured.no_twin; });
     return {};
 }
 
-void GraphProbes::evicted(std::uint64_t key) {
+bool GraphProbes::dropped(std::uint64_t key) {
     if (state_ == nullptr || !state_->remove(key)) {
-        return;
+        return false;
     }
-    if (const std::shared_ptr<Row> row = state_->rows().row(key)) {
-        row->change([&](recording::GraphInfo& info) {
-            ++info.evictions;
-            row->evicted = true;
-            info.twin_bytes = recording::GraphInfo::unknown; // its kind and figures stay: they were measured
-        });
-    }
+    ledger_->account(key)->dropped();
+    return true;
 }
 
-void GraphProbes::update(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) {
-    RowTable& rows = state_ != nullptr ? state_->rows() : *rows_only_;
-    if (const std::shared_ptr<Row> row = rows.row(key)) {
-        row->measure(change); // such counts move with every step
+void GraphProbes::evicted(std::uint64_t key) {
+    if (dropped(key)) {
+        ledger_->account(key)->change([](recording::GraphInfo& info) { ++info.evictions; });
     }
 }
 
@@ -278,7 +235,7 @@ void GraphProbes::collect(drain::FeedRound& round) {
     if (state_ != nullptr) {
         state_->collect(round, all);
     } else {
-        rows_only_->collect(round.graphs, clock::monotonic_ns(), all);
+        ledger_->collect(round.graphs, clock::monotonic_ns(), all);
     }
 }
 

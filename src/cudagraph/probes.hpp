@@ -9,9 +9,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
+#include "cudagraph/graph_ledger.hpp"
 #include "cudagraph/probe.hpp"
 #include "drain/device_feed.hpp"
 #include "plumb/clock.hpp"
@@ -30,15 +30,14 @@ struct ProbeOptions {
     GraphApi api = GraphApi::cuda;
     /// automatic: whichever stamp costs less in a replay here. off: replays are counted, not looked into.
     ProbeKind kind = ProbeKind::automatic;
-    std::uint64_t every = 0;             // every so manieth replay is sampled; 0: as often as costs 1 % of a step
-    std::size_t max_stamps = 512;        // in one twin; layers beyond it take turns
-    std::uint32_t samples_per_turn = 12; // of one group of layers, before the next has its turn
-    std::size_t max_rows = 8192; // keys with a life-cycle row; later ones are launched plainly and not described
+    std::uint64_t every = 0;               // every so manieth replay is sampled; 0: as often as costs 1 % of a step
+    std::size_t max_stamps = 512;          // in one twin; layers beyond it take turns
+    std::uint32_t samples_per_turn = 12;   // of one group of layers, before the next has its turn
+    std::size_t max_rows = 8192;           // keys in the recording; later ones are launched plainly and not described
     const HostClock* host_clock = nullptr; // injected; null: this machine's. Must outlive every probe
 };
 
 class ProbesState;
-class RowTable;
 struct CapturedGraph;
 
 /// The recorder ends: what its scopes noted in captures that nobody asked for is forgotten.
@@ -56,17 +55,17 @@ class GraphProbes final : public drain::DeviceFeed {
     /// Error unavailable without a driver, invalid_argument for a null graph; the driver's own answer where it cannot
     /// enumerate the graph. A graph that cannot be cloned gets a probe that launches plainly; its row says why.
     [[nodiscard]] Result<std::shared_ptr<Probe>> captured(std::uint64_t key, CUgraph_st* graph);
-    /// The twin goes as soon as its last launch has completed. An unknown key is ignored.
+    /// The twin goes as soon as its last launch has completed. False: there is no such key.
+    bool dropped(std::uint64_t key);
+    /// The same, counted as an eviction.
     void evicted(std::uint64_t key);
 
-    /// Changes the life-cycle row of a key. The probes fill captures, replays, instrumented, unread, evictions, launch_ns,
-    /// nodes, unattributed, node_changes, node_checks, sites, track and everything below "its instrumented twin"; all
-    /// else is the graph cache's (or any caller's). `change` must not call back.
-    void update(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change);
+    /// Where captures, launches and all that is measured of a key are counted; the graph cache adds what it alone knows.
+    [[nodiscard]] GraphLedger& ledger() noexcept { return *ledger_; }
 
-    /// Rows are handed over at most once a second, but for those that changed in kind.
+    /// Accounts are handed over at most once a second, but for those that changed in kind.
     void collect(drain::FeedRound& round) override;
-    /// The next collect() hands over every row that changed: before a flush, a snapshot and the end.
+    /// The next collect() hands over every account that changed: before a flush, a snapshot and the end.
     void publish_all() noexcept;
     [[nodiscard]] std::uint64_t unresolved() const noexcept override;
 
@@ -83,8 +82,8 @@ class GraphProbes final : public drain::DeviceFeed {
   private:
     Status look_at(CUgraph_st* graph, CapturedGraph& captured);
 
-    std::shared_ptr<ProbesState> state_;  // null: no driver
-    std::unique_ptr<RowTable> rows_only_; // then
+    std::shared_ptr<GraphLedger> ledger_;
+    std::shared_ptr<ProbesState> state_; // null: no driver
     Error missing_;
     std::atomic<bool> publish_all_{false}; // relaxed: a wish
 };

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "cudagraph/probe_testing.hpp"
-#include "cudagraph/rows.hpp"
 
 namespace plumb::cudagraph {
 namespace {
@@ -36,7 +35,7 @@ TEST(Recapture, figures_of_a_replaced_graph_do_not_outlive_it_though_its_last_sa
     ProbeBench bench;
     const KnownGraph first = capture_scopes(bench, 4, 20'000);
     const auto old = bench.captured(7, first);
-    bench.probes->update(7, [](recording::GraphInfo& info) { info.bytes = 1e6; });
+    bench.probes->ledger().account(7)->measure([](recording::GraphInfo& info) { info.bytes = 1e6; });
     replay_until_closed(bench, *old, first);
     const std::uint32_t old_track = bench.row(7).track;
     const std::uint64_t instrumented = bench.row(7).instrumented;
@@ -80,7 +79,7 @@ TEST(Recapture, a_graph_that_was_given_up_keeps_its_figures_and_takes_no_memory)
     ProbeBench bench;
     const KnownGraph graph = capture_scopes(bench, 4, 20'000);
     const auto probe = bench.captured(7, graph);
-    bench.probes->update(7, [](recording::GraphInfo& info) { info.bytes = 1e6; });
+    bench.probes->ledger().account(7)->measure([](recording::GraphInfo& info) { info.bytes = 1e6; });
     replay_until_closed(bench, *probe, graph);
     EXPECT_GT(bench.row(7).twin_bytes, 1e6);
     bench.probes->evicted(7);
@@ -95,7 +94,7 @@ TEST(Recapture, a_twin_that_failed_takes_no_memory) {
     ProbeBench bench;
     const KnownGraph graph = capture_scopes(bench, 4, 20'000);
     const auto probe = bench.captured(7, graph);
-    bench.probes->update(7, [](recording::GraphInfo& info) { info.bytes = 1e6; });
+    bench.probes->ledger().account(7)->measure([](recording::GraphInfo& info) { info.bytes = 1e6; });
     bench.replay_until(*probe, graph, 400, [&] { return !bench.samples.empty(); });
     ASSERT_GT(bench.row(7).twin_bytes, 1e6);
     const std::uint64_t instrumented = bench.row(7).instrumented;
@@ -113,24 +112,24 @@ TEST(Recapture, a_twin_that_failed_takes_no_memory) {
 }
 
 TEST(Recapture, tracks_of_one_key_are_bounded_and_the_row_says_when_they_ran_out) {
-    RowTable rows(1);
-    const std::shared_ptr<Row> row = rows.row(7);
+    GraphLedger ledger(1);
+    const std::shared_ptr<GraphAccount> account = ledger.account(7);
     std::uint32_t made = 0;
+    std::uint64_t number = 0;
+    const auto choose = [&](std::uint64_t of, const std::string& clock) {
+        return account->choose_track(of, "cuda_graph_event", clock, [&] { return ++made; });
+    };
     const auto capture = [&](const std::string& clock) {
-        {
-            const std::lock_guard lock(row->mutex);
-            begin_capture(*row);
-            row->same_graph = false;
-        }
-        return choose_track(*row, row->capture, "cuda_graph_event", clock, [&] { return ++made; });
+        number = account->captured();
+        return choose(number, clock);
     };
     const auto reason = [&] {
         std::vector<recording::GraphInfo> infos;
-        row->change([](recording::GraphInfo&) {});
-        rows.collect(infos, 0, true);
+        account->change([](recording::GraphInfo&) {});
+        ledger.collect(infos, 0, true);
         return infos.at(0).twin_reason;
     };
-    for (std::uint32_t i = 1; i <= Row::most_tracks; ++i) {
+    for (std::uint32_t i = 1; i <= GraphAccount::most_tracks; ++i) {
         const TrackChoice choice = capture("cuda:0");
         EXPECT_TRUE(choice.is_new);
         EXPECT_EQ(choice.id, i);
@@ -140,10 +139,10 @@ TEST(Recapture, tracks_of_one_key_are_bounded_and_the_row_says_when_they_ran_out
     EXPECT_EQ(reason(), "");
     const TrackChoice last = capture("cuda:0");
     EXPECT_FALSE(last.is_new);
-    EXPECT_EQ(last.id, Row::most_tracks);
-    EXPECT_EQ(made, Row::most_tracks);
+    EXPECT_EQ(last.id, GraphAccount::most_tracks);
+    EXPECT_EQ(made, GraphAccount::most_tracks);
     EXPECT_NE(reason().find("not told apart"), std::string::npos);
-    EXPECT_EQ(choose_track(*row, row->capture - 1, "cuda_graph_event", "cuda:0", [&] { return ++made; }).id, 0u);
+    EXPECT_EQ(choose(number - 1, "cuda:0").id, 0u);
 }
 
 } // namespace

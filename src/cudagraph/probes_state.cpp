@@ -20,9 +20,10 @@ constexpr std::size_t most_samples = std::size_t{1} << 20; // that nobody collec
 
 } // namespace
 
-ProbesState::ProbesState(Recorder& recorder, const ProbeOptions& options, const Driver& driver)
+ProbesState::ProbesState(Recorder& recorder, const ProbeOptions& options, const Driver& driver,
+                         std::shared_ptr<GraphLedger> ledger)
     : recorder_(recorder), options_(options), driver_(driver), clock_(clock::host_clock(options.host_clock)),
-      rows_(options.max_rows) {}
+      ledger_(std::move(ledger)) {}
 
 ProbesState::~ProbesState() = default;
 
@@ -103,7 +104,7 @@ void ProbesState::announce(drain::FeedTrack track) {
     tracks_.push_back(std::move(track));
 }
 
-void ProbesState::collect(drain::FeedRound& round, bool all_rows) {
+void ProbesState::collect(drain::FeedRound& round, bool all) {
     if (!open()) {
         return;
     }
@@ -116,7 +117,7 @@ void ProbesState::collect(drain::FeedRound& round, bool all_rows) {
         tracks_.clear();
         samples_.clear();
     }
-    rows_.collect(round.graphs, now_ns(), all_rows);
+    ledger_->collect(round.graphs, now_ns(), all);
 }
 
 std::vector<std::shared_ptr<GraphEntry>> ProbesState::entries() {

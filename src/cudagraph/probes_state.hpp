@@ -17,7 +17,6 @@
 #include "clock/host_clock.hpp"
 #include "cudagraph/graph_device.hpp"
 #include "cudagraph/probes.hpp"
-#include "cudagraph/rows.hpp"
 
 namespace plumb::cudagraph {
 
@@ -25,7 +24,8 @@ class GraphEntry;
 
 class ProbesState : public std::enable_shared_from_this<ProbesState> {
   public:
-    ProbesState(Recorder& recorder, const ProbeOptions& options, const backends::cuda::Driver& driver);
+    ProbesState(Recorder& recorder, const ProbeOptions& options, const backends::cuda::Driver& driver,
+                std::shared_ptr<GraphLedger> ledger);
     ~ProbesState();
 
     [[nodiscard]] const backends::cuda::Driver& driver() const noexcept { return driver_; }
@@ -37,7 +37,7 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     }
     [[nodiscard]] bool open() const noexcept { return open_.load(std::memory_order_acquire); }
     [[nodiscard]] std::int64_t now_ns() const noexcept { return clock::now_ns(clock_).value; }
-    [[nodiscard]] RowTable& rows() noexcept { return rows_; }
+    [[nodiscard]] GraphLedger& ledger() noexcept { return *ledger_; }
 
     /// The device of the calling thread's current context.
     [[nodiscard]] Result<std::shared_ptr<GraphDevice>> current_device();
@@ -54,7 +54,7 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     // Samples on their way to the drain.
     void hand_over(std::vector<drain::DeviceSample> samples);
     void announce(drain::FeedTrack track);
-    void collect(drain::FeedRound& round, bool all_rows);
+    void collect(drain::FeedRound& round, bool all);
     std::atomic<std::uint64_t> unresolved{0}; // relaxed: a figure
 
     void leaked(const std::string& what);
@@ -80,7 +80,7 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     const backends::cuda::Driver& driver_;
     const clock::HostClockSource clock_;
     std::atomic<bool> open_{true}; // release in close(): a launch that sees it uses the recorder no more
-    RowTable rows_;
+    const std::shared_ptr<GraphLedger> ledger_;
 
     mutable std::mutex mutex_; // guards what follows; never held around a driver call
     std::map<std::uint64_t, std::shared_ptr<GraphEntry>> current_;

@@ -444,6 +444,63 @@ TEST(Probes, the_callers_graph_may_go_after_the_capture_and_the_twin_goes_with_t
     expect_undisturbed();
 }
 
+TEST(Probes, a_graph_is_evicted_when_its_owner_says_so_and_not_when_the_cache_drops_it) {
+    ProbeBench bench;
+    const KnownGraph graph = capture_layers(bench, 1);
+    const auto probe = bench.captured(7, graph);
+    EXPECT_TRUE(bench.probes->dropped(7));
+    EXPECT_EQ(bench.row(7).evictions, 0u) << "nor for a moment: whoever knows why counts it";
+    EXPECT_FALSE(bench.probes->dropped(7));
+    const auto again = bench.captured(7, graph);
+    bench.probes->evicted(7);
+    bench.probes->evicted(7);
+    EXPECT_EQ(bench.row(7).evictions, 1u);
+}
+
+TEST(Probes, F1_a_launch_that_failed_is_no_replay_and_one_that_was_not_recorded_has_its_time) {
+    ProbeBench bench;
+    const KnownGraph graph = capture_layers(bench, 1);
+    const auto probe = bench.captured(7, graph);
+    vgpu::fail("cuGraphLaunch", CuResult::invalid_value);
+    EXPECT_FALSE(bench.replay(*probe, graph).ok());
+    EXPECT_EQ(bench.row(7).replays, 0u);
+    EXPECT_TRUE(std::isnan(bench.row(7).launch_ns)) << "never launched: no time, and not 0";
+    bench.recorder.off();
+    ASSERT_TRUE(bench.replay(*probe, graph).ok());
+    EXPECT_EQ(bench.row(7).replays, 1u);
+    EXPECT_GT(bench.row(7).launch_ns, 0) << "what is counted is timed";
+}
+
+TEST(Probes, F1_a_capture_that_nobody_looked_into_is_compared_with_nothing) {
+    ProbeBench bench;
+    const KnownGraph graph = capture_layers(bench, 1);
+    bench.recorder.off();
+    const auto unseen = bench.captured(7, graph);
+    EXPECT_TRUE(bench.row(7).nodes.empty());
+    bench.recorder.on();
+    const auto seen = bench.captured(7, graph);
+    EXPECT_EQ(bench.row(7).node_checks, 0u);
+    EXPECT_TRUE(bench.row(7).node_changes.empty()) << "not \"0 before\"";
+    const auto again = bench.captured(7, graph);
+    EXPECT_EQ(bench.row(7).node_checks, 1u);
+}
+
+TEST(Probes, keys_beyond_the_bound_are_launched_plainly_and_counted_by_whoever_asks) {
+    ProbeOptions options;
+    options.max_rows = 1;
+    ProbeBench bench({}, options);
+    const KnownGraph graph = capture_layers(bench, 1);
+    const auto first = bench.captured(7, graph);
+    const std::shared_ptr<GraphAccount> account = bench.probes->ledger().account(8);
+    const auto second = bench.captured(8, graph);
+    ASSERT_TRUE(bench.replay(*second, graph).ok());
+    bench.collect(true);
+    EXPECT_EQ(bench.rows.count(7), 1u);
+    EXPECT_EQ(bench.rows.count(8), 0u);
+    EXPECT_EQ(account->row().captures, 1u);
+    EXPECT_EQ(account->row().replays, 1u);
+}
+
 TEST(Probes, programmatic_edges_keep_their_overlap) {
     ProbeBench bench;
     bench.begin_capture();

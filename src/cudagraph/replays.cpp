@@ -34,11 +34,9 @@ Result<bool> Cache::replay(std::uint64_t key, cuda::Stream stream) {
         return missing(entry != nullptr ? *entry : *find_or_make(key), absence);
     }
     entry->last_use.store(use_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    const std::uint64_t call = entry->replays.fetch_add(1, std::memory_order_relaxed) + 1;
 
-    Launched launched = launch(*entry, *exec, stream, call);
+    Launched launched = launch(*entry, *exec, stream);
     if (!launched.status) {
-        entry->replays.fetch_sub(1, std::memory_order_relaxed);
         if (launched.profiled) {
             profile_.drop(std::move(launched.sample));
         }
@@ -47,7 +45,12 @@ Result<bool> Cache::replay(std::uint64_t key, cuda::Stream stream) {
     }
     // No lock is held any more: a wait for the device is this thread's own.
     const Status waited = options_.sync ? wait(stream, launched) : Status();
-    count_launch(*entry, launched);
+    if (launched.upload_ns >= 0) {
+        entry->account->measure([&launched](recording::GraphInfo& row) {
+            ++row.uploads;
+            add(row.upload_ns, static_cast<double>(launched.upload_ns));
+        });
+    }
     if (launched.profiled) {
         profile_.keep(std::move(launched.sample));
     }
@@ -58,7 +61,7 @@ Result<bool> Cache::replay(std::uint64_t key, cuda::Stream stream) {
 }
 
 bool Cache::missing(Entry& entry, Absence absence) {
-    count_eager(entry, driver_.there() ? reason_of(absence) : "no CUDA driver");
+    entry.account->count_eager(driver_.there() ? reason_of(absence) : "no CUDA driver");
     return false;
 }
 
@@ -69,7 +72,7 @@ bool Cache::captured(cuda::Stream stream) const noexcept {
            status != cuda::CaptureStatus::none;
 }
 
-Cache::Launched Cache::launch(Entry& entry, Executable& exec, cuda::Stream stream, std::uint64_t call) {
+Cache::Launched Cache::launch(Entry& entry, Executable& exec, cuda::Stream stream) {
     const cuda::Driver& calls = driver_.calls();
     Launched launched;
     std::lock_guard lock(exec.mutex);
@@ -81,15 +84,18 @@ Cache::Launched Cache::launch(Entry& entry, Executable& exec, cuda::Stream strea
             return launched;
         }
     }
+    const std::uint64_t call = entry.account->replays() + 1; // it is counted below, behind the same lock
     if (profile_.due(call)) {
         launched.profiled = true;
         launched.sample = profile_.begin(entry.key, call, stream);
     }
     const std::int64_t begin = now_ns();
-    launched.probed = exec.probed;
     launched.status = exec.probed ? exec.probe.launch(exec.exec.get(), stream)
                                   : driver_.check(calls.graph_launch(exec.exec.get(), stream), "cuGraphLaunch");
     launched.launch_ns = now_ns() - begin;
+    if (!exec.probed && launched.status) {
+        entry.account->count_launch(launched.launch_ns); // else the probe has counted it
+    }
     if (launched.profiled && launched.status) {
         launched.sample.upload_ns = launched.upload_ns;
         launched.sample.launch_ns = launched.launch_ns;
@@ -130,62 +136,12 @@ void Cache::launch_failed(Entry& entry, const Executable& exec) {
     (void)drop(entry, Absence::context_gone);
 }
 
-void Cache::count_launch(Entry& entry, const Launched& launched) {
-    entry.launch_ns.fetch_add(static_cast<std::uint64_t>(launched.launch_ns), std::memory_order_relaxed);
-    const bool uploaded = launched.upload_ns >= 0;
-    if (uploaded) {
-        std::lock_guard lock(entry.row_mutex);
-        ++entry.row.uploads;
-        entry.row.upload_ns += static_cast<double>(launched.upload_ns);
-    }
-    if (host_ == nullptr || (launched.probed && !uploaded)) {
-        return; // the probe counts its launches itself
-    }
-    update_row(entry.key, [&](recording::GraphInfo& row) {
-        const auto add = [](double& sum, std::int64_t more) {
-            sum = (sum == sum ? sum : 0) + static_cast<double>(more);
-        };
-        if (uploaded) {
-            ++row.uploads;
-            add(row.upload_ns, launched.upload_ns);
-        }
-        if (!launched.probed) {
-            ++row.replays;
-            add(row.launch_ns, launched.launch_ns);
-        }
-    });
+void Cache::note_eager(std::uint64_t key, const std::string& reason) {
+    find_or_make(key)->account->count_eager(reason);
 }
-
-void Cache::count_eager(Entry& entry, const std::string& reason) {
-    std::string counted = reason;
-    {
-        std::lock_guard lock(entry.row_mutex);
-        if (entry.eager.size() >= Entry::max_reasons && entry.eager.find(reason) == entry.eager.end()) {
-            counted = "other reasons";
-        }
-        ++entry.eager[counted];
-    }
-    update_row(entry.key, [&counted](recording::GraphInfo& row) {
-        for (recording::NamedCount& known : row.eager_steps) {
-            if (known.first == counted) {
-                ++known.second;
-                return;
-            }
-        }
-        row.eager_steps.emplace_back(counted, 1);
-    });
-}
-
-void Cache::note_eager(std::uint64_t key, const std::string& reason) { count_eager(*find_or_make(key), reason); }
 
 void Cache::note_padding(std::uint64_t key, std::uint64_t used, std::uint64_t padded) {
-    const std::shared_ptr<Entry> entry = find_or_make(key);
-    {
-        std::lock_guard lock(entry->row_mutex);
-        entry->row.rows_used += used;
-        entry->row.rows_padded += padded;
-    }
-    update_row(key, [used, padded](recording::GraphInfo& row) {
+    find_or_make(key)->account->measure([used, padded](recording::GraphInfo& row) {
         row.rows_used += used;
         row.rows_padded += padded;
     });

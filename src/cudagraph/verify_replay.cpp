@@ -357,19 +357,6 @@ std::string Cache::name_node(const Executable& exec, cuda::Stream stream, const 
     return joined({names.begin(), names.end()}, " or ", 4);
 }
 
-/// What both ways of looking found; the recording has one list.
-void Cache::note_checked(Entry& entry) {
-    std::vector<std::string> texts;
-    {
-        std::lock_guard lock(entry.row_mutex);
-        texts = entry.row.baked_in;
-        for (const std::string& stale : entry.row.stale_inputs) {
-            texts.push_back("stale in replay: " + stale);
-        }
-    }
-    update_row(entry.key, [&texts](recording::GraphInfo& row) { row.baked_in = texts; });
-}
-
 Result<std::vector<StaleInput>> Cache::verify_replay(std::uint64_t key, cuda::Stream stream,
                                                      const CudaReplayCheck& check) {
     if (Status status = driver_.status(); !status) {
@@ -403,11 +390,7 @@ Result<std::vector<StaleInput>> Cache::verify_replay(std::uint64_t key, cuda::St
         texts.push_back(one.what.text);
         stale.push_back(std::move(one.what));
     }
-    {
-        std::lock_guard lock(entry->row_mutex);
-        entry->row.stale_inputs = std::move(texts);
-    }
-    note_checked(*entry);
+    entry->account->found_stale(std::move(texts));
     return stale;
 }
 

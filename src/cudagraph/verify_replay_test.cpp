@@ -45,9 +45,7 @@ class VerifyReplay : public CacheTest {
         begin();
     }
     void begin(GraphHost* given = nullptr) {
-        auto made = std::make_unique<Cache>(&*cuda::driver(), Error{}, CudaGraphOptions{},
-                                            given != nullptr ? std::make_unique<HostReference>(*given) : nullptr,
-                                            &vgpu::host_clock());
+        auto made = std::make_unique<Cache>(&*cuda::driver(), Error{}, CudaGraphOptions{}, given, &vgpu::host_clock());
         made->fingerprint_image = "any image";
         cache = std::make_unique<CudaGraphCache>(std::move(made));
         state = *cache->decode_state(engine->stream);

@@ -55,9 +55,6 @@ Result<HipGraphProbe> Profiler::hip_graph_captured(std::uint64_t key, void* grap
     return session_->hip_graph_captured(key, graph);
 }
 void Profiler::graph_evicted(std::uint64_t key) { session_->graph_evicted(key); }
-void Profiler::change_graph_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) {
-    session_->change_graph_row(key, change);
-}
 
 Status Profiler::flush(std::chrono::milliseconds timeout) { return session_->flush(timeout); }
 Result<Report> Profiler::snapshot(const ReportOptions& options) { return session_->snapshot(options); }

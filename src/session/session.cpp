@@ -508,9 +508,9 @@ void Session::graph_evicted(std::uint64_t key) {
     for_known_probes([&](cudagraph::GraphProbes& probes) { probes.evicted(key); });
 }
 
-void Session::change_graph_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change) {
-    probes(cudagraph::GraphApi::cuda).update(key, change);
-}
+cudagraph::GraphLedger& Session::graph_ledger() { return probes(cudagraph::GraphApi::cuda).ledger(); }
+
+void Session::graph_dropped(std::uint64_t key) { (void)probes(cudagraph::GraphApi::cuda).dropped(key); }
 
 void Session::before_fork() noexcept {
     mutex_.lock();

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cudagraph/graph_host.hpp"
 #include "cudagraph/probes.hpp"
 #include "drain/drain.hpp"
 #include "fingerprint/tensor_watch.hpp"
@@ -24,7 +25,7 @@
 
 namespace plumb {
 
-class Session final : public record::ForkListener {
+class Session final : public record::ForkListener, public cudagraph::GraphHost {
   public:
     Session(Recorder& recorder, Config config);
     ~Session() override;
@@ -40,10 +41,11 @@ class Session final : public record::ForkListener {
     Result<std::uint64_t> register_kernel(const void* code, std::size_t size, const KernelSource& kernel);
     void note(const std::string& text);
     Queue add_queue(QueueTimer& timer, const std::string& name);
-    Result<GraphProbe> graph_captured(std::uint64_t key, CUgraph_st* graph);
+    Result<GraphProbe> graph_captured(std::uint64_t key, CUgraph_st* graph) override;
     Result<HipGraphProbe> hip_graph_captured(std::uint64_t key, void* graph);
     void graph_evicted(std::uint64_t key);
-    void change_graph_row(std::uint64_t key, const std::function<void(recording::GraphInfo&)>& change);
+    cudagraph::GraphLedger& graph_ledger() override;
+    void graph_dropped(std::uint64_t key) override;
     [[nodiscard]] Status status() const;
     [[nodiscard]] const Config& config() const noexcept { return config_; } // never changes
     [[nodiscard]] std::string path() const;
