@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The working half of a Profiler: rings, recording and drain of one run, opened on the first enable().
+// The working half of a Profiler: its settings, its state, and its Run, which the first enable() opens.
 // Thread rule: methods from any thread, serialised by its own mutex; in_child() by the fork handler only.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <map>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cudagraph/graph_host.hpp"
 #include "cudagraph/probes.hpp"
-#include "drain/drain.hpp"
-#include "fingerprint/tensor_watch.hpp"
 #include "plumb/session.hpp"
-#include "record/ring_set.hpp"
 #include "record/thread_registry.hpp"
-#include "recording/reader.hpp"
-#include "recording/writer.hpp"
 #include "session/kernel_registry.hpp"
+#include "session/run.hpp"
 
 namespace plumb {
 
@@ -55,29 +53,28 @@ class Session final : public record::ForkListener, public cudagraph::GraphHost {
     void in_child() noexcept override;
 
   private:
-    Result<recording::Reader> read_live();
-    Status open_writer(const std::string& ring_reason);
     Status open_locked();
-    Status start_drain();
-    void open_tensors();
-    void close_tensors();
+    /// Null: nothing is being recorded. The caller holds the lock.
+    [[nodiscard]] session::Run* open_run() const noexcept {
+        return run_ != nullptr && run_->is_open() ? run_.get() : nullptr;
+    }
+    [[nodiscard]] std::vector<drain::DeviceFeed*> feeds() const;
     cudagraph::GraphProbes& probes(cudagraph::GraphApi api);
     // Acquire: pairs with the store in probes().
     [[nodiscard]] cudagraph::GraphProbes* known_probes(cudagraph::GraphApi api) const noexcept {
         return probes_[static_cast<std::size_t>(api)].load(std::memory_order_acquire);
     }
     template <class Use>
-    void for_known_probes(Use use) {
+    void for_known_probes(Use use) const {
         for (const cudagraph::GraphApi api : {cudagraph::GraphApi::cuda, cudagraph::GraphApi::hip}) {
             if (cudagraph::GraphProbes* const probes = known_probes(api); probes != nullptr) {
                 use(*probes);
             }
         }
     }
-    void forget_parent() noexcept;
+    void publish_graphs() const noexcept;
     void leave_mark(Mark mark) noexcept;
     void diagnose(const std::string& sentence) const;
-    [[nodiscard]] recording::Metadata metadata(const std::string& ring_reason) const;
 
     Recorder& recorder_;
     Config config_;
@@ -85,20 +82,11 @@ class Session final : public record::ForkListener, public cudagraph::GraphHost {
     Status status_;
     Status status_in_child_ = Error{
         ErrorCode::unavailable, "recording is off in a forked child; say fork=own to give it a recording of its own"};
-    std::string path_;
-    std::uint64_t recording_id_[2] = {0, 0};
-    std::unique_ptr<record::RingSet> rings_;
-    std::unique_ptr<recording::Writer> writer_;
-    std::unique_ptr<CounterReader> counters_; // null: counters=off, or the reader is the caller's; outlives drain_
-    std::shared_ptr<drain::Drain> drain_; // null: nothing is open; shared with flush(), which waits without the lock
+    std::unique_ptr<session::Run> run_; // null until the first enable(); once closed it can still be read
     // Null: no graph was captured yet; made once. Owned, but found without mutex_: a replay must not wait for a snapshot.
     std::array<std::atomic<cudagraph::GraphProbes*>, 2> probes_{}; // by GraphApi
-    std::unique_ptr<fingerprint::TensorWatch>
-        tensors_; // null: tensors=off; stays until we end, as threads may be inside
-    std::vector<std::pair<std::string, std::string>> descriptions_; // until the drain is there
+    std::vector<std::pair<std::string, std::string>> descriptions_;
     session::KernelRegistry kernels_;
-    std::map<std::uint32_t, std::uint64_t> cut_; // track -> first sequence that counts
-    recording::Counters cleared_;                // what the last reset() cleared
     std::size_t notes_ = 0;
     bool closed_ = false;
 };
