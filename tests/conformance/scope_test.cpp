@@ -60,6 +60,60 @@ TEST_P(ScopeConformance, a_child_lies_inside_its_parent_and_siblings_do_not_over
     EXPECT_LE(last_end, outer->end_ticks);
 }
 
+constexpr std::int64_t much_ns = 20'000'000, little_ns = 500'000;
+
+TEST_P(ScopeConformance, F2_a_deferred_scope_does_not_wait_for_its_work) {
+    const auto queue = timer();
+    const auto host_time = [&](bool scoped) {
+        const std::int64_t before = subject_->host_ns();
+        const auto token = scoped ? queue->begin() : Result<DeviceToken>(DeviceToken{});
+        subject_->work(much_ns); // the cpu does it here and now, a device is told
+        EXPECT_TRUE(token.ok() && (!scoped || queue->end(*token).ok()));
+        const std::int64_t taken = subject_->host_ns() - before;
+        subject_->settle();
+        EXPECT_TRUE(!scoped || queue->collect(*token).ok());
+        return taken;
+    };
+    const std::int64_t plain = host_time(false);
+    EXPECT_LT(host_time(true), plain + much_ns / 2);
+}
+
+/// Of a scope around little work: with much of it enqueued before, or after it and before anybody asks.
+std::int64_t shortest_scope(Subject& subject, QueueTimer& queue, std::int64_t before_ns, std::int64_t after_ns) {
+    double shortest = 1e18;
+    for (int round = 0; round < 5; ++round) { // a cpu may be taken away from us
+        subject.work(before_ns);
+        const auto token = queue.begin();
+        subject.work(little_ns);
+        EXPECT_TRUE(token.ok() && queue.end(*token).ok());
+        subject.work(after_ns);
+        subject.settle();
+        const auto span = queue.collect(*token);
+        EXPECT_TRUE(span.ok());
+        const auto length = span ? queue.duration(*span) : Result<Elapsed>(span.error());
+        EXPECT_TRUE(length.ok());
+        shortest = std::min(shortest, length ? length->nanoseconds : 0.0);
+    }
+    return static_cast<std::int64_t>(shortest);
+}
+
+TEST_P(ScopeConformance, T1_a_scope_ends_with_its_work_however_late_it_is_collected) {
+    const auto queue = timer();
+    subject_->work(much_ns); // the rate of the clock becomes known
+    subject_->settle();
+    const std::int64_t alone = shortest_scope(*subject_, *queue, 0, 0);
+    EXPECT_GE(alone, little_ns / 2);
+    EXPECT_LT(shortest_scope(*subject_, *queue, 0, much_ns), alone + much_ns / 4);
+}
+
+TEST_P(ScopeConformance, T2_a_scope_begins_behind_the_work_that_was_enqueued_before_it) {
+    const auto queue = timer();
+    subject_->work(much_ns);
+    subject_->settle();
+    const std::int64_t alone = shortest_scope(*subject_, *queue, 0, 0);
+    EXPECT_LT(shortest_scope(*subject_, *queue, much_ns, 0), alone + much_ns / 4);
+}
+
 TEST_P(ScopeConformance, eight_threads_record_while_another_collects_and_no_scope_is_lost_or_seen_twice) {
     constexpr int threads = 8;
     constexpr std::uint64_t each = 2'000;
