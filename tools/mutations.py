@@ -2,10 +2,12 @@
 """Puts known flaws back, one at a time, and must see their tests fail.
 
 tests/mutations/<id>.patch (or <id>-<variant>.patch) is a flaw; its tests are those whose name starts with <id>_ (such as
-Rings.F7_a_full_ring_drops_and_counts). Works in a copy under build/mutations/, kept between runs; the checkout is
-never touched. A patch that does not apply or compile, and an id without a test, are errors of their own."""
+Rings.F7_a_full_ring_drops_and_counts). Of these the ones of the flaw's own room are built and run first, the others only where
+those miss it. Works in a copy under build/mutations/, kept between runs; the checkout is never touched. A patch that does not
+apply or compile, and an id without a test, are errors of their own."""
 
 import argparse
+import collections
 import json
 import os
 import pathlib
@@ -20,6 +22,9 @@ import tree
 
 ALLOWED = ("src/", "include/", "decoder/", "cli/")
 JOBS = str(os.cpu_count() or 2)
+
+
+Test = collections.namedtuple("Test", "number name targets")
 
 
 class Problem(Exception):
@@ -39,19 +44,27 @@ class Scratch:
     def __init__(self, source, folder, preset):
         self.source, self.tree = source, folder / "tree"
         self.build, self.preset = self.tree / "build" / preset, preset
-        self.log = folder / "log.txt"
+        self.log, self.known = folder / "log.txt", []
         self.tree.mkdir(parents=True, exist_ok=True)
         self.log.write_bytes(b"")
 
     def refresh(self):
         wanted = {str(name) for name in tree.files(self.source)}
-        for path in list(self.tree.rglob("*")):
-            name = str(path.relative_to(self.tree))
-            if path.is_file() and not name.startswith("build/") and name not in wanted:
-                path.unlink()
-        for name in wanted:
-            content = (self.source / name).read_bytes()
+        for folder, below, names in os.walk(self.tree):
+            if pathlib.Path(folder) == self.tree and "build" in below:
+                below.remove("build")
+            for path in [pathlib.Path(folder) / name for name in names]:
+                if str(path.relative_to(self.tree)) not in wanted:
+                    path.unlink()
+        self.restore(wanted)
+
+    def restore(self, names):
+        for name in names:
             copy = self.tree / name
+            if not (self.source / name).is_file():
+                copy.unlink(missing_ok=True)
+                continue
+            content = (self.source / name).read_bytes()
             if not copy.is_file() or copy.read_bytes() != content:
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 copy.write_bytes(content)
@@ -67,27 +80,27 @@ class Scratch:
             # One launcher base for all copies: the compiler cache of an ordinary build serves this one too.
             if run(["cmake", "--preset", self.preset], self.tree, self.log):
                 raise Problem(f"the copy does not configure; see {self.log}")
-        if not self.compile(["all", "plumb_tests"]):
+        if not self.compile(["plumb_tests"]):
             raise Problem(f"the unchanged copy does not build; see {self.log}")
+        listed = subprocess.run(["ctest", "--test-dir", self.build, "--show-only=json-v1"], capture_output=True, text=True,
+                                check=True).stdout
+        for number, test in enumerate(json.loads(listed)["tests"], 1):
+            paths = [pathlib.Path(word) for word in test.get("command", [])]
+            targets = {str(path.relative_to(self.build)) for path in paths
+                       if path.is_absolute() and path.is_file() and path.is_relative_to(self.build)}
+            self.known.append(Test(number, test["name"], frozenset(targets)))
 
-    def tests(self, pattern):
-        """(names, build targets) of the tests that match."""
-        listed = subprocess.run(["ctest", "--test-dir", self.build, "--show-only=json-v1", "-R", pattern],
-                                capture_output=True, text=True, check=True).stdout
-        names, targets = [], set()
-        for test in json.loads(listed)["tests"]:
-            names.append(test["name"])
-            for word in test.get("command", []):
-                path = pathlib.Path(word)
-                if path.is_absolute() and path.is_file() and path.is_relative_to(self.build):
-                    targets.add(str(path.relative_to(self.build)))
-        return names, sorted(targets)
+    def tests(self, *identities):
+        """Those of these ids."""
+        pattern = re.compile(rf"(^|[./:])({'|'.join(identities)})_")
+        return [test for test in self.known if pattern.search(test.name)]
 
-    def failing(self, pattern):
-        """Names of the failing tests among those that match; a test that hangs counts as failing."""
+    def failing(self, tests):
+        """Names of the failing tests among these; a test that hangs counts as failing."""
         report = self.build / "mutation.xml"
         report.unlink(missing_ok=True)
-        run(["ctest", "--test-dir", self.build, "-R", pattern, "--timeout", "60", "-j", JOBS, "--no-tests=error",
+        numbers = ",".join(str(test.number) for test in tests)
+        run(["ctest", "--test-dir", self.build, "-I", f"0,0,0,{numbers}", "--timeout", "60", "-j", JOBS, "--no-tests=error",
              "--output-junit", report], self.tree, self.log)
         if not report.is_file():
             raise Problem("ctest ran nothing")
@@ -100,39 +113,38 @@ class Scratch:
         return [case.get("name") for case in cases if case.get("status") == "fail"]
 
 
-def pattern_of(*identities):
-    """For ctest -R, whose expressions hold at most 32 groups: one for all ids."""
-    return rf"(^|[./:])({'|'.join(identities)})_"
-
-
 def changed_files(patch):
     names = re.findall(r"^(?:---|\+\+\+) (?:[ab]/)?(\S+)", patch.read_text(), re.M)
     return sorted({name for name in names if name != "/dev/null"})
 
 
+def by_nearness(tests, files):
+    """Two lots: the tests of programs that are named after a changed file's room, and the others."""
+    rooms = {re.sub(r"^(src|include)/", "", str(pathlib.PurePosixPath(name).parent)).replace("/", "_") for name in files}
+    near = [test for test in tests if any(f"plumb_{room}_test" in target for target in test.targets for room in rooms)]
+    return [lot for lot in (near, [test for test in tests if test not in near]) if lot]
+
+
 def judge(scratch, patch):
-    """None when a test caught the flaw; raises Problem otherwise."""
-    pattern = pattern_of(patch.stem.split("-")[0])
-    names, targets = scratch.tests(pattern)
-    if not names:
-        raise Problem(f"no test matches {pattern}")
+    """What caught the flaw; raises Problem where nothing did."""
+    identity = patch.stem.split("-")[0]
+    tests = scratch.tests(identity)
+    if not tests:
+        raise Problem(f"no test is named {identity}_…")
     files = changed_files(patch)
     if not files or any(not name.startswith(ALLOWED) for name in files):
         raise Problem(f"a flaw changes files under {' '.join(ALLOWED)} only, this one: {' '.join(files) or 'nothing'}")
     try:
         if run(["patch", "-p1", "--no-backup-if-mismatch", "--forward", "-i", patch], scratch.tree, scratch.log):
             raise Problem("the patch does not apply any more")
-        if not scratch.compile(targets or ["all"]):
-            raise Problem("the flawed code does not compile")
-        failing = scratch.failing(pattern)
+        for lot in by_nearness(tests, files):
+            if not scratch.compile(sorted(frozenset().union(*(test.targets for test in lot))) or ["all"]):
+                raise Problem("the flawed code does not compile")
+            if failing := scratch.failing(lot):
+                return f"caught by {failing[0]}" + (f" and {len(failing) - 1} more" if len(failing) > 1 else "")
     finally:
-        for leftover in [scratch.tree / name for name in files]:
-            for suffix in (".rej", ".orig"):
-                leftover.with_name(leftover.name + suffix).unlink(missing_ok=True)
-        scratch.refresh()
-    if not failing:
-        raise Problem(f"NOT CAUGHT: the flaw is in and these tests still pass: {' '.join(names)}")
-    return f"caught by {failing[0]}" + (f" and {len(failing) - 1} more" if len(failing) > 1 else "")
+        scratch.restore([name + suffix for name in files for suffix in ("", ".rej", ".orig")])
+    raise Problem(f"NOT CAUGHT: the flaw is in and these tests still pass: {' '.join(test.name for test in tests)}")
 
 
 def choose(patches, ids, share, commits):
@@ -183,8 +195,8 @@ def main():
         print(f"==> building the unchanged copy in {folder}", flush=True)
         scratch = Scratch(source, folder, options.preset)
         scratch.prepare()
-        everything = pattern_of(*sorted({patch.stem.split("-")[0] for patch in chosen}))
-        if scratch.tests(everything)[0] and (broken := scratch.failing(everything)):
+        everything = scratch.tests(*{patch.stem.split("-")[0] for patch in chosen})
+        if everything and (broken := scratch.failing(everything)):
             raise Problem(f"these tests fail without any flaw: {' '.join(broken)}")
     except (Problem, ValueError) as problem:
         print(f"error: {problem}")
