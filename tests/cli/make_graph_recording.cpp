@@ -6,51 +6,37 @@
 #include <memory>
 #include <unistd.h>
 
+#include "planted/tape.hpp"
 #include "plumb/bricks.hpp"
-#include "recording/writer.hpp"
 
 namespace {
 
 using namespace plumb;
 using namespace plumb::recording;
 
-constexpr std::uint64_t us = 1'000, start = 1'000'000'000, step_length = 1'000 * us, device_ahead = 12'345'678;
+constexpr std::int64_t us = 1'000, step_length = 1'000 * us;
 constexpr std::uint32_t host = 1, queue = 0x80000001, graph_track = 0x80000002;
 constexpr std::uint64_t steps = 64, every = 8;
 
-struct Streams {
-    std::vector<Record> host, queue, graph;
-};
-
-void device_scope(std::vector<Record>& records, Brick brick, std::uint64_t step, std::uint16_t layer_plus_one,
-                  std::uint64_t begin, std::uint64_t duration) {
-    records.push_back({step + 1, pack(RecordKind::context, layer_plus_one)});
-    records.push_back({begin + device_ahead, pack(RecordKind::scope, Name(brick).id, duration)});
-    records.push_back({0, pack(RecordKind::context_end)});
-}
-
 /// A replay of 700 us, then sampling on the stream itself.
-void add_step(Streams& streams, std::uint64_t step) {
-    const std::uint64_t t = start + step * step_length;
+void add_step(planted::Tape& tape, std::uint64_t step) {
+    const std::int64_t t = static_cast<std::int64_t>(step) * step_length;
     const bool sampled = step % every == every - 1;
-    streams.host.push_back({t, pack(RecordKind::step_begin, static_cast<std::uint16_t>(Phase::decode), step)});
-    streams.host.push_back({1, pack(RecordKind::step_value, static_cast<std::uint16_t>(StepValue::decode_tokens))});
-    streams.host.push_back({t + 5 * us, pack(RecordKind::device_submit, 0, 10 * us)});
+    tape.step_begin(host, step, Phase::decode, t);
+    tape.step_value(host, StepValue::decode_tokens, 1);
     const std::uint16_t flags = step == 0 ? launch_first : sampled ? launch_instrumented : std::uint16_t{0};
-    streams.host.push_back({64, pack(RecordKind::graph_launch, flags, queue)});
+    tape.launch(host, 64, flags, queue, t + 5 * us, t + 15 * us);
     if (sampled) {
-        streams.host.push_back({t + 20 * us, pack(RecordKind::device_submit, 0, 4 * us)});
-        streams.host.push_back({step + 1, pack(RecordKind::device_scope, Name(Brick::sampling).id, queue)});
-        std::uint64_t now = t + 30 * us;
-        for (std::uint16_t layer = 1; layer <= 2; ++layer) {
-            device_scope(streams.graph, Brick::rms_norm, step, layer, now, 50 * us);
-            device_scope(streams.graph, Brick::attention, step, layer, now + 50 * us, 300 * us);
+        tape.submit_scope(host, Brick::sampling, queue, t + 20 * us, t + 24 * us);
+        std::int64_t now = t + 30 * us;
+        for (int layer = 0; layer < 2; ++layer) {
+            tape.device_scope(graph_track, Brick::rms_norm, step, layer, now, now + 50 * us);
+            tape.device_scope(graph_track, Brick::attention, step, layer, now + 50 * us, now + 350 * us);
             now += 350 * us;
         }
-        device_scope(streams.queue, Brick::sampling, step, 0, now, 40 * us);
+        tape.device_scope(queue, Brick::sampling, step, -1, now, now + 40 * us);
     }
-    streams.host.push_back(
-        {t, pack(RecordKind::step_end, static_cast<std::uint16_t>(Phase::decode), step_length - 10 * us)});
+    tape.step_end(host, Phase::decode, t, t + step_length - 10 * us);
 }
 
 /// In each of two layers a kernel of rms_norm, two of attention, then an all-reduce in no scope: one after the other.
@@ -106,36 +92,24 @@ GraphInfo graph_row(bool lost) {
     return row;
 }
 
-Status write(Writer& writer, bool lost) {
-    Streams streams;
-    for (std::uint64_t step = 0; step < steps; ++step) {
-        add_step(streams, step);
-    }
+planted::Tape recorded(bool lost) {
+    planted::Tape tape;
+    tape.metadata_.pid = static_cast<std::uint32_t>(getpid());
+    tape.metadata_.warmup_steps = Metadata().warmup_steps;
+    tape.metadata_.sync_mode = "deferred";
+    tape.metadata_.ring_reason = "made by hand";
+    tape.track(host);
+    tape.device_track({queue, TrackKind::device_queue, 1, 0, "stream", "cuda_event", every});
+    tape.device_track({graph_track, TrackKind::captured_graph, 1, 0, "graph 64", "cuda_graph_event", 1, 64});
     GraphInfo idle;
     idle.key = 128;
     idle.captures = 1;
     idle.capture_ns = 4e6;
-    const TrackInfo tracks[] = {{host, TrackKind::host_thread, 0, 7, "main", "cpu_tsc"},
-                                {queue, TrackKind::device_queue, 1, 0, "stream", "cuda_event", every},
-                                {graph_track, TrackKind::captured_graph, 1, 0, "graph 64", "cuda_graph_event", 1, 64}};
-    Status status;
-    const auto then = [&status](Status next) {
-        status = status.ok() ? next : status;
-    };
-    for (const TrackInfo& track : tracks) {
-        then(writer.add_track(track));
+    tape.graphs_ = {graph_row(lost), idle};
+    for (std::uint64_t step = 0; step < steps; ++step) {
+        add_step(tape, step);
     }
-    for (const std::uint64_t at : {start, start + 1'000'000'000}) {
-        then(writer.add_clock_pair({0, at, static_cast<std::int64_t>(at), 0, 0}));
-        then(writer.add_clock_pair({1, at + device_ahead, static_cast<std::int64_t>(at), 0, 0}));
-    }
-    then(writer.add_graph(graph_row(lost)));
-    then(writer.add_graph(idle));
-    then(writer.append({host, 0, streams.host.data(), streams.host.size()}));
-    then(writer.append({queue, 0, streams.queue.data(), streams.queue.size()}));
-    then(writer.append({graph_track, 0, streams.graph.data(), streams.graph.size()}));
-    then(writer.close());
-    return status;
+    return tape;
 }
 
 } // namespace
@@ -145,16 +119,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: make_graph_recording FILE [lost]\n");
         return 2;
     }
-    Metadata metadata;
-    metadata.pid = static_cast<std::uint32_t>(getpid());
-    metadata.sync_mode = "deferred";
-    metadata.ring_reason = "made by hand";
-    metadata.clocks = {{0, "tsc"}, {1, "cuda:0"}};
-    WriterOptions options;
-    options.path = argv[1];
-    auto writer = Writer::create(options, metadata);
-    const Status status =
-        writer.ok() ? write(**writer, argc > 2 && std::strcmp(argv[2], "lost") == 0) : Status(writer.error());
+    const Status status = recorded(argc > 2 && std::strcmp(argv[2], "lost") == 0).save(argv[1]);
     if (!status) {
         std::fprintf(stderr, "%s\n", status.error().message.c_str());
     }

@@ -5,11 +5,12 @@
 #include <iterator>
 
 #include "golden/golden_content.hpp"
+#include "planted/tape.hpp"
 #include "recording/format.hpp"
 #include "recording/reader.hpp"
 #include "recording/records_testing.hpp"
 #include "recording/ring_merge.hpp"
-#include "recording/writer.hpp"
+#include "recording/records_testing.hpp"
 
 namespace plumb::fuzz {
 namespace {
@@ -17,51 +18,39 @@ namespace {
 using namespace recording;
 
 Bytes made_recording(bool compress, std::uint64_t max_bytes, const std::vector<Record>& records) {
+    planted::Tape tape;
+    tape.metadata_ = golden::metadata();
+    tape.tracks_ = golden::tracks();
+    tape.tracks_.push_back(golden::graph_tracks().back());
+    tape.names_ = golden::names();
+    tape.clock_pairs_ = golden::clock_pairs();
+    tape.descriptions_ = {{"key", "value"}};
+    tape.kernels_ = golden::kernels();
+    tape.counters_ = golden::counters();
+    for (std::size_t i = 0; i < records.size(); i += 100) {
+        const auto first = records.begin() + static_cast<std::ptrdiff_t>(i);
+        const auto id = static_cast<std::uint32_t>(1 + i / 100 % 2);
+        tape.lose(id, i - tape.written(id));
+        tape.raw(id, {first, first + static_cast<std::ptrdiff_t>(std::min<std::size_t>(100, records.size() - i))});
+        tape.deliver(id);
+    }
+    tape.lose(1, records.size() + 1000 - tape.written(1));
+    tape.raw(1, golden::node_records(1));
+    for (const auto& row : golden::graphs()) {
+        tape.graphs_.insert(tape.graphs_.end(), {row, row}); // the second one leaves its lists to the one before
+    }
+    for (const auto& row : golden::graphs_with_nodes()) {
+        tape.graphs_.push_back(row);
+    }
+    tape.checks_ = {golden::checks(), golden::checks()};
+    const std::vector<TileTotals> tiles = {{tile_key(TileLevel::macro, 9, 1, 2), 3, 30, 30, 10, 10, 64, 128},
+                                           {tile_overflow_key(TileLevel::micro), 1, 5, 5, 5, 5, 0, 0}};
+    tape.tiles_ = {{1, tiles}, {1, tiles}, {2, tiles}};
     WriterOptions options;
     options.compress = compress;
     options.max_bytes = max_bytes;
-    auto writer = Writer::create(options, golden::metadata());
-    if (!writer) {
-        return {};
-    }
-    for (const auto& track : golden::tracks()) {
-        (void)(*writer)->add_track(track).ok();
-    }
-    (void)(*writer)->add_track(golden::graph_tracks().back()).ok();
-    for (const auto& name : golden::names()) {
-        (void)(*writer)->add_name(name).ok();
-    }
-    for (const auto& pair : golden::clock_pairs()) {
-        (void)(*writer)->add_clock_pair(pair).ok();
-    }
-    (void)(*writer)->describe("key", "value").ok();
-    for (std::size_t i = 0; i < records.size(); i += 100) {
-        const std::size_t count = std::min<std::size_t>(100, records.size() - i);
-        (void)(*writer)->append({static_cast<std::uint32_t>(1 + i / 100 % 2), i, records.data() + i, count}).ok();
-    }
-    for (const auto& row : golden::graphs()) {
-        (void)(*writer)->add_graph(row).ok();
-        (void)(*writer)->add_graph(row).ok(); // leaves its lists to the one before
-    }
-    for (const auto& row : golden::graphs_with_nodes()) {
-        (void)(*writer)->add_graph(row).ok();
-    }
-    for (const auto& kernel : golden::kernels()) {
-        (void)(*writer)->add_kernel(kernel).ok();
-    }
-    const auto nodes = golden::node_records(1);
-    (void)(*writer)->append({1, records.size() + 1000, nodes.data(), nodes.size()}).ok();
-    const auto checks = golden::checks();
-    (void)(*writer)->add_checks(checks.data(), checks.size()).ok();
-    (void)(*writer)->add_checks(checks.data(), checks.size()).ok();
-    for (const std::uint64_t generation : {1u, 1u, 2u}) {
-        const recording::TileTotals tiles[] = {{tile_key(TileLevel::macro, 9, 1, 2), 3, 30, 30, 10, 10, 64, 128},
-                                               {tile_overflow_key(TileLevel::micro), 1, 5, 5, 5, 5, 0, 0}};
-        (void)(*writer)->add_tiles(generation, tiles, 2).ok();
-    }
-    (void)(*writer)->set_counters(golden::counters()).ok();
-    (void)(*writer)->close().ok();
-    return *(*writer)->snapshot();
+    const Result<Bytes> made = tape.bytes(std::move(options));
+    return made ? *made : Bytes{};
 }
 
 std::size_t pick(std::mt19937_64& random, std::size_t size) { return size == 0 ? 0 : random() % size; }

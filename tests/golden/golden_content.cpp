@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "recording/writer.hpp"
+#include "planted/tape.hpp"
 
 namespace plumb::golden {
 namespace {
@@ -108,7 +108,29 @@ std::vector<Record> records(std::uint32_t track) {
     return made;
 }
 
-Status write(const std::string& path, bool compress, std::uint64_t max_bytes) {
+namespace {
+
+/// With the facts that most of the files share.
+planted::Tape tape_of(const std::vector<recording::TrackInfo>& tracks) {
+    planted::Tape tape;
+    tape.metadata_ = metadata();
+    tape.tracks_ = tracks;
+    tape.names_ = names();
+    tape.clock_pairs_ = clock_pairs();
+    tape.counters_ = counters();
+    return tape;
+}
+
+void append(planted::Tape& tape, const std::vector<recording::TrackInfo>& tracks,
+            std::vector<Record> (*records_of)(std::uint32_t track)) {
+    for (const auto& track : tracks) {
+        tape.lose(track.id, first_sequence);
+        tape.raw(track.id, records_of(track.id));
+        tape.deliver(track.id);
+    }
+}
+
+Status save(planted::Tape& tape, const std::string& path, bool compress = false, std::uint64_t max_bytes = 0) {
     recording::WriterOptions options;
     options.path = path;
     options.compress = compress;
@@ -117,34 +139,25 @@ Status write(const std::string& path, bool compress, std::uint64_t max_bytes) {
     options.now_ns = [&now] {
         return ++now;
     };
-    auto writer = recording::Writer::create(options, metadata());
-    if (!writer) {
-        return writer.error();
-    }
-    Status status;
-    const auto then = [&status](Status next) {
-        status = status.ok() ? next : status;
-    };
-    for (const auto& track : tracks()) {
-        then((*writer)->add_track(track));
-    }
-    for (const auto& name : names()) {
-        then((*writer)->add_name(name));
-    }
-    for (const auto& pair : clock_pairs()) {
-        then((*writer)->add_clock_pair(pair));
-    }
-    then((*writer)->describe("peak.bandwidth", "28.5 GB/s"));
-    constexpr std::size_t batch = 100;
-    for (std::size_t i = 0; i < records(1).size(); i += batch) {
+    return tape.save(options);
+}
+
+} // namespace
+
+Status write(const std::string& path, bool compress, std::uint64_t max_bytes) {
+    planted::Tape tape = tape_of(tracks());
+    tape.descriptions_ = {{"peak.bandwidth", "28.5 GB/s"}};
+    constexpr std::ptrdiff_t batch = 100;
+    tape.lose(1, first_sequence);
+    tape.lose(2, first_sequence);
+    for (std::ptrdiff_t i = 0; i < std::ssize(records(1)); i += batch) {
         for (const auto& track : tracks()) {
             const auto all = records(track.id);
-            then((*writer)->append({track.id, first_sequence + i, all.data() + i, std::min(batch, all.size() - i)}));
+            tape.raw(track.id, {all.begin() + i, all.begin() + std::min(i + batch, std::ssize(all))});
+            tape.deliver(track.id);
         }
     }
-    then((*writer)->set_counters(counters()));
-    then((*writer)->close());
-    return status;
+    return save(tape, path, compress, max_bytes);
 }
 
 std::vector<recording::TrackInfo> graph_tracks() {
@@ -217,44 +230,13 @@ std::vector<Record> graph_records(std::uint32_t track) {
 }
 
 Status write_graphs(const std::string& path) {
-    recording::WriterOptions options;
-    options.path = path;
-    options.compress = false;
-    std::int64_t now = 0;
-    options.now_ns = [&now] {
-        return ++now;
-    };
-    auto writer = recording::Writer::create(options, metadata());
-    if (!writer) {
-        return writer.error();
-    }
-    Status status;
-    const auto then = [&status](Status next) {
-        status = status.ok() ? next : status;
-    };
-    for (const auto& track : graph_tracks()) {
-        then((*writer)->add_track(track));
-    }
-    for (const auto& name : names()) {
-        then((*writer)->add_name(name));
-    }
-    for (const auto& pair : clock_pairs()) {
-        then((*writer)->add_clock_pair(pair));
-    }
-    recording::GraphInfo earlier = graphs()[0];
-    earlier.replays = 10;
-    earlier.eager_steps.clear();
-    then((*writer)->add_graph(earlier));
-    for (const auto& row : graphs()) {
-        then((*writer)->add_graph(row)); // the first one leaves its lists to the row before
-    }
-    for (const auto& track : graph_tracks()) {
-        const auto all = graph_records(track.id);
-        then((*writer)->append({track.id, first_sequence, all.data(), all.size()}));
-    }
-    then((*writer)->set_counters(counters()));
-    then((*writer)->close());
-    return status;
+    planted::Tape tape = tape_of(graph_tracks());
+    tape.graphs_ = graphs(); // the first one leaves its lists to the row before
+    tape.graphs_.insert(tape.graphs_.begin(), graphs()[0]);
+    tape.graphs_[0].replays = 10;
+    tape.graphs_[0].eager_steps.clear();
+    append(tape, graph_tracks(), graph_records);
+    return save(tape, path);
 }
 
 std::vector<recording::GraphInfo> graphs_with_nodes() {
@@ -277,34 +259,22 @@ std::vector<recording::GraphInfo> graphs_with_nodes() {
 }
 
 Status write_graph_nodes(const std::string& path) {
-    recording::WriterOptions options;
-    options.path = path;
-    options.compress = false;
-    std::int64_t now = 0;
-    options.now_ns = [&now] {
-        return ++now;
-    };
-    auto writer = recording::Writer::create(options, metadata());
-    if (!writer) {
-        return writer.error();
-    }
-    Status status;
-    const auto then = [&status](Status next) {
-        status = status.ok() ? next : status;
-    };
+    planted::Tape tape;
+    tape.metadata_ = metadata();
+    tape.clock_pairs_.clear();
+    tape.counted_ = false;
     recording::GraphInfo earlier = graphs_with_nodes()[0]; // another capture of the key, with a table of its own
     recording::GraphContent other = *earlier.content;
     other.nodes.pop_back();
     other.edges.pop_back();
     earlier.content = std::make_shared<const recording::GraphContent>(std::move(other));
-    then((*writer)->add_graph(earlier));
+    tape.graphs_.push_back(earlier);
     for (int round = 0; round < 2; ++round) { // the second time a row refers to the table that is there
         for (const auto& row : graphs_with_nodes()) {
-            then((*writer)->add_graph(row));
+            tape.graphs_.push_back(row);
         }
     }
-    then((*writer)->close());
-    return status;
+    return save(tape, path);
 }
 
 std::vector<recording::KernelInfo> kernels() {
@@ -351,40 +321,10 @@ std::vector<Record> node_records(std::uint32_t track) {
 }
 
 Status write_nodes(const std::string& path) {
-    recording::WriterOptions options;
-    options.path = path;
-    options.compress = false;
-    std::int64_t now = 0;
-    options.now_ns = [&now] {
-        return ++now;
-    };
-    auto writer = recording::Writer::create(options, metadata());
-    if (!writer) {
-        return writer.error();
-    }
-    Status status;
-    const auto then = [&status](Status next) {
-        status = status.ok() ? next : status;
-    };
-    for (const auto& track : tracks()) {
-        then((*writer)->add_track(track));
-    }
-    for (const auto& name : names()) {
-        then((*writer)->add_name(name));
-    }
-    for (const auto& pair : clock_pairs()) {
-        then((*writer)->add_clock_pair(pair));
-    }
-    for (const auto& kernel : kernels()) {
-        then((*writer)->add_kernel(kernel));
-    }
-    for (const auto& track : tracks()) {
-        const auto all = node_records(track.id);
-        then((*writer)->append({track.id, first_sequence, all.data(), all.size()}));
-    }
-    then((*writer)->set_counters(counters()));
-    then((*writer)->close());
-    return status;
+    planted::Tape tape = tape_of(tracks());
+    tape.kernels_ = kernels();
+    append(tape, tracks(), node_records);
+    return save(tape, path);
 }
 
 std::vector<recording::TensorCheck> checks() {
@@ -440,33 +380,11 @@ std::vector<recording::TensorCheck> checks() {
 }
 
 Status write_checks(const std::string& path, bool compress) {
-    recording::WriterOptions options;
-    options.path = path;
-    options.compress = compress;
-    std::int64_t now = 0;
-    options.now_ns = [&now] {
-        return ++now;
-    };
-    auto writer = recording::Writer::create(options, metadata());
-    if (!writer) {
-        return writer.error();
-    }
-    Status status;
-    const auto then = [&status](Status next) {
-        status = status.ok() ? next : status;
-    };
-    for (const auto& track : graph_tracks()) {
-        then((*writer)->add_track(track));
-    }
-    for (const auto& name : names()) {
-        then((*writer)->add_name(name));
-    }
+    planted::Tape tape = tape_of(graph_tracks());
+    tape.clock_pairs_.clear();
     const auto all = checks();
-    then((*writer)->add_checks(all.data(), 4));
-    then((*writer)->add_checks(all.data() + 4, all.size() - 4));
-    then((*writer)->set_counters(counters()));
-    then((*writer)->close());
-    return status;
+    tape.checks_ = {{all.begin(), all.begin() + 4}, {all.begin() + 4, all.end()}};
+    return save(tape, path, compress);
 }
 
 std::vector<recording::TileTotals> tiles() {
@@ -480,35 +398,15 @@ std::vector<recording::TileTotals> tiles() {
 }
 
 Status write_tiles(const std::string& path) {
-    recording::WriterOptions options;
-    options.path = path;
-    options.compress = false;
-    std::int64_t now = 0;
-    options.now_ns = [&now] {
-        return ++now;
-    };
-    auto writer = recording::Writer::create(options, metadata());
-    if (!writer) {
-        return writer.error();
-    }
-    Status status;
-    const auto then = [&status](Status next) {
-        status = status.ok() ? next : status;
-    };
-    for (const auto& name : names()) {
-        then((*writer)->add_name(name));
-    }
-    const auto all = tiles();
-    const recording::TileTotals before{tile_key(TileLevel::midi, 1, 1, 1), 5, 50, 50, 10, 10, 5, 5};
-    then((*writer)->add_tiles(1, &before, 1)); // cleared by a reset
-    then((*writer)->add_tiles(2, nullptr, 0));
-    recording::TileTotals grows = all[0];
+    planted::Tape tape = tape_of({});
+    tape.clock_pairs_.clear();
+    recording::TileTotals grows = tiles()[0];
     grows.count = 1;
-    then((*writer)->add_tiles(2, &grows, 1));
-    then((*writer)->add_tiles(2, all.data(), all.size()));
-    then((*writer)->set_counters(counters()));
-    then((*writer)->close());
-    return status;
+    tape.tiles_ = {{1, {{tile_key(TileLevel::midi, 1, 1, 1), 5, 50, 50, 10, 10, 5, 5}}}, // cleared by a reset
+                   {2, {}},
+                   {2, {grows}},
+                   {2, tiles()}};
+    return save(tape, path);
 }
 
 } // namespace plumb::golden

@@ -26,36 +26,17 @@ constexpr std::size_t slack = std::size_t{1} << 20; // pieces and rows, whatever
 constexpr std::uint64_t short_run = 4000, long_run = 8 * short_run;
 
 void write_run(const std::string& path, std::uint64_t steps, std::uint64_t id) {
-    recording::Metadata metadata = resolve::PlantedSource().metadata_;
-    metadata.recording_id[0] = id;
-    recording::WriterOptions options;
-    options.path = path;
-    auto writer = recording::Writer::create(options, metadata);
-    ASSERT_TRUE(writer.ok());
-    ASSERT_TRUE((*writer)->add_track({1, recording::TrackKind::host_thread, 0, 1, "main", "cpu_tsc"}).ok());
-    for (const auto& pair : resolve::PlantedSource().clock_pairs_) {
-        ASSERT_TRUE((*writer)->add_clock_pair(pair).ok());
-    }
+    Tape tape;
+    tape.metadata_.recording_id[0] = id;
+    tape.track(1);
     std::int64_t t = 0;
-    std::uint64_t sequence = 0;
-    std::vector<Record> records;
     for (std::uint64_t step = 0; step < steps; ++step) {
-        resolve::PlantedSource one;
-        one.track(1);
-        t = plant_step(one, step, Phase::decode, t);
-        ASSERT_TRUE(one.for_each_batch([&](const recording::RecordBatch& batch) {
-                           records.insert(records.end(), batch.records, batch.records + batch.count);
-                           return true;
-                       })
-                        .ok());
-        if (records.size() < 4096 && step + 1 < steps) {
-            continue;
+        t = plant_step(tape, step, Phase::decode, t);
+        if (step % 128 == 0) {
+            tape.deliver(1);
         }
-        ASSERT_TRUE((*writer)->append({1, sequence, records.data(), records.size()}).ok());
-        sequence += records.size();
-        records.clear();
     }
-    ASSERT_TRUE((*writer)->close().ok());
+    ASSERT_TRUE(tape.save(path).ok());
 }
 
 class Nowhere : public std::streambuf {
@@ -154,35 +135,19 @@ TEST_F(LongRun, M7_takes_no_more_memory_than_its_steps_to_remember) {
 
 /// A step of one scope: nothing but steps grows with it.
 void write_short_steps(const std::string& path, std::uint64_t steps) {
-    recording::Metadata metadata = resolve::PlantedSource().metadata_;
-    recording::WriterOptions options;
-    options.path = path;
-    auto writer = recording::Writer::create(options, metadata);
-    ASSERT_TRUE(writer.ok());
-    ASSERT_TRUE((*writer)->add_track({1, recording::TrackKind::host_thread, 0, 1, "main", "cpu_tsc"}).ok());
-    for (const auto& pair : resolve::PlantedSource().clock_pairs_) {
-        ASSERT_TRUE((*writer)->add_clock_pair(pair).ok());
-    }
-    std::uint64_t sequence = 0;
-    std::vector<Record> records;
+    Tape tape;
+    tape.track(1);
     for (std::uint64_t step = 0; step < steps; ++step) {
         const std::int64_t t = static_cast<std::int64_t>(step) * us;
-        using Planted = resolve::PlantedSource;
-        const auto phase = static_cast<std::uint16_t>(Phase::decode);
-        records.push_back({Planted::at(t), pack(RecordKind::step_begin, phase, step)});
-        records.push_back(
-            {step % 4096, pack(RecordKind::step_value, static_cast<std::uint16_t>(StepValue::kv_length))});
-        records.push_back(
-            {Planted::at(t), pack(RecordKind::scope, Name(Brick::attention).id, Planted::lasting(us / 2))});
-        records.push_back({Planted::at(t), pack(RecordKind::step_end, phase, Planted::lasting(us))});
-        if (records.size() < 4096 && step + 1 < steps) {
-            continue;
+        tape.step_begin(1, step, Phase::decode, t);
+        tape.step_value(1, StepValue::kv_length, step % 4096);
+        tape.scope(1, Brick::attention, t, t + us / 2);
+        tape.step_end(1, Phase::decode, t, t + us);
+        if (step % 1024 == 0) {
+            tape.deliver(1);
         }
-        ASSERT_TRUE((*writer)->append({1, sequence, records.data(), records.size()}).ok());
-        sequence += records.size();
-        records.clear();
     }
-    ASSERT_TRUE((*writer)->close().ok());
+    ASSERT_TRUE(tape.save(path).ok());
 }
 
 // Exports need of a step only what its samples inherit: 4 bytes. 4 million steps stay within 64 MiB by that.

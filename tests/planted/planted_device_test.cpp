@@ -68,7 +68,7 @@ void expect_only(const std::map<std::string, std::string>& expected, Look&& look
             engine.source.counters_.records += engine.source.written(track);
         }
         const TemporaryFile file("device");
-        save(engine.source, file.path());
+        EXPECT_TRUE(engine.source.save(file.path()).ok());
         const auto found = expected.find(name);
         EXPECT_EQ(look(file.path()), found == expected.end() ? "" : found->second) << name;
     }
@@ -113,7 +113,7 @@ TEST(PlantedDevice, T11_path_names_the_buffer_that_comes_back_and_nothing_else) 
 }
 
 std::string slow_tiles(int slow) {
-    resolve::PlantedSource source;
+    Tape source;
     source.track(1);
     source.names_ = {{Name(Brick::attention).id, Category::attention, "attention"}};
     std::vector<recording::TileTotals> tiles;
@@ -128,7 +128,8 @@ std::string slow_tiles(int slow) {
         tiles.push_back(tile);
     }
     const TemporaryFile file("tiles");
-    save(source, file.path(), tiles);
+    source.tiles_ = {{1, tiles}};
+    EXPECT_TRUE(source.save(file.path()).ok());
     const auto report = tiles_recording(file.path());
     EXPECT_TRUE(report.ok());
     std::string named;

@@ -12,8 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "recording/writer.hpp"
-#include "resolve/planted_source.hpp"
+#include "planted/tape.hpp"
 
 namespace plumb::planted {
 
@@ -34,8 +33,7 @@ struct Flaw {
     int layer_without_up = -1;       // whose up_projection takes its time and is not told
 };
 
-inline std::int64_t plant_step(resolve::PlantedSource& source, std::uint64_t id, Phase phase, std::int64_t begin,
-                               const Flaw& flaw = {}) {
+inline std::int64_t plant_step(Tape& source, std::uint64_t id, Phase phase, std::int64_t begin, const Flaw& flaw = {}) {
     std::int64_t t = begin;
     const auto brick = [&](Brick name, std::int64_t length) {
         source.scope(1, name, t, t + length);
@@ -72,30 +70,6 @@ inline std::int64_t plant_step(resolve::PlantedSource& source, std::uint64_t id,
     return t;
 }
 
-inline void save(resolve::PlantedSource& source, const std::string& path,
-                 const std::vector<recording::TileTotals>& tiles = {}) {
-    recording::WriterOptions options;
-    options.path = path;
-    auto writer = recording::Writer::create(options, source.metadata_);
-    ASSERT_TRUE(writer.ok());
-    for (const auto& track : source.tracks_) {
-        ASSERT_TRUE((*writer)->add_track(track).ok());
-    }
-    for (const auto& name : source.names_) {
-        ASSERT_TRUE((*writer)->add_name(name).ok());
-    }
-    if (!tiles.empty()) {
-        ASSERT_TRUE((*writer)->add_tiles(1, tiles.data(), tiles.size()).ok());
-    }
-    for (const auto& pair : source.clock_pairs_) {
-        ASSERT_TRUE((*writer)->add_clock_pair(pair).ok());
-    }
-    ASSERT_TRUE(
-        source.for_each_batch([&](const recording::RecordBatch& batch) { return (*writer)->append(batch).ok(); }).ok());
-    ASSERT_TRUE((*writer)->set_counters(source.counters_).ok());
-    ASSERT_TRUE((*writer)->close().ok());
-}
-
 class TemporaryFile {
   public:
     explicit TemporaryFile(const std::string& name)
@@ -120,7 +94,7 @@ class TemporaryFile {
 class PlantedRun {
   public:
     explicit PlantedRun(const Flaw& flaw = {}) : file_("run") {
-        resolve::PlantedSource source;
+        Tape source;
         source.track(1);
         if (flaw.beside_us != 0) {
             source.track(2, "helper");
@@ -134,7 +108,7 @@ class PlantedRun {
         if (flaw.dropped != 0) {
             source.counters_.drops = {{"ring full", flaw.dropped}};
         }
-        save(source, file_.path());
+        EXPECT_TRUE(source.save(file_.path()).ok());
     }
     [[nodiscard]] const std::string& path() const { return file_.path(); }
 
