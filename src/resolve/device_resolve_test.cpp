@@ -6,12 +6,14 @@
 #include <map>
 #include <utility>
 
+#include "planted/tape.hpp"
 #include "plumb/backend.hpp"
-#include "resolve/planted_source.hpp"
 #include "resolve/resolve.hpp"
 
 namespace plumb::resolve {
 namespace {
+
+using planted::Tape;
 
 constexpr std::int64_t us = 1'000;
 constexpr std::uint32_t host = 1, queue = 0x80000001, graph_track = 0x80000002;
@@ -23,7 +25,7 @@ struct Collected {
     bool all_disturbed = false;
 };
 
-Collected resolved(PlantedSource& source, std::uint64_t warmup = 0) {
+Collected resolved(Tape& source, std::uint64_t warmup = 0) {
     Collected all;
     ResolveOptions options;
     options.warmup_steps = warmup;
@@ -42,8 +44,8 @@ Collected resolved(PlantedSource& source, std::uint64_t warmup = 0) {
     return all;
 }
 
-PlantedSource source_with_queue(std::uint32_t sampled_every) {
-    PlantedSource source;
+Tape source_with_queue(std::uint32_t sampled_every) {
+    Tape source;
     source.track(host);
     recording::TrackInfo info;
     info.id = queue;
@@ -56,7 +58,7 @@ PlantedSource source_with_queue(std::uint32_t sampled_every) {
 }
 
 template <class Body>
-void plant_step(PlantedSource& source, std::uint64_t id, Body&& body) {
+void plant_step(Tape& source, std::uint64_t id, Body&& body) {
     const std::int64_t t = static_cast<std::int64_t>(id) * 100 * us;
     source.step_begin(host, id, Phase::decode, t);
     body(t);
@@ -64,7 +66,7 @@ void plant_step(PlantedSource& source, std::uint64_t id, Body&& body) {
 }
 
 TEST(DeviceResolve, F1_when_a_scope_was_queued_and_submitted_is_known_only_where_its_source_told) {
-    PlantedSource source = source_with_queue(1);
+    Tape source = source_with_queue(1);
     plant_step(source, 0, [&](std::int64_t t) {
         source.lead(queue, 25'000, 4'000);
         source.device_scope(queue, Brick::attention, 0, 3, t + 40 * us, t + 70 * us);
@@ -94,7 +96,7 @@ TEST(DeviceResolve, F1_when_a_scope_was_queued_and_submitted_is_known_only_where
 }
 
 /// Steps of 90 us on the host, each 100 us, that leave the device work until 130 us behind their begin.
-void plant_tails(PlantedSource& source, std::uint64_t count) {
+void plant_tails(Tape& source, std::uint64_t count) {
     for (std::uint64_t id = 0; id < count; ++id) {
         plant_step(source, id, [&](std::int64_t t) {
             source.submit_scope(host, Brick::attention, queue, t + 2 * us, t + 4 * us);
@@ -104,7 +106,7 @@ void plant_tails(PlantedSource& source, std::uint64_t count) {
 }
 
 TEST(DeviceResolve, F11_a_step_ends_with_the_last_scope_of_a_device_in_it_and_periods_lie_between_those_ends) {
-    PlantedSource source = source_with_queue(1);
+    Tape source = source_with_queue(1);
     plant_tails(source, 4);
     const Collected all = resolved(source);
     ASSERT_EQ(all.steps.size(), 4u);
@@ -118,7 +120,7 @@ TEST(DeviceResolve, F11_a_step_ends_with_the_last_scope_of_a_device_in_it_and_pe
 }
 
 TEST(DeviceResolve, a_queue_that_is_timed_in_some_steps_only_ends_none_of_them) {
-    PlantedSource source = source_with_queue(2);
+    Tape source = source_with_queue(2);
     plant_tails(source, 4);
     for (const Step& step : resolved(source).steps) {
         EXPECT_EQ(step.end_ns, step.host_end_ns) << "or those would be longer, and the ones behind them shorter";
@@ -126,9 +128,9 @@ TEST(DeviceResolve, a_queue_that_is_timed_in_some_steps_only_ends_none_of_them) 
 }
 
 TEST(DeviceResolve, a_break_behind_the_hosts_end_parts_periods_though_the_device_still_works) {
-    PlantedSource source = source_with_queue(1);
+    Tape source = source_with_queue(1);
     plant_tails(source, 2);
-    source.raw(host, {PlantedSource::at(195 * us), pack(RecordKind::mark, static_cast<std::uint16_t>(Mark::resumed))});
+    source.raw(host, {Tape::at(195 * us), pack(RecordKind::mark, static_cast<std::uint16_t>(Mark::resumed))});
     plant_step(source, 8, [](std::int64_t) {});
     const Collected all = resolved(source);
     ASSERT_EQ(all.steps.size(), 3u);
@@ -137,7 +139,7 @@ TEST(DeviceResolve, a_break_behind_the_hosts_end_parts_periods_though_the_device
 }
 
 TEST(DeviceResolve, warm_up_is_the_first_steps_of_the_host_whatever_the_device_does_with_them) {
-    PlantedSource source = source_with_queue(1);
+    Tape source = source_with_queue(1);
     plant_step(source, 0, [&](std::int64_t t) { source.device_scope(queue, Brick::attention, 0, 0, t, t + 350 * us); });
     plant_step(source, 1, [](std::int64_t) {});
     plant_step(source, 2, [](std::int64_t) {});
@@ -147,7 +149,7 @@ TEST(DeviceResolve, warm_up_is_the_first_steps_of_the_host_whatever_the_device_d
 }
 
 TEST(DeviceResolve, T1_a_device_scope_has_the_time_of_the_device_and_its_submission_that_of_the_host) {
-    PlantedSource source = source_with_queue(1);
+    Tape source = source_with_queue(1);
     plant_step(source, 0, [&](std::int64_t t) {
         source.submit_scope(host, Brick::attention, queue, t + 2 * us, t + 4 * us);
         source.device_scope(queue, Brick::attention, 0, 3, t + 40 * us, t + 70 * us);
@@ -171,7 +173,7 @@ TEST(DeviceResolve, T1_a_device_scope_has_the_time_of_the_device_and_its_submiss
 }
 
 TEST(DeviceResolve, flags_belong_to_the_next_scope_only) {
-    PlantedSource source = source_with_queue(1);
+    Tape source = source_with_queue(1);
     source.device_scope(queue, Brick::attention, 0, -1, us, 2 * us, 0, span_includes_launch_wait);
     source.device_scope(queue, Brick::attention, 0, -1, 3 * us, 4 * us);
     source.device_scope(queue, Brick::attention, 0, -1, 5 * us, 5 * us, 0, span_below_floor);
@@ -183,7 +185,7 @@ TEST(DeviceResolve, flags_belong_to_the_next_scope_only) {
 }
 
 TEST(DeviceResolve, F8_commands_that_may_overlap_hold_nothing_though_one_lies_inside_another) {
-    PlantedSource source = source_with_queue(1);
+    Tape source = source_with_queue(1);
     for (const std::int64_t end : {10 * us, 20 * us, 15 * us}) { // out of order, all said to have begun at once
         source.device_scope(queue, Brick::attention, 0, -1, us, end, 0, span_may_overlap);
     }
@@ -197,7 +199,7 @@ TEST(DeviceResolve, F8_commands_that_may_overlap_hold_nothing_though_one_lies_in
 }
 
 TEST(DeviceResolve, F8_a_scope_cut_by_its_neighbour_is_a_child_of_the_one_around_it) {
-    PlantedSource source = source_with_queue(1);
+    Tape source = source_with_queue(1);
     source.device_scope(queue, Brick::attention, 0, -1, us, 4 * us);
     source.device_scope(queue, Brick::rms_norm, 0, -1, 4 * us, 9 * us, 0, span_cut_by_neighbour);
     source.device_scope(queue, Brick::lm_head, 0, -1, us, 10 * us); // holds both
@@ -209,7 +211,7 @@ TEST(DeviceResolve, F8_a_scope_cut_by_its_neighbour_is_a_child_of_the_one_around
 }
 
 TEST(DeviceResolve, a_launch_keeps_key_flags_and_step_and_is_placed_in_time) {
-    PlantedSource source = source_with_queue(1);
+    Tape source = source_with_queue(1);
     source.launch(host, 7, 0, queue, 0, us); // outside any step
     plant_step(source, 5, [&](std::int64_t t) {
         source.launch(host, 0xffffffffffffffff, launch_unread, queue, t + us, t + 3 * us);
@@ -230,7 +232,7 @@ TEST(DeviceResolve, a_launch_keeps_key_flags_and_step_and_is_placed_in_time) {
 }
 
 TEST(DeviceResolve, instrumented_and_first_replays_leave_their_steps_out) {
-    PlantedSource source = source_with_queue(1);
+    Tape source = source_with_queue(1);
     const std::uint16_t flags[] = {launch_first, 0, launch_instrumented, launch_unread, 0};
     for (std::uint64_t i = 0; i < 5; ++i) {
         plant_step(source, i, [&](std::int64_t t) { source.launch(host, 1, flags[i], queue, t + us, t + 2 * us); });
@@ -247,7 +249,7 @@ TEST(DeviceResolve, instrumented_and_first_replays_leave_their_steps_out) {
 }
 
 TEST(DeviceResolve, scopes_of_a_queue_that_is_timed_now_and_then_leave_their_steps_out) {
-    PlantedSource source = source_with_queue(4);
+    Tape source = source_with_queue(4);
     for (std::uint64_t i = 0; i < 8; ++i) {
         plant_step(source, i, [&](std::int64_t t) {
             if (i == 3) {
@@ -266,7 +268,7 @@ TEST(DeviceResolve, scopes_of_a_queue_that_is_timed_now_and_then_leave_their_ste
 }
 
 TEST(DeviceResolve, a_worker_that_launches_for_a_step_by_context_marks_that_step) {
-    PlantedSource source = source_with_queue(1);
+    Tape source = source_with_queue(1);
     source.track(2, "worker");
     for (std::uint64_t i = 0; i < 2; ++i) {
         plant_step(source, i, [](std::int64_t) {});
@@ -281,7 +283,7 @@ TEST(DeviceResolve, a_worker_that_launches_for_a_step_by_context_marks_that_step
 }
 
 TEST(DeviceResolve, where_every_step_of_a_phase_is_disturbed_none_is_left_out) {
-    PlantedSource source = source_with_queue(1);
+    Tape source = source_with_queue(1);
     for (std::uint64_t i = 0; i < 4; ++i) {
         plant_step(source, i, [&](std::int64_t t) {
             source.launch(host, 1, i == 0 ? 0 : launch_instrumented, queue, t + us, t + 2 * us);
@@ -295,7 +297,7 @@ TEST(DeviceResolve, where_every_step_of_a_phase_is_disturbed_none_is_left_out) {
 }
 
 TEST(DeviceResolve, samples_of_a_captured_graph_carry_the_step_of_their_replay) {
-    PlantedSource source = source_with_queue(1);
+    Tape source = source_with_queue(1);
     recording::TrackInfo info;
     info.id = graph_track;
     info.kind = recording::TrackKind::captured_graph;

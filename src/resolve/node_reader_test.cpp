@@ -6,11 +6,13 @@
 
 #include <random>
 
-#include "resolve/planted_source.hpp"
+#include "planted/tape.hpp"
 #include "resolve/resolve.hpp"
 
 namespace plumb::resolve {
 namespace {
+
+using planted::Tape;
 
 constexpr std::int64_t us = 1'000;
 constexpr Name gemm{300};
@@ -21,7 +23,7 @@ struct Resolved {
     std::uint64_t incomplete = 0, unresolved = 0, samples = 0;
 };
 
-Resolved resolved(PlantedSource& source) {
+Resolved resolved(Tape& source) {
     Resolved all;
     const auto done = resolve(
         source, {}, [](const StepTable&, const TrackTable&) {},
@@ -39,7 +41,7 @@ Resolved resolved(PlantedSource& source) {
 }
 
 TEST(NodeReader, a_kernel_has_step_layer_shape_time_and_work) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.work(1, gemm, WorkQuantity::flops, 12);
     source.step_begin(1, 7, Phase::decode, 0);
@@ -67,7 +69,7 @@ TEST(NodeReader, a_kernel_has_step_layer_shape_time_and_work) {
 }
 
 TEST(NodeReader, what_was_only_told_has_no_duration) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.kernel(1, gemm, 10 * us);
     source.task(1, gemm, 3, 2, 5000, 20 * us);
@@ -80,14 +82,14 @@ TEST(NodeReader, what_was_only_told_has_no_duration) {
 }
 
 TEST(NodeReader, M4_a_duration_of_more_than_40_bits_belongs_to_its_node_and_keeps_the_parts) {
-    PlantedSource source;
-    source.clock_pairs_[1] = {0, PlantedSource::first_tick + (std::uint64_t{1} << 42), std::int64_t{1} << 43, 0, 0};
+    Tape source;
+    source.clock_pairs_[1] = {0, Tape::first_tick + (std::uint64_t{1} << 42), std::int64_t{1} << 43, 0, 0};
     source.track(1);
     for (std::uint16_t part = 0; part < 3; ++part) {
         source.raw(1, {part + 1u, pack(RecordKind::transfer_part, part)});
     }
     source.raw(1, {payload_mask + 5, pack(RecordKind::long_value)});
-    source.raw(1, {PlantedSource::at(0), pack(RecordKind::transfer, 1, payload_mask)});
+    source.raw(1, {Tape::at(0), pack(RecordKind::transfer, 1, payload_mask)});
     const Resolved all = resolved(source);
     ASSERT_EQ(all.nodes.size(), 1u);
     EXPECT_EQ(all.nodes[0].duration_ns, static_cast<std::int64_t>(2 * (payload_mask + 5)));
@@ -97,17 +99,17 @@ TEST(NodeReader, M4_a_duration_of_more_than_40_bits_belongs_to_its_node_and_keep
 }
 
 TEST(NodeReader, parts_never_cross_a_gap_or_another_record) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.kernel(1, gemm, 10 * us);
     source.raw(1, {77, pack(RecordKind::kernel_code, gemm.id)});
     source.lose(1, 2); // its extents
-    source.raw(1, {PlantedSource::at(20 * us), pack(RecordKind::kernel, gemm.id) | flag_moment});
+    source.raw(1, {Tape::at(20 * us), pack(RecordKind::kernel, gemm.id) | flag_moment});
     for (std::uint16_t part = 0; part < 3; ++part) {
         source.raw(1, {1, pack(RecordKind::task_part, part)});
     }
     source.label(1, gemm, 5);
-    source.raw(1, {PlantedSource::at(30 * us), pack(RecordKind::task, gemm.id) | flag_moment});
+    source.raw(1, {Tape::at(30 * us), pack(RecordKind::task, gemm.id) | flag_moment});
     source.raw(1, {3, pack(RecordKind::dependency, 0, 1)});
     source.lose(1, 1);
     source.raw(1, {3, pack(RecordKind::dependency, 1, 1)});
@@ -121,7 +123,7 @@ TEST(NodeReader, parts_never_cross_a_gap_or_another_record) {
 }
 
 TEST(NodeReader, a_time_outside_the_recording_is_counted_as_unresolved) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.raw(1, {std::uint64_t{1} << 62, pack(RecordKind::kernel, gemm.id, 5)});
     const Resolved all = resolved(source);
@@ -132,12 +134,12 @@ TEST(NodeReader, a_time_outside_the_recording_is_counted_as_unresolved) {
 TEST(NodeReader, any_records_at_all_give_nodes_that_can_be_used) {
     std::mt19937_64 random(20);
     for (int round = 0; round < 200; ++round) {
-        PlantedSource source;
+        Tape source;
         source.track(1);
         for (int i = 0; i < 100; ++i) {
             const auto kind = static_cast<RecordKind>(19 + random() % 10);
             const std::uint64_t first =
-                random() % 3 == 0 ? random() : PlantedSource::at(static_cast<std::int64_t>(random() % 1'000'000));
+                random() % 3 == 0 ? random() : Tape::at(static_cast<std::int64_t>(random() % 1'000'000));
             source.raw(1, {first, pack(kind, static_cast<std::uint16_t>(random() % 4),
                                        random() % 2 == 0 ? random() : random() % 9) |
                                       (random() % 2 == 0 ? flag_moment : 0)});

@@ -6,12 +6,14 @@
 #include <map>
 #include <random>
 
+#include "planted/tape.hpp"
 #include "plumb/layout.hpp"
-#include "resolve/planted_source.hpp"
 #include "resolve/resolve.hpp"
 
 namespace plumb::resolve {
 namespace {
+
+using planted::Tape;
 
 StepFacts facts(Phase phase, std::uint64_t kv = 0, bool has_kv = false) {
     StepFacts made;
@@ -76,7 +78,7 @@ TEST(PackedSteps, a_phase_of_which_all_steps_were_disturbed_leaves_none_of_them_
 }
 
 /// Two threads of steps with kv lengths, a queue that is timed now and then, captured graphs, an id used twice.
-void plant(PlantedSource& source) {
+void plant(Tape& source) {
     constexpr std::int64_t us = 1'000;
     constexpr std::uint32_t queue = 0x80000001;
     source.track(1);
@@ -117,7 +119,7 @@ void plant(PlantedSource& source) {
 }
 
 TEST(PackedSteps, samples_resolved_with_them_are_those_resolved_with_a_table) {
-    PlantedSource source;
+    Tape source;
     plant(source);
     ResolveOptions options;
     options.warmup_steps = 5;

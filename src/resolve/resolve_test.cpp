@@ -7,10 +7,12 @@
 #include <random>
 #include <vector>
 
-#include "resolve/planted_source.hpp"
+#include "planted/tape.hpp"
 
 namespace plumb::resolve {
 namespace {
+
+using planted::Tape;
 
 struct Resolved {
     std::vector<Sample> samples;
@@ -37,7 +39,7 @@ struct Resolved {
     }
 };
 
-Resolved resolve_all(PlantedSource& source, const ResolveOptions& options = {0, {}}) {
+Resolved resolve_all(Tape& source, const ResolveOptions& options = {0, {}}) {
     Resolved all;
     auto result = resolve(
         source, options, [](const StepTable&, const TrackTable&) {},
@@ -51,7 +53,7 @@ Resolved resolve_all(PlantedSource& source, const ResolveOptions& options = {0, 
 }
 
 TEST(Resolve, F4_every_sample_begins_when_its_scope_began) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.scope(1, Brick::rms_norm, 1000, 3000);
     source.scope(1, Brick::qkv_projection, 3000, 10'000);
@@ -67,7 +69,7 @@ TEST(Resolve, F4_every_sample_begins_when_its_scope_began) {
 }
 
 TEST(Resolve, F4_the_first_decode_steps_are_flagged_as_warm_up_and_prefill_is_not) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     for (std::uint64_t i = 0; i < 6; ++i) {
         const auto t = static_cast<std::int64_t>(i) * 10'000;
@@ -86,7 +88,7 @@ TEST(Resolve, F4_the_first_decode_steps_are_flagged_as_warm_up_and_prefill_is_no
 }
 
 TEST(Resolve, T2_every_scope_has_its_own_end_and_durations_do_not_add_up) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     // One batch, as deferred collection delivers it: 1000 scopes of 100 ns each.
     for (int i = 0; i < 1000; ++i) {
@@ -103,7 +105,7 @@ TEST(Resolve, T2_every_scope_has_its_own_end_and_durations_do_not_add_up) {
 }
 
 TEST(Resolve, F8_self_time_is_the_duration_without_the_children) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.scope(1, Brick::attention_score, 1000, 3000);
     source.scope(1, Brick::attention_softmax, 3000, 4000);
@@ -118,7 +120,7 @@ TEST(Resolve, F8_self_time_is_the_duration_without_the_children) {
 }
 
 TEST(Resolve, F8_layer_0_and_no_layer_and_track_0_are_different_things) {
-    PlantedSource source;
+    Tape source;
     source.track(0);
     source.step_begin(0, 0, Phase::decode, 0);
     source.scope(0, Brick::embedding, 100, 200);
@@ -135,7 +137,7 @@ TEST(Resolve, F8_layer_0_and_no_layer_and_track_0_are_different_things) {
 }
 
 TEST(Resolve, F8_a_step_id_that_was_used_before_is_counted_and_never_mixes_two_steps) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     std::int64_t t = 0;
     for (const std::uint64_t id : {5u, 6u, 5u}) { // as if a counter had been set back
@@ -154,7 +156,7 @@ TEST(Resolve, F8_a_step_id_that_was_used_before_is_counted_and_never_mixes_two_s
 }
 
 TEST(Resolve, F8_ids_that_do_not_ascend_in_time_are_found_all_the_same) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     const std::vector<std::uint64_t> ids = {9, 2, 7, 0, 4};
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -171,7 +173,7 @@ TEST(Resolve, F8_ids_that_do_not_ascend_in_time_are_found_all_the_same) {
 }
 
 TEST(Resolve, F10_step_phase_layer_brick_and_track_are_kept_apart) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.track(2, "worker");
     for (std::uint64_t step = 0; step < 3; ++step) {
@@ -207,7 +209,7 @@ TEST(Resolve, F10_step_phase_layer_brick_and_track_are_kept_apart) {
 }
 
 TEST(Resolve, a_worker_whose_chunk_comes_before_the_step_gets_its_phase_and_kv_length) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.track(2, "worker");
     source.context(2, 7, 3);
@@ -230,7 +232,7 @@ TEST(Resolve, a_worker_whose_chunk_comes_before_the_step_gets_its_phase_and_kv_l
 }
 
 TEST(Resolve, F1_work_that_was_not_given_is_absent_and_never_0) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.work(1, Brick::attention, WorkQuantity::bytes, 100);
     source.scope(1, Brick::attention, 0, 100, flag_work);
@@ -250,7 +252,7 @@ TEST(Resolve, F1_work_that_was_not_given_is_absent_and_never_0) {
 }
 
 TEST(Resolve, laps_and_spans_are_told_apart_from_scopes) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.lap(1, Brick::rope_embedding, 1000, 2000);
     source.lap(1, Brick::attention, 2000, 3000);
@@ -265,7 +267,7 @@ TEST(Resolve, laps_and_spans_are_told_apart_from_scopes) {
 }
 
 TEST(Resolve, a_span_that_encloses_a_scope_of_its_thread_is_no_leaf) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.scope(1, Brick::attention, 1000, 2000);
     source.span(1, Brick::moe_experts, 500, 2500);
@@ -273,12 +275,12 @@ TEST(Resolve, a_span_that_encloses_a_scope_of_its_thread_is_no_leaf) {
 }
 
 TEST(Resolve, durations_above_40_bits_stand_before_their_record) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     const std::int64_t an_hour = 3'600'000'000'000;
-    source.raw(1, {PlantedSource::lasting(an_hour), pack(RecordKind::long_value)});
-    source.raw(1, {PlantedSource::at(1000), pack(RecordKind::scope, 18, payload_mask)});
-    source.raw(1, {PlantedSource::at(1000), pack(RecordKind::scope, 18, payload_mask)});
+    source.raw(1, {Tape::lasting(an_hour), pack(RecordKind::long_value)});
+    source.raw(1, {Tape::at(1000), pack(RecordKind::scope, 18, payload_mask)});
+    source.raw(1, {Tape::at(1000), pack(RecordKind::scope, 18, payload_mask)});
     const Resolved all = resolve_all(source);
     ASSERT_EQ(all.samples.size(), 1u);
     EXPECT_EQ(all.samples[0].duration_ns, an_hour);
@@ -286,10 +288,10 @@ TEST(Resolve, durations_above_40_bits_stand_before_their_record) {
 }
 
 TEST(Resolve, M4_a_negative_duration_is_counted_as_an_error_and_never_becomes_0) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.raw(1, {std::uint64_t(-1000), pack(RecordKind::long_value)});
-    source.raw(1, {PlantedSource::at(5000), pack(RecordKind::scope, 18, payload_mask)});
+    source.raw(1, {Tape::at(5000), pack(RecordKind::scope, 18, payload_mask)});
     source.scope(1, Brick::attention, 6000, 7000);
     const Resolved all = resolve_all(source);
     EXPECT_EQ(all.samples.size(), 1u);
@@ -298,7 +300,7 @@ TEST(Resolve, M4_a_negative_duration_is_counted_as_an_error_and_never_becomes_0)
 }
 
 TEST(Resolve, M2_samples_that_cannot_be_resolved_are_counted_by_reason) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.tracks_.push_back({9, recording::TrackKind::device_queue, 4, 0, "queue", "cuda_event"}); // clock 4: no pairs
     source.scope(1, Brick::attention, 0, 100);
@@ -317,7 +319,7 @@ TEST(Resolve, M2_samples_that_cannot_be_resolved_are_counted_by_reason) {
 }
 
 TEST(Resolve, a_step_without_its_end_or_begin_is_counted_and_is_no_step) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.step_end(1, Phase::decode, 0, 500); // its begin was removed
     source.step_begin(1, 1, Phase::decode, 1000);
@@ -334,7 +336,7 @@ TEST(Resolve, a_step_without_its_end_or_begin_is_counted_and_is_no_step) {
 }
 
 TEST(Resolve, a_lost_layer_end_does_not_leak_its_layer_past_the_step) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.step_begin(1, 1, Phase::decode, 1000);
     source.layer_begin(1, 5, 1100);
@@ -348,12 +350,12 @@ TEST(Resolve, a_lost_layer_end_does_not_leak_its_layer_past_the_step) {
 }
 
 TEST(Resolve, a_step_cut_by_a_mark_is_cut_short_and_starts_a_new_period) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.step_begin(1, 1, Phase::decode, 0);
     source.step_end(1, Phase::decode, 0, 1000);
     source.step_begin(1, 2, Phase::decode, 2000);
-    source.raw(1, {PlantedSource::at(3000), pack(RecordKind::mark, static_cast<std::uint16_t>(Mark::cut_step))});
+    source.raw(1, {Tape::at(3000), pack(RecordKind::mark, static_cast<std::uint16_t>(Mark::cut_step))});
     source.scope(1, Brick::sampling, 3500, 3600);
     source.step_begin(1, 3, Phase::decode, 50'000);
     source.step_end(1, Phase::decode, 50'000, 51'000);
@@ -365,7 +367,7 @@ TEST(Resolve, a_step_cut_by_a_mark_is_cut_short_and_starts_a_new_period) {
 }
 
 TEST(Resolve, periods_tile_the_time_between_step_ends_also_where_steps_overlap) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.track(2, "other");
     source.step_begin(1, 1, Phase::decode, 1000);
@@ -383,7 +385,7 @@ TEST(Resolve, periods_tile_the_time_between_step_ends_also_where_steps_overlap) 
 }
 
 TEST(Resolve, records_below_the_cut_only_move_the_state_on) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.step_begin(1, 1, Phase::decode, 0);
     source.scope(1, Brick::attention, 100, 200);
@@ -410,7 +412,7 @@ TEST(Resolve, records_below_the_cut_only_move_the_state_on) {
 }
 
 TEST(Resolve, where_a_chunk_is_missing_no_scope_around_it_is_called_a_leaf) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.scope(1, Brick::rms_norm, 100, 200);
     source.lose(1, 5);
@@ -422,7 +424,7 @@ TEST(Resolve, where_a_chunk_is_missing_no_scope_around_it_is_called_a_leaf) {
 }
 
 TEST(Resolve, a_batch_says_how_early_what_follows_may_end) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.track(2, "late");
     source.scope(1, Brick::attention, 1000, 2000);
@@ -445,13 +447,13 @@ TEST(Resolve, a_batch_says_how_early_what_follows_may_end) {
 TEST(Resolve, random_bits_never_crash_and_no_sample_has_a_negative_time) {
     std::mt19937_64 random(11);
     for (int round = 0; round < 200; ++round) {
-        PlantedSource source;
+        Tape source;
         source.track(1);
         source.track(2);
         for (int i = 0; i < 3000; ++i) {
             Record record{random(), random()};
             if (random() % 4 != 0) {
-                record.first = PlantedSource::first_tick + random() % 1'000'000;
+                record.first = Tape::first_tick + random() % 1'000'000;
             }
             if (random() % 4 != 0) {
                 record.second = pack(static_cast<RecordKind>(random() % 20), static_cast<std::uint16_t>(random() % 4),
