@@ -74,21 +74,35 @@ class Scratch:
         command = ["cmake", "--build", self.build, "-j", JOBS, "--target", *targets]
         return run(command, self.tree, self.log) == 0
 
-    def prepare(self):
+    def programs(self, identities):
+        """Targets that hold a test of these ids: by their sources, since only a program that was built lists its tests."""
+        carried = re.compile(rf"\bTEST(?:_F|_P)?\(\s*\w+,\s*(?:{'|'.join(identities)})_")
+        found = set().union(*(test.targets for test in self.tests(*identities)))
+        for one in json.loads((self.build / "compile_commands.json").read_text(encoding="utf-8")):
+            source = pathlib.Path(one["file"])
+            if source.is_file() and carried.search(source.read_text(encoding="utf-8")):
+                found.add(re.search(r" -o \S*CMakeFiles/(\w+)\.dir/", one["command"])[1])
+        return sorted(found)
+
+    def prepare(self, identities):
         self.refresh()
-        if not (self.build / "build.ninja").is_file():
-            # One launcher base for all copies: the compiler cache of an ordinary build serves this one too.
-            if run(["cmake", "--preset", self.preset], self.tree, self.log):
-                raise Problem(f"the copy does not configure; see {self.log}")
-        if not self.compile(["plumb_tests"]):
+        # One launcher base for all copies: the compiler cache of an ordinary build serves this one too.
+        if run(["cmake", "--preset", self.preset], self.tree, self.log):
+            raise Problem(f"the copy does not configure; see {self.log}")
+        self.list_tests()
+        if not self.compile(self.programs(identities) or ["plumb_tests"]):
             raise Problem(f"the unchanged copy does not build; see {self.log}")
+        self.list_tests()
+
+    def list_tests(self):
         listed = subprocess.run(["ctest", "--test-dir", self.build, "--show-only=json-v1"], capture_output=True, text=True,
                                 check=True).stdout
+        made = subprocess.run(["ninja", "-C", self.build, "-t", "targets", "all"], capture_output=True, text=True, check=True).stdout
+        made = {line.split(": ")[0] for line in made.splitlines()}
+        self.known = []
         for number, test in enumerate(json.loads(listed)["tests"], 1):
-            paths = [pathlib.Path(word) for word in test.get("command", [])]
-            targets = {str(path.relative_to(self.build)) for path in paths
-                       if path.is_absolute() and path.is_file() and path.is_relative_to(self.build)}
-            self.known.append(Test(number, test["name"], frozenset(targets)))
+            words = {word.removeprefix(f"{self.build}/") for word in test.get("command", [])}
+            self.known.append(Test(number, test["name"], frozenset(words & made)))
 
     def tests(self, *identities):
         """Those of these ids."""
@@ -194,8 +208,9 @@ def main():
             shutil.rmtree(folder, ignore_errors=True)
         print(f"==> building the unchanged copy in {folder}", flush=True)
         scratch = Scratch(source, folder, options.preset)
-        scratch.prepare()
-        everything = scratch.tests(*{patch.stem.split("-")[0] for patch in chosen})
+        identities = sorted({patch.stem.split("-")[0] for patch in chosen})
+        scratch.prepare(identities)
+        everything = scratch.tests(*identities)
         if everything and (broken := scratch.failing(everything)):
             raise Problem(f"these tests fail without any flaw: {' '.join(broken)}")
     except (Problem, ValueError) as problem:
