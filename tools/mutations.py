@@ -134,7 +134,8 @@ def changed_files(patch):
 
 def by_nearness(tests, files):
     """Two lots: the tests of programs that are named after a changed file's room, and the others."""
-    rooms = {re.sub(r"^(src|include)/", "", str(pathlib.PurePosixPath(name).parent)).replace("/", "_") for name in files}
+    folders = [pathlib.PurePosixPath(name.removeprefix("src/")).parent for name in files]
+    rooms = {str(room).replace("/", "_") for folder in folders for room in (folder, *folder.parents)}
     near = [test for test in tests if any(f"plumb_{room}_test" in target for target in test.targets for room in rooms)]
     return [lot for lot in (near, [test for test in tests if test not in near]) if lot]
 
