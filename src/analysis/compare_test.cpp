@@ -8,20 +8,20 @@
 #include <numeric>
 #include <random>
 
+#include "planted/tape.hpp"
 #include "plumb/backend.hpp"
-#include "resolve/planted_source.hpp"
 
 namespace plumb::analysis {
 namespace {
 
-using resolve::PlantedSource;
+using planted::Tape;
 
 constexpr std::int64_t us = 1'000;
 
 /// 40 decode steps of: rms_norm 10 us, attention 50 us, gate_projection 30 us, lm_head 20 us; 5 us of nothing. `wobble`
 /// scales all of it, `attention` that brick.
-PlantedSource planted(double wobble, double attention = 1) {
-    PlantedSource source;
+Tape planted(double wobble, double attention = 1) {
+    Tape source;
     source.track(1);
     source.metadata_.comparability = {{"cpu", "some cpu"}};
     std::int64_t t = 0;
@@ -46,7 +46,7 @@ PlantedSource planted(double wobble, double attention = 1) {
     return source;
 }
 
-NamedRun run_of(PlantedSource source, std::int64_t start = 0) {
+NamedRun run_of(Tape source, std::int64_t start = 0) {
     const Result<RunFigures> figures = gather_run(source);
     EXPECT_TRUE(figures.ok());
     NamedRun run{"run " + std::to_string(start), figures.ok() ? *figures : RunFigures{}};
@@ -194,7 +194,7 @@ TEST(Compare, T16_a_gate_passes_fails_and_stays_undecided) {
 
 TEST(Compare, T16_a_run_that_lost_records_passes_no_gate_on_a_brick_but_its_steps_stand) {
     std::vector<NamedRun> base = side(5, 1, 2);
-    PlantedSource lossy = planted(1, 0.5);
+    Tape lossy = planted(1, 0.5);
     lossy.counters_.drops = {{"ring full", 7}, {"tensor not checked", 100}};
     std::vector<NamedRun> changed = side(5, 0.5, 3);
     changed[2] = run_of(lossy, 5);
@@ -224,9 +224,9 @@ TEST(Compare, T16_a_run_that_lost_records_passes_no_gate_on_a_brick_but_its_step
 
 /// Of 40 decode steps on a device each runs attention for 30 us on the queue and replays a graph that holds another
 /// 100 us of it; every fourth replay is sampled.
-PlantedSource eager_and_captured() {
+Tape eager_and_captured() {
     constexpr std::uint32_t host = 1, queue = 0x80000001, replays = 0x80000040;
-    PlantedSource source;
+    Tape source;
     source.track(host);
     recording::TrackInfo info;
     info.id = queue;

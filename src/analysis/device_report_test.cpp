@@ -8,7 +8,7 @@
 namespace plumb::analysis {
 namespace {
 
-using resolve::PlantedSource;
+using planted::Tape;
 
 constexpr std::int64_t us = 1'000;
 constexpr std::int64_t step_length = 1'000 * us;
@@ -77,7 +77,7 @@ class Engine {
     }
     static std::uint32_t track_of(std::uint64_t key) { return first_graph_track + static_cast<std::uint32_t>(key); }
 
-    PlantedSource source;
+    Tape source;
     std::uint64_t steps = 0;
 };
 

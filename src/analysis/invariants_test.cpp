@@ -11,7 +11,7 @@
 namespace plumb::analysis {
 namespace {
 
-using resolve::PlantedSource;
+using planted::Tape;
 
 constexpr std::int64_t us = 1'000;
 constexpr std::uint32_t host = 1, queue = 0x80000001;
@@ -24,7 +24,7 @@ struct Plant {
     bool head_on_sampled_queue = false;
 };
 
-void plant(PlantedSource& source, const Plant& how = {}) {
+void plant(Tape& source, const Plant& how = {}) {
     source.track(host);
     if (how.head_on_sampled_queue) {
         recording::TrackInfo info;
@@ -52,7 +52,7 @@ void plant(PlantedSource& source, const Plant& how = {}) {
     }
 }
 
-CheckReport check(PlantedSource& source, const Invariants& invariants) {
+CheckReport check(Tape& source, const Invariants& invariants) {
     Checked run;
     run.path = "a.plumb";
     run.report = report_of(source);
@@ -69,7 +69,7 @@ CheckReport check(PlantedSource& source, const Invariants& invariants) {
 }
 
 CheckRow check_calls(const Plant& how, const std::string& words, Phase phase = Phase::decode) {
-    PlantedSource source;
+    Tape source;
     plant(source, how);
     Invariants invariants;
     invariants.phase = phase;
@@ -110,7 +110,7 @@ TEST(Check, counts_per_token_scale_with_the_tokens_of_each_step) {
 
 TEST(Check, calls_that_may_be_lost_cannot_be_judged_but_calls_too_many_can) {
     for (const int heads : {0, 2}) {
-        PlantedSource source;
+        Tape source;
         plant(source, {heads});
         source.counters_.drops = {{"ring full", 1}};
         Invariants invariants;
@@ -136,7 +136,7 @@ TEST(Check, a_queue_that_is_timed_in_some_steps_is_judged_in_those) {
 }
 
 /// Eight steps of one replay each; the graph holds two norms and a head.
-void plant_graphs(PlantedSource& source, bool described) {
+void plant_graphs(Tape& source, bool described) {
     source.track(host);
     recording::GraphInfo graph;
     graph.key = 64;
@@ -160,7 +160,7 @@ void plant_graphs(PlantedSource& source, bool described) {
 }
 
 TEST(Check, calls_inside_captured_graphs_are_replays_times_sites) {
-    PlantedSource source;
+    Tape source;
     plant_graphs(source, true);
     Invariants invariants;
     invariants.calls = {*parse_expected_calls("rms_norm=2/step"), *parse_expected_calls("head=1/step")};
@@ -169,7 +169,7 @@ TEST(Check, calls_inside_captured_graphs_are_replays_times_sites) {
         EXPECT_EQ(row.verdict, Outcome::fail);
     }
     EXPECT_EQ(report.rows[0].finding, "1 of 8 decode steps differ: step 5 has 4 calls, not 2; the steps have 2 to 4");
-    PlantedSource unknown;
+    Tape unknown;
     plant_graphs(unknown, false);
     EXPECT_EQ(check(unknown, invariants).verdict, Outcome::unknown);
 }
@@ -177,7 +177,7 @@ TEST(Check, calls_inside_captured_graphs_are_replays_times_sites) {
 TEST(Check, T16_coverage_below_the_limit_fails_and_names_its_denominator) {
     Invariants invariants;
     invariants.coverage = 0.9;
-    PlantedSource good, bad;
+    Tape good, bad;
     plant(good);
     plant(bad, {1, 1, 890});
     EXPECT_EQ(check(good, invariants).verdict, Outcome::pass);
@@ -186,7 +186,7 @@ TEST(Check, T16_coverage_below_the_limit_fails_and_names_its_denominator) {
     EXPECT_NEAR(*failed.rows[0].found.value, 0.89, 1e-9);
     EXPECT_EQ(failed.rows[0].finding,
               "leaf bricks cover 89 % of the busy time of 7 decode steps; 11 % lie in no brick");
-    PlantedSource none;
+    Tape none;
     none.track(host);
     EXPECT_EQ(check(none, invariants).verdict, Outcome::unknown);
 }
@@ -195,10 +195,10 @@ TEST(Check, T16_losses_beyond_the_limit_fail_and_are_named) {
     Invariants invariants;
     invariants.drops = 2;
     invariants.pending = 0;
-    PlantedSource clean;
+    Tape clean;
     plant(clean);
     EXPECT_EQ(check(clean, invariants).verdict, Outcome::pass);
-    PlantedSource lossy;
+    Tape lossy;
     plant(lossy);
     lossy.counters_.drops = {{"ring full", 3}};
     const CheckReport dropped = check(lossy, invariants);
@@ -213,7 +213,7 @@ TEST(Check, T16_scopes_without_a_time_fail_the_check_of_what_is_pending) {
     Invariants invariants;
     invariants.drops = 0;
     invariants.pending = 4;
-    PlantedSource source;
+    Tape source;
     plant(source);
     source.counters_.unresolved = 5;
     const CheckReport report = check(source, invariants);
@@ -227,7 +227,7 @@ TEST(Check, T16_scopes_without_a_time_fail_the_check_of_what_is_pending) {
 TEST(Check, T16_a_graph_that_lost_kernels_fails_the_node_check) {
     Invariants invariants;
     invariants.node_check = true;
-    PlantedSource same, lost, baked, once, none;
+    Tape same, lost, baked, once, none;
     plant_graphs(same, true);
     EXPECT_EQ(check(same, invariants).verdict, Outcome::pass);
     plant_graphs(lost, true);
@@ -261,7 +261,7 @@ TEST(Check, T16_runs_that_vary_too_much_fail_and_too_few_are_no_answer) {
     EXPECT_EQ(check_variation(figures({100, 110, 90}), invariants).verdict, Outcome::fail);
     EXPECT_EQ(check_variation(figures({100, 100}), invariants).verdict, Outcome::unknown);
     EXPECT_EQ(check_variation({{100, {}}, {100, {}}, {std::nullopt, "none"}}, invariants).finding, "none");
-    PlantedSource source;
+    Tape source;
     plant(source);
     EXPECT_DOUBLE_EQ(*mean_period(report_of(source), Phase::decode).value, 1e6);
     EXPECT_FALSE(mean_period(report_of(source), Phase::mixed).value);

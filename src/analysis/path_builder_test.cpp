@@ -3,28 +3,28 @@
 
 #include <gtest/gtest.h>
 
-#include "resolve/planted_source.hpp"
+#include "planted/tape.hpp"
 
 namespace plumb::analysis {
 namespace {
 
-using resolve::PlantedSource;
+using planted::Tape;
 
 constexpr std::int64_t us = 1'000;
 constexpr std::uint32_t host = 1, worker = 2, queue = 0x80000001, graph_track = 0x80000002;
 
-PathReport path_of(PlantedSource& source, const PathOptions& options = {}) {
+PathReport path_of(Tape& source, const PathOptions& options = {}) {
     auto report = build_path(source, options);
     EXPECT_TRUE(report.ok()) << (report.ok() ? "" : report.error().message);
     return report.ok() ? std::move(*report) : PathReport{};
 }
 
-std::string error_of(PlantedSource& source, const PathOptions& options = {}) {
+std::string error_of(Tape& source, const PathOptions& options = {}) {
     const auto report = build_path(source, options);
     return report.ok() ? "" : report.error().message;
 }
 
-void add_queue(PlantedSource& source) {
+void add_queue(Tape& source) {
     recording::TrackInfo info;
     info.id = queue;
     info.kind = recording::TrackKind::device_queue;
@@ -45,7 +45,7 @@ const PathRow& row(const PathReport& report, const std::string& name) {
 }
 
 /// A layer of 80 us in a step of 100: two bricks, and what lies between them.
-void add_host_step(PlantedSource& source, std::uint64_t id, std::int64_t begin, std::int64_t longer = 0) {
+void add_host_step(Tape& source, std::uint64_t id, std::int64_t begin, std::int64_t longer = 0) {
     source.step_begin(host, id, Phase::decode, begin);
     source.step_value(host, StepValue::decode_tokens, 1);
     source.layer_begin(host, 3, begin + 10 * us);
@@ -56,7 +56,7 @@ void add_host_step(PlantedSource& source, std::uint64_t id, std::int64_t begin, 
 }
 
 TEST(Path, T10_a_step_on_one_track_is_as_long_as_its_path_and_no_parent_counts_beside_its_children) {
-    PlantedSource source;
+    Tape source;
     source.track(host);
     add_host_step(source, 7, 0);
     const PathReport report = path_of(source);
@@ -76,7 +76,7 @@ TEST(Path, T10_a_step_on_one_track_is_as_long_as_its_path_and_no_parent_counts_b
 }
 
 TEST(Path, the_step_is_the_median_counted_decode_step_unless_one_is_asked_for) {
-    PlantedSource source;
+    Tape source;
     source.track(host);
     source.metadata_.warmup_steps = 1;
     const std::int64_t longer[] = {0, 90, 10, 40, 70, 20}; // the first one is warm-up
@@ -94,14 +94,14 @@ TEST(Path, the_step_is_the_median_counted_decode_step_unless_one_is_asked_for) {
 }
 
 TEST(Path, a_recording_without_steps_says_what_to_put_into_the_engine) {
-    PlantedSource source;
+    Tape source;
     source.track(host);
     source.scope(host, Brick::attention, 0, 10 * us);
     EXPECT_NE(error_of(source).find("PLUMB_STEP"), std::string::npos);
 }
 
 TEST(Path, work_of_another_thread_beside_the_step_has_slack_and_is_not_added) {
-    PlantedSource source;
+    Tape source;
     source.track(host);
     source.track(worker, "worker");
     add_host_step(source, 1, 0);
@@ -116,7 +116,7 @@ TEST(Path, work_of_another_thread_beside_the_step_has_slack_and_is_not_added) {
 
 /// Two scopes on a stream: submitted in 5 us each, on the device for 100 and 200 us one after the other; the host then waits
 /// and works for 30 us more.
-void add_device_step(PlantedSource& source) {
+void add_device_step(Tape& source) {
     source.step_begin(host, 1, Phase::decode, 0);
     source.step_value(host, StepValue::decode_tokens, 4);
     source.submit_scope(host, Brick::attention, queue, 10 * us, 15 * us);
@@ -127,7 +127,7 @@ void add_device_step(PlantedSource& source) {
 }
 
 TEST(Path, T10_the_path_goes_through_the_launch_to_the_device_and_back_to_the_host_that_waited) {
-    PlantedSource source;
+    Tape source;
     source.track(host);
     add_queue(source);
     add_device_step(source);
@@ -148,7 +148,7 @@ TEST(Path, T10_the_path_goes_through_the_launch_to_the_device_and_back_to_the_ho
 }
 
 TEST(Path, a_scope_that_begins_while_it_is_still_being_submitted_waits_for_the_part_before_only) {
-    PlantedSource source;
+    Tape source;
     source.track(host);
     add_queue(source);
     source.step_begin(host, 1, Phase::decode, 0);
@@ -161,7 +161,7 @@ TEST(Path, a_scope_that_begins_while_it_is_still_being_submitted_waits_for_the_p
 }
 
 TEST(Path, branches_inside_a_replay_are_beside_each_other_and_both_wait_for_the_launch) {
-    PlantedSource source;
+    Tape source;
     source.track(host);
     add_queue(source);
     recording::TrackInfo info;
@@ -192,7 +192,7 @@ TEST(Path, branches_inside_a_replay_are_beside_each_other_and_both_wait_for_the_
 }
 
 TEST(Path, T11_a_copy_that_comes_back_within_the_window_is_named_and_a_clean_step_names_none) {
-    PlantedSource source;
+    Tape source;
     source.track(host);
     source.step_begin(host, 1, Phase::decode, 0);
     source.work(host, Brick::copy_d2h, WorkQuantity::bytes, 4096);
@@ -210,7 +210,7 @@ TEST(Path, T11_a_copy_that_comes_back_within_the_window_is_named_and_a_clean_ste
 }
 
 TEST(Path, a_thousand_branches_that_all_overlap_and_join_cost_a_few_edges_each) {
-    PlantedSource source;
+    Tape source;
     source.track(host);
     add_queue(source);
     source.step_begin(host, 1, Phase::decode, 0);

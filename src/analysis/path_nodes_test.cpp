@@ -6,25 +6,25 @@
 
 #include "analysis/path_builder.hpp"
 #include "analysis/roofline.hpp"
-#include "resolve/planted_source.hpp"
+#include "planted/tape.hpp"
 
 namespace plumb::analysis {
 namespace {
 
+using planted::Tape;
 using resolve::NodeKey;
-using resolve::PlantedSource;
 
 constexpr std::int64_t us = 1'000;
 constexpr std::uint32_t host = 1, worker = 2, queue = 0x80000001, other_queue = 0x80000002;
 constexpr Name gemm{300}, rope{301}, poller{302};
 
-void prepare(PlantedSource& source) {
+void prepare(Tape& source) {
     source.track(host);
     source.names_ = {
         {300, Category::other, "gemm_kernel"}, {301, Category::other, "rope_kernel"}, {302, Category::other, "poller"}};
 }
 
-void add_queue(PlantedSource& source, std::uint32_t id, const std::string& name) {
+void add_queue(Tape& source, std::uint32_t id, const std::string& name) {
     recording::TrackInfo info;
     info.id = id;
     info.kind = recording::TrackKind::device_queue;
@@ -33,7 +33,7 @@ void add_queue(PlantedSource& source, std::uint32_t id, const std::string& name)
     source.device_track(info);
 }
 
-PathReport path_of(PlantedSource& source, const PathOptions& options = {}) {
+PathReport path_of(Tape& source, const PathOptions& options = {}) {
     auto report = build_path(source, options);
     EXPECT_TRUE(report.ok()) << (report.ok() ? "" : report.error().message);
     return report.ok() ? std::move(*report) : PathReport{};
@@ -63,7 +63,7 @@ bool depends(const ExecGraph& graph, NodeId earlier, NodeId later) {
 
 /// One brick of 20 to 60 us in a step of 100.
 template <class Inside>
-PathReport step_with(PlantedSource& source, Inside inside) {
+PathReport step_with(Tape& source, Inside inside) {
     prepare(source);
     source.step_begin(host, 1, Phase::decode, 0);
     source.step_value(host, StepValue::decode_tokens, 2);
@@ -74,7 +74,7 @@ PathReport step_with(PlantedSource& source, Inside inside) {
 }
 
 TEST(PathNodes, a_kernel_alone_in_its_brick_has_its_time_and_only_one_of_them_counts) {
-    PlantedSource source;
+    Tape source;
     const PathReport report = step_with(source, [&] {
         source.kernel(host, gemm, 30 * us, -1, 77, {8, 4, 2}, {128, 2}, 4096);
     });
@@ -96,7 +96,7 @@ TEST(PathNodes, a_kernel_alone_in_its_brick_has_its_time_and_only_one_of_them_co
 }
 
 TEST(PathNodes, several_kernels_of_one_brick_share_a_time_that_nobody_divides) {
-    PlantedSource source;
+    Tape source;
     const PathReport report = step_with(source, [&] {
         source.kernel(host, gemm, 30 * us);
         source.kernel(host, rope, 40 * us);
@@ -120,7 +120,7 @@ TEST(PathNodes, several_kernels_of_one_brick_share_a_time_that_nobody_divides) {
 }
 
 TEST(PathNodes, T10_a_kernel_that_was_timed_lies_in_its_brick_and_the_rest_of_the_brick_stays) {
-    PlantedSource source;
+    Tape source;
     const PathReport report = step_with(source, [&] { source.kernel(host, gemm, 30 * us, 50 * us); });
     EXPECT_EQ(report.analysis.length_ns, 100 * us);
     const auto kernels = nodes(report, "gemm_kernel", NodeKind::kernel);
@@ -130,7 +130,7 @@ TEST(PathNodes, T10_a_kernel_that_was_timed_lies_in_its_brick_and_the_rest_of_th
 }
 
 TEST(PathNodes, a_kernel_launched_for_a_device_scope_lies_in_it_on_the_device) {
-    PlantedSource source;
+    Tape source;
     prepare(source);
     add_queue(source, queue, "stream");
     source.step_begin(host, 1, Phase::decode, 0);
@@ -162,7 +162,7 @@ TEST(PathNodes, a_kernel_launched_for_a_device_scope_lies_in_it_on_the_device) {
 }
 
 TEST(PathNodes, a_launch_timed_on_the_host_leaves_the_device_waiting_for_its_submission) {
-    PlantedSource source;
+    Tape source;
     prepare(source);
     add_queue(source, queue, "stream");
     source.step_begin(host, 1, Phase::decode, 0);
@@ -182,7 +182,7 @@ TEST(PathNodes, a_launch_timed_on_the_host_leaves_the_device_waiting_for_its_sub
 
 /// Two queues side by side: 100 us on the one, 300 us on the other.
 PathReport two_queues(bool joined) {
-    PlantedSource source;
+    Tape source;
     prepare(source);
     add_queue(source, queue, "first");
     add_queue(source, other_queue, "second");
@@ -212,7 +212,7 @@ TEST(PathNodes, a_dependency_as_added_puts_the_earlier_kernel_on_the_path) {
 }
 
 TEST(PathNodes, T10_dependencies_that_go_round_are_an_error_that_names_them) {
-    PlantedSource source;
+    Tape source;
     prepare(source);
     source.step_begin(host, 1, Phase::decode, 0);
     const NodeKey first = source.kernel(host, gemm, 10 * us, 20 * us);
@@ -226,7 +226,7 @@ TEST(PathNodes, T10_dependencies_that_go_round_are_an_error_that_names_them) {
 }
 
 TEST(PathNodes, a_dependency_of_what_the_step_does_not_hold_is_told) {
-    PlantedSource source;
+    Tape source;
     const PathReport report = step_with(source, [&] {
         const NodeKey here = source.kernel(host, gemm, 30 * us);
         source.depend(host, {99, 3}, here);
@@ -236,7 +236,7 @@ TEST(PathNodes, a_dependency_of_what_the_step_does_not_hold_is_told) {
 }
 
 TEST(PathNodes, a_task_has_the_time_of_its_polls_beside_the_brick_it_ran_in) {
-    PlantedSource source;
+    Tape source;
     const PathReport report =
         step_with(source, [&] { source.task(host, poller, 7, 6, static_cast<std::uint64_t>(30 * us), 50 * us); });
     const auto tasks = nodes(report, "poller", NodeKind::task);
@@ -252,7 +252,7 @@ struct Copies {
 };
 
 PathReport copies(Copies there_and_back) {
-    PlantedSource source;
+    Tape source;
     return step_with(source, [&] {
         source.transfer(host, 10, 20, 4096, TransferDirection::host_to_device, 22 * us, 25 * us);
         source.transfer(host, there_and_back.back_from, there_and_back.back_to, 4096, TransferDirection::device_to_host,
@@ -271,7 +271,7 @@ TEST(PathNodes, T11_ping_pong_goes_by_buffers_and_a_clean_twin_with_the_same_siz
 }
 
 TEST(PathNodes, a_transfer_alone_in_a_copy_brick_is_one_transfer) {
-    PlantedSource source;
+    Tape source;
     prepare(source);
     source.step_begin(host, 1, Phase::decode, 0);
     source.transfer(host, 10, 20, 4096, TransferDirection::host_to_device, 25 * us);
@@ -286,7 +286,7 @@ TEST(PathNodes, a_transfer_alone_in_a_copy_brick_is_one_transfer) {
 
 /// Eight layers of one gemm each; kernel times by layer.
 PathReport layered(std::int64_t slow_layer) {
-    PlantedSource source;
+    Tape source;
     prepare(source);
     source.kernels_ = {{77, "gemm_kernel", "kernels/gemm.cu", "", 0, 10, 1}, {78, "other", "x.cu", "", 0, 10, 2}};
     source.step_begin(host, 1, Phase::decode, 0);
@@ -327,7 +327,7 @@ TEST(PathNodes, a_slow_kernel_is_the_first_of_the_slowest_with_its_layer_and_fil
 
 /// Six layers of three bricks; one may lack one, or be of another kind.
 std::vector<std::string> notes_of_layers(int without_rope, int of_another_kind) {
-    PlantedSource source;
+    Tape source;
     prepare(source);
     source.step_begin(host, 1, Phase::decode, 0);
     std::int64_t now = 0;
@@ -356,7 +356,7 @@ TEST(PathNodes, a_missing_brick_is_named_with_its_layer_and_the_clean_twin_names
 }
 
 TEST(PathNodes, kernels_of_a_layer_without_scopes_leave_its_time_to_nobody) {
-    PlantedSource source;
+    Tape source;
     prepare(source);
     source.step_begin(host, 1, Phase::decode, 0);
     source.layer_begin(host, 0, 0);
@@ -372,9 +372,9 @@ TEST(PathNodes, kernels_of_a_layer_without_scopes_leave_its_time_to_nobody) {
 }
 
 TEST(PathNodes, a_kernel_that_lost_its_shape_is_told_and_has_none) {
-    PlantedSource source;
+    Tape source;
     const PathReport report = step_with(source, [&] {
-        source.raw(host, {PlantedSource::at(30 * us), pack(RecordKind::kernel, gemm.id) | flag_moment});
+        source.raw(host, {Tape::at(30 * us), pack(RecordKind::kernel, gemm.id) | flag_moment});
     });
     const auto kernels = nodes(report, "gemm_kernel", NodeKind::kernel);
     ASSERT_EQ(kernels.size(), 1u);

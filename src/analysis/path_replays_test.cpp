@@ -7,21 +7,21 @@
 #include <random>
 
 #include "analysis/path_builder.hpp"
+#include "planted/tape.hpp"
 #include "recording/graph_content_codec.hpp"
-#include "resolve/planted_source.hpp"
 
 namespace plumb::analysis {
 namespace {
 
+using planted::Tape;
 using recording::CapturedNode;
 using recording::GraphContent;
 using recording::GraphInfo;
-using resolve::PlantedSource;
 
 constexpr std::int64_t us = 1'000;
 constexpr std::uint32_t host = 1, queue = 0x80000001, graph_track = 0x80000002, former_track = 0x80000003;
 
-void add_tracks(PlantedSource& source) {
+void add_tracks(Tape& source) {
     source.track(host);
     recording::TrackInfo info;
     info.id = queue;
@@ -38,7 +38,7 @@ void add_tracks(PlantedSource& source) {
     }
 }
 
-PathReport path_of(PlantedSource& source) {
+PathReport path_of(Tape& source) {
     auto report = build_path(source, {});
     EXPECT_TRUE(report.ok()) << (report.ok() ? "" : report.error().message);
     return report.ok() ? std::move(*report) : PathReport{};
@@ -98,7 +98,7 @@ GraphInfo forked() {
 }
 
 template <class Inside>
-PathReport step_with(PlantedSource& source, GraphInfo info, Inside inside) {
+PathReport step_with(Tape& source, GraphInfo info, Inside inside) {
     add_tracks(source);
     source.graphs_ = {std::move(info)};
     source.step_begin(host, 1, Phase::decode, 0);
@@ -108,7 +108,7 @@ PathReport step_with(PlantedSource& source, GraphInfo info, Inside inside) {
     return path_of(source);
 }
 
-PathReport sampled_step(PlantedSource& source) {
+PathReport sampled_step(Tape& source) {
     return step_with(source, forked(), [&] {
         source.launch(host, 64, launch_instrumented, queue, 0, 10 * us);
         source.device_scope(graph_track, Brick::rms_norm, 1, 4, 20 * us, 50 * us);
@@ -117,7 +117,7 @@ PathReport sampled_step(PlantedSource& source) {
 }
 
 TEST(PathReplays, F6_kernels_of_a_sampled_replay_have_name_brick_layer_shape_and_edges) {
-    PlantedSource source;
+    Tape source;
     const PathReport report = sampled_step(source);
     const char* const bricks[] = {"rms_norm", "rms_norm", "rms_norm", "attention", "attention", "attention"};
     for (std::size_t i = 0; i < 6; ++i) {
@@ -146,7 +146,7 @@ TEST(PathReplays, F6_kernels_of_a_sampled_replay_have_name_brick_layer_shape_and
 }
 
 TEST(PathReplays, T10_a_brick_of_a_replay_and_its_kernels_never_both_count) {
-    PlantedSource source;
+    Tape source;
     const PathReport report = sampled_step(source);
     EXPECT_EQ(report.analysis.length_ns, 10 * us + 30 * us + 100 * us + 150 * us)
         << "launch, two bricks, and the host that waited for them";
@@ -160,7 +160,7 @@ TEST(PathReplays, T10_a_brick_of_a_replay_and_its_kernels_never_both_count) {
 }
 
 TEST(PathReplays, T17_kernels_are_counted_by_brick_and_layer_and_those_of_the_host_are_told_apart) {
-    PlantedSource source;
+    Tape source;
     const PathReport report = step_with(source, forked(), [&] {
         source.launch(host, 64, launch_instrumented, queue, 0, 10 * us);
         source.launch(host, 64, 0, queue, 10 * us, 20 * us);
@@ -190,7 +190,7 @@ TEST(PathReplays, T17_kernels_are_counted_by_brick_and_layer_and_those_of_the_ho
 }
 
 TEST(PathReplays, a_graph_that_was_never_sampled_is_there_without_any_time) {
-    PlantedSource source;
+    Tape source;
     const PathReport report = step_with(source, forked(), [&] { source.launch(host, 64, 0, queue, 0, 10 * us); });
     for (const char* name : {"a", "d", "g"}) {
         const auto found = nodes(report, name);
@@ -210,7 +210,7 @@ TEST(PathReplays, a_graph_that_was_never_sampled_is_there_without_any_time) {
 }
 
 TEST(PathReplays, a_kernel_alone_in_its_scope_has_its_time_and_its_work) {
-    PlantedSource source;
+    Tape source;
     GraphInfo info = graph_of("12", {{0, 1}});
     info.sites = {{Name(Brick::rms_norm).id, 1, 0, 1, true, false}, {Name(Brick::attention).id, 1, 0, 1, true, false}};
     const PathReport report = step_with(source, info, [&] {
@@ -226,7 +226,7 @@ TEST(PathReplays, a_kernel_alone_in_its_scope_has_its_time_and_its_work) {
 
 /// Two branches that ran one after the other by chance, and what joins them.
 PathReport by_chance(bool with_nodes) {
-    PlantedSource source;
+    Tape source;
     GraphInfo info = graph_of("123", {{0, 2}, {1, 2}});
     info.sites = {{Name(Brick::gate_projection).id, 1, 0, 1, true, false},
                   {Name(Brick::up_projection).id, 1, 0, 1, true, false},
@@ -258,7 +258,7 @@ TEST(PathReplays, T10_branches_of_a_graph_depend_on_its_edges_and_not_on_when_th
 }
 
 TEST(PathReplays, kernels_in_no_timed_scope_lead_from_one_brick_to_the_next) {
-    PlantedSource source;
+    Tape source;
     GraphInfo info = graph_of("1023", {{0, 1}, {1, 2}, {2, 3}}); // the third scope is not timed in this replay
     info.sites = {{Name(Brick::rms_norm).id, 1, 0, 1, true, false},
                   {Name(Brick::attention).id, 1, 0, 1, true, false},
@@ -274,7 +274,7 @@ TEST(PathReplays, kernels_in_no_timed_scope_lead_from_one_brick_to_the_next) {
 }
 
 TEST(PathReplays, T10_a_fork_in_the_middle_of_a_scope_waits_for_all_that_came_before_that_scope) {
-    PlantedSource source;
+    Tape source;
     // a, then b and c in one scope; after b, beside c: d in no scope, and e in one of its own.
     GraphInfo info = graph_of("12203", {{0, 1}, {1, 2}, {1, 3}, {3, 4}});
     info.sites = {{Name(Brick::rms_norm).id, 1, 0, 1, true, false},
@@ -291,7 +291,7 @@ TEST(PathReplays, T10_a_fork_in_the_middle_of_a_scope_waits_for_all_that_came_be
 }
 
 TEST(PathReplays, two_replays_of_a_graph_in_one_step_follow_each_other_with_nodes_of_their_own) {
-    PlantedSource source;
+    Tape source;
     const PathReport report = step_with(source, forked(), [&] {
         source.launch(host, 64, launch_instrumented, queue, 0, 10 * us);
         source.launch(host, 64, launch_instrumented, queue, 10 * us, 15 * us);
@@ -305,7 +305,7 @@ TEST(PathReplays, two_replays_of_a_graph_in_one_step_follow_each_other_with_node
 }
 
 TEST(PathReplays, nodes_of_a_graph_that_was_replaced_under_its_key_are_not_those_of_the_new_one) {
-    PlantedSource source;
+    Tape source;
     GraphInfo info = forked();
     info.captures = 2;
     const PathReport replaced = step_with(source, info, [&] {
@@ -314,14 +314,14 @@ TEST(PathReplays, nodes_of_a_graph_that_was_replaced_under_its_key_are_not_those
     });
     EXPECT_TRUE(nodes(replaced, "a").empty());
     EXPECT_TRUE(noted(replaced, "replaced under their keys"));
-    PlantedSource unsampled;
+    Tape unsampled;
     const PathReport last = step_with(unsampled, info, [&] { unsampled.launch(host, 64, 0, queue, 0, 10 * us); });
     EXPECT_EQ(nodes(last, "a").size(), 1u);
     EXPECT_TRUE(noted(last, "Graph 64 was captured 2 times: its nodes are those of the last capture."));
 }
 
 TEST(PathReplays, edges_that_the_times_contradict_are_left_out_and_told) {
-    PlantedSource source;
+    Tape source;
     GraphInfo info = graph_of("12", {{0, 1}});
     info.sites = {{Name(Brick::rms_norm).id, 1, 0, 1, true, false}, {Name(Brick::attention).id, 1, 0, 1, true, false}};
     const PathReport report = step_with(source, info, [&] {
@@ -334,7 +334,7 @@ TEST(PathReplays, edges_that_the_times_contradict_are_left_out_and_told) {
 }
 
 TEST(PathReplays, T11_a_replay_too_large_for_the_step_is_shown_without_its_nodes_and_still_counted) {
-    PlantedSource source;
+    Tape source;
     GraphInfo info;
     info.key = 64;
     info.captures = 1;
@@ -375,7 +375,7 @@ PathReport random_replay(std::mt19937& random, TimesOf times_of) {
         info.sites.push_back({static_cast<std::uint16_t>(1 + i), 1, 0, 1, true, false});
     }
     const Times times = times_of(info);
-    PlantedSource source;
+    Tape source;
     const PathReport report = step_with(source, info, [&] {
         source.launch(host, 64, launch_instrumented, queue, 0, 10 * us);
         for (std::uint32_t i = 0; i < sites; ++i) {

@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "analysis/report_builder.hpp"
-#include "resolve/planted_source.hpp"
+#include "planted/tape.hpp"
 
 namespace plumb::analysis {
 
-inline Report report_of(resolve::PlantedSource& source, const ReportOptions& options = {},
-                        const resolve::Cut& cut = {}) {
+inline Report report_of(planted::Tape& source, const ReportOptions& options = {}, const resolve::Cut& cut = {}) {
     auto report = build_report(source, options, cut);
     EXPECT_TRUE(report.ok());
     return report.ok() ? *report : Report{};

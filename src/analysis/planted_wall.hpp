@@ -8,7 +8,7 @@
 #include <string>
 
 #include "analysis/wall_builder.hpp"
-#include "resolve/planted_source.hpp"
+#include "planted/tape.hpp"
 
 namespace plumb::analysis {
 
@@ -24,27 +24,17 @@ class WallEngine {
         source.names_ = {{tokenize, Category::other, "tokenize"}, {prepare, Category::other, "prepare"}};
         source.track(host);
     }
-    void add_queue(std::uint32_t id = queue, std::uint32_t sampled_every = 1) {
+    void add_queue(std::uint32_t id = queue, std::uint32_t sampled_every = 1, const std::string& clock = "cuda:0") {
         recording::TrackInfo info;
         info.id = id;
         info.kind = recording::TrackKind::device_queue;
         info.name = "stream " + std::to_string(id - queue);
         info.source = "cuda_event";
         info.sampled_every = sampled_every;
-        source.device_track(info);
+        source.device_track(info, clock);
     }
     /// A queue of a second device, with a clock of its own that shows the same ticks.
-    void add_other_device() {
-        add_queue(other_device);
-        source.tracks_.back().clock = 2;
-        source.metadata_.clocks.push_back({2, "cuda:1"});
-        for (const std::int64_t second : {0, 1}) {
-            const auto ticks = static_cast<std::uint64_t>(second) * 500'000'000;
-            source.clock_pairs_.push_back(
-                {2, resolve::PlantedSource::first_tick + resolve::PlantedSource::device_ahead + ticks,
-                 second * 1'000'000'000, 0, 0});
-        }
-    }
+    void add_other_device() { add_queue(other_device, 1, "cuda:1"); }
     /// `body(t)`: t is the step's begin; it ends 1,000 us later.
     template <class Body>
     void steps(int count, Body&& body) {
@@ -93,7 +83,7 @@ class WallEngine {
         return {};
     }
 
-    resolve::PlantedSource source;
+    planted::Tape source;
     std::uint64_t step = 0;
 
   private:

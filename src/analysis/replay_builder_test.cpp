@@ -3,17 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include "resolve/planted_source.hpp"
+#include "planted/tape.hpp"
 
 namespace plumb::analysis {
 namespace {
 
-using resolve::PlantedSource;
+using planted::Tape;
 
 constexpr std::int64_t us = 1'000;
 constexpr std::uint32_t host = 1, graph_track = 0x80000100;
 
-ReplayReport replays_of(PlantedSource& source) {
+ReplayReport replays_of(Tape& source) {
     const auto report = build_replays(source);
     EXPECT_TRUE(report.ok());
     return report.ok() ? *report : ReplayReport{};
@@ -29,8 +29,8 @@ recording::GraphInfo captured(std::uint64_t key) {
     return info;
 }
 
-PlantedSource with_graph_track(std::uint64_t key) {
-    PlantedSource source;
+Tape with_graph_track(std::uint64_t key) {
+    Tape source;
     source.track(host);
     recording::TrackInfo info;
     info.id = graph_track;
@@ -42,7 +42,7 @@ PlantedSource with_graph_track(std::uint64_t key) {
 }
 
 TEST(Replays, T18_a_graph_that_lost_kernels_between_two_captures_is_named_with_them) {
-    PlantedSource source = with_graph_track(64);
+    Tape source = with_graph_track(64);
     recording::GraphInfo bad = captured(64);
     bad.captures = 2;
     bad.node_checks = 1;
@@ -67,7 +67,7 @@ TEST(Replays, T18_a_graph_that_lost_kernels_between_two_captures_is_named_with_t
 }
 
 TEST(Replays, F11_a_key_has_the_time_of_the_device_from_stamps_or_none_never_that_of_the_launch) {
-    PlantedSource source = with_graph_track(64);
+    Tape source = with_graph_track(64);
     recording::GraphInfo info = captured(64);
     info.replays = 100;
     info.launch_ns = 100 * 5e3;
@@ -95,7 +95,7 @@ TEST(Replays, F11_a_key_has_the_time_of_the_device_from_stamps_or_none_never_tha
 }
 
 TEST(Replays, what_was_never_replayed_is_listed_with_its_cost) {
-    PlantedSource source = with_graph_track(1);
+    Tape source = with_graph_track(1);
     recording::GraphInfo idle = captured(7);
     idle.capture_ns = 1e6;
     idle.instantiate_ns = 2e6;
@@ -116,7 +116,7 @@ TEST(Replays, what_was_never_replayed_is_listed_with_its_cost) {
 }
 
 TEST(Replays, padding_is_a_share_of_rows_and_absent_where_nobody_counted) {
-    PlantedSource source = with_graph_track(1);
+    Tape source = with_graph_track(1);
     recording::GraphInfo padded = captured(1);
     padded.rows_used = 96;
     padded.rows_padded = 128;
@@ -133,7 +133,7 @@ TEST(Replays, padding_is_a_share_of_rows_and_absent_where_nobody_counted) {
 }
 
 TEST(Replays, launches_of_a_key_without_a_row_are_not_silent) {
-    PlantedSource source = with_graph_track(1);
+    Tape source = with_graph_track(1);
     source.launch(host, 77, 0, 1, 0, us);
     source.launch(host, 77, 0, 1, 2 * us, 3 * us);
     const ReplayReport report = replays_of(source);
@@ -142,7 +142,7 @@ TEST(Replays, launches_of_a_key_without_a_row_are_not_silent) {
 }
 
 TEST(Replays, a_recording_without_graphs_says_so) {
-    PlantedSource source;
+    Tape source;
     source.track(host);
     const ReplayReport report = replays_of(source);
     EXPECT_TRUE(report.graphs.empty());
@@ -151,7 +151,7 @@ TEST(Replays, a_recording_without_graphs_says_so) {
 }
 
 TEST(Replays, a_value_that_is_baked_in_fails_the_check) {
-    PlantedSource source = with_graph_track(1);
+    Tape source = with_graph_track(1);
     recording::GraphInfo info = captured(1);
     info.baked_in = {"kernel rope, parameter 2, bytes 0..3"};
     source.graphs_ = {info};

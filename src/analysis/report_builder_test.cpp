@@ -8,7 +8,7 @@
 namespace plumb::analysis {
 namespace {
 
-using resolve::PlantedSource;
+using planted::Tape;
 
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t us = 1'000;
@@ -21,7 +21,7 @@ struct StepShape {
 };
 
 // A step whose bricks fill it but for its first and last tenth.
-void plant_step(PlantedSource& source, std::uint64_t id, const StepShape& shape) {
+void plant_step(Tape& source, std::uint64_t id, const StepShape& shape) {
     const std::int64_t t = shape.begin;
     source.step_begin(1, id, shape.phase, t);
     if (shape.tokens != 0) {
@@ -34,7 +34,7 @@ void plant_step(PlantedSource& source, std::uint64_t id, const StepShape& shape)
 }
 
 TEST(ReportBuilder, a_planted_decode_gives_the_numbers_that_were_planted) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.descriptions_ = {{"model", "planted"}};
     for (std::uint64_t i = 0; i < 4; ++i) {
@@ -61,7 +61,7 @@ TEST(ReportBuilder, a_planted_decode_gives_the_numbers_that_were_planted) {
 }
 
 TEST(ReportBuilder, F4_warm_up_is_apart_in_every_statistic) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     std::int64_t t = 0;
     plant_step(source, 0, {Phase::prefill, 64, t, 5 * ms});
@@ -90,7 +90,7 @@ TEST(ReportBuilder, F4_warm_up_is_apart_in_every_statistic) {
 }
 
 TEST(ReportBuilder, where_all_decode_steps_are_warm_up_figures_are_absent_with_that_reason) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.metadata_.warmup_steps = 8;
     plant_step(source, 0, {});
@@ -106,7 +106,7 @@ TEST(ReportBuilder, where_all_decode_steps_are_warm_up_figures_are_absent_with_t
 }
 
 TEST(ReportBuilder, T3_tokens_come_from_steps_and_never_from_elements) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.work(1, Brick::attention, WorkQuantity::elements, 896 * 300);
     for (std::uint64_t i = 0; i < 10; ++i) {
@@ -124,7 +124,7 @@ TEST(ReportBuilder, T3_tokens_come_from_steps_and_never_from_elements) {
 
 TEST(ReportBuilder, T13_tokens_per_second_scale_with_the_tokens_of_a_step) {
     for (const std::uint64_t batch : {1u, 8u}) {
-        PlantedSource source;
+        Tape source;
         source.track(1);
         for (std::uint64_t i = 0; i < 5; ++i) {
             plant_step(source, i, {Phase::decode, batch, static_cast<std::int64_t>(i) * ms, ms});
@@ -135,7 +135,7 @@ TEST(ReportBuilder, T13_tokens_per_second_scale_with_the_tokens_of_a_step) {
 }
 
 TEST(ReportBuilder, T13_loading_before_the_first_step_is_in_no_phase) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.scope(1, Brick::copy_h2d, 0, 500 * ms); // the model is read
     plant_step(source, 0, {Phase::prefill, 64, 500 * ms, 10 * ms});
@@ -151,7 +151,7 @@ TEST(ReportBuilder, T13_loading_before_the_first_step_is_in_no_phase) {
 }
 
 TEST(ReportBuilder, F8_self_and_total_are_columns_of_their_own_and_categories_sum_leaves_only) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.step_begin(1, 0, Phase::decode, 0);
     source.scope(1, Brick::attention_score, 100 * us, 300 * us);
@@ -171,7 +171,7 @@ TEST(ReportBuilder, F8_self_and_total_are_columns_of_their_own_and_categories_su
 }
 
 TEST(ReportBuilder, F8_layer_0_has_a_row_of_its_own) {
-    PlantedSource source;
+    Tape source;
     source.track(0);
     source.step_begin(0, 0, Phase::decode, 0);
     source.scope(0, Brick::attention, 10 * us, 20 * us); // in no layer
@@ -196,7 +196,7 @@ TEST(ReportBuilder, F8_layer_0_has_a_row_of_its_own) {
 }
 
 TEST(ReportBuilder, M6_layer_is_a_dimension_of_bricks) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.step_begin(1, 0, Phase::decode, 0);
     for (std::uint16_t layer = 0; layer < 3; ++layer) {
@@ -217,7 +217,7 @@ TEST(ReportBuilder, M6_layer_is_a_dimension_of_bricks) {
 }
 
 TEST(ReportBuilder, F10_phases_and_bricks_do_not_share_totals) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     plant_step(source, 0, {Phase::prefill, 64, 0, 4 * ms});
     plant_step(source, 1, {Phase::decode, 1, 4 * ms, ms});
@@ -235,7 +235,7 @@ TEST(ReportBuilder, F10_phases_and_bricks_do_not_share_totals) {
 }
 
 TEST(ReportBuilder, T6_interned_names_keep_their_category_and_rows_have_percentiles) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.names_ = {{300, Category::moe, "expert_17"}};
     for (std::uint64_t i = 0; i < 100; ++i) {
@@ -252,7 +252,7 @@ TEST(ReportBuilder, T6_interned_names_keep_their_category_and_rows_have_percenti
 }
 
 TEST(ReportBuilder, T12_a_tick_is_never_taken_for_a_nanosecond) {
-    PlantedSource source; // one tick is 2 ns
+    Tape source; // one tick is 2 ns
     source.track(1);
     plant_step(source, 0, {});
     const Report report = report_of(source);
@@ -263,7 +263,7 @@ TEST(ReportBuilder, T12_a_tick_is_never_taken_for_a_nanosecond) {
 }
 
 TEST(ReportBuilder, M2_unresolved_samples_are_counted_and_named) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.counters_.unresolved = 5;
     source.counters_.drops = {{"ring full", 3}};
@@ -280,7 +280,7 @@ TEST(ReportBuilder, M2_unresolved_samples_are_counted_and_named) {
 }
 
 TEST(ReportBuilder, M4_without_a_clock_fit_there_are_no_times_at_all) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.clock_pairs_.resize(1);
     plant_step(source, 0, {});
@@ -294,7 +294,7 @@ TEST(ReportBuilder, M4_without_a_clock_fit_there_are_no_times_at_all) {
 }
 
 TEST(ReportBuilder, F1_what_was_not_given_is_absent_with_a_reason) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     plant_step(source, 0, {Phase::decode, 0, 0, ms}); // no tokens
     const Report report = report_of(source);
@@ -309,7 +309,7 @@ TEST(ReportBuilder, F1_what_was_not_given_is_absent_with_a_reason) {
 }
 
 TEST(ReportBuilder, rates_are_work_over_the_time_of_the_scopes_that_gave_it) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.step_begin(1, 0, Phase::decode, 0);
     source.work(1, Brick::lm_head, WorkQuantity::bytes, 2e6);
@@ -325,7 +325,7 @@ TEST(ReportBuilder, rates_are_work_over_the_time_of_the_scopes_that_gave_it) {
 }
 
 TEST(ReportBuilder, bricks_without_steps_are_shown_and_say_what_is_missing) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     for (int i = 0; i < 30; ++i) {
         source.scope(1, Brick::attention, ms * i, ms * i + 500 * us);
@@ -340,7 +340,7 @@ TEST(ReportBuilder, bricks_without_steps_are_shown_and_say_what_is_missing) {
 }
 
 TEST(ReportBuilder, steps_without_bricks_have_a_coverage_of_0_and_say_what_is_missing) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.step_begin(1, 0, Phase::decode, 0);
     source.step_end(1, Phase::decode, 0, ms);
@@ -350,7 +350,7 @@ TEST(ReportBuilder, steps_without_bricks_have_a_coverage_of_0_and_say_what_is_mi
 }
 
 TEST(ReportBuilder, labels_alone_make_a_report_of_labels_sorted_by_total) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.names_ = {{300, Category::other, "tokenize"}, {301, Category::other, "detokenize"}};
     source.label(1, Name(std::uint16_t{300}), 10);
@@ -368,7 +368,7 @@ TEST(ReportBuilder, labels_alone_make_a_report_of_labels_sorted_by_total) {
 }
 
 TEST(ReportBuilder, an_empty_recording_is_a_report_that_says_so) {
-    PlantedSource source;
+    Tape source;
     const Report report = report_of(source);
     EXPECT_TRUE(report.bricks.empty());
     EXPECT_TRUE(has_note(report, "No complete step"));
@@ -376,7 +376,7 @@ TEST(ReportBuilder, an_empty_recording_is_a_report_that_says_so) {
 }
 
 TEST(ReportBuilder, own_cost_is_counts_times_price_plus_the_drain) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.metadata_.costs = {{"scope", 20.0}, {"lap", 10.0}, {"floor.cpu_tsc", 8.0}};
     source.counters_.drain_cpu_ns = 5000;
@@ -392,7 +392,7 @@ TEST(ReportBuilder, own_cost_is_counts_times_price_plus_the_drain) {
 }
 
 TEST(ReportBuilder, scopes_of_a_step_that_was_cut_short_are_in_no_row_beside_complete_steps) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     plant_step(source, 0, {});
     source.step_begin(1, 1, Phase::decode, ms);
@@ -406,7 +406,7 @@ TEST(ReportBuilder, scopes_of_a_step_that_was_cut_short_are_in_no_row_beside_com
 }
 
 TEST(ReportBuilder, two_sources_of_one_brick_are_two_rows) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.track(2, "other", "caller");
     source.step_begin(1, 0, Phase::decode, 0);

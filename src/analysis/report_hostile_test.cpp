@@ -10,7 +10,7 @@
 namespace plumb::analysis {
 namespace {
 
-using resolve::PlantedSource;
+using planted::Tape;
 
 void expect_sound(const Report& report) {
     for (const PhaseSummary& phase : report.phases) {
@@ -36,11 +36,11 @@ void expect_sound(const Report& report) {
 TEST(ReportHostile, random_records_of_every_kind_make_a_sound_report) {
     std::mt19937_64 random(3);
     for (int round = 0; round < 100; ++round) {
-        PlantedSource source;
+        Tape source;
         source.track(1);
         source.track(2);
         source.track(3);
-        std::uint64_t now = PlantedSource::first_tick;
+        std::uint64_t now = Tape::first_tick;
         for (int i = 0; i < 4000; ++i) {
             now += random() % 5000;
             const std::uint64_t back = random() % 8 == 0 ? random() % 1'000'000 : random() % 4000;
@@ -65,7 +65,7 @@ TEST(ReportHostile, random_records_of_every_kind_make_a_sound_report) {
 }
 
 TEST(ReportHostile, thousands_of_names_and_layers_stay_within_their_limits) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.step_begin(1, 0, Phase::decode, 0);
     std::int64_t t = 1000;
@@ -85,7 +85,7 @@ TEST(ReportHostile, thousands_of_names_and_layers_stay_within_their_limits) {
 }
 
 TEST(ReportHostile, a_hundred_thousand_steps_under_scopes_that_span_them_all_take_no_long_time) {
-    PlantedSource source;
+    Tape source;
     std::int64_t t = 0;
     source.track(1);
     for (std::uint64_t step = 0; step < 100'000; ++step) {
@@ -107,7 +107,7 @@ TEST(ReportHostile, a_hundred_thousand_steps_under_scopes_that_span_them_all_tak
 }
 
 TEST(ReportHostile, steps_and_layers_that_never_end_are_bounded_and_counted) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     for (std::uint64_t i = 0; i < 100'000; ++i) {
         source.step_begin(1, i, Phase::decode, static_cast<std::int64_t>(i) * 10);
@@ -120,7 +120,7 @@ TEST(ReportHostile, steps_and_layers_that_never_end_are_bounded_and_counted) {
 }
 
 TEST(ReportHostile, steps_that_share_one_id_or_one_moment_are_told) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     for (int i = 0; i < 100; ++i) {
         source.step_begin(1, 7, Phase::decode, 1000);
@@ -133,7 +133,7 @@ TEST(ReportHostile, steps_that_share_one_id_or_one_moment_are_told) {
 }
 
 TEST(ReportHostile, absurd_work_is_not_believed) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.step_begin(1, 0, Phase::decode, 0);
     source.step_value(1, StepValue::decode_tokens, ~std::uint64_t{0});

@@ -13,7 +13,7 @@
 namespace plumb::analysis {
 namespace {
 
-using resolve::PlantedSource;
+using planted::Tape;
 constexpr std::int64_t us = 1000;
 constexpr std::int64_t ms = 1000 * us;
 
@@ -28,7 +28,7 @@ Peaks host_peaks() {
 }
 
 /// Two steps of 10 ms; each: lm_head moves 100 MB in 6 ms, and in each of 20 layers up_projection moves 2 MB in 100 us.
-void plant(PlantedSource& source, bool with_peaks) {
+void plant(Tape& source, bool with_peaks) {
     if (with_peaks) {
         source.peaks(host_peaks());
     }
@@ -53,7 +53,7 @@ void plant(PlantedSource& source, bool with_peaks) {
 }
 
 TEST(ReportRoofline, rows_are_measured_against_the_peaks_of_their_recording) {
-    PlantedSource source;
+    Tape source;
     plant(source, true);
     const Report report = report_of(source);
     const Row* head = row_of(report.bricks, Phase::decode, "lm_head");
@@ -66,7 +66,7 @@ TEST(ReportRoofline, rows_are_measured_against_the_peaks_of_their_recording) {
 
 // One call would fit the cache; all layers of a step do not, so each call finds its weights in memory again.
 TEST(ReportRoofline, what_a_brick_moves_in_a_step_decides_whether_it_fits_the_cache) {
-    PlantedSource source;
+    Tape source;
     plant(source, true);
     ReportOptions options;
     options.brick_layers = true;
@@ -80,7 +80,7 @@ TEST(ReportRoofline, what_a_brick_moves_in_a_step_decides_whether_it_fits_the_ca
 }
 
 TEST(ReportRoofline, the_speed_of_light_is_of_the_bytes_of_leaf_bricks_and_counts_those_that_state_none) {
-    PlantedSource source;
+    Tape source;
     plant(source, true);
     const Report report = report_of(source);
     const auto& lights = phase_of(report, Phase::decode)->speed_of_light;
@@ -94,7 +94,7 @@ TEST(ReportRoofline, the_speed_of_light_is_of_the_bytes_of_leaf_bricks_and_count
 }
 
 TEST(ReportRoofline, T7_a_recording_without_peaks_says_what_to_run) {
-    PlantedSource source;
+    Tape source;
     plant(source, false);
     const Report report = report_of(source);
     for (const Row& row : report.bricks) {
@@ -110,7 +110,7 @@ TEST(ReportRoofline, T7_a_recording_without_peaks_says_what_to_run) {
 }
 
 /// Step after step of 10 ms: lm_head moves 600 MB and does 100 Mflop in 6 ms on one queue of each clock named.
-void plant_devices(PlantedSource& source, const std::vector<std::string>& clocks) {
+void plant_devices(Tape& source, const std::vector<std::string>& clocks) {
     source.track(1);
     std::vector<std::uint32_t> queues;
     for (const std::string& clock : clocks) {
@@ -143,7 +143,7 @@ Peaks device_peaks(const char* place, const char* name, double gigabytes_per_sec
 }
 
 TEST(ReportRoofline, T7_rows_of_a_device_are_measured_against_the_peaks_of_that_device) {
-    PlantedSource source;
+    Tape source;
     source.peaks(host_peaks());
     source.peaks(device_peaks("opencl:0", "slow", 100));
     source.peaks(device_peaks("opencl:1", "fast", 200));
@@ -159,12 +159,12 @@ TEST(ReportRoofline, T7_rows_of_a_device_are_measured_against_the_peaks_of_that_
 }
 
 TEST(ReportRoofline, rows_of_several_devices_are_measured_only_where_these_are_alike) {
-    PlantedSource unlike;
+    Tape unlike;
     unlike.peaks(device_peaks("opencl:0", "slow", 100));
     unlike.peaks(device_peaks("opencl:1", "fast", 200));
     plant_devices(unlike, {"opencl:0", "opencl:1"});
     EXPECT_FALSE(row_of(report_of(unlike).bricks, Phase::decode, "lm_head")->roof.percent.value);
-    PlantedSource alike;
+    Tape alike;
     alike.peaks(device_peaks("opencl:0", "same", 100));
     alike.peaks(device_peaks("opencl:1", "same", 100));
     plant_devices(alike, {"opencl:0", "opencl:1"});
@@ -175,7 +175,7 @@ TEST(ReportRoofline, rows_of_several_devices_are_measured_only_where_these_are_a
 }
 
 TEST(ReportRoofline, T7_a_brick_that_moves_more_than_the_kept_peak_is_told_once_a_phase) {
-    PlantedSource source;
+    Tape source;
     Peaks outdated = host_peaks();
     outdated.read_gigabytes_per_second = stats::measured(15);
     outdated.measured_unix_s = 1'793'232'000; // 2026-10-29
@@ -196,7 +196,7 @@ TEST(ReportRoofline, T7_a_brick_that_moves_more_than_the_kept_peak_is_told_once_
 
 TEST(ReportRoofline, what_a_cache_or_a_smaller_excess_explains_is_not_told) {
     for (const auto& [gigabytes_per_second, cache] : {std::pair(15.0, 26e6), std::pair(19.1, 5e6)}) {
-        PlantedSource source;
+        Tape source;
         Peaks peaks = host_peaks();
         peaks.read_gigabytes_per_second = stats::measured(gigabytes_per_second);
         peaks.last_level_cache_bytes = stats::measured(cache);
@@ -210,7 +210,7 @@ TEST(ReportRoofline, what_a_cache_or_a_smaller_excess_explains_is_not_told) {
 
 TEST(ReportRoofline, T7_rows_of_an_f32_model_are_held_against_the_peak_of_f32) {
     for (const char* model : {"tiny-llama f32", "tiny-llama bf16"}) {
-        PlantedSource source;
+        Tape source;
         source.descriptions_ = {{"model", model}};
         Peaks peaks = host_peaks();
         peaks.bf16_teraflops = stats::measured(0.4);
@@ -223,7 +223,7 @@ TEST(ReportRoofline, T7_rows_of_an_f32_model_are_held_against_the_peak_of_f32) {
 }
 
 TEST(ReportRoofline, F5_the_share_of_light_is_of_the_whole_period_not_of_the_covered_part) {
-    PlantedSource source;
+    Tape source;
     plant(source, true);
     const Report report = report_of(source);
     const PhaseSummary* decode = phase_of(report, Phase::decode);

@@ -12,7 +12,7 @@
 namespace plumb::analysis {
 namespace {
 
-using resolve::PlantedSource;
+using planted::Tape;
 
 constexpr std::int64_t length_ns = 12'000'000;
 constexpr std::int64_t long_ns = 2 * static_cast<std::int64_t>(long_ticks);
@@ -32,7 +32,7 @@ struct Truth {
 // is sampled by the recorder's rule.
 class Thread {
   public:
-    Thread(PlantedSource& source, Map& map, std::uint32_t track, bool preempted, std::mt19937_64& random)
+    Thread(Tape& source, Map& map, std::uint32_t track, bool preempted, std::mt19937_64& random)
         : source_(source), map_(map), track_(track), preempted_(preempted), random_(random) {}
 
     [[nodiscard]] bool over(std::int64_t end) const { return now_ >= end; }
@@ -131,7 +131,7 @@ class Thread {
         ended(begun);
     }
 
-    PlantedSource& source_;
+    Tape& source_;
     Map& map_;
     std::uint32_t track_;
     bool preempted_;
@@ -160,7 +160,7 @@ Truth count(const Map& map, std::int64_t begin, std::int64_t end) {
 // Steps of 0.4 to 1.5 ms on the first thread, and what the other threads do meanwhile.
 void compare(std::uint64_t seed, std::uint32_t threads, bool preempted, double tolerance) {
     std::mt19937_64 random(seed);
-    PlantedSource source;
+    Tape source;
     Map map;
     for (std::uint32_t track = 1; track <= threads; ++track) {
         source.track(track);

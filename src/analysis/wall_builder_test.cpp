@@ -217,16 +217,7 @@ TEST(Wall, M3_devices_beyond_the_most_lanes_are_counted_in_a_note_and_lie_in_tha
         WallEngine engine;
         engine.add_queue();
         for (std::uint32_t i = 1; i < devices; ++i) {
-            engine.add_queue(WallEngine::queue + i);
-            engine.source.tracks_.back().clock = 1 + i;
-            engine.source.metadata_.clocks.push_back({1 + i, "cuda:" + std::to_string(i)});
-            for (const std::int64_t second : {0, 1}) {
-                engine.source.clock_pairs_.push_back({1 + i,
-                                                      resolve::PlantedSource::first_tick +
-                                                          resolve::PlantedSource::device_ahead +
-                                                          static_cast<std::uint64_t>(second) * 500'000'000,
-                                                      second * 1'000'000'000, 0, 0});
-            }
+            engine.add_queue(WallEngine::queue + i, 1, "cuda:" + std::to_string(i));
         }
         engine.steps(3, [&](std::int64_t t) {
             engine.command(Brick::attention, t, t + 5 * us, t + 10 * us, t + 500 * us, WallEngine::queue + devices - 1);
@@ -386,7 +377,7 @@ TEST(Wall, one_step_and_the_slowest_ones_have_accounts_of_their_own) {
 }
 
 TEST(Wall, the_slowest_steps_are_the_longest_ones_in_order) {
-    resolve::PlantedSource source;
+    planted::Tape source;
     source.track(1);
     std::int64_t now = 1'000;
     for (std::uint64_t step = 0; step < 40; ++step) {
@@ -449,12 +440,12 @@ TEST(Wall, random_records_of_every_kind_still_add_up) {
         engine.source.track(2);
         constexpr std::uint32_t tracks[] = {WallEngine::host,        2, 3, WallEngine::queue, WallEngine::second_queue,
                                             WallEngine::other_device};
-        std::uint64_t now = resolve::PlantedSource::first_tick;
+        std::uint64_t now = planted::Tape::first_tick;
         for (int i = 0; i < 3000; ++i) {
             now += random() % 5000;
             const std::uint64_t back = random() % 8 == 0 ? random() % 1'000'000 : random() % 4000;
             const std::uint32_t track = tracks[random() % 6];
-            const std::uint64_t ahead = track >= WallEngine::queue ? resolve::PlantedSource::device_ahead : 0;
+            const std::uint64_t ahead = track >= WallEngine::queue ? planted::Tape::device_ahead : 0;
             const std::uint64_t target = random() % 2 == 0 ? WallEngine::queue : random() % 100;
             Record record{now - back + ahead,
                           pack(static_cast<RecordKind>(random() % 24), static_cast<std::uint16_t>(random() % 40),
@@ -488,7 +479,7 @@ TEST(Wall, recording_costs_are_a_row_made_of_measured_prices_or_absent) {
 }
 
 TEST(Wall, a_recording_without_steps_says_what_to_do) {
-    resolve::PlantedSource source;
+    planted::Tape source;
     source.track(1);
     const Result<WallReport> report = build_wall(source, {});
     ASSERT_FALSE(report.ok());

@@ -10,7 +10,7 @@
 namespace plumb::analysis {
 namespace {
 
-using resolve::PlantedSource;
+using planted::Tape;
 
 constexpr std::int64_t us = 1'000;
 constexpr std::int64_t ms = 1'000'000;
@@ -18,7 +18,7 @@ constexpr std::int64_t ms = 1'000'000;
 // Decode steps of 20 ms on one thread, sampled as a recorder samples. Times in ns; `off` is the thread's off-CPU time.
 class Engine {
   public:
-    explicit Engine(PlantedSource& source, std::uint32_t track = 1) : source_(source), track_(track) {}
+    explicit Engine(Tape& source, std::uint32_t track = 1) : source_(source), track_(track) {}
 
     void begin_step(std::uint64_t id) {
         sample();
@@ -56,7 +56,7 @@ class Engine {
         off_ += off;
     }
 
-    PlantedSource& source_;
+    Tape& source_;
     std::uint32_t track_;
     std::int64_t now_ = 1000;
     std::int64_t off_ = 0;
@@ -64,7 +64,7 @@ class Engine {
     std::int64_t quiet_since_ = 0;
 };
 
-WallAccount account_of(PlantedSource& source) {
+WallAccount account_of(Tape& source) {
     const Report report = report_of(source);
     const PhaseSummary* decode = phase_of(report, Phase::decode);
     return decode->wall;
@@ -79,7 +79,7 @@ void expect_identities(const WallAccount& wall) {
 // 40 steps; each: 100 bricks of 198 us, 2 us apart, then `extra`.
 template <class Extra>
 WallAccount decode_with(Extra extra) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     Engine engine(source);
     for (std::uint64_t step = 0; step < 40; ++step) {
@@ -137,7 +137,7 @@ TEST(WallClock, a_spin_and_a_sleep_in_one_gap_are_both_seen) {
 }
 
 TEST(WallClock, short_off_cpu_time_goes_to_gaps_first_and_is_marked_uncertain) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     Engine engine(source);
     engine.begin_step(0);
@@ -156,7 +156,7 @@ TEST(WallClock, short_off_cpu_time_goes_to_gaps_first_and_is_marked_uncertain) {
 }
 
 TEST(WallClock, jitter_of_the_two_clocks_cancels_instead_of_adding_up) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     std::int64_t now = 1000;
     source.cpu_time(1, now, now);
@@ -172,7 +172,7 @@ TEST(WallClock, jitter_of_the_two_clocks_cancels_instead_of_adding_up) {
 }
 
 TEST(WallClock, two_threads_at_once_are_overlap) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.track(2, "worker");
     Engine main(source, 1);
@@ -193,7 +193,7 @@ TEST(WallClock, two_threads_at_once_are_overlap) {
 }
 
 TEST(WallClock, while_one_thread_sleeps_another_keeps_the_step_busy) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.track(2, "worker");
     Engine main(source, 1);
@@ -217,7 +217,7 @@ TEST(WallClock, while_one_thread_sleeps_another_keeps_the_step_busy) {
 }
 
 TEST(WallClock, laps_do_not_count_for_coverage_and_are_shown_apart) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.step_begin(1, 0, Phase::decode, 0);
     source.scope(1, Brick::attention, 0, 400 * us);
@@ -233,7 +233,7 @@ TEST(WallClock, laps_do_not_count_for_coverage_and_are_shown_apart) {
 }
 
 TEST(WallClock, F5_the_share_of_the_wall_has_the_wall_as_its_denominator) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     Engine engine(source);
     for (std::uint64_t step = 0; step < 10; ++step) {
@@ -250,7 +250,7 @@ TEST(WallClock, F5_the_share_of_the_wall_has_the_wall_as_its_denominator) {
 }
 
 TEST(WallClock, F5_time_between_steps_belongs_to_the_period_of_the_next_one) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     Engine engine(source);
     for (std::uint64_t step = 0; step < 10; ++step) {
@@ -266,7 +266,7 @@ TEST(WallClock, F5_time_between_steps_belongs_to_the_period_of_the_next_one) {
 }
 
 TEST(WallClock, a_thread_that_is_silent_over_many_steps_is_not_busy_meanwhile) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.track(2, "helper");
     Engine main(source, 1);
@@ -283,7 +283,7 @@ TEST(WallClock, a_thread_that_is_silent_over_many_steps_is_not_busy_meanwhile) {
 }
 
 TEST(WallClock, threads_without_cpu_time_are_named) {
-    PlantedSource source;
+    Tape source;
     source.track(1, "no_samples");
     source.step_begin(1, 0, Phase::decode, 0);
     source.scope(1, Brick::attention, 0, 400 * us);
@@ -292,7 +292,7 @@ TEST(WallClock, threads_without_cpu_time_are_named) {
 }
 
 TEST(WallClock, cpu_time_that_contradicts_the_clock_is_counted_and_not_believed) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.step_begin(1, 0, Phase::decode, 0);
     source.cpu_time(1, 0, 0);

@@ -10,12 +10,12 @@
 namespace plumb::analysis {
 namespace {
 
-using resolve::PlantedSource;
+using planted::Tape;
 
 constexpr std::int64_t us = 1'000;
 
 Report run_of(std::uint64_t tokens_per_step, std::int64_t load_before = 0) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     source.names_ = {{300, Category::other, "block"}};
     source.step_begin(1, 0, Phase::prefill, load_before);

@@ -11,7 +11,7 @@
 namespace plumb::analysis {
 namespace {
 
-using resolve::PlantedSource;
+using planted::Tape;
 
 constexpr std::int64_t us = 1'000;
 constexpr int layer_count = 28;
@@ -26,7 +26,7 @@ std::int64_t noise(int layer, int step, std::int64_t of) {
 }
 
 Report run_of(const Attention& attention, int layers = layer_count, int norms_in_layer_3 = 2) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     std::int64_t t = 0;
     for (int step = 0; step < 30; ++step) {
@@ -116,7 +116,7 @@ TEST(Layers, a_missing_call_shows_in_calls_and_only_there) {
 }
 
 TEST(Layers, a_layer_whose_bricks_are_all_alike_is_named_for_itself) {
-    PlantedSource source;
+    Tape source;
     source.track(1);
     std::int64_t t = 0;
     for (std::uint64_t step = 0; step < 30; ++step) {
