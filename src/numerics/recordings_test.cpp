@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "numerics/planted_checks.hpp"
+#include "planted/tape.hpp"
 #include "plumb/numerics.hpp"
-#include "recording/writer.hpp"
 
 namespace {
 
@@ -22,24 +22,18 @@ class Recorded {
         : path_((std::filesystem::temp_directory_path() /
                  ("plumb_numerics_" + std::to_string(getpid()) + name + ".plumb"))
                     .string()) {
-        recording::WriterOptions options;
-        options.path = path_;
-        auto writer = recording::Writer::create(options, {});
-        EXPECT_TRUE(writer.ok());
-        if (!writer.ok()) {
-            return;
-        }
-        EXPECT_TRUE((*writer)->describe("checked", "tensors are looked at for NaN and Inf").ok());
-        if (!run.checks.empty()) {
-            EXPECT_TRUE((*writer)->add_checks(run.checks.data(), run.checks.size()).ok());
-        }
+        planted::Tape tape;
+        tape.descriptions_ = {{"checked", "tensors are looked at for NaN and Inf"}};
         if (checked != nullptr) {
-            EXPECT_TRUE((*writer)->describe("checked", checked).ok());
+            tape.descriptions_.emplace_back("checked", checked);
         }
         if (nonfinite != nullptr) {
-            EXPECT_TRUE((*writer)->describe("nonfinite", nonfinite).ok());
+            tape.descriptions_.emplace_back("nonfinite", nonfinite);
         }
-        EXPECT_TRUE((*writer)->close().ok());
+        if (!run.checks.empty()) {
+            tape.checks_ = {run.checks};
+        }
+        EXPECT_TRUE(tape.save(path_).ok());
     }
     ~Recorded() {
         std::error_code ignored;
