@@ -10,6 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/nearest.hpp"
 #include "cli/output.hpp"
+#include "plumb/answer.hpp"
 
 namespace {
 
@@ -86,13 +87,31 @@ void print_markdown(const CLI::App& root) {
 
 struct HelpArguments {
     std::vector<std::string> command;
+    std::string schema;
     bool markdown = false;
+    bool reference = false;
 };
+
+int print_schema(const std::string& name) {
+    const plumb::Result<std::string> schema = plumb::json_schema(name);
+    if (!schema) {
+        return say_error(schema.error().message, false);
+    }
+    std::cout << *schema;
+    return exit_ok;
+}
 
 int help(const CLI::App& root, const HelpArguments& arguments) {
     if (arguments.markdown) {
         print_markdown(root);
         return exit_ok;
+    }
+    if (arguments.reference) {
+        std::cout << plumb::json_reference();
+        return exit_ok;
+    }
+    if (!arguments.schema.empty()) {
+        return print_schema(arguments.schema);
     }
     const CLI::App* app = &root;
     for (const std::string& word : arguments.command) {
@@ -120,6 +139,9 @@ void add_help(CLI::App& root, int& exit_code) {
     auto arguments = std::make_shared<HelpArguments>();
     CLI::App& app = *root.add_subcommand("help", "Show the help of a command");
     app.add_option("command", arguments->command, "Command to explain");
+    app.add_option("--schema", arguments->schema, "Print the JSON Schema of an output, such as plumb.wall/1")
+        ->type_name("SCHEMA");
+    app.add_flag("--reference", arguments->reference, "All outputs in JSON, field by field, in Markdown")->group("");
     app.add_flag("--markdown", arguments->markdown, "All commands, as docs/cli.md has them")->group("");
     app.callback([arguments, &root, &exit_code] { exit_code = help(root, *arguments); });
 }

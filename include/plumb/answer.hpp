@@ -61,14 +61,14 @@ PLUMB_API std::string json_reference();
 /// Values of options, by name; a flag has the value "". A name may stand several times where its option is repeated.
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
-namespace detail {
+namespace answers {
 class AnswerData; // src/answers
 }
 
 /// What was found.
 class PLUMB_API Answer {
   public:
-    explicit Answer(const detail::AnswerData* data) noexcept : data_(data) {} // takes it over
+    explicit Answer(const answers::AnswerData* data) noexcept : data_(data) {} // takes it over
     Answer(Answer&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
     Answer& operator=(Answer&& other) noexcept {
         std::swap(data_, other.data_);
@@ -83,7 +83,7 @@ class PLUMB_API Answer {
     [[nodiscard]] Outcome outcome() const noexcept;
 
   private:
-    const detail::AnswerData* data_;
+    const answers::AnswerData* data_;
 };
 
 /// Errors: not_found for an unknown name (the sentence lists the known ones), invalid_argument for options and files that do not

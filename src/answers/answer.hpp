@@ -16,7 +16,7 @@
 #include "page/schema.hpp"
 #include "plumb/answer.hpp"
 
-namespace plumb::detail {
+namespace plumb::answers {
 
 /// What was found, behind Answer. Immutable.
 class AnswerData {
@@ -27,17 +27,13 @@ class AnswerData {
     [[nodiscard]] virtual Outcome outcome() const noexcept = 0;
 };
 
-} // namespace plumb::detail
-
-namespace plumb::answers {
-
 /// A document that an answer can be, and its form.
 struct Document {
     const char* schema;
     page::Form (*form)();
 };
 
-using AnswerPointer = std::unique_ptr<detail::AnswerData>;
+using AnswerPointer = std::unique_ptr<AnswerData>;
 
 struct Entry {
     AnswerInfo info;
@@ -58,7 +54,7 @@ struct Entry {
 ///     Outcome outcome_of(const R&) noexcept;      // where there is none the answer judges nothing
 ///     constexpr const char* schema_of(const R&);  // "plumb.wall/1"
 template <class R>
-class AnswerOf final : public detail::AnswerData {
+class AnswerOf final : public AnswerData {
   public:
     explicit AnswerOf(R result, unsigned indent = 1) : result_(std::move(result)), indent_(indent) {}
     [[nodiscard]] page::Page page(const TextOptions& options) const override { return page_of(result_, options); }
