@@ -52,6 +52,9 @@ enum class RecordKind : std::uint8_t {
     dependency = 27,    // first = sequence of a node, payload = its track; id = 0 earlier, 1 later: ends the pair
     span_lead = 28,     // first = ticks from queued to begin (no_ticks: not known), payload = from submitted to begin
                         // (payload_mask: not known): of the next scope of this (device) track
+    cause =
+        29, // first = sequence of the device_scope that submitted the next scope of this (device) track, payload = its
+            // (host) track; it stands before this record in the recording
 };
 
 inline constexpr std::uint64_t flag_work = std::uint64_t{1} << 56; // the last `work` records of this name apply

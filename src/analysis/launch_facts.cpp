@@ -2,9 +2,9 @@
 #include "analysis/launch_facts.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
-#include "analysis/launch_matcher.hpp"
 #include "resolve/resolve.hpp"
 
 namespace plumb::analysis {
@@ -25,19 +25,30 @@ Result<LaunchFacts> launch_facts(resolve::RecordSource& source) {
         return facts;
     }
     std::map<std::uint32_t, std::vector<std::int64_t>> latencies;
-    LaunchMatcher matcher([&](const Launched& command) {
+    std::map<std::uint32_t, std::int64_t> last_end; // by queue
+    const auto ran = [&](const resolve::ResolvedBatch& batch, const resolve::Sample& sample) {
+        std::int64_t& last = last_end.try_emplace(sample.track, std::numeric_limits<std::int64_t>::min()).first->second;
+        const std::int64_t before = last;
+        if (!sample.leaf) {
+            return;
+        }
+        last = std::max(last, sample.begin_ns + sample.duration_ns);
+        if (sample.launch == resolve::no_launch) {
+            return;
+        }
+        const std::int64_t launch_end = batch.launches[sample.launch].end_ns;
         // Only of commands that had nothing to wait for but their launch.
-        if (!command.leaf || command.before > command.launch_end) {
+        if (before > launch_end) {
             return;
         }
-        if (latencies.size() >= most_queues && latencies.find(command.queue) == latencies.end()) {
+        if (latencies.size() >= most_queues && latencies.find(sample.track) == latencies.end()) {
             return;
         }
-        auto& list = latencies[command.queue];
+        auto& list = latencies[sample.track];
         if (list.size() < most_latencies) {
-            list.push_back(std::max<std::int64_t>(0, command.begin - command.launch_end));
+            list.push_back(std::max<std::int64_t>(0, sample.begin_ns - launch_end));
         }
-    });
+    };
     resolve::ResolveOptions options;
     options.warmup_steps = source.metadata().warmup_steps;
     const Status resolved = resolve::resolve_samples(source, options, [&](const resolve::ResolvedBatch& batch) {
@@ -48,13 +59,12 @@ Result<LaunchFacts> launch_facts(resolve::RecordSource& source) {
             if (submission.graph) {
                 facts.graphs[static_cast<std::size_t>(submission.phase)] = true;
             }
-            matcher.launched(submission);
         }
         if (batch.track->info.kind != recording::TrackKind::device_queue) {
             return;
         }
         for (const resolve::Sample& sample : batch.samples) {
-            matcher.ran(sample);
+            ran(batch, sample);
         }
     });
     if (!resolved.ok()) {

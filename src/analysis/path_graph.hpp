@@ -150,7 +150,7 @@ class PathGraph {
     void add_gap(TrackData& track, std::int64_t begin, std::int64_t end, NodeId parent);
     void add_gap_part(TrackData& track, std::int64_t begin, std::int64_t end, NodeId parent);
     void match_launches();
-    void match_scopes();
+    void link_scopes();
     void match_graphs();
     void link(Interval& submission, Interval& device);
     void measure_device_layers();

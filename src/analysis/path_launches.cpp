@@ -2,7 +2,6 @@
 // Which submission began which scope on a device.
 #include <algorithm>
 #include <limits>
-#include <tuple>
 
 #include "analysis/path_graph.hpp"
 #include "plumb/layout.hpp"
@@ -10,39 +9,36 @@
 namespace plumb::analysis {
 
 void PathGraph::match_launches() {
-    match_scopes();
+    link_scopes();
     match_graphs();
 }
 
-/// The n-th submission of a name in a layer of a queue began its n-th scope there, if there are as many of both.
-void PathGraph::match_scopes() {
-    struct Both {
-        std::vector<Interval*> submissions, scopes;
-    };
-    std::map<std::tuple<std::uint32_t, std::uint16_t, std::uint32_t>, Both> by_place;
+void PathGraph::link_scopes() {
+    std::unordered_map<std::uint64_t, Interval*> submissions; // by number
     for (auto& [id, track] : tracks_) {
         for (Interval& interval : track.intervals) {
-            if (interval.submission != nullptr && !interval.submission->graph && interval.leaf) {
-                const resolve::Submission& made = *interval.submission;
-                by_place[{made.queue, made.name, made.layer}].submissions.push_back(&interval);
-            } else if (track.device && track.graph == GraphTable::none && interval.leaf && interval.sample != nullptr) {
-                by_place[{id, interval.sample->name, interval.sample->layer}].scopes.push_back(&interval);
+            if (interval.submission != nullptr && interval.submission->number != 0) {
+                submissions.emplace(interval.submission->number, &interval);
             }
         }
     }
-    std::size_t unmatched = 0;
-    for (auto& [place, both] : by_place) {
-        if (both.submissions.size() != both.scopes.size()) {
-            unmatched += both.scopes.size();
-            continue;
-        }
-        for (std::size_t i = 0; i < both.scopes.size(); ++i) {
-            link(*both.submissions[i], *both.scopes[i]);
+    bool inferred = false;
+    for (auto& [id, track] : tracks_) {
+        for (Interval& interval : track.intervals) {
+            if (interval.sample == nullptr || !interval.leaf || interval.sample->launch == resolve::no_launch) {
+                continue;
+            }
+            const resolve::Launch& launch = step_.launches[interval.sample->launch];
+            const auto found = submissions.find(launch.number);
+            if (found == submissions.end() || !found->second->leaf) {
+                continue;
+            }
+            link(*found->second, interval);
+            inferred = inferred || launch.inferred;
         }
     }
-    if (unmatched != 0) {
-        notes_.push_back(std::to_string(unmatched) +
-                         " device scopes have no launch that is surely theirs: they wait for their queue only.");
+    if (inferred) {
+        notes_.emplace_back(resolve::inferred_launches_note);
     }
 }
 

@@ -129,7 +129,9 @@ class Collector {
         if (presence_) {
             presence_->add(batch);
         }
+        const std::size_t kept = step.samples.size();
         keep(batch.samples, step.samples);
+        keep_launches(batch, kept);
         keep(batch.submissions, step.submissions);
         keep(batch.nodes, step.nodes);
         keep(batch.dependencies, step.dependencies);
@@ -166,6 +168,17 @@ class Collector {
                 too_many_ = true;
             } else {
                 to.push_back(one);
+            }
+        }
+    }
+
+    /// Of the samples from that one on.
+    void keep_launches(const resolve::ResolvedBatch& batch, std::size_t from) {
+        for (std::size_t i = from; i < step.samples.size() && !batch.launches.empty(); ++i) {
+            std::uint32_t& launch = step.samples[i].launch;
+            if (launch != resolve::no_launch) {
+                step.launches.push_back(batch.launches[launch]);
+                launch = static_cast<std::uint32_t>(step.launches.size() - 1);
             }
         }
     }

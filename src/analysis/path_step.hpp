@@ -21,6 +21,7 @@ struct PathStep {
     bool only_timed = false;      // of those, only steps whose device scopes were timed
     std::vector<resolve::Sample> samples;
     std::vector<resolve::Submission> submissions;
+    std::vector<resolve::Launch> launches; // Sample::launch is an index into them
     std::vector<resolve::RecordedNode> nodes;
     std::vector<resolve::NodeDependency> dependencies;
     ThreadsAway away; // only where something may have run on a device

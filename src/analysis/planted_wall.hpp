@@ -52,7 +52,10 @@ class WallEngine {
     /// Launched in [begin, end) by the host, run in [from, to) by a queue.
     void command(Brick brick, std::int64_t begin, std::int64_t end, std::int64_t from, std::int64_t to,
                  std::uint32_t where = queue, std::uint16_t quality = 0) {
-        source.submit_scope(host, brick, where, begin, end);
+        const resolve::NodeKey submission = source.submit_scope(host, brick, where, begin, end);
+        if (tells_launches) {
+            source.cause(where, submission);
+        }
         source.device_scope(where, brick, step, -1, from, to, 0, quality);
     }
     void scope(std::uint16_t name, std::int64_t begin, std::int64_t end) { source.scope(host, Name{name}, begin, end); }
@@ -85,6 +88,7 @@ class WallEngine {
 
     planted::Tape source;
     std::uint64_t step = 0;
+    bool tells_launches = true; // false: as an older writer
 
   private:
     std::int64_t off_ = 0;

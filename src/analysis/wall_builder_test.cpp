@@ -72,6 +72,38 @@ TEST(Wall, nothing_is_found_where_the_device_always_has_work) {
     EXPECT_EQ(value_of(phase.lanes[0].idle.unknown), 0);
 }
 
+/// In each step two launches of one brick, and the scope of the first is not in the recording.
+WallReport of_the_second_launch(bool tells) {
+    WallEngine engine;
+    engine.tells_launches = tells;
+    engine.add_queue();
+    engine.steps(count, [&](std::int64_t t) {
+        engine.source.submit_scope(WallEngine::host, Brick::attention, WallEngine::queue, t, t + 10 * us);
+        engine.command(Brick::attention, t + 500 * us, t + 510 * us, t + 520 * us, t + 1'000 * us);
+    });
+    return engine.wall();
+}
+
+std::size_t inferred_notes(const WallReport& report) {
+    return static_cast<std::size_t>(
+        std::count(report.notes.begin(), report.notes.end(), resolve::inferred_launches_note));
+}
+
+TEST(Wall, a_lost_scope_leaves_its_launch_to_no_other) {
+    const WallReport report = of_the_second_launch(true);
+    const WallIdle& idle = report.phases.at(0).lanes.at(1).idle;
+    EXPECT_EQ(value_of(idle.exposed_launch), counted * 30e3) << "10 us, and 10 us with 10 us on their way";
+    EXPECT_EQ(value_of(idle.queued), 0);
+    EXPECT_EQ(inferred_notes(report), 0u);
+}
+
+TEST(Wall, links_that_a_recording_does_not_tell_are_inferred_and_told_once) {
+    const WallReport report = of_the_second_launch(false);
+    EXPECT_EQ(inferred_notes(report), 1u);
+    EXPECT_GT(value_of(report.phases.at(0).lanes.at(1).idle.exposed_launch), counted * 30e3)
+        << "by their order the scope is that of the first launch";
+}
+
 TEST(Wall, planted_launch_gaps_are_exposed_launch_and_nothing_else) {
     const WallPhase phase = two_commands([](WallEngine&, std::int64_t) {}, 0);
     const WallIdle& idle = phase.lanes[1].idle;

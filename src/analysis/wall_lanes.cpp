@@ -36,8 +36,7 @@ bool touches(const Interval& interval, const std::vector<Interval>& set) {
 
 WallLanes::WallLanes(const LaunchFacts& facts, const std::vector<recording::ClockInfo>& clocks,
                      const WallOptions& options)
-    : facts_(facts), clocks_(clocks), options_(options),
-      matcher_([this](const Launched& command) { matched(command); }) {}
+    : facts_(facts), clocks_(clocks), options_(options) {}
 
 void WallLanes::add_lane(std::string name, std::vector<std::size_t> queues) {
     Lane lane;
@@ -158,7 +157,6 @@ void WallLanes::host_launch(const resolve::ResolvedBatch& batch, const resolve::
     if (!options_.step ? !submission.warmup && !submission.left_out : submission.step == *options_.step) {
         ++phases_[static_cast<std::size_t>(submission.phase)].launches;
     }
-    matcher_.launched(submission);
     if (!submission.timed) {
         return;
     }
@@ -169,7 +167,8 @@ void WallLanes::host_launch(const resolve::ResolvedBatch& batch, const resolve::
     add_pieces(batch.track_index, detail, {submission.begin_ns, submission.begin_ns + submission.duration_ns});
 }
 
-void WallLanes::device_scope(std::size_t track, const resolve::Sample& sample) {
+void WallLanes::device_scope(const resolve::ResolvedBatch& batch, const resolve::Sample& sample) {
+    const std::size_t track = batch.track_index;
     if ((sample.flags & span_includes_launch_wait) != 0) {
         Detail detail;
         detail.kind = Detail::Kind::unsure;
@@ -177,14 +176,13 @@ void WallLanes::device_scope(std::size_t track, const resolve::Sample& sample) {
         detail.interval = {sample.begin_ns, sample.begin_ns + sample.duration_ns};
         ledger_->add_detail(detail, states_[track]->hint);
     }
-    matcher_.ran(sample);
+    if (sample.launch != resolve::no_launch) {
+        launched(track, sample, batch.launches[sample.launch]);
+    }
 }
 
-void WallLanes::matched(const Launched& command) {
-    const std::size_t track = tracks_->find(command.queue);
-    if (track >= states_.size()) {
-        return;
-    }
+void WallLanes::launched(std::size_t track, const resolve::Sample& sample, const resolve::Launch& launch) {
+    inferred_ = inferred_ || launch.inferred;
     const auto add = [&](Detail::Kind kind, std::int64_t begin, std::int64_t end) {
         Detail detail;
         detail.kind = kind;
@@ -194,14 +192,14 @@ void WallLanes::matched(const Launched& command) {
             ledger_->add_detail(detail, states_[track]->hint);
         }
     };
-    if (command.launch_wait) {
-        add(Detail::Kind::sure, std::max(command.begin, command.launch_end), command.end);
+    if ((sample.flags & span_includes_launch_wait) != 0) {
+        add(Detail::Kind::sure, std::max(sample.begin_ns, launch.end_ns), sample.begin_ns + sample.duration_ns);
     }
-    const auto latency = facts_.latency_ns.find(command.queue);
+    const auto latency = facts_.latency_ns.find(sample.track);
     // Twice the median: launches vary, and what takes much longer waited for something else.
-    const std::int64_t arrived = command.launch_end + (latency == facts_.latency_ns.end() ? 0 : 2 * latency->second);
-    add(Detail::Kind::flying, command.launch_end, std::min(command.begin, arrived));
-    add(Detail::Kind::queued, arrived, command.begin);
+    const std::int64_t arrived = launch.end_ns + (latency == facts_.latency_ns.end() ? 0 : 2 * latency->second);
+    add(Detail::Kind::flying, launch.end_ns, std::min(sample.begin_ns, arrived));
+    add(Detail::Kind::queued, arrived, sample.begin_ns);
 }
 
 void WallLanes::consume(const resolve::ResolvedBatch& batch) {
@@ -211,7 +209,7 @@ void WallLanes::consume(const resolve::ResolvedBatch& batch) {
     const recording::TrackKind kind = batch.track->info.kind;
     if (kind == recording::TrackKind::device_queue) {
         for (const resolve::Sample& sample : batch.samples) {
-            device_scope(batch.track_index, sample);
+            device_scope(batch, sample);
         }
     }
     if (kind != recording::TrackKind::host_thread) {
@@ -337,10 +335,8 @@ std::vector<std::string> WallLanes::notes() const {
                             " devices have no lane of their own: an account has " + std::to_string(most_lanes) +
                             " lanes at most. They are in that of all devices.");
     }
-    if (matcher_.forgotten() != 0) {
-        sentences.push_back(
-            std::to_string(matcher_.forgotten()) +
-            " launches or device scopes have no counterpart, so waiting for them may count as host work.");
+    if (inferred_) {
+        sentences.push_back(resolve::inferred_launches_note);
     }
     if (incomplete_ != 0) {
         sentences.push_back(

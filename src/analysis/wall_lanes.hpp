@@ -13,7 +13,6 @@
 
 #include "analysis/host_pieces.hpp"
 #include "analysis/launch_facts.hpp"
-#include "analysis/launch_matcher.hpp"
 #include "analysis/period_ledger.hpp"
 #include "analysis/wall_sweep.hpp"
 #include "plumb/backend.hpp"
@@ -78,8 +77,8 @@ class WallLanes final : public PeriodObserver {
     void host_scope(const resolve::ResolvedBatch& batch, const resolve::Sample& sample);
     void host_launch(const resolve::ResolvedBatch& batch, const resolve::Submission& submission);
     void add_pieces(std::size_t track, Detail detail, Interval interval);
-    void device_scope(std::size_t track, const resolve::Sample& sample);
-    void matched(const Launched& command);
+    void device_scope(const resolve::ResolvedBatch& batch, const resolve::Sample& sample);
+    void launched(std::size_t track, const resolve::Sample& sample, const resolve::Launch& launch);
     void count(const resolve::Sample& sample);
     [[nodiscard]] bool asked_for(const resolve::Step& step) const;
     [[nodiscard]] LaneSums host_only(Interval period, const WallSums& sums, std::vector<Detail>& details);
@@ -88,7 +87,6 @@ class WallLanes final : public PeriodObserver {
     const LaunchFacts& facts_;
     const std::vector<recording::ClockInfo>& clocks_;
     const WallOptions& options_;
-    LaunchMatcher matcher_;
     const resolve::StepTable* steps_ = nullptr; // from begin() to end(), as the next two
     const resolve::TrackTable* tracks_ = nullptr;
     PeriodLedger* ledger_ = nullptr;
@@ -97,6 +95,7 @@ class WallLanes final : public PeriodObserver {
     std::uint64_t incomplete_ = 0; // periods
     std::uint64_t devices_without_lane_ = 0;
     bool queues_sampled_ = false; // some queue is timed in some steps only
+    bool inferred_ = false;       // the recording does not tell launches of scopes
     std::vector<Lane> lanes_;
     std::vector<std::unique_ptr<TrackState>> states_; // by dense index
     std::array<Sums, 4> phases_;                      // by Phase

@@ -131,13 +131,16 @@ class World {
         made.end = made.begin + some(9'000);
         free_[queue] = made.end;
         last_ = std::max(last_, made.end); // a step ends with the last that it gave to a device
-        engine.source.submit_scope(main_thread, Brick::attention, id(queue), made.launch_begin, made.launch_end);
+        const resolve::NodeKey submission =
+            engine.source.submit_scope(main_thread, Brick::attention, id(queue), made.launch_begin, made.launch_end);
+        engine.source.cause(id(queue), submission);
         engine.source.device_scope(id(queue), Brick::attention, step_, -1, made.begin, made.end);
         for (std::int64_t t = made.begin; t < made.end; ++t) {
             ++map.busy[queue][static_cast<std::size_t>(t)];
         }
         commands.push_back(made);
         if (random_() % 20 == 0) {
+            engine.source.deliver(main_thread); // a writer writes no scope before its launch
             engine.source.deliver(id(queue));
         }
     }

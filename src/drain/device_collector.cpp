@@ -105,11 +105,11 @@ void DeviceCollector::scan(const recording::RecordBatch& batch) {
             follow(host, record);
             continue;
         }
-        expect(record, host);
+        expect(record, {batch.track, batch.first_sequence + i}, host);
     }
 }
 
-void DeviceCollector::expect(const Record& record, const HostTrack& host) {
+void DeviceCollector::expect(const Record& record, const Cause& cause, const HostTrack& host) {
     const std::lock_guard<std::mutex> lock(mutex_);
     DeviceTrack* const device = track_of(static_cast<std::uint32_t>(payload_of(record)));
     if (device == nullptr || device->timer == nullptr) {
@@ -119,7 +119,8 @@ void DeviceCollector::expect(const Record& record, const HostTrack& host) {
     const auto known = host.work.find(id_of(record));
     const bool has_work = (record.second & flag_work) != 0 && known != host.work.end();
     device->pending.push_back(
-        {record.first, pack(RecordKind::scope, id_of(record)) | (record.second & flag_lap) | (has_work ? flag_work : 0),
+        {cause, record.first,
+         pack(RecordKind::scope, id_of(record)) | (record.second & flag_lap) | (has_work ? flag_work : 0),
          host.places.back(), has_work ? known->second : absent_work()});
 }
 
@@ -223,7 +224,7 @@ void DeviceCollector::take_samples(const FeedRound& round) {
         }
         const std::uint64_t bits =
             pack(RecordKind::scope, sample.name) | (sample.lap ? flag_lap : 0) | (sample.has_work ? flag_work : 0);
-        emit(found->second, {0, bits, {sample.step_plus_one, sample.layer_plus_one}, sample.work},
+        emit(found->second, {std::nullopt, 0, bits, {sample.step_plus_one, sample.layer_plus_one}, sample.work},
              {sample.begin_ticks, sample.end_ticks, sample.flags});
     }
 }
@@ -341,6 +342,9 @@ void DeviceCollector::emit(DeviceTrack& device, const Pending& pending, const De
             }
             known->second = pending.work;
         }
+    }
+    if (pending.cause) {
+        out.push_back({pending.cause->sequence, pack(RecordKind::cause, 0, pending.cause->track)});
     }
     // A moment behind the begin contradicts it: not known.
     const auto lead = [&span](std::uint64_t moment) {

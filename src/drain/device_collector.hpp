@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "drain/device_feed.hpp"
@@ -57,7 +58,13 @@ class DeviceCollector {
         std::map<std::uint16_t, Work> work;
         HostTrack() : places(1) {}
     };
+    /// The record of a scope's submission.
+    struct Cause {
+        std::uint32_t track;
+        std::uint64_t sequence;
+    };
     struct Pending {
+        std::optional<Cause> cause; // of what a feed brings: none
         std::uint64_t token;
         std::uint64_t bits; // id and flags of the scope
         Place place;
@@ -79,7 +86,7 @@ class DeviceCollector {
     };
 
     void follow(HostTrack& host, const Record& record);
-    void expect(const Record& record, const HostTrack& host);
+    void expect(const Record& record, const Cause& cause, const HostTrack& host);
     void emit(DeviceTrack& device, const Pending& pending, const DeviceSpan& span);
     void take_ready(DeviceTrack& device);
     void look_behind(DeviceTrack& device);

@@ -135,7 +135,7 @@ TEST_F(Collected, a_scope_has_the_devices_times_and_the_place_it_was_submitted_f
     timer_.done[1] = {500, 530, 0};
     EXPECT_EQ(round(),
               (Words{"context step+1=1 layer+1=5", "work 1 bytes=64", "work 1 flops=none", "work 1 elements=none",
-                     "work 1 bytes_per_kv=none", "scope 1 @500 +30 work", "context_end"}));
+                     "work 1 bytes_per_kv=none", "cause 1:8", "scope 1 @500 +30 work", "context_end"}));
     EXPECT_EQ(collector_.unresolved(), 0u);
 }
 
@@ -299,7 +299,8 @@ TEST_F(Collected, clock_pairs_of_the_queue_are_written_under_its_own_clock) {
 TEST_F(Collected, what_is_wrong_with_a_span_is_written_before_it) {
     { PLUMB_BRICK(recorder_, queue_, norm); }
     timer_.done[1] = {500, 530, span_includes_launch_wait};
-    EXPECT_EQ(round(), (Words{"context step+1=0 layer+1=0", "span_quality 1", "scope 1 @500 +30", "context_end"}));
+    EXPECT_EQ(round(),
+              (Words{"context step+1=0 layer+1=0", "cause 1:2", "span_quality 1", "scope 1 @500 +30", "context_end"}));
 }
 
 TEST_F(Collected, M2_what_never_becomes_ready_holds_back_nothing_but_its_own_group) {
@@ -336,8 +337,9 @@ TEST_F(Collected, when_it_was_queued_and_submitted_is_written_before_a_scope_whe
     timer_.done[1] = {500, 530, 0, 400, 470};
     { PLUMB_BRICK(recorder_, queue_, norm); }
     timer_.done[2] = {600, 630, 0, no_ticks, 601}; // a moment behind the begin is no lead
-    EXPECT_EQ(round(), (Words{"context step+1=0 layer+1=0", "span_lead queued=100 submitted=30", "scope 1 @500 +30",
-                              "context_end", "context step+1=0 layer+1=0", "scope 1 @600 +30", "context_end"}));
+    EXPECT_EQ(round(),
+              (Words{"context step+1=0 layer+1=0", "cause 1:2", "span_lead queued=100 submitted=30", "scope 1 @500 +30",
+                     "context_end", "context step+1=0 layer+1=0", "cause 1:4", "scope 1 @600 +30", "context_end"}));
 }
 
 /// As a queue with captures and sampling does it.
@@ -461,8 +463,8 @@ TEST(ProcessQueue, is_found_by_its_track_by_every_collector_and_shares_the_clock
     ASSERT_TRUE(collector.collect(*writer).ok());
     ASSERT_TRUE(collector.write_clock_pairs(*writer).ok());
     Written written(*writer);
-    EXPECT_EQ(written.records[track][1], "scope 1 @5 +1");
-    EXPECT_EQ(written.records[other][1], "scope 1 @7 +2");
+    EXPECT_EQ(written.records[track][2], "scope 1 @5 +1");
+    EXPECT_EQ(written.records[other][2], "scope 1 @7 +2");
     ASSERT_EQ(written.reader.tracks().size(), 2u);
     EXPECT_EQ(written.reader.tracks()[0].name, "stream 1");
     EXPECT_EQ(written.reader.tracks()[0].sampled_every, 5u);

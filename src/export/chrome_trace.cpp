@@ -3,12 +3,14 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <span>
 #include <unordered_map>
 
 #include "base/hex.hpp"
 #include "base/json_writer.hpp"
 #include "export/export.hpp"
-#include "export/flow_table.hpp"
+#include "export/replay_flows.hpp"
 #include "export/span_lanes.hpp"
 #include "export/text_sink.hpp"
 #include "export/words.hpp"
@@ -72,6 +74,7 @@ class TraceWriter {
             for (const resolve::RecordedNode& node : batch.nodes) {
                 write_node(node);
             }
+            launches_ = batch.launches;
             for (const Sample& sample : batch.samples) {
                 write_sample(sample);
             }
@@ -168,12 +171,22 @@ class TraceWriter {
         const LaneId lane = *place == 0 ? lane_of(sample.track)
                                         : extra_lane(span_lane_ids_[sample.track], sample.track, *place - 1, ",", 1);
         write_event(sample, lane, "X");
-        const auto graph = graphs_.find(sample.track);
-        const auto flow =
-            graph != graphs_.end() ? flows_.end_of_launch(sample, graph->second) : flows_.end_of_scope(sample);
-        if (flow) {
+        if (const auto flow = flow_to(sample)) {
             write_flow("f", *flow, lane, sample.begin_ns);
         }
+    }
+
+    /// The number of the launch that an arrow leads from.
+    std::optional<std::uint64_t> flow_to(const Sample& sample) {
+        if (const auto graph = graphs_.find(sample.track); graph != graphs_.end()) {
+            return replays_.of(sample, graph->second);
+        }
+        // An arrow into the past would say that the device knew before the host: the clocks' fit allows for it.
+        if (sample.launch == resolve::no_launch || launches_[sample.launch].begin_ns > sample.begin_ns) {
+            return std::nullopt;
+        }
+        inferred_ = inferred_ || launches_[sample.launch].inferred;
+        return launches_[sample.launch].number;
     }
 
     void write_submission(const resolve::Submission& submission) {
@@ -212,9 +225,13 @@ class TraceWriter {
         put_flag(submission.warmup, "warmup");
         put_marks(marks_of(submission));
         sink_.put("}}");
-        if (const auto flow = flows_.start(submission)) {
-            write_flow("s", *flow, lane, submission.begin_ns);
+        if (submission.number == 0) {
+            return;
         }
+        if (submission.graph) {
+            replays_.launched(submission);
+        }
+        write_flow("s", submission.number, lane, submission.begin_ns);
     }
 
     /// A kernel, transfer or task that was recorded one by one: what has a time in lanes of its own, the rest as a moment.
@@ -444,6 +461,9 @@ class TraceWriter {
         for (const std::string& note : source_.notes()) {
             json.value(note);
         }
+        if (inferred_) {
+            json.value(resolve::inferred_launches_note);
+        }
         if (!read.ok()) {
             json.value("cut short: " + read.error().message);
         }
@@ -479,7 +499,9 @@ class TraceWriter {
     std::unordered_map<std::uint32_t, std::vector<LaneId>> submission_lane_ids_;
     std::unordered_map<std::uint32_t, SpanLanes> recorded_;
     std::unordered_map<std::uint32_t, std::vector<LaneId>> recorded_lane_ids_;
-    FlowTable flows_;
+    ReplayFlows replays_;
+    std::span<const resolve::Launch> launches_; // of the batch that is written
+    bool inferred_ = false;                     // some arrow is not in the recording
 };
 
 } // namespace

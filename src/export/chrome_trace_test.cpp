@@ -163,12 +163,15 @@ TEST(ChromeTrace, arrows_lead_from_submission_and_launch_to_what_they_started_on
     resolve::Submission& plain = source.submit(5, 1, 1000, 20);
     plain.graph = true;
     plain.key = 64;
+    plain.number = 0;
     resolve::Submission& launch = source.submit(5, 2, 2000, 20);
     launch.graph = true;
     launch.key = 64;
     launch.flags = launch_instrumented;
     source.add_device(5, 2, 0, 700, 50); // in another order than submitted
+    source.began_by(2);
     source.add_device(5, 1, 0, 600, 50);
+    source.began_by(1);
     source.add_device(7, 3, 2, 2100, 50);
     source.add_device(7, 4, 2, 2150, 50);
     source.add_device(5, 9, 0, 800, 50); // nobody is known to have submitted it
@@ -193,6 +196,20 @@ TEST(ChromeTrace, arrows_lead_from_submission_and_launch_to_what_they_started_on
     EXPECT_EQ(event_named(trace, "qkv_projection")["args"]["graph"], 64);
     EXPECT_EQ(event_named(trace, "launch graph 64")["cat"], "launch");
     EXPECT_NE(trace.dump().find("main (99), submitted to devices"), std::string::npos);
+    EXPECT_TRUE(trace["otherData"]["notes"].empty());
+}
+
+TEST(ChromeTrace, an_arrow_that_is_inferred_is_told_once) {
+    PlantedSource source;
+    source.add_track(5, recording::TrackKind::device_queue, "stream");
+    for (const std::uint64_t number : {1, 2}) {
+        source.submit(5, 0, static_cast<std::int64_t>(100 * number), 20).name = 1;
+    }
+    for (const std::uint64_t number : {1, 2}) {
+        source.add_device(5, 1, 0, static_cast<std::int64_t>(500 * number), 50);
+        source.began_by(number, true);
+    }
+    EXPECT_EQ(trace_of(source)["otherData"]["notes"], json({resolve::inferred_launches_note}));
 }
 
 TEST(ChromeTrace, F6_kernels_transfers_and_tasks_recorded_one_by_one_are_in_the_trace) {
@@ -233,6 +250,7 @@ TEST(ChromeTrace, an_arrow_never_leads_back_in_time) {
     source.add_track(5, recording::TrackKind::device_queue, "stream");
     source.submit(5, 0, 100, 20).name = 1;
     source.add_device(5, 1, 0, 50, 10); // the clocks disagree by 50 ns
+    source.began_by(1);
     const auto arrows = arrows_of(trace_of(source));
     ASSERT_EQ(arrows.size(), 1U);
     EXPECT_EQ(arrows.begin()->second[1].second, 0) << "a start without an end draws nothing";

@@ -17,6 +17,7 @@ class PlantedSource : public SampleSource {
     std::vector<std::string> all_notes;
     std::vector<resolve::Sample> samples;
     std::vector<resolve::Submission> submissions; // delivered before the samples
+    std::vector<resolve::Launch> launches;
     std::vector<recording::GraphInfo> all_graphs;
     std::vector<recording::KernelInfo> all_kernels;
     std::vector<resolve::RecordedNode> nodes; // delivered before the samples too
@@ -74,7 +75,14 @@ class PlantedSource : public SampleSource {
         made.phase = Phase::decode;
         made.begin_ns = origin + begin_ns;
         made.duration_ns = duration_ns;
+        made.number = submissions.size();
         return made;
+    }
+    /// The last sample was begun by the submission of that number.
+    void began_by(std::uint64_t number, bool inferred = false) {
+        const resolve::Submission& made = submissions.at(number - 1);
+        samples.back().launch = static_cast<std::uint32_t>(launches.size());
+        launches.push_back({number, made.track, inferred, made.begin_ns, made.begin_ns + made.duration_ns});
     }
 
     /// One by one: a kernel with a time of its own beside one that overlaps it, a told one, a transfer and a task.
@@ -143,11 +151,11 @@ class PlantedSource : public SampleSource {
     Status for_each_sample(const SampleSink& sink) override {
         constexpr std::size_t batch = 64;
         if (!submissions.empty() || !nodes.empty() || !dependencies.empty()) {
-            (void)sink({{}, submissions, nodes, dependencies});
+            (void)sink({{}, submissions, nodes, dependencies, {}});
         }
         for (std::size_t at = 0; at < samples.size(); at += batch) {
             const std::span<const resolve::Sample> all(samples);
-            if (!sink({all.subspan(at, std::min(batch, samples.size() - at)), {}, {}, {}})) {
+            if (!sink({all.subspan(at, std::min(batch, samples.size() - at)), {}, {}, {}, launches})) {
                 break;
             }
         }

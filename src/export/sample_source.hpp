@@ -22,6 +22,7 @@ struct SampleBatch {
     std::span<const resolve::Submission> submissions;
     std::span<const resolve::RecordedNode> nodes;
     std::span<const resolve::NodeDependency> dependencies;
+    std::span<const resolve::Launch> launches; // Sample::launch is an index into them
 };
 /// False: no more are wanted, though more may still be given.
 using SampleSink = std::function<bool(const SampleBatch&)>;

@@ -101,6 +101,8 @@ inline std::string words(const Record& record) {
         return "graph_launch key=" + first + " flags=" + id + " track=" + payload;
     case RecordKind::span_quality:
         return "span_quality " + id;
+    case RecordKind::cause:
+        return "cause " + payload + ":" + first;
     case RecordKind::span_lead:
         return "span_lead queued=" + first + " submitted=" + payload;
     case RecordKind::kernel_code:

@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 
+#include "resolve/launches.hpp"
 #include "resolve/track_resolver.hpp"
 
 namespace plumb::resolve {
@@ -14,8 +15,8 @@ namespace {
 constexpr std::size_t records_at_once = 512;
 
 struct TrackState {
-    TrackState(const Track& track, const StepFactsSource& steps, WorkPool& pool, Losses& losses)
-        : resolver(track, steps, pool, losses) {}
+    TrackState(const Track& track, const StepFactsSource& steps, WorkPool& pool, Launches& launches, Losses& losses)
+        : resolver(track, steps, pool, launches, losses) {}
     TrackResolver resolver;
     std::uint64_t next_sequence = 0;
     bool begun = false;
@@ -25,7 +26,8 @@ class SecondPass {
   public:
     SecondPass(Resolution& result, const StepFactsSource& steps, const std::vector<std::int64_t>& no_earlier_than,
                const BatchSink& sink)
-        : tracks_(*result.tracks), steps_(steps), no_earlier_than_(no_earlier_than), result_(result), sink_(sink) {}
+        : tracks_(*result.tracks), steps_(steps), no_earlier_than_(no_earlier_than), result_(result), sink_(sink),
+          launches_(result.tracks->tells_launches()) {}
 
     void batch(const recording::RecordBatch& batch) {
         const std::size_t number = batches_++;
@@ -61,6 +63,7 @@ class SecondPass {
             out.cpu_stamps = buffers_.cpu_stamps;
             out.labels = buffers_.labels;
             out.submissions = buffers_.submissions;
+            out.launches = buffers_.launches;
             out.nodes = buffers_.nodes;
             out.dependencies = buffers_.dependencies;
             // Only the last part says how far time is known: what is left of this batch is not behind us yet.
@@ -75,7 +78,7 @@ class SecondPass {
             states_.push_back(nullptr);
         }
         if (!states_[index]) {
-            states_[index] = std::make_unique<TrackState>(tracks_[index], steps_, pool_, result_.losses);
+            states_[index] = std::make_unique<TrackState>(tracks_[index], steps_, pool_, launches_, result_.losses);
         }
         return *states_[index];
     }
@@ -86,6 +89,7 @@ class SecondPass {
     Resolution& result_;
     const BatchSink& sink_;
     WorkPool pool_;
+    Launches launches_;
     std::vector<std::unique_ptr<TrackState>> states_;
     ResolvedBuffers buffers_;
     std::size_t batches_ = 0;

@@ -13,6 +13,7 @@ enum class SampleKind : std::uint8_t { scope, lap, span, layer, step };
 
 inline constexpr std::uint64_t no_step = std::numeric_limits<std::uint64_t>::max();
 inline constexpr std::uint32_t no_layer = std::numeric_limits<std::uint32_t>::max();
+inline constexpr std::uint32_t no_launch = std::numeric_limits<std::uint32_t>::max();
 
 /// work is NaN where it was not given: never 0 for unknown. bytes already holds bytes_per_kv * kv_length.
 struct Sample {
@@ -29,6 +30,8 @@ struct Sample {
     bool warmup = false;
     bool left_out = false;  // of a step that profiling itself made different (Step::left_out)
     std::uint8_t flags = 0; // of a DeviceSpan: span_includes_launch_wait, span_below_floor
+    /// Of a scope of a device queue: index of what launched it among the launches delivered with it. no_launch: not known.
+    std::uint32_t launch = no_launch;
     /// Of device scopes, where the source tells: from when the host enqueued the first command, and from when the driver
     /// handed that to the device, to begin_ns. NaN: not known.
     double queue_delay_ns = std::numeric_limits<double>::quiet_NaN();
@@ -55,6 +58,22 @@ struct Submission {
     std::int64_t begin_ns = 0;
     std::int64_t duration_ns = 0;
     std::size_t position = 0; // it stands before the sample of that index in its batch
+    /// From 1, in the order of the recording, of those that something on a device may come from: scopes, and replays with
+    /// stamps. 0: another one, or it has no time.
+    std::uint64_t number = 0;
 };
+
+/// The submission that began a device scope.
+struct Launch {
+    std::uint64_t number = 0; // Submission::number
+    std::uint32_t track = 0;  // the host thread
+    bool inferred = false;    // the recording does not say; taken from the order of both (launches.hpp)
+    std::int64_t begin_ns = 0;
+    std::int64_t end_ns = 0;
+};
+
+/// What an answer that used an inferred launch says, once.
+inline constexpr const char* inferred_launches_note =
+    "This recording does not say which launch began which device scope: its links are inferred from the order of both.";
 
 } // namespace plumb::resolve

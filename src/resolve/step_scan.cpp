@@ -20,10 +20,11 @@ constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t bit_of(RecordKind kind) { return std::uint64_t{1} << static_cast<unsigned>(kind); }
 
 /// All others only part a long duration from the record it is meant for.
-constexpr std::uint64_t kinds_that_tell =
-    bit_of(RecordKind::step_begin) | bit_of(RecordKind::step_value) | bit_of(RecordKind::step_end) |
-    bit_of(RecordKind::mark) | bit_of(RecordKind::long_value) | bit_of(RecordKind::context) |
-    bit_of(RecordKind::context_end) | bit_of(RecordKind::graph_launch) | bit_of(RecordKind::device_scope);
+constexpr std::uint64_t kinds_that_tell = bit_of(RecordKind::step_begin) | bit_of(RecordKind::step_value) |
+                                          bit_of(RecordKind::step_end) | bit_of(RecordKind::mark) |
+                                          bit_of(RecordKind::long_value) | bit_of(RecordKind::context) |
+                                          bit_of(RecordKind::context_end) | bit_of(RecordKind::graph_launch) |
+                                          bit_of(RecordKind::device_scope) | bit_of(RecordKind::cause);
 
 struct OpenStep {
     Step step;
@@ -57,9 +58,9 @@ class Scanner {
         const bool timed = tracks_[index].line != nullptr;
         const bool sampled = tracks_[index].info.sampled_every > 1;
         // A queue that is timed in some steps only, and replays, would end steps sometimes with the device, sometimes without.
-        const bool ends_steps =
-            packed_ == nullptr && timed && !sampled && tracks_[index].info.kind == recording::TrackKind::device_queue;
-        const std::uint64_t kinds = kinds_that_tell | (sampled || ends_steps ? bit_of(RecordKind::scope) : 0);
+        const bool queue = tracks_[index].info.kind == recording::TrackKind::device_queue;
+        const bool ends_steps = packed_ == nullptr && timed && !sampled && queue;
+        const std::uint64_t kinds = kinds_that_tell | (sampled || queue ? bit_of(RecordKind::scope) : 0);
         if (timed && packed_ == nullptr) {
             first_ends_.back() = first_end(batch, *tracks_[index].line);
         }
@@ -68,6 +69,8 @@ class Scanner {
                 scan.duration.forget();
                 continue;
             }
+            causes_ = causes_ || kind_of(batch.records[i]) == RecordKind::cause;
+            queue_scopes_ = queue_scopes_ || (queue && kind_of(batch.records[i]) == RecordKind::scope);
             disturbance(batch.records[i], scan, sampled);
             if (ends_steps && kind_of(batch.records[i]) == RecordKind::scope) {
                 device_end(batch.records[i], scan, *tracks_[index].line);
@@ -79,6 +82,7 @@ class Scanner {
     }
 
     void finish_packed() {
+        finish_tracks();
         for (const auto& scan : scans_) {
             losses_.count(Loss::step_cut_short, scan->open.size());
         }
@@ -95,6 +99,7 @@ class Scanner {
     }
 
     FirstPass finish() {
+        finish_tracks();
         for (const auto& scan : scans_) {
             losses_.count(Loss::step_cut_short, scan->open.size());
         }
@@ -111,6 +116,9 @@ class Scanner {
     }
 
   private:
+    // A scope without a cause is of an older writer only where none has one: else the record was lost.
+    void finish_tracks() { tracks_.set_tells_launches(causes_ || !queue_scopes_); }
+
     // Records of a track stand in the order of their ends, so the first one that has an end bounds the others.
     static std::int64_t first_end(const recording::RecordBatch& batch, const TickLine& line) {
         for (std::size_t i = 0; i < batch.count; ++i) {
@@ -318,6 +326,8 @@ class Scanner {
     std::vector<std::int64_t> first_ends_;
     Disturbed disturbed_;
     DeviceEnds device_ends_{StepTable::max_steps};
+    bool causes_ = false;       // some scope says what began it
+    bool queue_scopes_ = false; // there are scopes that may say so
 };
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "plumb/backend.hpp"
 
@@ -19,6 +20,7 @@ void TrackResolver::records_are_missing() {
     missing_ = true;
     quality_ = 0;
     lead_.reset();
+    cause_.reset();
     submitted_.reset();
     duration_.forget();
 }
@@ -87,13 +89,16 @@ void TrackResolver::other(const Record& record, bool wanted, std::uint64_t seque
         break;
     case RecordKind::device_scope: // its time arrives on the queue's own track
     case RecordKind::graph_launch:
-        submission(record, wanted, out);
+        submission(record, wanted, sequence, out);
         break;
     case RecordKind::span_quality:
         quality_ = static_cast<std::uint8_t>(id_of(record));
         break;
     case RecordKind::span_lead:
         lead_ = Lead{record.first, payload_of(record)};
+        break;
+    case RecordKind::cause:
+        cause_ = Cause{static_cast<std::uint32_t>(payload_of(record)), record.first};
         break;
     case RecordKind::kernel_code:
     case RecordKind::kernel_extent:
@@ -128,7 +133,7 @@ void TrackResolver::announce_submission(const Record& record) {
     }
 }
 
-void TrackResolver::submission(const Record& record, bool wanted, ResolvedBuffers& out) {
+void TrackResolver::submission(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out) {
     const std::optional<Submitted> when = submitted_;
     submitted_.reset();
     if (!wanted) {
@@ -151,7 +156,15 @@ void TrackResolver::submission(const Record& record, bool wanted, ResolvedBuffer
         made.begin_ns = track_->line->to_ns(when->begin);
         made.duration_ns = track_->line->to_ns(when->begin + when->duration) - made.begin_ns;
     }
+    launches_->submitted(made, sequence);
     out.submissions.push_back(made);
+}
+
+void TrackResolver::link(Sample& scope, const std::optional<Cause>& cause, ResolvedBuffers& out) const {
+    if (const std::optional<Launch> launch = launches_->of(scope, cause)) {
+        scope.launch = static_cast<std::uint32_t>(out.launches.size());
+        out.launches.push_back(*launch);
+    }
 }
 
 void TrackResolver::node(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out) {
@@ -284,6 +297,7 @@ void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& ou
     quality_ = 0;
     const std::optional<Lead> lead = lead_;
     lead_.reset();
+    const std::optional<Cause> cause = queue_ ? std::exchange(cause_, std::nullopt) : std::nullopt;
     const bool plain =
         duration != payload_mask && track_->line != nullptr && track_->line->contains(record.first, duration);
     if (!plain && !interval(record, wanted, duration)) [[unlikely]] {
@@ -319,6 +333,9 @@ void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& ou
     }
     if ((record.second & flag_work) != 0) {
         add_work(sample, record.second);
+    }
+    if (queue_) {
+        link(sample, cause, out);
     }
 }
 

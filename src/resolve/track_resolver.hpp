@@ -10,6 +10,7 @@
 
 #include "resolve/duration_reader.hpp"
 #include "resolve/frame_stack.hpp"
+#include "resolve/launches.hpp"
 #include "resolve/losses.hpp"
 #include "resolve/nesting.hpp"
 #include "resolve/node.hpp"
@@ -27,6 +28,7 @@ struct ResolvedBuffers {
     std::vector<CpuStamp> cpu_stamps;
     std::vector<LabelValue> labels;
     std::vector<Submission> submissions;
+    std::vector<Launch> launches;
     std::vector<RecordedNode> nodes;
     std::vector<NodeDependency> dependencies;
 
@@ -35,6 +37,7 @@ struct ResolvedBuffers {
         cpu_stamps.clear();
         labels.clear();
         submissions.clear();
+        launches.clear();
         nodes.clear();
         dependencies.clear();
     }
@@ -42,8 +45,9 @@ struct ResolvedBuffers {
 
 class TrackResolver {
   public:
-    TrackResolver(const Track& track, const StepFactsSource& steps, WorkPool& pool, Losses& losses)
-        : track_(&track), steps_(&steps), losses_(&losses), work_(pool) {
+    TrackResolver(const Track& track, const StepFactsSource& steps, WorkPool& pool, Launches& launches, Losses& losses)
+        : track_(&track), steps_(&steps), launches_(&launches), losses_(&losses), work_(pool),
+          queue_(track.info.kind == recording::TrackKind::device_queue) {
         refresh();
     }
 
@@ -88,7 +92,8 @@ class TrackResolver {
     void node(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out);
     void dependency(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out);
     void announce_submission(const Record& record);
-    void submission(const Record& record, bool wanted, ResolvedBuffers& out);
+    void submission(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out);
+    void link(Sample& scope, const std::optional<Cause>& cause, ResolvedBuffers& out) const;
 
     /// The record's interval, or false with the reason counted (only where it is wanted).
     bool interval(const Record& record, bool wanted, std::uint64_t& duration);
@@ -104,6 +109,7 @@ class TrackResolver {
 
     const Track* track_;
     const StepFactsSource* steps_;
+    Launches* launches_;
     Losses* losses_;
     WorkCache work_;
     Nesting nesting_;
@@ -112,9 +118,11 @@ class TrackResolver {
     NodeReader nodes_;
     Surroundings now_;
     Sample blank_; // what every sample has in these surroundings
+    bool queue_;   // scopes of this track were submitted by host threads
     bool missing_ = false;
     std::uint8_t quality_ = 0;           // flags of the next scope
     std::optional<Lead> lead_;           // of the next scope
+    std::optional<Cause> cause_;         // of the next scope
     std::optional<Submitted> submitted_; // when the next device scope or graph was submitted
 };
 

@@ -44,6 +44,10 @@ class TrackTable {
     [[nodiscard]] const Track& operator[](std::size_t index) const { return tracks_[index]; }
     [[nodiscard]] std::size_t size() const noexcept { return tracks_.size(); }
 
+    /// False: the recording is of a writer that did not say which submission began which device scope. Found by the first pass.
+    [[nodiscard]] bool tells_launches() const noexcept { return tells_launches_; }
+    void set_tells_launches(bool tells) noexcept { tells_launches_ = tells; }
+
     /// The clock of the host tracks, or why it has no line.
     [[nodiscard]] const Result<TickLine>& host_line() const { return lines_.at(0); }
     /// Why clocks that tracks refer to could not be fitted.
@@ -55,6 +59,7 @@ class TrackTable {
     std::unordered_map<std::uint32_t, Result<TickLine>> lines_; // by clock id
     std::unordered_map<std::uint32_t, std::size_t> index_;
     std::deque<Track> tracks_; // addresses stay
+    bool tells_launches_ = true;
 };
 
 } // namespace plumb::resolve

@@ -41,7 +41,8 @@ class RecordingSamples final : public exporting::SampleSource {
         options.warmup_steps = reader_.metadata().warmup_steps;
         bool wanted = true;
         return resolve::resolve_samples(records_, options, [&](const resolve::ResolvedBatch& batch) {
-            wanted = wanted && sink({batch.samples, batch.submissions, batch.nodes, batch.dependencies});
+            wanted =
+                wanted && sink({batch.samples, batch.submissions, batch.nodes, batch.dependencies, batch.launches});
         });
     }
 

@@ -327,6 +327,83 @@ Status write_nodes(const std::string& path) {
     return save(tape, path);
 }
 
+std::vector<recording::TrackInfo> launch_tracks() {
+    return {{1, recording::TrackKind::host_thread, 0, 4242, "main", "cpu_tsc"},
+            {3, recording::TrackKind::host_thread, 0, 4243, "worker", "cpu_tsc"},
+            {0x80000001, recording::TrackKind::device_queue, 1, 0, "stream 0", "cuda_event"}};
+}
+
+std::vector<Record> launch_records(std::uint32_t track, bool tells) {
+    std::vector<Record> made;
+    const auto launch = [&made](std::uint64_t begin, std::uint64_t token) {
+        made.push_back({begin, pack(RecordKind::device_submit, 0, 50)});
+        made.push_back({token, pack(RecordKind::device_scope, 3, 0x80000001)});
+    };
+    const auto ran = [&made, tells](std::uint64_t step, std::uint64_t begin, std::uint32_t cause, std::uint64_t nth) {
+        made.push_back({step + 1, pack(RecordKind::context, 1)});
+        if (tells) {
+            made.push_back({first_sequence + nth, pack(RecordKind::cause, 0, cause)});
+        }
+        made.push_back({begin, pack(RecordKind::scope, 3, 1000)});
+        made.push_back({0, pack(RecordKind::context_end)});
+    };
+    for (std::uint64_t step = 0; step < 4; ++step) {
+        const std::uint64_t begin = 1'000'000'000'000 + 100'000 * step;
+        if (track == 1) { // 8 records a step
+            made.push_back({begin, pack(RecordKind::step_begin, 2, step)});
+            made.push_back({begin, pack(RecordKind::layer_begin, 0)});
+            launch(begin + 100, 3 * step + 1);
+            launch(begin + 300, 3 * step + 3);
+            made.push_back({begin, pack(RecordKind::layer_end, 0, 80'000)});
+            made.push_back({begin, pack(RecordKind::step_end, 2, 90'000)});
+        } else if (track == 3) { // 4
+            made.push_back({step + 1, pack(RecordKind::context, 1)});
+            launch(begin + 200, 3 * step + 2);
+            made.push_back({0, pack(RecordKind::context_end)});
+        } else {
+            ran(step, begin + 1000, 1, 8 * step + 3);
+            ran(step, begin + 2000, 3, 4 * step + 2);
+            ran(step, begin + 3000, 1, 8 * step + 5);
+        }
+    }
+    return made;
+}
+
+Status write_launches(const std::string& path, bool tells) {
+    recording::WriterOptions options;
+    options.path = path;
+    options.compress = false;
+    std::int64_t now = 0;
+    options.now_ns = [&now] {
+        return ++now;
+    };
+    auto writer = recording::Writer::create(options, metadata());
+    if (!writer) {
+        return writer.error();
+    }
+    Status status;
+    const auto then = [&status](Status next) {
+        status = status.ok() ? next : status;
+    };
+    for (const auto& track : launch_tracks()) {
+        then((*writer)->add_track(track));
+    }
+    for (const auto& name : names()) {
+        then((*writer)->add_name(name));
+    }
+    for (const std::uint32_t clock : {0u, 1u}) {
+        then((*writer)->add_clock_pair({clock, 1'000'000'000'000, 0, 0, 0}));
+        then((*writer)->add_clock_pair({clock, 1'000'001'000'000, 1'000'000, 0, 0}));
+    }
+    for (const auto& track : launch_tracks()) {
+        const auto all = launch_records(track.id, tells);
+        then((*writer)->append({track.id, first_sequence, all.data(), all.size()}));
+    }
+    then((*writer)->set_counters(counters()));
+    then((*writer)->close());
+    return status;
+}
+
 std::vector<recording::TensorCheck> checks() {
     constexpr std::size_t buckets[] = {32, 64, 128, 256, 0, 32};
     Noise noise(5);

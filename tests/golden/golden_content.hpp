@@ -41,6 +41,12 @@ std::vector<recording::KernelInfo> kernels();
 std::vector<Record> node_records(std::uint32_t track);
 Status write_nodes(const std::string& path);
 
+/// Of the recordings with device scopes that two threads launched on one queue: as written since scopes tell their launches
+/// (`tells`), and before.
+std::vector<recording::TrackInfo> launch_tracks();
+std::vector<Record> launch_records(std::uint32_t track, bool tells);
+Status write_launches(const std::string& path, bool tells);
+
 /// Of the recordings with checks of tensors: every element type, role, level and field, ordinary and extreme values.
 std::vector<recording::TensorCheck> checks();
 Status write_checks(const std::string& path, bool compress);

@@ -10,6 +10,8 @@
 
 #include "golden_content.hpp"
 #include "recording/reader.hpp"
+#include "resolve/reader_source.hpp"
+#include "resolve/resolve.hpp"
 
 namespace plumb {
 namespace {
@@ -296,6 +298,65 @@ TEST(Golden, version_1_with_captured_graphs_is_read_exactly) {
     }
 }
 
+/// Of each device scope: thread and begin of its launch in ns, "?" before what is inferred.
+std::vector<std::string> links_of(const std::string& name) {
+    auto reader = Reader::open(file(name));
+    EXPECT_TRUE(reader.ok());
+    std::vector<std::string> links;
+    resolve::ReaderSource source(*reader);
+    EXPECT_TRUE(resolve::resolve_samples(source, {}, [&](const resolve::ResolvedBatch& batch) {
+                    for (const resolve::Sample& sample : batch.samples) {
+                        if (sample.kind != resolve::SampleKind::scope) {
+                            continue;
+                        }
+                        if (sample.launch == resolve::no_launch) {
+                            links.emplace_back("-");
+                            continue;
+                        }
+                        const resolve::Launch& launch = batch.launches[sample.launch];
+                        links.push_back((launch.inferred ? "?" : "") + std::to_string(launch.track) + "@" +
+                                        std::to_string(launch.begin_ns));
+                    }
+                }).ok());
+    return links;
+}
+
+TEST(Golden, device_scopes_have_the_launches_that_a_recording_names) {
+    std::vector<std::string> expected;
+    for (int step = 0; step < 4; ++step) {
+        const std::string hundred_us = step == 0 ? "" : std::to_string(step) + "00";
+        for (const char* launch : {"1@", "3@", "1@"}) {
+            expected.push_back(launch + hundred_us + std::to_string(100 * (1 + expected.size() % 3)));
+        }
+    }
+    EXPECT_EQ(links_of("v1_causes.plumb"), expected);
+}
+
+TEST(Golden, of_recordings_that_do_not_name_launches_they_are_inferred_from_the_order_and_marked) {
+    const std::vector<std::string> links = links_of("v1_launches.plumb");
+    ASSERT_EQ(links.size(), 12u);
+    EXPECT_EQ(std::vector(links.begin(), links.begin() + 3), (std::vector<std::string>{"?1@100", "?1@300", "?3@200"}))
+        << "what two threads launched meanwhile is in no order";
+    for (const std::string& link : links) {
+        EXPECT_EQ(link[0], '?');
+    }
+}
+
+TEST(Golden, version_1_with_launches_is_read_exactly) {
+    for (const bool tells : {false, true}) {
+        auto reader = Reader::open(file(tells ? "v1_causes.plumb" : "v1_launches.plumb"));
+        ASSERT_TRUE(reader.ok()) << reader.error().message;
+        EXPECT_TRUE(reader->notes().empty());
+        for (const auto& [track, stream] : streams_of(*reader)) {
+            const auto expected = golden::launch_records(track, tells);
+            ASSERT_EQ(stream.size(), expected.size());
+            for (std::size_t i = 0; i < stream.size(); ++i) {
+                EXPECT_TRUE(same(stream[i].second, expected[i])) << "track " << track << ", record " << i;
+            }
+        }
+    }
+}
+
 TEST(Golden, version_1_with_nodes_of_captured_graphs_is_read_exactly) {
     auto reader = Reader::open(file("v1_graph_nodes.plumb"));
     ASSERT_TRUE(reader.ok()) << reader.error().message;
@@ -397,6 +458,31 @@ std::string by_independent_reader(const std::string& name) {
     return text;
 }
 
+/// Of each scope of a device that names its launch, as read_plumb.py prints it.
+std::string launch_texts(Reader& reader) {
+    std::string text;
+    auto streams = streams_of(reader);
+    for (const auto& track : reader.tracks()) {
+        if (track.kind != recording::TrackKind::device_queue) {
+            continue;
+        }
+        std::pair<std::uint64_t, std::uint64_t> cause; // track, sequence
+        bool given = false;
+        for (const auto& [sequence, record] : streams[track.id]) {
+            if (kind_of(record) == RecordKind::cause) {
+                cause = {payload_of(record), record.first};
+                given = true;
+            } else if (kind_of(record) == RecordKind::scope) {
+                text += given ? "scope " + std::to_string(track.id) + " " + std::to_string(sequence) + " by " +
+                                    std::to_string(cause.first) + " " + std::to_string(cause.second) + "\n"
+                              : "";
+                given = false;
+            }
+        }
+    }
+    return text;
+}
+
 std::string by_our_reader(const std::string& name) {
     auto reader = Reader::open(file(name));
     EXPECT_TRUE(reader.ok());
@@ -436,12 +522,13 @@ std::string by_our_reader(const std::string& name) {
             text += line;
         }
     }
-    return text;
+    return text + launch_texts(*reader);
 }
 
 TEST(Golden, a_reader_written_from_the_document_alone_reads_the_same) {
-    for (const char* name : {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_graph_nodes.plumb",
-                             "v1_nodes.plumb", "v1_checks.plumb", "v1_tiles.plumb"}) {
+    for (const char* name :
+         {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_graph_nodes.plumb", "v1_nodes.plumb",
+          "v1_launches.plumb", "v1_causes.plumb", "v1_checks.plumb", "v1_tiles.plumb"}) {
         EXPECT_EQ(by_independent_reader(name), by_our_reader(name)) << name;
     }
 }

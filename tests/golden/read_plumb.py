@@ -209,6 +209,19 @@ def print_check(entry):
     print(" ".join(["sketch", *(f"{struct.unpack('<Q', bucket)[0]:016x}" for bucket in words(entry.get(3, [b""])[0]))]))
 
 
+def print_launches(queues, streams):
+    """Which record submitted each scope of a queue, where the recording says so."""
+    for queue in queues:
+        cause = None
+        for sequence, (first, second) in streams.get(queue, []):
+            if second >> 58 == 29:
+                cause = (second & MASK40, first)
+            elif second >> 58 == 1:
+                if cause:
+                    print("scope", queue, sequence, "by", *cause)
+                cause = None
+
+
 def main():
     data = open(sys.argv[1], "rb").read()
     if data[:8] != MAGIC or struct.unpack_from("<I", data, 8)[0] != 1 or xxh3_64(data[:56]) != struct.unpack_from("<Q", data, 56)[0]:
@@ -252,6 +265,7 @@ def main():
     for track in sorted(streams):
         for sequence, (first, second) in streams[track]:
             print("record", track, sequence, f"{first:016x} {second:016x}")
+    print_launches([number(entry, 1) for entry in facts.get(2, []) if number_or(entry, 2, 0) == 1], streams)
 
 
 if __name__ == "__main__":

@@ -103,6 +103,11 @@ class Tape final : public resolve::RecordSource {
         raw(id, {at(begin) + device_ahead, pack(RecordKind::scope, name.id, lasting(end - begin)) | bits});
         context_end(id);
     }
+    /// Before a device_scope() of the same track: what began it, as submit_scope() returned it. Recordings of older writers
+    /// do not say it.
+    void cause(std::uint32_t id, NodeKey submission) {
+        raw(id, {submission.sequence, pack(RecordKind::cause, 0, submission.track)});
+    }
     /// Before a device_scope() of the same track.
     void lead(std::uint32_t id, std::uint64_t queued_ticks, std::uint64_t submitted_ticks) {
         raw(id, {queued_ticks, pack(RecordKind::span_lead, 0, submitted_ticks)});
@@ -110,9 +115,10 @@ class Tape final : public resolve::RecordSource {
     void submit(std::uint32_t id, std::int64_t begin, std::int64_t end) {
         raw(id, {at(begin), pack(RecordKind::device_submit, 0, lasting(end - begin))});
     }
-    void submit_scope(std::uint32_t id, Name name, std::uint32_t queue, std::int64_t begin, std::int64_t end) {
+    NodeKey submit_scope(std::uint32_t id, Name name, std::uint32_t queue, std::int64_t begin, std::int64_t end) {
         submit(id, begin, end);
         raw(id, {++tokens_, pack(RecordKind::device_scope, name.id, queue)});
+        return {id, written(id) - 1};
     }
     void launch(std::uint32_t id, std::uint64_t key, std::uint16_t flags, std::uint32_t queue, std::int64_t begin,
                 std::int64_t end) {
