@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "analysis/path_builder.hpp"
-#include "resolve/planted_source.hpp"
+#include "planted/tape.hpp"
 
 namespace plumb::analysis {
 namespace {
 
+using planted::Tape;
 using resolve::NodeKey;
-using resolve::PlantedSource;
 
 constexpr std::int64_t us = 1'000;
 constexpr std::uint32_t host = 1, worker = 2, queue = 0x80000001;
@@ -50,7 +50,7 @@ struct Engine {
         EXPECT_TRUE(report.ok()) << (report.ok() ? "" : report.error().message);
         return report.ok() ? std::move(*report) : PathReport{};
     }
-    PlantedSource source;
+    Tape source;
     bool tells;
 };
 

@@ -110,11 +110,11 @@ class ProbeBench {
     void laps(int count, Body body) {
         for (int i = 0; i < count; ++i) {
             const std::size_t index = open_scope();
-            lap(recorder, recorder.mode(), queue, name_of(index));
+            detail::lap(recorder, recorder.mode(), queue, name_of(index));
             body(i);
             open_.pop_back();
         }
-        end_lap(recorder, queue);
+        detail::end_lap(recorder, queue);
     }
     template <class Body>
     void layer(std::uint32_t index, Body body) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/hex.hpp"
 #include "base/json_writer.hpp"
@@ -22,6 +23,7 @@ namespace {
 using resolve::Sample;
 using resolve::SampleKind;
 
+constexpr std::size_t most_not_started = std::size_t{1} << 17;
 constexpr std::size_t event_room = 1024; // of one event without its name; every number has at most 24 bytes
 
 std::string json_text(std::string_view text) {
@@ -185,6 +187,9 @@ class TraceWriter {
         if (sample.launch == resolve::no_launch || launches_[sample.launch].begin_ns > sample.begin_ns) {
             return std::nullopt;
         }
+        if (not_started_.contains(launches_[sample.launch].number)) {
+            return std::nullopt;
+        }
         inferred_ = inferred_ || launches_[sample.launch].inferred;
         return launches_[sample.launch].number;
     }
@@ -193,14 +198,15 @@ class TraceWriter {
         if (!submission.timed) {
             return;
         }
-        if (submission.duration_ns < 0 || submission.begin_ns < origin_ns_) {
-            ++left_out_;
-            return;
-        }
         const auto place =
-            submitted_[submission.track].place(submission.begin_ns, submission.begin_ns + submission.duration_ns);
+            submission.duration_ns < 0 || submission.begin_ns < origin_ns_
+                ? std::nullopt
+                : submitted_[submission.track].place(submission.begin_ns, submission.begin_ns + submission.duration_ns);
         if (!place) {
             ++left_out_;
+            if (submission.number != 0 && not_started_.size() < most_not_started) {
+                not_started_.insert(submission.number);
+            }
             return;
         }
         const LaneId lane =
@@ -500,8 +506,9 @@ class TraceWriter {
     std::unordered_map<std::uint32_t, SpanLanes> recorded_;
     std::unordered_map<std::uint32_t, std::vector<LaneId>> recorded_lane_ids_;
     ReplayFlows replays_;
-    std::span<const resolve::Launch> launches_; // of the batch that is written
-    bool inferred_ = false;                     // some arrow is not in the recording
+    std::span<const resolve::Launch> launches_;     // of the batch that is written
+    bool inferred_ = false;                         // some arrow is not in the recording
+    std::unordered_set<std::uint64_t> not_started_; // numbers of submissions that are left out
 };
 
 } // namespace

@@ -256,6 +256,17 @@ TEST(ChromeTrace, an_arrow_never_leads_back_in_time) {
     EXPECT_EQ(arrows.begin()->second[1].second, 0) << "a start without an end draws nothing";
 }
 
+TEST(ChromeTrace, an_arrow_whose_submission_is_left_out_has_no_end) {
+    PlantedSource source;
+    source.add_track(5, recording::TrackKind::device_queue, "stream");
+    source.submit(5, 0, -50, 20).name = 1; // before the recording began
+    source.add_device(5, 1, 0, 50, 10);
+    source.began_by(1);
+    const json trace = trace_of(source);
+    EXPECT_TRUE(arrows_of(trace).empty());
+    EXPECT_EQ(trace["otherData"]["left_out"], 1);
+}
+
 TEST(ChromeTrace, branches_of_a_graph_that_overlap_get_lanes_of_their_own) {
     PlantedSource source;
     source.add_track(7, recording::TrackKind::captured_graph, "graph 64", 64);

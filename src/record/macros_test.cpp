@@ -6,7 +6,7 @@
 
 #include "plumb/tile.hpp"
 #include "record/name_registry.hpp"
-#include "record/test_recorder.hpp"
+#include "record/recorder_testing.hpp"
 
 namespace plumb::record {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "plumb/op.hpp"
+#include "record/recorder_testing.hpp"
 #include "record/tensor_sink.hpp"
-#include "record/test_recorder.hpp"
 
 namespace plumb::record {
 namespace {

@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "planted/tape.hpp"
 #include "plumb/layout.hpp"
-#include "resolve/planted_source.hpp"
 #include "resolve/resolve.hpp"
 
 namespace plumb::resolve {
 namespace {
+
+using planted::Tape;
 
 constexpr std::int64_t us = 1'000;
 constexpr std::uint32_t host = 1, other_host = 2, queue = 0x80000001, other_queue = 0x80000002;
@@ -74,7 +76,7 @@ class Engine {
         return all;
     }
 
-    PlantedSource source;
+    Tape source;
     std::int64_t launched = 0, run = 0;
 
   private:

@@ -27,13 +27,14 @@ void add_step(planted::Tape& tape, std::uint64_t step) {
     const std::uint16_t flags = step == 0 ? launch_first : sampled ? launch_instrumented : std::uint16_t{0};
     tape.launch(host, 64, flags, queue, t + 5 * us, t + 15 * us);
     if (sampled) {
-        tape.submit_scope(host, Brick::sampling, queue, t + 20 * us, t + 24 * us);
+        const NodeKey submission = tape.submit_scope(host, Brick::sampling, queue, t + 20 * us, t + 24 * us);
         std::int64_t now = t + 30 * us;
         for (int layer = 0; layer < 2; ++layer) {
             tape.device_scope(graph_track, Brick::rms_norm, step, layer, now, now + 50 * us);
             tape.device_scope(graph_track, Brick::attention, step, layer, now + 50 * us, now + 350 * us);
             now += 350 * us;
         }
+        tape.cause(queue, submission);
         tape.device_scope(queue, Brick::sampling, step, -1, now, now + 40 * us);
     }
     tape.step_end(host, Phase::decode, t, t + step_length - 10 * us);
