@@ -10,11 +10,10 @@
 #include <ostream>
 #include <thread>
 
-#include "plumb/budget.hpp"
+#include "plumb/answer.hpp"
 #include "plumb/compare.hpp"
 #include "plumb/execgraph.hpp"
 #include "plumb/invariants.hpp"
-#include "plumb/layers.hpp"
 #include "plumb/numerics.hpp"
 #include "plumb/plumb.hpp"
 #include "record/subject.hpp"
@@ -54,8 +53,6 @@ plumb::Invariants healthy_run() {
 }
 
 std::vector<Command> commands() {
-    plumb::BudgetOptions budget;
-    budget.ns_per_token = 1e6;
     return {
         {"report", 1, most_mib,
          [](const auto& a, const auto&) {
@@ -63,11 +60,11 @@ std::vector<Command> commands() {
          }},
         {"layers", 1, most_mib,
          [](const auto& a, const auto&) {
-             return !plumb::render_text(need(plumb::layers_recording(a))).empty();
+             return !need(plumb::ask("layers", {a})).text().empty();
          }},
         {"budget", 1, most_mib,
-         [budget](const auto& a, const auto&) {
-             return !plumb::render_text(need(plumb::budget_recording(a, budget))).empty();
+         [](const auto& a, const auto&) {
+             return !need(plumb::ask("budget", {a}, {{"ms/token", "1"}})).text().empty();
          }},
         {"check", 1, most_mib,
          [](const auto& a, const auto&) {

@@ -27,7 +27,7 @@ void add_step(planted::Tape& tape, std::uint64_t step) {
     const std::uint16_t flags = step == 0 ? launch_first : sampled ? launch_instrumented : std::uint16_t{0};
     tape.launch(host, 64, flags, queue, t + 5 * us, t + 15 * us);
     if (sampled) {
-        const NodeKey submission = tape.submit_scope(host, Brick::sampling, queue, t + 20 * us, t + 24 * us);
+        const auto submission = tape.submit_scope(host, Brick::sampling, queue, t + 20 * us, t + 24 * us);
         std::int64_t now = t + 30 * us;
         for (int layer = 0; layer < 2; ++layer) {
             tape.device_scope(graph_track, Brick::rms_norm, step, layer, now, now + 50 * us);

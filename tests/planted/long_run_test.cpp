@@ -7,11 +7,10 @@
 #include <streambuf>
 
 #include "planted/planted_run.hpp"
-#include "plumb/budget.hpp"
+#include "plumb/answer.hpp"
 #include "plumb/compare.hpp"
 #include "plumb/execgraph.hpp"
 #include "plumb/invariants.hpp"
-#include "plumb/layers.hpp"
 #include "plumb/numerics.hpp"
 #include "support/allocation_count.hpp"
 #include "support/sanitizers.hpp"
@@ -59,8 +58,6 @@ const std::vector<std::pair<const char*, Read>>& readers() {
         invariants.calls = {*parse_expected_calls("lm_head=1/step")};
         invariants.coverage = 0.9;
         invariants.node_check = true;
-        BudgetOptions budget;
-        budget.ns_per_token = 1e6;
         return std::vector<std::pair<const char*, Read>>{
             {"report",
              [](const auto& run, const auto&) {
@@ -68,11 +65,11 @@ const std::vector<std::pair<const char*, Read>>& readers() {
              }},
             {"layers",
              [](const auto& run, const auto&) {
-                 return layers_recording(run).ok();
+                 return ask("layers", {run}).ok();
              }},
             {"budget",
-             [=](const auto& run, const auto&) {
-                 return budget_recording(run, budget).ok();
+             [](const auto& run, const auto&) {
+                 return ask("budget", {run}, {{"ms/token", "1"}}).ok();
              }},
             {"check",
              [=](const auto& run, const auto&) {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <map>
 
+#include "answers/budget/budget.hpp"
+#include "answers/layers/layers.hpp"
 #include "planted/planted_run.hpp"
-#include "plumb/budget.hpp"
 #include "plumb/execgraph.hpp"
 #include "plumb/invariants.hpp"
-#include "plumb/layers.hpp"
 #include "plumb/wall.hpp"
 
 namespace plumb::planted {
@@ -44,11 +44,11 @@ TEST(PlantedTruth, layers_names_the_slow_layer_and_nothing_else) {
     expect_only({{"slow layer", "attention 5 "}}, [](const std::string& path) {
         LayerOptions options;
         options.phase = Phase::decode;
-        const auto report = layers_recording(path, options);
+        const auto report = read_layers({path}, options);
         EXPECT_TRUE(report.ok());
         std::string named;
         for (const OddLayer& odd : report->odd) {
-            named += report->rows[odd.row].name + " " + std::to_string(odd.layer) + " ";
+            named += odd.name + " " + std::to_string(odd.layer) + " ";
         }
         return named;
     });
@@ -106,7 +106,7 @@ TEST(PlantedTruth, M3_layers_wall_and_path_say_that_records_were_dropped) {
     for (const std::uint64_t dropped : {0u, 7u}) {
         flaw.dropped = dropped;
         const PlantedRun run(flaw);
-        const auto layers_notes = layers_recording(run.path())->notes;
+        const auto layers_notes = read_layers({run.path()}, {})->notes;
         const auto wall_notes = wall_recording(run.path())->notes;
         const auto path_notes = path_recording(run.path())->notes;
         for (const auto* notes : {&layers_notes, &wall_notes, &path_notes}) {
@@ -124,7 +124,7 @@ TEST(PlantedTruth, budget_names_the_brick_that_breaks_its_limit) {
         BudgetOptions options;
         options.ns_per_token = 600 * us; // a step of 900 us has two tokens
         options.bricks = {*parse_brick_limit("lm_head=45us"), *parse_brick_limit("rms_norm=80us/step")};
-        const auto report = budget_recording(path, options);
+        const Result<BudgetReport> report = budget_of(*report_recording(path), options);
         EXPECT_TRUE(report.ok());
         EXPECT_EQ(report->period_verdict, Outcome::pass);
         std::string broken;

@@ -228,6 +228,8 @@ LayerReport Layers::build() {
     return std::move(out_);
 }
 
+} // namespace
+
 Result<LayerReport> read_layers(const std::vector<std::string>& files, const LayerOptions& options) {
     ReportOptions wanted;
     wanted.phase = options.phase;
@@ -235,8 +237,6 @@ Result<LayerReport> read_layers(const std::vector<std::string>& files, const Lay
     const Result<Report> report = answers::read_report(files.front(), wanted);
     return report.ok() ? Result<LayerReport>(layers_of(*report, options)) : report.error();
 }
-
-} // namespace
 
 LayerReport layers_of(const Report& report, const LayerOptions& options) { return Layers(report, options).build(); }
 

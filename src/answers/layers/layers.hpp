@@ -65,6 +65,7 @@ struct LayerOptions {
 
 /// REQUIRES: a report made with ReportOptions::brick_layers.
 [[nodiscard]] LayerReport layers_of(const Report& report, const LayerOptions& options = {});
+[[nodiscard]] Result<LayerReport> read_layers(const std::vector<std::string>& files, const LayerOptions& options);
 
 template <class V>
 void describe(V& v, LayerOptions& o) {
