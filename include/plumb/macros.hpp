@@ -17,15 +17,14 @@
 
 #else
 
-// One declaration of two objects, so that every macro is one statement: the first keeps the mode, the second is what that
-// mode asks for. A lambda would do too, but clang before 16 lets none capture a structured binding.
+// One declaration, so that every macro is one statement. Elements of an aggregate are initialised in their order, so the
+// second may ask the first. A lambda would do too, but clang before 16 lets none capture a structured binding.
 // "Unlikely" lays the code of an open scope out of the caller's way; beside two clock reads the jump costs nothing.
-#define PLUMB_OPEN(type, bit, make, prof, ...)                                                        \
-    const ::plumb::detail::Guard<::plumb::type> PLUMB_JOIN(plumb_mode_, __LINE__){(prof).mode(), {}}, \
-        PLUMB_JOIN(plumb_scope_, __LINE__) {                                                          \
-        0, PLUMB_UNLIKELY((PLUMB_JOIN(plumb_mode_, __LINE__).mode & ::plumb::detail::bit) != 0)       \
-               ? make((prof), PLUMB_JOIN(plumb_mode_, __LINE__).mode, __VA_ARGS__)                    \
-               : ::plumb::type()                                                                      \
+#define PLUMB_OPEN(type, bit, make, prof, ...)                                                               \
+    const ::plumb::detail::Guard<::plumb::type> PLUMB_JOIN(plumb_scope_, __LINE__) {                         \
+        (prof).mode(), PLUMB_UNLIKELY((PLUMB_JOIN(plumb_scope_, __LINE__).mode & ::plumb::detail::bit) != 0) \
+                           ? make((prof), PLUMB_JOIN(plumb_scope_, __LINE__).mode, __VA_ARGS__)              \
+                           : ::plumb::type()                                                                 \
     }
 // Of a type of its own at every place of the source: the key of the name that is interned there.
 #define PLUMB_SITE \
