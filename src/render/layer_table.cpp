@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
-#include "render/brick_table.hpp"
 #include "page/text_table.hpp"
+#include "render/brick_table.hpp"
 
 namespace plumb::render {
 

@@ -2,9 +2,9 @@
 // A comparison for the comment of a pull request: no file names and no host, what must be read first, the rest folded.
 #include <string_view>
 
+#include "page/text_table.hpp"
 #include "plumb/compare.hpp"
 #include "render/compare_words.hpp"
-#include "page/text_table.hpp"
 
 namespace plumb {
 

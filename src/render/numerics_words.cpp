@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "base/json_writer.hpp"
-#include "render/json_figure.hpp"
 #include "page/text_table.hpp"
+#include "render/json_figure.hpp"
 
 namespace plumb::render {
 

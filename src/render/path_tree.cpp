@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "plumb/execgraph.hpp"
 #include "page/text_table.hpp"
+#include "plumb/execgraph.hpp"
 
 namespace plumb {
 

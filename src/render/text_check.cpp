@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
+#include "page/text_table.hpp"
 #include "plumb/invariants.hpp"
 #include "render/style.hpp"
-#include "page/text_table.hpp"
 
 namespace plumb {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "page/text_table.hpp"
 #include "plumb/compare.hpp"
 #include "render/compare_words.hpp"
 #include "render/style.hpp"
-#include "page/text_table.hpp"
 
 namespace plumb {
 

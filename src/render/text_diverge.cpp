@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "page/text_table.hpp"
 #include "render/numerics_words.hpp"
 #include "render/style.hpp"
-#include "page/text_table.hpp"
 
 namespace plumb {
 

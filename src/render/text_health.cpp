@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "page/text_table.hpp"
 #include "render/numerics_words.hpp"
 #include "render/style.hpp"
-#include "page/text_table.hpp"
 
 namespace plumb {
 

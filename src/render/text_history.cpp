@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <ctime>
 
+#include "page/text_table.hpp"
 #include "plumb/compare.hpp"
 #include "render/compare_words.hpp"
 #include "render/style.hpp"
-#include "page/text_table.hpp"
 
 namespace plumb {
 

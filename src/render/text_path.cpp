@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "page/text_table.hpp"
 #include "plumb/execgraph.hpp"
 #include "render/style.hpp"
-#include "page/text_table.hpp"
 
 namespace plumb {
 

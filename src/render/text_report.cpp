@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "analysis/user_notes.hpp"
+#include "page/text_table.hpp"
 #include "plumb/results.hpp"
 #include "render/brick_table.hpp"
 #include "render/style.hpp"
-#include "page/text_table.hpp"
 
 namespace plumb {
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
+#include "page/text_table.hpp"
 #include "plumb/tiles.hpp"
 #include "render/style.hpp"
-#include "page/text_table.hpp"
 
 namespace plumb {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <map>
 
+#include "page/text_table.hpp"
 #include "plumb/wall.hpp"
 #include "render/style.hpp"
-#include "page/text_table.hpp"
 
 namespace plumb {
 

@@ -10,7 +10,6 @@
 #include "recording/reader.hpp"
 #include "recording/records_testing.hpp"
 #include "recording/ring_merge.hpp"
-#include "recording/records_testing.hpp"
 
 namespace plumb::fuzz {
 namespace {
