@@ -2,9 +2,9 @@
 # Precompiled headers: what nearly every file of a kind includes, read by the compiler once. They hold headers of the system
 # alone, never ours, and hide nothing: the package check builds every room, and the fuzz preset every room and tool, without.
 #
-# plumb_pch(<target> <kind>): the target's sources start with the headers of that kind: room, command, test, or room_test,
-# which is not optimised either (in Release): the compiler spends more on the code of a room's test than the test does. What is
-# tested is, but for inline functions; what those do when optimised is tested by tests/.
+# plumb_pch(<target> <kind>): the target's sources start with the headers of that kind: room, test, or room_test, which is
+# not optimised either, whatever the preset: the compiler spends more on the code of a room's test than the test does. What is
+# tested is optimised, but for inline functions; those are by what lies in tests/.
 #
 # One is made for each kind, by an object library with the very flags of its users. A source with flags of its own
 # that change what the headers define sets SKIP_PRECOMPILE_HEADERS.
@@ -17,12 +17,10 @@ set(PLUMB_PCH_test ${PLUMB_PCH_room} <filesystem> <fstream> <random> <sstream> <
 set(PLUMB_PCH_test_LIBRARIES GTest::gtest)
 set(PLUMB_PCH_room_test ${PLUMB_PCH_test})
 set(PLUMB_PCH_room_test_LIBRARIES GTest::gtest)
-set(PLUMB_PCH_command ${PLUMB_PCH_room} <CLI/CLI.hpp> <fmt/format.h> <nlohmann/json.hpp>)
-set(PLUMB_PCH_command_LIBRARIES CLI11::CLI11 fmt::fmt nlohmann_json::nlohmann_json)
 
 function(plumb_pch target kind)
   if(kind STREQUAL "room_test")
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
+    target_compile_options(${target} PRIVATE -O0)
   endif()
   if(NOT PLUMB_PCH OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
@@ -39,7 +37,7 @@ function(plumb_pch target kind)
       target_compile_options(${pch} PRIVATE -fPIE)
     endif()
     if(kind STREQUAL "room_test")
-      target_compile_options(${pch} PRIVATE $<$<CONFIG:Release>:-O0>)
+      target_compile_options(${pch} PRIVATE -O0)
     endif()
     target_precompile_headers(${pch} PRIVATE ${PLUMB_PCH_${kind}})
     plumb_pch_checksum(${pch} ${PLUMB_PCH_${kind}})
@@ -55,7 +53,7 @@ endfunction()
 # holds absolute paths, so another copy of the tree would never hit.
 function(plumb_pch_checksum pch)
   set(content "${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_CXX_FLAGS} ${CMAKE_BUILD_TYPE} ${PLUMB_SANITIZE} ${ARGN}")
-  string(APPEND content " ${GTest_VERSION} ${CLI11_VERSION} ${fmt_VERSION} ${nlohmann_json_VERSION}")
+  string(APPEND content " ${GTest_VERSION}")
   foreach(header IN LISTS ARGN)
     string(REGEX REPLACE "[<>]" "" name "${header}")
     unset(folder)
