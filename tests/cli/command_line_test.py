@@ -477,7 +477,7 @@ class DecodeText(Case):
         none = FOLDER / "none.gguf"  # wrong options are said before a model is looked for
         for words, begin in ((("--tensors", "foo"), '--tensors "foo" does not fit; --tensors takes off, nonfinite, all'),
                              (("--tensors", ""), '--tensors "" does not fit; --tensors takes '),
-                             (("--check", "all+every=0"), '--check "all+every=0" does not fit; '),
+                             (("--tensors", "all+every=0"), '--tensors "all+every=0" does not fit; '),
                              (("--dump", ""), '--dump "" does not fit; --dump takes folder'),
                              (("--tensors", "nonfinite", "--dump", FOLDER), "a dump keeps the tensors that are looked at whole"),
                              (("--out", ""), '--out "" does not fit; --out takes path')):
