@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sample of the README, made to run: an engine that multiplies two small matrices per layer.
+// The samples of the README: the first one made to run, by an engine that multiplies two small matrices per layer; the others compiled.
 #include <cstdio>
 #include <vector>
 
@@ -36,6 +36,26 @@ void decode_step(Engine& e) {
     }
 }
 // [/readme]
+
+void forward() {}
+void attend() {}
+
+void replay_forward(CUstream_st* stream, std::uint64_t batch) {
+    // [cuda]
+    plumb::Queue q = plumb::cuda(stream);       // no CUDA header needed; scopes on q are timed on the device, nothing waits
+    plumb::CudaGraphCache cache(&prof);         // or your own: prof.graph_captured(key, graph), then probe.launch(exec, stream)
+    if (cache.begin_capture(stream)) { forward(); }  // each call gives a Status: one sentence where it failed
+    if (cache.end_capture(batch)) { (void)cache.replay(batch, stream); }  // bricks inside replays are timed too, in a few of them
+    // [/cuda]
+    (void)q;
+}
+
+void attend_with_prints(plumb::Queue q, const void* out, plumb::Tensor query, std::uint64_t rows, std::uint64_t cols) {
+    // [tensors]
+    plumb::Tensor attended = plumb::tensor(out, plumb::DType::bf16, {rows, cols});
+    PLUMB_OP(prof, q, plumb::Brick::attention, plumb::in(query), plumb::out(attended)) { attend(); }  // PLUMB="on,tensors=all"
+    // [/tensors]
+}
 // clang-format on
 
 int main() {
