@@ -48,7 +48,7 @@ void add_commands(CLI::App& root, int& exit_code) {
     add_health(root, exit_code);
     add_compare(root, exit_code);
     add_answer(root, "layers", exit_code);
-    add_tiles(root, exit_code);
+    add_answer(root, "tiles", exit_code);
     add_answer(root, "budget", exit_code);
     add_check(root, exit_code);
     add_wall(root, exit_code);

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answer to PLUMB_TILE: per brick and level, what its tiles cost, and a map of them over row and column.
-// Plain values, owned by the caller; functions of them are pure. Any thread.
+// Profiler::tiles() gives it of a run, ask("tiles", …) of a recording. Plain values, owned by the caller; any thread.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "plumb/api.hpp"
-#include "plumb/result.hpp"
-#include "plumb/results.hpp"
+#include "plumb/figure.hpp"
 #include "plumb/tile.hpp"
 
 namespace plumb {
@@ -52,27 +48,30 @@ struct TileMapReport {
 /// A tile that is slower than its map's median by more than a quarter and five robust standard deviations (1.4826 times the
 /// median distance from the median), and by more than four times what a tile itself costs.
 struct SlowTile {
-    std::size_t map = 0, place = 0; // indices into TileReport::maps and TileMapReport::places
-    double ratio = 0;               // cost over the median
+    std::string name; // of its map
+    TileLevel level = TileLevel::macro;
+    std::uint32_t row = 0, col = 0;
+    Figure typical_ns;
+    double ratio = 0; // cost over the median
     double robust_z = 0;
 };
 
+/// Tiles of one level that were not kept apart.
+struct TileOverflow {
+    TileLevel level = TileLevel::macro;
+    TileFigures figures;
+};
+
 struct TileReport {
-    std::vector<TileMapReport> maps;                              // level by level, the largest total first
-    std::vector<SlowTile> slow;                                   // the largest ratio first
-    std::array<std::optional<TileFigures>, tile_levels> overflow; // tiles not kept apart
-    Figure own_cost_ns;                                           // of one tile, on this machine when the run began
+    std::vector<TileMapReport> maps;    // level by level, the largest total first
+    std::vector<SlowTile> slow;         // the largest ratio first
+    std::vector<TileOverflow> overflow; // by level
+    Figure own_cost_ns;                 // of one tile, on this machine when the run began
     std::vector<std::string> notes;
 };
 
 struct TileOptions {
     std::optional<TileLevel> level; // only this one
 };
-
-PLUMB_API std::optional<TileLevel> tile_level_of_word(std::string_view word);
-PLUMB_API Result<TileReport> tiles_recording(const std::string& path, const TileOptions& options = {});
-/// A table and a heat map per brick and level, in colour only where the options say so; and JSON (schema plumb.tiles/1).
-PLUMB_API std::string render_text(const TileReport& report, const TextOptions& options = {});
-PLUMB_API std::string render_json(const TileReport& report);
 
 } // namespace plumb

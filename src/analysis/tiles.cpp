@@ -87,7 +87,7 @@ class Builder {
     void add_map(TileLevel level, std::uint16_t name, const std::vector<TileTotals>& tiles);
     [[nodiscard]] double excess_ns(const TilePlace& place, double median) const;
     static TileBasis basis_of(const std::vector<TilePlace>& places);
-    void judge(std::size_t map);
+    void judge(const TileMapReport& map);
     void add_notes();
 
     const TileInput& input_;
@@ -186,8 +186,7 @@ double Builder::excess_ns(const TilePlace& place, double median) const {
     return *place.cost.value > 0 ? typical - typical / *place.cost.value * median : 0;
 }
 
-void Builder::judge(std::size_t number) {
-    const TileMapReport& map = out_.maps[number];
+void Builder::judge(const TileMapReport& map) {
     if (!map.median.value || !(*map.median.value > 0) || map.places.size() < least_tiles) {
         return;
     }
@@ -198,12 +197,12 @@ void Builder::judge(std::size_t number) {
     }
     const double deviation = std::max(mad_to_deviation * median_of(distances), timing_error * median);
     std::vector<SlowTile> slow;
-    for (std::size_t i = 0; i < map.places.size(); ++i) {
-        const double z = (*map.places[i].cost.value - median) / deviation;
-        if (map.places[i].figures.calls >= least_calls && z > least_robust_z &&
-            *map.places[i].cost.value > (1 + least_difference) * median &&
-            excess_ns(map.places[i], median) > least_excess * input_.own_cost_ns.value.value_or(0)) {
-            slow.push_back({number, i, *map.places[i].cost.value / median, z});
+    for (const TilePlace& place : map.places) {
+        const double cost = *place.cost.value;
+        const double z = (cost - median) / deviation;
+        if (place.figures.calls >= least_calls && z > least_robust_z && cost > (1 + least_difference) * median &&
+            excess_ns(place, median) > least_excess * input_.own_cost_ns.value.value_or(0)) {
+            slow.push_back({map.name, map.level, place.row, place.col, place.figures.typical_ns, cost / median, z});
         }
     }
     if (slow.size() > 2 && static_cast<double>(slow.size()) > most_slow * static_cast<double>(map.places.size())) {
@@ -226,13 +225,10 @@ void Builder::add_notes() {
     } else if (input_.tiles.empty()) {
         out_.notes.emplace_back("No tile was recorded since the start or the last reset.");
     }
-    for (std::size_t i = 0; i < tile_levels; ++i) {
-        if (out_.overflow[i]) {
-            out_.notes.push_back(
-                std::to_string(out_.overflow[i]->calls) + " calls of " + tile_word(static_cast<TileLevel>(i + 1)) +
-                " tiles are not in the maps: a thread had more tiles than tiles= lets it keep apart, or "
-                "a row or column was beyond 8388607.");
-        }
+    for (const TileOverflow& overflow : out_.overflow) {
+        out_.notes.push_back(std::to_string(overflow.figures.calls) + " calls of " + tile_word(overflow.level) +
+                             " tiles are not in the maps: a thread had more tiles than tiles= lets it keep apart, or "
+                             "a row or column was beyond 8388607.");
     }
     out_.notes.insert(out_.notes.end(), input_.notes.begin(), input_.notes.end());
 }
@@ -246,11 +242,13 @@ TileReport Builder::build() {
             continue;
         }
         if (tile_name_of(tile.key) == no_name_id) {
-            out_.overflow[static_cast<std::size_t>(level) - 1] = figures_of(tile, level);
+            out_.overflow.push_back({level, figures_of(tile, level)});
         } else {
             groups[{level, tile_name_of(tile.key)}].push_back(tile);
         }
     }
+    std::sort(out_.overflow.begin(), out_.overflow.end(),
+              [](const TileOverflow& a, const TileOverflow& b) { return a.level < b.level; });
     for (auto& [key, tiles] : groups) {
         std::sort(tiles.begin(), tiles.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
         add_map(key.first, key.second, tiles);
@@ -259,8 +257,8 @@ TileReport Builder::build() {
         return a.level != b.level ? a.level < b.level
                                   : a.all.total_ns.value.value_or(0) > b.all.total_ns.value.value_or(0);
     });
-    for (std::size_t i = 0; i < out_.maps.size(); ++i) {
-        judge(i);
+    for (const TileMapReport& map : out_.maps) {
+        judge(map);
     }
     std::stable_sort(out_.slow.begin(), out_.slow.end(),
                      [](const SlowTile& a, const SlowTile& b) { return a.ratio > b.ratio; });
@@ -307,14 +305,5 @@ TileInput tiles_of(const recording::Reader& reader) {
 TileReport build_tiles(const TileInput& input, const TileOptions& options) { return Builder(input, options).build(); }
 
 } // namespace analysis
-
-std::optional<TileLevel> tile_level_of_word(std::string_view word) {
-    for (const TileLevel level : {TileLevel::macro, TileLevel::midi, TileLevel::micro}) {
-        if (word == tile_word(level)) {
-            return level;
-        }
-    }
-    return std::nullopt;
-}
 
 } // namespace plumb

@@ -62,7 +62,8 @@ class OptionList {
         } else if constexpr (Worded<T>) {
             option.kind = AnswerOption::Kind::text;
             if (option.choices.empty()) {
-                option.choices.assign(words_of(T{}).begin(), words_of(T{}).end());
+                const std::vector<const char*> words = all_words_of<T>();
+                option.choices.assign(words.begin(), words.end());
             }
         } else if constexpr (std::integral<T>) {
             option.kind = AnswerOption::Kind::count;

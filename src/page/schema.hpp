@@ -105,8 +105,7 @@ Form form_of() {
         form.items.push_back(form_of<typename T::value_type>());
     } else if constexpr (Worded<T>) {
         form.kind = Form::Kind::word;
-        const Words words = words_of(T{});
-        form.words.assign(words.begin(), words.end());
+        form.words = all_words_of<T>();
     } else if constexpr (std::same_as<T, bool>) {
         form.kind = Form::Kind::boolean;
     } else if constexpr (std::integral<T>) {

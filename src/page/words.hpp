@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "plumb/bricks.hpp"
 #include "plumb/outcome.hpp"
@@ -46,11 +47,23 @@ const char* word_of(E value) {
     return words[index < words.size() ? index : 0];
 }
 
+/// An empty word stands for a number that no value has.
+template <Worded E>
+std::vector<const char*> all_words_of() {
+    std::vector<const char*> all;
+    for (const char* word : words_of(E{})) {
+        if (*word != '\0') {
+            all.push_back(word);
+        }
+    }
+    return all;
+}
+
 template <Worded E>
 std::optional<E> value_of(std::string_view word) {
     const Words words = words_of(E{});
     for (std::size_t i = 0; i < words.size(); ++i) {
-        if (word == words[i]) {
+        if (word == words[i] && !word.empty()) {
             return static_cast<E>(i);
         }
     }

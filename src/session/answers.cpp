@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What budget.hpp, invariants.hpp, layers.hpp, tiles.hpp and wall.hpp say of recordings in files: reads them, hands them to the
-// room that knows.
+// What invariants.hpp and wall.hpp say of recordings in files: reads them, hands them to the room that knows.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -9,10 +8,8 @@
 #include "analysis/invariants.hpp"
 #include "analysis/replay_builder.hpp"
 #include "analysis/report_builder.hpp"
-#include "analysis/tiles.hpp"
 #include "analysis/wall_builder.hpp"
 #include "plumb/invariants.hpp"
-#include "plumb/tiles.hpp"
 #include "plumb/wall.hpp"
 #include "recording/reader.hpp"
 #include "resolve/reader_source.hpp"
@@ -61,16 +58,6 @@ Result<WallReport> wall_recording(const std::string& path, const WallOptions& op
     }
     resolve::ReaderSource source(*reader);
     return analysis::build_wall(source, options);
-}
-
-Result<TileReport> tiles_recording(const std::string& path, const TileOptions& options) {
-    const Result<recording::Reader> reader = recording::Reader::open(path);
-    if (!reader.ok()) {
-        return reader.error();
-    }
-    analysis::TileInput input = analysis::tiles_of(*reader);
-    input.ended_early = !reader->closed() && !reader->being_written();
-    return analysis::build_tiles(input, options);
 }
 
 Result<CheckReport> check_recordings(const std::vector<std::string>& paths, const Invariants& invariants) {

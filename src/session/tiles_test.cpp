@@ -8,6 +8,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "answers/tiles/tiles.hpp"
 #include "plumb/plumb.hpp"
 #include "support/sanitizers.hpp"
 
@@ -60,7 +61,7 @@ TEST(SessionTiles, live_and_from_the_file_the_same_is_said) {
         live = *said;
         ASSERT_TRUE(prof.close().ok());
     }
-    const auto read = tiles_recording(file.path);
+    const auto read = read_tiles({file.path}, {});
     ASSERT_TRUE(read.ok());
     ASSERT_EQ(live.maps.size(), 1u);
     ASSERT_EQ(read->maps.size(), 1u);
@@ -79,7 +80,7 @@ TEST(SessionTiles, one_slow_tile_of_a_real_run_is_the_first_named) {
     const auto report = prof.tiles();
     ASSERT_TRUE(report.ok());
     ASSERT_FALSE(report->slow.empty());
-    const TilePlace& place = report->maps[0].places[report->slow[0].place];
+    const SlowTile& place = report->slow[0];
     EXPECT_EQ(place.row, 2u);
     EXPECT_EQ(place.col, 1u);
 }
@@ -92,19 +93,19 @@ TEST(SessionTiles, T8_a_reset_clears_every_tile_live_and_in_the_file) {
         PLUMB_TILE(prof, TileLevel::macro, i, 0);
     }
     EXPECT_EQ(prof.tiles()->maps.size(), 2u);
-    EXPECT_TRUE(prof.tiles()->overflow[0]);
+    EXPECT_FALSE(prof.tiles()->overflow.empty());
     prof.reset();
     const auto empty = prof.tiles();
     EXPECT_TRUE(empty->maps.empty());
-    EXPECT_FALSE(empty->overflow[0]);
-    EXPECT_TRUE(tiles_recording(file.path)->maps.empty());
+    EXPECT_TRUE(empty->overflow.empty());
+    EXPECT_TRUE(read_tiles({file.path}, {})->maps.empty());
     { PLUMB_TILE(prof, TileLevel::macro, 7, 0, bytes(5)); }
     const auto anew = prof.tiles();
     ASSERT_EQ(anew->maps.size(), 1u);
     EXPECT_EQ(anew->maps[0].all.calls, 1u);
     EXPECT_DOUBLE_EQ(*anew->maps[0].all.bytes.value, 5);
     ASSERT_TRUE(prof.close().ok());
-    EXPECT_EQ(tiles_recording(file.path)->maps.at(0).all.calls, 1u);
+    EXPECT_EQ(read_tiles({file.path}, {})->maps.at(0).all.calls, 1u);
 }
 
 TEST(SessionTiles, without_the_key_nothing_is_kept_and_the_answer_says_which_key) {
@@ -137,7 +138,7 @@ TEST(SessionTiles, a_killed_process_leaves_what_was_written) {
     waitpid(child, nullptr, 0);
     close(ready[0]);
     close(ready[1]);
-    const auto report = tiles_recording(file.path);
+    const auto report = read_tiles({file.path}, {});
     ASSERT_TRUE(report.ok()) << report.error().message;
     ASSERT_EQ(report->maps.size(), 1u);
     EXPECT_EQ(report->maps[0].all.calls, 320u);
@@ -146,8 +147,8 @@ TEST(SessionTiles, a_killed_process_leaves_what_was_written) {
     };
     EXPECT_TRUE(says_lost(*report));
     ASSERT_TRUE(recover_recording(file.path).ok());
-    EXPECT_EQ(tiles_recording(file.path)->maps.at(0).all.calls, 320u);
-    EXPECT_TRUE(says_lost(*tiles_recording(file.path))) << "recovery brings records back, not tiles";
+    EXPECT_EQ(read_tiles({file.path}, {})->maps.at(0).all.calls, 320u);
+    EXPECT_TRUE(says_lost(*read_tiles({file.path}, {}))) << "recovery brings records back, not tiles";
 }
 
 TEST(SessionTiles, a_forked_child_with_a_file_of_its_own_begins_at_nothing) {

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "analysis/planted_wall.hpp"
+#include "answers/tiles/tiles.hpp"
 #include "planted/planted_run.hpp"
 #include "plumb/execgraph.hpp"
-#include "plumb/tiles.hpp"
 #include "plumb/wall.hpp"
 
 namespace plumb::planted {
@@ -130,12 +130,11 @@ std::string slow_tiles(int slow) {
     const TemporaryFile file("tiles");
     source.tiles_ = {{1, tiles}};
     EXPECT_TRUE(source.save(file.path()).ok());
-    const auto report = tiles_recording(file.path());
+    const auto report = read_tiles({file.path()}, {});
     EXPECT_TRUE(report.ok());
     std::string named;
     for (const SlowTile& found : report->slow) {
-        const TilePlace& place = report->maps[found.map].places[found.place];
-        named += report->maps[found.map].name + " " + std::to_string(place.row) + "," + std::to_string(place.col) + " ";
+        named += found.name + " " + std::to_string(found.row) + "," + std::to_string(found.col) + " ";
     }
     EXPECT_EQ(report->maps.size(), 1u);
     return named;
