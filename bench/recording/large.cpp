@@ -10,10 +10,11 @@
 #include <ostream>
 #include <thread>
 
-#include "plumb/answer.hpp"
+#include "answers/check/check.hpp"
+#include "plumb/budget.hpp"
 #include "plumb/compare.hpp"
 #include "plumb/execgraph.hpp"
-#include "plumb/invariants.hpp"
+#include "plumb/layers.hpp"
 #include "plumb/numerics.hpp"
 #include "plumb/plumb.hpp"
 #include "record/subject.hpp"
@@ -68,7 +69,7 @@ std::vector<Command> commands() {
          }},
         {"check", 1, most_mib,
          [](const auto& a, const auto&) {
-             return !plumb::render_text(need(plumb::check_recordings({a}, healthy_run()))).empty();
+             return !need(plumb::check_recordings({a}, healthy_run())).rows.empty();
          }},
         {"replays", 1, most_mib,
          [](const auto& a, const auto&) {

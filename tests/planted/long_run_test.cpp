@@ -6,11 +6,12 @@
 #include <ostream>
 #include <streambuf>
 
+#include "answers/check/check.hpp"
 #include "planted/planted_run.hpp"
 #include "plumb/answer.hpp"
 #include "plumb/compare.hpp"
 #include "plumb/execgraph.hpp"
-#include "plumb/invariants.hpp"
+#include "plumb/layers.hpp"
 #include "plumb/numerics.hpp"
 #include "support/allocation_count.hpp"
 #include "support/sanitizers.hpp"

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <map>
 
-#include "answers/budget/budget.hpp"
-#include "answers/layers/layers.hpp"
+#include "answers/check/check.hpp"
 #include "planted/planted_run.hpp"
 #include "plumb/execgraph.hpp"
-#include "plumb/invariants.hpp"
+#include "plumb/layers.hpp"
 #include "plumb/wall.hpp"
 
 namespace plumb::planted {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every check on a recording in which it holds, on its twin in which it fails, and where it cannot be judged.
-#include "analysis/invariants.hpp"
+#include "answers/check/check.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,10 @@
 #include "analysis/replay_builder.hpp"
 #include "plumb/backend.hpp"
 
-namespace plumb::analysis {
+namespace plumb {
 namespace {
+
+using namespace analysis;
 
 using planted::Tape;
 
@@ -300,4 +302,4 @@ TEST(Check, words_of_a_count_are_read_exactly_or_refused) {
 }
 
 } // namespace
-} // namespace plumb::analysis
+} // namespace plumb

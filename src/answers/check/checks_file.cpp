@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/checks_file.hpp"
+#include "answers/check/checks_file.hpp"
 
 #include <fstream>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "cli/words.hpp"
-
-namespace plumb::cli {
-
+namespace plumb {
 namespace {
 
 using nlohmann::json;
@@ -21,10 +18,11 @@ constexpr const char* known = "schema, phase, expect, coverage, drops, pending, 
 using Taker = std::function<std::string(const json&, Invariants&)>;
 
 std::string take_phase(const json& value, Invariants& into) {
-    if (value != "decode" && value != "prefill" && value != "mixed") {
+    const auto phase = value.is_string() ? page::value_of<Phase>(value.get<std::string>()) : std::nullopt;
+    if (!phase || *phase == Phase::none) {
         return "phase is \"decode\", \"prefill\" or \"mixed\"";
     }
-    into.phase = phase_of_word(value.get<std::string>());
+    into.phase = *phase;
     return {};
 }
 
@@ -132,4 +130,4 @@ Result<Invariants> read_checks_file(const std::string& path) {
     return invariants;
 }
 
-} // namespace plumb::cli
+} // namespace plumb

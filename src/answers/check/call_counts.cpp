@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analysis/call_counts.hpp"
+#include "answers/check/call_counts.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -8,7 +8,7 @@
 #include "resolve/name_table.hpp"
 #include "resolve/resolve.hpp"
 
-namespace plumb::analysis {
+namespace plumb {
 namespace {
 
 class CallCounter {
@@ -66,7 +66,7 @@ std::uint64_t CallCounter::asked(std::uint16_t name) {
     std::uint64_t bits = 0;
     const std::string text = names_.text(name);
     for (std::size_t i = 0; i < bricks_.size(); ++i) {
-        bits |= names_brick(expected_[i].brick, text) ? std::uint64_t{1} << i : 0;
+        bits |= analysis::names_brick(expected_[i].brick, text) ? std::uint64_t{1} << i : 0;
     }
     return asked_.emplace(name, bits).first->second;
 }
@@ -190,4 +190,4 @@ Result<std::vector<CallCount>> count_calls(resolve::RecordSource& source, Phase 
     return counter.finish();
 }
 
-} // namespace plumb::analysis
+} // namespace plumb

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analysis/invariants.hpp"
+#include "answers/check/check.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "analysis/brick_words.hpp"
+#include "analysis/replay_builder.hpp"
+#include "analysis/report_builder.hpp"
+#include "answers/answer.hpp"
+#include "answers/check/checks_file.hpp"
+#include "recording/reader.hpp"
+#include "resolve/reader_source.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb {
-namespace analysis {
 namespace {
 
 using stats::absent;
@@ -234,8 +241,6 @@ Outcome verdict_of(const std::vector<CheckRow>& rows) {
     return all;
 }
 
-} // namespace analysis
-
 Result<ExpectedCalls> parse_expected_calls(std::string_view words) {
     const Error wrong{ErrorCode::invalid_argument,
                       "an expected count is written like lm_head=1/step or sampling=1/token, not \"" +
@@ -247,10 +252,119 @@ Result<ExpectedCalls> parse_expected_calls(std::string_view words) {
     ExpectedCalls expected{std::string(parts->brick), 0, parts->per == "token"};
     const char* end = parts->value.data() + parts->value.size();
     const auto read = std::from_chars(parts->value.data(), end, expected.count);
-    if (read.ec != std::errc() || read.ptr != end || expected.count > analysis::largest_count) {
+    if (read.ec != std::errc() || read.ptr != end || expected.count > largest_count) {
         return wrong;
     }
     return expected;
+}
+
+namespace {
+
+Result<Checked> read_run(const std::string& path, const Invariants& invariants) {
+    Result<recording::Reader> reader = recording::Reader::open(path);
+    if (!reader.ok()) {
+        return reader.error();
+    }
+    Checked run;
+    run.path = path;
+    std::copy_n(reader->metadata().recording_id, 2, run.recording_id);
+    Result<Report> report = analysis::build_report(*reader, {}, {});
+    if (!report.ok()) {
+        return report.error();
+    }
+    run.report = std::move(*report);
+    resolve::ReaderSource source(*reader);
+    if (!invariants.calls.empty()) {
+        Result<std::vector<CallCount>> calls =
+            count_calls(source, invariants.phase, invariants.calls);
+        if (!calls.ok()) {
+            return calls.error();
+        }
+        run.calls = std::move(*calls);
+    }
+    if (invariants.node_check) {
+        Result<ReplayReport> replays = analysis::build_replays(source);
+        if (!replays.ok()) {
+            return replays.error();
+        }
+        run.replays = std::move(*replays);
+    }
+    return run;
+}
+
+} // namespace
+
+Result<CheckReport> check_recordings(const std::vector<std::string>& paths, const Invariants& invariants) {
+    if (const Status valid = validate(invariants); !valid.ok()) {
+        return valid.error();
+    }
+    CheckReport report;
+    std::vector<Figure> periods;
+    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
+    for (const std::string& path : paths) {
+        const Result<Checked> run = read_run(path, invariants);
+        if (!run.ok()) {
+            return run.error();
+        }
+        if (!seen.emplace(run->recording_id[0], run->recording_id[1]).second) {
+            return Error{
+                ErrorCode::invalid_argument,
+                path + " is a recording that was named before; name each run once, or its variation is too small"};
+        }
+        for (CheckRow& row : check_one(*run, invariants)) {
+            report.rows.push_back(std::move(row));
+        }
+        periods.push_back(mean_period(run->report, invariants.phase));
+    }
+    if (invariants.variation) {
+        report.rows.push_back(check_variation(periods, invariants));
+    }
+    report.verdict = verdict_of(report.rows);
+    return report;
+}
+
+Result<Invariants> invariants_of(const CheckQuestion& question) {
+    Invariants all;
+    if (!question.file.empty()) {
+        const Result<Invariants> read = read_checks_file(question.file);
+        if (!read.ok()) {
+            return read.error();
+        }
+        all = *read;
+    }
+    all.phase = question.phase.value_or(all.phase);
+    for (const std::string& words : question.expected) {
+        const Result<ExpectedCalls> expected = parse_expected_calls(words);
+        if (!expected.ok()) {
+            return expected.error();
+        }
+        all.calls.push_back(*expected);
+    }
+    const auto take = [](auto& into, const auto& from) {
+        into = from ? from : into;
+    };
+    take(all.coverage, question.coverage);
+    take(all.variation, question.variation);
+    take(all.drops, question.drops);
+    take(all.pending, question.pending);
+    all.node_check = all.node_check || question.node_check;
+    return all;
+}
+
+namespace {
+
+Result<CheckReport> read_check(const std::vector<std::string>& files, const CheckQuestion& question) {
+    const Result<Invariants> invariants = invariants_of(question);
+    return invariants.ok() ? check_recordings(files, *invariants) : Result<CheckReport>(invariants.error());
+}
+
+} // namespace
+
+const answers::Entry& check_answer() {
+    static const answers::Entry entry = answers::entry_of<CheckQuestion, CheckReport, read_check>(
+        "check", "Check invariants of a healthy profile: calls per step, coverage, losses, node counts, variation",
+        {{"recording", "Recordings (.plumb); each is checked", true, true}});
+    return entry;
 }
 
 } // namespace plumb

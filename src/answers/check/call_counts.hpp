@@ -8,11 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "plumb/invariants.hpp"
+#include "plumb/bricks.hpp"
 #include "plumb/result.hpp"
 #include "resolve/record_source.hpp"
 
-namespace plumb::analysis {
+namespace plumb {
+
+/// Every complete step of the phase calls the brick exactly so often; with per_token, so often for each of its tokens.
+struct ExpectedCalls {
+    std::string brick;
+    std::uint64_t count = 0;
+    bool per_token = false;
+};
 
 inline constexpr std::size_t max_expected_calls = 64;
 
@@ -30,4 +37,4 @@ struct CallCount {
 [[nodiscard]] Result<std::vector<CallCount>> count_calls(resolve::RecordSource& source, Phase phase,
                                                          const std::vector<ExpectedCalls>& expected);
 
-} // namespace plumb::analysis
+} // namespace plumb

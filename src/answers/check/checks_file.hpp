@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "plumb/invariants.hpp"
+#include "answers/check/check.hpp"
 
-namespace plumb::cli {
+namespace plumb {
 
 /// An unknown key, a wrong type and a wrong schema are errors that say what is known.
 [[nodiscard]] Result<Invariants> read_checks_file(const std::string& path);
 
-} // namespace plumb::cli
+} // namespace plumb
