@@ -11,10 +11,8 @@
 #include <thread>
 
 #include "answers/check/check.hpp"
-#include "plumb/budget.hpp"
 #include "plumb/compare.hpp"
 #include "plumb/execgraph.hpp"
-#include "plumb/layers.hpp"
 #include "plumb/numerics.hpp"
 #include "plumb/plumb.hpp"
 #include "record/subject.hpp"

@@ -11,7 +11,6 @@
 #include "plumb/answer.hpp"
 #include "plumb/compare.hpp"
 #include "plumb/execgraph.hpp"
-#include "plumb/layers.hpp"
 #include "plumb/numerics.hpp"
 #include "support/allocation_count.hpp"
 #include "support/sanitizers.hpp"

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <map>
 
+#include "answers/budget/budget.hpp"
 #include "answers/check/check.hpp"
+#include "answers/layers/layers.hpp"
 #include "planted/planted_run.hpp"
 #include "plumb/execgraph.hpp"
-#include "plumb/layers.hpp"
 #include "plumb/wall.hpp"
 
 namespace plumb::planted {
