@@ -18,7 +18,6 @@ void add_replays(CLI::App& root, int& exit_code);
 void add_diverge(CLI::App& root, int& exit_code);
 void add_health(CLI::App& root, int& exit_code);
 void add_compare(CLI::App& root, int& exit_code);
-void add_wall(CLI::App& root, int& exit_code);
 void add_path(CLI::App& root, int& exit_code);
 void add_trace(CLI::App& root, int& exit_code);
 void add_export(CLI::App& root, int& exit_code);

@@ -2,8 +2,8 @@
 // A recording -> where its wall clock went (docs/wall.md). Pure; any thread, one at a time per source.
 #pragma once
 
+#include "analysis/wall_report.hpp"
 #include "plumb/result.hpp"
-#include "plumb/wall.hpp"
 #include "resolve/record_source.hpp"
 
 namespace plumb::analysis {

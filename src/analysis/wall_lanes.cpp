@@ -307,7 +307,7 @@ void WallLanes::end() {
 }
 
 void WallLanes::keep_slowest(const resolve::Step& step, Sums sums) {
-    const std::size_t wanted = std::min(options_.slowest, most_slowest);
+    const std::size_t wanted = std::min<std::size_t>(options_.slowest.value_or(0), most_slowest);
     if (wanted == 0) {
         return;
     }

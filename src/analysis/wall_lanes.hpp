@@ -14,9 +14,9 @@
 #include "analysis/host_pieces.hpp"
 #include "analysis/launch_facts.hpp"
 #include "analysis/period_ledger.hpp"
+#include "analysis/wall_report.hpp"
 #include "analysis/wall_sweep.hpp"
 #include "plumb/backend.hpp"
-#include "plumb/wall.hpp"
 #include "resolve/resolve.hpp"
 
 namespace plumb::analysis {

@@ -2,7 +2,7 @@
 // Who waits for whom, and what there is to gain at most: from the lanes of a phase (docs/wall.md). Pure functions.
 #pragma once
 
-#include "plumb/wall.hpp"
+#include "analysis/wall_report.hpp"
 
 namespace plumb::analysis {
 

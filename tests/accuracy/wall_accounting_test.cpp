@@ -12,11 +12,11 @@
 #include <unistd.h>
 #include <vector>
 
+#include "answers/wall/wall.hpp"
 #include "decoder/decoder.hpp"
 #include "decoder/model_maker/maker.hpp"
 #include "decoder/model_maker/shapes.hpp"
 #include "plumb/plumb.hpp"
-#include "plumb/wall.hpp"
 
 namespace plumb::decoder {
 namespace {
@@ -202,7 +202,7 @@ TEST_F(WallAccounting, wall_accounts_for_each_period_as_an_outside_stopwatch_has
     WallOptions wanted;
     wanted.phase = Phase::decode;
     wanted.slowest = 1000;
-    Result<WallReport> wall = wall_recording(config.out, wanted);
+    Result<WallReport> wall = read_wall({config.out}, wanted);
     ASSERT_TRUE(wall.ok()) << wall.error().message;
     ASSERT_EQ(wall->slowest.size(), steps + 8);
     std::sort(wall->slowest.begin(), wall->slowest.end(),

@@ -6,9 +6,9 @@
 
 #include "analysis/planted_wall.hpp"
 #include "answers/tiles/tiles.hpp"
+#include "answers/wall/wall.hpp"
 #include "planted/planted_run.hpp"
 #include "plumb/execgraph.hpp"
-#include "plumb/wall.hpp"
 
 namespace plumb::planted {
 namespace {
@@ -77,7 +77,7 @@ void expect_only(const std::map<std::string, std::string>& expected, Look&& look
 TEST(PlantedDevice, wall_names_launch_gaps_the_work_that_starves_the_device_and_overlap_and_nothing_else) {
     expect_only({{"late launch", "launch "}, {"starved", "launch tokenize "}, {"two queues", "overlap "}},
                 [](const std::string& path) {
-                    const auto report = wall_recording(path);
+                    const auto report = read_wall({path}, {});
                     EXPECT_TRUE(report.ok());
                     EXPECT_EQ(report->phases.size(), 1u);
                     std::string named;

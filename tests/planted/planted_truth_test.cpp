@@ -8,9 +8,9 @@
 #include "answers/budget/budget.hpp"
 #include "answers/check/check.hpp"
 #include "answers/layers/layers.hpp"
+#include "answers/wall/wall.hpp"
 #include "planted/planted_run.hpp"
 #include "plumb/execgraph.hpp"
-#include "plumb/wall.hpp"
 
 namespace plumb::planted {
 namespace {
@@ -107,7 +107,7 @@ TEST(PlantedTruth, M3_layers_wall_and_path_say_that_records_were_dropped) {
         flaw.dropped = dropped;
         const PlantedRun run(flaw);
         const auto layers_notes = read_layers({run.path()}, {})->notes;
-        const auto wall_notes = wall_recording(run.path())->notes;
+        const auto wall_notes = read_wall({run.path()}, {})->notes;
         const auto path_notes = path_recording(run.path())->notes;
         for (const auto* notes : {&layers_notes, &wall_notes, &path_notes}) {
             const bool told = std::any_of(notes->begin(), notes->end(), [](const std::string& note) {

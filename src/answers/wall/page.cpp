@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+// A verdict for each phase, then its lanes as columns of a table, what there is to gain, and the slowest steps.
 #include <algorithm>
 #include <map>
 
-#include "page/text_table.hpp"
-#include "plumb/wall.hpp"
-#include "render/style.hpp"
+#include "answers/wall/wall.hpp"
 
 namespace plumb {
-
 namespace {
 
-using namespace render;
 using namespace page;
 
 constexpr std::size_t name_columns = 40;
-constexpr std::size_t sentence_columns = 1000;
 constexpr std::size_t most_scopes = 8;
 constexpr std::size_t most_kernels = 8;
 
 std::string us(double ns) { return fixed(ns / 1e3, 1); }
 
-std::string percent(double part, double whole) { return whole > 0 ? fixed(100 * part / whole, 1) : "n/a"; }
+std::string percent(double part, double whole) {
+    return whole > 0 ? fixed(100 * part / whole, 1) : std::string(not_available);
+}
 
 const char* verdict_of(WallBound bound) {
     switch (bound) {
@@ -54,16 +52,14 @@ std::string best_part(const WallPhase& phase) {
            " % of the time.";
 }
 
-void append_verdict(std::string& out, const WallPhase& phase, const Style& style, const std::string& head) {
-    out += style.heading;
-    out += head + ": " + verdict_of(phase.bound) + ".";
-    out += style.plain;
-    out += " " + printable(phase.reason, sentence_columns) + best_part(phase) + "\n";
+void add_verdict(Page& page, const WallPhase& phase, const std::string& head) {
+    page.line({Span(head + ": " + verdict_of(phase.bound) + ".", Tone::heading),
+               " " + printable(phase.reason, sentence_columns) + best_part(phase)});
 }
 
 class LaneTable {
   public:
-    LaneTable(const WallPhase& phase, std::map<std::string, std::string>& reasons) : phase_(phase), reasons_(reasons) {
+    LaneTable(const WallPhase& phase, Page& page) : phase_(phase), page_(page) {
         table_.add_column("us per step, % of period", TextTable::Align::left);
         for (const WallLane& lane : phase.lanes) {
             table_.add_column(printable(lane.name, name_columns), TextTable::Align::right);
@@ -79,21 +75,25 @@ class LaneTable {
             const std::optional<Figure> value = figure(lane);
             if (!value) {
                 cells.insert(cells.end(), {"-", ""});
-            } else if (!value->value) {
-                cells.insert(cells.end(), {"n/a", ""});
-                reasons_.try_emplace(value->reason, printable(lane.name, name_columns));
             } else {
-                cells.push_back(us(*value->value / static_cast<double>(std::max<std::uint64_t>(lane.steps, 1))));
-                cells.push_back(percent(*value->value, lane.period_ns));
+                Figure of_step = *value;
+                if (of_step.value) {
+                    *of_step.value /= static_cast<double>(std::max<std::uint64_t>(lane.steps, 1));
+                }
+                cells.push_back(page_.figure(printable(lane.name, name_columns), of_step, 1e3, 1));
+                cells.push_back(value->value ? percent(*value->value, lane.period_ns) : "");
             }
         }
         table_.add_row(std::move(cells));
     }
-    void append_to(std::string& out, const Style& style) const { table_.append_to(out, style.heading, style.plain); }
+    void end() {
+        page_.table(std::move(table_));
+        page_.reasons();
+    }
 
   private:
     const WallPhase& phase_;
-    std::map<std::string, std::string>& reasons_;
+    Page& page_;
     TextTable table_;
 };
 
@@ -185,101 +185,95 @@ void add_idle(LaneTable& table, const WallPhase& phase) {
     });
 }
 
-void append_gains(std::string& out, const WallPhase& phase, const Style& style) {
+void add_gains(Page& page, const WallPhase& phase) {
     if (phase.gains.empty()) {
         return;
     }
-    TextTable table;
-    table.add_column("the most there is to gain", TextTable::Align::left);
-    for (const char* heading : {"us per step", "%", "tok/s then"}) {
-        table.add_column(heading, TextTable::Align::right);
-    }
+    TextTable table({"the most there is to gain"}, {"us per step", "%", "tok/s then"});
     for (std::size_t i = 0; i < std::min(phase.gains.size(), most_scopes + 4); ++i) {
         const WallGain& gain = phase.gains[i];
         table.add_row({(i == 0 ? "" : "  ") + printable(gain.what, name_columns + 20), us(gain.at_most_ns),
-                       fixed(100 * gain.share, 1),
-                       gain.tokens_per_second.value ? fixed(*gain.tokens_per_second.value, 1) : "n/a"});
+                       fixed(100 * gain.share, 1), figure_text(gain.tokens_per_second, 1, 1)});
     }
-    out += '\n';
-    table.append_to(out, style.heading, style.plain);
+    page.blank();
+    page.table(std::move(table));
 }
 
-void append_costs(std::string& out, const WallReport& report, const WallPhase& phase) {
-    out += "own cost  ";
-    if (phase.own_cost_ns.value && phase.steps != 0) {
-        out += us(*phase.own_cost_ns.value) + " us per step (" +
-               percent(*phase.own_cost_ns.value * static_cast<double>(phase.steps), phase.period_ns) +
-               " %) for recording host scopes, inside busy";
-    } else {
-        out += "n/a (" + printable(phase.own_cost_ns.reason, sentence_columns) + ")";
-    }
-    if (report.own_cost.percent_of_wall.value) {
-        out += "; of the whole run, the thread that writes included, " +
-               fixed(*report.own_cost.percent_of_wall.value, 2) + " %";
-    }
-    out += '\n';
-    if (phase.in_graph_busy_ns.value) {
-        out += "captured graphs  busy for at most " + us(*phase.in_graph_busy_ns.value) +
-               " us per step (replays times the span of a plain one)\n";
-    }
-    if (phase.unattributed.empty()) {
-        return;
-    }
-    out += "in no brick  ";
-    for (std::size_t i = 0; i < std::min(phase.unattributed.size(), most_kernels); ++i) {
-        out += (i == 0 ? "" : ", ") + printable(phase.unattributed[i].first, name_columns) +
-               (phase.unattributed[i].second == 1 ? "" : " x" + grouped(phase.unattributed[i].second));
-    }
-    if (phase.unattributed.size() > most_kernels) {
-        out += ", and " + grouped(phase.unattributed.size() - most_kernels) + " more";
-    }
-    out += " (nodes of captured graphs)\n";
-}
-
-void append_coverage(std::string& out, const WallPhase& phase) {
+void add_coverage(Page& page, const WallPhase& phase) {
     for (const WallLane& lane : phase.lanes) {
         if (lane.coverage.value) {
-            out += "coverage  " + printable(lane.name, name_columns) + ": bricks hold " +
-                   fixed(100 * *lane.coverage.value, 1) + " % of its busy time\n";
+            page.line("coverage  " + printable(lane.name, name_columns) + ": bricks hold " +
+                      fixed(100 * *lane.coverage.value, 1) + " % of its busy time");
         }
     }
 }
 
-void append_phase(std::string& out, const WallReport& report, const WallPhase& phase, const Style& style) {
-    const double steps = static_cast<double>(std::max<std::uint64_t>(phase.steps, 1));
-    out += '\n';
-    out += style.faint;
-    out += std::string(phase_word(phase.phase)) + "  ";
-    out += phase.steps == 1 ? "1 step" : grouped(phase.steps) + " steps";
-    if (phase.steps != 0) {
-        out += " of " + us(phase.period_ns / steps) + " us";
+void add_costs(Page& page, const WallReport& report, const WallPhase& phase) {
+    std::string line = "own cost  ";
+    if (phase.own_cost_ns.value && phase.steps != 0) {
+        line += us(*phase.own_cost_ns.value) + " us per step (" +
+                percent(*phase.own_cost_ns.value * static_cast<double>(phase.steps), phase.period_ns) +
+                " %) for recording host scopes, inside busy";
+    } else {
+        line += "n/a (" + printable(phase.own_cost_ns.reason, sentence_columns) + ")";
     }
-    if (phase.tokens != 0 && phase.period_ns > 0) {
-        out += ", " + fixed(static_cast<double>(phase.tokens) * 1e9 / phase.period_ns, 1) + " tok/s";
+    if (report.own_cost.percent_of_wall.value) {
+        line += "; of the whole run, the thread that writes included, " +
+                figure_text(report.own_cost.percent_of_wall, 1, 2) + " %";
     }
-    out += style.plain;
-    out += '\n';
-    std::map<std::string, std::string> reasons;
-    LaneTable table(phase, reasons);
-    add_busy(table, phase);
-    add_idle(table, phase);
-    table.append_to(out, style);
-    out += style.faint;
-    for (const auto& [reason, name] : reasons) {
-        out += "n/a  " + name + ": " + printable(reason, sentence_columns) + '\n';
+    page.line(std::move(line));
+    if (phase.in_graph_busy_ns.value) {
+        page.line("captured graphs  busy for at most " + us(*phase.in_graph_busy_ns.value) +
+                  " us per step (replays times the span of a plain one)");
     }
-    if (phase.lanes.size() == 1 && phase.lanes[0].idle.unknown.value.value_or(0) > 0) {
-        out +=
-            "unknown  no thread was on the CPU; whether it waited for a lock, a file, another thread or for its turn is "
-            "not recorded\n";
-    }
-    out += style.plain;
-    append_gains(out, phase, style);
-    append_coverage(out, phase);
-    append_costs(out, report, phase);
 }
 
-void append_slowest(std::string& out, const WallReport& report, const Style& style) {
+void add_unattributed(Page& page, const WallPhase& phase) {
+    if (phase.unattributed.empty()) {
+        return;
+    }
+    std::string line = "in no brick  ";
+    for (std::size_t i = 0; i < std::min(phase.unattributed.size(), most_kernels); ++i) {
+        line += (i == 0 ? "" : ", ") + printable(phase.unattributed[i].first, name_columns) +
+                (phase.unattributed[i].second == 1 ? "" : " x" + grouped(phase.unattributed[i].second));
+    }
+    if (phase.unattributed.size() > most_kernels) {
+        line += ", and " + grouped(phase.unattributed.size() - most_kernels) + " more";
+    }
+    page.line(line + " (nodes of captured graphs)");
+}
+
+std::string head_of(const WallPhase& phase) {
+    std::string head =
+        std::string(phase_word(phase.phase)) + "  " + (phase.steps == 1 ? "1 step" : grouped(phase.steps) + " steps");
+    if (phase.steps != 0) {
+        head += " of " + us(phase.period_ns / static_cast<double>(phase.steps)) + " us";
+    }
+    if (phase.tokens != 0 && phase.period_ns > 0) {
+        head += ", " + fixed(static_cast<double>(phase.tokens) * 1e9 / phase.period_ns, 1) + " tok/s";
+    }
+    return head;
+}
+
+void add_phase(Page& page, const WallReport& report, const WallPhase& phase) {
+    page.blank();
+    page.line(head_of(phase), Tone::faint);
+    LaneTable table(phase, page);
+    add_busy(table, phase);
+    add_idle(table, phase);
+    table.end();
+    if (phase.lanes.size() == 1 && phase.lanes[0].idle.unknown.value.value_or(0) > 0) {
+        page.line("unknown  no thread was on the CPU; whether it waited for a lock, a file, another thread or for its "
+                  "turn is not recorded",
+                  Tone::faint);
+    }
+    add_gains(page, phase);
+    add_coverage(page, phase);
+    add_costs(page, report, phase);
+    add_unattributed(page, phase);
+}
+
+void add_slowest(Page& page, const WallReport& report) {
     if (report.slowest.empty()) {
         return;
     }
@@ -292,39 +286,36 @@ void append_slowest(std::string& out, const WallReport& report, const Style& sty
     table.add_column("bound", TextTable::Align::left);
     table.add_column("most idle in", TextTable::Align::left);
     const auto cell = [](const Figure& figure) {
-        return figure.value ? us(*figure.value) : "n/a";
+        return figure_text(figure, 1e3, 1);
     };
     for (const WallStep& slow : report.slowest) {
         const std::vector<WallLane>& lanes = slow.account.lanes;
         const bool device = lanes.size() > 1;
         const WallLane& lane = lanes[device ? 1 : 0];
-        table.add_row({std::to_string(slow.step), phase_word(slow.account.phase), us(slow.account.period_ns),
+        table.add_row({std::to_string(slow.step), word_of(slow.account.phase), us(slow.account.period_ns),
                        cell(lanes[0].busy_ns), device ? cell(lane.busy_ns) : "-",
                        device ? cell(lane.idle.exposed_launch) : "-", device ? cell(lane.idle.host_work) : "-",
-                       cell(lane.idle.unknown), wall_bound_word(slow.account.bound),
+                       cell(lane.idle.unknown), word_of(slow.account.bound),
                        lane.idle.scopes.empty() ? "" : printable(lane.idle.scopes.front().name, name_columns)});
     }
-    out += '\n';
-    table.append_to(out, style.heading, style.plain);
+    page.blank();
+    page.table(std::move(table));
 }
 
 } // namespace
 
-std::string render_text(const WallReport& report, const TextOptions& options) {
-    const Style& style = options.color ? colored : uncolored;
-    std::string out;
+page::Page page_of(const WallReport& report, const TextOptions&) {
+    Page page;
     for (const WallPhase& phase : report.phases) {
-        append_verdict(out, phase, style,
-                       (report.step ? "step " + std::to_string(*report.step) + ", " : "") + phase_word(phase.phase));
+        add_verdict(page, phase,
+                    (report.step ? "step " + std::to_string(*report.step) + ", " : "") + phase_word(phase.phase));
     }
     for (const WallPhase& phase : report.phases) {
-        append_phase(out, report, phase, style);
+        add_phase(page, report, phase);
     }
-    append_slowest(out, report, style);
-    for (const std::string& note : report.notes) {
-        out += "note  " + printable(note, sentence_columns) + '\n';
-    }
-    return out;
+    add_slowest(page, report);
+    page.notes(report.notes);
+    return page;
 }
 
 } // namespace plumb

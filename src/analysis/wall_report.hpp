@@ -3,16 +3,13 @@
 // Plain data computed from a recording, owned by the caller; any thread. Definitions: docs/wall.md.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "plumb/api.hpp"
 #include "plumb/bricks.hpp"
-#include "plumb/result.hpp"
 #include "plumb/results.hpp"
 
 namespace plumb {
@@ -62,11 +59,6 @@ struct WallLane {
 
 enum class WallBound : std::uint8_t { no_device, host, device, undecided };
 
-constexpr const char* wall_bound_word(WallBound bound) noexcept {
-    constexpr const char* words[] = {"no device", "host", "device", "undecided"};
-    return words[static_cast<std::size_t>(bound)];
-}
-
 /// What the period would be shorter by, at most, if something took no time. Gains of one lane add up to its idle time.
 struct WallGain {
     std::string what;
@@ -104,13 +96,8 @@ struct WallReport {
 
 struct WallOptions {
     std::optional<Phase> phase;
-    std::optional<std::uint64_t> step; // this one alone, also a warm-up step
-    std::size_t slowest = 0;           // so many of the counted steps, at most 1000
+    std::optional<std::uint64_t> step;    // this one alone, also a warm-up step
+    std::optional<std::uint64_t> slowest; // so many of the counted steps, at most 1000
 };
-
-PLUMB_API Result<WallReport> wall_recording(const std::string& path, const WallOptions& options = {});
-/// A verdict, then a table; and JSON (schema plumb.wall/1, docs/report_schema.md).
-PLUMB_API std::string render_text(const WallReport& report, const TextOptions& options = {});
-PLUMB_API std::string render_json(const WallReport& report);
 
 } // namespace plumb
