@@ -12,7 +12,6 @@
 #include "decoder/decoder.hpp"
 #include "plumb/plumb.hpp"
 #include "recording/reader.hpp"
-#include "resolve/reader_source.hpp"
 #include "support/board.hpp"
 #include "support/models.hpp"
 #include "support/temporary_folder.hpp"
@@ -70,12 +69,11 @@ bool run_process(const Workload& work, const std::string& out) {
 }
 
 Result<plumb::analysis::RunFigures> figures_of(const std::string& path) {
-    Result<plumb::recording::Reader> reader = plumb::recording::Reader::open(path);
-    if (!reader.ok()) {
-        return reader.error();
+    const Result<plumb::recording::RecordedRun> run = plumb::recording::open_run(path);
+    if (!run.ok()) {
+        return run.error();
     }
-    plumb::resolve::ReaderSource source(*reader);
-    return plumb::analysis::gather_run(source);
+    return plumb::analysis::gather_run(*run);
 }
 
 Result<trials::Pool> record_pool(const Workload& work, std::size_t runs) {

@@ -7,9 +7,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "analysis/report_builder.hpp"
 #include "resolve/name_table.hpp"
-#include "resolve/resolve.hpp"
 #include "stats/bootstrap.hpp"
 
 namespace plumb::analysis {
@@ -151,9 +149,12 @@ void PhaseSums::finish(Phase phase, std::vector<RunRow>& out) const {
     }
 }
 
-class Gatherer {
+} // namespace
+
+/// Time per step of each brick, category and layer.
+class CompareReader::Sums {
   public:
-    explicit Gatherer(resolve::RecordSource& source) : names_(source.names()) {}
+    explicit Sums(const recording::RunFacts& facts) : names_(facts.names) {}
 
     void steps_known(const resolve::StepTable& steps) {
         steps_ = &steps;
@@ -233,6 +234,8 @@ class Gatherer {
     Phase last_phase_ = Phase::none;
 };
 
+namespace {
+
 /// Rows of captured graphs and of queues that are timed now and then: their own steps are in no step statistics, so
 /// the report's figure per step stands for the run.
 void add_sampled(const std::vector<Row>& rows, CompareSubject subject, std::vector<RunRow>& out) {
@@ -291,50 +294,67 @@ std::uint64_t lost_records(const recording::Counters& counters, const resolve::R
     return lost + (counters.records > accounted ? counters.records - accounted : 0); // the rest: in damaged chunks
 }
 
-bool has_sampled_tracks(const resolve::RecordSource& source) {
-    return std::any_of(source.tracks().begin(), source.tracks().end(), [](const recording::TrackInfo& track) {
+bool has_sampled_tracks(const recording::RunFacts& facts) {
+    return std::any_of(facts.tracks.begin(), facts.tracks.end(), [](const recording::TrackInfo& track) {
         return track.kind == recording::TrackKind::captured_graph || track.sampled_every > 1;
     });
 }
 
 } // namespace
 
-Result<RunFigures> gather_run(resolve::RecordSource& source) {
-    resolve::ResolveOptions options;
-    options.warmup_steps = source.metadata().warmup_steps;
-    Gatherer gatherer(source);
-    const auto resolved = resolve::resolve(
-        source, options,
-        [&](const resolve::StepTable& steps, const resolve::TrackTable&) { gatherer.steps_known(steps); },
-        [&](const resolve::ResolvedBatch& batch) { gatherer.consume(batch); });
-    if (!resolved.ok()) {
-        return resolved.error();
+CompareReader::CompareReader(const recording::RunFacts& facts, ReportReader& report)
+    : facts_(facts), report_(report), sums_(std::make_unique<Sums>(facts)) {
+    if (has_sampled_tracks(facts)) {
+        number_ = report.ask({});
     }
+}
+
+CompareReader::~CompareReader() = default;
+
+void CompareReader::steps_known(const resolve::StepTable& steps, const resolve::TrackTable&) {
+    sums_->steps_known(steps);
+}
+
+void CompareReader::consume(const resolve::ResolvedBatch& batch) { sums_->consume(batch); }
+
+void CompareReader::finish(const resolve::Resolution& resolution) { lost_ = lost_records(facts_.counters, resolution); }
+
+RunFigures CompareReader::take() {
     RunFigures run;
-    run.start_realtime_ns = source.metadata().start_realtime_ns;
-    run.key = source.metadata().comparability;
-    run.identity = source.metadata().identity;
-    run.description = source.descriptions();
-    run.notes = source.notes();
-    run.lost = lost_records(source.counters(), *resolved);
+    run.start_realtime_ns = facts_.metadata.start_realtime_ns;
+    run.key = facts_.metadata.comparability;
+    run.identity = facts_.metadata.identity;
+    run.description = facts_.descriptions;
+    run.notes = facts_.notes;
+    run.lost = lost_;
     if (run.lost != 0) {
         run.notes.push_back(std::to_string(run.lost) +
                             " records were lost, so that a brick, category or layer may look "
                             "faster than it is; none reads FAST or SAME or passes a gate.");
     }
-    gatherer.finish(run);
-    if (has_sampled_tracks(source)) {
-        const Result<Report> report = build_report(source, {}, {});
-        if (!report.ok()) {
-            return report.error();
-        }
-        add_sampled(report->bricks, CompareSubject::brick, run.rows);
-        add_sampled(report->categories, CompareSubject::category, run.rows);
-        add_sampled(report->layers, CompareSubject::layer, run.rows);
+    sums_->finish(run);
+    if (number_) {
+        const Report report = report_.take(*number_);
+        add_sampled(report.bricks, CompareSubject::brick, run.rows);
+        add_sampled(report.categories, CompareSubject::category, run.rows);
+        add_sampled(report.layers, CompareSubject::layer, run.rows);
     }
     std::sort(run.rows.begin(), run.rows.end(), [](const RunRow& a, const RunRow& b) { return a.id < b.id; });
     merge_equal_ids(run.rows);
     return run;
+}
+
+Result<RunFigures> gather_run(const recording::RecordedRun& run) {
+    ReportReader report(*run.facts);
+    CompareReader reader(*run.facts, report);
+    std::vector<read::Observer*> observers{&reader};
+    if (report.asked()) {
+        observers.push_back(&report);
+    }
+    if (Status read = read::read(run, observers); !read.ok()) {
+        return read.error();
+    }
+    return reader.take();
 }
 
 } // namespace plumb::analysis

@@ -7,13 +7,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "analysis/report_builder.hpp"
 #include "plumb/compare.hpp"
 #include "plumb/result.hpp"
-#include "resolve/record_source.hpp"
+#include "read/read.hpp"
 
 namespace plumb::analysis {
 
@@ -57,6 +60,29 @@ struct RunFigures {
 inline constexpr std::size_t compare_max_steps = 4096; // of one phase
 inline constexpr std::size_t compare_max_rows = 2048;  // of one phase
 
-[[nodiscard]] Result<RunFigures> gather_run(resolve::RecordSource& source);
+class CompareReader final : public read::Observer {
+  public:
+    /// REQUIRES: facts and report outlive the reading; where the report is asked for anything, it reads along.
+    CompareReader(const recording::RunFacts& facts, ReportReader& report);
+    ~CompareReader() override;
+
+    /// After the reading, once.
+    [[nodiscard]] RunFigures take();
+
+    void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) override;
+    void consume(const resolve::ResolvedBatch& batch) override;
+    void finish(const resolve::Resolution& resolution) override;
+
+  private:
+    class Sums;
+
+    const recording::RunFacts& facts_;
+    ReportReader& report_;
+    std::optional<std::size_t> number_; // of a report; absent: it has nothing to add
+    std::unique_ptr<Sums> sums_;
+    std::uint64_t lost_ = 0;
+};
+
+[[nodiscard]] Result<RunFigures> gather_run(const recording::RecordedRun& run);
 
 } // namespace plumb::analysis

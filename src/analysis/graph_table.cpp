@@ -33,8 +33,8 @@ bool is_current(std::uint32_t track, const recording::GraphInfo* info) {
 
 } // namespace
 
-GraphTable::GraphTable(const resolve::RecordSource& source) {
-    for (const recording::GraphInfo& info : source.graphs()) {
+GraphTable::GraphTable(const recording::RunFacts& facts) {
+    for (const recording::GraphInfo& info : facts.graphs) {
         const std::uint32_t number = graph_of(info.key);
         if (number == none) {
             continue;
@@ -47,7 +47,7 @@ GraphTable::GraphTable(const resolve::RecordSource& source) {
             }
         }
     }
-    for (const recording::TrackInfo& track : source.tracks()) {
+    for (const recording::TrackInfo& track : facts.tracks) {
         if (track.kind != recording::TrackKind::captured_graph) {
             continue;
         }

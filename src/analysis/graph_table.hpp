@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "plumb/results.hpp"
-#include "resolve/record_source.hpp"
+#include "recording/recorded_run.hpp"
 #include "resolve/sample.hpp"
 
 namespace plumb::analysis {
@@ -26,7 +26,8 @@ class GraphTable {
     static constexpr std::size_t max_graphs = 16384;
     static constexpr std::size_t max_groups = std::size_t{1} << 18; // of sites, in all graphs
 
-    explicit GraphTable(const resolve::RecordSource& source);
+    /// REQUIRES: the facts outlive it.
+    explicit GraphTable(const recording::RunFacts& facts);
 
     /// Dense number of the graph whose replays a track holds; none where it holds no such thing, former
     /// where it holds those of a graph whose sites nobody knows any more: they are left out.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a first look at a recording says about launches: which threads feed which queues, in which phases captured graphs
-// ran, and how long a launch takes to reach an idle queue. Pure; owned by the caller.
+// What a first look at a run says about launches: which threads feed which queues, in which phases captured graphs ran, and how
+// long a launch takes to reach an idle queue. Owned by one answer; one thread.
 #pragma once
 
 #include <array>
@@ -8,9 +8,10 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
-#include "plumb/result.hpp"
-#include "resolve/record_source.hpp"
+#include "recording/run_facts.hpp"
+#include "resolve/resolve.hpp"
 
 namespace plumb::analysis {
 
@@ -20,7 +21,22 @@ struct LaunchFacts {
     std::array<bool, 4> graphs{};                            // by Phase
 };
 
-/// Without queues there is nothing to look at.
-[[nodiscard]] Result<LaunchFacts> launch_facts(resolve::RecordSource& source);
+class LaunchLook {
+  public:
+    /// Every batch of the tracks of threads and queues, without phases.
+    void look(const resolve::ResolvedBatch& batch);
+    /// After the last of them.
+    [[nodiscard]] LaunchFacts finish(const resolve::StepTable& steps, const resolve::TrackTable& tracks);
+
+  private:
+    void ran(const resolve::ResolvedBatch& batch, const resolve::Sample& sample);
+
+    std::set<std::pair<std::uint32_t, std::uint32_t>> feeds_;
+    // By queue. Whether a recording tells of its links is known after the pass: one for told ones, one for inferred ones.
+    std::array<std::map<std::uint32_t, std::vector<std::int64_t>>, 2> latencies_;
+    std::map<std::uint32_t, std::int64_t> last_end_; // by queue
+    resolve::StepIds steps_with_graphs_;
+    bool graph_outside_steps_ = false;
+};
 
 } // namespace plumb::analysis

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "plumb/results.hpp"
-#include "resolve/record_source.hpp"
+#include "recording/recorded_run.hpp"
 
 namespace plumb::analysis {
 
@@ -30,9 +30,9 @@ inline void add_loss_note(std::uint64_t lost, std::vector<std::string>& notes) {
 }
 
 /// Dropped, and never timed.
-[[nodiscard]] inline std::uint64_t lost_of(const resolve::RecordSource& source) {
-    std::uint64_t lost = source.counters().unresolved;
-    for (const auto& [reason, count] : source.counters().drops) {
+[[nodiscard]] inline std::uint64_t lost_of(const recording::RunFacts& facts) {
+    std::uint64_t lost = facts.counters.unresolved;
+    for (const auto& [reason, count] : facts.counters.drops) {
         lost += count;
     }
     return lost;

@@ -173,10 +173,10 @@ void add_launches(PathReport& report, const PathGraph& graph) {
 }
 
 /// Share of the roofline of the place where it ran.
-Figure roofline_share(const GraphNode& node, const LaunchShape* shape, const resolve::RecordSource& source,
+Figure roofline_share(const GraphNode& node, const LaunchShape* shape, const recording::RunFacts& facts,
                       const PathGraph::Origin& origin) {
     RoofInput work;
-    work.f32_only = is_f32_model(source.descriptions());
+    work.f32_only = is_f32_model(facts.descriptions);
     if (shape != nullptr && !std::isnan(shape->bytes)) {
         work.bytes = shape->bytes;
     }
@@ -184,7 +184,7 @@ Figure roofline_share(const GraphNode& node, const LaunchShape* shape, const res
         work.flops = shape->flops;
     }
     work.duration_ns = static_cast<double>(node.duration_ns);
-    Figure share = roofline(work, peaks_of(source.metadata().peaks, node.device, origin.source, origin.place)).percent;
+    Figure share = roofline(work, peaks_of(facts.metadata.peaks, node.device, origin.source, origin.place)).percent;
     if (share.value) {
         share.value = *share.value / 100;
     }
@@ -192,14 +192,14 @@ Figure roofline_share(const GraphNode& node, const LaunchShape* shape, const res
 }
 
 std::vector<SlowKernel> slowest_kernels(const ExecGraph& graph, const KernelNames& names,
-                                        const resolve::RecordSource& source,
+                                        const recording::RunFacts& facts,
                                         const std::vector<PathGraph::Origin>& origins) {
     std::vector<SlowKernel> rows;
     for (const NodeId id : graph.slowest_kernels(most_kernels)) {
         SlowKernel row;
         row.node = id;
         row.file = names.file_of(graph, id);
-        row.roofline_share = roofline_share(graph[id], graph.launch_of(id), source, origins[graph[id].track]);
+        row.roofline_share = roofline_share(graph[id], graph.launch_of(id), facts, origins[graph[id].track]);
         rows.push_back(std::move(row));
     }
     return rows;
@@ -229,24 +229,30 @@ std::vector<RecordedKernel> recorded_kernels(const ExecGraph& graph, const Kerne
     return rows;
 }
 
-} // namespace
-
-Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& options) {
+Status check_options(const PathOptions& options) {
     if (options.window_ns < 0) {
         return Error{ErrorCode::invalid_argument, "the window for transfers is negative; give it in us from 0 on"};
     }
-    Result<PathStep> step = collect_step(source, options);
-    if (!step.ok()) {
-        return step.error();
+    return {};
+}
+
+} // namespace
+
+Result<PathReport> PathReader::take() const {
+    if (Status valid = check_options(options_); !valid.ok()) {
+        return valid.error();
+    }
+    if (Status found = status(); !found.ok()) {
+        return found.error();
     }
     PathReport report;
-    report.notes = source.notes();
-    add_loss_note(lost_of(source), report.notes);
-    add_step(report, *step);
-    std::optional<PathGraph> made(std::in_place, source, *step);
+    report.notes = facts_.notes;
+    add_loss_note(lost_of(facts_), report.notes);
+    add_step(report, step());
+    std::optional<PathGraph> made(std::in_place, facts_, step());
     Result<ExecGraph> built = made->build();
     if (!built.ok() && !made->ordered_by_time()) { // the edges of a graph may contradict what else is known
-        made.emplace(source, *step, PathGraph::ReplayOrder::time);
+        made.emplace(facts_, step(), PathGraph::ReplayOrder::time);
         built = made->build();
         report.notes.emplace_back(
             "The edges of captured graphs contradict the rest: their scopes are in order of time.");
@@ -265,12 +271,23 @@ Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& 
     report.rows = rows_of(report.graph, report.analysis);
     add_launches(report, graph);
     report.kernels = kernel_rows(graph);
-    const KernelNames names(source.kernels());
-    report.slowest = slowest_kernels(report.graph, names, source, graph.origins());
+    const KernelNames names(facts_.kernels);
+    report.slowest = slowest_kernels(report.graph, names, facts_, graph.origins());
     report.recorded = recorded_kernels(report.graph, names);
-    report.window_ns = static_cast<double>(options.window_ns);
-    report.ping_pong = report.graph.ping_pong(options.window_ns);
+    report.window_ns = static_cast<double>(options_.window_ns);
+    report.ping_pong = report.graph.ping_pong(options_.window_ns);
     return report;
+}
+
+Result<PathReport> build_path(const recording::RecordedRun& run, const PathOptions& options) {
+    if (Status valid = check_options(options); !valid.ok()) {
+        return valid.error();
+    }
+    PathReader reader(*run.facts, options);
+    if (Status read = read::read(run, {&reader}); !read.ok()) {
+        return read.error();
+    }
+    return reader.take();
 }
 
 } // namespace plumb::analysis

@@ -1,14 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording -> the execution graph of one of its steps, its critical path and what to shorten (docs/path.md).
-// Pure; any thread, one at a time per source.
+// A recorded run -> the execution graph of one of its steps, its critical path and what to shorten (docs/path.md).
+// Pure; one thread.
 #pragma once
 
+#include "analysis/path_step.hpp"
 #include "plumb/execgraph.hpp"
 #include "plumb/result.hpp"
-#include "resolve/record_source.hpp"
 
 namespace plumb::analysis {
 
-[[nodiscard]] Result<PathReport> build_path(resolve::RecordSource& source, const PathOptions& options);
+class PathReader final : public StepCollector {
+  public:
+    /// REQUIRES: the facts outlive it.
+    PathReader(const recording::RunFacts& facts, const PathOptions& options)
+        : StepCollector(facts, options.step), facts_(facts), options_(options) {}
+
+    /// After the reading. Errors: not_found, unsupported, as status(); invalid_argument for the options.
+    [[nodiscard]] Result<PathReport> take() const;
+
+  private:
+    const recording::RunFacts& facts_;
+    const PathOptions options_;
+};
+
+[[nodiscard]] Result<PathReport> build_path(const recording::RecordedRun& run, const PathOptions& options);
 
 } // namespace plumb::analysis

@@ -31,9 +31,9 @@ TransferShape transfer_shape(const resolve::Sample& sample) {
 
 } // namespace
 
-PathGraph::PathGraph(resolve::RecordSource& source, const PathStep& step, ReplayOrder order)
-    : source_(source), step_(step), replay_order_(order), names_(source.names()), graphs_(source) {
-    for (const recording::GraphInfo& info : source.graphs()) {
+PathGraph::PathGraph(const recording::RunFacts& facts, const PathStep& step, ReplayOrder order)
+    : facts_(facts), step_(step), replay_order_(order), names_(facts.names), graphs_(facts) {
+    for (const recording::GraphInfo& info : facts.graphs) {
         rows_of_graphs_.emplace(info.key, &info);
     }
 }
@@ -89,13 +89,13 @@ PathGraph::TrackData& PathGraph::track_of(std::uint32_t id) {
     track.number = static_cast<std::uint32_t>(track_names_.size());
     track_names_.push_back("track " + std::to_string(id));
     origins_.emplace_back();
-    for (const recording::TrackInfo& info : source_.tracks()) {
+    for (const recording::TrackInfo& info : facts_.tracks) {
         if (info.id != id) {
             continue;
         }
         track.device = info.kind != recording::TrackKind::host_thread;
         track.graph_key = info.graph_key;
-        origins_.back() = {info.source, place_of_track(source_.metadata(), info)};
+        origins_.back() = {info.source, place_of_track(facts_.metadata, info)};
         if (!info.name.empty()) {
             track_names_.back() = info.name;
         }

@@ -27,8 +27,8 @@ class PathGraph {
         time,  // what had ended when something began
     };
 
-    /// REQUIRES: source and step outlive it.
-    PathGraph(resolve::RecordSource& source, const PathStep& step, ReplayOrder order = ReplayOrder::edges);
+    /// REQUIRES: facts and step outlive it.
+    PathGraph(const recording::RunFacts& facts, const PathStep& step, ReplayOrder order = ReplayOrder::edges);
 
     [[nodiscard]] Result<ExecGraph> build();
     [[nodiscard]] const std::vector<std::string>& tracks() const noexcept { return track_names_; }
@@ -163,7 +163,7 @@ class PathGraph {
     void find_device_end();
     void order_tracks();
 
-    resolve::RecordSource& source_;
+    const recording::RunFacts& facts_;
     const PathStep& step_;
     const ReplayOrder replay_order_;
     resolve::NameTable names_;

@@ -10,49 +10,6 @@
 namespace plumb::analysis {
 namespace {
 
-resolve::ResolveOptions resolve_options(const resolve::RecordSource& source) {
-    resolve::ResolveOptions options;
-    options.warmup_steps = source.metadata().warmup_steps;
-    return options;
-}
-
-bool runs_on_device(const resolve::RecordSource& source) {
-    return std::any_of(source.tracks().begin(), source.tracks().end(), [](const recording::TrackInfo& track) {
-        return track.kind != recording::TrackKind::host_thread;
-    });
-}
-
-/// By index of a step: whether the time of device scopes in it is known.
-Result<std::vector<bool>> device_timed_steps(resolve::RecordSource& source) {
-    std::vector<bool> timed;
-    const resolve::StepTable* steps = nullptr;
-    const auto resolved = resolve::resolve(
-        source, resolve_options(source),
-        [&](const resolve::StepTable& table, const resolve::TrackTable&) {
-            steps = &table;
-            timed.assign(table.size(), false);
-        },
-        [&](const resolve::ResolvedBatch& batch) {
-            if (batch.track->info.kind == recording::TrackKind::host_thread) {
-                return;
-            }
-            std::uint64_t last = resolve::no_step;
-            for (const resolve::Sample& sample : batch.samples) {
-                if (sample.step == last) {
-                    continue;
-                }
-                last = sample.step;
-                if (const std::size_t found = steps->find(last); found != resolve::step_not_found) {
-                    timed[found] = true;
-                }
-            }
-        });
-    if (!resolved.ok()) {
-        return resolved.error();
-    }
-    return timed;
-}
-
 struct Choice {
     std::size_t index = resolve::step_not_found;
     std::uint64_t candidates = 0;
@@ -102,137 +59,117 @@ Choice choose(const resolve::StepTable& steps, const std::vector<bool>& timed) {
     return {};
 }
 
-class Collector {
-  public:
-    Collector(const PathOptions& options, const std::vector<bool>& timed, bool devices)
-        : options_(options), timed_(timed), devices_(devices) {}
-
-    void choose_from(const resolve::StepTable& steps, const resolve::TrackTable& tracks) {
-        const Choice choice = options_.step ? Choice{steps.find(*options_.step), 0, false} : choose(steps, timed_);
-        if (choice.index == resolve::step_not_found) {
-            missing_ = reason(steps);
-            return;
-        }
-        step.step = steps[choice.index];
-        step.candidates = choice.candidates;
-        step.only_timed = choice.only_timed;
-        found_ = true;
-        if (devices_) {
-            presence_.emplace(steps, tracks, Interval{step.step.begin_ns, step.step.end_ns});
-        }
+std::string reason(const resolve::StepTable& steps, const std::optional<std::uint64_t>& asked) {
+    if (steps.empty()) {
+        return "this recording holds no complete step; put PLUMB_STEP around each forward pass of the engine";
     }
-
-    void consume(const resolve::ResolvedBatch& batch) {
-        if (!found_) {
-            return;
-        }
-        if (presence_) {
-            presence_->add(batch);
-        }
-        const std::size_t kept = step.samples.size();
-        keep(batch.samples, step.samples);
-        keep_launches(batch, kept);
-        keep(batch.submissions, step.submissions);
-        keep(batch.nodes, step.nodes);
-        keep(batch.dependencies, step.dependencies);
+    if (!asked) {
+        return "all steps of this recording are warm-up; record a longer run, or name one with --step";
     }
-
-    void finish() {
-        if (presence_) {
-            step.away = presence_->take();
-        }
-    }
-
-    [[nodiscard]] Status status() const {
-        if (!found_) {
-            return Error{ErrorCode::not_found, missing_};
-        }
-        if (too_many_) {
-            return Error{ErrorCode::unsupported,
-                         "step " + std::to_string(step.step.id) +
-                             " holds more than 16777216 scopes; ask for another one with --step"};
-        }
-        return {};
-    }
-
-    PathStep step;
-
-  private:
-    template <class From, class To>
-    void keep(const From& from, To& to) {
-        for (const auto& one : from) {
-            if (one.step != step.step.id) {
-                continue;
-            }
-            if (to.size() >= PathStep::most_samples) {
-                too_many_ = true;
-            } else {
-                to.push_back(one);
-            }
-        }
-    }
-
-    /// Of the samples from that one on.
-    void keep_launches(const resolve::ResolvedBatch& batch, std::size_t from) {
-        for (std::size_t i = from; i < step.samples.size() && !batch.launches.empty(); ++i) {
-            std::uint32_t& launch = step.samples[i].launch;
-            if (launch != resolve::no_launch) {
-                step.launches.push_back(batch.launches[launch]);
-                launch = static_cast<std::uint32_t>(step.launches.size() - 1);
-            }
-        }
-    }
-
-    [[nodiscard]] std::string reason(const resolve::StepTable& steps) const {
-        if (steps.empty()) {
-            return "this recording holds no complete step; put PLUMB_STEP around each forward pass of the engine";
-        }
-        if (!options_.step) {
-            return "all steps of this recording are warm-up; record a longer run, or name one with --step";
-        }
-        const auto [least, most] =
-            std::minmax_element(steps.all().begin(), steps.all().end(),
-                                [](const resolve::Step& a, const resolve::Step& b) { return a.id < b.id; });
-        return "there is no complete step " + std::to_string(*options_.step) + " in this recording; its steps are " +
-               std::to_string(least->id) + " to " + std::to_string(most->id);
-    }
-
-    const PathOptions& options_;
-    const std::vector<bool>& timed_;
-    bool devices_;
-    std::optional<PathPresence> presence_; // a thread waits for nothing where nothing runs beside it
-    std::string missing_ = "this recording holds no complete step";
-    bool found_ = false;
-    bool too_many_ = false;
-};
+    const auto [least, most] =
+        std::minmax_element(steps.all().begin(), steps.all().end(),
+                            [](const resolve::Step& a, const resolve::Step& b) { return a.id < b.id; });
+    return "there is no complete step " + std::to_string(*asked) + " in this recording; its steps are " +
+           std::to_string(least->id) + " to " + std::to_string(most->id);
+}
 
 } // namespace
 
-Result<PathStep> collect_step(resolve::RecordSource& source, const PathOptions& options) {
-    std::vector<bool> timed;
-    const bool devices = runs_on_device(source);
-    if (!options.step && devices) {
-        auto found = device_timed_steps(source);
-        if (!found.ok()) {
-            return found.error();
+StepCollector::StepCollector(const recording::RunFacts& facts, const std::optional<std::uint64_t>& step)
+    : asked_(step), devices_(std::any_of(facts.tracks.begin(), facts.tracks.end(), [](const auto& track) {
+          return track.kind != recording::TrackKind::host_thread;
+      })) {}
+
+bool StepCollector::looks_at(const recording::TrackInfo& track) const {
+    return !asked_ && devices_ && track.kind != recording::TrackKind::host_thread;
+}
+
+void StepCollector::look(const resolve::ResolvedBatch& batch) {
+    for (const resolve::Sample& sample : batch.samples) {
+        device_timed_.add(sample.step);
+    }
+}
+
+void StepCollector::steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) {
+    std::vector<bool> timed; // by index of a step: whether the time of device scopes in it is known
+    if (!asked_ && devices_) {
+        timed.assign(steps.size(), false);
+        for (const std::uint64_t id : device_timed_.sorted()) {
+            if (const std::size_t found = steps.find(id); found != resolve::step_not_found) {
+                timed[found] = true;
+            }
         }
-        timed = std::move(*found);
     }
-    Collector collector(options, timed, devices);
-    const auto resolved = resolve::resolve(
-        source, resolve_options(source),
-        [&](const resolve::StepTable& steps, const resolve::TrackTable& tracks) {
-            collector.choose_from(steps, tracks);
-        },
-        [&](const resolve::ResolvedBatch& batch) { collector.consume(batch); });
-    if (!resolved.ok()) {
-        return resolved.error();
+    const Choice choice = asked_ ? Choice{steps.find(*asked_), 0, false} : choose(steps, timed);
+    if (choice.index == resolve::step_not_found) {
+        missing_ = reason(steps, asked_);
+        return;
     }
-    collector.finish();
-    if (const Status status = collector.status(); !status.ok()) {
-        return status.error();
+    step_.step = steps[choice.index];
+    step_.candidates = choice.candidates;
+    step_.only_timed = choice.only_timed;
+    found_ = true;
+    if (devices_) {
+        presence_.emplace(steps, tracks, Interval{step_.step.begin_ns, step_.step.end_ns});
     }
-    return std::move(collector.step);
+}
+
+template <class From, class To>
+void StepCollector::keep(const From& from, To& to) {
+    for (const auto& one : from) {
+        if (one.step != step_.step.id) {
+            continue;
+        }
+        if (to.size() >= PathStep::most_samples) {
+            too_many_ = true;
+        } else {
+            to.push_back(one);
+        }
+    }
+}
+
+/// Of the samples from that one on.
+void StepCollector::keep_launches(const resolve::ResolvedBatch& batch, std::size_t from) {
+    for (std::size_t i = from; i < step_.samples.size() && !batch.launches.empty(); ++i) {
+        std::uint32_t& launch = step_.samples[i].launch;
+        if (launch != resolve::no_launch) {
+            step_.launches.push_back(batch.launches[launch]);
+            launch = static_cast<std::uint32_t>(step_.launches.size() - 1);
+        }
+    }
+}
+
+void StepCollector::consume(const resolve::ResolvedBatch& batch) {
+    if (!found_) {
+        return;
+    }
+    if (presence_) {
+        presence_->add(batch);
+    }
+    const std::size_t kept = step_.samples.size();
+    keep(batch.samples, step_.samples);
+    keep_launches(batch, kept);
+    keep(batch.submissions, step_.submissions);
+    keep(batch.nodes, step_.nodes);
+    keep(batch.dependencies, step_.dependencies);
+}
+
+void StepCollector::finish(const resolve::Resolution&) {
+    if (presence_) {
+        step_.away = presence_->take();
+        presence_.reset();
+    }
+}
+
+Status StepCollector::status() const {
+    if (!found_) {
+        return Error{ErrorCode::not_found, missing_};
+    }
+    if (too_many_) {
+        return Error{ErrorCode::unsupported, "step " + std::to_string(step_.step.id) +
+                                                 " holds more than 16777216 scopes; ask for another one with --step"};
+    }
+    return {};
 }
 
 } // namespace plumb::analysis

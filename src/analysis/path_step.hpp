@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "analysis/path_presence.hpp"
-#include "plumb/execgraph.hpp"
-#include "resolve/record_source.hpp"
+#include "plumb/result.hpp"
+#include "read/read.hpp"
 #include "resolve/resolve.hpp"
 
 namespace plumb::analysis {
@@ -27,6 +29,35 @@ struct PathStep {
     ThreadsAway away; // only where something may have run on a device
 };
 
-[[nodiscard]] Result<PathStep> collect_step(resolve::RecordSource& source, const PathOptions& options);
+/// Finds the step and everything in it while a run is read.
+class StepCollector : public read::Observer {
+  public:
+    /// `step`: absent for the one of median length.
+    StepCollector(const recording::RunFacts& facts, const std::optional<std::uint64_t>& step);
+
+    [[nodiscard]] Status status() const;
+    /// REQUIRES: the status is ok.
+    [[nodiscard]] const PathStep& step() const noexcept { return step_; }
+
+    [[nodiscard]] bool looks_at(const recording::TrackInfo& track) const override;
+    void look(const resolve::ResolvedBatch& batch) override;
+    void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) override;
+    void consume(const resolve::ResolvedBatch& batch) override;
+    void finish(const resolve::Resolution& resolution) override;
+
+  private:
+    template <class From, class To>
+    void keep(const From& from, To& to);
+    void keep_launches(const resolve::ResolvedBatch& batch, std::size_t from);
+
+    const std::optional<std::uint64_t> asked_;
+    const bool devices_;
+    PathStep step_;
+    resolve::StepIds device_timed_;
+    std::optional<PathPresence> presence_; // a thread waits for nothing where nothing runs beside it
+    std::string missing_ = "this recording holds no complete step";
+    bool found_ = false;
+    bool too_many_ = false;
+};
 
 } // namespace plumb::analysis

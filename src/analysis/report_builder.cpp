@@ -3,84 +3,46 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <memory>
 
 #include "analysis/device_account.hpp"
 #include "analysis/own_cost.hpp"
-#include "analysis/phase_statistics.hpp"
 #include "analysis/processor_counters.hpp"
 #include "analysis/report_roofline.hpp"
 #include "analysis/roofline.hpp"
-#include "analysis/row_table.hpp"
-#include "analysis/wall_clock.hpp"
-#include "resolve/resolve.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
-namespace {
 
 using resolve::Sample;
 using resolve::SampleKind;
 
+namespace {
+
 constexpr std::size_t max_labels = 65536;
 
-class Builder {
-  public:
-    Builder(resolve::RecordSource& source, const ReportOptions& options, PeriodObserver* observer)
-        : source_(source), options_(options), observer_(observer), names_(source.names()),
-          rows_(names_, options.brick_layers), graphs_(source) {}
+bool asked_for(const ReportOptions& options, Phase phase) { return !options.phase || *options.phase == phase; }
 
-    void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks);
-    void consume(const resolve::ResolvedBatch& batch);
-    [[nodiscard]] Report finish(const resolve::Resolution& resolution);
+void keep_asked(const ReportOptions& options, std::vector<Row>& rows) {
+    std::erase_if(rows, [&](const Row& row) { return !asked_for(options, row.key.phase); });
+}
 
-  private:
-    struct TrackTotals {
-        unsigned source = 0;
-        RowBasis basis = RowBasis::steps;
-        std::uint32_t track = 0;
-        std::uint32_t graph = GraphTable::none;
-        std::uint64_t scopes = 0;
-        std::int64_t self_ns = 0;
-    };
+} // namespace
 
-    void count(const Sample& sample, TrackTotals& totals);
-    void count_row(const Sample& sample, const TrackTotals& totals);
-    void count_label(const resolve::LabelValue& label);
-    TrackTotals& totals_of(const resolve::ResolvedBatch& batch);
-    [[nodiscard]] bool asked_for(Phase phase) const { return !options_.phase || *options_.phase == phase; }
+ReportReader::ReportReader(const recording::RunFacts& facts) : facts_(facts), names_(facts.names), graphs_(facts) {
+    recorded_.first_ns = std::numeric_limits<std::int64_t>::max();
+    recorded_.last_ns = std::numeric_limits<std::int64_t>::min();
+}
 
-    void add_rows(Report& report) const;
-    void add_tracks(Report& report) const;
-    void add_labels(Report& report) const;
-    void add_losses(Report& report, const resolve::Resolution& resolution) const;
-    void add_notes(Report& report, const resolve::Resolution& resolution) const;
-    void add_clock(Report& report) const;
-    void keep_asked(std::vector<Row>& rows) const;
+std::size_t ReportReader::ask(const ReportOptions& options) {
+    std::unique_ptr<RowTable>& rows = options.brick_layers ? layered_rows_ : plain_rows_;
+    if (rows == nullptr) {
+        rows = std::make_unique<RowTable>(names_, options.brick_layers);
+    }
+    asked_.push_back(options);
+    return asked_.size() - 1;
+}
 
-    resolve::RecordSource& source_;
-    const ReportOptions& options_;
-    PeriodObserver* observer_;
-    resolve::NameTable names_;
-    RowTable rows_;
-    GraphTable graphs_;
-    std::unique_ptr<WallClock> wall_; // null: no steps, no wall account
-    const resolve::StepTable* steps_ = nullptr;
-    const resolve::TrackTable* tracks_ = nullptr;
-    bool queues_sampled_ = false; // some queue is timed in some steps only
-    std::array<PhaseStatistics, phase_count> phases_;
-    std::vector<std::unique_ptr<TrackTotals>> tracks_seen_; // by track index
-    std::vector<LabelTotal> labels_;
-    std::map<std::uint16_t, std::size_t> label_index_;
-    std::uint64_t labels_refused_ = 0;
-    std::uint64_t scopes_ = 0;
-    std::uint64_t outside_complete_steps_ = 0;
-    RecordedCounts recorded_{0, 0, 0, std::numeric_limits<std::int64_t>::max(),
-                             std::numeric_limits<std::int64_t>::min()};
-};
-
-void Builder::steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) {
+void ReportReader::steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) {
     steps_ = &steps;
     tracks_ = &tracks;
     if (steps.empty()) {
@@ -107,7 +69,7 @@ void Builder::steps_known(const resolve::StepTable& steps, const resolve::TrackT
     }
 }
 
-Builder::TrackTotals& Builder::totals_of(const resolve::ResolvedBatch& batch) {
+ReportReader::TrackTotals& ReportReader::totals_of(const resolve::ResolvedBatch& batch) {
     while (tracks_seen_.size() <= batch.track_index) {
         tracks_seen_.push_back(nullptr);
     }
@@ -117,7 +79,7 @@ Builder::TrackTotals& Builder::totals_of(const resolve::ResolvedBatch& batch) {
         const recording::TrackInfo& info = batch.track->info;
         RowSource source{info.source.empty() ? "unknown" : info.source};
         source.device = info.kind != recording::TrackKind::host_thread;
-        source.place = place_of_track(source_.metadata(), info);
+        source.place = place_of_track(facts_.metadata, info);
         totals->track = info.id;
         totals->graph = graphs_.of_track(info.id);
         if (totals->graph != GraphTable::none) {
@@ -126,12 +88,14 @@ Builder::TrackTotals& Builder::totals_of(const resolve::ResolvedBatch& batch) {
             source.basis = RowBasis::timed_steps;
         }
         totals->basis = source.basis;
-        totals->source = rows_.source_number(source);
+        for (RowTable* rows : {plain_rows_.get(), layered_rows_.get()}) { // both number them alike
+            totals->source = rows != nullptr ? rows->source_number(source) : totals->source;
+        }
     }
     return *totals;
 }
 
-void Builder::count(const Sample& sample, TrackTotals& totals) {
+void ReportReader::count(const Sample& sample, TrackTotals& totals) {
     recorded_.first_ns = std::min(recorded_.first_ns, sample.begin_ns);
     recorded_.last_ns = std::max(recorded_.last_ns, sample.begin_ns + sample.duration_ns);
     ++(sample.kind == SampleKind::lap ? recorded_.laps : recorded_.scopes);
@@ -160,9 +124,14 @@ void Builder::count(const Sample& sample, TrackTotals& totals) {
     count_row(sample, totals);
 }
 
-void Builder::count_row(const Sample& sample, const TrackTotals& totals) {
+void ReportReader::count_row(const Sample& sample, const TrackTotals& totals) {
     if (totals.graph == GraphTable::none) {
-        rows_.add(sample, totals.source);
+        if (plain_rows_ != nullptr) {
+            plain_rows_->add(sample, totals.source);
+        }
+        if (layered_rows_ != nullptr) {
+            layered_rows_->add(sample, totals.source);
+        }
         return;
     }
     if (totals.graph == GraphTable::former) {
@@ -172,10 +141,14 @@ void Builder::count_row(const Sample& sample, const TrackTotals& totals) {
     Sample placed = sample;
     placed.leaf = graphs_.is_leaf(totals.graph, sample);
     graphs_.add(totals.graph, totals.source, placed);
-    rows_.add(placed, totals.source, totals.graph);
+    for (RowTable* rows : {plain_rows_.get(), layered_rows_.get()}) {
+        if (rows != nullptr) {
+            rows->add(placed, totals.source, totals.graph);
+        }
+    }
 }
 
-void Builder::count_label(const resolve::LabelValue& label) {
+void ReportReader::count_label(const resolve::LabelValue& label) {
     const auto found = label_index_.find(label.name);
     if (found == label_index_.end() && labels_.size() >= max_labels) {
         ++labels_refused_;
@@ -195,7 +168,7 @@ void Builder::count_label(const resolve::LabelValue& label) {
     total.max_ns = std::max(total.max_ns, value);
 }
 
-void Builder::consume(const resolve::ResolvedBatch& batch) {
+void ReportReader::consume(const resolve::ResolvedBatch& batch) {
     TrackTotals& totals = totals_of(batch);
     for (const Sample& sample : batch.samples) {
         count(sample, totals);
@@ -212,12 +185,8 @@ void Builder::consume(const resolve::ResolvedBatch& batch) {
     }
 }
 
-void Builder::keep_asked(std::vector<Row>& rows) const {
-    rows.erase(std::remove_if(rows.begin(), rows.end(), [this](const Row& row) { return !asked_for(row.key.phase); }),
-               rows.end());
-}
-
-void Builder::add_rows(Report& report) const {
+void ReportReader::add_rows(Report& report, const ReportOptions& options) const {
+    const RowTable& rows = rows_of(options);
     PhaseBases bases;
     bases.graphs = &graphs_;
     for (std::size_t i = 0; i < phase_count; ++i) {
@@ -226,29 +195,29 @@ void Builder::add_rows(Report& report) const {
     }
     for (const Phase phase : {Phase::prefill, Phase::decode, Phase::mixed}) {
         const PhaseStatistics& statistics = phases_[static_cast<std::size_t>(phase)];
-        if (!statistics.any() || !asked_for(phase)) {
+        if (!statistics.any() || !asked_for(options, phase)) {
             continue;
         }
         PhaseSummary& summary = report.phases.emplace_back(statistics.finish(phase));
         summary.all_sampled = steps_->all_disturbed(phase);
         summary.device = device_account(statistics, graphs_, phase);
-        const auto graphs = graph_summaries(graphs_, rows_, phase, statistics.steps());
+        const auto graphs = graph_summaries(graphs_, rows, phase, statistics.steps());
         report.graphs.insert(report.graphs.end(), graphs.begin(), graphs.end());
     }
-    report.bricks = rows_.bricks(bases);
-    report.layers = rows_.layers(bases);
-    report.categories = rows_.categories(bases);
-    if (options_.brick_layers) {
-        report.brick_layers = rows_.brick_layers(bases);
+    report.bricks = rows.bricks(bases);
+    report.layers = rows.layers(bases);
+    report.categories = rows.categories(bases);
+    if (options.brick_layers) {
+        report.brick_layers = rows.brick_layers(bases);
     }
-    report.graph_bricks = rows_.graph_bricks(bases);
-    for (auto* rows :
+    report.graph_bricks = rows.graph_bricks(bases);
+    for (auto* made :
          {&report.bricks, &report.layers, &report.categories, &report.brick_layers, &report.graph_bricks}) {
-        keep_asked(*rows);
+        keep_asked(options, *made);
     }
 }
 
-void Builder::add_tracks(Report& report) const {
+void ReportReader::add_tracks(Report& report) const {
     for (std::size_t i = 0; i < tracks_->size(); ++i) {
         const resolve::Track& track = (*tracks_)[i];
         TrackSummary summary;
@@ -268,15 +237,15 @@ void Builder::add_tracks(Report& report) const {
     }
 }
 
-void Builder::add_labels(Report& report) const {
+void ReportReader::add_labels(Report& report) const {
     report.labels = labels_;
     std::sort(report.labels.begin(), report.labels.end(), [](const LabelTotal& a, const LabelTotal& b) {
         return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : a.label < b.label;
     });
 }
 
-void Builder::add_losses(Report& report, const resolve::Resolution& resolution) const {
-    const recording::Counters& counters = source_.counters();
+void ReportReader::add_losses(Report& report, const RowTable& rows, const resolve::Resolution& resolution) const {
+    const recording::Counters& counters = facts_.counters;
     const auto add = [&report](const std::string& reason, std::uint64_t count) {
         if (count != 0) {
             report.losses.push_back({reason, count});
@@ -290,18 +259,18 @@ void Builder::add_losses(Report& report, const resolve::Resolution& resolution) 
     for (std::size_t i = 0; i < resolve::loss_reasons; ++i) {
         add(resolve::loss_words[i], resolution.losses.of(static_cast<resolve::Loss>(i)));
     }
-    add("samples beyond the limit of rows or layers", rows_.refused());
+    add("samples beyond the limit of rows or layers", rows.refused());
     add("graphs or sites in graphs beyond the limit", graphs_.refused());
     add("labels beyond the limit of 65536", labels_refused_);
     report.unresolved = resolution.losses.unresolved() + counters.unresolved;
 }
 
-void Builder::add_notes(Report& report, const resolve::Resolution& resolution) const {
-    report.notes = source_.notes();
+void ReportReader::add_notes(Report& report, const resolve::Resolution& resolution) const {
+    report.notes = facts_.notes;
     const auto add = [&report](std::string sentence) {
         report.notes.push_back(std::move(sentence));
     };
-    const recording::Metadata& metadata = source_.metadata();
+    const recording::Metadata& metadata = facts_.metadata;
     if (metadata.ring_path.empty() && !metadata.ring_reason.empty()) {
         add("Not crash-safe: " + metadata.ring_reason + ".");
     }
@@ -328,9 +297,9 @@ void Builder::add_notes(Report& report, const resolve::Resolution& resolution) c
     add_peak_notes(report);
 }
 
-void Builder::add_clock(Report& report) const {
+void ReportReader::add_clock(Report& report) const {
     const Result<resolve::TickLine>& line = tracks_->host_line();
-    for (const recording::ClockInfo& clock : source_.metadata().clocks) {
+    for (const recording::ClockInfo& clock : facts_.metadata.clocks) {
         if (clock.id == 0) {
             report.clock.clock = clock.name;
         }
@@ -344,43 +313,43 @@ void Builder::add_clock(Report& report) const {
     }
 }
 
-Report Builder::finish(const resolve::Resolution& resolution) {
-    if (wall_) {
-        wall_->finish();
-    }
+Report ReportReader::make(const ReportOptions& options, const resolve::Resolution& resolution) const {
     Report report;
-    report.description = source_.descriptions();
+    report.description = facts_.descriptions;
     report.scopes = scopes_;
-    report.sync_mode = source_.metadata().sync_mode;
-    report.own_cost = own_cost(source_.metadata(), source_.counters(), recorded_);
-    report.peaks = source_.metadata().peaks;
-    report.counters = processor_counters(source_.counters());
-    add_rows(report);
+    report.sync_mode = facts_.metadata.sync_mode;
+    report.own_cost = own_cost(facts_.metadata, facts_.counters, recorded_);
+    report.peaks = facts_.metadata.peaks;
+    report.counters = processor_counters(facts_.counters);
+    add_rows(report, options);
     add_rooflines(report);
     add_tracks(report);
     add_labels(report);
-    add_losses(report, resolution);
+    add_losses(report, rows_of(options), resolution);
     add_notes(report, resolution);
     add_clock(report);
     return report;
 }
 
-} // namespace
-
-Result<Report> build_report(resolve::RecordSource& source, const ReportOptions& options, const resolve::Cut& cut,
-                            PeriodObserver* observer) {
-    resolve::ResolveOptions how;
-    how.warmup_steps = options.recording_warmup ? source.metadata().warmup_steps : options.warmup_steps;
-    how.cut = cut;
-    Builder builder(source, options, observer);
-    const auto resolved = resolve::resolve(
-        source, how,
-        [&](const resolve::StepTable& steps, const resolve::TrackTable& tracks) { builder.steps_known(steps, tracks); },
-        [&](const resolve::ResolvedBatch& batch) { builder.consume(batch); });
-    if (!resolved.ok()) {
-        return resolved.error();
+void ReportReader::finish(const resolve::Resolution& resolution) {
+    if (wall_) {
+        wall_->finish();
     }
-    return builder.finish(*resolved);
+    for (const ReportOptions& options : asked_) {
+        made_.push_back(make(options, resolution));
+    }
+}
+
+Result<Report> build_report(const recording::RecordedRun& run, const ReportOptions& options, const resolve::Cut& cut) {
+    resolve::ResolveOptions how;
+    how.warmup_steps = options.recording_warmup ? run.facts->metadata.warmup_steps : options.warmup_steps;
+    how.cut = cut;
+    ReportReader reader(*run.facts);
+    const std::size_t number = reader.ask(options);
+    if (Status read = read::read(run, {&reader}, how); !read.ok()) {
+        return read.error();
+    }
+    return reader.take(number);
 }
 
 } // namespace plumb::analysis

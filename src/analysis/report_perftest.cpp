@@ -11,8 +11,8 @@
 
 #include "analysis/report_builder.hpp"
 #include "analysis/wall_builder.hpp"
+#include "recording/recorded_run.hpp"
 #include "recording/writer.hpp"
-#include "resolve/record_source.hpp"
 
 namespace {
 
@@ -71,7 +71,7 @@ class Generator {
     bool given_[16] = {};
 };
 
-class GeneratedSource final : public resolve::RecordSource {
+class GeneratedSource final {
   public:
     GeneratedSource(std::size_t scopes, std::uint32_t tracks) {
         metadata_.clocks = {{0, "tsc"}};
@@ -91,18 +91,17 @@ class GeneratedSource final : public resolve::RecordSource {
         scopes_ = steps * layers * 12 * tracks;
     }
     [[nodiscard]] std::size_t scopes() const { return scopes_; }
-    [[nodiscard]] const recording::Metadata& metadata() const override { return metadata_; }
-    [[nodiscard]] const std::vector<recording::TrackInfo>& tracks() const override { return tracks_; }
-    [[nodiscard]] const std::vector<recording::NameInfo>& names() const override { return names_; }
-    [[nodiscard]] const std::vector<recording::ClockPair>& clock_pairs() const override { return pairs_; }
-    [[nodiscard]] const recording::Counters& counters() const override { return counters_; }
-    [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& descriptions() const override {
-        return no_pairs_;
+    [[nodiscard]] recording::RecordedRun run() const {
+        recording::RecordedRun run;
+        run.facts->metadata = metadata_;
+        run.facts->tracks = tracks_;
+        run.facts->clock_pairs = pairs_;
+        run.for_each_batch = [this](const auto& visit) {
+            return for_each_batch(visit);
+        };
+        return run;
     }
-    [[nodiscard]] const std::vector<recording::GraphInfo>& graphs() const override { return graphs_; }
-    [[nodiscard]] const std::vector<recording::KernelInfo>& kernels() const override { return kernels_; }
-    [[nodiscard]] const std::vector<std::string>& notes() const override { return notes_; }
-    Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) override {
+    Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) const {
         for (std::size_t at = 0; at < records_[0].size() + batch_records; at += batch_records) {
             for (std::size_t i = 0; i < records_.size(); ++i) {
                 if (at >= records_[i].size()) {
@@ -120,13 +119,7 @@ class GeneratedSource final : public resolve::RecordSource {
   private:
     recording::Metadata metadata_;
     std::vector<recording::TrackInfo> tracks_;
-    std::vector<recording::NameInfo> names_;
     std::vector<recording::ClockPair> pairs_;
-    recording::Counters counters_;
-    std::vector<std::pair<std::string, std::string>> no_pairs_;
-    std::vector<recording::GraphInfo> graphs_;
-    std::vector<recording::KernelInfo> kernels_;
-    std::vector<std::string> notes_;
     std::vector<std::vector<Record>> records_;
     std::size_t scopes_ = 0;
 };
@@ -137,12 +130,11 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-template <class Source>
-void time_report(const char* what, Source& source, std::size_t scopes) {
+void time_report(const char* what, const recording::RecordedRun& run, std::size_t scopes) {
     for (int round = 0; round < 3; ++round) {
         const auto begin = std::chrono::steady_clock::now();
         const double cpu_begin = cpu_seconds();
-        const Result<Report> report = analysis::build_report(source, {});
+        const Result<Report> report = analysis::build_report(run, {});
         const double cpu = cpu_seconds() - cpu_begin;
         const double seconds = seconds_since(begin);
         std::printf("%-18s %6.2f million scopes/s, %5.1f ns CPU per scope  (coverage %.4f, %zu rows)\n", what,
@@ -152,10 +144,10 @@ void time_report(const char* what, Source& source, std::size_t scopes) {
     }
 }
 
-void time_wall(resolve::RecordSource& source, std::size_t scopes) {
+void time_wall(const recording::RecordedRun& run, std::size_t scopes) {
     const auto begin = std::chrono::steady_clock::now();
     const double cpu_begin = cpu_seconds();
-    const Result<WallReport> report = analysis::build_wall(source, {});
+    const Result<WallReport> report = analysis::build_wall(run, {});
     const double cpu = cpu_seconds() - cpu_begin;
     std::printf("%-18s %6.2f million scopes/s, %5.1f ns CPU per scope  (%zu phases)\n", "wall, in memory",
                 static_cast<double>(scopes) / seconds_since(begin) / 1e6, cpu * 1e9 / static_cast<double>(scopes),
@@ -168,21 +160,21 @@ int main(int argc, char** argv) {
     const std::size_t scopes = 1'000'000 * static_cast<std::size_t>(argc > 1 ? std::atoi(argv[1]) : 10);
     const auto tracks = static_cast<std::uint32_t>(argc > 2 ? std::atoi(argv[2]) : 1);
     GeneratedSource source(scopes, tracks);
-    time_report("records in memory", source, source.scopes());
-    time_wall(source, source.scopes());
+    const recording::RecordedRun run = source.run();
+    time_report("records in memory", run, source.scopes());
+    time_wall(run, source.scopes());
 
-    recording::Metadata metadata = source.metadata();
-    auto writer = recording::Writer::create({}, metadata);
+    auto writer = recording::Writer::create({}, run.facts->metadata);
     if (!writer.ok()) {
         return 1;
     }
-    for (const auto& track : source.tracks()) {
+    for (const auto& track : run.facts->tracks) {
         (void)(*writer)->add_track(track);
     }
-    for (const auto& pair : source.clock_pairs()) {
+    for (const auto& pair : run.facts->clock_pairs) {
         (void)(*writer)->add_clock_pair(pair);
     }
-    (void)source.for_each_batch([&](const recording::RecordBatch& batch) { return (*writer)->append(batch).ok(); });
+    (void)run.for_each_batch([&](const recording::RecordBatch& batch) { return (*writer)->append(batch).ok(); });
     (void)(*writer)->close();
     std::printf("recording: %.2f bytes per scope\n",
                 static_cast<double>((*writer)->size()) / static_cast<double>(source.scopes()));
@@ -190,6 +182,6 @@ int main(int argc, char** argv) {
     if (!reader.ok()) {
         return 1;
     }
-    time_report("recording", *reader, source.scopes());
+    time_report("recording", recording::run_of(std::move(*reader)), source.scopes());
     return 0;
 }

@@ -284,21 +284,21 @@ static TilePeaks peaks_of_one_core(const std::vector<Peaks>& all) {
     return one;
 }
 
-TileInput tiles_of(const recording::Reader& reader) {
+TileInput tiles_of(const recording::RunFacts& facts) {
     TileInput input;
-    input.tiles = reader.tiles();
-    input.names = reader.names();
-    const Result<resolve::TickLine> line = resolve::fit_ticks(reader.clock_pairs(), 0);
+    input.tiles = facts.tiles;
+    input.names = facts.names;
+    const Result<resolve::TickLine> line = resolve::fit_ticks(facts.clock_pairs, 0);
     input.ns_per_tick = line.ok() ? measured(line->ns_per_tick()) : absent(line.error().message);
-    input.peaks = peaks_of_one_core(reader.metadata().peaks);
+    input.peaks = peaks_of_one_core(facts.metadata.peaks);
     input.own_cost_ns = absent("it was not measured when this run began");
-    for (const auto& [name, ns] : reader.metadata().costs) {
+    for (const auto& [name, ns] : facts.metadata.costs) {
         if (name == "tile") {
             input.own_cost_ns = measured(ns);
         }
     }
-    input.kept = reader.metadata().config.find(",tiles=") != std::string::npos || !input.tiles.empty();
-    input.notes = reader.notes();
+    input.kept = facts.metadata.config.find(",tiles=") != std::string::npos || !input.tiles.empty();
+    input.notes = facts.notes;
     return input;
 }
 

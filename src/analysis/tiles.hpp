@@ -7,7 +7,7 @@
 
 #include "analysis/roofline.hpp"
 #include "plumb/tiles.hpp"
-#include "recording/reader.hpp"
+#include "recording/run_facts.hpp"
 #include "recording/tile_codec.hpp"
 
 namespace plumb::analysis {
@@ -30,7 +30,7 @@ struct TileInput {
     std::vector<std::string> notes;
 };
 
-[[nodiscard]] TileInput tiles_of(const recording::Reader& reader);
+[[nodiscard]] TileInput tiles_of(const recording::RunFacts& facts);
 [[nodiscard]] TileReport build_tiles(const TileInput& input, const TileOptions& options);
 
 } // namespace plumb::analysis

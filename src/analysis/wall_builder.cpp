@@ -6,10 +6,7 @@
 #include <set>
 
 #include "analysis/loss_note.hpp"
-#include "analysis/report_builder.hpp"
-#include "analysis/wall_lanes.hpp"
 #include "analysis/wall_verdict.hpp"
-#include "resolve/name_table.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
@@ -25,29 +22,22 @@ constexpr const char* no_launch = "no launch was recorded, so it is not known wh
 constexpr const char* of_devices = "only of a device";
 constexpr const char* of_the_host = "only of the host";
 
-class WallBuilder {
-  public:
-    WallBuilder(resolve::RecordSource& source, const WallOptions& options, const LaunchFacts& facts)
-        : names_(source.names()), options_(options), facts_(facts), lanes_(facts, source.metadata().clocks, options) {}
+} // namespace
 
-    WallLanes& lanes() { return lanes_; }
-    [[nodiscard]] Result<WallReport> finish(Report&& report);
+WallReader::WallReader(const recording::RunFacts& facts, const WallOptions& options, ReportReader& report)
+    : options_(options), report_(report), number_(report.ask({})),
+      any_queue_(std::any_of(facts.tracks.begin(), facts.tracks.end(),
+                             [](const auto& track) { return track.kind != recording::TrackKind::host_thread; })),
+      names_(facts.names), lanes_(launches_, facts.metadata.clocks, options_) {
+    report.observe(lanes_);
+}
 
-  private:
-    [[nodiscard]] WallPhase phase_of(const WallLanes::Sums& sums, Phase phase) const;
-    [[nodiscard]] WallLane lane_of(const WallLanes::Lane& lane, const LaneSums& sums, Phase phase) const;
-    void set_idle(WallLane& made, const WallLanes::Lane& lane, const LaneSums& sums) const;
-    static void set_idle_absent(WallLane& made, const std::string& reason);
-    void add_from_report(WallPhase& made, const WallLanes::Sums& sums, const Report& report) const;
-    [[nodiscard]] Error no_such_step() const;
+/// Without queues there is nothing to launch.
+bool WallReader::looks_at(const recording::TrackInfo& track) const {
+    return any_queue_ && track.kind != recording::TrackKind::captured_graph;
+}
 
-    resolve::NameTable names_;
-    const WallOptions& options_;
-    const LaunchFacts& facts_;
-    WallLanes lanes_;
-};
-
-void WallBuilder::set_idle_absent(WallLane& made, const std::string& reason) {
+void WallReader::set_idle_absent(WallLane& made, const std::string& reason) {
     for (Figure* figure : {&made.idle.total, &made.idle.exposed_launch, &made.idle.host_work, &made.idle.unknown,
                            &made.idle.queued, &made.idle.unnamed, &made.idle.off_cpu, &made.host_waits_ns}) {
         *figure = absent(reason);
@@ -55,7 +45,7 @@ void WallBuilder::set_idle_absent(WallLane& made, const std::string& reason) {
     made.idle.for_device = absent(of_the_host);
 }
 
-void WallBuilder::set_idle(WallLane& made, const WallLanes::Lane& lane, const LaneSums& sums) const {
+void WallReader::set_idle(WallLane& made, const WallLanes::Lane& lane, const LaneSums& sums) const {
     const auto figure = [](std::int64_t ns) {
         return measured(static_cast<double>(ns));
     };
@@ -85,7 +75,7 @@ void WallBuilder::set_idle(WallLane& made, const WallLanes::Lane& lane, const La
     });
 }
 
-WallLane WallBuilder::lane_of(const WallLanes::Lane& lane, const LaneSums& sums, Phase phase) const {
+WallLane WallReader::lane_of(const WallLanes::Lane& lane, const LaneSums& sums, Phase phase) const {
     WallLane made;
     made.name = lane.name;
     made.device = lane.device;
@@ -93,7 +83,7 @@ WallLane WallBuilder::lane_of(const WallLanes::Lane& lane, const LaneSums& sums,
     made.steps = sums.steps;
     made.period_ns = static_cast<double>(sums.period);
     made.launch_wait_ns = lane.device ? measured(static_cast<double>(sums.launch_wait)) : absent(of_devices);
-    const bool graphs = lane.device && facts_.graphs[static_cast<std::size_t>(phase)];
+    const bool graphs = lane.device && launches_.graphs[static_cast<std::size_t>(phase)];
     std::string nothing;
     if (sums.steps == 0) {
         nothing = options_.step ? "its queues were not timed in this step" : "its queues were timed in no counted step";
@@ -122,7 +112,7 @@ WallLane WallBuilder::lane_of(const WallLanes::Lane& lane, const LaneSums& sums,
     return made;
 }
 
-void WallBuilder::add_from_report(WallPhase& made, const WallLanes::Sums& sums, const Report& report) const {
+void WallReader::add_from_report(WallPhase& made, const WallLanes::Sums& sums, const Report& report) const {
     const OwnCost& cost = report.own_cost;
     if (!cost.scope_ns.value || (!cost.lap_ns.value && sums.laps != 0)) {
         made.own_cost_ns = absent("the price of a scope was not measured when the run started");
@@ -140,7 +130,7 @@ void WallBuilder::add_from_report(WallPhase& made, const WallLanes::Sums& sums, 
                 made.in_graph_busy_ns = summary.device->in_graph_busy_per_step_ns;
             }
         }
-    } else if (facts_.graphs[static_cast<std::size_t>(made.phase)]) {
+    } else if (launches_.graphs[static_cast<std::size_t>(made.phase)]) {
         made.in_graph_busy_ns = absent("known for the steps of a phase together only");
     }
     std::map<std::string, std::uint64_t> kernels;
@@ -158,7 +148,7 @@ void WallBuilder::add_from_report(WallPhase& made, const WallLanes::Sums& sums, 
                      [](const auto& a, const auto& b) { return a.second > b.second; });
 }
 
-WallPhase WallBuilder::phase_of(const WallLanes::Sums& sums, Phase phase) const {
+WallPhase WallReader::phase_of(const WallLanes::Sums& sums, Phase phase) const {
     WallPhase made;
     made.phase = phase;
     made.steps = sums.steps;
@@ -173,7 +163,7 @@ WallPhase WallBuilder::phase_of(const WallLanes::Sums& sums, Phase phase) const 
     return made;
 }
 
-Error WallBuilder::no_such_step() const {
+Error WallReader::no_such_step() const {
     if (!lanes_.step_ids()) {
         return {ErrorCode::not_found,
                 "this recording holds no complete step; put PLUMB_STEP around each forward pass of the engine"};
@@ -193,7 +183,8 @@ Error WallBuilder::no_such_step() const {
                                       std::to_string(most)};
 }
 
-Result<WallReport> WallBuilder::finish(Report&& report) {
+Result<WallReport> WallReader::take() {
+    Report report = report_.take(number_);
     WallReport wall;
     wall.step = options_.step;
     for (const Phase phase : {Phase::prefill, Phase::decode, Phase::mixed, Phase::none}) {
@@ -225,19 +216,13 @@ Result<WallReport> WallBuilder::finish(Report&& report) {
     return wall;
 }
 
-} // namespace
-
-Result<WallReport> build_wall(resolve::RecordSource& source, const WallOptions& options) {
-    const Result<LaunchFacts> facts = launch_facts(source);
-    if (!facts.ok()) {
-        return facts.error();
+Result<WallReport> build_wall(const recording::RecordedRun& run, const WallOptions& options) {
+    ReportReader report(*run.facts);
+    WallReader wall(*run.facts, options, report);
+    if (Status read = read::read(run, {&wall, &report}); !read.ok()) {
+        return read.error();
     }
-    WallBuilder builder(source, options, *facts);
-    Result<Report> report = build_report(source, {}, {}, &builder.lanes());
-    if (!report.ok()) {
-        return report.error();
-    }
-    return builder.finish(std::move(*report));
+    return wall.take();
 }
 
 } // namespace plumb::analysis

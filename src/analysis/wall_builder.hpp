@@ -1,13 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording -> where its wall clock went (docs/wall.md). Pure; any thread, one at a time per source.
+// A recorded run -> where its wall clock went (docs/wall.md). Pure; one thread.
 #pragma once
 
+#include <optional>
+#include <string>
+
+#include "analysis/launch_facts.hpp"
+#include "analysis/report_builder.hpp"
+#include "analysis/wall_lanes.hpp"
 #include "analysis/wall_report.hpp"
 #include "plumb/result.hpp"
-#include "resolve/record_source.hpp"
+#include "read/read.hpp"
+#include "resolve/name_table.hpp"
 
 namespace plumb::analysis {
 
-[[nodiscard]] Result<WallReport> build_wall(resolve::RecordSource& source, const WallOptions& options);
+class WallReader final : public read::Observer {
+  public:
+    /// REQUIRES: facts and report outlive the reading, and the report reads along.
+    WallReader(const recording::RunFacts& facts, const WallOptions& options, ReportReader& report);
+
+    /// After the reading, once. Error not_found: no step of this run is what the options ask for.
+    [[nodiscard]] Result<WallReport> take();
+
+    [[nodiscard]] bool looks_at(const recording::TrackInfo& track) const override;
+    void look(const resolve::ResolvedBatch& batch) override { look_.look(batch); }
+    void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) override {
+        launches_ = look_.finish(steps, tracks);
+    }
+
+  private:
+    [[nodiscard]] WallPhase phase_of(const WallLanes::Sums& sums, Phase phase) const;
+    [[nodiscard]] WallLane lane_of(const WallLanes::Lane& lane, const LaneSums& sums, Phase phase) const;
+    void set_idle(WallLane& made, const WallLanes::Lane& lane, const LaneSums& sums) const;
+    static void set_idle_absent(WallLane& made, const std::string& reason);
+    void add_from_report(WallPhase& made, const WallLanes::Sums& sums, const Report& report) const;
+    [[nodiscard]] Error no_such_step() const;
+
+    const WallOptions options_;
+    ReportReader& report_;
+    const std::size_t number_; // of the report that this is made of
+    const bool any_queue_;
+    resolve::NameTable names_;
+    LaunchLook look_;
+    LaunchFacts launches_;
+    WallLanes lanes_; // told by the report
+};
+
+[[nodiscard]] Result<WallReport> build_wall(const recording::RecordedRun& run, const WallOptions& options);
 
 } // namespace plumb::analysis

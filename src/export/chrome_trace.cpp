@@ -52,13 +52,14 @@ std::string node_prefix(const NameTable::Entry& entry) {
 /// overlaps on a device (branches of a graph) follow after all tracks.
 class TraceWriter {
   public:
-    TraceWriter(SampleSource& source, std::ostream& out)
-        : source_(source), sink_(out), names_(source.names()), prefix_(names_, name_prefix),
+    TraceWriter(const SampleFeed& source, std::ostream& out)
+        : source_(source), sink_(out), names_(source.facts->names), prefix_(names_, name_prefix),
           submission_prefix_(names_, submission_prefix),
           node_prefix_{NameText(names_, node_prefix<0>), NameText(names_, node_prefix<1>),
                        NameText(names_, node_prefix<2>)},
-          graphs_(graph_tracks(source.tracks())), pid_(source.metadata().pid), origin_ns_(source.origin_ns()) {
-        for (const recording::TrackInfo& track : source.tracks()) {
+          graphs_(graph_tracks(source.facts->tracks)), pid_(source.facts->metadata.pid),
+          origin_ns_(origin_of(*source.facts)) {
+        for (const recording::TrackInfo& track : source.facts->tracks) {
             next_lane_ = std::max(next_lane_, lane_of(track.id) + 1);
             if (track.kind != recording::TrackKind::host_thread) {
                 devices_.emplace(track.id, SpanLanes());
@@ -69,7 +70,7 @@ class TraceWriter {
     Status write() {
         sink_.append("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
         write_metadata();
-        Status read = source_.for_each_sample([this](const SampleBatch& batch) {
+        Status read = source_.for_each_batch([this](const resolve::ResolvedBatch& batch) {
             for (const resolve::Submission& submission : batch.submissions) {
                 write_submission(submission);
             }
@@ -94,10 +95,10 @@ class TraceWriter {
     static LaneId lane_of(std::uint32_t track) { return LaneId{track} + 1; }
 
     void write_metadata() {
-        const recording::Metadata& run = source_.metadata();
+        const recording::Metadata& run = source_.facts->metadata;
         const std::string where = run.host.empty() ? "plumb" : "plumb on " + run.host;
         write_name("process_name", 0, run.rank.empty() ? where : where + ", rank " + run.rank);
-        for (const recording::TrackInfo& track : source_.tracks()) {
+        for (const recording::TrackInfo& track : source_.facts->tracks) {
             std::string name = track.name.empty() ? "track " + std::to_string(track.id) : track.name;
             if (track.os_thread != 0) {
                 name += " (" + std::to_string(track.os_thread) + ")";
@@ -461,10 +462,10 @@ class TraceWriter {
         json.field("schema", "plumb.trace/1");
         json.field("origin_ns", origin_ns_);
         json.field("left_out", left_out_);
-        json.field("sync_mode", source_.metadata().sync_mode);
+        json.field("sync_mode", source_.facts->metadata.sync_mode);
         json.key("notes");
         json.begin_array();
-        for (const std::string& note : source_.notes()) {
+        for (const std::string& note : source_.facts->notes) {
             json.value(note);
         }
         if (inferred_) {
@@ -477,7 +478,7 @@ class TraceWriter {
         sink_.append("\n],\"otherData\":" + text + "}\n");
     }
 
-    SampleSource& source_;
+    const SampleFeed& source_;
     TextSink sink_;
     NameTable names_;
     NameText prefix_;
@@ -513,6 +514,6 @@ class TraceWriter {
 
 } // namespace
 
-Status chrome_trace(SampleSource& source, std::ostream& out) { return TraceWriter(source, out).write(); }
+Status chrome_trace(const SampleFeed& source, std::ostream& out) { return TraceWriter(source, out).write(); }
 
 } // namespace plumb::exporting

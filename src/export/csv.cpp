@@ -159,14 +159,14 @@ void write_row(TextSink& sink, const Sample& sample, NameText& names, const Grap
 
 } // namespace
 
-Status csv(SampleSource& source, std::ostream& out) {
+Status csv(const SampleFeed& source, std::ostream& out) {
     TextSink sink(out);
-    const NameTable table(source.names());
+    const NameTable table(source.facts->names);
     NameText names(table, name_cells);
     sink.append("kind,name,category,phase,step,layer,track,begin_ns,duration_ns,self_ns,leaf,warmup,bytes,flops,"
                 "elements,graph,queue,marks\n");
-    const GraphTracks graphs = graph_tracks(source.tracks());
-    Status read = source.for_each_sample([&](const SampleBatch& batch) {
+    const GraphTracks graphs = graph_tracks(source.facts->tracks);
+    Status read = source.for_each_batch([&](const resolve::ResolvedBatch& batch) {
         for (const resolve::Submission& submission : batch.submissions) {
             write_row(sink, submission, names);
         }

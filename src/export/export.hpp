@@ -5,18 +5,18 @@
 
 #include <iosfwd>
 
-#include "export/sample_source.hpp"
+#include "export/sample_feed.hpp"
 #include "plumb/result.hpp"
 
 namespace plumb::exporting {
 
 /// Chrome trace format, JSON object form, for any Chrome or Perfetto trace viewer: a lane per track with true start
 /// stamps, spans in lanes of their own.
-Status chrome_trace(SampleSource& source, std::ostream& out);
+Status chrome_trace(const SampleFeed& source, std::ostream& out);
 /// One header line {"schema":"plumb.samples/1",…}, then one sample per line, then one check of a
 /// tensor per line.
-Status jsonl(SampleSource& source, std::ostream& out);
+Status jsonl(const SampleFeed& source, std::ostream& out);
 /// A header row, then one row per sample (RFC 4180); empty cells where nothing was given.
-Status csv(SampleSource& source, std::ostream& out);
+Status csv(const SampleFeed& source, std::ostream& out);
 
 } // namespace plumb::exporting

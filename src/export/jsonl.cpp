@@ -94,15 +94,15 @@ void put_kernels(base::JsonWriter& json, const std::vector<recording::KernelInfo
     json.end();
 }
 
-std::string header_line(const SampleSource& source) {
+std::string header_line(const SampleFeed& source) {
     std::string line;
     base::JsonWriter json(line);
     json.begin_object();
     json.field("schema", "plumb.samples/1");
-    put_run(json, source.metadata());
+    put_run(json, source.facts->metadata);
     json.key("tracks");
     json.begin_array();
-    for (const recording::TrackInfo& track : source.tracks()) {
+    for (const recording::TrackInfo& track : source.facts->tracks) {
         json.begin_object();
         json.field("id", track.id);
         json.field("name", track.name);
@@ -118,11 +118,11 @@ std::string header_line(const SampleSource& source) {
         json.end();
     }
     json.end();
-    put_graphs(json, source.graphs());
-    put_kernels(json, source.kernels());
+    put_graphs(json, source.facts->graphs);
+    put_kernels(json, source.facts->kernels);
     json.key("notes");
     json.begin_array();
-    for (const std::string& note : source.notes()) {
+    for (const std::string& note : source.facts->notes) {
         json.value(note);
     }
     json.finish();
@@ -393,8 +393,8 @@ std::string check_line(const recording::TensorCheck& check, const NameTable& nam
     return line + '\n';
 }
 
-Status write_checks(SampleSource& source, const NameTable& names, TextSink& sink) {
-    return source.for_each_check([&](const recording::TensorCheck& check) {
+Status write_checks(const SampleFeed& source, const NameTable& names, TextSink& sink) {
+    return source.for_each_check([&](recording::TensorCheck&& check) {
         sink.append(check_line(check, names));
         return sink.good();
     });
@@ -402,13 +402,13 @@ Status write_checks(SampleSource& source, const NameTable& names, TextSink& sink
 
 } // namespace
 
-Status jsonl(SampleSource& source, std::ostream& out) {
+Status jsonl(const SampleFeed& source, std::ostream& out) {
     TextSink sink(out);
-    const NameTable table(source.names());
+    const NameTable table(source.facts->names);
     NameText names(table, name_fields);
     sink.append(header_line(source));
-    const GraphTracks graphs = graph_tracks(source.tracks());
-    Status read = source.for_each_sample([&](const SampleBatch& batch) {
+    const GraphTracks graphs = graph_tracks(source.facts->tracks);
+    Status read = source.for_each_batch([&](const resolve::ResolvedBatch& batch) {
         for (const resolve::Submission& submission : batch.submissions) {
             write_line(sink, submission, names);
         }

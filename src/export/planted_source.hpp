@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "export/sample_source.hpp"
+#include "export/sample_feed.hpp"
 
 namespace plumb::exporting {
 
-class PlantedSource : public SampleSource {
+class PlantedSource {
   public:
     recording::Metadata run;
     std::vector<recording::TrackInfo> all_tracks;
@@ -141,36 +141,50 @@ class PlantedSource : public SampleSource {
         }
     }
 
-    const recording::Metadata& metadata() const override { return run; }
-    const std::vector<recording::TrackInfo>& tracks() const override { return all_tracks; }
-    const std::vector<recording::NameInfo>& names() const override { return all_names; }
-    const std::vector<recording::GraphInfo>& graphs() const override { return all_graphs; }
-    const std::vector<recording::KernelInfo>& kernels() const override { return all_kernels; }
-    const std::vector<std::string>& notes() const override { return all_notes; }
-    std::int64_t origin_ns() const override { return origin; }
-    Status for_each_sample(const SampleSink& sink) override {
-        constexpr std::size_t batch = 64;
-        if (!submissions.empty() || !nodes.empty() || !dependencies.empty()) {
-            (void)sink({{}, submissions, nodes, dependencies, {}});
-        }
-        for (std::size_t at = 0; at < samples.size(); at += batch) {
-            const std::span<const resolve::Sample> all(samples);
-            if (!sink({all.subspan(at, std::min(batch, samples.size() - at)), {}, {}, {}, launches})) {
-                break;
-            }
-        }
-        return end;
-    }
-    Status for_each_check(const TensorSink& sink) override {
-        for (const recording::TensorCheck& check : all_checks) {
-            if (!sink(check)) {
-                break;
-            }
-        }
-        return end;
+    /// REQUIRES: the source outlives it.
+    operator SampleFeed() const { // NOLINT(google-explicit-constructor): tests hand a source to an exporter
+        const auto facts = std::make_shared<recording::RunFacts>();
+        facts->metadata = run;
+        facts->tracks = all_tracks;
+        facts->names = all_names;
+        facts->graphs = all_graphs;
+        facts->kernels = all_kernels;
+        facts->notes = all_notes;
+        facts->clock_pairs = {{0, 0, origin, 0, 0}};
+        return {facts, [this](const SampleTaker& take) { return give_samples(take); },
+                [this](const auto& take) {
+                    return give_checks(take);
+                }};
     }
 
   private:
+    Status give_samples(const SampleTaker& take) const {
+        constexpr std::size_t at_once = 64;
+        resolve::ResolvedBatch batch;
+        batch.submissions = submissions;
+        batch.nodes = nodes;
+        batch.dependencies = dependencies;
+        if (!submissions.empty() || !nodes.empty() || !dependencies.empty()) {
+            (void)take(batch);
+        }
+        batch = {};
+        batch.launches = launches;
+        for (std::size_t at = 0; at < samples.size(); at += at_once) {
+            batch.samples = std::span(samples).subspan(at, std::min(at_once, samples.size() - at));
+            if (!take(batch)) {
+                break;
+            }
+        }
+        return end;
+    }
+    Status give_checks(const std::function<bool(recording::TensorCheck&&)>& take) const {
+        for (const recording::TensorCheck& check : all_checks) {
+            if (!take(recording::TensorCheck(check))) {
+                break;
+            }
+        }
+        return end;
+    }
     static resolve::Sample& place(resolve::Sample& sample, std::uint64_t step, std::uint32_t layer) {
         sample.step = step;
         sample.layer = layer;

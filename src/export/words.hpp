@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "export/sample_source.hpp"
+#include "export/sample_feed.hpp"
 
 namespace plumb::exporting {
 

@@ -79,7 +79,18 @@ std::uint64_t rows_of(const recording::TensorCheck& check) noexcept {
     return check.shape.size() < 2 ? 1 : check.shape.front();
 }
 
-Result<CheckedRun> load_run(CheckSource& source, BrickTable& bricks, std::size_t most, std::size_t most_bytes) {
+namespace {
+
+std::string name_of(std::uint16_t id, const recording::RunFacts& facts) {
+    const auto found = std::find_if(facts.names.begin(), facts.names.end(),
+                                    [id](const recording::NameInfo& name) { return name.id == id; });
+    return found == facts.names.end() || found->name.empty() ? "name " + std::to_string(id) : found->name;
+}
+
+} // namespace
+
+Result<CheckedRun> load_run(const recording::RecordedRun& source, BrickTable& bricks, std::size_t most,
+                            std::size_t most_bytes) {
     CheckedRun run;
     std::map<std::uint16_t, std::uint32_t> numbers;
     bool too_many = false;
@@ -92,11 +103,7 @@ Result<CheckedRun> load_run(CheckSource& source, BrickTable& bricks, std::size_t
         }
         auto number = numbers.find(check.name);
         if (number == numbers.end()) {
-            std::string name = source.name_of(check.name);
-            if (name.empty()) {
-                name = "name " + std::to_string(check.name);
-            }
-            number = numbers.emplace(check.name, bricks.number_of(name)).first;
+            number = numbers.emplace(check.name, bricks.number_of(name_of(check.name, *source.facts))).first;
         }
         if (check.position < -1 || check.position > most_position) {
             check.position = -1;

@@ -3,25 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "plumb/numerics.hpp"
 #include "plumb/result.hpp"
-#include "recording/recording.hpp"
+#include "recording/recorded_run.hpp"
 
 namespace plumb::numerics {
-
-/// Where checks come from: a recording, or a test's own.
-class CheckSource {
-  public:
-    virtual ~CheckSource() = default;
-    [[nodiscard]] virtual Status for_each_check(const std::function<bool(recording::TensorCheck&&)>& take) = 0;
-    /// Empty: not known.
-    [[nodiscard]] virtual std::string name_of(std::uint16_t id) const = 0;
-};
 
 /// Numbers of names by their text, for two runs at once: ids differ between processes.
 class BrickTable {
@@ -61,8 +51,8 @@ inline constexpr std::size_t most_checks = std::size_t{1} << 21;
 inline constexpr std::size_t most_check_bytes = std::size_t{1} << 31;
 
 /// Error out_of_memory for more than `most`, or than so many bytes. A position that no token can have counts as not known.
-[[nodiscard]] Result<CheckedRun> load_run(CheckSource& source, BrickTable& bricks, std::size_t most = most_checks,
-                                          std::size_t most_bytes = most_check_bytes);
+[[nodiscard]] Result<CheckedRun> load_run(const recording::RecordedRun& source, BrickTable& bricks,
+                                          std::size_t most = most_checks, std::size_t most_bytes = most_check_bytes);
 
 /// Positions that a tensor covers: dimension 0 is rows, but for a vector, which is one.
 [[nodiscard]] std::uint64_t rows_of(const recording::TensorCheck& check) noexcept;

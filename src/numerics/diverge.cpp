@@ -333,7 +333,8 @@ class Comparison {
 
 } // namespace
 
-Result<DivergeReport> diverge(CheckSource& source_a, CheckSource& source_b, const DivergeOptions& options) {
+Result<DivergeReport> diverge(const recording::RecordedRun& source_a, const recording::RecordedRun& source_b,
+                              const DivergeOptions& options) {
     if (options.tolerance && !(*options.tolerance >= 0 && std::isfinite(*options.tolerance))) {
         return Error{ErrorCode::invalid_argument, "the tolerance is a relative distance: give a number from 0 on"};
     }

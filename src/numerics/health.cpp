@@ -386,7 +386,8 @@ void add_count(HealthReport& report, std::uint64_t counted, bool of_twin) {
     found = counted;
 }
 
-Result<HealthReport> health(CheckSource& source, CheckSource* twin_source, const std::string& looked_at) {
+Result<HealthReport> health(const recording::RecordedRun& source, const recording::RecordedRun* twin_source,
+                            const std::string& looked_at) {
     BrickTable bricks;
     const Result<CheckedRun> run = load_run(source, bricks);
     if (!run.ok()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run's checks -> whether it is sound; with a twin, how far from it. Pure; any thread, one at a time per source.
+// One run's checks -> whether it is sound; with a twin, how far from it. Pure; any thread, one at a time per run.
 #pragma once
 
 #include "numerics/checked_run.hpp"
@@ -15,7 +15,8 @@ inline constexpr std::size_t most_worst = 16;
 
 /// `twin` may be null. Errors: not_found when the run holds no checks and `looked_at` is empty, or when the twin has none
 /// in common; out_of_memory beyond most_checks. `looked_at`: what the run says of tensors that left no check.
-[[nodiscard]] Result<HealthReport> health(CheckSource& run, CheckSource* twin, const std::string& looked_at);
+[[nodiscard]] Result<HealthReport> health(const recording::RecordedRun& run, const recording::RecordedRun* twin,
+                                          const std::string& looked_at);
 
 /// What the run, or the twin, counted itself, where that is more than the checks show: an entry may be gone.
 void add_count(HealthReport& report, std::uint64_t counted, bool of_twin);

@@ -17,7 +17,8 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 HealthReport examined(PlantedRun& run, PlantedRun* twin = nullptr) {
-    Result<HealthReport> report = health(run, twin, "");
+    const recording::RecordedRun beside = twin != nullptr ? *twin : recording::RecordedRun();
+    Result<HealthReport> report = health(run, twin != nullptr ? &beside : nullptr, "");
     EXPECT_TRUE(report.ok()) << (report.ok() ? "" : report.error().message);
     return report.ok() ? *report : HealthReport{};
 }
@@ -205,11 +206,13 @@ TEST(Health, T15_a_twin_that_is_given_is_used_and_one_without_counterparts_is_an
     EXPECT_EQ(examined(run).layers[0].cosine.reason, "no twin was given");
     EXPECT_EQ(examined(run, &run).layers[0].cosine.value, 1);
     PlantedRun none;
-    EXPECT_FALSE(health(run, &none, "").ok());
+    const recording::RecordedRun without = none;
+    EXPECT_FALSE(health(run, &without, "").ok());
     PlantedRun other;
     other.step(Phase::decode, 0);
     other.add("something", 0, planted_values(1, 8), 1);
-    const Result<HealthReport> apart = health(run, &other, "");
+    const recording::RecordedRun beside = other;
+    const Result<HealthReport> apart = health(run, &beside, "");
     ASSERT_FALSE(apart.ok());
     EXPECT_NE(apart.error().message.find("no tensor in common"), std::string::npos);
 }
@@ -222,7 +225,8 @@ TEST(Health, T16_a_run_without_checks_is_only_sound_where_it_said_that_it_looked
     const Result<HealthReport> looked = health(none, nullptr, "12 tensors, all finite");
     ASSERT_TRUE(looked.ok());
     EXPECT_TRUE(looked->finite());
-    EXPECT_FALSE(health(none, &none, "12 tensors, all finite").ok());
+    const recording::RecordedRun twin = none;
+    EXPECT_FALSE(health(none, &twin, "12 tensors, all finite").ok());
 }
 
 TEST(Health, T15_checks_of_nonfinite_alone_keep_no_sums_and_none_are_invented) {

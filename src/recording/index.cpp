@@ -277,11 +277,11 @@ class IndexBuilder {
             return false;
         }
         if (header.first_sequence != index_.tile_generation) {
-            index_.tiles.clear(); // reset() cleared what came before
+            index_.tile_map.clear(); // reset() cleared what came before
             index_.tile_generation = header.first_sequence;
         }
         return decode_tiles(payload, header.payload_size, header.count,
-                            [this](const TileTotals& tile) { too_many_tiles_ += index_.tiles.set(tile) ? 0 : 1; });
+                            [this](const TileTotals& tile) { too_many_tiles_ += index_.tile_map.set(tile) ? 0 : 1; });
     }
 
     void note_gap(std::uint32_t track, std::uint64_t missing) {

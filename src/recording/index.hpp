@@ -14,6 +14,7 @@
 #include "recording/graph_codec.hpp"
 #include "recording/metadata_codec.hpp"
 #include "recording/recording.hpp"
+#include "recording/run_facts.hpp"
 #include "recording/tile_codec.hpp"
 
 namespace plumb::recording {
@@ -39,31 +40,21 @@ struct TensorTags {
     Codec codec = Codec::plain;
 };
 
-struct Index {
-    Metadata metadata;
+struct Index : RunFacts {
     bool has_metadata = false;
-    std::vector<TrackInfo> tracks;
-    std::vector<NameInfo> names;
-    std::vector<ClockPair> clock_pairs;
-    std::vector<Description> descriptions;
-    std::vector<GraphInfo> graphs;   // the last row of each key, in order of first appearance
-    std::vector<KernelInfo> kernels; // in order of first appearance
-    Counters counters;
     std::vector<RecordPlace> places;
     std::unordered_map<std::uint32_t, std::uint64_t> next_sequence; // of each track that has records
     std::vector<TensorTags> check_places;
     std::uint64_t checks = 0; // in these
     std::uint64_t checks_removed = 0;
-    TileMap tiles; // of the last generation
+    TileMap tile_map; // of the last generation
     std::uint64_t tile_generation = 0;
     std::uint64_t records_written = 0; // by the writer, as far as the file tells, lost and removed ones included
     std::uint64_t records_removed = 0;
     std::uint64_t records_recovered = 0;
-    bool recovered = false; // a dead process's ring was folded in
-    bool closed = false;
+    bool recovered = false;       // a dead process's ring was folded in
     std::uint64_t end = 0;        // where to go on writing: behind everything but an unfinished chunk
     std::uint64_t torn_bytes = 0; // of that chunk
-    std::vector<std::string> notes;
 
     [[nodiscard]] const TrackInfo* track(std::uint32_t id) const;
     [[nodiscard]] std::string track_name(std::uint32_t id) const;

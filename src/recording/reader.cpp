@@ -22,7 +22,6 @@ struct Reader::State {
     RecordDecoder decoder;
     CheckDecoder check_decoder;
     ReadAhead ahead = ReadAhead::never; // memory belongs to a live run, and so do its cores
-    bool being_written = false;
     bool losses_noted = false;
     bool check_losses_noted = false;
 
@@ -35,7 +34,7 @@ struct Reader::State {
 };
 
 void Reader::State::note_end() {
-    if (being_written) {
+    if (index.being_written) {
         note("the recording is still being written: later records are missing");
     } else if (ring.found) {
         if (ring.records != 0) {
@@ -70,10 +69,9 @@ std::unique_ptr<DecodeAhead> Reader::State::decode_ahead() {
     }
 }
 
-Reader::Reader(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Reader::Reader(Reader&&) noexcept = default;
-Reader& Reader::operator=(Reader&&) noexcept = default;
-Reader::~Reader() = default;
+Reader::Reader(std::shared_ptr<State> state) : state_(std::move(state)), facts_(state_, &state_->index) {
+    facts_->tiles = state_->index.tile_map.sorted();
+}
 
 Result<Reader> Reader::open(const std::string& path, ReadOptions options) {
     std::uint64_t size = 0;
@@ -81,27 +79,27 @@ Result<Reader> Reader::open(const std::string& path, ReadOptions options) {
     if (!file) {
         return file.error();
     }
-    auto state = std::make_unique<State>(path, ByteSource(std::move(*file), size));
+    auto state = std::make_shared<State>(path, ByteSource(std::move(*file), size));
     state->ahead = options.ahead;
     Result<Index> index = read_index(state->source, path);
     if (!index) {
         return index.error();
     }
     state->index = std::move(*index);
-    const Metadata& facts = state->index.metadata;
-    const bool alive = facts.pid == 0 || base::process_alive(facts.pid, facts.process_start, facts.boot_id);
-    state->being_written = alive && is_locked(state->source.file());
-    if (!state->being_written && options.merge_ring) {
+    const Metadata& writer = state->index.metadata;
+    const bool alive = writer.pid == 0 || base::process_alive(writer.pid, writer.process_start, writer.boot_id);
+    state->index.being_written = alive && is_locked(state->source.file());
+    if (!state->index.being_written && options.merge_ring) {
         state->ring = merge_ring(state->index);
     }
-    if (state->being_written || options.merge_ring) {
+    if (state->index.being_written || options.merge_ring) {
         state->note_end();
     }
     return Reader(std::move(state));
 }
 
 Result<Reader> Reader::from_bytes(std::shared_ptr<const Bytes> bytes) {
-    auto state = std::make_unique<State>("this recording", ByteSource(std::move(bytes)));
+    auto state = std::make_shared<State>("this recording", ByteSource(std::move(bytes)));
     Result<Index> index = read_index(state->source, state->path);
     if (!index) {
         return index.error();
@@ -109,21 +107,6 @@ Result<Reader> Reader::from_bytes(std::shared_ptr<const Bytes> bytes) {
     state->index = std::move(*index);
     return Reader(std::move(state));
 }
-
-const Metadata& Reader::metadata() const { return state_->index.metadata; }
-const std::vector<TrackInfo>& Reader::tracks() const { return state_->index.tracks; }
-const std::vector<NameInfo>& Reader::names() const { return state_->index.names; }
-const std::vector<ClockPair>& Reader::clock_pairs() const { return state_->index.clock_pairs; }
-const Counters& Reader::counters() const { return state_->index.counters; }
-const std::vector<std::pair<std::string, std::string>>& Reader::descriptions() const {
-    return state_->index.descriptions;
-}
-const std::vector<GraphInfo>& Reader::graphs() const { return state_->index.graphs; }
-std::vector<TileTotals> Reader::tiles() const { return state_->index.tiles.sorted(); }
-const std::vector<KernelInfo>& Reader::kernels() const { return state_->index.kernels; }
-const std::vector<std::string>& Reader::notes() const { return state_->index.notes; }
-bool Reader::closed() const { return state_->index.closed; }
-bool Reader::being_written() const { return state_->being_written; }
 
 Status Reader::for_each_batch(const std::function<bool(const RecordBatch&)>& take) {
     State& state = *state_;

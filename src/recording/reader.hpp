@@ -14,6 +14,7 @@
 #include "plumb/result.hpp"
 #include "recording/bytes.hpp"
 #include "recording/recording.hpp"
+#include "recording/run_facts.hpp"
 
 namespace plumb::recording {
 
@@ -30,30 +31,25 @@ class Reader {
     /// Errors: not_found, permission; corrupt when it is no recording at all; unsupported when a newer version made it.
     static Result<Reader> open(const std::string& path, ReadOptions options = {});
     static Result<Reader> from_bytes(std::shared_ptr<const Bytes> bytes);
-    Reader(Reader&&) noexcept;
-    Reader& operator=(Reader&&) noexcept;
-    ~Reader();
+    Reader(Reader&&) noexcept = default;
+    Reader& operator=(Reader&&) noexcept = default;
 
-    [[nodiscard]] const Metadata& metadata() const;
-    /// In order of first appearance; those known only from a dead writer's ring come last.
-    [[nodiscard]] const std::vector<TrackInfo>& tracks() const;
-    [[nodiscard]] const std::vector<NameInfo>& names() const;
-    [[nodiscard]] const std::vector<ClockPair>& clock_pairs() const;
-    [[nodiscard]] const Counters& counters() const;
-    /// The last value of each key, in order of first appearance.
-    [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& descriptions() const;
-    /// The last row of each captured graph, in order of first appearance.
-    [[nodiscard]] const std::vector<GraphInfo>& graphs() const;
-    /// Totals of tiles since the last reset(), by level, name, row and column.
-    [[nodiscard]] std::vector<TileTotals> tiles() const;
-    /// What code hashes stand for; several kernels may have one, and notes() tells of those that should not.
-    [[nodiscard]] const std::vector<KernelInfo>& kernels() const;
-    /// Losses and damage in plain words, with counts. Empty: everything that was recorded is here.
-    [[nodiscard]] const std::vector<std::string>& notes() const;
-    /// Whether the writer ended in good order.
-    [[nodiscard]] bool closed() const;
-    /// Whether the writer was still alive when this reader opened the recording.
-    [[nodiscard]] bool being_written() const;
+    /// Lives as long as anybody holds it; its notes grow where reading finds damage.
+    [[nodiscard]] const std::shared_ptr<RunFacts>& facts() const { return facts_; }
+    [[nodiscard]] const Metadata& metadata() const { return facts_->metadata; }
+    [[nodiscard]] const std::vector<TrackInfo>& tracks() const { return facts_->tracks; }
+    [[nodiscard]] const std::vector<NameInfo>& names() const { return facts_->names; }
+    [[nodiscard]] const std::vector<ClockPair>& clock_pairs() const { return facts_->clock_pairs; }
+    [[nodiscard]] const Counters& counters() const { return facts_->counters; }
+    [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& descriptions() const {
+        return facts_->descriptions;
+    }
+    [[nodiscard]] const std::vector<GraphInfo>& graphs() const { return facts_->graphs; }
+    [[nodiscard]] const std::vector<TileTotals>& tiles() const { return facts_->tiles; }
+    [[nodiscard]] const std::vector<KernelInfo>& kernels() const { return facts_->kernels; }
+    [[nodiscard]] const std::vector<std::string>& notes() const { return facts_->notes; }
+    [[nodiscard]] bool closed() const { return facts_->closed; }
+    [[nodiscard]] bool being_written() const { return facts_->being_written; }
 
     /// Every record once, per track in sequence order; what the ring held comes last. `take` returns false to stop early.
     /// It must not call this reader: the next chunks may be decoded meanwhile. May be called again. Where records of a track
@@ -66,8 +62,9 @@ class Reader {
 
   private:
     struct State;
-    explicit Reader(std::unique_ptr<State> state);
-    std::unique_ptr<State> state_;
+    explicit Reader(std::shared_ptr<State> state);
+    std::shared_ptr<State> state_;
+    std::shared_ptr<RunFacts> facts_; // in the state
 };
 
 } // namespace plumb::recording

@@ -22,16 +22,19 @@ void Launches::submitted(Submission& made, std::uint64_t sequence) {
     if (made.graph) {
         return; // its scopes come from a feed, which tells no launch
     }
-    const Launch launch{made.number, made.track, !recorded_, made.begin_ns, made.begin_ns + made.duration_ns};
-    if (!recorded_) {
+    Launch launch{made.number, made.track, true, made.begin_ns, made.begin_ns + made.duration_ns};
+    if (!recorded_.value_or(false)) {
         if (in_places_ == max_waiting) {
             places_.clear();
             in_places_ = 0;
         }
         places_[{made.step, made.queue, made.layer, made.name}].push_back(launch);
         ++in_places_;
+    }
+    if (!recorded_.value_or(true)) {
         return;
     }
+    launch.inferred = false;
     if (waiting_ == max_waiting) {
         make_room();
     }
@@ -57,7 +60,7 @@ std::optional<Launch> Launches::of(const Sample& scope, const std::optional<Caus
     if (cause) {
         return recorded(scope, *cause);
     }
-    return recorded_ ? std::nullopt : inferred(scope);
+    return recorded_.value_or(false) ? std::nullopt : inferred(scope);
 }
 
 std::optional<Launch> Launches::recorded(const Sample& scope, const Cause& cause) {

@@ -26,8 +26,9 @@ class Launches {
   public:
     static constexpr std::size_t max_waiting = std::size_t{1} << 18;
 
-    /// `recorded`: the recording says what began its scopes; nothing is inferred.
-    explicit Launches(bool recorded) : recorded_(recorded) {}
+    /// `recorded`: the recording says what began its scopes; nothing is inferred. Absent: that is not known yet, and what it
+    /// does not say is inferred, for a caller who comes to know and takes the links of one kind.
+    explicit Launches(std::optional<bool> recorded) : recorded_(recorded) {}
 
     /// Numbers the submission, whose record has that sequence on its track.
     void submitted(Submission& made, std::uint64_t sequence);
@@ -58,7 +59,7 @@ class Launches {
     [[nodiscard]] std::optional<Launch> inferred(const Sample& scope);
     void make_room();
 
-    bool recorded_;
+    std::optional<bool> recorded_;
     std::uint64_t last_number_ = 0;
     std::unordered_map<std::uint32_t, Line> lines_;              // by host track
     std::size_t waiting_ = 0;                                    // in all lines

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Raw records -> samples on one clock. Two passes over the source: steps first, then every record once, streaming.
-// Pure: the same source gives the same samples. One thread; the sink is called on it and keeps nothing it is given.
+// Raw records -> samples on one clock. Two passes over the run: steps first, then every record once, streaming.
+// Pure: the same run gives the same samples. One thread; the sink is called on it and keeps nothing it is given.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "plumb/result.hpp"
+#include "recording/recorded_run.hpp"
 #include "resolve/losses.hpp"
 #include "resolve/node.hpp"
-#include "resolve/record_source.hpp"
 #include "resolve/sample.hpp"
 #include "resolve/step_table.hpp"
 #include "resolve/track_table.hpp"
@@ -67,10 +67,19 @@ struct Resolution {
 using PassSink = std::function<void(const StepTable&, const TrackTable&)>;
 using BatchSink = std::function<void(const ResolvedBatch&)>;
 
-[[nodiscard]] Result<Resolution> resolve(RecordSource& source, const ResolveOptions& options, const PassSink& on_steps,
-                                         const BatchSink& on_batch);
+/// Samples for who has to see some before the steps are known: in the first pass, of the tracks it wants. Their phase, warm-up
+/// and what depends on the length of the KV cache are missing.
+struct FirstLook {
+    std::function<bool(const recording::TrackInfo&)> wanted; // empty: none
+    BatchSink sink;
+};
+
+[[nodiscard]] Result<Resolution> resolve(const recording::RecordedRun& run, const ResolveOptions& options,
+                                         const PassSink& on_steps, const BatchSink& on_batch,
+                                         const FirstLook& look = {});
 /// The same samples for who wants nothing else: no table of steps, and 4 bytes for each of them in memory (packed_steps.hpp).
 /// `no_earlier_than` of a batch says nothing.
-[[nodiscard]] Status resolve_samples(RecordSource& source, const ResolveOptions& options, const BatchSink& on_batch);
+[[nodiscard]] Status resolve_samples(const recording::RecordedRun& run, const ResolveOptions& options,
+                                     const BatchSink& on_batch);
 
 } // namespace plumb::resolve

@@ -332,10 +332,14 @@ class Scanner {
 
 } // namespace
 
-Result<FirstPass> scan_steps(RecordSource& source, TrackTable& tracks, std::uint64_t warmup_steps, Losses& losses) {
+Result<FirstPass> scan_steps(const recording::RecordedRun& run, TrackTable& tracks, std::uint64_t warmup_steps,
+                             Losses& losses, const std::function<void(const recording::RecordBatch&)>& also) {
     Scanner scanner(tracks, warmup_steps, nullptr, losses);
-    const Status read = source.for_each_batch([&](const recording::RecordBatch& batch) {
+    const Status read = run.for_each_batch([&](const recording::RecordBatch& batch) {
         scanner.batch(batch);
+        if (also) {
+            also(batch);
+        }
         return true;
     });
     if (!read.ok()) {
@@ -344,11 +348,11 @@ Result<FirstPass> scan_steps(RecordSource& source, TrackTable& tracks, std::uint
     return scanner.finish();
 }
 
-Result<PackedSteps> scan_step_facts(RecordSource& source, TrackTable& tracks, std::uint64_t warmup_steps,
+Result<PackedSteps> scan_step_facts(const recording::RecordedRun& run, TrackTable& tracks, std::uint64_t warmup_steps,
                                     Losses& losses) {
     PackedSteps packed;
     Scanner scanner(tracks, warmup_steps, &packed, losses);
-    const Status read = source.for_each_batch([&](const recording::RecordBatch& batch) {
+    const Status read = run.for_each_batch([&](const recording::RecordBatch& batch) {
         scanner.batch(batch);
         return true;
     });

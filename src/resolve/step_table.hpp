@@ -7,15 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "plumb/bricks.hpp"
+#include "recording/recorded_run.hpp"
 #include "resolve/device_ends.hpp"
 #include "resolve/losses.hpp"
 #include "resolve/packed_steps.hpp"
-#include "resolve/record_source.hpp"
 #include "resolve/step_facts.hpp"
 #include "resolve/track_table.hpp"
 
@@ -108,10 +109,12 @@ struct FirstPass {
     std::vector<std::int64_t> no_earlier_than;
 };
 
-[[nodiscard]] Result<FirstPass> scan_steps(RecordSource& source, TrackTable& tracks, std::uint64_t warmup_steps,
-                                           Losses& losses);
+/// `also` (may be empty) is given every batch after the scan has seen it.
+[[nodiscard]] Result<FirstPass> scan_steps(const recording::RecordedRun& run, TrackTable& tracks,
+                                           std::uint64_t warmup_steps, Losses& losses,
+                                           const std::function<void(const recording::RecordBatch&)>& also = {});
 /// The same steps with the same facts, for who wants samples and no periods.
-[[nodiscard]] Result<PackedSteps> scan_step_facts(RecordSource& source, TrackTable& tracks, std::uint64_t warmup_steps,
-                                                  Losses& losses);
+[[nodiscard]] Result<PackedSteps> scan_step_facts(const recording::RecordedRun& run, TrackTable& tracks,
+                                                  std::uint64_t warmup_steps, Losses& losses);
 
 } // namespace plumb::resolve

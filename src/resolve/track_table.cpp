@@ -5,16 +5,16 @@
 
 namespace plumb::resolve {
 
-TrackTable::TrackTable(const RecordSource& source, const Cut& cut) {
-    (void)line_of(source, 0);
-    for (const recording::TrackInfo& info : source.tracks()) {
+TrackTable::TrackTable(const recording::RunFacts& facts, const Cut& cut) {
+    (void)line_of(facts, 0);
+    for (const recording::TrackInfo& info : facts.tracks) {
         if (tracks_.size() == max_tracks) {
             break;
         }
         if (!index_.emplace(info.id, tracks_.size()).second) {
             continue;
         }
-        tracks_.push_back({info, true, line_of(source, info.clock), 0});
+        tracks_.push_back({info, true, line_of(facts, info.clock), 0});
     }
     for (const auto& [id, sequence] : cut) {
         const auto found = index_.find(id);
@@ -24,10 +24,10 @@ TrackTable::TrackTable(const RecordSource& source, const Cut& cut) {
     }
 }
 
-const TickLine* TrackTable::line_of(const RecordSource& source, std::uint32_t clock) {
+const TickLine* TrackTable::line_of(const recording::RunFacts& facts, std::uint32_t clock) {
     auto found = lines_.find(clock);
     if (found == lines_.end()) {
-        found = lines_.emplace(clock, fit_ticks(source.clock_pairs(), clock)).first;
+        found = lines_.emplace(clock, fit_ticks(facts.clock_pairs, clock)).first;
     }
     return found->second.ok() ? &found->second.value() : nullptr;
 }

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "resolve/record_source.hpp"
+#include "recording/run_facts.hpp"
 #include "resolve/tick_conversion.hpp"
 
 namespace plumb::resolve {
@@ -32,7 +32,7 @@ class TrackTable {
   public:
     static constexpr std::size_t max_tracks = 65536;
 
-    TrackTable(const RecordSource& source, const Cut& cut);
+    TrackTable(const recording::RunFacts& facts, const Cut& cut);
 
     /// Dense index of a track id; an id nobody described gets an index too, until there are too many (no_track).
     [[nodiscard]] std::size_t index_of(std::uint32_t id);
@@ -54,7 +54,7 @@ class TrackTable {
     [[nodiscard]] std::vector<std::string> complaints() const;
 
   private:
-    const TickLine* line_of(const RecordSource& source, std::uint32_t clock);
+    const TickLine* line_of(const recording::RunFacts& facts, std::uint32_t clock);
 
     std::unordered_map<std::uint32_t, Result<TickLine>> lines_; // by clock id
     std::unordered_map<std::uint32_t, std::size_t> index_;

@@ -8,8 +8,7 @@
 #include "analysis/compare.hpp"
 #include "plumb/compare.hpp"
 #include "plumb/numerics.hpp"
-#include "recording/reader.hpp"
-#include "resolve/reader_source.hpp"
+#include "recording/recorded_run.hpp"
 #include "stats/sample_check.hpp"
 
 namespace plumb {
@@ -23,16 +22,15 @@ struct ReadRun {
 };
 
 Result<ReadRun> read_run(const std::string& path) {
-    Result<recording::Reader> reader = recording::Reader::open(path);
-    if (!reader.ok()) {
-        return reader.error();
+    const Result<recording::RecordedRun> recorded = recording::open_run(path);
+    if (!recorded.ok()) {
+        return recorded.error();
     }
-    resolve::ReaderSource source(*reader);
-    Result<analysis::RunFigures> figures = analysis::gather_run(source);
+    Result<analysis::RunFigures> figures = analysis::gather_run(*recorded);
     if (!figures.ok()) {
         return Error{figures.error().code, path + ": " + figures.error().message};
     }
-    const recording::Metadata& metadata = reader->metadata();
+    const recording::Metadata& metadata = recorded->facts->metadata;
     return ReadRun{{path, *std::move(figures)}, {metadata.recording_id[0], metadata.recording_id[1]}};
 }
 

@@ -12,9 +12,9 @@
 #include "base/processor_counters.hpp"
 #include "fingerprint/cuda/cuda_tensors.hpp"
 #include "record/recorder_access.hpp"
+#include "recording/recorded_run.hpp"
 #include "session/metadata.hpp"
 #include "session/recording_path.hpp"
-#include "session/source_since_reset.hpp"
 
 namespace plumb::session {
 
@@ -204,13 +204,13 @@ Result<Report> Run::report(const ReportOptions& options) {
     if (!reader.ok()) {
         return reader.error();
     }
-    SourceSinceReset source(*reader, cleared_);
-    return analysis::build_report(source, options, cut_);
+    recording::subtract(cleared_, *reader->facts());
+    return analysis::build_report(recording::run_of(std::move(*reader)), options, cut_);
 }
 
 Result<TileReport> Run::tiles(const TileOptions& options) {
     const Result<recording::Reader> reader = read();
-    return reader.ok() ? Result<TileReport>(analysis::build_tiles(analysis::tiles_of(*reader), options))
+    return reader.ok() ? Result<TileReport>(analysis::build_tiles(analysis::tiles_of(*reader->facts()), options))
                        : reader.error();
 }
 

@@ -9,8 +9,7 @@
 #include <tuple>
 
 #include "golden_content.hpp"
-#include "recording/reader.hpp"
-#include "resolve/reader_source.hpp"
+#include "recording/recorded_run.hpp"
 #include "resolve/resolve.hpp"
 
 namespace plumb {
@@ -300,11 +299,10 @@ TEST(Golden, version_1_with_captured_graphs_is_read_exactly) {
 
 /// Of each device scope: thread and begin of its launch in ns, "?" before what is inferred.
 std::vector<std::string> links_of(const std::string& name) {
-    auto reader = Reader::open(file(name));
-    EXPECT_TRUE(reader.ok());
+    const auto run = recording::open_run(file(name));
+    EXPECT_TRUE(run.ok());
     std::vector<std::string> links;
-    resolve::ReaderSource source(*reader);
-    EXPECT_TRUE(resolve::resolve_samples(source, {}, [&](const resolve::ResolvedBatch& batch) {
+    EXPECT_TRUE(resolve::resolve_samples(*run, {}, [&](const resolve::ResolvedBatch& batch) {
                     for (const resolve::Sample& sample : batch.samples) {
                         if (sample.kind != resolve::SampleKind::scope) {
                             continue;

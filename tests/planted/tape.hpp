@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a recording that a test writes by hand, so that it knows the truth. It gives records, is a RecordSource, or is
-// saved as a file. One tick is 2 ns unless the test says otherwise, so that ticks taken for nanoseconds show. Owned by the
+// For tests: a recording that a test writes by hand, so that it knows the truth. It gives records, is read as a
+// RecordedRun, or is saved as a file. One tick is 2 ns unless the test says otherwise, so that ticks taken for nanoseconds show. Owned by the
 // test; one thread.
 #pragma once
 
@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "recording/recorded_run.hpp"
 #include "recording/writer.hpp"
 #include "resolve/node.hpp"
-#include "resolve/record_source.hpp"
 
 namespace plumb::planted {
 
-class Tape final : public resolve::RecordSource {
+class Tape final {
   public:
     using NodeKey = resolve::NodeKey;
     static constexpr std::uint64_t first_tick = 1'000'000'000;
@@ -179,18 +179,41 @@ class Tape final : public resolve::RecordSource {
     }
     [[nodiscard]] std::uint64_t written(std::uint32_t id) { return sequence_[id] + pending_[id].size(); }
 
-    [[nodiscard]] const recording::Metadata& metadata() const override { return metadata_; }
-    [[nodiscard]] const std::vector<recording::TrackInfo>& tracks() const override { return tracks_; }
-    [[nodiscard]] const std::vector<recording::NameInfo>& names() const override { return names_; }
-    [[nodiscard]] const std::vector<recording::ClockPair>& clock_pairs() const override { return clock_pairs_; }
-    [[nodiscard]] const recording::Counters& counters() const override { return counters_; }
-    [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& descriptions() const override {
-        return descriptions_;
+    /// As planted so far. REQUIRES: the tape outlives it.
+    operator recording::RecordedRun() { // NOLINT(google-explicit-constructor): tests hand a tape to whatever reads runs
+        deliver_all();
+        recording::RecordedRun run;
+        *run.facts = facts();
+        run.for_each_batch = [this](const auto& visit) {
+            return for_each_batch(visit);
+        };
+        run.for_each_check = [this](const auto& take) {
+            for (const auto& chunk : checks_) {
+                for (recording::TensorCheck check : chunk) {
+                    if (!take(std::move(check))) {
+                        return Status();
+                    }
+                }
+            }
+            return Status();
+        };
+        return run;
     }
-    [[nodiscard]] const std::vector<recording::GraphInfo>& graphs() const override { return graphs_; }
-    [[nodiscard]] const std::vector<recording::KernelInfo>& kernels() const override { return kernels_; }
-    [[nodiscard]] const std::vector<std::string>& notes() const override { return notes_; }
-    Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) override {
+    [[nodiscard]] recording::RunFacts facts() const {
+        recording::RunFacts facts;
+        facts.metadata = metadata_;
+        facts.tracks = tracks_;
+        facts.names = names_;
+        facts.clock_pairs = clock_pairs_;
+        facts.counters = counters_;
+        facts.descriptions = descriptions_;
+        facts.graphs = graphs_;
+        facts.kernels = kernels_;
+        facts.notes = notes_;
+        return facts;
+    }
+    Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) {
+        ++passes_;
         deliver_all();
         for (const Batch& batch : batches_) {
             if (!visit({batch.track, batch.first_sequence, batch.records.data(), batch.records.size()})) {
@@ -228,8 +251,9 @@ class Tape final : public resolve::RecordSource {
     std::vector<recording::GraphInfo> graphs_;
     std::vector<recording::KernelInfo> kernels_;
     std::vector<std::string> notes_;
-    std::vector<std::vector<recording::TensorCheck>> checks_; // chunk by chunk; in a file only, like tiles
-    std::vector<Tiles> tiles_;
+    int passes_ = 0;                                          // over the records
+    std::vector<std::vector<recording::TensorCheck>> checks_; // chunk by chunk
+    std::vector<Tiles> tiles_;                                // in a file only
 
   private:
     struct Written {

@@ -2,63 +2,27 @@
 #include "answers/check/call_counts.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "analysis/brick_words.hpp"
-#include "resolve/name_table.hpp"
-#include "resolve/resolve.hpp"
 
 namespace plumb {
-namespace {
 
-class CallCounter {
-  public:
-    CallCounter(resolve::RecordSource& source, Phase phase, const std::vector<ExpectedCalls>& expected);
-
-    void steps_known(const resolve::StepTable& steps);
-    void consume(const resolve::ResolvedBatch& batch);
-    [[nodiscard]] std::vector<CallCount> finish() const;
-
-  private:
-    struct Brick {
-        std::vector<std::uint32_t> calls; // by index of the step
-        bool sometimes_timed = false;     // on a queue that is timed in some steps only
-    };
-
-    void add(std::uint16_t name, std::uint64_t step, std::uint32_t calls, bool sometimes_timed);
-    void launched(const resolve::Submission& launch);
-    [[nodiscard]] std::uint64_t asked(std::uint16_t name);
-    [[nodiscard]] CallCount judge(std::size_t index) const;
-
-    Phase phase_;
-    const std::vector<ExpectedCalls>& expected_;
-    resolve::NameTable names_;
-    std::unordered_map<std::uint64_t, const recording::GraphInfo*> graphs_;
-    std::unordered_map<std::uint16_t, std::uint64_t> asked_; // name -> a bit for each expectation that names it
-    const resolve::StepTable* steps_ = nullptr;
-    std::vector<Brick> bricks_;
-    std::vector<bool> unknown_content_; // by index of the step: a graph ran of which nobody knows what is in it
-    std::uint64_t last_id_ = resolve::no_step;
-    std::size_t last_index_ = resolve::step_not_found;
-};
-
-CallCounter::CallCounter(resolve::RecordSource& source, Phase phase, const std::vector<ExpectedCalls>& expected)
-    : phase_(phase), expected_(expected), names_(source.names()),
-      bricks_(std::min(expected.size(), max_expected_calls)) {
-    for (const recording::GraphInfo& graph : source.graphs()) {
+CallReader::CallReader(const recording::RunFacts& facts, Phase phase, const std::vector<ExpectedCalls>& expected)
+    : phase_(phase), expected_(expected), names_(facts.names), bricks_(std::min(expected.size(), max_expected_calls)) {
+    for (const recording::GraphInfo& graph : facts.graphs) {
         graphs_.emplace(graph.key, &graph);
     }
 }
 
-void CallCounter::steps_known(const resolve::StepTable& steps) {
+void CallReader::steps_known(const resolve::StepTable& steps, const resolve::TrackTable&) {
     steps_ = &steps;
-    for (Brick& brick : bricks_) {
+    for (BrickCalls& brick : bricks_) {
         brick.calls.resize(steps.size());
     }
     unknown_content_.resize(steps.size());
 }
 
-std::uint64_t CallCounter::asked(std::uint16_t name) {
+std::uint64_t CallReader::asked(std::uint16_t name) {
     const auto known = asked_.find(name);
     if (known != asked_.end()) {
         return known->second;
@@ -71,7 +35,7 @@ std::uint64_t CallCounter::asked(std::uint16_t name) {
     return asked_.emplace(name, bits).first->second;
 }
 
-void CallCounter::add(std::uint16_t name, std::uint64_t step, std::uint32_t calls, bool sometimes_timed) {
+void CallReader::add(std::uint16_t name, std::uint64_t step, std::uint32_t calls, bool sometimes_timed) {
     const std::uint64_t bits = asked(name);
     if (bits == 0 || step == resolve::no_step) {
         return;
@@ -92,7 +56,7 @@ void CallCounter::add(std::uint16_t name, std::uint64_t step, std::uint32_t call
     }
 }
 
-void CallCounter::launched(const resolve::Submission& launch) {
+void CallReader::launched(const resolve::Submission& launch) {
     const auto found = graphs_.find(launch.key);
     if (found == graphs_.end() || found->second->sites.empty()) {
         if (const std::size_t step = steps_->find(launch.step); step != resolve::step_not_found) {
@@ -105,7 +69,7 @@ void CallCounter::launched(const resolve::Submission& launch) {
     }
 }
 
-void CallCounter::consume(const resolve::ResolvedBatch& batch) {
+void CallReader::consume(const resolve::ResolvedBatch& batch) {
     const recording::TrackInfo& track = batch.track->info;
     for (const resolve::Submission& submission : batch.submissions) {
         if (submission.graph) {
@@ -123,7 +87,7 @@ void CallCounter::consume(const resolve::ResolvedBatch& batch) {
     }
 }
 
-CallCount CallCounter::judge(std::size_t index) const {
+CallCount CallReader::judge(std::size_t index) const {
     CallCount count;
     std::uint64_t content_unknown = 0; // steps
     count.least = ~std::uint64_t{0};
@@ -165,29 +129,19 @@ CallCount CallCounter::judge(std::size_t index) const {
     return count;
 }
 
-std::vector<CallCount> CallCounter::finish() const {
-    std::vector<CallCount> counts;
+void CallReader::finish(const resolve::Resolution&) {
     for (std::size_t i = 0; i < bricks_.size(); ++i) {
-        counts.push_back(judge(i));
+        counts_.push_back(judge(i));
     }
-    return counts;
 }
 
-} // namespace
-
-Result<std::vector<CallCount>> count_calls(resolve::RecordSource& source, Phase phase,
+Result<std::vector<CallCount>> count_calls(const recording::RecordedRun& run, Phase phase,
                                            const std::vector<ExpectedCalls>& expected) {
-    resolve::ResolveOptions options;
-    options.warmup_steps = source.metadata().warmup_steps;
-    CallCounter counter(source, phase, expected);
-    const auto resolved = resolve::resolve(
-        source, options,
-        [&](const resolve::StepTable& steps, const resolve::TrackTable&) { counter.steps_known(steps); },
-        [&](const resolve::ResolvedBatch& batch) { counter.consume(batch); });
-    if (!resolved.ok()) {
-        return resolved.error();
+    CallReader reader(*run.facts, phase, expected);
+    if (Status read = read::read(run, {&reader}); !read.ok()) {
+        return read.error();
     }
-    return counter.finish();
+    return reader.take();
 }
 
 } // namespace plumb

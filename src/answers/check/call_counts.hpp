@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often each complete step called a brick, step by step: a mean over steps would hide two calls here and none there.
-// Calls inside captured graphs are replays times the sites of the graph. Pure; any thread, one at a time per source.
+// Calls inside captured graphs are replays times the sites of the graph. Pure; one thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "plumb/bricks.hpp"
 #include "plumb/result.hpp"
-#include "resolve/record_source.hpp"
+#include "read/read.hpp"
+#include "resolve/name_table.hpp"
 
 namespace plumb {
 
@@ -33,8 +35,43 @@ struct CallCount {
     std::string unknown;                                               // why nothing could be judged; else empty
 };
 
-/// One for each of `expected`, at most max_expected_calls.
-[[nodiscard]] Result<std::vector<CallCount>> count_calls(resolve::RecordSource& source, Phase phase,
+class CallReader final : public read::Observer {
+  public:
+    /// REQUIRES: the facts outlive it. Of `expected`, at most max_expected_calls are counted.
+    CallReader(const recording::RunFacts& facts, Phase phase, const std::vector<ExpectedCalls>& expected);
+
+    /// After the reading: one for each of those expected.
+    [[nodiscard]] std::vector<CallCount> take() { return std::move(counts_); }
+
+    void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) override;
+    void consume(const resolve::ResolvedBatch& batch) override;
+    void finish(const resolve::Resolution& resolution) override;
+
+  private:
+    struct BrickCalls {
+        std::vector<std::uint32_t> calls; // by index of the step
+        bool sometimes_timed = false;     // on a queue that is timed in some steps only
+    };
+
+    void add(std::uint16_t name, std::uint64_t step, std::uint32_t calls, bool sometimes_timed);
+    void launched(const resolve::Submission& launch);
+    [[nodiscard]] std::uint64_t asked(std::uint16_t name);
+    [[nodiscard]] CallCount judge(std::size_t index) const;
+
+    const Phase phase_;
+    const std::vector<ExpectedCalls> expected_;
+    resolve::NameTable names_;
+    std::unordered_map<std::uint64_t, const recording::GraphInfo*> graphs_;
+    std::unordered_map<std::uint16_t, std::uint64_t> asked_; // name -> a bit for each expectation that names it
+    const resolve::StepTable* steps_ = nullptr;              // during the reading
+    std::vector<BrickCalls> bricks_;
+    std::vector<bool> unknown_content_; // by index of the step: a graph ran of which nobody knows what is in it
+    std::uint64_t last_id_ = resolve::no_step;
+    std::size_t last_index_ = resolve::step_not_found;
+    std::vector<CallCount> counts_;
+};
+
+[[nodiscard]] Result<std::vector<CallCount>> count_calls(const recording::RecordedRun& run, Phase phase,
                                                          const std::vector<ExpectedCalls>& expected);
 
 } // namespace plumb

@@ -11,8 +11,7 @@
 #include "analysis/report_builder.hpp"
 #include "answers/answer.hpp"
 #include "answers/check/checks_file.hpp"
-#include "recording/reader.hpp"
-#include "resolve/reader_source.hpp"
+#include "read/read.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb {
@@ -261,33 +260,32 @@ Result<ExpectedCalls> parse_expected_calls(std::string_view words) {
 namespace {
 
 Result<Checked> read_run(const std::string& path, const Invariants& invariants) {
-    Result<recording::Reader> reader = recording::Reader::open(path);
-    if (!reader.ok()) {
-        return reader.error();
+    const Result<recording::RecordedRun> recorded = recording::open_run(path);
+    if (!recorded.ok()) {
+        return recorded.error();
+    }
+    const recording::RunFacts& facts = *recorded->facts;
+    analysis::ReportReader report(facts);
+    const std::size_t number = report.ask({});
+    CallReader calls(facts, invariants.phase, invariants.calls);
+    analysis::ReplayReader replays(facts);
+    std::vector<read::Observer*> observers{&report};
+    if (!invariants.calls.empty()) {
+        observers.push_back(&calls);
+    }
+    if (invariants.node_check) {
+        observers.push_back(&replays);
+    }
+    if (Status read = read::read(*recorded, observers); !read.ok()) {
+        return read.error();
     }
     Checked run;
     run.path = path;
-    std::copy_n(reader->metadata().recording_id, 2, run.recording_id);
-    Result<Report> report = analysis::build_report(*reader, {}, {});
-    if (!report.ok()) {
-        return report.error();
-    }
-    run.report = std::move(*report);
-    resolve::ReaderSource source(*reader);
-    if (!invariants.calls.empty()) {
-        Result<std::vector<CallCount>> calls =
-            count_calls(source, invariants.phase, invariants.calls);
-        if (!calls.ok()) {
-            return calls.error();
-        }
-        run.calls = std::move(*calls);
-    }
+    std::copy_n(facts.metadata.recording_id, 2, run.recording_id);
+    run.report = report.take(number);
+    run.calls = calls.take();
     if (invariants.node_check) {
-        Result<ReplayReport> replays = analysis::build_replays(source);
-        if (!replays.ok()) {
-            return replays.error();
-        }
-        run.replays = std::move(*replays);
+        run.replays = replays.take();
     }
     return run;
 }

@@ -3,6 +3,7 @@
 
 #include "analysis/tiles.hpp"
 #include "answers/answer.hpp"
+#include "recording/reader.hpp"
 
 namespace plumb {
 
@@ -11,7 +12,7 @@ Result<TileReport> read_tiles(const std::vector<std::string>& files, const TileO
     if (!reader.ok()) {
         return reader.error();
     }
-    analysis::TileInput input = analysis::tiles_of(*reader);
+    analysis::TileInput input = analysis::tiles_of(*reader->facts());
     input.ended_early = !reader->closed() && !reader->being_written();
     return analysis::build_tiles(input, options);
 }

@@ -3,18 +3,13 @@
 
 #include "analysis/wall_builder.hpp"
 #include "answers/answer.hpp"
-#include "recording/reader.hpp"
-#include "resolve/reader_source.hpp"
+#include "recording/recorded_run.hpp"
 
 namespace plumb {
 
 Result<WallReport> read_wall(const std::vector<std::string>& files, const WallOptions& options) {
-    Result<recording::Reader> reader = recording::Reader::open(files.front());
-    if (!reader.ok()) {
-        return reader.error();
-    }
-    resolve::ReaderSource source(*reader);
-    return analysis::build_wall(source, options);
+    const Result<recording::RecordedRun> run = recording::open_run(files.front());
+    return run.ok() ? analysis::build_wall(*run, options) : run.error();
 }
 
 const answers::Entry& wall_answer() {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What exporters are given: the facts of a run, and its samples and checks as streams that are never held as a whole.
+// Copies share what is behind them; one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "plumb/result.hpp"
+#include "recording/recorded_run.hpp"
+#include "resolve/resolve.hpp"
+
+namespace plumb::exporting {
+
+/// False: no more are wanted, though more may still be given.
+using SampleTaker = std::function<bool(const resolve::ResolvedBatch&)>;
+
+struct SampleFeed {
+    std::shared_ptr<const recording::RunFacts> facts;
+    /// Every sample once; those of a track in the order of their ends, spans excepted.
+    std::function<Status(const SampleTaker& take)> for_each_batch;
+    recording::CheckStream for_each_check;
+};
+
+/// In memory: 4 bytes for each step.
+[[nodiscard]] SampleFeed samples_of(const recording::RecordedRun& run);
+
+/// A moment of the common clock that no sample begins before: traces count from it, so that their numbers stay small.
+[[nodiscard]] std::int64_t origin_of(const recording::RunFacts& facts);
+
+} // namespace plumb::exporting
