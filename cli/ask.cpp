@@ -58,11 +58,6 @@ std::string text_of(double value) {
 }
 std::string text_of(const std::string& value) { return value; }
 
-/// Reading an unsigned number would take -1 for the largest there is.
-std::string from_zero_on(std::string& word) {
-    return word.find('-') == std::string::npos ? "" : "takes a whole number from 0 on, not \"" + word + "\"";
-}
-
 /// An option whose value the library reads as T, so that what does not fit is refused where it was typed.
 template <class T>
 CLI::Option* add_value(CLI::App& app, const plumb::AnswerOption& option, const std::shared_ptr<Question>& question) {
@@ -103,9 +98,6 @@ CLI::Option* add_option(CLI::App& app, const plumb::AnswerOption& option, const 
     }
     if (!option.choices.empty()) {
         added->check(CLI::IsMember(option.choices));
-    }
-    if (option.kind == Kind::count) {
-        added->check(CLI::Validator(from_zero_on, ""));
     }
     if (option.most != 0) {
         added->check(CLI::Range(std::uint64_t{0}, option.most));
