@@ -43,7 +43,7 @@ void add_commands(CLI::App& root, int& exit_code) {
     add_decode(root, exit_code);
 #endif
     add_report(root, exit_code);
-    add_replays(root, exit_code);
+    add_answer(root, "replays", exit_code);
     add_diverge(root, exit_code);
     add_health(root, exit_code);
     add_compare(root, exit_code);

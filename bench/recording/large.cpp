@@ -71,7 +71,7 @@ std::vector<Command> commands() {
          }},
         {"replays", 1, most_mib,
          [](const auto& a, const auto&) {
-             return !plumb::render_text(need(plumb::replays_recording(a))).empty();
+             return !need(plumb::ask("replays", {a})).text().empty();
          }},
         {"path", 1, most_mib,
          [](const auto& a, const auto&) {

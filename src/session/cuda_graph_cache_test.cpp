@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "answers/replays/replays.hpp"
 #include "cudagraph/guarded_driver.hpp"
 #include "plumb/cuda.hpp"
 #include "plumb/plumb.hpp"
@@ -116,7 +117,7 @@ class CudaGraphs : public testing::Test {
     [[nodiscard]] ReplayReport report() {
         const Status flushed = profiler->flush();
         EXPECT_TRUE(flushed.ok()) << flushed.error().message;
-        const Result<ReplayReport> read = replays_recording(path);
+        const Result<ReplayReport> read = read_replays({path});
         EXPECT_TRUE(read.ok()) << read.error().message;
         return read.ok() ? *read : ReplayReport{};
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "answers/replays/replays.hpp"
 #include "engine.hpp"
 #include "plumb/execgraph.hpp"
 
@@ -172,7 +173,7 @@ TEST(GraphPath, a_key_captured_anew_shows_the_nodes_of_the_graph_that_ran) {
             forked.replay();
         }
         EXPECT_TRUE(forked.engine.profiler().flush().ok());
-        const Result<ReplayReport> replays = replays_recording(Engine::path());
+        const Result<ReplayReport> replays = read_replays({Engine::path()});
         ASSERT_TRUE(replays.ok());
         if (replays->graphs.at(0).sites_timed != 0) {
             break;

@@ -2,6 +2,7 @@
 // Captured decode steps on the virtual GPU: bricks inside replays, life-cycle rows, and plain graphs left alone.
 #include <thread>
 
+#include "answers/replays/replays.hpp"
 #include "engine.hpp"
 
 namespace plumb::cuda_test {
@@ -14,7 +15,7 @@ constexpr std::uint64_t key = 16;
 
 std::uint64_t instrumented(Engine& engine) {
     EXPECT_TRUE(engine.profiler().flush().ok());
-    const Result<ReplayReport> replays = replays_recording(Engine::path());
+    const Result<ReplayReport> replays = read_replays({Engine::path()});
     return replays.ok() && !replays->graphs.empty() ? replays->graphs[0].instrumented : 0;
 }
 
@@ -93,7 +94,7 @@ TEST(GraphReport, F11_every_key_has_a_row_with_the_devices_time) {
     const std::uint64_t replays = replay_until(engine, cache, 20);
     EXPECT_FALSE(*cache.replay(99, engine.stream())) << "an eager step, counted with its reason";
     ASSERT_TRUE(engine.profiler().close().ok());
-    const Result<ReplayReport> report = replays_recording(Engine::path());
+    const Result<ReplayReport> report = read_replays({Engine::path()});
     ASSERT_TRUE(report.ok());
     ASSERT_EQ(report->graphs.size(), 2u);
     const ReplayRow& row = report->graphs[0];

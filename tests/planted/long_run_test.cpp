@@ -81,7 +81,7 @@ const std::vector<std::pair<const char*, Read>>& readers() {
              }},
             {"replays",
              [](const auto& run, const auto&) {
-                 return replays_recording(run).ok();
+                 return ask("replays", {run}).ok();
              }},
             {"trace",
              [](const auto& run, const auto&) {

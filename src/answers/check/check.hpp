@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/replay_builder.hpp"
 #include "answers/check/call_counts.hpp"
 #include "page/options.hpp"
 #include "page/page.hpp"

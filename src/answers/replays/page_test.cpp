@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
+// Captured graphs as text and JSON.
+#include "answers/rendered_testing.hpp"
+#include "answers/replays/replays.hpp"
 
-#include "render/sample_report.hpp"
-#include "render/schema_check.hpp"
-
+namespace plumb::answers {
 namespace {
-
-using namespace plumb;
-using namespace plumb::render;
 
 ReplayReport sample_replays() {
     ReplayReport report;
@@ -67,8 +64,6 @@ ReplayReport sample_replays() {
     return report;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 TEST(ReplaysText, T18_the_line_of_the_node_check_names_key_and_kernels) {
     const std::string text = render_text(sample_replays());
     EXPECT_TRUE(contains(text, "\nNODES differ  graph 64: lost rope_kernel 28 -> 0; gained fused_rope 0 -> 1")) << text;
@@ -111,19 +106,10 @@ TEST(ReplaysText, every_part_of_a_life_is_shown_and_what_is_unknown_has_a_reason
 }
 
 TEST(ReplaysJson, output_is_valid_under_the_schema_and_documented) {
-    const json schema = json::parse(file(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.replays.1.json"));
-    for (const ReplayReport& report : {ReplayReport{}, sample_replays()}) {
-        EXPECT_EQ(SchemaCheck(schema).problem(json::parse(render_json(report))), "");
-    }
+    expect_valid<ReplayReport>({{}, sample_replays()});
     json bad = json::parse(render_json(sample_replays()));
     bad["graphs"][0]["device_ns"] = nullptr;
-    EXPECT_NE(SchemaCheck(schema).problem(bad), "");
-    std::set<std::string> keys;
-    collect_keys(json::parse(render_json(sample_replays())), keys);
-    const std::string document = file(PLUMB_TEST_SOURCE_DIR "/docs/report_schema.md");
-    for (const std::string& key : keys) {
-        EXPECT_NE(document.find("`" + key + "`"), std::string::npos) << key << " is not in docs/report_schema.md";
-    }
+    EXPECT_NE(support::schema_problems(PLUMB_TEST_SOURCE_DIR, "plumb.replays.1.json", {bad}), "");
 }
 
 TEST(ReplaysJson, F11_keys_and_device_time_arrive_whole) {
@@ -145,3 +131,4 @@ TEST(ReplaysText, T8_hostile_kernel_names_stay_on_their_line) {
 }
 
 } // namespace
+} // namespace plumb::answers
