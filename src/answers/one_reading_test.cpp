@@ -5,13 +5,13 @@
 #include <sstream>
 #include <string>
 
-#include "answers/check/call_counts.hpp"
 #include "analysis/compare_run.hpp"
 #include "analysis/path_builder.hpp"
 #include "analysis/planted_wall.hpp"
 #include "analysis/replay_builder.hpp"
 #include "analysis/report_builder.hpp"
 #include "analysis/wall_builder.hpp"
+#include "answers/check/call_counts.hpp"
 
 namespace {
 

@@ -26,9 +26,9 @@ page::Page page_of(const CheckReport& report, const TextOptions&) {
                         row.verdict == Outcome::pass ? Tone::plain : Tone::warning),
                    shown(row.check) + "  " + (named ? shown(row.recording) + "  " : "") + shown(row.finding)});
     }
-    page.line({Span(heads[static_cast<std::size_t>(report.verdict)], Tone::heading),
-               "  " + grouped(counts[0]) + " passed, " + grouped(counts[1]) + " failed, " + grouped(counts[2]) +
-                   " n/a"});
+    page.line(
+        {Span(heads[static_cast<std::size_t>(report.verdict)], Tone::heading),
+         "  " + grouped(counts[0]) + " passed, " + grouped(counts[1]) + " failed, " + grouped(counts[2]) + " n/a"});
     return page;
 }
 
