@@ -42,7 +42,7 @@ void add_commands(CLI::App& root, int& exit_code) {
 #if defined(PLUMB_CLI_DECODER)
     add_decode(root, exit_code);
 #endif
-    add_report(root, exit_code);
+    add_answer(root, "report", exit_code);
     add_answer(root, "replays", exit_code);
     add_diverge(root, exit_code);
     add_health(root, exit_code);

@@ -1,25 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A report made by hand for the tests of this room: every kind of row, figure and remark occurs. Plain data.
+// For tests: figures that are there and figures that are not. Plain functions.
 #pragma once
 
-#include "plumb/results.hpp"
+#include "plumb/figure.hpp"
 
 namespace plumb::render {
 
-[[nodiscard]] Figure measured(double value);
-[[nodiscard]] Figure missing(const char* reason);
-
-/// A row of one decode step count; times in microseconds.
-[[nodiscard]] Row brick_row(Phase phase, const char* name, double calls_per_step, double p50_us, std::uint64_t steps);
-
-/// Decode and prefill with full accounts, nothing lost, nothing to remark.
-[[nodiscard]] Report healthy_report();
-
-/// healthy_report() plus laps, parents, overlap, labels, losses, notes, layers, tracks, categories.
-[[nodiscard]] Report crowded_report();
-/// Where peaks, counters and a note by the user are known.
-Report peaks_report();
-/// A decode loop of captured graphs, with an eager queue that is timed in some steps.
-Report device_report();
+[[nodiscard]] inline Figure measured(double value) { return {value, {}}; }
+[[nodiscard]] inline Figure missing(const char* reason) { return {std::nullopt, reason}; }
 
 } // namespace plumb::render

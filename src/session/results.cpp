@@ -2,7 +2,6 @@
 // The file-level functions of results.hpp: open a recording, hand it to the room that knows.
 #include "plumb/results.hpp"
 #include "analysis/path_builder.hpp"
-#include "analysis/report_builder.hpp"
 #include "export/export.hpp"
 #include "recording/recorded_run.hpp"
 #include "recording/recovery.hpp"
@@ -18,11 +17,6 @@ Status run_exporter(const std::string& path, std::ostream& out, Exporter exporte
 }
 
 } // namespace
-
-Result<Report> report_recording(const std::string& path, const ReportOptions& options) {
-    const Result<recording::RecordedRun> run = recording::open_run(path);
-    return run.ok() ? analysis::build_report(*run, options) : run.error();
-}
 
 Result<PathReport> path_recording(const std::string& path, const PathOptions& options) {
     const Result<recording::RecordedRun> run = recording::open_run(path);

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "analysis/user_notes.hpp"
-#include "page/text_table.hpp"
-#include "plumb/results.hpp"
-#include "render/brick_table.hpp"
-#include "render/style.hpp"
+#include "answers/report/brick_table.hpp"
+#include "answers/report/report.hpp"
 
 namespace plumb {
 
 namespace {
 
-using namespace render;
+using namespace answers;
 using namespace page;
 
 constexpr std::string_view bullet = " \xC2\xB7 ";
-constexpr std::string_view absent = "n/a";
-constexpr std::size_t sentence_columns = 1000;
 constexpr double ns_per_us = 1e3;
 constexpr double ns_per_ms = 1e6;
 
@@ -40,7 +37,7 @@ std::string plural(std::uint64_t count, std::string_view word) {
 }
 
 std::string percent(const Figure& figure, double scale) {
-    return figure.value ? fixed(*figure.value * scale, 1) + " %" : std::string(absent);
+    return figure.value ? fixed(*figure.value * scale, 1) + " %" : std::string(not_available);
 }
 
 std::string milliseconds(double ns) { return fixed(ns / ns_per_ms, decimals_for(ns / ns_per_ms, 3, 1, 5)); }
@@ -94,17 +91,17 @@ std::string period_words(const PhaseSummary& phase) {
                    : "mean " + milliseconds(period.mean_ns) + unit + " (n = " + grouped(period.count) + ")";
     }
     return "p50 " + milliseconds(*period.p50_ns.value) + unit + "  p90 " +
-           (period.p90_ns.value ? milliseconds(*period.p90_ns.value) : std::string(absent));
+           (period.p90_ns.value ? milliseconds(*period.p90_ns.value) : std::string(not_available));
 }
 
 std::string tokens_words(const PhaseSummary& phase) {
     const Figure& rate = phase.tokens_per_second;
-    return (rate.value ? fixed(*rate.value, decimals_for(*rate.value, 3, 0, 3)) : std::string(absent)) + " tok/s";
+    return figure_text(rate, 1, decimals_for(rate.value.value_or(0), 3, 0, 3)) + " tok/s";
 }
 
 std::string coverage_words(const PhaseSummary& phase) {
     if (!phase.wall.coverage.value) {
-        return "coverage " + std::string(absent);
+        return "coverage " + std::string(not_available);
     }
     return "coverage " + percent(phase.wall.coverage, 100) +
            (wall_is_of_the_host(phase) ? " of host busy" : " of busy");
@@ -142,162 +139,145 @@ std::string headline(const Report& report, const std::vector<const PhaseSummary*
     return line + "own cost " + percent(cost, 1) + (cost.value ? " (measured)" : "");
 }
 
-/// Why figures of the headline are missing.
-void append_headline_reasons(std::string& out, const Report& report, const std::vector<const PhaseSummary*>& phases,
-                             const Style& style) {
-    const auto append = [&](const std::string& what, const Figure& figure) {
-        if (!figure.value && !figure.reason.empty()) {
-            out += "n/a  " + what + ": " + printable(figure.reason, sentence_columns) + '\n';
-        }
-    };
-    out += style.faint;
-    for (const PhaseSummary* phase : phases) {
-        append(std::string(phase_word(phase->phase)) + " tok/s", phase->tokens_per_second);
-        append(std::string(phase_word(phase->phase)) + " coverage", phase->wall.coverage);
+/// "n/a  coverage: why" where it is absent.
+void add_reason(Page& page, const std::string& what, const Figure& figure) {
+    if (!figure.value && !figure.reason.empty()) {
+        page.line("n/a  " + what + ": " + printable(figure.reason, sentence_columns), Tone::faint);
     }
-    append("own cost", report.own_cost.percent_of_wall);
-    out += style.plain;
+}
+
+/// Why figures of the headline are missing.
+void add_headline_reasons(Page& page, const Report& report, const std::vector<const PhaseSummary*>& phases) {
+    for (const PhaseSummary* phase : phases) {
+        add_reason(page, std::string(phase_word(phase->phase)) + " tok/s", phase->tokens_per_second);
+        add_reason(page, std::string(phase_word(phase->phase)) + " coverage", phase->wall.coverage);
+    }
+    add_reason(page, "own cost", report.own_cost.percent_of_wall);
 }
 
 std::string phase_title(const PhaseSummary& phase) {
     return std::string(phase_word(phase.phase)) + ": " + steps_words(phase) + ", " + period_words(phase) + ", " +
-           all_coverage_words(phase) + "\n";
+           all_coverage_words(phase);
 }
 
 /// "device  queues busy 3.21 ms/step, idle 1.02 ms/step (12 timed steps) · in graphs busy ≤ 5.11 ms/step, idle n/a"
-void append_device_line(std::string& out, const PhaseSummary& phase, const Style& style) {
+void add_device_line(Page& page, const PhaseSummary& phase) {
     if (!phase.device) {
         return;
     }
     const DeviceAccount& device = *phase.device;
     const auto words = [](const Figure& figure) {
-        return figure.value ? milliseconds(*figure.value) + " ms/step" : std::string(absent);
+        return figure.value ? milliseconds(*figure.value) + " ms/step" : std::string(not_available);
     };
-    std::string line;
-    if (device.busy_per_step_ns.value) {
+    const bool queues = device.busy_per_step_ns.value.has_value();
+    const bool graphs = device.replays != 0;
+    if (!queues && !graphs) {
+        return;
+    }
+    std::string line = "device  ";
+    if (queues) {
         line += "queues busy " + words(device.busy_per_step_ns) + ", idle " + words(device.idle_per_step_ns) + " (in " +
                 plural(device.steps, "timed step") + ")";
         if (!wall_is_of_the_host(phase) && device.coverage_at_least.value) {
             line += ", " + device_coverage_words(phase);
         }
     }
-    if (device.replays != 0) {
-        line += (line.empty() ? "" : std::string(bullet)) + plural(device.replays, "graph replay") + ", busy at most " +
+    if (graphs) {
+        line += (queues ? std::string(bullet) : "") + plural(device.replays, "graph replay") + ", busy at most " +
                 words(device.in_graph_busy_per_step_ns) + " in them (idle in them " +
                 words(device.in_graph_idle_per_step_ns) + ")";
         // What is left of the period is idle at least: nothing else of these steps was timed on the device.
         const double around =
             phase.period.mean_ns - device.in_graph_busy_per_step_ns.value.value_or(phase.period.mean_ns);
-        if (around > 0 && !device.busy_per_step_ns.value) {
+        if (around > 0 && !queues) {
             line += ", idle around them at least " + milliseconds(around) + " ms/step";
         }
     }
-    if (line.empty()) {
-        return;
+    page.line(line);
+    if (queues) {
+        add_reason(page, "idle of the queues", device.idle_per_step_ns);
     }
-    out += "device  " + line + '\n';
-    out += style.faint;
-    for (const Figure* figure :
-         {&device.idle_per_step_ns, &device.in_graph_busy_per_step_ns, &device.in_graph_idle_per_step_ns}) {
-        const bool shown =
-            figure == &device.idle_per_step_ns ? device.busy_per_step_ns.value.has_value() : device.replays != 0;
-        if (shown && !figure->value) {
-            out += std::string("n/a  ") +
-                   (figure == &device.idle_per_step_ns            ? "idle of the queues: "
-                    : figure == &device.in_graph_busy_per_step_ns ? "busy in graphs: "
-                                                                  : "idle in graphs: ") +
-                   printable(figure->reason, sentence_columns) + '\n';
-        }
+    if (graphs) {
+        add_reason(page, "busy in graphs", device.in_graph_busy_per_step_ns);
+        add_reason(page, "idle in graphs", device.in_graph_idle_per_step_ns);
     }
-    out += style.plain;
 }
 
 /// "light   speed of light 34.1 ms/step (988 MB/step at the read bandwidth measured here): the period is 71.2 % of light"
-void append_light_lines(std::string& out, const PhaseSummary& phase) {
+void add_light_lines(Page& page, const PhaseSummary& phase) {
     constexpr double bytes_per_mb = 1e6;
     for (const SpeedOfLight& light : phase.speed_of_light) {
         if (!light.ns_per_step.value) {
             continue; // the table has said what to run
         }
         const double mb = light.bytes_per_step.value.value_or(0) / bytes_per_mb;
-        out += "light   " + printable(light.place, 20) + ": " + fixed(mb, decimals_for(mb, 3, 0, 3)) +
-               " MB/step take at least " + milliseconds(*light.ns_per_step.value) +
-               " ms at the read bandwidth measured here";
+        std::string line = "light   " + printable(light.place, 20) + ": " + fixed(mb, decimals_for(mb, 3, 0, 3)) +
+                           " MB/step take at least " + milliseconds(*light.ns_per_step.value) +
+                           " ms at the read bandwidth measured here";
         if (light.reached_percent.value) {
-            out += ", " + fixed(*light.reached_percent.value, 1) + " % of the mean period";
+            line += ", " + fixed(*light.reached_percent.value, 1) + " % of the mean period";
         }
         if (light.fits_cache) {
-            out += " (they fit the last-level cache: memory sets no such limit)";
+            line += " (they fit the last-level cache: memory sets no such limit)";
         }
         if (light.bricks_without_bytes != 0) {
-            out += "; " + plural(light.bricks_without_bytes, "brick") + " without bytes";
+            line += "; " + plural(light.bricks_without_bytes, "brick") + " without bytes";
         }
-        out += '\n';
+        page.line(line);
     }
 }
 
-void append_tables(std::string& out, const Report& report, const std::vector<const PhaseSummary*>& phases,
-                   const Style& style) {
+void add_tables(Page& page, const Report& report, const std::vector<const PhaseSummary*>& phases) {
     // A recording without steps still shows its bricks.
     const bool has_none = std::any_of(phases.begin(), phases.end(),
                                       [](const PhaseSummary* phase) { return phase->phase == Phase::none; });
     const PhaseRows outside = has_none ? PhaseRows{} : rows_of(report, nullptr);
     const bool titles = phases.size() + (outside.rows.empty() ? 0 : 1) > 1;
     for (const PhaseSummary* phase : phases) {
-        out += '\n';
+        page.blank();
         if (titles) {
-            out += phase_title(*phase);
+            page.line(phase_title(*phase));
         }
-        append_brick_table(out, rows_of(report, phase), style);
-        append_device_line(out, *phase, style);
-        append_light_lines(out, *phase);
+        add_brick_table(page, rows_of(report, phase));
+        add_device_line(page, *phase);
+        add_light_lines(page, *phase);
     }
     if (!outside.rows.empty()) {
-        out += "\noutside any step\n";
-        append_brick_table(out, outside, style);
+        page.blank();
+        page.line("outside any step");
+        add_brick_table(page, outside);
     }
 }
 
 /// "counters  2.13 instructions per cycle · 12.3 % of cache references miss (whole process)"
-void append_counters(std::string& out, const Report& report, const Style& style) {
+void add_counters(Page& page, const Report& report) {
     if (!report.counters) {
         return;
     }
     const Figure& ipc = report.counters->instructions_per_cycle;
     const Figure& misses = report.counters->cache_miss_percent;
-    out += "\ncounters  " + (ipc.value ? fixed(*ipc.value, 2) : std::string(absent)) + " instructions per cycle" +
-           std::string(bullet) + percent(misses, 1) + " of cache references miss (whole process)\n";
-    out += style.faint;
-    for (const Figure* figure : {&ipc, &misses}) {
-        if (!figure->value) {
-            out += "n/a  counters: " + printable(figure->reason, sentence_columns) + '\n';
-            break;
-        }
-    }
-    out += style.plain;
+    page.blank();
+    page.line("counters  " + figure_text(ipc, 1, 2) + " instructions per cycle" + std::string(bullet) +
+              percent(misses, 1) + " of cache references miss (whole process)");
+    add_reason(page, "counters", ipc.value ? misses : ipc);
 }
 
-void append_labels(std::string& out, const Report& report, const Style& style) {
+void add_labels(Page& page, const Report& report) {
     if (report.labels.empty()) {
         return;
     }
-    TextTable table;
-    table.add_column("label (untimed)", TextTable::Align::left);
-    for (const char* heading : {"count", "total ms", "mean us", "min us", "max us"}) {
-        table.add_column(heading, TextTable::Align::right);
-    }
+    TextTable table({"label (untimed)"}, {"count", "total ms", "mean us", "min us", "max us"});
     for (const LabelTotal& label : report.labels) {
         const double mean = label.count > 0 ? label.total_ns / static_cast<double>(label.count) : 0;
         table.add_row({printable(label.label, 40), grouped(label.count), fixed(label.total_ns / ns_per_ms, 3),
-                       label.count > 0 ? fixed(mean / ns_per_us, 3) : std::string(absent),
+                       label.count > 0 ? fixed(mean / ns_per_us, 3) : std::string(not_available),
                        fixed(label.min_ns / ns_per_us, 3), fixed(label.max_ns / ns_per_us, 3)});
     }
-    out += '\n';
-    table.append_to(out, style.heading, style.plain);
-    out += style.faint;
-    out +=
-        "labels are durations that the program states itself: they are in no table above, no coverage and no trace\n";
-    out += style.plain;
+    page.blank();
+    page.table(std::move(table));
+    page.line(
+        "labels are durations that the program states itself: they are in no table above, no coverage and no trace",
+        Tone::faint);
 }
 
 std::string_view sync_sentence(const std::string& mode) {
@@ -315,76 +295,66 @@ std::string_view sync_sentence(const std::string& mode) {
     return {};
 }
 
-void append_line(std::string& out, std::string_view head, std::string_view sentence, const Style& style) {
-    out += style.warning;
-    out += head;
-    out += style.plain;
-    out += printable(sentence, sentence_columns);
-    out += '\n';
-}
-
 double uncertain_share(const PhaseSummary& phase) {
     return phase.wall.period_ns > 0 ? phase.wall.off_cpu_uncertain_ns / phase.wall.period_ns : 0;
 }
 
 /// What the reader must know before trusting the tables; nothing where all went well.
-void append_remarks(std::string& out, const Report& report, const std::vector<const PhaseSummary*>& phases,
-                    const Style& style) {
-    std::string remarks;
+void add_remarks(Page& page, const Report& report, const std::vector<const PhaseSummary*>& phases) {
+    bool first = true;
+    const auto remark = [&](const char* head, std::string_view sentence) {
+        if (std::exchange(first, false)) {
+            page.blank();
+        }
+        page.marked(head, sentence);
+    };
     for (const LossRow& loss : report.losses) {
-        append_line(remarks, "lost  ", plural(loss.count, "record") + ": " + loss.reason, style);
+        remark("lost  ", plural(loss.count, "record") + ": " + loss.reason);
     }
     const bool explained = std::any_of(report.losses.begin(), report.losses.end(), [](const LossRow& loss) {
         return loss.reason.starts_with("unresolved"); // then each reason has a line of its own
     });
     if (report.unresolved > 0 && !explained) {
-        append_line(remarks, "lost  ", plural(report.unresolved, "scope") + ": recorded, but never given a time",
-                    style);
+        remark("lost  ", plural(report.unresolved, "scope") + ": recorded, but never given a time");
     }
     if (const std::string_view sentence = sync_sentence(report.sync_mode); !sentence.empty()) {
-        append_line(remarks, "note  ", sentence, style);
+        remark("note  ", sentence);
     }
     for (const PhaseSummary* phase : phases) {
         if (constexpr double worth_saying = 1e-3; uncertain_share(*phase) >= worth_saying) {
-            append_line(remarks, "note  ",
-                        std::string(phase_word(phase->phase)) + ": " + fixed(100 * uncertain_share(*phase), 1) +
-                            " % of the period was off the CPU at moments that could not be placed inside or between "
-                            "bricks; unattributed may be wrong by as much",
-                        style);
+            remark("note  ", std::string(phase_word(phase->phase)) + ": " + fixed(100 * uncertain_share(*phase), 1) +
+                                 " % of the period was off the CPU at moments that could not be placed inside or "
+                                 "between bricks; unattributed may be wrong by as much");
         }
     }
     for (const std::string& note : report.notes) {
-        append_line(remarks, "note  ", note, style);
+        remark("note  ", note);
     }
     for (const auto& [key, text] : report.description) {
         if (analysis::is_user_note(key)) {
-            append_line(remarks, "note by the user  ", text, style);
+            remark("note by the user  ", text);
         }
-    }
-    if (!remarks.empty()) {
-        out += '\n' + remarks;
     }
 }
 
 } // namespace
 
-std::string render_text(const Report& report, const TextOptions& options) {
-    const Style& style = options.color ? colored : uncolored;
+page::Page page_of(const Report& report, const TextOptions& options) {
+    Page page;
     const std::vector<const PhaseSummary*> phases = phases_with_steps(report);
-    std::string out;
     if (const std::string line = description_line(report); !line.empty()) {
-        out += line + '\n';
+        page.line(line);
     }
-    out += headline(report, phases) + '\n';
-    append_headline_reasons(out, report, phases, style);
-    append_tables(out, report, phases, style);
+    page.line(headline(report, phases));
+    add_headline_reasons(page, report, phases);
+    add_tables(page, report, phases);
     for (const PhaseSummary* phase : phases) {
-        append_layer_table(out, report, *phase, options.width, style);
+        add_layer_table(page, report, *phase, options.width);
     }
-    append_counters(out, report, style);
-    append_labels(out, report, style);
-    append_remarks(out, report, phases, style);
-    return out;
+    add_counters(page, report);
+    add_labels(page, report);
+    add_remarks(page, report, phases);
+    return page;
 }
 
 } // namespace plumb

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "render/sample_report.hpp"
+#include "answers/report/sample_report_testing.hpp"
 
-namespace plumb::render {
+#include "answers/rendered_testing.hpp"
+
+namespace plumb::answers {
 
 namespace {
 
@@ -45,9 +47,6 @@ PhaseSummary prefill_phase() {
 }
 
 } // namespace
-
-Figure measured(double value) { return {value, {}}; }
-Figure missing(const char* reason) { return {std::nullopt, reason}; }
 
 Row brick_row(Phase phase, const char* name, double calls_per_step, double p50_us, std::uint64_t steps) {
     Row row;
@@ -213,4 +212,4 @@ Report device_report() {
     return report;
 }
 
-} // namespace plumb::render
+} // namespace plumb::answers

@@ -3,13 +3,13 @@
 // Pure functions over a Report; no thread rule.
 #pragma once
 
-#include <string>
+#include <cstddef>
 #include <vector>
 
+#include "page/page.hpp"
 #include "plumb/results.hpp"
-#include "render/style.hpp"
 
-namespace plumb::render {
+namespace plumb::answers {
 
 /// Rows of one phase. `phase` is null for scopes that belong to no step.
 struct PhaseRows {
@@ -24,10 +24,9 @@ struct PhaseRows {
 [[nodiscard]] bool wall_is_of_the_host(const PhaseSummary& phase);
 
 /// The table with its legend and the reasons for what is n/a.
-void append_brick_table(std::string& out, const PhaseRows& rows, const Style& style);
+void add_brick_table(page::Page& page, const PhaseRows& rows);
 
 /// The mean of every brick in every layer, in blocks no wider than `width`.
-void append_layer_table(std::string& out, const Report& report, const PhaseSummary& phase, std::size_t width,
-                        const Style& style);
+void add_layer_table(page::Page& page, const Report& report, const PhaseSummary& phase, std::size_t width);
 
-} // namespace plumb::render
+} // namespace plumb::answers

@@ -3,10 +3,9 @@
 #include <map>
 #include <set>
 
-#include "page/text_table.hpp"
-#include "render/brick_table.hpp"
+#include "answers/report/brick_table.hpp"
 
-namespace plumb::render {
+namespace plumb::answers {
 
 using namespace page;
 
@@ -38,10 +37,8 @@ LayerCells cells_of(const Report& report, Phase phase) {
     return found;
 }
 
-void append_block(std::string& out, const LayerCells& found, const std::vector<std::string>& names,
-                  const Style& style) {
-    TextTable table;
-    table.add_column("layer", TextTable::Align::right);
+void add_block(Page& page, const LayerCells& found, const std::vector<std::string>& names) {
+    TextTable table({}, {"layer"});
     for (const std::string& name : names) {
         table.add_column(name, TextTable::Align::right);
     }
@@ -54,13 +51,12 @@ void append_block(std::string& out, const LayerCells& found, const std::vector<s
         }
         table.add_row(std::move(cells));
     }
-    table.append_to(out, style.heading, style.plain);
+    page.table(std::move(table));
 }
 
 } // namespace
 
-void append_layer_table(std::string& out, const Report& report, const PhaseSummary& phase, std::size_t width,
-                        const Style& style) {
+void add_layer_table(Page& page, const Report& report, const PhaseSummary& phase, std::size_t width) {
     const LayerCells found = cells_of(report, phase.phase);
     if (found.cells.empty()) {
         return;
@@ -72,20 +68,21 @@ void append_layer_table(std::string& out, const Report& report, const PhaseSumma
     std::stable_sort(names.begin(), names.end(), [&found](const std::string& a, const std::string& b) {
         return found.totals.at(a) > found.totals.at(b);
     });
-    out += "\nmean us per call, by layer and brick (" + std::string(phase_word(phase.phase)) + ")\n";
+    page.blank();
+    page.line("mean us per call, by layer and brick (" + std::string(phase_word(phase.phase)) + ")");
     std::vector<std::string> block;
     std::size_t used = 0;
     for (const std::string& name : names) {
         const std::size_t columns = cell_gap + std::max<std::size_t>(columns_of(name), 8);
         if (!block.empty() && used + columns > width) {
-            append_block(out, found, block, style);
-            out += '\n';
+            add_block(page, found, block);
+            page.blank();
             block.clear();
         }
         used = block.empty() ? 5 + columns : used + columns;
         block.push_back(name);
     }
-    append_block(out, found, block, style);
+    add_block(page, found, block);
 }
 
-} // namespace plumb::render
+} // namespace plumb::answers

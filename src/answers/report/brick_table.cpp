@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "render/brick_table.hpp"
+#include "answers/report/brick_table.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "page/text_table.hpp"
-
-namespace plumb::render {
+namespace plumb::answers {
 
 using namespace page;
 
@@ -15,7 +13,6 @@ namespace {
 
 constexpr std::size_t name_columns = 40;
 constexpr std::string_view not_applicable = "-";
-constexpr std::string_view absent = "n/a";
 
 struct FigureColumn {
     std::string_view heading;
@@ -56,8 +53,7 @@ struct FigureCells {
         decimals = decimals_for(largest, which.digits, which.least, which.most);
     }
     [[nodiscard]] std::string cell(const Row& row) const {
-        const Figure figure = column->of(row);
-        return figure.value ? fixed(*figure.value / column->unit, decimals) : std::string(absent);
+        return figure_text(column->of(row), column->unit, decimals);
     }
 };
 
@@ -146,7 +142,7 @@ void add_brick(TextTable& table, const Row& row, bool steps, const Layout& layou
     }
     cells.push_back(fixed((steps ? row.sum_per_step_ns : row.time.total_ns) / ns_per_ms, layout.sum_decimals));
     if (steps) {
-        cells.push_back(row.wall_share.value ? fixed(*row.wall_share.value, 1) : std::string(absent));
+        cells.push_back(figure_text(row.wall_share, 1, 1));
     }
     for (const FigureCells& column : layout.rates) {
         cells.push_back(column.cell(row));
@@ -173,7 +169,7 @@ void add_remainder(TextTable& table, const char* name, const PhaseSummary& phase
     cells.insert(cells.end(), 1 + layout.times.size(), std::string(not_applicable));
     cells.push_back(fixed(milliseconds_per_step(phase, total_ns), layout.sum_decimals));
     const double period = phase.wall.period_ns;
-    cells.push_back(period > 0 ? fixed(100 * total_ns / period, 1) : std::string(absent));
+    cells.push_back(period > 0 ? fixed(100 * total_ns / period, 1) : std::string(not_available));
     cells.insert(cells.end(), layout.rates.size() + (layout.limits ? 1 : 0), std::string(not_applicable));
     table.add_row(std::move(cells));
 }
@@ -191,7 +187,7 @@ void add_remainders(TextTable& table, const PhaseSummary& phase, const Layout& l
     add_remainder(table, host ? "host: idle" : "idle", phase, wall.idle_ns, layout);
 }
 
-void append_reasons(std::string& out, const PhaseRows& phase, const FigureCells& cells) {
+void add_reasons(Page& page, const PhaseRows& phase, const FigureCells& cells) {
     std::map<std::string, std::size_t> reasons;
     std::size_t rows = 0;
     for (const Row* row : phase.rows) {
@@ -205,20 +201,20 @@ void append_reasons(std::string& out, const PhaseRows& phase, const FigureCells&
     }
     const auto most = std::max_element(reasons.begin(), reasons.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-    out += "n/a  " + std::string(cells.column->heading) + ": " + printable(most->first, 200);
+    std::string line = "n/a  " + std::string(cells.column->heading) + ": " + printable(most->first, 200);
     if (most->second < rows) {
-        out += "; " + grouped(rows - most->second) + " more rows for reasons like it (all of them with --json)";
+        line += "; " + grouped(rows - most->second) + " more rows for reasons like it (all of them with --json)";
     } else if (rows > 1) {
-        out += " (" + grouped(rows) + " rows)";
+        line += " (" + grouped(rows) + " rows)";
     }
-    out += '\n';
+    page.line(line, Tone::faint);
 }
 
 /// Where no row has a share of its roofline although some state their work, one line says why.
-void append_missing_roof(std::string& out, const PhaseRows& phase) {
+void add_missing_roof(Page& page, const PhaseRows& phase) {
     for (const Row* row : phase.rows) {
         if (row->gigabytes_per_second.value || row->teraflops.value) {
-            out += "n/a  % roof: " + printable(row->roof.percent.reason, 200) + '\n';
+            page.line("n/a  % roof: " + printable(row->roof.percent.reason, 200), Tone::faint);
             return;
         }
     }
@@ -237,7 +233,7 @@ bool counts_idle_twice(const PhaseRows& phase) {
     return percent > 101;
 }
 
-void append_basis_legend(std::string& out, const PhaseRows& phase) {
+void add_basis_legend(Page& page, const PhaseRows& phase) {
     const Row* timed = nullptr;
     const Row* inside = nullptr;
     bool partly = false;
@@ -247,51 +243,52 @@ void append_basis_legend(std::string& out, const PhaseRows& phase) {
         partly = partly || (row->basis == RowBasis::replays && row->sites_timed < row->sites);
     }
     if (timed != nullptr && timed->basis_steps != 0) {
-        out += "*  a device queue that is timed in some steps only: calls and sums are per timed step (" +
-               grouped(timed->basis_steps) + ")\n";
+        page.line("*  a device queue that is timed in some steps only: calls and sums are per timed step (" +
+                      grouped(timed->basis_steps) + ")",
+                  Tone::faint);
     }
     if (inside != nullptr) {
-        out +=
-            "@  inside captured graphs: percentiles are of the replays that were sampled, sums are replays times the "
-            "mean of each site\n";
+        page.line("@  inside captured graphs: percentiles are of the replays that were sampled, sums are replays times "
+                  "the mean of each site",
+                  Tone::faint);
     }
     if (partly) {
-        out += "@- the same, but some sites were never timed: the sum is of the others alone\n";
+        page.line("@- the same, but some sites were never timed: the sum is of the others alone", Tone::faint);
     }
 }
 
-void append_legend(std::string& out, const PhaseRows& phase, const Layout& layout, const Style& style) {
+void add_legend(Page& page, const PhaseRows& phase, const Layout& layout) {
     const auto any = [&phase](bool Row::*mark) {
         return std::any_of(phase.rows.begin(), phase.rows.end(), [mark](const Row* row) { return row->*mark; });
     };
-    out += style.faint;
     if (any(&Row::parent)) {
-        out += "+  holds other bricks: their time is in its sum too\n";
+        page.line("+  holds other bricks: their time is in its sum too", Tone::faint);
     }
     if (any(&Row::lap)) {
-        out += "~  made of laps: also holds the gap to the next one, so it does not count as covered\n";
+        page.line("~  made of laps: also holds the gap to the next one, so it does not count as covered", Tone::faint);
     }
-    append_basis_legend(out, phase);
+    add_basis_legend(page, phase);
     if (counts_idle_twice(phase)) {
-        out += "bricks were off the CPU for a part of their time: that part is in their sums and in idle\n";
+        page.line("bricks were off the CPU for a part of their time: that part is in their sums and in idle",
+                  Tone::faint);
     }
     for (const FigureCells& cells : layout.times) {
-        append_reasons(out, phase, cells);
+        add_reasons(page, phase, cells);
     }
     bool roof_shown = false;
     for (const FigureCells& cells : layout.rates) {
-        append_reasons(out, phase, cells);
+        add_reasons(page, phase, cells);
         roof_shown = roof_shown || cells.column == &rate_columns[roof_column];
     }
     if (!roof_shown) {
-        append_missing_roof(out, phase);
+        add_missing_roof(page, phase);
     }
     if (layout.limits) {
-        out += "limit: memory or compute from 50 % of that peak on; cache: what it moves in a step fits the last-level "
-               "cache, so shares may exceed 100 %; latency: calls about as short as their floor or launch; ?: none of "
-               "these explains its time\n";
+        page.line("limit: memory or compute from 50 % of that peak on; cache: what it moves in a step fits the "
+                  "last-level cache, so shares may exceed 100 %; latency: calls about as short as their floor or "
+                  "launch; ?: none of these explains its time",
+                  Tone::faint);
     }
-    out += style.plain;
 }
 
 } // namespace
@@ -310,7 +307,7 @@ PhaseRows rows_of(const Report& report, const PhaseSummary* summary) {
     return found;
 }
 
-void append_brick_table(std::string& out, const PhaseRows& phase, const Style& style) {
+void add_brick_table(Page& page, const PhaseRows& phase) {
     const Layout layout(phase);
     TextTable table = table_with_headings(phase, layout);
     for (const Row* row : phase.rows) {
@@ -319,8 +316,8 @@ void append_brick_table(std::string& out, const PhaseRows& phase, const Style& s
     if (phase.phase != nullptr) {
         add_remainders(table, *phase.phase, layout);
     }
-    table.append_to(out, style.heading, style.plain);
-    append_legend(out, phase, layout, style);
+    page.table(std::move(table));
+    add_legend(page, phase, layout);
 }
 
-} // namespace plumb::render
+} // namespace plumb::answers

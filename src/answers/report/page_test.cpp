@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
+#include "answers/rendered_testing.hpp"
+#include "answers/report/sample_report_testing.hpp"
 
-#include "render/sample_report.hpp"
-
+namespace plumb::answers {
 namespace {
-
-using namespace plumb;
-using namespace plumb::render;
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// The line that starts with `head`, without its newline.
 std::string line_of(const std::string& text, const std::string& head) {
@@ -286,3 +281,4 @@ TEST(TextReport, T8_names_from_a_recording_cannot_forge_lines_or_command_the_ter
 TEST(TextReport, an_empty_report_is_still_a_report) { EXPECT_EQ(render_text(Report{}), "own cost n/a\n"); }
 
 } // namespace
+} // namespace plumb::answers
