@@ -28,9 +28,9 @@ std::string render_json(const R& result) {
     return page::json_of(schema_of(result), result, 1);
 }
 
-/// Each result is valid under its schema and every key of it documented; what breaks the schema is not valid.
+/// `root`: of the repository. Each result is valid under its schema and every key of it documented; what breaks the schema is not valid.
 template <class R>
-void expect_valid(const std::vector<R>& results) {
+void expect_valid(const std::string& root, const std::vector<R>& results) {
     std::string file = schema_of(R{});
     file.replace(file.find('/'), 1, ".");
     file += ".json";
@@ -38,10 +38,10 @@ void expect_valid(const std::vector<R>& results) {
     for (const R& result : results) {
         written.push_back(json::parse(render_json(result)));
     }
-    EXPECT_EQ(support::schema_problems(PLUMB_TEST_SOURCE_DIR, file, written), "");
+    EXPECT_EQ(support::schema_problems(root, file, written), "");
     json bad = written.back();
     bad["schema"] = nullptr;
-    EXPECT_NE(support::schema_problems(PLUMB_TEST_SOURCE_DIR, file, {bad}), "");
+    EXPECT_NE(support::schema_problems(root, file, {bad}), "");
 }
 
 } // namespace plumb::answers

@@ -58,7 +58,9 @@ TEST(BudgetText, overruns_room_and_what_is_unknown_each_have_their_line) {
     EXPECT_FALSE(contains(text, "\x1b"));
 }
 
-TEST(BudgetJson, output_is_valid_under_the_schema_and_documented) { expect_valid<BudgetReport>({{}, sample_budget()}); }
+TEST(BudgetJson, output_is_valid_under_the_schema_and_documented) {
+    expect_valid<BudgetReport>(PLUMB_TEST_SOURCE_DIR, {{}, sample_budget()});
+}
 
 TEST(BudgetJson, figures_and_verdicts_arrive_whole) {
     const json budget = json::parse(render_json(sample_budget()));

@@ -29,7 +29,9 @@ TEST(CheckText, T16_each_check_has_a_line_and_the_last_one_counts_them) {
               "PASS  lm_head=1/step  in each of 7 decode steps\nCHECK passed  1 passed, 0 failed, 0 n/a\n");
 }
 
-TEST(CheckJson, output_is_valid_under_the_schema_and_documented) { expect_valid<CheckReport>({{}, sample_check()}); }
+TEST(CheckJson, output_is_valid_under_the_schema_and_documented) {
+    expect_valid<CheckReport>(PLUMB_TEST_SOURCE_DIR, {{}, sample_check()});
+}
 
 TEST(CheckJson, figures_arrive_whole) {
     const json check = json::parse(render_json(sample_check()));

@@ -70,7 +70,9 @@ TEST(LayersText, many_layers_go_on_below_and_none_is_left_out) {
     EXPECT_TRUE(contains(text, "90"));
 }
 
-TEST(LayersJson, output_is_valid_under_the_schema_and_documented) { expect_valid<LayerReport>({{}, sample_layers()}); }
+TEST(LayersJson, output_is_valid_under_the_schema_and_documented) {
+    expect_valid<LayerReport>(PLUMB_TEST_SOURCE_DIR, {{}, sample_layers()});
+}
 
 TEST(LayersJson, figures_arrive_whole) {
     const json layers = json::parse(render_json(sample_layers()));

@@ -106,7 +106,7 @@ TEST(ReplaysText, every_part_of_a_life_is_shown_and_what_is_unknown_has_a_reason
 }
 
 TEST(ReplaysJson, output_is_valid_under_the_schema_and_documented) {
-    expect_valid<ReplayReport>({{}, sample_replays()});
+    expect_valid<ReplayReport>(PLUMB_TEST_SOURCE_DIR, {{}, sample_replays()});
     json bad = json::parse(render_json(sample_replays()));
     bad["graphs"][0]["device_ns"] = nullptr;
     EXPECT_NE(support::schema_problems(PLUMB_TEST_SOURCE_DIR, "plumb.replays.1.json", {bad}), "");

@@ -11,7 +11,8 @@ std::string problem_of(const json& report) {
 }
 
 TEST(JsonReport, output_is_valid_under_the_schema_and_every_key_of_it_is_documented) {
-    expect_valid<Report>({{}, healthy_report(), crowded_report(), device_report(), peaks_report()});
+    expect_valid<Report>(PLUMB_TEST_SOURCE_DIR,
+                         {{}, healthy_report(), crowded_report(), device_report(), peaks_report()});
 }
 
 TEST(JsonReport, the_schema_check_rejects_what_is_wrong) {

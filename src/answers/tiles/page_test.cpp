@@ -96,7 +96,7 @@ TEST(TilesJson, output_is_valid_under_the_schema_and_documented) {
     TileReport lost = sample_tiles();
     lost.maps[0].all.mean_ns = lost.maps[0].median = lost.maps[0].places[0].cost = missing("no clock");
     lost.own_cost_ns = missing("not measured");
-    expect_valid<TileReport>({{}, sample_tiles(), lost});
+    expect_valid<TileReport>(PLUMB_TEST_SOURCE_DIR, {{}, sample_tiles(), lost});
 }
 
 TEST(TilesJson, says_what_the_text_says) {

@@ -113,7 +113,7 @@ TEST(WallText, what_is_absent_says_why) {
 TEST(WallJson, follows_its_schema_and_every_key_is_documented) {
     WallReport report = sample_wall();
     report.step = 17;
-    expect_valid<WallReport>({{}, sample_wall(), report});
+    expect_valid<WallReport>(PLUMB_TEST_SOURCE_DIR, {{}, sample_wall(), report});
     EXPECT_EQ(json::parse(render_json(report))["phases"][0]["lanes"][1]["idle"]["host_work_ns"], 1.5e6);
 }
 
