@@ -44,8 +44,8 @@ void add_commands(CLI::App& root, int& exit_code) {
 #endif
     add_answer(root, "report", exit_code);
     add_answer(root, "replays", exit_code);
-    add_diverge(root, exit_code);
-    add_health(root, exit_code);
+    add_answer(root, "diverge", exit_code);
+    add_answer(root, "health", exit_code);
     add_compare(root, exit_code);
     add_answer(root, "layers", exit_code);
     add_answer(root, "tiles", exit_code);

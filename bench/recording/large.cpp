@@ -11,9 +11,10 @@
 #include <thread>
 
 #include "answers/check/check.hpp"
+#include "answers/health/health.hpp"
+#include "numerics/diverge.hpp"
 #include "plumb/compare.hpp"
 #include "plumb/execgraph.hpp"
-#include "plumb/numerics.hpp"
 #include "plumb/plumb.hpp"
 #include "record/subject.hpp"
 #include "recording/child.hpp"

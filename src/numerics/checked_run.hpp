@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plumb/numerics.hpp"
+#include "numerics/tensor_pair.hpp"
 #include "plumb/result.hpp"
 #include "recording/recorded_run.hpp"
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "numerics/pairing.hpp"
+#include "numerics/recorded_checks.hpp"
 #include "numerics/verdict.hpp"
 
 namespace plumb::numerics {
@@ -354,3 +355,27 @@ Result<DivergeReport> diverge(const recording::RecordedRun& source_a, const reco
 }
 
 } // namespace plumb::numerics
+
+namespace plumb {
+
+Result<DivergeReport> diverge_recordings(const std::string& path_a, const std::string& path_b,
+                                         const DivergeOptions& options) {
+    const Result<recording::RecordedRun> a = recording::open_run(path_a);
+    if (!a.ok()) {
+        return a.error();
+    }
+    const Result<recording::RecordedRun> b = recording::open_run(path_b);
+    if (!b.ok()) {
+        return b.error();
+    }
+    Result<DivergeReport> report = numerics::diverge(*a, *b, options);
+    if (report.ok()) {
+        report->path_a = path_a;
+        report->path_b = path_b;
+        numerics::add_notes(*a->facts, path_a, report->notes);
+        numerics::add_notes(*b->facts, path_b, report->notes);
+    }
+    return report;
+}
+
+} // namespace plumb

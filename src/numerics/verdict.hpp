@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "numerics/checked_run.hpp"
-#include "plumb/numerics.hpp"
+#include "numerics/diverge.hpp"
 #include "recording/recording.hpp"
 
 namespace plumb::numerics {

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "analysis/compare.hpp"
+#include "numerics/diverge.hpp"
 #include "plumb/compare.hpp"
-#include "plumb/numerics.hpp"
 #include "recording/recorded_run.hpp"
 #include "stats/sample_check.hpp"
 

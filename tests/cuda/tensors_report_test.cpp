@@ -6,8 +6,8 @@
 
 #include "engine.hpp"
 #include "fingerprint/cuda/virtual_kernels_testing.hpp"
+#include "numerics/diverge.hpp"
 #include "plumb/cuda.hpp"
-#include "plumb/numerics.hpp"
 
 namespace plumb::cuda_test {
 namespace {

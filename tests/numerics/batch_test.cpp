@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "numerics/decoded_run.hpp"
-#include "plumb/numerics.hpp"
+#include "numerics/diverge.hpp"
 #include "plumb/plumb.hpp"
 
 namespace plumb::numerics_test {

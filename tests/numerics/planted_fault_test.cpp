@@ -7,7 +7,7 @@
 #include <random>
 
 #include "numerics/decoded_run.hpp"
-#include "plumb/numerics.hpp"
+#include "numerics/diverge.hpp"
 
 namespace plumb::numerics_test {
 namespace {

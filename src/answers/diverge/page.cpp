@@ -2,29 +2,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "page/text_table.hpp"
-#include "render/numerics_words.hpp"
-#include "render/style.hpp"
+#include "answers/diverge/diverge.hpp"
 
 namespace plumb {
-
 namespace {
 
-using namespace render;
 using namespace page;
 
-constexpr std::size_t sentence_columns = 1000;
 constexpr std::size_t shown = 8; // of lists that JSON has whole
 constexpr std::string_view indent = "      ";
-
-void line(std::string& out, std::string_view head, const std::string& text, std::string_view color,
-          const Style& style) {
-    out += color;
-    out += head;
-    out += style.plain;
-    out += printable(text, sentence_columns);
-    out += '\n';
-}
 
 std::string counted(std::uint64_t count, const char* what) {
     return grouped(count) + " " + what + (count == 1 ? "" : "s");
@@ -66,7 +52,7 @@ std::string difference_words(const FirstDivergence& first, const DivergeReport& 
     return "relative distance " + distance_words(tensor.distance) + ", tolerance " + short_number(report.tolerance);
 }
 
-void append_inputs(std::string& out, const FirstDivergence& first, const Style& style) {
+void add_inputs(Page& page, const FirstDivergence& first) {
     std::string text(indent);
     if (first.inputs == InputState::agree) {
         text += "inputs agree: the operation itself";
@@ -79,19 +65,18 @@ void append_inputs(std::string& out, const FirstDivergence& first, const Style& 
                     "): look between the two";
         }
     }
-    line(out, "", text, {}, style);
+    page.marked("", text);
     for (std::size_t i = 0; i < first.input_tensors.size() && i < shown; ++i) {
         const TensorPair& input = first.input_tensors[i];
         const std::string lost = nonfinite_words(input.a);
-        line(out, "",
-             std::string(indent) + "input " + std::to_string(input.place.occurrence) + ": relative distance " +
-                 distance_words(input.distance) + (lost.empty() ? "" : ", " + lost),
-             style.faint, style);
+        page.marked("", std::string(indent) + "input " + std::to_string(input.place.occurrence) +
+                            ": relative distance " + distance_words(input.distance) +
+                            (lost.empty() ? "" : ", " + lost));
     }
 }
 
 /// One bar per layer, as long as the distance has decades above the least one shown.
-void append_layers(std::string& out, const DivergeReport& report, const Style& style, std::size_t width) {
+void add_layers(Page& page, const DivergeReport& report, std::size_t width) {
     if (report.layers.empty()) {
         return;
     }
@@ -107,9 +92,7 @@ void append_layers(std::string& out, const DivergeReport& report, const Style& s
     const double floor = std::floor(std::log10(std::isfinite(least) ? least : 1)) - 1;
     const double decades = std::max(1.0, (most > 0 ? std::log10(most) : 0) - floor);
     const std::size_t columns = std::clamp<std::size_t>(width > 50 ? width - 50 : 10, 10, 40);
-    TextTable table;
-    table.add_column("layer", TextTable::Align::right);
-    table.add_column("brick", TextTable::Align::left);
+    TextTable table({}, {"layer"}, {"brick"});
     table.add_column("distance", TextTable::Align::right);
     table.add_column("decades", TextTable::Align::left);
     for (const LayerDistance& layer : report.layers) {
@@ -133,97 +116,81 @@ void append_layers(std::string& out, const DivergeReport& report, const Style& s
         table.add_row({std::to_string(layer.layer), printable(layer.tensor.place.brick, 40),
                        distance == 0 ? std::string("0") : short_number(distance), bar});
     }
-    out += '\n';
-    table.append_to(out, style.heading, style.plain);
-    line(out, "", "distance: relative L2 of the layer's last output in that step; *: beyond the tolerance", style.faint,
-         style);
+    page.blank();
+    page.table(std::move(table));
+    page.marked("", "distance: relative L2 of the layer's last output in that step; *: beyond the tolerance");
 }
 
-void append_missing_side(std::string& out, const MissingCount& count, const char* present, const char* absent,
-                         const Style& style) {
+void add_missing_side(Page& page, const MissingCount& count, const char* present, const char* absent) {
     if (count.steps != 0) {
-        line(out, "MISSING ",
-             counted(count.steps, "step") + " of " + present + " (" + counted(count.step_tensors, "tensor") +
-                 ") that " + absent + " does not have",
-             style.warning, style);
+        page.marked("MISSING ", counted(count.steps, "step") + " of " + present + " (" +
+                                    counted(count.step_tensors, "tensor") + ") that " + absent + " does not have");
     }
     if (count.tensors != 0) {
-        line(out, "MISSING ",
-             counted(count.tensors, "tensor") + " of " + present + " that " + absent +
-                 " lacks in a step that both have",
-             style.warning, style);
+        page.marked("MISSING ", counted(count.tensors, "tensor") + " of " + present + " that " + absent +
+                                    " lacks in a step that both have");
     }
 }
 
-void append_missing(std::string& out, const DivergeReport& report, const Style& style) {
-    append_missing_side(out, report.only_in_a, "A", "B", style);
-    append_missing_side(out, report.only_in_b, "B", "A", style);
+void add_missing(Page& page, const DivergeReport& report) {
+    add_missing_side(page, report.only_in_a, "A", "B");
+    add_missing_side(page, report.only_in_b, "B", "A");
     std::size_t rows = 0;
     for (const MissingTensor& missing : report.missing) {
         if (!missing.place.brick.empty() && rows++ < shown) {
-            line(out, "",
-                 std::string(indent) + "only in " + (missing.only_in_a ? "A: " : "B: ") + place_words(missing.place) +
-                     " (" + place_details(missing.place) + ")",
-                 style.faint, style);
+            page.marked("", std::string(indent) + "only in " + (missing.only_in_a ? "A: " : "B: ") +
+                                place_words(missing.place) + " (" + place_details(missing.place) + ")");
         }
     }
 }
 
-void append_flips(std::string& out, const DivergeReport& report, const Style& style) {
+void add_flips(Page& page, const DivergeReport& report) {
     if (report.flip_count == 0) {
         return;
     }
-    line(out, "FLIPS  ", counted(report.flip_count, "token") + " where the largest logit is another", style.warning,
-         style);
+    page.marked("FLIPS  ", counted(report.flip_count, "token") + " where the largest logit is another");
     for (std::size_t i = 0; i < report.flips.size() && i < shown; ++i) {
         const TokenFlip& flip = report.flips[i];
-        line(out, "",
-             std::string(indent) + place_words(flip.place) + ": token " + std::to_string(flip.token_a) + " (margin " +
-                 short_number(flip.margin_a) + ") in A, " + std::to_string(flip.token_b) + " (margin " +
-                 short_number(flip.margin_b) + ") in B",
-             style.faint, style);
+        page.marked("", std::string(indent) + place_words(flip.place) + ": token " + std::to_string(flip.token_a) +
+                            " (margin " + short_number(flip.margin_a) + ") in A, " + std::to_string(flip.token_b) +
+                            " (margin " + short_number(flip.margin_b) + ") in B");
     }
 }
 
 } // namespace
 
-std::string render_text(const DivergeReport& report, const TextOptions& options) {
-    const Style& style = options.color ? colored : uncolored;
-    std::string out;
+page::Page page_of(const DivergeReport& report, const TextOptions& options) {
+    Page page;
     const std::string counts = counted(report.compared, "tensor") + " compared, " + grouped(report.identical) +
                                " bit for bit the same, " + grouped(report.divergent) + " beyond the tolerance";
     if (report.first) {
-        line(out, "FIRST ",
-             place_words(report.first->tensor.place) + "  (" + place_details(report.first->tensor.place) + ")",
-             style.warning, style);
-        line(out, "", std::string(indent) + difference_words(*report.first, report), {}, style);
+        page.marked("FIRST ",
+                    place_words(report.first->tensor.place) + "  (" + place_details(report.first->tensor.place) + ")");
+        page.marked("", std::string(indent) + difference_words(*report.first, report));
         if (report.first->tensor.difference != Difference::token) {
-            append_inputs(out, *report.first, style);
+            add_inputs(page, *report.first);
         }
-        append_layers(out, report, style, options.width);
-        out += '\n';
-        line(out, "counts  ", counts, {}, style);
+        add_layers(page, report, options.width);
+        page.blank();
+        page.marked("counts  ", counts, Tone::plain);
     } else if (report.same()) {
-        line(out, "SAME  ", counts, {}, style);
+        page.marked("SAME  ", counts, Tone::plain);
     } else if (report.compared == 0) {
-        line(out, "MISSING ", "everything: no tensor of one run has its counterpart in the other", style.warning,
-             style);
+        page.marked("MISSING ", "everything: no tensor of one run has its counterpart in the other");
     } else {
-        line(out, "counts  ", counts, {}, style);
+        page.marked("counts  ", counts, Tone::plain);
     }
-    append_missing(out, report, style);
-    append_flips(out, report, style);
+    add_missing(page, report);
+    add_flips(page, report);
     if (report.worst) {
-        line(out, "worst  ",
-             place_words(report.worst->place) + " (" + place_details(report.worst->place) + "): relative distance " +
-                 distance_words(report.worst->distance),
-             {}, style);
+        page.marked("worst  ",
+                    place_words(report.worst->place) + " (" + place_details(report.worst->place) +
+                        "): relative distance " + distance_words(report.worst->distance),
+                    Tone::plain);
     }
-    line(out, "tolerance  ", tolerance_words(report), {}, style);
-    for (const std::string& note : report.notes) {
-        line(out, "note  ", note, {}, style);
-    }
-    return out;
+    page.marked("tolerance  ", tolerance_words(report), Tone::plain);
+    page.notes(report.notes);
+    return page;
 }
 
 } // namespace plumb

@@ -6,9 +6,9 @@
 #include <string>
 #include <unistd.h>
 
+#include "answers/health/health.hpp"
 #include "numerics/planted_checks.hpp"
 #include "planted/tape.hpp"
-#include "plumb/numerics.hpp"
 
 namespace {
 

@@ -1,37 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
+// Where two runs part as text and JSON.
+#include "answers/diverge/diverge.hpp"
+#include "answers/tensor_testing.hpp"
 
-#include <limits>
-
-#include "plumb/numerics.hpp"
-#include "render/sample_report.hpp"
-#include "render/schema_check.hpp"
-
+namespace plumb::answers {
 namespace {
-
-using namespace plumb;
-using namespace plumb::render;
-
-constexpr double infinite = std::numeric_limits<double>::infinity();
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-TensorPair pair_of(const char* brick, std::uint32_t layer, TensorRole role, Difference difference, double distance) {
-    TensorPair pair;
-    pair.place.step = 3;
-    pair.place.step_b = 5;
-    pair.place.phase = Phase::decode;
-    pair.place.position = 66;
-    pair.place.rows = 1;
-    pair.place.layer = layer;
-    pair.place.brick = brick;
-    pair.place.role = role;
-    pair.a.count = pair.b.count = 4096;
-    pair.a.largest = pair.b.largest = 2.5;
-    pair.difference = difference;
-    pair.distance = {distance, distance * 0.9, distance * 1.1};
-    return pair;
-}
 
 DivergeReport sample_diverge() {
     DivergeReport report;
@@ -66,56 +39,6 @@ DivergeReport sample_diverge() {
     report.missing = {{true, pair_of("rms_norm", 1, TensorRole::output, Difference::none, 0).place},
                       {true, pair_of("", 0, TensorRole::output, Difference::none, 0).place}};
     report.chunking = 4;
-    report.notes = {"a note"};
-    return report;
-}
-
-HealthReport sample_health() {
-    HealthReport report;
-    report.path = "a.plumb";
-    report.twin = "twin.plumb";
-    report.tensors = 1234;
-    report.steps = 12;
-    report.nonfinite = 3;
-    report.looked_at = "1234 tensors";
-    FirstNonfinite first;
-    first.place = pair_of("attention", 5, TensorRole::output, Difference::none, 0).place;
-    first.facts.count = 4096;
-    first.facts.nans = 3;
-    first.facts.first_nonfinite = 17;
-    first.inputs = InputState::agree;
-    TensorFacts input;
-    input.largest = 1234;
-    first.input_tensors = {{pair_of("attention", 5, TensorRole::input, Difference::none, 0).place, input}};
-    report.first_nonfinite = first;
-    LayerHealth sound;
-    sound.layer = 0;
-    sound.tensors = 24;
-    sound.brick = "residual_add";
-    sound.rms = measured(1.5);
-    sound.l2 = measured(96);
-    sound.growth = missing("the first layer");
-    sound.largest = 33000;
-    sound.largest_brick = sound.saturated_brick = "activation";
-    sound.saturation = measured(0.504);
-    sound.relative_error = measured(0.001);
-    sound.cosine = measured(0.9999995);
-    sound.signal_to_noise_db = measured(60);
-    LayerHealth lost = sound;
-    lost.layer = 1;
-    lost.nonfinite = 3;
-    for (Figure LayerHealth::*figure : {&LayerHealth::rms, &LayerHealth::l2, &LayerHealth::relative_error,
-                                        &LayerHealth::cosine, &LayerHealth::signal_to_noise_db}) {
-        lost.*figure = missing("not finite");
-    }
-    report.layers = {sound, lost};
-    report.residual_growth = missing("the first or last layer has no rms");
-    report.findings = {"saturated: layer 0, activation reaches 50.4 % of its type's range"};
-    report.compared = 1200;
-    report.twin_nonfinite = 1;
-    report.worst = {pair_of("attention", 1, TensorRole::output, Difference::nonfinite, infinite)};
-    report.worst[0].a.nans = 3;
-    report.worst[0].a.first_nonfinite = 17;
     report.notes = {"a note"};
     return report;
 }
@@ -203,70 +126,14 @@ TEST(DivergeText, flips_of_the_largest_logit_come_with_their_margins) {
                          "step 3 layer 0 brick lm_head: token 12 (margin 0.5) in A, 99 (margin NaN) in B"));
 }
 
-TEST(HealthText, the_line_of_the_answer_names_the_first_tensor_that_is_not_finite_and_its_inputs) {
-    const std::string text = render_text(sample_health());
-    EXPECT_EQ(text.rfind("FIRST step 3 layer 5 brick attention  (decode, ", 0), 0u) << text;
-    EXPECT_TRUE(contains(text, "3 NaN, 0 Inf, first at index 17 of 4,096\n"));
-    EXPECT_TRUE(contains(text, "inputs are finite: the operation itself\n"));
-    EXPECT_TRUE(contains(text, "input 0: largest |x| 1.23e+03\n"));
-    EXPECT_TRUE(contains(text, "\nNOT FINITE  3 of 1,234 tensors\n"));
-    EXPECT_TRUE(contains(text, "\nNOT FINITE  1 tensors of the twin\n"));
-    EXPECT_TRUE(contains(text, "\nfinding  saturated: layer 0"));
-    HealthReport sound;
-    sound.looked_at = "99 tensors, all finite";
-    EXPECT_EQ(render_text(sound), "FINITE  99 tensors, all finite\n");
-}
-
-TEST(HealthText, T15_a_layer_with_nan_shows_as_nan_and_never_as_a_number) {
-    const std::string text = render_text(sample_health());
-    const std::size_t begin = text.find("\n    1 ");
-    ASSERT_NE(begin, std::string::npos) << text;
-    const std::string row = text.substr(begin + 1, text.find('\n', begin + 1) - begin - 1);
-    EXPECT_TRUE(contains(row, " NaN  ")) << row;
-    EXPECT_FALSE(contains(row, "60.0")) << row;
-    EXPECT_TRUE(contains(text, "worst  step 3 layer 1 brick attention")) << text;
-}
-
-TEST(HealthText, T16_tensors_that_were_counted_and_are_gone_are_never_called_finite) {
-    HealthReport report;
-    report.looked_at = "10 tensors, 3 with NaN or Inf";
-    report.nonfinite = 3;
-    EXPECT_EQ(render_text(report).rfind("NOT FINITE  3 tensors by the run's own count", 0), 0u) << render_text(report);
-    EXPECT_EQ(json::parse(render_json(report))["finite"], false);
-    report = sample_health();
-    report.tensors = 1;
-    EXPECT_TRUE(contains(render_text(report), "NOT FINITE  3 tensors\n"));
-}
-
-TEST(NumericsJson, output_is_valid_under_the_schemas_and_documented) {
-    const std::string document = file(PLUMB_TEST_SOURCE_DIR "/docs/report_schema.md");
-    const auto examine = [&document](const char* schema_path, const std::vector<std::string>& outputs) {
-        const json schema = json::parse(file(schema_path));
-        for (const std::string& output : outputs) {
-            EXPECT_EQ(SchemaCheck(schema).problem(json::parse(output)), "");
-        }
-        std::set<std::string> keys;
-        collect_keys(json::parse(outputs.front()), keys);
-        for (const std::string& key : keys) {
-            EXPECT_NE(document.find("`" + key + "`"), std::string::npos) << key << " is not in docs/report_schema.md";
-        }
-        json bad = json::parse(outputs.front());
-        bad["notes"] = nullptr;
-        EXPECT_NE(SchemaCheck(schema).problem(bad), "");
-    };
-    examine(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.diverge.1.json",
-            {render_json(sample_diverge()), render_json(DivergeReport{})});
-    examine(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.health.1.json",
-            {render_json(sample_health()), render_json(HealthReport{})});
+TEST(NumericsJson, diverge_is_valid_under_the_schema_and_documented) {
+    expect_valid<DivergeReport>(PLUMB_TEST_SOURCE_DIR, {{}, sample_diverge()});
 }
 
 TEST(NumericsJson, T15_what_is_not_finite_arrives_as_a_word_not_as_a_number) {
     const json diverge = json::parse(render_json(sample_diverge()));
     EXPECT_EQ(diverge["worst"]["distance"]["estimate"]["absent"], "Inf");
     EXPECT_EQ(diverge["flips"][0]["margin_b"]["absent"], "NaN");
-    const json health = json::parse(render_json(sample_health()));
-    EXPECT_EQ(health["layers"][1]["signal_to_noise_db"]["absent"], "not finite");
-    EXPECT_EQ(health["finite"], false);
 }
 
 TEST(NumericsText, T8_hostile_names_stay_on_their_line) {
@@ -278,3 +145,4 @@ TEST(NumericsText, T8_hostile_names_stay_on_their_line) {
 }
 
 } // namespace
+} // namespace plumb::answers

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "numerics/health.hpp"
+#include "answers/health/health.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "answers/answer.hpp"
 #include "numerics/pairing.hpp"
+#include "numerics/recorded_checks.hpp"
 #include "numerics/verdict.hpp"
 
 namespace plumb::numerics {
@@ -193,8 +197,8 @@ class Examination {
             bool finite = true;
             for (const std::uint32_t input : inputs_of_call(run_, index)) {
                 finite = finite && run_.checks[input].check.fingerprint.finite();
-                first.input_tensors.emplace_back(place_of(run_, run_.checks[input], bricks_),
-                                                 facts_of(run_.checks[input].check));
+                first.input_tensors.push_back(
+                    {place_of(run_, run_.checks[input], bricks_), facts_of(run_.checks[input].check)});
             }
             first.inputs = first.input_tensors.empty() ? InputState::not_recorded
                            : finite                    ? InputState::agree
@@ -271,6 +275,7 @@ class Examination {
         if (!row.saturation.value) {
             row.saturation = missing("no finite floating tensor");
         }
+        row.twin = twin;
         if (twin) {
             fill_twin(layer);
         } else {
@@ -420,3 +425,83 @@ Result<HealthReport> health(const recording::RecordedRun& source, const recordin
 }
 
 } // namespace plumb::numerics
+
+namespace plumb {
+namespace {
+
+/// What the session said of the tensors it looked at: with tensors=nonfinite they leave no check. Empty: none.
+std::string looked_at(const recording::RunFacts& facts) {
+    std::string last = numerics::description(facts, "checked");
+    return last.rfind("0 ", 0) == 0 ? std::string() : last;
+}
+
+/// How many tensors with NaN or Inf the session counted; absent: it did not say, as when it was killed.
+std::optional<std::uint64_t> counted_nonfinite(const recording::RunFacts& facts) {
+    const std::string text = numerics::description(facts, "nonfinite");
+    std::uint64_t count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error == std::errc::result_out_of_range) {
+        return std::numeric_limits<std::uint64_t>::max();
+    }
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(count) : std::nullopt;
+}
+
+void add_counts(const recording::RunFacts& facts, HealthReport& report, bool of_twin) {
+    if (const std::optional<std::uint64_t> counted = counted_nonfinite(facts)) {
+        numerics::add_count(report, *counted, of_twin);
+    } else if (numerics::description(facts, "checked").rfind("tensors are ", 0) == 0) {
+        report.notes.push_back(
+            std::string("the ") + (of_twin ? "twin" : "run") +
+            " has not ended, or was killed: how many tensors it looked at is not known; those with NaN or Inf that "
+            "reached the recording are listed");
+    }
+}
+
+} // namespace
+
+Result<HealthReport> health_recording(const std::string& path, const std::string& twin_path) {
+    const Result<recording::RecordedRun> run = recording::open_run(path);
+    if (!run.ok()) {
+        return run.error();
+    }
+    std::optional<recording::RecordedRun> twin;
+    if (!twin_path.empty()) {
+        Result<recording::RecordedRun> opened = recording::open_run(twin_path);
+        if (!opened.ok()) {
+            return opened.error();
+        }
+        twin = *std::move(opened);
+    }
+    Result<HealthReport> report = numerics::health(*run, twin ? &*twin : nullptr, looked_at(*run->facts));
+    if (!report.ok()) {
+        return report;
+    }
+    report->path = path;
+    report->twin = twin_path;
+    add_counts(*run->facts, *report, false);
+    if (twin) {
+        add_counts(*twin->facts, *report, true);
+    }
+    numerics::add_notes(*run->facts, path, report->notes);
+    if (twin) {
+        numerics::add_notes(*twin->facts, twin_path, report->notes);
+    }
+    return report;
+}
+
+namespace {
+
+Result<HealthReport> read_health(const std::vector<std::string>& files, const HealthOptions& options) {
+    return health_recording(files.front(), options.against);
+}
+
+} // namespace
+
+const answers::Entry& health_answer() {
+    static const answers::Entry entry = answers::entry_of<HealthOptions, HealthReport, read_health>(
+        "health", "Show whether the tensors of a run are sound: NaN, range, growth, by layer",
+        {{"recording", "Recording made with tensors=all or tensors=nonfinite (.plumb)"}});
+    return entry;
+}
+
+} // namespace plumb

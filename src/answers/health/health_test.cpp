@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "numerics/health.hpp"
+#include "answers/health/health.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "numerics/recorded_checks.hpp"
+
+namespace plumb::numerics {
+namespace {
+
+std::string in_file(const std::string& path, const std::string& sentence) { return path + ": " + sentence; }
+
+} // namespace
+
+void add_notes(const recording::RunFacts& facts, const std::string& path, std::vector<std::string>& notes) {
+    for (const std::string& note : facts.notes) {
+        notes.push_back(in_file(path, note));
+    }
+    for (const auto& [reason, count] : facts.counters.drops) {
+        if (count != 0 && reason.find("check") != std::string::npos) {
+            notes.push_back(in_file(path, std::to_string(count) + " lost: " + reason));
+        }
+    }
+}
+
+std::string description(const recording::RunFacts& facts, const std::string& of) {
+    std::string last;
+    for (const auto& [name, value] : facts.descriptions) {
+        last = name == of ? value : last;
+    }
+    return last;
+}
+
+} // namespace plumb::numerics

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a recording says of its checks as a whole. Pure; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "recording/recorded_run.hpp"
+
+namespace plumb::numerics {
+
+/// What the recording notes and what was lost of its checks; `path` says of which file.
+void add_notes(const recording::RunFacts& facts, const std::string& path, std::vector<std::string>& notes);
+/// The last value of that name; empty: none.
+[[nodiscard]] std::string description(const recording::RunFacts& facts, const std::string& of);
+
+} // namespace plumb::numerics
