@@ -83,9 +83,9 @@ CLI::Option* add_option(CLI::App& app, const plumb::AnswerOption& option, const 
     if (option.kind == Kind::flag) {
         return app.add_flag_callback(
             "--" + option.name,
-            [question, name = option.name] {
+            [question, name = option.name, json = option.json] {
                 question->options.emplace_back(name, "");
-                question->json = question->json || name == "json";
+                question->json = question->json || json;
             },
             option.meaning);
     }

@@ -52,7 +52,7 @@ void add_commands(CLI::App& root, int& exit_code) {
     add_answer(root, "budget", exit_code);
     add_answer(root, "check", exit_code);
     add_answer(root, "wall", exit_code);
-    add_path(root, exit_code);
+    add_answer(root, "path", exit_code);
     add_trace(root, exit_code);
     add_export(root, exit_code);
     add_recover(root, exit_code);

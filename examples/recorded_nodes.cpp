@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sample of docs/path.md, made to run: kernels, a transfer and a task recorded one by one, and the path of their step.
-#include <plumb/execgraph.hpp>
+#include <plumb/answer.hpp>
 #include <plumb/plumb.hpp>
 
 #include <cstddef>
@@ -49,15 +49,8 @@ int main() {
         std::puts("nothing was recorded: PLUMB=on,warmup=0,out=nodes.plumb example_recorded_nodes");
         return 1;
     }
-    const auto path = plumb::path_recording(prof.path());
-    if (!path.ok()) {
-        std::puts(path.error().message.c_str());
-        return 1;
-    }
+    const auto path = plumb::ask("path", {prof.path()});
     std::remove(prof.path().c_str());
-    for (const plumb::RecordedKernel& kernel : path->recorded) {
-        std::printf("%s of %s, %d launch in the step\n", kernel.name.c_str(), kernel.file.c_str(),
-                    static_cast<int>(kernel.launches));
-    }
+    std::fputs(path.ok() ? path->text().c_str() : path.error().message.c_str(), stdout);
     return 0;
 }

@@ -12,9 +12,9 @@
 
 #include "answers/check/check.hpp"
 #include "answers/health/health.hpp"
+#include "answers/path/path.hpp"
 #include "numerics/diverge.hpp"
 #include "plumb/compare.hpp"
-#include "plumb/execgraph.hpp"
 #include "plumb/plumb.hpp"
 #include "record/subject.hpp"
 #include "recording/child.hpp"

@@ -34,6 +34,7 @@ struct AnswerOption {
     bool several = false;             // takes several values at once
     std::uint64_t most = 0;           // of a count; 0: no limit
     std::vector<std::string> excludes;
+    bool json = false; // a flag: the answer is read with Answer::json()
 };
 
 struct AnswerFile {

@@ -3,8 +3,8 @@
 // Pure; one thread.
 #pragma once
 
+#include "analysis/path_report.hpp"
 #include "analysis/path_step.hpp"
-#include "plumb/execgraph.hpp"
 #include "plumb/result.hpp"
 
 namespace plumb::analysis {

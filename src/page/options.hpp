@@ -23,6 +23,7 @@ struct Hints {
     bool several = false;      // --base A B C
     std::uint64_t most = 0;    // of a count
     const char* excludes = ""; // names, separated by blanks
+    bool json = false;         // it asks for a document in JSON
 };
 
 /// Collects AnswerOption for each field.
@@ -36,6 +37,7 @@ class OptionList {
         option.value = hints.value;
         option.several = hints.several;
         option.most = hints.most;
+        option.json = hints.json;
         option.choices.assign(hints.choices.begin(), hints.choices.end());
         for (std::string_view rest = hints.excludes; !rest.empty();) {
             const std::size_t end = std::min(rest.find(' '), rest.size());

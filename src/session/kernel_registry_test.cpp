@@ -10,7 +10,7 @@
 #include <sstream>
 #include <thread>
 
-#include "plumb/execgraph.hpp"
+#include "answers/path/path.hpp"
 #include "plumb/plumb.hpp"
 #include "recording/reader.hpp"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file-level functions of results.hpp: open a recording, hand it to the room that knows.
 #include "plumb/results.hpp"
-#include "analysis/path_builder.hpp"
 #include "export/export.hpp"
 #include "recording/recorded_run.hpp"
 #include "recording/recovery.hpp"
@@ -17,11 +16,6 @@ Status run_exporter(const std::string& path, std::ostream& out, Exporter exporte
 }
 
 } // namespace
-
-Result<PathReport> path_recording(const std::string& path, const PathOptions& options) {
-    const Result<recording::RecordedRun> run = recording::open_run(path);
-    return run.ok() ? analysis::build_path(*run, options) : run.error();
-}
 
 Status write_chrome_trace(const std::string& recording, std::ostream& out) {
     return run_exporter(recording, out, exporting::chrome_trace);

@@ -11,10 +11,10 @@
 #include <unistd.h>
 #include <vector>
 
+#include "answers/path/path.hpp"
 #include "decoder/decoder.hpp"
 #include "decoder/model_maker/maker.hpp"
 #include "decoder/model_maker/shapes.hpp"
-#include "plumb/execgraph.hpp"
 #include "plumb/plumb.hpp"
 
 namespace plumb::decoder {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <thread>
 
+#include "answers/path/path.hpp"
 #include "answers/replays/replays.hpp"
 #include "engine.hpp"
-#include "plumb/execgraph.hpp"
 
 namespace plumb::cuda_test {
 namespace {

@@ -142,13 +142,13 @@ TEST_F(TensorsReport, F3_a_graph_with_a_stale_input_parts_from_the_eager_run_at_
     exact.exact = true;
     const Result<DivergeReport> clean = diverge_recordings(path("eager"), path("clean"), exact);
     ASSERT_TRUE(clean.ok()) << clean.error().message;
-    EXPECT_TRUE(clean->same()) << render_text(*clean);
+    EXPECT_TRUE(clean->same()) << clean->divergent;
     EXPECT_EQ(clean->compared, std::uint64_t{steps} * (1 + 2 * layers));
     EXPECT_EQ(clean->identical, clean->compared);
 
     const Result<DivergeReport> stale = diverge_recordings(path("eager"), path("stale"), exact);
     ASSERT_TRUE(stale.ok()) << stale.error().message;
-    ASSERT_TRUE(stale->first.has_value()) << render_text(*stale);
+    ASSERT_TRUE(stale->first.has_value()) << stale->compared << " compared";
     const TensorPlace& place = stale->first->tensor.place;
     EXPECT_EQ(place.brick, "rope_embedding");
     EXPECT_EQ(place.layer, 1u);

@@ -103,4 +103,6 @@ DecodedRun run(const Folder& folder, const std::string& name, const RunOptions& 
     return run;
 }
 
+std::string render_text(const DivergeReport& report) { return page::text_of(page_of(report, {}), false); }
+
 } // namespace plumb::numerics_test

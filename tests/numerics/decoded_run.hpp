@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "answers/diverge/diverge.hpp"
 #include "decoder/test_support.hpp"
 #include "numerics/faulty_backend.hpp"
 
@@ -39,5 +40,8 @@ struct DecodedRun {
 [[nodiscard]] DecodedRun run(const Folder& folder, const std::string& name, const RunOptions& options);
 [[nodiscard]] std::vector<StepShape> steps_of(const RunOptions& options);
 inline constexpr std::size_t layers_of_test_model = 2;
+
+/// As `plumb diverge` prints it.
+[[nodiscard]] std::string render_text(const DivergeReport& report);
 
 } // namespace plumb::numerics_test

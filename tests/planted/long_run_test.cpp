@@ -7,11 +7,11 @@
 #include <streambuf>
 
 #include "answers/check/check.hpp"
+#include "answers/path/path.hpp"
 #include "numerics/diverge.hpp"
 #include "planted/planted_run.hpp"
 #include "plumb/answer.hpp"
 #include "plumb/compare.hpp"
-#include "plumb/execgraph.hpp"
 #include "support/allocation_count.hpp"
 #include "support/sanitizers.hpp"
 

@@ -5,10 +5,10 @@
 #include <map>
 
 #include "analysis/planted_wall.hpp"
+#include "answers/path/path.hpp"
 #include "answers/tiles/tiles.hpp"
 #include "answers/wall/wall.hpp"
 #include "planted/planted_run.hpp"
-#include "plumb/execgraph.hpp"
 
 namespace plumb::planted {
 namespace {

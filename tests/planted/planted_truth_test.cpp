@@ -8,9 +8,9 @@
 #include "answers/budget/budget.hpp"
 #include "answers/check/check.hpp"
 #include "answers/layers/layers.hpp"
+#include "answers/path/path.hpp"
 #include "answers/wall/wall.hpp"
 #include "planted/planted_run.hpp"
-#include "plumb/execgraph.hpp"
 
 namespace plumb::planted {
 namespace {

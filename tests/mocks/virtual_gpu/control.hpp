@@ -21,8 +21,9 @@
 namespace plumb::vgpu {
 
 using namespace plumb::backends::cuda; // the driver's types
-using plumb::backends::cuda::Context;  // not those of plumb/backend.hpp and plumb/record.hpp
+using plumb::backends::cuda::Context;  // not those of plumb/backend.hpp, record.hpp and execgraph.hpp
 using plumb::backends::cuda::Device;
+using plumb::backends::cuda::GraphNode;
 
 enum class Time {
     virtual_time, // host time moves only by call costs, waits and advance()

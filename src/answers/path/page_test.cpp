@@ -3,13 +3,11 @@
 #include <gtest/gtest.h>
 #include <set>
 
-#include "plumb/execgraph.hpp"
-#include "render/schema_check.hpp"
+#include "answers/path/path.hpp"
+#include "answers/rendered_testing.hpp"
 
+namespace plumb::answers {
 namespace {
-
-using namespace plumb;
-using namespace plumb::render;
 
 PathReport sample_path() {
     ExecGraphBuilder builder;
@@ -65,8 +63,6 @@ PathReport sample_path() {
     return report;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 TEST(PathText, says_path_gain_slack_and_what_came_back) {
     const std::string text = render_text(sample_path());
     EXPECT_TRUE(contains(text, "critical path  15.0 us, 60.0 % of the 25.0 us")) << text;
@@ -78,16 +74,9 @@ TEST(PathText, says_path_gain_slack_and_what_came_back) {
 }
 
 TEST(PathJson, follows_its_schema_and_every_key_is_documented) {
-    const json value = json::parse(render_json(sample_path()));
-    const json schema = json::parse(file(PLUMB_TEST_SOURCE_DIR "/tests/schema/plumb.path.1.json"));
-    EXPECT_EQ(SchemaCheck(schema).problem(value), "");
-    const std::string document = file(PLUMB_TEST_SOURCE_DIR "/docs/report_schema.md");
-    std::set<std::string> keys;
-    collect_keys(value, keys);
-    collect_keys(json::parse(render_csr(sample_path().graph)), keys);
-    for (const std::string& key : keys) {
-        EXPECT_TRUE(key == "absent" || contains(document, "`" + key + "`")) << key;
-    }
+    const PathReport report = sample_path();
+    expect_valid<PathReport>(PLUMB_TEST_SOURCE_DIR, {{}, report});
+    expect_valid<PathRows>(PLUMB_TEST_SOURCE_DIR, {{}, {&report.graph}});
 }
 
 TEST(PathText, T11_a_slow_kernel_has_its_file_and_a_time_that_is_not_known_is_never_0) {
@@ -242,3 +231,4 @@ TEST(PathTree, siblings_stand_in_the_order_of_their_begins_below_what_contains_t
 }
 
 } // namespace
+} // namespace plumb::answers

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "page/text_table.hpp"
-#include "plumb/execgraph.hpp"
+#include "answers/path/path.hpp"
 
 namespace plumb {
-
 namespace {
 
 using namespace page;
@@ -95,8 +93,8 @@ std::string render_tree(const ExecGraph& graph, const PathAnalysis& analysis) {
         out.append(2 * std::min(depth, deepest_indent), ' ');
         out += on_path[id] ? "* " : "  ";
         out += printable(graph.name_of(id), name_columns);
-        out += std::string("  ") + node_kind_word(node.kind) + (node.device ? " on the device" : "") + "  " +
-               time_of(node) + ", slack " + us(analysis.slack_ns[id]) + " us";
+        out += std::string("  ") + word_of(node.kind) + (node.device ? " on the device" : "") + "  " + time_of(node) +
+               ", slack " + us(analysis.slack_ns[id]) + " us";
         if (const LaunchShape* shape = graph.launch_of(id); shape != nullptr) {
             out += ", " + shape_text(*shape);
         }
