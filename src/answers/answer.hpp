@@ -6,6 +6,7 @@
 // An entry is a constant; any thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,10 +36,18 @@ struct Document {
 
 using AnswerPointer = std::unique_ptr<AnswerData>;
 
+class Reading; // answers/reading.hpp
+
+/// What an answer says once the reading is over.
+template <class R>
+using Pending = std::function<Result<R>()>;
+
+/// One of the two functions may be null: `begin` of what one reading of one recording cannot give, `ask` of what it can.
 struct Entry {
     AnswerInfo info;
     std::vector<Document> documents;
-    Result<AnswerPointer> (*ask)(const std::vector<std::string>& files, const OptionValues& values);
+    Result<AnswerPointer> (*ask)(const std::vector<std::string>& files, const OptionValues& values) = nullptr;
+    Result<Pending<AnswerPointer>> (*begin)(Reading& reading, const OptionValues& values) = nullptr;
 };
 
 /// In the order in which help lists them (PLUMB_ANSWERS).
@@ -104,9 +113,9 @@ template <class Options>
     return options;
 }
 
-/// Most answers: options and one kind of result, from `read(files, options)`.
-template <class Options, class R, Result<R> (*read)(const std::vector<std::string>&, const Options&)>
-[[nodiscard]] Entry entry_of(const char* name, const char* summary, std::vector<AnswerFile> files = one_recording()) {
+/// An entry without its functions: options and one kind of result.
+template <class Options, class R>
+[[nodiscard]] Entry entry_for(const char* name, const char* summary, std::vector<AnswerFile> files = one_recording()) {
     const Document document = document_of<R>();
     return {{name,
              summary,
@@ -114,11 +123,18 @@ template <class Options, class R, Result<R> (*read)(const std::vector<std::strin
              options_of<Options>(),
              "As JSON (schema " + std::string(document.schema) + ")",
              {document.schema}},
-            {document},
-            [](const std::vector<std::string>& paths, const OptionValues& values) -> Result<AnswerPointer> {
-                const Result<Options> options = options_from<Options>(values);
-                return options.ok() ? answer_of(read(paths, *options)) : Result<AnswerPointer>(options.error());
-            }};
+            {document}};
+}
+
+/// What reads its files itself: options and one kind of result, from `read(files, options)`.
+template <class Options, class R, Result<R> (*read)(const std::vector<std::string>&, const Options&)>
+[[nodiscard]] Entry entry_of(const char* name, const char* summary, std::vector<AnswerFile> files = one_recording()) {
+    Entry entry = entry_for<Options, R>(name, summary, std::move(files));
+    entry.ask = [](const std::vector<std::string>& paths, const OptionValues& values) -> Result<AnswerPointer> {
+        const Result<Options> options = options_from<Options>(values);
+        return options.ok() ? answer_of(read(paths, *options)) : Result<AnswerPointer>(options.error());
+    };
+    return entry;
 }
 
 } // namespace plumb::answers

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "answers/answer.hpp"
+#include "answers/reading.hpp"
 
 namespace plumb {
 namespace {
@@ -73,7 +74,11 @@ Result<Answer> ask(std::string_view name, const std::vector<std::string>& files,
         if (const Status fit = check_files(entry->info, files.size()); !fit.ok()) {
             return fit.error();
         }
-        Result<answers::AnswerPointer> made = entry->ask(files, options);
+        Result<answers::AnswerPointer> made =
+            entry->ask != nullptr
+                ? entry->ask(files, options)
+                : answers::read_one<answers::AnswerPointer>(
+                      files.front(), [&](answers::Reading& reading) { return entry->begin(reading, options); });
         return made.ok() ? Result<Answer>(Answer(made->release())) : made.error();
     }
     return Error{ErrorCode::not_found, "there is no answer \"" + std::string(name) + "\"; there are " + joined(known)};

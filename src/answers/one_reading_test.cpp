@@ -2,8 +2,10 @@
 // Every answer reads a run in two passes at most, and any number of them share these and say what each says alone.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <sstream>
 #include <string>
+#include <unistd.h>
 
 #include "analysis/compare_run.hpp"
 #include "analysis/path_builder.hpp"
@@ -12,11 +14,14 @@
 #include "analysis/report_builder.hpp"
 #include "analysis/wall_builder.hpp"
 #include "answers/check/call_counts.hpp"
+#include "plumb/answer.hpp"
+#include "support/json_schema.hpp"
 
 namespace {
 
 using namespace plumb;
 using namespace plumb::analysis;
+using nlohmann::json;
 
 constexpr std::int64_t us = WallEngine::us;
 
@@ -216,6 +221,31 @@ TEST(OneReading, the_answers_of_the_test_above_are_not_empty) {
     EXPECT_NE(alone.path.find("timed in some steps only"), std::string::npos);
     EXPECT_EQ(alone.replays.rfind("7 6 1 ", 0), 0u) << alone.replays;
     EXPECT_NE(alone.compared.find("attention"), std::string::npos) << "from the report: only replays have it";
+}
+
+TEST(OneReading, report_with_others_says_what_each_says_alone_and_why_one_cannot) {
+    WallEngine planted = engine();
+    const std::string path = ::testing::TempDir() + "plumb_with_" + std::to_string(getpid()) + ".plumb";
+    ASSERT_TRUE(planted.source.save(path).ok());
+    const Result<Answer> together = ask("report", {path}, {{"with", "wall,path,report"}, {"phase", "decode"}});
+    ASSERT_TRUE(together.ok()) << together.error().message;
+    std::string text = ask("report", {path}, {{"phase", "decode"}})->text();
+    text += "\nplumb wall\n" + ask("wall", {path}, {{"phase", "decode"}})->text();
+    text += "\nplumb path\n" + ask("path", {path})->text();
+    EXPECT_EQ(together->text(), text);
+    const json document = json::parse(together->json());
+    EXPECT_EQ(document["answers"][2], json::parse(ask("path", {path})->json()));
+    EXPECT_EQ(support::schema_problems(PLUMB_TEST_SOURCE_DIR, "plumb.answers.1.json", {document}), "");
+
+    const Result<Answer> without = ask("report", {path}, {{"with", "wall"}, {"phase", "prefill"}});
+    ASSERT_TRUE(without.ok());
+    const json absent = json::parse(without->json())["answers"][1];
+    EXPECT_EQ(absent["answer"], "wall");
+    EXPECT_EQ(absent["absent"], ask("wall", {path}, {{"phase", "prefill"}}).error().message);
+    EXPECT_EQ(without->outcome(), Outcome::unknown);
+    const Result<Answer> wrong = ask("report", {path}, {{"with", "wall,compare"}});
+    EXPECT_NE(wrong.error().message.find("not \"compare\""), std::string::npos) << wrong.error().message;
+    std::filesystem::remove(path);
 }
 
 } // namespace

@@ -1,13 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answers/reading.hpp"
 
-#include "analysis/report_builder.hpp"
-
 namespace plumb::answers {
 
-Result<Report> read_report(const std::string& path, const ReportOptions& options) {
-    const Result<recording::RecordedRun> run = recording::open_run(path);
-    return run.ok() ? analysis::build_report(*run, options) : run.error();
+analysis::ReportReader& Reading::report() {
+    if (report_ == nullptr) {
+        report_ = &join<analysis::ReportReader>(facts());
+    }
+    return *report_;
+}
+
+Status Reading::read() {
+    if (observers_.empty()) {
+        return {};
+    }
+    resolve::ResolveOptions how;
+    how.warmup_steps = warmup_steps_.value_or(facts().metadata.warmup_steps);
+    std::vector<read::Observer*> observers;
+    for (const auto& observer : observers_) {
+        observers.push_back(observer.get());
+    }
+    return read::read(run_, observers, how);
+}
+
+namespace {
+
+/// What was found, or why not.
+struct Part {
+    const Entry* entry = nullptr;
+    Result<AnswerPointer> answer;
+};
+
+struct Together {
+    std::vector<Part> parts;
+};
+
+struct NotGiven {
+    std::string answer, absent;
+};
+template <class V>
+void describe(V& v, const NotGiven& n) {
+    v("answer", n.answer, "");
+    v("absent", n.absent, "");
+}
+
+std::vector<page::Nested> documents_of(const Together& together) {
+    std::vector<page::Nested> documents;
+    for (const Part& part : together.parts) {
+        if (part.answer.ok()) {
+            documents.push_back({(*part.answer)->json()});
+        } else {
+            std::string absent;
+            base::JsonWriter json(absent, 1);
+            page::JsonFields fields(json);
+            json.begin_object();
+            describe(fields, NotGiven{part.entry->info.name, part.answer.error().message});
+            json.finish();
+            documents.push_back({std::move(absent)});
+        }
+    }
+    return documents;
+}
+
+template <class V>
+void describe(V& v, const Together& t) {
+    v.type("answers", "Several answers from one reading (`plumb report --with`).");
+    v("answers", documents_of(t),
+      "the documents, each with its own schema; one that cannot be given has `answer`, its name, and `absent`, the reason");
+}
+
+constexpr const char* schema_of(const Together&) { return "plumb.answers/1"; }
+
+page::Page page_of(const Together& together, const TextOptions& options) {
+    page::Page page;
+    for (const Part& part : together.parts) {
+        if (part.entry != together.parts.front().entry) {
+            page.blank();
+            page.line("plumb " + part.entry->info.name, page::Tone::heading);
+        }
+        if (part.answer.ok()) {
+            page.append((*part.answer)->page(options));
+        } else {
+            page.marked("n/a  ", part.answer.error().message, page::Tone::plain);
+        }
+    }
+    return page;
+}
+
+Outcome outcome_of(const Together& together) noexcept {
+    Outcome worst = Outcome::pass;
+    for (const Part& part : together.parts) {
+        worst = worse(worst, part.answer.ok() ? (*part.answer)->outcome() : Outcome::unknown);
+    }
+    return worst;
+}
+
+/// The values that an answer has an option for.
+OptionValues values_for(const Entry& entry, const OptionValues& values) {
+    OptionValues fitting;
+    for (const AnswerOption& option : entry.info.options) {
+        for (const auto& value : values) {
+            if (value.first == option.name) {
+                fitting.push_back(value);
+            }
+        }
+    }
+    return fitting;
+}
+
+} // namespace
+
+Document together_document() { return document_of<Together>(); }
+
+Result<AnswerPointer> ask_together(const std::vector<const Entry*>& entries, const std::string& file,
+                                   const OptionValues& values) {
+    return read_one<AnswerPointer>(file, [&](Reading& reading) -> Result<Pending<AnswerPointer>> {
+        std::vector<std::pair<const Entry*, Pending<AnswerPointer>>> pending;
+        for (const Entry* entry : entries) {
+            Result<Pending<AnswerPointer>> begun = entry->begin(reading, values_for(*entry, values));
+            if (!begun.ok()) {
+                return begun.error();
+            }
+            pending.emplace_back(entry, *std::move(begun));
+        }
+        return Pending<AnswerPointer>([pending = std::move(pending)]() -> Result<AnswerPointer> {
+            Together together;
+            for (const auto& [entry, take] : pending) {
+                together.parts.push_back({entry, take()});
+            }
+            return AnswerPointer(std::make_unique<AnswerOf<Together>>(std::move(together)));
+        });
+    });
 }
 
 } // namespace plumb::answers

@@ -1,15 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording in a file, opened for an answer. Any thread.
+// One reading of a recording, for an answer or for several. One thread.
 #pragma once
 
-#include <string>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "analysis/report_builder.hpp"
+#include "answers/answer.hpp"
 #include "plumb/result.hpp"
-#include "plumb/results.hpp"
+#include "read/read.hpp"
+#include "recording/recorded_run.hpp"
 
 namespace plumb::answers {
 
-/// The report that answers made of one start from.
-[[nodiscard]] Result<Report> read_report(const std::string& path, const ReportOptions& options = {});
+class Reading {
+  public:
+    /// REQUIRES: the run outlives it.
+    explicit Reading(const recording::RecordedRun& run) : run_(run) {}
+
+    [[nodiscard]] const recording::RunFacts& facts() const { return *run_.facts; }
+    /// Reads along from the first call on; several answers are made of reports.
+    [[nodiscard]] analysis::ReportReader& report();
+    /// An observer of the caller's own; it lives as long as the reading.
+    template <class Observer, class... Arguments>
+    Observer& join(Arguments&&... arguments) {
+        auto made = std::make_unique<Observer>(std::forward<Arguments>(arguments)...);
+        Observer& joined = *made;
+        observers_.push_back(std::move(made));
+        return joined;
+    }
+    /// Steps of warm-up, for all who read along; without: as many as the recording says.
+    void warm_up(std::uint64_t steps) { warmup_steps_ = steps; }
+
+    /// Once, behind the last join(). Nothing is read where nobody joined.
+    [[nodiscard]] Status read();
+
+  private:
+    const recording::RecordedRun& run_;
+    analysis::ReportReader* report_ = nullptr;
+    std::vector<std::unique_ptr<read::Observer>> observers_;
+    std::optional<std::uint64_t> warmup_steps_;
+};
+
+/// Error: what opening and reading the file gives, or what begin() refuses.
+template <class R, class Begin>
+[[nodiscard]] Result<R> read_one(const std::string& path, Begin&& begin) {
+    const Result<recording::RecordedRun> run = recording::open_run(path);
+    if (!run.ok()) {
+        return run.error();
+    }
+    Reading reading(*run);
+    const Result<Pending<R>> pending = begin(reading);
+    if (!pending.ok()) {
+        return pending.error();
+    }
+    if (const Status read = reading.read(); !read.ok()) {
+        return read.error();
+    }
+    return (*pending)();
+}
+
+/// Most answers: options and one kind of result, from `begin(reading, options)`.
+template <class Options, class R, Result<Pending<R>> (*begin)(Reading&, const Options&)>
+[[nodiscard]] Entry joining_entry(const char* name, const char* summary) {
+    Entry entry = entry_for<Options, R>(name, summary);
+    entry.begin = [](Reading& reading, const OptionValues& values) -> Result<Pending<AnswerPointer>> {
+        const Result<Options> options = options_from<Options>(values);
+        if (!options.ok()) {
+            return options.error();
+        }
+        Result<Pending<R>> pending = begin(reading, *options);
+        if (!pending.ok()) {
+            return pending.error();
+        }
+        return Pending<AnswerPointer>([take = *std::move(pending)] { return answer_of(take()); });
+    };
+    return entry;
+}
+
+/// Several answers about one recording, from one reading; one that cannot be given says why in its place.
+[[nodiscard]] Document together_document();
+[[nodiscard]] Result<AnswerPointer> ask_together(const std::vector<const Entry*>& entries, const std::string& file,
+                                                 const OptionValues& values);
 
 } // namespace plumb::answers

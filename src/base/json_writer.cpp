@@ -170,6 +170,16 @@ void JsonWriter::value(bool truth) {
     out_ += truth ? "true" : "false";
 }
 
+void JsonWriter::document(std::string_view json) {
+    before_value();
+    for (const char c : json.substr(0, json.find_last_not_of('\n') + 1)) {
+        out_ += c;
+        if (c == '\n') {
+            out_.append(indent_ * levels_.size(), ' ');
+        }
+    }
+}
+
 void JsonWriter::null() {
     before_value();
     out_ += "null";

@@ -50,6 +50,8 @@ class JsonWriter {
         append_integer(out_, number);
     }
     void null();
+    /// A document that was written before, as a value.
+    void document(std::string_view json);
 
     template <class T>
     void field(std::string_view name, const T& content) {

@@ -38,6 +38,11 @@ inline Figure number(double value) {
                                                                          : "Inf"};
 }
 
+/// A document of its own inside another, as JSON.
+struct Nested {
+    std::string json;
+};
+
 template <class T>
 inline constexpr bool is_optional = false;
 template <class T>
@@ -123,6 +128,8 @@ class JsonFields {
                 json_.field("absent", value.reason);
                 json_.end();
             }
+        } else if constexpr (std::same_as<T, Nested>) {
+            json_.document(value.json);
         } else if constexpr (is_optional<T>) {
             value ? put(*value) : json_.null();
         } else if constexpr (is_vector<T>) {

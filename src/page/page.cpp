@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <iterator>
 
 namespace plumb::page {
 namespace {
@@ -81,6 +82,11 @@ void Page::notes(const std::vector<std::string>& sentences) {
     for (const std::string& sentence : sentences) {
         note(sentence);
     }
+}
+
+void Page::append(Page page) {
+    blocks_.insert(blocks_.end(), std::make_move_iterator(page.blocks_.begin()),
+                   std::make_move_iterator(page.blocks_.end()));
 }
 
 void Page::table(TextTable table, Tone heading) { blocks_.emplace_back(TableBlock{std::move(table), heading}); }

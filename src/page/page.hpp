@@ -61,6 +61,7 @@ class Page {
     void note(std::string_view sentence) { marked("note  ", sentence, Tone::plain); }
     void notes(const std::vector<std::string>& sentences);
     void table(TextTable table, Tone heading = Tone::heading);
+    void append(Page page);
     void verbatim(std::string text) { blocks_.emplace_back(Verbatim{std::move(text)}); }
 
     /// The cell of a figure; where it is absent its reason is kept for reasons(), each once, with the first `what`.

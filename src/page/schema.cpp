@@ -70,6 +70,9 @@ void put_value(JsonWriter& json, const Form& form) {
     case Kind::word:
         put_words(json, form.words);
         break;
+    case Kind::document:
+        json.field("type", "object");
+        break;
     case Kind::map:
         json.field("type", "object");
         json.key("required");
@@ -179,6 +182,8 @@ std::string type_text(const Form& form) {
         return "object of strings";
     case Kind::array:
         return "array of " + type_text(form.items.front());
+    case Kind::document:
+        return "document";
     case Kind::object:
         break;
     }

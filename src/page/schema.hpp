@@ -14,7 +14,7 @@ struct Field;
 
 /// The form of a value.
 struct Form {
-    enum class Kind { text, integer, number, boolean, figure, word, object, map, array };
+    enum class Kind { text, integer, number, boolean, figure, word, object, map, array, document };
     Kind kind = Kind::text;
     bool or_null = false;           // in an array: a value that is not there
     std::vector<const char*> words; // of a word
@@ -97,6 +97,8 @@ Form form_of() {
     Form form;
     if constexpr (std::same_as<T, Figure>) {
         form.kind = Form::Kind::figure;
+    } else if constexpr (std::same_as<T, Nested>) {
+        form.kind = Form::Kind::document;
     } else if constexpr (is_optional<T>) {
         form = form_of<typename T::value_type>();
         form.or_null = true;

@@ -70,6 +70,9 @@ class SchemaCheck {
         if (schema.contains("type") && !has_type(value, schema["type"])) {
             return where + " is no " + schema["type"].get<std::string>();
         }
+        if (value.is_object() && !schema.contains("properties")) {
+            return {}; // any object
+        }
         return value.is_object()  ? check_object(schema, value, where)
                : value.is_array() ? check_array(schema, value, where)
                                   : check_bounds(schema, value, where);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "analysis/brick_words.hpp"
-#include "answers/answer.hpp"
 #include "answers/reading.hpp"
 #include "stats/figure.hpp"
 
@@ -291,19 +290,20 @@ Result<BudgetOptions> options_of(const BudgetQuestion& question) {
     return options;
 }
 
-Result<BudgetReport> read_budget(const std::vector<std::string>& files, const BudgetQuestion& question) {
+Result<answers::Pending<BudgetReport>> begin(answers::Reading& reading, const BudgetQuestion& question) {
     const Result<BudgetOptions> options = options_of(question);
     if (!options.ok()) {
         return options.error();
     }
-    const Result<Report> report = answers::read_report(files.front());
-    return report.ok() ? Result<BudgetReport>(budget_of(*report, *options)) : report.error();
+    analysis::ReportReader& reader = reading.report();
+    return answers::Pending<BudgetReport>(
+        [&reader, number = reader.ask({}), options = *options] { return budget_of(reader.take(number), options); });
 }
 
 } // namespace
 
 const answers::Entry& budget_answer() {
-    static const answers::Entry entry = answers::entry_of<BudgetQuestion, BudgetReport, read_budget>(
+    static const answers::Entry entry = answers::joining_entry<BudgetQuestion, BudgetReport, begin>(
         "budget", "Hold a run against a target per token: who breaks the budget, where there is room");
     return entry;
 }

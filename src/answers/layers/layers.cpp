@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "analysis/loss_note.hpp"
-#include "answers/answer.hpp"
 #include "answers/reading.hpp"
 #include "stats/figure.hpp"
 
@@ -230,18 +229,28 @@ LayerReport Layers::build() {
 
 } // namespace
 
-Result<LayerReport> read_layers(const std::vector<std::string>& files, const LayerOptions& options) {
+namespace {
+
+Result<answers::Pending<LayerReport>> begin(answers::Reading& reading, const LayerOptions& options) {
     ReportOptions wanted;
     wanted.phase = options.phase;
     wanted.brick_layers = true;
-    const Result<Report> report = answers::read_report(files.front(), wanted);
-    return report.ok() ? Result<LayerReport>(layers_of(*report, options)) : report.error();
+    analysis::ReportReader& reader = reading.report();
+    return answers::Pending<LayerReport>(
+        [&reader, number = reader.ask(wanted), options] { return layers_of(reader.take(number), options); });
+}
+
+} // namespace
+
+Result<LayerReport> read_layers(const std::vector<std::string>& files, const LayerOptions& options) {
+    return answers::read_one<LayerReport>(files.front(),
+                                          [&](answers::Reading& reading) { return begin(reading, options); });
 }
 
 LayerReport layers_of(const Report& report, const LayerOptions& options) { return Layers(report, options).build(); }
 
 const answers::Entry& layers_answer() {
-    static const answers::Entry entry = answers::entry_of<LayerOptions, LayerReport, read_layers>(
+    static const answers::Entry entry = answers::joining_entry<LayerOptions, LayerReport, begin>(
         "layers", "Show every brick in every layer, and the layers that are odd");
     return entry;
 }

@@ -2,9 +2,8 @@
 #include "answers/path/path.hpp"
 
 #include "analysis/path_builder.hpp"
-#include "answers/answer.hpp"
+#include "answers/reading.hpp"
 #include "base/hex.hpp"
-#include "recording/recorded_run.hpp"
 
 namespace plumb {
 
@@ -79,9 +78,21 @@ std::string render_csr(const ExecGraph& graph) {
     return page::json_of(schema_of(rows), rows, 0);
 }
 
+namespace {
+
+Result<answers::Pending<PathReport>> begin_with(answers::Reading& reading, const PathOptions& options) {
+    if (options.window_ns < 0) {
+        return Error{ErrorCode::invalid_argument, "the window for transfers is negative; give it in us from 0 on"};
+    }
+    auto& path = reading.join<analysis::PathReader>(reading.facts(), options);
+    return answers::Pending<PathReport>([&path] { return path.take(); });
+}
+
+} // namespace
+
 Result<PathReport> path_recording(const std::string& recording, const PathOptions& options) {
-    const Result<recording::RecordedRun> run = recording::open_run(recording);
-    return run.ok() ? analysis::build_path(*run, options) : run.error();
+    return answers::read_one<PathReport>(recording,
+                                         [&](answers::Reading& reading) { return begin_with(reading, options); });
 }
 
 namespace {
@@ -102,7 +113,11 @@ class Drawing final : public answers::AnswerData {
     std::string text_;
 };
 
-Result<answers::AnswerPointer> ask_path(const std::vector<std::string>& files, const OptionValues& values) {
+Result<answers::AnswerPointer> drawn(std::string text) {
+    return answers::AnswerPointer(std::make_unique<Drawing>(std::move(text)));
+}
+
+Result<answers::Pending<answers::AnswerPointer>> begin(answers::Reading& reading, const OptionValues& values) {
     const Result<PathQuestion> question = answers::options_from<PathQuestion>(values);
     if (!question.ok()) {
         return question.error();
@@ -112,30 +127,34 @@ Result<answers::AnswerPointer> ask_path(const std::vector<std::string>& files, c
     if (question->window_us) {
         options.window_ns = static_cast<std::int64_t>(*question->window_us) * 1000;
     }
-    Result<PathReport> report = path_recording(files.front(), options);
-    if (!report.ok()) {
-        return report.error();
+    const Result<answers::Pending<PathReport>> pending = begin_with(reading, options);
+    if (!pending.ok()) {
+        return pending.error();
     }
-    const auto drawn = [](std::string text) {
-        return answers::AnswerPointer(std::make_unique<Drawing>(std::move(text)));
-    };
-    return question->tree  ? drawn(render_tree(report->graph, report->analysis))
-           : question->dot ? drawn(render_dot(report->graph, report->analysis))
-           : question->csr ? drawn(render_csr(report->graph))
-                           : answers::answer_of(std::move(report));
+    return answers::Pending<answers::AnswerPointer>(
+        [take = *pending, asked = *question]() -> Result<answers::AnswerPointer> {
+            Result<PathReport> report = take();
+            if (!report.ok()) {
+                return report.error();
+            }
+            return asked.tree  ? drawn(render_tree(report->graph, report->analysis))
+                   : asked.dot ? drawn(render_dot(report->graph, report->analysis))
+                   : asked.csr ? drawn(render_csr(report->graph))
+                               : answers::answer_of(std::move(report));
+        });
 }
 
 } // namespace
 
 const answers::Entry& path_answer() {
-    static const answers::Entry entry{{"path",
-                                       "Show the critical path of a step, what has slack and what to shorten",
-                                       answers::one_recording(),
-                                       answers::options_of<PathQuestion>(),
-                                       "As JSON (schema plumb.path/1)",
-                                       {"plumb.path/1", "plumb.path_csr/1"}},
-                                      {answers::document_of<PathReport>(), answers::document_of<PathRows>()},
-                                      &ask_path};
+    static const answers::Entry entry = [] {
+        answers::Entry made = answers::entry_for<PathQuestion, PathReport>(
+            "path", "Show the critical path of a step, what has slack and what to shorten");
+        made.begin = begin;
+        made.documents.push_back(answers::document_of<PathRows>());
+        made.info.schemas.emplace_back(made.documents.back().schema);
+        return made;
+    }();
     return entry;
 }
 

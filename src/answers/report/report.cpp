@@ -1,25 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answers/report/report.hpp"
 
-#include "answers/answer.hpp"
+#include <algorithm>
+#include <string_view>
+
 #include "answers/reading.hpp"
 
 namespace plumb {
+
+const answers::Entry& report_answer();
+
 namespace {
 
-Result<Report> read(const std::vector<std::string>& files, const ReportQuestion& question) {
+using answers::Pending;
+using answers::Reading;
+
+Pending<Report> asked_of(Reading& reading, const ReportOptions& options) {
+    if (!options.recording_warmup) {
+        reading.warm_up(options.warmup_steps);
+    }
+    analysis::ReportReader& reader = reading.report();
+    return [&reader, number = reader.ask(options)] {
+        return reader.take(number);
+    };
+}
+
+Result<Pending<Report>> begin(Reading& reading, const ReportQuestion& question) {
     ReportOptions options;
     options.phase = question.phase;
     options.recording_warmup = !question.warmup;
     options.warmup_steps = question.warmup.value_or(options.warmup_steps);
     options.brick_layers = question.layers;
-    return report_recording(files.front(), options);
+    return asked_of(reading, options);
+}
+
+/// The report, then those that --with names.
+Result<std::vector<const answers::Entry*>> entries_of(std::string_view names) {
+    std::vector<const answers::Entry*> wanted = {&report_answer()};
+    while (!names.empty()) {
+        const std::string_view name = names.substr(0, names.find(','));
+        names.remove_prefix(std::min(name.size() + 1, names.size()));
+        const answers::Entry* found = nullptr;
+        std::string known;
+        for (const answers::Entry* entry : answers::entries()) {
+            if (entry->begin != nullptr) {
+                found = entry->info.name == name ? entry : found;
+                known += (known.empty() ? "" : ", ") + entry->info.name;
+            }
+        }
+        if (found == nullptr) {
+            return Error{ErrorCode::invalid_argument,
+                         "--with takes answers about one recording, such as wall,layers: " + known + "; not \"" +
+                             std::string(name) + "\""};
+        }
+        if (std::find(wanted.begin(), wanted.end(), found) == wanted.end()) {
+            wanted.push_back(found);
+        }
+    }
+    return wanted;
+}
+
+Result<answers::AnswerPointer> ask_report(const std::vector<std::string>& files, const OptionValues& values) {
+    const auto with =
+        std::find_if(values.begin(), values.end(), [](const auto& value) { return value.first == "with"; });
+    if (with == values.end()) {
+        return answers::read_one<answers::AnswerPointer>(
+            files.front(), [&](Reading& reading) { return report_answer().begin(reading, values); });
+    }
+    const Result<std::vector<const answers::Entry*>> entries = entries_of(with->second);
+    return entries.ok() ? answers::ask_together(*entries, files.front(), values)
+                        : Result<answers::AnswerPointer>(entries.error());
 }
 
 } // namespace
 
 Result<Report> report_recording(const std::string& path, const ReportOptions& options) {
-    return answers::read_report(path, options);
+    return answers::read_one<Report>(
+        path, [&](Reading& reading) -> Result<Pending<Report>> { return asked_of(reading, options); });
 }
 
 std::string render_text(const Report& report, const TextOptions& options) {
@@ -29,8 +86,15 @@ std::string render_text(const Report& report, const TextOptions& options) {
 std::string render_json(const Report& report) { return page::json_of(schema_of(report), report, 1); }
 
 const answers::Entry& report_answer() {
-    static const answers::Entry entry = answers::entry_of<ReportQuestion, Report, read>(
-        "report", "Show where the time of a recorded run went, brick by brick");
+    static const answers::Entry entry = [] {
+        answers::Entry made = answers::joining_entry<ReportQuestion, Report, begin>(
+            "report", "Show where the time of a recorded run went, brick by brick");
+        made.ask = ask_report;
+        made.documents.push_back(answers::together_document());
+        made.info.schemas.emplace_back(made.documents.back().schema);
+        made.info.json = "As JSON (schema plumb.report/1; with --with plumb.answers/1)";
+        return made;
+    }();
     return entry;
 }
 

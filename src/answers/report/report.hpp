@@ -28,6 +28,7 @@ struct ReportQuestion {
     std::optional<Phase> phase;
     std::optional<std::uint64_t> warmup;
     bool layers = false;
+    std::string with; // names of answers, separated by commas
 };
 
 template <class V>
@@ -35,6 +36,7 @@ void describe(V& v, ReportQuestion& q) {
     v("phase", q.phase, "Only the steps of one phase", {.choices = page::step_phases});
     v("warmup", q.warmup, "Decode steps to keep apart at the start (default: what the recording says)");
     v("layers", q.layers, "Add a table of every brick in every layer");
+    v("with", q.with, "Add other answers from the same reading: wall,layers,path", {.value = "ANSWERS"});
 }
 
 template <class V>

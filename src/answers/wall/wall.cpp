@@ -2,18 +2,25 @@
 #include "answers/wall/wall.hpp"
 
 #include "analysis/wall_builder.hpp"
-#include "answers/answer.hpp"
-#include "recording/recorded_run.hpp"
+#include "answers/reading.hpp"
 
 namespace plumb {
+namespace {
+
+Result<answers::Pending<WallReport>> begin(answers::Reading& reading, const WallOptions& options) {
+    auto& wall = reading.join<analysis::WallReader>(reading.facts(), options, reading.report());
+    return answers::Pending<WallReport>([&wall] { return wall.take(); });
+}
+
+} // namespace
 
 Result<WallReport> read_wall(const std::vector<std::string>& files, const WallOptions& options) {
-    const Result<recording::RecordedRun> run = recording::open_run(files.front());
-    return run.ok() ? analysis::build_wall(*run, options) : run.error();
+    return answers::read_one<WallReport>(files.front(),
+                                         [&](answers::Reading& reading) { return begin(reading, options); });
 }
 
 const answers::Entry& wall_answer() {
-    static const answers::Entry entry = answers::entry_of<WallOptions, WallReport, read_wall>(
+    static const answers::Entry entry = answers::joining_entry<WallOptions, WallReport, begin>(
         "wall", "Show who was busy and who waited for whom: host-bound or device-bound, and what there is to gain");
     return entry;
 }
