@@ -109,7 +109,7 @@ void measure_answers(Board& board, double scopes, const std::string& path, int r
         const Child trace = in_child("trace", [&] {
             Counting counting;
             std::ostream out(&counting);
-            return plumb::write_chrome_trace(path, out).ok();
+            return plumb::export_recording(path, "chrome_trace", out).ok();
         });
         reports.push_back(scopes / report.seconds / 1e6);
         traces.push_back(scopes / trace.seconds / 1e6);

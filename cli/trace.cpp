@@ -5,7 +5,6 @@
 
 #include "cli/commands.hpp"
 #include "cli/write_output.hpp"
-#include "plumb/results.hpp"
 
 void add_trace(CLI::App& root, int& exit_code) {
     auto arguments = std::make_shared<plumb::cli::WriteArguments>();
@@ -15,6 +14,5 @@ void add_trace(CLI::App& root, int& exit_code) {
         ->type_name("FILE")
         ->capture_default_str();
     app.add_flag("--json", arguments->json, "Print name and size of the file written as JSON");
-    app.callback(
-        [arguments, &exit_code] { exit_code = plumb::cli::write_output(*arguments, plumb::write_chrome_trace); });
+    app.callback([arguments, &exit_code] { exit_code = plumb::cli::write_output(*arguments, "chrome_trace"); });
 }

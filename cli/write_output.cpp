@@ -5,10 +5,11 @@
 
 #include "cli/output.hpp"
 #include "cli/ticker.hpp"
+#include "plumb/results.hpp"
 
 namespace plumb::cli {
 
-int write_output(const WriteArguments& arguments, const Exporter& exporter) {
+int write_output(const WriteArguments& arguments, const std::string& format) {
     const bool to_stdout = arguments.output == "-";
     if (to_stdout && arguments.json) {
         return say_error("--json describes the file written: name one with -o", true);
@@ -21,7 +22,7 @@ int write_output(const WriteArguments& arguments, const Exporter& exporter) {
     Status status;
     {
         const Ticker ticker("writing " + arguments.output, [&file] { return file.written(); });
-        status = exporter(arguments.recording, file.stream());
+        status = export_recording(arguments.recording, format, file.stream());
         if (status.ok()) {
             status = file.commit();
         }

@@ -2,11 +2,7 @@
 // What trace and export share: a recording streamed into a file or standard output. One thread: main's.
 #pragma once
 
-#include <functional>
-#include <iosfwd>
 #include <string>
-
-#include "plumb/result.hpp"
 
 namespace plumb::cli {
 
@@ -16,9 +12,7 @@ struct WriteArguments {
     bool json = false;
 };
 
-using Exporter = std::function<Status(const std::string& recording, std::ostream& out)>;
-
 /// Exit code. With `json` one line about what was written; standard output must then be free for it.
-int write_output(const WriteArguments& arguments, const Exporter& exporter);
+int write_output(const WriteArguments& arguments, const std::string& format);
 
 } // namespace plumb::cli

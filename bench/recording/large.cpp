@@ -95,15 +95,15 @@ std::vector<Command> commands() {
          }},
         {"trace", 1, most_trace_mib,
          [](const auto& a, const auto&) {
-             return streams([&](std::ostream& out) { return plumb::write_chrome_trace(a, out); });
+             return streams([&](std::ostream& out) { return plumb::export_recording(a, "chrome_trace", out); });
          }},
         {"export jsonl", 1, most_trace_mib,
          [](const auto& a, const auto&) {
-             return streams([&](std::ostream& out) { return plumb::export_jsonl(a, out); });
+             return streams([&](std::ostream& out) { return plumb::export_recording(a, "jsonl", out); });
          }},
         {"export csv", 1, most_trace_mib,
          [](const auto& a, const auto&) {
-             return streams([&](std::ostream& out) { return plumb::export_csv(a, out); });
+             return streams([&](std::ostream& out) { return plumb::export_recording(a, "csv", out); });
          }},
     };
 }

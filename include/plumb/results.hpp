@@ -10,6 +10,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -229,11 +230,15 @@ PLUMB_API Result<Report> report_recording(const std::string& path, const ReportO
 /// The report as an aligned table, and as JSON (schema plumb.report/1, docs/report_schema.md).
 PLUMB_API std::string render_text(const Report& report, const TextOptions& options = {});
 PLUMB_API std::string render_json(const Report& report);
-/// Chrome trace format (JSON object form), one lane per track; streams.
-PLUMB_API Status write_chrome_trace(const std::string& recording, std::ostream& out);
-/// One header line, then one record per line. / One row per scope with a header row.
-PLUMB_API Status export_jsonl(const std::string& recording, std::ostream& out);
-PLUMB_API Status export_csv(const std::string& recording, std::ostream& out);
+
+struct ExportFormat {
+    std::string name, meaning;
+};
+/// In the order in which help lists them.
+PLUMB_API const std::vector<ExportFormat>& known_formats();
+/// Every sample of a recording. Errors: not_found for an unknown format (the sentence lists the known ones), what reading the file
+/// gives, and those of the stream.
+PLUMB_API Status export_recording(const std::string& recording, std::string_view format, std::ostream& out);
 
 struct RecoverSummary {
     std::uint64_t records_recovered = 0; // taken from the ring

@@ -512,8 +512,14 @@ class TraceWriter {
     std::unordered_set<std::uint64_t> not_started_; // numbers of submissions that are left out
 };
 
+Status write(const SampleFeed& source, std::ostream& out) { return TraceWriter(source, out).write(); }
+
 } // namespace
 
-Status chrome_trace(const SampleFeed& source, std::ostream& out) { return TraceWriter(source, out).write(); }
+const Format& chrome_trace_format() {
+    static const Format format{"chrome_trace",
+                               "For Chrome and Perfetto trace viewers: a lane per track (schema plumb.trace/1)", write};
+    return format;
+}
 
 } // namespace plumb::exporting

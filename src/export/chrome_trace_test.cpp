@@ -22,7 +22,7 @@ using resolve::SampleKind;
 
 json trace_of(PlantedSource& source) {
     std::ostringstream out;
-    EXPECT_TRUE(chrome_trace(source, out).ok());
+    EXPECT_TRUE(write_as("chrome_trace", source, out).ok());
     return json::parse(out.str());
 }
 
@@ -318,7 +318,7 @@ TEST(ChromeTrace, whole_nanoseconds_survive_days_after_the_origin) {
     PlantedSource source;
     source.add(SampleKind::scope, 1, 345'600'123'456'789, 1);
     std::ostringstream out;
-    ASSERT_TRUE(chrome_trace(source, out).ok());
+    ASSERT_TRUE(write_as("chrome_trace", source, out).ok());
     EXPECT_NE(out.str().find(R"("ts":345600123456.789,"dur":0.001)"), std::string::npos) << out.str();
 }
 
@@ -362,7 +362,7 @@ TEST(ChromeTrace, an_output_that_refuses_data_is_an_error) {
     source.add_steps(10, 2);
     std::ostringstream out;
     out.setstate(std::ios::badbit);
-    const Status status = chrome_trace(source, out);
+    const Status status = write_as("chrome_trace", source, out);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().code, ErrorCode::no_space);
 }
@@ -372,7 +372,7 @@ TEST(ChromeTrace, a_recording_that_cannot_be_read_to_its_end_gives_a_valid_trace
     source.add_steps(1, 1);
     source.end = Error{ErrorCode::corrupt, "chunk 3 is damaged"};
     std::ostringstream out;
-    EXPECT_EQ(chrome_trace(source, out).error().code, ErrorCode::corrupt);
+    EXPECT_EQ(write_as("chrome_trace", source, out).error().code, ErrorCode::corrupt);
     EXPECT_EQ(json::parse(out.str())["otherData"]["notes"][0], "cut short: chunk 3 is damaged");
 }
 

@@ -157,9 +157,7 @@ void write_row(TextSink& sink, const Sample& sample, NameText& names, const Grap
     sink.put('\n');
 }
 
-} // namespace
-
-Status csv(const SampleFeed& source, std::ostream& out) {
+Status write(const SampleFeed& source, std::ostream& out) {
     TextSink sink(out);
     const NameTable table(source.facts->names);
     NameText names(table, name_cells);
@@ -180,6 +178,14 @@ Status csv(const SampleFeed& source, std::ostream& out) {
     });
     Status written = sink.flush();
     return written.ok() ? read : written;
+}
+
+} // namespace
+
+const Format& csv_format() {
+    static const Format format{
+        "csv", "A header row, then one row per sample (RFC 4180); empty cells where nothing was given", write};
+    return format;
 }
 
 } // namespace plumb::exporting

@@ -15,7 +15,7 @@ using resolve::SampleKind;
 
 std::string csv_of(PlantedSource& source) {
     std::ostringstream out;
-    EXPECT_TRUE(csv(source, out).ok());
+    EXPECT_TRUE(write_as("csv", source, out).ok());
     return out.str();
 }
 
@@ -82,7 +82,7 @@ TEST(Csv, an_output_that_refuses_data_is_an_error) {
     PlantedSource source;
     std::ostringstream out;
     out.setstate(std::ios::badbit);
-    EXPECT_FALSE(csv(source, out).ok());
+    EXPECT_FALSE(write_as("csv", source, out).ok());
 }
 
 } // namespace

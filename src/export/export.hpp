@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exporters: one function per format, data in, stream out, memory bounded by the tables of the recording.
-// Pure but for the stream; one thread per call. An output that refuses data gives an error, never a shorter file unsaid.
+// The formats in which every sample of a recording can be written. `src/export/<name>.cpp` writes one and defines
+//     namespace plumb::exporting { const Format& <name>_format(); }
+// which the generated registry lists (PLUMB_EXPORTS); the command line, help and completion follow from it.
+// Data in, stream out, memory bounded by the tables of the recording; pure but for the stream; one thread per call.
 #pragma once
 
 #include <iosfwd>
+#include <string_view>
+#include <vector>
 
 #include "export/sample_feed.hpp"
 #include "plumb/result.hpp"
 
 namespace plumb::exporting {
 
-/// Chrome trace format, JSON object form, for any Chrome or Perfetto trace viewer: a lane per track with true start
-/// stamps, spans in lanes of their own.
-Status chrome_trace(const SampleFeed& source, std::ostream& out);
-/// One header line {"schema":"plumb.samples/1",…}, then one sample per line, then one check of a
-/// tensor per line.
-Status jsonl(const SampleFeed& source, std::ostream& out);
-/// A header row, then one row per sample (RFC 4180); empty cells where nothing was given.
-Status csv(const SampleFeed& source, std::ostream& out);
+struct Format {
+    const char* name;
+    const char* meaning;
+    /// An output that refuses data gives an error, never a shorter file unsaid.
+    Status (*write)(const SampleFeed& source, std::ostream& out);
+};
+
+/// In the order in which help lists them.
+[[nodiscard]] const std::vector<const Format*>& formats();
+
+/// Error not_found names the formats there are.
+[[nodiscard]] Status write_as(std::string_view format, const SampleFeed& source, std::ostream& out);
 
 } // namespace plumb::exporting

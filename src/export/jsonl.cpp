@@ -400,9 +400,7 @@ Status write_checks(const SampleFeed& source, const NameTable& names, TextSink& 
     });
 }
 
-} // namespace
-
-Status jsonl(const SampleFeed& source, std::ostream& out) {
+Status write(const SampleFeed& source, std::ostream& out) {
     TextSink sink(out);
     const NameTable table(source.facts->names);
     NameText names(table, name_fields);
@@ -428,6 +426,15 @@ Status jsonl(const SampleFeed& source, std::ostream& out) {
     }
     Status written = sink.flush();
     return written.ok() ? read : written;
+}
+
+} // namespace
+
+const Format& jsonl_format() {
+    static const Format format{
+        "jsonl", "A header line (schema plumb.samples/1), then a sample per line, then a check of a tensor per line",
+        write};
+    return format;
 }
 
 } // namespace plumb::exporting

@@ -18,7 +18,7 @@ using resolve::SampleKind;
 
 std::vector<json> lines_of(PlantedSource& source) {
     std::stringstream out;
-    EXPECT_TRUE(jsonl(source, out).ok());
+    EXPECT_TRUE(write_as("jsonl", source, out).ok());
     std::vector<json> lines;
     for (std::string line; std::getline(out, line);) {
         lines.push_back(json::parse(line));
@@ -182,7 +182,7 @@ TEST(Jsonl, an_output_that_refuses_data_is_an_error) {
     PlantedSource source;
     std::ostringstream out;
     out.setstate(std::ios::badbit);
-    EXPECT_FALSE(jsonl(source, out).ok());
+    EXPECT_FALSE(write_as("jsonl", source, out).ok());
 }
 
 } // namespace

@@ -124,13 +124,14 @@ TEST_F(LiveGraph, recorded_kernels_transfers_and_tasks_are_the_path_of_their_ste
         EXPECT_EQ(note.find("dependencies"), std::string::npos) << note;
     }
     std::ostringstream lines;
-    ASSERT_TRUE(export_jsonl(path, lines).ok());
+    ASSERT_TRUE(export_recording(path, "jsonl", lines).ok());
     for (const char* part : {R"("kind":"kernel","name":"gemm")", R"("grid":[8,4,2])", R"("kind":"dependency")",
                              R"("direction":"device_to_host")", R"("polls":3)", R"("source":"the source")"}) {
         EXPECT_NE(lines.str().find(part), std::string::npos) << part;
     }
     std::ostringstream trace;
-    EXPECT_TRUE(write_chrome_trace(path, trace).ok()) << "exporters that do not show nodes leave them out";
+    EXPECT_TRUE(export_recording(path, "chrome_trace", trace).ok())
+        << "exporters that do not show nodes leave them out";
 }
 
 TEST_F(LiveGraph, a_kernel_registered_before_enable_is_in_the_recording_and_a_collision_is_told_there) {

@@ -46,7 +46,7 @@ class Arguments(Case):
         self.assert_bad_input(plumb("report", "x", "--phase", "decod"), "decode, prefill or mixed",
                               "did you mean decode?")
         self.assert_bad_input(plumb("report", "x", "--warmup", "many"), "--warmup")
-        self.assert_bad_input(plumb("export", "x", "--format", "xml"), "jsonl or csv")
+        self.assert_bad_input(plumb("export", "x", "--format", "xml"), "jsonl, csv or chrome_trace")
 
     def test_a_number_below_0_is_refused_where_none_may_be(self):
         for words in (("wall", "x", "--step"), ("path", "x", "--step"), ("report", "x", "--warmup")):

@@ -92,7 +92,7 @@ TEST(EagerReport, F4_scopes_lie_where_the_device_ran_them_on_the_hosts_clock) {
         }
     }
     std::stringstream lines;
-    ASSERT_TRUE(export_jsonl(Engine::path(), lines).ok());
+    ASSERT_TRUE(export_recording(Engine::path(), "jsonl", lines).ok());
     std::string line;
     std::size_t found = 0;
     while (std::getline(lines, line)) {

@@ -88,7 +88,7 @@ TEST(ExportedChecks, one_line_each_after_the_samples_of_a_real_decode) {
     Folder folder;
     const DecodedRun done = run(folder, "exported", {});
     std::stringstream out;
-    ASSERT_TRUE(export_jsonl(done.path, out).ok());
+    ASSERT_TRUE(export_recording(done.path, "jsonl", out).ok());
     std::size_t lines = 0;
     std::size_t logits = 0;
     bool others_behind = false;

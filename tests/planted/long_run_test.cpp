@@ -45,11 +45,10 @@ class Nowhere : public std::streambuf {
 
 using Read = std::function<bool(const std::string& run, const std::string& other)>;
 
-template <class Export>
-bool to_nowhere(Export&& give, const std::string& run) {
+bool to_nowhere(const char* format, const std::string& run) {
     Nowhere nowhere;
     std::ostream out(&nowhere);
-    return give(run, out).ok();
+    return export_recording(run, format, out).ok();
 }
 
 const std::vector<std::pair<const char*, Read>>& readers() {
@@ -85,15 +84,15 @@ const std::vector<std::pair<const char*, Read>>& readers() {
              }},
             {"trace",
              [](const auto& run, const auto&) {
-                 return to_nowhere(write_chrome_trace, run);
+                 return to_nowhere("chrome_trace", run);
              }},
             {"export jsonl",
              [](const auto& run, const auto&) {
-                 return to_nowhere(export_jsonl, run);
+                 return to_nowhere("jsonl", run);
              }},
             {"export csv",
              [](const auto& run, const auto&) {
-                 return to_nowhere(export_csv, run);
+                 return to_nowhere("csv", run);
              }},
             {"diverge",
              [](const auto& run, const auto& other) {

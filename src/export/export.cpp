@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/export.hpp"
+
+#include <string>
+
+#include "plumb/results.hpp"
+#include "recording/recorded_run.hpp"
+
+namespace plumb {
+
+Status exporting::write_as(std::string_view format, const SampleFeed& source, std::ostream& out) {
+    std::string known;
+    for (const Format* each : formats()) {
+        if (format == each->name) {
+            return each->write(source, out);
+        }
+        known += (known.empty() ? "" : ", ") + std::string(each->name);
+    }
+    return Error{ErrorCode::not_found, "there is no format \"" + std::string(format) + "\"; there are " + known};
+}
+
+const std::vector<ExportFormat>& known_formats() {
+    static const std::vector<ExportFormat> all = [] {
+        std::vector<ExportFormat> made;
+        for (const exporting::Format* format : exporting::formats()) {
+            made.push_back({format->name, format->meaning});
+        }
+        return made;
+    }();
+    return all;
+}
+
+Status export_recording(const std::string& recording, std::string_view format, std::ostream& out) {
+    const Result<recording::RecordedRun> run = recording::open_run(recording);
+    return run.ok() ? exporting::write_as(format, exporting::samples_of(*run), out) : run.error();
+}
+
+} // namespace plumb
