@@ -17,7 +17,8 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 Status check_options(const AnswerInfo& info, const OptionValues& values) {
-    for (const auto& [name, value] : values) {
+    for (const auto& value : values) {
+        const std::string& name = value.first;
         const auto known = std::find_if(info.options.begin(), info.options.end(),
                                         [&](const AnswerOption& option) { return option.name == name; });
         if (known != info.options.end()) {
