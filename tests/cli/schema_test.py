@@ -49,7 +49,8 @@ class Schemas(Case):
         cuda = {backend["name"]: backend for backend in test["backends"]}["cuda"]
         self.assertIsNone(cuda["unavailable"])
         self.assertIn("absent", cuda["devices"][0]["clock_read_ns"])
-        self.assertGreater(cuda["devices"][0]["clock_pair_ns"], 0)
+        pair = cuda["devices"][0]["clock_pair_ns"]  # absent where a busy machine let no pair through
+        self.assertTrue("absent" in pair if isinstance(pair, dict) else pair > 0, pair)
 
     def test_recover_of_a_sound_file_and_of_a_killed_run(self):
         sound = self.documents("recover", recording(), "--json")

