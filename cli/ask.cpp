@@ -25,6 +25,7 @@ struct Question {
     std::map<std::string, std::vector<std::string>> files; // by name of the argument
     plumb::OptionValues options;
     bool json = false;
+    bool markdown = false;
 };
 
 std::vector<std::string> files_of(const Question& question) {
@@ -37,17 +38,34 @@ std::vector<std::string> files_of(const Question& question) {
     return files;
 }
 
+/// The one file or folder, or how many: of the arguments, and of options that take one.
+std::string what_is_read(const Question& question, std::vector<std::string> paths) {
+    for (const auto& [name, value] : question.options) {
+        for (const plumb::AnswerOption& option : question.info->options) {
+            if (option.name == name && (option.value == "FILE" || option.value == "FOLDER")) {
+                paths.push_back(value);
+            }
+        }
+    }
+    return paths.size() == 1 ? paths.front() : std::to_string(paths.size()) + " recordings";
+}
+
+std::string shown(const Question& question, const plumb::Answer& answer) {
+    return question.json       ? answer.json()
+           : question.markdown ? answer.markdown()
+                               : answer.text({stdout_has_color(), stdout_columns()});
+}
+
 int answer(const Question& question) {
     const std::vector<std::string> files = files_of(question);
     const plumb::Result<plumb::Answer> answer = [&] {
-        const Ticker ticker("reading " +
-                            (files.size() == 1 ? files.front() : std::to_string(files.size()) + " recordings"));
+        const Ticker ticker("reading " + what_is_read(question, files));
         return plumb::ask(question.info->name, files, question.options);
     }();
     if (!answer) {
         return say_error(answer.error().message, question.json);
     }
-    std::cout << (question.json ? answer->json() : answer->text({stdout_has_color(), stdout_columns()}));
+    std::cout << shown(question, *answer);
     return exit_code_of(answer->outcome());
 }
 
@@ -108,7 +126,9 @@ CLI::Option* add_option(CLI::App& app, const plumb::AnswerOption& option, const 
     return added;
 }
 
-void add_files(CLI::App& app, const plumb::AnswerInfo& info, const std::shared_ptr<Question>& question) {
+using Added = std::map<std::string, CLI::Option*>; // by name
+
+void add_files(CLI::App& app, const plumb::AnswerInfo& info, const std::shared_ptr<Question>& question, Added& all) {
     for (const plumb::AnswerFile& file : info.files) {
         CLI::Option* added =
             file.several
@@ -117,7 +137,7 @@ void add_files(CLI::App& app, const plumb::AnswerInfo& info, const std::shared_p
                       file.name,
                       [question, name = file.name](const std::string& path) { question->files[name] = {path}; },
                       file.meaning);
-        added->type_name("FILE")->required(file.required);
+        all[file.name] = added->type_name("FILE")->required(file.required);
     }
 }
 
@@ -127,13 +147,16 @@ void add_answer(CLI::App& root, const plumb::AnswerInfo& info, int& exit_code) {
     auto question = std::make_shared<Question>();
     question->info = &info;
     CLI::App& app = *root.add_subcommand(info.name, info.summary);
-    add_files(app, info, question);
-    std::map<std::string, CLI::Option*> added;
+    Added added;
+    add_files(app, info, question, added);
     for (const plumb::AnswerOption& option : info.options) {
         added[option.name] = add_option(app, option, question);
     }
     if (!info.json.empty()) {
         added["json"] = app.add_flag("--json", question->json, info.json);
+    }
+    if (!info.markdown.empty()) {
+        added["markdown"] = app.add_flag("--markdown", question->markdown, info.markdown)->excludes(added.at("json"));
     }
     for (const plumb::AnswerOption& option : info.options) {
         for (const std::string& other : option.excludes) {

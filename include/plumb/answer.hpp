@@ -47,7 +47,8 @@ struct AnswerInfo {
     std::string name, summary;
     std::vector<AnswerFile> files;
     std::vector<AnswerOption> options;
-    std::string json; // what --json says of itself; empty: an option does
+    std::string json;     // what --json says of itself; empty: an option does
+    std::string markdown; // what --markdown says of itself; empty: there is none
     std::vector<std::string> schemas;
 };
 

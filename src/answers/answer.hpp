@@ -24,6 +24,7 @@ class AnswerData {
   public:
     virtual ~AnswerData() = default;
     [[nodiscard]] virtual page::Page page(const TextOptions& options) const = 0;
+    [[nodiscard]] virtual std::string markdown() const = 0;
     [[nodiscard]] virtual std::string json() const = 0;
     [[nodiscard]] virtual Outcome outcome() const noexcept = 0;
 };
@@ -62,11 +63,19 @@ struct Entry {
 ///     page::Page page_of(const R&, const TextOptions&);
 ///     Outcome outcome_of(const R&) noexcept;      // where there is none the answer judges nothing
 ///     constexpr const char* schema_of(const R&);  // "plumb.wall/1"
+///     std::string markdown_of(const R&);          // where there is none the page is the Markdown
 template <class R>
 class AnswerOf final : public AnswerData {
   public:
     explicit AnswerOf(R result, unsigned indent = 1) : result_(std::move(result)), indent_(indent) {}
     [[nodiscard]] page::Page page(const TextOptions& options) const override { return page_of(result_, options); }
+    [[nodiscard]] std::string markdown() const override {
+        if constexpr (requires { markdown_of(result_); }) {
+            return markdown_of(result_);
+        } else {
+            return page::markdown_of(page({}));
+        }
+    }
     [[nodiscard]] std::string json() const override { return page::json_of(schema_of(result_), result_, indent_); }
     [[nodiscard]] Outcome outcome() const noexcept override {
         if constexpr (requires { outcome_of(result_); }) {
@@ -122,6 +131,7 @@ template <class Options, class R>
              std::move(files),
              options_of<Options>(),
              "As JSON (schema " + std::string(document.schema) + ")",
+             {},
              {document.schema}},
             {document}};
 }

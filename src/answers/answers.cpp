@@ -113,7 +113,7 @@ Answer::~Answer() { delete data_; }
 std::string Answer::text(const TextOptions& options) const {
     return page::text_of(data_->page(options), options.color);
 }
-std::string Answer::markdown() const { return page::markdown_of(data_->page({})); }
+std::string Answer::markdown() const { return data_->markdown(); }
 std::string Answer::json() const { return data_->json(); }
 Outcome Answer::outcome() const noexcept { return data_->outcome(); }
 
