@@ -30,29 +30,13 @@ void occupy_standard_streams() {
     }
 }
 
-void add_answer(CLI::App& root, const char* name, int& exit_code) {
-    for (const AnswerInfo& info : known_answers()) {
-        if (info.name == name) {
-            ::add_answer(root, info, exit_code);
-        }
-    }
-}
-
 void add_commands(CLI::App& root, int& exit_code) {
 #if defined(PLUMB_CLI_DECODER)
     add_decode(root, exit_code);
 #endif
-    add_answer(root, "report", exit_code);
-    add_answer(root, "replays", exit_code);
-    add_answer(root, "diverge", exit_code);
-    add_answer(root, "health", exit_code);
-    add_compare(root, exit_code);
-    add_answer(root, "layers", exit_code);
-    add_answer(root, "tiles", exit_code);
-    add_answer(root, "budget", exit_code);
-    add_answer(root, "check", exit_code);
-    add_answer(root, "wall", exit_code);
-    add_answer(root, "path", exit_code);
+    for (const AnswerInfo& info : known_answers()) {
+        add_answer(root, info, exit_code);
+    }
     add_trace(root, exit_code);
     add_export(root, exit_code);
     add_recover(root, exit_code);

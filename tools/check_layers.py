@@ -26,9 +26,8 @@ BELOW = {
     "analysis": ["read", "stats", "execgraph", "numerics"],
     "export": ["analysis"],
     "page": ["base"],
-    "render": ["analysis", "page"],
     "answers": ["analysis", "page"],
-    "session": ["cudagraph", "fingerprint", "export", "render", "answers"],
+    "session": ["cudagraph", "fingerprint", "export", "answers"],
     "capi": ["session"],
     "inject": ["session"],
 }
@@ -39,7 +38,7 @@ THIRD_PARTY = re.compile(r"^(fmt/|nlohmann/|CLI/|zstd|xxhash|gtest/|gmock/|bench
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>]+)>|"([^"]+)")', re.M)
 OF_TESTS = re.compile(r"(_test|_perftest|_testing)\.[a-z]+$")
 # Rooms in which headers of tests have other names still.
-NOT_YET_NAMED = ("analysis", "export", "numerics", "render", "resolve", "session")
+NOT_YET_NAMED = ("analysis", "export", "numerics", "resolve", "session")
 SOURCES = (".cpp", ".hpp", ".h", ".c", ".cu", ".mm", ".inc")
 
 

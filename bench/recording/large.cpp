@@ -14,7 +14,6 @@
 #include "answers/health/health.hpp"
 #include "answers/path/path.hpp"
 #include "numerics/diverge.hpp"
-#include "plumb/compare.hpp"
 #include "plumb/plumb.hpp"
 #include "record/subject.hpp"
 #include "recording/child.hpp"
@@ -86,7 +85,7 @@ std::vector<Command> commands() {
          }},
         {"compare", 2, most_mib,
          [](const auto& a, const auto& b) {
-             return plumb::compare_recordings({a}, {b}, {}).ok();
+             return !need(plumb::ask("compare", {a, b})).text().empty();
          }},
         {"diverge", 2, most_mib,
          [](const auto& a, const auto& b) {

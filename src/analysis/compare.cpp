@@ -10,17 +10,18 @@
 
 namespace plumb {
 
-int exit_code(const Comparison& comparison) {
-    constexpr int undecided = 3;
+Outcome outcome_of(const Comparison& comparison) noexcept {
     if (!comparison.comparable) {
-        return undecided;
+        return Outcome::unknown;
     }
     if (!comparison.gates.empty()) {
         const auto any = [&comparison](GateOutcome outcome) {
             return std::any_of(comparison.gates.begin(), comparison.gates.end(),
                                [outcome](const GateResult& gate) { return gate.outcome == outcome; });
         };
-        return any(GateOutcome::failed) ? 1 : any(GateOutcome::undecided) ? undecided : 0;
+        return any(GateOutcome::failed)      ? Outcome::fail
+               : any(GateOutcome::undecided) ? Outcome::unknown
+                                             : Outcome::pass;
     }
     // Decode is what a user of one waits for; the rows stand by phase: prefill, decode, mixed.
     const CompareRow* step = nullptr;
@@ -30,7 +31,7 @@ int exit_code(const Comparison& comparison) {
             step = &row;
         }
     }
-    return step != nullptr && step->verdict != Verdict::undecided ? 0 : undecided;
+    return step != nullptr && step->verdict != Verdict::undecided ? Outcome::pass : Outcome::unknown;
 }
 
 namespace analysis {

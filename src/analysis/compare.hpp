@@ -6,20 +6,27 @@
 #include <vector>
 
 #include "analysis/compare_run.hpp"
-#include "plumb/compare.hpp"
+#include "analysis/comparison.hpp"
+#include "plumb/outcome.hpp"
 
-namespace plumb::analysis {
+namespace plumb {
+
+/// Of the gates; without gates: pass where the step of the main phase has a verdict.
+[[nodiscard]] Outcome outcome_of(const Comparison& comparison) noexcept;
+
+namespace analysis {
 
 struct NamedRun {
     std::string name;
     RunFigures figures;
 };
 
-/// Gates on fingerprints stay undecided: see settle_fingerprint_gates() of the session.
+/// Gates on fingerprints stay undecided: src/answers/compare settles them.
 [[nodiscard]] Comparison compare_runs(const std::vector<NamedRun>& base, const std::vector<NamedRun>& changed,
                                       const std::vector<Gate>& gates, const CompareOptions& options);
 
 /// Runs that do not compare with the newest are left out, with a note.
 [[nodiscard]] History history_of_runs(std::vector<NamedRun> runs, const CompareOptions& options);
 
-} // namespace plumb::analysis
+} // namespace analysis
+} // namespace plumb

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plumb/compare.hpp"
+#include "analysis/comparison.hpp"
 #include "stats/student_t.hpp"
 
 namespace plumb::analysis {

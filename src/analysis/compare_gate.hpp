@@ -2,12 +2,18 @@
 // What the runs of two sides say to a gate. Pure functions.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "analysis/compare_run.hpp"
-#include "plumb/compare.hpp"
+#include "analysis/comparison.hpp"
+#include "plumb/result.hpp"
 
-namespace plumb::analysis {
+namespace plumb {
+
+[[nodiscard]] Result<Gate> parse_gate(const std::string& text);
+
+namespace analysis {
 
 /// Decode where there is any, else mixed, else prefill.
 [[nodiscard]] Phase main_phase(const std::vector<RunFigures>& runs);
@@ -19,4 +25,5 @@ namespace plumb::analysis {
 [[nodiscard]] GateResult judge_gate(const Gate& gate, const std::vector<RunFigures>& base,
                                     const std::vector<RunFigures>& changed, double confidence);
 
-} // namespace plumb::analysis
+} // namespace analysis
+} // namespace plumb

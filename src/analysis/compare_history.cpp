@@ -5,7 +5,6 @@
 
 #include "analysis/compare.hpp"
 #include "analysis/compare_key.hpp"
-#include "stats/figure.hpp"
 
 namespace plumb::analysis {
 namespace {
@@ -41,16 +40,15 @@ void add_row(const CompareId& id, const std::vector<NamedRun>& runs, History& ou
     row.device = id.device;
     row.statistic = median ? CompareStatistic::p50 : CompareStatistic::mean;
     for (const RunRow* run : found) {
-        row.runs_ns.push_back(run == nullptr ? stats::absent("not in this run")
-                                             : stats::measured(median ? run->p50 : run->mean));
+        row.runs_ns.push_back(run == nullptr ? std::nullopt : std::optional(median ? run->p50 : run->mean));
     }
     out.rows.push_back(std::move(row));
 }
 
 double last_of(const HistoryRow& row) {
-    for (auto figure = row.runs_ns.rbegin(); figure != row.runs_ns.rend(); ++figure) {
-        if (figure->value) {
-            return *figure->value;
+    for (auto run = row.runs_ns.rbegin(); run != row.runs_ns.rend(); ++run) {
+        if (*run) {
+            return **run;
         }
     }
     return 0;

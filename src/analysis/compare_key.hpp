@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analysis/compare_run.hpp"
-#include "plumb/compare.hpp"
+#include "analysis/comparison.hpp"
 
 namespace plumb::analysis {
 

@@ -218,7 +218,7 @@ class Judge {
         row.change = as_share(change);
         row.own_change = as_share({});
         if (!judged_[index]) {
-            row.reason = "less than 1 % of the step";
+            row.reason = too_small;
             return;
         }
         Judgement judgement = judge(change, options_.same_band);

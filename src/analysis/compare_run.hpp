@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/comparison.hpp"
 #include "analysis/report_builder.hpp"
-#include "plumb/compare.hpp"
 #include "plumb/result.hpp"
 #include "read/read.hpp"
 

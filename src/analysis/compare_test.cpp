@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparisons of planted runs: keys, attribution, gates, exit codes.
 #include "analysis/compare.hpp"
+#include "analysis/compare_gate.hpp"
 
 #include <gtest/gtest.h>
 
@@ -106,7 +107,7 @@ TEST(Compare, a_slower_brick_is_named_with_its_step_and_category_and_nothing_els
     for (const char* other : {"rms_norm", "gate_projection", "lm_head"}) {
         EXPECT_EQ(row_of(comparison, CompareSubject::brick, other).verdict, Verdict::same) << other;
     }
-    EXPECT_EQ(exit_code(comparison), 0);
+    EXPECT_EQ(outcome_of(comparison), Outcome::pass);
 }
 
 TEST(Compare, the_change_of_a_step_adds_up_over_bricks_and_the_unattributed_row) {
@@ -150,7 +151,7 @@ TEST(Compare, F13_commit_time_command_and_clock_do_not_keep_runs_apart_but_the_m
     changed[1].figures.description = {{"model", "another"}};
     const Comparison apart = compare_runs(base, changed, {gate("decode.step.p50=+50%")}, {});
     EXPECT_FALSE(apart.comparable);
-    EXPECT_EQ(exit_code(apart), 3);
+    EXPECT_EQ(outcome_of(apart), Outcome::unknown);
     ASSERT_EQ(apart.differences.size(), 2u);
     EXPECT_EQ(apart.differences[0].field, "cpu");
     EXPECT_EQ(apart.differences[0].changed, "some cpu | another cpu") << "one odd run is enough";
@@ -165,8 +166,8 @@ TEST(Compare, F13_commit_time_command_and_clock_do_not_keep_runs_apart_but_the_m
 TEST(Compare, F14_two_runs_a_side_never_pass_a_gate_and_never_exit_with_0) {
     const Comparison wide_open = compare_runs(side(2, 1, 2), side(2, 1, 3), {gate("decode.step.p50=+900%")}, {});
     EXPECT_EQ(wide_open.gates[0].outcome, GateOutcome::undecided);
-    EXPECT_EQ(exit_code(wide_open), 3);
-    EXPECT_EQ(exit_code(compare_runs(side(2, 1, 2), side(5, 2, 3), {}, {})), 3);
+    EXPECT_EQ(outcome_of(wide_open), Outcome::unknown);
+    EXPECT_EQ(outcome_of(compare_runs(side(2, 1, 2), side(5, 2, 3), {}, {})), Outcome::unknown);
     for (const CompareRow& row : wide_open.rows) {
         EXPECT_EQ(row.verdict, Verdict::undecided);
     }
@@ -187,9 +188,11 @@ TEST(Compare, T16_a_gate_passes_fails_and_stays_undecided) {
     EXPECT_EQ(outcome("brick:no_such.p50=+5%"), GateOutcome::undecided);
     EXPECT_EQ(outcome("decode.step.p99=+50%"), GateOutcome::undecided) << "40 steps have no p99";
     EXPECT_EQ(outcome("fingerprint"), GateOutcome::undecided) << "nothing was compared";
-    EXPECT_EQ(exit_code(compare_runs(base, changed, {gate("step.p50=+10%"), gate("step.p50=+1%")}, {})), 1);
-    EXPECT_EQ(exit_code(compare_runs(base, changed, {gate("step.p50=+10%"), gate("step.p99=+1%")}, {})), 3);
-    EXPECT_EQ(exit_code(compare_runs(base, changed, {gate("step.p50=+10%")}, {})), 0);
+    EXPECT_EQ(outcome_of(compare_runs(base, changed, {gate("step.p50=+10%"), gate("step.p50=+1%")}, {})),
+              Outcome::fail);
+    EXPECT_EQ(outcome_of(compare_runs(base, changed, {gate("step.p50=+10%"), gate("step.p99=+1%")}, {})),
+              Outcome::unknown);
+    EXPECT_EQ(outcome_of(compare_runs(base, changed, {gate("step.p50=+10%")}, {})), Outcome::pass);
 }
 
 TEST(Compare, T16_a_run_that_lost_records_passes_no_gate_on_a_brick_but_its_steps_stand) {

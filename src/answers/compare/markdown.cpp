@@ -1,36 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A comparison for the comment of a pull request: no file names and no host, what must be read first, the rest folded.
-#include <string_view>
-
-#include "page/text_table.hpp"
-#include "plumb/compare.hpp"
-#include "render/compare_words.hpp"
+#include "answers/compare/compare.hpp"
+#include "answers/compare/words.hpp"
 
 namespace plumb {
-
 namespace {
 
-using namespace render;
 using namespace page;
 
-/// A name in a recording must not open a tag, a link or a cell.
-std::string cell(std::string_view text) {
-    std::string out;
-    for (const char c : printable(text, 200)) {
-        if (c == '<') {
-            out += "&lt;";
-        } else if (c == '>') {
-            out += "&gt;";
-        } else if (c == '&') {
-            out += "&amp;";
-        } else if (std::string_view("|`*_[]\\~@#").find(c) != std::string_view::npos) {
-            out += std::string("\\") + c;
-        } else {
-            out += c;
-        }
-    }
-    return out;
-}
+constexpr std::size_t cell_columns = 200;
+
+std::string cell(std::string_view text) { return markdown_text(printable(text, cell_columns)); }
 
 void put_line(std::string& out, std::initializer_list<std::string> cells) {
     out += "|";
@@ -44,14 +24,14 @@ void put_rows(std::string& out, const Comparison& comparison, Phase phase, bool 
     for (const CompareRow& row : comparison.rows) {
         const bool differs = row.verdict == Verdict::fast || row.verdict == Verdict::slow;
         const bool first = row.subject == CompareSubject::step || (row.subject == CompareSubject::brick && differs);
-        if (row.phase != phase || first != changed || row.reason == "less than 1 % of the step") {
+        if (row.phase != phase || first != changed || row.reason == too_small) {
             continue;
         }
         const Change& change = judged_change(row);
         put_line(out,
                  {cell(subject_text(row)), subject_word(row.subject), microseconds(row.base_ns.value.value_or(0)),
                   microseconds(row.changed_ns.value.value_or(0)), percent_text(change.estimate), interval_text(change),
-                  std::string(differs ? "**" : "") + verdict_word(row.verdict) + (differs ? "**" : "")});
+                  std::string(differs ? "**" : "") + word_of(row.verdict) + (differs ? "**" : "")});
     }
 }
 
@@ -83,11 +63,11 @@ void put_phase(std::string& out, const Comparison& comparison, const CompareRow&
 
 } // namespace
 
-std::string render_markdown(const Comparison& comparison) {
+std::string markdown_of(const Comparison& comparison) {
     std::string out = "## plumb compare: " + runs_text(comparison) + "\n";
     for (const GateResult& gate : comparison.gates) {
         out +=
-            "\n- **" + std::string(gate_word(gate.outcome)) + "** " + cell(gate.gate.text) + ": " + cell(gate.sentence);
+            "\n- **" + std::string(word_of(gate.outcome)) + "** " + cell(gate.gate.text) + ": " + cell(gate.sentence);
     }
     if (!comparison.gates.empty()) {
         out += "\n";
@@ -102,11 +82,9 @@ std::string render_markdown(const Comparison& comparison) {
                            difference.ignored ? "ignored" : "differs"});
         }
     }
-    if (comparison.comparable) {
-        for (const CompareRow& row : comparison.rows) {
-            if (row.subject == CompareSubject::step) {
-                put_phase(out, comparison, row);
-            }
+    for (const CompareRow& row : comparison.rows) {
+        if (row.subject == CompareSubject::step) {
+            put_phase(out, comparison, row);
         }
     }
     return out;

@@ -1,48 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparison of runs: what became faster, what became slower, what stayed the same, and what cannot be told.
-// One or many recordings a side; each run gives one number per row, and the spread between runs decides
-// (docs/compare.md). Values are owned by the caller; functions may be called from any thread.
+// What a comparison of runs and a history of them hold: one or many recordings a side; each run gives one number per row, and
+// the spread between runs decides (docs/compare.md). Plain values; no thread rule.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "plumb/api.hpp"
 #include "plumb/bricks.hpp"
-#include "plumb/result.hpp"
-#include "plumb/results.hpp"
+#include "plumb/figure.hpp"
 
 namespace plumb {
 
 enum class Verdict : std::uint8_t { undecided, fast, slow, same };
-/// "FAST", "SLOW", "SAME", "UNDECIDED".
-constexpr const char* verdict_word(Verdict verdict) noexcept {
-    return verdict == Verdict::fast   ? "FAST"
-           : verdict == Verdict::slow ? "SLOW"
-           : verdict == Verdict::same ? "SAME"
-                                      : "UNDECIDED";
-}
 
 enum class CompareSubject : std::uint8_t { step, brick, category, layer };
-/// "step", "brick", "category", "layer".
+inline constexpr const char* subject_words[] = {"step", "brick", "category", "layer"};
 constexpr const char* subject_word(CompareSubject subject) noexcept {
-    return subject == CompareSubject::step       ? "step"
-           : subject == CompareSubject::brick    ? "brick"
-           : subject == CompareSubject::category ? "category"
-                                                 : "layer";
+    return subject_words[static_cast<std::size_t>(subject)];
 }
 
 /// One number of a run for one row: over its counted steps, of the time per step.
 enum class CompareStatistic : std::uint8_t { p50, p90, p99, mean };
-/// "p50", "p90", "p99", "mean".
+inline constexpr const char* statistic_words[] = {"p50", "p90", "p99", "mean"};
 constexpr const char* statistic_word(CompareStatistic statistic) noexcept {
-    return statistic == CompareStatistic::p50   ? "p50"
-           : statistic == CompareStatistic::p90 ? "p90"
-           : statistic == CompareStatistic::p99 ? "p99"
-                                                : "mean";
+    return statistic_words[static_cast<std::size_t>(statistic)];
 }
 
 struct CompareOptions {
@@ -58,6 +43,9 @@ struct CompareOptions {
 struct Change {
     Figure estimate, low, high;
 };
+
+/// The reason of rows that only JSON shows.
+inline constexpr char too_small[] = "less than 1 % of the step";
 
 struct CompareRow {
     CompareSubject subject = CompareSubject::step;
@@ -102,9 +90,6 @@ struct KeyDifference {
 };
 
 enum class GateOutcome : std::uint8_t { passed, failed, undecided };
-constexpr const char* gate_word(GateOutcome outcome) noexcept {
-    return outcome == GateOutcome::passed ? "PASSED" : outcome == GateOutcome::failed ? "FAILED" : "UNDECIDED";
-}
 
 /// A limit on a change, in words: brick:attention.p50=+5%, decode.step.p50=+2%, category:ffn.mean=+1%, layer:3.p50=+3%;
 /// a phase may stand before any of them. Without one, brick, category and layer are those of decode, or of the only
@@ -119,7 +104,6 @@ struct Gate {
     CompareStatistic statistic = CompareStatistic::p50;
     double limit = 0; // 0.05: at most 5 % slower; negative: at least so much faster
 };
-PLUMB_API Result<Gate> parse_gate(const std::string& text);
 
 struct GateResult {
     Gate gate;
@@ -147,22 +131,6 @@ struct Comparison {
     std::vector<std::string> notes;
 };
 
-/// Errors: a side without a recording, a file that cannot be read. Runs that must not be compared are no error: see
-/// Comparison::comparable.
-PLUMB_API Result<Comparison> compare_recordings(const std::vector<std::string>& base,
-                                                const std::vector<std::string>& changed,
-                                                const std::vector<Gate>& gates = {},
-                                                const CompareOptions& options = {});
-
-/// 0: every gate passed (without gates: the steps have a verdict); 1: a gate failed; 3: not comparable or undecided.
-PLUMB_API int exit_code(const Comparison& comparison);
-
-PLUMB_API std::string render_text(const Comparison& comparison, const TextOptions& options = {});
-/// Schema plumb.compare/1, docs/report_schema.md.
-PLUMB_API std::string render_json(const Comparison& comparison);
-/// For the comment of a pull request.
-PLUMB_API std::string render_markdown(const Comparison& comparison);
-
 /// The runs of one row over time.
 struct HistoryRow {
     CompareSubject subject = CompareSubject::step;
@@ -170,7 +138,7 @@ struct HistoryRow {
     std::string name;
     bool device = false;
     CompareStatistic statistic = CompareStatistic::p50;
-    std::vector<Figure> runs_ns; // one for each run
+    std::vector<std::optional<double>> runs_ns; // one for each run; absent: not in it
 };
 
 struct History {
@@ -178,11 +146,5 @@ struct History {
     std::vector<HistoryRow> rows;   // steps first, then bricks
     std::vector<std::string> notes; // files that could not be read, runs that do not compare with the newest
 };
-
-/// Every *.plumb in a folder whose comparability key equals that of the newest. Error: no such folder, nothing readable.
-PLUMB_API Result<History> history_of(const std::string& folder, const CompareOptions& options = {});
-PLUMB_API std::string render_text(const History& history, const TextOptions& options = {});
-/// Schema plumb.history/1.
-PLUMB_API std::string render_json(const History& history);
 
 } // namespace plumb

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file-level functions of compare.hpp: read recordings, hand their figures to the analysis.
+#include "answers/compare/compare.hpp"
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <map>
 
-#include "analysis/compare.hpp"
+#include "analysis/compare_gate.hpp"
+#include "answers/answer.hpp"
 #include "numerics/diverge.hpp"
-#include "plumb/compare.hpp"
 #include "recording/recorded_run.hpp"
 #include "stats/sample_check.hpp"
 
@@ -197,6 +198,73 @@ Result<History> history_of(const std::string& folder, const CompareOptions& opti
     History history = analysis::history_of_runs(std::move(runs), options);
     history.notes.insert(history.notes.end(), unreadable.begin(), unreadable.end());
     return history;
+}
+
+namespace {
+
+/// Two recordings as they stand, or any number after --base and --new, or a folder alone.
+Status take_sides(const std::vector<std::string>& files, CompareQuestion& question) {
+    const bool named = !question.base.empty() || !question.changed.empty();
+    if (!question.history.empty()) {
+        if (!named && files.empty() && question.gates.empty()) {
+            return {};
+        }
+    } else if (!named && files.size() == 2) {
+        question.base = {files[0]};
+        question.changed = {files[1]};
+        return {};
+    } else if (files.empty() && !question.base.empty() && !question.changed.empty()) {
+        return {};
+    }
+    return Error{ErrorCode::invalid_argument,
+                 "say what to compare: plumb compare base.plumb new.plumb, or --base A... --new B... with at "
+                 "least 3 runs a side, or --history FOLDER"};
+}
+
+Result<std::vector<Gate>> gates_of(const std::vector<std::string>& texts) {
+    std::vector<Gate> gates;
+    for (const std::string& text : texts) {
+        Result<Gate> gate = parse_gate(text);
+        if (!gate.ok()) {
+            return gate.error();
+        }
+        gates.push_back(*std::move(gate));
+    }
+    return gates;
+}
+
+Result<answers::AnswerPointer> ask_compare(const std::vector<std::string>& files, const OptionValues& values) {
+    constexpr unsigned indent = 2;
+    Result<CompareQuestion> question = answers::options_from<CompareQuestion>(values);
+    if (!question.ok()) {
+        return question.error();
+    }
+    if (const Status status = take_sides(files, *question); !status.ok()) {
+        return status.error();
+    }
+    const CompareOptions options{.same_band = question->same / 100, .ignored_fields = question->ignored};
+    if (!question->history.empty()) {
+        return answers::answer_of(history_of(question->history, options), indent);
+    }
+    const Result<std::vector<Gate>> gates = gates_of(question->gates);
+    return gates.ok()
+               ? answers::answer_of(compare_recordings(question->base, question->changed, *gates, options), indent)
+               : gates.error();
+}
+
+} // namespace
+
+const answers::Entry& compare_answer() {
+    static const answers::Entry entry{{"compare",
+                                       "Compare runs: what became faster or slower, with gates",
+                                       {{"recordings", "Two recordings: the base and the new one", false, true}},
+                                       answers::options_of<CompareQuestion>(),
+                                       "As JSON (schema plumb.compare/1; plumb.history/1 with --history)",
+                                       "As Markdown, for a pull request",
+                                       {"plumb.compare/1", "plumb.history/1"}},
+                                      {answers::document_of<Comparison>(), answers::document_of<History>()},
+                                      ask_compare};
+    return entry;
 }
 
 } // namespace plumb

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparisons and histories as JSON.
-#include <gtest/gtest.h>
+// Comparisons and histories as JSON and Markdown, and what cannot be compared.
+#include "answers/compare/compare.hpp"
+#include "answers/rendered_testing.hpp"
 
-#include "plumb/compare.hpp"
-#include "render/sample_report.hpp"
-#include "render/schema_check.hpp"
-
+namespace plumb::answers {
 namespace {
-
-using namespace plumb;
-using namespace plumb::render;
 
 Comparison sample_comparison() {
     Comparison comparison;
@@ -60,18 +55,18 @@ History sample_history() {
     row.subject = CompareSubject::brick;
     row.phase = Phase::decode;
     row.name = "attention";
-    row.runs_ns = {measured(5), missing("not in it")};
+    row.runs_ns = {5, std::nullopt};
     history.rows = {HistoryRow{}, row};
     history.notes = {"a note"};
     return history;
 }
 
 TEST(CompareJson, output_is_valid_under_the_schema_and_documented) {
-    expect_valid<Comparison>(PLUMB_TEST_SOURCE_DIR, "plumb.compare.1.json", {{}, sample_comparison()});
+    expect_valid<Comparison>(PLUMB_TEST_SOURCE_DIR, {{}, sample_comparison()});
 }
 
 TEST(CompareJson, history_is_valid_under_the_schema_and_documented) {
-    expect_valid<History>(PLUMB_TEST_SOURCE_DIR, "plumb.history.1.json", {{}, sample_history()});
+    expect_valid<History>(PLUMB_TEST_SOURCE_DIR, {{}, sample_history()});
 }
 
 TEST(CompareJson, changes_and_gates_arrive_whole) {
@@ -90,4 +85,30 @@ TEST(CompareJson, changes_and_gates_arrive_whole) {
     EXPECT_TRUE(history["rows"][1]["runs_ns"][1].is_null());
 }
 
+TEST(CompareMarkdown, is_its_own_page_and_names_no_file) {
+    const std::string markdown = AnswerOf<Comparison>(sample_comparison()).markdown();
+    EXPECT_EQ(markdown.rfind("## plumb compare: 2 runs against 1\n", 0), 0u) << markdown;
+    EXPECT_TRUE(contains(markdown, "\n- **FAILED** step.p50=+2%: undecided\n"));
+    EXPECT_FALSE(contains(markdown, ".plumb"));
+    EXPECT_TRUE(contains(AnswerOf<History>(sample_history()).markdown(), "| attention |"));
+}
+
+TEST(CompareSides, what_is_neither_two_runs_nor_two_sides_nor_a_folder_is_refused) {
+    const OptionValues base{{"base", "a.plumb"}};
+    const OptionValues folder{{"history", "."}};
+    for (const auto& [files, values] :
+         std::vector<std::pair<std::vector<std::string>, OptionValues>>{{{}, {}},
+                                                                        {{"a.plumb"}, {}},
+                                                                        {{"a.plumb", "b.plumb", "c.plumb"}, {}},
+                                                                        {{}, base},
+                                                                        {{"a.plumb", "b.plumb"}, base},
+                                                                        {{"a.plumb", "b.plumb"}, folder},
+                                                                        {{}, {{"history", "."}, {"gate", "x"}}}}) {
+        const Result<Answer> answer = ask("compare", files, values);
+        ASSERT_FALSE(answer.ok());
+        EXPECT_TRUE(contains(answer.error().message, "say what to compare")) << answer.error().message;
+    }
+}
+
 } // namespace
+} // namespace plumb::answers

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "render/compare_words.hpp"
+#include "answers/compare/words.hpp"
 
 #include <cmath>
 #include <cstdio>
 
-namespace plumb::render {
+#include "answers/compare/compare.hpp"
+
+namespace plumb {
 namespace {
 
 std::string formatted(const char* format, double value) {
@@ -37,7 +39,7 @@ const Change& judged_change(const CompareRow& row) { return row.by_own_change ? 
 
 std::string headline(const Comparison& comparison, const CompareRow& step) {
     std::string text = std::string(phase_word(step.phase)) + " step " + statistic_word(step.statistic) + ": " +
-                       verdict_word(step.verdict);
+                       page::word_of(step.verdict);
     if (step.change.estimate.value) {
         text += "  " + percent_text(step.change.estimate) + "  (" + interval_text(step.change) + ")";
     }
@@ -49,7 +51,7 @@ std::string headline(const Comparison& comparison, const CompareRow& step) {
             continue;
         }
         if (row.verdict == Verdict::slow || row.verdict == Verdict::fast) {
-            text += std::string("; ") + verdict_word(row.verdict) + " " + subject_text(row) + " " +
+            text += std::string("; ") + page::word_of(row.verdict) + " " + subject_text(row) + " " +
                     percent_text(judged_change(row).estimate);
         }
     }
@@ -69,4 +71,4 @@ std::string runs_text(const Comparison& comparison) {
            std::to_string(comparison.changed.size());
 }
 
-} // namespace plumb::render
+} // namespace plumb

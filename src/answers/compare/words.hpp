@@ -4,17 +4,17 @@
 
 #include <string>
 
-#include "plumb/compare.hpp"
+#include "analysis/comparison.hpp"
 
-namespace plumb::render {
+namespace plumb {
 
-/// "+3.1 %", "n/a".
+/// "+3.10 %", "n/a".
 [[nodiscard]] std::string percent_text(const Figure& share);
-/// "+2.5 .. +3.7 %", "n/a".
+/// "+2.50 .. +3.70 %", "n/a".
 [[nodiscard]] std::string interval_text(const Change& change);
 /// "layer 3", "attention", "step", "attention (device)".
 [[nodiscard]] std::string subject_text(const CompareRow& row);
-/// "decode step p50 SLOW +3.1 % (+2.5 .. +3.7 %)"; one line per phase.
+/// "decode step p50: SLOW  +3.1 %  (+2.5 .. +3.7 %)"; one line per phase.
 [[nodiscard]] std::string headline(const Comparison& comparison, const CompareRow& step);
 /// The change that the verdict stands on.
 [[nodiscard]] const Change& judged_change(const CompareRow& row);
@@ -25,4 +25,4 @@ namespace plumb::render {
 /// "5 runs against 5".
 [[nodiscard]] std::string runs_text(const Comparison& comparison);
 
-} // namespace plumb::render
+} // namespace plumb
