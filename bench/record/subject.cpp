@@ -56,7 +56,7 @@ const char* open(const char* path) {
     return nullptr;
 }
 
-bool flush() { return profiler->flush(std::chrono::seconds(60)).ok(); }
+bool flush() { return profiler->flush(60).ok(); }
 bool close() { return profiler->close().ok(); }
 
 plumb::detail::RingHeader& ring() { return *profiler->thread()->ring; }

@@ -9,6 +9,9 @@
 #define PLUMB_API __attribute__((visibility("default")))
 #endif
 
+/// The double that is no number, without the 970 lines of <limits>.
+#define PLUMB_NAN __builtin_nan("")
+
 #if defined(__GNUC__)
 #define PLUMB_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PLUMB_UNLIKELY(x) __builtin_expect(!!(x), 0)

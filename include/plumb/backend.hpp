@@ -6,12 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "plumb/api.hpp"
+#include "plumb/callback.hpp"
 #include "plumb/clock.hpp"
 #include "plumb/result.hpp"
 #include "plumb/roofline.hpp"
@@ -177,7 +177,7 @@ class PLUMB_API QueueTimer {
 };
 
 /// Told how far a measurement is: "read bandwidth, all cores", 3, 10. May be empty.
-using PeakProgress = std::function<void(const char* what, int done, int total)>;
+using PeakProgress = Callback<void(const char* what, int done, int total)>;
 
 /// One vendor's way to time work. A missing driver is a state of the object, not of the build.
 class PLUMB_API Backend {

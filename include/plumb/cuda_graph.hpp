@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA graphs: probes that time what is inside the replays of any graph, and a cache of graphs by key.
-// No CUDA header is needed: CUgraph, CUgraphExec, CUstream and cudaGraph_t, … are pointers to the structs named here.
+// CUDA graphs by key: a cache that captures, replays and verifies them, with a probe (graph_probe.hpp) on each.
+// No CUDA header is needed: CUstream and cudaStream_t are pointers to CUstream_st.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "plumb/api.hpp"
+#include "plumb/callback.hpp"
 #include "plumb/figure.hpp"
 #include "plumb/fingerprint.hpp"
 #include "plumb/result.hpp"
 
-struct CUgraph_st;
-struct CUgraphExec_st;
 struct CUstream_st;
 
 namespace plumb {
@@ -25,27 +22,8 @@ namespace plumb {
 class Profiler;
 struct Config;
 namespace cudagraph {
-class Probe; // src/cudagraph
-class Cache;
-} // namespace cudagraph
-
-/// Launches a captured graph, and times what is inside it in some of its replays. Made by Profiler::graph_captured().
-/// The plain graph and its executable stay untouched and the caller's; the instrumented twin is ours.
-/// Copies share one state. Thread rule: any thread; launches of one probe are serialised.
-class PLUMB_API GraphProbe {
-  public:
-    /// Launches plainly, and records nothing.
-    GraphProbe() noexcept = default;
-
-    /// cuGraphLaunch of `plain` on `stream`, or of the twin where this replay is to be sampled. The launch happens in any
-    /// case; an error is the driver's own answer to it. Never waits for the device, beyond what cuGraphLaunch does.
-    Status launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept;
-
-    explicit GraphProbe(std::shared_ptr<cudagraph::Probe> probe) noexcept : probe_(std::move(probe)) {}
-
-  private:
-    std::shared_ptr<cudagraph::Probe> probe_;
-};
+class Cache; // src/cudagraph
+}
 
 /// Settings of a CudaGraphCache. Those with a key of the spec string (docs/configuration.md) are taken from there by
 /// from_config().
@@ -99,15 +77,15 @@ struct CudaOutput {
 struct CudaReplayCheck {
     /// Enqueues the step on the stream as it runs without a graph. Called in each round, and for each difference once more
     /// inside a capture, to name a node; `restore` follows each of these calls.
-    std::function<Status()> eager;
+    Callback<Status()> eager;
     /// Changes what the step reads, as the engine does before each replay; called once per round, from 0.
-    std::function<Status(unsigned round)> vary;
+    Callback<Status(unsigned round)> vary;
     /// Compared after each; the PLUMB_TENSORs inside the step are compared too where tensors are checked (tensors=all).
     std::vector<CudaOutput> outputs;
     /// Keep and put back, in the stream's order, what the step both reads and changes (a kv cache, a counter on the
     /// host); null: there is none.
-    std::function<Status()> save;
-    std::function<Status()> restore;
+    Callback<Status()> save;
+    Callback<Status()> restore;
     unsigned rounds = 3;
     /// Relative L2 distance up to which tensors agree; 0: all bits. All bits too where an element is not finite, or where
     /// the sum of squares overflows or vanishes.
@@ -203,7 +181,7 @@ class PLUMB_API CudaGraphCache {
     /// capture; nothing runs and nothing is kept but the key's row. Empty: clean.
     /// Error unsupported before CUDA 12.4; invalid_argument when this thread captures already; or what `step` returned.
     Result<std::vector<BakedIn>> verify_capture(std::uint64_t key, CUstream_st* stream,
-                                                const std::function<Status(std::int32_t, std::int32_t)>& step,
+                                                const Callback<Status(std::int32_t, std::int32_t)>& step,
                                                 const CudaVerifyOptions& options = {});
 
     /// Runs the step eagerly and by replay of the live graph of `key`, each round with other inputs and from the same
@@ -230,10 +208,10 @@ class PLUMB_API CudaGraphCache {
     /// Why, and what was left behind; or why there is no driver.
     [[nodiscard]] Status status() const;
 
-    explicit CudaGraphCache(std::unique_ptr<cudagraph::Cache> cache) noexcept;
+    explicit CudaGraphCache(cudagraph::Cache* cache) noexcept; // takes it over
 
   private:
-    std::unique_ptr<cudagraph::Cache> cache_;
+    cudagraph::Cache* cache_ = nullptr;
 };
 
 } // namespace plumb

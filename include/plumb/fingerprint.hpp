@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <vector>
 
 #include "plumb/api.hpp"
@@ -98,8 +97,8 @@ struct Fingerprint {
     std::uint64_t positive_infs = 0;
     std::uint64_t negative_infs = 0;
     std::uint64_t first_nonfinite = no_index;
-    double min = std::numeric_limits<double>::quiet_NaN(); // NaN: no element is finite
-    double max = std::numeric_limits<double>::quiet_NaN();
+    double min = PLUMB_NAN; // NaN: no element is finite
+    double max = PLUMB_NAN;
     std::uint64_t largest = no_index; // first of the elements with the largest |x|
     std::uint64_t hash = 0;           // of all bits and their places
     double sum = 0;

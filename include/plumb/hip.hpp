@@ -2,18 +2,14 @@
 // Queues of HIP streams, and probes of HIP graphs. No HIP header is needed: a hipStream_t and its like are pointers. Thread rule: any thread.
 #pragma once
 
-#include <memory>
 #include <utility>
 
 #include "plumb/api.hpp"
+#include "plumb/graph_probe.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
 
 namespace plumb {
-
-namespace cudagraph {
-class Probe; // src/cudagraph
-} // namespace cudagraph
 
 /// The queue of a hipStream_t: scopes on it are timed by events on the device, in every n-th step (device.every=n); while
 /// the stream is captured they are noted instead, for hip_graph_captured(). The first call for a stream makes its timer, which lives as long
@@ -35,10 +31,10 @@ class PLUMB_API HipGraphProbe {
     /// hipGraphLaunch does.
     Status launch(void* plain, void* stream) noexcept;
 
-    explicit HipGraphProbe(std::shared_ptr<cudagraph::Probe> probe) noexcept : probe_(std::move(probe)) {}
+    explicit HipGraphProbe(detail::ProbeHandle probe) noexcept : probe_(std::move(probe)) {}
 
   private:
-    std::shared_ptr<cudagraph::Probe> probe_;
+    detail::ProbeHandle probe_;
 };
 
 } // namespace plumb

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Result<T> and Status: a value, or one sentence that says what went wrong and what to do.
 // Owned by the caller; plain values, safe to move between threads. Never throws; reading the value of an error aborts
-// in the standard library's own way (std::get), so test first.
+// in the standard library's own way (std::optional::value), so test first.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 
 namespace plumb {
 
@@ -33,25 +33,27 @@ struct Error {
 template <class T>
 class [[nodiscard]] Result {
   public:
-    Result(T held) : state_(std::in_place_index<0>, std::move(held)) {}       // NOLINT: implicit by design
-    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {} // NOLINT: implicit by design
+    Result(T held) : value_(std::in_place, std::move(held)) {} // NOLINT: implicit by design
+    Result(Error error) : error_(std::move(error)) {}          // NOLINT: implicit by design
 
-    [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
+    [[nodiscard]] bool ok() const noexcept { return value_.has_value(); }
     explicit operator bool() const noexcept { return ok(); }
 
-    [[nodiscard]] T& value() & { return std::get<0>(state_); }
-    [[nodiscard]] const T& value() const& { return std::get<0>(state_); }
-    [[nodiscard]] T&& value() && { return std::get<0>(std::move(state_)); }
+    [[nodiscard]] T& value() & { return value_.value(); }
+    [[nodiscard]] const T& value() const& { return value_.value(); }
+    [[nodiscard]] T&& value() && { return std::move(value_).value(); }
     [[nodiscard]] T& operator*() & { return value(); }
     [[nodiscard]] const T& operator*() const& { return value(); }
     [[nodiscard]] T&& operator*() && { return std::move(*this).value(); }
     [[nodiscard]] T* operator->() { return &value(); }
     [[nodiscard]] const T* operator->() const { return &value(); }
 
-    [[nodiscard]] const Error& error() const { return std::get<1>(state_); }
+    /// Of a value: an empty sentence.
+    [[nodiscard]] const Error& error() const { return error_; }
 
   private:
-    std::variant<T, Error> state_;
+    std::optional<T> value_;
+    Error error_;
 };
 
 template <>

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "plumb/api.hpp"
 #include "plumb/record.hpp"

@@ -19,6 +19,7 @@
 #include "cudagraph/graph_ledger.hpp"
 #include "cudagraph/guarded_driver.hpp"
 #include "plumb/cuda_graph.hpp"
+#include "plumb/graph_probe.hpp"
 
 namespace plumb::cudagraph {
 

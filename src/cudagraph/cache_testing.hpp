@@ -56,7 +56,7 @@ class FakeHost final : public GraphHost {
         ++live[key];
         std::shared_ptr<GraphAccount> account = ledger.account(key);
         (void)account->captured();
-        return GraphProbe(std::make_shared<FakeProbe>(key, std::move(account)));
+        return GraphProbe(share(std::make_shared<FakeProbe>(key, std::move(account))));
     }
     void graph_dropped(std::uint64_t key) override {
         std::lock_guard lock(mutex);
@@ -133,8 +133,7 @@ class Engine {
 
 inline std::unique_ptr<CudaGraphCache> make_cache(CudaGraphOptions options = {}, GraphHost* host = nullptr,
                                                   const cuda::Driver* driver = &*cuda::driver()) {
-    return std::make_unique<CudaGraphCache>(
-        std::make_unique<Cache>(driver, Error{}, std::move(options), host, &vgpu::host_clock()));
+    return std::make_unique<CudaGraphCache>(new Cache(driver, Error{}, std::move(options), host, &vgpu::host_clock()));
 }
 
 /// A fresh GPU and engine for each test; in the end nothing is left and nothing was misused.

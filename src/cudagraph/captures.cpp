@@ -180,7 +180,7 @@ Status Cache::abort_capture() {
     return graph || driver_.usable() ? Status() : Status(graph.error());
 }
 
-Result<GraphHolder> Cache::capture_step(cuda::Stream stream, const std::function<Status()>& step) {
+Result<GraphHolder> Cache::capture_step(cuda::Stream stream, const Callback<Status()>& step) {
     if (Status status = begin_capture(stream); !status) {
         return status.error();
     }
@@ -203,7 +203,7 @@ Result<GraphHolder> Cache::capture_step(cuda::Stream stream, const std::function
 }
 
 Result<std::vector<BakedIn>> Cache::verify_capture(std::uint64_t key, cuda::Stream stream,
-                                                   const std::function<Status(std::int32_t, std::int32_t)>& step,
+                                                   const Callback<Status(std::int32_t, std::int32_t)>& step,
                                                    const CudaVerifyOptions& options) {
     if (!step || options.tokens[0] == options.tokens[1] || options.positions[0] == options.positions[1]) {
         return Error{ErrorCode::invalid_argument,

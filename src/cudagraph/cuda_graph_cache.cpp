@@ -4,8 +4,8 @@
 
 namespace plumb {
 
-CudaGraphCache::CudaGraphCache(std::unique_ptr<cudagraph::Cache> cache) noexcept : cache_(std::move(cache)) {}
-CudaGraphCache::~CudaGraphCache() = default;
+CudaGraphCache::CudaGraphCache(cudagraph::Cache* cache) noexcept : cache_(cache) {}
+CudaGraphCache::~CudaGraphCache() { delete cache_; }
 
 Status CudaGraphCache::begin_capture(CUstream_st* stream) { return cache_->begin_capture(stream); }
 Status CudaGraphCache::end_capture(std::uint64_t key) { return cache_->end_capture(key); }
@@ -63,9 +63,9 @@ bool CudaGraphCache::uses_device_state() const noexcept {
     return cache_->use_device_state.load(std::memory_order_relaxed);
 }
 
-Result<std::vector<BakedIn>> CudaGraphCache::verify_capture(
-    std::uint64_t key, CUstream_st* stream, const std::function<Status(std::int32_t, std::int32_t)>& step,
-    const CudaVerifyOptions& options) {
+Result<std::vector<BakedIn>> CudaGraphCache::verify_capture(std::uint64_t key, CUstream_st* stream,
+                                                            const Callback<Status(std::int32_t, std::int32_t)>& step,
+                                                            const CudaVerifyOptions& options) {
     return cache_->verify_capture(key, stream, step, options);
 }
 

@@ -43,7 +43,7 @@ class Cache {
     bool invalidate(std::uint64_t key);
     void invalidate_all();
     Result<std::vector<BakedIn>> verify_capture(std::uint64_t key, cuda::Stream stream,
-                                                const std::function<Status(std::int32_t, std::int32_t)>& step,
+                                                const Callback<Status(std::int32_t, std::int32_t)>& step,
                                                 const CudaVerifyOptions& options);
     Result<std::vector<StaleInput>> verify_replay(std::uint64_t key, cuda::Stream stream, const CudaReplayCheck& check);
     void note_eager(std::uint64_t key, const std::string& reason);
@@ -92,7 +92,7 @@ class Cache {
     Status begin_on_stream(Capture& capture);
     Result<Capture> take_capture();
     Result<GraphHolder> end_stream(const Capture& capture);
-    Result<GraphHolder> capture_step(cuda::Stream stream, const std::function<Status()>& step);
+    Result<GraphHolder> capture_step(cuda::Stream stream, const Callback<Status()>& step);
 
     // verify_replay.cpp
     struct Found;

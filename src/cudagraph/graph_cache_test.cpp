@@ -344,8 +344,8 @@ TEST_F(GraphCache, without_a_probe_the_cache_counts_alone_and_says_why) {
 }
 
 TEST_F(GraphCache, without_a_driver_every_call_says_what_to_do) {
-    CudaGraphCache none(std::make_unique<Cache>(nullptr, Error{ErrorCode::unavailable, "install the driver."},
-                                                CudaGraphOptions{}, nullptr, nullptr));
+    CudaGraphCache none(
+        new Cache(nullptr, Error{ErrorCode::unavailable, "install the driver."}, CudaGraphOptions{}, nullptr, nullptr));
     EXPECT_EQ(message_of(none.begin_capture(nullptr)), "install the driver.");
     EXPECT_EQ(message_of(none.set_decode_state(1, 2, nullptr)), "install the driver.");
     EXPECT_EQ(message_of(none.decode_state(nullptr)), "install the driver.");

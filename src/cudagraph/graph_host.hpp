@@ -7,6 +7,7 @@
 
 #include "cudagraph/graph_ledger.hpp"
 #include "plumb/cuda_graph.hpp"
+#include "plumb/graph_probe.hpp"
 #include "plumb/result.hpp"
 
 namespace plumb::cudagraph {

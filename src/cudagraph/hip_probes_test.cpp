@@ -89,7 +89,7 @@ class HipProbes : public testing::Test {
     HipGraphProbe captured(const HipGraph& graph) {
         Result<std::shared_ptr<Probe>> probe = probes_->captured(7, graph.graph);
         EXPECT_TRUE(probe.ok()) << (probe ? "" : probe.error().message);
-        return probe ? HipGraphProbe(*probe) : HipGraphProbe();
+        return probe ? HipGraphProbe(share(*probe)) : HipGraphProbe();
     }
 
     record::TestRecorder recorder_{record::TestOptions{}};

@@ -4,12 +4,12 @@
 // probe are serialised by its own lock, held around the enqueue only.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 
+#include "plumb/graph_probe.hpp"
 #include "plumb/result.hpp"
-
-struct CUgraphExec_st;
-struct CUstream_st;
 
 namespace plumb::cudagraph {
 
@@ -25,4 +25,16 @@ class Probe {
     [[nodiscard]] virtual std::uint64_t key() const noexcept = 0;
 };
 
+/// For the constructors of GraphProbe and HipGraphProbe.
+[[nodiscard]] plumb::detail::ProbeHandle share(std::shared_ptr<Probe> probe);
+
 } // namespace plumb::cudagraph
+
+namespace plumb {
+inline namespace v1 {
+struct detail::ProbeShare {
+    std::shared_ptr<cudagraph::Probe> probe;
+    std::atomic<std::uint32_t> holders{1};
+};
+} // namespace v1
+} // namespace plumb

@@ -219,7 +219,7 @@ bool compare(const Run& eager, const Run& replay, const CudaReplayCheck& check, 
     return false;
 }
 
-Status call(const std::function<Status()>& function) { return function ? function() : Status(); }
+Status call(const Callback<Status()>& function) { return function ? function() : Status(); }
 
 } // namespace
 
@@ -252,7 +252,7 @@ Status Cache::run_rounds(Entry& entry, cuda::Stream stream, const CudaReplayChec
             inside = fingerprint::find_captured_tensors(nullptr, entry.live->graph.get());
         }
     }
-    const auto finish = [&](const std::function<Status()>& step, Run& run) -> Status {
+    const auto finish = [&](const Callback<Status()>& step, Run& run) -> Status {
         fingerprint::TensorTap tap;
         Status status = step();
         if (status) {

@@ -47,7 +47,7 @@ class VerifyReplay : public CacheTest {
     void begin(GraphHost* given = nullptr) {
         auto made = std::make_unique<Cache>(&*cuda::driver(), Error{}, CudaGraphOptions{}, given, &vgpu::host_clock());
         made->fingerprint_image = "any image";
-        cache = std::make_unique<CudaGraphCache>(std::move(made));
+        cache = std::make_unique<CudaGraphCache>(made.release());
         state = *cache->decode_state(engine->stream);
     }
     void TearDown() override {

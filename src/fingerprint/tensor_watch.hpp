@@ -16,7 +16,7 @@
 #include "drain/device_feed.hpp"
 #include "fingerprint/device_tensors.hpp"
 #include "fingerprint/occurrences.hpp"
-#include "plumb/session.hpp"
+#include "plumb/profiler.hpp"
 #include "record/tensor_sink.hpp"
 
 namespace plumb::fingerprint {

@@ -6,7 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "plumb/session.hpp"
+#include "plumb/profiler.hpp"
+#include "session/config_keys.hpp"
 
 namespace plumb {
 namespace {

@@ -5,7 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "plumb/session.hpp"
+#include "plumb/profiler.hpp"
+#include "session/config_keys.hpp"
 
 namespace plumb {
 namespace {

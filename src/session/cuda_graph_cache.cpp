@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a CudaGraphCache is joined to its profiler.
-#include <memory>
 #include <utility>
 
 #include "base/os.hpp"
 #include "cudagraph/graph_cache.hpp"
-#include "plumb/session.hpp"
+#include "plumb/profiler.hpp"
 #include "session/session.hpp"
 
 namespace plumb {
@@ -37,10 +36,10 @@ CudaGraphCache::CudaGraphCache(Profiler* profiler, CudaGraphOptions options) {
     if (options.profile_path.empty()) {
         options.profile_path = profile_path(profiler);
     }
-    cudagraph::GraphHost* const host = profiler != nullptr ? profiler->session_.get() : nullptr;
+    cudagraph::GraphHost* const host = profiler != nullptr ? profiler->session_ : nullptr;
     const HostClock* const clock = profiler != nullptr ? profiler->config().clock : nullptr;
-    cache_ = std::make_unique<cudagraph::Cache>(driver ? &*driver : nullptr, driver ? Error{} : driver.error(),
-                                                std::move(options), host, clock);
+    cache_ = new cudagraph::Cache(driver ? &*driver : nullptr, driver ? Error{} : driver.error(), std::move(options),
+                                  host, clock);
 }
 
 } // namespace plumb

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "plumb/session.hpp"
+#include "plumb/profiler.hpp"
 #include "record/recorder_access.hpp"
 #include "recording/recording.hpp"
 

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "plumb/profiler.hpp"
 #include "plumb/selftest.hpp"
-#include "plumb/session.hpp"
 #include "recording/reader.hpp"
 #include "support/json_schema.hpp"
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plumb/session.hpp"
+#include "plumb/profiler.hpp"
+
+#include <algorithm>
+#include <chrono>
+
 #include "record/name_registry.hpp"
 #include "session/session.hpp"
 
@@ -17,7 +21,7 @@ Error other_layout(std::uint32_t layout_of_program) {
 } // namespace
 
 Profiler::Profiler(Result<Config> config, std::uint32_t layout_of_program)
-    : session_(std::make_unique<Session>(*this, config.ok() ? *config : Config{})) {
+    : session_(new Session(*this, config.ok() ? *config : Config{})) {
     // What is compiled into the program writes records by itself: it must agree with us about every byte.
     if (layout_of_program != layout_version) {
         session_->fail(other_layout(layout_of_program));
@@ -28,7 +32,7 @@ Profiler::Profiler(Result<Config> config, std::uint32_t layout_of_program)
     }
 }
 
-Profiler::~Profiler() = default;
+Profiler::~Profiler() { delete session_; }
 
 const Config& Profiler::config() const noexcept { return session_->config(); }
 Status Profiler::status() const { return session_->status(); }
@@ -56,7 +60,11 @@ Result<HipGraphProbe> Profiler::hip_graph_captured(std::uint64_t key, void* grap
 }
 void Profiler::graph_evicted(std::uint64_t key) { session_->graph_evicted(key); }
 
-Status Profiler::flush(std::chrono::milliseconds timeout) { return session_->flush(timeout); }
+Status Profiler::flush(double timeout_seconds) {
+    constexpr double longest = 1e6; // beyond that a count of milliseconds and a deadline would overflow
+    const double seconds = timeout_seconds > 0 ? std::min(timeout_seconds, longest) : 0;
+    return session_->flush(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3)));
+}
 Result<Report> Profiler::snapshot(const ReportOptions& options) { return session_->snapshot(options); }
 Result<TileReport> Profiler::tiles(const TileOptions& options) { return session_->tiles(options); }
 void Profiler::reset() { session_->reset(); }

@@ -258,7 +258,7 @@ TEST_F(ProfilerTest, T8_reset_also_clears_threads_that_have_ended_and_left_their
     Profiler prof(config());
     for (int i = 0; i < 3; ++i) {
         std::thread([&] { one_scope(prof); }).join();
-        ASSERT_TRUE(prof.flush(std::chrono::seconds(60)).ok()); // drained: the next thread takes the ring
+        ASSERT_TRUE(prof.flush(60).ok()); // drained: the next thread takes the ring
     }
     prof.reset();
     EXPECT_EQ(prof.snapshot()->scopes, 0u);
@@ -409,7 +409,7 @@ TEST_F(ProfilerTest, key_max_size_bounds_the_file) {
             seed = seed * 6364136223846793005u + 1442695040888963407u; // work that cannot be compressed
             PLUMB_BRICK(prof, host, norm, bytes(seed >> 11));
         }
-        ASSERT_TRUE(prof.flush(std::chrono::seconds(60)).ok());
+        ASSERT_TRUE(prof.flush(60).ok());
         EXPECT_LE(std::filesystem::file_size(prof.path()), std::uintmax_t{3} << 19);
     }
     ASSERT_TRUE(prof.close().ok());
@@ -423,7 +423,7 @@ TEST_F(ProfilerTest, key_keep_lets_old_records_go) {
         for (int i = 0; i < 2000; ++i) {
             PLUMB_BRICK(prof, host, norm);
         }
-        ASSERT_TRUE(prof.flush(std::chrono::seconds(60)).ok());
+        ASSERT_TRUE(prof.flush(60).ok());
         removed = reader(prof.path()).counters().records_removed;
     }
     EXPECT_GT(removed, 0u);
@@ -548,7 +548,7 @@ TEST_F(ProfilerTest, flush_of_one_thread_does_not_wait_for_the_timeout_of_anothe
         threads.emplace_back([&] {
             for (int i = 0; i < 50; ++i) {
                 one_scope(prof);
-                EXPECT_TRUE(prof.flush(std::chrono::seconds(60)).ok());
+                EXPECT_TRUE(prof.flush(60).ok());
             }
         });
     }

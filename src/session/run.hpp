@@ -15,7 +15,7 @@
 
 #include "drain/drain.hpp"
 #include "fingerprint/tensor_watch.hpp"
-#include "plumb/session.hpp"
+#include "plumb/profiler.hpp"
 #include "record/ring_set.hpp"
 #include "recording/reader.hpp"
 #include "recording/writer.hpp"

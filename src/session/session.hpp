@@ -16,7 +16,7 @@
 
 #include "cudagraph/graph_host.hpp"
 #include "cudagraph/probes.hpp"
-#include "plumb/session.hpp"
+#include "plumb/profiler.hpp"
 #include "record/thread_registry.hpp"
 #include "session/kernel_registry.hpp"
 #include "session/run.hpp"

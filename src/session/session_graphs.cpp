@@ -46,13 +46,13 @@ cudagraph::GraphProbes& Session::probes(cudagraph::GraphApi api) {
 
 Result<GraphProbe> Session::graph_captured(std::uint64_t key, CUgraph_st* graph) {
     Result<std::shared_ptr<cudagraph::Probe>> probe = probes(cudagraph::GraphApi::cuda).captured(key, graph);
-    return probe.ok() ? Result<GraphProbe>(GraphProbe(*std::move(probe))) : probe.error();
+    return probe.ok() ? Result<GraphProbe>(GraphProbe(cudagraph::share(*std::move(probe)))) : probe.error();
 }
 
 Result<HipGraphProbe> Session::hip_graph_captured(std::uint64_t key, void* graph) {
     Result<std::shared_ptr<cudagraph::Probe>> probe =
         probes(cudagraph::GraphApi::hip).captured(key, static_cast<CUgraph_st*>(graph));
-    return probe.ok() ? Result<HipGraphProbe>(HipGraphProbe(*std::move(probe))) : probe.error();
+    return probe.ok() ? Result<HipGraphProbe>(HipGraphProbe(cudagraph::share(*std::move(probe)))) : probe.error();
 }
 
 void Session::graph_evicted(std::uint64_t key) {

@@ -132,7 +132,7 @@ TEST_F(Ended, signals_are_handled_by_the_programs_threads_never_by_ours) {
         sigaddset(&blocked, SIGUSR1);
         pthread_sigmask(SIG_BLOCK, &blocked, nullptr); // ours would be the only other thread
         kill(getpid(), SIGUSR1);
-        (void)prof.flush(std::chrono::seconds(60));
+        (void)prof.flush(60);
         if (handler != 0) {
             return 1;
         }
@@ -163,7 +163,7 @@ TEST_F(Ended, a_name_interned_before_a_kill_is_known_to_the_reader) {
         Profiler prof(config());
         const Name mine = prof.intern("my own operation", Category::ffn);
         { PLUMB_BRICK(prof, host, mine); }
-        (void)prof.flush(std::chrono::seconds(60));
+        (void)prof.flush(60);
         { PLUMB_BRICK(prof, host, mine); }
         _exit(0);
         return 0;

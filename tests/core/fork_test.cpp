@@ -166,7 +166,7 @@ TEST_F(Forked, in_the_middle_of_other_threads_scopes_loses_nothing_of_the_parent
             if (wait_for(child).code != 0) {
                 _exit(1);
             }
-            (void)prof.flush(std::chrono::seconds(60));
+            (void)prof.flush(60);
         }
         stop = true;
         for (std::thread& thread : threads) {

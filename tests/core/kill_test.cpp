@@ -48,7 +48,7 @@ int record_for_ever(Prof& prof, Counter* counters, bool busy) {
     }
     while (true) {
         if (busy) {
-            (void)prof.flush(std::chrono::seconds(60));
+            (void)prof.flush(60);
         } else {
             pause();
         }
@@ -90,7 +90,7 @@ class TornRecorder : public Recorder {
         RecorderAccess::set_enabled(*this, true);
         (void)drain_->start();
     }
-    Status flush(std::chrono::milliseconds timeout) { return drain_->flush(timeout); }
+    Status flush(int seconds) { return drain_->flush(std::chrono::seconds(seconds)); }
 
   private:
     record::RingSet rings_;

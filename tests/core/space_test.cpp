@@ -99,7 +99,7 @@ TEST_F(NoRoom, for_later_threads_in_the_rings_folder_is_said_once_and_noted) {
         for (int t = 0; t < 6; ++t) {
             threads.emplace_back([&] {
                 scopes(prof, 10);
-                (void)prof.flush(std::chrono::seconds(60));
+                (void)prof.flush(60);
             });
         }
         for (std::thread& thread : threads) {
@@ -139,19 +139,19 @@ TEST_F(NoRoom, on_the_disk_is_said_once_and_keeps_what_was_written_and_what_the_
         c.out = disk + "/run.plumb";
         Profiler prof(c);
         scopes(prof, 100);
-        if (!prof.flush(std::chrono::seconds(60)).ok()) {
+        if (!prof.flush(60).ok()) {
             return 1;
         }
         std::ofstream filler(disk + "/filler", std::ios::binary);
         while (filler.write("x", 1).flush()) {
         }
         bulky_scopes(prof, 1500); // more than fits the last page of the file
-        const Status full = prof.flush(std::chrono::seconds(60));
+        const Status full = prof.flush(60);
         if (full.ok() || full.error().code != ErrorCode::no_space || !prof.enabled()) {
             return 2;
         }
         scopes(prof, 100);
-        if (prof.flush(std::chrono::seconds(60)).ok()) {
+        if (prof.flush(60).ok()) {
             return 3;
         }
         const Held held = read_back(c.out);
@@ -182,7 +182,7 @@ TEST_F(NoRoom, on_the_disk_to_the_end_keeps_the_ring_and_says_how_to_recover) {
         c.out = disk + "/run.plumb";
         const ChildEnd recorded = in_child([&] {
             Profiler prof(c);
-            (void)prof.flush(std::chrono::seconds(60));
+            (void)prof.flush(60);
             std::ofstream filler(disk + "/filler", std::ios::binary);
             while (filler.write("x", 1).flush()) {
             }
@@ -223,14 +223,14 @@ TEST_F(NoRoom, a_file_size_limit_is_as_a_full_disk) {
     const ChildEnd end = in_child([&] {
         Profiler prof(config("ring=64KiB"));
         scopes(prof, 100);
-        if (!prof.flush(std::chrono::seconds(60)).ok()) {
+        if (!prof.flush(60).ok()) {
             return 1;
         }
         const rlimit tight{std::filesystem::file_size(path()), RLIM_INFINITY};
         signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &tight);
         scopes(prof, 10);
-        if (prof.flush(std::chrono::seconds(60)).ok()) {
+        if (prof.flush(60).ok()) {
             return 2;
         }
         const rlimit wide{RLIM_INFINITY, RLIM_INFINITY};

@@ -6,7 +6,7 @@
 
 #include "decode_model.hpp"
 #include "plumb/cuda.hpp"
-#include "plumb/session.hpp"
+#include "plumb/profiler.hpp"
 #include "sections.hpp"
 
 namespace gpu_check {

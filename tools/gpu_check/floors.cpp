@@ -5,7 +5,7 @@
 
 #include "backends/cuda/stamp_module.hpp"
 #include "plumb/cuda.hpp"
-#include "plumb/session.hpp"
+#include "plumb/profiler.hpp"
 #include "sections.hpp"
 #include "truths/gpu.hpp"
 

@@ -150,7 +150,7 @@ class OpenClCoverage : public testing::Test {
         EXPECT_TRUE(state.ok()) << state.error().message;
         commands.clear(); // the model's own
         run(*state, *profiler, outside);
-        EXPECT_TRUE(profiler->flush(std::chrono::seconds(30)).ok());
+        EXPECT_TRUE(profiler->flush(30).ok());
         const std::vector<Interval> bricks = union_of(listening->spans), busy = union_of(busy_times());
         EXPECT_GT(length(busy), 0U);
         const double share = static_cast<double>(common_length(bricks, busy)) / static_cast<double>(length(busy));

@@ -147,7 +147,7 @@ TEST_F(OpenClDecoder, every_brick_is_timed_on_the_device) {
     config.warmup_steps = 0;
     Profiler profiler(config);
     run(decoder, profiler, 30);
-    ASSERT_TRUE(profiler.flush(std::chrono::seconds(30)).ok());
+    ASSERT_TRUE(profiler.flush(30).ok());
     const Result<Report> report = profiler.snapshot();
     ASSERT_TRUE(report.ok()) << report.error().message;
     std::size_t rows = 0;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Config, from one spec string, and Profiler: recording, its file, and live results.
+// Config, from one spec string, and Profiler: recording, its file, and its results as they are now (Report).
 // Thread rule: a Profiler may be used from any thread; make and destroy it where no other thread uses it.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,15 +11,18 @@
 
 #include "plumb/api.hpp"
 #include "plumb/counters.hpp"
-#include "plumb/cuda_graph.hpp"
+#include "plumb/graph_probe.hpp"
 #include "plumb/hip.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
 #include "plumb/results.hpp"
 #include "plumb/tiles.hpp"
 
+struct CUgraph_st;
+
 namespace plumb {
 
+class CudaGraphCache;
 class Session; // src/session
 
 /// When stamps are taken and collected (docs/configuration.md says what each means on each backend).
@@ -100,14 +101,6 @@ struct PLUMB_API Config {
     [[nodiscard]] std::string spec() const;
 };
 
-/// One row of the table of keys: docs/configuration.md is made from it.
-struct ConfigKey {
-    const char* key;
-    const char* value;   // grammar
-    const char* meaning; // one sentence
-};
-PLUMB_API const std::vector<ConfigKey>& config_keys();
-
 /// A kernel that a recording shall know by name. Only `name` has to be given.
 struct KernelSource {
     std::string name;
@@ -168,8 +161,8 @@ class PLUMB_API Profiler : public Recorder {
     /// The caller gave that graph up: the twin goes too, when it is no longer in flight.
     void graph_evicted(std::uint64_t key);
 
-    /// Waits until everything recorded before the call is in the recording. Error pending after `timeout`.
-    Status flush(std::chrono::milliseconds timeout = std::chrono::seconds(5));
+    /// Waits until everything recorded before the call is in the recording. Error pending after so many seconds.
+    Status flush(double timeout_seconds = 5);
     /// The results of everything since the start or the last reset(): the same numbers as `plumb report` gives.
     [[nodiscard]] Result<Report> snapshot(const ReportOptions& options = {});
     /// The tiles since the start or the last reset(): the same numbers as `plumb tiles` gives.
@@ -184,7 +177,7 @@ class PLUMB_API Profiler : public Recorder {
 
   private:
     friend class CudaGraphCache; // counts in the same ledger as graph_captured()
-    std::unique_ptr<Session> session_;
+    Session* session_;
 };
 
 } // namespace plumb
