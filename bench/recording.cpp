@@ -23,7 +23,7 @@
 namespace {
 
 using namespace bench;
-using plumb::Record;
+using plumb::detail::Record;
 using plumb::recording::Reader;
 using plumb::recording::RecordBatch;
 

@@ -28,7 +28,7 @@ constexpr std::size_t scratch_records = 1024;
 struct Stage {
     plumb::Profiler* on;
     plumb::Profiler* off;
-    plumb::Record* scratch;
+    plumb::detail::Record* scratch;
 };
 
 /// Nothing, that a compiler cannot see through.
@@ -48,7 +48,7 @@ __attribute__((noinline)) std::uint64_t loop_empty(const Stage&, std::uint64_t n
 }
 
 __attribute__((noinline)) std::uint64_t loop_floor(const Stage& stage, std::uint64_t n) {
-    plumb::Record* const scratch = stage.scratch;
+    plumb::detail::Record* const scratch = stage.scratch;
     return timed(n, [=](std::uint64_t i) {
         const std::uint64_t begin = read_ticks();
         body();
@@ -185,7 +185,8 @@ int main(int argc, char** argv) {
     }
     Workers workers(2);
     const TickRate rate;
-    std::vector<std::vector<plumb::Record>> scratch(workers.size(), std::vector<plumb::Record>(scratch_records));
+    std::vector<std::vector<plumb::detail::Record>> scratch(workers.size(),
+                                                            std::vector<plumb::detail::Record>(scratch_records));
     std::vector<Stage> stages;
     for (auto& records : scratch) {
         stages.push_back({&on, &off, records.data()});

@@ -23,7 +23,7 @@ struct Bench {
     plumb::backends::cpu::Workers workers{2};
     unsigned rounds = 15;
     unsigned files = 0;
-    plumb::Record* scratch[2] = {nullptr, nullptr};
+    plumb::detail::Record* scratch[2] = {nullptr, nullptr};
 };
 
 /// Opens a recording under the default configuration; closes and removes it at the end.

@@ -151,7 +151,7 @@ bool measure_bytes(Bench& bench) {
         scopes = static_cast<double>(bench.subject.decode_like(steps, layers)) + 9000;
     });
     (void)bench.subject.flush();
-    bench.figures["memory_bytes_per_scope"] = records_per_scope * sizeof(plumb::Record);
+    bench.figures["memory_bytes_per_scope"] = records_per_scope * sizeof(plumb::detail::Record);
     bench.figures["decode_like.scopes"] = scopes;
     bench.figures["decode_like.disk_bytes_per_scope"] = (session.file_bytes() - before) / scopes;
     return true;

@@ -27,7 +27,7 @@ __attribute__((always_inline)) inline void stamped(std::uint64_t* out, std::uint
 }
 
 /// Two plain clock reads and one 16-byte store: what no recorder can do without.
-__attribute__((always_inline)) inline void floor_scope(plumb::Record* scratch, std::uint64_t i) {
+__attribute__((always_inline)) inline void floor_scope(plumb::detail::Record* scratch, std::uint64_t i) {
     const std::uint64_t begin = read_ticks();
     BENCH_BODY();
     const std::uint64_t end = read_ticks();

@@ -9,9 +9,9 @@
 /// The compiler forgets what it knows of memory: work of the caller stands here.
 #define BENCH_BODY() asm volatile("" ::: "memory")
 #define BENCH_LOOP(name) \
-    extern "C" __attribute__((noinline)) std::uint64_t name(plumb::Record* scratch, std::uint64_t n)
+    extern "C" __attribute__((noinline)) std::uint64_t name(plumb::detail::Record* scratch, std::uint64_t n)
 #define BENCH_STAMPS(name) \
-    extern "C" __attribute__((noinline)) void name(plumb::Record* scratch, std::uint64_t* out, std::uint64_t n)
+    extern "C" __attribute__((noinline)) void name(plumb::detail::Record* scratch, std::uint64_t* out, std::uint64_t n)
 
 namespace bench {
 

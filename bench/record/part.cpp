@@ -11,7 +11,7 @@ namespace bench {
 
 bool run_part(const Subject& subject, const PartOptions& options, Figures& figures) {
     struct Scratch {
-        alignas(64) plumb::Record records[scratch_records];
+        alignas(64) plumb::detail::Record records[scratch_records];
     };
     const auto first = std::make_unique<Scratch>();
     const auto second = std::make_unique<Scratch>();

@@ -22,9 +22,9 @@ inline constexpr std::uint64_t scratch_records = 1024;
 
 struct Subject {
     /// n scopes (or whatever the kind is) one after the other; the ticks they took, all together.
-    std::uint64_t (*loops[kinds])(plumb::Record* scratch, std::uint64_t n);
+    std::uint64_t (*loops[kinds])(plumb::detail::Record* scratch, std::uint64_t n);
     /// A stamp, one scope, a stamp, …: n stamps. Null where a kind has none; `empty` is the stamps alone.
-    void (*stamps[kinds])(plumb::Record* scratch, std::uint64_t* out, std::uint64_t n);
+    void (*stamps[kinds])(plumb::detail::Record* scratch, std::uint64_t* out, std::uint64_t n);
     /// n times a body of `size` units, between two clock reads or inside a scope; ticks.
     std::uint64_t (*body_between_reads)(std::uint64_t n, unsigned size);
     std::uint64_t (*body_in_scope)(std::uint64_t n, unsigned size);

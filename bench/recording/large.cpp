@@ -109,7 +109,7 @@ std::vector<Command> commands() {
 
 /// Records until `scopes` are in the recording; waits where the ring is a quarter full, so that nothing is dropped.
 double record_at_full_speed(const Subject& subject, double scopes) {
-    const auto scratch = std::make_unique<plumb::Record[]>(scratch_records);
+    const auto scratch = std::make_unique<plumb::detail::Record[]>(scratch_records);
     const auto loop = subject.loops[static_cast<unsigned>(Kind::on)];
     double recorded = 0;
     while (recorded < scopes) {

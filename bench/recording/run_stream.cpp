@@ -10,8 +10,8 @@
 
 namespace bench {
 
-using plumb::Record;
-using plumb::RecordKind;
+using plumb::detail::Record;
+using plumb::detail::RecordKind;
 using plumb::recording::Reader;
 using plumb::recording::RecordBatch;
 using plumb::recording::Writer;
@@ -61,7 +61,7 @@ Run read_run(const std::string& path) {
     std::uint64_t first = ~std::uint64_t{0};
     std::uint64_t last = 0;
     for (const Record& record : run.records) {
-        if (holds_ticks(plumb::kind_of(record))) {
+        if (holds_ticks(plumb::detail::kind_of(record))) {
             first = std::min(first, record.first);
             last = std::max(last, record.first + (record.second & (plumb::payload_mask >> 8)));
         }
@@ -73,17 +73,17 @@ Run read_run(const std::string& path) {
 
 double count_scopes(const std::vector<Record>& records) {
     return static_cast<double>(std::count_if(records.begin(), records.end(), [](const Record& record) {
-        return plumb::kind_of(record) == RecordKind::scope;
+        return plumb::detail::kind_of(record) == RecordKind::scope;
     }));
 }
 
 void Repeater::next(std::vector<Record>& to, std::size_t count) {
     for (; count != 0; --count) {
         Record record = run_.records[at_];
-        if (holds_ticks(plumb::kind_of(record))) {
+        if (holds_ticks(plumb::detail::kind_of(record))) {
             record.first += turn_ * run_.span;
         }
-        if (plumb::kind_of(record) == RecordKind::step_begin) {
+        if (plumb::detail::kind_of(record) == RecordKind::step_begin) {
             record.second += turn_ * run_.steps;
         }
         to.push_back(record);

@@ -26,20 +26,20 @@ struct Run {
     std::vector<plumb::recording::TrackInfo> tracks;
     std::vector<plumb::recording::NameInfo> names;
     std::vector<plumb::recording::ClockPair> pairs;
-    std::vector<plumb::Record> records; // of the busiest track
+    std::vector<plumb::detail::Record> records; // of the busiest track
     std::uint32_t track = 0;
     std::uint64_t span = 0;  // ticks from the first to the last
     std::uint64_t steps = 0; // ids used
 };
 [[nodiscard]] Run read_run(const std::string& path);
 
-[[nodiscard]] double count_scopes(const std::vector<plumb::Record>& records);
+[[nodiscard]] double count_scopes(const std::vector<plumb::detail::Record>& records);
 
 class Repeater {
   public:
     explicit Repeater(const Run& run) : run_(run) {}
     /// The next `count` records, appended.
-    void next(std::vector<plumb::Record>& to, std::size_t count);
+    void next(std::vector<plumb::detail::Record>& to, std::size_t count);
 
   private:
     const Run& run_;

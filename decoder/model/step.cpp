@@ -126,7 +126,7 @@ class Pass {
     [[nodiscard]] double seen_positions() const noexcept;
 
     /// Position of the first row of a block that ends with the step's last token.
-    [[nodiscard]] PositionTag last_of(const Block& block) const noexcept {
+    [[nodiscard]] decltype(position(0)) last_of(const Block& block) const noexcept {
         return position(static_cast<std::int64_t>(first_ + rows_ - block.rows));
     }
 

@@ -13,6 +13,8 @@ inline namespace v1 {
 
 inline constexpr std::uint32_t layout_version = 1;
 
+namespace detail {
+
 /// One record. `second` = kind (6 bits) | flags (2) | id (16) | payload (40), from the top.
 struct alignas(16) Record {
     std::uint64_t first;
@@ -111,8 +113,6 @@ enum class Drop : std::uint8_t {
     unrecorded_node = 8,   // dependency of what was not recorded
 };
 inline constexpr std::size_t drop_reasons = 9;
-
-namespace detail {
 
 inline constexpr std::size_t drop_slots = 8; // of RingHeader::drops, and of RingHeader::later_drops
 

@@ -47,11 +47,24 @@ struct NodeHandle {
     [[nodiscard]] constexpr bool recorded() const noexcept { return track != 0; }
 };
 
-/// When a kernel or transfer ran, both moments from Recorder::now(). Without it only the moment of the call is known.
+namespace detail {
+
 struct TimedTag {
     Timestamp begin, end;
 };
-constexpr TimedTag timed(Timestamp begin, Timestamp end) noexcept { return {begin, end}; }
+
+/// What the tags of one node say.
+struct NodeTags {
+    Work work = make_work();
+    bool has_work = false;
+    bool is_timed = false;
+    Timestamp begin, end;
+};
+
+} // namespace detail
+
+/// When a kernel or transfer ran, both moments from Recorder::now(). Without it only the moment of the call is known.
+constexpr detail::TimedTag timed(Timestamp begin, Timestamp end) noexcept { return {begin, end}; }
 
 /// FNV-1a, 64 bits, of a kernel's PTX or binary: how record_kernel() and Profiler::register_kernel() name its code.
 constexpr std::uint64_t code_hash(const char* code, std::size_t size) noexcept {
@@ -65,26 +78,19 @@ inline std::uint64_t code_hash(const void* code, std::size_t size) noexcept {
     return code_hash(static_cast<const char*>(code), size);
 }
 
-/// What the tags of one node say.
-struct NodeTags {
-    Work work = make_work();
-    bool has_work = false;
-    bool is_timed = false;
-    Timestamp begin, end;
-};
-template <WorkQuantity Quantity>
-constexpr void apply(NodeTags& tags, WorkTag<Quantity> tag) noexcept {
+template <detail::WorkQuantity Quantity>
+constexpr void apply(detail::NodeTags& tags, detail::WorkTag<Quantity> tag) noexcept {
     apply(tags.work, tag);
     tags.has_work = true;
 }
-constexpr void apply(NodeTags& tags, TimedTag tag) noexcept {
+constexpr void apply(detail::NodeTags& tags, detail::TimedTag tag) noexcept {
     tags.is_timed = true;
     tags.begin = tag.begin;
     tags.end = tag.end;
 }
 template <class... Tags>
-constexpr NodeTags make_node_tags(Tags... tags) noexcept {
-    NodeTags made;
+constexpr detail::NodeTags make_node_tags(Tags... tags) noexcept {
+    detail::NodeTags made;
     (apply(made, tags), ...);
     return made;
 }

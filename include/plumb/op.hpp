@@ -12,6 +12,8 @@
 namespace plumb {
 inline namespace v1 {
 
+namespace detail {
+
 /// A tensor of an operation, as in() and out() make it.
 template <TensorRole Role>
 struct OpTensor {
@@ -19,17 +21,19 @@ struct OpTensor {
     TensorTags tags;
 };
 
+} // namespace detail
+
 /// A tensor that the operation reads. Tags as those of PLUMB_TENSOR: position(), sequence(), logits.
 template <class... Tags>
-OpTensor<TensorRole::input> in(const Tensor& tensor, Tags... tags) noexcept {
-    OpTensor<TensorRole::input> made{tensor, {}};
+detail::OpTensor<detail::TensorRole::input> in(const Tensor& tensor, Tags... tags) noexcept {
+    detail::OpTensor<detail::TensorRole::input> made{tensor, {}};
     (detail::apply_tensor_tag(made.tags, tags), ...);
     return made;
 }
 /// A tensor that the operation writes; at most 4 of one operation.
 template <class... Tags>
-OpTensor<TensorRole::output> out(const Tensor& tensor, Tags... tags) noexcept {
-    OpTensor<TensorRole::output> made{tensor, {}};
+detail::OpTensor<detail::TensorRole::output> out(const Tensor& tensor, Tags... tags) noexcept {
+    detail::OpTensor<detail::TensorRole::output> made{tensor, {}};
     (detail::apply_tensor_tag(made.tags, tags), ...);
     return made;
 }

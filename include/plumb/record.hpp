@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recording: scopes, laps, steps, layers, contexts, tokens, nodes, and the macros. The hot path of the library.
-// A Recorder is the hot half of a Profiler (session.hpp). Thread rule: every function may be called from any thread at any
+// A Recorder is the hot half of a Profiler (profiler.hpp). Thread rule: every function may be called from any thread at any
 // time while the Profiler lives; objects returned (Scope, Step, …) belong to the thread that made them.
 // Cost: off, one relaxed load; on, two clock reads and one 16-byte store. Nothing here throws or blocks.
 #pragma once
@@ -201,7 +201,7 @@ class PLUMB_API Recorder {
     [[nodiscard]] std::uint64_t device_every() const noexcept { return device_every_; }
     PLUMB_NOINLINE detail::ThreadRecorder* attach_thread() noexcept; // null: cannot record here, counted
     [[nodiscard]] std::uint64_t next_step_id() noexcept { return next_step_.fetch_add(1, std::memory_order_relaxed); }
-    void note_step(std::uint64_t id, Phase phase, const StepValues& values) noexcept;
+    void note_step(std::uint64_t id, Phase phase, const detail::StepValues& values) noexcept;
 
   protected:
     Recorder() noexcept;
@@ -217,14 +217,14 @@ class PLUMB_API Recorder {
     void put_label(Name label, std::uint64_t nanoseconds) noexcept;
     void put_span(Name name, Timestamp begin, Timestamp end, bool has_work, const Work& work) noexcept;
     NodeHandle put_kernel(Name name, std::uint64_t hash, Extent grid, Extent block, std::uint32_t shared_bytes,
-                          const NodeTags& tags) noexcept;
+                          const detail::NodeTags& tags) noexcept;
     NodeHandle put_transfer(Buffer source, Buffer target, std::uint64_t size, TransferDirection direction,
-                            const NodeTags& tags) noexcept;
+                            const detail::NodeTags& tags) noexcept;
     NodeHandle put_task(Name name, std::uint64_t polls, std::uint64_t yields, std::uint64_t nanoseconds) noexcept;
     void put_dependency(NodeHandle earlier, NodeHandle later) noexcept;
     void push_brick(Queue queue, Name name, bool has_work, const Work& work) noexcept;
     void push_open_layer(std::uint32_t index) noexcept;
-    void push_open_step(Queue queue, Phase phase, const StepValues& values) noexcept;
+    void push_open_step(Queue queue, Phase phase, const detail::StepValues& values) noexcept;
     void pop_open() noexcept;
 
     // One cache line that recording threads only read. All but mode_ and rings_ is settled before any thread knows us.
@@ -276,7 +276,7 @@ class Scope {
     template <class... Tags>
     PLUMB_ALWAYS_INLINE Scope(Recorder& recorder, std::uint32_t mode, Queue queue, Name name, Tags... tags) noexcept
         : thread_(recorder.thread()), mode_(mode) {
-        bits_ = pack(RecordKind::scope, name.id) | (sizeof...(Tags) != 0 ? flag_work : 0);
+        bits_ = detail::pack(detail::RecordKind::scope, name.id) | (sizeof...(Tags) != 0 ? detail::flag_work : 0);
         if constexpr (sizeof...(Tags) != 0) {
             work_ = make_work(tags...);
         }
@@ -312,7 +312,7 @@ class Scope {
     void work(Tags... tags) noexcept {
         if (thread_ != nullptr) {
             work_ = make_work(tags...);
-            bits_ |= flag_work;
+            bits_ |= detail::flag_work;
         }
     }
 
@@ -325,7 +325,7 @@ class Scope {
         const std::uint64_t now = detail::read_ticks();
         const std::uint64_t duration = now - begin_;
         const unsigned depth = thread->depth;
-        if (PLUMB_UNLIKELY(duration >= long_ticks || thread->recorder->mode() != mode_ ||
+        if (PLUMB_UNLIKELY(duration >= detail::long_ticks || thread->recorder->mode() != mode_ ||
                            (thread->open_laps >> (depth - 1) & 1) != 0)) {
             const detail::SlowEnd slow{now, begin_, bits_, mode_, Queue{queue_timer_, queue_track_}, token_, work_};
             thread_ = nullptr;
@@ -334,13 +334,13 @@ class Scope {
         }
         thread->depth = depth - 1;
         std::uint64_t bits = bits_;
-        if ((bits & flag_work) != 0) {
+        if ((bits & detail::flag_work) != 0) {
             bits = thread->push_work(bits, work_);
         }
         if (PLUMB_UNLIKELY(!thread->push(begin_, bits | duration))) {
-            thread->drop(Drop::ring_full);
+            thread->drop(detail::Drop::ring_full);
         }
-        thread->deadline = now + long_ticks;
+        thread->deadline = now + detail::long_ticks;
         thread_ = nullptr;
     }
 
@@ -414,12 +414,12 @@ class PLUMB_API Step {
     Step(Recorder& recorder, std::uint32_t mode, Queue queue, Phase phase, Tags... tags) noexcept {
         begin(recorder, mode, queue, phase, values_of(phase, tags...));
     }
-    Step(Recorder& recorder, std::uint32_t mode, Queue queue, Phase phase, const StepValues& values) noexcept {
+    Step(Recorder& recorder, std::uint32_t mode, Queue queue, Phase phase, const detail::StepValues& values) noexcept {
         begin(recorder, mode, queue, phase, values);
     }
     template <class... Tags>
-    static StepValues values_of([[maybe_unused]] Phase phase, Tags... tags) noexcept {
-        StepValues values;
+    static detail::StepValues values_of([[maybe_unused]] Phase phase, Tags... tags) noexcept {
+        detail::StepValues values;
         (apply_step(values, phase, tags), ...);
         return values;
     }
@@ -433,22 +433,27 @@ class PLUMB_API Step {
     void end() noexcept;
 
   private:
-    static void apply_step(StepValues& values, Phase phase, TokensTag tag) noexcept {
+    static void apply_step(detail::StepValues& values, Phase phase, detail::TokensTag tag) noexcept {
         (phase == Phase::prefill ? values.prefill_tokens : values.decode_tokens) = tag.value;
     }
-    static void apply_step(StepValues& values, Phase, StepTag<StepValue::prefill_tokens> tag) noexcept {
+    static void apply_step(detail::StepValues& values, Phase,
+                           detail::StepTag<detail::StepValue::prefill_tokens> tag) noexcept {
         values.prefill_tokens = tag.value;
     }
-    static void apply_step(StepValues& values, Phase, StepTag<StepValue::decode_tokens> tag) noexcept {
+    static void apply_step(detail::StepValues& values, Phase,
+                           detail::StepTag<detail::StepValue::decode_tokens> tag) noexcept {
         values.decode_tokens = tag.value;
     }
-    static void apply_step(StepValues& values, Phase, StepTag<StepValue::sequences> tag) noexcept {
+    static void apply_step(detail::StepValues& values, Phase,
+                           detail::StepTag<detail::StepValue::sequences> tag) noexcept {
         values.sequences = tag.value;
     }
-    static void apply_step(StepValues& values, Phase, StepTag<StepValue::kv_length> tag) noexcept {
+    static void apply_step(detail::StepValues& values, Phase,
+                           detail::StepTag<detail::StepValue::kv_length> tag) noexcept {
         values.kv_length = tag.value;
     }
-    void begin(Recorder& recorder, std::uint32_t mode, Queue queue, Phase phase, const StepValues& values) noexcept;
+    void begin(Recorder& recorder, std::uint32_t mode, Queue queue, Phase phase,
+               const detail::StepValues& values) noexcept;
 
     detail::ThreadRecorder* thread_ = nullptr;
     std::uint64_t begin_ = 0;

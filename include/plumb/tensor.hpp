@@ -13,6 +13,9 @@
 
 namespace plumb {
 
+inline namespace v1 {
+namespace detail {
+
 /// What a tensor is to its brick. Values are part of the file format.
 enum class TensorRole : std::uint8_t { output = 0, input = 1 };
 
@@ -30,12 +33,16 @@ struct SequenceTag {
     std::uint32_t value;
 };
 struct LogitsTag {};
+
+} // namespace detail
+} // namespace v1
+
 /// Position in its sequence of a tensor's first row.
-constexpr PositionTag position(std::int64_t of_first_row) noexcept { return {of_first_row}; }
+constexpr detail::PositionTag position(std::int64_t of_first_row) noexcept { return {of_first_row}; }
 /// Which sequence of a batch a tensor belongs to, from 0.
-constexpr SequenceTag sequence(std::uint32_t index) noexcept { return {index}; }
+constexpr detail::SequenceTag sequence(std::uint32_t index) noexcept { return {index}; }
 /// The tensor's last row is logits.
-inline constexpr LogitsTag logits{};
+inline constexpr detail::LogitsTag logits{};
 
 inline namespace v1 {
 namespace detail {
@@ -70,15 +77,15 @@ void look_at(Recorder& recorder, TensorRole role, Queue queue, TensorName what, 
 #if defined(PLUMB_DISABLE)
 
 #define PLUMB_TENSOR_AS(role, prof, ...) \
-    ((void)sizeof((::plumb::detail::look_at((prof), ::plumb::TensorRole::role, __VA_ARGS__), 0)))
+    ((void)sizeof((::plumb::detail::look_at((prof), ::plumb::detail::TensorRole::role, __VA_ARGS__), 0)))
 
 #else
 
-#define PLUMB_TENSOR_AS(role, prof, ...)                                              \
-    do {                                                                              \
-        if (PLUMB_UNLIKELY(((prof).mode() & ::plumb::detail::mode_tensors) != 0)) {   \
-            ::plumb::detail::look_at((prof), ::plumb::TensorRole::role, __VA_ARGS__); \
-        }                                                                             \
+#define PLUMB_TENSOR_AS(role, prof, ...)                                                      \
+    do {                                                                                      \
+        if (PLUMB_UNLIKELY(((prof).mode() & ::plumb::detail::mode_tensors) != 0)) {           \
+            ::plumb::detail::look_at((prof), ::plumb::detail::TensorRole::role, __VA_ARGS__); \
+        }                                                                                     \
     } while (false)
 
 #endif

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 
 #include "plumb/record.hpp"
@@ -32,6 +31,7 @@ constexpr const char* tile_word(TileLevel level) noexcept {
 }
 
 inline namespace v1 {
+namespace detail {
 
 /// Which tile: level (2 bits) | name (16) | row (23) | column (23), from the top; never 0.
 using TileKey = std::uint64_t;
@@ -59,8 +59,6 @@ constexpr std::uint32_t tile_col_of(TileKey key) noexcept { return static_cast<s
 
 /// Ticks that TileCell::min holds at most; this much means: at least this much.
 inline constexpr std::uint32_t tile_min_unknown = 0xffffffff;
-
-namespace detail {
 
 /// All calls of one tile on one thread. Times in ticks. One cache line.
 struct alignas(64) TileCell {
@@ -147,8 +145,8 @@ PLUMB_API PLUMB_NOINLINE bool attach_tiles(ThreadRecorder& thread) noexcept;
 /// What tags say of a tile: its brick, and what it moves and computes; NaN where nobody said.
 struct TileFacts {
     std::uint16_t name = 0;
-    double bytes = std::numeric_limits<double>::quiet_NaN();
-    double flops = std::numeric_limits<double>::quiet_NaN();
+    double bytes = PLUMB_NAN;
+    double flops = PLUMB_NAN;
 };
 constexpr void apply_tile_tag(TileFacts& facts, WorkTag<WorkQuantity::bytes> tag) noexcept { facts.bytes = tag.value; }
 constexpr void apply_tile_tag(TileFacts& facts, WorkTag<WorkQuantity::flops> tag) noexcept { facts.flops = tag.value; }
@@ -182,7 +180,7 @@ class Tile {
         (detail::apply_tile_tag(facts, tags), ...);
         bytes_ = facts.bytes;
         flops_ = facts.flops;
-        key_ = tile_key(level, facts.name, static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(col));
+        key_ = detail::tile_key(level, facts.name, static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(col));
         begin_ = PLUMB_LIKELY((mode & detail::mode_indirect) == 0) ? detail::read_ticks() : recorder.stamp();
         std::atomic_signal_fence(std::memory_order_seq_cst); // the compiler keeps the body behind the stamp
     }
@@ -202,7 +200,7 @@ class Tile {
         const std::uint64_t now =
             PLUMB_LIKELY((mode_ & detail::mode_indirect) == 0) ? detail::read_ticks() : recorder.stamp();
         if (PLUMB_UNLIKELY(recorder.mode() != mode_ || now < begin_)) {
-            thread->drop(recorder.mode() != mode_ ? Drop::across_toggle : Drop::negative_span);
+            thread->drop(recorder.mode() != mode_ ? detail::Drop::across_toggle : detail::Drop::negative_span);
             return;
         }
         thread->tiles->add(key_, now - begin_, bytes_, flops_);
@@ -212,7 +210,7 @@ class Tile {
     // No function takes a pointer to a Tile: it lives in registers, and an off tile leaves nothing behind.
     detail::ThreadRecorder* thread_; // null: off or ended
     std::uint64_t begin_ = 0;
-    TileKey key_ = 0;
+    detail::TileKey key_ = 0;
     double bytes_ = 0, flops_ = 0;
     std::uint32_t mode_ = 0;
 };

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
+#include "plumb/api.hpp"
 #include "plumb/layout.hpp"
 
 namespace plumb {
@@ -20,6 +20,8 @@ struct Work {
     double elements;
     double bytes_per_kv;
 };
+
+namespace detail {
 
 template <WorkQuantity Quantity>
 struct WorkTag {
@@ -37,57 +39,64 @@ struct TokensTag {
 template <class T>
 using IfArithmetic = std::enable_if_t<std::is_arithmetic_v<T>, int>;
 
+/// What a step declares about itself; 0 where it was not given.
+struct StepValues {
+    std::uint64_t prefill_tokens = 0, decode_tokens = 0, sequences = 0, kv_length = 0;
+};
+
+} // namespace detail
+
 /// Bytes moved by the scope, read and written.
-template <class T, IfArithmetic<T> = 0>
-constexpr WorkTag<WorkQuantity::bytes> bytes(T n) noexcept {
+template <class T, detail::IfArithmetic<T> = 0>
+constexpr detail::WorkTag<detail::WorkQuantity::bytes> bytes(T n) noexcept {
     return {static_cast<double>(n)};
 }
 /// Floating-point operations (a multiply-add counts 2).
-template <class T, IfArithmetic<T> = 0>
-constexpr WorkTag<WorkQuantity::flops> flops(T n) noexcept {
+template <class T, detail::IfArithmetic<T> = 0>
+constexpr detail::WorkTag<detail::WorkQuantity::flops> flops(T n) noexcept {
     return {static_cast<double>(n)};
 }
 /// Elements written.
-template <class T, IfArithmetic<T> = 0>
-constexpr WorkTag<WorkQuantity::elements> elements(T n) noexcept {
+template <class T, detail::IfArithmetic<T> = 0>
+constexpr detail::WorkTag<detail::WorkQuantity::elements> elements(T n) noexcept {
     return {static_cast<double>(n)};
 }
 /// Bytes per position of the kv cache: times the step's kv_length, added to bytes when the step is resolved.
-template <class T, IfArithmetic<T> = 0>
-constexpr WorkTag<WorkQuantity::bytes_per_kv> bytes_per_kv(T n) noexcept {
+template <class T, detail::IfArithmetic<T> = 0>
+constexpr detail::WorkTag<detail::WorkQuantity::bytes_per_kv> bytes_per_kv(T n) noexcept {
     return {static_cast<double>(n)};
 }
 /// Tokens of a step: prefill tokens in Phase::prefill, decode tokens otherwise.
-template <class T, IfArithmetic<T> = 0>
-constexpr TokensTag tokens(T n) noexcept {
+template <class T, detail::IfArithmetic<T> = 0>
+constexpr detail::TokensTag tokens(T n) noexcept {
     return {static_cast<std::uint64_t>(n)};
 }
-template <class T, IfArithmetic<T> = 0>
-constexpr StepTag<StepValue::prefill_tokens> prefill_tokens(T n) noexcept {
+template <class T, detail::IfArithmetic<T> = 0>
+constexpr detail::StepTag<detail::StepValue::prefill_tokens> prefill_tokens(T n) noexcept {
     return {static_cast<std::uint64_t>(n)};
 }
-template <class T, IfArithmetic<T> = 0>
-constexpr StepTag<StepValue::decode_tokens> decode_tokens(T n) noexcept {
+template <class T, detail::IfArithmetic<T> = 0>
+constexpr detail::StepTag<detail::StepValue::decode_tokens> decode_tokens(T n) noexcept {
     return {static_cast<std::uint64_t>(n)};
 }
 /// Sequences in the batch of this step.
-template <class T, IfArithmetic<T> = 0>
-constexpr StepTag<StepValue::sequences> sequences(T n) noexcept {
+template <class T, detail::IfArithmetic<T> = 0>
+constexpr detail::StepTag<detail::StepValue::sequences> sequences(T n) noexcept {
     return {static_cast<std::uint64_t>(n)};
 }
 /// Positions in the kv cache that attention of this step reads.
-template <class T, IfArithmetic<T> = 0>
-constexpr StepTag<StepValue::kv_length> kv_length(T n) noexcept {
+template <class T, detail::IfArithmetic<T> = 0>
+constexpr detail::StepTag<detail::StepValue::kv_length> kv_length(T n) noexcept {
     return {static_cast<std::uint64_t>(n)};
 }
 
-template <WorkQuantity Quantity>
-constexpr void apply(Work& work, WorkTag<Quantity> tag) noexcept {
-    if constexpr (Quantity == WorkQuantity::bytes) {
+template <detail::WorkQuantity Quantity>
+constexpr void apply(Work& work, detail::WorkTag<Quantity> tag) noexcept {
+    if constexpr (Quantity == detail::WorkQuantity::bytes) {
         work.bytes = tag.value;
-    } else if constexpr (Quantity == WorkQuantity::flops) {
+    } else if constexpr (Quantity == detail::WorkQuantity::flops) {
         work.flops = tag.value;
-    } else if constexpr (Quantity == WorkQuantity::elements) {
+    } else if constexpr (Quantity == detail::WorkQuantity::elements) {
         work.elements = tag.value;
     } else {
         work.bytes_per_kv = tag.value;
@@ -111,16 +120,11 @@ inline bool same(const Work& a, const Work& b) noexcept {
 
 template <class... Tags>
 constexpr Work make_work(Tags... tags) noexcept {
-    constexpr double absent = std::numeric_limits<double>::quiet_NaN();
+    constexpr double absent = PLUMB_NAN;
     Work work{absent, absent, absent, absent};
     (apply(work, tags), ...);
     return work;
 }
-
-/// What a step declares about itself; 0 where it was not given.
-struct StepValues {
-    std::uint64_t prefill_tokens = 0, decode_tokens = 0, sequences = 0, kv_length = 0;
-};
 
 } // namespace v1
 } // namespace plumb

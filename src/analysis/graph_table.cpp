@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {

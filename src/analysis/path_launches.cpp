@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "analysis/path_graph.hpp"
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 
 namespace plumb::analysis {
 

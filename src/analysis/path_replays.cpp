@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "analysis/path_graph.hpp"
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 
 namespace plumb::analysis {
 namespace {

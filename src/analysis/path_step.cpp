@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 
 namespace plumb::analysis {
 namespace {

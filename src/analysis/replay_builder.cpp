@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "analysis/device_account.hpp"
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 
 namespace plumb::analysis {
 WallClock::TrackState& WallClock::state_of(const resolve::ResolvedBatch& batch) {

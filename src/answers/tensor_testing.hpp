@@ -6,6 +6,7 @@
 
 #include "answers/rendered_testing.hpp"
 #include "answers/tensors.hpp"
+#include "base/layout.hpp"
 
 namespace plumb::answers {
 

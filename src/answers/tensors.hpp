@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/layout.hpp"
 #include "numerics/tensor_pair.hpp"
 #include "page/describe.hpp"
 
@@ -13,10 +14,12 @@ inline Words words_of(DType) {
     static constexpr const char* words[dtype_count] = {"f32", "f64", "f16", "bf16", "i8", "i32"};
     return words;
 }
+namespace detail { // where describe() looks for it
 inline Words words_of(TensorRole) {
     static constexpr const char* words[] = {"output", "input"};
     return words;
 }
+} // namespace detail
 inline Words words_of(Difference) {
     static constexpr const char* words[difference_count] = {"none",  "token", "bits",     "value",
                                                             "shape", "empty", "nonfinite"};

@@ -8,9 +8,9 @@
 #include <set>
 #include <sstream>
 
+#include "base/layout.hpp"
 #include "export/export.hpp"
 #include "export/planted_source.hpp"
-#include "plumb/layout.hpp"
 
 namespace {
 

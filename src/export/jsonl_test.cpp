@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/layout.hpp"
 #include "export/export.hpp"
 #include "export/planted_source.hpp"
-#include "plumb/layout.hpp"
 #include "support/json_schema.hpp"
 
 namespace {

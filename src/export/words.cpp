@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/words.hpp"
 
+#include "base/layout.hpp"
 #include "plumb/backend.hpp"
-#include "plumb/layout.hpp"
 
 namespace plumb::exporting {
 

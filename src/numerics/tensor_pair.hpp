@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/layout.hpp"
 #include "plumb/bricks.hpp"
 #include "plumb/fingerprint.hpp"
 #include "plumb/tensor.hpp"

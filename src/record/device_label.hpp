@@ -2,6 +2,7 @@
 // What a device queue's timer is told about a scope. Pure functions of the recording thread's own state.
 #pragma once
 
+#include "base/layout.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/record.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels, transfers, tasks and the dependencies between them: a group of records each, written whole or not at all.
+#include "base/layout.hpp"
 #include "plumb/record.hpp"
 
 namespace plumb {

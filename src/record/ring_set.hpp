@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
 #include "plumb/tile.hpp"

@@ -3,6 +3,7 @@
 // Invariant: what is open was begun in one mode, so that a pop after a toggle cannot end somebody else's scope.
 #include <new>
 
+#include "base/layout.hpp"
 #include "plumb/record.hpp"
 
 namespace plumb {

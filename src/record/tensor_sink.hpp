@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/layout.hpp"
 #include "plumb/tensor.hpp"
 
 namespace plumb::record {

@@ -19,9 +19,9 @@
 
 namespace {
 
-using plumb::pack;
-using plumb::Record;
-using plumb::RecordKind;
+using plumb::detail::pack;
+using plumb::detail::Record;
+using plumb::detail::RecordKind;
 
 double now_ns(clockid_t clock) {
     timespec t = {};
@@ -112,7 +112,7 @@ std::vector<Record> records_of(const char* path, std::size_t& scopes) {
             .ok();
     }
     for (const Record& record : records) {
-        scopes += plumb::kind_of(record) == RecordKind::scope ? 1 : 0;
+        scopes += plumb::detail::kind_of(record) == RecordKind::scope ? 1 : 0;
     }
     return records;
 }

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 #include "recording/index.hpp"
 
 namespace plumb::recording {

@@ -3,7 +3,7 @@
 // that a reader can tell which count a dead writer's ring continues. Pure; no thread rule.
 #pragma once
 
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 
 namespace plumb::recording {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 #include "recording/bytes.hpp"
 
 namespace plumb::recording {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 
 namespace plumb::recording {
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/layout.hpp"
 #include "plumb/bricks.hpp"
 #include "plumb/fingerprint.hpp"
-#include "plumb/layout.hpp"
 #include "plumb/roofline.hpp"
 #include "plumb/tensor.hpp"
 #include "plumb/tile.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 #include "plumb/result.hpp"
 
 namespace plumb::recording {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 
 namespace plumb::resolve {
 

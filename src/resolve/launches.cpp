@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 
 namespace plumb::resolve {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/layout.hpp"
 #include "planted/tape.hpp"
-#include "plumb/layout.hpp"
 #include "resolve/resolve.hpp"
 
 namespace plumb::resolve {

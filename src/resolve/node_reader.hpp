@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 #include "resolve/node.hpp"
 
 namespace plumb::resolve {

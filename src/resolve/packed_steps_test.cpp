@@ -6,8 +6,8 @@
 #include <map>
 #include <random>
 
+#include "base/layout.hpp"
 #include "planted/tape.hpp"
-#include "plumb/layout.hpp"
 #include "resolve/resolve.hpp"
 
 namespace plumb::resolve {

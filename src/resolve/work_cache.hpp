@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "plumb/layout.hpp"
+#include "base/layout.hpp"
 
 namespace plumb::resolve {
 
