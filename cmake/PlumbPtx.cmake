@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# plumb_embed_ptx(<out variable> SOURCE <file.cu> HEADER <header> NAMESPACE <namespace> SYMBOL <name> [DEPENDS <files>])
+# plumb_embed_ptx(<out variable> [PACKED] SOURCE <file.cu> HEADER <header> NAMESPACE <namespace> SYMBOL <name> [DEPENDS <files>])
 # CUDA kernels as PTX text, built in where nvcc is found: sets the variable to a generated source that defines
 #   const char* const <name>
-# as the header declares it; null where there is no nvcc. The text is lowered to what every driver since 11.8 compiles for
+# as the header declares it; null where there is no nvcc. PACKED, by zstd, it is a pointer to a function
+# that gives the text as a std::string. The text is lowered to what every driver since 11.8 compiles for
 # every device since sm_70; ptxas proves that it may be.
 find_program(PLUMB_NVCC nvcc PATHS "$ENV{CUDA_HOME}/bin" "$ENV{CUDA_PATH}/bin" /usr/local/cuda/bin /opt/cuda/bin
   DOC "CUDA compiler, for our few kernels only; without it what they do is said to be unsupported")
@@ -25,18 +26,23 @@ if(PLUMB_NVCC AND NOT DEFINED PLUMB_NVCC_WORKS)
 endif()
 
 function(plumb_embed_ptx out_source)
-  cmake_parse_arguments(arg "" "SOURCE;HEADER;NAMESPACE;SYMBOL" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "PACKED" "SOURCE;HEADER;NAMESPACE;SYMBOL" "DEPENDS" ${ARGN})
   get_filename_component(name "${arg_SOURCE}" NAME)
   set(made "${CMAKE_CURRENT_BINARY_DIR}/${arg_SYMBOL}.cpp")
   set(${out_source} "${made}" PARENT_SCOPE)
   if(NOT PLUMB_NVCC OR NOT PLUMB_NVCC_WORKS)
+    if(arg_PACKED)
+      set(definition "std::string (*const ${arg_SYMBOL})() = nullptr;")
+    else()
+      set(definition "const char* const ${arg_SYMBOL} = nullptr;")
+    endif()
     file(CONFIGURE OUTPUT "${made}" @ONLY CONTENT
 "// Generated where nvcc was not found.
 #include \"@arg_HEADER@\"
 
 namespace @arg_NAMESPACE@ {
 
-const char* const @arg_SYMBOL@ = nullptr;
+@definition@
 
 } // namespace @arg_NAMESPACE@
 ")
@@ -52,7 +58,7 @@ const char* const @arg_SYMBOL@ = nullptr;
     OUTPUT "${made}"
     COMMAND "${CMAKE_COMMAND}" -D "PTX=${ptx}" -D "OUT=${made}" -D "VERSION=${PLUMB_PTX_VERSION}"
             -D "TARGET=${PLUMB_PTX_TARGET}" -D "NVCC=${PLUMB_NVCC}" -D "FROM=${name}" -D "HEADER=${arg_HEADER}"
-            -D "NAMESPACE=${arg_NAMESPACE}" -D "SYMBOL=${arg_SYMBOL}" -P "${PLUMB_EMBED_PTX}"
+            -D "PACKED=${arg_PACKED}" -D "NAMESPACE=${arg_NAMESPACE}" -D "SYMBOL=${arg_SYMBOL}" -P "${PLUMB_EMBED_PTX}"
     DEPENDS "${ptx}" "${PLUMB_EMBED_PTX}"
     COMMENT "Building the kernels of ${name} in" VERBATIM)
 endfunction()

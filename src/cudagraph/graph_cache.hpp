@@ -59,7 +59,7 @@ class Cache {
     DecodeStates& decode_states() noexcept { return states_; }
     std::atomic<bool> use_device_state{true}; // relaxed: a setting
     /// Of the fingerprint kernels; tests give their own. Set before the first use.
-    const char* fingerprint_image = fingerprint::fingerprint_ptx;
+    fingerprint::KernelText fingerprint_image = fingerprint::fingerprint_ptx;
 
   private:
     struct Capture {

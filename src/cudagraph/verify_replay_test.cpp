@@ -19,6 +19,8 @@ namespace {
 constexpr std::size_t width = 64;
 constexpr std::uint32_t layers = 4;
 
+std::string any_image() { return "any image"; }
+
 /// A decode step of four layers: each mixes its input with the position (rope), then with what earlier steps left (the kv
 /// cache). A step says what is wrong with it.
 class VerifyReplay : public CacheTest {
@@ -46,7 +48,7 @@ class VerifyReplay : public CacheTest {
     }
     void begin(GraphHost* given = nullptr) {
         auto made = std::make_unique<Cache>(&*cuda::driver(), Error{}, CudaGraphOptions{}, given, &vgpu::host_clock());
-        made->fingerprint_image = "any image";
+        made->fingerprint_image = any_image;
         cache = std::make_unique<CudaGraphCache>(made.release());
         state = *cache->decode_state(engine->stream);
     }
@@ -65,7 +67,7 @@ class VerifyReplay : public CacheTest {
     }
     void check_tensors() {
         std::vector<std::unique_ptr<fingerprint::DeviceTensors>> devices;
-        devices.push_back(fingerprint::make_cuda_tensors({"any image"}));
+        devices.push_back(fingerprint::make_cuda_tensors({any_image}));
         TensorConfig all;
         all.level = TensorConfig::Level::all;
         checks = std::make_unique<fingerprint::TensorWatch>(

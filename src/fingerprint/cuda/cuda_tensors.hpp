@@ -13,8 +13,8 @@
 namespace plumb::fingerprint {
 
 struct CudaTensorsOptions {
-    const char* image = fingerprint_ptx; // of the kernels; null: none were built in, and every check says so
-    std::uint32_t eager_slots = 4096;    // of a context
+    KernelText image = fingerprint_ptx; // of the kernels; null: none were built in, and every check says so
+    std::uint32_t eager_slots = 4096;   // of a context
 };
 
 /// Takes every check on a queue of plumb::cuda(), also where there is no driver: then it says so.

@@ -23,13 +23,15 @@ namespace {
 
 using Done = std::vector<recording::TensorCheck>;
 
+std::string any_image() { return "any image"; }
+
 /// An engine with one buffer of floats, whose kernel "fill" sets all of them to a value; and a recorder whose tensors are
 /// checked. One per process: queues live as long as that.
 class CudaTensorsTest : public testing::Test {
   protected:
     static constexpr std::size_t count = 1000;
 
-    void begin(VirtualKernels::How how = VirtualKernels::How::definition, CudaTensorsOptions options = {"any image"},
+    void begin(VirtualKernels::How how = VirtualKernels::How::definition, CudaTensorsOptions options = {any_image},
                vgpu::Config config = {}) {
         engine = std::make_unique<vgpu::Engine>(config);
         kernels = std::make_unique<VirtualKernels>(how);
@@ -180,7 +182,7 @@ TEST_F(CudaTensorsTest, a_tensor_is_read_in_the_order_of_its_stream) {
 TEST_F(CudaTensorsTest, a_full_ring_drops_checks_and_counts_them) {
     vgpu::Config config;
     config.kernel_min_ns = config.kernel_max_ns = 50'000'000; // none ends meanwhile
-    begin(VirtualKernels::How::definition, {"any image", 8}, config);
+    begin(VirtualKernels::How::definition, {any_image, 8}, config);
     for (int i = 0; i < 20; ++i) {
         check();
     }
@@ -277,7 +279,7 @@ TEST_F(CudaTensorsTest, a_launch_that_failed_is_not_waited_for) {
 TEST_F(CudaTensorsTest, M3_of_ten_thousand_replays_every_result_is_read_or_counted_as_unread) {
     vgpu::Config config;
     config.keep_operations = 1000;
-    begin(VirtualKernels::How::definition, {"any image"}, config);
+    begin(VirtualKernels::How::definition, {any_image}, config);
     const Captured graph = capture([&] {
         fill();
         check();
@@ -457,7 +459,7 @@ TEST_F(CudaTensorsTest, captures_that_come_to_nothing_give_their_slots_back) {
 
 TEST_F(CudaTensorsTest, sites_that_got_less_scratch_than_they_asked_for_are_found_again) {
     begin();
-    Result<TensorDevice*> found = TensorDevice::of(*backends::cuda::driver(), stream, "any image");
+    Result<TensorDevice*> found = TensorDevice::of(*backends::cuda::driver(), stream, any_image);
     ASSERT_TRUE(found);
     TensorDevice& device = **found;
     std::vector<DeviceSite> large;
@@ -480,7 +482,7 @@ TEST_F(CudaTensorsTest, sites_that_got_less_scratch_than_they_asked_for_are_foun
 
 TEST_F(CudaTensorsTest, where_no_site_is_left_any_that_was_given_back_will_do) {
     begin();
-    Result<TensorDevice*> found = TensorDevice::of(*backends::cuda::driver(), stream, "any image");
+    Result<TensorDevice*> found = TensorDevice::of(*backends::cuda::driver(), stream, any_image);
     ASSERT_TRUE(found);
     const DeviceSite large = *(*found)->take_site(most_blocks, default_buckets);
     for (std::uint32_t i = 1; i < most_sites; ++i) {

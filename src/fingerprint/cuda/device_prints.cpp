@@ -9,7 +9,7 @@ namespace plumb::fingerprint {
 
 using namespace backends::cuda;
 
-Result<DevicePrints> DevicePrints::create(const Driver& driver, Stream stream, std::size_t most, const char* image) {
+Result<DevicePrints> DevicePrints::create(const Driver& driver, Stream stream, std::size_t most, KernelText image) {
     const Result<TensorDevice*> device = TensorDevice::of(driver, stream, image);
     if (!device) {
         return device.error();

@@ -16,7 +16,7 @@ class DevicePrints {
   public:
     /// Of at most `most` tensors at a time, on that stream.
     static Result<DevicePrints> create(const backends::cuda::Driver& driver, backends::cuda::Stream stream,
-                                       std::size_t most, const char* image = fingerprint_ptx);
+                                       std::size_t most, KernelText image = fingerprint_ptx);
     DevicePrints(DevicePrints&& other) noexcept;
     DevicePrints& operator=(DevicePrints&&) = delete;
     ~DevicePrints();

@@ -238,7 +238,7 @@ TEST(FingerprintKernel, the_module_that_was_built_in_has_both_kernels) {
     if (fingerprint_ptx == nullptr) {
         GTEST_SKIP() << "built without nvcc";
     }
-    const std::string text = fingerprint_ptx;
+    const std::string text = fingerprint_ptx();
     EXPECT_NE(text.find(".version 7.8"), std::string::npos);
     EXPECT_NE(text.find(".target sm_70"), std::string::npos);
     EXPECT_NE(text.find(".entry plumb_fingerprint("), std::string::npos);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The fingerprint kernels as PTX text, built in: sets PLUMB_FINGERPRINT_PTX_SOURCE.
 set(folder "${CMAKE_CURRENT_SOURCE_DIR}/cuda")
-plumb_embed_ptx(PLUMB_FINGERPRINT_PTX_SOURCE
+plumb_embed_ptx(PLUMB_FINGERPRINT_PTX_SOURCE PACKED
   SOURCE "${folder}/fingerprint.cu"
   HEADER fingerprint/cuda/fingerprint_ptx.hpp
   NAMESPACE plumb::fingerprint

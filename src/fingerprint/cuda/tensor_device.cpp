@@ -97,7 +97,7 @@ SlotState read_slot(const SlotBlock& slots, std::uint64_t number, SlotResult& re
     return SlotState::complete;
 }
 
-Result<TensorDevice*> TensorDevice::of(const Driver& driver, Stream stream, const char* image) {
+Result<TensorDevice*> TensorDevice::of(const Driver& driver, Stream stream, KernelText image) {
     if (image == nullptr) {
         return Error{ErrorCode::unsupported,
                      "this library was built without nvcc, so that tensors on a CUDA device are "
@@ -120,7 +120,7 @@ Result<TensorDevice*> TensorDevice::of(const Driver& driver, Stream stream, cons
         }
     }
     std::unique_ptr<TensorDevice> made(new TensorDevice(driver, context, id));
-    if (Status loaded = made->load(image); !loaded) {
+    if (Status loaded = made->load(image().c_str()); !loaded) {
         return loaded.error();
     }
     devices().known.push_back(std::move(made));

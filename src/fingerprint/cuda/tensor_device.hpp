@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/cuda/driver.hpp"
+#include "fingerprint/cuda/fingerprint_ptx.hpp"
 #include "fingerprint/cuda/kernel_types.hpp"
 #include "plumb/fingerprint.hpp"
 #include "plumb/result.hpp"
@@ -55,10 +56,10 @@ class TensorDevice {
   public:
     static constexpr std::size_t most_pinned = std::size_t{256} << 20;
 
-    /// Of the stream's context. `image` is the module; null: this library was built without nvcc, which is the error.
+    /// Of the stream's context. `image` gives the module; null: this library was built without nvcc, which is the error.
     /// Error unsupported where the driver will not load it.
     static Result<TensorDevice*> of(const backends::cuda::Driver& driver, backends::cuda::Stream stream,
-                                    const char* image);
+                                    KernelText image);
 
     TensorDevice(const TensorDevice&) = delete;
     TensorDevice& operator=(const TensorDevice&) = delete;
