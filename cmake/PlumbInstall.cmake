@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Install rules: headers, both libraries, the plumb command, documents, the CMake package and pkg-config file.
+# Install rules: headers, both libraries in both forms, the plumb command, documents, the CMake package and pkg-config files.
 
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/plumb")
@@ -7,9 +7,9 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/plumb")
 install(DIRECTORY include/plumb DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 
-# One export file per library: a consumer of the shared one needs no zstd package.
+# One export file per form: a consumer of the shared one needs no zstd package.
 foreach(kind IN ITEMS static shared)
-  install(TARGETS plumb_${kind} EXPORT plumb_${kind}
+  install(TARGETS plumb_${kind} plumb_analysis_${kind} EXPORT plumb_${kind}
           ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
           LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
           RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
@@ -30,8 +30,10 @@ install(FILES "${PROJECT_BINARY_DIR}/plumbConfig.cmake" "${PROJECT_BINARY_DIR}/p
 # Relative to the .pc file, so that an installed tree may be moved.
 file(RELATIVE_PATH PLUMB_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" PLUMB_PC_PREFIX "${PLUMB_PC_PREFIX}")
-configure_file(cmake/plumb.pc.in "${PROJECT_BINARY_DIR}/plumb.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/plumb.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+foreach(name IN ITEMS plumb plumb-analysis)
+  configure_file(cmake/${name}.pc.in "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endforeach()
 
 install(FILES LICENSE NOTICE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 foreach(document IN ITEMS README.md docs)

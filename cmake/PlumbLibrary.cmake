@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# libplumb.a and libplumb.so from the objects of all rooms. Inside this build plumb::plumb is the static one.
+# libplumb, which records, and libplumb-analysis, which reads recordings, from the objects of the rooms: each as .a and .so.
+# Inside this build plumb::plumb and plumb::analysis are the static ones.
 
-function(plumb_add_library target type)
-  get_property(rooms GLOBAL PROPERTY plumb_rooms)
-  set(objects "")
-  foreach(room IN LISTS rooms)
-    list(APPEND objects $<TARGET_OBJECTS:plumb_${room}>)
-  endforeach()
+# plumb_add_library(<target> <type> <output name> <room> …)
+function(plumb_add_library target type name)
+  list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_OBJECTS:plumb_\\1>" OUTPUT_VARIABLE objects)
   add_library(${target} ${type} ${objects})
   add_library(plumb::${target} ALIAS ${target})
+  plumb_target(${target})
   set_target_properties(${target} PROPERTIES
-    OUTPUT_NAME plumb
+    OUTPUT_NAME ${name}
     LINKER_LANGUAGE CXX
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
@@ -19,8 +18,13 @@ function(plumb_add_library target type)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PRIVATE zstd::libzstd_shared Threads::Threads ${CMAKE_DL_LIBS})
-  if(PLUMB_SANITIZE)
-    target_link_options(${target} PRIVATE -fsanitize=${PLUMB_SANITIZE})
+  if(type STREQUAL "SHARED")
+    # The drain thread may outlive dlclose(): its code must stay mapped. What a library does not use of a room stays out.
+    target_link_options(${target} PRIVATE -Wl,-z,nodelete -Wl,-z,defs -Wl,--gc-sections)
+    if(PLUMB_SANITIZE MATCHES "." AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+      # clang leaves the sanitizer's symbols to the executable
+      target_link_options(${target} PRIVATE -Wl,-z,undefs)
+    endif()
   endif()
 endfunction()
 
@@ -29,13 +33,23 @@ function(plumb_add_libraries)
   if(NOT rooms)
     message(FATAL_ERROR "no room was found under src/: the checkout is incomplete")
   endif()
-  plumb_add_library(plumb_static STATIC)
-  plumb_add_library(plumb_shared SHARED)
-  # The drain thread may outlive dlclose(): its code must stay mapped.
-  target_link_options(plumb_shared PRIVATE -Wl,-z,nodelete -Wl,-z,defs)
-  if(PLUMB_SANITIZE MATCHES "." AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    # clang leaves the sanitizer's symbols to the executable
-    target_link_options(plumb_shared PRIVATE -Wl,-z,undefs)
-  endif()
+  list(REMOVE_ITEM rooms ${PLUMB_ANALYSIS_ROOMS})
+  plumb_add_library(plumb_static STATIC plumb ${rooms})
+  plumb_add_library(plumb_shared SHARED plumb ${rooms})
+  plumb_add_library(plumb_analysis_static STATIC plumb-analysis ${PLUMB_ANALYSIS_ROOMS})
+  # What both use and neither shows is in both.
+  plumb_add_library(plumb_analysis_shared SHARED plumb-analysis base recording ${PLUMB_ANALYSIS_ROOMS})
+  foreach(kind IN ITEMS static shared)
+    target_link_libraries(plumb_analysis_${kind} PUBLIC plumb_${kind})
+    # libplumb refers to it weakly, for which no linker takes a member out of an archive, or keeps a library.
+    target_link_options(plumb_analysis_${kind} INTERFACE "LINKER:-u,plumb_analysis_table")
+  endforeach()
+
+  target_sources(plumb_shared PRIVATE "${PROJECT_SOURCE_DIR}/src/asking/open_analysis.cpp")
+  target_include_directories(plumb_shared PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_compile_definitions(plumb_shared PRIVATE
+    PLUMB_ANALYSIS_FILE="libplumb-analysis.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
+
   add_library(plumb::plumb ALIAS plumb_static)
+  add_library(plumb::analysis ALIAS plumb_analysis_static)
 endfunction()

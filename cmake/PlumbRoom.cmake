@@ -5,21 +5,22 @@
 #   [TESTS a_test.cpp …]           # becomes plumb_<name>_test; test-only helpers (.cpp) go here too
 #   [MOCKS virtual_x.cpp …]        # stand-ins its tests need, relative to tests/mocks; tests then see tests/
 #   [DEPENDS room …]               # the rooms it includes; whatever those depend on comes along
+#   [TEST_DEPENDS room …]          # rooms that only its tests use
 #   [LIBRARIES pkg::tgt …]         # what its sources use: zstd::libzstd_shared, plumb::xxhash, …
 #   [TEST_LIBRARIES pkg::tgt …])   # what only its tests use: nlohmann_json::nlohmann_json, GTest::gmock, …
 #
-# A room is an OBJECT library plumb_<name>; its objects end in libplumb.a and libplumb.so. Its tests link the objects
-# of this room and of the rooms it depends on, never the whole library: a call to a room further up does not
-# link, and an edit elsewhere does not relink these tests.
+# A room is an OBJECT library plumb_<name>; its objects end in libplumb, or in libplumb-analysis (PLUMB_ANALYSIS_ROOMS).
+# Its tests link the objects of this room and of the rooms it depends on, never the whole library: a call to a room
+# further up does not link, and an edit elsewhere does not relink these tests.
 #
 # Stand-ins and TEST_LIBRARIES of a backend's room go into the conformance suite as well.
 #
 # Each test carries the room's name as its ctest label.
 #
-# libplumb links zstd, threads and dl, nothing else: other LIBRARIES of a room must be header-only.
+# Both link zstd, threads and dl, nothing else: other LIBRARIES of a room must be header-only.
 
 function(plumb_room name)
-  cmake_parse_arguments(PARSE_ARGV 1 room "" "" "SOURCES;TESTS;MOCKS;DEPENDS;LIBRARIES;TEST_LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 room "" "" "SOURCES;TESTS;MOCKS;DEPENDS;TEST_DEPENDS;LIBRARIES;TEST_LIBRARIES")
   if(room_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "plumb_room(${name}): unknown arguments: ${room_UNPARSED_ARGUMENTS}")
   endif()
@@ -40,6 +41,11 @@ function(plumb_room name)
   set_property(GLOBAL PROPERTY plumb_closure_${name} ${closure})
   set_property(GLOBAL PROPERTY plumb_libraries_${name} ${room_LIBRARIES})
   set_property(GLOBAL APPEND PROPERTY plumb_rooms ${name})
+  foreach(dependency IN LISTS room_TEST_DEPENDS)
+    get_property(below GLOBAL PROPERTY plumb_closure_${dependency})
+    list(APPEND closure ${below})
+  endforeach()
+  list(REMOVE_DUPLICATES closure)
   list(TRANSFORM room_MOCKS PREPEND "${PROJECT_SOURCE_DIR}/tests/mocks/")
   set_property(GLOBAL PROPERTY plumb_mocks_${name} ${room_MOCKS})
   set_property(GLOBAL PROPERTY plumb_test_libraries_${name} ${room_TEST_LIBRARIES})

@@ -100,7 +100,7 @@ function(plumb_test target)
 endfunction()
 
 # plumb_fuzzer(<name> SOURCES … [LIBRARIES …]): a libFuzzer executable build/fuzz/fuzz/<name>, only in the preset fuzz; it may
-# include from src/ and links libplumb.a. Its committed corpus, if any, is tests/fuzz/corpus/<name>/.
+# include from src/ and links both static libraries. Its committed corpus, if any, is tests/fuzz/corpus/<name>/.
 if(PLUMB_FUZZ AND NOT TARGET plumb_fuzzers)
   add_custom_target(plumb_fuzzers COMMENT "All fuzz targets are built")
 endif()
@@ -112,7 +112,7 @@ function(plumb_fuzzer name)
   add_executable(${name} EXCLUDE_FROM_ALL ${fuzzer_SOURCES})
   plumb_target(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  target_link_libraries(${name} PRIVATE plumb_static Threads::Threads ${fuzzer_LIBRARIES})
+  target_link_libraries(${name} PRIVATE plumb::analysis Threads::Threads ${fuzzer_LIBRARIES})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
   add_dependencies(plumb_fuzzers ${name})

@@ -14,6 +14,7 @@ BELOW = {
     "clock": ["base"],
     "record": ["clock"],
     "recording": ["base"],
+    "asking": ["recording"],
     "drain": ["record", "recording"],
     "backends": ["record"],
     "fingerprint": ["drain", "backends"],
@@ -26,11 +27,14 @@ BELOW = {
     "analysis": ["read", "stats", "execgraph", "numerics"],
     "export": ["analysis"],
     "page": ["base"],
-    "answers": ["analysis", "page"],
-    "session": ["cudagraph", "fingerprint", "export", "answers"],
+    "answers": ["analysis", "page", "asking"],
+    "session": ["cudagraph", "fingerprint", "asking"],
     "capi": ["session"],
     "inject": ["session"],
 }
+BELOW_TESTS = {"session": ["export", "answers"]}  # what only the tests of a room include
+# Of the room that both libraries hold, what reads: no file of libplumb's other rooms that ships includes it.
+READING = {f"src/recording/{name}.hpp" for name in ("decode_ahead", "index", "reader", "recorded_run", "recovery", "ring_merge")}
 OF_BACKEND = {"cudagraph": {"cuda", "hip"}, "fingerprint": {"cuda"}}  # rooms that stand on these backends alone
 STANDS_ON = {"hip": "cuda"}  # backends that are another table over one implementation
 PARTS = {"cli": {"cli", "decoder"}, "decoder": {"decoder"}}
@@ -83,8 +87,12 @@ def complaint(name, include, target):
             return f"the room {area[1]} is not on the map in tools/check_layers.py"
         if to[0] != "src":
             return f"a room must not include {to[0]}/"
-        if to[1] not in reachable(area[1]):
+        of_tests = is_of_tests(name)
+        below = set().union(*(reachable(room) for room in [area[1], *(BELOW_TESTS.get(area[1], []) if of_tests else [])]))
+        if to[1] not in below:
             return f"the room {area[1]} must not include the room {to[1]}"
+        if target in READING and area[1] != "recording" and area[1] in reachable("session") and not of_tests:
+            return "libplumb reads no recording: libplumb-analysis does, behind src/asking"
         allowed = OF_BACKEND.get(area[1], set()) | ({STANDS_ON.get(area[2])} if area[1] == "backends" else set())
         if to[1] == "backends" and len(to) > 3 and area[:3] != to[:3] and to[2] not in allowed:
             return f"{target} belongs to one backend: reach it through the registry"
@@ -141,6 +149,8 @@ def self_test():
         "src/recording/f.hpp": "", "src/drain/d.cpp": '#include "record/r.hpp"\n#include "recording/f.hpp"\n',
         "src/backends/cpu/c.hpp": "", "src/backends/cpu/c.cpp": '#include "c.hpp"\n',
         "src/backends/cuda/q.hpp": "", "src/backends/hip/b.cpp": '#include "backends/cuda/q.hpp"\n',
+        "src/answers/a.hpp": "", "src/recording/reader.hpp": "", "src/resolve/r.cpp": '#include "recording/reader.hpp"\n',
+        "src/session/a_test.cpp": '#include "answers/a.hpp"\n#include "recording/reader.hpp"\n',
         "decoder/d.hpp": "", "cli/m.cpp": '#include "decoder/d.hpp"\n#include <CLI/CLI.hpp>\n',
     }
     assert not list(check(good)), list(check(good))
@@ -151,6 +161,7 @@ def self_test():
         "cli/in.cpp": '#include "base/x.hpp"\n', "src/session/b.cpp": '#include "backends/cpu/c.hpp"\n',
         "src/backends/cpu/h.cpp": '#include "backends/cuda/q.hpp"\n',
         "src/backends/cuda/h.cpp": '#include "backends/cpu/c.hpp"\n',
+        "src/session/a.cpp": '#include "answers/a.hpp"\n', "src/drain/r.cpp": '#include "recording/reader.hpp"\n',
         "src/utils/u.cpp": '#include "base/x.hpp"\n',
     }
     for name, text in planted.items():

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every answer by its name: ask("wall", {"run.plumb"}, {{"phase", "decode"}}) gives text, JSON and a verdict. known_answers() lists what can
 // be asked and how; the command line, the schemas and the reference are made from that list.
-// Values are owned by the caller. Thread rule: every function from any thread.
+// libplumb.so opens libplumb-analysis.so when the first of these functions is called. Where it is not there, or a static program does
+// not link plumb::analysis, they give the error unavailable; those without an error give what is empty.
+// Values are owned by the caller. Thread rule: every function from any thread, none from a signal handler.
 #pragma once
 
 #include <cstddef>

@@ -164,12 +164,13 @@ class PLUMB_API Profiler : public Recorder {
     /// Waits until everything recorded before the call is in the recording. Error pending after so many seconds.
     Status flush(double timeout_seconds = 5);
     /// The results of everything since the start or the last reset(): the same numbers as `plumb report` gives.
+    /// Error unavailable, here and of tiles(): libplumb-analysis, which libplumb.so opens now, is not there.
     [[nodiscard]] Result<Report> snapshot(const ReportOptions& options = {});
     /// The tiles since the start or the last reset(): the same numbers as `plumb tiles` gives.
     [[nodiscard]] Result<TileReport> tiles(const TileOptions& options = {});
     /// Clears what snapshot(), tiles() and labels() count; leaves a mark in the recording.
     void reset();
-    /// Totals of Recorder::record(label, ns), by total, largest first.
+    /// Totals of Recorder::record(label, ns), by total, largest first. Empty where snapshot() gives an error.
     [[nodiscard]] std::vector<LabelTotal> labels();
 
     /// Finishes the recording. The destructor does the same, unheard.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results: what a recording says, as plain data, and the ways to get and show it.
 // Everything here is computed from a recording (or a live one, by Profiler::snapshot); values are owned by the caller.
+// report_recording() and render_…() of a report come with libplumb, and are `unavailable` (a text: its sentence; JSON: empty) where
+// libplumb-analysis is not there; programs that call the other functions link plumb::analysis.
 // Functions may be called from any thread. Times are nanoseconds on the common clock unless the name says otherwise.
 #pragma once
 

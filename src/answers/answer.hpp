@@ -9,9 +9,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "asking/answer_data.hpp"
 #include "page/options.hpp"
 #include "page/page.hpp"
 #include "page/schema.hpp"
@@ -19,14 +21,14 @@
 
 namespace plumb::answers {
 
-/// What was found, behind Answer. Immutable.
-class AnswerData {
+/// What was found, as a page. Immutable.
+class PagedAnswer : public AnswerData {
   public:
-    virtual ~AnswerData() = default;
     [[nodiscard]] virtual page::Page page(const TextOptions& options) const = 0;
-    [[nodiscard]] virtual std::string markdown() const = 0;
-    [[nodiscard]] virtual std::string json() const = 0;
-    [[nodiscard]] virtual Outcome outcome() const noexcept = 0;
+    [[nodiscard]] std::string text(const TextOptions& options) const final {
+        return page::text_of(page(options), options.color);
+    }
+    [[nodiscard]] std::string markdown() const override { return page::markdown_of(page({})); }
 };
 
 /// A document that an answer can be, and its form.
@@ -35,7 +37,7 @@ struct Document {
     page::Form (*form)();
 };
 
-using AnswerPointer = std::unique_ptr<AnswerData>;
+using AnswerPointer = std::unique_ptr<PagedAnswer>;
 
 class Reading; // answers/reading.hpp
 
@@ -54,6 +56,13 @@ struct Entry {
 /// In the order in which help lists them (PLUMB_ANSWERS).
 [[nodiscard]] const std::vector<const Entry*>& entries();
 
+/// What the public functions of these names do (plumb/answer.hpp).
+[[nodiscard]] const std::vector<AnswerInfo>& known_answers();
+[[nodiscard]] Result<Answer> ask(std::string_view name, const std::vector<std::string>& files,
+                                 const OptionValues& options);
+[[nodiscard]] Result<std::string> json_schema(std::string_view schema);
+[[nodiscard]] std::string json_reference();
+
 /// The one file of most answers.
 [[nodiscard]] inline std::vector<AnswerFile> one_recording() {
     return {{"recording", "Recording (.plumb); of a finished, killed or running process"}};
@@ -65,7 +74,7 @@ struct Entry {
 ///     constexpr const char* schema_of(const R&);  // "plumb.wall/1"
 ///     std::string markdown_of(const R&);          // where there is none the page is the Markdown
 template <class R>
-class AnswerOf final : public AnswerData {
+class AnswerOf final : public PagedAnswer {
   public:
     explicit AnswerOf(R result, unsigned indent = 1) : result_(std::move(result)), indent_(indent) {}
     [[nodiscard]] page::Page page(const TextOptions& options) const override { return page_of(result_, options); }

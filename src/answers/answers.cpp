@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public functions of answer.hpp, over the registry.
+// Every answer by its name, over the registry.
 #include <algorithm>
 
 #include "answers/answer.hpp"
 #include "answers/reading.hpp"
 
-namespace plumb {
+namespace plumb::answers {
 namespace {
 
 std::string joined(const std::vector<std::string>& words) {
@@ -54,7 +54,7 @@ Status check_files(const AnswerInfo& info, std::size_t count) {
 const std::vector<AnswerInfo>& known_answers() {
     static const std::vector<AnswerInfo> all = [] {
         std::vector<AnswerInfo> made;
-        for (const answers::Entry* entry : answers::entries()) {
+        for (const Entry* entry : entries()) {
             made.push_back(entry->info);
         }
         return made;
@@ -64,7 +64,7 @@ const std::vector<AnswerInfo>& known_answers() {
 
 Result<Answer> ask(std::string_view name, const std::vector<std::string>& files, const OptionValues& options) {
     std::vector<std::string> known;
-    for (const answers::Entry* entry : answers::entries()) {
+    for (const Entry* entry : entries()) {
         known.push_back(entry->info.name);
         if (entry->info.name != name) {
             continue;
@@ -75,11 +75,11 @@ Result<Answer> ask(std::string_view name, const std::vector<std::string>& files,
         if (const Status fit = check_files(entry->info, files.size()); !fit.ok()) {
             return fit.error();
         }
-        Result<answers::AnswerPointer> made =
-            entry->ask != nullptr
-                ? entry->ask(files, options)
-                : answers::read_one<answers::AnswerPointer>(
-                      files.front(), [&](answers::Reading& reading) { return entry->begin(reading, options); });
+        Result<AnswerPointer> made = entry->ask != nullptr
+                                         ? entry->ask(files, options)
+                                         : read_one<AnswerPointer>(files.front(), [&](Reading& reading) {
+                                               return entry->begin(reading, options);
+                                           });
         return made.ok() ? Result<Answer>(Answer(made->release())) : made.error();
     }
     return Error{ErrorCode::not_found, "there is no answer \"" + std::string(name) + "\"; there are " + joined(known)};
@@ -87,8 +87,8 @@ Result<Answer> ask(std::string_view name, const std::vector<std::string>& files,
 
 Result<std::string> json_schema(std::string_view schema) {
     std::vector<std::string> known;
-    for (const answers::Entry* entry : answers::entries()) {
-        for (const answers::Document& document : entry->documents) {
+    for (const Entry* entry : entries()) {
+        for (const Document& document : entry->documents) {
             known.emplace_back(document.schema);
             if (schema == document.schema) {
                 return page::json_schema(document.schema, document.form());
@@ -101,20 +101,12 @@ Result<std::string> json_schema(std::string_view schema) {
 
 std::string json_reference() {
     std::string out;
-    for (const answers::Entry* entry : answers::entries()) {
-        for (const answers::Document& document : entry->documents) {
+    for (const Entry* entry : entries()) {
+        for (const Document& document : entry->documents) {
             out += (out.empty() ? "" : "\n") + page::reference(document.schema, document.form());
         }
     }
     return out;
 }
 
-Answer::~Answer() { delete data_; }
-std::string Answer::text(const TextOptions& options) const {
-    return page::text_of(data_->page(options), options.color);
-}
-std::string Answer::markdown() const { return data_->markdown(); }
-std::string Answer::json() const { return data_->json(); }
-Outcome Answer::outcome() const noexcept { return data_->outcome(); }
-
-} // namespace plumb
+} // namespace plumb::answers

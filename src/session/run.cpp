@@ -6,13 +6,10 @@
 #include <iterator>
 #include <random>
 
-#include "analysis/report_builder.hpp"
-#include "analysis/tiles.hpp"
 #include "base/os.hpp"
 #include "base/processor_counters.hpp"
 #include "fingerprint/cuda/cuda_tensors.hpp"
 #include "record/recorder_access.hpp"
-#include "recording/recorded_run.hpp"
 #include "session/metadata.hpp"
 #include "session/recording_path.hpp"
 
@@ -178,13 +175,13 @@ void Run::reset() {
 
 Error Run::never_open() { return {ErrorCode::not_found, "nothing is being recorded; call enable() before snapshot()"}; }
 
-Result<recording::Reader> Run::read() {
+Result<asking::LiveRecording> Run::live() {
     if (writer_ == nullptr) {
         return never_open();
     }
-    std::shared_ptr<const recording::Bytes> bytes;
+    asking::LiveRecording live{path_, nullptr, cut_, cleared_};
     const auto copy = [&](const recording::Writer& writer) {
-        bytes = writer.snapshot();
+        live.bytes = writer.snapshot();
     };
     if (drain_ == nullptr) {
         copy(*writer_);
@@ -193,25 +190,26 @@ Result<recording::Reader> Run::read() {
     } else if (path_.empty()) {
         drain_->between_rounds(copy);
     }
-    recording::ReadOptions read;
-    read.merge_ring = false;                  // flushed: all of it is in the recording
-    read.ahead = recording::ReadAhead::never; // the other cores belong to the run
-    return path_.empty() ? recording::Reader::from_bytes(bytes) : recording::Reader::open(path_, read);
+    return live;
 }
 
+// Asked first: where there is no analysis, the run is not made to flush.
 Result<Report> Run::report(const ReportOptions& options) {
-    Result<recording::Reader> reader = read();
-    if (!reader.ok()) {
-        return reader.error();
+    const Result<asking::AnalysisPointer> analysis = asking::analysis();
+    if (!analysis.ok()) {
+        return analysis.error();
     }
-    recording::subtract(cleared_, *reader->facts());
-    return analysis::build_report(recording::run_of(std::move(*reader)), options, cut_);
+    const Result<asking::LiveRecording> recorded = live();
+    return recorded.ok() ? (*analysis)->report_of_live(*recorded, options) : recorded.error();
 }
 
 Result<TileReport> Run::tiles(const TileOptions& options) {
-    const Result<recording::Reader> reader = read();
-    return reader.ok() ? Result<TileReport>(analysis::build_tiles(analysis::tiles_of(*reader->facts()), options))
-                       : reader.error();
+    const Result<asking::AnalysisPointer> analysis = asking::analysis();
+    if (!analysis.ok()) {
+        return analysis.error();
+    }
+    const Result<asking::LiveRecording> recorded = live();
+    return recorded.ok() ? (*analysis)->tiles_of_live(*recorded, options) : recorded.error();
 }
 
 void Run::before_fork() noexcept {

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "asking/analysis_table.hpp"
 #include "drain/drain.hpp"
 #include "fingerprint/tensor_watch.hpp"
 #include "plumb/profiler.hpp"
 #include "record/ring_set.hpp"
-#include "recording/reader.hpp"
 #include "recording/writer.hpp"
 
 namespace plumb::session {
@@ -51,8 +51,7 @@ class Run {
     Queue add_queue(QueueTimer& timer, const std::string& name);
     void reset();
 
-    /// All that was recorded before the call. Error not_found: it was never open.
-    Result<recording::Reader> read();
+    /// All that was recorded before the call. Error not_found: it was never open; unavailable: see asking::analysis().
     Result<Report> report(const ReportOptions& options);
     Result<TileReport> tiles(const TileOptions& options);
     [[nodiscard]] static Error never_open();
@@ -66,6 +65,7 @@ class Run {
     [[nodiscard]] bool abandon() noexcept;
 
   private:
+    Result<asking::LiveRecording> live();
     std::string open_rings();
     Status open_writer(const std::string& ring_reason);
     Status start_drain(const Start& start);

@@ -3,11 +3,11 @@
 
 #include <cstdio>
 
-#include "analysis/user_notes.hpp"
 #include "base/os.hpp"
 #include "record/recorder_access.hpp"
 #include "recording/format.hpp"
 #include "recording/redact.hpp"
+#include "recording/user_notes.hpp"
 #include "session/metadata.hpp"
 
 namespace plumb {
@@ -180,7 +180,7 @@ void Session::note(const std::string& text) {
         }
         number = ++notes_;
     }
-    describe(analysis::user_note_key + std::to_string(number), text);
+    describe(recording::user_note_key + std::to_string(number), text);
 }
 
 Queue Session::add_queue(QueueTimer& timer, const std::string& name) {

@@ -98,7 +98,7 @@ Result<PathReport> path_recording(const std::string& recording, const PathOption
 namespace {
 
 /// The graph alone: text that stands as it is, in whatever form it was asked for.
-class Drawing final : public answers::AnswerData {
+class Drawing final : public answers::PagedAnswer {
   public:
     explicit Drawing(std::string text) : text_(std::move(text)) {}
     [[nodiscard]] page::Page page(const TextOptions&) const override {

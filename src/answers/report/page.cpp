@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "analysis/user_notes.hpp"
 #include "answers/report/brick_table.hpp"
 #include "answers/report/report.hpp"
+#include "recording/user_notes.hpp"
 
 namespace plumb {
 
@@ -54,7 +54,7 @@ std::string steps_words(const PhaseSummary& phase) {
 std::string description_line(const Report& report) {
     std::vector<std::string> parts;
     for (const auto& [key, text] : report.description) {
-        if (analysis::is_user_note(key)) {
+        if (recording::is_user_note(key)) {
             continue;
         }
         // "layers" → "24" says nothing without its key; "model" → "qwen2.5-0.5b bf16" does.
@@ -331,7 +331,7 @@ void add_remarks(Page& page, const Report& report, const std::vector<const Phase
         remark("note  ", note);
     }
     for (const auto& [key, text] : report.description) {
-        if (analysis::is_user_note(key)) {
+        if (recording::is_user_note(key)) {
             remark("note by the user  ", text);
         }
     }

@@ -74,16 +74,10 @@ Result<answers::AnswerPointer> ask_report(const std::vector<std::string>& files,
 
 } // namespace
 
-Result<Report> report_recording(const std::string& path, const ReportOptions& options) {
+Result<Report> read_report(const std::string& path, const ReportOptions& options) {
     return answers::read_one<Report>(
         path, [&](Reading& reading) -> Result<Pending<Report>> { return asked_of(reading, options); });
 }
-
-std::string render_text(const Report& report, const TextOptions& options) {
-    return page::text_of(page_of(report, options), options.color);
-}
-
-std::string render_json(const Report& report) { return page::json_of(schema_of(report), report, 1); }
 
 const answers::Entry& report_answer() {
     static const answers::Entry entry = [] {

@@ -23,6 +23,9 @@ inline Words words_of(Bottleneck) {
     return words;
 }
 
+/// report_recording().
+[[nodiscard]] Result<Report> read_report(const std::string& path, const ReportOptions& options);
+
 /// What may be asked for on the command line.
 struct ReportQuestion {
     std::optional<Phase> phase;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file-level functions of results.hpp: open a recording, hand it to the room that knows.
+// recover_recording() of results.hpp.
 #include "plumb/results.hpp"
 #include "recording/recovery.hpp"
 
 namespace plumb {
+
 Result<RecoverSummary> recover_recording(const std::string& path) {
     const Result<recording::Recovery> recovered = recording::recover(path);
     if (!recovered.ok()) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace plumb::analysis {
+namespace plumb::recording {
 
 inline const std::string user_note_key = "note ";
 
@@ -14,4 +14,4 @@ inline const std::string user_note_key = "note ";
            key.find_first_not_of("0123456789", user_note_key.size()) == std::string_view::npos;
 }
 
-} // namespace plumb::analysis
+} // namespace plumb::recording
