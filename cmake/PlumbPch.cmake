@@ -2,9 +2,10 @@
 # Precompiled headers: what nearly every file of a kind includes, read by the compiler once. They hold headers of the system
 # alone, never ours, and hide nothing: the package check builds every room, and the fuzz preset every room and tool, without.
 #
-# plumb_pch(<target> <kind>): the target's sources start with the headers of that kind: room, test, or room_test, which is
-# not optimised either, whatever the preset: the compiler spends more on the code of a room's test than the test does. What is
-# tested is optimised, but for inline functions; those are by what lies in tests/.
+# plumb_pch(<target> <kind>): the target's sources start with the headers of that kind: room, small_room, test, or room_test.
+# A small_room is optimised for size where a room is optimised at all. A room_test is not optimised, whatever the preset: the
+# compiler spends more on the code of a room's test than the test does. What is tested is optimised, but for inline functions;
+# those are by what lies in tests/.
 #
 # One is made for each kind, by an object library with the very flags of its users. A source with flags of its own
 # that change what the headers define sets SKIP_PRECOMPILE_HEADERS.
@@ -13,15 +14,17 @@ option(PLUMB_PCH "Precompile the standard headers (g++ only)" ${PROJECT_IS_TOP_L
 set(PLUMB_PCH_room
   <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <cstdint> <cstring> <deque> <functional> <limits> <map>
   <memory> <mutex> <optional> <set> <span> <string> <string_view> <thread> <tuple> <unordered_map> <utility> <vector>)
+set(PLUMB_PCH_small_room ${PLUMB_PCH_room})
+set(PLUMB_SMALL $<$<CONFIG:Release,RelWithDebInfo>:-Os>)
+set(PLUMB_PCH_small_room_OPTIONS ${PLUMB_SMALL})
 set(PLUMB_PCH_test ${PLUMB_PCH_room} <filesystem> <fstream> <random> <sstream> <gtest/gtest.h>)
 set(PLUMB_PCH_test_LIBRARIES GTest::gtest)
 set(PLUMB_PCH_room_test ${PLUMB_PCH_test})
 set(PLUMB_PCH_room_test_LIBRARIES GTest::gtest)
+set(PLUMB_PCH_room_test_OPTIONS -O0)
 
 function(plumb_pch target kind)
-  if(kind STREQUAL "room_test")
-    target_compile_options(${target} PRIVATE -O0)
-  endif()
+  target_compile_options(${target} PRIVATE ${PLUMB_PCH_${kind}_OPTIONS})
   if(NOT PLUMB_PCH OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
@@ -32,13 +35,11 @@ function(plumb_pch target kind)
     add_library(${pch} OBJECT EXCLUDE_FROM_ALL "${empty}")
     plumb_target(${pch})
     target_link_libraries(${pch} PRIVATE Threads::Threads ${PLUMB_PCH_${kind}_LIBRARIES})
-    if(NOT kind STREQUAL "room") # -fPIE, as executables are compiled
+    if(kind MATCHES "test") # -fPIE, as executables are compiled
       set_target_properties(${pch} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
       target_compile_options(${pch} PRIVATE -fPIE)
     endif()
-    if(kind STREQUAL "room_test")
-      target_compile_options(${pch} PRIVATE -O0)
-    endif()
+    target_compile_options(${pch} PRIVATE ${PLUMB_PCH_${kind}_OPTIONS})
     target_precompile_headers(${pch} PRIVATE ${PLUMB_PCH_${kind}})
     plumb_pch_checksum(${pch} ${PLUMB_PCH_${kind}})
   endif()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # plumb_room(<name>
+#   [SMALL]                        # optimised for size: nothing here runs for each record or element
 #   SOURCES a.cpp b.cpp            # listed once, relative to the room
+#   [SMALL_SOURCES c.cpp …]        # those of which that is true in a room that is not SMALL
 #   [TESTS a_test.cpp …]           # becomes plumb_<name>_test; test-only helpers (.cpp) go here too
 #   [MOCKS virtual_x.cpp …]        # stand-ins its tests need, relative to tests/mocks; tests then see tests/
 #   [DEPENDS room …]               # the rooms it includes; whatever those depend on comes along
@@ -20,7 +22,7 @@
 # Both link zstd, threads and dl, nothing else: other LIBRARIES of a room must be header-only.
 
 function(plumb_room name)
-  cmake_parse_arguments(PARSE_ARGV 1 room "" "" "SOURCES;TESTS;MOCKS;DEPENDS;TEST_DEPENDS;LIBRARIES;TEST_LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 room "SMALL" "" "SOURCES;SMALL_SOURCES;TESTS;MOCKS;DEPENDS;TEST_DEPENDS;LIBRARIES;TEST_LIBRARIES")
   if(room_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "plumb_room(${name}): unknown arguments: ${room_UNPARSED_ARGUMENTS}")
   endif()
@@ -50,11 +52,21 @@ function(plumb_room name)
   set_property(GLOBAL PROPERTY plumb_mocks_${name} ${room_MOCKS})
   set_property(GLOBAL PROPERTY plumb_test_libraries_${name} ${room_TEST_LIBRARIES})
 
-  add_library(plumb_${name} OBJECT ${room_SOURCES})
+  add_library(plumb_${name} OBJECT ${room_SOURCES} ${room_SMALL_SOURCES})
+  set_property(SOURCE ${room_SMALL_SOURCES} APPEND PROPERTY COMPILE_OPTIONS ${PLUMB_SMALL})
+  set_property(SOURCE ${room_SMALL_SOURCES} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
   plumb_target(plumb_${name})
   target_include_directories(plumb_${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(plumb_${name} PRIVATE Threads::Threads ${room_LIBRARIES})
-  plumb_pch(plumb_${name} room)
+  if(room_SMALL)
+    plumb_pch(plumb_${name} small_room)
+  else()
+    plumb_pch(plumb_${name} room)
+  endif()
+  if(NOT name IN_LIST PLUMB_ANALYSIS_ROOMS)
+    # libplumb is small: what it does not use of a room is left out of it.
+    target_compile_options(plumb_${name} PRIVATE -ffunction-sections -fdata-sections)
+  endif()
 
   if(PLUMB_BUILD_TESTS AND room_TESTS)
     add_executable(plumb_${name}_test ${room_TESTS} ${room_MOCKS})
