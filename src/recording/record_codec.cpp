@@ -4,7 +4,10 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "recording/format.hpp"
 #include "recording/record_predictor.hpp"
@@ -155,7 +158,7 @@ struct RecordDecoder::Columns {
     std::vector<std::uint8_t> tags;
     std::vector<std::uint16_t> ids;
     std::vector<std::uint64_t> payloads, times, values;
-    std::vector<std::byte> plane;
+    std::array<std::vector<std::byte>, 8> planes; // of the column being read
     const std::byte* at = nullptr;
     std::size_t left = 0;
 
@@ -164,38 +167,32 @@ struct RecordDecoder::Columns {
     Columns& operator=(const Columns&) = delete;
     ~Columns() { ZSTD_freeDCtx(zstd); }
 
-    /// Points `bytes` at the `count` bytes of the next plane, or leaves it null for a constant one.
-    bool next_plane(std::size_t count, const std::byte*& bytes, std::byte& constant) {
+    /// The `count` bytes of the next plane, in the payload or in `room`; null where it cannot be one.
+    const std::byte* next_plane(std::size_t count, std::vector<std::byte>& room) {
         if (left < plane_head) {
-            return false;
+            return nullptr;
         }
         const auto mode = load_le<std::uint8_t>(at);
         const std::size_t length = load_le<std::uint32_t>(at + 1);
         at += plane_head;
         left -= plane_head;
         if (length > left) {
-            return false;
+            return nullptr;
         }
         const std::byte* content = at;
         at += length;
         left -= length;
-        bytes = nullptr;
-        switch (mode) {
-        case plane_constant:
-            if (length != 1) {
-                return false;
-            }
-            constant = content[0];
-            return true;
-        case plane_stored:
-            bytes = content;
-            return length == count;
-        case plane_zstd:
-            bytes = plane.data();
-            return zstd != nullptr && ZSTD_decompressDCtx(zstd, plane.data(), count, content, length) == count;
-        default:
-            return false;
+        if (mode == plane_stored) {
+            return length == count ? content : nullptr;
         }
+        room.resize(std::max(room.size(), count));
+        if (mode == plane_constant && length == 1) {
+            std::fill_n(room.begin(), count, content[0]);
+            return room.data();
+        }
+        const bool unpacked = mode == plane_zstd && zstd != nullptr &&
+                              ZSTD_decompressDCtx(zstd, room.data(), count, content, length) == count;
+        return unpacked ? room.data() : nullptr;
     }
 
     template <class T>
@@ -203,28 +200,56 @@ struct RecordDecoder::Columns {
         if (left < 1) {
             return false;
         }
-        const auto planes = load_le<std::uint8_t>(at);
+        const auto given = load_le<std::uint8_t>(at);
         ++at;
         --left;
-        if (planes > most_planes || (count == 0 && planes != 0)) {
+        if (given > most_planes || (count == 0 && given != 0)) {
             return false;
         }
-        column.assign(count, T{0});
-        for (unsigned p = 0; p < planes; ++p) {
-            const std::byte* bytes = nullptr;
-            std::byte constant{0};
-            if (!next_plane(count, bytes, constant)) {
+        column.resize(std::max(column.size(), count));
+        PlanePointers from{};
+        for (unsigned p = 0; p < given; ++p) {
+            from[p] = next_plane(count, planes[p]);
+            if (from[p] == nullptr) {
                 return false;
             }
-            if (bytes == nullptr && constant == std::byte{0}) {
-                continue;
+        }
+        join_some(std::make_index_sequence<sizeof(T) + 1>(), given, from, count, column.data());
+        return true;
+    }
+
+  private:
+    using PlanePointers = std::array<const std::byte*, 8>;
+
+    /// As many planes as the compiler knows of, and a fixed number of values at once: then it uses vectors.
+    template <unsigned given, class T>
+    static void join(const PlanePointers& from, std::size_t count, T* to) {
+        using Word = std::conditional_t<(given <= 4 && sizeof(T) > 4), std::uint32_t, T>;
+        constexpr std::size_t at_once = 16;
+        std::size_t i = 0;
+        for (; i + at_once <= count; i += at_once) {
+            Word words[at_once] = {};
+            for (unsigned p = 0; p < given; ++p) {
+                std::uint8_t bytes[at_once];
+                std::memcpy(bytes, from[p] + i, at_once);
+                for (std::size_t j = 0; j < at_once; ++j) {
+                    words[j] = static_cast<Word>(words[j] | static_cast<Word>(static_cast<Word>(bytes[j]) << (8 * p)));
+                }
             }
-            for (std::size_t i = 0; i < count; ++i) {
-                const auto byte = static_cast<std::uint64_t>(bytes != nullptr ? bytes[i] : constant);
-                column[i] = static_cast<T>(column[i] | static_cast<T>(byte << (8 * p)));
+            std::copy_n(words, at_once, to + i);
+        }
+        for (; i < count; ++i) {
+            to[i] = 0;
+            for (unsigned p = 0; p < given; ++p) {
+                to[i] = static_cast<T>(to[i] | static_cast<T>(static_cast<T>(from[p][i]) << (8 * p)));
             }
         }
-        return true;
+    }
+
+    template <std::size_t... numbers, class T>
+    static void join_some(std::index_sequence<numbers...>, unsigned given, const PlanePointers& from, std::size_t count,
+                          T* to) {
+        ((given == numbers ? join<numbers>(from, count, to) : void()), ...);
     }
 };
 
@@ -240,12 +265,12 @@ bool RecordDecoder::decode(const std::byte* payload, std::size_t size, std::size
     Columns& c = *columns_;
     c.at = payload + base_size;
     c.left = size - base_size;
-    c.plane.resize(std::max(c.plane.size(), count));
     if (!c.read_column(c.tags, count, 1) || !c.read_column(c.ids, count, 2) || !c.read_column(c.payloads, count, 5)) {
         return false;
     }
-    const auto value_count = static_cast<std::size_t>(std::count_if(
-        c.tags.begin(), c.tags.end(), [](std::uint8_t tag) { return class_of(tag >> 2) == RecordClass::value; }));
+    const auto value_count = static_cast<std::size_t>(
+        std::count_if(c.tags.begin(), c.tags.begin() + static_cast<std::ptrdiff_t>(count),
+                      [](std::uint8_t tag) { return class_of(tag >> 2) == RecordClass::value; }));
     if (!c.read_column(c.times, count - value_count, 8) || !c.read_column(c.values, value_count, 8)) {
         return false;
     }
@@ -253,7 +278,8 @@ bool RecordDecoder::decode(const std::byte* payload, std::size_t size, std::size
     const std::uint64_t* time = c.times.data();
     const std::uint64_t* value = c.values.data();
     for (std::size_t i = 0; i < count; ++i) {
-        const bool is_value = class_of(c.tags[i] >> 2) == RecordClass::value;
+        const unsigned kind = c.tags[i] >> 2;
+        const bool is_value = kind != static_cast<unsigned>(RecordKind::scope) && class_of(kind) == RecordClass::value;
         to[i] = predictor.decode({c.tags[i], c.ids[i], c.payloads[i], is_value ? *value++ : *time++});
     }
     return true;

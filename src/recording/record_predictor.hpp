@@ -103,8 +103,17 @@ class RecordPredictor {
 
     Record decode(CodedRecord coded) {
         const unsigned kind = coded.tag >> 2;
-        const RecordClass use = class_of(kind);
         const std::uint64_t top = static_cast<std::uint64_t>(coded.tag) << 56;
+        if (kind == static_cast<unsigned>(RecordKind::scope)) [[likely]] { // as below, less what cannot be
+            Slot& slot = slots_[slot_of(static_cast<unsigned>(RecordKind::scope), coded.id)];
+            const std::uint64_t payload = (slot.payload + unzigzag(coded.payload)) & payload_mask;
+            slot.payload = payload;
+            const std::uint64_t known = last_ + unzigzag(coded.first);
+            const std::uint64_t first = slot.parent ? known - payload : known;
+            advance(kind, RecordClass::timed, slot, first, payload);
+            return {first, top | (static_cast<std::uint64_t>(coded.id) << id_shift) | payload};
+        }
+        const RecordClass use = class_of(kind);
         Slot& slot = slots_[slot_of(kind, coded.id)];
         if (use == RecordClass::closing) {
             const std::uint64_t end = last_ + unzigzag(coded.first);
