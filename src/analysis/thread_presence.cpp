@@ -91,16 +91,20 @@ void ThreadPresence::give_less(std::int64_t off_cpu, std::int64_t until) {
 
 void ThreadPresence::collect_pieces(std::int64_t until) {
     pieces_.clear();
+    const auto collect = [this](std::int64_t begin, std::int64_t end, std::uint64_t kind) {
+        const std::uint64_t rank = kind | (end - begin >= long_ns_ ? long_rank : 0);
+        pieces_.push_back({rank | static_cast<std::uint64_t>(end - begin), begin});
+    };
     std::int64_t at = from_;
     for (const Interval& leaf : leaves_) {
         if (leaf.begin > at) {
-            pieces_.push_back({{at, leaf.begin}, true});
+            collect(at, leaf.begin, gap_rank);
         }
-        pieces_.push_back({leaf, false});
+        collect(leaf.begin, leaf.end, 0);
         at = leaf.end;
     }
     if (until > at) {
-        pieces_.push_back({{at, until}, true});
+        collect(at, until, gap_rank);
     }
 }
 
@@ -149,15 +153,8 @@ bool ThreadPresence::place_in_one(std::int64_t off_cpu, std::int64_t until) {
 
 void ThreadPresence::place_by_length(std::int64_t off_cpu, std::int64_t until) {
     collect_pieces(until);
-    const auto rank = [this](const Piece& piece) {
-        const bool is_long = piece.interval.end - piece.interval.begin >= long_ns_;
-        return (is_long ? 2 : 0) + (piece.gap ? 1 : 0);
-    };
-    const auto comes_later = [&](const Piece& a, const Piece& b) {
-        if (rank(a) != rank(b)) {
-            return rank(a) < rank(b);
-        }
-        return a.interval.end - a.interval.begin < b.interval.end - b.interval.begin;
+    const auto comes_later = [](const Piece& a, const Piece& b) {
+        return a.rank < b.rank;
     };
     // A heap: off-CPU time is used up by the first few pieces.
     std::make_heap(pieces_.begin(), pieces_.end(), comes_later);
@@ -167,9 +164,9 @@ void ThreadPresence::place_by_length(std::int64_t off_cpu, std::int64_t until) {
     while (off_cpu > 0 && heap_end != pieces_.begin()) {
         std::pop_heap(pieces_.begin(), heap_end, comes_later);
         --heap_end;
-        const Interval piece = heap_end->interval;
-        const std::int64_t part = std::min(off_cpu, piece.end - piece.begin);
-        off_.push_back({piece.end - part, piece.end});
+        const std::int64_t end = heap_end->begin + heap_end->length();
+        const std::int64_t part = std::min(off_cpu, heap_end->length());
+        off_.push_back({end - part, end});
         off_cpu -= part;
         if (!certain) {
             ledger_->add(PeriodLedger::What::uncertain, off_.back(), given_);
