@@ -25,7 +25,7 @@ class Nesting {
 
     /// A scope that just ended. An earlier one of no length at the very begin is taken for a neighbour, not a child:
     /// a coarse clock cannot tell, and a neighbour keeps both what they are.
-    Outcome close(std::uint64_t begin, std::uint64_t duration) {
+    [[gnu::always_inline]] Outcome close(std::uint64_t begin, std::uint64_t duration) {
         Outcome outcome;
         while (!open_.empty() && open_.back().begin >= begin && open_.back().end != begin) {
             outcome.children += open_.back().covered;
@@ -36,7 +36,7 @@ class Nesting {
         if (begin < unseen_until_) {
             outcome.leaf = false;
         }
-        if (open_.size() == capacity) {
+        if (open_.size() == capacity) [[unlikely]] {
             pair_up_older_half();
         }
         open_.push_back({begin, begin + duration, duration});

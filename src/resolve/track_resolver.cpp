@@ -252,8 +252,8 @@ void TrackResolver::place(Sample& sample, const Surroundings& around) const {
     sample.left_out = around.left_out;
 }
 
-Sample& TrackResolver::append(ResolvedBuffers& out, SampleKind kind, std::uint64_t begin,
-                              std::uint64_t duration) const {
+inline Sample& TrackResolver::append(ResolvedBuffers& out, SampleKind kind, std::uint64_t begin,
+                                     std::uint64_t duration) const {
     Sample& sample = out.samples.emplace_back(blank_);
     sample.kind = kind;
     // Both ends by the same line, so that intervals that share a tick share a nanosecond.
@@ -291,51 +291,68 @@ void TrackResolver::add_lead(Sample& to, std::uint64_t begin, const Lead& lead) 
     to.submit_delay_ns = lead.submitted != payload_mask ? delay(lead.submitted) : not_given;
 }
 
-void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& out) {
-    std::uint64_t duration = payload_of(record);
-    const std::uint8_t quality = quality_;
-    quality_ = 0;
-    const std::optional<Lead> lead = lead_;
-    lead_.reset();
-    const std::optional<Cause> cause = queue_ ? std::exchange(cause_, std::nullopt) : std::nullopt;
-    const bool plain =
-        duration != payload_mask && track_->line != nullptr && track_->line->contains(record.first, duration);
-    if (!plain && !interval(record, wanted, duration)) [[unlikely]] {
-        return;
-    }
-    if (missing_) [[unlikely]] {
-        nesting_.records_missing_until(record.first + duration);
-        missing_ = false;
-    }
-    // What overlaps holds nothing: commands of a queue that runs out of order stand beside each other.
-    const Nesting::Outcome nest =
-        (quality & span_may_overlap) != 0 ? Nesting::Outcome{} : nesting_.close(record.first, duration);
+[[gnu::always_inline]] inline Sample* TrackResolver::add_scope(const Record& record, std::uint64_t duration,
+                                                               const Nesting::Outcome& nest, bool wanted,
+                                                               ResolvedBuffers& out) {
     if (!wanted) {
-        return;
+        return nullptr;
     }
     if (nest.overlaps) [[unlikely]] {
         losses_->count(Loss::overlap_without_nesting);
     }
     if (nest.children > duration) [[unlikely]] {
         losses_->count(Loss::children_exceed);
-        return;
+        return nullptr;
     }
     const SampleKind kind = (record.second & flag_lap) != 0 ? SampleKind::lap : SampleKind::scope;
     Sample& sample = append(out, kind, record.first, duration);
     sample.name = id_of(record);
     sample.leaf = nest.leaf;
-    sample.flags = quality;
-    if (lead) {
-        add_lead(sample, record.first, *lead);
-    }
     if (nest.children != 0) {
         sample.self_ns = std::min(sample.duration_ns, track_->line->length_ns(duration - nest.children));
     }
     if ((record.second & flag_work) != 0) {
         add_work(sample, record.second);
     }
+    return &sample;
+}
+
+void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& out) {
+    const std::uint64_t duration = payload_of(record);
+    const bool plain = duration != payload_mask && track_->line != nullptr && quality_ == 0 && !lead_ && !queue_ &&
+                       !missing_ && track_->line->contains(record.first, duration);
+    if (!plain) [[unlikely]] {
+        special_scope(record, wanted, out);
+        return;
+    }
+    add_scope(record, duration, nesting_.close(record.first, duration), wanted, out);
+}
+
+void TrackResolver::special_scope(const Record& record, bool wanted, ResolvedBuffers& out) {
+    const std::uint8_t quality = std::exchange(quality_, std::uint8_t{0});
+    const std::optional<Lead> lead = std::exchange(lead_, std::nullopt);
+    const std::optional<Cause> cause = queue_ ? std::exchange(cause_, std::nullopt) : std::nullopt;
+    std::uint64_t duration = 0;
+    if (!interval(record, wanted, duration)) {
+        return;
+    }
+    if (missing_) {
+        nesting_.records_missing_until(record.first + duration);
+        missing_ = false;
+    }
+    // What overlaps holds nothing: commands of a queue that runs out of order stand beside each other.
+    const Nesting::Outcome nest =
+        (quality & span_may_overlap) != 0 ? Nesting::Outcome{} : nesting_.close(record.first, duration);
+    Sample* sample = add_scope(record, duration, nest, wanted, out);
+    if (sample == nullptr) {
+        return;
+    }
+    sample->flags = quality;
+    if (lead) {
+        add_lead(*sample, record.first, *lead);
+    }
     if (queue_) {
-        link(sample, cause, out);
+        link(*sample, cause, out);
     }
 }
 

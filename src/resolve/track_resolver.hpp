@@ -80,6 +80,11 @@ class TrackResolver {
     };
 
     void scope(const Record& record, bool wanted, ResolvedBuffers& out);
+    /// One of a device queue, with a record before it that tells more, of a long duration, or with no time.
+    void special_scope(const Record& record, bool wanted, ResolvedBuffers& out);
+    /// Null where there is no sample.
+    Sample* add_scope(const Record& record, std::uint64_t duration, const Nesting::Outcome& nest, bool wanted,
+                      ResolvedBuffers& out);
     void span(const Record& record, bool wanted, ResolvedBuffers& out);
     void step_begin(const Record& record);
     void layer_begin(const Record& record);
