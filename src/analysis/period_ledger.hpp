@@ -55,7 +55,8 @@ class PeriodLedger {
         add(what, interval.begin, interval.end, hint, track);
     }
     // Two numbers: an Interval comes in two registers, is stored in halves and loaded as a whole, which takes 5 ns.
-    void add(What what, std::int64_t begin, std::int64_t end, std::size_t& hint, std::uint32_t track = 0) {
+    [[gnu::always_inline]] void add(What what, std::int64_t begin, std::int64_t end, std::size_t& hint,
+                                    std::uint32_t track = 0) {
         // Nearly always it lies in the period that the one before it lay in, and nobody wants to know more.
         const bool near = last_page_ != nullptr && last_begin_ <= begin && begin < end && end <= last_end_ &&
                           pending_ < max_pending && observer_ == nullptr;

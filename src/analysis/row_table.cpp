@@ -71,10 +71,7 @@ RowTable::Entry* RowTable::brick_entry(const Key& key) {
         }
         slots = std::make_unique<Slots>();
     }
-    const std::size_t slot =
-        ((static_cast<std::size_t>(key.phase) * 2 + (key.lap ? 1 : 0)) * 2 + (key.leaf ? 1 : 0)) * max_sources +
-        key.source;
-    std::uint32_t& row = (*slots)[slot];
+    std::uint32_t& row = (*slots)[slot_of(key.phase, key.lap, key.leaf, key.source)];
     if (row == 0) {
         if (bricks_.size() >= max_rows) {
             return nullptr;
@@ -86,10 +83,19 @@ RowTable::Entry* RowTable::brick_entry(const Key& key) {
 }
 
 void RowTable::add(const resolve::Sample& sample, unsigned source) {
+    const bool brick = sample.kind != resolve::SampleKind::layer;
+    if (brick && !brick_layers_ && sample.name < slots_.size() && slots_[sample.name]) [[likely]] {
+        const bool lap = sample.kind == resolve::SampleKind::lap;
+        if (const std::uint32_t row = (*slots_[sample.name])[slot_of(sample.phase, lap, sample.leaf, source)])
+            [[likely]] {
+            bricks_[row - 1]->statistics.add(sample);
+            return;
+        }
+    }
     Key key;
     key.phase = sample.phase;
     key.source = static_cast<std::uint8_t>(source);
-    if (sample.kind == resolve::SampleKind::layer) {
+    if (!brick) {
         key.layer = sample.layer;
         key.named = false;
         add_to_layer(key, sample, layer_rows_, layer_index_);

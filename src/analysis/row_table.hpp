@@ -79,6 +79,9 @@ class RowTable {
     };
     static constexpr std::size_t slots_per_name = phase_count * 2 * 2 * max_sources;
     using Slots = std::array<std::uint32_t, slots_per_name>; // 1 + index into bricks_; 0: none yet
+    static std::size_t slot_of(Phase phase, bool lap, bool leaf, unsigned source) {
+        return ((static_cast<std::size_t>(phase) * 2 + (lap ? 1 : 0)) * 2 + (leaf ? 1 : 0)) * max_sources + source;
+    }
 
     [[nodiscard]] Entry* brick_entry(const Key& key);
     void add_to_layer(const Key& key, const resolve::Sample& sample, std::vector<std::unique_ptr<Entry>>& rows,

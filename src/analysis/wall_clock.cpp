@@ -24,7 +24,17 @@ WallClock::TrackState& WallClock::state_of(const resolve::ResolvedBatch& batch) 
     return *state;
 }
 
-void WallClock::sample(TrackState& state, const resolve::Sample& sample) {
+inline void WallClock::sample(TrackState& state, const resolve::Sample& sample) {
+    if (sample.kind == resolve::SampleKind::scope && sample.leaf && !state.device) [[likely]] {
+        const std::int64_t end = sample.begin_ns + sample.duration_ns;
+        ledger_.add(PeriodLedger::What::brick, sample.begin_ns, end, state.hint, state.track);
+        state.presence.leaf({sample.begin_ns, end});
+    } else {
+        other_sample(state, sample);
+    }
+}
+
+void WallClock::other_sample(TrackState& state, const resolve::Sample& sample) {
     using resolve::SampleKind;
     const Interval interval{sample.begin_ns, sample.begin_ns + sample.duration_ns};
     const auto add = [&](PeriodLedger::What what) {

@@ -51,6 +51,7 @@ class WallClock {
 
     TrackState& state_of(const resolve::ResolvedBatch& batch);
     void sample(TrackState& state, const resolve::Sample& sample);
+    void other_sample(TrackState& state, const resolve::Sample& sample);
 
     PeriodLedger ledger_;
     PeriodLedger device_ledger_;
