@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "base/hex.hpp"
 #include "base/json_writer.hpp"
@@ -36,6 +38,8 @@ std::string name_prefix(const NameTable::Entry& entry) {
     return R"("name":)" + json_text(entry.name) + R"(,"cat":")" + std::string(category_word(entry.category)) + '"';
 }
 
+std::string slice_prefix(const NameTable::Entry& entry) { return ",\n{\"ph\":\"X\"," + name_prefix(entry); }
+
 std::string submission_prefix(const NameTable::Entry& entry) {
     return R"("name":)" + json_text("submit " + entry.name) + R"(,"cat":"submit")";
 }
@@ -48,13 +52,43 @@ std::string node_prefix(const NameTable::Entry& entry) {
            '"';
 }
 
+/// The work of a name's last sample as a trace says it: mostly that of the next one, too.
+class WorkText {
+  public:
+    [[nodiscard]] std::string_view of(const Sample& sample) {
+        const std::array<double, 3> amounts = {sample.bytes, sample.flops, sample.elements};
+        if (std::memcmp(&amounts, &amounts_, sizeof amounts) != 0) {
+            amounts_ = amounts;
+            write();
+        }
+        return {text_.data(), length_};
+    }
+
+  private:
+    void write() {
+        constexpr std::array<std::string_view, 3> keys = {R"(,"bytes":)", R"(,"flops":)", R"(,"elements":)"};
+        TextPen pen(text_.data());
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+            if (std::isfinite(amounts_[i])) {
+                pen.put(keys[i]);
+                pen.put_number(amounts_[i]);
+            }
+        }
+        length_ = static_cast<std::size_t>(pen.at() - text_.data());
+    }
+
+    std::array<double, 3> amounts_ = {std::nan(""), std::nan(""), std::nan("")};
+    std::size_t length_ = 0;
+    std::array<char, 3 * 40> text_{};
+};
+
 /// Writes the events of one trace. Lanes: each track has its own id; lanes of spans, of submissions to devices, and of what
 /// overlaps on a device (branches of a graph) follow after all tracks.
 class TraceWriter {
   public:
     TraceWriter(const SampleFeed& source, std::ostream& out)
         : source_(source), sink_(out), names_(source.facts->names), prefix_(names_, name_prefix),
-          submission_prefix_(names_, submission_prefix),
+          slice_prefix_(names_, slice_prefix), submission_prefix_(names_, submission_prefix),
           node_prefix_{NameText(names_, node_prefix<0>), NameText(names_, node_prefix<1>),
                        NameText(names_, node_prefix<2>)},
           graphs_(graph_tracks(source.facts->tracks)), pid_(source.facts->metadata.pid),
@@ -137,15 +171,14 @@ class TraceWriter {
             return;
         }
         if (sample.kind != SampleKind::span) {
-            write_event(sample, lane_of(sample.track), "X");
+            write_slice(sample, lane_of(sample.track));
             return;
         }
         const auto lane = spans_[sample.track].place(sample.begin_ns, sample.begin_ns + sample.duration_ns);
         if (lane) {
-            write_event(sample, extra_lane(span_lane_ids_[sample.track], sample.track, *lane, ", spans", 0), "X");
+            write_slice(sample, extra_lane(span_lane_ids_[sample.track], sample.track, *lane, ", spans", 0));
         } else {
-            write_event(sample, lane_of(sample.track), "b");
-            write_async_end(sample);
+            write_async(sample);
         }
     }
 
@@ -167,13 +200,12 @@ class TraceWriter {
     void write_device(const Sample& sample, SpanLanes& lanes) {
         const auto place = lanes.place(sample.begin_ns, sample.begin_ns + sample.duration_ns);
         if (!place) {
-            write_event(sample, lane_of(sample.track), "b");
-            write_async_end(sample);
+            write_async(sample);
             return;
         }
         const LaneId lane = *place == 0 ? lane_of(sample.track)
                                         : extra_lane(span_lane_ids_[sample.track], sample.track, *place - 1, ",", 1);
-        write_event(sample, lane, "X");
+        write_slice(sample, lane);
         if (const auto flow = flow_to(sample)) {
             write_flow("f", *flow, lane, sample.begin_ns);
         }
@@ -213,8 +245,7 @@ class TraceWriter {
         const LaneId lane =
             extra_lane(submission_lane_ids_[submission.track], submission.track, *place, ", submitted to devices", 0);
         sink_.reserve(event_room);
-        sink_.put(first_ ? "{\"ph\":\"X\"," : ",\n{\"ph\":\"X\",");
-        first_ = false;
+        sink_.put(",\n{\"ph\":\"X\",");
         if (submission.graph) {
             sink_.put(R"("name":"launch graph )");
             sink_.put_integer(submission.key);
@@ -254,8 +285,7 @@ class TraceWriter {
             place ? extra_lane(recorded_lane_ids_[node.key.track], node.key.track, *place, ", recorded", 0)
                   : lane_of(node.key.track);
         sink_.reserve(event_room);
-        sink_.put(first_ ? "{\"ph\":\"" : ",\n{\"ph\":\"");
-        first_ = false;
+        sink_.put(",\n{\"ph\":\"");
         sink_.put(place ? "X\"," : "i\",\"s\":\"t\",");
         const bool transfer = node.kind == resolve::RecordedKind::transfer;
         sink_.append(
@@ -356,34 +386,44 @@ class TraceWriter {
         }
     }
 
-    void put_place(LaneId lane) {
+    const std::string& place_in(LaneId lane) {
         if (lane != place_lane_) {
             place_lane_ = lane;
             place_ = R"(,"pid":)" + std::to_string(pid_) + R"(,"tid":)" + std::to_string(lane) + R"(,"ts":)";
         }
-        sink_.put(place_);
+        return place_;
     }
 
-    void write_event(const Sample& sample, LaneId lane, std::string_view shape) {
-        sink_.reserve(event_room);
-        sink_.put(first_ ? "{\"ph\":\"" : ",\n{\"ph\":\"");
-        first_ = false;
-        sink_.put(shape);
-        sink_.put("\",");
-        put_what(sample);
-        put_place(lane);
-        sink_.put_microseconds(sample.begin_ns - origin_ns_);
-        if (shape == "X") {
-            sink_.put(R"(,"dur":)");
-            sink_.put_microseconds(sample.duration_ns);
+    void put_place(LaneId lane) { sink_.put(place_in(lane)); }
+
+    /// From begin to end in one event. Nearly all of a trace is these.
+    void write_slice(const Sample& sample, LaneId lane) {
+        if (sample.kind == SampleKind::step || sample.kind == SampleKind::layer) {
+            sink_.reserve(event_room);
+            sink_.put(",\n{\"ph\":\"X\",");
+            put_what(sample);
         } else {
-            sink_.put(R"(,"id":)");
-            sink_.put_integer(++async_);
+            sink_.append(slice_prefix_(sample.name));
+            sink_.reserve(event_room);
         }
-        put_arguments(sample);
+        TextPen pen = sink_.pen();
+        pen.put(place_in(lane));
+        pen.put_microseconds(sample.begin_ns - origin_ns_);
+        pen.put(R"(,"dur":)");
+        pen.put_microseconds(sample.duration_ns);
+        sink_.take(put_arguments(pen, sample));
     }
 
-    void write_async_end(const Sample& sample) {
+    /// From begin to end in two events, for what fits in no lane.
+    void write_async(const Sample& sample) {
+        sink_.reserve(event_room);
+        sink_.put(",\n{\"ph\":\"b\",");
+        put_what(sample);
+        put_place(lane_of(sample.track));
+        sink_.put_microseconds(sample.begin_ns - origin_ns_);
+        sink_.put(R"(,"id":)");
+        sink_.put_integer(++async_);
+        sink_.take(put_arguments(sink_.pen(), sample));
         sink_.reserve(event_room);
         sink_.put(",\n{\"ph\":\"e\",");
         put_what(sample);
@@ -394,24 +434,35 @@ class TraceWriter {
         sink_.put("}");
     }
 
-    void put_arguments(const Sample& sample) {
-        put_where(sample.phase, sample.step, sample.layer);
-        if (!graphs_.empty()) {
-            const auto graph = graphs_.find(sample.track);
-            put_graph_key(graph != graphs_.end(), graph != graphs_.end() ? graph->second : 0);
+    [[nodiscard]] TextPen put_arguments(TextPen pen, const Sample& sample) {
+        pen.put(where(sample.phase, sample.step, sample.layer));
+        const bool plain = sample.kind != SampleKind::lap && !sample.warmup && !sample.left_out && sample.flags == 0 &&
+                           std::isnan(sample.queue_delay_ns) && std::isnan(sample.submit_delay_ns) && graphs_.empty();
+        if (!plain) {
+            sink_.take(pen);
+            put_marks(sample);
+            pen = sink_.pen();
+        }
+        if (sample.name >= work_texts_.size()) {
+            work_texts_.resize(std::size_t{sample.name} + 1);
+        }
+        pen.put(work_texts_[sample.name].of(sample));
+        pen.put("}}");
+        return pen;
+    }
+
+    void put_marks(const Sample& sample) {
+        if (const auto graph = graphs_.find(sample.track); graph != graphs_.end()) {
+            put_graph_key(true, graph->second);
         }
         put_flag(sample.kind == SampleKind::lap, "lap");
         put_flag(sample.warmup, "warmup");
         put_marks(marks_of(sample));
         put_work(R"(,"queue_delay_us":)", sample.queue_delay_ns / 1e3);
         put_work(R"(,"submit_delay_us":)", sample.submit_delay_ns / 1e3);
-        put_work(R"(,"bytes":)", sample.bytes);
-        put_work(R"(,"flops":)", sample.flops);
-        put_work(R"(,"elements":)", sample.elements);
-        sink_.put("}}");
     }
 
-    void put_where(Phase phase, std::uint64_t step, std::uint32_t layer) {
+    const std::string& where(Phase phase, std::uint64_t step, std::uint32_t layer) {
         if (where_.empty() || phase != where_phase_ || step != where_step_ || layer != where_layer_) {
             where_phase_ = phase;
             where_step_ = step;
@@ -424,8 +475,10 @@ class TraceWriter {
                 where_ += R"(,"layer":)" + std::to_string(layer);
             }
         }
-        sink_.put(where_);
+        return where_;
     }
+
+    void put_where(Phase phase, std::uint64_t step, std::uint32_t layer) { sink_.put(where(phase, step, layer)); }
 
     void put_graph_key(bool given, std::uint64_t key) {
         if (given) {
@@ -482,12 +535,14 @@ class TraceWriter {
     TextSink sink_;
     NameTable names_;
     NameText prefix_;
+    NameText slice_prefix_;
+    std::vector<WorkText> work_texts_; // by name
     NameText submission_prefix_;
     std::array<NameText, 3> node_prefix_; // by kind
     GraphTracks graphs_;
     std::uint32_t pid_;
     std::int64_t origin_ns_;
-    bool first_ = true;
+    bool first_ = true; // only until write_metadata() has named the process
     std::uint64_t left_out_ = 0;
     std::uint64_t async_ = 0;
     LaneId next_lane_ = 1;
