@@ -64,7 +64,7 @@ bool end_on_device(detail::ThreadRecorder& pen, const detail::SlowEnd& ended) no
 
 void detail::end_scope_slow(detail::ThreadRecorder& pen, const detail::SlowEnd& ended) noexcept {
     Recorder& recorder = *pen.recorder;
-    const std::uint64_t now = (ended.mode & detail::mode_slow_end) != 0 ? recorder.stamp() : ended.now;
+    const std::uint64_t now = (ended.mode & detail::mode_indirect) != 0 ? recorder.stamp() : ended.now;
     const std::uint32_t mode = recorder.mode();
     pen.end_lap(now, mode);
     --pen.depth;
