@@ -36,10 +36,10 @@ CudaGraphCache::CudaGraphCache(Profiler* profiler, CudaGraphOptions options) {
     if (options.profile_path.empty()) {
         options.profile_path = profile_path(profiler);
     }
-    cudagraph::GraphHost* const host = profiler != nullptr ? profiler->session_ : nullptr;
+    cudagraph::GraphHost* const graph_host = profiler != nullptr ? profiler->session_ : nullptr;
     const HostClock* const clock = profiler != nullptr ? profiler->config().clock : nullptr;
     cache_ = new cudagraph::Cache(driver ? &*driver : nullptr, driver ? Error{} : driver.error(), std::move(options),
-                                  host, clock);
+                                  graph_host, clock);
 }
 
 } // namespace plumb
