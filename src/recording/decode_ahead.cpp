@@ -26,18 +26,17 @@ bool DecodeAhead::pays(const std::vector<RecordPlace>& places) {
 }
 
 DecodeAhead::DecodeAhead(const std::vector<RecordPlace>& places, Decode decode)
-    : places_(places), decode_(std::move(decode)), thread_(base::start_quiet_thread([this] { run(); })) {}
+    : places_(places), decode_(std::move(decode)), hand_over_([this](auto& to) {
+          for (std::size_t place = 0; place < places_.size(); to.filled()) {
+              Group* const group = to.room();
+              if (group == nullptr) {
+                  return;
+              }
+              fill(*group, place);
+          }
+      }) {}
 
-DecodeAhead::~DecodeAhead() {
-    {
-        const std::lock_guard lock(mutex_);
-        stop_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-}
-
-void DecodeAhead::fill(Group& group, std::size_t& place) {
+void DecodeAhead::fill(Group& group, std::size_t& place) const {
     group.chunks.clear();
     if (group.records == nullptr) {
         group.records = std::make_unique_for_overwrite<Record[]>(group_records + max_chunk_records);
@@ -51,58 +50,12 @@ void DecodeAhead::fill(Group& group, std::size_t& place) {
     }
 }
 
-void DecodeAhead::run() {
-    std::size_t place = 0;
-    std::size_t filled = 0;
-    std::exception_ptr failure;
-    while (place < places_.size() && failure == nullptr) {
-        {
-            std::unique_lock lock(mutex_);
-            changed_.wait(lock, [&] { return stop_ || filled - taken_ < groups; });
-            if (stop_) {
-                return;
-            }
-        }
-        try {
-            fill(ring_[filled % groups], place);
-        } catch (...) {
-            failure = std::current_exception();
-        }
-        {
-            const std::lock_guard lock(mutex_);
-            filled_ = failure == nullptr ? ++filled : filled;
-        }
-        changed_.notify_all();
-    }
-    {
-        const std::lock_guard lock(mutex_);
-        done_ = true;
-        failure_ = failure;
-    }
-    changed_.notify_all();
-}
-
 const DecodeAhead::Chunk* DecodeAhead::next() {
-    // Only this thread moves taken_ on, and a filled group is left alone until then.
-    if (holding_ && at_ < ring_[taken_ % groups].chunks.size()) {
-        return &ring_[taken_ % groups].chunks[at_++];
+    if (group_ == nullptr || at_ == group_->chunks.size()) {
+        group_ = hand_over_.next();
+        at_ = 0;
     }
-    {
-        std::unique_lock lock(mutex_);
-        taken_ += holding_ ? 1 : 0;
-        holding_ = false;
-        changed_.notify_all();
-        changed_.wait(lock, [this] { return done_ || taken_ < filled_; });
-        if (taken_ == filled_) {
-            if (failure_ != nullptr) {
-                std::rethrow_exception(failure_);
-            }
-            return nullptr;
-        }
-    }
-    holding_ = true;
-    at_ = 1;
-    return &ring_[taken_ % groups].chunks[0];
+    return group_ != nullptr ? &group_->chunks[at_++] : nullptr;
 }
 
 } // namespace plumb::recording

@@ -4,16 +4,12 @@
 // elsewhere meanwhile.
 #pragma once
 
-#include <array>
-#include <condition_variable>
 #include <cstddef>
-#include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
+#include "base/hand_over.hpp"
 #include "base/layout.hpp"
 #include "recording/index.hpp"
 
@@ -34,10 +30,6 @@ class DecodeAhead {
 
     /// Borrows `places`. Throws what std::thread throws.
     DecodeAhead(const std::vector<RecordPlace>& places, Decode decode);
-    /// Stops early where not everything was taken.
-    ~DecodeAhead();
-    DecodeAhead(const DecodeAhead&) = delete;
-    DecodeAhead& operator=(const DecodeAhead&) = delete;
 
     struct Chunk {
         const RecordPlace* place = nullptr;
@@ -53,22 +45,13 @@ class DecodeAhead {
         std::unique_ptr<Record[]> records;
     };
 
-    void run();
-    void fill(Group& group, std::size_t& place);
+    void fill(Group& group, std::size_t& place) const;
 
     const std::vector<RecordPlace>& places_;
     Decode decode_;
-    std::array<Group, groups> ring_;
-    std::size_t at_ = 0;   // chunk within the group being taken
-    bool holding_ = false; // a group is being taken
-    std::mutex mutex_;     // of what follows
-    std::condition_variable changed_;
-    std::size_t filled_ = 0; // groups ever
-    std::size_t taken_ = 0;
-    bool done_ = false;
-    bool stop_ = false;
-    std::exception_ptr failure_;
-    std::thread thread_; // last: it uses all of the above
+    const Group* group_ = nullptr;            // being taken
+    std::size_t at_ = 0;                      // chunk in it
+    base::HandOver<Group, groups> hand_over_; // last: its thread uses all of the above
 };
 
 } // namespace plumb::recording

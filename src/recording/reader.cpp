@@ -30,6 +30,9 @@ struct Reader::State {
     void note(std::string text) { index.notes.push_back(std::move(text)); }
     void note_end();
     bool decode(const RecordPlace& place, Record* to);
+    [[nodiscard]] bool reads_ahead() const {
+        return ahead == ReadAhead::always || (ahead == ReadAhead::when_it_pays && DecodeAhead::pays(index.places));
+    }
     [[nodiscard]] std::unique_ptr<DecodeAhead> decode_ahead();
 };
 
@@ -58,7 +61,7 @@ bool Reader::State::decode(const RecordPlace& place, Record* to) {
 
 /// Null where this thread decodes by itself.
 std::unique_ptr<DecodeAhead> Reader::State::decode_ahead() {
-    if (ahead == ReadAhead::never || (ahead == ReadAhead::when_it_pays && !DecodeAhead::pays(index.places))) {
+    if (!reads_ahead()) {
         return nullptr;
     }
     try {
@@ -72,6 +75,8 @@ std::unique_ptr<DecodeAhead> Reader::State::decode_ahead() {
 Reader::Reader(std::shared_ptr<State> state) : state_(std::move(state)), facts_(state_, &state_->index) {
     facts_->tiles = state_->index.tile_map.sorted();
 }
+
+bool Reader::reads_ahead() const { return state_->reads_ahead(); }
 
 Result<Reader> Reader::open(const std::string& path, ReadOptions options) {
     std::uint64_t size = 0;

@@ -18,7 +18,7 @@
 
 namespace plumb::recording {
 
-/// Whether a second thread decodes ahead of the one that reads. Nothing but time depends on it.
+/// Whether threads of their own decode and resolve ahead of the one that reads. Nothing but time depends on it.
 enum class ReadAhead : std::uint8_t { when_it_pays, never, always };
 
 struct ReadOptions {
@@ -50,6 +50,9 @@ class Reader {
     [[nodiscard]] const std::vector<std::string>& notes() const { return facts_->notes; }
     [[nodiscard]] bool closed() const { return facts_->closed; }
     [[nodiscard]] bool being_written() const { return facts_->being_written; }
+
+    /// Whether it decodes ahead, with these options and this many records: then it is worth a thread to resolve ahead, too.
+    [[nodiscard]] bool reads_ahead() const;
 
     /// Every record once, per track in sequence order; what the ring held comes last. `take` returns false to stop early.
     /// It must not call this reader: the next chunks may be decoded meanwhile. May be called again. Where records of a track

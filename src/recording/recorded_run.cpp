@@ -30,6 +30,7 @@ RecordedRun run_of(Reader reader) {
     const auto shared = std::make_shared<Reader>(std::move(reader));
     RecordedRun run;
     run.facts = shared->facts();
+    run.ahead = shared->reads_ahead();
     run.for_each_batch = [shared](const std::function<bool(const RecordBatch&)>& take) {
         return shared->for_each_batch(take);
     };

@@ -20,6 +20,7 @@ struct RecordedRun {
     std::shared_ptr<RunFacts> facts = std::make_shared<RunFacts>();
     BatchStream for_each_batch; // each track's batches in sequence order
     CheckStream for_each_check; // in the order written
+    bool ahead = false;         // whether who reads it should use a thread of its own (ReadAhead)
 };
 
 /// Errors: as Reader::open().

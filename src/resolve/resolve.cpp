@@ -2,10 +2,13 @@
 #include "resolve/resolve.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <system_error>
 
+#include "base/hand_over.hpp"
 #include "resolve/launches.hpp"
 #include "resolve/track_resolver.hpp"
 
@@ -23,22 +26,94 @@ struct TrackState {
     bool begun = false;
 };
 
+/// A part of a batch, and what it points into.
+struct Part {
+    ResolvedBuffers buffers;
+    ResolvedBatch batch;
+};
+
+/// Where resolved parts go.
+class Outlet {
+  public:
+    virtual ~Outlet() = default;
+    /// The part to fill next; null: nobody wants more.
+    [[nodiscard]] virtual Part* room() = 0;
+    /// What room() gave is ready.
+    virtual void filled() = 0;
+};
+
+class DirectOutlet final : public Outlet {
+  public:
+    explicit DirectOutlet(const BatchSink& sink) : sink_(sink) {}
+    [[nodiscard]] Part* room() override { return &part_; }
+    void filled() override { sink_(part_.batch); }
+
+  private:
+    const BatchSink& sink_;
+    Part part_;
+};
+
+// A hand-over costs some microseconds where the other thread sleeps, resolving a part some ten.
+constexpr std::size_t parts_at_once = 8;
+struct Parts {
+    std::array<Part, parts_at_once> all;
+    std::size_t used = 0;
+};
+using PartsHandOver = base::HandOver<Parts, 3>;
+
+/// To another thread. Memory: about 2 MiB.
+class DistantOutlet final : public Outlet {
+  public:
+    explicit DistantOutlet(PartsHandOver& to) : to_(to) {}
+    [[nodiscard]] Part* room() override {
+        if (parts_ == nullptr) {
+            parts_ = to_.room();
+            if (parts_ == nullptr) {
+                return nullptr;
+            }
+            parts_->used = 0;
+        }
+        return &parts_->all[parts_->used];
+    }
+    void filled() override {
+        if (++parts_->used == parts_at_once) {
+            flush();
+        }
+    }
+    void flush() {
+        if (parts_ != nullptr) {
+            parts_ = nullptr;
+            to_.filled();
+        }
+    }
+
+  private:
+    PartsHandOver& to_;
+    Parts* parts_ = nullptr;
+};
+
 class SamplePass {
   public:
     /// `tells_launches`: as of the tracks; absent: not known yet. `no_earlier_than` (may be null): as of FirstPass.
     SamplePass(TrackTable& tracks, const StepFactsSource& steps, std::optional<bool> tells_launches, Losses& losses,
-               const std::vector<std::int64_t>* no_earlier_than, const BatchSink& sink)
-        : tracks_(tracks), steps_(steps), losses_(losses), no_earlier_than_(no_earlier_than), sink_(sink),
+               const std::vector<std::int64_t>* no_earlier_than)
+        : tracks_(tracks), steps_(steps), losses_(losses), no_earlier_than_(no_earlier_than),
           launches_(tells_launches) {}
 
-    void batch(const recording::RecordBatch& batch) {
+    /// Every batch of the run. Where it pays, they are resolved on a thread of their own, ahead of `sink`.
+    [[nodiscard]] Status run(const recording::RecordedRun& run, const BatchSink& sink) {
+        return run.ahead ? run_ahead(run, sink) : run_here(run, sink);
+    }
+
+    /// False: `out` wants no more.
+    bool batch(const recording::RecordBatch& batch, Outlet& out) {
         const std::size_t number = batches_++;
         const bool known = no_earlier_than_ != nullptr && number < no_earlier_than_->size(); // else: the run grew
         const std::int64_t later = known ? (*no_earlier_than_)[number] : std::numeric_limits<std::int64_t>::min();
         const std::size_t index = tracks_.index_of(batch.track);
         if (index == no_track) {
             losses_.count(Loss::track_unknown, batch.count);
-            return;
+            return true;
         }
         TrackState& state = state_of(index);
         if (state.begun && batch.first_sequence != state.next_sequence) {
@@ -48,33 +123,65 @@ class SamplePass {
         state.next_sequence = batch.first_sequence + batch.count;
         const std::uint64_t cut = tracks_[index].cut;
         records_ += batch.count - std::min<std::uint64_t>(batch.count, cut - std::min(cut, batch.first_sequence));
-        deliver(batch, index, state.resolver, later);
+        return deliver(batch, index, state.resolver, later, out);
     }
 
     /// Those behind the cut.
     [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
 
   private:
-    void deliver(const recording::RecordBatch& batch, std::size_t index, TrackResolver& resolver, std::int64_t later) {
-        ResolvedBatch out;
-        out.track_index = index;
-        out.track = &tracks_[index];
+    Status run_here(const recording::RecordedRun& run, const BatchSink& sink) {
+        DirectOutlet out(sink);
+        return run.for_each_batch([&](const recording::RecordBatch& records) { return batch(records, out); });
+    }
+
+    Status run_ahead(const recording::RecordedRun& run, const BatchSink& sink) {
+        Status read;
+        std::optional<PartsHandOver> parts;
+        try {
+            parts.emplace([&](PartsHandOver& to) {
+                DistantOutlet out(to);
+                read = run.for_each_batch([&](const recording::RecordBatch& records) { return batch(records, out); });
+                out.flush();
+            });
+        } catch (const std::system_error&) { // no more threads for this process: it goes without
+            return run_here(run, sink);
+        }
+        while (const Parts* some = parts->next()) {
+            for (std::size_t i = 0; i < some->used; ++i) {
+                sink(some->all[i].batch);
+            }
+        }
+        return read;
+    }
+
+    bool deliver(const recording::RecordBatch& batch, std::size_t index, TrackResolver& resolver, std::int64_t later,
+                 Outlet& to) {
         for (std::size_t at = 0; at < batch.count; at += records_at_once) {
+            Part* const part = to.room();
+            if (part == nullptr) {
+                return false;
+            }
+            ResolvedBuffers& buffers = part->buffers;
             const std::size_t count = std::min(records_at_once, batch.count - at);
-            buffers_.clear();
-            resolver.consume(batch.records + at, count, batch.first_sequence + at, buffers_);
-            out.samples = buffers_.samples;
-            out.cpu_stamps = buffers_.cpu_stamps;
-            out.labels = buffers_.labels;
-            out.submissions = buffers_.submissions;
-            out.launches = buffers_.launches;
-            out.nodes = buffers_.nodes;
-            out.dependencies = buffers_.dependencies;
+            buffers.clear();
+            resolver.consume(batch.records + at, count, batch.first_sequence + at, buffers);
+            ResolvedBatch& out = part->batch;
+            out.track_index = index;
+            out.track = &tracks_[index];
+            out.samples = buffers.samples;
+            out.cpu_stamps = buffers.cpu_stamps;
+            out.labels = buffers.labels;
+            out.submissions = buffers.submissions;
+            out.launches = buffers.launches;
+            out.nodes = buffers.nodes;
+            out.dependencies = buffers.dependencies;
             // Only the last part says how far time is known: what is left of this batch is not behind us yet.
             const bool last = at + count == batch.count;
             out.no_earlier_than = last ? later : std::numeric_limits<std::int64_t>::min();
-            sink_(out);
+            to.filled();
         }
+        return true;
     }
 
     TrackState& state_of(std::size_t index) {
@@ -91,11 +198,9 @@ class SamplePass {
     const StepFactsSource& steps_;
     Losses& losses_;
     const std::vector<std::int64_t>* no_earlier_than_;
-    const BatchSink& sink_;
     WorkPool pool_;
     Launches launches_;
     std::vector<std::unique_ptr<TrackState>> states_;
-    ResolvedBuffers buffers_;
     std::size_t batches_ = 0;
     std::uint64_t records_ = 0;
 };
@@ -109,7 +214,7 @@ class NoSteps final : public StepFactsSource {
 class EarlySamples {
   public:
     EarlySamples(TrackTable& tracks, const FirstLook& look)
-        : tracks_(tracks), look_(look), samples_(tracks, no_steps_, std::nullopt, losses_, nullptr, look.sink) {}
+        : tracks_(tracks), look_(look), samples_(tracks, no_steps_, std::nullopt, losses_, nullptr), out_(look.sink) {}
 
     [[nodiscard]] bool any() const {
         for (std::size_t i = 0; i < tracks_.size(); ++i) {
@@ -128,7 +233,7 @@ class EarlySamples {
             wanted_.push_back(look_.wanted(tracks_[wanted_.size()].info));
         }
         if (wanted_[index]) {
-            samples_.batch(batch);
+            samples_.batch(batch, out_);
         }
     }
 
@@ -138,6 +243,7 @@ class EarlySamples {
     NoSteps no_steps_;
     Losses losses_;
     SamplePass samples_;
+    DirectOutlet out_;
     std::vector<bool> wanted_; // by index of the track
 };
 
@@ -163,11 +269,8 @@ Result<Resolution> resolve(const recording::RecordedRun& run, const ResolveOptio
     on_steps(*result.steps, *result.tracks);
 
     SamplePass second(*result.tracks, *result.steps, result.tracks->tells_launches(), result.losses,
-                      &first->no_earlier_than, on_batch);
-    const Status read = run.for_each_batch([&](const recording::RecordBatch& batch) {
-        second.batch(batch);
-        return true;
-    });
+                      &first->no_earlier_than);
+    const Status read = second.run(run, on_batch);
     if (!read.ok()) {
         return read.error();
     }
@@ -182,11 +285,8 @@ Status resolve_samples(const recording::RecordedRun& run, const ResolveOptions& 
     if (!steps.ok()) {
         return steps.error();
     }
-    SamplePass second(tracks, *steps, tracks.tells_launches(), losses, nullptr, on_batch);
-    return run.for_each_batch([&](const recording::RecordBatch& batch) {
-        second.batch(batch);
-        return true;
-    });
+    SamplePass second(tracks, *steps, tracks.tells_launches(), losses, nullptr);
+    return second.run(run, on_batch);
 }
 
 } // namespace plumb::resolve

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Raw records -> samples on one clock. Two passes over the run: steps first, then every record once, streaming.
-// Pure: the same run gives the same samples. One thread; the sink is called on it and keeps nothing it is given.
+// Pure: the same run gives the same samples. The sink is called on the caller's thread and keeps nothing it is given. Where the
+// run says so, records are resolved on a thread of their own, some thousands ahead.
 #pragma once
 
 #include <cstddef>

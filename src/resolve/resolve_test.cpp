@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <new>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "planted/tape.hpp"
@@ -473,6 +475,87 @@ TEST(Resolve, random_bits_never_crash_and_no_sample_has_a_negative_time) {
         EXPECT_GT(all.resolution.losses.unresolved(), 0u);
         EXPECT_GT(all.resolution.losses.of(Loss::unknown_kind), 0u);
     }
+}
+
+/// More than fits between two threads at once.
+Tape long_engine() {
+    Tape source;
+    source.track(1);
+    for (std::uint64_t step = 0; step < 12'000; ++step) {
+        const auto t = static_cast<std::int64_t>(step) * 10'000;
+        source.step_begin(1, step, Phase::decode, t);
+        source.scope(1, Brick::attention, t + 1000, t + 2000 + static_cast<std::int64_t>(step % 700) * 2);
+        source.label(1, Brick::sampling, step);
+        source.step_end(1, Phase::decode, t, t + 9000);
+    }
+    return source;
+}
+
+TEST(ResolveAhead, gives_the_same_samples_in_the_same_order) {
+    Tape source = long_engine();
+    const Resolved here = resolve_all(source);
+    recording::RecordedRun run = source;
+    run.ahead = true;
+    std::size_t at = 0;
+    std::size_t labels = 0;
+    const auto ahead = resolve(
+        run, {0, {}}, [](const StepTable&, const TrackTable&) {},
+        [&](const ResolvedBatch& batch) {
+            EXPECT_NE(batch.track, nullptr);
+            labels += batch.labels.size();
+            for (const Sample& sample : batch.samples) {
+                ASSERT_LT(at, here.samples.size());
+                const Sample& other = here.samples[at++];
+                ASSERT_EQ(std::tie(sample.kind, sample.begin_ns, sample.duration_ns, sample.step, sample.phase),
+                          std::tie(other.kind, other.begin_ns, other.duration_ns, other.step, other.phase));
+            }
+        });
+    ASSERT_TRUE(ahead.ok());
+    EXPECT_EQ(at, here.samples.size());
+    EXPECT_EQ(labels, here.labels.size());
+    EXPECT_EQ(ahead->records, here.resolution.records);
+}
+
+TEST(ResolveAhead, the_thread_ends_when_the_sink_throws) {
+    Tape source = long_engine();
+    recording::RecordedRun run = source;
+    run.ahead = true;
+    int batches = 0;
+    const auto resolve_some = [&] {
+        (void)resolve(
+            run, {0, {}}, [](const StepTable&, const TrackTable&) {},
+            [&](const ResolvedBatch&) {
+                if (++batches == 3) {
+                    throw std::bad_alloc();
+                }
+            });
+    };
+    EXPECT_THROW(resolve_some(), std::bad_alloc);
+    EXPECT_EQ(batches, 3);
+}
+
+TEST(ResolveAhead, what_the_stream_says_or_throws_reaches_the_caller) {
+    Tape source = long_engine();
+    recording::RecordedRun run = source;
+    run.ahead = true;
+    const auto stream = run.for_each_batch;
+    int passes = 0;
+    run.for_each_batch = [&](const auto& take) -> Status {
+        const Status read = stream(take);
+        return ++passes == 2 ? Status(Error{ErrorCode::failed, "the disk is gone"}) : read;
+    };
+    const auto nothing = [](const auto&...) {
+    };
+    auto result = resolve(run, {0, {}}, nothing, nothing);
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.error().message, "the disk is gone");
+    run.for_each_batch = [&](const auto& take) -> Status {
+        if (++passes == 4) {
+            throw std::bad_alloc();
+        }
+        return stream(take);
+    };
+    EXPECT_THROW((void)resolve(run, {0, {}}, nothing, nothing), std::bad_alloc);
 }
 
 } // namespace
