@@ -2,7 +2,7 @@
 // Reports of device queues and captured graphs, against recordings whose truth is known.
 #include <gtest/gtest.h>
 
-#include "analysis/planted_report.hpp"
+#include "analysis/planted_report_testing.hpp"
 #include "plumb/backend.hpp"
 
 namespace plumb::analysis {

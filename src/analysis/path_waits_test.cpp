@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/path_builder.hpp"
-#include "analysis/planted_wall.hpp"
+#include "analysis/planted_wall_testing.hpp"
 
 namespace plumb::analysis {
 namespace {

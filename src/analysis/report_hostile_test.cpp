@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "analysis/planted_report.hpp"
+#include "analysis/planted_report_testing.hpp"
 
 namespace plumb::analysis {
 namespace {

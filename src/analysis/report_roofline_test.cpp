@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/planted_report.hpp"
+#include "analysis/planted_report_testing.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {

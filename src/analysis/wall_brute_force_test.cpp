@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "analysis/planted_report.hpp"
+#include "analysis/planted_report_testing.hpp"
 
 namespace plumb::analysis {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "analysis/planted_wall.hpp"
+#include "analysis/planted_wall_testing.hpp"
 #include "plumb/backend.hpp"
 
 namespace plumb::analysis {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/planted_wall.hpp"
+#include "analysis/planted_wall_testing.hpp"
 
 namespace plumb::analysis {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "analysis/compare_run.hpp"
 #include "analysis/path_builder.hpp"
-#include "analysis/planted_wall.hpp"
+#include "analysis/planted_wall_testing.hpp"
 #include "analysis/replay_builder.hpp"
 #include "analysis/report_builder.hpp"
 #include "analysis/wall_builder.hpp"

@@ -10,7 +10,7 @@
 
 #include "base/layout.hpp"
 #include "export/export.hpp"
-#include "export/planted_source.hpp"
+#include "export/planted_source_testing.hpp"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "export/export.hpp"
-#include "export/planted_source.hpp"
+#include "export/planted_source_testing.hpp"
 #include "plumb/backend.hpp"
 
 namespace {

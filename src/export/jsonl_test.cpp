@@ -6,7 +6,7 @@
 
 #include "base/layout.hpp"
 #include "export/export.hpp"
-#include "export/planted_source.hpp"
+#include "export/planted_source_testing.hpp"
 #include "support/json_schema.hpp"
 
 namespace {

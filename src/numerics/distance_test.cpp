@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "numerics/planted_checks.hpp"
+#include "numerics/planted_checks_testing.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "numerics/planted_checks.hpp"
+#include "numerics/planted_checks_testing.hpp"
 #include "numerics/verdict.hpp"
 
 namespace {

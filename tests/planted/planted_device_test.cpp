@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "analysis/planted_wall.hpp"
+#include "analysis/planted_wall_testing.hpp"
 #include "answers/path/path.hpp"
 #include "answers/tiles/tiles.hpp"
 #include "answers/wall/wall.hpp"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "analysis/planted_report.hpp"
+#include "analysis/planted_report_testing.hpp"
 
 namespace plumb::analysis {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "analysis/planted_report.hpp"
+#include "analysis/planted_report_testing.hpp"
 #include "analysis/replay_builder.hpp"
 #include "plumb/backend.hpp"
 

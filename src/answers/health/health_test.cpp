@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "numerics/planted_checks.hpp"
+#include "numerics/planted_checks_testing.hpp"
 
 namespace {
 

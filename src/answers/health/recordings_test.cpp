@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "answers/health/health.hpp"
-#include "numerics/planted_checks.hpp"
+#include "numerics/planted_checks_testing.hpp"
 #include "planted/tape.hpp"
 
 namespace {

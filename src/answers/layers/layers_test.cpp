@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "analysis/planted_report.hpp"
+#include "analysis/planted_report_testing.hpp"
 
 namespace plumb::analysis {
 namespace {
