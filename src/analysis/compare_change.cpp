@@ -7,6 +7,7 @@
 
 #include "stats/bootstrap.hpp"
 #include "stats/figure.hpp"
+#include "stats/median.hpp"
 #include "stats/sample_check.hpp"
 
 namespace plumb::analysis {

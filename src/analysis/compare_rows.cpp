@@ -9,6 +9,7 @@
 #include "analysis/compare_gate.hpp"
 #include "stats/bootstrap.hpp"
 #include "stats/figure.hpp"
+#include "stats/median.hpp"
 #include "stats/sample_check.hpp"
 
 namespace plumb::analysis {

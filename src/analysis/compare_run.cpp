@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "resolve/name_table.hpp"
-#include "stats/bootstrap.hpp"
+#include "stats/median.hpp"
 
 namespace plumb::analysis {
 namespace {

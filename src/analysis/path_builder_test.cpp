@@ -3,21 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include "analysis/path_testing.hpp"
 #include "planted/tape.hpp"
 
 namespace plumb::analysis {
 namespace {
 
 using planted::Tape;
+using testing::path_of;
 
 constexpr std::int64_t us = 1'000;
 constexpr std::uint32_t host = 1, worker = 2, queue = 0x80000001, graph_track = 0x80000002;
-
-PathReport path_of(Tape& source, const PathOptions& options = {}) {
-    auto report = build_path(source, options);
-    EXPECT_TRUE(report.ok()) << (report.ok() ? "" : report.error().message);
-    return report.ok() ? std::move(*report) : PathReport{};
-}
 
 std::string error_of(Tape& source, const PathOptions& options = {}) {
     const auto report = build_path(source, options);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/path_builder.hpp"
+#include "analysis/path_testing.hpp"
 #include "planted/tape.hpp"
 
 namespace plumb::analysis {
@@ -46,9 +46,7 @@ struct Engine {
         source.context_end(worker);
         source.context_end(host);
         source.step_end(host, Phase::decode, 0, 200 * us);
-        auto report = build_path(source, {});
-        EXPECT_TRUE(report.ok()) << (report.ok() ? "" : report.error().message);
-        return report.ok() ? std::move(*report) : PathReport{};
+        return testing::path_of(source);
     }
     Tape source;
     bool tells;

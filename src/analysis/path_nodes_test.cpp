@@ -2,9 +2,7 @@
 // Kernels, transfers, tasks and dependencies that a run recorded one by one, in the graph of a step.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include "analysis/path_builder.hpp"
+#include "analysis/path_testing.hpp"
 #include "analysis/roofline.hpp"
 #include "planted/tape.hpp"
 
@@ -13,6 +11,9 @@ namespace {
 
 using planted::Tape;
 using resolve::NodeKey;
+using testing::depends;
+using testing::nodes;
+using testing::path_of;
 
 constexpr std::int64_t us = 1'000;
 constexpr std::uint32_t host = 1, worker = 2, queue = 0x80000001, other_queue = 0x80000002;
@@ -31,34 +32,6 @@ void add_queue(Tape& source, std::uint32_t id, const std::string& name) {
     info.name = name;
     info.source = "cuda_event";
     source.device_track(info);
-}
-
-PathReport path_of(Tape& source, const PathOptions& options = {}) {
-    auto report = build_path(source, options);
-    EXPECT_TRUE(report.ok()) << (report.ok() ? "" : report.error().message);
-    return report.ok() ? std::move(*report) : PathReport{};
-}
-
-/// Nodes of that name and kind, in order.
-std::vector<NodeId> nodes(const PathReport& report, const std::string& name, NodeKind kind) {
-    std::vector<NodeId> found;
-    for (NodeId id = 0; id < report.graph.size(); ++id) {
-        if (report.graph.name_of(id) == name && report.graph[id].kind == kind) {
-            found.push_back(id);
-        }
-    }
-    return found;
-}
-
-bool depends(const ExecGraph& graph, NodeId earlier, NodeId later) {
-    for (std::uint32_t row = 0; row < graph.rows(); ++row) {
-        for (std::uint64_t e = graph.offsets()[row]; e < graph.offsets()[row + 1]; ++e) {
-            if (graph.node_of_row(row) == earlier && graph.node_of_row(graph.targets()[e]) == later) {
-                return true;
-            }
-        }
-    }
-    return false;
 }
 
 /// One brick of 20 to 60 us in a step of 100.

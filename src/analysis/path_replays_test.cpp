@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-#include "analysis/path_builder.hpp"
+#include "analysis/path_testing.hpp"
 #include "planted/tape.hpp"
 #include "recording/graph_content_codec.hpp"
 
@@ -17,6 +17,10 @@ using planted::Tape;
 using recording::CapturedNode;
 using recording::GraphContent;
 using recording::GraphInfo;
+using testing::depends;
+using testing::nodes;
+using testing::noted;
+using testing::path_of;
 
 constexpr std::int64_t us = 1'000;
 constexpr std::uint32_t host = 1, queue = 0x80000001, graph_track = 0x80000002, former_track = 0x80000003;
@@ -36,38 +40,6 @@ void add_tracks(Tape& source) {
         info.graph_key = 64;
         source.device_track(info);
     }
-}
-
-PathReport path_of(Tape& source) {
-    auto report = build_path(source, {});
-    EXPECT_TRUE(report.ok()) << (report.ok() ? "" : report.error().message);
-    return report.ok() ? std::move(*report) : PathReport{};
-}
-
-std::vector<NodeId> nodes(const PathReport& report, const std::string& name, NodeKind kind = NodeKind::kernel) {
-    std::vector<NodeId> found;
-    for (NodeId id = 0; id < report.graph.size(); ++id) {
-        if (report.graph.name_of(id) == name && report.graph[id].kind == kind) {
-            found.push_back(id);
-        }
-    }
-    return found;
-}
-
-bool depends(const ExecGraph& graph, NodeId earlier, NodeId later) {
-    for (std::uint32_t row = 0; row < graph.rows(); ++row) {
-        for (std::uint64_t e = graph.offsets()[row]; e < graph.offsets()[row + 1]; ++e) {
-            if (graph.node_of_row(row) == earlier && graph.node_of_row(graph.targets()[e]) == later) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-bool noted(const PathReport& report, const std::string& part) {
-    return std::any_of(report.notes.begin(), report.notes.end(),
-                       [&](const std::string& note) { return note.find(part) != std::string::npos; });
 }
 
 /// Kernels named by letters, each in the site of that number (from 1; 0: in none).

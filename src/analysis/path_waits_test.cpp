@@ -2,20 +2,20 @@
 // A host that sleeps until the device is ready: the path must go through the device, and agree with the wall account.
 #include <gtest/gtest.h>
 
-#include "analysis/path_builder.hpp"
+#include "analysis/path_testing.hpp"
 #include "analysis/planted_wall_testing.hpp"
 
 namespace plumb::analysis {
 namespace {
+
+using testing::noted;
 
 constexpr std::int64_t us = WallEngine::us;
 
 PathReport path_of(WallEngine& engine) {
     PathOptions options;
     options.step = 1;
-    auto report = build_path(engine.source, options);
-    EXPECT_TRUE(report.ok()) << (report.ok() ? "" : report.error().message);
-    return report.ok() ? std::move(*report) : PathReport{};
+    return testing::path_of(engine.source, options);
 }
 
 std::int64_t path_ns(const PathReport& report, bool device) {
@@ -24,15 +24,6 @@ std::int64_t path_ns(const PathReport& report, bool device) {
         sum += row.device == device ? row.path_ns : 0;
     }
     return static_cast<std::int64_t>(sum);
-}
-
-bool has_note(const PathReport& report, const std::string& words) {
-    for (const std::string& note : report.notes) {
-        if (note.find(words) != std::string::npos) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /// In a submit scope the host gives the device work of 850 us and reads its result, asleep; `stamped`: the kernel's samples of
@@ -69,14 +60,14 @@ TEST(PathWaits, T10_a_blocking_read_inside_a_submit_scope_is_the_device_on_the_p
         EXPECT_LE(host, 150 * us) << "20 before, 20 or 30 to submit, 10 to wake up, 90 behind";
         EXPECT_LE(report.analysis.length_ns, 1'000 * us);
         EXPECT_GE(report.analysis.length_ns, 980 * us) << "less the delay of the launch";
-        EXPECT_TRUE(has_note(report, "the host slept until a device had ended")) << stamped;
+        EXPECT_TRUE(noted(report, "the host slept until a device had ended")) << stamped;
     }
 }
 
 TEST(PathWaits, a_host_that_works_all_through_its_submission_is_work_of_the_host) {
     const PathReport report = blocked(true, false);
     EXPECT_EQ(report.analysis.length_ns, 1'000 * us);
-    EXPECT_FALSE(has_note(report, "slept"));
+    EXPECT_FALSE(noted(report, "slept"));
     std::int64_t submitted = 0;
     for (const PathRow& row : report.rows) {
         if (row.name == "rest of a submission") {

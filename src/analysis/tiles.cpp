@@ -8,6 +8,7 @@
 
 #include "resolve/tick_conversion.hpp"
 #include "stats/figure.hpp"
+#include "stats/median.hpp"
 
 namespace plumb {
 namespace analysis {
@@ -20,21 +21,9 @@ using stats::measured;
 constexpr std::size_t least_tiles = 5; // fewer have no middle to be unlike
 constexpr std::uint64_t least_calls = 2;
 constexpr double least_difference = 0.25; // of the median
-constexpr double least_robust_z = 5;
-constexpr double mad_to_deviation = 1.4826; // of a normal distribution
-constexpr double timing_error = 0.01;       // of a mean of many calls: tiles may differ by it though they are alike
-constexpr double least_excess = 4;          // own costs a call: what lies below may be the stamps' and the inner tiles'
-constexpr double most_slow = 0.2;           // of the tiles, or two of them; more are a second kind of tile
-
-double median_of(std::vector<double> values) {
-    const std::size_t middle = values.size() / 2;
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle), values.end());
-    const double upper = values[middle];
-    if (values.size() % 2 == 1) {
-        return upper;
-    }
-    return (upper + *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle))) / 2;
-}
+constexpr double timing_error = 0.01;     // of a mean of many calls: tiles may differ by it though they are alike
+constexpr double least_excess = 4;        // own costs a call: what lies below may be the stamps' and the inner tiles'
+constexpr double most_slow = 0.2;         // of the tiles, or two of them; more are a second kind of tile
 
 Figure given(double work, const char* what) {
     return std::isnan(work) ? absent(std::string("not every call said how many ") + what) : measured(work);
@@ -176,7 +165,7 @@ void Builder::add_map(TileLevel level, std::uint16_t name, const std::vector<Til
             costs.push_back(*place.cost.value);
         }
     }
-    map.median = costs.empty() ? input_.ns_per_tick : measured(median_of(costs));
+    map.median = costs.empty() ? input_.ns_per_tick : measured(stats::median(costs));
     out_.maps.push_back(std::move(map));
 }
 
@@ -191,16 +180,17 @@ void Builder::judge(const TileMapReport& map) {
         return;
     }
     const double median = *map.median.value;
-    std::vector<double> distances;
+    std::vector<double> costs;
     for (const TilePlace& place : map.places) {
-        distances.push_back(std::abs(*place.cost.value - median));
+        costs.push_back(*place.cost.value);
     }
-    const double deviation = std::max(mad_to_deviation * median_of(distances), timing_error * median);
+    const double deviation =
+        std::max(stats::mad_to_deviation * stats::median_deviation(costs, median), timing_error * median);
     std::vector<SlowTile> slow;
     for (const TilePlace& place : map.places) {
         const double cost = *place.cost.value;
         const double z = (cost - median) / deviation;
-        if (place.figures.calls >= least_calls && z > least_robust_z && cost > (1 + least_difference) * median &&
+        if (place.figures.calls >= least_calls && z > stats::least_robust_z && cost > (1 + least_difference) * median &&
             excess_ns(place, median) > least_excess * input_.own_cost_ns.value.value_or(0)) {
             slow.push_back({map.name, map.level, place.row, place.col, place.figures.typical_ns, cost / median, z});
         }

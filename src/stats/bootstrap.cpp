@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "stats/median.hpp"
 #include "stats/sample_check.hpp"
 
 namespace plumb::stats {
@@ -94,17 +95,6 @@ Result<Interval> ratio(std::span<const double> base, std::span<const double> cha
 }
 
 } // namespace
-
-double median(std::span<const double> values) {
-    std::vector<double> sorted(values.begin(), values.end());
-    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-    std::nth_element(sorted.begin(), middle, sorted.end());
-    if (sorted.size() % 2 == 1) {
-        return *middle;
-    }
-    const double below = *std::max_element(sorted.begin(), middle);
-    return below + (*middle - below) / 2;
-}
 
 double mean(std::span<const double> values) {
     double sum = 0;

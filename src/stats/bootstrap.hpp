@@ -18,8 +18,7 @@ struct BootstrapOptions {
     std::uint64_t seed = 1;
 };
 
-[[nodiscard]] double median(std::span<const double> values); // REQUIRES: not empty
-[[nodiscard]] double mean(std::span<const double> values);   // REQUIRES: not empty
+[[nodiscard]] double mean(std::span<const double> values); // REQUIRES: not empty
 
 [[nodiscard]] Result<Interval> bootstrap_median(std::span<const double> values, const BootstrapOptions& options = {});
 [[nodiscard]] Result<Interval> bootstrap_mean(std::span<const double> values, const BootstrapOptions& options = {});

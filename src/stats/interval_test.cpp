@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stats/bootstrap.hpp"
+#include "stats/median.hpp"
 #include "stats/student_t.hpp"
 
 namespace plumb::stats {

@@ -10,6 +10,7 @@
 #include "analysis/loss_note.hpp"
 #include "answers/reading.hpp"
 #include "stats/figure.hpp"
+#include "stats/median.hpp"
 
 namespace plumb {
 namespace {
@@ -20,20 +21,8 @@ using stats::measured;
 constexpr std::size_t least_layers = 5;                  // fewer have no middle to be unlike
 constexpr std::size_t most_cells = std::size_t{1} << 20; // a cell is 40 bytes and a text
 constexpr double least_difference = 0.10;                // of the median
-constexpr double least_robust_z = 5;
-constexpr double mad_to_deviation = 1.4826; // of a normal distribution
-constexpr double histogram_error = 0.008;   // of percentiles: layers may differ by it though they are alike
-constexpr double most_odd = 0.2;            // of the layers, or two of them; more are a second kind of layer
-
-double median_of(std::vector<double> values) {
-    const std::size_t middle = values.size() / 2;
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle), values.end());
-    const double upper = values[middle];
-    if (values.size() % 2 == 1) {
-        return upper;
-    }
-    return (upper + *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle))) / 2;
-}
+constexpr double histogram_error = 0.008; // of percentiles: layers may differ by it though they are alike
+constexpr double most_odd = 0.2;          // of the layers, or two of them; more are a second kind of layer
 
 Figure cell_of(const Row& row, LayerMetric metric) {
     switch (metric) {
@@ -153,12 +142,8 @@ void Layers::judge(LayerRow& row) {
         }
         return;
     }
-    const double median = median_of(values);
-    std::vector<double> distances;
-    for (const double value : values) {
-        distances.push_back(std::abs(value - median));
-    }
-    const double mad = median_of(distances);
+    const double median = stats::median(values);
+    const double mad = stats::median_deviation(values, median);
     row.median = measured(median);
     row.mad = measured(mad);
     if (values.size() < least_layers) {
@@ -166,12 +151,13 @@ void Layers::judge(LayerRow& row) {
     }
     const bool time = options_.metric != LayerMetric::calls && options_.metric != LayerMetric::roofline;
     const double floor = time ? source_.own_cost.floor_ns.value.value_or(0) : 0;
-    const double deviation = std::max(mad_to_deviation * mad, (time ? histogram_error : 1e-9) * median);
+    const double deviation = std::max(stats::mad_to_deviation * mad, (time ? histogram_error : 1e-9) * median);
     std::vector<OddLayer> odd;
     for (const LayerCell& cell : row.cells) {
         const double value = cell.value.value.value_or(median);
         const double difference = std::abs(value - median);
-        if (difference > least_difference * median && difference > floor && difference > least_robust_z * deviation) {
+        if (difference > least_difference * median && difference > floor &&
+            difference > stats::least_robust_z * deviation) {
             odd.push_back({row, cell.layer, value, median,
                            (value - median) / std::max(deviation, std::abs(median) * 1e-9 + 1e-9)});
         }
