@@ -12,7 +12,7 @@ namespace {
 /// The backend's hold on the calling thread, for the length of a call.
 class Entered {
   public:
-    explicit Entered(Backend& backend, Recorder* observer = nullptr) : backend_(backend) {
+    explicit Entered(ComputeBackend& backend, Recorder* observer = nullptr) : backend_(backend) {
         backend_.enter();
         backend_.observe(observer);
     }
@@ -24,7 +24,7 @@ class Entered {
     }
 
   private:
-    Backend& backend_;
+    ComputeBackend& backend_;
 };
 
 constexpr std::size_t largest_chunk = 4096;
@@ -82,7 +82,8 @@ Result<Decoder> Decoder::load(const std::string& path, const Options& options) {
     if (!samplers) {
         return samplers.error();
     }
-    Result<std::unique_ptr<Backend>> backend = make_backend(options.backend, {options.threads, options.widen_bf16});
+    Result<std::unique_ptr<ComputeBackend>> backend =
+        make_backend(options.backend, {options.threads, options.widen_bf16});
     if (!backend) {
         return backend.error();
     }

@@ -72,7 +72,7 @@ class Decoder {
     [[nodiscard]] std::size_t vocabulary() const noexcept { return state_->weights.vocabulary(); }
     [[nodiscard]] const ModelConfig& config() const noexcept { return state_->config; }
     [[nodiscard]] const Weights& weights() const noexcept { return state_->weights; }
-    [[nodiscard]] const Backend& backend() const noexcept { return *backend_; }
+    [[nodiscard]] const ComputeBackend& backend() const noexcept { return *backend_; }
     /// Keys and values that say in a recording what ran: model, device, layers.
     [[nodiscard]] std::vector<std::pair<std::string, std::string>> description() const;
 
@@ -87,8 +87,8 @@ class Decoder {
     [[nodiscard]] Status check_prompt(std::span<const std::int32_t> tokens, std::size_t sequence) const;
 
     Options options_;
-    std::unique_ptr<gguf::File> file_; // the weights point into it
-    std::unique_ptr<Backend> backend_; // the state's memory is its
+    std::unique_ptr<gguf::File> file_;        // the weights point into it
+    std::unique_ptr<ComputeBackend> backend_; // the state's memory is its
     std::unique_ptr<State> state_;
     std::vector<Sampler> samplers_;                 // one for each sequence
     std::vector<std::vector<std::int32_t>> tokens_; // likewise

@@ -25,7 +25,7 @@ class DecoderTest : public testing::Test {
         return std::move(*decoder);
     }
 
-    TemporaryFolder folder_;
+    TestFolder folder_;
     const std::string model_ = make_test_model(folder_, "test-qwen2", Type::bf16);
     OffRecorder off_;
 };

@@ -50,7 +50,7 @@ class ProfiledDecoder : public testing::Test {
         return decoder.tokens();
     }
 
-    TemporaryFolder folder_;
+    TestFolder folder_;
 };
 
 TEST_F(ProfiledDecoder, tokens_are_the_same_with_profiling_on_off_and_compiled_out) {

@@ -17,17 +17,17 @@
 namespace plumb::decoder {
 
 /// A fresh folder under the system's temporary folder; removed with all it holds.
-class TemporaryFolder {
+class TestFolder {
   public:
-    TemporaryFolder() {
+    TestFolder() {
         std::string pattern = (std::filesystem::temp_directory_path() / "plumb-decoder-XXXXXX").string();
         if (::mkdtemp(pattern.data()) != nullptr) {
             path_ = pattern;
         }
     }
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-    ~TemporaryFolder() {
+    TestFolder(const TestFolder&) = delete;
+    TestFolder& operator=(const TestFolder&) = delete;
+    ~TestFolder() {
         std::error_code ignored;
         if (!path_.empty()) {
             std::filesystem::remove_all(path_, ignored);
@@ -42,14 +42,14 @@ class TemporaryFolder {
 
 /// Where PoCL, an OpenCL driver for CPUs, keeps what it has compiled: a folder of this process, known to it from the start.
 inline void keep_pocl_to_this_process() {
-    static const TemporaryFolder cache;
+    static const TestFolder cache;
     ::setenv("POCL_CACHE_DIR", cache.path().c_str(), 1);
 }
 
 /// The thread sanitizer does not see libgomp's synchronisation: one thread there.
 inline int test_threads() { return thread_sanitized ? 1 : 2; }
 
-inline std::string make_test_model(const TemporaryFolder& folder, std::string_view shape, Type type,
+inline std::string make_test_model(const TestFolder& folder, std::string_view shape, Type type,
                                    std::optional<Type> second = {}) {
     const std::string path = folder.file(std::string(shape) + "-" + std::string(layout_of(type).word) +
                                          std::string(second ? layout_of(*second).word : "") + ".gguf");

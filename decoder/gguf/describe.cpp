@@ -75,7 +75,7 @@ Json value_json(const Value& value) {
     return Json{{"count", value.count}, {"type", value_type_name(value.element)}, {"first", first}};
 }
 
-std::string shape_text(const Tensor& tensor) {
+std::string shape_text(const TensorInfo& tensor) {
     std::string out;
     for (std::uint32_t d = 0; d < tensor.dimensions; ++d) {
         out += fmt::format("{}{}", d ? " × " : "", tensor.size[d]);
@@ -105,7 +105,7 @@ struct TypeSum {
 
 std::map<std::uint32_t, TypeSum> sums_by_type(const Contents& contents) {
     std::map<std::uint32_t, TypeSum> sums;
-    for (const Tensor& tensor : contents.tensors) {
+    for (const TensorInfo& tensor : contents.tensors) {
         TypeSum& sum = sums[tensor.type];
         ++sum.tensors;
         sum.elements += static_cast<double>(tensor.elements);
@@ -124,15 +124,15 @@ std::string describe_text(const Contents& contents, const std::string& path) {
                    printable(path, 4096), contents.version, contents.metadata.size(), contents.tensors.size(),
                    contents.alignment);
     std::size_t width = 0;
-    for (const Entry& entry : contents.metadata) {
+    for (const MetadataEntry& entry : contents.metadata) {
         width = std::max(width, printable(entry.key).size());
     }
-    for (const Entry& entry : contents.metadata) {
+    for (const MetadataEntry& entry : contents.metadata) {
         fmt::format_to(to, "{:<{}}  {:<6}  {}\n", printable(entry.key), width, value_type_name(entry.value.type),
                        value_text(entry.value));
     }
     out += contents.metadata.empty() ? "" : "\n";
-    for (const Tensor& tensor : contents.tensors) {
+    for (const TensorInfo& tensor : contents.tensors) {
         fmt::format_to(to, "{:<28}  {:<8}  {:>20}  {:>10}\n", printable(tensor.name), type_name(tensor.type),
                        shape_text(tensor),
                        tensor.bytes ? bytes_text(static_cast<double>(*tensor.bytes)) : std::string("size n/a"));
@@ -151,12 +151,12 @@ std::string describe_json(const Contents& contents, const std::string& path) {
              {"alignment", contents.alignment}, {"metadata", Json::array()},     {"tensors", Json::array()},
              {"types", Json::array()}};
     // A list and not an object: keys of a hostile file may become equal once they are escaped.
-    for (const Entry& entry : contents.metadata) {
+    for (const MetadataEntry& entry : contents.metadata) {
         out["metadata"].push_back({{"key", printable(entry.key, 4096)},
                                    {"type", value_type_name(entry.value.type)},
                                    {"value", value_json(entry.value)}});
     }
-    for (const Tensor& tensor : contents.tensors) {
+    for (const TensorInfo& tensor : contents.tensors) {
         Json entry{{"name", printable(tensor.name, 4096)}, {"type", type_name(tensor.type)}, {"shape", Json::array()}};
         for (std::uint32_t d = 0; d < tensor.dimensions; ++d) {
             entry["shape"].push_back(tensor.size[d]);

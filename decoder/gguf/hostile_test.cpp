@@ -40,7 +40,7 @@ bool check(std::span<const std::byte> bytes) {
         return false;
     }
     std::uint64_t sum = 0;
-    for (const Tensor& tensor : contents->tensors) {
+    for (const TensorInfo& tensor : contents->tensors) {
         EXPECT_LE(tensor.offset, bytes.size());
         for (const std::byte value : tensor.data) {
             sum += std::to_integer<std::uint64_t>(value);
@@ -66,7 +66,7 @@ class HostileGguf : public testing::Test {
         header_ = contents.ok() ? static_cast<std::size_t>(contents->data_offset) : 0;
     }
 
-    TemporaryFolder folder_;
+    TestFolder folder_;
     Bytes whole_;
     std::size_t header_ = 0;
 };

@@ -35,12 +35,12 @@ class Parser {
     Status header(Contents& out, std::uint64_t& entries, std::uint64_t& tensors);
     Status metadata(Contents& out, std::uint64_t entries);
     Status tensor_table(Contents& out, std::uint64_t tensors);
-    Status place(Tensor& tensor, const Contents& out) const;
+    Status place(TensorInfo& tensor, const Contents& out) const;
 
   private:
     Status value(ValueType type, Value& out, std::string_view key, int depth);
     Status array(Value& out, std::string_view key, int depth);
-    Status tensor(Tensor& out);
+    Status tensor(TensorInfo& out);
 
     Cursor cursor_;
     std::span<const std::byte> bytes_;
@@ -135,7 +135,7 @@ Status Parser::value(ValueType type, Value& out, std::string_view key, int depth
 Status Parser::metadata(Contents& out, std::uint64_t entries) {
     out.metadata.reserve(entries);
     for (std::uint64_t i = 0; i < entries; ++i) {
-        Entry entry;
+        MetadataEntry entry;
         entry.key = cursor_.string();
         const auto type = cursor_.read<std::uint32_t>();
         if (cursor_.failed()) {
@@ -156,7 +156,7 @@ Status Parser::metadata(Contents& out, std::uint64_t entries) {
     return {};
 }
 
-Status Parser::tensor(Tensor& out) {
+Status Parser::tensor(TensorInfo& out) {
     out.name = cursor_.string();
     out.dimensions = cursor_.read<std::uint32_t>();
     const std::string label = "tensor '" + printable(out.name) + "'";
@@ -195,7 +195,7 @@ Status Parser::tensor(Tensor& out) {
 Status Parser::tensor_table(Contents& out, std::uint64_t tensors) {
     out.tensors.reserve(tensors);
     for (std::uint64_t i = 0; i < tensors; ++i) {
-        Tensor entry;
+        TensorInfo entry;
         if (Status status = tensor(entry); !status) {
             return status;
         }
@@ -207,7 +207,7 @@ Status Parser::tensor_table(Contents& out, std::uint64_t tensors) {
     return {};
 }
 
-Status Parser::place(Tensor& tensor, const Contents& out) const {
+Status Parser::place(TensorInfo& tensor, const Contents& out) const {
     const std::string label = "tensor '" + printable(tensor.name) + "'";
     if (tensor.offset % out.alignment != 0) {
         return corrupt(label + " starts at offset " + std::to_string(tensor.offset) +
@@ -268,18 +268,18 @@ const Item* look_up(const std::vector<Item>& items, NameOf name_of, const std::v
     return at != order.end() && name_of(items[*at]) == name ? &items[*at] : nullptr;
 }
 
-std::string_view key_of(const Entry& entry) noexcept { return entry.key; }
-std::string_view name_of_tensor(const Tensor& tensor) noexcept { return tensor.name; }
+std::string_view key_of(const MetadataEntry& entry) noexcept { return entry.key; }
+std::string_view name_of_tensor(const TensorInfo& tensor) noexcept { return tensor.name; }
 
 /// Names the first two tensors of known size that share bytes.
-std::optional<std::pair<std::string_view, std::string_view>> overlapping(const std::vector<Tensor>& tensors) {
+std::optional<std::pair<std::string_view, std::string_view>> overlapping(const std::vector<TensorInfo>& tensors) {
     std::vector<std::uint32_t> order(tensors.size());
     std::iota(order.begin(), order.end(), 0U);
     std::sort(order.begin(), order.end(),
               [&](std::uint32_t a, std::uint32_t b) { return tensors[a].offset < tensors[b].offset; });
-    const Tensor* before = nullptr;
+    const TensorInfo* before = nullptr;
     for (const std::uint32_t i : order) {
-        const Tensor& tensor = tensors[i];
+        const TensorInfo& tensor = tensors[i];
         if (before && tensor.offset < before->offset + *before->bytes) {
             return {{before->name, tensor.name}};
         }
@@ -320,7 +320,7 @@ Result<Contents> parse(std::span<const std::byte> bytes, std::string_view name) 
     if (const auto twice = index_by_name(out.tensors, name_of_tensor, out.by_name_)) {
         return parser.corrupt("has the tensor '" + printable(*twice) + "' twice; convert the model again");
     }
-    for (Tensor& tensor : out.tensors) {
+    for (TensorInfo& tensor : out.tensors) {
         if (Status status = parser.place(tensor, out); !status) {
             return status.error();
         }
@@ -333,11 +333,11 @@ Result<Contents> parse(std::span<const std::byte> bytes, std::string_view name) 
 }
 
 const Value* Contents::find(std::string_view key) const noexcept {
-    const Entry* entry = look_up(metadata, key_of, by_key_, key);
+    const MetadataEntry* entry = look_up(metadata, key_of, by_key_, key);
     return entry ? &entry->value : nullptr;
 }
 
-const Tensor* Contents::tensor(std::string_view name) const noexcept {
+const TensorInfo* Contents::tensor(std::string_view name) const noexcept {
     return look_up(tensors, name_of_tensor, by_name_, name);
 }
 

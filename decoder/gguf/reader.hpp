@@ -40,12 +40,12 @@ struct Value {
     [[nodiscard]] Value next_element(std::size_t& at) const noexcept;
 };
 
-struct Entry {
+struct MetadataEntry {
     std::string_view key;
     Value value;
 };
 
-struct Tensor {
+struct TensorInfo {
     std::string_view name;
     std::uint32_t type = 0;
     std::uint32_t dimensions = 0;
@@ -62,11 +62,11 @@ struct Contents {
     std::uint32_t version = 0;
     std::uint64_t alignment = 32;
     std::uint64_t data_offset = 0;
-    std::vector<Entry> metadata; // in file order
-    std::vector<Tensor> tensors; // in file order
+    std::vector<MetadataEntry> metadata; // in file order
+    std::vector<TensorInfo> tensors;     // in file order
 
     [[nodiscard]] const Value* find(std::string_view key) const noexcept;
-    [[nodiscard]] const Tensor* tensor(std::string_view name) const noexcept;
+    [[nodiscard]] const TensorInfo* tensor(std::string_view name) const noexcept;
 
   private:
     friend Result<Contents> parse(std::span<const std::byte> bytes, std::string_view name);

@@ -29,14 +29,14 @@ void append_string(std::string& out, std::string_view text) {
 }
 
 constexpr std::uint64_t padded(std::uint64_t bytes) noexcept {
-    return (bytes + Writer::alignment - 1) / Writer::alignment * Writer::alignment;
+    return (bytes + GgufWriter::alignment - 1) / GgufWriter::alignment * GgufWriter::alignment;
 }
 
 } // namespace
 
-Writer::~Writer() { discard(); }
+GgufWriter::~GgufWriter() { discard(); }
 
-void Writer::discard() noexcept {
+void GgufWriter::discard() noexcept {
     if (descriptor_ < 0) {
         return;
     }
@@ -45,35 +45,35 @@ void Writer::discard() noexcept {
     descriptor_ = -1;
 }
 
-void Writer::add(std::string_view key, std::string_view text) {
+void GgufWriter::add(std::string_view key, std::string_view text) {
     append_string(metadata_, key);
     append(metadata_, static_cast<std::uint32_t>(ValueType::string));
     append_string(metadata_, text);
     ++entries_;
 }
 
-void Writer::add(std::string_view key, std::uint32_t value) {
+void GgufWriter::add(std::string_view key, std::uint32_t value) {
     append_string(metadata_, key);
     append(metadata_, static_cast<std::uint32_t>(ValueType::u32));
     append(metadata_, value);
     ++entries_;
 }
 
-void Writer::add(std::string_view key, float value) {
+void GgufWriter::add(std::string_view key, float value) {
     append_string(metadata_, key);
     append(metadata_, static_cast<std::uint32_t>(ValueType::f32));
     append(metadata_, value);
     ++entries_;
 }
 
-void Writer::add(std::string_view key, bool value) {
+void GgufWriter::add(std::string_view key, bool value) {
     append_string(metadata_, key);
     append(metadata_, static_cast<std::uint32_t>(ValueType::boolean));
     append(metadata_, static_cast<std::uint8_t>(value));
     ++entries_;
 }
 
-void Writer::add(std::string_view key, std::span<const std::string> texts) {
+void GgufWriter::add(std::string_view key, std::span<const std::string> texts) {
     append_string(metadata_, key);
     append(metadata_, static_cast<std::uint32_t>(ValueType::array));
     append(metadata_, static_cast<std::uint32_t>(ValueType::string));
@@ -84,7 +84,7 @@ void Writer::add(std::string_view key, std::span<const std::string> texts) {
     ++entries_;
 }
 
-void Writer::add(std::string_view key, std::span<const std::int32_t> values) {
+void GgufWriter::add(std::string_view key, std::span<const std::int32_t> values) {
     append_string(metadata_, key);
     append(metadata_, static_cast<std::uint32_t>(ValueType::array));
     append(metadata_, static_cast<std::uint32_t>(ValueType::i32));
@@ -95,7 +95,7 @@ void Writer::add(std::string_view key, std::span<const std::int32_t> values) {
     ++entries_;
 }
 
-void Writer::add_tensor(std::string_view name, std::span<const std::uint64_t> size, std::uint32_t type) {
+void GgufWriter::add_tensor(std::string_view name, std::span<const std::uint64_t> size, std::uint32_t type) {
     const TypeTraits traits = type_traits(type).value_or(TypeTraits{"", 1, 1});
     std::uint64_t elements = 1;
     append_string(table_, name);
@@ -110,9 +110,11 @@ void Writer::add_tensor(std::string_view name, std::span<const std::uint64_t> si
     data_bytes_ += padded(extents_.back().bytes);
 }
 
-std::uint64_t Writer::header_size() const noexcept { return padded(fixed_header + metadata_.size() + table_.size()); }
+std::uint64_t GgufWriter::header_size() const noexcept {
+    return padded(fixed_header + metadata_.size() + table_.size());
+}
 
-Error Writer::io_error(int code) const {
+Error GgufWriter::io_error(int code) const {
     if (code == ENOSPC || code == EDQUOT || code == EFBIG) {
         return {ErrorCode::no_space, path_ + ": the disk is full (" +
                                          std::to_string((file_bytes() + 999999) / 1000000) +
@@ -128,7 +130,7 @@ Error Writer::io_error(int code) const {
             path_ + ": cannot be written (" + std::strerror(code) + "); choose another folder with -o"};
 }
 
-Status Writer::begin(bool replace) {
+Status GgufWriter::begin(bool replace) {
     struct stat info {};
     if (::stat(path_.c_str(), &info) == 0) {
         if (!S_ISREG(info.st_mode)) {
@@ -160,7 +162,7 @@ Status Writer::begin(bool replace) {
     return put(std::as_bytes(std::span(header)));
 }
 
-Status Writer::put(std::span<const std::byte> data) {
+Status GgufWriter::put(std::span<const std::byte> data) {
     while (!data.empty()) {
         const std::size_t part = std::min(data.size(), buffer_size - buffer_.size());
         buffer_.insert(buffer_.end(), data.begin(), data.begin() + static_cast<std::ptrdiff_t>(part));
@@ -174,7 +176,7 @@ Status Writer::put(std::span<const std::byte> data) {
     return {};
 }
 
-Status Writer::flush() {
+Status GgufWriter::flush() {
     std::span<const std::byte> rest(buffer_);
     while (!rest.empty()) {
         const ssize_t done = ::write(descriptor_, rest.data(), rest.size());
@@ -190,7 +192,7 @@ Status Writer::flush() {
     return {};
 }
 
-Status Writer::write(std::span<const std::byte> data) {
+Status GgufWriter::write(std::span<const std::byte> data) {
     while (!data.empty()) {
         if (current_ == extents_.size()) {
             return Error{ErrorCode::invalid_argument,
@@ -216,7 +218,7 @@ Status Writer::write(std::span<const std::byte> data) {
     return {};
 }
 
-Status Writer::finish() {
+Status GgufWriter::finish() {
     if (current_ != extents_.size()) {
         return Error{ErrorCode::invalid_argument, path_ + ": the data of some tensors is missing; write all of them"};
     }

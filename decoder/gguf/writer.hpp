@@ -16,14 +16,14 @@
 
 namespace plumb::decoder::gguf {
 
-class Writer {
+class GgufWriter {
   public:
     static constexpr std::uint64_t alignment = 32;
 
-    explicit Writer(std::string path) : path_(std::move(path)) {}
-    Writer(const Writer&) = delete;
-    Writer& operator=(const Writer&) = delete;
-    ~Writer();
+    explicit GgufWriter(std::string path) : path_(std::move(path)) {}
+    GgufWriter(const GgufWriter&) = delete;
+    GgufWriter& operator=(const GgufWriter&) = delete;
+    ~GgufWriter();
 
     // Before begin(). Keys and names are not checked for duplicates: the reader is.
     void add(std::string_view key, std::string_view text);

@@ -29,7 +29,7 @@ std::vector<std::byte> counted(std::size_t n) {
 
 /// A file with one value of each kind and two tensors; `data` is spread over several writes.
 Status write_sample(const std::string& path, bool replace) {
-    Writer writer(path);
+    GgufWriter writer(path);
     writer.add("general.architecture", "llama");
     writer.add("number", std::uint32_t{7});
     writer.add("real", 0.5F);
@@ -54,7 +54,7 @@ std::size_t files_in(const std::filesystem::path& folder) {
 }
 
 TEST(GgufWriter, what_is_written_is_read_back) {
-    const TemporaryFolder folder;
+    const TestFolder folder;
     const std::string path = folder.file("m.gguf");
     ASSERT_TRUE(write_sample(path, false).ok());
     Result<File> file = File::open(path);
@@ -66,8 +66,8 @@ TEST(GgufWriter, what_is_written_is_read_back) {
     EXPECT_EQ(contents.find("real")->as_number(), 0.5);
     EXPECT_EQ(contents.find("flag")->as_bool(), true);
     EXPECT_EQ(contents.find("absent"), nullptr);
-    const Tensor* first = contents.tensor("first");
-    const Tensor* second = contents.tensor("second");
+    const TensorInfo* first = contents.tensor("first");
+    const TensorInfo* second = contents.tensor("second");
     ASSERT_TRUE(first != nullptr && second != nullptr);
     EXPECT_EQ(first->size[0], 3U);
     EXPECT_EQ(first->size[1], 2U);
@@ -80,7 +80,7 @@ TEST(GgufWriter, what_is_written_is_read_back) {
 }
 
 TEST(GgufWriter, an_existing_file_is_kept_unless_it_may_be_replaced) {
-    const TemporaryFolder folder;
+    const TestFolder folder;
     const std::string path = folder.file("m.gguf");
     std::ofstream(path) << "precious";
     const Status refused = write_sample(path, false);
@@ -94,9 +94,9 @@ TEST(GgufWriter, an_existing_file_is_kept_unless_it_may_be_replaced) {
 }
 
 TEST(GgufWriter, an_unfinished_file_leaves_nothing_behind) {
-    const TemporaryFolder folder;
+    const TestFolder folder;
     {
-        Writer writer(folder.file("m.gguf"));
+        GgufWriter writer(folder.file("m.gguf"));
         writer.add_tensor("t", two_by_three, 0);
         ASSERT_TRUE(writer.begin(false).ok());
         EXPECT_EQ(files_in(folder.path()), 1U);
@@ -106,7 +106,7 @@ TEST(GgufWriter, an_unfinished_file_leaves_nothing_behind) {
 }
 
 TEST(GgufWriter, a_missing_folder_is_named_in_one_sentence) {
-    const TemporaryFolder folder;
+    const TestFolder folder;
     const Status status = write_sample(folder.file("absent/m.gguf"), false);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().code, ErrorCode::not_found);
@@ -134,7 +134,7 @@ class FileSizeLimit {
 };
 
 TEST(GgufWriter, a_full_disk_gives_one_sentence_and_leaves_nothing) {
-    const TemporaryFolder folder;
+    const TestFolder folder;
     MakeOptions options;
     Status status;
     {
@@ -148,9 +148,9 @@ TEST(GgufWriter, a_full_disk_gives_one_sentence_and_leaves_nothing) {
 }
 
 TEST(GgufDescription, names_every_tensor_and_unknown_types) {
-    const TemporaryFolder folder;
+    const TestFolder folder;
     const std::string path = folder.file("m.gguf");
-    Writer writer(path);
+    GgufWriter writer(path);
     writer.add("general.name", "line\nbreak");
     writer.add_tensor("odd", five, 777);
     ASSERT_TRUE(writer.begin(false).ok());

@@ -278,7 +278,7 @@ class HostileModels : public testing::Test {
         }
     }
 
-    TemporaryFolder folder_;
+    TestFolder folder_;
     Tally* tally_ = nullptr;
 };
 

@@ -70,7 +70,7 @@ void put_data(Bytes& out, const TensorPart& tensor) {
 Parts take_apart(const gguf::Contents& contents) {
     Parts parts;
     parts.alignment = contents.alignment;
-    for (const gguf::Entry& entry : contents.metadata) {
+    for (const gguf::MetadataEntry& entry : contents.metadata) {
         EntryPart part{std::string(entry.key), entry.value.type, {}, entry.value.element, {}};
         if (entry.value.type != ValueType::array) {
             part.value = text_of(entry.value.payload);
@@ -81,7 +81,7 @@ Parts take_apart(const gguf::Contents& contents) {
         }
         parts.entries.push_back(std::move(part));
     }
-    for (const gguf::Tensor& tensor : contents.tensors) {
+    for (const gguf::TensorInfo& tensor : contents.tensors) {
         parts.tensors.push_back({std::string(tensor.name),
                                  {tensor.size, tensor.size + tensor.dimensions},
                                  tensor.type,

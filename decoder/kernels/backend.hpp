@@ -113,9 +113,9 @@ struct FreeBuffer {
 };
 using Buffer = std::unique_ptr<void, FreeBuffer>;
 
-class Backend {
+class ComputeBackend {
   public:
-    virtual ~Backend() = default;
+    virtual ~ComputeBackend() = default;
 
     /// Where the operations run, for the profiler.
     [[nodiscard]] virtual Queue queue() const noexcept = 0;

@@ -7,7 +7,7 @@
 
 namespace plumb::decoder {
 
-Result<std::unique_ptr<Backend>> make_backend(const std::string& word, const cpu::CpuOptions& cpu) {
+Result<std::unique_ptr<ComputeBackend>> make_backend(const std::string& word, const cpu::CpuOptions& cpu) {
     if (word == "cpu") {
         return cpu::make_backend(cpu);
     }

@@ -11,6 +11,6 @@
 namespace plumb::decoder {
 
 /// "cpu", "opencl", "opencl:1". Errors: invalid_argument for any other word, and those of the backend.
-[[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(const std::string& word, const cpu::CpuOptions& cpu);
+[[nodiscard]] Result<std::unique_ptr<ComputeBackend>> make_backend(const std::string& word, const cpu::CpuOptions& cpu);
 
 } // namespace plumb::decoder

@@ -21,14 +21,14 @@ struct Sketch {
     std::uint64_t up_rows = 24;
     bool with_down = true;
     bool with_extra = false;
-    std::function<void(gguf::Writer&)> more = [](gguf::Writer&) {
+    std::function<void(gguf::GgufWriter&)> more = [](gguf::GgufWriter&) {
     };
 };
 
 /// One layer of 16 values; the data is zeros.
-std::string write(const TemporaryFolder& folder, const Sketch& sketch) {
+std::string write(const TestFolder& folder, const Sketch& sketch) {
     const std::string path = folder.file("sketch.gguf");
-    gguf::Writer writer(path);
+    gguf::GgufWriter writer(path);
     const std::string arch = sketch.architecture;
     writer.add("general.architecture", arch);
     for (const auto& [key, value] :
@@ -74,7 +74,7 @@ std::string write(const TemporaryFolder& folder, const Sketch& sketch) {
 
 /// The error behind the path of the file.
 std::string refusal(const Sketch& sketch) {
-    const TemporaryFolder folder;
+    const TestFolder folder;
     const std::string path = write(folder, sketch);
     Options options;
     options.threads = 1;
@@ -160,7 +160,7 @@ TEST(ModelConfig, heads_that_do_not_divide_and_impossible_rotations_are_refused)
     EXPECT_EQ(refusal(rope), "turns 6 of 4 values of a head, which cannot be; convert the model again");
 }
 
-Sketch with(std::function<void(gguf::Writer&)> more, const std::string& architecture = "llama") {
+Sketch with(std::function<void(gguf::GgufWriter&)> more, const std::string& architecture = "llama") {
     Sketch sketch;
     sketch.architecture = architecture;
     sketch.more = std::move(more);
@@ -169,7 +169,7 @@ Sketch with(std::function<void(gguf::Writer&)> more, const std::string& architec
 
 TEST(ModelConfig, experts_that_are_none_too_many_or_of_a_dense_family_are_refused) {
     const auto count = [](const char* key, std::uint32_t number) {
-        return [=](gguf::Writer& writer) {
+        return [=](gguf::GgufWriter& writer) {
             writer.add(key, number);
         };
     };
@@ -183,21 +183,21 @@ TEST(ModelConfig, experts_that_are_none_too_many_or_of_a_dense_family_are_refuse
               "is a mixture of experts of the architecture 'qwen2', and only those of llama and qwen3moe are decoded; "
               "use one");
     EXPECT_EQ(
-        refusal(with([](gguf::Writer&) {}, "qwen3moe")),
+        refusal(with([](gguf::GgufWriter&) {}, "qwen3moe")),
         "metadata 'qwen3moe.expert_count' is missing, and must be a whole number from 1 to 4096; convert the model "
         "again");
-    EXPECT_EQ(refusal(with([](gguf::Writer& writer) {
+    EXPECT_EQ(refusal(with([](gguf::GgufWriter& writer) {
                   writer.add("llama.expert_count", std::uint32_t{4});
                   writer.add("llama.expert_used_count", std::uint32_t{5});
               })),
               "metadata 'llama.expert_used_count' is not a whole number from 1 to 4; convert the model again");
-    EXPECT_EQ(refusal(with([](gguf::Writer& writer) {
+    EXPECT_EQ(refusal(with([](gguf::GgufWriter& writer) {
                   writer.add("llama.expert_count", std::uint32_t{4});
                   writer.add("llama.expert_used_count", std::uint32_t{2});
                   writer.add("llama.expert_gating_func", std::uint32_t{2});
               })),
               "chooses its experts otherwise than by a softmax; use a mixtral or qwen3moe model");
-    EXPECT_EQ(refusal(with([](gguf::Writer& writer) {
+    EXPECT_EQ(refusal(with([](gguf::GgufWriter& writer) {
                   writer.add("llama.expert_count", std::uint32_t{4});
                   writer.add("llama.expert_used_count", std::uint32_t{2});
               })),
@@ -205,16 +205,16 @@ TEST(ModelConfig, experts_that_are_none_too_many_or_of_a_dense_family_are_refuse
 }
 
 TEST(ModelConfig, what_would_change_the_result_and_is_not_done_is_refused_by_name) {
-    EXPECT_EQ(refusal(with([](gguf::Writer& writer) { writer.add("llama.rope.scaling.type", "longrope"); })),
+    EXPECT_EQ(refusal(with([](gguf::GgufWriter& writer) { writer.add("llama.rope.scaling.type", "longrope"); })),
               "uses rope scaling 'longrope', and only 'linear' and 'yarn' are decoded; use a model of these");
-    EXPECT_EQ(refusal(with([](gguf::Writer& writer) { writer.add("llama.final_logit_softcapping", 30.0F); })),
+    EXPECT_EQ(refusal(with([](gguf::GgufWriter& writer) { writer.add("llama.final_logit_softcapping", 30.0F); })),
               "asks for 'final_logit_softcapping', which is not decoded here; use a model without it");
 }
 
 TEST(ModelConfig, an_older_key_of_linear_scaling_is_read) {
-    const TemporaryFolder folder;
+    const TestFolder folder;
     const auto file = gguf::File::open(
-        write(folder, with([](gguf::Writer& writer) { writer.add("llama.rope.scale_linear", 8.0F); })));
+        write(folder, with([](gguf::GgufWriter& writer) { writer.add("llama.rope.scale_linear", 8.0F); })));
     ASSERT_TRUE(file.ok());
     const Result<ModelConfig> config = read_config(*file);
     ASSERT_TRUE(config.ok()) << config.error().message;

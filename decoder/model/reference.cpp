@@ -39,7 +39,7 @@ struct Model {
     const Vector& values(const std::string& name) const {
         Vector& out = unpacked[name];
         if (out.empty()) {
-            const gguf::Tensor& tensor = *file.contents().tensor(name);
+            const gguf::TensorInfo& tensor = *file.contents().tensor(name);
             out = values_of(tensor.type, tensor.data, static_cast<std::size_t>(tensor.elements));
         }
         return out;
@@ -80,12 +80,12 @@ struct Model {
 };
 
 /// The angle by which pair i of `pairs` turns from one position to the next, and the length that it gets.
-struct Turn {
+struct RotaryTurn {
     double angle;
     double length;
 };
 
-Turn turn_of(const Model& model, std::size_t i, std::size_t pairs) {
+RotaryTurn turn_of(const Model& model, std::size_t i, std::size_t pairs) {
     const double base = model.real("rope.freq_base");
     double angle = std::pow(base, -static_cast<double>(i) / static_cast<double>(pairs));
     if (model.has("rope_freqs.weight")) {
@@ -114,7 +114,7 @@ Turn turn_of(const Model& model, std::size_t i, std::size_t pairs) {
 void turn(const Model& model, Vector& x, std::size_t head_size, std::size_t position) {
     const bool halves = model.arch != "llama";
     for (std::size_t i = 0; i < head_size / 2; ++i) {
-        const Turn by = turn_of(model, i, head_size / 2);
+        const RotaryTurn by = turn_of(model, i, head_size / 2);
         const double angle = static_cast<double>(position) * by.angle;
         for (std::size_t head = 0; head < x.size(); head += head_size) {
             double& a = x[head + (halves ? i : 2 * i)];

@@ -41,7 +41,7 @@ class Logits : public testing::TestWithParam<Case> {
     }
     std::string model() const { return make_test_model(folder_, GetParam().shape, GetParam().type, GetParam().second); }
 
-    TemporaryFolder folder_;
+    TestFolder folder_;
     OffRecorder off_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 /// Takes memory from the backend; remembers the first error.
 class Memory {
   public:
-    Memory(Backend& backend, std::vector<Buffer>& kept) : backend_(backend), kept_(kept) {}
+    Memory(ComputeBackend& backend, std::vector<Buffer>& kept) : backend_(backend), kept_(kept) {}
 
     void* take(std::size_t count, std::size_t each) {
         if (count > std::numeric_limits<std::size_t>::max() / 2 / each) {
@@ -43,7 +43,7 @@ class Memory {
             Error{ErrorCode::out_of_memory, "the buffers are larger than any memory; use a smaller --ctx or --chunk"};
     }
 
-    Backend& backend_;
+    ComputeBackend& backend_;
     std::vector<Buffer>& kept_;
     Status status_;
 };
@@ -120,7 +120,7 @@ Cost cost_of(const Linear& linear, Type input) {
 }
 
 /// The backend's input for products with all of these; f32 serves every type.
-Type common_input(const Backend& backend, std::initializer_list<const Linear*> linears) {
+Type common_input(const ComputeBackend& backend, std::initializer_list<const Linear*> linears) {
     const Type first = (*linears.begin())->weight.type;
     for (const Linear* linear : linears) {
         if (linear->weight.type != first) {
@@ -132,7 +132,7 @@ Type common_input(const Backend& backend, std::initializer_list<const Linear*> l
 
 /// One input type for each half of all layers, so that they share the blocks.
 void set_inputs(State& state) {
-    const Backend& backend = *state.backend;
+    const ComputeBackend& backend = *state.backend;
     const auto agree = [](Type& kept, Type next, bool first) {
         kept = first || kept == next ? next : Type::f32;
     };
@@ -201,7 +201,7 @@ void allocate_blocks(State& state, Memory& memory) {
 }
 
 /// Errors: unsupported, where the model needs what the device does not do.
-Status check_features(const ModelConfig& config, const Backend& backend) {
+Status check_features(const ModelConfig& config, const ComputeBackend& backend) {
     const struct {
         bool needed;
         Feature feature;
@@ -257,8 +257,8 @@ Status State::prepare(std::size_t rows) {
     return status;
 }
 
-Result<State> make_state(ModelConfig config, Weights weights, Backend& backend, std::size_t context, std::size_t chunk,
-                         std::size_t batch) {
+Result<State> make_state(ModelConfig config, Weights weights, ComputeBackend& backend, std::size_t context,
+                         std::size_t chunk, std::size_t batch) {
     if (Status status = check_features(config, backend); !status) {
         return status.error();
     }

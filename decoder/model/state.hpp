@@ -19,7 +19,7 @@ namespace plumb::decoder {
 struct State {
     ModelConfig config;
     Weights weights;
-    Backend* backend = nullptr;
+    ComputeBackend* backend = nullptr;
     std::size_t context = 0; // positions the cache holds
     std::size_t chunk = 0;   // rows the activations hold
     std::size_t batch = 1;
@@ -54,7 +54,7 @@ struct State {
 };
 
 /// Errors: out_of_memory, unsupported.
-[[nodiscard]] Result<State> make_state(ModelConfig config, Weights weights, Backend& backend, std::size_t context,
-                                       std::size_t chunk, std::size_t batch = 1);
+[[nodiscard]] Result<State> make_state(ModelConfig config, Weights weights, ComputeBackend& backend,
+                                       std::size_t context, std::size_t chunk, std::size_t batch = 1);
 
 } // namespace plumb::decoder

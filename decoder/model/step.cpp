@@ -41,7 +41,7 @@ Tensor cache_rows(const float* values, const KvCache& cache, const HeadShape& sh
 double product_bytes(const Linear& linear, double rows) { return linear.cost.bytes + rows * linear.cost.row_bytes; }
 
 /// Rows of one sequence that follow each other.
-struct Span {
+struct RowSpan {
     std::size_t sequence;
     std::size_t row; // of the step's blocks
     std::size_t rows;
@@ -117,7 +117,7 @@ class Pass {
     void route(const LayerWeights& layer, const Block& normed);
     void run_experts(const LayerWeights& layer, const Block& tokens, const Block& out);
 
-    [[nodiscard]] Span span(std::size_t i) const noexcept {
+    [[nodiscard]] RowSpan span(std::size_t i) const noexcept {
         const std::size_t sequence = input_.sequence + i;
         const std::size_t rows = rows_ / input_.sequences;
         return {sequence, i * rows, rows, state_.used[sequence]};
@@ -133,7 +133,7 @@ class Pass {
     State& state_;
     const StepInput& input_;
     Recorder& profiler_;
-    Backend& backend_;
+    ComputeBackend& backend_;
     const Queue queue_;
     const std::size_t rows_;
     const std::size_t first_;
@@ -144,7 +144,7 @@ double Pass::seen_positions() const noexcept {
     double seen = 0;
     const std::size_t window = state_.heads.window;
     for (std::size_t i = 0; i < input_.sequences; ++i) {
-        const Span part = span(i);
+        const RowSpan part = span(i);
         for (std::size_t r = 1; r <= part.rows; ++r) {
             const std::size_t before = part.first + r;
             seen += static_cast<double>(window != 0 && window < before ? window : before);
@@ -169,7 +169,7 @@ void Pass::rotate(const Block& query, const Block& key) {
     PLUMB_OP(profiler_, queue_, Brick::rope_embedding, in(tensor_of(query)), in(tensor_of(key)), out(tensor_of(query)),
              out(tensor_of(key)), bytes(2 * turned * float_bytes), flops(3 * turned)) {
         for (std::size_t i = 0; i < input_.sequences; ++i) {
-            const Span part = span(i);
+            const RowSpan part = span(i);
             for (const Block& half : {query, key}) {
                 backend_.rope(state_.rope, rows_from(half, part.row, part.rows), state_.heads.size, part.first);
             }
@@ -181,13 +181,13 @@ void Pass::append(std::size_t layer, const Block& key, const Block& value) {
     PLUMB_OP(profiler_, queue_, Brick::kv_append, in(tensor_of(key)), in(tensor_of(value)),
              bytes(2 * (key.bytes() + value.bytes())), flops(0)) {
         for (std::size_t i = 0; i < input_.sequences; ++i) {
-            const Span part = span(i);
+            const RowSpan part = span(i);
             backend_.kv_append(state_.cache(layer, part.sequence), state_.heads, rows_from(key, part.row, part.rows),
                                rows_from(value, part.row, part.rows), part.first);
         }
     }
     for (std::size_t i = 0; i < input_.sequences; ++i) {
-        const Span part = span(i);
+        const RowSpan part = span(i);
         const KvCache& cache = state_.cache(layer, part.sequence);
         for (const float* kept : {cache.keys, cache.values}) {
             PLUMB_TENSOR(profiler_, queue_, Brick::kv_append,
@@ -206,7 +206,7 @@ void Pass::attend(std::size_t layer, const Block& query, const Block& out) {
              bytes(static_cast<double>(query.bytes() + out.bytes()) + counted), bytes_per_kv(whole ? kv_row : 0.0),
              flops(4.0 * seen * static_cast<double>(state_.config.query_size()))) {
         for (std::size_t i = 0; i < input_.sequences; ++i) {
-            const Span part = span(i);
+            const RowSpan part = span(i);
             const std::size_t row_bytes_out = out.cols * size_of(out.type);
             const Block place{static_cast<std::byte*>(out.data) + part.row * row_bytes_out, out.type, part.rows,
                               out.cols};

@@ -13,10 +13,10 @@
 namespace plumb::decoder {
 namespace {
 
-using gguf::Tensor;
+using gguf::TensorInfo;
 using gguf::TensorType;
 
-std::optional<Type> type_of(const Tensor& tensor) {
+std::optional<Type> type_of(const TensorInfo& tensor) {
     for (const Type type : all_types) {
         if (layout_of(type).file_id == tensor.type) {
             return type;
@@ -28,12 +28,12 @@ std::optional<Type> type_of(const Tensor& tensor) {
 constexpr const char* matrix_types = "F32, F16, BF16, Q8_0, Q6_K, Q4_K and Q4_0";
 
 /// Looks tensors up, checks them, counts them; remembers the first error.
-class Finder {
+class TensorFinder {
   public:
-    explicit Finder(const gguf::File& file) : file_(file) {}
+    explicit TensorFinder(const gguf::File& file) : file_(file) {}
 
     Weight matrix(const std::string& name, std::size_t cols, std::size_t rows) {
-        const Tensor* tensor = require(name, {cols, rows});
+        const TensorInfo* tensor = require(name, {cols, rows});
         if (!tensor) {
             return {};
         }
@@ -47,7 +47,7 @@ class Finder {
 
     /// One matrix for each expert, of which a step reads `used`.
     Stack stack(const std::string& name, std::size_t cols, std::size_t rows, const Experts& experts) {
-        const Tensor* tensor = require(name + ".weight", {cols, rows, experts.count});
+        const TensorInfo* tensor = require(name + ".weight", {cols, rows, experts.count});
         if (!tensor) {
             return {};
         }
@@ -69,7 +69,7 @@ class Finder {
     }
 
     const float* vector(const std::string& name, std::size_t size) {
-        const Tensor* tensor = require(name, {size, 1});
+        const TensorInfo* tensor = require(name, {size, 1});
         if (!tensor) {
             return nullptr;
         }
@@ -83,8 +83,8 @@ class Finder {
     [[nodiscard]] bool has(const std::string& name) const { return file_.contents().tensor(name) != nullptr; }
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
     /// A tensor of the file that nothing asked for: leaving it out would give wrong answers.
-    [[nodiscard]] const Tensor* unused() const {
-        for (const Tensor& tensor : file_.contents().tensors) {
+    [[nodiscard]] const TensorInfo* unused() const {
+        for (const TensorInfo& tensor : file_.contents().tensors) {
             if (used_.count(&tensor) == 0) {
                 return &tensor;
             }
@@ -111,8 +111,8 @@ class Finder {
                (experts == 1 ? "" : " × " + std::to_string(experts));
     }
 
-    const Tensor* require(const std::string& name, Size size) {
-        const Tensor* tensor = file_.contents().tensor(name);
+    const TensorInfo* require(const std::string& name, Size size) {
+        const TensorInfo* tensor = file_.contents().tensor(name);
         if (!tensor) {
             fail(ErrorCode::corrupt, "the tensor '" + name + "' is missing; convert the model again");
             return nullptr;
@@ -130,7 +130,7 @@ class Finder {
         return tensor;
     }
 
-    void wrong_type(const Tensor& tensor, const std::string& possible) {
+    void wrong_type(const TensorInfo& tensor, const std::string& possible) {
         fail(ErrorCode::unsupported, "tensor '" + gguf::printable(tensor.name) + "' has the type " +
                                          gguf::type_name(tensor.type) + ", and this decoder reads " + possible +
                                          "; convert the model to one of these");
@@ -138,11 +138,11 @@ class Finder {
 
     const gguf::File& file_;
     std::size_t bytes_ = 0;
-    std::unordered_set<const Tensor*> used_;
+    std::unordered_set<const TensorInfo*> used_;
     std::optional<Error> error_;
 };
 
-LayerWeights read_layer(Finder& find, const ModelConfig& config, std::size_t index) {
+LayerWeights read_layer(TensorFinder& find, const ModelConfig& config, std::size_t index) {
     const std::string prefix = "blk." + std::to_string(index) + ".";
     LayerWeights layer;
     layer.attention_norm = find.vector(prefix + "attn_norm.weight", config.hidden);
@@ -187,9 +187,9 @@ Type usual_type(Weights& weights) {
 } // namespace
 
 Result<Weights> read_weights(const gguf::File& file, const ModelConfig& config) {
-    Finder find(file);
+    TensorFinder find(file);
     Weights out;
-    const Tensor* embedding = file.contents().tensor("token_embd.weight");
+    const TensorInfo* embedding = file.contents().tensor("token_embd.weight");
     const std::uint64_t vocabulary = embedding ? embedding->size[1] : 1;
     if (vocabulary > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
         find.fail(ErrorCode::corrupt, "has more tokens than 31 bits can count; convert the model again");
@@ -214,7 +214,7 @@ Result<Weights> read_weights(const gguf::File& file, const ModelConfig& config) 
         return *find.error();
     }
 
-    if (const Tensor* unknown = find.unused()) {
+    if (const TensorInfo* unknown = find.unused()) {
         find.fail(ErrorCode::unsupported, "tensor '" + gguf::printable(unknown->name) + "' is no part of a " +
                                               config.architecture + " model; use a model without such additions");
     }

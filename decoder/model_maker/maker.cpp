@@ -15,7 +15,7 @@ namespace plumb::decoder {
 namespace {
 
 /// Uniform values around `centre`, at most `spread` away.
-struct Distribution {
+struct UniformRange {
     float centre = 0;
     float spread = 0;
 };
@@ -25,11 +25,11 @@ struct Planned {
     std::array<std::uint64_t, 3> size{};
     std::size_t dimensions = 2;
     Type type = Type::f32;
-    Distribution values;
+    UniformRange values;
 };
 
 /// Variance 1 / fan_in keeps the activations of every layer near 1. sqrt and division are exact by IEEE 754.
-Distribution for_inputs(std::uint64_t inputs) { return {0, std::sqrt(3.0F / static_cast<float>(inputs))}; }
+UniformRange for_inputs(std::uint64_t inputs) { return {0, std::sqrt(3.0F / static_cast<float>(inputs))}; }
 
 class Plan {
   public:
@@ -94,7 +94,7 @@ class Plan {
         stack(prefix + "ffn_up_exps", shape.hidden, width, count);
         stack(prefix + "ffn_down_exps", width, shape.hidden, count);
     }
-    void vector(const std::string& name, std::uint64_t size, Distribution values) {
+    void vector(const std::string& name, std::uint64_t size, UniformRange values) {
         tensors_.push_back({name, {size, 1, 1}, 1, Type::f32, values});
     }
     void linear(const std::string& name, std::uint64_t cols, std::uint64_t rows, bool bias) {
@@ -110,7 +110,7 @@ class Plan {
 };
 
 /// 16 random bits as a value: one addition and one product of floats, rounded the same everywhere.
-float value_of(std::uint64_t bits, Distribution values) {
+float value_of(std::uint64_t bits, UniformRange values) {
     const int centred = 2 * static_cast<int>(bits & 0xffffU) - 65535;
     const float offset = static_cast<float>(centred) * (values.spread / 65535.0F);
     return values.centre == 0 ? offset : values.centre + offset;
@@ -137,7 +137,7 @@ std::uint32_t file_type_of(Type type) {
     return 0;
 }
 
-void describe_extras(gguf::Writer& writer, const Shape& shape) {
+void describe_extras(gguf::GgufWriter& writer, const Shape& shape) {
     const std::string arch(shape.architecture);
     const ShapeExtras& extras = shape.extras;
     if (extras.window != 0) {
@@ -158,7 +158,7 @@ void describe_extras(gguf::Writer& writer, const Shape& shape) {
 }
 
 /// A token for each byte, one that ends a text, and numbers for the rest: random weights have no words.
-void describe_tokenizer(gguf::Writer& writer, std::uint32_t vocabulary) {
+void describe_tokenizer(gguf::GgufWriter& writer, std::uint32_t vocabulary) {
     constexpr std::uint32_t bytes = 256;
     if (vocabulary <= bytes) {
         writer.add("tokenizer.ggml.model", "none");
@@ -180,13 +180,13 @@ void describe_tokenizer(gguf::Writer& writer, std::uint32_t vocabulary) {
     writer.add("tokenizer.ggml.eos_token_id", bytes);
 }
 
-void describe(gguf::Writer& writer, const Shape& shape, Type type, std::uint64_t seed) {
+void describe(gguf::GgufWriter& writer, const Shape& shape, Type type, std::uint64_t seed) {
     const std::string arch(shape.architecture);
     writer.add("general.architecture", shape.architecture);
     writer.add("general.name", shape.name);
     writer.add("general.description", "random weights, seed " + std::to_string(seed) + ": for timing, not for text");
     writer.add("general.file_type", file_type_of(type));
-    writer.add("general.alignment", static_cast<std::uint32_t>(gguf::Writer::alignment));
+    writer.add("general.alignment", static_cast<std::uint32_t>(gguf::GgufWriter::alignment));
     writer.add(arch + ".block_count", shape.layers);
     writer.add(arch + ".context_length", shape.context);
     writer.add(arch + ".embedding_length", shape.hidden);
@@ -205,7 +205,7 @@ void describe(gguf::Writer& writer, const Shape& shape, Type type, std::uint64_t
 
 /// Writes the values of one tensor in pieces; `after` is told the bytes of each.
 template <class After>
-Status write_values(gguf::Writer& writer, const Planned& tensor, std::uint64_t key, After after) {
+Status write_values(gguf::GgufWriter& writer, const Planned& tensor, std::uint64_t key, After after) {
     constexpr std::uint64_t piece = std::uint64_t{1} << 16; // whole blocks of every type
     const std::uint64_t elements = tensor.size[0] * tensor.size[1] * tensor.size[2];
     std::vector<float> values(piece);
@@ -251,7 +251,7 @@ Status make_model(const Shape& shape, const std::string& path, const MakeOptions
     if (Status status = check_blocks(plan); !status) {
         return status;
     }
-    gguf::Writer writer(path);
+    gguf::GgufWriter writer(path);
     describe(writer, shape, options.type, options.seed);
     for (const Planned& tensor : plan.tensors()) {
         writer.add_tensor(tensor.name, std::span(tensor.size).first(tensor.dimensions), layout_of(tensor.type).file_id);

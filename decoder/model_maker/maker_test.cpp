@@ -31,7 +31,7 @@ Status make(const std::string& path, Type type, std::uint64_t seed) {
 }
 
 TEST(ModelMaker, the_bytes_depend_on_shape_type_and_seed_alone) {
-    const TemporaryFolder folder;
+    const TestFolder folder;
     ASSERT_TRUE(make(folder.file("a"), Type::bf16, 7).ok());
     ASSERT_TRUE(make(folder.file("b"), Type::bf16, 7).ok());
     ASSERT_TRUE(make(folder.file("c"), Type::bf16, 8).ok());
@@ -41,7 +41,7 @@ TEST(ModelMaker, the_bytes_depend_on_shape_type_and_seed_alone) {
 
 TEST(ModelMaker, the_bytes_are_the_same_on_every_machine) {
     // Digests seen once; a change of them is a change of every model that was ever made.
-    const TemporaryFolder folder;
+    const TestFolder folder;
     ASSERT_TRUE(make(folder.file("bf16"), Type::bf16, 7).ok());
     ASSERT_TRUE(make(folder.file("f32"), Type::f32, 7).ok());
     EXPECT_EQ(digest(folder.file("bf16")), 13694487216525566148U);
@@ -56,7 +56,7 @@ TEST(ModelMaker, every_shape_has_a_name_that_finds_it) {
 }
 
 TEST(ModelMaker, the_activations_of_a_made_model_stay_sane) {
-    const TemporaryFolder folder;
+    const TestFolder folder;
     for (const std::string_view shape : {"test", "test-qwen2", "tiny-llama"}) {
         Options options;
         options.threads = test_threads();
@@ -77,7 +77,7 @@ TEST(ModelMaker, the_activations_of_a_made_model_stay_sane) {
 }
 
 TEST(ModelMaker, progress_ends_at_the_size_of_the_file_and_a_stop_leaves_nothing) {
-    const TemporaryFolder folder;
+    const TestFolder folder;
     std::uint64_t last = 0, total = 0;
     MakeOptions options;
     options.progress = [&](std::uint64_t done, std::uint64_t of) {

@@ -13,12 +13,12 @@
 namespace plumb::analysis {
 namespace {
 
-struct Side {
+struct SideMoments {
     double n = 0, mean = 0, squares = 0;
 };
 
-Side side_of(std::span<const double> values) {
-    Side side;
+SideMoments side_of(std::span<const double> values) {
+    SideMoments side;
     side.n = static_cast<double>(values.size());
     side.mean = stats::mean(values);
     for (const double value : values) {
@@ -61,8 +61,8 @@ LogChange log_change(std::span<const double> base_logs, std::span<const double> 
             return change;
         }
     }
-    const Side base = side_of(base_logs);
-    const Side changed = side_of(changed_logs);
+    const SideMoments base = side_of(base_logs);
+    const SideMoments changed = side_of(changed_logs);
     const double base_part = base.squares / (base.n - 1) / base.n;
     const double changed_part = changed.squares / (changed.n - 1) / changed.n;
     const double variance = base_part + changed_part;
@@ -105,7 +105,7 @@ Judgement judge(const LogChange& change, double same_band) {
     if (!change.known) {
         return {Verdict::undecided, change.reason};
     }
-    const stats::Interval& interval = change.interval;
+    const stats::ConfidenceInterval& interval = change.interval;
     // Runs that all read alike (a coarse clock) have no spread to judge by: an interval of width 0 proves nothing.
     if (!(change.noise > 0)) {
         return {Verdict::undecided, "its runs do not differ at all, so there is no noise to judge by"};

@@ -16,7 +16,7 @@ namespace plumb::analysis {
 struct LogChange {
     bool known = false;
     std::string reason; // where it is not
-    stats::Interval interval;
+    stats::ConfidenceInterval interval;
     double noise = 0; // pooled standard deviation between runs of one side
 };
 

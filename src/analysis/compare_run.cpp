@@ -59,7 +59,7 @@ class PhaseSums {
 void PhaseSums::take(const resolve::StepTable& steps, Phase phase) {
     std::vector<std::size_t> counted;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-        const resolve::Step& step = steps[i];
+        const resolve::ResolvedStep& step = steps[i];
         if (step.phase == phase && !step.warmup && !step.left_out) {
             counted.push_back(i);
         }
@@ -73,7 +73,7 @@ void PhaseSums::take(const resolve::StepTable& steps, Phase phase) {
     double tokens = 0;
     double sequences = 0;
     for (std::size_t i = 0; i < counted.size(); i += stride) {
-        const resolve::Step& step = steps[counted[i]];
+        const resolve::ResolvedStep& step = steps[counted[i]];
         taken_.push_back(counted[i]);
         period_.push_back(static_cast<double>(step.end_ns - step.period_begin_ns));
         tokens += static_cast<double>(step.prefill_tokens) + static_cast<double>(step.decode_tokens);

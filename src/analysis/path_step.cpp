@@ -68,7 +68,7 @@ std::string reason(const resolve::StepTable& steps, const std::optional<std::uin
     }
     const auto [least, most] =
         std::minmax_element(steps.all().begin(), steps.all().end(),
-                            [](const resolve::Step& a, const resolve::Step& b) { return a.id < b.id; });
+                            [](const resolve::ResolvedStep& a, const resolve::ResolvedStep& b) { return a.id < b.id; });
     return "there is no complete step " + std::to_string(*asked) + " in this recording; its steps are " +
            std::to_string(least->id) + " to " + std::to_string(most->id);
 }

@@ -18,7 +18,7 @@ struct PathStep {
     /// Scopes of one step that are kept at most, 2 GiB of them; nodes and dependencies as well.
     static constexpr std::size_t most_samples = std::size_t{1} << 24;
 
-    resolve::Step step;
+    resolve::ResolvedStep step;
     std::uint64_t candidates = 0; // steps its length is the median of; 0: it was asked for
     bool only_timed = false;      // of those, only steps whose device scopes were timed
     std::vector<resolve::Sample> samples;

@@ -41,8 +41,9 @@ std::size_t PeriodLedger::period_at(std::int64_t time, std::size_t hint) const n
             }
         }
     }
-    const auto found = std::upper_bound(all.begin(), all.end(), time,
-                                        [](std::int64_t at, const resolve::Step& step) { return at < step.end_ns; });
+    const auto found =
+        std::upper_bound(all.begin(), all.end(), time,
+                         [](std::int64_t at, const resolve::ResolvedStep& step) { return at < step.end_ns; });
     return static_cast<std::size_t>(found - all.begin());
 }
 
@@ -58,7 +59,7 @@ bool PeriodLedger::clip(Interval interval, bool any_reach, std::size_t& hint, Ea
         return false;
     }
     for (std::size_t i = first; i < steps_.size(); ++i) {
-        const resolve::Step& step = steps_[i];
+        const resolve::ResolvedStep& step = steps_[i];
         if (step.period_begin_ns >= interval.end) {
             break;
         }
@@ -81,7 +82,7 @@ void PeriodLedger::add_anywhere(What what, Interval interval, std::size_t& hint,
 
 void PeriodLedger::add_where_timed(What what, Interval interval, std::size_t& hint, std::uint32_t track) {
     const bool taken = clip(interval, what == What::presence, hint, [&](Interval part, std::size_t period) {
-        const resolve::Step& step = steps_[period];
+        const resolve::ResolvedStep& step = steps_[period];
         if (step.left_out || step.device_timed || steps_.all_disturbed(step.phase)) {
             put_in(period, what, part, track);
         }
@@ -201,7 +202,7 @@ void PeriodLedger::sum_up(Page& page, WallSums& sums) {
 }
 
 void PeriodLedger::settle_next() {
-    const resolve::Step& step = steps_[next_];
+    const resolve::ResolvedStep& step = steps_[next_];
     last_page_ = nullptr;
     WallSums sums;
     sums.period = step.end_ns - step.period_begin_ns;

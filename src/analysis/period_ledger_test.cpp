@@ -13,7 +13,7 @@ namespace {
 resolve::StepTable steps_of(std::uint64_t count) {
     resolve::Steps found;
     for (std::uint64_t i = 0; i < count; ++i) {
-        resolve::Step step;
+        resolve::ResolvedStep step;
         step.id = i;
         step.begin_ns = static_cast<std::int64_t>(i) * 100;
         step.end_ns = step.host_end_ns = step.begin_ns + 100;

@@ -7,7 +7,7 @@
 
 namespace plumb::analysis {
 
-void PhaseStatistics::add(const resolve::Step& step, const WallSums& wall) {
+void PhaseStatistics::add(const resolve::ResolvedStep& step, const WallSums& wall) {
     if (step.warmup) {
         ++warmup_steps_;
         return;

@@ -14,7 +14,7 @@ namespace plumb::analysis {
 
 class PhaseStatistics {
   public:
-    void add(const resolve::Step& step, const WallSums& wall);
+    void add(const resolve::ResolvedStep& step, const WallSums& wall);
     /// The device queues' busy time in the period of a step in which they were timed.
     void add_device(const WallSums& device);
 

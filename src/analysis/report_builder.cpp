@@ -54,11 +54,11 @@ void ReportReader::steps_known(const resolve::StepTable& steps, const resolve::T
     wall_ = std::make_unique<WallClock>(
         steps,
         [this](std::size_t step, const WallSums& wall) {
-            const resolve::Step& settled = (*steps_)[step];
+            const resolve::ResolvedStep& settled = (*steps_)[step];
             phases_[static_cast<std::size_t>(settled.phase)].add(settled, wall);
         },
         [this](std::size_t step, const WallSums& device) {
-            const resolve::Step& settled = (*steps_)[step];
+            const resolve::ResolvedStep& settled = (*steps_)[step];
             if (!settled.warmup && (queues_sampled_ ? settled.device_timed : !settled.left_out)) {
                 phases_[static_cast<std::size_t>(settled.phase)].add_device(device);
             }
@@ -298,7 +298,7 @@ void ReportReader::add_notes(Report& report, const resolve::Resolution& resoluti
 }
 
 void ReportReader::add_clock(Report& report) const {
-    const Result<resolve::TickLine>& line = tracks_->host_line();
+    const Result<resolve::TickConversion>& line = tracks_->host_line();
     for (const recording::ClockInfo& clock : facts_.metadata.clocks) {
         if (clock.id == 0) {
             report.clock.clock = clock.name;

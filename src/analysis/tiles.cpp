@@ -61,9 +61,9 @@ Figure share_of_peak(const TileFigures& of, TileLevel level, const TilePeaks& pe
     return measured(*of.flops_per_s.value / roof);
 }
 
-class Builder {
+class TileReportBuilder {
   public:
-    Builder(const TileInput& input, const TileOptions& options) : input_(input), options_(options) {}
+    TileReportBuilder(const TileInput& input, const TileOptions& options) : input_(input), options_(options) {}
     [[nodiscard]] TileReport build();
 
   private:
@@ -84,7 +84,7 @@ class Builder {
     TileReport out_;
 };
 
-TileFigures Builder::figures_of(const TileTotals& tile, TileLevel level) const {
+TileFigures TileReportBuilder::figures_of(const TileTotals& tile, TileLevel level) const {
     TileFigures out;
     const auto calls = static_cast<double>(tile.count);
     const auto per_call = [calls](Figure sum) {
@@ -112,7 +112,7 @@ TileFigures Builder::figures_of(const TileTotals& tile, TileLevel level) const {
     return out;
 }
 
-std::string Builder::name_of(std::uint16_t id) const {
+std::string TileReportBuilder::name_of(std::uint16_t id) const {
     if (id == 0) {
         return "";
     }
@@ -122,7 +122,7 @@ std::string Builder::name_of(std::uint16_t id) const {
 }
 
 /// Work where every tile has some, since tiles at an edge may be smaller than the others.
-TileBasis Builder::basis_of(const std::vector<TilePlace>& places) {
+TileBasis TileReportBuilder::basis_of(const std::vector<TilePlace>& places) {
     const auto all_have = [&places](Figure TileFigures::*work) {
         return std::all_of(places.begin(), places.end(), [work](const TilePlace& place) {
             const Figure& figure = place.figures.*work;
@@ -135,7 +135,7 @@ TileBasis Builder::basis_of(const std::vector<TilePlace>& places) {
     return all_have(&TileFigures::bytes) ? TileBasis::ns_per_byte : TileBasis::ns_per_call;
 }
 
-void Builder::add_map(TileLevel level, std::uint16_t name, const std::vector<TileTotals>& tiles) {
+void TileReportBuilder::add_map(TileLevel level, std::uint16_t name, const std::vector<TileTotals>& tiles) {
     TileMapReport map;
     map.name = name_of(name);
     map.level = level;
@@ -170,12 +170,12 @@ void Builder::add_map(TileLevel level, std::uint16_t name, const std::vector<Til
 }
 
 /// By how much a call is longer than it would be at its map's median.
-double Builder::excess_ns(const TilePlace& place, double median) const {
+double TileReportBuilder::excess_ns(const TilePlace& place, double median) const {
     const double typical = *place.figures.typical_ns.value;
     return *place.cost.value > 0 ? typical - typical / *place.cost.value * median : 0;
 }
 
-void Builder::judge(const TileMapReport& map) {
+void TileReportBuilder::judge(const TileMapReport& map) {
     if (!map.median.value || !(*map.median.value > 0) || map.places.size() < least_tiles) {
         return;
     }
@@ -205,7 +205,7 @@ void Builder::judge(const TileMapReport& map) {
     out_.slow.insert(out_.slow.end(), slow.begin(), slow.end());
 }
 
-void Builder::add_notes() {
+void TileReportBuilder::add_notes() {
     if (!input_.kept) {
         out_.notes.emplace_back("This run kept no tiles; say tiles=on in PLUMB, or plumb decode --tiles.");
     } else if (input_.ended_early) {
@@ -223,7 +223,7 @@ void Builder::add_notes() {
     out_.notes.insert(out_.notes.end(), input_.notes.begin(), input_.notes.end());
 }
 
-TileReport Builder::build() {
+TileReport TileReportBuilder::build() {
     out_.own_cost_ns = input_.own_cost_ns;
     std::map<std::pair<TileLevel, std::uint16_t>, std::vector<TileTotals>> groups;
     for (const TileTotals& tile : input_.tiles) {
@@ -278,7 +278,7 @@ TileInput tiles_of(const recording::RunFacts& facts) {
     TileInput input;
     input.tiles = facts.tiles;
     input.names = facts.names;
-    const Result<resolve::TickLine> line = resolve::fit_ticks(facts.clock_pairs, 0);
+    const Result<resolve::TickConversion> line = resolve::fit_ticks(facts.clock_pairs, 0);
     input.ns_per_tick = line.ok() ? measured(line->ns_per_tick()) : absent(line.error().message);
     input.peaks = peaks_of_one_core(facts.metadata.peaks);
     input.own_cost_ns = absent("it was not measured when this run began");
@@ -292,7 +292,9 @@ TileInput tiles_of(const recording::RunFacts& facts) {
     return input;
 }
 
-TileReport build_tiles(const TileInput& input, const TileOptions& options) { return Builder(input, options).build(); }
+TileReport build_tiles(const TileInput& input, const TileOptions& options) {
+    return TileReportBuilder(input, options).build();
+}
 
 } // namespace analysis
 

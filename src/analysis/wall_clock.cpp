@@ -12,7 +12,7 @@ WallClock::TrackState& WallClock::state_of(const resolve::ResolvedBatch& batch) 
     }
     auto& state = states_[batch.track_index];
     if (!state) {
-        const resolve::TickLine* line = batch.track->line;
+        const resolve::TickConversion* line = batch.track->line;
         const std::int64_t long_ns = line != nullptr ? line->length_ns(long_ticks) : 0;
         const recording::TrackKind kind = batch.track->info.kind;
         any_queue_ = any_queue_ || kind == recording::TrackKind::device_queue;

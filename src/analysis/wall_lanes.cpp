@@ -69,7 +69,7 @@ void WallLanes::begin(const resolve::StepTable& steps, const resolve::TrackTable
     steps_ = &steps;
     tracks_ = &tracks;
     ledger_ = &ledger;
-    for (const resolve::Step& step : steps.all()) {
+    for (const resolve::ResolvedStep& step : steps.all()) {
         auto& [least, most] = step_ids_ ? *step_ids_ : step_ids_.emplace(step.id, step.id);
         least = std::min(least, step.id);
         most = std::max(most, step.id);
@@ -111,7 +111,7 @@ void WallLanes::begin(const resolve::StepTable& steps, const resolve::TrackTable
     }
 }
 
-bool WallLanes::asked_for(const resolve::Step& step) const {
+bool WallLanes::asked_for(const resolve::ResolvedStep& step) const {
     if (options_.step) {
         return step.id == *options_.step;
     }
@@ -259,7 +259,7 @@ LaneSums WallLanes::host_only(Interval period, const WallSums& sums, std::vector
 }
 
 void WallLanes::settled(std::size_t index, const WallSums& wall, std::vector<Detail>& details, bool complete) {
-    const resolve::Step& step = (*steps_)[index];
+    const resolve::ResolvedStep& step = (*steps_)[index];
     if (!asked_for(step)) {
         return;
     }
@@ -306,7 +306,7 @@ void WallLanes::end() {
     ledger_ = nullptr;
 }
 
-void WallLanes::keep_slowest(const resolve::Step& step, Sums sums) {
+void WallLanes::keep_slowest(const resolve::ResolvedStep& step, Sums sums) {
     const std::size_t wanted = std::min<std::size_t>(options_.slowest.value_or(0), most_slowest);
     if (wanted == 0) {
         return;

@@ -42,7 +42,7 @@ class WallLanes final : public PeriodObserver {
         std::uint64_t scopes = 0, laps = 0, launches = 0; // recorded by host threads
     };
     struct OneStep {
-        resolve::Step step;
+        resolve::ResolvedStep step;
         Sums sums;
     };
 
@@ -80,9 +80,9 @@ class WallLanes final : public PeriodObserver {
     void device_scope(const resolve::ResolvedBatch& batch, const resolve::Sample& sample);
     void launched(std::size_t track, const resolve::Sample& sample, const resolve::Launch& launch);
     void count(const resolve::Sample& sample);
-    [[nodiscard]] bool asked_for(const resolve::Step& step) const;
+    [[nodiscard]] bool asked_for(const resolve::ResolvedStep& step) const;
     [[nodiscard]] LaneSums host_only(Interval period, const WallSums& sums, std::vector<Detail>& details);
-    void keep_slowest(const resolve::Step& step, Sums sums);
+    void keep_slowest(const resolve::ResolvedStep& step, Sums sums);
 
     const LaunchFacts& facts_;
     const std::vector<recording::ClockInfo>& clocks_;

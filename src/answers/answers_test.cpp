@@ -21,12 +21,12 @@ std::string file_of(const std::string& schema) {
 void collect(const page::Form& form, std::map<std::string, std::string>& named) {
     if (form.kind == page::Form::Kind::object && !form.name.empty()) {
         std::string fields;
-        for (const page::Field& field : form.fields) {
+        for (const page::FormField& field : form.fields) {
             fields += field.name + " ";
         }
         EXPECT_EQ(named.try_emplace(form.name, fields).first->second, fields) << form.name;
     }
-    for (const page::Field& field : form.fields) {
+    for (const page::FormField& field : form.fields) {
         collect(field.form, named);
     }
     for (const page::Form& item : form.items) {

@@ -26,13 +26,13 @@ Status Reading::read() {
 namespace {
 
 /// What was found, or why not.
-struct Part {
+struct OpenPart {
     const Entry* entry = nullptr;
     Result<AnswerPointer> answer;
 };
 
 struct Together {
-    std::vector<Part> parts;
+    std::vector<OpenPart> parts;
 };
 
 struct NotGiven {
@@ -46,7 +46,7 @@ void describe(V& v, const NotGiven& n) {
 
 std::vector<page::Nested> documents_of(const Together& together) {
     std::vector<page::Nested> documents;
-    for (const Part& part : together.parts) {
+    for (const OpenPart& part : together.parts) {
         if (part.answer.ok()) {
             documents.push_back({(*part.answer)->json()});
         } else {
@@ -73,7 +73,7 @@ constexpr const char* schema_of(const Together&) { return "plumb.answers/1"; }
 
 page::Page page_of(const Together& together, const TextOptions& options) {
     page::Page page;
-    for (const Part& part : together.parts) {
+    for (const OpenPart& part : together.parts) {
         if (part.entry != together.parts.front().entry) {
             page.blank();
             page.line("plumb " + part.entry->info.name, page::Tone::heading);
@@ -89,7 +89,7 @@ page::Page page_of(const Together& together, const TextOptions& options) {
 
 Outcome outcome_of(const Together& together) noexcept {
     Outcome worst = Outcome::pass;
-    for (const Part& part : together.parts) {
+    for (const OpenPart& part : together.parts) {
         worst = worse(worst, part.answer.ok() ? (*part.answer)->outcome() : Outcome::unknown);
     }
     return worst;

@@ -44,6 +44,9 @@ class DynamicLibrary {
     std::string name_;
 };
 
+/// Whether a library is of use without a symbol: the word of the tables of calls.
+enum class Need { required, optional };
+
 /// For libraries whose threads may run until the process ends: it is never closed.
 const DynamicLibrary& keep_for_good(DynamicLibrary library);
 

@@ -5,12 +5,12 @@ namespace plumb::base {
 
 namespace {
 
-struct Form {
+struct SequenceForm {
     std::size_t length;            // 0: no sequence starts with this byte
     unsigned char lowest, highest; // of the second byte: this is where overlong forms and surrogates show
 };
 
-Form form_of(unsigned char lead) noexcept {
+SequenceForm form_of(unsigned char lead) noexcept {
     if (lead < 0x80) {
         return {1, 0, 0};
     }
@@ -34,7 +34,7 @@ std::size_t utf8_sequence(std::string_view text, std::size_t at) noexcept {
     const auto byte = [text](std::size_t index) {
         return static_cast<unsigned char>(text[index]);
     };
-    const Form form = form_of(byte(at));
+    const SequenceForm form = form_of(byte(at));
     if (form.length == 0 || text.size() - at < form.length) {
         return 0;
     }

@@ -35,12 +35,12 @@ Status Cache::admit(std::uint64_t key, GraphHolder graph, const Capture& capture
                          " bytes: raise CudaGraphOptions::max_bytes, or run the step eagerly."};
     }
     Arrival arrival{std::move(graph), *shape, capture.stream, capture.context, bytes, capture_ns};
-    const std::shared_ptr<Entry> entry = find_or_make(key);
+    const std::shared_ptr<CacheEntry> entry = find_or_make(key);
     std::lock_guard life(entry->life);
     return settle(entry, arrival);
 }
 
-Status Cache::settle(const std::shared_ptr<Entry>& entry, Arrival& arrival) {
+Status Cache::settle(const std::shared_ptr<CacheEntry>& entry, Arrival& arrival) {
     std::shared_ptr<Executable> live;
     {
         std::unique_lock lock(map_);
@@ -101,7 +101,7 @@ Status Cache::upload(cuda::GraphExec exec, Arrival& arrival) {
 }
 
 /// False: it cannot be, and the live graph is as it was. Error: the same, or, where that failed, the key was dropped.
-Result<bool> Cache::update_in_place(Entry& entry, Executable& live, Arrival& arrival) {
+Result<bool> Cache::update_in_place(CacheEntry& entry, Executable& live, Arrival& arrival) {
     Status failed;
     bool restored = true;
     {
@@ -136,7 +136,7 @@ Result<bool> Cache::update_in_place(Entry& entry, Executable& live, Arrival& arr
     return failed.error();
 }
 
-void Cache::tell_captured(Entry& entry, const std::shared_ptr<Executable>& exec, const GraphShape& shape) {
+void Cache::tell_captured(CacheEntry& entry, const std::shared_ptr<Executable>& exec, const GraphShape& shape) {
     std::string reason = "no profiler";
     Result<GraphProbe> probe{GraphProbe()};
     if (host_ != nullptr) {
@@ -158,7 +158,7 @@ void Cache::tell_captured(Entry& entry, const std::shared_ptr<Executable>& exec,
     entry.account->probed(reason);
 }
 
-void Cache::count_arrival(Entry& entry, const Arrival& arrival) {
+void Cache::count_arrival(CacheEntry& entry, const Arrival& arrival) {
     entry.account->measure([&arrival](recording::GraphInfo& row) {
         row.instantiations += arrival.instantiated ? 1 : 0;
         row.updates += arrival.updated ? 1 : 0;

@@ -3,9 +3,9 @@
 // when their graph goes, so that a missing graph has a reason. Shared by the cache and whoever is in one of its calls.
 //
 // Locks, outermost first; only `life`, `tell` and the map lock are held while another of these is taken:
-//   1. Entry::life    one capture or invalidation of the key at a time
+//   1. CacheEntry::life    one capture or invalidation of the key at a time
 //   2. Executable::mutex  around driver calls on that executable: the driver's graph objects are not thread-safe
-//   3. Entry::tell    around what the profiler is told of the key, so that it hears things in order
+//   3. CacheEntry::tell    around what the profiler is told of the key, so that it hears things in order
 //   4. the cache's map lock: never held around a driver call
 //   5. the account's own
 #pragma once
@@ -41,8 +41,8 @@ struct Executable {
 enum class Absence : std::uint8_t { never_captured, evicted, invalidated, context_gone, lost };
 const char* reason_of(Absence absence) noexcept;
 
-struct Entry {
-    Entry(std::uint64_t name, std::shared_ptr<GraphAccount> its) : key(name), account(std::move(its)) {}
+struct CacheEntry {
+    CacheEntry(std::uint64_t name, std::shared_ptr<GraphAccount> its) : key(name), account(std::move(its)) {}
 
     const std::uint64_t key;
     const std::shared_ptr<GraphAccount> account; // its life so far, shared with the probes and the recording

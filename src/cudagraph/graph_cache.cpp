@@ -55,24 +55,24 @@ Cache::~Cache() {
     }
 }
 
-std::shared_ptr<Entry> Cache::find(std::uint64_t key) const {
+std::shared_ptr<CacheEntry> Cache::find(std::uint64_t key) const {
     std::shared_lock lock(map_);
     const auto found = entries_.find(key);
     return found != entries_.end() ? found->second : nullptr;
 }
 
-std::shared_ptr<Entry> Cache::find_or_make(std::uint64_t key) {
-    if (std::shared_ptr<Entry> entry = find(key)) {
+std::shared_ptr<CacheEntry> Cache::find_or_make(std::uint64_t key) {
+    if (std::shared_ptr<CacheEntry> entry = find(key)) {
         return entry;
     }
     GraphLedger& ledger = host_ != nullptr ? host_->graph_ledger() : own_ledger_;
     std::shared_ptr<GraphAccount> account = ledger.account(key); // may wait, so not behind the map's lock
     std::unique_lock lock(map_);
-    std::shared_ptr<Entry>& entry = entries_[key];
+    std::shared_ptr<CacheEntry>& entry = entries_[key];
     if (entry == nullptr) {
-        entry = std::make_shared<Entry>(key, std::move(account));
+        entry = std::make_shared<CacheEntry>(key, std::move(account));
         if (entries_.size() > max_keys) {
-            const std::shared_ptr<Entry> keep = entry;
+            const std::shared_ptr<CacheEntry> keep = entry;
             forget_old_keys();
             return keep;
         }
@@ -90,7 +90,7 @@ void Cache::forget_old_keys() {
 
 std::uint64_t Cache::live_bytes() const {
     std::uint64_t sum = 0;
-    for (const std::shared_ptr<Entry>& entry : live_) {
+    for (const std::shared_ptr<CacheEntry>& entry : live_) {
         sum += entry->bytes + entry->account->twin_bytes(); // a twin is built and dropped behind our back
     }
     return sum;
@@ -101,9 +101,9 @@ bool Cache::over_bounds() const {
            (options_.max_bytes != 0 && live_bytes() > options_.max_bytes);
 }
 
-std::shared_ptr<Entry> Cache::least_recent(const Entry* but) const {
-    std::shared_ptr<Entry> oldest;
-    for (const std::shared_ptr<Entry>& entry : live_) {
+std::shared_ptr<CacheEntry> Cache::least_recent(const CacheEntry* but) const {
+    std::shared_ptr<CacheEntry> oldest;
+    for (const std::shared_ptr<CacheEntry>& entry : live_) {
         if (entry.get() == but || entry->pinned) {
             continue;
         }
@@ -116,7 +116,7 @@ std::shared_ptr<Entry> Cache::least_recent(const Entry* but) const {
 }
 
 /// Takes an entry's graph out of the cache; the map lock is held.
-std::shared_ptr<Executable> Cache::withdraw(Entry& entry, Absence absence) {
+std::shared_ptr<Executable> Cache::withdraw(CacheEntry& entry, Absence absence) {
     std::shared_ptr<Executable> exec = std::move(entry.live);
     entry.live = nullptr;
     entry.absence = absence;
@@ -129,7 +129,7 @@ std::shared_ptr<Executable> Cache::withdraw(Entry& entry, Absence absence) {
     return exec;
 }
 
-void Cache::publish(const std::shared_ptr<Entry>& entry, std::shared_ptr<Executable> exec, std::uint64_t bytes) {
+void Cache::publish(const std::shared_ptr<CacheEntry>& entry, std::shared_ptr<Executable> exec, std::uint64_t bytes) {
     std::vector<Victim> victims;
     std::shared_ptr<Executable> replaced; // freed behind the lock
     {
@@ -147,10 +147,10 @@ void Cache::publish(const std::shared_ptr<Entry>& entry, std::shared_ptr<Executa
 }
 
 /// What has to go, out of the cache already; the map lock is held.
-std::vector<Cache::Victim> Cache::trim(const Entry* keep) {
+std::vector<Cache::Victim> Cache::trim(const CacheEntry* keep) {
     std::vector<Victim> victims;
     while (over_bounds()) {
-        std::shared_ptr<Entry> oldest = least_recent(keep);
+        std::shared_ptr<CacheEntry> oldest = least_recent(keep);
         if (oldest == nullptr) {
             break; // all others are being captured anew, and each looks again when it is done
         }
@@ -160,7 +160,7 @@ std::vector<Cache::Victim> Cache::trim(const Entry* keep) {
     return victims;
 }
 
-void Cache::unpin(Entry& entry) {
+void Cache::unpin(CacheEntry& entry) {
     std::vector<Victim> victims;
     {
         std::unique_lock lock(map_);
@@ -180,7 +180,7 @@ void Cache::dismiss(const std::vector<Victim>& victims) {
 }
 
 /// The profiler hears of it while the graph still exists; then whoever holds the executable last frees it.
-void Cache::dismiss(Entry& entry, const std::shared_ptr<Executable>& exec, Absence absence) {
+void Cache::dismiss(CacheEntry& entry, const std::shared_ptr<Executable>& exec, Absence absence) {
     if (host_ != nullptr && !driver_.lost()) {
         std::lock_guard tell(entry.tell);
         if (entry.told == exec.get()) {
@@ -195,8 +195,8 @@ void Cache::dismiss(Entry& entry, const std::shared_ptr<Executable>& exec, Absen
     }
 }
 
-/// False: there was no graph. The caller holds Entry::life, or nobody else can be here.
-bool Cache::drop(Entry& entry, Absence absence) {
+/// False: there was no graph. The caller holds CacheEntry::life, or nobody else can be here.
+bool Cache::drop(CacheEntry& entry, Absence absence) {
     std::shared_ptr<Executable> exec;
     {
         std::unique_lock lock(map_);
@@ -213,7 +213,7 @@ bool Cache::invalidate(std::uint64_t key) {
     if (driver_.lost()) {
         abandon();
     }
-    const std::shared_ptr<Entry> entry = find(key);
+    const std::shared_ptr<CacheEntry> entry = find(key);
     if (entry == nullptr) {
         return false;
     }
@@ -225,12 +225,12 @@ void Cache::invalidate_all() {
     if (driver_.lost()) {
         abandon();
     }
-    std::vector<std::shared_ptr<Entry>> live;
+    std::vector<std::shared_ptr<CacheEntry>> live;
     {
         std::shared_lock lock(map_);
         live = live_;
     }
-    for (const std::shared_ptr<Entry>& entry : live) {
+    for (const std::shared_ptr<CacheEntry>& entry : live) {
         std::lock_guard life(entry->life);
         (void)drop(*entry, Absence::invalidated);
     }
@@ -273,7 +273,7 @@ std::uint64_t Cache::bytes() const {
 }
 
 std::vector<CudaGraphRow> Cache::rows() const {
-    std::vector<std::shared_ptr<Entry>> entries;
+    std::vector<std::shared_ptr<CacheEntry>> entries;
     {
         std::shared_lock lock(map_);
         for (const auto& [key, entry] : entries_) {
@@ -281,7 +281,7 @@ std::vector<CudaGraphRow> Cache::rows() const {
         }
     }
     std::vector<CudaGraphRow> rows;
-    for (const std::shared_ptr<Entry>& entry : entries) {
+    for (const std::shared_ptr<CacheEntry>& entry : entries) {
         CudaGraphRow row = entry->account->row();
         std::shared_lock lock(map_);
         row.live = entry->live != nullptr;

@@ -70,7 +70,7 @@ class Cache {
         bool begun = false;
     };
     struct Victim {
-        std::shared_ptr<Entry> entry;
+        std::shared_ptr<CacheEntry> entry;
         std::shared_ptr<Executable> exec;
     };
     /// A captured graph on its way into the cache.
@@ -97,33 +97,33 @@ class Cache {
     // verify_replay.cpp
     struct Found;
     Status can_verify(cuda::Stream stream, const CudaReplayCheck& check);
-    Status run_rounds(Entry& entry, cuda::Stream stream, const CudaReplayCheck& check, std::vector<Found>& found);
+    Status run_rounds(CacheEntry& entry, cuda::Stream stream, const CudaReplayCheck& check, std::vector<Found>& found);
     std::string name_node(const Executable& exec, cuda::Stream stream, const CudaReplayCheck& check,
                           const Found& found);
 
     // admission.cpp
-    Status settle(const std::shared_ptr<Entry>& entry, Arrival& arrival);
+    Status settle(const std::shared_ptr<CacheEntry>& entry, Arrival& arrival);
     Status admit(std::uint64_t key, GraphHolder graph, const Capture& capture, double capture_ns);
     Result<std::shared_ptr<Executable>> instantiate(Arrival& arrival);
-    Result<bool> update_in_place(Entry& entry, Executable& live, Arrival& arrival);
+    Result<bool> update_in_place(CacheEntry& entry, Executable& live, Arrival& arrival);
     Status upload(cuda::GraphExec exec, Arrival& arrival);
-    void tell_captured(Entry& entry, const std::shared_ptr<Executable>& exec, const GraphShape& shape);
-    void count_arrival(Entry& entry, const Arrival& arrival);
+    void tell_captured(CacheEntry& entry, const std::shared_ptr<Executable>& exec, const GraphShape& shape);
+    void count_arrival(CacheEntry& entry, const Arrival& arrival);
 
     // graph_cache.cpp
-    std::shared_ptr<Entry> find(std::uint64_t key) const;
-    std::shared_ptr<Entry> find_or_make(std::uint64_t key);
+    std::shared_ptr<CacheEntry> find(std::uint64_t key) const;
+    std::shared_ptr<CacheEntry> find_or_make(std::uint64_t key);
     void forget_old_keys();
     [[nodiscard]] bool over_bounds() const;
-    void publish(const std::shared_ptr<Entry>& entry, std::shared_ptr<Executable> exec, std::uint64_t bytes);
-    std::shared_ptr<Executable> withdraw(Entry& entry, Absence absence);
-    std::shared_ptr<Entry> least_recent(const Entry* but) const;
-    std::vector<Victim> trim(const Entry* keep);
-    void unpin(Entry& entry);
+    void publish(const std::shared_ptr<CacheEntry>& entry, std::shared_ptr<Executable> exec, std::uint64_t bytes);
+    std::shared_ptr<Executable> withdraw(CacheEntry& entry, Absence absence);
+    std::shared_ptr<CacheEntry> least_recent(const CacheEntry* but) const;
+    std::vector<Victim> trim(const CacheEntry* keep);
+    void unpin(CacheEntry& entry);
     void dismiss(const std::vector<Victim>& victims);
     [[nodiscard]] std::uint64_t live_bytes() const;
-    void dismiss(Entry& entry, const std::shared_ptr<Executable>& exec, Absence absence);
-    bool drop(Entry& entry, Absence absence);
+    void dismiss(CacheEntry& entry, const std::shared_ptr<Executable>& exec, Absence absence);
+    bool drop(CacheEntry& entry, Absence absence);
     void abandon();
 
     // replays.cpp
@@ -134,11 +134,11 @@ class Cache {
         std::int64_t launch_ns = 0;
         ReplaySample sample;
     };
-    bool missing(Entry& entry, Absence absence);
-    Launched launch(Entry& entry, Executable& exec, cuda::Stream stream);
+    bool missing(CacheEntry& entry, Absence absence);
+    Launched launch(CacheEntry& entry, Executable& exec, cuda::Stream stream);
     [[nodiscard]] bool captured(cuda::Stream stream) const noexcept;
     Status wait(cuda::Stream stream, Launched& launched);
-    void launch_failed(Entry& entry, const Executable& exec);
+    void launch_failed(CacheEntry& entry, const Executable& exec);
     [[nodiscard]] std::int64_t now_ns() const noexcept;
 
     GuardedDriver driver_;
@@ -157,8 +157,8 @@ class Cache {
     std::unordered_map<std::thread::id, Capture> captures_;
 
     mutable std::shared_mutex map_; // guards what follows; never held around a driver call
-    std::unordered_map<std::uint64_t, std::shared_ptr<Entry>> entries_;
-    std::vector<std::shared_ptr<Entry>> live_;
+    std::unordered_map<std::uint64_t, std::shared_ptr<CacheEntry>> entries_;
+    std::vector<std::shared_ptr<CacheEntry>> live_;
 };
 
 } // namespace plumb::cudagraph

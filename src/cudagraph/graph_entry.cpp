@@ -87,7 +87,7 @@ void GraphEntry::announce_checks(Stream stream) noexcept {
     Recorder& recorder = state_->recorder();
     fingerprint::AnnouncedLaunch launch;
     launch.step_plus_one = recorder.context().step_plus_one;
-    const StepFacts facts = RecorderAccess::step_facts(recorder, launch.step_plus_one);
+    const RunningStep facts = RecorderAccess::step_facts(recorder, launch.step_plus_one);
     launch.phase = facts.phase;
     launch.position = facts.position;
     graph_.checks->announce(stream, launch);

@@ -18,7 +18,7 @@ Result<bool> Cache::replay(std::uint64_t key, cuda::Stream stream) {
         abandon();
         return missing(*find_or_make(key), Absence::lost);
     }
-    std::shared_ptr<Entry> entry;
+    std::shared_ptr<CacheEntry> entry;
     std::shared_ptr<Executable> exec;
     Absence absence = Absence::never_captured;
     {
@@ -60,7 +60,7 @@ Result<bool> Cache::replay(std::uint64_t key, cuda::Stream stream) {
     return true;
 }
 
-bool Cache::missing(Entry& entry, Absence absence) {
+bool Cache::missing(CacheEntry& entry, Absence absence) {
     entry.account->count_eager(driver_.there() ? reason_of(absence) : "no CUDA driver");
     return false;
 }
@@ -72,7 +72,7 @@ bool Cache::captured(cuda::Stream stream) const noexcept {
            status != cuda::CaptureStatus::none;
 }
 
-Cache::Launched Cache::launch(Entry& entry, Executable& exec, cuda::Stream stream) {
+Cache::Launched Cache::launch(CacheEntry& entry, Executable& exec, cuda::Stream stream) {
     const cuda::Driver& calls = driver_.calls();
     Launched launched;
     std::lock_guard lock(exec.mutex);
@@ -118,7 +118,7 @@ Status Cache::wait(cuda::Stream stream, Launched& launched) {
 }
 
 /// The probe's answer has no code: whether the context still works is asked for.
-void Cache::launch_failed(Entry& entry, const Executable& exec) {
+void Cache::launch_failed(CacheEntry& entry, const Executable& exec) {
     driver_.look();
     if (driver_.lost()) {
         abandon();

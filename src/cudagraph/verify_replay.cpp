@@ -102,7 +102,7 @@ std::string text_of(const StaleInput& stale) {
 }
 
 /// One way through the step, with what its tensors were.
-struct Run {
+struct StepRun {
     std::vector<Fingerprint> outputs;
     std::vector<TensorCheck> checks;             // eager
     std::vector<CapturedTensors::Latest> latest; // replay
@@ -173,8 +173,8 @@ std::string joined(const std::vector<std::string>& parts, const char* between, s
 }
 
 /// What eager and replay differ in first; false: nothing.
-bool compare(const Run& eager, const Run& replay, const CudaReplayCheck& check, unsigned round, StaleInput& stale,
-             cuda::GraphNode& node, std::vector<cuda::GraphNode>& agreeing) {
+bool compare(const StepRun& eager, const StepRun& replay, const CudaReplayCheck& check, unsigned round,
+             StaleInput& stale, cuda::GraphNode& node, std::vector<cuda::GraphNode>& agreeing) {
     const std::map<Place, TensorCheck> placed = by_place(eager.checks);
     std::size_t paired = 0;
     const bool both = !placed.empty() && !replay.latest.empty();
@@ -235,7 +235,8 @@ Status Cache::can_verify(cuda::Stream stream, const CudaReplayCheck& check) {
     return {};
 }
 
-Status Cache::run_rounds(Entry& entry, cuda::Stream stream, const CudaReplayCheck& check, std::vector<Found>& found) {
+Status Cache::run_rounds(CacheEntry& entry, cuda::Stream stream, const CudaReplayCheck& check,
+                         std::vector<Found>& found) {
     const cuda::Driver& calls = driver_.calls();
     std::vector<Tensor> outputs;
     for (const CudaOutput& output : check.outputs) {
@@ -252,7 +253,7 @@ Status Cache::run_rounds(Entry& entry, cuda::Stream stream, const CudaReplayChec
             inside = fingerprint::find_captured_tensors(nullptr, entry.live->graph.get());
         }
     }
-    const auto finish = [&](const Callback<Status()>& step, Run& run) -> Status {
+    const auto finish = [&](const Callback<Status()>& step, StepRun& run) -> Status {
         fingerprint::TensorTap tap;
         Status status = step();
         if (status) {
@@ -279,8 +280,8 @@ Status Cache::run_rounds(Entry& entry, cuda::Stream stream, const CudaReplayChec
         return {};
     };
     for (unsigned round = 0; round < check.rounds; ++round) {
-        Run eager;
-        Run replay;
+        StepRun eager;
+        StepRun replay;
         Status status = check.vary(round);
         if (status) {
             status = call(check.save);
@@ -365,7 +366,7 @@ Result<std::vector<StaleInput>> Cache::verify_replay(std::uint64_t key, cuda::St
     if (Status status = can_verify(stream, check); !status) {
         return status.error();
     }
-    const std::shared_ptr<Entry> entry = find(key);
+    const std::shared_ptr<CacheEntry> entry = find(key);
     std::shared_ptr<Executable> exec;
     if (entry != nullptr) {
         std::shared_lock lock(map_);

@@ -34,18 +34,18 @@ std::string json_text(std::string_view text) {
     return out;
 }
 
-std::string name_prefix(const NameTable::Entry& entry) {
+std::string name_prefix(const NameWords::Entry& entry) {
     return R"("name":)" + json_text(entry.name) + R"(,"cat":")" + std::string(category_word(entry.category)) + '"';
 }
 
-std::string slice_prefix(const NameTable::Entry& entry) { return ",\n{\"ph\":\"X\"," + name_prefix(entry); }
+std::string slice_prefix(const NameWords::Entry& entry) { return ",\n{\"ph\":\"X\"," + name_prefix(entry); }
 
-std::string submission_prefix(const NameTable::Entry& entry) {
+std::string submission_prefix(const NameWords::Entry& entry) {
     return R"("name":)" + json_text("submit " + entry.name) + R"(,"cat":"submit")";
 }
 
 template <int kind>
-std::string node_prefix(const NameTable::Entry& entry) {
+std::string node_prefix(const NameWords::Entry& entry) {
     constexpr auto what = static_cast<resolve::RecordedKind>(kind);
     const bool nameless = what == resolve::RecordedKind::task && entry.name == "unnamed";
     return R"("name":)" + json_text(nameless ? "task" : entry.name) + R"(,"cat":")" + std::string(kind_word(what)) +
@@ -496,7 +496,7 @@ class TraceWriter {
     }
 
     void put_marks(const Marks& marks) {
-        for (const Mark& mark : marks) {
+        for (const MarkWord& mark : marks) {
             put_flag(mark.set, mark.word);
         }
     }
@@ -533,7 +533,7 @@ class TraceWriter {
 
     const SampleFeed& source_;
     TextSink sink_;
-    NameTable names_;
+    NameWords names_;
     NameText prefix_;
     NameText slice_prefix_;
     std::vector<WorkText> work_texts_; // by name

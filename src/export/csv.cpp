@@ -14,7 +14,7 @@ using resolve::Sample;
 
 constexpr std::size_t row_room = 1024; // of one row without its name
 
-std::string name_cells(const NameTable::Entry& entry) {
+std::string name_cells(const NameWords::Entry& entry) {
     std::string cell = base::valid_utf8(entry.name);
     if (cell.find_first_of(",\"\r\n") != std::string::npos) {
         for (std::size_t at = 0; (at = cell.find('"', at)) != std::string::npos; at += 2) {
@@ -41,7 +41,7 @@ void put_cell(TextSink& sink, T value) {
 void put_marks(TextSink& sink, const Marks& marks) {
     sink.put(',');
     bool first = true;
-    for (const Mark& mark : marks) {
+    for (const MarkWord& mark : marks) {
         if (mark.set) {
             sink.put(first ? "" : " ");
             sink.put(mark.word);
@@ -159,7 +159,7 @@ void write_row(TextSink& sink, const Sample& sample, NameText& names, const Grap
 
 Status write(const SampleFeed& source, std::ostream& out) {
     TextSink sink(out);
-    const NameTable table(source.facts->names);
+    const NameWords table(source.facts->names);
     NameText names(table, name_cells);
     sink.append("kind,name,category,phase,step,layer,track,begin_ns,duration_ns,self_ns,leaf,warmup,bytes,flops,"
                 "elements,graph,queue,marks\n");

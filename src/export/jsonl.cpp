@@ -129,7 +129,7 @@ std::string header_line(const SampleFeed& source) {
     return line + '\n';
 }
 
-std::string name_fields(const NameTable::Entry& entry) {
+std::string name_fields(const NameWords::Entry& entry) {
     std::string text = R"(,"name":)";
     base::append_json_string(text, entry.name);
     return text + R"(,"category":")" + std::string(category_word(entry.category)) + '"';
@@ -149,7 +149,7 @@ void put_work(TextSink& sink, std::string_view key, double amount) {
 }
 
 void put_marks(TextSink& sink, const Marks& marks) {
-    for (const Mark& mark : marks) {
+    for (const MarkWord& mark : marks) {
         if (mark.set) {
             sink.put(",\"");
             sink.put(mark.word);
@@ -256,7 +256,7 @@ void put_transfer(base::JsonWriter& json, const resolve::RecordedNode& node) {
     }
 }
 
-std::string node_line(const resolve::RecordedNode& node, const NameTable& names) {
+std::string node_line(const resolve::RecordedNode& node, const NameWords& names) {
     std::string line;
     base::JsonWriter json(line);
     json.begin_object();
@@ -356,10 +356,10 @@ void put_fingerprint(base::JsonWriter& json, const Fingerprint& print) {
     put_list(json, "sketch", print.sketch);
 }
 
-std::string check_line(const recording::TensorCheck& check, const NameTable& names) {
+std::string check_line(const recording::TensorCheck& check, const NameWords& names) {
     std::string line;
     base::JsonWriter json(line);
-    const NameTable::Entry name = names.entry(check.name);
+    const NameWords::Entry name = names.entry(check.name);
     const Fingerprint& print = check.fingerprint;
     json.begin_object();
     json.field("kind", "check");
@@ -393,7 +393,7 @@ std::string check_line(const recording::TensorCheck& check, const NameTable& nam
     return line + '\n';
 }
 
-Status write_checks(const SampleFeed& source, const NameTable& names, TextSink& sink) {
+Status write_checks(const SampleFeed& source, const NameWords& names, TextSink& sink) {
     return source.for_each_check([&](recording::TensorCheck&& check) {
         sink.append(check_line(check, names));
         return sink.good();
@@ -402,7 +402,7 @@ Status write_checks(const SampleFeed& source, const NameTable& names, TextSink& 
 
 Status write(const SampleFeed& source, std::ostream& out) {
     TextSink sink(out);
-    const NameTable table(source.facts->names);
+    const NameWords table(source.facts->names);
     NameText names(table, name_fields);
     sink.append(header_line(source));
     const GraphTracks graphs = graph_tracks(source.facts->tracks);

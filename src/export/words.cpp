@@ -62,7 +62,7 @@ Marks marks_of(const resolve::RecordedNode& node) noexcept {
     return {{{!node.timed, "told"}, {node.left_out, "sampled"}, {}, {}, {}}};
 }
 
-NameTable::NameTable(const std::vector<recording::NameInfo>& names) {
+NameWords::NameWords(const std::vector<recording::NameInfo>& names) {
     entries_.resize(first_interned_id);
 #define PLUMB_BRICK_ENTRY(name, id, category, aliases) entries_[id] = {#name, Category::category};
     PLUMB_WELL_KNOWN_BRICKS(PLUMB_BRICK_ENTRY)
@@ -75,7 +75,7 @@ NameTable::NameTable(const std::vector<recording::NameInfo>& names) {
     }
 }
 
-NameTable::Entry NameTable::entry(std::uint16_t id) const {
+NameWords::Entry NameWords::entry(std::uint16_t id) const {
     if (id < entries_.size() && !entries_[id].name.empty()) {
         return entries_[id];
     }

@@ -28,19 +28,19 @@ using GraphTracks = std::unordered_map<std::uint32_t, std::uint64_t>;
 [[nodiscard]] GraphTracks graph_tracks(const std::vector<recording::TrackInfo>& tracks);
 
 /// Marks of a sample or submission, as words.
-struct Mark {
+struct MarkWord {
     bool set;
     std::string_view word;
 };
-using Marks = std::array<Mark, 5>;
+using Marks = std::array<MarkWord, 5>;
 [[nodiscard]] Marks marks_of(const resolve::Sample& sample) noexcept;
 [[nodiscard]] Marks marks_of(const resolve::Submission& submission) noexcept;
 [[nodiscard]] Marks marks_of(const resolve::RecordedNode& node) noexcept;
 
 /// Names by id: those of the recording, the well-known bricks, and "name 1234" for an id that nobody explains.
-class NameTable {
+class NameWords {
   public:
-    explicit NameTable(const std::vector<recording::NameInfo>& names);
+    explicit NameWords(const std::vector<recording::NameInfo>& names);
     struct Entry {
         std::string name;
         Category category = Category::other;
@@ -54,8 +54,8 @@ class NameTable {
 /// Formatted once per id: what a format writes for a name.
 class NameText {
   public:
-    using Format = std::string (*)(const NameTable::Entry&);
-    NameText(const NameTable& names, Format format) : names_(names), format_(format) {}
+    using Format = std::string (*)(const NameWords::Entry&);
+    NameText(const NameWords& names, Format format) : names_(names), format_(format) {}
     [[nodiscard]] const std::string& operator()(std::uint16_t id) {
         if (id >= texts_.size()) {
             texts_.resize(std::size_t{id} + 1);
@@ -68,7 +68,7 @@ class NameText {
     }
 
   private:
-    const NameTable& names_;
+    const NameWords& names_;
     Format format_;
     std::vector<std::string> texts_;
 };

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t elements_of_block = rows_of_block * lanes_of_row;
 constexpr std::size_t piece = 64 * lanes_of_row; // gathered at once: stays in the first cache
 
-bool all_finite(const Block& block) noexcept {
+bool all_finite(const BlockSums& block) noexcept {
     return std::all_of(std::begin(block.squares), std::end(block.squares),
                        [](double sum) { return std::isfinite(sum); });
 }
@@ -57,7 +57,7 @@ std::size_t Blocks::begin(std::size_t b) const noexcept {
     return b == 0 ? 0 : std::min(b * elements_of_block - head_, elements_.count());
 }
 
-void Blocks::add_up(std::size_t b, Block& block) const noexcept {
+void Blocks::add_up(std::size_t b, BlockSums& block) const noexcept {
     const std::size_t first = begin(b), n = begin(b + 1) - first, type = static_cast<std::size_t>(type_);
     block.clear(groups_ * lanes_of_row);
     add_part(kernels_.add_rows[type], first, n, block);
@@ -68,7 +68,7 @@ void Blocks::add_up(std::size_t b, Block& block) const noexcept {
     kernels_.close(groups_, block);
 }
 
-void Blocks::add_part(AddRows add_rows, std::size_t first, std::size_t n, Block& block) const noexcept {
+void Blocks::add_part(AddRows add_rows, std::size_t first, std::size_t n, BlockSums& block) const noexcept {
     alignas(64) std::byte buffer[piece * sizeof(double)];
     if (const std::size_t lane = (first + head_) % lanes_of_row; lane != 0) {
         const std::size_t present = std::min(n, lanes_of_row - lane);
@@ -90,7 +90,7 @@ void Blocks::add_part(AddRows add_rows, std::size_t first, std::size_t n, Block&
 }
 
 /// The lanes that are not there are zeros, which add nothing; only the extremes must not see them.
-void Blocks::add_partial_row(AddRows add_rows, std::size_t first, std::size_t n, Block& block) const noexcept {
+void Blocks::add_partial_row(AddRows add_rows, std::size_t first, std::size_t n, BlockSums& block) const noexcept {
     alignas(64) std::byte row[lanes_of_row * sizeof(double)] = {};
     alignas(64) std::byte buffer[lanes_of_row * sizeof(double)];
     const std::size_t size = size_of(type_), place = first + head_;

@@ -36,13 +36,13 @@ class Blocks {
     [[nodiscard]] std::size_t count() const noexcept;
     /// Elements of block b are begin(b) .. begin(b + 1) - 1.
     [[nodiscard]] std::size_t begin(std::size_t b) const noexcept;
-    void add_up(std::size_t b, Block& block) const noexcept;
+    void add_up(std::size_t b, BlockSums& block) const noexcept;
 
     [[nodiscard]] const Elements& elements() const noexcept { return elements_; }
 
   private:
-    void add_part(AddRows add_rows, std::size_t first, std::size_t n, Block& block) const noexcept;
-    void add_partial_row(AddRows add_rows, std::size_t first, std::size_t n, Block& block) const noexcept;
+    void add_part(AddRows add_rows, std::size_t first, std::size_t n, BlockSums& block) const noexcept;
+    void add_partial_row(AddRows add_rows, std::size_t first, std::size_t n, BlockSums& block) const noexcept;
 
     Elements elements_;
     DType type_;

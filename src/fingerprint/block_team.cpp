@@ -12,13 +12,13 @@
 namespace plumb::fingerprint {
 namespace {
 
-using Take = std::function<void(const Block&, std::size_t)>;
+using Take = std::function<void(const BlockSums&, std::size_t)>;
 
 /// Invariants, under the mutex: taken_ <= claimed_ <= taken_ + slots_.size(); the slot of block b is b mod their number;
 /// `done` is set only for claimed blocks that were not taken yet. Who holds the lowest claimed block never waits.
-class Team {
+class BlockTeam {
   public:
-    Team(const Blocks& blocks, unsigned threads, const Take& take)
+    BlockTeam(const Blocks& blocks, unsigned threads, const Take& take)
         : blocks_(blocks), take_(take), count_(blocks.count()), slots_(std::size_t{4} * threads) {
         threads_.reserve(threads);
     }
@@ -45,7 +45,7 @@ class Team {
   private:
     struct Slot {
         Slot() noexcept {} // NOLINT: a default one would fill the whole block with zeros first
-        Block block;
+        BlockSums block;
         bool done = false;
     };
 
@@ -97,13 +97,13 @@ void in_order(const Blocks& blocks, unsigned threads, const Take& take) {
     const std::size_t useful = std::min<std::size_t>(threads, count / blocks_of_thread);
     if (useful <= 1) {
         for (std::size_t b = 0; b < count; ++b) {
-            Block block;
+            BlockSums block;
             blocks.add_up(b, block);
             take(block, b);
         }
         return;
     }
-    Team(blocks, static_cast<unsigned>(useful), take).run(static_cast<unsigned>(useful));
+    BlockTeam(blocks, static_cast<unsigned>(useful), take).run(static_cast<unsigned>(useful));
 }
 
 } // namespace plumb::fingerprint

@@ -14,6 +14,6 @@ namespace plumb::fingerprint {
 inline constexpr std::size_t blocks_of_thread = 4;
 
 /// take(block, index) for each block in order, never two at once. Throws only what std::vector throws, before any thread runs.
-void in_order(const Blocks& blocks, unsigned threads, const std::function<void(const Block&, std::size_t)>& take);
+void in_order(const Blocks& blocks, unsigned threads, const std::function<void(const BlockSums&, std::size_t)>& take);
 
 } // namespace plumb::fingerprint

@@ -36,7 +36,7 @@ const char* complaint(const Tensor& tensor) noexcept {
     return nullptr;
 }
 
-void add(const Block& block, Fingerprint& to) {
+void add(const BlockSums& block, Fingerprint& to) {
     double sum = 0, squares = 0;
     for (std::size_t i = 0; i < partial_sums; ++i) {
         sum += block.sums[i];
@@ -53,7 +53,7 @@ void add(const Block& block, Fingerprint& to) {
     to.negative_infs += block.negative_infs;
 }
 
-double magnitude(const Block& block) { return std::max(-block.min, block.max); }
+double magnitude(const BlockSums& block) { return std::max(-block.min, block.max); }
 
 /// What the walk over blocks, in order, remembers beside the sums.
 struct Places {
@@ -63,7 +63,7 @@ struct Places {
     std::size_t largest = 0, nonfinite = ~std::size_t{0}; // blocks
 };
 
-void note(const Block& block, std::size_t b, Places& places) {
+void note(const BlockSums& block, std::size_t b, Places& places) {
     places.min = std::min(places.min, block.min);
     places.max = std::max(places.max, block.max);
     if (magnitude(block) > places.magnitude) {
@@ -111,7 +111,7 @@ Status fingerprint_into(Fingerprint& made, const Kernels& kernels, const Tensor&
         made.sketch = std::move(sketch);
         made.sketch.assign(options.buckets, 0.0);
         Places places;
-        in_order(blocks, options.threads, [&](const Block& block, std::size_t b) {
+        in_order(blocks, options.threads, [&](const BlockSums& block, std::size_t b) {
             add(block, made);
             note(block, b, places);
         });

@@ -23,8 +23,8 @@ inline constexpr std::size_t partial_sums = 16;
 inline constexpr std::size_t near_turns = 8;
 
 /// What the rows of one block, or of a part of it, add up to.
-struct Block {
-    Block() noexcept {} // NOLINT: buckets that are not asked for are never touched
+struct BlockSums {
+    BlockSums() noexcept {} // NOLINT: buckets that are not asked for are never touched
     /// As new, with so many buckets.
     void clear(std::size_t buckets) noexcept {
         std::fill_n(by_turn, near_turns * buckets, 0.0);
@@ -49,9 +49,10 @@ struct Block {
 };
 
 /// Adds whole rows of 32 elements to `block`. `data` need not be aligned. REQUIRES: groups = buckets / 32.
-using AddRows = void (*)(const void* data, std::size_t rows, std::uint64_t first_row, unsigned groups, Block& block);
+using AddRows = void (*)(const void* data, std::size_t rows, std::uint64_t first_row, unsigned groups,
+                         BlockSums& block);
 /// Once all rows are in: each bucket of the sketch is the sum of what the near turns brought to it, in their order.
-using Close = void (*)(unsigned groups, Block& block);
+using Close = void (*)(unsigned groups, BlockSums& block);
 /// Index of the first of n elements whose bits b meet (b & mask) == one or (b & mask) == other; n if none does.
 using Find = std::size_t (*)(const void* data, std::size_t n, std::uint64_t mask, std::uint64_t one,
                              std::uint64_t other);

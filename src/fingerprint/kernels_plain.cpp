@@ -44,7 +44,7 @@ constexpr auto factors = [] {
     return made;
 }();
 
-void count_nonfinite(double value, Block& block) {
+void count_nonfinite(double value, BlockSums& block) {
     if (std::isnan(value)) {
         ++block.nans;
     } else {
@@ -53,7 +53,7 @@ void count_nonfinite(double value, Block& block) {
 }
 
 template <DType type, bool careful>
-void add_rows(const void* data, std::size_t rows, std::uint64_t first_row, unsigned groups, Block& block) {
+void add_rows(const void* data, std::size_t rows, std::uint64_t first_row, unsigned groups, BlockSums& block) {
     double sums[partial_sums], squares[partial_sums], min = block.min, max = block.max;
     std::copy_n(block.sums, partial_sums, sums);
     std::copy_n(block.squares, partial_sums, squares);
@@ -84,7 +84,7 @@ void add_rows(const void* data, std::size_t rows, std::uint64_t first_row, unsig
     block.max = max;
 }
 
-void close(unsigned groups, Block& block) {
+void close(unsigned groups, BlockSums& block) {
     const std::size_t buckets = groups * lanes_of_row;
     for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
         double sum = 0;

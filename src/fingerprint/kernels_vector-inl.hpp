@@ -141,7 +141,7 @@ struct Sums {
 };
 
 template <class Value>
-HWY_INLINE void begin(const Block& block, Sums<Value>& s) {
+HWY_INLINE void begin(const BlockSums& block, Sums<Value>& s) {
     for (std::size_t i = 0; i < s.count; ++i) {
         s.sums[i] = hn::LoadU(F64(), block.sums + i * half);
         s.squares[i] = hn::LoadU(F64(), block.squares + i * half);
@@ -154,7 +154,7 @@ HWY_INLINE void begin(const Block& block, Sums<Value>& s) {
 }
 
 template <class Value>
-HWY_INLINE void end(const Sums<Value>& s, Block& block) {
+HWY_INLINE void end(const Sums<Value>& s, BlockSums& block) {
     for (std::size_t i = 0; i < s.count; ++i) {
         hn::StoreU(s.sums[i], F64(), block.sums + i * half);
         hn::StoreU(s.squares[i], F64(), block.squares + i * half);
@@ -165,7 +165,7 @@ HWY_INLINE void end(const Sums<Value>& s, Block& block) {
 
 /// Takes what is not finite out of `value`, and counts it.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V only_finite(V value, V& for_min, V& for_max, Block& block) {
+HWY_INLINE V only_finite(V value, V& for_min, V& for_max, BlockSums& block) {
     const D d;
     const auto infinity = hn::Set(d, std::numeric_limits<hn::TFromD<D>>::infinity());
     const auto finite = hn::Lt(hn::Abs(value), infinity);
@@ -273,7 +273,7 @@ HWY_INLINE void add_doubles(hn::Vec<F64> value, std::size_t first, const Turn& t
 
 template <DType type, bool careful, std::size_t v>
 HWY_INLINE void add_vector(const std::uint8_t* data, std::size_t at, const Turn& turn, Sums<ValueTag<type>>& s,
-                           RowSum& row, Block& block) {
+                           RowSum& row, BlockSums& block) {
     constexpr std::size_t first = v * wide; // lane of the row
     const auto bits = load_bits<type>(data, at + first);
     row.add(bits, first);
@@ -295,7 +295,7 @@ HWY_INLINE void add_vector(const std::uint8_t* data, std::size_t at, const Turn&
 
 template <bool careful, std::size_t v>
 HWY_INLINE void add_vector64(const std::uint8_t* data, std::size_t at, const Turn& turn, Sums<F64>& s, RowSum& row,
-                             Block& block) {
+                             BlockSums& block) {
     constexpr std::size_t first = v * half;
     const auto bits =
         hn::BitCast(U64(), hn::LoadU(hn::Repartition<std::uint8_t, U64>(), data + (at + first) * sizeof(double)));
@@ -313,7 +313,7 @@ HWY_INLINE void add_vector64(const std::uint8_t* data, std::size_t at, const Tur
 
 template <DType type, bool careful, std::size_t... v>
 HWY_INLINE void add_rows_of(const std::uint8_t* data, std::size_t rows, std::uint64_t first_row, unsigned groups,
-                            Block& block, std::index_sequence<v...>) {
+                            BlockSums& block, std::index_sequence<v...>) {
     Sums<ValueTag<type>> s;
     begin(block, s);
     for (std::size_t r = 0; r < rows; ++r) {
@@ -334,7 +334,7 @@ HWY_INLINE void add_rows_of(const std::uint8_t* data, std::size_t rows, std::uin
 }
 
 template <DType type, bool careful>
-void add_rows(const void* data, std::size_t rows, std::uint64_t first_row, unsigned groups, Block& block) {
+void add_rows(const void* data, std::size_t rows, std::uint64_t first_row, unsigned groups, BlockSums& block) {
     constexpr std::size_t lanes = type == DType::f64 ? half : wide;
     add_rows_of<type, careful>(static_cast<const std::uint8_t*>(data), rows, first_row, groups, block,
                                std::make_index_sequence<lanes_of_row / lanes>());
@@ -350,7 +350,7 @@ HWY_INLINE hn::Vec<F64> brought(const double* by_turn, std::size_t first) {
 }
 
 template <std::size_t... near>
-HWY_INLINE void close_turns(unsigned groups, Block& block, std::index_sequence<near...>) {
+HWY_INLINE void close_turns(unsigned groups, BlockSums& block, std::index_sequence<near...>) {
     const std::size_t buckets = std::size_t{groups} * lanes_of_row;
     for (std::size_t first = 0; first < buckets; first += half) {
         auto sum = hn::Zero(F64());
@@ -359,7 +359,7 @@ HWY_INLINE void close_turns(unsigned groups, Block& block, std::index_sequence<n
     }
 }
 
-void close(unsigned groups, Block& block) { close_turns(groups, block, std::make_index_sequence<near_turns>()); }
+void close(unsigned groups, BlockSums& block) { close_turns(groups, block, std::make_index_sequence<near_turns>()); }
 
 } // namespace
 } // namespace plumb::fingerprint::HWY_NAMESPACE

@@ -14,13 +14,13 @@
 
 namespace plumb::fingerprint::naive {
 
-struct Value {
+struct ReferenceValue {
     std::uint64_t bits = 0;
     long double value = 0;
 };
 
-inline Value value_of(const unsigned char* bytes, DType type) {
-    Value read;
+inline ReferenceValue value_of(const unsigned char* bytes, DType type) {
+    ReferenceValue read;
     std::memcpy(&read.bits, bytes, size_of(type)); // little end first
     const auto from_fields = [&](unsigned exponent_bits, unsigned fraction_bits) {
         const std::uint64_t fraction = read.bits & ((std::uint64_t{1} << fraction_bits) - 1);
@@ -60,8 +60,8 @@ inline Value value_of(const unsigned char* bytes, DType type) {
 }
 
 /// Row-major, by counting up an index of each dimension.
-inline std::vector<Value> elements_of(const Tensor& tensor) {
-    std::vector<Value> elements;
+inline std::vector<ReferenceValue> elements_of(const Tensor& tensor) {
+    std::vector<ReferenceValue> elements;
     std::vector<std::size_t> index(tensor.rank, 0);
     for (std::size_t n = tensor.count(); n != 0; --n) {
         std::ptrdiff_t offset = 0;
@@ -91,7 +91,7 @@ inline Reference reference_of(const Tensor& tensor, unsigned buckets, std::uint6
     std::map<std::uint64_t, std::uint64_t> rows;
     long double largest = -1;
     std::uint64_t g = first_index;
-    for (const Value& element : elements_of(tensor)) {
+    for (const ReferenceValue& element : elements_of(tensor)) {
         const std::uint64_t row = g / 32;
         const auto lane = static_cast<unsigned>(g % 32);
         ++f.count;

@@ -45,19 +45,19 @@ SketchNorm norm_of(const Fingerprint& a, double sign, const Fingerprint& b) {
 }
 
 /// k over the 99.5 % and the 0.5 % quantile of chi-square with k degrees of freedom.
-struct Factors {
+struct ChiSquareFactors {
     double low, high;
 };
-std::optional<Factors> factors_of(std::size_t buckets) {
+std::optional<ChiSquareFactors> factors_of(std::size_t buckets) {
     switch (buckets) {
     case 32:
-        return Factors{32 / 56.32811, 32 / 15.13403};
+        return ChiSquareFactors{32 / 56.32811, 32 / 15.13403};
     case 64:
-        return Factors{64 / 96.87814, 64 / 38.60978};
+        return ChiSquareFactors{64 / 96.87814, 64 / 38.60978};
     case 128:
-        return Factors{128 / 172.95752, 128 / 90.54310};
+        return ChiSquareFactors{128 / 172.95752, 128 / 90.54310};
     case 256:
-        return Factors{256 / 318.03340, 256 / 201.47360};
+        return ChiSquareFactors{256 / 318.03340, 256 / 201.47360};
     default:
         return std::nullopt;
     }
@@ -116,7 +116,7 @@ Distance relative_distance(const Fingerprint& a, const Fingerprint& b) {
     // Lengths alone bound the distance; a sketch says more.
     const double ratio = other / norm, slack = rounding(a) * (1 + ratio);
     Distance distance{1, std::max(0.0, std::fabs(1 - ratio) - slack), 1 + ratio + slack};
-    const std::optional<Factors> factors = factors_of(a.sketch.size());
+    const std::optional<ChiSquareFactors> factors = factors_of(a.sketch.size());
     if (factors && a.sketch.size() == b.sketch.size()) {
         const SketchNorm difference = norm_of(a, -1, b);
         distance.estimate = std::sqrt(difference.square) / norm;

@@ -21,9 +21,9 @@ std::string counted(std::uint64_t count, const char* what) {
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-class Comparison {
+class CheckComparison {
   public:
-    Comparison(const CheckedRun& a, const CheckedRun& b, const BrickTable& bricks, const DivergeOptions& options)
+    CheckComparison(const CheckedRun& a, const CheckedRun& b, const BrickTable& bricks, const DivergeOptions& options)
         : a_(a), b_(b), bricks_(bricks), pairing_(pair_runs(a, b)), tolerance_(tolerance_for(a, b, options)) {}
 
     DivergeReport report() {
@@ -47,7 +47,7 @@ class Comparison {
 
   private:
     struct Judged {
-        Verdict verdict;
+        TensorVerdict verdict;
         bool flip = false;
     };
 
@@ -351,7 +351,7 @@ Result<DivergeReport> diverge(const recording::RecordedRun& source_a, const reco
     if (a->checks.empty() && b->checks.empty()) {
         return Error{ErrorCode::not_found, std::string("neither recording holds checks of tensors; ") + how_to_record};
     }
-    return Comparison(*a, *b, bricks, options).report();
+    return CheckComparison(*a, *b, bricks, options).report();
 }
 
 } // namespace plumb::numerics

@@ -23,7 +23,7 @@ struct Placed {
     [[nodiscard]] auto key() const { return std::tie(series, begin, end, check); }
 };
 
-struct Span {
+struct StepSpan {
     std::int64_t begin, end;
 };
 
@@ -39,17 +39,17 @@ void note_unknown(const CheckedRun& run, Unknown& unknown) {
 }
 
 /// One run, sorted by series and place, and what its steps cover.
-class Side {
+class PairingSide {
   public:
-    Side(const CheckedRun& run, const Unknown& unknown) : run_(run) {
+    PairingSide(const CheckedRun& run, const Unknown& unknown) : run_(run) {
         for (const RunStep& step : run.steps) {
             sequences_.insert(step.sequence);
             lanes_[lane_of(step, unknown)].push_back(span_of(step, unknown));
         }
         for (auto& [lane, spans] : lanes_) {
-            std::sort(spans.begin(), spans.end(), [](Span a, Span b) { return a.begin < b.begin; });
+            std::sort(spans.begin(), spans.end(), [](StepSpan a, StepSpan b) { return a.begin < b.begin; });
             std::vector<std::int64_t>& ends = ends_[lane];
-            for (Span& span : spans) {
+            for (StepSpan& span : spans) {
                 ends.push_back(span.end);
                 span.end = std::max(span.end, (&span == spans.data() ? &span : &span - 1)->end);
             }
@@ -77,7 +77,7 @@ class Side {
         }
         // The last step that begins before the tensor ends knows how far it and those before it reach.
         const auto behind = std::lower_bound(spans->second.begin(), spans->second.end(), other.end,
-                                             [](Span span, std::int64_t end) { return span.begin < end; });
+                                             [](StepSpan span, std::int64_t end) { return span.begin < end; });
         const bool overlaps = behind != spans->second.begin() && std::prev(behind)->end > other.begin;
         const std::vector<std::int64_t>& ends = ends_.at(lane);
         const bool border = std::binary_search(ends.begin(), ends.end(), other.end);
@@ -96,7 +96,7 @@ class Side {
         return {step.phase, step.sequence, known ? step.pass : 0};
     }
 
-    static Span span_of(const RunStep& step, const Unknown& unknown) {
+    static StepSpan span_of(const RunStep& step, const Unknown& unknown) {
         if (unknown.count({step.phase, step.sequence}) != 0) {
             return {step.ordinal, std::int64_t{step.ordinal} + 1};
         }
@@ -111,7 +111,7 @@ class Side {
         made.series = {step.phase,  step.sequence,    std::get<2>(lane),     check.check.layer_plus_one,
                        check.brick, check.check.role, check.check.occurrence};
         made.check = index;
-        const Span span = span_of(step, unknown);
+        const StepSpan span = span_of(step, unknown);
         made.begin = span.begin;
         made.end = span.end;
         if (joins(step) && unknown.count({step.phase, step.sequence}) == 0 && check.check.position >= 0) {
@@ -126,7 +126,7 @@ class Side {
 
     const CheckedRun& run_;
     std::set<std::uint32_t> sequences_;
-    std::map<Lane, std::vector<Span>> lanes_; // by begin; end: the furthest so far
+    std::map<Lane, std::vector<StepSpan>> lanes_; // by begin; end: the furthest so far
     std::map<Lane, std::vector<std::int64_t>> ends_;
     std::set<Series> cut_; // with tensors that hold some rows of their step alone
 };
@@ -134,7 +134,7 @@ class Side {
 /// Walks one series of both runs.
 class Sweep {
   public:
-    Sweep(const Side& a, const Side& b, Pairing& to) : a_(a), b_(b), to_(to) {}
+    Sweep(const PairingSide& a, const PairingSide& b, Pairing& to) : a_(a), b_(b), to_(to) {}
 
     void run(std::size_t i, std::size_t end_a, std::size_t j, std::size_t end_b) {
         while (i < end_a && j < end_b) {
@@ -191,8 +191,8 @@ class Sweep {
         to_.unpaired.push_back({of_a, placed.check, (of_a ? b_ : a_).lack_of(placed)});
     }
 
-    const Side& a_;
-    const Side& b_;
+    const PairingSide& a_;
+    const PairingSide& b_;
     Pairing& to_;
 };
 
@@ -210,8 +210,8 @@ Pairing pair_runs(const CheckedRun& run_a, const CheckedRun& run_b) {
     Unknown unknown;
     note_unknown(run_a, unknown);
     note_unknown(run_b, unknown);
-    const Side a(run_a, unknown);
-    const Side b(run_b, unknown);
+    const PairingSide a(run_a, unknown);
+    const PairingSide b(run_b, unknown);
     Pairing made;
     made.by_position =
         std::all_of(unknown.begin(), unknown.end(), [](const auto& of) { return of.first == Phase::none; });

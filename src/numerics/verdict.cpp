@@ -32,18 +32,19 @@ int coarseness(DType type) {
     return 0;
 }
 
-Verdict apart(Difference difference) { return {difference, {infinite, infinite, infinite}, false, false, false}; }
+TensorVerdict apart(Difference difference) { return {difference, {infinite, infinite, infinite}, false, false, false}; }
 
 bool same_nonfinite(const Fingerprint& a, const Fingerprint& b) {
     return a.nans == b.nans && a.positive_infs == b.positive_infs && a.negative_infs == b.negative_infs;
 }
 
 /// One of them was only looked at for NaN and Inf; REQUIRES: both are finite.
-Verdict judge_largest(const recording::TensorCheck& a, const recording::TensorCheck& b, const Tolerance& tolerance) {
+TensorVerdict judge_largest(const recording::TensorCheck& a, const recording::TensorCheck& b,
+                            const Tolerance& tolerance) {
     const double x = facts_of(a).largest;
     const double y = facts_of(b).largest;
     const double distance = x == y ? 0 : std::fabs(x - y) / std::fabs(x);
-    Verdict verdict;
+    TensorVerdict verdict;
     verdict.weak = true;
     verdict.distance = {distance, distance, distance};
     if (!(distance <= (tolerance.exact ? 0 : tolerance.floating))) {
@@ -97,7 +98,7 @@ Tolerance tolerance_for(const CheckedRun& a, const CheckedRun& b, const DivergeO
     return tolerance;
 }
 
-Verdict judge(const WholeTensor& whole_a, const WholeTensor& whole_b, const Tolerance& tolerance) {
+TensorVerdict judge(const WholeTensor& whole_a, const WholeTensor& whole_b, const Tolerance& tolerance) {
     const recording::TensorCheck& a = whole_a.check;
     const recording::TensorCheck& b = whole_b.check;
     const Fingerprint& x = a.fingerprint;
@@ -117,7 +118,7 @@ Verdict judge(const WholeTensor& whole_a, const WholeTensor& whole_b, const Tole
     if (x.sketch.size() != y.sketch.size()) {
         return apart(Difference::shape);
     }
-    Verdict verdict;
+    TensorVerdict verdict;
     const bool hash_known = whole_a.hash_known && whole_b.hash_known;
     verdict.distance = relative_distance(x, y);
     verdict.identical = hash_known && a.dtype == b.dtype && x.hash == y.hash;

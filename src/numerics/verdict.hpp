@@ -28,14 +28,14 @@ struct Tolerance {
 /// bf16 carries the noise of bf16, whatever type it is kept in.
 [[nodiscard]] Tolerance tolerance_for(const CheckedRun& a, const CheckedRun& b, const DivergeOptions& options);
 
-struct Verdict {
+struct TensorVerdict {
     Difference difference = Difference::none;
     Distance distance;
     bool identical = false;    // bit for bit
     bool weak = false;         // only the largest values were compared: of tensors=nonfinite
     bool hash_unknown = false; // exactness was asked for, and judged by distance
 };
-[[nodiscard]] Verdict judge(const WholeTensor& a, const WholeTensor& b, const Tolerance& tolerance);
+[[nodiscard]] TensorVerdict judge(const WholeTensor& a, const WholeTensor& b, const Tolerance& tolerance);
 
 /// Whether (difference, distance) of x is worse than that of y. A NaN distance is worse than any number.
 [[nodiscard]] bool worse(Difference x, const Distance& distance_x, Difference y, const Distance& distance_y) noexcept;

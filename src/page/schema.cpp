@@ -23,7 +23,7 @@ void collect(const Form& form, std::vector<const Form*>& found) {
         }
         found.push_back(&form);
     }
-    for (const Field& field : form.fields) {
+    for (const FormField& field : form.fields) {
         collect(field.form, found);
     }
 }
@@ -123,7 +123,7 @@ void put_object(JsonWriter& json, const Form& form, const char* schema) {
     if (schema != nullptr) {
         json.value("schema");
     }
-    for (const Field& field : form.fields) {
+    for (const FormField& field : form.fields) {
         if (!field.optional) {
             json.value(field.name);
         }
@@ -137,7 +137,7 @@ void put_object(JsonWriter& json, const Form& form, const char* schema) {
         put_words(json, {schema});
         json.end();
     }
-    for (const Field& field : form.fields) {
+    for (const FormField& field : form.fields) {
         json.key(field.name);
         put_form(json, field.form);
     }
@@ -191,14 +191,14 @@ std::string type_text(const Form& form) {
         return form.name;
     }
     std::string fields;
-    for (const Field& field : form.fields) {
+    for (const FormField& field : form.fields) {
         fields += (fields.empty() ? "{`" : ", `") + field.name + "`";
     }
     return fields + "}";
 }
 
 void append_rows(std::string& out, const Form& form, const std::string& prefix) {
-    for (const Field& field : form.fields) {
+    for (const FormField& field : form.fields) {
         const bool group = field.form.kind == Kind::object && field.form.name.empty();
         out += "| `" + prefix + field.name + "` | " + (group ? "object" : type_text(field.form)) + " | " +
                field.sentence + (field.optional ? (field.sentence.empty() ? "optional" : "; optional") : "") + " |\n";

@@ -10,7 +10,7 @@
 
 namespace plumb::page {
 
-struct Field;
+struct FormField;
 
 /// The form of a value.
 struct Form {
@@ -19,11 +19,11 @@ struct Form {
     bool or_null = false;           // in an array: a value that is not there
     std::vector<const char*> words; // of a word
     std::string name, sentence;     // of an object
-    std::vector<Field> fields;      // of an object
+    std::vector<FormField> fields;  // of an object
     std::vector<Form> items;        // of an array: one
 };
 
-struct Field {
+struct FormField {
     std::string name, sentence;
     bool optional = false; // written only where there is something to say
     Form form;

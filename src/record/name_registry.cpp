@@ -10,14 +10,14 @@ namespace {
 
 constexpr std::size_t longest_name = 256;
 
-struct Registry {
+struct NameRegistry {
     std::mutex mutex;
     std::unordered_map<std::string, std::uint16_t> by_name; // aliases too
     std::vector<NameEntry> entries;                         // in order of id
     std::atomic<std::uint16_t> end{first_interned_id};
     std::atomic<std::uint64_t> refused{0};
 
-    Registry() {
+    NameRegistry() {
 #define PLUMB_ADD_WELL_KNOWN(name, id, category, aliases) add_well_known(#name, id, Category::category, aliases);
         PLUMB_WELL_KNOWN_BRICKS(PLUMB_ADD_WELL_KNOWN)
 #undef PLUMB_ADD_WELL_KNOWN
@@ -35,15 +35,15 @@ struct Registry {
 };
 
 // Never destroyed: threads may intern during static destruction.
-Registry& registry() {
-    static Registry* instance = new Registry;
+NameRegistry& registry() {
+    static NameRegistry* instance = new NameRegistry;
     return *instance;
 }
 
 } // namespace
 
 Name intern_name(std::string_view name, Category category) {
-    Registry& r = registry();
+    NameRegistry& r = registry();
     const std::lock_guard<std::mutex> lock(r.mutex);
     const std::string key(name.substr(0, longest_name));
     if (const auto found = r.by_name.find(key); found != r.by_name.end()) {
@@ -64,7 +64,7 @@ Name intern_name(std::string_view name, Category category) {
 std::uint64_t refused_names() { return registry().refused.load(std::memory_order_relaxed); }
 
 std::vector<NameEntry> names_from(std::uint16_t first_id) {
-    Registry& r = registry();
+    NameRegistry& r = registry();
     const std::lock_guard<std::mutex> lock(r.mutex);
     std::vector<NameEntry> result;
     for (const NameEntry& entry : r.entries) {

@@ -9,7 +9,7 @@
 namespace plumb::record {
 namespace {
 
-struct Registry {
+struct QueueRegistry {
     std::mutex mutex;
     std::map<std::uint32_t, RegisteredQueue> queues;
     std::uint32_t next = process_track;
@@ -17,8 +17,8 @@ struct Registry {
 };
 
 // Never destroyed: a drain thread may still look a queue up while the process exits.
-Registry& registry() {
-    static Registry& only = *new Registry;
+QueueRegistry& registry() {
+    static QueueRegistry& only = *new QueueRegistry;
     return only;
 }
 

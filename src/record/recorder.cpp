@@ -73,8 +73,8 @@ void Recorder::note_step(std::uint64_t id, Phase phase, const StepValues& values
                                    std::memory_order_relaxed);
 }
 
-StepFacts RecorderAccess::step_facts(const Recorder& recorder, std::uint64_t step_plus_one) noexcept {
-    StepFacts facts;
+RunningStep RecorderAccess::step_facts(const Recorder& recorder, std::uint64_t step_plus_one) noexcept {
+    RunningStep facts;
     if (step_plus_one == 0) {
         return facts;
     }

@@ -22,7 +22,7 @@ struct StampOptions {
 };
 
 /// What is known of a step that runs now.
-struct StepFacts {
+struct RunningStep {
     Phase phase = Phase::none;
     std::int64_t position = -1; // of its first token; -1: not known
 };
@@ -39,7 +39,7 @@ struct RecorderAccess {
         return recorder.tensors_.load(std::memory_order_acquire); // pairs with connect_tensors()
     }
     /// Phase and position of one of the last steps; unknown ones where it was not begun while tensors are looked at.
-    static StepFacts step_facts(const Recorder& recorder, std::uint64_t step_plus_one) noexcept;
+    static RunningStep step_facts(const Recorder& recorder, std::uint64_t step_plus_one) noexcept;
     static record::RingSet* rings(const Recorder& recorder) noexcept {
         return recorder.rings_.load(std::memory_order_acquire); // pairs with connect()
     }

@@ -28,7 +28,7 @@ void take_tensor(Recorder& recorder, Queue queue, TensorName what, TensorRole ro
     call.step_plus_one = pen->step_plus_one;
     call.layer_plus_one = pen->layer_plus_one;
     call.track = pen->track;
-    const StepFacts facts = RecorderAccess::step_facts(recorder, pen->step_plus_one);
+    const RunningStep facts = RecorderAccess::step_facts(recorder, pen->step_plus_one);
     call.phase = facts.phase;
     if (call.tags.position < 0) {
         call.tags.position = facts.position;

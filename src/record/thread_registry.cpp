@@ -24,13 +24,13 @@ using ThreadRings = std::vector<std::shared_ptr<Ring>>;
 __thread ThreadRings* thread_rings __attribute__((tls_model("initial-exec")));
 __thread bool thread_ending __attribute__((tls_model("initial-exec")));
 
-struct Registry {
+struct ThreadRegistry {
     std::mutex mutex;
     std::vector<ForkListener*> listeners;
     pthread_key_t key{};
 };
 
-Registry& registry();
+ThreadRegistry& registry();
 
 void end_thread(void* value) {
     thread_ending = true;
@@ -77,9 +77,9 @@ void after_fork_in_child() {
 }
 
 // Never destroyed: threads may end during static destruction.
-Registry& registry() {
-    static Registry* instance = [] {
-        auto* r = new Registry;
+ThreadRegistry& registry() {
+    static ThreadRegistry* instance = [] {
+        auto* r = new ThreadRegistry;
         pthread_key_create(&r->key, end_thread);
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
         return r;
@@ -90,13 +90,13 @@ Registry& registry() {
 } // namespace
 
 void add_fork_listener(ForkListener& listener) {
-    Registry& r = registry();
+    ThreadRegistry& r = registry();
     const std::lock_guard<std::mutex> lock(r.mutex);
     r.listeners.push_back(&listener);
 }
 
 void remove_fork_listener(ForkListener& listener) {
-    Registry& r = registry();
+    ThreadRegistry& r = registry();
     const std::lock_guard<std::mutex> lock(r.mutex);
     r.listeners.erase(std::remove(r.listeners.begin(), r.listeners.end(), &listener), r.listeners.end());
 }

@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::size_t search_block = std::size_t{64} << 10;
 
-class Scanner {
+class ChunkScanner {
   public:
-    explicit Scanner(ByteSource& source) : source_(source), rehash_left_(8 * source.size()) {}
+    explicit ChunkScanner(ByteSource& source) : source_(source), rehash_left_(8 * source.size()) {}
 
     ScanOutcome run(const std::function<void(const ChunkHeader&, const std::byte*, std::uint64_t)>& visit) {
         std::uint64_t at = std::min<std::uint64_t>(preamble_size, source_.size());
@@ -117,7 +117,7 @@ class Scanner {
 
 ScanOutcome scan_chunks(ByteSource& source,
                         const std::function<void(const ChunkHeader&, const std::byte*, std::uint64_t)>& visit) {
-    return Scanner(source).run(visit);
+    return ChunkScanner(source).run(visit);
 }
 
 } // namespace plumb::recording

@@ -265,7 +265,7 @@ void take_lists(GraphInfo& to, GraphInfo& from) {
     to.sites = std::move(from.sites);
 }
 
-void encode(const GraphEntry& from, Bytes& to) {
+void encode(const StoredGraph& from, Bytes& to) {
     const GraphInfo& row = from.row;
     FieldWriter fields(to);
     fields.number(field_key, row.key);
@@ -301,7 +301,7 @@ void encode(const GraphEntry& from, Bytes& to) {
     }
 }
 
-bool decode(const std::byte* data, std::size_t size, GraphEntry& to) {
+bool decode(const std::byte* data, std::size_t size, StoredGraph& to) {
     FieldReader reader(data, size);
     Field field;
     bool has_key = false;

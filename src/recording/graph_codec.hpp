@@ -17,7 +17,7 @@ inline constexpr std::size_t most_graph_entries = 512;
 inline constexpr std::size_t most_graph_kinds = 64; // reasons of eager steps, node types
 inline constexpr std::size_t most_graph_text = 1024;
 
-struct GraphEntry {
+struct StoredGraph {
     GraphInfo row;
     bool lists_kept = false;   // nodes, unattributed, node_changes, baked_in, sites: as in the entry of this key before
     std::uint64_t content = 0; // number of the ContentEntry that row.content lies in; 0: in none
@@ -30,7 +30,7 @@ struct GraphEntry {
 void take_lists(GraphInfo& to, GraphInfo& from);
 
 /// REQUIRES: the row is bounded.
-void encode(const GraphEntry& from, Bytes& to);
-[[nodiscard]] bool decode(const std::byte* data, std::size_t size, GraphEntry& to);
+void encode(const StoredGraph& from, Bytes& to);
+[[nodiscard]] bool decode(const std::byte* data, std::size_t size, StoredGraph& to);
 
 } // namespace plumb::recording

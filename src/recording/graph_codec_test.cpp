@@ -143,10 +143,10 @@ TEST(GraphCodec, a_name_is_not_cut_inside_a_character) {
 }
 
 TEST(GraphCodec, hostile_rows_are_refused_or_bounded) {
-    const auto decoded = [](const Bytes& bytes, GraphEntry& entry) {
+    const auto decoded = [](const Bytes& bytes, StoredGraph& entry) {
         return decode(bytes.data(), bytes.size(), entry);
     };
-    GraphEntry entry;
+    StoredGraph entry;
     EXPECT_FALSE(decoded({}, entry)) << "no key";
     Bytes bytes;
     FieldWriter fields(bytes);
@@ -165,7 +165,7 @@ TEST(GraphCodec, hostile_rows_are_refused_or_bounded) {
     fields.named_number(31, std::string(100'000, 'x'), 1); // a name beyond the bound
     fields.text(20, std::string(100'000, 'x'));
     fields.text(999, "of a later version");
-    GraphEntry wide;
+    StoredGraph wide;
     ASSERT_TRUE(decoded(bytes, wide));
     EXPECT_EQ(wide.row.key, 5u);
     EXPECT_EQ(wide.row.sites.size(), most_graph_sites);
@@ -190,7 +190,7 @@ TEST(GraphCodec, a_row_whose_lists_are_lost_says_so) {
     header.count = 1;
     append_chunk(bytes, header, payload);
     payload.clear();
-    append_entry(GraphEntry{full_row(), true}, payload);
+    append_entry(StoredGraph{full_row(), true}, payload);
     header.type = ChunkType::graphs;
     append_chunk(bytes, header, payload);
     auto reader = Reader::from_bytes(std::make_shared<const Bytes>(bytes));

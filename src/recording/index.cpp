@@ -66,7 +66,7 @@ class IndexBuilder {
             index_.closed = true;
             return;
         case ChunkType::graphs:
-            entries<GraphEntry>(header, payload, [this](GraphEntry&& entry) { add_graph(std::move(entry)); });
+            entries<StoredGraph>(header, payload, [this](StoredGraph&& entry) { add_graph(std::move(entry)); });
             return;
         case ChunkType::graph_nodes:
             entries<ContentEntry>(header, payload, [this](ContentEntry&& entry) { add_content(std::move(entry)); });
@@ -166,7 +166,7 @@ class IndexBuilder {
         }
     }
 
-    void attach_content(GraphEntry& entry) {
+    void attach_content(StoredGraph& entry) {
         contentless_.erase(entry.row.key);
         if (entry.content == 0) {
             return;
@@ -179,7 +179,7 @@ class IndexBuilder {
         }
     }
 
-    void add_graph(GraphEntry&& entry) {
+    void add_graph(StoredGraph&& entry) {
         attach_content(entry);
         const auto known = known_graphs_.find(entry.row.key);
         if (known != known_graphs_.end()) {

@@ -31,7 +31,7 @@ struct RecordPlace {
 };
 
 /// A chunk of checks of which the last `count - skip` are new.
-struct TensorTags {
+struct CheckChunk {
     std::uint64_t offset = 0; // of the payload
     std::uint64_t checksum = 0;
     std::uint32_t payload_size = 0;
@@ -44,7 +44,7 @@ struct Index : RunFacts {
     bool has_metadata = false;
     std::vector<RecordPlace> places;
     std::unordered_map<std::uint32_t, std::uint64_t> next_sequence; // of each track that has records
-    std::vector<TensorTags> check_places;
+    std::vector<CheckChunk> check_places;
     std::uint64_t checks = 0; // in these
     std::uint64_t checks_removed = 0;
     TileMap tile_map; // of the last generation

@@ -154,7 +154,7 @@ Status Reader::for_each_batch(const std::function<bool(const RecordBatch&)>& tak
 Status Reader::for_each_check(const std::function<bool(TensorCheck&&)>& take) {
     State& state = *state_;
     std::uint64_t unreadable = 0;
-    for (const TensorTags& place : state.index.check_places) {
+    for (const CheckChunk& place : state.index.check_places) {
         const std::byte* payload = state.source.view(place.offset, place.payload_size);
         CheckDecoder::Outcome outcome;
         if (payload != nullptr && checksum(payload, place.payload_size) == place.checksum) {

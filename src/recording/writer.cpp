@@ -84,7 +84,7 @@ struct Writer::State {
     std::vector<KernelInfo> kernels;
     std::uint64_t source_bytes = 0; // of these
 
-    std::vector<GraphEntry> graphs; // the last row of each key, with its lists
+    std::vector<StoredGraph> graphs; // the last row of each key, with its lists
     std::unordered_map<std::uint64_t, std::size_t> graph_places;
     TileMap tiles; // of the last generation
     std::uint64_t tile_generation = 0;
@@ -115,7 +115,7 @@ struct Writer::State {
     template <class T>
     Status add_kept(ChunkType type, const T& entry, std::vector<T>& kept);
     Status add_graph(const GraphInfo& given);
-    Status add_content(GraphEntry& entry, GraphEntry* before);
+    Status add_content(StoredGraph& entry, StoredGraph* before);
     Status add_kernel(const KernelInfo& given);
     [[nodiscard]] bool too_stale() const;
     Status append(const RecordBatch& batch);
@@ -176,7 +176,7 @@ bool Writer::State::too_stale() const {
 }
 
 Status Writer::State::add_graph(const GraphInfo& given) {
-    GraphEntry entry{bounded(given), false};
+    StoredGraph entry{bounded(given), false};
     const auto place = graph_places.find(entry.row.key);
     const bool known = place != graph_places.end();
     entry.lists_kept = known && same_lists(graphs[place->second].row, entry.row);
@@ -202,7 +202,7 @@ Status Writer::State::add_graph(const GraphInfo& given) {
 }
 
 /// Once for each capture. A bounded recording has little room for it, and one of too many keys forgets what it has.
-Status Writer::State::add_content(GraphEntry& entry, GraphEntry* before) {
+Status Writer::State::add_content(StoredGraph& entry, StoredGraph* before) {
     if (entry.row.content != nullptr && !is_bounded(*entry.row.content)) {
         entry.row.content = std::make_shared<const GraphContent>(bounded(*entry.row.content));
     }
@@ -421,7 +421,7 @@ Status Writer::State::shorten_to(double share) {
     append_entries(bytes, header(ChunkType::descriptions, 0), descriptions);
     append_entries(bytes, header(ChunkType::counters, 0), counters);
     std::vector<ContentEntry> nodes_of_graphs;
-    for (const GraphEntry& entry : graphs) {
+    for (const StoredGraph& entry : graphs) {
         if (entry.content != 0) {
             nodes_of_graphs.push_back({entry.row.key, entry.content, entry.row.content});
         }

@@ -122,7 +122,7 @@ TEST(DeviceResolve, F11_a_step_ends_with_the_last_scope_of_a_device_in_it_and_pe
 TEST(DeviceResolve, a_queue_that_is_timed_in_some_steps_only_ends_none_of_them) {
     Tape source = source_with_queue(2);
     plant_tails(source, 4);
-    for (const Step& step : resolved(source).steps) {
+    for (const ResolvedStep& step : resolved(source).steps) {
         EXPECT_EQ(step.end_ns, step.host_end_ns) << "or those would be longer, and the ones behind them shorter";
     }
 }
@@ -143,7 +143,7 @@ TEST(DeviceResolve, warm_up_is_the_first_steps_of_the_host_whatever_the_device_d
     plant_step(source, 0, [&](std::int64_t t) { source.device_scope(queue, Brick::attention, 0, 0, t, t + 350 * us); });
     plant_step(source, 1, [](std::int64_t) {});
     plant_step(source, 2, [](std::int64_t) {});
-    for (const Step& step : resolved(source, 1).steps) {
+    for (const ResolvedStep& step : resolved(source, 1).steps) {
         EXPECT_EQ(step.warmup, step.id == 0);
     }
 }
@@ -291,7 +291,7 @@ TEST(DeviceResolve, where_every_step_of_a_phase_is_disturbed_none_is_left_out) {
     }
     const Collected all = resolved(source, 1); // the plain one is warm-up
     EXPECT_TRUE(all.all_disturbed);
-    for (const Step& step : all.steps) {
+    for (const ResolvedStep& step : all.steps) {
         EXPECT_FALSE(step.left_out);
     }
 }

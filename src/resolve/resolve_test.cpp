@@ -403,7 +403,7 @@ TEST(Resolve, records_below_the_cut_only_move_the_state_on) {
     source.step_end(1, Phase::decode, 4000, 5000);
     const Resolved all = resolve_all(source, {1, cut});
     ASSERT_EQ(all.resolution.steps->size(), 1u); // step 2 began before the cut
-    const Step& step = (*all.resolution.steps)[0];
+    const ResolvedStep& step = (*all.resolution.steps)[0];
     EXPECT_EQ(step.id, 3u);
     EXPECT_EQ(step.period_begin_ns, 4000);
     EXPECT_FALSE(step.warmup); // the run was warm before

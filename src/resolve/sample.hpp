@@ -28,7 +28,7 @@ struct Sample {
     std::int64_t self_ns = 0; // duration less that of direct children
     bool leaf = true;
     bool warmup = false;
-    bool left_out = false;  // of a step that profiling itself made different (Step::left_out)
+    bool left_out = false;  // of a step that profiling itself made different (ResolvedStep::left_out)
     std::uint8_t flags = 0; // of a DeviceSpan: span_includes_launch_wait, span_below_floor
     /// Of a scope of a device queue: index of what launched it among the launches delivered with it. no_launch: not known.
     std::uint32_t launch = no_launch;

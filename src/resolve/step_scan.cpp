@@ -27,7 +27,7 @@ constexpr std::uint64_t kinds_that_tell = bit_of(RecordKind::step_begin) | bit_o
                                           bit_of(RecordKind::device_scope) | bit_of(RecordKind::cause);
 
 struct OpenStep {
-    Step step;
+    ResolvedStep step;
     std::uint64_t first_sequence = 0;
 };
 
@@ -120,7 +120,7 @@ class Scanner {
     void finish_tracks() { tracks_.set_tells_launches(causes_ || !queue_scopes_); }
 
     // Records of a track stand in the order of their ends, so the first one that has an end bounds the others.
-    static std::int64_t first_end(const recording::RecordBatch& batch, const TickLine& line) {
+    static std::int64_t first_end(const recording::RecordBatch& batch, const TickConversion& line) {
         for (std::size_t i = 0; i < batch.count; ++i) {
             const Record& record = batch.records[i];
             const RecordKind kind = kind_of(record);
@@ -189,7 +189,7 @@ class Scanner {
         }
     }
 
-    void device_end(const Record& record, TrackScan& scan, const TickLine& line) {
+    void device_end(const Record& record, TrackScan& scan, const TickConversion& line) {
         const std::uint64_t* place = scan.places.innermost();
         const std::optional<std::uint64_t> duration = scan.duration.take(record);
         if (place != nullptr && *place != 0 && duration && line.contains(record.first, *duration)) {
@@ -264,7 +264,7 @@ class Scanner {
 
     void end(const Record& record, TrackScan& scan, std::size_t index) {
         const std::optional<std::uint64_t> duration = scan.duration.take(record);
-        const TickLine& line = *tracks_[index].line;
+        const TickConversion& line = *tracks_[index].line;
         OpenStep open;
         const std::size_t depth = scan.open.size();
         if (!scan.open.pop(FrameKind::step, record.first, &open)) {
@@ -288,7 +288,7 @@ class Scanner {
         } else if (known == StepTable::max_steps) {
             losses_.count(Loss::too_many_steps);
         } else if (packed_ != nullptr) {
-            const Step& step = open.step;
+            const ResolvedStep& step = open.step;
             if (step.phase == Phase::decode) {
                 first_.add(step.host_end_ns, step.id);
             }
@@ -309,7 +309,7 @@ class Scanner {
         if (cut && scan.open.pop_innermost(FrameKind::step)) {
             losses_.count(Loss::step_cut_short);
         }
-        const TickLine& line = *tracks_[index].line;
+        const TickConversion& line = *tracks_[index].line;
         if (line.contains(record.first) && breaks_.size() < max_breaks) {
             breaks_.push_back(line.to_ns(record.first));
         }

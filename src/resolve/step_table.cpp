@@ -9,8 +9,9 @@ namespace plumb::resolve {
 
 std::size_t StepTable::find(std::uint64_t id) const noexcept {
     if (ids_ascend_) {
-        const auto found = std::lower_bound(steps_.begin(), steps_.end(), id,
-                                            [](const Step& step, std::uint64_t wanted) { return step.id < wanted; });
+        const auto found =
+            std::lower_bound(steps_.begin(), steps_.end(), id,
+                             [](const ResolvedStep& step, std::uint64_t wanted) { return step.id < wanted; });
         return found != steps_.end() && found->id == id ? static_cast<std::size_t>(found - steps_.begin())
                                                         : step_not_found;
     }
@@ -23,7 +24,7 @@ bool StepTable::facts_of(std::uint64_t id, StepFacts& facts) const noexcept {
     if (found == step_not_found) {
         return false;
     }
-    const Step& step = steps_[found];
+    const ResolvedStep& step = steps_[found];
     facts = {step.kv_length, step.phase, step.has_kv_length, step.warmup, step.left_out};
     return true;
 }
@@ -31,16 +32,18 @@ bool StepTable::facts_of(std::uint64_t id, StepFacts& facts) const noexcept {
 namespace {
 
 // The order of ends tiles time; id decides between equal ends so that the table does not depend on the order of chunks.
-bool ends_before(const Step& a, const Step& b) { return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.id < b.id; }
+bool ends_before(const ResolvedStep& a, const ResolvedStep& b) {
+    return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.id < b.id;
+}
 
 void flag_warmup(Steps& found, std::uint64_t warmup_steps) {
     FirstSteps first(warmup_steps);
-    for (const Step& step : found) {
+    for (const ResolvedStep& step : found) {
         if (step.phase == Phase::decode) {
             first.add(step.host_end_ns, step.id);
         }
     }
-    for (Step& step : found) {
+    for (ResolvedStep& step : found) {
         step.warmup = step.phase == Phase::decode && first.holds(step.host_end_ns, step.id);
     }
 }
@@ -48,7 +51,7 @@ void flag_warmup(Steps& found, std::uint64_t warmup_steps) {
 void set_periods(Steps& found, const std::vector<std::int64_t>& breaks) {
     auto next_break = breaks.begin();
     for (std::size_t i = 0; i < found.size(); ++i) {
-        Step& step = found[i];
+        ResolvedStep& step = found[i];
         bool first = i == 0 || !found[i - 1].counted;
         // What a step left to the device may end behind the break.
         while (next_break != breaks.end() && *next_break < step.host_end_ns) {
@@ -68,7 +71,7 @@ void set_ends(Steps& found, const DeviceEnds::Ends& ends) {
     if (ends.empty()) {
         return;
     }
-    for (Step& step : found) {
+    for (ResolvedStep& step : found) {
         const auto last = std::lower_bound(ends.begin(), ends.end(), step.id,
                                            [](const auto& end, std::uint64_t id) { return end.first < id; });
         if (last != ends.end() && last->first == step.id) {
@@ -90,7 +93,7 @@ StepTable StepTable::build(Steps found, std::vector<std::int64_t> breaks, std::u
     set_periods(found, breaks);
 
     StepTable table;
-    std::erase_if(found, [](const Step& step) { return !step.counted; });
+    std::erase_if(found, [](const ResolvedStep& step) { return !step.counted; });
     table.steps_ = std::move(found);
     table.index_by_id(losses);
     table.mark(disturbed);
@@ -99,8 +102,9 @@ StepTable StepTable::build(Steps found, std::vector<std::int64_t> breaks, std::u
 }
 
 void StepTable::index_by_id(Losses& losses) {
-    ids_ascend_ = std::adjacent_find(steps_.begin(), steps_.end(),
-                                     [](const Step& a, const Step& b) { return a.id >= b.id; }) == steps_.end();
+    ids_ascend_ = std::adjacent_find(steps_.begin(), steps_.end(), [](const ResolvedStep& a, const ResolvedStep& b) {
+                      return a.id >= b.id;
+                  }) == steps_.end();
     if (ids_ascend_) {
         return;
     }
@@ -133,7 +137,7 @@ void StepTable::mark(Disturbed& disturbed) {
 void StepTable::keep_phases_that_have_no_other_steps() {
     std::array<bool, 4> plain{};
     std::array<bool, 4> disturbed{};
-    for (const Step& step : steps_) {
+    for (const ResolvedStep& step : steps_) {
         if (!step.warmup) {
             (step.left_out ? disturbed : plain)[static_cast<std::size_t>(step.phase)] = true;
         }
@@ -141,7 +145,7 @@ void StepTable::keep_phases_that_have_no_other_steps() {
     for (std::size_t phase = 0; phase < plain.size(); ++phase) {
         all_disturbed_[phase] = disturbed[phase] && !plain[phase];
     }
-    for (Step& step : steps_) {
+    for (ResolvedStep& step : steps_) {
         step.left_out = step.left_out && !all_disturbed(step.phase);
     }
 }

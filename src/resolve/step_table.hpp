@@ -24,7 +24,7 @@ namespace plumb::resolve {
 
 inline constexpr std::size_t step_not_found = std::numeric_limits<std::size_t>::max();
 
-struct Step {
+struct ResolvedStep {
     std::uint64_t id = 0;
     std::int64_t begin_ns = 0;
     std::int64_t end_ns =
@@ -44,10 +44,10 @@ struct Step {
     bool device_timed = false; // holds timed scopes of a queue that is timed in some steps only
     bool counted = true;       // false before the cut: only the end of the period before, and in no table
 };
-static_assert(sizeof(Step) == 80); // millions of them are what a report of a long run has to remember
+static_assert(sizeof(ResolvedStep) == 80); // millions of them are what a report of a long run has to remember
 
 /// In pieces: grows without a moment that holds them twice.
-using Steps = std::deque<Step>;
+using Steps = std::deque<ResolvedStep>;
 
 /// Ids of steps, collected in any order. Memory is bounded whatever a recording claims.
 class StepIds {
@@ -75,7 +75,7 @@ class StepTable final : public StepFactsSource {
 
     [[nodiscard]] bool empty() const noexcept { return steps_.empty(); }
     [[nodiscard]] std::size_t size() const noexcept { return steps_.size(); }
-    [[nodiscard]] const Step& operator[](std::size_t index) const { return steps_[index]; }
+    [[nodiscard]] const ResolvedStep& operator[](std::size_t index) const { return steps_[index]; }
     [[nodiscard]] const Steps& all() const noexcept { return steps_; }
     /// Index of a step by id, or step_not_found.
     [[nodiscard]] std::size_t find(std::uint64_t id) const noexcept;

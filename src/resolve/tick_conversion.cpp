@@ -44,7 +44,7 @@ std::vector<ClockPair> trustworthy(std::vector<ClockPair> pairs) {
     return at_one_tick(kept) ? pairs : kept;
 }
 
-struct Line {
+struct FittedLine {
     double slope;
     double intercept; // ns after `origin`, at origin.ticks
 };
@@ -57,7 +57,7 @@ double ns_after(const ClockPair& pair, const ClockPair& origin) {
     return static_cast<double>(pair.monotonic_ns) - static_cast<double>(origin.monotonic_ns);
 }
 
-Line least_squares(const std::vector<ClockPair>& pairs, const ClockPair& origin) {
+FittedLine least_squares(const std::vector<ClockPair>& pairs, const ClockPair& origin) {
     const auto n = static_cast<double>(pairs.size());
     double mean_ticks = 0;
     double mean_ns = 0;
@@ -83,7 +83,7 @@ std::uint64_t whole_ticks(double ticks) {
 
 } // namespace
 
-Result<TickLine> fit_ticks(const std::vector<ClockPair>& all, std::uint32_t clock) {
+Result<TickConversion> fit_ticks(const std::vector<ClockPair>& all, std::uint32_t clock) {
     std::vector<ClockPair> pairs;
     std::copy_if(all.begin(), all.end(), std::back_inserter(pairs),
                  [clock](const ClockPair& pair) { return pair.clock == clock; });
@@ -103,7 +103,7 @@ Result<TickLine> fit_ticks(const std::vector<ClockPair>& all, std::uint32_t cloc
     }
 
     const ClockPair origin = *first;
-    const Line line = least_squares(pairs, origin);
+    const FittedLine line = least_squares(pairs, origin);
     if (!(line.slope >= shortest_tick_ns && line.slope <= longest_tick_ns) || !std::isfinite(line.intercept)) {
         return unusable(clock, "a tick would last " + std::to_string(line.slope) + " ns");
     }
@@ -112,7 +112,7 @@ Result<TickLine> fit_ticks(const std::vector<ClockPair>& all, std::uint32_t cloc
         return unusable(clock, "its times leave the range of 64 bits");
     }
 
-    TickLine result;
+    TickConversion result;
     int exponent = 0;
     const double mantissa = std::frexp(line.slope, &exponent);
     result.multiplier_ = static_cast<std::int64_t>(std::ldexp(mantissa, 53));

@@ -16,7 +16,7 @@ __extension__ typedef __int128 WideTicks; // NOLINT: the only 128-bit signed typ
 
 /// ns = base_ns + (ticks - base_ticks) * slope, exact to the slope's last bit; stamps outside the window in which the
 /// pairs can vouch for the line (an hour before the first, a day after the last) are refused.
-class TickLine {
+class TickConversion {
   public:
     [[nodiscard]] bool contains(std::uint64_t ticks) const noexcept { return ticks - window_begin_ <= window_length_; }
 
@@ -43,7 +43,7 @@ class TickLine {
     [[nodiscard]] std::uint64_t pairs() const noexcept { return pairs_; }
 
   private:
-    friend Result<TickLine> fit_ticks(const std::vector<recording::ClockPair>& pairs, std::uint32_t clock);
+    friend Result<TickConversion> fit_ticks(const std::vector<recording::ClockPair>& pairs, std::uint32_t clock);
 
     std::uint64_t base_ticks_ = 0;
     std::uint64_t window_begin_ = 0;
@@ -59,6 +59,6 @@ class TickLine {
 
 /// Least squares over the pairs of `clock`, those read in an unusually wide bracket left out. Errors: fewer than two
 /// pairs, all at one moment, a slope that no clock has.
-[[nodiscard]] Result<TickLine> fit_ticks(const std::vector<recording::ClockPair>& pairs, std::uint32_t clock);
+[[nodiscard]] Result<TickConversion> fit_ticks(const std::vector<recording::ClockPair>& pairs, std::uint32_t clock);
 
 } // namespace plumb::resolve

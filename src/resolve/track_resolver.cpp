@@ -226,7 +226,7 @@ void TrackResolver::unresolved(Loss reason, bool wanted) {
 
 bool TrackResolver::interval(const Record& record, bool wanted, std::uint64_t& duration) {
     const std::optional<std::uint64_t> given = duration_.take(record);
-    const TickLine* line = track_->line;
+    const TickConversion* line = track_->line;
     if (line == nullptr) {
         unresolved(track_->described ? Loss::clock_not_fitted : Loss::track_unknown, wanted);
         return false;
@@ -467,7 +467,7 @@ void TrackResolver::work(const Record& record) {
 }
 
 void TrackResolver::cpu_time(const Record& record, bool wanted, ResolvedBuffers& out) {
-    const TickLine* line = track_->line;
+    const TickConversion* line = track_->line;
     if (!wanted || line == nullptr || !line->contains(record.first)) {
         return;
     }

@@ -24,7 +24,7 @@ TrackTable::TrackTable(const recording::RunFacts& facts, const Cut& cut) {
     }
 }
 
-const TickLine* TrackTable::line_of(const recording::RunFacts& facts, std::uint32_t clock) {
+const TickConversion* TrackTable::line_of(const recording::RunFacts& facts, std::uint32_t clock) {
     auto found = lines_.find(clock);
     if (found == lines_.end()) {
         found = lines_.emplace(clock, fit_ticks(facts.clock_pairs, clock)).first;

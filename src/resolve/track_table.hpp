@@ -24,8 +24,8 @@ using Cut = std::map<std::uint32_t, std::uint64_t>;
 struct Track {
     recording::TrackInfo info;
     bool described = true;
-    const TickLine* line = nullptr; // null: its clock cannot be fitted
-    std::uint64_t cut = 0;          // records below this sequence yield nothing
+    const TickConversion* line = nullptr; // null: its clock cannot be fitted
+    std::uint64_t cut = 0;                // records below this sequence yield nothing
 };
 
 class TrackTable {
@@ -49,14 +49,14 @@ class TrackTable {
     void set_tells_launches(bool tells) noexcept { tells_launches_ = tells; }
 
     /// The clock of the host tracks, or why it has no line.
-    [[nodiscard]] const Result<TickLine>& host_line() const { return lines_.at(0); }
+    [[nodiscard]] const Result<TickConversion>& host_line() const { return lines_.at(0); }
     /// Why clocks that tracks refer to could not be fitted.
     [[nodiscard]] std::vector<std::string> complaints() const;
 
   private:
-    const TickLine* line_of(const recording::RunFacts& facts, std::uint32_t clock);
+    const TickConversion* line_of(const recording::RunFacts& facts, std::uint32_t clock);
 
-    std::unordered_map<std::uint32_t, Result<TickLine>> lines_; // by clock id
+    std::unordered_map<std::uint32_t, Result<TickConversion>> lines_; // by clock id
     std::unordered_map<std::uint32_t, std::size_t> index_;
     std::deque<Track> tracks_; // addresses stay
     bool tells_launches_ = true;

@@ -69,7 +69,8 @@ StampOptions stamps_for(const Config& config) {
     return stamps;
 }
 
-recording::Metadata metadata_of(const Config& config, const std::uint64_t (&recording_id)[2], const RingFile& rings) {
+recording::Metadata metadata_of(const Config& config, const std::uint64_t (&recording_id)[2],
+                                const RingFilePath& rings) {
     recording::Metadata m;
     std::copy(std::begin(recording_id), std::end(recording_id), m.recording_id);
     m.start_realtime_ns = clock::realtime_ns();

@@ -14,12 +14,12 @@ namespace plumb::session {
 
 [[nodiscard]] StampOptions stamps_for(const Config& config);
 
-struct RingFile {
+struct RingFilePath {
     std::string path;   // empty: there is none
     std::string reason; // why
 };
 /// Redacted where the settings want it. Measures what a scope costs here: takes milliseconds.
 [[nodiscard]] recording::Metadata metadata_of(const Config& config, const std::uint64_t (&recording_id)[2],
-                                              const RingFile& rings);
+                                              const RingFilePath& rings);
 
 } // namespace plumb::session

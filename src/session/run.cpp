@@ -72,7 +72,7 @@ Status Run::open_writer(const std::string& ring_reason) {
     options.max_bytes = config_.max_bytes;
     options.keep_ns = static_cast<std::int64_t>(config_.keep_seconds * 1e9);
     const std::string& file = rings_->file_path();
-    const RingFile ring_file{file, file.empty() ? ring_reason : rings_->reason()};
+    const RingFilePath ring_file{file, file.empty() ? ring_reason : rings_->reason()};
     Result<std::unique_ptr<recording::Writer>> writer =
         recording::Writer::create(options, metadata_of(config_, recording_id_, ring_file));
     if (!writer.ok()) {

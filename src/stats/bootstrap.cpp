@@ -14,9 +14,9 @@ namespace {
 using Statistic = double (*)(std::span<const double>);
 
 // SplitMix64 (Steele, Lea, Flood 2014): a counter and a mixer, which is all that resampling needs.
-class Random {
+class ResampleRandom {
   public:
-    explicit Random(std::uint64_t seed) : state_(seed) {}
+    explicit ResampleRandom(std::uint64_t seed) : state_(seed) {}
     std::size_t below(std::size_t limit) {
         state_ += 0x9e3779b97f4a7c15u;
         std::uint64_t z = state_;
@@ -29,7 +29,8 @@ class Random {
     std::uint64_t state_;
 };
 
-double of_resample(std::span<const double> values, Statistic statistic, Random& random, std::vector<double>& scratch) {
+double of_resample(std::span<const double> values, Statistic statistic, ResampleRandom& random,
+                   std::vector<double>& scratch) {
     scratch.resize(values.size());
     for (double& value : scratch) {
         value = values[random.below(values.size())];
@@ -37,7 +38,7 @@ double of_resample(std::span<const double> values, Statistic statistic, Random& 
     return statistic(scratch);
 }
 
-Interval middle_of(std::vector<double> estimates, double estimate, double confidence) {
+ConfidenceInterval middle_of(std::vector<double> estimates, double estimate, double confidence) {
     std::sort(estimates.begin(), estimates.end());
     const auto last = static_cast<double>(estimates.size() - 1);
     const auto at = [&](double fraction) {
@@ -55,11 +56,11 @@ Status check_options(const BootstrapOptions& options) {
 
 /// `estimate` gives what one resample says.
 template <class Estimate>
-Result<Interval> interval_of(const BootstrapOptions& options, double measured, Estimate estimate) {
+Result<ConfidenceInterval> interval_of(const BootstrapOptions& options, double measured, Estimate estimate) {
     if (Status usable = check_options(options); !usable.ok()) {
         return usable.error();
     }
-    Random random(options.seed);
+    ResampleRandom random(options.seed);
     std::vector<double> scratch;
     std::vector<double> estimates(options.resamples);
     for (double& one : estimates) {
@@ -68,17 +69,18 @@ Result<Interval> interval_of(const BootstrapOptions& options, double measured, E
     return middle_of(std::move(estimates), measured, options.confidence);
 }
 
-Result<Interval> one_sample(std::span<const double> values, Statistic statistic, const BootstrapOptions& options) {
+Result<ConfidenceInterval> one_sample(std::span<const double> values, Statistic statistic,
+                                      const BootstrapOptions& options) {
     if (Status usable = check_sample(values, options.confidence); !usable.ok()) {
         return usable.error();
     }
-    return interval_of(options, statistic(values), [&](Random& random, std::vector<double>& scratch) {
+    return interval_of(options, statistic(values), [&](ResampleRandom& random, std::vector<double>& scratch) {
         return of_resample(values, statistic, random, scratch);
     });
 }
 
-Result<Interval> ratio(std::span<const double> base, std::span<const double> changed, Statistic statistic,
-                       const BootstrapOptions& options) {
+Result<ConfidenceInterval> ratio(std::span<const double> base, std::span<const double> changed, Statistic statistic,
+                                 const BootstrapOptions& options) {
     for (const auto side : {base, changed}) {
         if (Status usable = check_sample(side, options.confidence); !usable.ok()) {
             return usable.error();
@@ -88,7 +90,7 @@ Result<Interval> ratio(std::span<const double> base, std::span<const double> cha
         }
     }
     const double measured = statistic(changed) / statistic(base);
-    return interval_of(options, measured, [&](Random& random, std::vector<double>& scratch) {
+    return interval_of(options, measured, [&](ResampleRandom& random, std::vector<double>& scratch) {
         const double below = of_resample(base, statistic, random, scratch);
         return of_resample(changed, statistic, random, scratch) / below;
     });
@@ -104,21 +106,21 @@ double mean(std::span<const double> values) {
     return sum / static_cast<double>(values.size());
 }
 
-Result<Interval> bootstrap_median(std::span<const double> values, const BootstrapOptions& options) {
+Result<ConfidenceInterval> bootstrap_median(std::span<const double> values, const BootstrapOptions& options) {
     return one_sample(values, median, options);
 }
 
-Result<Interval> bootstrap_mean(std::span<const double> values, const BootstrapOptions& options) {
+Result<ConfidenceInterval> bootstrap_mean(std::span<const double> values, const BootstrapOptions& options) {
     return one_sample(values, mean, options);
 }
 
-Result<Interval> bootstrap_median_ratio(std::span<const double> base, std::span<const double> changed,
-                                        const BootstrapOptions& options) {
+Result<ConfidenceInterval> bootstrap_median_ratio(std::span<const double> base, std::span<const double> changed,
+                                                  const BootstrapOptions& options) {
     return ratio(base, changed, median, options);
 }
 
-Result<Interval> bootstrap_mean_ratio(std::span<const double> base, std::span<const double> changed,
-                                      const BootstrapOptions& options) {
+Result<ConfidenceInterval> bootstrap_mean_ratio(std::span<const double> base, std::span<const double> changed,
+                                                const BootstrapOptions& options) {
     return ratio(base, changed, mean, options);
 }
 

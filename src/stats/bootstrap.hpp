@@ -20,12 +20,16 @@ struct BootstrapOptions {
 
 [[nodiscard]] double mean(std::span<const double> values); // REQUIRES: not empty
 
-[[nodiscard]] Result<Interval> bootstrap_median(std::span<const double> values, const BootstrapOptions& options = {});
-[[nodiscard]] Result<Interval> bootstrap_mean(std::span<const double> values, const BootstrapOptions& options = {});
+[[nodiscard]] Result<ConfidenceInterval> bootstrap_median(std::span<const double> values,
+                                                          const BootstrapOptions& options = {});
+[[nodiscard]] Result<ConfidenceInterval> bootstrap_mean(std::span<const double> values,
+                                                        const BootstrapOptions& options = {});
 /// median(changed) / median(base), each side resampled on its own.
-[[nodiscard]] Result<Interval> bootstrap_median_ratio(std::span<const double> base, std::span<const double> changed,
-                                                      const BootstrapOptions& options = {});
-[[nodiscard]] Result<Interval> bootstrap_mean_ratio(std::span<const double> base, std::span<const double> changed,
-                                                    const BootstrapOptions& options = {});
+[[nodiscard]] Result<ConfidenceInterval> bootstrap_median_ratio(std::span<const double> base,
+                                                                std::span<const double> changed,
+                                                                const BootstrapOptions& options = {});
+[[nodiscard]] Result<ConfidenceInterval> bootstrap_mean_ratio(std::span<const double> base,
+                                                              std::span<const double> changed,
+                                                              const BootstrapOptions& options = {});
 
 } // namespace plumb::stats

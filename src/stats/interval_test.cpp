@@ -62,7 +62,7 @@ TEST(Intervals, F14_fewer_than_3_runs_give_no_interval) {
 
 TEST(Intervals, of_a_mean_is_the_textbook_one) {
     const std::vector<double> values = {2, 4, 4, 4, 5, 5, 7, 9};
-    const Result<Interval> interval = mean_interval(values, 0.95);
+    const Result<ConfidenceInterval> interval = mean_interval(values, 0.95);
     ASSERT_TRUE(interval.ok());
     EXPECT_DOUBLE_EQ(interval->estimate, 5);
     const double reach = 2.36462425 * std::sqrt(32.0 / 7 / 8);
@@ -90,7 +90,8 @@ TEST(Bootstrap, holds_the_true_mean_about_as_often_as_it_says) {
         for (double& value : sample) {
             value = values(random);
         }
-        const Result<Interval> interval = bootstrap_mean(sample, {0.9, 500, static_cast<std::uint64_t>(trial)});
+        const Result<ConfidenceInterval> interval =
+            bootstrap_mean(sample, {0.9, 500, static_cast<std::uint64_t>(trial)});
         ASSERT_TRUE(interval.ok());
         inside += interval->low <= 100 && 100 <= interval->high ? 1 : 0;
     }
@@ -107,8 +108,8 @@ TEST(Bootstrap, ratio_of_medians_finds_the_planted_ratio_and_repeats_itself) {
         base[i] = 100 * noise(random);
         changed[i] = 105 * noise(random);
     }
-    const Result<Interval> first = bootstrap_median_ratio(base, changed);
-    const Result<Interval> again = bootstrap_median_ratio(base, changed);
+    const Result<ConfidenceInterval> first = bootstrap_median_ratio(base, changed);
+    const Result<ConfidenceInterval> again = bootstrap_median_ratio(base, changed);
     ASSERT_TRUE(first.ok());
     EXPECT_LT(first->low, 1.05);
     EXPECT_GT(first->high, 1.05);

@@ -74,7 +74,7 @@ double student_t_quantile(double p, double df) {
     return low + (high - low) / 2;
 }
 
-Result<Interval> mean_interval(std::span<const double> values, double confidence) {
+Result<ConfidenceInterval> mean_interval(std::span<const double> values, double confidence) {
     if (Status usable = check_sample(values, confidence); !usable.ok()) {
         return usable.error();
     }
@@ -89,7 +89,7 @@ Result<Interval> mean_interval(std::span<const double> values, double confidence
     }
     const double standard_error = std::sqrt(squares / (n - 1) / n);
     const double reach = student_t_quantile(0.5 + confidence / 2, n - 1) * standard_error;
-    return Interval{mean, mean - reach, mean + reach};
+    return ConfidenceInterval{mean, mean - reach, mean + reach};
 }
 
 } // namespace plumb::stats

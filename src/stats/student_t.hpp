@@ -9,7 +9,7 @@
 namespace plumb::stats {
 
 /// An interval and the estimate inside it.
-struct Interval {
+struct ConfidenceInterval {
     double estimate = 0;
     double low = 0;
     double high = 0;
@@ -20,6 +20,6 @@ struct Interval {
 /// The t with P(T <= t) = p. REQUIRES: 0 < p < 1, df > 0.
 [[nodiscard]] double student_t_quantile(double p, double df);
 /// Two-sided interval of the mean. Error: fewer than 3 values, a value that is not finite, a confidence outside (0, 1).
-[[nodiscard]] Result<Interval> mean_interval(std::span<const double> values, double confidence = 0.95);
+[[nodiscard]] Result<ConfidenceInterval> mean_interval(std::span<const double> values, double confidence = 0.95);
 
 } // namespace plumb::stats

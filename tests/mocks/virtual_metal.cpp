@@ -79,7 +79,7 @@ struct CommandBuffer final : Object {
     std::uint64_t status = 0;
     std::int64_t work = 0, started = 0, ended = 0;
     bool signals = false, waits = false, ends_badly = false, handled = false;
-    std::vector<Block*> handlers;
+    std::vector<ObjcBlock*> handlers;
     std::vector<Sampling> samplings;
 };
 struct Encoder final : Object {
@@ -124,7 +124,7 @@ T* make() {
     return new T;
 }
 
-void drop_block(Block* block) {
+void drop_block(ObjcBlock* block) {
     block->layout->dispose(block);
     delete block;
     --world().blocks;
@@ -137,7 +137,7 @@ void destroy_when_unused(Object* object) {
         return;
     }
     if (auto* buffer = dynamic_cast<CommandBuffer*>(object)) {
-        for (Block* block : buffer->handlers) {
+        for (ObjcBlock* block : buffer->handlers) {
             drop_block(block);
         }
         buffer->queue->unfinished -= buffer->status < status_completed ? 1 : 0;
@@ -197,7 +197,7 @@ void write_samples(CommandBuffer& buffer) {
 }
 
 void finish(CommandBuffer* buffer) {
-    std::vector<Block*> handlers;
+    std::vector<ObjcBlock*> handlers;
     {
         const Lock lock(world().mutex);
         write_samples(*buffer);
@@ -205,11 +205,11 @@ void finish(CommandBuffer* buffer) {
         --buffer->queue->unfinished;
         handlers.swap(buffer->handlers);
     }
-    for (Block* block : handlers) {
+    for (ObjcBlock* block : handlers) {
         block->invoke(block, static_cast<Object*>(buffer));
     }
     const Lock lock(world().mutex);
-    for (Block* block : handlers) {
+    for (ObjcBlock* block : handlers) {
         drop_block(block);
     }
     drop_samplings(*buffer);
@@ -292,8 +292,8 @@ std::uint64_t autorelease(Object* object) {
     return answer(object);
 }
 
-void add_handler(CommandBuffer& buffer, const Block& given) {
-    auto* block = new Block(given);
+void add_handler(CommandBuffer& buffer, const ObjcBlock& given) {
+    auto* block = new ObjcBlock(given);
     block->layout->copy(block, &given);
     buffer.handlers.push_back(block);
     ++world().blocks;
@@ -404,7 +404,7 @@ std::uint64_t respond(Object* object, Word word, std::uint64_t first, std::uint6
         as<CommandBuffer>(object).waits = as<CommandBuffer>(object).signals;
         return 0;
     case Word::add_completed:
-        add_handler(as<CommandBuffer>(object), *reinterpret_cast<const Block*>(first));
+        add_handler(as<CommandBuffer>(object), *reinterpret_cast<const ObjcBlock*>(first));
         return 0;
     case Word::commit:
         start(as<CommandBuffer>(object));
@@ -536,8 +536,8 @@ std::uint64_t uptime_ns(std::int32_t clock) {
     return static_cast<std::uint64_t>(now - world().config.asleep_ns);
 }
 
-Driver table() {
-    Driver calls;
+MetalDriver table() {
+    MetalDriver calls;
 #define PLUMB_VMETAL_ENTRY(member, symbol, library, need, result, parameters) calls.member = member;
     PLUMB_METAL_CALLS(PLUMB_VMETAL_ENTRY)
 #undef PLUMB_VMETAL_ENTRY
@@ -558,8 +558,8 @@ void reset(const Config& config) {
 
 Config& config() { return world().config; }
 
-const Driver& driver() {
-    static const Driver calls = table();
+const MetalDriver& driver() {
+    static const MetalDriver calls = table();
     return calls;
 }
 

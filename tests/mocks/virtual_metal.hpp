@@ -39,7 +39,7 @@ struct Config {
 void reset(const Config& config = {});
 Config& config();
 
-const backends::metal::Driver& driver();
+const backends::metal::MetalDriver& driver();
 const HostClock& host_clock();
 
 /// One reference each.

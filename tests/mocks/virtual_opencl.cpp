@@ -445,8 +445,8 @@ ClResult read_buffer(CommandQueue queue, Memory memory, std::uint32_t, std::size
     return ClResult::success;
 }
 
-Driver table() {
-    Driver calls;
+OpenClDriver table() {
+    OpenClDriver calls;
 #define PLUMB_VOCL_ENTRY(member, symbol, need, result, parameters) calls.member = member;
     PLUMB_OPENCL_CALLS(PLUMB_VOCL_ENTRY)
 #undef PLUMB_VOCL_ENTRY
@@ -467,8 +467,8 @@ void reset(const Config& config) {
 
 Config& config() { return world().config; }
 
-const Driver& driver() {
-    static const Driver calls = table();
+const OpenClDriver& driver() {
+    static const OpenClDriver calls = table();
     return calls;
 }
 

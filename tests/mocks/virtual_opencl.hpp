@@ -60,7 +60,7 @@ struct Config {
 void reset(const Config& config = {});
 Config& config();
 
-const backends::opencl::Driver& driver();
+const backends::opencl::OpenClDriver& driver();
 const HostClock& host_clock();
 backends::opencl::Context context();
 backends::opencl::DeviceId device();

@@ -85,7 +85,7 @@ DecodedRun run(const Folder& folder, const std::string& name, const RunOptions& 
     Result<ModelConfig> shape = read_config(*file);
     Result<Weights> weights = read_weights(*file, *shape);
     Result<Sampler> sampler = Sampler::make({}, weights->vocabulary());
-    Result<std::unique_ptr<Backend>> inner = cpu::make_backend({options.threads, false});
+    Result<std::unique_ptr<ComputeBackend>> inner = cpu::make_backend({options.threads, false});
     EXPECT_TRUE(shape.ok() && weights.ok() && sampler.ok() && inner.ok());
     FaultyBackend backend(**inner, shape->layers, options.fault);
     backend.enter();

@@ -15,7 +15,7 @@
 
 namespace plumb::numerics_test {
 
-using Folder = decoder::TemporaryFolder;
+using Folder = decoder::TestFolder;
 
 struct RunOptions {
     std::string shape = "test"; // of the model

@@ -65,10 +65,10 @@ struct StepShape {
 [[nodiscard]] Fault random_fault(FaultKind kind, const std::vector<StepShape>& steps, std::size_t layers,
                                  std::mt19937_64& random);
 
-class FaultyBackend final : public decoder::Backend {
+class FaultyBackend final : public decoder::ComputeBackend {
   public:
     /// `fault` none: exactly `inner`.
-    FaultyBackend(decoder::Backend& inner, std::size_t layers, std::optional<Fault> fault)
+    FaultyBackend(decoder::ComputeBackend& inner, std::size_t layers, std::optional<Fault> fault)
         : inner_(inner), layers_(layers), fault_(fault) {}
 
     /// How often the fault took place: 1 after a run that came by.
@@ -112,7 +112,7 @@ class FaultyBackend final : public decoder::Backend {
     bool here() noexcept;
     void spoil(const decoder::Block& out, std::size_t head_size) noexcept;
 
-    decoder::Backend& inner_;
+    decoder::ComputeBackend& inner_;
     const std::size_t layers_;
     const std::optional<Fault> fault_;
     std::uint64_t steps_ = 0;   // begun

@@ -21,9 +21,9 @@ constexpr int passes = 10;
 constexpr std::size_t products_per_pass = 64; // of each thread
 
 /// One thread's operands.
-class Product {
+class PeakProduct {
   public:
-    explicit Product(const dnnl::engine& engine) : engine_(engine), stream_(engine) {
+    explicit PeakProduct(const dnnl::engine& engine) : engine_(engine), stream_(engine) {
         using Type = dnnl::memory::data_type;
         const dnnl::memory::dims dims{edge, edge};
         const auto plain = dnnl::memory::format_tag::ab;
@@ -62,9 +62,9 @@ Result<double> bf16_teraflops() {
     try {
         const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
         Team team(available_cores());
-        std::vector<std::unique_ptr<Product>> products;
+        std::vector<std::unique_ptr<PeakProduct>> products;
         for (int i = 0; i < team.size(); ++i) {
-            products.push_back(std::make_unique<Product>(engine));
+            products.push_back(std::make_unique<PeakProduct>(engine));
         }
         const std::size_t pieces = products_per_pass * products.size();
         const double operations = 2.0 * edge * edge * edge * static_cast<double>(pieces);

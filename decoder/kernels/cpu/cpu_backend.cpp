@@ -23,9 +23,9 @@ constexpr std::size_t worth_a_team = 16384;
 
 void unmap(void* data, std::size_t bytes) noexcept { ::munmap(data, bytes); }
 
-class CpuBackend final : public Backend {
+class CpuComputeBackend final : public ComputeBackend {
   public:
-    explicit CpuBackend(int threads) : team_(threads) {}
+    explicit CpuComputeBackend(int threads) : team_(threads) {}
 
     /// Errors: unsupported.
     Status open(bool widen_bf16) {
@@ -228,19 +228,19 @@ class CpuBackend final : public Backend {
 
 } // namespace
 
-Result<std::unique_ptr<Backend>> make_backend(const CpuOptions& options) {
+Result<std::unique_ptr<ComputeBackend>> make_backend(const CpuOptions& options) {
     const int cores = available_cores();
     if (options.threads < 0 || options.threads > 1024) {
         return Error{ErrorCode::invalid_argument, "--threads must lie between 1 and 1024, or be 0 for all cores"};
     }
-    auto backend = std::make_unique<CpuBackend>(options.threads == 0 ? cores : options.threads);
+    auto backend = std::make_unique<CpuComputeBackend>(options.threads == 0 ? cores : options.threads);
     backend->enter();
     const Status opened = backend->open(options.widen_bf16);
     backend->leave();
     if (!opened) {
         return opened.error();
     }
-    return std::unique_ptr<Backend>(std::move(backend));
+    return std::unique_ptr<ComputeBackend>(std::move(backend));
 }
 
 } // namespace plumb::decoder::cpu

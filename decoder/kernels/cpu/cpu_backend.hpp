@@ -14,6 +14,6 @@ struct CpuOptions {
 };
 
 /// Errors: unsupported (no matrix product for this processor), invalid_argument (threads).
-[[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(const CpuOptions& options);
+[[nodiscard]] Result<std::unique_ptr<ComputeBackend>> make_backend(const CpuOptions& options);
 
 } // namespace plumb::decoder::cpu

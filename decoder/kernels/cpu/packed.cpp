@@ -38,7 +38,7 @@ HWY_INLINE void unpack_row(const std::uint8_t* row, std::size_t n, float* out) {
     const Lanes d;
     const std::size_t whole = n / Format::block * Format::block;
     for (std::size_t at = 0; at < whole; at += Format::block, row += Format::bytes) {
-        Format::each(d, Blocks<1>{row, 0},
+        Format::each(d, RowBlocks<1>{row, 0},
                      [&](auto, std::size_t i, auto, hn::Vec<Lanes> v) HWY_ATTR { hn::StoreU(v, d, out + at + i); });
     }
     if constexpr (Format::single != 0) {
@@ -57,7 +57,7 @@ HWY_INLINE void add_products(std::index_sequence<I...>, hn::Vec<Lanes> v, const 
 }
 
 template <class Format, std::size_t N>
-HWY_INLINE void ask_for_what_follows(const Blocks<N>& blocks) {
+HWY_INLINE void ask_for_what_follows(const RowBlocks<N>& blocks) {
     if constexpr (ahead != 0) {
         for (std::size_t row = 0; row < N; ++row) {
             for (std::size_t at = 0; at < Format::bytes; at += cache_line) {
@@ -73,11 +73,11 @@ concept has_one_scale = requires(const std::uint8_t* block) { Format::scale_of(L
 /// Rows against one input, where blocks have one scale: it is multiplied once for each block and not for each vector.
 /// Neighbouring blocks take turns with the sums of their row.
 template <class Format, std::size_t N>
-HWY_INLINE void add_scaled(Blocks<N> rows, const float* in, std::size_t whole, hn::Vec<Lanes>* sums) {
+HWY_INLINE void add_scaled(RowBlocks<N> rows, const float* in, std::size_t whole, hn::Vec<Lanes>* sums) {
     const Lanes d;
     constexpr std::size_t ways = sums_of_row / 2;
     const auto add_blocks = [&](std::size_t at, auto way) HWY_ATTR PLUMB_INLINE {
-        const Blocks<N> blocks{rows.first + at / Format::block * Format::bytes, rows.distance};
+        const RowBlocks<N> blocks{rows.first + at / Format::block * Format::bytes, rows.distance};
         ask_for_what_follows<Format>(blocks);
         hn::Vec<Lanes> unscaled[N];
         for_each_index<N>([&](auto row) HWY_ATTR PLUMB_INLINE { unscaled[row] = hn::Zero(d); });
@@ -108,7 +108,7 @@ struct Columns {
 
 /// N rows, `distance` rows apart, against `R` inputs. The sums of a row are the same for any N.
 template <class Format, std::size_t R, std::size_t N>
-HWY_NOINLINE void multiply_block(const Blocks<N>& rows, std::size_t distance, const float* bias,
+HWY_NOINLINE void multiply_block(const RowBlocks<N>& rows, std::size_t distance, const float* bias,
                                  const Columns& columns) {
     const Lanes d;
     constexpr bool scaled_later = R == 1 && has_one_scale<Format>;
@@ -120,7 +120,7 @@ HWY_NOINLINE void multiply_block(const Blocks<N>& rows, std::size_t distance, co
         add_scaled<Format>(rows, columns.in, whole, sums);
     } else {
         for (std::size_t at = 0; at < whole; at += Format::block) {
-            const Blocks<N> blocks{rows.first + at / Format::block * Format::bytes, rows.distance};
+            const RowBlocks<N> blocks{rows.first + at / Format::block * Format::bytes, rows.distance};
             ask_for_what_follows<Format>(blocks);
             Format::each(d, blocks, [&](auto row, std::size_t i, auto quarter, hn::Vec<Lanes> v) HWY_ATTR PLUMB_INLINE {
                 add_products(std::make_index_sequence<R>(), v, columns.in + at + i, columns.size,
@@ -150,7 +150,7 @@ template <class Format, std::size_t N>
 HWY_INLINE void multiply_inputs(const PackedRows& weights, std::size_t i, std::size_t distance, const Columns& all,
                                 std::size_t inputs) {
     const std::size_t bytes = row_bytes(weights.type, weights.inputs);
-    const Blocks<N> rows{static_cast<const std::uint8_t*>(weights.first) + i * bytes, distance * bytes};
+    const RowBlocks<N> rows{static_cast<const std::uint8_t*>(weights.first) + i * bytes, distance * bytes};
     const float* bias = weights.bias != nullptr ? weights.bias + i : nullptr;
     std::size_t r = 0;
     const auto multiply_some = [&](auto some) HWY_ATTR PLUMB_INLINE {

@@ -45,7 +45,7 @@ HWY_INLINE void for_each_index(F&& f) {
 
 /// The same block of N rows, which lie `distance` bytes apart.
 template <std::size_t N>
-struct Blocks {
+struct RowBlocks {
     const std::uint8_t* first;
     std::size_t distance;
     [[nodiscard]] HWY_INLINE const std::uint8_t* of(std::size_t row) const { return first + row * distance; }
@@ -68,7 +68,7 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> bytes_at(D, const std::uint8_t* at) {
 
 /// Format::load() of all values of a block, as runs of 16: the first vector of each run, of each row, then the next.
 template <class Format, std::size_t N, class D, class F>
-HWY_INLINE void load_each(D d, const Blocks<N>& blocks, F&& f) {
+HWY_INLINE void load_each(D d, const RowBlocks<N>& blocks, F&& f) {
     constexpr std::size_t lanes = hn::MaxLanes(d);
     const auto load_vectors = [&](auto i) HWY_ATTR PLUMB_INLINE {
         for_each_index<Format::block / 16>([&](auto run) HWY_ATTR PLUMB_INLINE {
@@ -88,7 +88,7 @@ HWY_INLINE void load_each(D d, const Blocks<N>& blocks, F&& f) {
 
 /// Format::each_of(d, block, f), one row after the other.
 template <class Format, std::size_t N, class D, class F>
-HWY_INLINE void each_in_turn(D d, const Blocks<N>& blocks, F&& f) {
+HWY_INLINE void each_in_turn(D d, const RowBlocks<N>& blocks, F&& f) {
     for_each_index<N>([&](auto row) HWY_ATTR PLUMB_INLINE {
         Format::each_of(d, blocks.of(row), [&](std::size_t i, auto quarter, hn::Vec<D> v) HWY_ATTR PLUMB_INLINE {
             f(row, i, quarter, v);
@@ -115,7 +115,7 @@ struct F32 {
         return value;
     }
     template <std::size_t N, class D, class F>
-    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+    static HWY_INLINE void each(D d, const RowBlocks<N>& blocks, F&& f) {
         load_each<F32>(d, blocks, f);
     }
 };
@@ -136,7 +136,7 @@ struct Bfloat {
         return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, upper)));
     }
     template <std::size_t N, class D, class F>
-    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+    static HWY_INLINE void each(D d, const RowBlocks<N>& blocks, F&& f) {
         load_each<Bfloat>(d, blocks, f);
     }
 };
@@ -151,13 +151,13 @@ struct Half {
         return hn::PromoteTo(d, hn::BitCast(half, hn::LoadU(bits, reinterpret_cast<const std::uint16_t*>(from) + i)));
     }
     template <std::size_t N, class D, class F>
-    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+    static HWY_INLINE void each(D d, const RowBlocks<N>& blocks, F&& f) {
         load_each<Half>(d, blocks, f);
     }
 };
 
 template <class Format, std::size_t N, class D, class F>
-HWY_INLINE void each_scaled(D d, const Blocks<N>& blocks, F&& f) {
+HWY_INLINE void each_scaled(D d, const RowBlocks<N>& blocks, F&& f) {
     hn::Vec<D> scales[N];
     for_each_index<N>([&](auto row) HWY_ATTR PLUMB_INLINE { scales[row] = Format::scale_of(d, blocks.of(row)); });
     Format::each_unscaled(d, blocks,
@@ -180,11 +180,11 @@ struct Q80 {
         return hn::Set(d, half_at(from));
     }
     template <std::size_t N, class D, class F>
-    static HWY_INLINE void each_unscaled(D d, const Blocks<N>& blocks, F&& f) {
+    static HWY_INLINE void each_unscaled(D d, const RowBlocks<N>& blocks, F&& f) {
         load_each<Q80>(d, blocks, f);
     }
     template <std::size_t N, class D, class F>
-    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+    static HWY_INLINE void each(D d, const RowBlocks<N>& blocks, F&& f) {
         each_scaled<Q80>(d, blocks, f);
     }
 };
@@ -207,11 +207,11 @@ struct Q40 {
         }
     }
     template <std::size_t N, class D, class F>
-    static HWY_INLINE void each_unscaled(D d, const Blocks<N>& blocks, F&& f) {
+    static HWY_INLINE void each_unscaled(D d, const RowBlocks<N>& blocks, F&& f) {
         each_in_turn<Q40>(d, blocks, f);
     }
     template <std::size_t N, class D, class F>
-    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+    static HWY_INLINE void each(D d, const RowBlocks<N>& blocks, F&& f) {
         each_scaled<Q40>(d, blocks, f);
     }
 };
@@ -254,7 +254,7 @@ struct Q4K {
         }
     }
     template <std::size_t N, class D, class F>
-    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+    static HWY_INLINE void each(D d, const RowBlocks<N>& blocks, F&& f) {
         each_in_turn<Q4K>(d, blocks, f);
     }
 };
@@ -292,7 +292,7 @@ struct Q6K {
         }
     }
     template <std::size_t N, class D, class F>
-    static HWY_INLINE void each(D d, const Blocks<N>& blocks, F&& f) {
+    static HWY_INLINE void each(D d, const RowBlocks<N>& blocks, F&& f) {
         each_in_turn<Q6K>(d, blocks, f);
     }
 };

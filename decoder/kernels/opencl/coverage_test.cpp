@@ -141,7 +141,7 @@ class OpenClCoverage : public testing::Test {
         config.device_every = 1;
         auto profiler = std::make_unique<Profiler>(config);
         profiler_of_run = profiler.get();
-        Result<std::unique_ptr<Backend>> backend = opencl::make_backend(calls_, 0, listening_queue);
+        Result<std::unique_ptr<ComputeBackend>> backend = opencl::make_backend(calls_, 0, listening_queue);
         EXPECT_TRUE(backend.ok()) << backend.error().message;
         Result<gguf::File> file = gguf::File::open(make_test_model(folder_, "test-qwen2", Type::f32));
         Result<ModelConfig> shape = read_config(*file);
@@ -188,7 +188,7 @@ class OpenClCoverage : public testing::Test {
         return out;
     }
 
-    TemporaryFolder folder_;
+    TestFolder folder_;
     opencl::Api calls_;
 };
 

@@ -42,8 +42,8 @@ std::vector<cl_device_id> all_devices(const Api& calls) {
 
 } // namespace
 
-Result<std::unique_ptr<Device>> Device::open(const Api& calls, std::size_t index) {
-    std::unique_ptr<Device> device(new Device(calls));
+Result<std::unique_ptr<OpenClDevice>> OpenClDevice::open(const Api& calls, std::size_t index) {
+    std::unique_ptr<OpenClDevice> device(new OpenClDevice(calls));
     Status status = device->choose(index);
     status = status ? device->make_queue() : status;
     status = status ? device->build() : status;
@@ -53,7 +53,7 @@ Result<std::unique_ptr<Device>> Device::open(const Api& calls, std::size_t index
     return device;
 }
 
-Device::~Device() {
+OpenClDevice::~OpenClDevice() {
     if (queue_) {
         calls_.clFinish(queue_);
     }
@@ -77,7 +77,7 @@ Device::~Device() {
     }
 }
 
-Status Device::choose(std::size_t index) {
+Status OpenClDevice::choose(std::size_t index) {
     const std::vector<cl_device_id> devices = all_devices(calls_);
     if (devices.empty()) {
         return Error{ErrorCode::unavailable,
@@ -101,7 +101,7 @@ Status Device::choose(std::size_t index) {
     return {};
 }
 
-Status Device::make_queue() {
+Status OpenClDevice::make_queue() {
     cl_int made = CL_SUCCESS;
     context_ = calls_.clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &made);
     if (made != CL_SUCCESS) {
@@ -111,7 +111,7 @@ Status Device::make_queue() {
     return made == CL_SUCCESS ? Status() : failed(made, "clCreateCommandQueue");
 }
 
-Status Device::build() {
+Status OpenClDevice::build() {
     cl_int made = CL_SUCCESS;
     const char* text = kernels_text();
     program_ = calls_.clCreateProgramWithSource(context_, 1, &text, nullptr, &made);
@@ -139,7 +139,7 @@ Status Device::build() {
 
 // --- Memory ---
 
-Status Device::add_region(void* data, std::size_t bytes, bool ours) {
+Status OpenClDevice::add_region(void* data, std::size_t bytes, bool ours) {
     cl_int made = CL_SUCCESS;
     const cl_mem_flags access = ours ? CL_MEM_READ_WRITE : CL_MEM_READ_ONLY;
     const cl_mem buffer = calls_.clCreateBuffer(context_, access | CL_MEM_USE_HOST_PTR, bytes, data, &made);
@@ -152,7 +152,7 @@ Status Device::add_region(void* data, std::size_t bytes, bool ours) {
     return {};
 }
 
-Result<void*> Device::allocate(std::size_t bytes) {
+Result<void*> OpenClDevice::allocate(std::size_t bytes) {
     const std::size_t size = bytes == 0 ? 64 : bytes;
     void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) {
@@ -166,7 +166,7 @@ Result<void*> Device::allocate(std::size_t bytes) {
     return data;
 }
 
-Status Device::adopt(const void* data, std::size_t bytes) {
+Status OpenClDevice::adopt(const void* data, std::size_t bytes) {
     const auto found = regions_.find(reinterpret_cast<std::uintptr_t>(data));
     if (found != regions_.end() && found->second.bytes >= bytes) {
         return {};
@@ -174,7 +174,7 @@ Status Device::adopt(const void* data, std::size_t bytes) {
     return add_region(const_cast<void*>(data), bytes, false); // CL_MEM_READ_ONLY
 }
 
-std::pair<const std::uintptr_t, Device::Region>* Device::region_of(const void* data) noexcept {
+std::pair<const std::uintptr_t, OpenClDevice::Region>* OpenClDevice::region_of(const void* data) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(data);
     auto after = regions_.upper_bound(address);
     if (after == regions_.begin() || address - (--after)->first >= after->second.bytes) {
@@ -184,32 +184,32 @@ std::pair<const std::uintptr_t, Device::Region>* Device::region_of(const void* d
     return &*after;
 }
 
-Place Device::place(const void* data, std::size_t value_bytes) noexcept {
+BufferPlace OpenClDevice::place(const void* data, std::size_t value_bytes) noexcept {
     const auto* region = region_of(data);
-    return region == nullptr
-               ? Place{}
-               : Place{region->second.buffer, (reinterpret_cast<std::uintptr_t>(data) - region->first) / value_bytes};
+    return region == nullptr ? BufferPlace{}
+                             : BufferPlace{region->second.buffer,
+                                           (reinterpret_cast<std::uintptr_t>(data) - region->first) / value_bytes};
 }
 
 // --- Operations ---
 
-void Device::check(cl_int result, const char* call) noexcept {
+void OpenClDevice::check(cl_int result, const char* call) noexcept {
     if (result != CL_SUCCESS && status_.ok()) {
         status_ = failed(result, call);
     }
 }
 
-void Device::set_bytes(Kernel kernel, cl_uint& next, std::size_t bytes, const void* value) noexcept {
+void OpenClDevice::set_bytes(Kernel kernel, cl_uint& next, std::size_t bytes, const void* value) noexcept {
     check(calls_.clSetKernelArg(kernels_[static_cast<std::size_t>(kernel)], next++, bytes, value), "clSetKernelArg");
 }
 
-void Device::set(Kernel kernel, cl_uint& next, const Place& place) noexcept {
+void OpenClDevice::set(Kernel kernel, cl_uint& next, const BufferPlace& place) noexcept {
     set_bytes(kernel, next, sizeof place.buffer, &place.buffer);
     set_bytes(kernel, next, sizeof place.at, &place.at);
 }
 
 // On a CPU each item is a group of its own: the items are long, and some drivers compile anew for each size of a group.
-void Device::enqueue(Kernel kernel, std::size_t x, std::size_t y) noexcept {
+void OpenClDevice::enqueue(Kernel kernel, std::size_t x, std::size_t y) noexcept {
     if (!status_.ok()) {
         return;
     }
@@ -220,7 +220,7 @@ void Device::enqueue(Kernel kernel, std::size_t x, std::size_t y) noexcept {
           "clEnqueueNDRangeKernel");
 }
 
-void Device::read(void* data, std::size_t bytes) noexcept {
+void OpenClDevice::read(void* data, std::size_t bytes) noexcept {
     const auto* region = status_.ok() ? region_of(data) : nullptr;
     if (region != nullptr) {
         check(calls_.clEnqueueReadBuffer(queue_, region->second.buffer, CL_TRUE,
@@ -230,7 +230,7 @@ void Device::read(void* data, std::size_t bytes) noexcept {
     }
 }
 
-void Device::write(void* data, std::size_t bytes) noexcept {
+void OpenClDevice::write(void* data, std::size_t bytes) noexcept {
     const auto* region = status_.ok() ? region_of(data) : nullptr;
     if (region != nullptr) {
         check(calls_.clEnqueueWriteBuffer(queue_, region->second.buffer, CL_TRUE,

@@ -34,18 +34,18 @@ enum class Kernel : std::uint8_t {
 const char* kernels_text() noexcept;
 
 /// A place in a buffer: its memory object and how many values of `value_bytes` lie before it.
-struct Place {
+struct BufferPlace {
     cl_mem buffer = nullptr;
     cl_ulong at = 0;
 };
 
-class Device {
+class OpenClDevice {
   public:
     /// The `index`-th device of all platforms. Errors: unavailable, not_found, failed (the kernels do not compile).
-    static Result<std::unique_ptr<Device>> open(const Api& calls, std::size_t index);
-    ~Device();
-    Device(const Device&) = delete;
-    Device& operator=(const Device&) = delete;
+    static Result<std::unique_ptr<OpenClDevice>> open(const Api& calls, std::size_t index);
+    ~OpenClDevice();
+    OpenClDevice(const OpenClDevice&) = delete;
+    OpenClDevice& operator=(const OpenClDevice&) = delete;
 
     /// Zeroed memory that lives as long as the device. Errors: out_of_memory.
     [[nodiscard]] Result<void*> allocate(std::size_t bytes);
@@ -60,7 +60,7 @@ class Device {
         enqueue(kernel, x, y);
     }
     /// Where memory lies; REQUIRES that it was allocated or adopted.
-    [[nodiscard]] Place place(const void* data, std::size_t value_bytes) noexcept;
+    [[nodiscard]] BufferPlace place(const void* data, std::size_t value_bytes) noexcept;
     /// What the device holds there comes to the host, once everything before is done.
     void read(void* data, std::size_t bytes) noexcept;
     /// What the host has written there goes to the device.
@@ -78,7 +78,7 @@ class Device {
         bool ours = false;
     };
 
-    explicit Device(const Api& calls) : calls_(calls) {}
+    explicit OpenClDevice(const Api& calls) : calls_(calls) {}
     Status choose(std::size_t index);
     Status make_queue();
     Status build();
@@ -87,7 +87,7 @@ class Device {
     void set(Kernel kernel, cl_uint& next, const T& value) noexcept {
         set_bytes(kernel, next, sizeof value, &value);
     }
-    void set(Kernel kernel, cl_uint& next, const Place& place) noexcept;
+    void set(Kernel kernel, cl_uint& next, const BufferPlace& place) noexcept;
     void set_bytes(Kernel kernel, cl_uint& next, std::size_t bytes, const void* value) noexcept;
     void enqueue(Kernel kernel, std::size_t x, std::size_t y) noexcept;
     void check(cl_int result, const char* call) noexcept;

@@ -16,9 +16,9 @@ void keep(void*, std::size_t) noexcept {} // the device's memory goes with the d
 
 cl_uint narrow(std::size_t value) { return static_cast<cl_uint>(value); }
 
-class OpenClBackend final : public Backend {
+class OpenClComputeBackend final : public ComputeBackend {
   public:
-    OpenClBackend(std::unique_ptr<Device> device, Queue (*queue_of)(void*))
+    OpenClComputeBackend(std::unique_ptr<OpenClDevice> device, Queue (*queue_of)(void*))
         : device_(std::move(device)), queue_(queue_of(device_->queue())), span_(device_->is_cpu() ? cpu_span : 1) {}
 
     Status open() {
@@ -64,7 +64,7 @@ class OpenClBackend final : public Backend {
 
     void embed(std::span<const std::int32_t> ids, const Weight& table, const Block& out) noexcept override {
         const bool narrow_table = table.type == Type::bf16;
-        const Place from = device_->place(table.data, size_of(table.type));
+        const BufferPlace from = device_->place(table.data, size_of(table.type));
         for (std::size_t first = 0; first < ids.size(); first += ids_of_one_launch) {
             const std::size_t count = std::min(ids_of_one_launch, ids.size() - first);
             cl_int16 some{};
@@ -82,7 +82,7 @@ class OpenClBackend final : public Backend {
         for (const Product& product : group) {
             const Weight& weight = product.linear->weight;
             const float* bias = product.linear->bias;
-            const Place matrix = device_->place(weight.data, size_of(weight.type));
+            const BufferPlace matrix = device_->place(weight.data, size_of(weight.type));
             device_->run(weight.type == Type::bf16 ? Kernel::product_bf16 : Kernel::product_f32, weight.rows, in.rows,
                          matrix, at(in), bias != nullptr ? at(bias) : at(in), cl_int{bias != nullptr}, at(product.out),
                          narrow(weight.cols), narrow(weight.rows));
@@ -118,18 +118,18 @@ class OpenClBackend final : public Backend {
     }
 
     [[nodiscard]] std::size_t largest(std::span<const float> values) noexcept override {
-        const Place index = device_->place(index_, sizeof *index_);
+        const BufferPlace index = device_->place(index_, sizeof *index_);
         device_->run(Kernel::largest, 1, 1, at(values.data()), narrow(values.size()), index.buffer);
         device_->read(index_, sizeof *index_);
         return static_cast<std::size_t>(*index_);
     }
 
   private:
-    [[nodiscard]] Place at(const float* values) noexcept { return device_->place(values, sizeof(float)); }
-    [[nodiscard]] Place at(const Block& block) noexcept { return at(block.f32()); }
+    [[nodiscard]] BufferPlace at(const float* values) noexcept { return device_->place(values, sizeof(float)); }
+    [[nodiscard]] BufferPlace at(const Block& block) noexcept { return at(block.f32()); }
     [[nodiscard]] std::size_t items(std::size_t values) const noexcept { return (values + span_ - 1) / span_; }
 
-    std::unique_ptr<Device> device_;
+    std::unique_ptr<OpenClDevice> device_;
     Queue queue_;
     cl_uint span_;
     cl_int* index_ = nullptr; // of largest()
@@ -137,7 +137,7 @@ class OpenClBackend final : public Backend {
 
 } // namespace
 
-Result<std::unique_ptr<Backend>> make_backend(std::size_t device) {
+Result<std::unique_ptr<ComputeBackend>> make_backend(std::size_t device) {
     const Result<Api>& calls = api();
     if (!calls) {
         return calls.error();
@@ -145,16 +145,16 @@ Result<std::unique_ptr<Backend>> make_backend(std::size_t device) {
     return make_backend(*calls, device);
 }
 
-Result<std::unique_ptr<Backend>> make_backend(const Api& calls, std::size_t device, Queue (*queue_of)(void*)) {
-    Result<std::unique_ptr<Device>> opened = Device::open(calls, device);
+Result<std::unique_ptr<ComputeBackend>> make_backend(const Api& calls, std::size_t device, Queue (*queue_of)(void*)) {
+    Result<std::unique_ptr<OpenClDevice>> opened = OpenClDevice::open(calls, device);
     if (!opened) {
         return opened.error();
     }
-    auto backend = std::make_unique<OpenClBackend>(std::move(*opened), queue_of);
+    auto backend = std::make_unique<OpenClComputeBackend>(std::move(*opened), queue_of);
     if (Status ready = backend->open(); !ready) {
         return ready.error();
     }
-    return std::unique_ptr<Backend>(std::move(backend));
+    return std::unique_ptr<ComputeBackend>(std::move(backend));
 }
 
 } // namespace plumb::decoder::opencl

@@ -12,11 +12,11 @@
 namespace plumb::decoder::opencl {
 
 /// `device` counts the devices of all platforms. Errors: unavailable (no driver, no device), not_found, failed.
-[[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(std::size_t device);
+[[nodiscard]] Result<std::unique_ptr<ComputeBackend>> make_backend(std::size_t device);
 
 struct Api;
 /// By these calls, and with a queue of the caller's choice for the profiler; both for tests. `calls` must outlive it.
-[[nodiscard]] Result<std::unique_ptr<Backend>> make_backend(const Api& calls, std::size_t device,
-                                                            Queue (*queue_of)(void* command_queue) = plumb::opencl);
+[[nodiscard]] Result<std::unique_ptr<ComputeBackend>> make_backend(
+    const Api& calls, std::size_t device, Queue (*queue_of)(void* command_queue) = plumb::opencl);
 
 } // namespace plumb::decoder::opencl

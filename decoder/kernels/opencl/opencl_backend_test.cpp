@@ -43,7 +43,7 @@ class OpenClDecoder : public testing::Test {
         ASSERT_TRUE(decoder.decode(steps, profiler).ok());
     }
 
-    TemporaryFolder folder_;
+    TestFolder folder_;
     OffRecorder off_;
 };
 

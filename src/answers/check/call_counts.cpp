@@ -92,7 +92,7 @@ CallCount CallReader::judge(std::size_t index) const {
     std::uint64_t content_unknown = 0; // steps
     count.least = ~std::uint64_t{0};
     for (std::size_t i = 0; i < steps_->size(); ++i) {
-        const resolve::Step& step = (*steps_)[i];
+        const resolve::ResolvedStep& step = (*steps_)[i];
         if (step.phase != phase_) {
             continue;
         }

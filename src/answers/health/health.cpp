@@ -39,14 +39,14 @@ std::uint32_t layer_of(const RunCheck& check) {
 }
 
 /// Sums over the outputs of one layer that stand for it.
-struct Sums {
+struct TensorSums {
     double squares = 0, l2 = 0;
     std::uint64_t elements = 0, tensors = 0, nonfinite = 0, zero = 0, unknown = 0;
 };
 
-struct Layer {
+struct LayerSums {
     LayerHealth row;
-    Sums sums;
+    TensorSums sums;
     std::uint64_t pairs = 0, lost = 0, uncomparable = 0; // with the twin; lost: non-finite in either
     double error_squares = 0, twin_squares = 0;
     double least_cosine = std::numeric_limits<double>::infinity();
@@ -147,7 +147,7 @@ class Examination {
     void look_at(std::uint32_t index, HealthReport& report) {
         const RunCheck& check = run_.checks[index];
         const TensorFacts facts = facts_of(check.check);
-        Layer& layer = layers_[layer_of(check)];
+        LayerSums& layer = layers_[layer_of(check)];
         const std::string& brick = bricks_.name(check.brick);
         ++layer.row.tensors;
         if (!check.check.fingerprint.finite()) {
@@ -172,7 +172,7 @@ class Examination {
         }
     }
 
-    static void add_output(const recording::TensorCheck& check, Sums& sums) {
+    static void add_output(const recording::TensorCheck& check, TensorSums& sums) {
         const Fingerprint& print = check.fingerprint;
         ++sums.tensors;
         if (check.level == recording::CheckLevel::nonfinite) {
@@ -208,7 +208,7 @@ class Examination {
     }
 
     TensorPair describe(const CheckedRun& twin, const PairedTensor& pair, const WholeTensor& reference,
-                        const WholeTensor& tested, const Verdict& verdict) const {
+                        const WholeTensor& tested, const TensorVerdict& verdict) const {
         TensorPair described;
         described.place = place_of(run_, run_.checks[pair.b.front()], bricks_);
         described.place.rows = rows_of(tested.check);
@@ -229,7 +229,7 @@ class Examination {
         return described;
     }
 
-    static void add_pair(Layer& layer, const WholeTensor& reference, const WholeTensor& tested,
+    static void add_pair(LayerSums& layer, const WholeTensor& reference, const WholeTensor& tested,
                          const TensorPair& described) {
         ++layer.pairs;
         if (described.difference == Difference::nonfinite) {
@@ -261,8 +261,8 @@ class Examination {
         }
     }
 
-    static void fill(Layer& layer, bool twin) {
-        const Sums& sums = layer.sums;
+    static void fill(LayerSums& layer, bool twin) {
+        const TensorSums& sums = layer.sums;
         LayerHealth& row = layer.row;
         if (sums.nonfinite != 0) {
             row.rms = row.l2 = missing("not finite");
@@ -283,7 +283,7 @@ class Examination {
         }
     }
 
-    static void fill_twin(Layer& layer) {
+    static void fill_twin(LayerSums& layer) {
         LayerHealth& row = layer.row;
         const char* reason = layer.pairs == 0          ? "the twin has no such tensor"
                              : layer.lost != 0         ? "not finite"
@@ -315,7 +315,7 @@ class Examination {
         return measured(*row.rms.value / *before->rms.value);
     }
 
-    static void find(std::uint32_t index, const Layer& layer, HealthReport& report) {
+    static void find(std::uint32_t index, const LayerSums& layer, HealthReport& report) {
         const LayerHealth& row = layer.row;
         const std::string where = layer_text(index);
         if (row.growth.value && *row.growth.value > exploding_growth) {
@@ -358,7 +358,7 @@ class Examination {
     const CheckedRun& run_;
     const BrickTable& bricks_;
     std::vector<bool> chosen_;
-    std::map<std::uint32_t, Layer> layers_;
+    std::map<std::uint32_t, LayerSums> layers_;
 };
 
 } // namespace

@@ -37,7 +37,7 @@ struct Capture {
     std::size_t nodes = 0;
 };
 
-struct Store {
+struct NoteStore {
     std::mutex mutex;
     std::list<Capture> captures; // oldest first
     std::uint64_t next_serial = 1;
@@ -45,8 +45,8 @@ struct Store {
 };
 
 // Never destroyed: threads may still capture while the process exits.
-Store& store() {
-    static Store& only = *new Store;
+NoteStore& store() {
+    static NoteStore& only = *new NoteStore;
     return only;
 }
 
@@ -92,7 +92,7 @@ Result<Frontier> read_frontier(const Driver& driver, Stream stream) {
     return copy_frontier(nodes, edges, count, std::move(frontier));
 }
 
-Capture& capture_of(Store& all, const Recorder* recorder, const Frontier& frontier) {
+Capture& capture_of(NoteStore& all, const Recorder* recorder, const Frontier& frontier) {
     for (Capture& known : all.captures) {
         if (known.recorder == recorder && known.id == frontier.capture) {
             return known;
@@ -114,7 +114,7 @@ Capture& capture_of(Store& all, const Recorder* recorder, const Frontier& fronti
     return all.captures.back();
 }
 
-Capture* find(Store& all, DeviceToken token) {
+Capture* find(NoteStore& all, DeviceToken token) {
     const std::uint64_t serial = token.value >> serial_shift & serial_mask;
     const auto found = std::find_if(all.captures.begin(), all.captures.end(),
                                     [&](const Capture& capture) { return capture.serial == serial; });
@@ -130,7 +130,7 @@ std::uint32_t innermost_open(const Capture& capture, Stream stream) {
     return no_parent;
 }
 
-Result<DeviceToken> add_note(Store& all, Stream stream, const ScopeLabel& label, Frontier frontier) {
+Result<DeviceToken> add_note(NoteStore& all, Stream stream, const ScopeLabel& label, Frontier frontier) {
     Capture& capture = capture_of(all, label.recorder, frontier);
     if (capture.notes.size() == most_notes || capture.nodes + frontier.nodes.size() > most_nodes) {
         ++all.counts.refused;
@@ -159,7 +159,7 @@ bool close(Capture& capture, std::uint32_t index) {
     return true;
 }
 
-Status finish_note(Store& all, DeviceToken token, const Work* work, const Frontier& frontier) {
+Status finish_note(NoteStore& all, DeviceToken token, const Work* work, const Frontier& frontier) {
     Capture* capture = find(all, token);
     const auto index = static_cast<std::uint32_t>(token.value & index_mask);
     if (capture == nullptr || !close(*capture, index)) {
@@ -184,7 +184,7 @@ Status finish_note(Store& all, DeviceToken token, const Work* work, const Fronti
     return {};
 }
 
-void give_up(Store& all, DeviceToken token) {
+void give_up(NoteStore& all, DeviceToken token) {
     if (Capture* capture = find(all, token)) {
         close(*capture, static_cast<std::uint32_t>(token.value & index_mask));
     }

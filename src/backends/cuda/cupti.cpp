@@ -19,19 +19,19 @@ constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 constexpr std::size_t most_buffers = 64; // handed out at a time
 
 struct Calls {
-    cupti::Result (*register_timestamp)(cupti::TimestampFunction) = nullptr;
-    cupti::Result (*register_callbacks)(cupti::BufferRequested, cupti::BufferCompleted) = nullptr;
-    cupti::Result (*enable)(std::uint32_t kind) = nullptr;
-    cupti::Result (*disable)(std::uint32_t kind) = nullptr;
-    cupti::Result (*flush_all)(std::uint32_t flag) = nullptr;
-    cupti::Result (*next_record)(std::uint8_t* buffer, std::size_t valid_bytes, void** record) = nullptr;
-    cupti::Result (*dropped)(Context context, std::uint32_t stream, std::size_t* count) = nullptr;
-    cupti::Result (*subscribe)(void** subscriber, cupti::Callback, void* user) = nullptr;
-    cupti::Result (*unsubscribe)(void* subscriber) = nullptr;
-    cupti::Result (*enable_callback)(std::uint32_t on, void* subscriber, std::uint32_t domain,
-                                     std::uint32_t id) = nullptr;
-    cupti::Result (*node_id)(GraphNode node, std::uint64_t* id) = nullptr;
-    cupti::Result (*result_text)(cupti::Result result, const char** text) = nullptr;
+    cupti::CuptiResult (*register_timestamp)(cupti::TimestampFunction) = nullptr;
+    cupti::CuptiResult (*register_callbacks)(cupti::BufferRequested, cupti::BufferCompleted) = nullptr;
+    cupti::CuptiResult (*enable)(std::uint32_t kind) = nullptr;
+    cupti::CuptiResult (*disable)(std::uint32_t kind) = nullptr;
+    cupti::CuptiResult (*flush_all)(std::uint32_t flag) = nullptr;
+    cupti::CuptiResult (*next_record)(std::uint8_t* buffer, std::size_t valid_bytes, void** record) = nullptr;
+    cupti::CuptiResult (*dropped)(Context context, std::uint32_t stream, std::size_t* count) = nullptr;
+    cupti::CuptiResult (*subscribe)(void** subscriber, cupti::Callback, void* user) = nullptr;
+    cupti::CuptiResult (*unsubscribe)(void* subscriber) = nullptr;
+    cupti::CuptiResult (*enable_callback)(std::uint32_t on, void* subscriber, std::uint32_t domain,
+                                          std::uint32_t id) = nullptr;
+    cupti::CuptiResult (*node_id)(GraphNode node, std::uint64_t* id) = nullptr;
+    cupti::CuptiResult (*result_text)(cupti::CuptiResult result, const char** text) = nullptr;
 };
 
 /// CUPTI's callbacks carry no pointer of ours, so what they fill belongs to the process.
@@ -82,14 +82,15 @@ void complete_buffer(Context context, std::uint32_t stream, std::uint8_t* buffer
     const std::lock_guard lock(inbox().mutex);
     Inbox& in = inbox();
     void* record = nullptr;
-    while (buffer != nullptr && valid > 0 && in.calls.next_record(buffer, valid, &record) == cupti::Result::success) {
+    while (buffer != nullptr && valid > 0 &&
+           in.calls.next_record(buffer, valid, &record) == cupti::CuptiResult::success) {
         const auto& kernel = *static_cast<const KernelActivity*>(record);
         if (kernel.kind == cupti::kind_concurrent_kernel) {
             add_kernel(in.trace, kernel, in.max_kernels);
         }
     }
     std::size_t dropped = 0;
-    if (in.calls.dropped(context, stream, &dropped) == cupti::Result::success) {
+    if (in.calls.dropped(context, stream, &dropped) == cupti::CuptiResult::success) {
         in.trace.dropped += dropped;
     }
     if (buffer != nullptr) {
@@ -105,7 +106,7 @@ void see_node(void*, std::uint32_t domain, std::uint32_t id, const void* data) {
     const auto& graph =
         *static_cast<const cupti::GraphData*>(static_cast<const cupti::ResourceData*>(data)->descriptor);
     std::uint64_t node = 0;
-    if (inbox().calls.node_id(graph.node, &node) != cupti::Result::success) {
+    if (inbox().calls.node_id(graph.node, &node) != cupti::CuptiResult::success) {
         return;
     }
     const std::lock_guard lock(inbox().mutex);
@@ -114,14 +115,14 @@ void see_node(void*, std::uint32_t domain, std::uint32_t id, const void* data) {
     }
 }
 
-Error cupti_error(const Calls& calls, cupti::Result result, const char* call) {
+Error cupti_error(const Calls& calls, cupti::CuptiResult result, const char* call) {
     const char* text = nullptr;
-    if (calls.result_text == nullptr || calls.result_text(result, &text) != cupti::Result::success) {
+    if (calls.result_text == nullptr || calls.result_text(result, &text) != cupti::CuptiResult::success) {
         text = nullptr;
     }
     const std::string what = std::string(call) + ": " + (text != nullptr ? text : "an error without a name") + " (" +
                              std::to_string(static_cast<int>(result)) + "); ";
-    if (result == cupti::Result::insufficient_privileges) {
+    if (result == cupti::CuptiResult::insufficient_privileges) {
         return {ErrorCode::permission, what + "let users read GPU counters (NVreg_RestrictProfilingToAdminUsers=0), or "
                                               "run as administrator"};
     }
@@ -182,18 +183,18 @@ struct CuptiReader::Session {
 
     /// Which node of an executable came from where; reading goes on without.
     std::string watch_nodes() {
-        cupti::Result done = calls.subscribe(&subscriber, see_node, nullptr);
-        if (done != cupti::Result::success) {
+        cupti::CuptiResult done = calls.subscribe(&subscriber, see_node, nullptr);
+        if (done != cupti::CuptiResult::success) {
             subscriber = nullptr;
             return cupti_error(calls, done, "cuptiSubscribe").message;
         }
         done = calls.enable_callback(1, subscriber, cupti::domain_resource, cupti::resource_node_cloned);
-        return done == cupti::Result::success ? "" : cupti_error(calls, done, "cuptiEnableCallback").message;
+        return done == cupti::CuptiResult::success ? "" : cupti_error(calls, done, "cuptiEnableCallback").message;
     }
 
     // Our clock comes before any kind: records made before it are on another one.
     Status switch_on() {
-        const std::pair<const char*, cupti::Result (*)(const Calls&)> steps[] = {
+        const std::pair<const char*, cupti::CuptiResult (*)(const Calls&)> steps[] = {
             {"cuptiActivityRegisterTimestampCallback",
              [](const Calls& c) {
                  return c.register_timestamp(&now_ns);
@@ -208,7 +209,7 @@ struct CuptiReader::Session {
              }},
         };
         for (const auto& [name, step] : steps) {
-            if (const cupti::Result done = step(calls); done != cupti::Result::success) {
+            if (const cupti::CuptiResult done = step(calls); done != cupti::CuptiResult::success) {
                 return cupti_error(calls, done, name);
             }
         }
@@ -217,7 +218,7 @@ struct CuptiReader::Session {
     }
 
     Status switch_off() {
-        cupti::Result flushed = cupti::Result::success;
+        cupti::CuptiResult flushed = cupti::CuptiResult::success;
         if (std::exchange(enabled, false)) {
             flushed = calls.flush_all(cupti::flush_forced);
             static_cast<void>(calls.disable(cupti::kind_concurrent_kernel));
@@ -225,7 +226,7 @@ struct CuptiReader::Session {
         if (subscriber != nullptr) {
             static_cast<void>(calls.unsubscribe(std::exchange(subscriber, nullptr)));
         }
-        return flushed == cupti::Result::success ? Status() : cupti_error(calls, flushed, "cuptiActivityFlushAll");
+        return flushed == cupti::CuptiResult::success ? Status() : cupti_error(calls, flushed, "cuptiActivityFlushAll");
     }
 };
 

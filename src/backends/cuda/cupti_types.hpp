@@ -10,7 +10,7 @@
 
 namespace plumb::backends::cuda::cupti {
 
-enum class Result : int {
+enum class CuptiResult : int {
     success = 0,
     max_limit_reached = 12,
     insufficient_privileges = 35,

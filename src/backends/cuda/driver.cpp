@@ -16,7 +16,7 @@ constexpr unsigned long long legacy_streams = 1; // CU_GET_PROC_ADDRESS_LEGACY_S
 using FindV1 = CuResult(const char* symbol, void** address, int version, unsigned long long flags);
 using FindV2 = CuResult(const char* symbol, void** address, int version, unsigned long long flags, int* found);
 
-enum class Need { required, optional };
+using base::Need;
 
 /// Asks the driver for entry points: by the call that tells versions apart, whatever its own version.
 class Finder {

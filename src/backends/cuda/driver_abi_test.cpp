@@ -197,8 +197,8 @@ PLUMB_CUDA_VALUE(cupti::kind_concurrent_kernel, CUPTI_ACTIVITY_KIND_CONCURRENT_K
 PLUMB_CUDA_VALUE(cupti::domain_resource, CUPTI_CB_DOMAIN_RESOURCE)
 PLUMB_CUDA_VALUE(cupti::resource_node_cloned, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED)
 PLUMB_CUDA_VALUE(cupti::flush_forced, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED)
-PLUMB_CUDA_VALUE(cupti::Result::insufficient_privileges, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)
-PLUMB_CUDA_VALUE(cupti::Result::multiple_subscribers, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
+PLUMB_CUDA_VALUE(cupti::CuptiResult::insufficient_privileges, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)
+PLUMB_CUDA_VALUE(cupti::CuptiResult::multiple_subscribers, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
 #endif
 
 TEST(DriverAbi, the_real_header_agrees_with_every_size_offset_value_and_signature) {

@@ -13,8 +13,9 @@ namespace {
 constexpr const char* not_measured = "peaks of this device are not measured";
 
 /// What every call here is made under: captures of other threads stay unharmed, the device's context is current.
-struct Guard {
-    Guard(const Driver& driver, const OwnStream& stream) : relaxed(driver), current(driver, stream.context()) {}
+struct MeasuringGuard {
+    MeasuringGuard(const Driver& driver, const OwnStream& stream)
+        : relaxed(driver), current(driver, stream.context()) {}
     RelaxedCapture relaxed;
     CurrentContext current;
 };
@@ -35,7 +36,7 @@ Result<std::unique_ptr<CudaPeakKernels>> CudaPeakKernels::create(const Driver& d
         return stream.error();
     }
     kernels->stream_ = std::move(*stream);
-    const Guard guard(driver, *kernels->stream_);
+    const MeasuringGuard guard(driver, *kernels->stream_);
     if (guard.current.status() != CuResult::success) {
         return error_of(driver, guard.current.status(), "cuCtxPushCurrent", not_measured);
     }
@@ -50,7 +51,7 @@ CudaPeakKernels::~CudaPeakKernels() {
     if (stream_ == nullptr) {
         return;
     }
-    const Guard guard(driver_, *stream_);
+    const MeasuringGuard guard(driver_, *stream_);
     for (const DevicePointer memory : {memory_, sums_}) {
         if (memory != 0) {
             static_cast<void>(driver_.mem_free(memory));
@@ -113,7 +114,7 @@ Status CudaPeakKernels::take_memory(std::size_t bytes) {
 }
 
 Result<double> CudaPeakKernels::read(int shape) {
-    const Guard guard(driver_, *stream_);
+    const MeasuringGuard guard(driver_, *stream_);
     const std::size_t turn = std::size_t{threads_of_block} * 8; // loads of one turn in peaks.cu
     auto of_block = static_cast<std::uint32_t>(bytes_ / 16 / blocks(shape) / turn * turn);
     if (of_block == 0) {
@@ -136,7 +137,7 @@ Result<double> CudaPeakKernels::read(int shape) {
 }
 
 Result<ArithmeticPass> CudaPeakKernels::multiply_adds(int shape, std::uint32_t rounds) {
-    const Guard guard(driver_, *stream_);
+    const MeasuringGuard guard(driver_, *stream_);
     std::uint32_t of_shape = std::max(rounds >> (shape & 3), 1U); // as much work in every shape
     float seed = chain_seed;
     void* parameters[] = {&sums_, &seed, &of_shape};

@@ -10,7 +10,7 @@
 namespace plumb::backends::cuda {
 namespace {
 
-struct Entry {
+struct TimelineEntry {
     const Driver* driver;
     Context context;
     unsigned long long context_id; // a handle may be given out anew
@@ -20,7 +20,7 @@ struct Entry {
 
 struct Timelines {
     std::mutex mutex;
-    std::vector<Entry> entries;
+    std::vector<TimelineEntry> entries;
     std::map<std::string, std::size_t> clocks; // of a device so far: a name is never given twice
 };
 
@@ -52,8 +52,8 @@ Result<Context> context_of(const Driver& driver, Stream stream) {
 }
 
 /// Forgets those that are gone or lost.
-void sweep(std::vector<Entry>& entries) {
-    const auto gone = [](const Entry& entry) {
+void sweep(std::vector<TimelineEntry>& entries) {
+    const auto gone = [](const TimelineEntry& entry) {
         const std::shared_ptr<Timeline> timeline = entry.timeline.lock();
         return timeline == nullptr || timeline->lost();
     };
@@ -88,7 +88,7 @@ Result<std::shared_ptr<Timeline>> timeline_of(const Driver& driver, Stream strea
     }
     const std::lock_guard lock(timelines().mutex);
     sweep(timelines().entries);
-    for (const Entry& entry : timelines().entries) {
+    for (const TimelineEntry& entry : timelines().entries) {
         if (entry.driver == &driver && entry.context == *context && entry.context_id == id &&
             entry.host_clock == host_clock) {
             if (std::shared_ptr<Timeline> found = entry.timeline.lock()) {

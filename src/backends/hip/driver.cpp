@@ -14,9 +14,8 @@
 namespace plumb::backends::hip {
 namespace {
 
+using base::Need;
 using cuda::Context;
-
-enum class Need { required, optional };
 
 /// The calls in HIP's own form. One HIP per process; a later load for a test replaces it.
 struct OwnCalls {

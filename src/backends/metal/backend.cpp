@@ -21,7 +21,7 @@ class MetalBackend final : public Backend {
         if (!found) {
             return found.error();
         }
-        const Driver& calls = *driver();
+        const MetalDriver& calls = *driver();
         const AutoreleasePool pool(calls);
         std::vector<Device> devices;
         for (const Held& held : *found) {
@@ -40,7 +40,7 @@ class MetalBackend final : public Backend {
         if (!found) {
             return found.error();
         }
-        const Driver& calls = *driver();
+        const MetalDriver& calls = *driver();
         if (index >= found->size()) {
             return Error{ErrorCode::not_found, "Metal lists no device " + std::to_string(index) + "; it lists " +
                                                    std::to_string(found->size()) + ", counted from 0"};
@@ -66,7 +66,7 @@ class MetalBackend final : public Backend {
 
   private:
     static Result<std::vector<Held>> find() {
-        const Result<Driver>& loaded = driver();
+        const Result<MetalDriver>& loaded = driver();
         return loaded ? devices_of(*loaded) : Result<std::vector<Held>>(loaded.error());
     }
 };

@@ -15,16 +15,16 @@ std::uint64_t nanoseconds(double seconds) noexcept {
 
 } // namespace
 
-const Block::Layout Completion::layout{0, sizeof(Block), copy, dispose};
+const ObjcBlock::Layout Completion::layout{0, sizeof(ObjcBlock), copy, dispose};
 
-void Completion::copy(Block* to, const Block* from) {
+void Completion::copy(ObjcBlock* to, const ObjcBlock* from) {
     to->captured = from->captured;
     static_cast<Completion*>(to->captured)->uses_.fetch_add(1, std::memory_order_relaxed); // the owner's use keeps it
 }
 
-void Completion::invoke(Block* block, Id command_buffer) {
+void Completion::invoke(ObjcBlock* block, Id command_buffer) {
     Completion& note = *static_cast<Completion*>(block->captured);
-    const Driver& driver = note.pool_->driver();
+    const MetalDriver& driver = note.pool_->driver();
     const std::uint64_t status = driver.ask(command_buffer, driver.words.status);
     State state = State::failed;
     if (status == status_completed) {
@@ -37,7 +37,7 @@ void Completion::invoke(Block* block, Id command_buffer) {
 }
 
 // The runtime disposes of a block after its call, or with a command buffer that was never committed.
-void Completion::dispose(Block* block) {
+void Completion::dispose(ObjcBlock* block) {
     Completion& note = *static_cast<Completion*>(block->captured);
     State pending = State::pending;
     note.state_.compare_exchange_strong(pending, State::abandoned, std::memory_order_release);
@@ -76,7 +76,7 @@ void Completion::drop_use() noexcept {
     }
 }
 
-Result<Completions::Handle> Completions::create(const Driver& driver, std::uint32_t capacity) {
+Result<Completions::Handle> Completions::create(const MetalDriver& driver, std::uint32_t capacity) {
     void* memory = ::operator new(TokenPool<Completion>::bytes(capacity), std::align_val_t{64}, std::nothrow);
     Completions* pool = memory != nullptr ? new (std::nothrow) Completions(driver, memory, capacity) : nullptr;
     if (pool == nullptr) {
@@ -115,7 +115,7 @@ Result<Completion*> Completions::watch(Id command_buffer) noexcept {
     note->uses_.store(1, std::memory_order_relaxed);
     note->owners_.store(1, std::memory_order_relaxed);
     // Adding it hands the note to another thread; the runtime copies the block from our stack.
-    Block block{driver_.stack_block, block_has_copy_dispose, 0, Completion::invoke, &Completion::layout, note};
+    ObjcBlock block{driver_.stack_block, block_has_copy_dispose, 0, Completion::invoke, &Completion::layout, note};
     driver_.ask(command_buffer, driver_.words.add_completed, &block);
     return note;
 }

@@ -62,10 +62,10 @@ class Completion {
     friend class Completions;
     enum class State : std::uint8_t { pending, timed, failed, abandoned };
 
-    static void invoke(Block* block, Id command_buffer);
-    static void copy(Block* to, const Block* from);
-    static void dispose(Block* block);
-    static const Block::Layout layout;
+    static void invoke(ObjcBlock* block, Id command_buffer);
+    static void copy(ObjcBlock* to, const ObjcBlock* from);
+    static void dispose(ObjcBlock* block);
+    static const ObjcBlock::Layout layout;
     void drop_use() noexcept;
 
     Completions* pool_ = nullptr;
@@ -88,22 +88,22 @@ class Completions {
     };
     using Handle = std::unique_ptr<Completions, Close>;
 
-    static Result<Handle> create(const Driver& driver, std::uint32_t capacity);
+    static Result<Handle> create(const MetalDriver& driver, std::uint32_t capacity);
     /// A note of a command buffer that is not committed yet; the caller is its owner.
     Result<Completion*> watch(Id command_buffer) noexcept;
     [[nodiscard]] std::size_t alive() const noexcept { return notes_.in_flight(); }
-    [[nodiscard]] const Driver& driver() const noexcept { return driver_; }
+    [[nodiscard]] const MetalDriver& driver() const noexcept { return driver_; }
 
   private:
     friend class Completion;
     struct Free {
         void operator()(void* memory) const { ::operator delete(memory, std::align_val_t{64}); }
     };
-    Completions(const Driver& driver, void* memory, std::uint32_t capacity)
+    Completions(const MetalDriver& driver, void* memory, std::uint32_t capacity)
         : driver_(driver), memory_(memory), notes_(memory, capacity) {}
     void drop_use() noexcept;
 
-    const Driver& driver_;
+    const MetalDriver& driver_;
     std::atomic<std::size_t> uses_{1}; // the timer and every note
     std::unique_ptr<void, Free> memory_;
     TokenPool<Completion> notes_;

@@ -18,7 +18,7 @@ namespace plumb::backends::metal {
 class CounterClock {
   public:
     /// Keeps the device.
-    CounterClock(const Driver& driver, Id device, const HostClock* host_clock)
+    CounterClock(const MetalDriver& driver, Id device, const HostClock* host_clock)
         : driver_(driver), device_(Held::retained(driver, device)), host_clock_(clock::host_clock(host_clock)) {}
 
     /// Error unsupported where the device answers 0.
@@ -31,7 +31,7 @@ class CounterClock {
     static constexpr std::size_t most_pairs = 32;
     Result<clock::Correlation> fit();
 
-    const Driver& driver_;
+    const MetalDriver& driver_;
     Held device_;
     clock::HostClockSource host_clock_;
     std::mutex mutex_; // guards what follows

@@ -23,7 +23,7 @@ PartsVerdict judge_parts(double parts_ns, double buffer_ns) {
     return distance <= 0.05 ? PartsVerdict::fine : distance <= 0.10 ? PartsVerdict::warned : PartsVerdict::flagged;
 }
 
-Result<std::unique_ptr<CounterTimer>> CounterTimer::create(const Driver& driver, Id queue,
+Result<std::unique_ptr<CounterTimer>> CounterTimer::create(const MetalDriver& driver, Id queue,
                                                            const TimerOptions& options) {
     const AutoreleasePool pool(driver);
     const Id device = driver.object(queue, driver.words.device);
@@ -120,7 +120,7 @@ Status CounterStamper::take(Stamp& stamp) noexcept {
     }
     stamp = {timer_.encoded_, *place, false};
     stamp.done->own();
-    const Driver& driver = timer_.driver_;
+    const MetalDriver& driver = timer_.driver_;
     driver.ask(timer_.encoder_, driver.words.sample_now, place->buffer, place->first,
                1); // with a barrier: see M5's words
     return {};

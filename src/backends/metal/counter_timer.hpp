@@ -45,7 +45,8 @@ class CounterStamper {
 class CounterTimer final : public StampedTimer<CounterStamper> {
   public:
     /// Error unsupported where the device has no timestamp counters or samples at neither boundary.
-    static Result<std::unique_ptr<CounterTimer>> create(const Driver& driver, Id queue, const TimerOptions& options);
+    static Result<std::unique_ptr<CounterTimer>> create(const MetalDriver& driver, Id queue,
+                                                        const TimerOptions& options);
     ~CounterTimer() override;
 
     /// `pass` is a MetalPass.
@@ -64,7 +65,7 @@ class CounterTimer final : public StampedTimer<CounterStamper> {
 
   private:
     friend class CounterStamper;
-    CounterTimer(const Driver& driver, Id queue, Id device, const TimerOptions& options)
+    CounterTimer(const MetalDriver& driver, Id queue, Id device, const TimerOptions& options)
         : StampedTimer(options.immediate), driver_(driver), queue_(Held::retained(driver, queue)),
           clock_(driver, device, options.host_clock), samples_(driver, device), stamper_(*this) {}
     Status open(Id device, const TimerOptions& options);
@@ -74,7 +75,7 @@ class CounterTimer final : public StampedTimer<CounterStamper> {
     void judge(const Completion& note) noexcept;
     Result<DeviceSpan> read_span(const CounterStamper::Stamp& begin, const CounterStamper::Stamp& end) noexcept;
 
-    const Driver& driver_;
+    const MetalDriver& driver_;
     Held queue_;
     CounterClock clock_;
     std::string clock_name_;

@@ -8,7 +8,7 @@
 namespace plumb::backends::metal {
 namespace {
 
-enum class Need { required, optional };
+using base::Need;
 
 Result<const base::DynamicLibrary*> open(const char* path) {
     Result<base::DynamicLibrary> opened =
@@ -16,7 +16,7 @@ Result<const base::DynamicLibrary*> open(const char* path) {
     return opened ? Result<const base::DynamicLibrary*>(&base::keep_for_good(std::move(*opened))) : opened.error();
 }
 
-Result<Driver> load() {
+Result<MetalDriver> load() {
     const auto metal_opened = open("/System/Library/Frameworks/Metal.framework/Metal");
     const auto objc_opened = metal_opened ? open("/usr/lib/libobjc.A.dylib") : metal_opened;
     const auto system_opened = objc_opened ? open("/usr/lib/libSystem.B.dylib") : objc_opened;
@@ -24,7 +24,7 @@ Result<Driver> load() {
         return system_opened.error();
     }
     const base::DynamicLibrary &metal = **metal_opened, &objc = **objc_opened, &system = **system_opened;
-    Driver driver;
+    MetalDriver driver;
     const char* missing = nullptr;
     const auto find = [&missing](const base::DynamicLibrary& library, const char* name, Need need) -> void* {
         const Result<void*> found = library.symbol(name);
@@ -48,14 +48,14 @@ Result<Driver> load() {
 
 } // namespace
 
-void Driver::register_words() {
+void MetalDriver::register_words() {
 #define PLUMB_METAL_REGISTER(member, text) words.member = register_selector(text);
     PLUMB_METAL_MESSAGES(PLUMB_METAL_REGISTER)
 #undef PLUMB_METAL_REGISTER
 }
 
-const Result<Driver>& driver() {
-    static const Result<Driver>& only = *new Result<Driver>(load());
+const Result<MetalDriver>& driver() {
+    static const Result<MetalDriver>& only = *new Result<MetalDriver>(load());
     return only;
 }
 
@@ -73,14 +73,14 @@ Held::~Held() {
     }
 }
 
-Held Held::retained(const Driver& driver, Id object) {
+Held Held::retained(const MetalDriver& driver, Id object) {
     if (object != nullptr) {
         driver.ask(object, driver.words.retain);
     }
     return {driver, object};
 }
 
-Result<std::vector<Held>> devices_of(const Driver& driver) {
+Result<std::vector<Held>> devices_of(const MetalDriver& driver) {
     const AutoreleasePool pool(driver);
     std::vector<Held> devices;
     if (driver.copy_all_devices != nullptr) {
@@ -99,12 +99,12 @@ Result<std::vector<Held>> devices_of(const Driver& driver) {
     return devices;
 }
 
-std::string text_of(const Driver& driver, Id string) {
+std::string text_of(const MetalDriver& driver, Id string) {
     const char* text = static_cast<const char*>(driver.object(string, driver.words.utf8));
     return text != nullptr ? text : "";
 }
 
-std::string clock_name_of(const Driver& driver, Id device) {
+std::string clock_name_of(const MetalDriver& driver, Id device) {
     const Result<std::vector<Held>> devices = devices_of(driver);
     for (std::size_t i = 0; devices && i < devices->size(); ++i) {
         if ((*devices)[i].get() == device) {

@@ -14,7 +14,7 @@
 
 namespace plumb::backends::metal {
 
-struct Driver {
+struct MetalDriver {
 #define PLUMB_METAL_MEMBER(member, symbol, library, need, result, parameters) result(*member) parameters = nullptr;
     PLUMB_METAL_CALLS(PLUMB_METAL_MEMBER)
 #undef PLUMB_METAL_MEMBER
@@ -61,44 +61,44 @@ struct Driver {
 };
 
 /// The framework of this process, opened at the first call. Error unavailable says what is missing and what to do.
-const Result<Driver>& driver();
+const Result<MetalDriver>& driver();
 
 /// One reference to an object, given back when it goes.
 class Held {
   public:
     Held() = default;
     /// `object` has a reference already, which is ours now.
-    Held(const Driver& driver, Id object) : driver_(&driver), object_(object) {}
+    Held(const MetalDriver& driver, Id object) : driver_(&driver), object_(object) {}
     Held(Held&& other) noexcept;
     Held& operator=(Held&& other) noexcept;
     ~Held();
-    static Held retained(const Driver& driver, Id object);
+    static Held retained(const MetalDriver& driver, Id object);
 
     [[nodiscard]] Id get() const noexcept { return object_; }
 
   private:
-    const Driver* driver_ = nullptr;
+    const MetalDriver* driver_ = nullptr;
     Id object_ = nullptr;
 };
 
 /// What is autoreleased inside goes with it. Must be destroyed by its thread, in reverse order.
 class AutoreleasePool {
   public:
-    explicit AutoreleasePool(const Driver& driver) : driver_(driver), pool_(driver.push_pool()) {}
+    explicit AutoreleasePool(const MetalDriver& driver) : driver_(driver), pool_(driver.push_pool()) {}
     ~AutoreleasePool() { driver_.pop_pool(pool_); }
     AutoreleasePool(const AutoreleasePool&) = delete;
     AutoreleasePool& operator=(const AutoreleasePool&) = delete;
 
   private:
-    const Driver& driver_;
+    const MetalDriver& driver_;
     void* pool_;
 };
 
 /// Every device, in the system's order: their places are our device indices. Error unavailable where there is none.
-Result<std::vector<Held>> devices_of(const Driver& driver);
+Result<std::vector<Held>> devices_of(const MetalDriver& driver);
 /// An NSString's text; empty for none.
-std::string text_of(const Driver& driver, Id string);
+std::string text_of(const MetalDriver& driver, Id string);
 /// "metal:0"
-std::string clock_name_of(const Driver& driver, Id device);
+std::string clock_name_of(const MetalDriver& driver, Id device);
 
 } // namespace plumb::backends::metal

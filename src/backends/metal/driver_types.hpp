@@ -25,17 +25,17 @@ inline constexpr std::uint64_t counter_error = ~std::uint64_t{0}; // MTLCounterE
 inline constexpr std::int32_t clock_uptime_raw = 8;               // the clock of GPUStartTime: it stops while asleep
 
 /// What the blocks ABI lays down of a block that captures one pointer.
-struct Block {
+struct ObjcBlock {
     struct Layout {
         std::size_t reserved;
         std::size_t size;
-        void (*copy)(Block* to, const Block* from);
-        void (*dispose)(Block* block);
+        void (*copy)(ObjcBlock* to, const ObjcBlock* from);
+        void (*dispose)(ObjcBlock* block);
     };
     void* isa;
     std::int32_t flags;
     std::int32_t reserved;
-    void (*invoke)(Block* block, Id command_buffer);
+    void (*invoke)(ObjcBlock* block, Id command_buffer);
     const Layout* layout;
     void* captured;
 };

@@ -6,13 +6,13 @@
 
 namespace plumb::backends::metal {
 
-Result<std::uint64_t> uptime_ns(const Driver& driver) noexcept {
+Result<std::uint64_t> uptime_ns(const MetalDriver& driver) noexcept {
     const std::uint64_t ns = driver.uptime_ns(clock_uptime_raw);
     return ns != 0 ? Result<std::uint64_t>(ns)
                    : Error{ErrorCode::failed, "clock_gettime_nsec_np: the system's uptime cannot be read; ask later"};
 }
 
-Result<std::unique_ptr<Markers>> Markers::create(const Driver& driver, Id queue, std::uint32_t most,
+Result<std::unique_ptr<Markers>> Markers::create(const MetalDriver& driver, Id queue, std::uint32_t most,
                                                  Completions& completions) {
     std::unique_ptr<Markers> markers(new Markers(driver, queue, most, completions));
     const AutoreleasePool pool(driver);

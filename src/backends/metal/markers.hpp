@@ -23,7 +23,7 @@ struct Marker {
 
 class Markers {
   public:
-    static Result<std::unique_ptr<Markers>> create(const Driver& driver, Id queue, std::uint32_t most,
+    static Result<std::unique_ptr<Markers>> create(const MetalDriver& driver, Id queue, std::uint32_t most,
                                                    Completions& completions);
     ~Markers();
     Markers(const Markers&) = delete;
@@ -36,12 +36,12 @@ class Markers {
     void drop(Marker& marker) const noexcept;
 
   private:
-    Markers(const Driver& driver, Id queue, std::uint32_t most, Completions& completions)
+    Markers(const MetalDriver& driver, Id queue, std::uint32_t most, Completions& completions)
         : driver_(driver), queue_(Held::retained(driver, queue)), completions_(completions), last_(most) {}
     Result<Marker> encode() noexcept;
     Status room(std::uint64_t behind) const noexcept;
 
-    const Driver& driver_;
+    const MetalDriver& driver_;
     Held queue_;
     Completions& completions_;
     Held event_;
@@ -51,6 +51,6 @@ class Markers {
 };
 
 /// Nanoseconds of the system's uptime, the clock of GPUStartTime and GPUEndTime.
-Result<std::uint64_t> uptime_ns(const Driver& driver) noexcept;
+Result<std::uint64_t> uptime_ns(const MetalDriver& driver) noexcept;
 
 } // namespace plumb::backends::metal

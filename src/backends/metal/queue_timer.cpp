@@ -44,7 +44,7 @@ Status BufferStamper::take(Stamp& stamp) noexcept {
 
 void BufferStamper::drop(Stamp& stamp) noexcept { markers_->drop(stamp.marker); }
 
-Result<std::unique_ptr<MetalQueueTimer>> MetalQueueTimer::create(const Driver& driver, Id queue,
+Result<std::unique_ptr<MetalQueueTimer>> MetalQueueTimer::create(const MetalDriver& driver, Id queue,
                                                                  const TimerOptions& options) {
     if (queue == nullptr) {
         return Error{ErrorCode::invalid_argument, "this MTLCommandQueue is null; give one that exists"};
@@ -69,7 +69,7 @@ Status MetalQueueTimer::open(const TimerOptions& options) {
         return completions.error();
     }
     completions_ = std::move(*completions);
-    auto timeline = Timeline::create(driver_, device, *completions_, options.host_clock);
+    auto timeline = MetalTimeline::create(driver_, device, *completions_, options.host_clock);
     if (!timeline) {
         return timeline.error();
     }

@@ -37,7 +37,8 @@ class MetalQueueTimer final : public StampedTimer<BufferStamper> {
     static constexpr std::uint32_t most_markers = 48;
     static constexpr std::uint32_t most_to_begin = most_markers / 3;
 
-    static Result<std::unique_ptr<MetalQueueTimer>> create(const Driver& driver, Id queue, const TimerOptions& options);
+    static Result<std::unique_ptr<MetalQueueTimer>> create(const MetalDriver& driver, Id queue,
+                                                           const TimerOptions& options);
     ~MetalQueueTimer() override;
 
     Result<DeviceToken> begin() noexcept override;
@@ -53,15 +54,15 @@ class MetalQueueTimer final : public StampedTimer<BufferStamper> {
     std::vector<Capability> capabilities() const override;
 
   private:
-    MetalQueueTimer(const Driver& driver, Id queue, bool immediate)
+    MetalQueueTimer(const MetalDriver& driver, Id queue, bool immediate)
         : StampedTimer(immediate), driver_(driver), queue_(Held::retained(driver, queue)) {}
     Status open(const TimerOptions& options);
 
-    const Driver& driver_;
+    const MetalDriver& driver_;
     Held queue_;
     BufferStamper stamper_;
     Completions::Handle completions_;
-    std::unique_ptr<Timeline> timeline_;
+    std::unique_ptr<MetalTimeline> timeline_;
     std::unique_ptr<Markers> markers_;
 };
 

@@ -313,7 +313,7 @@ TEST_F(MetalTimer, M7_handlers_may_run_after_their_timer_has_gone) {
 }
 
 TEST_F(MetalTimer, M8_without_the_framework_the_backend_is_unavailable_in_one_sentence) {
-    const Result<Driver>& loaded = driver();
+    const Result<MetalDriver>& loaded = driver();
     if (loaded) {
         GTEST_SKIP() << "this machine has Metal";
     }

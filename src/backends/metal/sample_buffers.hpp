@@ -26,7 +26,7 @@ class SampleBuffers {
     static constexpr int most_in_process = 32;
 
     /// Keeps the device.
-    SampleBuffers(const Driver& driver, Id device) : driver_(driver), device_(Held::retained(driver, device)) {}
+    SampleBuffers(const MetalDriver& driver, Id device) : driver_(driver), device_(Held::retained(driver, device)) {}
     ~SampleBuffers();
     SampleBuffers(const SampleBuffers&) = delete;
     SampleBuffers& operator=(const SampleBuffers&) = delete;
@@ -49,7 +49,7 @@ class SampleBuffers {
     Status add_buffer();
     void sweep() noexcept;
 
-    const Driver& driver_;
+    const MetalDriver& driver_;
     Held device_;
     Held counters_;
     std::mutex mutex_; // guards what follows

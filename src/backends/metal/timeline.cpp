@@ -15,14 +15,14 @@ constexpr int pair_tries = 4;
 
 } // namespace
 
-Result<std::unique_ptr<Timeline>> Timeline::create(const Driver& driver, Id device, Completions& completions,
-                                                   const HostClock* host_clock) {
-    std::unique_ptr<Timeline> timeline(new Timeline(driver, host_clock));
+Result<std::unique_ptr<MetalTimeline>> MetalTimeline::create(const MetalDriver& driver, Id device,
+                                                             Completions& completions, const HostClock* host_clock) {
+    std::unique_ptr<MetalTimeline> timeline(new MetalTimeline(driver, host_clock));
     const Status opened = timeline->open(device, completions);
-    return opened ? Result<std::unique_ptr<Timeline>>(std::move(timeline)) : opened.error();
+    return opened ? Result<std::unique_ptr<MetalTimeline>>(std::move(timeline)) : opened.error();
 }
 
-Status Timeline::open(Id device, Completions& completions) {
+Status MetalTimeline::open(Id device, Completions& completions) {
     clock_name_ = clock_name_of(driver_, device);
     const Held queue(driver_, driver_.object(device, driver_.words.new_queue, 2 * floor_markers));
     if (queue.get() == nullptr) {
@@ -37,7 +37,7 @@ Status Timeline::open(Id device, Completions& completions) {
     return test();
 }
 
-Status Timeline::test() {
+Status MetalTimeline::test() {
     const std::int64_t before = now_ns();
     Result<Marker> marker = own_->commit();
     if (!marker) {
@@ -54,7 +54,7 @@ Status Timeline::test() {
     return seen;
 }
 
-Status Timeline::wait_short(const Completion& note, std::int64_t limit_ns) const noexcept {
+Status MetalTimeline::wait_short(const Completion& note, std::int64_t limit_ns) const noexcept {
     const std::int64_t limit = now_ns() + limit_ns;
     while (!note.over() && now_ns() < limit) {
     }
@@ -62,7 +62,7 @@ Status Timeline::wait_short(const Completion& note, std::int64_t limit_ns) const
 }
 
 // The device's times are on a clock that the host can read: a pair needs no work on the device.
-Result<DeviceClockPair> Timeline::clock_pair() noexcept {
+Result<DeviceClockPair> MetalTimeline::clock_pair() noexcept {
     Result<DeviceClockPair> best = Error{ErrorCode::pending, "this clock was not read yet; ask later"};
     for (int attempt = 0; attempt < pair_tries; ++attempt) {
         const std::int64_t realtime = clock::realtime_ns();
@@ -80,7 +80,7 @@ Result<DeviceClockPair> Timeline::clock_pair() noexcept {
     return best;
 }
 
-Result<double> Timeline::floor_ns() {
+Result<double> MetalTimeline::floor_ns() {
     std::vector<Marker> markers;
     Status status;
     while (status && markers.size() < floor_markers) {

@@ -17,12 +17,12 @@
 
 namespace plumb::backends::metal {
 
-class Timeline {
+class MetalTimeline {
   public:
     /// Error unsupported where the system's command buffers carry no times: found by timing one of our own. A device that is
     /// too busy to answer is believed.
-    static Result<std::unique_ptr<Timeline>> create(const Driver& driver, Id device, Completions& completions,
-                                                    const HostClock* host_clock);
+    static Result<std::unique_ptr<MetalTimeline>> create(const MetalDriver& driver, Id device, Completions& completions,
+                                                         const HostClock* host_clock);
 
     [[nodiscard]] Result<DeviceClockPair> clock_pair() noexcept;
     [[nodiscard]] Result<double> floor_ns();
@@ -33,14 +33,14 @@ class Timeline {
     [[nodiscard]] const std::string& clock_name() const noexcept { return clock_name_; }
 
   private:
-    Timeline(const Driver& driver, const HostClock* host_clock)
+    MetalTimeline(const MetalDriver& driver, const HostClock* host_clock)
         : driver_(driver), host_clock_(clock::host_clock(host_clock)) {}
     Status open(Id device, Completions& completions);
     Status test();
     Status wait_short(const Completion& note, std::int64_t limit_ns) const noexcept;
     [[nodiscard]] std::int64_t now_ns() const noexcept { return clock::now_ns(host_clock_).value; }
 
-    const Driver& driver_;
+    const MetalDriver& driver_;
     clock::HostClockSource host_clock_;
     std::string clock_name_;
     Figure cost_of_waiting_ns_;

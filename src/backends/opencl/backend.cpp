@@ -13,7 +13,7 @@ namespace {
 
 using namespace backends::opencl;
 
-Result<Device> describe(const Driver& calls, DeviceId handle, std::size_t index) {
+Result<Device> describe(const OpenClDriver& calls, DeviceId handle, std::size_t index) {
     const Result<std::string> name = device_text(calls, handle, device_name);
     const Result<std::string> driver_words = name ? device_text(calls, handle, device_driver_version) : name;
     const Result<std::string> version = driver_words ? device_text(calls, handle, device_version) : driver_words;
@@ -23,12 +23,12 @@ Result<Device> describe(const Driver& calls, DeviceId handle, std::size_t index)
     return Device{static_cast<std::uint32_t>(index), *name, *driver_words + ", " + *version, {}};
 }
 
-Result<std::vector<DeviceId>> known_devices(const Result<Driver>& loaded) {
+Result<std::vector<DeviceId>> known_devices(const Result<OpenClDriver>& loaded) {
     return loaded ? devices_of(*loaded) : Result<std::vector<DeviceId>>(loaded.error());
 }
 
 Result<DeviceId> device_at(std::uint32_t index) {
-    const Result<Driver>& loaded = driver();
+    const Result<OpenClDriver>& loaded = driver();
     const Result<std::vector<DeviceId>> handles = known_devices(loaded);
     if (!handles) {
         return handles.error();
@@ -45,7 +45,7 @@ class OpenClBackend final : public Backend {
     const char* name() const noexcept override { return "opencl"; }
 
     Result<std::vector<Device>> enumerate() override {
-        const Result<Driver>& loaded = driver();
+        const Result<OpenClDriver>& loaded = driver();
         const Result<std::vector<DeviceId>> handles = known_devices(loaded);
         if (!handles) {
             return handles.error();
@@ -67,7 +67,7 @@ class OpenClBackend final : public Backend {
         if (!found) {
             return found.error();
         }
-        const Driver& calls = *driver();
+        const OpenClDriver& calls = *driver();
         const DeviceId handle = *found;
         std::unique_ptr<OwnQueue> own; // the timer keeps what it needs of it
         auto queue = static_cast<CommandQueue>(native);

@@ -8,16 +8,16 @@
 namespace plumb::backends::opencl {
 namespace {
 
-enum class Need { required, optional };
+using base::Need;
 
-Result<Driver> load(const std::vector<std::string>& names) {
+Result<OpenClDriver> load(const std::vector<std::string>& names) {
     Result<base::DynamicLibrary> opened =
         base::DynamicLibrary::open(names, "install an OpenCL loader (ocl-icd-libopencl1) and a driver for your device");
     if (!opened) {
         return opened.error();
     }
     const base::DynamicLibrary& library = base::keep_for_good(std::move(*opened));
-    Driver driver;
+    OpenClDriver driver;
     const char* missing = nullptr;
 #define PLUMB_OPENCL_FIND(member, name, need, result, parameters)          \
     if (const Result<void*> found = library.symbol(#name); found) {        \
@@ -98,7 +98,7 @@ Error no_devices(ClResult result, const char* call) {
     return error;
 }
 
-Result<std::vector<Platform>> platforms_of(const Driver& driver) {
+Result<std::vector<Platform>> platforms_of(const OpenClDriver& driver) {
     std::uint32_t count = 0;
     ClResult asked = driver.get_platform_ids(0, nullptr, &count);
     std::vector<Platform> platforms(asked == ClResult::success ? count : 0);
@@ -113,19 +113,19 @@ Result<std::vector<Platform>> platforms_of(const Driver& driver) {
 
 } // namespace
 
-const Result<Driver>& driver() {
-    static const Result<Driver>& only = *new Result<Driver>(load({"libOpenCL.so.1"}));
+const Result<OpenClDriver>& driver() {
+    static const Result<OpenClDriver>& only = *new Result<OpenClDriver>(load({"libOpenCL.so.1"}));
     return only;
 }
 
-Result<Driver> load_driver(const char* library) { return load({library != nullptr ? library : ""}); }
+Result<OpenClDriver> load_driver(const char* library) { return load({library != nullptr ? library : ""}); }
 
 Error error_of(ClResult result, const char* call, const std::string& advice) {
     return {code_of(result), std::string(call) + ": " + words_of(result) + " (" +
                                  std::to_string(static_cast<std::int32_t>(result)) + "); " + advice};
 }
 
-Result<std::vector<DeviceId>> devices_of(const Driver& driver) {
+Result<std::vector<DeviceId>> devices_of(const OpenClDriver& driver) {
     const Result<std::vector<Platform>> platforms = platforms_of(driver);
     if (!platforms) {
         return platforms.error();
@@ -148,7 +148,7 @@ Result<std::vector<DeviceId>> devices_of(const Driver& driver) {
                            : Result<std::vector<DeviceId>>(std::move(devices));
 }
 
-Result<std::string> device_text(const Driver& driver, DeviceId device, std::uint32_t what) {
+Result<std::string> device_text(const OpenClDriver& driver, DeviceId device, std::uint32_t what) {
     std::size_t size = 0;
     ClResult asked = driver.get_device_info(device, what, 0, nullptr, &size);
     std::string text(asked == ClResult::success ? size : 0, '\0');

@@ -43,7 +43,7 @@ struct Passed<Result (*)(Parameters...)> {
 };
 
 #define PLUMB_OPENCL_SAME(member, symbol, need, result, parameters) \
-    static_assert(std::is_same_v<Passed<decltype(Driver::member)>::type, decltype(&::symbol)>, #symbol);
+    static_assert(std::is_same_v<Passed<decltype(OpenClDriver::member)>::type, decltype(&::symbol)>, #symbol);
 PLUMB_OPENCL_CALLS(PLUMB_OPENCL_SAME)
 
 TEST(OpenClAbi, values_are_those_of_the_header) {

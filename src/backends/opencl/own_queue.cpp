@@ -3,7 +3,7 @@
 
 namespace plumb::backends::opencl {
 
-Result<std::unique_ptr<OwnQueue>> OwnQueue::create(const Driver& driver, Context context, DeviceId device) {
+Result<std::unique_ptr<OwnQueue>> OwnQueue::create(const OpenClDriver& driver, Context context, DeviceId device) {
     std::unique_ptr<OwnQueue> own(new OwnQueue(driver));
     ClResult made = ClResult::success;
     if (context == nullptr) {

@@ -12,7 +12,7 @@ namespace plumb::backends::opencl {
 class OwnQueue {
   public:
     /// `context` null: makes one for this device.
-    static Result<std::unique_ptr<OwnQueue>> create(const Driver& driver, Context context, DeviceId device);
+    static Result<std::unique_ptr<OwnQueue>> create(const OpenClDriver& driver, Context context, DeviceId device);
     ~OwnQueue();
     OwnQueue(const OwnQueue&) = delete;
     OwnQueue& operator=(const OwnQueue&) = delete;
@@ -21,8 +21,8 @@ class OwnQueue {
     [[nodiscard]] Context context() const noexcept { return context_; } // null where one was given
 
   private:
-    explicit OwnQueue(const Driver& driver) : driver_(driver) {}
-    const Driver& driver_;
+    explicit OwnQueue(const OpenClDriver& driver) : driver_(driver) {}
+    const OpenClDriver& driver_;
     Context context_ = nullptr; // ours
     CommandQueue queue_ = nullptr;
 };

@@ -25,7 +25,7 @@ std::string definitions(const PeakShape& shape) {
 
 } // namespace
 
-Result<PeakShape> peak_shape_of(const Driver& driver, DeviceId device) {
+Result<PeakShape> peak_shape_of(const OpenClDriver& driver, DeviceId device) {
     const auto type = device_value<Bits>(driver, device, device_type);
     const auto units = device_value<std::uint32_t>(driver, device, device_compute_units);
     const auto lanes = device_value<std::uint32_t>(driver, device, device_native_float_lanes);
@@ -49,7 +49,7 @@ Result<PeakShape> peak_shape_of(const Driver& driver, DeviceId device) {
     return shape;
 }
 
-Result<std::unique_ptr<OpenClPeakKernels>> OpenClPeakKernels::create(const Driver& driver, DeviceId device,
+Result<std::unique_ptr<OpenClPeakKernels>> OpenClPeakKernels::create(const OpenClDriver& driver, DeviceId device,
                                                                      std::size_t bytes) {
     const Result<PeakShape> shape = peak_shape_of(driver, device);
     if (!shape) {

@@ -24,11 +24,11 @@ struct PeakShape {
     bool fused = true;             // fma() is the device's own
     std::size_t largest_group = 256;
 };
-Result<PeakShape> peak_shape_of(const Driver& driver, DeviceId device);
+Result<PeakShape> peak_shape_of(const OpenClDriver& driver, DeviceId device);
 
 /// A value that OpenCL gives of a device.
 template <class T>
-Result<T> device_value(const Driver& driver, DeviceId device, std::uint32_t what) {
+Result<T> device_value(const OpenClDriver& driver, DeviceId device, std::uint32_t what) {
     T value{};
     const ClResult asked = driver.get_device_info(device, what, sizeof value, &value, nullptr);
     return asked == ClResult::success
@@ -39,14 +39,15 @@ Result<T> device_value(const Driver& driver, DeviceId device, std::uint32_t what
 class OpenClPeakKernels final : public PeakKernels {
   public:
     /// `bytes` of the device's memory are taken and filled; 0: only multiply_adds() works.
-    static Result<std::unique_ptr<OpenClPeakKernels>> create(const Driver& driver, DeviceId device, std::size_t bytes);
+    static Result<std::unique_ptr<OpenClPeakKernels>> create(const OpenClDriver& driver, DeviceId device,
+                                                             std::size_t bytes);
     ~OpenClPeakKernels() override;
 
     Result<double> read(int shape) override;
     Result<ArithmeticPass> multiply_adds(int shape, std::uint32_t rounds) override;
 
   private:
-    OpenClPeakKernels(const Driver& driver, const PeakShape& shape) : driver_(driver), shape_(shape) {}
+    OpenClPeakKernels(const OpenClDriver& driver, const PeakShape& shape) : driver_(driver), shape_(shape) {}
     Status build(DeviceId device);
     Status fill();
     Result<Kernel> kernel_of(const char* name);
@@ -67,7 +68,7 @@ class OpenClPeakKernels final : public PeakKernels {
     }
     [[nodiscard]] std::size_t words() const { return shape_.is_cpu ? 16 : 4; } // of one load
 
-    const Driver& driver_;
+    const OpenClDriver& driver_;
     const PeakShape shape_;
     std::unique_ptr<OwnQueue> queue_;
     Program program_ = nullptr;

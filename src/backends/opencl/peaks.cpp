@@ -9,7 +9,7 @@
 
 namespace plumb::backends::opencl {
 
-Result<std::size_t> bytes_to_read_of(const Driver& driver, DeviceId device) {
+Result<std::size_t> bytes_to_read_of(const OpenClDriver& driver, DeviceId device) {
     const auto cache = device_value<std::uint64_t>(driver, device, device_cache_bytes);
     const auto memory = device_value<std::uint64_t>(driver, device, device_memory_bytes);
     const auto largest = device_value<std::uint64_t>(driver, device, device_largest_buffer);
@@ -31,7 +31,7 @@ Result<std::size_t> bytes_to_read_of(const Driver& driver, DeviceId device) {
     return bytes_to_read(*cache, std::min(free_bytes, 4 * std::min(*largest, *memory)), *shared != 0 ? gib : 4 * gib);
 }
 
-Result<Peaks> measure_device_peaks(const Driver& driver, DeviceId device, std::uint32_t index,
+Result<Peaks> measure_device_peaks(const OpenClDriver& driver, DeviceId device, std::uint32_t index,
                                    const PeakProgress& progress) {
     const Result<std::string> name = device_text(driver, device, device_name);
     const Result<std::size_t> bytes = bytes_to_read_of(driver, device);

@@ -162,7 +162,7 @@ TEST(OpenClPeaks, a_device_that_shares_the_hosts_memory_takes_no_more_than_a_qua
 class RealOpenClPeaks : public testing::Test {
   protected:
     void SetUp() override {
-        const Result<Driver>& loaded = driver();
+        const Result<OpenClDriver>& loaded = driver();
         const auto devices = loaded && !thread_sanitized ? devices_of(*loaded) : Result<std::vector<DeviceId>>(Error{});
         if (!devices) {
             GTEST_SKIP() << "no OpenCL device here, or one whose synchronisation a sanitizer does not see";

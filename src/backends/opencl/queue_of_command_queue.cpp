@@ -13,7 +13,7 @@ namespace plumb {
 namespace {
 
 using backends::opencl::CommandQueue;
-using backends::opencl::Driver;
+using backends::opencl::OpenClDriver;
 using backends::opencl::OpenClQueueTimer;
 
 backends::QueueDirectory<CommandQueue>& directory() {
@@ -23,7 +23,7 @@ backends::QueueDirectory<CommandQueue>& directory() {
 }
 
 /// One that cannot be timed stays so, and is remembered by its handle: a timer keeps its own.
-Result<std::unique_ptr<OpenClQueueTimer>> timer_of(const Driver& driver, CommandQueue queue) {
+Result<std::unique_ptr<OpenClQueueTimer>> timer_of(const OpenClDriver& driver, CommandQueue queue) {
     TimerOptions options;
     options.max_in_flight = 8'192;
     auto made = OpenClQueueTimer::create(driver, queue, options);

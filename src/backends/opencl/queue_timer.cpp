@@ -6,10 +6,10 @@
 
 namespace plumb::backends::opencl {
 
-OpenClQueueTimer::OpenClQueueTimer(const Driver& driver, CommandQueue queue, bool out_of_order, bool immediate)
+OpenClQueueTimer::OpenClQueueTimer(const OpenClDriver& driver, CommandQueue queue, bool out_of_order, bool immediate)
     : driver_(driver), queue_(queue), out_of_order_(out_of_order), immediate_(immediate), stamper_(driver, queue) {}
 
-Result<std::unique_ptr<OpenClQueueTimer>> OpenClQueueTimer::create(const Driver& driver, CommandQueue queue,
+Result<std::unique_ptr<OpenClQueueTimer>> OpenClQueueTimer::create(const OpenClDriver& driver, CommandQueue queue,
                                                                    const TimerOptions& options) {
     if (queue == nullptr) {
         return Error{ErrorCode::invalid_argument, "this OpenCL command queue is null; give one that exists"};
@@ -30,7 +30,8 @@ Result<std::unique_ptr<OpenClQueueTimer>> OpenClQueueTimer::create(const Driver&
     }
     std::unique_ptr<OpenClQueueTimer> timer(
         new OpenClQueueTimer(driver, queue, (*properties & queue_out_of_order) != 0, options.immediate));
-    Result<std::unique_ptr<Timeline>> timeline = Timeline::create(driver, *context, *device, options.host_clock);
+    Result<std::unique_ptr<OpenClTimeline>> timeline =
+        OpenClTimeline::create(driver, *context, *device, options.host_clock);
     if (!timeline) {
         return timeline.error();
     }

@@ -18,7 +18,7 @@ namespace plumb::backends::opencl {
 class OpenClQueueTimer final : public QueueTimer {
   public:
     /// Error unsupported for a queue without profiling.
-    static Result<std::unique_ptr<OpenClQueueTimer>> create(const Driver& driver, CommandQueue queue,
+    static Result<std::unique_ptr<OpenClQueueTimer>> create(const OpenClDriver& driver, CommandQueue queue,
                                                             const TimerOptions& options);
     ~OpenClQueueTimer() override;
 
@@ -50,27 +50,27 @@ class OpenClQueueTimer final : public QueueTimer {
             Event event = nullptr;   // ours: one reference
             bool is_command = false; // the caller's, not a marker
         };
-        Stamper(const Driver& driver, CommandQueue queue) : driver_(driver), queue_(queue) {}
+        Stamper(const OpenClDriver& driver, CommandQueue queue) : driver_(driver), queue_(queue) {}
         Status take(Stamp& stamp) noexcept;
         void drop(Stamp& stamp) noexcept;
         void ended(const Stamp&) noexcept {}
 
       private:
-        const Driver& driver_;
+        const OpenClDriver& driver_;
         CommandQueue queue_;
     };
     using Stamp = Stamper::Stamp;
 
-    OpenClQueueTimer(const Driver& driver, CommandQueue queue, bool out_of_order, bool immediate);
+    OpenClQueueTimer(const OpenClDriver& driver, CommandQueue queue, bool out_of_order, bool immediate);
     Result<DeviceSpan> read_span(const Stamp& begin, const Stamp& end) const noexcept;
     Result<DeviceSpan> read_command(Event event) const noexcept;
     Status in_order() const noexcept;
 
-    const Driver& driver_;
+    const OpenClDriver& driver_;
     CommandQueue queue_;
     bool out_of_order_;
     bool immediate_;
-    std::unique_ptr<Timeline> timeline_;
+    std::unique_ptr<OpenClTimeline> timeline_;
     Stamper stamper_;
     std::unique_ptr<StampedScopes<Stamper>> scopes_;
 };

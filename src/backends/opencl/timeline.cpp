@@ -23,12 +23,12 @@ Error pending() { return {ErrorCode::pending, "the device has not finished this 
 
 } // namespace
 
-Timeline::Timeline(const Driver& driver, Context context, DeviceId device, const HostClock* host_clock)
+OpenClTimeline::OpenClTimeline(const OpenClDriver& driver, Context context, DeviceId device, const HostClock* host_clock)
     : driver_(driver), context_(context), device_(device), host_clock_(clock::host_clock(host_clock)) {}
 
-Result<std::unique_ptr<Timeline>> Timeline::create(const Driver& driver, Context context, DeviceId device,
-                                                   const HostClock* host_clock) {
-    std::unique_ptr<Timeline> timeline(new Timeline(driver, context, device, host_clock));
+Result<std::unique_ptr<OpenClTimeline>> OpenClTimeline::create(const OpenClDriver& driver, Context context,
+                                                               DeviceId device, const HostClock* host_clock) {
+    std::unique_ptr<OpenClTimeline> timeline(new OpenClTimeline(driver, context, device, host_clock));
     if (Status opened = timeline->open(); !opened) {
         return opened.error();
     }
@@ -40,9 +40,9 @@ Result<std::unique_ptr<Timeline>> Timeline::create(const Driver& driver, Context
     return timeline;
 }
 
-Timeline::~Timeline() { drop(outstanding_.event); }
+OpenClTimeline::~OpenClTimeline() { drop(outstanding_.event); }
 
-Status Timeline::open() {
+Status OpenClTimeline::open() {
     const Result<std::vector<DeviceId>> devices = devices_of(driver_);
     if (!devices) {
         return devices.error();
@@ -63,7 +63,7 @@ Status Timeline::open() {
 }
 
 // Drivers before OpenCL 2.1 may have no such entry at all, so that only the version says whether it may be called.
-Status Timeline::ask_for_device_timer() {
+Status OpenClTimeline::ask_for_device_timer() {
     const Result<std::string> version = device_text(driver_, device_, device_version);
     if (!version) {
         return version.error();
@@ -84,7 +84,7 @@ Status Timeline::ask_for_device_timer() {
 
 // --- Stamps ---
 
-Result<bool> Timeline::complete(Event event) const noexcept {
+Result<bool> OpenClTimeline::complete(Event event) const noexcept {
     std::int32_t status = 0;
     const ClResult asked = driver_.get_event_info(event, event_status, sizeof status, &status, nullptr);
     if (asked != ClResult::success) {
@@ -97,7 +97,7 @@ Result<bool> Timeline::complete(Event event) const noexcept {
     return status == status_complete;
 }
 
-Result<CommandTimes> Timeline::times(Event event) const noexcept {
+Result<CommandTimes> OpenClTimeline::times(Event event) const noexcept {
     const Result<bool> done = complete(event);
     if (!done || !*done) {
         return done ? pending() : done.error();
@@ -124,13 +124,13 @@ Result<CommandTimes> Timeline::times(Event event) const noexcept {
     return times;
 }
 
-void Timeline::drop(Event event) const noexcept {
+void OpenClTimeline::drop(Event event) const noexcept {
     if (event != nullptr) {
         static_cast<void>(driver_.release_event(event));
     }
 }
 
-Status Timeline::wait_short(Event event, std::int64_t limit_ns) const noexcept {
+Status OpenClTimeline::wait_short(Event event, std::int64_t limit_ns) const noexcept {
     const std::int64_t limit = now_ns() + limit_ns;
     for (;;) {
         const Result<bool> done = complete(event);
@@ -146,7 +146,7 @@ Status Timeline::wait_short(Event event, std::int64_t limit_ns) const noexcept {
 
 // --- Clock pairs ---
 
-Result<CommandQueue> Timeline::own_queue() {
+Result<CommandQueue> OpenClTimeline::own_queue() {
     if (own_ == nullptr) {
         Result<std::unique_ptr<OwnQueue>> made = OwnQueue::create(driver_, context_, device_);
         if (!made) {
@@ -157,12 +157,12 @@ Result<CommandQueue> Timeline::own_queue() {
     return own_->queue();
 }
 
-Result<DeviceClockPair> Timeline::clock_pair() noexcept {
+Result<DeviceClockPair> OpenClTimeline::clock_pair() noexcept {
     return has_device_timer_ ? pair_by_timer() : pair_by_marker();
 }
 
 // The host time that comes along is of a clock of the driver's choice: ours is read on both sides instead.
-Result<DeviceClockPair> Timeline::pair_by_timer() noexcept {
+Result<DeviceClockPair> OpenClTimeline::pair_by_timer() noexcept {
     DeviceClockPair best;
     for (int attempt = 0; attempt < pair_tries; ++attempt) {
         std::uint64_t device_ns = 0, host_ns = 0;
@@ -180,7 +180,7 @@ Result<DeviceClockPair> Timeline::pair_by_timer() noexcept {
     return best;
 }
 
-Result<Timeline::Probe> Timeline::enqueue_probe(CommandQueue queue, Event after) noexcept {
+Result<OpenClTimeline::Probe> OpenClTimeline::enqueue_probe(CommandQueue queue, Event after) noexcept {
     Probe probe;
     probe.realtime_ns = clock::realtime_ns();
     probe.before_ns = now_ns();
@@ -191,7 +191,7 @@ Result<Timeline::Probe> Timeline::enqueue_probe(CommandQueue queue, Event after)
                                      : Result<Probe>(error_of(made, "clEnqueueMarkerWithWaitList", clock_unread));
 }
 
-Status Timeline::flush(CommandQueue queue) const noexcept {
+Status OpenClTimeline::flush(CommandQueue queue) const noexcept {
     const ClResult done = driver_.flush(queue);
     return done == ClResult::success ? Status() : Status(error_of(done, "clFlush", clock_unread));
 }
@@ -199,7 +199,7 @@ Status Timeline::flush(CommandQueue queue) const noexcept {
 // What cause and effect say: the marker was queued after `before` and had ended by `seen`, so that of the host's interval only
 // what is longer than the device's is doubt. Of a device that was busy in between the call that queued it says more.
 // Where a driver's queued stamp is of another clock, both contradict: then only the end is believed.
-Result<DeviceClockPair> Timeline::read(const Probe& probe, std::int64_t seen_ns) const noexcept {
+Result<DeviceClockPair> OpenClTimeline::read(const Probe& probe, std::int64_t seen_ns) const noexcept {
     const Result<CommandTimes> times = this->times(probe.event);
     if (!times) {
         return times.error();
@@ -224,7 +224,7 @@ Result<DeviceClockPair> Timeline::read(const Probe& probe, std::int64_t seen_ns)
     return pair(times->queued, probe.before_ns + doubt / 2, doubt);
 }
 
-Result<DeviceClockPair> Timeline::pair_by_marker() noexcept {
+Result<DeviceClockPair> OpenClTimeline::pair_by_marker() noexcept {
     const std::lock_guard lock(mutex_);
     const Result<CommandQueue> queue = own_queue();
     if (!queue) {
@@ -261,14 +261,14 @@ Result<DeviceClockPair> Timeline::pair_by_marker() noexcept {
     return last_ ? Result<DeviceClockPair>(*last_) : best; // of a busy device the last one: still true, of then
 }
 
-bool Timeline::narrow(const Result<DeviceClockPair>& pair) const noexcept {
+bool OpenClTimeline::narrow(const Result<DeviceClockPair>& pair) const noexcept {
     return pair && (narrowest_ticks_ == no_ticks || pair->uncertainty_ticks <= much_wider * narrowest_ticks_);
 }
 
 // --- Floor ---
 
 // Behind a gate, so that the device has them all before it runs the first: the steps between them are its own.
-Result<std::vector<Timeline::Probe>> Timeline::enqueue_behind_gate(CommandQueue queue, std::size_t count) {
+Result<std::vector<OpenClTimeline::Probe>> OpenClTimeline::enqueue_behind_gate(CommandQueue queue, std::size_t count) {
     ClResult made = ClResult::success;
     const Event gate = driver_.create_user_event(context_, &made);
     if (made != ClResult::success) {
@@ -297,7 +297,7 @@ Result<std::vector<Timeline::Probe>> Timeline::enqueue_behind_gate(CommandQueue 
     return probes;
 }
 
-Result<double> Timeline::floor_ns() {
+Result<double> OpenClTimeline::floor_ns() {
     const std::lock_guard lock(mutex_);
     const Result<CommandQueue> queue = own_queue();
     const Result<std::vector<Probe>> probes =
@@ -327,7 +327,7 @@ Result<double> Timeline::floor_ns() {
     return steps[32];
 }
 
-std::vector<Capability> capabilities_of(const Timeline& timeline, bool out_of_order) {
+std::vector<Capability> capabilities_of(const OpenClTimeline& timeline, bool out_of_order) {
     return {
         {"scopes", !out_of_order,
          out_of_order

@@ -26,13 +26,13 @@ struct CommandTimes {
     std::uint64_t ended = 0;
 };
 
-class Timeline {
+class OpenClTimeline {
   public:
-    static Result<std::unique_ptr<Timeline>> create(const Driver& driver, Context context, DeviceId device,
-                                                    const HostClock* host_clock);
-    ~Timeline();
-    Timeline(const Timeline&) = delete;
-    Timeline& operator=(const Timeline&) = delete;
+    static Result<std::unique_ptr<OpenClTimeline>> create(const OpenClDriver& driver, Context context, DeviceId device,
+                                                          const HostClock* host_clock);
+    ~OpenClTimeline();
+    OpenClTimeline(const OpenClTimeline&) = delete;
+    OpenClTimeline& operator=(const OpenClTimeline&) = delete;
 
     /// Never waits. Error pending until the command is complete, failed when it ended with an error, corrupt when a stamp
     /// is missing or they contradict each other.
@@ -46,7 +46,7 @@ class Timeline {
     [[nodiscard]] const std::string& clock_name() const noexcept { return clock_name_; }
     /// CL_DEVICE_PROFILING_TIMER_RESOLUTION, at least 1.
     [[nodiscard]] std::uint64_t resolution_ns() const noexcept { return resolution_ns_; }
-    [[nodiscard]] const Driver& driver() const noexcept { return driver_; }
+    [[nodiscard]] const OpenClDriver& driver() const noexcept { return driver_; }
     [[nodiscard]] bool has_device_timer() const noexcept { return has_device_timer_; }
     /// Why not; empty where it has one.
     [[nodiscard]] const std::string& device_timer_reason() const noexcept { return timer_reason_; }
@@ -60,7 +60,7 @@ class Timeline {
         std::int64_t realtime_ns = 0; // at before_ns
     };
 
-    Timeline(const Driver& driver, Context context, DeviceId device, const HostClock* host_clock);
+    OpenClTimeline(const OpenClDriver& driver, Context context, DeviceId device, const HostClock* host_clock);
     Status open();
     Status ask_for_device_timer();
     Result<CommandQueue> own_queue();
@@ -76,7 +76,7 @@ class Timeline {
     void drop(Event event) const noexcept;
     [[nodiscard]] std::int64_t now_ns() const noexcept { return clock::now_ns(host_clock_).value; }
 
-    const Driver& driver_;
+    const OpenClDriver& driver_;
     Context context_; // kept alive by the caller's queue
     DeviceId device_;
     clock::HostClockSource host_clock_;
@@ -92,6 +92,6 @@ class Timeline {
     std::optional<DeviceClockPair> last_;
 };
 
-std::vector<Capability> capabilities_of(const Timeline& timeline, bool out_of_order);
+std::vector<Capability> capabilities_of(const OpenClTimeline& timeline, bool out_of_order);
 
 } // namespace plumb::backends::opencl

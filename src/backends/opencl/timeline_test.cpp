@@ -12,9 +12,9 @@
 namespace plumb::backends::opencl {
 namespace {
 
-std::unique_ptr<Timeline> timeline(const vocl::Config& config) {
+std::unique_ptr<OpenClTimeline> timeline(const vocl::Config& config) {
     vocl::reset(config);
-    auto made = Timeline::create(vocl::driver(), vocl::context(), vocl::device(), &vocl::host_clock());
+    auto made = OpenClTimeline::create(vocl::driver(), vocl::context(), vocl::device(), &vocl::host_clock());
     EXPECT_TRUE(made.ok()) << made.error().message;
     return std::move(*made);
 }
@@ -24,7 +24,7 @@ double error_of_pair(const DeviceClockPair& pair) {
     return std::abs(static_cast<double>(pair.ticks) - static_cast<double>(vocl::device_ns(pair.monotonic_ns)));
 }
 
-void expect_true_pairs(Timeline& clock, std::uint64_t widest) {
+void expect_true_pairs(OpenClTimeline& clock, std::uint64_t widest) {
     for (int i = 0; i < 50; ++i) {
         const auto pair = clock.clock_pair();
         ASSERT_TRUE(pair.ok()) << pair.error().message;

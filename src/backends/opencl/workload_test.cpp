@@ -91,7 +91,7 @@ class OpenClWorkload : public testing::Test {
         if (thread_sanitized) {
             GTEST_SKIP() << "the thread sanitizer does not see what the driver synchronises";
         }
-        const Result<Driver>& loaded = driver();
+        const Result<OpenClDriver>& loaded = driver();
         const auto devices = loaded ? devices_of(*loaded) : Result<std::vector<DeviceId>>(loaded.error());
         if (!devices) {
             GTEST_SKIP() << devices.error().message;

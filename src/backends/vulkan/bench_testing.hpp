@@ -13,10 +13,10 @@
 
 namespace plumb::backends::vulkan {
 
-class VirtualBench : public testing::Test {
+class VulkanBench : public testing::Test {
   protected:
-    explicit VirtualBench(const vvk::Settings& settings = {}) { vvk::reset(settings); }
-    ~VirtualBench() override {
+    explicit VulkanBench(const vvk::Settings& settings = {}) { vvk::reset(settings); }
+    ~VulkanBench() override {
         timer_.reset();
         EXPECT_EQ(vvk::alive(), 0u) << "something was left behind";
         EXPECT_EQ(vvk::violations(), 0u) << "Vulkan forbids something that was done";

@@ -10,7 +10,7 @@
 namespace plumb::backends::vulkan {
 namespace {
 
-class CommandTimerTest : public VirtualBench {};
+class CommandTimerTest : public VulkanBench {};
 
 ScopeLabel label_of_brick(const Recorder& recorder, Brick brick, std::uint16_t layer_plus_one = 0) {
     ScopeLabel label;

@@ -8,7 +8,7 @@
 namespace plumb::backends::vulkan {
 namespace {
 
-enum class Need { required, optional };
+using base::Need;
 
 Error missing_call(const char* symbol) {
     return {ErrorCode::unavailable, std::string("the Vulkan driver has no ") + symbol +

@@ -11,7 +11,7 @@
 namespace plumb::backends::vulkan {
 namespace {
 
-class VulkanQueueTimerTest : public VirtualBench {
+class VulkanQueueTimerTest : public VulkanBench {
   protected:
     void kernel(std::int64_t ns) {
         const CommandBuffer commands = vvk::new_commands();

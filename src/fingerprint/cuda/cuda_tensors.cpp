@@ -41,14 +41,14 @@ thread_local const std::shared_ptr<TensorTap::Shared>* tap_of_thread;
 class CudaTensors;
 
 /// Who has checks now, for taps and for graphs that get their key.
-struct Registry {
+struct CudaTensorsRegistry {
     std::mutex mutex;
     std::list<CudaTensors*> checks;
 };
 
 // Never destroyed: threads may still ask while the process exits.
-Registry& registry() {
-    static Registry& only = *new Registry;
+CudaTensorsRegistry& registry() {
+    static CudaTensorsRegistry& only = *new CudaTensorsRegistry;
     return only;
 }
 
@@ -188,7 +188,7 @@ Status CudaTensors::enqueue_on(const Driver& driver, Stream stream, const record
     if (!group) {
         return group.error();
     }
-    const StepFacts facts = RecorderAccess::step_facts(*call.recorder, call.step_plus_one);
+    const RunningStep facts = RecorderAccess::step_facts(*call.recorder, call.step_plus_one);
     return (*group)->add(stream, *tensor, std::move(label), facts.position);
 }
 
