@@ -25,7 +25,6 @@ enum class NodeKind : std::uint8_t { step, layer, brick, kernel, transfer, task 
 /// Nodes are numbered from 0 in the order they were added.
 using NodeId = std::uint32_t;
 inline constexpr NodeId no_node = 0xffffffff;
-inline constexpr std::uint32_t no_layer_index = 0xffffffff;
 
 /// How a kernel was launched, what it is made of, and how much it did. NaN: not known.
 struct LaunchShape {
@@ -54,11 +53,11 @@ struct TransferShape {
 struct GraphNode {
     std::int64_t begin_ns = 0;
     std::int64_t duration_ns = 0;
-    std::uint32_t name = 0;  // index of ExecGraphBuilder::name
-    NodeId parent = no_node; // the node that contains it: no dependency
-    std::uint32_t track = 0; // where it ran
-    std::uint32_t layer = no_layer_index;
-    std::uint32_t shape = 0xffffffff; // of kernels, transfers and tasks
+    std::uint32_t name = 0;             // index of ExecGraphBuilder::name
+    NodeId parent = no_node;            // the node that contains it: no dependency
+    std::uint32_t track = 0;            // where it ran
+    std::optional<std::uint32_t> layer; // absent: outside of layers
+    std::uint32_t shape = 0xffffffff;   // of kernels, transfers and tasks
     NodeKind kind = NodeKind::task;
     bool device = false;
     bool timed = true;      // false: its time is not known, duration_ns is 0 and counts for nothing

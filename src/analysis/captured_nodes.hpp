@@ -5,12 +5,17 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "recording/recording.hpp"
 
 namespace plumb::analysis {
+
+[[nodiscard]] inline std::optional<std::uint32_t> layer_of(const recording::GraphSite& site) noexcept {
+    return site.layer_plus_one != 0 ? std::optional<std::uint32_t>(site.layer_plus_one - 1u) : std::nullopt;
+}
 
 class CapturedNodes {
   public:

@@ -214,8 +214,8 @@ class CompareReader::Sums {
         const Category category = names_.category(sample.name);
         sums.add(last_slot_, {CompareSubject::brick, last_phase_, device, text_of(sample.name), 0}, category, ns);
         sums.add(last_slot_, {CompareSubject::category, last_phase_, device, category_word(category), 0}, category, ns);
-        if (sample.layer != resolve::no_layer) {
-            sums.add(last_slot_, {CompareSubject::layer, last_phase_, device, "", sample.layer}, Category::other, ns);
+        if (sample.layer) {
+            sums.add(last_slot_, {CompareSubject::layer, last_phase_, device, "", *sample.layer}, Category::other, ns);
         }
     }
 

@@ -5,22 +5,23 @@
 #include <bit>
 #include <cmath>
 
+#include "analysis/captured_nodes.hpp"
 #include "base/layout.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
 namespace {
 
-std::uint64_t packed(std::uint16_t name, std::uint16_t layer_plus_one, bool lap) {
-    return (std::uint64_t{name} << 17) | (std::uint64_t{layer_plus_one} << 1) | (lap ? 1u : 0u);
+std::uint64_t packed(std::uint16_t name, std::optional<std::uint32_t> layer, bool lap) {
+    const std::uint64_t place = layer ? std::uint64_t{*layer} + 1 : 0;
+    return (std::uint64_t{name} << 34) | (place << 1) | (lap ? 1u : 0u);
 }
 
 GraphTable::Group group_of(const resolve::Sample& sample) {
-    const std::uint32_t layer = sample.layer == resolve::no_layer ? 0 : sample.layer + 1;
-    return {sample.name, static_cast<std::uint16_t>(layer), sample.kind == resolve::SampleKind::lap, sample.leaf};
+    return {sample.name, sample.layer, sample.kind == resolve::SampleKind::lap, sample.leaf};
 }
 
-std::uint64_t packed(const GraphTable::Group& group) { return packed(group.name, group.layer_plus_one, group.lap); }
+std::uint64_t packed(const GraphTable::Group& group) { return packed(group.name, group.layer, group.lap); }
 
 std::uint64_t timed_key(std::uint64_t group, Phase phase, unsigned source) {
     return (group << 8) | (static_cast<std::uint64_t>(phase) << 6) | source;
@@ -41,7 +42,7 @@ GraphTable::GraphTable(const recording::RunFacts& facts) {
         }
         graphs_[number].info = &info;
         for (const recording::GraphSite& site : info.sites) {
-            const Group group{site.name, site.layer_plus_one, site.lap, site.leaf};
+            const Group group{site.name, layer_of(site), site.lap, site.leaf};
             if (Sites* sites = sites_of(graphs_[number], packed(group), group)) {
                 ++sites->count;
             }
@@ -198,8 +199,8 @@ void GraphTable::add_graph(const Graph& graph, const Wanted& wanted, double per_
         }
         return;
     }
-    if (wanted.layer_plus_one) {
-        const std::uint64_t group = packed(*wanted.name, *wanted.layer_plus_one, wanted.lap);
+    if (wanted.layer) {
+        const std::uint64_t group = packed(*wanted.name, wanted.layer, wanted.lap);
         if (graph.sites.contains(group)) {
             add_rate(graph, group, wanted, per_step, sum);
         }

@@ -51,16 +51,16 @@ class GraphTable {
     /// Sites of one name and layer, laps apart: those of one group are always sampled together.
     struct Group {
         std::uint16_t name = 0;
-        std::uint16_t layer_plus_one = 0;
+        std::optional<std::uint32_t> layer;
         bool lap = false;
         bool leaf = true;
     };
     struct Wanted {
         Phase phase = Phase::none;
         unsigned source = 0;
-        std::uint32_t graph = none;        // none: all
-        std::optional<std::uint16_t> name; // absent: all that `group` takes
-        std::optional<std::uint16_t> layer_plus_one;
+        std::uint32_t graph = none;         // none: all
+        std::optional<std::uint16_t> name;  // absent: all that `group` takes
+        std::optional<std::uint32_t> layer; // absent: all
         bool lap = false;
         std::function<bool(const Group&)> group; // asked only where there is no name
     };

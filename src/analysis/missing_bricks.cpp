@@ -15,7 +15,7 @@ constexpr std::size_t least_layers = 3; // fewer have no usual one
 constexpr std::size_t most_sentences = 16;
 
 bool is_brick(const ExecGraph& graph, const GraphNode& node) {
-    if (node.layer == no_layer_index || (node.kind != NodeKind::brick && node.kind != NodeKind::transfer)) {
+    if (!node.layer || (node.kind != NodeKind::brick && node.kind != NodeKind::transfer)) {
         return false;
     }
     return node.parent == no_node ||
@@ -27,10 +27,10 @@ bool is_brick(const ExecGraph& graph, const GraphNode& node) {
 std::vector<std::string> missing_bricks(const ExecGraph& graph) {
     std::map<std::uint32_t, Bricks> layers;
     for (NodeId id = 0; id < graph.size(); ++id) {
-        if (graph[id].kind == NodeKind::layer) {
-            layers[graph[id].layer];
+        if (graph[id].kind == NodeKind::layer && graph[id].layer) {
+            layers[*graph[id].layer];
         } else if (is_brick(graph, graph[id])) {
-            layers[graph[id].layer].insert(graph.name_of(id));
+            layers[*graph[id].layer].insert(graph.name_of(id));
         }
     }
     std::map<Bricks, std::size_t> kinds;

@@ -110,9 +110,9 @@ class KernelNames {
 
 /// Of what was recorded and of captured graphs, which are told apart, and of the scopes of queues.
 std::vector<KernelRow> kernel_rows(const PathGraph& graph) {
-    std::map<std::pair<std::uint32_t, std::string>, KernelRow> rows;
-    const auto row_of = [&](const std::pair<std::uint32_t, std::string>& place) -> KernelRow& {
-        KernelRow& row = rows[{place.first + 1, place.second}]; // what is in no layer comes first
+    std::map<PathGraph::KernelPlace, KernelRow> rows; // what is in no layer comes first
+    const auto row_of = [&](const PathGraph::KernelPlace& place) -> KernelRow& {
+        KernelRow& row = rows[place];
         row.layer = place.first;
         row.name = place.second;
         return row;

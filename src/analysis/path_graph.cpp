@@ -14,8 +14,8 @@ namespace {
 
 using resolve::SampleKind;
 
-std::uint32_t layer_of(const resolve::Sample* sample) {
-    return sample == nullptr || sample->layer == resolve::no_layer ? no_layer_index : sample->layer;
+std::optional<std::uint32_t> layer_of(const resolve::Sample* sample) {
+    return sample != nullptr ? sample->layer : std::nullopt;
 }
 
 TransferShape transfer_shape(const resolve::Sample& sample) {
@@ -243,7 +243,7 @@ NodeId PathGraph::add_node(const TrackData& track, const Interval& interval, Nod
     node.layer = layer_of(&sample);
     if (sample.kind == SampleKind::layer) {
         node.kind = NodeKind::layer;
-        node.name = builder_.name("layer " + std::to_string(sample.layer));
+        node.name = builder_.name("layer " + std::to_string(*sample.layer));
         return builder_.add(node);
     }
     node.name = builder_.name(names_.text(sample.name));
@@ -264,7 +264,7 @@ void PathGraph::add_host_intervals(TrackData& track) {
             add_what_it_holds(track, interval);
         }
         if (interval.sample != nullptr && interval.sample->kind == SampleKind::layer && !interval.leaf) {
-            layers_.emplace(interval.sample->layer, interval.node);
+            layers_.emplace(*interval.sample->layer, interval.node);
         }
     }
 }
@@ -303,11 +303,11 @@ std::uint64_t PathGraph::launches() const {
 void PathGraph::measure_device_layers() {
     for (const auto& [id, track] : tracks_) {
         for (const Interval& interval : track.intervals) {
-            const std::uint32_t layer = layer_of(interval.sample);
-            if (!track.device || layer == no_layer_index) {
+            const std::optional<std::uint32_t> layer = layer_of(interval.sample);
+            if (!track.device || !layer) {
                 continue;
             }
-            auto& [begin, end] = device_layers_.try_emplace(layer, interval.begin_ns, interval.end_ns).first->second;
+            auto& [begin, end] = device_layers_.try_emplace(*layer, interval.begin_ns, interval.end_ns).first->second;
             begin = std::min(begin, interval.begin_ns);
             end = std::max(end, interval.end_ns);
         }
@@ -315,26 +315,26 @@ void PathGraph::measure_device_layers() {
 }
 
 /// Where nothing of the layer was timed it has no time, and `begin` is about where it lies.
-NodeId PathGraph::layer_node(std::uint32_t number, std::uint32_t layer, std::int64_t begin) {
-    if (layer == no_layer_index) {
+NodeId PathGraph::layer_node(std::uint32_t number, std::optional<std::uint32_t> layer, std::int64_t begin) {
+    if (!layer) {
         return root_;
     }
-    if (const auto found = layers_.find(layer); found != layers_.end()) {
+    if (const auto found = layers_.find(*layer); found != layers_.end()) {
         return found->second;
     }
     GraphNode node;
     node.kind = NodeKind::layer;
-    node.name = builder_.name("layer " + std::to_string(layer));
+    node.name = builder_.name("layer " + std::to_string(*layer));
     node.layer = layer;
     node.track = number;
     node.device = true;
-    const auto timed = device_layers_.find(layer);
+    const auto timed = device_layers_.find(*layer);
     node.timed = timed != device_layers_.end();
     node.begin_ns = node.timed ? timed->second.first : begin;
     node.duration_ns = node.timed ? timed->second.second - timed->second.first : 0;
     node.parent = root_;
     const NodeId id = builder_.add(node);
-    layers_.emplace(layer, id);
+    layers_.emplace(*layer, id);
     return id;
 }
 

@@ -43,7 +43,8 @@ class PathGraph {
     /// Begin of the first to end of the last thing of the step.
     [[nodiscard]] std::int64_t span_ns() const noexcept { return last_ns_ - first_ns_; }
     /// How many kernels were recorded, by layer and brick.
-    using KernelCounts = std::map<std::pair<std::uint32_t, std::string>, std::uint64_t>;
+    using KernelPlace = std::pair<std::optional<std::uint32_t>, std::string>;
+    using KernelCounts = std::map<KernelPlace, std::uint64_t>;
     [[nodiscard]] const KernelCounts& kernels() const noexcept { return kernels_; }
     [[nodiscard]] const KernelCounts& device_scopes() const noexcept { return device_scopes_; } // leaves
     /// Kernels inside captured graphs, of all their replays in the step, the same way.
@@ -126,7 +127,7 @@ class PathGraph {
     NodeId add_captured_node(const Replay& replay, std::size_t node, GraphNode made, const resolve::Sample* alone_in);
     void add_own_time(const Interval& interval);
     NodeId add_told_brick(const Replay& replay, std::uint32_t site, std::int64_t begin);
-    [[nodiscard]] NodeId layer_node(std::uint32_t number, std::uint32_t layer, std::int64_t begin);
+    [[nodiscard]] NodeId layer_node(std::uint32_t number, std::optional<std::uint32_t> layer, std::int64_t begin);
     [[nodiscard]] static Interval* around(TrackData& track, std::int64_t moment);
     void place_told();
     void count_kernel(TrackData& track, const resolve::RecordedNode& recorded, const Interval* place);

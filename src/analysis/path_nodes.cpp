@@ -113,12 +113,11 @@ void PathGraph::count_kernel(TrackData& track, const RecordedNode& recorded, con
     } else if (place != nullptr && place->sample != nullptr) {
         brick = names_.text(place->sample->name);
     }
-    const std::uint32_t layer = recorded.layer == resolve::no_layer ? no_layer_index : recorded.layer;
-    ++kernels_[{layer, std::move(brick)}];
+    ++kernels_[{recorded.layer, std::move(brick)}];
 }
 
 NodeId PathGraph::add_recorded(const TrackData& track, const RecordedNode& recorded, GraphNode node) {
-    node.layer = recorded.layer == resolve::no_layer ? no_layer_index : recorded.layer;
+    node.layer = recorded.layer;
     node.track = track.number;
     NodeId added = no_node;
     if (recorded.kind == RecordedKind::transfer) {
@@ -163,7 +162,7 @@ void PathGraph::add_held(const TrackData& track, const Interval& interval, NodeI
     own.device = track.device;
     if (!alone) {
         own.kind = layer ? NodeKind::task : NodeKind::brick;
-        own.layer = interval.sample->layer == resolve::no_layer ? no_layer_index : interval.sample->layer;
+        own.layer = interval.sample->layer;
         own.track = track.number;
         own.name = builder_.name(layer ? unattributed : names_.text(interval.sample->name));
         builder_.add(own);
@@ -179,7 +178,7 @@ void PathGraph::add_held(const TrackData& track, const Interval& interval, NodeI
 
 void PathGraph::add_loose() {
     for (const auto& [track, recorded] : loose_) {
-        const auto layer = layers_.find(recorded->layer);
+        const auto layer = recorded->layer ? layers_.find(*recorded->layer) : layers_.end();
         add_told(*track, *recorded, layer == layers_.end() ? root_ : layer->second);
     }
 }

@@ -17,17 +17,12 @@ constexpr std::size_t most_nodes = std::size_t{1} << 20;
 constexpr std::size_t most_edges = std::size_t{1} << 22;
 constexpr const char* outside = "outside any brick";
 
-std::uint32_t layer_of(const recording::GraphSite& site) {
-    return site.layer_plus_one == 0 ? no_layer_index : site.layer_plus_one - 1u;
-}
-
-using Group = std::tuple<std::uint16_t, std::uint32_t, bool>; // name, layer, lap
+using Group = std::tuple<std::uint16_t, std::optional<std::uint32_t>, bool>; // name, layer, lap
 
 Group group_of(const recording::GraphSite& site) { return {site.name, layer_of(site), site.lap}; }
 
 Group group_of(const resolve::Sample& sample) {
-    return {sample.name, sample.layer == resolve::no_layer ? no_layer_index : sample.layer,
-            sample.kind == resolve::SampleKind::lap};
+    return {sample.name, sample.layer, sample.kind == resolve::SampleKind::lap};
 }
 
 } // namespace
@@ -98,7 +93,7 @@ void PathGraph::count_captured() {
                 }
                 const std::uint32_t at = nodes->site(i);
                 const recording::GraphSite* site = at == CapturedNodes::none ? nullptr : &nodes->info().sites[at];
-                captured_kernels_[{site == nullptr ? no_layer_index : layer_of(*site),
+                captured_kernels_[{site == nullptr ? std::nullopt : layer_of(*site),
                                    site == nullptr ? outside : names_.text(site->name)}] += launches;
             }
             continue;
@@ -262,7 +257,7 @@ void PathGraph::add_own_time(const Interval& interval) {
     own.duration_ns = interval.end_ns - interval.begin_ns;
     own.parent = interval.node;
     own.device = true;
-    own.layer = interval.sample->layer == resolve::no_layer ? no_layer_index : interval.sample->layer;
+    own.layer = interval.sample->layer;
     own.track = track_of(interval.sample->track).number;
     builder_.add(own);
 }

@@ -156,7 +156,7 @@ TEST(PathReplays, T17_kernels_are_counted_by_brick_and_layer_and_those_of_the_ho
     EXPECT_EQ(rows.at("attention")->in_graphs, 6u);
     EXPECT_EQ(rows.at("attention")->layer, 4u);
     EXPECT_EQ(*rows.at("outside any brick")->kernels.value, 2) << "g of each replay";
-    EXPECT_EQ(rows.at("outside any brick")->layer, no_layer_index);
+    EXPECT_EQ(rows.at("outside any brick")->layer, std::nullopt);
     EXPECT_EQ(*rows.at("sampling")->kernels.value, 1);
     EXPECT_EQ(rows.at("sampling")->in_graphs, 0u);
 }

@@ -29,7 +29,7 @@ struct PathRow {
 /// Launches, and kernels, of one brick in one layer.
 struct KernelRow {
     std::string name;
-    std::uint32_t layer = no_layer_index;
+    std::optional<std::uint32_t> layer; // absent: outside of layers
     std::uint64_t device_scopes = 0;
     Figure kernels;              // recorded in it, and those of the captured graphs that were replayed
     std::uint64_t in_graphs = 0; // of these, those of captured graphs

@@ -110,7 +110,7 @@ void RowTable::add(const resolve::Sample& sample, unsigned source) {
         return;
     }
     entry->statistics.add(sample);
-    if (brick_layers_ && sample.layer != resolve::no_layer) {
+    if (brick_layers_ && sample.layer) {
         key.layer = sample.layer;
         add_to_layer(key, sample, brick_layer_rows_, brick_layer_index_);
     }
@@ -131,11 +131,11 @@ void RowTable::add(const resolve::Sample& sample, unsigned source, std::uint32_t
 
 void RowTable::add_to_layer(const Key& key, const resolve::Sample& sample, std::vector<std::unique_ptr<Entry>>& rows,
                             std::unordered_map<std::uint64_t, std::uint32_t>& index) {
-    if (key.layer >= max_layers) {
+    if (!key.layer || *key.layer >= max_layers) {
         ++refused_;
         return;
     }
-    add_to(packed_key(key.layer, key.name, key.phase, key.lap, key.leaf, key.source), key, sample, rows, index);
+    add_to(packed_key(*key.layer, key.name, key.phase, key.lap, key.leaf, key.source), key, sample, rows, index);
 }
 
 void RowTable::add_to(std::uint64_t packed, const Key& key, const resolve::Sample& sample,
@@ -160,9 +160,7 @@ Row RowTable::finish(const Entry& entry, const PhaseBases& bases) const {
         key.name = entry.key.name != 0 ? names_->text(entry.key.name) : "unnamed";
         key.category = names_->category(entry.key.name);
     }
-    if (entry.key.layer != resolve::no_layer) {
-        key.layer = entry.key.layer;
-    }
+    key.layer = entry.key.layer;
     if (entry.key.graph != GraphTable::none) {
         key.graph = bases.graphs->key_of(entry.key.graph);
     }
@@ -170,11 +168,8 @@ Row RowTable::finish(const Entry& entry, const PhaseBases& bases) const {
     row.lap = entry.key.lap;
     row.parent = !entry.key.leaf;
     if (row.basis == RowBasis::replays) {
-        GraphTable::Wanted wanted{
-            entry.key.phase, entry.key.source, entry.key.graph, entry.key.name, std::nullopt, entry.key.lap, {}};
-        if (entry.key.layer != resolve::no_layer) {
-            wanted.layer_plus_one = static_cast<std::uint16_t>(entry.key.layer + 1);
-        }
+        const GraphTable::Wanted wanted{
+            entry.key.phase, entry.key.source, entry.key.graph, entry.key.name, entry.key.layer, entry.key.lap, {}};
         take_rate(row, wanted, bases);
     }
     return row;
@@ -211,7 +206,7 @@ void RowTable::take_rate(Row& row, const GraphTable::Wanted& wanted, const Phase
 // A name that is a leaf in one place and a parent in another is one row, marked parent: only the categories, which sum
 // over leaves, need the two apart.
 std::vector<Row> RowTable::finish_all(const std::vector<std::unique_ptr<Entry>>& rows, const PhaseBases& bases) const {
-    using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, Phase, bool, std::uint8_t>;
+    using Place = std::tuple<std::optional<std::uint32_t>, std::uint32_t, std::uint16_t, Phase, bool, std::uint8_t>;
     std::map<Place, std::vector<const Entry*>> places;
     for (const auto& entry : rows) {
         const Key& key = entry->key;

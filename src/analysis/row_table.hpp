@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -64,7 +65,7 @@ class RowTable {
   private:
     struct Key {
         std::uint16_t name = 0;
-        std::uint32_t layer = resolve::no_layer;
+        std::optional<std::uint32_t> layer;
         std::uint32_t graph = GraphTable::none;
         Phase phase = Phase::none;
         bool lap = false;

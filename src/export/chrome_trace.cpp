@@ -377,7 +377,7 @@ class TraceWriter {
             return;
         case SampleKind::layer:
             sink_.put(R"("name":"layer )");
-            sink_.put_integer(sample.layer);
+            sink_.put_integer(*sample.layer);
             sink_.put(R"(","cat":"layer")");
             return;
         default:
@@ -462,7 +462,7 @@ class TraceWriter {
         put_work(R"(,"submit_delay_us":)", sample.submit_delay_ns / 1e3);
     }
 
-    const std::string& where(Phase phase, std::uint64_t step, std::uint32_t layer) {
+    const std::string& where(Phase phase, std::uint64_t step, std::optional<std::uint32_t> layer) {
         if (where_.empty() || phase != where_phase_ || step != where_step_ || layer != where_layer_) {
             where_phase_ = phase;
             where_step_ = step;
@@ -471,14 +471,16 @@ class TraceWriter {
             if (step != resolve::no_step) {
                 where_ += R"(,"step":)" + std::to_string(step);
             }
-            if (layer != resolve::no_layer) {
-                where_ += R"(,"layer":)" + std::to_string(layer);
+            if (layer) {
+                where_ += R"(,"layer":)" + std::to_string(*layer);
             }
         }
         return where_;
     }
 
-    void put_where(Phase phase, std::uint64_t step, std::uint32_t layer) { sink_.put(where(phase, step, layer)); }
+    void put_where(Phase phase, std::uint64_t step, std::optional<std::uint32_t> layer) {
+        sink_.put(where(phase, step, layer));
+    }
 
     void put_graph_key(bool given, std::uint64_t key) {
         if (given) {
@@ -551,7 +553,7 @@ class TraceWriter {
     std::string place_;
     Phase where_phase_ = Phase::none;
     std::uint64_t where_step_ = 0;
-    std::uint32_t where_layer_ = 0;
+    std::optional<std::uint32_t> where_layer_;
     std::string where_;
     std::map<std::uint32_t, std::string> track_names_;
     std::unordered_map<std::uint32_t, SpanLanes> spans_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <optional>
 
 #include "base/utf8.hpp"
 #include "export/export.hpp"
@@ -50,10 +51,13 @@ void put_marks(TextSink& sink, const Marks& marks) {
     }
 }
 
-template <class T>
-void put_optional(TextSink& sink, T value, T none) {
-    if (value != none) {
-        sink.put_integer(value);
+void put_place(TextSink& sink, std::uint64_t step, std::optional<std::uint32_t> layer) {
+    if (step != resolve::no_step) {
+        sink.put_integer(step);
+    }
+    sink.put(',');
+    if (layer) {
+        sink.put_integer(*layer);
     }
 }
 
@@ -70,9 +74,7 @@ void write_row(TextSink& sink, const resolve::Submission& submission, NameText& 
     sink.put(',');
     sink.put(phase_word(submission.phase));
     sink.put(',');
-    put_optional(sink, submission.step, resolve::no_step);
-    sink.put(',');
-    put_optional(sink, submission.layer, resolve::no_layer);
+    put_place(sink, submission.step, submission.layer);
     put_cell(sink, submission.track);
     if (submission.timed) {
         put_cell(sink, submission.begin_ns);
@@ -100,9 +102,7 @@ void write_row(TextSink& sink, const resolve::RecordedNode& node, NameText& name
     sink.put(',');
     sink.put(phase_word(node.phase));
     sink.put(',');
-    put_optional(sink, node.step, resolve::no_step);
-    sink.put(',');
-    put_optional(sink, node.layer, resolve::no_layer);
+    put_place(sink, node.step, node.layer);
     put_cell(sink, node.key.track);
     put_cell(sink, node.begin_ns);
     sink.put(',');
@@ -132,13 +132,7 @@ void write_row(TextSink& sink, const Sample& sample, NameText& names, const Grap
     sink.put(',');
     sink.put(phase_word(sample.phase));
     sink.put(',');
-    if (sample.step != resolve::no_step) {
-        sink.put_integer(sample.step);
-    }
-    sink.put(',');
-    if (sample.layer != resolve::no_layer) {
-        sink.put_integer(sample.layer);
-    }
+    put_place(sink, sample.step, sample.layer);
     put_cell(sink, sample.track);
     put_cell(sink, sample.begin_ns);
     put_cell(sink, sample.duration_ns);

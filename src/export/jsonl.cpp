@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <optional>
 
 #include "base/hex.hpp"
 #include "base/json_writer.hpp"
@@ -158,15 +159,15 @@ void put_marks(TextSink& sink, const Marks& marks) {
     }
 }
 
-void put_place(TextSink& sink, Phase phase, std::uint64_t step, std::uint32_t layer) {
+void put_place(TextSink& sink, Phase phase, std::uint64_t step, std::optional<std::uint32_t> layer) {
     sink.put(R"(,"phase":")");
     sink.put(phase_word(phase));
     sink.put('"');
     if (step != resolve::no_step) {
         put_field(sink, R"(,"step":)", step);
     }
-    if (layer != resolve::no_layer) {
-        put_field(sink, R"(,"layer":)", layer);
+    if (layer) {
+        put_field(sink, R"(,"layer":)", *layer);
     }
 }
 
@@ -268,8 +269,8 @@ std::string node_line(const resolve::RecordedNode& node, const NameWords& names)
     if (node.step != resolve::no_step) {
         json.field("step", node.step);
     }
-    if (node.layer != resolve::no_layer) {
-        json.field("layer", node.layer);
+    if (node.layer) {
+        json.field("layer", *node.layer);
     }
     json.field("track", node.key.track);
     json.field("sequence", node.key.sequence);

@@ -63,7 +63,7 @@ class PlantedSource {
                                 std::int64_t duration_ns) {
         resolve::Sample& sample = add(resolve::SampleKind::scope, name, begin_ns, duration_ns);
         sample.track = track;
-        return place(sample, step, resolve::no_layer);
+        return place(sample, step, std::nullopt);
     }
     resolve::Submission& submit(std::uint32_t queue, std::uint64_t step, std::int64_t begin_ns,
                                 std::int64_t duration_ns) {
@@ -136,7 +136,7 @@ class PlantedSource {
                 place(add(resolve::SampleKind::layer, 0, layer_begin, now - layer_begin), step, layer).leaf = false;
             }
             resolve::Sample& whole = add(resolve::SampleKind::step, 0, step_begin, now - step_begin);
-            place(whole, step, resolve::no_layer).leaf = false;
+            place(whole, step, std::nullopt).leaf = false;
             now += 10;
         }
     }
@@ -185,7 +185,7 @@ class PlantedSource {
         }
         return end;
     }
-    static resolve::Sample& place(resolve::Sample& sample, std::uint64_t step, std::uint32_t layer) {
+    static resolve::Sample& place(resolve::Sample& sample, std::uint64_t step, std::optional<std::uint32_t> layer) {
         sample.step = step;
         sample.layer = layer;
         sample.phase = Phase::decode;

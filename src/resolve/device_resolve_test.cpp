@@ -81,7 +81,7 @@ TEST(DeviceResolve, F1_when_a_scope_was_queued_and_submitted_is_known_only_where
     std::map<std::uint32_t, std::pair<double, double>> delays;
     for (const Sample& sample : resolved(source).samples) {
         if (sample.track == queue) {
-            delays[sample.layer] = {sample.queue_delay_ns, sample.submit_delay_ns};
+            delays[sample.layer.value()] = {sample.queue_delay_ns, sample.submit_delay_ns};
         }
     }
     ASSERT_EQ(delays.size(), 5u);

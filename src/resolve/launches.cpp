@@ -9,7 +9,7 @@ namespace plumb::resolve {
 
 std::size_t Launches::Hash::operator()(const Place& place) const noexcept {
     std::uint64_t mixed = place.step * 0x9E3779B97F4A7C15u;
-    mixed ^= (std::uint64_t{place.queue} << 32) | place.layer;
+    mixed ^= (std::uint64_t{place.queue} << 32) | place.layer.value_or(0);
     mixed = (mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9u + place.name;
     return static_cast<std::size_t>(mixed ^ (mixed >> 32));
 }

@@ -47,7 +47,8 @@ class Launches {
 
     struct Place {
         std::uint64_t step;
-        std::uint32_t queue, layer;
+        std::uint32_t queue;
+        std::optional<std::uint32_t> layer;
         std::uint16_t name;
         bool operator==(const Place&) const = default;
     };

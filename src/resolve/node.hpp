@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "plumb/bricks.hpp"
 #include "plumb/node.hpp"
@@ -30,7 +31,7 @@ struct RecordedNode {
     bool left_out = false;
     Phase phase = Phase::none;
     std::uint16_t name = 0; // of kernels and tasks
-    std::uint32_t layer = no_layer;
+    std::optional<std::uint32_t> layer;
     std::uint64_t step = no_step;
     NodeKey key;
     std::int64_t begin_ns = 0;

@@ -131,7 +131,7 @@ TEST(Resolve, F8_layer_0_and_no_layer_and_track_0_are_different_things) {
     source.layer_end(0, 0, 300, 600);
     source.step_end(0, Phase::decode, 0, 1000);
     const Resolved all = resolve_all(source);
-    EXPECT_EQ(all.named(Brick::embedding).at(0).layer, no_layer);
+    EXPECT_EQ(all.named(Brick::embedding).at(0).layer, std::nullopt);
     EXPECT_EQ(all.named(Brick::attention).at(0).layer, 0u);
     EXPECT_EQ(all.named(Brick::attention).at(0).track, 0u);
     EXPECT_EQ(all.named(Brick::attention).at(0).step, 0u);
@@ -346,7 +346,7 @@ TEST(Resolve, a_lost_layer_end_does_not_leak_its_layer_past_the_step) {
     source.scope(1, Brick::sampling, 2100, 2200);
     source.raw(1, {0, pack(RecordKind::context_end)});
     const Resolved all = resolve_all(source);
-    EXPECT_EQ(all.named(Brick::sampling).at(0).layer, no_layer);
+    EXPECT_EQ(all.named(Brick::sampling).at(0).layer, std::nullopt);
     EXPECT_EQ(all.named(Brick::sampling).at(0).step, no_step);
     EXPECT_EQ(all.resolution.losses.of(Loss::end_without_begin), 1u);
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "plumb/bricks.hpp"
 
@@ -12,7 +13,6 @@ namespace plumb::resolve {
 enum class SampleKind : std::uint8_t { scope, lap, span, layer, step };
 
 inline constexpr std::uint64_t no_step = std::numeric_limits<std::uint64_t>::max();
-inline constexpr std::uint32_t no_layer = std::numeric_limits<std::uint32_t>::max();
 inline constexpr std::uint32_t no_launch = std::numeric_limits<std::uint32_t>::max();
 
 /// work is NaN where it was not given: never 0 for unknown. bytes already holds bytes_per_kv * kv_length.
@@ -21,7 +21,7 @@ struct Sample {
     Phase phase = Phase::none;
     std::uint16_t name = 0; // 0 for step and layer
     std::uint32_t track = 0;
-    std::uint32_t layer = no_layer;
+    std::optional<std::uint32_t> layer; // absent: outside of layers
     std::uint64_t step = no_step;
     std::int64_t begin_ns = 0;
     std::int64_t duration_ns = 0;
@@ -52,7 +52,7 @@ struct Submission {
     std::uint16_t flags = 0; // of a launch: launch_instrumented, …
     std::uint32_t track = 0; // the host thread
     std::uint32_t queue = 0; // track it was given to
-    std::uint32_t layer = no_layer;
+    std::optional<std::uint32_t> layer;
     std::uint64_t step = no_step;
     std::uint64_t key = 0; // of the graph
     std::int64_t begin_ns = 0;

@@ -413,7 +413,7 @@ void TrackResolver::context(const Record& record) {
         around = surroundings_of_step(record.first - 1);
     }
     if (id_of(record) != 0) {
-        around.layer = static_cast<std::uint32_t>(id_of(record)) - 1;
+        around.layer = id_of(record) - 1u;
     }
     push(FrameKind::context, 0, around);
 }

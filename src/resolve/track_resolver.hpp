@@ -61,7 +61,7 @@ class TrackResolver {
     // What a sample inherits from the frames around it.
     struct Surroundings {
         std::uint64_t step = no_step;
-        std::uint32_t layer = no_layer;
+        std::optional<std::uint32_t> layer;
         Phase phase = Phase::none;
         bool warmup = false;
         bool left_out = false;

@@ -84,11 +84,11 @@ void add_kernels(Page& page, const PathReport& report) {
     TextTable table({"slowest kernels"}, {"us", "slack us", "% of roofline", "layer"}, {"file"});
     for (const SlowKernel& kernel : report.slowest) {
         const GraphNode& node = report.graph[kernel.node];
-        table.add_row(
-            {printable(report.graph.name_of(kernel.node), name_columns), us(static_cast<double>(node.duration_ns)),
-             us(static_cast<double>(report.analysis.slack_ns[kernel.node])),
-             kernel.roofline_share.value ? fixed(100 * *kernel.roofline_share.value, 1) : "n/a",
-             node.layer == no_layer_index ? "" : std::to_string(node.layer), printable(kernel.file, name_columns)});
+        table.add_row({printable(report.graph.name_of(kernel.node), name_columns),
+                       us(static_cast<double>(node.duration_ns)),
+                       us(static_cast<double>(report.analysis.slack_ns[kernel.node])),
+                       kernel.roofline_share.value ? fixed(100 * *kernel.roofline_share.value, 1) : "n/a",
+                       node.layer ? std::to_string(*node.layer) : "", printable(kernel.file, name_columns)});
     }
     page.table(std::move(table));
 }

@@ -12,9 +12,7 @@ std::string hex_or_empty(std::uint64_t value) { return value != 0 ? base::hex_di
 PathNode::PathNode(const ExecGraph& graph, NodeId id)
     : node(id), name(graph.name_of(id)), kind(graph[id].kind), device(graph[id].device), begin_ns(graph[id].begin_ns) {
     const GraphNode& from = graph[id];
-    if (from.layer != no_layer_index) {
-        layer = from.layer;
-    }
+    layer = from.layer;
     if (from.parent != no_node) {
         parent = from.parent;
     }

@@ -145,7 +145,7 @@ template <class V>
 void describe(V& v, const KernelRow& r) {
     v.type("kernels", "Launches, and kernels, of one brick in one layer.");
     v("name", r.name, "the brick");
-    v("layer", r.layer, "missing: outside of layers", r.layer != no_layer_index);
+    v("layer", r.layer, "missing: outside of layers");
     v("device_scopes", r.device_scopes, "");
     v("kernels", r.kernels, "recorded in it, and those of the captured graphs that were launched");
     v("in_graphs", r.in_graphs,
