@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "record/recorder_testing.hpp"
+#include "record/scope_stack.hpp"
 
 namespace plumb::record {
 namespace {
@@ -35,6 +36,42 @@ TEST(ScopeStack, leaves_the_same_records_as_the_macros) {
     }
     EXPECT_EQ(pushed.take(), made.take());
     EXPECT_EQ(pushed.all_drops(), 0u);
+}
+
+TEST(ScopeStack, a_pushed_context_is_the_step_and_layer_until_its_pop) {
+    TestRecorder pushed, made;
+    push_context(pushed, {4, 2});
+    pushed.push_scope(host, norm);
+    EXPECT_EQ(pushed.context().layer_plus_one, 2u);
+    EXPECT_TRUE(pop_scope(pushed));
+    EXPECT_TRUE(pop_scope(pushed));
+    EXPECT_EQ(pushed.context().step_plus_one, 0u);
+    {
+        PLUMB_CONTEXT(made, (Context{4, 2}));
+        PLUMB_BRICK(made, host, norm);
+    }
+    EXPECT_EQ(pushed.take(), made.take());
+}
+
+TEST(ScopeStack, work_known_late_is_that_of_the_innermost_scope_and_nothing_else_takes_it) {
+    TestRecorder pushed, made;
+    EXPECT_FALSE(set_pushed_work(pushed, make_work(bytes(1))));
+    pushed.push_scope(host, norm, flops(4));
+    EXPECT_TRUE(set_pushed_work(pushed, make_work(bytes(8))));
+    pushed.push_layer(0);
+    EXPECT_FALSE(set_pushed_work(pushed, make_work(bytes(2))));
+    EXPECT_TRUE(pop_scope(pushed));
+    EXPECT_TRUE(pop_scope(pushed));
+    EXPECT_FALSE(pop_scope(pushed));
+    pushed.off();
+    push_context(pushed, {4, 2});
+    EXPECT_TRUE(set_pushed_work(pushed, make_work(bytes(1))));
+    EXPECT_TRUE(pop_scope(pushed));
+    {
+        PLUMB_BRICK(made, host, norm, bytes(8));
+        PLUMB_LAYER(made, 0);
+    }
+    EXPECT_EQ(pushed.take(), made.take());
 }
 
 TEST(ScopeStack, mixes_with_objects_and_laps) {
