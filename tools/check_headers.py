@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every header compiles alone. Public ones as C++17 and C++20, with g++ and clang++, without exceptions and RTTI, as
-they are and under PLUMB_DISABLE, and with nvcc where there is one; .h files as C11 too. Those of rooms with one compiler:
+they are and under PLUMB_DISABLE, and with nvcc where there is one; .h files as C99 and C11 too. Those of rooms with one compiler:
 the builds include them with both. The doors stay small."""
 
 import concurrent.futures
@@ -45,7 +45,8 @@ def commands(name):
                                 "-fsyntax-only", *paths, "-x", "c++", "-"]
     if public and name.endswith(".h"):
         for compiler in C:
-            yield include, [compiler, "-std=c11", *WARNINGS, "-fsyntax-only", *paths, "-x", "c", "-"]
+            for standard in ("c99", "c11"):
+                yield include, [compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", *paths, "-x", "c", "-"]
     if public and NVCC:
         yield include, [NVCC, "-std=c++17", "-c", "-o", os.devnull, *paths, "-x", "cu"]
 
