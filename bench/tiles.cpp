@@ -9,6 +9,7 @@
 #include "backends/cpu/core_workers.hpp"
 #include "plumb/plumb.hpp"
 #include "support/board.hpp"
+#include "support/loops.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/ticks.hpp"
 
@@ -18,12 +19,10 @@ using namespace bench;
 using plumb::Brick;
 using plumb::TileLevel;
 using plumb::backends::cpu::Workers;
-using plumb::detail::read_ticks;
 
 constexpr std::uint64_t tiles_of_burst = 20'000;
 constexpr std::uint64_t warm_up_tiles = 2'000;
 constexpr std::size_t bursts_of_round = 5;
-constexpr std::size_t scratch_records = 1024;
 
 struct Stage {
     plumb::Profiler* on;
@@ -31,32 +30,8 @@ struct Stage {
     plumb::detail::Record* scratch;
 };
 
-/// Nothing, that a compiler cannot see through.
-__attribute__((always_inline)) inline void body() { asm volatile("" ::: "memory"); }
-
-template <class F>
-__attribute__((always_inline)) inline std::uint64_t timed(std::uint64_t n, F&& f) {
-    const std::uint64_t begin = read_ticks();
-    for (std::uint64_t i = 0; i < n; ++i) {
-        f(i);
-    }
-    return read_ticks() - begin;
-}
-
-__attribute__((noinline)) std::uint64_t loop_empty(const Stage&, std::uint64_t n) {
-    return timed(n, [](std::uint64_t) { body(); });
-}
-
-__attribute__((noinline)) std::uint64_t loop_floor(const Stage& stage, std::uint64_t n) {
-    plumb::detail::Record* const scratch = stage.scratch;
-    return timed(n, [=](std::uint64_t i) {
-        const std::uint64_t begin = read_ticks();
-        body();
-        const std::uint64_t end = read_ticks();
-        scratch[i % scratch_records] = {begin, end - begin};
-        body();
-    });
-}
+std::uint64_t loop_empty(const Stage&, std::uint64_t n) { return empty_loop(n); }
+std::uint64_t loop_floor(const Stage& stage, std::uint64_t n) { return floor_loop(stage.scratch, n); }
 
 __attribute__((noinline)) std::uint64_t loop_off(const Stage& stage, std::uint64_t n) {
     plumb::Profiler& prof = *stage.off;
