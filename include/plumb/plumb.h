@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recorder for C, and for whatever calls C: C99 or later, and C++. Names are those of the C++ headers with plumb_ before them.
-// Every function returns a plumb_code. For what is not plumb_ok, plumb_last_error() is one sentence that says what to do, and
-// nothing else has happened. Nothing throws, aborts or blocks. Off, a recording function costs a call and one relaxed load.
+// What can fail returns a plumb_code. For what is not plumb_ok, plumb_last_error() is one sentence that says what to do. No exception
+// comes out, nothing ends the program, and what records does not block. Off, it costs a call and one relaxed load.
 // Every struct begins with its size: set struct_size to sizeof of it, and what you do not know to 0.
 // Pointers are borrowed until the function returns, unless it says otherwise. A queue that is NULL is the calling thread.
 // Thread rule: any thread at any time between plumb_open() and plumb_close(); what a thread pushed, it pops.
@@ -226,6 +226,12 @@ PLUMB_C_API uint64_t plumb_now(const plumb_profiler* profiler);
 /// A brick timed elsewhere: both moments from plumb_now(). Outside the nesting of this thread.
 PLUMB_C_API plumb_code plumb_record_span(plumb_profiler* profiler, plumb_name name, uint64_t begin, uint64_t end,
                                          const plumb_work* work);
+
+/// A brick that is one command of a device queue, in the step and layer that are open: `event` is its cl_event, or an
+/// id<MTLCommandBuffer> that is not committed yet. On an out-of-order queue of OpenCL only commands are timed. plumb_unsupported where
+/// commands have no times of their own.
+PLUMB_C_API plumb_code plumb_record_command(plumb_profiler* profiler, const plumb_queue* queue, plumb_name name,
+                                            void* event, const plumb_work* work);
 
 /// Step and layer of a thread.
 typedef struct plumb_context {

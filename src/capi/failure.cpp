@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <memory>
 
 #include "capi/handles.hpp"
 
 namespace plumb::capi {
 namespace {
 
-// One pointer's worth of state a thread and a destructor: the sentence itself lies on the heap.
-thread_local std::string last_sentence;
+// One pointer a thread: what a library has in static TLS may not fit the program that loads it late.
+thread_local std::unique_ptr<std::string> last_sentence;
 
 constexpr std::size_t most_of_a_struct = 4096; // a struct_size beyond it was never set
 
@@ -31,9 +32,9 @@ bool wrong_size(std::uint32_t given, std::size_t ours, const char* type) noexcep
 
 plumb_code fail(ErrorCode code, std::string_view sentence) noexcept {
     try {
-        last_sentence = sentence;
+        last_sentence = std::make_unique<std::string>(sentence);
     } catch (const std::bad_alloc&) {
-        last_sentence.clear();
+        last_sentence.reset();
     }
     return code_of(code);
 }
@@ -81,4 +82,7 @@ bool has_room(const void* out, std::size_t ours, const char* type) noexcept {
 
 } // namespace plumb::capi
 
-const char* plumb_last_error(void) { return plumb::capi::last_sentence.c_str(); }
+const char* plumb_last_error(void) {
+    const auto& sentence = plumb::capi::last_sentence;
+    return sentence != nullptr ? sentence->c_str() : "";
+}

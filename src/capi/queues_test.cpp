@@ -5,6 +5,7 @@
 #include "mocks/virtual_vulkan/virtual_vulkan.hpp"
 #include "plumb/opencl.hpp"
 #include "plumb/plumb.h"
+#include "record/queue_registry.hpp"
 
 namespace plumb::capi {
 namespace {
@@ -76,6 +77,54 @@ TEST_F(VulkanFromC, the_queue_itself_times_what_is_submitted_between) {
     EXPECT_EQ(plumb_pop_scope(profiler), plumb_ok);
     vvk::catch_up();
     EXPECT_EQ(plumb_vulkan_close(vulkan), plumb_ok);
+}
+
+/// Of a queue whose commands took 10 ticks of the host each.
+class TimerOfCommands final : public QueueTimer {
+  public:
+    Result<DeviceToken> attach(void* event) noexcept override {
+        ++attached;
+        last = event;
+        return DeviceToken{static_cast<std::uint64_t>(attached)};
+    }
+    Result<DeviceSpan> collect(DeviceToken token) noexcept override {
+        DeviceSpan span{};
+        span.begin_ticks = token.value * 100;
+        span.end_ticks = span.begin_ticks + 10;
+        return span;
+    }
+    Result<DeviceToken> begin() noexcept override { return Error{ErrorCode::unsupported, "commands alone"}; }
+    Status end(DeviceToken) noexcept override { return {}; }
+    void cancel(DeviceToken) noexcept override {}
+    Status wait(DeviceToken) noexcept override { return {}; }
+    bool immediate() const noexcept override { return false; }
+    const char* source() const noexcept override { return "commands"; }
+    std::string clock_name() const override { return "tsc"; }
+    bool clock_is_host() const noexcept override { return true; }
+    Result<DeviceClockPair> clock_pair() noexcept override { return Error{ErrorCode::unsupported, "the host's"}; }
+    Result<Elapsed> duration(const DeviceSpan&) override { return Error{ErrorCode::unsupported, "the host's"}; }
+    Result<double> floor_ns() override { return 0.0; }
+    std::vector<Capability> capabilities() const override { return {}; }
+    std::size_t in_flight() const noexcept override { return 0; }
+
+    int attached = 0;
+    void* last = nullptr;
+};
+
+TEST(CommandFromC, its_event_goes_to_the_timer_while_recording_and_nowhere_while_off) {
+    static TimerOfCommands timer; // the registry's timers live as long as the process
+    const plumb_queue queue{sizeof queue, record::register_queue(timer, "commands"), &timer};
+    plumb_profiler* profiler = nullptr;
+    ASSERT_EQ(plumb_open("on,out=none,warmup=0", &profiler), plumb_ok);
+    int event = 0;
+    const plumb_work work{sizeof work, 0, 64, 0, 0, 0};
+    EXPECT_EQ(plumb_record_command(profiler, &queue, plumb_brick_attention, &event, &work), plumb_ok);
+    EXPECT_EQ(timer.last, &event);
+    EXPECT_EQ(plumb_flush(profiler, 10), plumb_ok);
+    EXPECT_EQ(plumb_disable(profiler), plumb_ok);
+    EXPECT_EQ(plumb_record_command(profiler, &queue, plumb_brick_attention, &event, nullptr), plumb_ok);
+    EXPECT_EQ(timer.attached, 1);
+    EXPECT_EQ(plumb_close(profiler), plumb_ok);
 }
 
 TEST(OpenClFromC, a_queue_is_that_of_the_cpp_header) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hot half of plumb.h. A wrong argument is said whether recording is on or off; a struct costs one comparison then.
 #include "capi/handles.hpp"
+#include "plumb/backend.hpp"
 #include "plumb/record.hpp"
 #include "record/scope_stack.hpp"
 
@@ -148,6 +149,34 @@ plumb_code plumb_record_span(plumb_profiler* profiler, plumb_name name, uint64_t
     return plumb_ok;
 }
 
+plumb_code plumb_record_command(plumb_profiler* profiler, const plumb_queue* queue, plumb_name name, void* event,
+                                const plumb_work* work) {
+    if (profiler == nullptr) {
+        return no_profiler();
+    }
+    if (!fits(queue, "plumb_queue") || !fits_work(work)) {
+        return plumb_invalid_argument;
+    }
+    if (queue->timer == nullptr) {
+        return fail(ErrorCode::invalid_argument,
+                    "this plumb_queue is the calling thread: give the device queue that the "
+                    "command is in");
+    }
+    if (!profiler->profiler.enabled()) {
+        return plumb_ok;
+    }
+    return guarded([&] {
+        const plumb::Queue here = queue_of(queue);
+        const plumb::Result<plumb::DeviceToken> token = here.timer->attach(event);
+        if (!token.ok()) {
+            return fail(token.error());
+        }
+        const plumb::Work given = work != nullptr ? work_of(*work) : plumb::Work{};
+        profiler->profiler.record_device(Name(name), here, *token, work != nullptr ? &given : nullptr);
+        return static_cast<plumb_code>(plumb_ok);
+    });
+}
+
 plumb_code plumb_get_context(plumb_profiler* profiler, plumb_context* context) {
     if (profiler == nullptr) {
         return no_profiler();
@@ -167,6 +196,10 @@ plumb_code plumb_push_context(plumb_profiler* profiler, const plumb_context* con
     }
     if (!fits(context, "plumb_context")) {
         return plumb_invalid_argument;
+    }
+    if (context->layer_plus_one > most_layers) {
+        return fail(ErrorCode::invalid_argument, "this plumb_context has a layer beyond 65,534: give what "
+                                                 "plumb_get_context() filled");
     }
     plumb::record::push_context(profiler->profiler, {context->step_plus_one, context->layer_plus_one});
     return plumb_ok;

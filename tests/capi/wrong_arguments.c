@@ -42,6 +42,7 @@ static void test_null_profiler(void) {
     CHECK_FAILS(plumb_begin(NULL, 1, NULL, NULL), plumb_invalid_argument, "plumb_open()");
     CHECK_FAILS(plumb_end(NULL, NULL), plumb_invalid_argument, "plumb_open()");
     CHECK_FAILS(plumb_record_span(NULL, 1, 0, 1, NULL), plumb_invalid_argument, "plumb_open()");
+    CHECK_FAILS(plumb_record_command(NULL, NULL, 1, NULL, NULL), plumb_invalid_argument, "plumb_open()");
     CHECK_FAILS(plumb_get_context(NULL, NULL), plumb_invalid_argument, "plumb_open()");
     CHECK_FAILS(plumb_push_context(NULL, NULL), plumb_invalid_argument, "plumb_open()");
     CHECK_FAILS(plumb_record_kernel(NULL, NULL), plumb_invalid_argument, "plumb_open()");
@@ -84,7 +85,19 @@ static void test_values(plumb_profiler* profiler) {
     plumb_step step;
     plumb_tensor tensor;
     plumb_work work;
+    plumb_context context;
+    plumb_queue queue;
     float value = 1;
+    memset(&context, 0, sizeof context);
+    memset(&queue, 0, sizeof queue);
+    context.struct_size = sizeof context;
+    context.layer_plus_one = 70000;
+    queue.struct_size = sizeof queue;
+    CHECK_FAILS(plumb_push_context(profiler, &context), plumb_invalid_argument, "65,534");
+    CHECK_FAILS(plumb_record_command(profiler, NULL, 1, NULL, NULL), plumb_invalid_argument, "plumb_queue is NULL");
+    CHECK_FAILS(plumb_record_command(profiler, &queue, 1, NULL, NULL), plumb_invalid_argument, "calling thread");
+    CHECK_OK(plumb_metal(NULL, &queue));
+    CHECK(plumb_record_command(profiler, &queue, 1, NULL, NULL) != plumb_ok);
     memset(&step, 0, sizeof step);
     memset(&tensor, 0, sizeof tensor);
     memset(&work, 0, sizeof work);
