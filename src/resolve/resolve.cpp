@@ -27,7 +27,7 @@ struct TrackState {
 };
 
 /// A part of a batch, and what it points into.
-struct Part {
+struct ResolvedPart {
     ResolvedBuffers buffers;
     ResolvedBatch batch;
 };
@@ -37,7 +37,7 @@ class Outlet {
   public:
     virtual ~Outlet() = default;
     /// The part to fill next; null: nobody wants more.
-    [[nodiscard]] virtual Part* room() = 0;
+    [[nodiscard]] virtual ResolvedPart* room() = 0;
     /// What room() gave is ready.
     virtual void filled() = 0;
 };
@@ -45,27 +45,27 @@ class Outlet {
 class DirectOutlet final : public Outlet {
   public:
     explicit DirectOutlet(const BatchSink& sink) : sink_(sink) {}
-    [[nodiscard]] Part* room() override { return &part_; }
+    [[nodiscard]] ResolvedPart* room() override { return &part_; }
     void filled() override { sink_(part_.batch); }
 
   private:
     const BatchSink& sink_;
-    Part part_;
+    ResolvedPart part_;
 };
 
 // A hand-over costs some microseconds where the other thread sleeps, resolving a part some ten.
 constexpr std::size_t parts_at_once = 8;
-struct Parts {
-    std::array<Part, parts_at_once> all;
+struct ResolvedParts {
+    std::array<ResolvedPart, parts_at_once> all;
     std::size_t used = 0;
 };
-using PartsHandOver = base::HandOver<Parts, 3>;
+using PartsHandOver = base::HandOver<ResolvedParts, 3>;
 
 /// To another thread. Memory: about 2 MiB.
 class DistantOutlet final : public Outlet {
   public:
     explicit DistantOutlet(PartsHandOver& to) : to_(to) {}
-    [[nodiscard]] Part* room() override {
+    [[nodiscard]] ResolvedPart* room() override {
         if (parts_ == nullptr) {
             parts_ = to_.room();
             if (parts_ == nullptr) {
@@ -89,7 +89,7 @@ class DistantOutlet final : public Outlet {
 
   private:
     PartsHandOver& to_;
-    Parts* parts_ = nullptr;
+    ResolvedParts* parts_ = nullptr;
 };
 
 class SamplePass {
@@ -147,7 +147,7 @@ class SamplePass {
         } catch (const std::system_error&) { // no more threads for this process: it goes without
             return run_here(run, sink);
         }
-        while (const Parts* some = parts->next()) {
+        while (const ResolvedParts* some = parts->next()) {
             for (std::size_t i = 0; i < some->used; ++i) {
                 sink(some->all[i].batch);
             }
@@ -158,7 +158,7 @@ class SamplePass {
     bool deliver(const recording::RecordBatch& batch, std::size_t index, TrackResolver& resolver, std::int64_t later,
                  Outlet& to) {
         for (std::size_t at = 0; at < batch.count; at += records_at_once) {
-            Part* const part = to.room();
+            ResolvedPart* const part = to.room();
             if (part == nullptr) {
                 return false;
             }

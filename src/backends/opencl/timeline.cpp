@@ -23,7 +23,8 @@ Error pending() { return {ErrorCode::pending, "the device has not finished this 
 
 } // namespace
 
-OpenClTimeline::OpenClTimeline(const OpenClDriver& driver, Context context, DeviceId device, const HostClock* host_clock)
+OpenClTimeline::OpenClTimeline(const OpenClDriver& driver, Context context, DeviceId device,
+                               const HostClock* host_clock)
     : driver_(driver), context_(context), device_(device), host_clock_(clock::host_clock(host_clock)) {}
 
 Result<std::unique_ptr<OpenClTimeline>> OpenClTimeline::create(const OpenClDriver& driver, Context context,
