@@ -6,19 +6,16 @@
 
 #include <cstdio>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/output.hpp"
-#include "plumb/selftest.hpp"
+#include "plumb/command_json.hpp"
 #ifdef PLUMB_CLI_DECODER
 #include "decoder/kernels/cpu/bf16_peak.hpp"
 #endif
 
 namespace plumb::cli {
 namespace {
-
-using nlohmann::json;
 
 /// One line that is rewritten while it lasts; nothing where stderr is no terminal.
 class PeakLine {
@@ -58,32 +55,6 @@ plumb::PeakTest measure() {
     return test;
 }
 
-json peaks_json(const plumb::Peaks& peaks) {
-    json all = {
-        {"place", peaks.place}, {"name", peaks.name}, {"uuid", peaks.uuid}, {"measured_unix_s", peaks.measured_unix_s}};
-    for (const plumb::PeakField& field : plumb::peak_fields) {
-        const plumb::Figure& figure = peaks.*field.figure;
-        all[field.name] = figure.value ? json(*figure.value) : json{{"absent", figure.reason}};
-    }
-    return all;
-}
-
-void print_json(const plumb::PeakTest& test, const std::string& file) {
-    json peaks = json::array(), unsupported = json::array();
-    for (const plumb::Peaks& place : test.peaks) {
-        peaks.push_back(peaks_json(place));
-    }
-    for (const auto& [what, why] : test.unsupported) {
-        unsupported.push_back({{"place", what}, {"reason", why}});
-    }
-    const json all = {{"schema", "plumb.peaks/1"},
-                      {"file", file},
-                      {"peaks", peaks},
-                      {"unsupported", unsupported},
-                      {"notes", test.notes}};
-    std::cout << all.dump(1, ' ', false, json::error_handler_t::replace) << '\n';
-}
-
 void print_figure(const char* name, const plumb::Figure& figure, double scale, const char* unit) {
     const std::string value =
         figure.value ? fmt::format("{:.2f} {}", *figure.value / scale, unit) : fmt::format("n/a ({})", figure.reason);
@@ -120,7 +91,11 @@ int measure_and_store_peaks(bool as_json) {
     if (!file) {
         return say_error(file.error().message, as_json);
     }
-    as_json ? print_json(test, *file) : print_text(test, *file);
+    if (as_json) {
+        std::cout << plumb::render_json(test, *file);
+    } else {
+        print_text(test, *file);
+    }
     return exit_ok;
 }
 

@@ -3,13 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/ticker.hpp"
-#include "plumb/results.hpp"
+#include "plumb/command_json.hpp"
 
 namespace {
 
@@ -19,14 +18,6 @@ struct RecoverArguments {
     std::string recording;
     bool json = false;
 };
-
-void print_json(const plumb::RecoverSummary& summary) {
-    const nlohmann::json json = {{"schema", "plumb.recover/1"},
-                                 {"records_recovered", summary.records_recovered},
-                                 {"rings", summary.rings},
-                                 {"notes", summary.notes}};
-    std::cout << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-}
 
 void print_text(const plumb::RecoverSummary& summary) {
     if (summary.rings == 0 && summary.records_recovered == 0) {
@@ -48,7 +39,11 @@ int recover(const RecoverArguments& arguments) {
     if (!summary) {
         return say_error(summary.error().message, arguments.json);
     }
-    arguments.json ? print_json(*summary) : print_text(*summary);
+    if (arguments.json) {
+        std::cout << plumb::render_json(*summary);
+    } else {
+        print_text(*summary);
+    }
     return exit_ok;
 }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // plumb selftest: what this machine can measure, how well, and what it cannot and why.
-#include "plumb/selftest.hpp"
+#include "plumb/command_json.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/commands.hpp"
@@ -16,58 +15,6 @@
 namespace {
 
 using namespace plumb::cli;
-using nlohmann::json;
-
-json figure_json(const plumb::Figure& figure) {
-    return figure.value ? json(*figure.value) : json{{"absent", figure.reason}};
-}
-
-json capabilities_json(const std::vector<plumb::Capability>& capabilities) {
-    json all = json::array();
-    for (const plumb::Capability& capability : capabilities) {
-        all.push_back({{"name", capability.name}, {"supported", capability.supported}, {"reason", capability.reason}});
-    }
-    return all;
-}
-
-json device_json(const plumb::DeviceSelfTest& test) {
-    json capabilities = capabilities_json(test.device.capabilities);
-    for (json& capability : capabilities_json(test.capabilities)) {
-        capabilities.push_back(std::move(capability));
-    }
-    return {{"index", test.device.index},
-            {"name", test.device.name},
-            {"driver", test.device.driver},
-            {"source", test.source},
-            {"clock", test.clock},
-            {"ticks_per_second", figure_json(test.ticks_per_second)},
-            {"floor_ns", figure_json(test.floor_ns)},
-            {"begin_end_ns", figure_json(test.begin_end_ns)},
-            {"clock_read_ns", figure_json(test.clock_read_ns)},
-            {"clock_pair_ns", figure_json(test.clock_pair_ns)},
-            {"fit_residual_ns", figure_json(test.fit_residual_ns)},
-            {"fit_bound_ns", figure_json(test.fit_bound_ns)},
-            {"capabilities", std::move(capabilities)}};
-}
-
-void print_json(const plumb::SelfTest& test) {
-    json backends = json::array();
-    for (const plumb::BackendSelfTest& backend : test.backends) {
-        json devices = json::array();
-        for (const plumb::DeviceSelfTest& device : backend.devices) {
-            devices.push_back(device_json(device));
-        }
-        backends.push_back({{"name", backend.name},
-                            {"unavailable", backend.unavailable.empty() ? json() : json(backend.unavailable)},
-                            {"devices", std::move(devices)}});
-    }
-    const json all = {{"schema", "plumb.selftest/1"},
-                      {"cpu", test.cpu},
-                      {"clock", test.clock},
-                      {"clock_reason", test.clock_reason},
-                      {"backends", std::move(backends)}};
-    std::cout << all.dump(1, ' ', false, json::error_handler_t::replace) << '\n';
-}
 
 void print_line(const std::string& name, const std::string& value) {
     constexpr std::size_t columns = 27; // the longest name of a capability
@@ -122,7 +69,11 @@ int selftest(bool as_json) {
     if (!test) {
         return say_error(test.error().message, as_json);
     }
-    as_json ? print_json(*test) : print_text(*test);
+    if (as_json) {
+        std::cout << plumb::render_json(*test);
+    } else {
+        print_text(*test);
+    }
     return exit_ok;
 }
 

@@ -56,6 +56,9 @@ struct Entry {
 /// In the order in which help lists them (PLUMB_ANSWERS).
 [[nodiscard]] const std::vector<const Entry*>& entries();
 
+/// Every document with a schema: of the answers, then of commands that are none.
+[[nodiscard]] const std::vector<Document>& documents();
+
 /// What the public functions of these names do (plumb/answer.hpp).
 [[nodiscard]] const std::vector<AnswerInfo>& known_answers();
 [[nodiscard]] Result<Answer> ask(std::string_view name, const std::vector<std::string>& files,
@@ -109,7 +112,7 @@ template <class R>
 
 template <class R>
 [[nodiscard]] Document document_of() {
-    return {schema_of(R{}), &page::form_of<R>};
+    return {schema_of(R{}), &page::document_form<R>};
 }
 
 template <class Options>

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "answers/answer.hpp"
+#include "answers/commands.hpp"
 #include "answers/reading.hpp"
 
 namespace plumb::answers {
@@ -85,14 +86,25 @@ Result<Answer> ask(std::string_view name, const std::vector<std::string>& files,
     return Error{ErrorCode::not_found, "there is no answer \"" + std::string(name) + "\"; there are " + joined(known)};
 }
 
+const std::vector<Document>& documents() {
+    static const std::vector<Document> all = [] {
+        std::vector<Document> made;
+        for (const Entry* entry : entries()) {
+            made.insert(made.end(), entry->documents.begin(), entry->documents.end());
+        }
+        const std::vector<Document> others = documents_of_commands();
+        made.insert(made.end(), others.begin(), others.end());
+        return made;
+    }();
+    return all;
+}
+
 Result<std::string> json_schema(std::string_view schema) {
     std::vector<std::string> known;
-    for (const Entry* entry : entries()) {
-        for (const Document& document : entry->documents) {
-            known.emplace_back(document.schema);
-            if (schema == document.schema) {
-                return page::json_schema(document.schema, document.form());
-            }
+    for (const Document& document : documents()) {
+        known.emplace_back(document.schema);
+        if (schema == document.schema) {
+            return page::json_schema(document.schema, document.form());
         }
     }
     return Error{ErrorCode::not_found,
@@ -100,11 +112,9 @@ Result<std::string> json_schema(std::string_view schema) {
 }
 
 std::string json_reference() {
-    std::string out;
-    for (const Entry* entry : entries()) {
-        for (const Document& document : entry->documents) {
-            out += (out.empty() ? "" : "\n") + page::reference(document.schema, document.form());
-        }
+    std::string out = "# Field by field\n\nMade by `plumb help --reference`; a test compares the two.\n";
+    for (const Document& document : documents()) {
+        out += "\n" + page::reference(document.schema, document.form());
     }
     return out;
 }

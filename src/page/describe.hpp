@@ -8,9 +8,11 @@
 //         v("reason", t.reason, "why", t.undecided);             // a fourth argument: written only where it is true
 //         v.group("device", "what only devices have", t.device, [&](auto& v) { v("busy_ns", t.busy_ns, "…"); });
 //         v.pairs("kernels", "kernel", "count", t.kernels, "…"); // a list of {kernel, count}
+//         v.or_null("host", t.host, "std::optional: null where it has no value");
+//         v("share", limited(t.share, {.above = 0, .most = 1}), "what a schema says beyond the type");
 //     }
 //
-// A value is a bool, a number, text, an enumeration with words_of(), a Figure, an optional or a vector of those, or a struct with a
+// A value is a bool, a number, text, a Word, an enumeration with words_of(), a Figure, an optional or a vector of those, or a struct with a
 // description of its own. Fields stand in the order in which JSON has them. This file holds what writes JSON. A visitor
 // belongs to the function that makes it; no thread rule.
 #pragma once
@@ -43,6 +45,31 @@ struct Nested {
     std::string json;
 };
 
+/// Text that is one of some words.
+struct Word {
+    std::string_view text;
+    Words words;
+};
+
+/// What values may be.
+struct Limits {
+    std::optional<double> above{}, least{}, most{};
+    const char* pattern = ""; // of text: a regular expression
+};
+template <class T>
+struct Limited {
+    const T& value;
+    Limits limits;
+};
+template <class T>
+[[nodiscard]] Limited<T> limited(const T& value, const Limits& limits) {
+    return {value, limits};
+}
+
+template <class T>
+inline constexpr bool is_limited = false;
+template <class T>
+inline constexpr bool is_limited<Limited<T>> = true;
 template <class T>
 inline constexpr bool is_optional = false;
 template <class T>
@@ -61,8 +88,10 @@ class JsonFields {
 
     void type(const char*, const char*) {}
     template <class T>
-    void operator()(const char* name, const T& value, const char*) {
-        if constexpr (is_optional<T>) {
+    void operator()(const char* name, const T& value, const char* sentence) {
+        if constexpr (is_limited<T>) {
+            (*this)(name, value.value, sentence);
+        } else if constexpr (is_optional<T>) {
             if (value) {
                 field(name, *value);
             }
@@ -75,6 +104,10 @@ class JsonFields {
         if (present) {
             (*this)(name, value, sentence);
         }
+    }
+    template <class T>
+    void or_null(const char* name, const std::optional<T>& value, const char*) {
+        field(name, value);
     }
     template <class Fields>
     void group(const char* name, const char*, bool present, Fields&& fields) {
@@ -140,6 +173,8 @@ class JsonFields {
             json_.end();
         } else if constexpr (Worded<T>) {
             json_.value(word_of(value));
+        } else if constexpr (std::same_as<T, Word>) {
+            json_.value(value.text);
         } else if constexpr (std::is_arithmetic_v<T>) {
             json_.value(value);
         } else if constexpr (Text<T>) {

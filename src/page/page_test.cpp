@@ -84,7 +84,7 @@ TEST(Describe, one_description_gives_the_reference) {
     EXPECT_NE(text.find("| `colour` | `red`, `green` | of it |"), std::string::npos) << text;
     EXPECT_NE(text.find("| `parts` | array of part | of it |"), std::string::npos);
     EXPECT_NE(text.find("### part\n"), std::string::npos);
-    EXPECT_NE(text.find("| `device.busy_ns` | number | busy |"), std::string::npos);
+    EXPECT_NE(text.find("| `device`.`busy_ns` | number | busy |"), std::string::npos);
 }
 
 struct Wish {

@@ -45,9 +45,41 @@ void put_words(JsonWriter& json, const std::vector<const char*>& words) {
 
 void put_reference(JsonWriter& json, const std::string& name) { json.field("$ref", "#/$defs/" + key_of(name)); }
 
-void put_object(JsonWriter& json, const Form& form, const char* schema);
+void put_limits(JsonWriter& json, const Limits& limits) {
+    for (const auto& [name, limit] : {std::pair{"exclusiveMinimum", limits.above}, std::pair{"minimum", limits.least},
+                                      std::pair{"maximum", limits.most}}) {
+        if (limit) {
+            json.field(name, *limit);
+        }
+    }
+    if (*limits.pattern != '\0') {
+        json.field("pattern", limits.pattern);
+    }
+}
+
+bool is_limited_figure(const Form& form) { return form.kind == Kind::figure && form.limits.above.has_value(); }
+
+void put_object(JsonWriter& json, const Form& form);
 
 void put_form(JsonWriter& json, const Form& form);
+
+void put_any_of(JsonWriter& json, const std::vector<Form>& forms) {
+    json.key("anyOf");
+    json.begin_array();
+    for (const Form& form : forms) {
+        put_form(json, form);
+    }
+    json.end();
+}
+
+/// A number within limits, or why there is none.
+void put_figure(JsonWriter& json, const Limits& limits) {
+    Form number = form_of<double>(), absent;
+    number.limits = limits;
+    FormFields fields(absent);
+    fields("absent", std::string(), "");
+    put_any_of(json, {number, absent});
+}
 
 /// The members of a schema of one value.
 void put_value(JsonWriter& json, const Form& form) {
@@ -65,8 +97,8 @@ void put_value(JsonWriter& json, const Form& form) {
         json.field("type", "boolean");
         break;
     case Kind::figure:
-        put_reference(json, "figure");
-        break;
+        is_limited_figure(form) ? put_figure(json, form.limits) : put_reference(json, "figure");
+        return;
     case Kind::word:
         put_words(json, form.words);
         break;
@@ -82,9 +114,7 @@ void put_value(JsonWriter& json, const Form& form) {
         json.begin_object();
         json.end();
         json.key("additionalProperties");
-        json.begin_object();
-        json.field("type", "string");
-        json.end();
+        put_form(json, form_of<std::string>());
         break;
     case Kind::array:
         json.field("type", "array");
@@ -92,9 +122,13 @@ void put_value(JsonWriter& json, const Form& form) {
         put_form(json, form.items.front());
         break;
     case Kind::object:
-        form.name.empty() ? put_object(json, form, nullptr) : put_reference(json, form.name);
+        form.name.empty() ? put_object(json, form) : put_reference(json, form.name);
+        break;
+    case Kind::choice:
+        put_any_of(json, form.items);
         break;
     }
+    put_limits(json, form.limits);
 }
 
 void put_form(JsonWriter& json, const Form& form) {
@@ -115,12 +149,12 @@ void put_form(JsonWriter& json, const Form& form) {
     json.end();
 }
 
-/// The members of a schema of an object that the caller began; `schema`: the name of the document, else null.
-void put_object(JsonWriter& json, const Form& form, const char* schema) {
+/// The members of a schema of an object that the caller began.
+void put_object(JsonWriter& json, const Form& form) {
     json.field("type", "object");
     json.key("required");
     json.begin_array();
-    if (schema != nullptr) {
+    if (!form.schema.empty()) {
         json.value("schema");
     }
     for (const FormField& field : form.fields) {
@@ -131,10 +165,10 @@ void put_object(JsonWriter& json, const Form& form, const char* schema) {
     json.end();
     json.key("properties");
     json.begin_object();
-    if (schema != nullptr) {
+    if (!form.schema.empty()) {
         json.key("schema");
         json.begin_object();
-        put_words(json, {schema});
+        put_words(json, {form.schema.c_str()});
         json.end();
     }
     for (const FormField& field : form.fields) {
@@ -145,18 +179,14 @@ void put_object(JsonWriter& json, const Form& form, const char* schema) {
     json.field("additionalProperties", false);
 }
 
-void put_figure(JsonWriter& json) {
-    json.key("figure");
-    json.begin_object();
-    json.key("anyOf");
-    json.begin_array();
-    put_form(json, form_of<double>());
-    Form absent;
-    FormFields fields(absent);
-    fields("absent", std::string(), "");
-    put_form(json, absent);
-    json.end();
-    json.end();
+std::string type_text(const Form& form);
+
+std::string joined(const std::vector<Form>& forms, const char* between) {
+    std::string out;
+    for (const Form& form : forms) {
+        out += (out.empty() ? "" : between) + type_text(form);
+    }
+    return out;
 }
 
 std::string type_text(const Form& form) {
@@ -184,6 +214,8 @@ std::string type_text(const Form& form) {
         return "array of " + type_text(form.items.front());
     case Kind::document:
         return "document";
+    case Kind::choice:
+        return joined(form.items, " or ");
     case Kind::object:
         break;
     }
@@ -200,16 +232,21 @@ std::string type_text(const Form& form) {
 void append_rows(std::string& out, const Form& form, const std::string& prefix) {
     for (const FormField& field : form.fields) {
         const bool group = field.form.kind == Kind::object && field.form.name.empty();
-        out += "| `" + prefix + field.name + "` | " + (group ? "object" : type_text(field.form)) + " | " +
-               field.sentence + (field.optional ? (field.sentence.empty() ? "optional" : "; optional") : "") + " |\n";
+        const std::string name = prefix + "`" + field.name + "`";
+        out += "| " + name + " | " + (group ? "object" : type_text(field.form)) +
+               (field.form.or_null ? " or null" : "") + " | " + field.sentence +
+               (field.optional ? (field.sentence.empty() ? "optional" : "; optional") : "") + " |\n";
         if (group) {
-            append_rows(out, field.form, prefix + field.name + ".");
+            append_rows(out, field.form, name + ".");
         }
     }
 }
 
 void append_table(std::string& out, const Form& form) {
     out += "| field | type | meaning |\n|---|---|---|\n";
+    if (!form.schema.empty()) {
+        out += "| `schema` | string | `" + form.schema + "` |\n";
+    }
     append_rows(out, form, "");
 }
 
@@ -226,18 +263,21 @@ std::string json_schema(const std::string& schema, const Form& document) {
     json.field("$ref", "#/$defs/root");
     json.key("$defs");
     json.begin_object();
-    put_figure(json);
+    json.key("figure");
+    json.begin_object();
+    put_figure(json, {});
+    json.end();
     for (const Form* form : named) {
         if (form != &document) {
             json.key(key_of(form->name));
             json.begin_object();
-            put_object(json, *form, nullptr);
+            put_object(json, *form);
             json.end();
         }
     }
     json.key("root");
     json.begin_object();
-    put_object(json, document, schema.c_str());
+    document.kind == Kind::choice ? put_value(json, document) : put_object(json, document);
     json.finish();
     out += '\n';
     return out;
@@ -246,8 +286,13 @@ std::string json_schema(const std::string& schema, const Form& document) {
 std::string reference(const std::string& schema, const Form& document) {
     std::vector<const Form*> named;
     collect(document, named);
-    std::string out = "## `" + schema + "`\n\n" + document.sentence + "\n\n";
-    append_table(out, document);
+    std::string out = "## `" + schema + "`\n\n";
+    if (document.kind == Kind::choice) {
+        out += "One of: " + joined(document.items, ", ") + ".\n";
+    } else {
+        out += document.sentence + "\n\n";
+        append_table(out, document);
+    }
     for (const Form* form : named) {
         if (form != &document) {
             out += "\n### " + form->name + "\n\n" + (form->sentence.empty() ? "" : form->sentence + "\n\n");

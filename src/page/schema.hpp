@@ -14,13 +14,15 @@ struct FormField;
 
 /// The form of a value.
 struct Form {
-    enum class Kind { text, integer, number, boolean, figure, word, object, map, array, document };
+    enum class Kind { text, integer, number, boolean, figure, word, object, map, array, document, choice };
     Kind kind = Kind::text;
     bool or_null = false;           // in an array: a value that is not there
     std::vector<const char*> words; // of a word
+    Limits limits;                  // of a number or text
     std::string name, sentence;     // of an object
+    std::string schema;             // of an object that is a document: what its first field says
     std::vector<FormField> fields;  // of an object
-    std::vector<Form> items;        // of an array: one
+    std::vector<Form> items;        // of an array: one; of a choice: each
 };
 
 struct FormField {
@@ -42,8 +44,17 @@ class FormFields {
         object_.sentence = sentence;
     }
     template <class T>
-    void operator()(const char* name, const T&, const char* sentence) {
-        if constexpr (is_optional<T>) {
+    void operator()(const char* name, [[maybe_unused]] const T& value, const char* sentence) {
+        if constexpr (is_limited<T>) {
+            (*this)(name, value.value, sentence);
+            Form& form = object_.fields.back().form;
+            (form.items.empty() ? form : form.items.front()).limits = value.limits;
+        } else if constexpr (std::same_as<T, Word>) {
+            Form form;
+            form.kind = Form::Kind::word;
+            form.words.assign(value.words.begin(), value.words.end());
+            add(name, sentence, false, std::move(form));
+        } else if constexpr (is_optional<T>) {
             add(name, sentence, true, form_of<typename T::value_type>());
         } else {
             add(name, sentence, false, form_of<T>());
@@ -53,6 +64,10 @@ class FormFields {
     void operator()(const char* name, const T& value, const char* sentence, bool) {
         (*this)(name, value, sentence);
         object_.fields.back().optional = true;
+    }
+    template <class T>
+    void or_null(const char* name, const std::optional<T>&, const char* sentence) {
+        add(name, sentence, false, form_of<std::optional<T>>());
     }
     template <class Fields>
     void group(const char* name, const char* sentence, bool, Fields&& fields) {
@@ -112,6 +127,9 @@ Form form_of() {
         form.kind = Form::Kind::boolean;
     } else if constexpr (std::integral<T>) {
         form.kind = Form::Kind::integer;
+        if constexpr (std::unsigned_integral<T>) {
+            form.limits.least = 0;
+        }
     } else if constexpr (std::floating_point<T>) {
         form.kind = Form::Kind::number;
     } else if constexpr (Text<T>) {
@@ -120,6 +138,25 @@ Form form_of() {
         FormFields fields(form);
         describe(fields, T{});
     }
+    return form;
+}
+
+/// The form of a T; of one that has schema_of(), as a document.
+template <class T>
+[[nodiscard]] Form document_form() {
+    Form form = form_of<T>();
+    if constexpr (requires { schema_of(T{}); }) {
+        form.schema = schema_of(T{});
+    }
+    return form;
+}
+
+/// What is one of several objects.
+template <class... T>
+[[nodiscard]] Form choice_of() {
+    Form form;
+    form.kind = Form::Kind::choice;
+    (form.items.push_back(document_form<T>()), ...);
     return form;
 }
 

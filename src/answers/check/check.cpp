@@ -359,9 +359,13 @@ Result<CheckReport> read_check(const std::vector<std::string>& files, const Chec
 } // namespace
 
 const answers::Entry& check_answer() {
-    static const answers::Entry entry = answers::entry_of<CheckQuestion, CheckReport, read_check>(
-        "check", "Check invariants of a healthy profile: calls per step, coverage, losses, node counts, variation",
-        {{"recording", "Recordings (.plumb); each is checked", true, true}});
+    static const answers::Entry entry = [] {
+        answers::Entry made = answers::entry_of<CheckQuestion, CheckReport, read_check>(
+            "check", "Check invariants of a healthy profile: calls per step, coverage, losses, node counts, variation",
+            {{"recording", "Recordings (.plumb); each is checked", true, true}});
+        made.documents.push_back(answers::document_of<ChecksFile>());
+        return made;
+    }();
     return entry;
 }
 

@@ -282,7 +282,7 @@ void describe(V& v, const Peaks& p) {
     v("uuid", p.uuid, "of the device; empty for the host");
     v("measured_unix_s", p.measured_unix_s, "when, seconds since 1970");
     for (std::size_t i = 0; i < std::size(peak_fields); ++i) {
-        v(peak_fields[i].name, p.*peak_fields[i].figure, peak_meanings[i]);
+        v(peak_fields[i].name, page::limited(p.*peak_fields[i].figure, {.above = 0}), peak_meanings[i]);
     }
 }
 
