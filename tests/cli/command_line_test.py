@@ -362,14 +362,14 @@ class OneSource(Case):
     def test_every_command_is_in_every_completion(self):
         self.assertGreaterEqual(set(self.commands()), {"report", "trace", "export", "recover", "selftest"})
         for shell in ("bash", "zsh", "fish"):
-            script = plumb("completion", shell).stdout
-            for command in self.commands():
-                self.assertIn(command, script)
+            self.assertIn(f"completion {shell} -- ", plumb("completion", shell).stdout)
+            said = plumb("completion", shell, "--", "plumb", "")
+            self.assertEqual({line.split("\t")[0] for line in said.stdout.splitlines()}, set(self.commands()), said.stderr)
 
     def complete(self, *words):
-        script = ('source <("$0" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _plumb; '
+        script = ('source <("$0" completion bash); COMP_WORDS=("$0" "$@"); COMP_CWORD=$#; _plumb; '
                   'printf "%s\\n" "${COMPREPLY[@]}"')
-        done = subprocess.run(["bash", "-c", script, PLUMB, "plumb", *words], capture_output=True, text=True,
+        done = subprocess.run(["bash", "-c", script, PLUMB, *words], capture_output=True, text=True,
                               env=ENVIRONMENT, timeout=HANG)
         self.assertEqual(done.stderr, "")
         return done.stdout.split()
@@ -380,6 +380,9 @@ class OneSource(Case):
         self.assertEqual(self.complete("report", "--ph"), ["--phase"])
         self.assertEqual(self.complete("report", "--phase", ""), ["decode", "prefill", "mixed"])
         self.assertEqual(self.complete("completion", "z"), ["zsh"])
+        self.assertEqual(self.complete("model", "make", "--ty"), ["--type"])
+        self.assertEqual(set(self.complete("export", "x.plumb", "--format", "")), {"jsonl", "csv", "chrome_trace"})
+        self.assertEqual(self.complete("report", "-"), ["-h", *self.complete("report", "x.plumb", "--")])
         self.assertEqual(self.complete("report", "x.plumb", "--lay"), ["--layers"])
 
 
