@@ -331,6 +331,12 @@ class OneSource(Case):
         self.assertEqual((SOURCE / "docs" / "cli.md").read_text(), said,
                          "run: plumb help --markdown > docs/cli.md")
 
+    def test_the_reference_of_outputs_is_what_the_command_says_about_them(self):
+        said = plumb("help", "--reference").stdout
+        page = (SOURCE / "docs" / "report_schema.md").read_text()
+        self.assertEqual(page[page.index(said.splitlines()[0]):], said,
+                         "put behind the first part of docs/report_schema.md: plumb help --reference")
+
     def test_every_command_of_the_readme_runs(self):
         """On recordings of ours in place of its names; exit code 2 would be a word that the command does not take."""
         lines = [line.split("#")[0].split() for line in (SOURCE / "README.md").read_text().splitlines()
