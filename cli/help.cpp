@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// plumb help: the same text as --help, and docs/cli.md, both made from the command tree.
+// plumb help: the same text as --help, docs/cli.md and the page for man, all made from the command tree.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -39,6 +39,11 @@ std::string value_of(const CLI::Option& option) {
     return option.get_items_expected_max() == 0 ? std::string() : option.get_type_name();
 }
 
+std::string meaning_of(const CLI::Option& option) {
+    return option.get_description() + (option.get_required() ? " (required)" : "") +
+           (option.get_default_str().empty() ? "" : " (default " + option.get_default_str() + ")");
+}
+
 std::string usage_of(const CLI::App& app, const std::string& path) {
     std::string usage = path + " [OPTIONS]";
     for (const CLI::Option* option : visible_options(app)) {
@@ -54,11 +59,8 @@ void print_options(const CLI::App& app) {
     std::cout << "| option | value | meaning |\n|---|---|---|\n";
     for (const CLI::Option* option : visible_options(app)) {
         const std::string names = option->get_positional() ? option->get_name() : joined(flags_of(*option), ", ");
-        std::string meaning = option->get_description();
-        meaning += option->get_required() ? " (required)" : "";
-        meaning += option->get_default_str().empty() ? "" : " (default " + option->get_default_str() + ")";
-        std::cout << "| `" << escaped(names) << "` | " << escaped(value_of(*option)) << " | " << escaped(meaning)
-                  << " |\n";
+        std::cout << "| `" << escaped(names) << "` | " << escaped(value_of(*option)) << " | "
+                  << escaped(meaning_of(*option)) << " |\n";
     }
 }
 
@@ -85,11 +87,42 @@ void print_markdown(const CLI::App& root) {
     }
 }
 
+/// As roff reads it: no line of a text is a request, no hyphen is broken.
+std::string roff(const std::string& text) {
+    std::string out = "\\&";
+    for (const char c : text) {
+        out += c == '\\' ? "\\e" : c == '-' ? "\\-" : std::string(1, c);
+    }
+    return out + "\n";
+}
+
+void print_man_command(const CLI::App& app, const std::string& path) {
+    std::cout << ".SH " << roff(path) << roff(app.get_description() + ".") << ".PP\n" << roff(usage_of(app, path));
+    for (const CLI::Option* option : visible_options(app)) {
+        const std::string names = option->get_positional() ? option->get_name() : joined(flags_of(*option), ", ");
+        std::cout << ".TP\n" << roff(names + " " + value_of(*option)) << roff(meaning_of(*option));
+    }
+    for (const CLI::App* command : visible_commands(app)) {
+        print_man_command(*command, path + " " + command->get_name());
+    }
+}
+
+void print_man(const CLI::App& root) {
+    std::cout << ".TH PLUMB 1 \"\" \"" << root.version() << "\"\n.SH NAME\n"
+              << roff("plumb - " + root.get_description()) << ".SH SYNOPSIS\n"
+              << roff(usage_of(root, "plumb")) << ".SH EXIT STATUS\n"
+              << roff(root.get_footer());
+    for (const CLI::App* command : visible_commands(root)) {
+        print_man_command(*command, "plumb " + command->get_name());
+    }
+}
+
 struct HelpArguments {
     std::vector<std::string> command;
     std::string schema;
     bool markdown = false;
     bool reference = false;
+    bool man = false;
 };
 
 int print_schema(const std::string& name) {
@@ -104,6 +137,10 @@ int print_schema(const std::string& name) {
 int help(const CLI::App& root, const HelpArguments& arguments) {
     if (arguments.markdown) {
         print_markdown(root);
+        return exit_ok;
+    }
+    if (arguments.man) {
+        print_man(root);
         return exit_ok;
     }
     if (arguments.reference) {
@@ -142,6 +179,7 @@ void add_help(CLI::App& root, int& exit_code) {
     app.add_option("--schema", arguments->schema, "Print the JSON Schema of an output, such as plumb.wall/1")
         ->type_name("SCHEMA");
     app.add_flag("--reference", arguments->reference, "All outputs in JSON, field by field, in Markdown")->group("");
+    app.add_flag("--man", arguments->man, "All commands, as a page for man")->group("");
     app.add_flag("--markdown", arguments->markdown, "All commands, as docs/cli.md has them")->group("");
     app.callback([arguments, &root, &exit_code] { exit_code = help(root, *arguments); });
 }

@@ -18,6 +18,11 @@ endforeach()
 
 if(TARGET plumb_cli)
   install(TARGETS plumb_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  if(NOT CMAKE_CROSSCOMPILING)
+    install(CODE "execute_process(COMMAND \"$<TARGET_FILE:plumb_cli>\" help --man
+                                  OUTPUT_FILE \"${PROJECT_BINARY_DIR}/plumb.1\" COMMAND_ERROR_IS_FATAL ANY)")
+    install(FILES "${PROJECT_BINARY_DIR}/plumb.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+  endif()
 endif()
 
 configure_package_config_file(cmake/plumbConfig.cmake.in "${PROJECT_BINARY_DIR}/plumbConfig.cmake"

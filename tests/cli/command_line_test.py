@@ -337,6 +337,13 @@ class OneSource(Case):
         self.assertEqual(page[page.index(said.splitlines()[0]):], said,
                          "put behind the first part of docs/report_schema.md: plumb help --reference")
 
+    def test_the_page_for_man_has_every_command_and_option(self):
+        said = plumb("help", "--man").stdout.replace("\\&", "").replace("\\-", "-")
+        self.assertTrue(said.startswith(".TH PLUMB 1 "))
+        for line in (SOURCE / "docs" / "cli.md").read_text().splitlines():
+            if line.startswith("## plumb") or line.startswith("| `--"):
+                self.assertIn(line.split("`")[1] if line[0] == "|" else ".SH " + line[3:], said)
+
     def test_every_command_of_the_readme_runs(self):
         """On recordings of ours in place of its names; exit code 2 would be a word that the command does not take."""
         lines = [line.split("#")[0].split() for line in (SOURCE / "README.md").read_text().splitlines()
