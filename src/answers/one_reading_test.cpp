@@ -22,6 +22,7 @@ namespace {
 using namespace plumb;
 using namespace plumb::analysis;
 using nlohmann::json;
+using plumb::support::parsed;
 
 constexpr std::int64_t us = WallEngine::us;
 
@@ -233,13 +234,13 @@ TEST(OneReading, report_with_others_says_what_each_says_alone_and_why_one_cannot
     text += "\nplumb wall\n" + ask("wall", {path}, {{"phase", "decode"}})->text();
     text += "\nplumb path\n" + ask("path", {path})->text();
     EXPECT_EQ(together->text(), text);
-    const json document = json::parse(together->json());
-    EXPECT_EQ(document["answers"][2], json::parse(ask("path", {path})->json()));
+    const json document = parsed(together->json());
+    EXPECT_EQ(document["answers"][2], parsed(ask("path", {path})->json()));
     EXPECT_EQ(support::schema_problems(PLUMB_TEST_SOURCE_DIR, "plumb.answers.1.json", {document}), "");
 
     const Result<Answer> without = ask("report", {path}, {{"with", "wall"}, {"phase", "prefill"}});
     ASSERT_TRUE(without.ok());
-    const json absent = json::parse(without->json())["answers"][1];
+    const json absent = parsed(without->json())["answers"][1];
     EXPECT_EQ(absent["answer"], "wall");
     EXPECT_EQ(absent["absent"], ask("wall", {path}, {{"phase", "prefill"}}).error().message);
     EXPECT_EQ(without->outcome(), Outcome::unknown);

@@ -12,6 +12,7 @@
 namespace plumb::answers {
 
 using nlohmann::json;
+using support::parsed;
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -36,7 +37,7 @@ void expect_valid(const std::string& root, const std::vector<R>& results) {
     file += ".json";
     std::vector<json> written;
     for (const R& result : results) {
-        written.push_back(json::parse(render_json(result)));
+        written.push_back(parsed(render_json(result)));
     }
     EXPECT_EQ(support::schema_problems(root, file, written), "");
     json bad = written.back();

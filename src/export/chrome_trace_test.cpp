@@ -4,17 +4,18 @@
 #include <cmath>
 #include <gtest/gtest.h>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "base/layout.hpp"
 #include "export/export.hpp"
 #include "export/planted_source_testing.hpp"
+#include "support/json_schema.hpp"
 
 namespace {
 
 using nlohmann::json;
+using plumb::support::parsed;
 using namespace plumb;
 using namespace plumb::exporting;
 using resolve::Sample;
@@ -23,7 +24,7 @@ using resolve::SampleKind;
 json trace_of(PlantedSource& source) {
     std::ostringstream out;
     EXPECT_TRUE(write_as("chrome_trace", source, out).ok());
-    return json::parse(out.str());
+    return parsed(out.str());
 }
 
 std::int64_t nanoseconds(const json& microseconds) {
@@ -111,7 +112,7 @@ TEST(ChromeTrace, the_lane_check_finds_what_it_looks_for) {
     source.add(SampleKind::scope, 1, 0, 100);
     source.add(SampleKind::scope, 1, 50, 100);
     EXPECT_NE(lane_problem(trace_of(source)), "");
-    const json negative = json::parse(R"({"traceEvents":[{"ph":"X","pid":1,"tid":1,"ts":-1,"dur":2,"name":"x"}]})");
+    const json negative = parsed(R"({"traceEvents":[{"ph":"X","pid":1,"tid":1,"ts":-1,"dur":2,"name":"x"}]})");
     EXPECT_NE(lane_problem(negative), "");
 }
 
@@ -228,7 +229,7 @@ TEST(ChromeTrace, F6_kernels_transfers_and_tasks_recorded_one_by_one_are_in_the_
     ASSERT_EQ(found.size(), 5u);
     EXPECT_EQ(found[0]["name"], "gemm<\"a\", b>");
     EXPECT_EQ(found[0]["dur"], 0.5);
-    EXPECT_EQ(found[0]["args"], json::parse(R"({"phase":"decode","step":7,"layer":3,"code":"0000000000000abc",
+    EXPECT_EQ(found[0]["args"], parsed(R"({"phase":"decode","step":7,"layer":3,"code":"0000000000000abc",
         "grid":[64,2,1],"block":[256,1,1],"shared_bytes":4096,"flops":1000000})"));
     EXPECT_NE(found[0]["tid"], found[1]["tid"]) << "they overlap";
     EXPECT_NE(found[0]["tid"], 2) << "the thread's own lane is that of its scopes";
@@ -304,12 +305,12 @@ TEST(ChromeTrace, steps_layers_and_bricks_nest_and_say_where_they_belong) {
     const auto find = [&events](const std::string& name) {
         return *std::find_if(events.begin(), events.end(), [&](const json& event) { return event["name"] == name; });
     };
-    EXPECT_EQ(find("rms_norm")["args"], json::parse(R"({"phase":"decode","step":0,"layer":0,"warmup":true,
+    EXPECT_EQ(find("rms_norm")["args"], parsed(R"({"phase":"decode","step":0,"layer":0,"warmup":true,
                                                         "queue_delay_us":2.5,
                                                         "bytes":4096,"flops":0.5})"));
     EXPECT_EQ(find("rms_norm")["cat"], "norm");
-    EXPECT_EQ(find("layer 0")["args"], json::parse(R"({"phase":"decode","step":0,"layer":0})"));
-    EXPECT_EQ(find("step 1")["args"], json::parse(R"({"phase":"decode","step":1})"));
+    EXPECT_EQ(find("layer 0")["args"], parsed(R"({"phase":"decode","step":0,"layer":0})"));
+    EXPECT_EQ(find("step 1")["args"], parsed(R"({"phase":"decode","step":1})"));
     EXPECT_EQ(find("process_name")["args"]["name"], "plumb on box");
     EXPECT_EQ(find("thread_name")["args"]["name"], "main (99)");
 }
@@ -373,7 +374,7 @@ TEST(ChromeTrace, a_recording_that_cannot_be_read_to_its_end_gives_a_valid_trace
     source.end = Error{ErrorCode::corrupt, "chunk 3 is damaged"};
     std::ostringstream out;
     EXPECT_EQ(write_as("chrome_trace", source, out).error().code, ErrorCode::corrupt);
-    EXPECT_EQ(json::parse(out.str())["otherData"]["notes"][0], "cut short: chunk 3 is damaged");
+    EXPECT_EQ(parsed(out.str())["otherData"]["notes"][0], "cut short: chunk 3 is damaged");
 }
 
 TEST(ChromeTrace, an_empty_recording_is_a_valid_trace) {

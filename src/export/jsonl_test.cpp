@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/layout.hpp"
@@ -12,6 +11,7 @@
 namespace {
 
 using nlohmann::json;
+using plumb::support::parsed;
 using namespace plumb;
 using namespace plumb::exporting;
 using resolve::SampleKind;
@@ -21,7 +21,7 @@ std::vector<json> lines_of(PlantedSource& source) {
     EXPECT_TRUE(write_as("jsonl", source, out).ok());
     std::vector<json> lines;
     for (std::string line; std::getline(out, line);) {
-        lines.push_back(json::parse(line));
+        lines.push_back(parsed(line));
     }
     EXPECT_EQ(support::schema_problems(PLUMB_TEST_SOURCE_DIR, "plumb.samples.1.json", lines), "");
     return lines;
@@ -49,7 +49,7 @@ TEST(Jsonl, a_line_holds_everything_known_and_nothing_that_is_not) {
     source.add_steps(1, 1);
     source.samples[0].bytes = 123.5;
     const auto lines = lines_of(source);
-    EXPECT_EQ(lines[1], json::parse(R"({"kind":"scope","name":"rms_norm","category":"norm","phase":"decode","step":0,
+    EXPECT_EQ(lines[1], parsed(R"({"kind":"scope","name":"rms_norm","category":"norm","phase":"decode","step":0,
         "layer":0,"track":1,"begin_ns":1000000007,"duration_ns":1001,"self_ns":1001,"leaf":true,"warmup":false,
         "bytes":123.5})"));
     EXPECT_FALSE(lines.back().contains("name")) << "a step has none";
@@ -78,8 +78,7 @@ TEST(Jsonl, F10_launches_and_scopes_of_a_graph_carry_its_key_and_marks) {
     ASSERT_EQ(lines.size(), 4U);
     EXPECT_EQ(lines[0]["tracks"][1]["graph"].get<std::uint64_t>(), 0xfffffffffffffff0);
     EXPECT_EQ(lines[0]["graphs"][0]["replays"], 12);
-    EXPECT_EQ(lines[1],
-              json::parse(R"({"kind":"launch","graph":18446744073709551600,"phase":"decode","step":3,"track":1,
+    EXPECT_EQ(lines[1], parsed(R"({"kind":"launch","graph":18446744073709551600,"phase":"decode","step":3,"track":1,
         "queue":5,"begin_ns":1000000040,"duration_ns":20,"warmup":false,"unread":true})"));
     EXPECT_EQ(lines[2]["kind"], "submit");
     EXPECT_EQ(lines[2]["name"], "qkv_projection");
@@ -126,13 +125,12 @@ TEST(Jsonl, checks_of_tensors_follow_the_samples_one_line_each) {
     source.all_checks.push_back(odd);
     const auto lines = lines_of(source);
     ASSERT_EQ(lines.size(), 1 + source.samples.size() + 2);
-    EXPECT_EQ(
-        lines[lines.size() - 2],
-        json::parse(R"({"kind":"check","name":"rms_norm","category":"norm","role":"output","phase":"decode","step":3,
+    EXPECT_EQ(lines[lines.size() - 2],
+              parsed(R"({"kind":"check","name":"rms_norm","category":"norm","role":"output","phase":"decode","step":3,
         "layer":2,"occurrence":0,"sequence":0,"position":12,"order":7,"track":1,"level":"all","dtype":"bf16","shape":[1,64],
         "count":64,"nans":0,"positive_infs":0,"negative_infs":0,"min":-1.5,"max":0.25,"hash":"fedcba9876543210","largest":9,
         "sum":0.1,"sum_of_squares":3,"sketch":[0.5,-0.125],"argmax":5,"margin":0.75})"));
-    EXPECT_EQ(lines.back(), json::parse(R"({"kind":"check","name":"name 4000","category":"other","role":"input",
+    EXPECT_EQ(lines.back(), parsed(R"({"kind":"check","name":"name 4000","category":"other","role":"input",
         "phase":"none","occurrence":0,"sequence":0,"order":0,"track":0,"graph":64,"replay":3,"level":"nonfinite",
         "dtype":"f32","first_index":32,"count":0,"nans":1,"positive_infs":0,"negative_infs":0,"first_nonfinite":5})"))
         << "what is not known, or no number, has no field";
@@ -151,20 +149,19 @@ TEST(Jsonl, F6_kernels_transfers_and_tasks_recorded_one_by_one_have_lines) {
     ASSERT_EQ(lines.size(), 7U);
     EXPECT_EQ(lines[0]["kernels"][0]["source"], "void gemm();");
     EXPECT_FALSE(lines[0]["kernels"][1].contains("source"));
-    EXPECT_EQ(lines[1], json::parse(R"({"kind":"kernel","name":"gemm<\"a\", b>","phase":"decode","step":7,"layer":3,
+    EXPECT_EQ(lines[1], parsed(R"({"kind":"kernel","name":"gemm<\"a\", b>","phase":"decode","step":7,"layer":3,
         "track":1,"sequence":1,"begin_ns":1000001000,"duration_ns":500,"warmup":false,"code":"0000000000000abc",
         "grid":[64,2,1],"block":[256,1,1],"shared_bytes":4096,"flops":1000000})"));
     EXPECT_FALSE(lines[2].contains("grid"));
-    EXPECT_EQ(lines[3], json::parse(R"({"kind":"kernel","name":"gemm<\"a\", b>","phase":"decode","step":7,"track":1,
+    EXPECT_EQ(lines[3], parsed(R"({"kind":"kernel","name":"gemm<\"a\", b>","phase":"decode","step":7,"track":1,
         "sequence":3,"told_ns":1000002000,"warmup":false,"sampled":true,"grid":[1,1,1],"block":[1,1,1],
         "shared_bytes":0})"));
-    EXPECT_EQ(lines[4], json::parse(R"({"kind":"transfer","phase":"decode","step":7,"track":1,"sequence":4,
+    EXPECT_EQ(lines[4], parsed(R"({"kind":"transfer","phase":"decode","step":7,"track":1,"sequence":4,
         "begin_ns":1000003000,"duration_ns":40,"warmup":false,"direction":"device_to_host",
         "source":"000000000000000a","transferred":8192})"));
-    EXPECT_EQ(lines[5], json::parse(R"({"kind":"task","phase":"decode","step":7,"track":1,"sequence":5,
+    EXPECT_EQ(lines[5], parsed(R"({"kind":"task","phase":"decode","step":7,"track":1,"sequence":5,
         "told_ns":1000004000,"warmup":false,"polls":5,"yields":2,"polled_ns":900})"));
-    EXPECT_EQ(lines[6],
-              json::parse(R"({"kind":"dependency","from_track":1,"from_sequence":1,"track":1,"sequence":4})"));
+    EXPECT_EQ(lines[6], parsed(R"({"kind":"dependency","from_track":1,"from_sequence":1,"track":1,"sequence":4})"));
 }
 
 TEST(Jsonl, T8_hostile_names_stay_on_their_line) {

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "plumb/cuda.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/results.hpp"
+#include "support/json_schema.hpp"
 #include "virtual_gpu/control.hpp"
 
 namespace plumb {
@@ -183,9 +183,9 @@ TEST_F(CudaGraphs, F11_the_settings_of_the_spec_string_act_and_records_lie_besid
     EXPECT_EQ(vgpu::synchronising_calls(std::this_thread::get_id()), waits + 4);
     EXPECT_TRUE(cache->flush_profile().ok());
     std::ifstream file(path + ".replays.jsonl");
-    std::vector<nlohmann::json> records;
+    std::vector<support::json> records;
     for (std::string line; std::getline(file, line);) {
-        records.push_back(nlohmann::json::parse(line));
+        records.push_back(support::parsed(line));
     }
     ASSERT_EQ(records.size(), 2u);
     EXPECT_EQ(records[1]["call"], 4);

@@ -82,9 +82,9 @@ TEST_F(PeaksFile, its_text_is_valid_under_the_schema_and_documented) {
     const auto problems = [](const support::json& kept) {
         return support::schema_problems(PLUMB_SOURCE_DIR, "plumb.peaks.1.json", {kept});
     };
-    support::json kept = support::json::parse(peaks_json(here, some_peaks()));
+    support::json kept = support::parsed(peaks_json(here, some_peaks()));
     EXPECT_EQ(problems(kept), "");
-    EXPECT_EQ(problems(support::json::parse(peaks_json(here, {}))), "");
+    EXPECT_EQ(problems(support::parsed(peaks_json(here, {}))), "");
     kept["peaks"][0]["l1_bytes"] = 0;
     EXPECT_NE(problems(kept), "") << "0 is no measured figure";
 }

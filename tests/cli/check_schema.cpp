@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
     }
     std::vector<plumb::support::json> documents;
     for (std::string line; std::getline(std::cin, line);) {
-        documents.push_back(plumb::support::json::parse(line));
+        documents.push_back(plumb::support::parsed(line));
     }
     if (documents.empty()) {
         std::cout << "there is nothing to look at\n";

@@ -63,7 +63,7 @@ TEST(BudgetJson, output_is_valid_under_the_schema_and_documented) {
 }
 
 TEST(BudgetJson, figures_and_verdicts_arrive_whole) {
-    const json budget = json::parse(render_json(sample_budget()));
+    const json budget = parsed(render_json(sample_budget()));
     EXPECT_EQ(budget["verdict"], "fail");
     EXPECT_EQ(budget["rows"][0]["verdict"], "pass");
     EXPECT_EQ(budget["rows"][1]["step_ns"]["absent"], "no brick of this name in the decode steps");

@@ -34,7 +34,7 @@ TEST(CheckJson, output_is_valid_under_the_schema_and_documented) {
 }
 
 TEST(CheckJson, figures_arrive_whole) {
-    const json check = json::parse(render_json(sample_check()));
+    const json check = parsed(render_json(sample_check()));
     EXPECT_EQ(check["checks"][1]["found"], 3);
 }
 

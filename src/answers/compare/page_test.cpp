@@ -70,7 +70,7 @@ TEST(CompareJson, history_is_valid_under_the_schema_and_documented) {
 }
 
 TEST(CompareJson, changes_and_gates_arrive_whole) {
-    const json written = json::parse(render_json(sample_comparison()));
+    const json written = parsed(render_json(sample_comparison()));
     EXPECT_EQ(written["base"][0]["name"], "a\"\n.plumb");
     EXPECT_EQ(written["rows"][0]["change"]["estimate"], 0.03);
     EXPECT_EQ(written["rows"][0]["change"]["low"]["absent"], "1 run a side, 3 are needed");
@@ -80,7 +80,7 @@ TEST(CompareJson, changes_and_gates_arrive_whole) {
     EXPECT_FALSE(written["gates"][0].contains("change"));
     EXPECT_EQ(written["gates"][1]["outcome"], "FAILED");
     EXPECT_EQ(written["attributions"][0]["parts"][0]["change_ns"], 3);
-    const json history = json::parse(render_json(sample_history()));
+    const json history = parsed(render_json(sample_history()));
     EXPECT_EQ(history["rows"][1]["runs_ns"][0], 5);
     EXPECT_TRUE(history["rows"][1]["runs_ns"][1].is_null());
 }

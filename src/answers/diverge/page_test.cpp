@@ -131,7 +131,7 @@ TEST(NumericsJson, diverge_is_valid_under_the_schema_and_documented) {
 }
 
 TEST(NumericsJson, T15_what_is_not_finite_arrives_as_a_word_not_as_a_number) {
-    const json diverge = json::parse(render_json(sample_diverge()));
+    const json diverge = parsed(render_json(sample_diverge()));
     EXPECT_EQ(diverge["worst"]["distance"]["estimate"]["absent"], "Inf");
     EXPECT_EQ(diverge["flips"][0]["margin_b"]["absent"], "NaN");
 }
@@ -141,7 +141,7 @@ TEST(NumericsText, T8_hostile_names_stay_on_their_line) {
     report.first->tensor.place.brick = "evil\n\x1b[31mSAME";
     EXPECT_FALSE(contains(render_text(report), "\x1b["));
     EXPECT_FALSE(contains(render_text(report), "\n\x1b"));
-    EXPECT_EQ(json::parse(render_json(report))["first"]["place"]["brick"], "evil\n\x1b[31mSAME");
+    EXPECT_EQ(parsed(render_json(report))["first"]["place"]["brick"], "evil\n\x1b[31mSAME");
 }
 
 } // namespace

@@ -86,7 +86,7 @@ TEST(HealthText, T16_tensors_that_were_counted_and_are_gone_are_never_called_fin
     report.looked_at = "10 tensors, 3 with NaN or Inf";
     report.nonfinite = 3;
     EXPECT_EQ(render_text(report).rfind("NOT FINITE  3 tensors by the run's own count", 0), 0u) << render_text(report);
-    EXPECT_EQ(json::parse(render_json(report))["finite"], false);
+    EXPECT_EQ(parsed(render_json(report))["finite"], false);
     report = sample_health();
     report.tensors = 1;
     EXPECT_TRUE(contains(render_text(report), "NOT FINITE  3 tensors\n"));
@@ -97,7 +97,7 @@ TEST(NumericsJson, health_is_valid_under_the_schema_and_documented) {
 }
 
 TEST(NumericsJson, T15_a_figure_that_is_not_finite_arrives_as_a_word_not_as_a_number) {
-    const json health = json::parse(render_json(sample_health()));
+    const json health = parsed(render_json(sample_health()));
     EXPECT_EQ(health["layers"][1]["signal_to_noise_db"]["absent"], "not finite");
     EXPECT_EQ(health["finite"], false);
 }

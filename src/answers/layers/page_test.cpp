@@ -75,7 +75,7 @@ TEST(LayersJson, output_is_valid_under_the_schema_and_documented) {
 }
 
 TEST(LayersJson, figures_arrive_whole) {
-    const json layers = json::parse(render_json(sample_layers()));
+    const json layers = parsed(render_json(sample_layers()));
     EXPECT_EQ(layers["rows"][0]["cells"][7]["value"], 150e3);
     EXPECT_EQ(layers["odd"][0]["layer"], 7);
 }

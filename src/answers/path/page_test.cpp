@@ -85,7 +85,7 @@ TEST(PathText, T11_a_slow_kernel_has_its_file_and_a_time_that_is_not_known_is_ne
     EXPECT_TRUE(contains(text, "kernels/gemm.cu")) << text;
     EXPECT_TRUE(contains(tree, "untimed  kernel on the device  n/a, slack")) << tree;
     EXPECT_TRUE(contains(render_dot(report.graph, report.analysis), "untimed, n/a"));
-    const json csr = json::parse(render_csr(report.graph));
+    const json csr = parsed(render_csr(report.graph));
     EXPECT_TRUE(csr["nodes"][4]["duration_ns"].contains("absent"));
     EXPECT_EQ(csr["nodes"][1]["code"], "0000000000000abc");
     EXPECT_EQ(csr["nodes"][5]["polls"], 5);
@@ -98,13 +98,13 @@ TEST(PathJson, a_buffer_is_there_only_where_it_is_known) {
     (void)builder.add_transfer(node, {0, 0x20, 4096, TransferDirection::host_to_device});
     const Result<ExecGraph> graph = builder.build();
     ASSERT_TRUE(graph.ok()) << graph.error().message;
-    const json transfer = json::parse(render_csr(*graph))["nodes"][0];
+    const json transfer = parsed(render_csr(*graph))["nodes"][0];
     EXPECT_EQ(transfer["target"], "0000000000000020");
     EXPECT_FALSE(transfer.contains("source"));
 }
 
 TEST(PathCsr, rows_lead_forward_and_their_nodes_exist) {
-    const json value = json::parse(render_csr(sample_path().graph));
+    const json value = parsed(render_csr(sample_path().graph));
     ASSERT_EQ(value["offsets"].size(), value["rows"].size() + 1);
     EXPECT_EQ(value["offsets"].back(), value["targets"].size());
     for (std::size_t row = 0; row < value["rows"].size(); ++row) {

@@ -107,13 +107,13 @@ TEST(ReplaysText, every_part_of_a_life_is_shown_and_what_is_unknown_has_a_reason
 
 TEST(ReplaysJson, output_is_valid_under_the_schema_and_documented) {
     expect_valid<ReplayReport>(PLUMB_TEST_SOURCE_DIR, {{}, sample_replays()});
-    json bad = json::parse(render_json(sample_replays()));
+    json bad = parsed(render_json(sample_replays()));
     bad["graphs"][0]["device_ns"] = nullptr;
     EXPECT_NE(support::schema_problems(PLUMB_TEST_SOURCE_DIR, "plumb.replays.1.json", {bad}), "");
 }
 
 TEST(ReplaysJson, F11_keys_and_device_time_arrive_whole) {
-    const json report = json::parse(render_json(sample_replays()));
+    const json report = parsed(render_json(sample_replays()));
     EXPECT_EQ(report["graphs"][1]["graph"].get<std::uint64_t>(), 0xffffffffffffffff);
     EXPECT_EQ(report["graphs"][0]["device_ns"], 4.9e6);
     EXPECT_EQ(report["graphs"][1]["device_ns"]["absent"], "not measured in this run");
@@ -127,7 +127,7 @@ TEST(ReplaysText, T8_hostile_kernel_names_stay_on_their_line) {
     const std::string text = render_text(report);
     EXPECT_FALSE(contains(text, "\x1b["));
     EXPECT_FALSE(contains(text, "\n\x1b"));
-    EXPECT_EQ(json::parse(render_json(report))["graphs"][0]["node_changes"][0]["kernel"], "evil\n\x1b[31mNODES agree");
+    EXPECT_EQ(parsed(render_json(report))["graphs"][0]["node_changes"][0]["kernel"], "evil\n\x1b[31mNODES agree");
 }
 
 } // namespace

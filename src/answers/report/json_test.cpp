@@ -16,7 +16,7 @@ TEST(JsonReport, output_is_valid_under_the_schema_and_every_key_of_it_is_documen
 }
 
 TEST(JsonReport, the_schema_check_rejects_what_is_wrong) {
-    const json good = json::parse(render_json(crowded_report()));
+    const json good = parsed(render_json(crowded_report()));
     const auto problem_after = [&good](const char* pointer, const json& value) {
         json bad = good;
         bad[json::json_pointer(pointer)] = value;
@@ -33,14 +33,14 @@ TEST(JsonReport, the_schema_check_rejects_what_is_wrong) {
 }
 
 TEST(JsonReport, F1_an_absent_figure_carries_its_reason) {
-    const json report = json::parse(render_json(healthy_report()));
+    const json report = parsed(render_json(healthy_report()));
     EXPECT_EQ(report["phases"][0]["period"]["p90_ns"]["absent"], "too few samples (n = 1, p90 needs 100)");
     EXPECT_EQ(report["bricks"][0]["gigabytes_per_second"]["absent"], "no work was given");
     EXPECT_EQ(report["bricks"][1]["gigabytes_per_second"], 29.85);
 }
 
 TEST(JsonReport, F10_the_graph_key_arrives_whole) {
-    const json report = json::parse(render_json(device_report()));
+    const json report = parsed(render_json(device_report()));
     EXPECT_EQ(report["graph_bricks"][0]["graph"].get<std::uint64_t>(), 0xffffffffffffffff);
     EXPECT_EQ(report["graphs"][0]["graph"].get<std::uint64_t>(), 0xffffffffffffffff);
     EXPECT_EQ(report["tracks"][0]["graph"].get<std::uint64_t>(), 0xffffffffffffffff);
@@ -59,7 +59,7 @@ TEST(JsonReport, a_report_of_a_cpu_alone_holds_nothing_of_devices) {
 }
 
 TEST(JsonReport, values_arrive_unrounded) {
-    const json report = json::parse(render_json(crowded_report()));
+    const json report = parsed(render_json(crowded_report()));
     EXPECT_EQ(report["phases"][1]["wall"]["coverage"].get<double>(), 47.71 / 47.92);
     EXPECT_EQ(report["bricks"][2]["time"]["p90_ns"].get<double>(), 412 * 1.05e3);
     EXPECT_EQ(report["brick_layers"][1]["layer"], 1);
@@ -68,7 +68,7 @@ TEST(JsonReport, values_arrive_unrounded) {
 }
 
 TEST(JsonReport, M3_dropped_records_are_listed) {
-    const json report = json::parse(render_json(crowded_report()));
+    const json report = parsed(render_json(crowded_report()));
     ASSERT_EQ(report["losses"].size(), 2U);
     EXPECT_EQ(report["losses"][0], json({{"reason", "ring full"}, {"count", 12345}}));
     EXPECT_EQ(report["unresolved"], 7);
@@ -84,16 +84,16 @@ TEST(JsonReport, T8_hostile_names_stay_inside_their_strings) {
     report.notes = {evil};
     report.description[0] = {evil, evil};
     report.phases[0].wall.coverage = missing(evil.c_str());
-    json parsed = json::parse(render_json(report)); // not const: a section that is missing reads as null
+    json document = parsed(render_json(report)); // not const: a section that is missing reads as null
     const std::string replaced = "a\"},{\n\t\\\x01 \xC3\xA9 \xEF\xBF\xBD";
-    EXPECT_EQ(parsed["bricks"][0]["name"], replaced);
-    EXPECT_EQ(parsed["tracks"][0]["name"], replaced);
-    EXPECT_EQ(parsed["labels"][0]["label"], replaced);
-    EXPECT_EQ(parsed["losses"][0]["reason"], replaced);
-    EXPECT_EQ(parsed["notes"][0], replaced);
-    EXPECT_EQ(parsed["description"][0]["key"], replaced);
-    EXPECT_EQ(parsed["phases"][0]["wall"]["coverage"]["absent"], replaced);
-    EXPECT_EQ(problem_of(parsed), "");
+    EXPECT_EQ(document["bricks"][0]["name"], replaced);
+    EXPECT_EQ(document["tracks"][0]["name"], replaced);
+    EXPECT_EQ(document["labels"][0]["label"], replaced);
+    EXPECT_EQ(document["losses"][0]["reason"], replaced);
+    EXPECT_EQ(document["notes"][0], replaced);
+    EXPECT_EQ(document["description"][0]["key"], replaced);
+    EXPECT_EQ(document["phases"][0]["wall"]["coverage"]["absent"], replaced);
+    EXPECT_EQ(problem_of(document), "");
 }
 
 } // namespace

@@ -100,7 +100,7 @@ TEST(TilesJson, output_is_valid_under_the_schema_and_documented) {
 }
 
 TEST(TilesJson, says_what_the_text_says) {
-    const json said = json::parse(render_json(sample_tiles()));
+    const json said = parsed(render_json(sample_tiles()));
     EXPECT_EQ(said["maps"][0]["name"], "attention");
     EXPECT_EQ(said["maps"][0]["level"], "midi");
     EXPECT_EQ(said["maps"][0]["tiles"].size(), 35u);

@@ -114,13 +114,13 @@ TEST(WallJson, follows_its_schema_and_every_key_is_documented) {
     WallReport report = sample_wall();
     report.step = 17;
     expect_valid<WallReport>(PLUMB_TEST_SOURCE_DIR, {{}, sample_wall(), report});
-    EXPECT_EQ(json::parse(render_json(report))["phases"][0]["lanes"][1]["idle"]["host_work_ns"], 1.5e6);
+    EXPECT_EQ(parsed(render_json(report))["phases"][0]["lanes"][1]["idle"]["host_work_ns"], 1.5e6);
 }
 
 TEST(WallJson, F8_self_and_total_are_separate_fields) {
     WallReport report = sample_wall();
     report.phases[0].lanes[1].idle.scopes = {{"prepare", 0.5e6, 1.5e6}};
-    const json value = json::parse(render_json(report));
+    const json value = parsed(render_json(report));
     EXPECT_EQ(value["phases"][0]["lanes"][1]["idle"]["scopes"][0]["self_ns"], 0.5e6);
     EXPECT_EQ(value["phases"][0]["lanes"][1]["idle"]["scopes"][0]["total_ns"], 1.5e6);
 }
