@@ -59,7 +59,7 @@ bool fits_ours(const void* given, std::size_t ours, const char* type) noexcept {
     const auto* bytes = static_cast<const unsigned char*>(given);
     for (std::size_t i = ours; i < size; ++i) {
         if (bytes[i] != 0) {
-            (void)guarded([&] {
+            (void)guarded([&]() -> plumb_code {
                 return fail(ErrorCode::unsupported,
                             std::string("a ") + type +
                                 " of a newer plumb.h sets what this library does not know: set it "

@@ -23,7 +23,7 @@ constexpr plumb_code code_of(ErrorCode code) noexcept { return static_cast<plumb
 /// Keeps the sentence for plumb_last_error(), and returns the code.
 PLUMB_NOINLINE plumb_code fail(ErrorCode code, std::string_view sentence) noexcept;
 inline plumb_code fail(const Error& error) noexcept { return fail(error.code, error.message); }
-inline plumb_code answer(const Status& status) noexcept { return status.ok() ? plumb_ok : fail(status.error()); }
+inline plumb_code code_of(const Status& status) noexcept { return status.ok() ? plumb_ok : fail(status.error()); }
 
 /// For an argument that is NULL and must not be.
 PLUMB_NOINLINE plumb_code missing(const char* what) noexcept;

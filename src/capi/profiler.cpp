@@ -88,7 +88,7 @@ plumb_code plumb_open(const char* spec, plumb_profiler** profiler) {
         return missing("the place for the profiler");
     }
     *profiler = nullptr;
-    return guarded([&] {
+    return guarded([&]() -> plumb_code {
         const plumb::Result<plumb::Config> config =
             spec == nullptr ? plumb::Config::from_env() : plumb::Config::parse(spec);
         if (!config.ok()) {
@@ -99,7 +99,7 @@ plumb_code plumb_open(const char* spec, plumb_profiler** profiler) {
             return fail(status.error());
         }
         *profiler = made.release();
-        return static_cast<plumb_code>(plumb_ok);
+        return plumb_ok;
     });
 }
 
@@ -107,9 +107,9 @@ plumb_code plumb_close(plumb_profiler* profiler) {
     if (profiler == nullptr) {
         return no_profiler();
     }
-    return guarded([&] {
+    return guarded([&]() -> plumb_code {
         const std::unique_ptr<plumb_profiler> given(profiler);
-        return answer(given->profiler.close());
+        return code_of(given->profiler.close());
     });
 }
 
@@ -118,16 +118,16 @@ int plumb_enabled(const plumb_profiler* profiler) {
 }
 
 plumb_code plumb_enable(plumb_profiler* profiler) {
-    return profiler == nullptr ? no_profiler() : guarded([&] { return answer(profiler->profiler.enable()); });
+    return profiler == nullptr ? no_profiler() : guarded([&] { return code_of(profiler->profiler.enable()); });
 }
 
 plumb_code plumb_disable(plumb_profiler* profiler) {
     if (profiler == nullptr) {
         return no_profiler();
     }
-    return guarded([&] {
+    return guarded([&]() -> plumb_code {
         profiler->profiler.disable();
-        return static_cast<plumb_code>(plumb_ok);
+        return plumb_ok;
     });
 }
 
@@ -138,15 +138,15 @@ plumb_code plumb_describe(plumb_profiler* profiler, const char* key, const char*
     if (key == nullptr || value == nullptr) {
         return missing(key == nullptr ? "the key" : "the value");
     }
-    return guarded([&] {
+    return guarded([&]() -> plumb_code {
         profiler->profiler.describe(key, value);
-        return static_cast<plumb_code>(plumb_ok);
+        return plumb_ok;
     });
 }
 
 plumb_code plumb_flush(plumb_profiler* profiler, double timeout_seconds) {
     return profiler == nullptr ? no_profiler()
-                               : guarded([&] { return answer(profiler->profiler.flush(timeout_seconds)); });
+                               : guarded([&] { return code_of(profiler->profiler.flush(timeout_seconds)); });
 }
 
 plumb_code plumb_path(plumb_profiler* profiler, char** path) {
@@ -174,10 +174,10 @@ plumb_code plumb_intern(plumb_profiler* profiler, const char* text, int category
     if (category < plumb_category_other || category > plumb_category_transfer) {
         return invalid("the category of a name is none of plumb_category_…: give one of them");
     }
-    return guarded([&] {
+    return guarded([&]() -> plumb_code {
         *name = profiler->profiler.intern(text, static_cast<plumb::Category>(category)).id;
         return *name != 0
-                   ? static_cast<plumb_code>(plumb_ok)
+                   ? plumb_ok
                    : fail(ErrorCode::out_of_memory, "there are 16,384 names already: intern a name once, and none "
                                                     "that holds a number or an address");
     });
@@ -197,7 +197,7 @@ plumb_code plumb_record_tensor(plumb_profiler* profiler, const plumb_queue* queu
     if ((profiler->profiler.mode() & plumb::detail::mode_tensors) == 0) {
         return plumb_ok;
     }
-    return guarded([&] {
+    return guarded([&]() -> plumb_code {
         plumb::detail::TensorTags tags;
         if ((tensor->flags & plumb_tensor_at_position) != 0) {
             tags.position = tensor->position;
@@ -208,7 +208,7 @@ plumb_code plumb_record_tensor(plumb_profiler* profiler, const plumb_queue* queu
                                    (tensor->flags & plumb_tensor_input) != 0 ? plumb::detail::TensorRole::input
                                                                              : plumb::detail::TensorRole::output,
                                    tensor_of(*tensor), tags);
-        return static_cast<plumb_code>(plumb_ok);
+        return plumb_ok;
     });
 }
 
@@ -220,7 +220,7 @@ plumb_code plumb_snapshot(plumb_profiler* profiler, char** json) {
         return missing("the place for the JSON");
     }
     *json = nullptr;
-    return guarded([&] {
+    return guarded([&]() -> plumb_code {
         const plumb::Result<plumb::Report> report = profiler->profiler.snapshot();
         return report.ok() ? hand_over(plumb::render_json(*report), json) : fail(report.error());
     });
@@ -244,7 +244,7 @@ plumb_code plumb_ask(const plumb_question* question, char** json, int* outcome) 
             return invalid(wrong);
         }
     }
-    return guarded([&] {
+    return guarded([&]() -> plumb_code {
         const std::vector<std::string> files(question->files, question->files + question->file_count);
         plumb::OptionValues options;
         for (std::size_t i = 0; i < texts; i += 2) {

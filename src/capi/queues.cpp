@@ -32,11 +32,11 @@ plumb_code put_queue(plumb_queue* out, Find find) noexcept {
     if (!has_room(out, sizeof *out, "plumb_queue")) {
         return plumb_invalid_argument;
     }
-    return guarded([&] {
+    return guarded([&]() -> plumb_code {
         const plumb::Queue found = find();
         out->track = found.track;
         out->timer = found.timer;
-        return static_cast<plumb_code>(plumb_ok);
+        return plumb_ok;
     });
 }
 
@@ -50,7 +50,7 @@ plumb_code put_graph(plumb_profiler* profiler, plumb_graph** graph, Probe probe,
     if (profiler == nullptr) {
         return no_profiler();
     }
-    return guarded([&] {
+    return guarded([&]() -> plumb_code {
         std::unique_ptr<plumb_graph> made(new plumb_graph{});
         auto found = probe(profiler->profiler);
         if (!found.ok()) {
@@ -58,7 +58,7 @@ plumb_code put_graph(plumb_profiler* profiler, plumb_graph** graph, Probe probe,
         }
         put(*made, *found);
         *graph = made.release();
-        return static_cast<plumb_code>(plumb_ok);
+        return plumb_ok;
     });
 }
 
@@ -85,7 +85,7 @@ plumb_code plumb_vulkan_open(const plumb_vulkan_handles* handles, plumb_vulkan**
     if (!fits(handles, "plumb_vulkan_handles")) {
         return plumb_invalid_argument;
     }
-    return guarded([&] {
+    return guarded([&]() -> plumb_code {
         plumb::VulkanHandles given;
         given.instance = static_cast<VkInstance_T*>(handles->instance);
         given.physical_device = static_cast<VkPhysicalDevice_T*>(handles->physical_device);
@@ -100,7 +100,7 @@ plumb_code plumb_vulkan_open(const plumb_vulkan_handles* handles, plumb_vulkan**
             return fail(made->queue.status().error());
         }
         *opened = made.release();
-        return static_cast<plumb_code>(plumb_ok);
+        return plumb_ok;
     });
 }
 plumb_code plumb_vulkan_queue(plumb_vulkan* vulkan, plumb_queue* queue) {
@@ -119,8 +119,8 @@ plumb_code plumb_vulkan_submitting(plumb_vulkan* vulkan, plumb_profiler* profile
     if (vulkan == nullptr || profiler == nullptr) {
         return vulkan == nullptr ? no_vulkan() : no_profiler();
     }
-    return guarded([&] {
-        return answer(vulkan->queue.submitting(profiler->profiler, static_cast<VkCommandBuffer_T*>(commands)));
+    return guarded([&]() -> plumb_code {
+        return code_of(vulkan->queue.submitting(profiler->profiler, static_cast<VkCommandBuffer_T*>(commands)));
     });
 }
 plumb_code plumb_vulkan_forget(plumb_vulkan* vulkan, void* commands) {
@@ -157,19 +157,19 @@ plumb_code plumb_graph_launch(plumb_graph* graph, void* executable, void* stream
         return fail(ErrorCode::invalid_argument, "the plumb_graph is NULL: launch that graph yourself, or give what "
                                                  "plumb_graph_captured() made");
     }
-    return guarded([&] {
-        return answer(graph->on_hip ? graph->hip.launch(executable, stream)
-                                    : graph->cuda.launch(static_cast<CUgraphExec_st*>(executable),
-                                                         static_cast<CUstream_st*>(stream)));
+    return guarded([&]() -> plumb_code {
+        return code_of(graph->on_hip ? graph->hip.launch(executable, stream)
+                                     : graph->cuda.launch(static_cast<CUgraphExec_st*>(executable),
+                                                          static_cast<CUstream_st*>(stream)));
     });
 }
 plumb_code plumb_graph_evicted(plumb_profiler* profiler, uint64_t key) {
     if (profiler == nullptr) {
         return no_profiler();
     }
-    return guarded([&] {
+    return guarded([&]() -> plumb_code {
         profiler->profiler.graph_evicted(key);
-        return static_cast<plumb_code>(plumb_ok);
+        return plumb_ok;
     });
 }
 plumb_code plumb_graph_release(plumb_graph* graph) {

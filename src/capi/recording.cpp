@@ -165,7 +165,7 @@ plumb_code plumb_record_command(plumb_profiler* profiler, const plumb_queue* que
     if (!profiler->profiler.enabled()) {
         return plumb_ok;
     }
-    return guarded([&] {
+    return guarded([&]() -> plumb_code {
         const plumb::Queue here = queue_of(queue);
         const plumb::Result<plumb::DeviceToken> token = here.timer->attach(event);
         if (!token.ok()) {
@@ -173,7 +173,7 @@ plumb_code plumb_record_command(plumb_profiler* profiler, const plumb_queue* que
         }
         const plumb::Work given = work != nullptr ? work_of(*work) : plumb::Work{};
         profiler->profiler.record_device(Name(name), here, *token, work != nullptr ? &given : nullptr);
-        return static_cast<plumb_code>(plumb_ok);
+        return plumb_ok;
     });
 }
 
