@@ -218,7 +218,7 @@ typedef struct plumb_token {
 
 PLUMB_C_API plumb_code plumb_begin(plumb_profiler* profiler, plumb_name name, const plumb_work* work,
                                    plumb_token* token);
-/// Once a token; a second end is dropped and counted.
+/// Once a token; a second end is dropped and counted. The brick is part of the step and layer of the thread that ends it.
 PLUMB_C_API plumb_code plumb_end(plumb_profiler* profiler, plumb_token* token);
 
 /// The profiler's clock, in ticks of its own; 0 for NULL.

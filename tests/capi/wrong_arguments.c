@@ -87,7 +87,10 @@ static void test_values(plumb_profiler* profiler) {
     plumb_work work;
     plumb_context context;
     plumb_queue queue;
+    plumb_token token;
     float value = 1;
+    memset(&token, 0, sizeof token);
+    token.struct_size = sizeof token;
     memset(&context, 0, sizeof context);
     memset(&queue, 0, sizeof queue);
     context.struct_size = sizeof context;
@@ -119,6 +122,9 @@ static void test_values(plumb_profiler* profiler) {
     tensor.dtype = plumb_dtype_f32;
     tensor.flags = 8;
     CHECK_FAILS(plumb_record_tensor(profiler, NULL, 1, &tensor), plumb_invalid_argument, "flags");
+    CHECK_OK(plumb_begin(profiler, 1, NULL, &token));
+    CHECK_OK(plumb_end(profiler, &token));
+    CHECK_FAILS(plumb_end(profiler, &token), plumb_invalid_argument, "not open");
     CHECK_FAILS(plumb_pop_scope(profiler), plumb_invalid_argument, "nothing");
     CHECK_FAILS(plumb_set_work(profiler, &work), plumb_invalid_argument, "no brick");
     CHECK_OK(plumb_push_layer(profiler, 0));
