@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "stats/bootstrap.hpp"
+#include "stats/median.hpp"
 
 namespace trials {
 namespace {

@@ -11,7 +11,7 @@
 namespace plumb::vgpu {
 namespace {
 
-using cupti::CuptiResult;
+using cupti::Result;
 using cupti::KernelRecord;
 
 constexpr Result fine = Result::success;
