@@ -12,6 +12,7 @@
 #include "decoder/decoder.hpp"
 #include "plumb/plumb.hpp"
 #include "stats/bootstrap.hpp"
+#include "stats/median.hpp"
 #include "support/board.hpp"
 #include "support/models.hpp"
 #include "support/temporary_folder.hpp"

@@ -65,7 +65,7 @@ struct OpenDeviceLap {
 
 /// A scope, layer or step begun by push_…(): the object itself.
 struct PushedScope {
-    enum class Kind : std::uint8_t { scope, layer, step };
+    enum class Kind : std::uint8_t { scope, layer, step, context }; // a context: plumb.h alone pushes one
     alignas(8) unsigned char object[120];
     std::uint32_t mode; // it was begun in
     Kind kind;

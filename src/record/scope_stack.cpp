@@ -4,12 +4,6 @@
 #include "base/layout.hpp"
 
 namespace plumb::record {
-namespace {
-
-// Beside those with a name: C++ has an object for a context, so that only plumb.h pushes one.
-constexpr auto context_kind = static_cast<detail::PushedScope::Kind>(3);
-
-} // namespace
 
 void end_other(detail::PushedScope& slot) noexcept {
     if (slot.kind == detail::PushedScope::Kind::layer) {
@@ -33,7 +27,7 @@ void push_context(Recorder& recorder, Context context) noexcept {
     if ((mode & detail::mode_on) == 0) {
         return;
     }
-    if (detail::PushedScope* slot = next_slot(recorder, mode, context_kind); slot != nullptr) {
+    if (detail::PushedScope* slot = next_slot(recorder, mode, detail::PushedScope::Kind::context); slot != nullptr) {
         new (slot->object) ContextScope(recorder, mode, context);
     }
 }
