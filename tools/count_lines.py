@@ -45,10 +45,10 @@ def language(name):
 
 
 def generated(name, root):
-    """A schema of tests/schema is written by `plumb help --schema` where a struct of the answers has it."""
+    """A schema of tests/schema is written by `plumb help --schema` where the answers have it."""
     schema = re.fullmatch(r"tests/schema/(plumb\.\w+)\.(\d+)\.json", name)
     if schema:
-        own = 'return "{}/{}"'.format(*schema.groups())
+        own = '"{}/{}"'.format(*schema.groups())
         return any(own in path.read_text(encoding="utf-8") for path in (root / "src/answers").rglob("*.?pp"))
     return name.startswith(tuple(GENERATED)) and not name.endswith(WRITTEN_BY_HAND)
 
@@ -193,7 +193,7 @@ def self_test():
     assert language("src/a.hpp") == "c++" and language("dev") == "script" and language("a/CMakeLists.txt") == "cmake"
     assert language("a.plumb") is None and language("notes.txt") is None
     assert generated("tests/golden/v1.json", tree.ROOT) and not generated("tests/golden/golden_test.cpp", tree.ROOT)
-    for name, made in (("wall", True), ("history", True), ("peaks", True), ("trace", False)):
+    for name, made in (("wall", True), ("history", True), ("peaks", True), ("trace", True), ("model", False)):
         assert generated(f"tests/schema/plumb.{name}.1.json", tree.ROOT) == made, name
     assert folder_of("src/base/os.hpp") == "src/base" and folder_of("tools/tree.py") == "tools"
     shown = table([("a", {("src/x", "c++"): 3}), ("b", {("src/x", "c++"): 5, ("cli", "c++"): 1})], True)

@@ -92,8 +92,9 @@ const std::vector<Document>& documents() {
         for (const Entry* entry : entries()) {
             made.insert(made.end(), entry->documents.begin(), entry->documents.end());
         }
-        const std::vector<Document> others = documents_of_commands();
-        made.insert(made.end(), others.begin(), others.end());
+        for (const std::vector<Document>& others : {documents_of_commands(), documents_of_exports()}) {
+            made.insert(made.end(), others.begin(), others.end());
+        }
         return made;
     }();
     return all;

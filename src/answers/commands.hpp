@@ -14,6 +14,7 @@ namespace plumb {
 namespace answers {
 struct Document;
 [[nodiscard]] std::vector<Document> documents_of_commands();
+[[nodiscard]] std::vector<Document> documents_of_exports();
 } // namespace answers
 
 template <class V>

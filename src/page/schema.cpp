@@ -94,6 +94,13 @@ void put_value(JsonWriter& json, const Form& form) {
         json.field("type", "number");
         break;
     case Kind::boolean:
+        if (form.limits.least) { // never false
+            json.key("enum");
+            json.begin_array();
+            json.value(true);
+            json.end();
+            return;
+        }
         json.field("type", "boolean");
         break;
     case Kind::figure:
