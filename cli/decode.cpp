@@ -474,7 +474,7 @@ void add_decode(CLI::App& root, int& exit_code) {
         ->type_name("DIR");
     app.add_flag("--tiles", arguments->tiles, "Keep the tiles of attention apart (plumb tiles)");
     app.add_flag("--print-tokens", arguments->print_tokens, "Add a line with the sampled token ids of each sequence");
-    app.add_flag("--json", arguments->json, "Print the report as JSON (schema plumb.report/1)");
+    app.add_flag("--json", arguments->json, "Print the report as JSON (schema plumb.report/2)");
     app.add_flag("--no-profile", arguments->no_profile, "Run with the profiler off; no report");
     app.callback([arguments, &exit_code] {
         const Status status = decode(*arguments);

@@ -176,7 +176,7 @@ void add_help(CLI::App& root, int& exit_code) {
     auto arguments = std::make_shared<HelpArguments>();
     CLI::App& app = *root.add_subcommand("help", "Show the help of a command");
     app.add_option("command", arguments->command, "Command to explain");
-    app.add_option("--schema", arguments->schema, "Print the JSON Schema of an output, such as plumb.wall/1")
+    app.add_option("--schema", arguments->schema, "Print the JSON Schema of an output, such as plumb.wall/2")
         ->type_name("SCHEMA");
     app.add_flag("--reference", arguments->reference, "All outputs in JSON, field by field, in Markdown")->group("");
     app.add_flag("--man", arguments->man, "All commands, as a page for man")->group("");

@@ -193,8 +193,8 @@ def self_test():
     assert language("src/a.hpp") == "c++" and language("dev") == "script" and language("a/CMakeLists.txt") == "cmake"
     assert language("a.plumb") is None and language("notes.txt") is None
     assert generated("tests/golden/v1.json", tree.ROOT) and not generated("tests/golden/golden_test.cpp", tree.ROOT)
-    for name, made in (("wall", True), ("history", True), ("peaks", True), ("trace", True), ("model", False)):
-        assert generated(f"tests/schema/plumb.{name}.1.json", tree.ROOT) == made, name
+    for name, made in (("wall.2", True), ("history.1", True), ("peaks.1", True), ("trace.1", True), ("model.1", False)):
+        assert generated(f"tests/schema/plumb.{name}.json", tree.ROOT) == made, name
     assert folder_of("src/base/os.hpp") == "src/base" and folder_of("tools/tree.py") == "tools"
     shown = table([("a", {("src/x", "c++"): 3}), ("b", {("src/x", "c++"): 5, ("cli", "c++"): 1})], True)
     assert shown.splitlines()[-1].split() == ["total", "3", "6", "+3"], shown

@@ -57,7 +57,7 @@ struct AnswerInfo {
 /// In the order in which help lists them.
 PLUMB_API const std::vector<AnswerInfo>& known_answers();
 
-/// The JSON Schema of a document, such as "plumb.wall/1". Error not_found names those there are.
+/// The JSON Schema of a document, such as "plumb.wall/2". Error not_found names those there are.
 PLUMB_API Result<std::string> json_schema(std::string_view schema);
 /// The reference of all documents, in Markdown.
 PLUMB_API std::string json_reference();

@@ -321,7 +321,7 @@ PLUMB_C_API plumb_code plumb_graph_release(plumb_graph* graph);
 
 // --- Answers ---
 
-/// The report of everything so far, as JSON (schema plumb.report/1), to be freed by plumb_free(). plumb_unavailable where
+/// The report of everything so far, as JSON (schema plumb.report/2), to be freed by plumb_free(). plumb_unavailable where
 /// libplumb-analysis.so is not there.
 PLUMB_C_API plumb_code plumb_snapshot(plumb_profiler* profiler, char** json);
 

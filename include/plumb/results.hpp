@@ -55,7 +55,7 @@ struct Row {
     Distribution time;           // of the samples there are
     double calls_per_step = 0;   // over the steps of this phase, warm-up apart; see basis
     double sum_per_step_ns = 0;  // total per step; children included
-    Figure wall_share;           // total / period of the phase's steps, in percent
+    Figure wall_share;           // total / period of the phase's steps, 0 to 1
     Figure gigabytes_per_second; // 10^9 bytes; absent where no work was given
     Figure teraflops;
     Figure bytes_per_call, flops_per_call, elements_per_call;
@@ -113,7 +113,7 @@ struct SpeedOfLight {
     std::string place; // "host", "cuda"
     Figure bytes_per_step;
     Figure ns_per_step;
-    Figure reached_percent;  // ns_per_step of the mean period
+    Figure reached_share;    // ns_per_step of the mean period
     bool fits_cache = false; // the bytes fit the last-level cache: then memory sets no such limit
     std::uint64_t bricks_without_bytes = 0;
 };
@@ -180,14 +180,14 @@ struct LossRow {
 struct OwnCost {
     Figure scope_ns, lap_ns, floor_ns; // measured on this machine when the run started
     Figure drain_cpu_ns;
-    Figure percent_of_wall;
+    Figure wall_share;
 };
 
 /// By the processor's own counters (counters=on), of the whole process from the opening of the recording (or the last
 /// reset()) on: all its threads, user code only. "Cache" is what the kernel's generic events mean, the last level.
 struct ProcessorCounters {
     Figure cycles, instructions, instructions_per_cycle;
-    Figure cache_references, cache_misses, cache_miss_percent;
+    Figure cache_references, cache_misses, cache_miss_share;
 };
 
 struct ClockQuality {
@@ -228,7 +228,7 @@ struct ReportOptions {
 
 /// Reads a recording (also one of a dead or still running process, its ring merged) and computes its results.
 PLUMB_API Result<Report> report_recording(const std::string& path, const ReportOptions& options = {});
-/// The report as an aligned table, and as JSON (schema plumb.report/1, docs/report_schema.md).
+/// The report as an aligned table, and as JSON (schema plumb.report/2, docs/report_schema.md).
 PLUMB_API std::string render_text(const Report& report, const TextOptions& options = {});
 PLUMB_API std::string render_json(const Report& report);
 

@@ -52,9 +52,9 @@ enum class Bottleneck : std::uint8_t { unknown, memory, compute, latency, cache 
 /// A brick against the roofline of its place: min(peak flops, intensity x peak bandwidth). Shares are never clamped.
 struct Roofline {
     Figure intensity;        // flops per byte
-    Figure percent;          // of the roofline; absent where intensity is unknown or 0
-    Figure memory_percent;   // of the peak bandwidth
-    Figure compute_percent;  // of the peak flops
+    Figure share;            // of the roofline; absent where intensity is unknown or 0
+    Figure memory_share;     // of the peak bandwidth
+    Figure compute_share;    // of the peak flops
     bool fits_cache = false; // its bytes fit the last-level cache: the bandwidth of memory is not its limit
     Bottleneck bottleneck = Bottleneck::unknown;
     std::string reason; // one sentence: why this one

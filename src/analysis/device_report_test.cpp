@@ -134,7 +134,7 @@ TEST(DeviceReport, sums_per_step_are_replays_times_the_mean_of_each_site_though_
     EXPECT_DOUBLE_EQ(norm->calls_per_step, 4);
     EXPECT_NEAR(norm->sum_per_step_ns, 2 * (10e3 + 11e3), 1e-6);
     EXPECT_EQ(norm->time.count, 20u);
-    EXPECT_NEAR(norm->wall_share.value.value(), 4.2, 1e-9);
+    EXPECT_NEAR(norm->wall_share.value.value(), 0.042, 1e-11);
     EXPECT_EQ(norm->sites, 4u);
     EXPECT_EQ(norm->sites_timed, 4u);
     EXPECT_NEAR(row_of(report.bricks, Phase::decode, "attention")->sum_per_step_ns, 200e3, 1e-6);
@@ -356,7 +356,7 @@ TEST(DeviceReport, sampled_steps_are_in_no_step_figure_and_no_wall_account) {
     EXPECT_EQ(attention->basis_steps, 8u);
     EXPECT_DOUBLE_EQ(attention->calls_per_step, 1) << "per step that was timed, not per step";
     EXPECT_DOUBLE_EQ(attention->sum_per_step_ns, 300e3);
-    EXPECT_NEAR(attention->wall_share.value.value(), 30, 1e-9);
+    EXPECT_NEAR(attention->wall_share.value.value(), 0.3, 1e-11);
     ASSERT_TRUE(decode->device.has_value());
     EXPECT_EQ(decode->device->steps, 8u);
     EXPECT_DOUBLE_EQ(decode->device->busy_per_step_ns.value.value(), 300e3);

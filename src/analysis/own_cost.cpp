@@ -32,17 +32,17 @@ OwnCost own_cost(const recording::Metadata& metadata, const recording::Counters&
                                                    : stats::absent("the recording ends before the drain noted it");
     const auto wall = static_cast<double>(recorded.last_ns) - static_cast<double>(recorded.first_ns);
     if (!cost.scope_ns.value || (!cost.lap_ns.value && recorded.laps != 0)) {
-        cost.percent_of_wall = stats::absent("the price of a scope was not measured when the run started");
+        cost.wall_share = stats::absent("the price of a scope was not measured when the run started");
     } else if (!cost.drain_cpu_ns.value) {
-        cost.percent_of_wall = stats::absent(cost.drain_cpu_ns.reason);
+        cost.wall_share = stats::absent(cost.drain_cpu_ns.reason);
     } else if (!(wall > 0)) {
-        cost.percent_of_wall = stats::absent("nothing was recorded that takes time");
+        cost.wall_share = stats::absent("nothing was recorded that takes time");
     } else {
         const double ns = static_cast<double>(recorded.scopes) * *cost.scope_ns.value +
                           static_cast<double>(recorded.laps) * cost.lap_ns.value.value_or(0) +
                           static_cast<double>(recorded.cpu_stamps) * cpu_stamp_ns.value.value_or(0) +
                           *cost.drain_cpu_ns.value;
-        cost.percent_of_wall = stats::measured(100 * ns / wall);
+        cost.wall_share = stats::measured(ns / wall);
     }
     return cost;
 }

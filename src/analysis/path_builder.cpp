@@ -184,11 +184,7 @@ Figure roofline_share(const GraphNode& node, const LaunchShape* shape, const rec
         work.flops = shape->flops;
     }
     work.duration_ns = static_cast<double>(node.duration_ns);
-    Figure share = roofline(work, peaks_of(facts.metadata.peaks, node.device, origin.source, origin.place)).percent;
-    if (share.value) {
-        share.value = *share.value / 100;
-    }
-    return share;
+    return roofline(work, peaks_of(facts.metadata.peaks, node.device, origin.source, origin.place)).share;
 }
 
 std::vector<SlowKernel> slowest_kernels(const ExecGraph& graph, const KernelNames& names,

@@ -16,15 +16,15 @@ Figure total_of(const recording::Counters& counters, const char* name) {
                                                           : counters.hardware_reason);
 }
 
-/// `scale` times above / below; absent with the reason of whichever is missing.
-Figure ratio(double scale, const Figure& above, const Figure& below, const char* nothing) {
+/// above / below; absent with the reason of whichever is missing.
+Figure ratio(const Figure& above, const Figure& below, const char* nothing) {
     if (!above.value || !below.value) {
         return stats::absent(above.value ? below.reason : above.reason);
     }
     if (!(*below.value > 0)) {
         return stats::absent(nothing);
     }
-    return stats::measured(scale * *above.value / *below.value);
+    return stats::measured(*above.value / *below.value);
 }
 
 } // namespace
@@ -38,9 +38,8 @@ std::optional<ProcessorCounters> processor_counters(const recording::Counters& c
     result.instructions = total_of(counters, "instructions");
     result.cache_references = total_of(counters, "cache_references");
     result.cache_misses = total_of(counters, "cache_misses");
-    result.instructions_per_cycle = ratio(1, result.instructions, result.cycles, "no cycle was counted");
-    result.cache_miss_percent =
-        ratio(100, result.cache_misses, result.cache_references, "no cache reference was counted");
+    result.instructions_per_cycle = ratio(result.instructions, result.cycles, "no cycle was counted");
+    result.cache_miss_share = ratio(result.cache_misses, result.cache_references, "no cache reference was counted");
     return result;
 }
 

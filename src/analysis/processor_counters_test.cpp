@@ -25,11 +25,11 @@ TEST(ProcessorCounters, T12_instructions_per_cycle_come_from_counters_alone) {
 }
 
 TEST(ProcessorCounters, T7_the_miss_rate_is_of_counted_references_or_absent) {
-    EXPECT_DOUBLE_EQ(*processor_counters(counted())->cache_miss_percent.value, 25);
+    EXPECT_DOUBLE_EQ(*processor_counters(counted())->cache_miss_share.value, 0.25);
     recording::Counters idle = counted();
     idle.hardware[2].second = idle.hardware[3].second = 0;
-    EXPECT_FALSE(processor_counters(idle)->cache_miss_percent.value);
-    EXPECT_EQ(processor_counters(idle)->cache_miss_percent.reason, "no cache reference was counted");
+    EXPECT_FALSE(processor_counters(idle)->cache_miss_share.value);
+    EXPECT_EQ(processor_counters(idle)->cache_miss_share.reason, "no cache reference was counted");
 }
 
 TEST(ProcessorCounters, not_asked_for_is_nothing_and_not_allowed_is_a_reason) {
@@ -39,7 +39,7 @@ TEST(ProcessorCounters, not_asked_for_is_nothing_and_not_allowed_is_a_reason) {
     const auto counters = processor_counters(refused);
     ASSERT_TRUE(counters);
     for (const Figure* figure : {&counters->cycles, &counters->instructions, &counters->instructions_per_cycle,
-                                 &counters->cache_references, &counters->cache_misses, &counters->cache_miss_percent}) {
+                                 &counters->cache_references, &counters->cache_misses, &counters->cache_miss_share}) {
         EXPECT_FALSE(figure->value);
         EXPECT_EQ(figure->reason, "the system does not allow it");
     }

@@ -302,7 +302,7 @@ TEST(ReportBuilder, F1_what_was_not_given_is_absent_with_a_reason) {
     for (const Figure* figure :
          {&row->gigabytes_per_second, &row->teraflops, &row->bytes_per_call, &row->flops_per_call,
           &row->elements_per_call, &row->time.p50_ns, &phase_of(report, Phase::decode)->tokens_per_second,
-          &report.own_cost.scope_ns, &report.own_cost.percent_of_wall}) {
+          &report.own_cost.scope_ns, &report.own_cost.wall_share}) {
         EXPECT_FALSE(figure->value.has_value());
         EXPECT_FALSE(figure->reason.empty());
     }
@@ -372,7 +372,7 @@ TEST(ReportBuilder, an_empty_recording_is_a_report_that_says_so) {
     const Report report = report_of(source);
     EXPECT_TRUE(report.bricks.empty());
     EXPECT_TRUE(has_note(report, "No complete step"));
-    EXPECT_FALSE(report.own_cost.percent_of_wall.value.has_value());
+    EXPECT_FALSE(report.own_cost.wall_share.value.has_value());
 }
 
 TEST(ReportBuilder, own_cost_is_counts_times_price_plus_the_drain) {
@@ -387,7 +387,7 @@ TEST(ReportBuilder, own_cost_is_counts_times_price_plus_the_drain) {
     source.step_end(1, Phase::decode, 0, ms);
     const Report report = report_of(source);
     // The scope and the step at 20 ns, two laps at 10 ns, the drain: 5060 ns of 1 ms.
-    EXPECT_NEAR(report.own_cost.percent_of_wall.value.value(), 0.506, 1e-9);
+    EXPECT_NEAR(report.own_cost.wall_share.value.value(), 0.00506, 1e-11);
     EXPECT_EQ(report.own_cost.floor_ns.value, 8.0);
 }
 

@@ -56,7 +56,7 @@ RoofInput input_of(const Row& row, const Report& report, const StepBytes& bytes,
 }
 
 /// Beyond this share of the read bandwidth it is rather the kept peak that is wrong.
-constexpr double believable_percent = 105;
+constexpr double believable_share = 1.05;
 /// So many times the caches must a brick's bytes be, that what still lies there does not matter.
 constexpr double caches_exceeded = 4;
 
@@ -75,10 +75,9 @@ std::string day_of(std::int64_t unix_s) {
 void note_outdated_peaks(Report& report, Phase phase, const StepBytes& bytes) {
     const Row* worst = nullptr;
     for (const Row& row : report.bricks) {
-        const std::optional<double>& share = row.roof.memory_percent.value;
+        const std::optional<double>& share = row.roof.memory_share.value;
         // Spans cut short by their neighbours are shorter than their work took.
-        if (row.key.phase != phase || row.parent || row.cut_by_neighbour != 0 || !share ||
-            *share <= believable_percent) {
+        if (row.key.phase != phase || row.parent || row.cut_by_neighbour != 0 || !share || *share <= believable_share) {
             continue;
         }
         const Peaks* const peaks = peaks_of(report.peaks, row.device, row.source, row.place);
@@ -87,14 +86,14 @@ void note_outdated_peaks(Report& report, Phase phase, const StepBytes& bytes) {
         if (data == bytes.end() || (cache && data->second <= caches_exceeded * *cache)) {
             continue;
         }
-        worst = worst == nullptr || *share > *worst->roof.memory_percent.value ? &row : worst;
+        worst = worst == nullptr || *share > *worst->roof.memory_share.value ? &row : worst;
     }
     if (worst == nullptr) {
         return;
     }
     const std::string day = day_of(peaks_of(report.peaks, worst->device, worst->source, worst->place)->measured_unix_s);
     char percent[32];
-    std::snprintf(percent, sizeof percent, "%.0f", *worst->roof.memory_percent.value);
+    std::snprintf(percent, sizeof percent, "%.0f", 100 * *worst->roof.memory_share.value);
     report.notes.push_back(worst->key.name + " moves " + percent + " % of the read bandwidth kept" +
                            (day.empty() ? "" : " on " + day) +
                            ": measure again with `plumb selftest --peaks` on a quiet machine.");
@@ -134,11 +133,11 @@ void add_speed_of_light(Report& report, PhaseSummary& phase) {
         light.fits_cache = peaks != nullptr && peaks->last_level_cache_bytes.value &&
                            sum.bytes <= *peaks->last_level_cache_bytes.value;
         if (!light.ns_per_step.value) {
-            light.reached_percent = stats::absent(light.ns_per_step.reason);
+            light.reached_share = stats::absent(light.ns_per_step.reason);
         } else if (!(phase.period.mean_ns > 0)) {
-            light.reached_percent = stats::absent("no counted step of this phase");
+            light.reached_share = stats::absent("no counted step of this phase");
         } else {
-            light.reached_percent = stats::measured(100 * *light.ns_per_step.value / phase.period.mean_ns);
+            light.reached_share = stats::measured(*light.ns_per_step.value / phase.period.mean_ns);
         }
         phase.speed_of_light.push_back(std::move(light));
     }

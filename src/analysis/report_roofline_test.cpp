@@ -57,7 +57,7 @@ TEST(ReportRoofline, rows_are_measured_against_the_peaks_of_their_recording) {
     plant(source, true);
     const Report report = report_of(source);
     const Row* head = row_of(report.bricks, Phase::decode, "lm_head");
-    EXPECT_NEAR(head->roof.percent.value.value(), 100 * (1e8 / 6e6) / 20, 1e-6);
+    EXPECT_NEAR(head->roof.share.value.value(), (1e8 / 6e6) / 20, 1e-8);
     EXPECT_EQ(head->roof.bottleneck, Bottleneck::memory);
     EXPECT_FALSE(head->roof.fits_cache);
     EXPECT_DOUBLE_EQ(head->bytes_per_step.value.value(), 1e8);
@@ -88,7 +88,7 @@ TEST(ReportRoofline, the_speed_of_light_is_of_the_bytes_of_leaf_bricks_and_count
     EXPECT_EQ(lights[0].place, "host");
     EXPECT_DOUBLE_EQ(lights[0].bytes_per_step.value.value(), 1.4e8);
     EXPECT_DOUBLE_EQ(lights[0].ns_per_step.value.value(), 7e6);
-    EXPECT_NEAR(lights[0].reached_percent.value.value(), 70, 1e-6);
+    EXPECT_NEAR(lights[0].reached_share.value.value(), 0.7, 1e-8);
     EXPECT_EQ(lights[0].bricks_without_bytes, 1u);
     EXPECT_FALSE(lights[0].fits_cache);
 }
@@ -98,10 +98,10 @@ TEST(ReportRoofline, T7_a_recording_without_peaks_says_what_to_run) {
     plant(source, false);
     const Report report = report_of(source);
     for (const Row& row : report.bricks) {
-        EXPECT_FALSE(row.roof.percent.value);
+        EXPECT_FALSE(row.roof.share.value);
         EXPECT_EQ(row.roof.bottleneck, Bottleneck::unknown);
     }
-    EXPECT_NE(row_of(report.bricks, Phase::decode, "lm_head")->roof.percent.reason.find("plumb selftest --peaks"),
+    EXPECT_NE(row_of(report.bricks, Phase::decode, "lm_head")->roof.share.reason.find("plumb selftest --peaks"),
               std::string::npos);
     const auto& lights = phase_of(report, Phase::decode)->speed_of_light;
     ASSERT_EQ(lights.size(), 1u);
@@ -151,7 +151,7 @@ TEST(ReportRoofline, T7_rows_of_a_device_are_measured_against_the_peaks_of_that_
     const Report report = report_of(source);
     const Row* head = row_of(report.bricks, Phase::decode, "lm_head");
     EXPECT_EQ(head->place, "opencl:1");
-    EXPECT_NEAR(head->roof.memory_percent.value.value(), 50, 1e-6);
+    EXPECT_NEAR(head->roof.memory_share.value.value(), 0.5, 1e-8);
     EXPECT_EQ(head->roof.bottleneck, Bottleneck::memory);
     const auto& lights = phase_of(report, Phase::decode)->speed_of_light;
     ASSERT_EQ(lights.size(), 1u);
@@ -163,7 +163,7 @@ TEST(ReportRoofline, rows_of_several_devices_are_measured_only_where_these_are_a
     unlike.peaks(device_peaks("opencl:0", "slow", 100));
     unlike.peaks(device_peaks("opencl:1", "fast", 200));
     plant_devices(unlike, {"opencl:0", "opencl:1"});
-    EXPECT_FALSE(row_of(report_of(unlike).bricks, Phase::decode, "lm_head")->roof.percent.value);
+    EXPECT_FALSE(row_of(report_of(unlike).bricks, Phase::decode, "lm_head")->roof.share.value);
     Tape alike;
     alike.peaks(device_peaks("opencl:0", "same", 100));
     alike.peaks(device_peaks("opencl:1", "same", 100));
@@ -171,7 +171,7 @@ TEST(ReportRoofline, rows_of_several_devices_are_measured_only_where_these_are_a
     const Report report = report_of(alike);
     const Row* head = row_of(report.bricks, Phase::decode, "lm_head");
     EXPECT_EQ(head->place, "");
-    EXPECT_NEAR(head->roof.memory_percent.value.value(), 100, 1e-6);
+    EXPECT_NEAR(head->roof.memory_share.value.value(), 1, 1e-8);
 }
 
 TEST(ReportRoofline, T7_a_brick_that_moves_more_than_the_kept_peak_is_told_once_a_phase) {
@@ -203,7 +203,7 @@ TEST(ReportRoofline, what_a_cache_or_a_smaller_excess_explains_is_not_told) {
         source.peaks(peaks);
         plant(source, false);
         const Report report = report_of(source);
-        EXPECT_GT(row_of(report.bricks, Phase::decode, "up_projection")->roof.memory_percent.value.value(), 104);
+        EXPECT_GT(row_of(report.bricks, Phase::decode, "up_projection")->roof.memory_share.value.value(), 1.04);
         EXPECT_FALSE(has_note(report, "read bandwidth kept")) << "100 MB are less than 4 x 26 MB; 104.7 % may be";
     }
 }
@@ -216,9 +216,9 @@ TEST(ReportRoofline, T7_rows_of_an_f32_model_are_held_against_the_peak_of_f32) {
         peaks.bf16_teraflops = stats::measured(0.4);
         source.peaks(peaks);
         plant(source, false);
-        const double share = 100 * (1e8 / 6e6) / (std::string(model) == "tiny-llama f32" ? 100 : 400);
-        EXPECT_NEAR(row_of(report_of(source).bricks, Phase::decode, "lm_head")->roof.compute_percent.value.value(),
-                    share, 1e-6);
+        const double share = (1e8 / 6e6) / (std::string(model) == "tiny-llama f32" ? 100 : 400);
+        EXPECT_NEAR(row_of(report_of(source).bricks, Phase::decode, "lm_head")->roof.compute_share.value.value(), share,
+                    1e-8);
     }
 }
 
@@ -228,8 +228,8 @@ TEST(ReportRoofline, F5_the_share_of_light_is_of_the_whole_period_not_of_the_cov
     const Report report = report_of(source);
     const PhaseSummary* decode = phase_of(report, Phase::decode);
     EXPECT_LT(decode->wall.union_ns, 0.9 * decode->wall.period_ns);
-    EXPECT_NEAR(decode->speed_of_light[0].reached_percent.value.value(),
-                100 * *decode->speed_of_light[0].ns_per_step.value / (decode->wall.period_ns / 2), 1e-6);
+    EXPECT_NEAR(decode->speed_of_light[0].reached_share.value.value(),
+                *decode->speed_of_light[0].ns_per_step.value / (decode->wall.period_ns / 2), 1e-8);
 }
 
 } // namespace

@@ -11,7 +11,7 @@ namespace plumb::analysis {
 namespace {
 
 // From here on a peak is called the limit.
-constexpr double limit_percent = 50;
+constexpr double limit_share = 0.5;
 // A call within so many times what an empty scope reads is mostly the scope.
 constexpr double latency_floors = 4;
 
@@ -31,7 +31,7 @@ Figure share(const std::optional<double>& work, const char* what, double duratio
     if (!peak_per_ns.value) {
         return stats::absent(peak_per_ns.reason);
     }
-    return stats::measured(100 * *work / duration_ns / *peak_per_ns.value);
+    return stats::measured(*work / duration_ns / *peak_per_ns.value);
 }
 
 Figure intensity_of(const RoofInput& input) {
@@ -65,8 +65,8 @@ std::string sentence(const char* format, double value) {
 }
 
 void judge(const RoofInput& input, Roofline& roof, bool memory_side) {
-    const double reached = roof.percent.value.value_or(
-        std::max(roof.memory_percent.value.value_or(0), roof.compute_percent.value.value_or(0)));
+    const double reached =
+        roof.share.value.value_or(std::max(roof.memory_share.value.value_or(0), roof.compute_share.value.value_or(0)));
     if (input.launch_wait_share >= 0.5 || input.below_floor_share >= 0.5) {
         roof.bottleneck = Bottleneck::latency;
         roof.reason = input.below_floor_share >= 0.5 ? "most calls are shorter than their source can resolve"
@@ -77,18 +77,19 @@ void judge(const RoofInput& input, Roofline& roof, bool memory_side) {
     } else if (memory_side && roof.fits_cache) {
         roof.bottleneck = Bottleneck::cache;
         roof.reason = "its bytes fit the last-level cache, so the bandwidth of memory is not its limit";
-    } else if (reached >= limit_percent) {
+    } else if (reached >= limit_share) {
         roof.bottleneck = memory_side ? Bottleneck::memory : Bottleneck::compute;
         roof.reason =
             sentence(memory_side ? "%.0f %% of the read bandwidth measured here" : "%.0f %% of the flops measured here",
-                     reached);
+                     100 * reached);
     } else {
-        roof.reason = sentence("%.0f %% of its nearest peak: neither memory nor arithmetic explains its time", reached);
+        roof.reason =
+            sentence("%.0f %% of its nearest peak: neither memory nor arithmetic explains its time", 100 * reached);
     }
 }
 
 Roofline without_shares(Roofline roof, const std::string& reason) {
-    roof.percent = roof.memory_percent = roof.compute_percent = stats::absent(reason);
+    roof.share = roof.memory_share = roof.compute_share = stats::absent(reason);
     roof.reason = reason;
     return roof;
 }
@@ -125,26 +126,26 @@ Roofline roofline(const RoofInput& input, const Peaks* peaks) {
                                  ? peaks->read_gigabytes_per_second
                                  : missing(peaks->read_gigabytes_per_second, "read bandwidth");
     const Figure flops = peak_flops_per_ns(*peaks, input.f32_only);
-    roof.memory_percent = share(input.bytes, "bytes", input.duration_ns, bandwidth);
-    roof.compute_percent = share(input.flops, "flops", input.duration_ns, flops);
+    roof.memory_share = share(input.bytes, "bytes", input.duration_ns, bandwidth);
+    roof.compute_share = share(input.flops, "flops", input.duration_ns, flops);
     const std::optional<double> data = known(input.data_bytes) ? input.data_bytes : input.bytes;
     roof.fits_cache = known(data) && usable(peaks->last_level_cache_bytes) && *data > 0 &&
                       *data <= *peaks->last_level_cache_bytes.value;
 
     if (!roof.intensity.value) {
-        roof.percent = stats::absent(roof.intensity.reason);
+        roof.share = stats::absent(roof.intensity.reason);
     } else if (*roof.intensity.value == 0) {
-        roof.percent = stats::absent("its intensity is 0: it has no flops");
+        roof.share = stats::absent("its intensity is 0: it has no flops");
     } else if (!bandwidth.value || !flops.value) {
-        roof.percent = stats::absent(bandwidth.value ? flops.reason : bandwidth.reason);
+        roof.share = stats::absent(bandwidth.value ? flops.reason : bandwidth.reason);
     } else { // work / min(peak flops, intensity x bandwidth) is the larger of the two shares
-        roof.percent = stats::measured(std::max(*roof.memory_percent.value, *roof.compute_percent.value));
+        roof.share = stats::measured(std::max(*roof.memory_share.value, *roof.compute_share.value));
     }
 
-    if (!roof.memory_percent.value && !roof.compute_percent.value) {
+    if (!roof.memory_share.value && !roof.compute_share.value) {
         return without_shares(std::move(roof), !bandwidth.value ? bandwidth.reason : flops.reason);
     }
-    judge(input, roof, roof.memory_percent.value.value_or(0) >= roof.compute_percent.value.value_or(0));
+    judge(input, roof, roof.memory_share.value.value_or(0) >= roof.compute_share.value.value_or(0));
     return roof;
 }
 

@@ -36,7 +36,7 @@ RoofInput call(std::optional<double> bytes, std::optional<double> flops, double 
 }
 
 void expect_no_nan(const Roofline& roof) {
-    for (const Figure* figure : {&roof.intensity, &roof.percent, &roof.memory_percent, &roof.compute_percent}) {
+    for (const Figure* figure : {&roof.intensity, &roof.share, &roof.memory_share, &roof.compute_share}) {
         EXPECT_EQ(figure->value.has_value(), figure->reason.empty());
         if (figure->value) {
             EXPECT_TRUE(std::isfinite(*figure->value));
@@ -47,10 +47,10 @@ void expect_no_nan(const Roofline& roof) {
 TEST(Roofline, low_intensity_is_measured_against_bandwidth) {
     const Peaks peaks = simple_peaks();
     const Roofline roof = roofline(call(1e9, 1e9, 2e7), &peaks); // 50 GB/s of 100, 0.05 TFLOP/s of 1
-    ASSERT_TRUE(roof.percent.value);
-    EXPECT_DOUBLE_EQ(*roof.percent.value, 50);
-    EXPECT_DOUBLE_EQ(*roof.memory_percent.value, 50);
-    EXPECT_DOUBLE_EQ(*roof.compute_percent.value, 5);
+    ASSERT_TRUE(roof.share.value);
+    EXPECT_DOUBLE_EQ(*roof.share.value, 0.5);
+    EXPECT_DOUBLE_EQ(*roof.memory_share.value, 0.5);
+    EXPECT_DOUBLE_EQ(*roof.compute_share.value, 0.05);
     EXPECT_DOUBLE_EQ(*roof.intensity.value, 1);
     EXPECT_EQ(roof.bottleneck, Bottleneck::memory);
 }
@@ -58,7 +58,7 @@ TEST(Roofline, low_intensity_is_measured_against_bandwidth) {
 TEST(Roofline, high_intensity_is_measured_against_flops) {
     const Peaks peaks = simple_peaks();
     const Roofline roof = roofline(call(1e8, 1e10, 1.25e7), &peaks);
-    EXPECT_DOUBLE_EQ(*roof.percent.value, 80);
+    EXPECT_DOUBLE_EQ(*roof.share.value, 0.8);
     EXPECT_EQ(roof.bottleneck, Bottleneck::compute);
 }
 
@@ -69,7 +69,7 @@ TEST(Roofline, T11_zero_or_unknown_intensity_is_absent_and_never_nan) {
           call(std::nullopt, 1e9, 1e7), call(std::nullopt, std::nullopt, 1e7), call(1e9, 1e9, 0),
           call(std::numeric_limits<double>::quiet_NaN(), 1e9, 1e7), call(1e9, 1e9, std::nan(""))}) {
         const Roofline roof = roofline(input, &peaks);
-        EXPECT_FALSE(roof.percent.value);
+        EXPECT_FALSE(roof.share.value);
         expect_no_nan(roof);
     }
 }
@@ -77,9 +77,9 @@ TEST(Roofline, T11_zero_or_unknown_intensity_is_absent_and_never_nan) {
 TEST(Roofline, bytes_alone_still_tell_memory) {
     const Peaks peaks = simple_peaks();
     const Roofline roof = roofline(call(1e9, std::nullopt, 1.25e7), &peaks);
-    EXPECT_DOUBLE_EQ(*roof.memory_percent.value, 80);
+    EXPECT_DOUBLE_EQ(*roof.memory_share.value, 0.8);
     EXPECT_EQ(roof.bottleneck, Bottleneck::memory);
-    EXPECT_EQ(roof.percent.reason, "no flops were given");
+    EXPECT_EQ(roof.share.reason, "no flops were given");
 }
 
 TEST(Roofline, data_that_fits_the_cache_is_marked_and_not_clamped) {
@@ -87,7 +87,7 @@ TEST(Roofline, data_that_fits_the_cache_is_marked_and_not_clamped) {
     const Roofline roof = roofline(call(16 * mib, 16 * mib, 4e4), &peaks); // 419 GB/s
     EXPECT_TRUE(roof.fits_cache);
     EXPECT_EQ(roof.bottleneck, Bottleneck::cache);
-    EXPECT_GT(*roof.percent.value, 400);
+    EXPECT_GT(*roof.share.value, 4);
     EXPECT_FALSE(roofline(call(33 * mib, 33 * mib, 4e4), &peaks).fits_cache);
 }
 
@@ -118,9 +118,9 @@ TEST(Roofline, far_from_both_peaks_is_unknown_and_says_so) {
 
 TEST(Roofline, T7_without_measured_peaks_there_is_no_share_and_the_reason_says_what_to_run) {
     const Roofline roof = roofline(call(1e9, 1e9, 1e7), nullptr);
-    EXPECT_FALSE(roof.percent.value);
+    EXPECT_FALSE(roof.share.value);
     EXPECT_EQ(roof.bottleneck, Bottleneck::unknown);
-    EXPECT_NE(roof.percent.reason.find("plumb selftest --peaks"), std::string::npos);
+    EXPECT_NE(roof.share.reason.find("plumb selftest --peaks"), std::string::npos);
     EXPECT_DOUBLE_EQ(*roof.intensity.value, 1);
 }
 
@@ -128,8 +128,8 @@ TEST(Roofline, T7_a_peak_that_could_not_be_measured_is_no_peak) {
     Peaks peaks = simple_peaks();
     peaks.read_gigabytes_per_second = absent("no memory for the arrays");
     const Roofline roof = roofline(call(1e9, 1e9, 1e7), &peaks);
-    EXPECT_EQ(roof.percent.reason, "no memory for the arrays");
-    EXPECT_TRUE(roof.compute_percent.value);
+    EXPECT_EQ(roof.share.reason, "no memory for the arrays");
+    EXPECT_TRUE(roof.compute_share.value);
     peaks.read_gigabytes_per_second = measured(0);
     expect_no_nan(roofline(call(1e9, 1e9, 1e7), &peaks));
 }
@@ -168,11 +168,11 @@ TEST(Roofline, T7_products_of_f32_are_not_measured_against_the_peak_of_bf16) {
     Peaks peaks = simple_peaks();
     peaks.bf16_teraflops = measured(4);
     RoofInput input = call(1e6, 1e9, 2e6); // 0.5 TFLOP/s
-    EXPECT_DOUBLE_EQ(*roofline(input, &peaks).compute_percent.value, 12.5);
+    EXPECT_DOUBLE_EQ(*roofline(input, &peaks).compute_share.value, 0.125);
     input.f32_only = true;
-    EXPECT_DOUBLE_EQ(*roofline(input, &peaks).compute_percent.value, 50);
+    EXPECT_DOUBLE_EQ(*roofline(input, &peaks).compute_share.value, 0.5);
     peaks.f32_teraflops = absent("not here");
-    EXPECT_EQ(roofline(input, &peaks).compute_percent.reason, "not here");
+    EXPECT_EQ(roofline(input, &peaks).compute_share.reason, "not here");
 }
 
 TEST(Roofline, a_model_is_of_f32_where_its_description_says_that_and_nothing_else) {

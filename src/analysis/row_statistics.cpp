@@ -65,7 +65,7 @@ Row RowStatistics::finish(RowKey key, const PhaseBase& base) const {
     } else if (!(base.period_ns > 0)) {
         row.wall_share = stats::absent("the steps took no time on this clock");
     } else {
-        row.wall_share = stats::measured(100 * row.time.total_ns / base.period_ns);
+        row.wall_share = stats::measured(row.time.total_ns / base.period_ns);
     }
     row.gigabytes_per_second = bytes_.rate("bytes", 1);
     row.teraflops = flops_.rate("flops", 1000);

@@ -199,7 +199,7 @@ void RowTable::take_rate(Row& row, const GraphTable::Wanted& wanted, const Phase
     row.sites = rate.sites;
     row.sites_timed = rate.sites_timed;
     if (row.wall_share.value) {
-        row.wall_share = stats::measured(100 * rate.sum_per_step_ns * static_cast<double>(base.steps) / base.period_ns);
+        row.wall_share = stats::measured(rate.sum_per_step_ns * static_cast<double>(base.steps) / base.period_ns);
     }
 }
 

@@ -245,7 +245,7 @@ TEST(WallClock, F5_the_share_of_the_wall_has_the_wall_as_its_denominator) {
     }
     const Report report = report_of(source);
     const Row* row = row_of(report.bricks, Phase::decode, "attention");
-    EXPECT_NEAR(row->wall_share.value.value(), 40, 0.01); // not 100, of the covered; not 80, of the busy
+    EXPECT_NEAR(row->wall_share.value.value(), 0.4, 0.0001); // not 100, of the covered; not 80, of the busy
     EXPECT_NEAR(phase_of(report, Phase::decode)->wall.coverage.value.value(), 0.8, 0.001);
 }
 

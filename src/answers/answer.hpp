@@ -74,7 +74,7 @@ struct Entry {
 /// What a result needs to be an answer; the functions are found by its type:
 ///     page::Page page_of(const R&, const TextOptions&);
 ///     Outcome outcome_of(const R&) noexcept;      // where there is none the answer judges nothing
-///     constexpr const char* schema_of(const R&);  // "plumb.wall/1"
+///     constexpr const char* schema_of(const R&);  // "plumb.wall/2"
 ///     std::string markdown_of(const R&);          // where there is none the page is the Markdown
 template <class R>
 class AnswerOf final : public PagedAnswer {

@@ -12,7 +12,7 @@ TEST(AnalysisTable, without_the_library_each_question_says_what_to_do) {
     ASSERT_FALSE(answer.ok());
     EXPECT_EQ(answer.error().code, ErrorCode::unavailable);
     EXPECT_NE(answer.error().message.find("; link plumb::analysis"), std::string::npos) << answer.error().message;
-    for (const Error& error : {report_recording("run.plumb").error(), json_schema("plumb.report/1").error()}) {
+    for (const Error& error : {report_recording("run.plumb").error(), json_schema("plumb.report/2").error()}) {
         EXPECT_EQ(error.code, ErrorCode::unavailable);
         EXPECT_EQ(error.message, answer.error().message);
     }

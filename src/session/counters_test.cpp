@@ -63,7 +63,7 @@ TEST_F(CountersTest, T7_cache_misses_are_what_the_counters_said) {
     ASSERT_TRUE(report->counters);
     EXPECT_DOUBLE_EQ(*report->counters->cycles.value, 7000);
     EXPECT_DOUBLE_EQ(*report->counters->instructions_per_cycle.value, 3);
-    EXPECT_DOUBLE_EQ(*report->counters->cache_miss_percent.value, 25);
+    EXPECT_DOUBLE_EQ(*report->counters->cache_miss_share.value, 0.25);
 }
 
 TEST_F(CountersTest, no_recording_thread_ever_reads_them) {

@@ -433,7 +433,7 @@ class DecodeText(Case):
 
     def test_standard_output_holds_json_alone_where_it_is_asked_for(self):
         done = self.decode("-p", "a", "--steps", 2, "--json")
-        self.assertEqual(json.loads(done.stdout)["schema"], "plumb.report/1")
+        self.assertEqual(json.loads(done.stdout)["schema"], "plumb.report/2")
         self.assertNotEqual(done.stderr, "")
 
     def test_the_same_seed_says_the_same_and_each_way_to_choose_changes_it(self):

@@ -118,7 +118,7 @@ class Interrupts(Case):
         self.assertGreater(done, 0)
         self.assertEqual(running.sentences()[1], f"stopped after {done} of {self.LONG} decode steps")
         self.assertIn("the model was made for", running.sentences()[0])
-        self.assertEqual(json.loads(out)["schema"], "plumb.report/1")
+        self.assertEqual(json.loads(out)["schema"], "plumb.report/2")
 
     def test_a_second_one_ends_it_at_once_and_the_recording_can_be_read(self):
         running = self.start("twice.plumb", "--prompt-tokens", 5, "--steps", self.LONG, "--json")

@@ -51,8 +51,8 @@ class Peaks(unittest.TestCase):
         _, data = self.report("after.plumb")
         self.assertEqual(data["peaks"], answer["peaks"])
         row = next(row for row in data["bricks"] if isinstance(row["gigabytes_per_second"], float))
-        self.assertAlmostEqual(row["roofline"]["memory_percent"],
-                               100 * row["gigabytes_per_second"] / host["read_gigabytes_per_second"])
+        self.assertAlmostEqual(row["roofline"]["memory_share"],
+                               row["gigabytes_per_second"] / host["read_gigabytes_per_second"])
 
         kept = pathlib.Path(answer["file"])
         self.assertEqual(schema_problems("plumb.peaks.1", answer, json.loads(kept.read_text(encoding="utf-8"))), "")
@@ -88,7 +88,7 @@ class Peaks(unittest.TestCase):
         self.assertTrue(rows)
         for row in rows:
             self.assertEqual(row["source"], "opencl_event")
-            self.assertAlmostEqual(row["roofline"]["memory_percent"], 100 * row["gigabytes_per_second"] / fast)
+            self.assertAlmostEqual(row["roofline"]["memory_share"], row["gigabytes_per_second"] / fast)
 
     def test_a_cache_folder_that_cannot_be_written_is_one_sentence(self):
         (self.folder / "plumb").write_text("in the way", encoding="utf-8")

@@ -28,7 +28,7 @@ bool says_why(const plumb::Error& error) {
 }
 
 bool ask_wrong(bool present) {
-    const plumb::Result<std::string> schema = plumb::json_schema("plumb.report/1");
+    const plumb::Result<std::string> schema = plumb::json_schema("plumb.report/2");
     return present ? !schema.ok() || plumb::known_answers().empty() : schema.ok() || !says_why(schema.error());
 }
 

@@ -121,14 +121,14 @@ double Budget::per_step(const BrickLimit& limit) const {
 void Budget::finish(BudgetRow& row, const BrickLimit* limit, bool partial) {
     row.limited = limit != nullptr;
     if (!reason_.empty() && !(limit != nullptr && limit->per_step)) {
-        row.token_ns = row.percent = row.allowed_ns = row.room_ns = absent(reason_);
+        row.token_ns = row.budget_share = row.allowed_ns = row.room_ns = absent(reason_);
         return;
     }
     if (reason_.empty()) {
         row.token_ns = row.step_ns.value ? measured(*row.step_ns.value / tokens_per_step_) : row.step_ns;
-        row.percent = row.step_ns.value ? measured(100 * *row.step_ns.value / *out_.budget_ns.value) : row.step_ns;
+        row.budget_share = row.step_ns.value ? measured(*row.step_ns.value / *out_.budget_ns.value) : row.step_ns;
     } else {
-        row.token_ns = row.percent = absent(reason_);
+        row.token_ns = row.budget_share = absent(reason_);
     }
     if (limit != nullptr) {
         row.allowed_ns = measured(per_step(*limit));
@@ -205,7 +205,7 @@ void Budget::add_limits_without_brick() {
         BudgetRow& row = out_.rows.emplace_back();
         row.name = limit.brick;
         row.limited = true;
-        row.step_ns = row.self_ns = row.token_ns = row.percent = row.room_ns =
+        row.step_ns = row.self_ns = row.token_ns = row.budget_share = row.room_ns =
             absent("no brick of this name in the " + std::string(phase_word(options_.phase)) + " steps");
         row.allowed_ns = limit.per_step || reason_.empty() ? measured(per_step(limit)) : absent(reason_);
     }

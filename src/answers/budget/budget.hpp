@@ -40,7 +40,7 @@ struct BudgetRow {
     Figure step_ns;       // children included
     Figure self_ns;       // without them
     Figure token_ns;      // step_ns / tokens per step
-    Figure percent;       // step_ns / budget of a step
+    Figure budget_share;  // step_ns / budget of a step
     bool limited = false; // a limit was asked for
     Figure allowed_ns;    // that limit; else step_ns * budget / period: its part when all shrink or grow alike
     Figure room_ns;       // allowed - step; negative: overrun
@@ -90,7 +90,7 @@ void describe(V& v, const BudgetRow& r) {
     v("step_ns", r.step_ns, "children included");
     v("self_ns", r.self_ns, "without them");
     v("token_ns", r.token_ns, "`step_ns` / tokens per step");
-    v("percent", r.percent, "`step_ns` of the budget of a step");
+    v("budget_share", r.budget_share, "`step_ns` / budget of a step");
     v("limited", r.limited, "a limit was asked for");
     v("allowed_ns", r.allowed_ns, "that limit; else its part of the budget when all shrink or grow alike");
     v("room_ns", r.room_ns, "`allowed_ns` - `step_ns`; negative: overrun");
@@ -114,7 +114,7 @@ void describe(V& v, const BudgetReport& r) {
     v("notes", r.notes, "sentences the reader must know");
 }
 
-constexpr const char* schema_of(const BudgetReport&) { return "plumb.budget/1"; }
+constexpr const char* schema_of(const BudgetReport&) { return "plumb.budget/2"; }
 inline Outcome outcome_of(const BudgetReport& report) noexcept { return report.verdict; }
 [[nodiscard]] page::Page page_of(const BudgetReport& report, const TextOptions& options);
 

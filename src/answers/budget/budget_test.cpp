@@ -87,12 +87,12 @@ TEST(Budget, T13_neither_loading_nor_prefill_is_in_the_budget_of_decode) {
 
 TEST(Budget, shares_of_leaves_and_of_the_account_add_up_to_the_period) {
     const BudgetReport report = budget(run_of(1), 500'000);
-    double percent = 0;
+    double share = 0;
     for (const BudgetRow& part : report.rows) {
-        percent += part.parent ? 0 : *part.percent.value;
+        share += part.parent ? 0 : *part.budget_share.value;
     }
-    EXPECT_NEAR(percent, 200, 1e-9); // the period is twice the budget
-    EXPECT_DOUBLE_EQ(*row(report, "qkv_projection").percent.value, 60);
+    EXPECT_NEAR(share, 2, 1e-11); // the period is twice the budget
+    EXPECT_DOUBLE_EQ(*row(report, "qkv_projection").budget_share.value, 0.6);
     EXPECT_DOUBLE_EQ(*row(report, "unattributed").step_ns.value, 440'000);
     EXPECT_DOUBLE_EQ(*row(report, "qkv_projection").allowed_ns.value, 150'000);
     EXPECT_DOUBLE_EQ(*row(report, "qkv_projection").room_ns.value, -150'000);
@@ -124,7 +124,7 @@ TEST(Budget, what_cannot_be_judged_is_unknown_and_says_why) {
     EXPECT_EQ(no_tokens.period_verdict, Outcome::unknown);
     EXPECT_FALSE(no_tokens.budget_ns.value);
     EXPECT_EQ(row(no_tokens, "lm_head").verdict, Outcome::fail); // a limit per step needs no tokens
-    EXPECT_FALSE(row(no_tokens, "qkv_projection").percent.value);
+    EXPECT_FALSE(row(no_tokens, "qkv_projection").budget_share.value);
     const BudgetReport nothing = budget(Report{}, 2'000'000, {"lm_head=1us"});
     EXPECT_EQ(nothing.verdict, Outcome::unknown);
     EXPECT_EQ(nothing.period_ns.reason, "the recording has no complete decode step");

@@ -49,7 +49,7 @@ void add_table(Page& page, const BudgetReport& report) {
         };
         page.reason(printable(row.name, name_columns), row.room_ns);
         table.add_row({name_cell(row), us(row.step_ns), us(row.self_ns), us(row.token_ns),
-                       figure_text(row.percent, 1, 1), us(row.allowed_ns),
+                       figure_text(row.budget_share, 0.01, 1), us(row.allowed_ns),
                        signed_figure_text(row.room_ns, 1e3, decimals), judged(row)});
     }
     page.table(std::move(table));

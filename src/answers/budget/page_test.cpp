@@ -20,7 +20,7 @@ BudgetReport sample_budget() {
     head.name = "lm_head";
     head.step_ns = head.self_ns = measured(1.5e6);
     head.token_ns = measured(0.375e6);
-    head.percent = measured(4.6875);
+    head.budget_share = measured(0.046875);
     head.limited = true;
     head.allowed_ns = measured(1.6e6);
     head.room_ns = measured(0.1e6);
@@ -28,8 +28,8 @@ BudgetReport sample_budget() {
     BudgetRow missing_row = head;
     missing_row.name = "evil\n\x1b[31m";
     missing_row.verdict = Outcome::unknown;
-    for (Figure BudgetRow::*figure :
-         {&BudgetRow::step_ns, &BudgetRow::self_ns, &BudgetRow::token_ns, &BudgetRow::percent, &BudgetRow::room_ns}) {
+    for (Figure BudgetRow::*figure : {&BudgetRow::step_ns, &BudgetRow::self_ns, &BudgetRow::token_ns,
+                                      &BudgetRow::budget_share, &BudgetRow::room_ns}) {
         missing_row.*figure = missing("no brick of this name in the decode steps");
     }
     BudgetRow idle;
@@ -37,7 +37,7 @@ BudgetReport sample_budget() {
     idle.account = true;
     idle.step_ns = idle.self_ns = measured(2e6);
     idle.token_ns = measured(0.5e6);
-    idle.percent = measured(6.25);
+    idle.budget_share = measured(0.0625);
     idle.allowed_ns = measured(1.6e6);
     idle.room_ns = measured(-0.4e6);
     report.rows = {head, missing_row, idle};

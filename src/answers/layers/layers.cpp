@@ -39,7 +39,7 @@ Figure cell_of(const Row& row, LayerMetric metric) {
     case LayerMetric::calls:
         return measured(row.calls_per_step);
     case LayerMetric::roofline:
-        return row.roof.percent;
+        return row.roof.share;
     case LayerMetric::sum:
     case LayerMetric::self:
         break;

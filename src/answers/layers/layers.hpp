@@ -15,7 +15,7 @@
 
 namespace plumb {
 
-/// What a cell shows: of one call, in nanoseconds; per step, in nanoseconds; calls: per step, a number; roofline: percent.
+/// What a cell shows: of one call, in nanoseconds; per step, in nanoseconds; calls: per step, a number; roofline: share.
 enum class LayerMetric : std::uint8_t { p50, p90, p99, mean, max, sum, self, calls, roofline };
 
 inline Words words_of(LayerMetric) {
@@ -69,7 +69,7 @@ struct LayerOptions {
 
 template <class V>
 void describe(V& v, LayerOptions& o) {
-    v("metric", o.metric, "What to compare: of a call; sum, self and calls per step; roofline: percent of it");
+    v("metric", o.metric, "What to compare: of a call; sum, self and calls per step; roofline: the share of it");
     v("phase", o.phase, "Only the steps of one phase", {.choices = page::step_phases});
 }
 
@@ -86,7 +86,7 @@ template <class V>
 void describe(V& v, const LayerCell& c) {
     v.type("layer cell", "One brick in one layer.");
     v("layer", c.layer, "its index");
-    v("value", c.value, "in the unit of the metric: ns, a number of calls, or percent");
+    v("value", c.value, "in the unit of the metric: ns, a number of calls, or a share");
 }
 
 template <class V>
@@ -117,7 +117,7 @@ void describe(V& v, const LayerReport& r) {
     v("notes", r.notes, "sentences the reader must know");
 }
 
-constexpr const char* schema_of(const LayerReport&) { return "plumb.layers/1"; }
+constexpr const char* schema_of(const LayerReport&) { return "plumb.layers/2"; }
 [[nodiscard]] page::Page page_of(const LayerReport& report, const TextOptions& options);
 
 } // namespace plumb

@@ -18,7 +18,8 @@ constexpr double step = 0.125; // of the median, for each shade
 bool is_time(LayerMetric metric) { return metric != LayerMetric::calls && metric != LayerMetric::roofline; }
 
 std::string value_cell(const Figure& figure, LayerMetric metric) {
-    return figure_text(figure, is_time(metric) ? 1e3 : 1, 2);
+    const double unit = is_time(metric) ? 1e3 : metric == LayerMetric::roofline ? 0.01 : 1;
+    return figure_text(figure, unit, 2);
 }
 
 std::string name_cell(const LayerSubject& row) {

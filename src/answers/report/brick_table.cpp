@@ -24,6 +24,7 @@ struct FigureColumn {
 
 constexpr double ns_per_us = 1e3;
 constexpr double ns_per_ms = 1e6;
+constexpr double per_cent = 0.01;
 
 const FigureColumn time_columns[] = {
     {"p50 us", [](const Row& row) { return row.time.p50_ns; }, ns_per_us, 4, 1, 3, true},
@@ -32,7 +33,7 @@ const FigureColumn time_columns[] = {
 const FigureColumn rate_columns[] = {
     {"GB/s", [](const Row& row) { return row.gigabytes_per_second; }, 1, 3, 1, 3, true},
     {"TFLOP/s", [](const Row& row) { return row.teraflops; }, 1, 3, 2, 5, false},
-    {"% roof", [](const Row& row) { return row.roof.percent; }, 1, 3, 1, 1, false},
+    {"% roof", [](const Row& row) { return row.roof.share; }, per_cent, 3, 1, 1, false},
 };
 constexpr std::size_t roof_column = 2; // of rate_columns
 
@@ -142,7 +143,7 @@ void add_brick(TextTable& table, const Row& row, bool steps, const Layout& layou
     }
     cells.push_back(fixed((steps ? row.sum_per_step_ns : row.time.total_ns) / ns_per_ms, layout.sum_decimals));
     if (steps) {
-        cells.push_back(figure_text(row.wall_share, 1, 1));
+        cells.push_back(figure_text(row.wall_share, per_cent, 1));
     }
     for (const FigureCells& column : layout.rates) {
         cells.push_back(column.cell(row));
@@ -214,7 +215,7 @@ void add_reasons(Page& page, const PhaseRows& phase, const FigureCells& cells) {
 void add_missing_roof(Page& page, const PhaseRows& phase) {
     for (const Row* row : phase.rows) {
         if (row->gigabytes_per_second.value || row->teraflops.value) {
-            page.line("n/a  % roof: " + printable(row->roof.percent.reason, 200), Tone::faint);
+            page.line("n/a  % roof: " + printable(row->roof.share.reason, 200), Tone::faint);
             return;
         }
     }
@@ -226,11 +227,11 @@ bool counts_idle_twice(const PhaseRows& phase) {
         return false;
     }
     const WallAccount& wall = phase.phase->wall;
-    double percent = 100 * (wall.unattributed_ns - wall.lap_union_ns + wall.idle_ns - wall.overlap_ns) / wall.period_ns;
+    double share = (wall.unattributed_ns - wall.lap_union_ns + wall.idle_ns - wall.overlap_ns) / wall.period_ns;
     for (const Row* row : phase.rows) {
-        percent += row->parent || row->basis != RowBasis::steps ? 0 : row->wall_share.value.value_or(0);
+        share += row->parent || row->basis != RowBasis::steps ? 0 : row->wall_share.value.value_or(0);
     }
-    return percent > 101;
+    return share > 1.01;
 }
 
 void add_basis_legend(Page& page, const PhaseRows& phase) {

@@ -7,7 +7,7 @@ namespace plumb::answers {
 namespace {
 
 std::string problem_of(const json& report) {
-    return support::schema_problems(PLUMB_TEST_SOURCE_DIR, "plumb.report.1.json", {report});
+    return support::schema_problems(PLUMB_TEST_SOURCE_DIR, "plumb.report.2.json", {report});
 }
 
 TEST(JsonReport, output_is_valid_under_the_schema_and_every_key_of_it_is_documented) {

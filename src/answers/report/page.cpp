@@ -135,8 +135,8 @@ std::string headline(const Report& report, const std::vector<const PhaseSummary*
         }
         line += "   ";
     }
-    const Figure& cost = report.own_cost.percent_of_wall;
-    return line + "own cost " + percent(cost, 1) + (cost.value ? " (measured)" : "");
+    const Figure& cost = report.own_cost.wall_share;
+    return line + "own cost " + percent(cost, 100) + (cost.value ? " (measured)" : "");
 }
 
 /// "n/a  coverage: why" where it is absent.
@@ -152,7 +152,7 @@ void add_headline_reasons(Page& page, const Report& report, const std::vector<co
         add_reason(page, std::string(phase_word(phase->phase)) + " tok/s", phase->tokens_per_second);
         add_reason(page, std::string(phase_word(phase->phase)) + " coverage", phase->wall.coverage);
     }
-    add_reason(page, "own cost", report.own_cost.percent_of_wall);
+    add_reason(page, "own cost", report.own_cost.wall_share);
 }
 
 std::string phase_title(const PhaseSummary& phase) {
@@ -214,8 +214,8 @@ void add_light_lines(Page& page, const PhaseSummary& phase) {
         std::string line = "light   " + printable(light.place, 20) + ": " + fixed(mb, decimals_for(mb, 3, 0, 3)) +
                            " MB/step take at least " + milliseconds(*light.ns_per_step.value) +
                            " ms at the read bandwidth measured here";
-        if (light.reached_percent.value) {
-            line += ", " + fixed(*light.reached_percent.value, 1) + " % of the mean period";
+        if (light.reached_share.value) {
+            line += ", " + fixed(100 * *light.reached_share.value, 1) + " % of the mean period";
         }
         if (light.fits_cache) {
             line += " (they fit the last-level cache: memory sets no such limit)";
@@ -255,10 +255,10 @@ void add_counters(Page& page, const Report& report) {
         return;
     }
     const Figure& ipc = report.counters->instructions_per_cycle;
-    const Figure& misses = report.counters->cache_miss_percent;
+    const Figure& misses = report.counters->cache_miss_share;
     page.blank();
     page.line("counters  " + figure_text(ipc, 1, 2) + " instructions per cycle" + std::string(bullet) +
-              percent(misses, 1) + " of cache references miss (whole process)");
+              percent(misses, 100) + " of cache references miss (whole process)");
     add_reason(page, "counters", ipc.value ? misses : ipc);
 }
 

@@ -83,7 +83,7 @@ TEST(TextReport, T12_without_counters_there_are_no_instructions_per_cycle) {
     EXPECT_FALSE(contains(render_text(healthy_report()), "per cycle"));
     Report report = healthy_report();
     report.counters.emplace();
-    report.counters->instructions_per_cycle = report.counters->cache_miss_percent =
+    report.counters->instructions_per_cycle = report.counters->cache_miss_share =
         missing("the system does not allow it");
     EXPECT_TRUE(contains(render_text(report), "counters  n/a instructions per cycle"));
     EXPECT_TRUE(contains(render_text(report), "n/a  counters: the system does not allow it\n"));
@@ -165,7 +165,7 @@ TEST(TextReport, F1_an_absent_figure_is_never_a_zero) {
     report.bricks[0].wall_share = missing("no period");
     report.phases[0].tokens_per_second = missing("steps carry no tokens");
     report.phases[0].wall.coverage = missing("no busy time");
-    report.own_cost.percent_of_wall = missing("not measured");
+    report.own_cost.wall_share = missing("not measured");
     const std::string text = render_text(report);
     EXPECT_TRUE(contains(text, "n/a tok/s     coverage n/a   own cost n/a\n"
                                "n/a  decode tok/s: steps carry no tokens\n"
@@ -206,7 +206,7 @@ TEST(TextReport, M2_unresolved_scopes_are_counted_and_printed) {
 TEST(TextReport, bricks_that_waited_off_the_cpu_are_explained) {
     EXPECT_FALSE(contains(render_text(healthy_report()), "off the CPU"));
     Report report = only_decode(healthy_report());
-    report.bricks[2].wall_share = measured(95);
+    report.bricks[2].wall_share = measured(0.95);
     EXPECT_TRUE(contains(render_text(report), "\nbricks were off the CPU for a part of their time"));
 }
 

@@ -86,7 +86,7 @@ const answers::Entry& report_answer() {
         made.ask = ask_report;
         made.documents.push_back(answers::together_document());
         made.info.schemas.emplace_back(made.documents.back().schema);
-        made.info.json = "As JSON (schema plumb.report/1; with --with plumb.answers/1)";
+        made.info.json = "As JSON (schema plumb.report/2; with --with plumb.answers/1)";
         return made;
     }();
     return entry;

@@ -86,10 +86,9 @@ template <class V>
 void describe_roofline(V& v, const Row& r) {
     v("bytes_per_step", r.bytes_per_step, "of all calls that stated their bytes");
     v("intensity", r.roof.intensity, "flops per byte");
-    v("percent", r.roof.percent,
-      "of min(peak flops, intensity × peak bandwidth); absent where intensity is unknown or 0");
-    v("memory_percent", r.roof.memory_percent, "of the peak read bandwidth");
-    v("compute_percent", r.roof.compute_percent, "of the peak flops (of f32 for a model of f32, else the highest)");
+    v("share", r.roof.share, "of min(peak flops, intensity × peak bandwidth); absent where intensity is unknown or 0");
+    v("memory_share", r.roof.memory_share, "of the peak read bandwidth");
+    v("compute_share", r.roof.compute_share, "of the peak flops (of f32 for a model of f32, else the highest)");
     v("fits_cache", r.roof.fits_cache, "what the brick moves in a step fits the last-level caches");
     v("bottleneck", r.roof.bottleneck, "what kept it from being faster");
     v("reason", r.roof.reason, "one sentence: why this one");
@@ -107,7 +106,7 @@ void describe(V& v, const Row& r) {
     v("time", r.time, "of one call");
     v("calls_per_step", r.calls_per_step, "");
     v("sum_per_step_ns", r.sum_per_step_ns, "total per step, children included");
-    v("wall_percent", r.wall_share, "total / period of the phase");
+    v("wall_share", r.wall_share, "total / period of the phase, 0 to 1");
     v("gigabytes_per_second", r.gigabytes_per_second, "GB is 10^9 bytes");
     v("teraflops", r.teraflops, "10^12 floating-point operations per second");
     v("bytes_per_call", r.bytes_per_call, "");
@@ -162,7 +161,7 @@ void describe(V& v, const SpeedOfLight& s) {
     v("place", s.place, "`host`, or the backend of the devices: `cuda`");
     v("bytes_per_step", s.bytes_per_step, "of the leaf bricks that state bytes");
     v("ns_per_step", s.ns_per_step, "those bytes at the peak read bandwidth");
-    v("reached_percent", s.reached_percent, "`ns_per_step` of the mean period");
+    v("reached_share", s.reached_share, "`ns_per_step` of the mean period");
     v("fits_cache", s.fits_cache, "the bytes fit the last-level caches, so memory sets no such limit");
     v("bricks_without_bytes", s.bricks_without_bytes, "rows that state none: the figures above are lower bounds");
 }
@@ -258,7 +257,7 @@ void describe(V& v, const ProcessorCounters& c) {
     v("instructions_per_cycle", c.instructions_per_cycle, "");
     v("cache_references", c.cache_references, "");
     v("cache_misses", c.cache_misses, "");
-    v("cache_miss_percent", c.cache_miss_percent, "misses of references");
+    v("cache_miss_share", c.cache_miss_share, "misses of references");
 }
 
 /// What the figures of `peak_fields` are, in its order.
@@ -311,7 +310,7 @@ void describe(V& v, const Report& r) {
         own("lap_ns", r.own_cost.lap_ns, "the same of a lap");
         own("floor_ns", r.own_cost.floor_ns, "what an empty scope reads");
         own("drain_cpu_ns", r.own_cost.drain_cpu_ns, "CPU time of the drain thread");
-        own("percent_of_wall", r.own_cost.percent_of_wall, "scopes × their cost, plus the drain, of the wall clock");
+        own("wall_share", r.own_cost.wall_share, "scopes × their cost, plus the drain, of the wall clock");
     });
     v("clock", r.clock, "what turned ticks into nanoseconds");
     v("sync_mode", r.sync_mode, "`deferred`, `immediate`, `per_layer` or `none`");
@@ -320,7 +319,7 @@ void describe(V& v, const Report& r) {
       "what the machine of the run can do at most; empty where `plumb selftest --peaks` was not run on it");
 }
 
-constexpr const char* schema_of(const Report&) { return "plumb.report/1"; }
+constexpr const char* schema_of(const Report&) { return "plumb.report/2"; }
 [[nodiscard]] page::Page page_of(const Report& report, const TextOptions& options);
 
 } // namespace plumb

@@ -62,13 +62,13 @@ Row brick_row(Phase phase, const char* name, double calls_per_step, double p50_u
     row.time.p99_ns = row.time.p999_ns = missing("too few samples");
     row.calls_per_step = calls_per_step;
     row.sum_per_step_ns = row.time.mean_ns * calls_per_step;
-    row.wall_share = measured(100 * row.sum_per_step_ns / 48.0e6);
+    row.wall_share = measured(row.sum_per_step_ns / 48.0e6);
     row.gigabytes_per_second = row.bytes_per_call = missing("no work was given");
     row.teraflops = row.flops_per_call = row.elements_per_call = missing("no work was given");
     row.source = "cpu_tsc";
     row.bytes_per_step = missing("no bytes were given");
     row.roof.reason = "no peaks in the recording";
-    row.roof.intensity = row.roof.percent = row.roof.memory_percent = row.roof.compute_percent =
+    row.roof.intensity = row.roof.share = row.roof.memory_share = row.roof.compute_share =
         missing("no peaks in the recording");
     return row;
 }
@@ -85,9 +85,9 @@ Report healthy_report() {
     up.bytes_per_call = measured(8.7e6);
     report.bricks = {brick_row(Phase::decode, "sampling", 1, 4.5, 120), lm_head, up,
                      brick_row(Phase::prefill, "up_projection", 24, 5012, 1)};
-    report.bricks[3].wall_share = measured(100 * 120.288 / 312);
+    report.bricks[3].wall_share = measured(120.288 / 312);
     report.bricks[3].time.p50_ns = missing("too few samples (n = 24, p50 needs 20)");
-    report.own_cost = {measured(17.4), measured(9.1), measured(16.9), measured(2.5e6), measured(0.12)};
+    report.own_cost = {measured(17.4), measured(9.1), measured(16.9), measured(2.5e6), measured(0.0012)};
     report.clock = {"tsc", 2.0e9, measured(31.0), 5};
     report.sync_mode = "deferred";
     report.scopes = 3121;
@@ -105,19 +105,19 @@ Report peaks_report() {
     }
     host.bf16_teraflops = missing("no bf16 here");
     report.peaks = {host};
-    report.phases[1].speed_of_light = {{"host", measured(0.99e9), measured(31.4e6), measured(65.3), false, 1}};
+    report.phases[1].speed_of_light = {{"host", measured(0.99e9), measured(31.4e6), measured(0.653), false, 1}};
     Row& lm_head = report.bricks[1];
-    lm_head.roof = {measured(1), measured(94.8), measured(94.8), measured(6.25), false, Bottleneck::memory, "95 %"};
+    lm_head.roof = {measured(1), measured(0.948), measured(0.948), measured(0.0625), false, Bottleneck::memory, "95 %"};
     Row& up = report.bricks[2];
     up.roof = {missing("no flops were given"),
                missing("no flops were given"),
-               measured(41),
+               measured(0.41),
                missing("no flops were given"),
                true,
                Bottleneck::cache,
                "fits"};
     report.counters =
-        ProcessorCounters{measured(1e9), measured(2.5e9), measured(2.5), measured(4e6), measured(1e6), measured(25)};
+        ProcessorCounters{measured(1e9), measured(2.5e9), measured(2.5), measured(4e6), measured(1e6), measured(0.25)};
     report.description.emplace_back("note 1", "zero-copy weights");
     return report;
 }

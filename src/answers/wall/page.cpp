@@ -217,9 +217,9 @@ void add_costs(Page& page, const WallReport& report, const WallPhase& phase) {
     } else {
         line += "n/a (" + printable(phase.own_cost_ns.reason, sentence_columns) + ")";
     }
-    if (report.own_cost.percent_of_wall.value) {
+    if (report.own_cost.wall_share.value) {
         line += "; of the whole run, the thread that writes included, " +
-                figure_text(report.own_cost.percent_of_wall, 1, 2) + " %";
+                figure_text(report.own_cost.wall_share, 0.01, 2) + " %";
     }
     page.line(std::move(line));
     if (phase.in_graph_busy_ns.value) {

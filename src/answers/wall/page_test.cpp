@@ -69,7 +69,7 @@ WallReport sample_wall() {
     report.own_cost.scope_ns = measured(30);
     report.own_cost.lap_ns = measured(20);
     report.own_cost.drain_cpu_ns = missing("the recording ends before the drain noted it");
-    report.own_cost.percent_of_wall = missing("the recording ends before the drain noted it");
+    report.own_cost.wall_share = missing("the recording ends before the drain noted it");
     report.notes = {"a note"};
     return report;
 }

@@ -116,12 +116,12 @@ void describe(V& v, const WallReport& r) {
         own("scope_ns", r.own_cost.scope_ns, "one scope, measured when the run began");
         own("lap_ns", r.own_cost.lap_ns, "one lap, measured when the run began");
         own("drain_cpu_ns", r.own_cost.drain_cpu_ns, "CPU time of the thread that writes");
-        own("percent_of_wall", r.own_cost.percent_of_wall, "all of it");
+        own("wall_share", r.own_cost.wall_share, "all of it");
     });
     v("notes", r.notes, "sentences the reader must know");
 }
 
-constexpr const char* schema_of(const WallReport&) { return "plumb.wall/1"; }
+constexpr const char* schema_of(const WallReport&) { return "plumb.wall/2"; }
 [[nodiscard]] page::Page page_of(const WallReport& report, const TextOptions& options);
 
 } // namespace plumb
