@@ -69,7 +69,7 @@ void test_run(const char* folder) {
     CHECK(path != NULL && strcmp(path, names.path) == 0);
     plumb_free(path);
     CHECK_OK(plumb_snapshot(profiler, &json));
-    CHECK(json != NULL && strstr(json, "plumb.report/1") != NULL && strstr(json, "\"penalties\"") != NULL);
+    CHECK(json != NULL && strstr(json, "plumb.report/2") != NULL && strstr(json, "\"penalties\"") != NULL);
     plumb_free(json);
     CHECK_OK(plumb_close(profiler));
     CHECK(outcome_of_check(names.path, "rms_norm=3/step") == plumb_outcome_pass);
@@ -77,7 +77,7 @@ void test_run(const char* folder) {
     CHECK(outcome_of_check(names.path, "attention=2/step") == plumb_outcome_fail);
     CHECK(answer_holds("report", names.path, "a toy"));
     CHECK(answer_holds("report", names.path, "\"bytes_per_call\": 64"));
-    CHECK(answer_holds("layers", names.path, "plumb.layers/1"));
+    CHECK(answer_holds("layers", names.path, "plumb.layers/2"));
 }
 
 typedef struct job {
