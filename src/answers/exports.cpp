@@ -73,8 +73,8 @@ void put_shapes(FormFields& v, bool kernel, bool transfer, bool task) {
 
 // ---- jsonl
 
-struct Track {};
-void describe(FormFields& v, const Track&) {
+struct TrackForm {};
+void describe(FormFields& v, const TrackForm&) {
     v.type("track", "A host thread, a device queue or a captured graph.");
     v("id", count, "");
     v("name", text, "");
@@ -85,8 +85,8 @@ void describe(FormFields& v, const Track&) {
     v("graph", count, "key, of a captured graph", optional);
 }
 
-struct Graph {};
-void describe(FormFields& v, const Graph&) {
+struct GraphForm {};
+void describe(FormFields& v, const GraphForm&) {
     v.type("graph", "The life of a captured graph.");
     for (const char* name : {"graph", "captures", "instantiations", "updates", "uploads", "replays", "instrumented",
                              "unread", "evictions", "sites"}) {
@@ -95,8 +95,8 @@ void describe(FormFields& v, const Graph&) {
     word(v, "twin", {"", "event", "stamp"}, "empty: none");
 }
 
-struct KernelSource {};
-void describe(FormFields& v, const KernelSource&) {
+struct KernelSourceForm {};
+void describe(FormFields& v, const KernelSourceForm&) {
     v.type("kernel source", "The code of a kernel that was registered.");
     v("code", hex, "its hash");
     v("name", text, "");
@@ -106,8 +106,8 @@ void describe(FormFields& v, const KernelSource&) {
     v("source", text, "where it is kept", optional);
 }
 
-struct Header {};
-void describe(FormFields& v, const Header&) {
+struct HeaderForm {};
+void describe(FormFields& v, const HeaderForm&) {
     const std::vector<std::pair<std::string, std::string>> pairs;
     v.type("header", "The first line.");
     v("start_realtime_ns", time, "");
@@ -120,12 +120,12 @@ void describe(FormFields& v, const Header&) {
     v.pairs("identity", "key", "value", pairs, "");
     v.pairs("comparability", "key", "value", pairs, "");
     v.pairs("costs", "what", "ns", std::vector<std::pair<std::string, double>>(), "measured when the run started");
-    v("tracks", std::vector<Track>(), "");
+    v("tracks", std::vector<TrackForm>(), "");
     v("notes", std::vector<std::string>(), "");
-    v("graphs", std::vector<Graph>(), "only where there are some", optional);
-    v("kernels", std::vector<KernelSource>(), "only where some were registered", optional);
+    v("graphs", std::vector<GraphForm>(), "only where there are some", optional);
+    v("kernels", std::vector<KernelSourceForm>(), "only where some were registered", optional);
 }
-constexpr const char* schema_of(const Header&) { return "plumb.samples/1"; }
+constexpr const char* schema_of(const HeaderForm&) { return "plumb.samples/1"; }
 
 void put_times(FormFields& v) {
     v("track", count, "its `id` in the header");
@@ -136,8 +136,8 @@ void put_times(FormFields& v) {
     v("warmup", bool(), "");
 }
 
-struct Sample {};
-void describe(FormFields& v, const Sample&) {
+struct SampleForm {};
+void describe(FormFields& v, const SampleForm&) {
     v.type("sample", "A time of a brick.");
     word(v, "kind", {"scope", "lap", "span"}, "");
     v("name", text, "of the brick");
@@ -153,8 +153,8 @@ void describe(FormFields& v, const Sample&) {
     put_sample_marks(v);
 }
 
-struct Stretch {};
-void describe(FormFields& v, const Stretch&) {
+struct StretchForm {};
+void describe(FormFields& v, const StretchForm&) {
     v.type("stretch", "A step or a layer.");
     word(v, "kind", {"step", "layer"}, "");
     put_place(v);
@@ -171,8 +171,8 @@ void put_submission(FormFields& v) {
     v("duration_ns", count, "", optional);
 }
 
-struct Submit {};
-void describe(FormFields& v, const Submit&) {
+struct SubmitForm {};
+void describe(FormFields& v, const SubmitForm&) {
     v.type("submit", "The host's part of a device scope.");
     word(v, "kind", {"submit"}, "");
     v("name", text, "of the brick");
@@ -180,8 +180,8 @@ void describe(FormFields& v, const Submit&) {
     put_submission(v);
 }
 
-struct Launch {};
-void describe(FormFields& v, const Launch&) {
+struct LaunchForm {};
+void describe(FormFields& v, const LaunchForm&) {
     v.type("launch", "The host's part of a graph's replay.");
     word(v, "kind", {"launch"}, "");
     v("graph", count, "its key");
@@ -201,8 +201,8 @@ void put_node(FormFields& v) {
     put_work(v);
 }
 
-struct Kernel {};
-void describe(FormFields& v, const Kernel&) {
+struct KernelForm {};
+void describe(FormFields& v, const KernelForm&) {
     v.type("kernel", "A kernel that was recorded by itself ([path.md](path.md)).");
     word(v, "kind", {"kernel"}, "");
     v("name", text, "", optional);
@@ -210,8 +210,8 @@ void describe(FormFields& v, const Kernel&) {
     put_shapes(v, true, false, false);
 }
 
-struct Transfer {};
-void describe(FormFields& v, const Transfer&) {
+struct TransferForm {};
+void describe(FormFields& v, const TransferForm&) {
     v.type("transfer", "A transfer that was recorded by itself.");
     word(v, "kind", {"transfer"}, "");
     word(v, "direction", {"host_to_device", "device_to_host", "device_to_device"}, "");
@@ -219,8 +219,8 @@ void describe(FormFields& v, const Transfer&) {
     put_shapes(v, false, true, false);
 }
 
-struct Task {};
-void describe(FormFields& v, const Task&) {
+struct TaskForm {};
+void describe(FormFields& v, const TaskForm&) {
     v.type("task", "A task that was recorded by itself.");
     word(v, "kind", {"task"}, "");
     v("name", text, "", optional);
@@ -228,8 +228,8 @@ void describe(FormFields& v, const Task&) {
     put_shapes(v, false, false, true);
 }
 
-struct Dependency {};
-void describe(FormFields& v, const Dependency&) {
+struct DependencyForm {};
+void describe(FormFields& v, const DependencyForm&) {
     v.type("dependency", "Leads from one node to another; it may come before either.");
     word(v, "kind", {"dependency"}, "");
     v("from_track", count, "");
@@ -256,8 +256,8 @@ void put_fingerprint(FormFields& v) {
     v("margin", number, "of logits: its distance to the second largest", optional);
 }
 
-struct Check {};
-void describe(FormFields& v, const Check&) {
+struct CheckForm {};
+void describe(FormFields& v, const CheckForm&) {
     v.type("check", "A fingerprint that `tensors=` left ([fingerprints.md](fingerprints.md)).");
     word(v, "kind", {"check"}, "");
     v("name", text, "of the brick");
@@ -295,8 +295,8 @@ constexpr Words brick_cats = {"other",  "norm",  "attention",  "ffn",      "moe"
 constexpr Words submission_cats = {"submit", "launch"};
 constexpr Words node_cats = {"kernel", "transfer", "task"};
 
-struct SampleArgs {};
-void describe(FormFields& v, const SampleArgs&) {
+struct SampleArgsForm {};
+void describe(FormFields& v, const SampleArgsForm&) {
     v.type("sample args", "Of a brick, a layer or a step.");
     put_place(v);
     v("graph", count, "", optional);
@@ -308,8 +308,8 @@ void describe(FormFields& v, const SampleArgs&) {
     put_work(v);
 }
 
-struct SubmissionArgs {};
-void describe(FormFields& v, const SubmissionArgs&) {
+struct SubmissionArgsForm {};
+void describe(FormFields& v, const SubmissionArgsForm&) {
     v.type("submission args", "Of what a thread submitted to a device.");
     put_place(v);
     v("graph", count, "", optional);
@@ -317,8 +317,8 @@ void describe(FormFields& v, const SubmissionArgs&) {
     put_launch_marks(v);
 }
 
-struct RecordedArgs {};
-void describe(FormFields& v, const RecordedArgs&) {
+struct RecordedArgsForm {};
+void describe(FormFields& v, const RecordedArgsForm&) {
     v.type("recorded args", "Of a kernel, transfer or task that was recorded by itself.");
     put_place(v);
     v("warmup", mark, "", optional);
@@ -335,65 +335,65 @@ void put_metadata(FormFields& v, Words names) {
     word(v, "name", names, "");
 }
 
-struct LaneName {};
-void describe(FormFields& v, const LaneName&) {
+struct LaneNameForm {};
+void describe(FormFields& v, const LaneNameForm&) {
     v.type("lane name", "");
     put_metadata(v, {"process_name", "thread_name"});
     v.group("args", "", [](FormFields& args) { args("name", text, ""); });
 }
 
-struct LaneOrder {};
-void describe(FormFields& v, const LaneOrder&) {
+struct LaneOrderForm {};
+void describe(FormFields& v, const LaneOrderForm&) {
     v.type("lane order", "");
     put_metadata(v, {"thread_sort_index"});
     v.group("args", "", [](FormFields& args) { args("sort_index", count, ""); });
 }
 
-struct Complete {};
-void describe(FormFields& v, const Complete&) {
+struct CompleteForm {};
+void describe(FormFields& v, const CompleteForm&) {
     v.type("complete", "A brick, a layer or a step.");
     put_head(v, "X", brick_cats);
     v("dur", microseconds, "microseconds");
-    v("args", SampleArgs(), "");
+    v("args", SampleArgsForm(), "");
 }
 
-struct OverlappingBegin {};
-void describe(FormFields& v, const OverlappingBegin&) {
+struct OverlappingBeginForm {};
+void describe(FormFields& v, const OverlappingBeginForm&) {
     v.type("overlapping begin", "Of a span that has no lane of its own.");
     put_head(v, "b", brick_cats);
     v("id", count, "");
-    v("args", SampleArgs(), "");
+    v("args", SampleArgsForm(), "");
 }
 
-struct OverlappingEnd {};
-void describe(FormFields& v, const OverlappingEnd&) {
+struct OverlappingEndForm {};
+void describe(FormFields& v, const OverlappingEndForm&) {
     v.type("overlapping end", "");
     put_head(v, "e", brick_cats);
     v("id", count, "that of its begin");
 }
 
-struct Submission {};
-void describe(FormFields& v, const Submission&) {
+struct SubmissionForm {};
+void describe(FormFields& v, const SubmissionForm&) {
     v.type("submission", "What a thread submitted to a device.");
     put_head(v, "X", submission_cats);
     v("dur", microseconds, "microseconds");
-    v("args", SubmissionArgs(), "");
+    v("args", SubmissionArgsForm(), "");
 }
 
-struct Recorded {};
-void describe(FormFields& v, const Recorded&) {
+struct RecordedForm {};
+void describe(FormFields& v, const RecordedForm&) {
     v.type("recorded", "A kernel, transfer or task that was timed.");
     put_head(v, "X", node_cats);
     v("dur", microseconds, "microseconds");
-    v("args", RecordedArgs(), "");
+    v("args", RecordedArgsForm(), "");
 }
 
-struct Told {};
-void describe(FormFields& v, const Told&) {
+struct ToldForm {};
+void describe(FormFields& v, const ToldForm&) {
     v.type("told", "A kernel, transfer or task that was only told.");
     put_head(v, "i", node_cats);
     word(v, "s", {"t"}, "");
-    v("args", RecordedArgs(), "");
+    v("args", RecordedArgsForm(), "");
 }
 
 void put_arrow(FormFields& v, const char* ph) {
@@ -406,39 +406,39 @@ void put_arrow(FormFields& v, const char* ph) {
     v("ts", microseconds, "");
 }
 
-struct ArrowStart {};
-void describe(FormFields& v, const ArrowStart&) {
+struct ArrowStartForm {};
+void describe(FormFields& v, const ArrowStartForm&) {
     v.type("arrow start", "At the host.");
     put_arrow(v, "s");
 }
 
-struct ArrowEnd {};
-void describe(FormFields& v, const ArrowEnd&) {
+struct ArrowEndForm {};
+void describe(FormFields& v, const ArrowEndForm&) {
     v.type("arrow end", "At what it submitted.");
     put_arrow(v, "f");
     word(v, "bp", {"e"}, "");
 }
 
-struct Event {};
+struct EventForm {};
 
 } // namespace
 } // namespace plumb::exported
 
 template <>
-plumb::page::Form plumb::page::form_of<plumb::exported::Event>() {
+plumb::page::Form plumb::page::form_of<plumb::exported::EventForm>() {
     using namespace exported;
-    return choice_of<LaneName, LaneOrder, Complete, OverlappingBegin, OverlappingEnd, Submission, Recorded, Told,
-                     ArrowStart, ArrowEnd>();
+    return choice_of<LaneNameForm, LaneOrderForm, CompleteForm, OverlappingBeginForm, OverlappingEndForm,
+                     SubmissionForm, RecordedForm, ToldForm, ArrowStartForm, ArrowEndForm>();
 }
 
 namespace plumb::exported {
 namespace {
 
-struct Trace {};
-void describe(FormFields& v, const Trace&) {
+struct TraceForm {};
+void describe(FormFields& v, const TraceForm&) {
     v.type("trace", "The Chrome trace format in its object form (`plumb trace`).");
     word(v, "displayTimeUnit", {"ns"}, "");
-    v("traceEvents", std::vector<Event>(), "");
+    v("traceEvents", std::vector<EventForm>(), "");
     v.group("otherData", "", [](FormFields& other) {
         word(other, "schema", {"plumb.trace/1"}, "");
         other("origin_ns", time, "that `ts` counts from");
@@ -453,7 +453,7 @@ void describe(FormFields& v, const Trace&) {
 
 std::vector<plumb::answers::Document> plumb::answers::documents_of_exports() {
     using namespace exported;
-    return {{schema_of(Header{}),
-             &page::choice_of<Header, Sample, Stretch, Submit, Launch, Kernel, Transfer, Task, Dependency, Check>},
-            {"plumb.trace/1", &page::form_of<Trace>}};
+    return {{schema_of(HeaderForm{}), &page::choice_of<HeaderForm, SampleForm, StretchForm, SubmitForm, LaunchForm,
+                                                       KernelForm, TransferForm, TaskForm, DependencyForm, CheckForm>},
+            {"plumb.trace/1", &page::form_of<TraceForm>}};
 }
