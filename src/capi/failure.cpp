@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
-#include <memory>
+#include <pthread.h>
 
 #include "capi/handles.hpp"
 
 namespace plumb::capi {
 namespace {
 
-// One pointer a thread: what a library has in static TLS may not fit the program that loads it late.
-thread_local std::unique_ptr<std::string> last_sentence;
+// No thread-local variable: each call would have to ask where it lies, as libplumb.so may be loaded late.
+pthread_key_t sentence_key() noexcept {
+    static const pthread_key_t key = [] {
+        pthread_key_t made{};
+        (void)pthread_key_create(&made, [](void* sentence) { delete static_cast<std::string*>(sentence); });
+        return made;
+    }();
+    return key;
+}
+
+/// Of the calling thread; null before its first failure.
+std::string* last_sentence() noexcept { return static_cast<std::string*>(pthread_getspecific(sentence_key())); }
 
 constexpr std::size_t most_of_a_struct = 4096; // a struct_size beyond it was never set
 
@@ -31,10 +41,17 @@ bool wrong_size(std::uint32_t given, std::size_t ours, const char* type) noexcep
 } // namespace
 
 plumb_code fail(ErrorCode code, std::string_view sentence) noexcept {
+    std::string* last = last_sentence();
+    if (last == nullptr) {
+        last = new (std::nothrow) std::string;
+        (void)pthread_setspecific(sentence_key(), last);
+    }
     try {
-        last_sentence = std::make_unique<std::string>(sentence);
+        if (last != nullptr) {
+            *last = sentence;
+        }
     } catch (const std::bad_alloc&) {
-        last_sentence.reset();
+        last->clear();
     }
     return code_of(code);
 }
@@ -83,6 +100,6 @@ bool has_room(const void* out, std::size_t ours, const char* type) noexcept {
 } // namespace plumb::capi
 
 const char* plumb_last_error(void) {
-    const auto& sentence = plumb::capi::last_sentence;
+    const std::string* sentence = plumb::capi::last_sentence();
     return sentence != nullptr ? sentence->c_str() : "";
 }

@@ -22,7 +22,7 @@ TEST(JsonReport, the_schema_check_rejects_what_is_wrong) {
         bad[json::json_pointer(pointer)] = value;
         return problem_of(bad);
     };
-    EXPECT_NE(problem_after("/schema", "plumb.report/2"), "");
+    EXPECT_NE(problem_after("/schema", "plumb.report/1"), "");
     EXPECT_NE(problem_after("/bricks/0/time/p50_ns", nullptr), "");
     EXPECT_NE(problem_after("/bricks/0/time/p50_ns", json::object({{"missing", "x"}})), "");
     EXPECT_NE(problem_after("/phases/0/steps", "1"), "");
