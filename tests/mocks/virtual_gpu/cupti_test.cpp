@@ -11,8 +11,8 @@
 namespace plumb::vgpu {
 namespace {
 
-using cupti::Result;
 using cupti::KernelRecord;
+using cupti::Result;
 
 constexpr Result fine = Result::success;
 std::vector<KernelRecord> received;
