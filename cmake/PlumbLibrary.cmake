@@ -33,7 +33,7 @@ function(plumb_add_libraries)
   if(NOT rooms)
     message(FATAL_ERROR "no room was found under src/: the checkout is incomplete")
   endif()
-  list(REMOVE_ITEM rooms ${PLUMB_ANALYSIS_ROOMS})
+  list(REMOVE_ITEM rooms ${PLUMB_ANALYSIS_ROOMS} attach)
   plumb_add_library(plumb_static STATIC plumb ${rooms})
   plumb_add_library(plumb_shared SHARED plumb ${rooms})
   plumb_add_library(plumb_analysis_static STATIC plumb-analysis ${PLUMB_ANALYSIS_ROOMS})
@@ -50,6 +50,30 @@ function(plumb_add_libraries)
   target_compile_definitions(plumb_shared PRIVATE
     PLUMB_ANALYSIS_FILE="libplumb-analysis.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
 
+  if(TARGET plumb_attach)
+    plumb_add_attach_library(attach ${rooms})
+  endif()
+
   add_library(plumb::plumb ALIAS plumb_static)
   add_library(plumb::analysis ALIAS plumb_analysis_static)
+endfunction()
+
+# libplumb-attach: one file that stands in any process. It exports the names of its doors alone, and brings along what the
+# process may have in another version: libstdc++ and zstd.
+function(plumb_add_attach_library)
+  find_library(PLUMB_STATIC_ZSTD NAMES libzstd.a)
+  if(NOT PLUMB_STATIC_ZSTD)
+    message(STATUS "no libzstd.a: libplumb-attach is not built, and `plumb run` says so")
+    return()
+  endif()
+  list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_OBJECTS:plumb_\\1>" OUTPUT_VARIABLE objects)
+  set(doors "${PROJECT_SOURCE_DIR}/src/attach/doors.map")
+  add_library(plumb_attach_library MODULE "${PROJECT_SOURCE_DIR}/src/attach/doors.cpp" ${objects})
+  plumb_target(plumb_attach_library)
+  target_include_directories(plumb_attach_library PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  set_target_properties(plumb_attach_library PROPERTIES OUTPUT_NAME plumb-attach LINKER_LANGUAGE CXX LINK_DEPENDS "${doors}")
+  target_link_libraries(plumb_attach_library PRIVATE "${PLUMB_STATIC_ZSTD}" Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_options(plumb_attach_library PRIVATE
+    -static-libstdc++ -static-libgcc -Wl,--version-script=${doors} -Wl,--exclude-libs,ALL
+    -Wl,-z,nodelete -Wl,-z,defs -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now)
 endfunction()

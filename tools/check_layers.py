@@ -30,7 +30,7 @@ BELOW = {
     "answers": ["analysis", "page", "asking"],
     "session": ["cudagraph", "fingerprint", "asking"],
     "capi": ["session"],
-    "inject": ["session"],
+    "attach": ["session"],
 }
 BELOW_TESTS = {"session": ["export", "answers"]}  # what only the tests of a room include
 # Of the room that both libraries hold, what reads: no file of libplumb's other rooms that ships includes it.

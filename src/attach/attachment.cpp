@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/attachment.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <mutex>
+#include <set>
+#include <sys/auxv.h>
+#include <unistd.h>
+#include <vector>
+
+namespace plumb::attach {
+namespace {
+
+struct Shared {
+    std::mutex mutex;
+    Profiler* profiler = nullptr;
+    pid_t owner = 0; // who made it
+    std::set<std::string> said;
+    std::vector<void (*)()> closing;
+};
+
+Shared& shared() {
+    static auto* instance = new Shared; // threads may be in here until the process has ended
+    return *instance;
+}
+
+void say_for_profiler(const char* sentence, void*) { say(sentence); }
+
+void close_at_exit() {
+    Shared& all = shared();
+    if (all.owner != getpid()) { // a forked child's copy: the recording is its parent's
+        return;
+    }
+    for (void (*function)() : all.closing) {
+        function();
+    }
+    (void)all.profiler->close();
+}
+
+} // namespace
+
+bool wanted() {
+    static const bool answer = [] {
+        if (getauxval(AT_SECURE) != 0) {
+            return false;
+        }
+        const Result<Config> config = Config::from_env();
+        if (!config) {
+            say(config.error().message);
+            return false;
+        }
+        return config->on;
+    }();
+    return answer;
+}
+
+Profiler& profiler() {
+    Shared& all = shared();
+    const std::lock_guard lock(all.mutex);
+    if (all.profiler == nullptr) {
+        Result<Config> config = Config::from_env();
+        if (config.ok()) {
+            config->diagnostic = say_for_profiler;
+        }
+        all.profiler = new Profiler(std::move(config));
+        all.owner = getpid();
+        std::atexit(close_at_exit);
+        if (all.profiler->enabled()) {
+            tell("recording", all.profiler->path());
+        }
+    }
+    return *all.profiler;
+}
+
+void tell(const char* kind, const std::string& text) {
+    const char* path = std::getenv("PLUMB_RUN");
+    const int file = path != nullptr ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+    if (file >= 0) {
+        const std::string line = std::string(kind) + '\t' + text + '\n';
+        (void)!write(file, line.data(), line.size()); // one call: lines of several processes stay whole
+        close(file);
+    }
+}
+
+void say(const std::string& sentence) {
+    Shared& all = shared();
+    static std::mutex mutex; // its own: the profiler speaks while it is made
+    {
+        const std::lock_guard lock(mutex);
+        if (!all.said.insert(sentence).second) {
+            return;
+        }
+    }
+    if (std::getenv("PLUMB_RUN") != nullptr) {
+        tell("sentence", sentence);
+    } else {
+        std::fprintf(stderr, "plumb: %s\n", sentence.c_str());
+    }
+}
+
+void at_close(void (*function)()) {
+    Shared& all = shared();
+    const std::lock_guard lock(all.mutex);
+    all.closing.push_back(function);
+}
+
+} // namespace plumb::attach

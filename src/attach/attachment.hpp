@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this process shares among all ways in: whether anything is to be recorded, the one profiler, and the line to
+// `plumb run`. Nothing is made, no thread, no ring, no file, before an engine was met.
+// Thread rule: any thread. Never destroyed: the process ends around it.
+#pragma once
+
+#include <string>
+
+#include "plumb/profiler.hpp"
+
+namespace plumb::attach {
+
+/// Whether PLUMB asks for a recording and this process may be looked into: not one with the rights of another user
+/// (AT_SECURE). Settled when first asked.
+[[nodiscard]] bool wanted();
+
+/// The profiler of this process, made when first asked for, and closed when the process exits.
+Profiler& profiler();
+
+/// Tells `plumb run` one line, where the process runs under it: "engine", "recording" or "sentence", and its text.
+void tell(const char* kind, const std::string& text);
+/// A sentence for whoever looks at the run: told to `plumb run`, else on standard error. Each once.
+void say(const std::string& sentence);
+
+/// Calls this when the process exits, before the profiler is closed.
+void at_close(void (*function)());
+
+} // namespace plumb::attach

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/ggml/api.hpp"
+
+#include <optional>
+
+namespace plumb::attach::ggml {
+namespace {
+
+template <class Function>
+Function find_function(const Pinned& library, const char* symbol) {
+    return reinterpret_cast<Function>(find_symbol(library, symbol));
+}
+
+struct InitParameters { // ggml_init_params, passed by value
+    std::size_t size;
+    void* memory;
+    bool no_alloc;
+};
+
+/// Makes one product of two tensors and looks where its operands are noted. Nothing is computed.
+std::optional<std::size_t> find_sources(const Pinned& library) {
+    const auto init = find_function<ggml_context* (*)(InitParameters)>(library, "ggml_init");
+    const auto make =
+        find_function<Tensor* (*)(ggml_context*, int, std::int64_t, std::int64_t)>(library, "ggml_new_tensor_2d");
+    const auto multiply = find_function<Tensor* (*)(ggml_context*, Tensor*, Tensor*)>(library, "ggml_mul_mat");
+    const auto overhead = find_function<std::size_t (*)()>(library, "ggml_tensor_overhead");
+    const auto release = find_function<void (*)(ggml_context*)>(library, "ggml_free");
+    if (init == nullptr || make == nullptr || multiply == nullptr || overhead == nullptr || release == nullptr) {
+        return std::nullopt;
+    }
+    ggml_context* context = init({std::size_t{1} << 16, nullptr, true});
+    if (context == nullptr) {
+        return std::nullopt;
+    }
+    constexpr int f32 = 0;
+    Tensor* a = make(context, f32, 32, 4);
+    Tensor* b = make(context, f32, 32, 2);
+    Tensor* product = multiply(context, a, b);
+    std::optional<std::size_t> found;
+    for (std::size_t at = 0; at + 4 * sizeof(void*) <= overhead(); at += sizeof(void*)) {
+        const auto* operands = reinterpret_cast<Tensor* const*>(reinterpret_cast<const char*>(product) + at);
+        if (operands[0] == a && operands[1] == b && operands[2] == nullptr && operands[3] == nullptr) {
+            found = at;
+            break;
+        }
+    }
+    release(context);
+    return found;
+}
+
+} // namespace
+
+Result<Api> Api::find(const Pinned& library) {
+    Api api;
+#define PLUMB_GGML_FIND(result, name, parameters)                                                     \
+    api.name = find_function<result(*) parameters>(library, "ggml_" #name);                           \
+    if (api.name == nullptr) {                                                                        \
+        return Error{ErrorCode::unsupported, "the ggml of this process has no function ggml_" #name}; \
+    }
+    PLUMB_GGML_FUNCTIONS(PLUMB_GGML_FIND)
+#undef PLUMB_GGML_FIND
+    const std::optional<std::size_t> sources_at = find_sources(library);
+    if (!sources_at) {
+        return Error{ErrorCode::unsupported,
+                     "the operands of a tensor of this process's ggml were not found where older "
+                     "and newer releases have them"};
+    }
+    api.sources_at = *sources_at;
+    return api;
+}
+
+std::string version_of(const Pinned& library) {
+    std::string text = "llama.cpp";
+    const auto version = find_function<const char* (*)()>(library, "ggml_version");
+    const auto commit = find_function<const char* (*)()>(library, "ggml_commit");
+    if (version != nullptr) {
+        text += std::string(", ggml ") + version();
+        if (commit != nullptr) {
+            text += std::string(" (") + commit() + ")";
+        }
+    }
+    return text;
+}
+
+std::string model_of(const Pinned& library, llama_context* context) {
+    const auto model = find_function<const llama_model* (*)(const llama_context*)>(library, "llama_get_model");
+    const auto words =
+        find_function<std::int32_t (*)(const llama_model*, char*, std::size_t)>(library, "llama_model_desc");
+    char text[256] = "";
+    if (model == nullptr || words == nullptr || words(model(context), text, sizeof text) <= 0) {
+        return {};
+    }
+    return text;
+}
+
+} // namespace plumb::attach::ggml

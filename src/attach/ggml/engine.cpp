@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/ggml/engine.hpp"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <pthread.h>
+
+#include "attach/attachment.hpp"
+#include "attach/ggml/hooks.hpp"
+#include "attach/late_pen.hpp"
+#include "base/os.hpp"
+
+namespace plumb::attach::ggml {
+
+const char* const function_symbols[functions] = {
+    "ggml_backend_sched_new",
+    "ggml_backend_sched_graph_compute_async",
+    "ggml_cpu_extra_compute_forward",
+    "ggml_compute_forward_rms_norm_mul_fused",
+    "_ZN13llama_context6decodeERK11llama_batch",
+    "_ZN13llama_context6decodeER11llama_batch",
+    "_ZN13llama_context6encodeERK11llama_batch",
+    "llama_decode",
+    "llama_sampler_apply",
+};
+
+__thread ThreadState* computing_thread __attribute__((tls_model("initial-exec"))) = nullptr;
+
+namespace {
+
+/// Null: no memory for it.
+ThreadState* state_of_thread() {
+    static const pthread_key_t key = [] {
+        pthread_key_t made{};
+        pthread_key_create(&made, [](void* state) { delete static_cast<ThreadState*>(state); });
+        return made;
+    }();
+    auto* state = static_cast<ThreadState*>(pthread_getspecific(key));
+    if (state == nullptr) {
+        state = new (std::nothrow) ThreadState;
+        pthread_setspecific(key, state);
+    }
+    return state;
+}
+
+struct StepFacts {
+    std::uint64_t prefill = 0, decode = 0, sequences = 0, last_position = 0;
+    std::int32_t first_sequence = 0;
+};
+
+/// A sequence with one token is one that decodes; with more, one that is filled.
+StepFacts facts_of(const Batch& batch) {
+    constexpr std::int32_t most_sequences = 256; // LLAMA_MAX_SEQ
+    std::array<std::uint32_t, most_sequences> tokens{};
+    StepFacts facts;
+    for (std::int32_t i = 0; i < batch.n_tokens; ++i) {
+        const bool stated = batch.seq_id != nullptr && batch.seq_id[i] != nullptr;
+        const std::int32_t sequence = stated ? std::clamp(batch.seq_id[i][0], 0, most_sequences - 1) : 0;
+        facts.first_sequence = i == 0 ? sequence : facts.first_sequence;
+        ++tokens[static_cast<std::size_t>(sequence)];
+        if (batch.pos != nullptr) {
+            facts.last_position = std::max(facts.last_position, static_cast<std::uint64_t>(std::max(batch.pos[i], 0)));
+        }
+    }
+    for (const std::uint32_t count : tokens) {
+        facts.sequences += count != 0;
+        (count == 1 ? facts.decode : facts.prefill) += count;
+    }
+    return facts;
+}
+
+Work given(const NodeWork& work, double kv_length) {
+    Work made = make_work(bytes(work.bytes), flops(work.flops + work.flops_per_kv * kv_length));
+    if (work.bytes_per_kv != 0) {
+        made.bytes_per_kv = work.bytes_per_kv;
+    }
+    return made;
+}
+
+} // namespace
+
+void note_node(const Tensor* first, const Tensor* last) noexcept {
+    ThreadState& state = *computing_thread;
+    const std::size_t index = state.count++;
+    if (index >= state.laps.size()) {
+        return;
+    }
+    Lap& lap = state.laps[index];
+    lap = {detail::read_ticks(), 0, first, last};
+    // As a scope does: where the last node was long, off-CPU time must be placed near it.
+    if (index != 0 && lap.at - state.laps[index - 1].at >= detail::long_ticks &&
+        lap.at - state.sampled >= detail::sample_ticks) {
+        lap.cpu_ns = static_cast<std::uint64_t>(base::thread_cpu_ns());
+        lap.at = detail::read_ticks(); // what the reading took is the last node's: it would be in a step's gap else
+        state.sampled = lap.at;
+    }
+}
+
+/// One decode or encode of the engine, as a step of this thread.
+class Engine::OpenStep {
+  public:
+    OpenStep(Engine& engine, ThreadState& state, llama_context* context, const Batch& batch)
+        : profiler_(engine.profiler_), state_(state) {
+        const StepFacts facts = facts_of(batch);
+        const std::uint64_t length = batch.pos != nullptr ? facts.last_position + 1
+                                                          : engine.cached_length(context, facts.first_sequence) +
+                                                                static_cast<std::uint64_t>(batch.n_tokens);
+        const Phase phase = facts.prefill == 0 ? Phase::decode : facts.decode == 0 ? Phase::prefill : Phase::mixed;
+        state_.kv_length = static_cast<double>(length);
+        state_.in_step = true;
+        profiler_.push_step(host, phase, prefill_tokens(facts.prefill), decode_tokens(facts.decode),
+                            sequences(facts.sequences), kv_length(length));
+    }
+    OpenStep(const OpenStep&) = delete;
+    OpenStep& operator=(const OpenStep&) = delete;
+    ~OpenStep() { // also where the engine throws
+        profiler_.pop_scope();
+        state_.in_step = false;
+    }
+
+  private:
+    Profiler& profiler_;
+    ThreadState& state_;
+};
+
+Engine::Engine(const Api& api, const Pinned& library, Profiler& profiler)
+    : api_(api), library_(library), profiler_(profiler), version_(version_of(library)) {}
+
+int Engine::step(llama_context* context, const Batch& batch, const std::function<int()>& original) {
+    ThreadState* state = profiler_.enabled() && batch.n_tokens > 0 ? state_of_thread() : nullptr;
+    if (state == nullptr || state->in_step) {
+        return original();
+    }
+    describe(context);
+    const OpenStep step(*this, *state, context, batch);
+    return original();
+}
+
+int Engine::compute(int (*original)(Scheduler*, Graph*), Scheduler* scheduler, Graph* graph) {
+    ThreadState* state = profiler_.enabled() ? state_of_thread() : nullptr;
+    if (state == nullptr || !state->in_step || computing_thread != nullptr ||
+        (profiler_.mode() & detail::mode_indirect) != 0) {
+        return original(scheduler, graph);
+    }
+    Plan& plan = plan_for(scheduler);
+    plan.prepare(api_, graph, [this](std::string_view name) { return profiler_.intern(name); });
+    state->laps.resize(std::max(state->laps.size(), plan.nodes().size()));
+    state->count = 0;
+    const std::uint32_t mode = profiler_.mode();
+    computing_thread = state;
+    const int status = original(scheduler, graph);
+    const std::uint64_t end = detail::read_ticks();
+    computing_thread = nullptr;
+    if (status == 0 && profiler_.mode() == mode) {
+        emit(plan, *state, end);
+    }
+    return status;
+}
+
+/// Two walks over the same: only what was seen whole is written.
+void Engine::emit(const Plan& plan, const ThreadState& state, std::uint64_t end) {
+    const std::vector<PlannedNode>& nodes = plan.nodes();
+    // Calls visit(lap, nodes it stands for) for each that the plan knows, in order; the count of nodes so reached.
+    const auto walk = [&](auto visit) {
+        std::size_t seen = 0;
+        std::size_t at = 0;
+        const std::size_t laps = std::min(state.count, state.laps.size());
+        for (std::size_t i = 0; i < laps; ++i) {
+            const Lap& lap = state.laps[i];
+            std::size_t first = at;
+            while (first < nodes.size() && nodes[first].tensor != lap.first) {
+                ++first;
+            }
+            std::size_t last = first;
+            while (last < nodes.size() && nodes[last].tensor != lap.last) {
+                ++last;
+            }
+            if (last >= nodes.size()) {
+                return seen; // a node of another graph, or out of order: what follows cannot be told
+            }
+            if (nodes[last].computes) {
+                for (std::size_t k = first; k <= last; ++k) {
+                    seen += nodes[k].computes;
+                }
+                visit(lap, first, last);
+            }
+            at = last + 1;
+        }
+        return seen;
+    };
+    const std::size_t seen = walk([](const Lap&, std::size_t, std::size_t) {});
+    // Relaxed: counts that are read when all is over.
+    if (seen != plan.computing()) {
+        partly_.fetch_add(1, std::memory_order_relaxed);
+        seen_of_partly_.fetch_add(seen, std::memory_order_relaxed);
+        nodes_of_partly_.fetch_add(plan.computing(), std::memory_order_relaxed);
+        return;
+    }
+    graphs_.fetch_add(1, std::memory_order_relaxed);
+    nodes_.fetch_add(seen, std::memory_order_relaxed);
+
+    LatePen pen(profiler_);
+    const Lap* open = nullptr;
+    std::size_t open_first = 0;
+    std::size_t open_last = 0;
+    const auto close = [&](std::uint64_t at) {
+        if (open == nullptr) {
+            return;
+        }
+        pen.layer(nodes[open_last].layer, open->at);
+        NodeWork work;
+        for (std::size_t k = open_first; k <= open_last; ++k) {
+            if (nodes[k].computes) {
+                work.bytes += nodes[k].work.bytes;
+                work.flops += nodes[k].work.flops;
+                work.bytes_per_kv += nodes[k].work.bytes_per_kv;
+                work.flops_per_kv += nodes[k].work.flops_per_kv;
+            }
+        }
+        pen.scope(nodes[open_last].brick, open->at, at, given(work, state.kv_length));
+    };
+    (void)walk([&](const Lap& lap, std::size_t first, std::size_t last) {
+        close(lap.at);
+        if (lap.cpu_ns != 0) {
+            pen.cpu_time(lap.at, lap.cpu_ns);
+        }
+        open = &lap;
+        open_first = first;
+        open_last = last;
+    });
+    close(end);
+    pen.finish(end);
+}
+
+void Engine::sample(void (*original)(void*, void*), void* sampler, void* candidates) {
+    ThreadState* state = profiler_.enabled() ? state_of_thread() : nullptr;
+    if (state == nullptr || state->sampling) { // a chain applies its samplers in turn
+        original(sampler, candidates);
+        return;
+    }
+    state->sampling = true;
+    {
+        const Scope scope = profiler_.scope(host, Brick::sampling);
+        original(sampler, candidates);
+    }
+    state->sampling = false;
+}
+
+void Engine::forget(const Scheduler* scheduler) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(plans_, [scheduler](const Known& known) { return known.scheduler == scheduler; });
+}
+
+/// REQUIRES: no other thread computes with this scheduler, as ggml itself does.
+Plan& Engine::plan_for(const Scheduler* scheduler) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(plans_.begin(), plans_.end(),
+                                    [scheduler](const Known& known) { return known.scheduler == scheduler; });
+    if (found != plans_.end()) {
+        return *found->plan;
+    }
+    return *plans_.emplace_back(Known{scheduler, std::make_unique<Plan>()}).plan;
+}
+
+std::uint64_t Engine::cached_length(llama_context* context, std::int32_t sequence) const {
+    using Memory = void;
+    static const auto memory_of =
+        reinterpret_cast<Memory* (*)(llama_context*)>(find_symbol(library_, "llama_get_memory"));
+    static const auto last_of =
+        reinterpret_cast<std::int32_t (*)(Memory*, std::int32_t)>(find_symbol(library_, "llama_memory_seq_pos_max"));
+    if (memory_of == nullptr || last_of == nullptr || memory_of(context) == nullptr) {
+        return 0;
+    }
+    return static_cast<std::uint64_t>(last_of(memory_of(context), sequence) + 1); // -1: nothing is cached
+}
+
+void Engine::describe(llama_context* context) {
+    if (described_.exchange(true, std::memory_order_relaxed)) {
+        return;
+    }
+    if (const std::string model = model_of(library_, context); !model.empty()) {
+        profiler_.describe("model", model);
+    }
+    profiler_.describe("engine", version_ + ", not built for this profiler");
+}
+
+Engine::Counts Engine::counts() const {
+    const auto of = [](const std::atomic<std::uint64_t>& value) {
+        return value.load(std::memory_order_relaxed);
+    };
+    return {of(graphs_), of(nodes_), of(partly_), of(seen_of_partly_), of(nodes_of_partly_)};
+}
+
+} // namespace plumb::attach::ggml

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// One copy of ggml and llama.cpp in this process, and what is done when it calls through a redirected slot: a decode
+// becomes a step, a graph that was seen whole becomes scopes, one for each node on the thread that computes it, from its
+// entry to the next node's.
+// Thread rule: any thread of the engine. An Engine stays for good.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "attach/ggml/api.hpp"
+#include "attach/ggml/plan.hpp"
+#include "attach/slots.hpp"
+#include "plumb/profiler.hpp"
+
+namespace plumb::attach::ggml {
+
+/// The functions through whose slots we see the engine work.
+enum class Function : std::size_t {
+    scheduler_new,         // a context begins: what it needs is loaded
+    graph_compute,         // one graph
+    node,                  // one node, called by every thread of the engine
+    fused_norm,            // two nodes at once
+    decode,                // one batch, inside libllama
+    decode_before_2025_08, // the same, as it was declared earlier
+    encode,
+    llama_decode, // one batch, as programs call it
+    sampler_apply,
+    count
+};
+inline constexpr std::size_t functions = static_cast<std::size_t>(Function::count);
+extern const char* const function_symbols[functions];
+
+/// One stamp: the nodes from `first` to `last` of a plan begin.
+struct Lap {
+    std::uint64_t at;
+    std::uint64_t cpu_ns; // of the thread, read at `at`; 0: not read
+    const Tensor* first;
+    const Tensor* last;
+};
+
+/// What one thread of the engine does now.
+struct ThreadState {
+    std::vector<Lap> laps;
+    std::size_t count = 0; // of laps noted; more than there is room for: not all were seen
+    std::uint64_t sampled = 0;
+    double kv_length = 0;
+    bool in_step = false;
+    bool sampling = false;
+};
+
+class Engine {
+  public:
+    Engine(const Api& api, const Pinned& library, Profiler& profiler);
+
+    // What the hooks call; `original` is what the slot led to.
+    int compute(int (*original)(Scheduler*, Graph*), Scheduler* scheduler, Graph* graph);
+    int step(llama_context* context, const Batch& batch, const std::function<int()>& original);
+    void sample(void (*original)(void*, void*), void* sampler, void* candidates);
+    /// A scheduler was made: whatever was known of one at that address is forgotten.
+    void forget(const Scheduler* scheduler);
+
+    void* originals[functions] = {};
+
+    /// How many graphs ran whole, and how many did not.
+    struct Counts {
+        std::uint64_t graphs, nodes, partly, seen_of_partly, nodes_of_partly;
+    };
+    [[nodiscard]] Counts counts() const;
+    [[nodiscard]] const std::string& version() const { return version_; }
+
+  private:
+    struct Known { // one scheduler
+        const Scheduler* scheduler;
+        std::unique_ptr<Plan> plan;
+    };
+    class OpenStep;
+
+    Plan& plan_for(const Scheduler* scheduler);
+    [[nodiscard]] std::uint64_t cached_length(llama_context* context, std::int32_t sequence) const;
+    void describe(llama_context* context);
+    void emit(const Plan& plan, const ThreadState& state, std::uint64_t end);
+
+    Api api_;
+    Pinned library_;
+    Profiler& profiler_;
+    std::string version_;
+    std::atomic<bool> described_{false};
+    std::mutex mutex_; // of plans_
+    std::vector<Known> plans_;
+    std::atomic<std::uint64_t> graphs_{0}, nodes_{0}, partly_{0}, seen_of_partly_{0}, nodes_of_partly_{0};
+};
+
+} // namespace plumb::attach::ggml

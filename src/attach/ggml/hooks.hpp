@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// From slots to engines: looks for copies of ggml in this process, and leads their slots to functions that know which
+// copy they belong to. Thread rule: any thread.
+#pragma once
+
+#include "attach/ggml/api.hpp"
+
+namespace plumb::attach::ggml {
+
+struct ThreadState;
+
+/// Not null while the calling thread computes a graph that is being timed.
+extern __thread ThreadState* computing_thread __attribute__((tls_model("initial-exec")));
+
+/// The nodes from `first` to `last` begin now. REQUIRES: computing_thread is not null.
+void note_node(const Tensor* first, const Tensor* last) noexcept;
+
+/// Redirects what was loaded since the last call. `door` says how we came in: "GGML_BACKEND_PATH" or "LD_PRELOAD".
+void open_door(const char* door);
+
+/// The engine's own function for a caller that reached ours by its name.
+void* original_for(const char* symbol, const void* caller);
+
+} // namespace plumb::attach::ggml
