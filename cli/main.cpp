@@ -34,6 +34,7 @@ void add_commands(CLI::App& root, int& exit_code) {
 #if defined(PLUMB_CLI_DECODER)
     add_decode(root, exit_code);
 #endif
+    add_run(root, exit_code);
     for (const AnswerInfo& info : known_answers()) {
         add_answer(root, info, exit_code);
     }

@@ -25,6 +25,10 @@ if(TARGET plumb_cli)
   endif()
 endif()
 
+if(TARGET plumb_attach_library)
+  install(TARGETS plumb_attach_library LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
+
 configure_package_config_file(cmake/plumbConfig.cmake.in "${PROJECT_BINARY_DIR}/plumbConfig.cmake"
                               INSTALL_DESTINATION "${package_dir}")
 # Before 1.0 a minor version may change the ABI.

@@ -74,6 +74,6 @@ function(plumb_add_attach_library)
   set_target_properties(plumb_attach_library PROPERTIES OUTPUT_NAME plumb-attach LINKER_LANGUAGE CXX LINK_DEPENDS "${doors}")
   target_link_libraries(plumb_attach_library PRIVATE "${PLUMB_STATIC_ZSTD}" Threads::Threads ${CMAKE_DL_LIBS})
   target_link_options(plumb_attach_library PRIVATE
-    -static-libstdc++ -static-libgcc -Wl,--version-script=${doors} -Wl,--exclude-libs,ALL
+    -static-libstdc++ -Wl,--version-script=${doors} -Wl,--exclude-libs,ALL
     -Wl,-z,nodelete -Wl,-z,defs -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now)
 endfunction()

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <random>
+#include <sys/random.h>
 
 #include "base/os.hpp"
 #include "base/processor_counters.hpp"
@@ -19,9 +19,8 @@ Run::Run(Recorder& recorder, const Config& config, Diagnose diagnose)
     : recorder_(recorder), config_(config), diagnose_(std::move(diagnose)) {}
 
 Status Run::open(const Start& start) {
-    std::random_device random;
-    for (std::uint64_t& half : recording_id_) {
-        half = (static_cast<std::uint64_t>(random()) << 32) | random();
+    if (getentropy(&recording_id_, sizeof recording_id_) != 0) {
+        return Error{ErrorCode::unavailable, "the system has no random numbers to name the recording by"};
     }
     const bool in_memory = config_.out == "none";
     path_ = in_memory ? std::string() : expand_path(config_.out);

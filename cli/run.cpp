@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// plumb run: runs any command so that engines in it, which nobody built for us, are recorded; then prints the report.
+// All it does to the command is to set variables of its environment (docs/attach.md).
+#include <algorithm>
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/launch.hpp"
+#include "cli/output.hpp"
+#include "cli/ticker.hpp"
+#include "plumb/answer.hpp"
+#include "plumb/profiler.hpp"
+#include "plumb/results.hpp"
+
+namespace {
+
+using namespace plumb::cli;
+
+struct RunArguments {
+    std::string out;
+    bool json = false;
+    bool list = false;
+};
+
+constexpr const char* what_is_known =
+    "engine                         ways in                          releases that were run\n"
+    "llama.cpp and what contains    GGML_BACKEND_PATH, LD_PRELOAD    node-llama-cpp 3.22.1 (llama.cpp v0.5.0)\n"
+    "it as shared libraries, on\n"
+    "the processor\n"
+    "\n"
+    "GGML_BACKEND_PATH reaches every program that calls ggml_backend_load_all(). LD_PRELOAD reaches every program whose\n"
+    "libraries call ggml_backend_sched_new() through a slot. Work on other devices gives steps, and no bricks.\n";
+
+constexpr const char* nothing_was_met =
+    "no engine was met: looked for llama.cpp in shared libraries (ggml_backend_load_all(), ggml_backend_sched_new()). "
+    "Try `plumb run --list` for what is known, and a build of the engine with shared libraries";
+
+/// What the processes of the command tell: one line each, in memory that they reach through /proc.
+class Notes {
+  public:
+    Notes() : file_(::memfd_create("plumb run", MFD_CLOEXEC)) {}
+    Notes(const Notes&) = delete;
+    Notes& operator=(const Notes&) = delete;
+    ~Notes() { ::close(file_); }
+
+    [[nodiscard]] std::string path() const {
+        return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_);
+    }
+    /// What was told under that word, each once, in order.
+    [[nodiscard]] std::vector<std::string> of(const std::string& kind) const {
+        std::string text;
+        char part[4096];
+        for (ssize_t got = 0, at = 0; (got = ::pread(file_, part, sizeof part, at)) > 0; at += got) {
+            text.append(part, static_cast<std::size_t>(got));
+        }
+        std::vector<std::string> found;
+        std::istringstream lines(text);
+        for (std::string line; std::getline(lines, line);) {
+            if (line.starts_with(kind + '\t')) {
+                std::string rest = line.substr(kind.size() + 1);
+                if (std::find(found.begin(), found.end(), rest) == found.end()) {
+                    found.push_back(std::move(rest));
+                }
+            }
+        }
+        return found;
+    }
+
+  private:
+    int file_;
+};
+
+plumb::Result<std::string> attach_library() {
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+    std::istringstream places(PLUMB_ATTACH_FOLDERS);
+    for (std::string place; std::getline(places, place, ':');) {
+        const auto path = std::filesystem::weakly_canonical(folder / place / "libplumb-attach.so", error);
+        if (!error && std::filesystem::exists(path, error)) {
+            return path.string();
+        }
+    }
+    return plumb::Error{plumb::ErrorCode::unavailable,
+                        "libplumb-attach.so does not lie where this plumb was installed (" + folder.string() +
+                            "): build it where libzstd.a is at hand, and install both together"};
+}
+
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr ? value : "";
+}
+
+/// PLUMB, on, with the user's own keys.
+plumb::Result<std::string> spec(const std::string& out) {
+    plumb::Result<plumb::Config> config = plumb::Config::from_env();
+    if (!config) {
+        return config.error();
+    }
+    config->on = true;
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::absolute(out.empty() ? config->out : out, error);
+    config->out = path.string(); // the command may change its folder
+    const plumb::Result<plumb::Config> again = plumb::Config::parse(config->spec());
+    if (!again || again->out != config->out) {
+        return plumb::Error{plumb::ErrorCode::invalid_argument,
+                            "the path of the recording must hold no comma: " + config->out};
+    }
+    return config->spec();
+}
+
+/// What the command finds in its environment. A variable that is set already is kept, and ours stands beside it.
+plumb::Result<Environment> environment_for(const std::string& library, const std::string& out, const Notes& notes,
+                                           std::vector<std::string>& remarks) {
+    const plumb::Result<std::string> wanted = spec(out);
+    if (!wanted) {
+        return wanted.error();
+    }
+    Environment made = {{"PLUMB", *wanted}, {"PLUMB_RUN", notes.path()}, {"GGML_BACKEND_PATH", library}};
+    if (const std::string before = variable("GGML_BACKEND_PATH"); !before.empty() && before != library) {
+        made.emplace_back("PLUMB_NEXT_GGML_BACKEND", before);
+        remarks.push_back("GGML_BACKEND_PATH was set: " + before + " is loaded as before, behind libplumb-attach.so");
+    }
+    const std::string before = variable("LD_PRELOAD");
+    if (library.find_first_of(" :") != library.npos) {
+        remarks.push_back("LD_PRELOAD is left alone: the path of libplumb-attach.so has a blank or a colon");
+    } else if (before.find(library) == before.npos) {
+        made.emplace_back("LD_PRELOAD", before.empty() ? library : before + ":" + library);
+    }
+    return made;
+}
+
+/// The report of one recording. Text goes to standard error: standard output is the command's.
+void print_run(const std::string& recording, const RunArguments& arguments) {
+    (void)plumb::recover_recording(recording); // where its process was killed; else there is nothing to do
+    const plumb::Result<plumb::Answer> answer = plumb::ask("report", {recording});
+    if (!answer) {
+        std::cerr << "note  " << answer.error().message << '\n';
+        return;
+    }
+    if (arguments.json) {
+        std::cout << answer->json();
+        return;
+    }
+    const bool color = ::isatty(STDERR_FILENO) == 1 && stdout_has_color();
+    std::cerr << "\nrecording " << terminal_text(recording) << '\n' << answer->text({color, stdout_columns()});
+}
+
+void print_all(const Notes& notes, const std::vector<std::string>& remarks, const RunArguments& arguments) {
+    const std::vector<std::string> recordings = notes.of("recording");
+    for (const std::string& recording : recordings) {
+        print_run(recording, arguments);
+    }
+    if (recordings.empty()) {
+        std::cerr << "note  " << nothing_was_met << '\n';
+    }
+    for (const std::string& sentence : notes.of("sentence")) {
+        std::cerr << "note  " << terminal_text(sentence) << '\n';
+    }
+    for (const std::string& remark : remarks) {
+        std::cerr << "note  " << terminal_text(remark) << '\n';
+    }
+}
+
+int run_command(const std::vector<std::string>& command, const RunArguments& arguments) {
+    const plumb::Result<std::string> library = attach_library();
+    if (!library) {
+        return say_error(library.error().message, arguments.json);
+    }
+    const Notes notes;
+    std::vector<std::string> remarks;
+    const plumb::Result<Environment> environment = environment_for(*library, arguments.out, notes, remarks);
+    if (!environment) {
+        return say_error(environment.error().message, arguments.json);
+    }
+    const plumb::Result<int> status = run_child(command, *environment);
+    if (!status) {
+        say_error(status.error().message, arguments.json);
+        return 127; // as a shell does
+    }
+    print_all(notes, remarks, arguments);
+    std::cout.flush();
+    end_as(*status);
+    return exit_code_of_status(*status);
+}
+
+} // namespace
+
+void add_run(CLI::App& root, int& exit_code) {
+    auto arguments = std::make_shared<RunArguments>();
+    CLI::App& app =
+        *root.add_subcommand("run", "Run a command, record the engine in it as it is, and print the report");
+    app.add_option("-o,--out", arguments->out,
+                   "Recording to write; %p is the process (default plumb-%p.plumb, or what PLUMB says)")
+        ->type_name("FILE");
+    app.add_flag("--json", arguments->json, "The report as JSON on standard output, after the command's own");
+    app.add_flag("--list", arguments->list, "Instead: list engines, ways in, and releases that were run");
+    app.footer("What follows the options, or --, is the command and its arguments.");
+    app.prefix_command();
+    app.callback([arguments, &app, &exit_code] {
+        std::vector<std::string> command = app.remaining();
+        if (!command.empty() && command.front() == "--") {
+            command.erase(command.begin());
+        } else if (!command.empty() && command.front().starts_with("-")) {
+            throw CLI::ExtrasError("run", {command.front()});
+        }
+        if (arguments->list) {
+            std::cout << what_is_known;
+        } else if (command.empty()) {
+            exit_code =
+                say_error("plumb run needs a command: plumb run -- llama-cli -m model.gguf; see plumb run --help",
+                          arguments->json);
+        } else {
+            exit_code = run_command(command, *arguments);
+        }
+    });
+}
