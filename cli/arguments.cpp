@@ -140,6 +140,23 @@ bool wants_json(int argc, const char* const* argv) {
     return std::any_of(argv + 1, argv + argc, [](const char* word) { return std::strcmp(word, "--json") == 0; });
 }
 
+/// Of `plumb run [OPTIONS] -- COMMAND…` the first --: the library would hand what follows it to the root.
+std::vector<const char*> without_separator(int argc, const char* const* argv) {
+    std::vector<const char*> words(argv, argv + argc);
+    if (argc < 2 || std::strcmp(argv[1], "run") != 0) {
+        return words;
+    }
+    for (std::size_t at = 2; at < words.size() && words[at][0] == '-'; ++at) {
+        const std::string word = words[at];
+        if (word == "--") {
+            words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
+            break;
+        }
+        at += word == "-o" || word == "--out";
+    }
+    return words;
+}
+
 } // namespace
 
 std::vector<std::string> choices_of(const CLI::Option& option) {
@@ -211,7 +228,8 @@ int run(CLI::App& root, int argc, const char* const* argv, const int& exit_code)
     }
     refuse_negative_numbers(root);
     try {
-        root.parse(argc, argv);
+        const std::vector<const char*> words = without_separator(argc, argv);
+        root.parse(static_cast<int>(words.size()), words.data());
     } catch (const CLI::CallForHelp&) {
         std::cout << help_of(reached(root));
         return exit_ok;

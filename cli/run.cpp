@@ -206,10 +206,8 @@ void add_run(CLI::App& root, int& exit_code) {
     app.footer("What follows the options, or --, is the command and its arguments.");
     app.prefix_command();
     app.callback([arguments, &app, &exit_code] {
-        std::vector<std::string> command = app.remaining();
-        if (!command.empty() && command.front() == "--") {
-            command.erase(command.begin());
-        } else if (!command.empty() && command.front().starts_with("-")) {
+        const std::vector<std::string> command = app.remaining();
+        if (!command.empty() && command.front().starts_with("-")) {
             throw CLI::ExtrasError("run", {command.front()});
         }
         if (arguments->list) {
