@@ -76,4 +76,7 @@ function(plumb_add_attach_library)
   target_link_options(plumb_attach_library PRIVATE
     -static-libstdc++ -Wl,--version-script=${doors} -Wl,--exclude-libs,ALL
     -Wl,-z,nodelete -Wl,-z,defs -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now)
+  if(TARGET plumb_attach_test)
+    add_dependencies(plumb_attach_test plumb_attach_library)
+  endif()
 endfunction()

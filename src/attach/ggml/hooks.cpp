@@ -223,7 +223,7 @@ void count_nodes() {
         if (counts.graphs + counts.partly == 0) {
             continue;
         }
-        std::string text = std::to_string(counts.nodes) + " of " + std::to_string(counts.nodes) + " seen in " +
+        std::string text = std::to_string(counts.nodes) + " of " + std::to_string(counts.nodes) + " nodes seen in " +
                            std::to_string(counts.graphs) + " graphs";
         if (counts.partly != 0) {
             text += "; in " + std::to_string(counts.partly) + " more only " + std::to_string(counts.seen_of_partly) +

@@ -88,7 +88,9 @@ std::optional<Brick> brick_of(const NodeWords& node) {
     if (operation == "ROPE") {
         return Brick::rope_embedding;
     }
-    if (one_of(operation, {"SET_ROWS", "CPY"}) && node.name.starts_with("cache_")) {
+    if (one_of(operation, {"SET_ROWS", "CPY"}) &&
+        (node.name.starts_with("cache_") || node.name.starts_with("k_cache_view") ||
+         node.name.starts_with("v_cache_view"))) {
         return Brick::kv_append;
     }
     if (operation == "RMS_NORM") {

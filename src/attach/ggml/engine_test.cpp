@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// An engine of three nodes and one scheduler, which computes by telling its nodes: what was seen whole becomes bricks.
+#include "attach/ggml/engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include "attach/ggml/hooks.hpp"
+#include "plumb/plumb.hpp"
+
+struct ggml_tensor { // as a ggml could have it
+    const char* name;
+    const char* operation;
+    std::size_t bytes;
+    std::int64_t elements, rows;
+    const ggml_tensor* operands[4];
+};
+struct ggml_cgraph {
+    std::vector<ggml_tensor*> nodes;
+    int status;                                                  // that computing it gives
+    std::vector<std::pair<ggml_tensor*, ggml_tensor*>> are_told; // first and last of each
+};
+
+namespace plumb::attach::ggml {
+namespace {
+
+Api api_of_test() {
+    Api api;
+    api.get_name = [](const Tensor* t) {
+        return t->name;
+    };
+    api.op_desc = [](const Tensor* t) {
+        return t->operation;
+    };
+    api.nbytes = [](const Tensor* t) {
+        return t->bytes;
+    };
+    api.nelements = [](const Tensor* t) {
+        return t->elements;
+    };
+    api.nrows = [](const Tensor* t) {
+        return t->rows;
+    };
+    api.graph_n_nodes = [](Graph* g) {
+        return static_cast<int>(g->nodes.size());
+    };
+    api.graph_node = [](Graph* g, int i) {
+        return g->nodes[static_cast<std::size_t>(i)];
+    };
+    api.sources_at = offsetof(ggml_tensor, operands);
+    return api;
+}
+
+int compute(Scheduler*, Graph* graph) {
+    for (const auto& [first, last] : graph->are_told) {
+        if (computing_thread != nullptr) {
+            note_node(first, last);
+        }
+    }
+    return graph->status;
+}
+
+class AttachedEngine : public testing::Test {
+  protected:
+    AttachedEngine() {
+        graph_.nodes = {&norm_, &product_, &view_, &gate_, &head_};
+        graph_.status = 0;
+        tell_all();
+    }
+    void tell_all() {
+        graph_.are_told.clear();
+        for (ggml_tensor* node : {&norm_, &product_, &gate_, &head_}) {
+            graph_.are_told.emplace_back(node, node);
+        }
+    }
+    int decode(std::int32_t tokens, std::int32_t* positions = nullptr, std::int32_t** sequences = nullptr) {
+        const Batch batch{tokens, nullptr, nullptr, positions, nullptr, sequences, nullptr};
+        return engine_.step(nullptr, batch, [this] { return engine_.compute(compute, nullptr, &graph_); });
+    }
+    [[nodiscard]] Report report() {
+        EXPECT_TRUE(profiler_.flush().ok());
+        return *profiler_.snapshot();
+    }
+    [[nodiscard]] static const Row* row(const Report& report, const std::string& brick, Phase phase) {
+        for (const Row& found : report.bricks) {
+            if (found.key.name == brick && found.key.phase == phase) {
+                return &found;
+            }
+        }
+        return nullptr;
+    }
+
+    ggml_tensor input_{"inp", "NONE", 64, 16, 1, {}};
+    ggml_tensor norm_weight_{"blk.3.attn_norm.weight", "NONE", 64, 16, 1, {}};
+    ggml_tensor gate_weight_{"blk.3.ffn_gate.weight", "NONE", 2048, 512, 32, {}};
+    ggml_tensor head_weight_{"output.weight", "NONE", 4096, 1024, 64, {}};
+    ggml_tensor norm_{"norm-3", "RMS_NORM", 64, 16, 1, {&input_}};
+    ggml_tensor product_{"attn_norm-3", "MUL", 64, 16, 1, {&norm_, &norm_weight_}};
+    ggml_tensor view_{"node_2", "VIEW", 64, 16, 1, {&product_}};
+    ggml_tensor gate_{"ffn_gate-3", "MUL_MAT", 128, 32, 1, {&gate_weight_, &view_}};
+    ggml_tensor head_{"result_output", "MUL_MAT", 256, 64, 1, {&head_weight_, &gate_}};
+    ggml_cgraph graph_;
+    Profiler profiler_{Config::parse("on,out=none,warmup=0")};
+    Pinned library_;
+    Engine engine_{api_of_test(), library_, profiler_};
+};
+
+TEST_F(AttachedEngine, a_graph_seen_whole_becomes_one_scope_a_node) {
+    std::int32_t position = 41;
+    for (int i = 0; i < 12; ++i) {
+        EXPECT_EQ(decode(1, &position), 0);
+    }
+    const Report found = report();
+    const Row* norm = row(found, "rms_norm", Phase::decode);
+    ASSERT_NE(norm, nullptr);
+    EXPECT_EQ(norm->calls_per_step, 2); // the norm and the product with its weight
+    const Row* gate = row(found, "gate_projection", Phase::decode);
+    ASSERT_NE(gate, nullptr);
+    EXPECT_EQ(gate->calls_per_step, 1);
+    ASSERT_NE(row(found, "lm_head", Phase::decode), nullptr);
+    EXPECT_EQ(engine_.counts().nodes, 12U * 4);
+    EXPECT_EQ(engine_.counts().partly, 0U);
+}
+
+TEST_F(AttachedEngine, two_nodes_at_once_are_both_seen) {
+    graph_.are_told.erase(graph_.are_told.begin(), graph_.are_told.begin() + 2);
+    graph_.are_told.insert(graph_.are_told.begin(), {&norm_, &product_});
+    EXPECT_EQ(decode(1), 0);
+    EXPECT_EQ(engine_.counts().nodes, 4U);
+}
+
+TEST_F(AttachedEngine, a_graph_of_which_one_node_was_not_seen_has_no_bricks) {
+    graph_.are_told.erase(graph_.are_told.begin() + 2);
+    for (int i = 0; i < 12; ++i) {
+        EXPECT_EQ(decode(1), 0);
+    }
+    const Report found = report();
+    EXPECT_EQ(row(found, "rms_norm", Phase::decode), nullptr);
+    EXPECT_EQ(row(found, "lm_head", Phase::decode), nullptr);
+    EXPECT_EQ(engine_.counts().graphs, 0U);
+    EXPECT_EQ(engine_.counts().partly, 12U);
+    EXPECT_EQ(engine_.counts().seen_of_partly, 12U * 3);
+}
+
+TEST_F(AttachedEngine, a_graph_that_was_aborted_has_no_bricks_and_the_next_has) {
+    graph_.status = 1;
+    EXPECT_EQ(decode(1), 1);
+    EXPECT_EQ(row(report(), "rms_norm", Phase::decode), nullptr);
+    graph_.status = 0;
+    EXPECT_EQ(decode(1), 0);
+    EXPECT_EQ(engine_.counts().graphs, 1U);
+}
+
+TEST_F(AttachedEngine, a_changed_graph_is_planned_anew) {
+    EXPECT_EQ(decode(1), 0);
+    ggml_tensor other = gate_;
+    other.name = "ffn_up-3";
+    ggml_tensor weight{"blk.3.ffn_up.weight", "NONE", 2048, 512, 32, {}};
+    other.operands[0] = &weight;
+    graph_.nodes[3] = &other;
+    graph_.are_told[2] = {&other, &other};
+    EXPECT_EQ(decode(1), 0);
+    EXPECT_EQ(engine_.counts().nodes, 8U);
+    EXPECT_EQ(engine_.counts().partly, 0U);
+}
+
+TEST_F(AttachedEngine, sequences_of_one_token_decode_and_longer_ones_are_filled) {
+    std::int32_t zero = 0;
+    std::int32_t one = 1;
+    std::int32_t positions[] = {7, 0, 1, 2};
+    std::int32_t* sequences[] = {&zero, &one, &one, &one};
+    EXPECT_EQ(decode(4, positions, sequences), 0);
+    std::int32_t* alone[] = {&one, &one, &one};
+    EXPECT_EQ(decode(3, positions + 1, alone), 0);
+    const Report found = report();
+    const auto steps_of = [&found](Phase phase) {
+        for (const PhaseSummary& row : found.phases) {
+            if (row.phase == phase) {
+                return row.steps;
+            }
+        }
+        return std::uint64_t{0};
+    };
+    EXPECT_EQ(steps_of(Phase::mixed), 1U);
+    EXPECT_EQ(steps_of(Phase::prefill), 1U);
+}
+
+TEST_F(AttachedEngine, nothing_is_noted_outside_a_step) {
+    EXPECT_EQ(engine_.compute(compute, nullptr, &graph_), 0);
+    EXPECT_EQ(engine_.counts().graphs, 0U);
+    EXPECT_EQ(computing_thread, nullptr);
+}
+
+} // namespace
+} // namespace plumb::attach::ggml
