@@ -52,7 +52,7 @@ std::string usage_of(const CLI::App& app, const std::string& path) {
             usage += option->get_required() ? " " + name : " [" + name + "]";
         }
     }
-    return usage + (visible_commands(app).empty() ? "" : " COMMAND");
+    return usage + (app.get_prefix_command() ? " -- COMMAND…" : visible_commands(app).empty() ? "" : " COMMAND");
 }
 
 void print_options(const CLI::App& app) {
