@@ -22,17 +22,29 @@ enum ggml_type : int {
     GGML_TYPE_I64 = 27
 };
 
-// X(enumerator, name)
-#define LOOKALIKE_OPS(X)                                                                                             \
-    X(NONE)                                                                                                          \
-    X(ADD)                                                                                                           \
-    X(MUL) X(RMS_NORM) X(MUL_MAT) X(MUL_MAT_ID) X(GET_ROWS) X(SET_ROWS) X(ROPE) X(SOFT_MAX) X(FLASH_ATTN_EXT) X(GLU) \
-        X(VIEW) X(RESHAPE) X(PERMUTE) X(TRANSPOSE) X(CONT) X(ARGSORT)
+#define LOOKALIKE_OPS(X) \
+    X(NONE)              \
+    X(ADD)               \
+    X(MUL)               \
+    X(RMS_NORM)          \
+    X(MUL_MAT)           \
+    X(MUL_MAT_ID)        \
+    X(GET_ROWS)          \
+    X(SET_ROWS)          \
+    X(ROPE)              \
+    X(SOFT_MAX)          \
+    X(FLASH_ATTN_EXT)    \
+    X(GLU)               \
+    X(VIEW)              \
+    X(RESHAPE)           \
+    X(PERMUTE)           \
+    X(TRANSPOSE)         \
+    X(CONT)              \
+    X(ARGSORT)
 enum ggml_op : int {
 #define LOOKALIKE_OP(name) GGML_OP_##name,
     LOOKALIKE_OPS(LOOKALIKE_OP)
 #undef LOOKALIKE_OP
-        GGML_OP_COUNT
 };
 
 enum ggml_status : int {
