@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `plumb run` records of the look-alike engine, against what the look-alike wrote down itself (docs/lookalike.md): in
+every way such an engine is built it is the truth, or nothing and one sentence; never a wrong brick.
+
+usage: lookalike_test.py PLUMB LOOKALIKE_FOLDER [CLASS…]"""
+
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from recorded import Recorded, run
+
+PLUMB, BUILT = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+SCRATCH = tempfile.TemporaryDirectory(prefix="plumb-lookalike-")
+FOLDER = pathlib.Path(SCRATCH.name)
+SLACK_NS = 10_000  # of two clocks that are fitted to each other
+HANG = 120
+CLEAN = {key: value for key, value in os.environ.items() if not key.startswith(("PLUMB", "GGML", "LOOKALIKE")) and key != "LD_PRELOAD"}
+
+
+def engine(way, *words):
+    folder = BUILT / way
+    return [str(folder / "engine"), f"libs={folder}", *(("noload",) if way == "static" else ()), *words]
+
+
+def loader(way, load, *words):
+    one = ("file=engine.node", "noload") if way == "module" else ()
+    return [str(BUILT / "loader"), f"libs={BUILT / way}", f"load={load}", *one, *words]
+
+
+class Truth:
+    def __init__(self, path):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        self.steps = [row for row in rows if "step" in row]
+        self.samplings = [row for row in rows if "sampled" in row]
+
+
+class Run:
+    """One command without us and one with us."""
+
+    def __init__(self, command, **environment):
+        self.command, self.environment = command, {**CLEAN, **environment}
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            folder = pathlib.Path(folder)
+            self.alone = subprocess.run(command, capture_output=True, text=True, env=self.environment, timeout=HANG, cwd=folder)
+            truth, recording = folder / "truth.jsonl", folder / "run.plumb"
+            self.done = run(PLUMB, recording, command, {**self.environment, "LOOKALIKE_TRUTH": str(truth)}, timeout=HANG, cwd=folder)
+            self.truth = Truth(truth)
+            self.recorded = Recorded(PLUMB, recording) if recording.exists() else None
+
+    @property
+    def said(self):
+        """What `plumb run` printed beside the program's own words."""
+        return self.done.stdout.removeprefix(self.alone.stdout) + self.done.stderr
+
+
+class Case(unittest.TestCase):
+    def assert_unchanged(self, case):
+        self.assertEqual(case.alone.returncode, case.done.returncode, case.done.stderr)
+        self.assertIn(case.alone.stdout, case.done.stdout)
+        self.assertTrue(case.alone.stdout)
+
+    def assert_node(self, row, node, following):
+        what = f"{node['name']} of step {row.get('step')}"
+        self.assertIn(row["name"], node["brick"].split("|"), what)
+        self.assertEqual(row.get("layer", -1), node["layer"], what)
+        begin, end = row["begin_ns"], row["begin_ns"] + row["duration_ns"]
+        self.assertTrue(node["called"] - SLACK_NS <= begin <= node["entered"] + SLACK_NS, what)
+        self.assertTrue(node["left"] - SLACK_NS <= end <= following + SLACK_NS, what)
+        for work in ("bytes", "flops"):
+            if node[work] > 0:
+                self.assertAlmostEqual(row[work] / node[work], 1, delta=0.01, msg=f"{work} of {what}")
+
+    def assert_truth(self, case, steps=None, samplings=None, may_lack=()):
+        """Each step has its nodes and no others; the steps with these numbers may have none."""
+        recorded, steps = case.recorded, case.truth.steps if steps is None else steps
+        self.assertIsNotNone(recorded, case.said)
+        by_step = collections.defaultdict(list)
+        for row in recorded.nodes:
+            inside = [at for at, step in enumerate(steps) if step["tid"] == recorded.thread(row)
+                      and step["begin"] - SLACK_NS <= row["begin_ns"] <= step["end"] + SLACK_NS]
+            self.assertEqual(len(inside), 1, f"{row} lies in no step")
+            by_step[inside[0]].append(row)
+        for at, step in enumerate(steps):
+            if not by_step[at] and step["step"] in may_lack:
+                continue
+            self.assertEqual([row["name"] for row in by_step[at]], [
+                row["name"] if row["name"] in node["brick"].split("|") else node["brick"] for row, node in zip(by_step[at], step["nodes"])])
+            self.assertEqual(len(by_step[at]), len(step["nodes"]), f"step {step['step']} of context {step['context']}")
+            ends = [node["entered"] for node in step["nodes"][1:]] + [step["end"]]
+            for row, node, following in zip(by_step[at], step["nodes"], ends):
+                self.assert_node(row, node, following)
+        self.assertEqual([row["phase"] for row in sorted(recorded.steps, key=lambda row: row["begin_ns"])],
+                         [step["phase"] for step in sorted(steps, key=lambda step: step["begin"])])
+        self.assertEqual(len(recorded.samplings), len(case.truth.samplings if samplings is None else samplings))
+
+    def assert_truth_or_sentence(self, case):
+        self.assert_unchanged(case)
+        if case.recorded is not None and case.recorded.nodes:
+            self.assert_truth(case)
+        else:
+            self.assertRegex(case.said, r"(?m)^note  .{20,}$")
+
+
+class Lookalike(Case):
+    """The engine itself, which needs no profiler."""
+
+    def test_its_tokens_do_not_depend_on_how_it_was_built(self):
+        commands = [engine(way) for way in ("plain", "noplt", "relro", "bsymbolic", "hidden", "static")]
+        commands += [loader("plain", load) for load in ("global", "local", "deepbind")] + [loader("module", "local")]
+        answers = {subprocess.run(command, capture_output=True, text=True, env=CLEAN, timeout=HANG, check=True).stdout for command in commands}
+        self.assertEqual(len(answers), 1)
+
+    def test_its_truth_is_in_order(self):
+        path = FOLDER / "alone.jsonl"
+        subprocess.run(engine("plain", "threads=2", "model=moe,noflash,bias,qknorm"), env={**CLEAN, "LOOKALIKE_TRUTH": str(path)},
+                       capture_output=True, timeout=HANG, check=True)
+        truth = Truth(path)
+        self.assertEqual([step["phase"] for step in truth.steps], ["prefill"] + ["decode"] * 12)
+        for step in truth.steps:
+            stamps = [step["begin"]]
+            for node in step["nodes"]:
+                stamps += [node[word] for word in ("called", "entered", "left", "passed")]
+                self.assertGreaterEqual(node["left"] - node["entered"], node["planted"])
+            self.assertEqual(stamps, sorted(stamps))
+
+
+class Built(Case):
+    def test_shared_libraries_of_the_usual_kind_give_the_truth(self):
+        for way in ("plain", "noplt", "relro"):
+            with self.subTest(way):
+                case = Run(engine(way))
+                self.assert_unchanged(case)
+                self.assert_truth(case)
+
+    def test_libraries_without_slots_give_the_truth_or_one_sentence(self):
+        for way in ("bsymbolic", "hidden", "static"):
+            with self.subTest(way):
+                self.assert_truth_or_sentence(Run(engine(way)))
+
+    def test_libraries_that_a_program_opens_give_the_truth(self):
+        for load in ("global", "local", "deepbind"):
+            with self.subTest(load):
+                case = Run(loader("plain", load))
+                self.assert_unchanged(case)
+                self.assert_truth(case)
+
+    def test_one_module_with_everything_gives_the_truth_or_one_sentence(self):
+        for load in ("local", "deepbind"):
+            with self.subTest(load):
+                self.assert_truth_or_sentence(Run(loader("module", load)))
+
+
+class Models(Case):
+    def test_every_kind_of_layer(self):
+        for model in ("layers=3", "noflash", "bias,qknorm", "moe", "moe,noflash,bias,qknorm,layers=4"):
+            with self.subTest(model):
+                case = Run(engine("plain", f"model={model}"))
+                self.assert_unchanged(case)
+                self.assert_truth(case)
+
+    def test_a_prompt_in_pieces_is_one_step(self):
+        self.assert_truth(Run(engine("plain", "prompt=20", "ubatch=8")))
+
+    def test_nodes_that_are_not_fused(self):
+        self.assert_truth(Run(engine("plain"), GGML_CPU_DISABLE_FUSION="1"))
+
+    def test_sequences_in_one_batch(self):
+        case = Run(engine("plain", "sequences=3", "late=5"))
+        self.assertIn("mixed", {step["phase"] for step in case.truth.steps})
+        self.assert_truth(case)
+
+    def test_a_team_of_threads(self):
+        self.assert_truth(Run(engine("plain", "threads=2", "steps=6"), LOOKALIKE_IMBALANCE="1.5"))
+
+
+class Lives(Case):
+    def test_two_contexts_in_two_threads(self):
+        case = Run(engine("plain", "contexts=2"))
+        self.assert_unchanged_lines(case)
+        self.assert_truth(case)
+
+    def assert_unchanged_lines(self, case):
+        alone, done = (sorted(line for line in text.splitlines() if line.startswith("context")) for text in (case.alone.stdout, case.done.stdout))
+        self.assertEqual(alone, done)
+
+    def test_a_step_that_is_stopped_between_two_nodes(self):
+        case = Run(engine("plain", "abort=4:9"))
+        self.assert_unchanged(case)
+        self.assertEqual([step["status"] for step in case.truth.steps].count(1), 1)
+        self.assert_truth(case, may_lack=(4,))
+
+    def test_callbacks_of_the_engine_are_called_as_before(self):
+        for word in ("eval", "stop"):
+            with self.subTest(word):
+                self.assert_truth_or_sentence(Run(engine("plain", word, "steps=5")))
+
+    def test_backends_that_are_closed_and_opened_again(self):
+        case = Run(engine("plain", "reload=5"))
+        self.assert_unchanged(case)
+        self.assert_truth(case)
+
+    def test_a_fork_leaves_the_parent_its_recording(self):
+        case = Run(engine("plain", "fork=5"))
+        self.assert_unchanged_lines(case)
+        parent = case.truth.steps[0]["pid"]
+        self.assertEqual(len({step["pid"] for step in case.truth.steps}), 2)
+        self.assert_truth(case, [step for step in case.truth.steps if step["pid"] == parent],
+                          [row for row in case.truth.samplings if row["pid"] == parent])
+
+    def test_a_program_that_executes_itself_is_recorded_to_its_end(self):
+        case = Run(engine("plain", "exec=5"))
+        self.assert_unchanged(case)
+        last = next(at for at, step in enumerate(case.truth.steps) if at > 0 and step["step"] == 0)
+        self.assert_truth(case, case.truth.steps[last:], case.truth.samplings[last:])
+
+    def test_a_killed_program_leaves_what_it_did(self):
+        case = Run(engine("plain", "kill=8"))
+        self.assertEqual((case.alone.returncode, case.done.returncode), (-9, 128 + 9))
+        self.assertEqual(len(case.truth.steps), 8)
+        self.assert_truth(case)
+
+
+class Nothing(Case):
+    def test_programs_without_an_engine_are_as_before(self):
+        for command in (["/bin/true"], ["/bin/sh", "-c", "echo words; exit 3"], [sys.executable, "-c", "print('words')"]):
+            with self.subTest(command[0]), tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+                alone = subprocess.run(command, capture_output=True, text=True, env=CLEAN)
+                recording = pathlib.Path(folder) / "run.plumb"
+                done = run(PLUMB, recording, command, CLEAN)
+                self.assertEqual((alone.returncode, alone.stdout), (done.returncode, done.stdout))
+                self.assertIn("no engine was met", done.stderr)
+                self.assertEqual(os.listdir(folder), [])
+
+
+def main():
+    """77, which ctest shows as skipped, where this plumb cannot run anything."""
+    if sys.argv[3:] != ["Lookalike"] and subprocess.run([PLUMB, "run", "--help"], capture_output=True).returncode != 0:
+        print("skipped: this plumb has no command run")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+
+
+if __name__ == "__main__":
+    main()
