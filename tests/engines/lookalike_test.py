@@ -107,7 +107,7 @@ class Case(unittest.TestCase):
             self.assertRegex(case.said, r"(?m)^note  .{20,}$")
 
 
-class Lookalike(Case):
+class Lookalike(unittest.TestCase):
     """The engine itself, which needs no profiler."""
 
     def test_its_tokens_do_not_depend_on_how_it_was_built(self):
@@ -221,7 +221,7 @@ class Lives(Case):
 
     def test_a_killed_program_leaves_what_it_did(self):
         case = Run(engine("plain", "kill=8"))
-        self.assertEqual((case.alone.returncode, case.done.returncode), (-9, 128 + 9))
+        self.assertEqual((case.alone.returncode, case.done.returncode), (-9, -9))
         self.assertEqual(len(case.truth.steps), 8)
         self.assert_truth(case)
 

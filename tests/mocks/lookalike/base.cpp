@@ -22,6 +22,9 @@ struct ggml_backend_sched {
     bool allocated = false;
 };
 
+const char* ggml_version() { return "0.0.1-lookalike"; }
+const char* ggml_commit() { return "planted"; }
+
 ggml_context* ggml_init(ggml_init_params params) {
     auto* context = new ggml_context;
     context->tensors.resize(params.mem_size / sizeof(ggml_tensor));
@@ -55,12 +58,27 @@ ggml_tensor* ggml_new_tensor_2d(ggml_context* context, ggml_type type, std::int6
 ggml_tensor* ggml_new_tensor_1d(ggml_context* context, ggml_type type, std::int64_t ne0) {
     return ggml_new_tensor_3d(context, type, ne0, 1, 1);
 }
-ggml_tensor* ggml_mul_mat(ggml_context* context, ggml_tensor* a, ggml_tensor* b) {
-    ggml_tensor* made = ggml_new_tensor_3d(context, GGML_TYPE_F32, a->ne[1], b->ne[1], b->ne[2]);
-    made->op = GGML_OP_MUL_MAT;
+std::size_t ggml_tensor_overhead() { return sizeof(ggml_tensor) + 32; } // behind a head of its own
+
+namespace {
+ggml_tensor* with_sources(ggml_tensor* made, ggml_op op, ggml_tensor* a, ggml_tensor* b) {
+    made->op = op;
     made->src[0] = a;
     made->src[1] = b;
     return made;
+}
+} // namespace
+ggml_tensor* ggml_mul_mat(ggml_context* context, ggml_tensor* a, ggml_tensor* b) {
+    ggml_tensor* made = ggml_new_tensor_3d(context, GGML_TYPE_F32, a->ne[1], b->ne[1], b->ne[2]);
+    return with_sources(made, GGML_OP_MUL_MAT, a, b);
+}
+ggml_tensor* ggml_get_rows(ggml_context* context, ggml_tensor* from, ggml_tensor* rows) {
+    ggml_tensor* made = ggml_new_tensor_3d(context, GGML_TYPE_F32, from->ne[0], rows->ne[0], rows->ne[1]);
+    return with_sources(made, GGML_OP_GET_ROWS, from, rows);
+}
+ggml_tensor* ggml_soft_max(ggml_context* context, ggml_tensor* of) {
+    ggml_tensor* made = ggml_new_tensor_3d(context, GGML_TYPE_F32, of->ne[0], of->ne[1], of->ne[2]);
+    return with_sources(made, GGML_OP_SOFT_MAX, of, nullptr);
 }
 
 ggml_tensor* ggml_set_name(ggml_tensor* tensor, const char* name) {

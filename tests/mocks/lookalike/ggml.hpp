@@ -106,6 +106,11 @@ using ggml_backend_sched_t = ggml_backend_sched*;
 using ggml_backend_sched_eval_callback = bool (*)(ggml_tensor*, bool ask, void*);
 
 // libggml-base
+LOOKALIKE_API const char* ggml_version();
+LOOKALIKE_API const char* ggml_commit();
+LOOKALIKE_API std::size_t ggml_tensor_overhead();
+LOOKALIKE_API ggml_tensor* ggml_get_rows(ggml_context* context, ggml_tensor* from, ggml_tensor* rows);
+LOOKALIKE_API ggml_tensor* ggml_soft_max(ggml_context* context, ggml_tensor* of);
 LOOKALIKE_API ggml_context* ggml_init(ggml_init_params params);
 LOOKALIKE_API void ggml_free(ggml_context* context);
 LOOKALIKE_API void ggml_reset(ggml_context* context);

@@ -191,7 +191,7 @@ void Graph::prepare(Step* step, std::int64_t kv_length) {
     const double query = static_cast<double>(model_.width * tokens_);
     for (Planted* one : attending_) {
         const double keys_values = static_cast<double>(2 * model_.kv_heads * model_.head() * kv_length);
-        one->bytes = kv_length > 0 ? 2 * keys_values + 8 * query : 0;
+        one->bytes = kv_length > 0 ? 2 * keys_values + 8 * query + 2 * static_cast<double>(tokens_ * kv_length) : 0;
         one->flops = kv_length > 0 ? 4 * query * static_cast<double>(kv_length) : 0;
     }
 }
