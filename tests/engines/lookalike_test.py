@@ -8,6 +8,7 @@ import collections
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -104,7 +105,7 @@ class Case(unittest.TestCase):
         if case.recorded is not None and case.recorded.nodes:
             self.assert_truth(case)
         else:
-            self.assertRegex(case.said, r"(?m)^note  .{20,}$")
+            self.assertRegex(case.said, r"(?m)^note  (no engine was met|ggml was met, but)[^\n]{20,}$")
 
 
 class Lookalike(unittest.TestCase):
@@ -224,6 +225,51 @@ class Lives(Case):
         self.assertEqual((case.alone.returncode, case.done.returncode), (-9, -9))
         self.assertEqual(len(case.truth.steps), 8)
         self.assert_truth(case)
+
+
+class Doors(Case):
+    """One way in at a time, and those that are taken."""
+    library = PLUMB.parent.parent / "lib/libplumb-attach.so"
+
+    def setUp(self):
+        if not self.library.exists():
+            self.skipTest("libplumb-attach.so was not built")
+
+    def through(self, variable, *words):
+        path = FOLDER / f"{self.id()}.jsonl"
+        recording = path.with_suffix(".plumb")
+        done = subprocess.run(engine("plain", *words), capture_output=True, text=True, timeout=HANG, env={
+            **CLEAN, variable: str(self.library), "PLUMB": f"on,out={recording}", "LOOKALIKE_TRUTH": str(path)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done, Truth(path), Recorded(PLUMB, recording) if recording.exists() else None
+
+    def test_each_way_in_alone_gives_the_truth(self):
+        for variable in ("GGML_BACKEND_PATH", "LD_PRELOAD"):
+            with self.subTest(variable):
+                _, truth, recorded = self.through(variable)
+                for path in FOLDER.glob(f"{self.id()}.*"):
+                    path.unlink()
+                self.assertEqual([len(step["nodes"]) for step in truth.steps], list(collections.Counter(
+                    row["step"] for row in recorded.nodes).values()))
+
+    def test_a_backend_of_the_user_is_still_loaded(self):
+        theirs = str(BUILT / "plain/libggml-cpu-x64.so")
+        case = Run(engine("plain", "backends"), GGML_BACKEND_PATH=theirs)
+        self.assertIn("backends 2\n", case.alone.stdout)
+        self.assert_unchanged(case)
+        self.assert_truth(case)
+
+    def test_thread_local_storage_may_be_used_up(self):
+        hogs = FOLDER / "hogs"
+        hogs.mkdir()
+        for size in (512, 64, 8):
+            for copy in range(16):
+                shutil.copy(BUILT / f"hogs/libplumb_lookalike_hog_{size}.so", hogs / f"{copy}_{size}.so")
+        done, truth, recorded = self.through("GGML_BACKEND_PATH", f"hogs={hogs}")
+        self.assertIn("hog does not fit", done.stdout)
+        if recorded is not None and recorded.nodes:
+            self.assertEqual(len(recorded.nodes), sum(len(step["nodes"]) for step in truth.steps))
+        self.assertIn("context 0 tokens", done.stdout)
 
 
 class Nothing(Case):

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,6 +31,8 @@ constexpr const char* usage =
     "  contexts=N        as many threads with one context each (1)\n"
     "  sequences=N       in one batch (1); late=STEP: one more joins at that step, with its prompt\n"
     "  threads=N ubatch=N  of each context (1, 512)\n"
+    "  backends          prints how many there are\n"
+    "  hogs=DIR          opens every library there first, as far as it can be\n"
     "  eval | abort=STEP:NODES | stop=NODES  callbacks of the engine's own: looks at nodes; stops a step after so many nodes;\n"
     "                    never stops, counts\n"
     "  fork=STEP exec=STEP kill=STEP reload=STEP  at that step: both go on; starts again without this word; dies by SIGKILL;\n"
@@ -252,8 +255,16 @@ int main(int, char** arguments) {
         }
     }
     std::setvbuf(stdout, nullptr, _IOFBF, 1 << 16); // printed at the end, by whoever got there
+    if (words.contains("hogs")) {
+        for (const auto& file : std::filesystem::directory_iterator(words["hogs"])) {
+            std::printf("hog %s\n", dlopen(file.path().c_str(), RTLD_NOW) != nullptr ? "fits" : "does not fit");
+        }
+    }
     CALL(llama_backend_init)();
     llama_model* model = load();
+    if (words.contains("backends")) {
+        std::printf("backends %zu\n", CALL(ggml_backend_reg_count)());
+    }
     std::vector<std::thread> others;
     for (int index = 1; index < number("contexts", 1); ++index) {
         others.emplace_back(run, model, index, arguments);
