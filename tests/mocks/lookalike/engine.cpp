@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -32,7 +33,7 @@ constexpr const char* usage =
     "  sequences=N       in one batch (1); late=STEP: one more joins at that step, with its prompt\n"
     "  threads=N ubatch=N  of each context (1, 512)\n"
     "  backends          prints how many there are\n"
-    "  hogs=DIR          opens every library there first, as far as it can be\n"
+    "  hogs=DIR          opens every library there first, in order, as far as it can\n"
     "  eval | abort=STEP:NODES | stop=NODES  callbacks of the engine's own: looks at nodes; stops a step after so many nodes;\n"
     "                    never stops, counts\n"
     "  fork=STEP exec=STEP kill=STEP reload=STEP  at that step: both go on; starts again without this word; dies by SIGKILL;\n"
@@ -256,8 +257,9 @@ int main(int, char** arguments) {
     }
     std::setvbuf(stdout, nullptr, _IOFBF, 1 << 16); // printed at the end, by whoever got there
     if (words.contains("hogs")) {
-        for (const auto& file : std::filesystem::directory_iterator(words["hogs"])) {
-            std::printf("hog %s\n", dlopen(file.path().c_str(), RTLD_NOW) != nullptr ? "fits" : "does not fit");
+        const std::filesystem::directory_iterator folder(words["hogs"]);
+        for (const std::filesystem::path& file : std::set<std::filesystem::path>(begin(folder), end(folder))) {
+            std::printf("hog %s\n", dlopen(file.c_str(), RTLD_NOW) != nullptr ? "fits" : "does not fit");
         }
     }
     CALL(llama_backend_init)();
