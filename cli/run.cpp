@@ -32,10 +32,9 @@ struct RunArguments {
 };
 
 constexpr const char* what_is_known =
-    "engine                         ways in                          releases that were run\n"
-    "llama.cpp and what contains    GGML_BACKEND_PATH, LD_PRELOAD    node-llama-cpp 3.22.1 (llama.cpp v0.5.0)\n"
-    "it as shared libraries, on\n"
-    "the processor\n"
+    "engine, on the processor         way in               releases that were run\n"
+    "llama.cpp as shared libraries    GGML_BACKEND_PATH    node-llama-cpp 3.6.0 and 3.22.1 (llama.cpp v0.5.0)\n"
+    "llama.cpp inside another file    LD_PRELOAD           @fugood/llama.node (ggml 0.18.0)\n"
     "\n"
     "GGML_BACKEND_PATH reaches every program that calls ggml_backend_load_all(). LD_PRELOAD reaches every program whose\n"
     "libraries call ggml_backend_sched_new() through a slot. Work on other devices gives steps, and no bricks.\n";

@@ -69,6 +69,8 @@ Result<Api> Api::find(const Pinned& library) {
     return api;
 }
 
+bool takes_batch(const Pinned& library) { return find_symbol(library, "ggml_backend_load_all") != nullptr; }
+
 std::string version_of(const Pinned& library) {
     std::string text = "llama.cpp";
     const auto version = find_function<const char* (*)()>(library, "ggml_version");
@@ -82,15 +84,25 @@ std::string version_of(const Pinned& library) {
     return text;
 }
 
-std::string model_of(const Pinned& library, llama_context* context) {
-    const auto model = find_function<const llama_model* (*)(const llama_context*)>(library, "llama_get_model");
-    const auto words =
-        find_function<std::int32_t (*)(const llama_model*, char*, std::size_t)>(library, "llama_model_desc");
+Llama Llama::find(const Pinned& library) {
+    Llama found;
+    found.get_model = find_function<decltype(found.get_model)>(library, "llama_get_model");
+    found.model_desc = find_function<decltype(found.model_desc)>(library, "llama_model_desc");
+    found.get_memory = find_function<decltype(found.get_memory)>(library, "llama_get_memory");
+    found.memory_seq_pos_max = find_function<decltype(found.memory_seq_pos_max)>(library, "llama_memory_seq_pos_max");
+    return found;
+}
+
+std::string Llama::model(const llama_context* context) const {
     char text[256] = "";
-    if (model == nullptr || words == nullptr || words(model(context), text, sizeof text) <= 0) {
-        return {};
-    }
-    return text;
+    const bool known = get_model != nullptr && model_desc != nullptr;
+    return known && model_desc(get_model(context), text, sizeof text) > 0 ? text : "";
+}
+
+std::uint64_t Llama::cached(llama_context* context, std::int32_t sequence) const {
+    void* const memory = get_memory != nullptr && memory_seq_pos_max != nullptr ? get_memory(context) : nullptr;
+    // -1: nothing is cached
+    return memory != nullptr ? static_cast<std::uint64_t>(memory_seq_pos_max(memory, sequence) + 1) : 0;
 }
 
 } // namespace plumb::attach::ggml

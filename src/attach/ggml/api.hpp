@@ -64,13 +64,26 @@ struct Api {
     static constexpr std::size_t sources = 4;
 };
 
+/// Whether its llama_decode takes a Batch as it is here: one that can load backends is not older.
+[[nodiscard]] bool takes_batch(const Pinned& library);
+
 /// "llama.cpp, ggml 0.9.5 (5e2bbcb)" with what the libraries say about themselves.
 std::string version_of(const Pinned& library);
 
-/// What the model says about itself, such as "qwen2 1B Q8_0"; empty where it cannot be asked.
-std::string model_of(const Pinned& library, llama_context* context);
+/// What is asked of libllama, where it is there.
+struct Llama {
+    const llama_model* (*get_model)(const llama_context*) = nullptr;
+    std::int32_t (*model_desc)(const llama_model*, char*, std::size_t) = nullptr;
+    // Of newer releases.
+    void* (*get_memory)(llama_context*) = nullptr;
+    std::int32_t (*memory_seq_pos_max)(void*, std::int32_t) = nullptr;
 
-/// Position after the last one that the cache of this sequence holds; 0 where it cannot be asked.
-using CachedLength = std::int32_t (*)(llama_context*, std::int32_t sequence);
+    static Llama find(const Pinned& library);
+
+    /// What the model says about itself, such as "qwen2 1B Q8_0"; empty where it cannot be asked.
+    [[nodiscard]] std::string model(const llama_context* context) const;
+    /// Positions of this sequence that are cached; 0 where it cannot be asked.
+    [[nodiscard]] std::uint64_t cached(llama_context* context, std::int32_t sequence) const;
+};
 
 } // namespace plumb::attach::ggml

@@ -124,8 +124,8 @@ class Engine::OpenStep {
     ThreadState& state_;
 };
 
-Engine::Engine(const Api& api, const Pinned& library, Profiler& profiler)
-    : api_(api), library_(library), profiler_(profiler), version_(version_of(library)) {}
+Engine::Engine(const Api& api, std::string version, Profiler& profiler)
+    : api_(api), profiler_(profiler), version_(std::move(version)) {}
 
 int Engine::step(llama_context* context, const Batch& batch, const std::function<int()>& original) {
     ThreadState* state = profiler_.enabled() && batch.n_tokens > 0 ? state_of_thread() : nullptr;
@@ -263,23 +263,25 @@ Plan& Engine::plan_for(const Scheduler* scheduler) {
     return *plans_.emplace_back(Known{scheduler, std::make_unique<Plan>()}).plan;
 }
 
-std::uint64_t Engine::cached_length(llama_context* context, std::int32_t sequence) const {
-    using Memory = void;
-    static const auto memory_of =
-        reinterpret_cast<Memory* (*)(llama_context*)>(find_symbol(library_, "llama_get_memory"));
-    static const auto last_of =
-        reinterpret_cast<std::int32_t (*)(Memory*, std::int32_t)>(find_symbol(library_, "llama_memory_seq_pos_max"));
-    if (memory_of == nullptr || last_of == nullptr || memory_of(context) == nullptr) {
-        return 0;
+void Engine::learn(const Pinned& library) {
+    const Llama found = Llama::find(library);
+    if (found.get_model != nullptr && llama_.load(std::memory_order_relaxed) == nullptr) {
+        // Release: who finds it finds it complete. As long-lived as the engine.
+        llama_.store(new Llama(found), std::memory_order_release);
     }
-    return static_cast<std::uint64_t>(last_of(memory_of(context), sequence) + 1); // -1: nothing is cached
+}
+
+std::uint64_t Engine::cached_length(llama_context* context, std::int32_t sequence) const {
+    const Llama* llama = llama_.load(std::memory_order_acquire);
+    return llama != nullptr ? llama->cached(context, sequence) : 0;
 }
 
 void Engine::describe(llama_context* context) {
-    if (described_.exchange(true, std::memory_order_relaxed)) {
+    const Llama* llama = llama_.load(std::memory_order_acquire);
+    if (llama == nullptr || described_.exchange(true, std::memory_order_relaxed)) {
         return;
     }
-    if (const std::string model = model_of(library_, context); !model.empty()) {
+    if (const std::string model = llama->model(context); !model.empty()) {
         profiler_.describe("model", model);
     }
     profiler_.describe("engine", version_ + ", not built for this profiler");

@@ -55,7 +55,10 @@ struct ThreadState {
 
 class Engine {
   public:
-    Engine(const Api& api, const Pinned& library, Profiler& profiler);
+    Engine(const Api& api, std::string version, Profiler& profiler);
+
+    /// One more library that uses this ggml: it may be the one that leads to libllama. One call at a time.
+    void learn(const Pinned& library);
 
     // What the hooks call; `original` is what the slot led to.
     int compute(int (*original)(Scheduler*, Graph*), Scheduler* scheduler, Graph* graph);
@@ -86,9 +89,9 @@ class Engine {
     void emit(const Plan& plan, const ThreadState& state, std::uint64_t end);
 
     Api api_;
-    Pinned library_;
     Profiler& profiler_;
     std::string version_;
+    std::atomic<const Llama*> llama_{nullptr};
     std::atomic<bool> described_{false};
     std::mutex mutex_; // of plans_
     std::vector<Known> plans_;

@@ -100,8 +100,7 @@ class AttachedEngine : public testing::Test {
     ggml_tensor head_{"result_output", "MUL_MAT", 256, 64, 1, {&head_weight_, &gate_}};
     ggml_cgraph graph_;
     Profiler profiler_{Config::parse("on,out=none,warmup=0")};
-    Pinned library_;
-    Engine engine_{api_of_test(), library_, profiler_};
+    Engine engine_{api_of_test(), "an engine", profiler_};
 };
 
 TEST_F(AttachedEngine, a_graph_seen_whole_becomes_one_scope_a_node) {

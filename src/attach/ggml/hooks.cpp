@@ -122,7 +122,8 @@ std::size_t Engines::place_of(const Pinned& library, const void* key) {
             say(api.error().message + ": this engine is not profiled");
             return most_engines;
         } else {
-            places[i].engine = new Engine(*api, library, profiler()); // slots lead to it as long as the process lives
+            places[i].engine =
+                new Engine(*api, version_of(library), profiler()); // slots lead to it as long as the process lives
             return i;
         }
     }
@@ -199,8 +200,14 @@ void Engines::look(const char* door) {
     for (std::size_t i = 0; i < libraries.size(); ++i) {
         if (const void* key = find_symbol(libraries[i], "ggml_get_name"); key != nullptr) {
             wired[i].place = place_of(libraries[i], key);
+            if (wired[i].place != most_engines) {
+                places[wired[i].place].engine->learn(libraries[i]);
+            }
             for (std::size_t k = 0; k < functions; ++k) {
                 wired[i].found[k] = find_symbol(libraries[i], function_symbols[k]);
+            }
+            if (!takes_batch(libraries[i])) { // by value: one of another size would lose its end
+                wired[i].found[static_cast<std::size_t>(Function::llama_decode)] = nullptr;
             }
         }
     }
