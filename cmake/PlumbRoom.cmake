@@ -68,6 +68,10 @@ function(plumb_room name)
     target_compile_options(plumb_${name} PRIVATE -ffunction-sections -fdata-sections)
   endif()
 
+  if(name IN_LIST PLUMB_LATE_ROOMS)
+    plumb_late_room(${name} ${room_SOURCES} ${room_SMALL_SOURCES})
+  endif()
+
   if(PLUMB_BUILD_TESTS AND room_TESTS)
     add_executable(plumb_${name}_test ${room_TESTS} ${room_MOCKS})
     plumb_target(plumb_${name}_test)
@@ -82,6 +86,23 @@ function(plumb_room name)
     plumb_pch(plumb_${name}_test room_test)
     plumb_test(plumb_${name}_test PROPERTIES LABELS ${name})
   endif()
+endfunction()
+
+# plumb_late_room(<name> <source> …): the room once more, as plumb_late_<name>, for libplumb-attach: a program loads that at any time, when
+# there may be no room left for thread-local variables that are found without a call.
+function(plumb_late_room name)
+  set(late plumb_late_${name})
+  add_library(${late} OBJECT EXCLUDE_FROM_ALL ${ARGN})
+  plumb_target(${late})
+  foreach(property IN ITEMS INCLUDE_DIRECTORIES LINK_LIBRARIES COMPILE_OPTIONS)
+    get_target_property(value plumb_${name} ${property})
+    set_property(TARGET ${late} PROPERTY ${property} "${value}")
+  endforeach()
+  set_property(TARGET ${late} PROPERTY DISABLE_PRECOMPILE_HEADERS ON)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+    target_compile_options(${late} PRIVATE -mtls-dialect=gnu2) # descriptors, which aarch64 has without being asked
+  endif()
+  target_compile_definitions(${late} PRIVATE PLUMB_TLS_MODEL=)
 endfunction()
 
 # plumb_backend_registry(<source> <rooms>): for each word of PLUMB_BACKENDS adds the folder src/backends/<word>, which calls

@@ -12,6 +12,12 @@
 /// The double that is no number, without the 970 lines of <limits>.
 #define PLUMB_NAN __builtin_nan("")
 
+/// Of variables that each thread has: they are found without a call, and the room for them is scarce where a library is loaded late.
+/// libplumb-attach, which must always load, is compiled with another word.
+#if !defined(PLUMB_TLS_MODEL)
+#define PLUMB_TLS_MODEL __attribute__((tls_model("initial-exec")))
+#endif
+
 #if defined(__GNUC__)
 #define PLUMB_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PLUMB_UNLIKELY(x) __builtin_expect(!!(x), 0)

@@ -165,7 +165,7 @@ inline constexpr unsigned thread_slots = 16;
 
 #if defined(__GNUC__)
 // initial-exec: global-dynamic TLS costs 1.28x of a whole scope in a shared library.
-extern PLUMB_API __thread ThreadSlot thread_slot_table[thread_slots] __attribute__((tls_model("initial-exec")));
+extern PLUMB_API __thread ThreadSlot thread_slot_table[thread_slots] PLUMB_TLS_MODEL;
 #else
 extern thread_local ThreadSlot thread_slot_table[thread_slots];
 #endif

@@ -13,7 +13,7 @@
 
 namespace plumb {
 inline namespace v1 {
-__thread detail::ThreadSlot detail::thread_slot_table[detail::thread_slots] __attribute__((tls_model("initial-exec")));
+__thread detail::ThreadSlot detail::thread_slot_table[detail::thread_slots] PLUMB_TLS_MODEL;
 } // namespace v1
 
 namespace record {
@@ -21,8 +21,8 @@ namespace {
 
 using ThreadRings = std::vector<std::shared_ptr<Ring>>;
 
-__thread ThreadRings* thread_rings __attribute__((tls_model("initial-exec")));
-__thread bool thread_ending __attribute__((tls_model("initial-exec")));
+__thread ThreadRings* thread_rings PLUMB_TLS_MODEL;
+__thread bool thread_ending PLUMB_TLS_MODEL;
 
 struct ThreadRegistry {
     std::mutex mutex;

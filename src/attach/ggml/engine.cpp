@@ -25,7 +25,7 @@ const char* const function_symbols[functions] = {
     "llama_sampler_apply",
 };
 
-__thread ThreadState* computing_thread __attribute__((tls_model("initial-exec"))) = nullptr;
+__thread ThreadState* computing_thread PLUMB_TLS_MODEL = nullptr;
 
 namespace {
 

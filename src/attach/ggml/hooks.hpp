@@ -10,7 +10,7 @@ namespace plumb::attach::ggml {
 struct ThreadState;
 
 /// Not null while the calling thread computes a graph that is being timed.
-extern __thread ThreadState* computing_thread __attribute__((tls_model("initial-exec")));
+extern __thread ThreadState* computing_thread PLUMB_TLS_MODEL;
 
 /// The nodes from `first` to `last` begin now. REQUIRES: computing_thread is not null.
 void note_node(const Tensor* first, const Tensor* last) noexcept;

@@ -66,7 +66,7 @@ struct Before {
 };
 // Plain, so that a thread's first touch calls nothing.
 #if defined(__GNUC__)
-__thread Before before __attribute__((tls_model("initial-exec")));
+__thread Before before PLUMB_TLS_MODEL;
 #else
 thread_local Before before;
 #endif

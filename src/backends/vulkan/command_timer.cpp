@@ -22,7 +22,7 @@ Error over() {
 
 /// The CommandTimer::Target of this thread. Plain, so that a thread's first touch calls nothing.
 #if defined(__GNUC__)
-__thread void* target_of_thread __attribute__((tls_model("initial-exec")));
+__thread void* target_of_thread PLUMB_TLS_MODEL;
 #else
 thread_local void* target_of_thread;
 #endif

@@ -33,7 +33,7 @@ namespace {
 /// The tap of this thread, if it has one: its shared part, by address of the pointer that holds it. Plain, so that a thread's
 /// first touch calls nothing.
 #if defined(__GNUC__)
-__thread const std::shared_ptr<TensorTap::Shared>* tap_of_thread __attribute__((tls_model("initial-exec")));
+__thread const std::shared_ptr<TensorTap::Shared>* tap_of_thread PLUMB_TLS_MODEL;
 #else
 thread_local const std::shared_ptr<TensorTap::Shared>* tap_of_thread;
 #endif
