@@ -44,12 +44,12 @@ constexpr const char* nothing_was_met =
     "Try `plumb run --list` for what is known, and a build of the engine with shared libraries";
 
 /// What the processes of the command tell: one line each, in memory that they reach through /proc.
-class Notes {
+class RunNotes {
   public:
-    Notes() : file_(::memfd_create("plumb run", MFD_CLOEXEC)) {}
-    Notes(const Notes&) = delete;
-    Notes& operator=(const Notes&) = delete;
-    ~Notes() { ::close(file_); }
+    RunNotes() : file_(::memfd_create("plumb run", MFD_CLOEXEC)) {}
+    RunNotes(const RunNotes&) = delete;
+    RunNotes& operator=(const RunNotes&) = delete;
+    ~RunNotes() { ::close(file_); }
 
     [[nodiscard]] std::string path() const {
         return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_);
@@ -117,7 +117,7 @@ plumb::Result<std::string> spec(const std::string& out) {
 }
 
 /// What the command finds in its environment. A variable that is set already is kept, and ours stands beside it.
-plumb::Result<Environment> environment_for(const std::string& library, const std::string& out, const Notes& notes,
+plumb::Result<Environment> environment_for(const std::string& library, const std::string& out, const RunNotes& notes,
                                            std::vector<std::string>& remarks) {
     const plumb::Result<std::string> wanted = spec(out);
     if (!wanted) {
@@ -153,7 +153,7 @@ void print_run(const std::string& recording, const RunArguments& arguments) {
     std::cerr << "\nrecording " << terminal_text(recording) << '\n' << answer->text({color, stdout_columns()});
 }
 
-void print_all(const Notes& notes, const std::vector<std::string>& remarks, const RunArguments& arguments) {
+void print_all(const RunNotes& notes, const std::vector<std::string>& remarks, const RunArguments& arguments) {
     const std::vector<std::string> recordings = notes.of("recording");
     for (const std::string& recording : recordings) {
         print_run(recording, arguments);
@@ -174,7 +174,7 @@ int run_command(const std::vector<std::string>& command, const RunArguments& arg
     if (!library) {
         return say_error(library.error().message, arguments.json);
     }
-    const Notes notes;
+    const RunNotes notes;
     std::vector<std::string> remarks;
     const plumb::Result<Environment> environment = environment_for(*library, arguments.out, notes, remarks);
     if (!environment) {

@@ -25,15 +25,15 @@ constexpr unsigned jump_slot = R_AARCH64_JUMP_SLOT;
 constexpr unsigned data_slot = R_AARCH64_GLOB_DAT;
 #endif
 
-struct Range {
+struct AddressRange {
     std::uintptr_t begin = 0, end = 0;
     [[nodiscard]] bool holds(std::uintptr_t at) const { return at >= begin && at < end; }
 };
 
 /// What the dynamic section of one library says; valid under the loader's lock.
 struct Dynamic {
-    Range image;
-    Range read_only; // whole pages that the loader protects after relocation
+    AddressRange image;
+    AddressRange read_only; // whole pages that the loader protects after relocation
     const ElfW(Sym) * symbols = nullptr;
     const char* strings = nullptr;
     std::span<const ElfW(Rela)> calls, data;

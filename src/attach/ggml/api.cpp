@@ -50,8 +50,8 @@ std::optional<std::size_t> find_sources(const Pinned& library) {
 
 } // namespace
 
-Result<Api> Api::find(const Pinned& library) {
-    Api api;
+Result<GgmlApi> GgmlApi::find(const Pinned& library) {
+    GgmlApi api;
 #define PLUMB_GGML_FIND(result, name, parameters)                                                     \
     api.name = find_function<result(*) parameters>(library, "ggml_" #name);                           \
     if (api.name == nullptr) {                                                                        \

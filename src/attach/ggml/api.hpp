@@ -46,7 +46,7 @@ static_assert(sizeof(Batch) == 56, "as the engine passes it by value");
     X(int, graph_n_nodes, (Graph*))             \
     X(Tensor*, graph_node, (Graph*, int))
 
-struct Api {
+struct GgmlApi {
 #define PLUMB_GGML_MEMBER(result, name, parameters) result(*name) parameters = nullptr;
     PLUMB_GGML_FUNCTIONS(PLUMB_GGML_MEMBER)
 #undef PLUMB_GGML_MEMBER
@@ -54,7 +54,7 @@ struct Api {
     std::size_t sources_at = 0; // of the array of operands in a tensor
 
     /// Error unsupported: one sentence that names what is missing.
-    static Result<Api> find(const Pinned& library);
+    static Result<GgmlApi> find(const Pinned& library);
 
     /// Operand `index` (below 4) of a node; null: it has none.
     [[nodiscard]] const Tensor* source(const Tensor* node, std::size_t index) const {

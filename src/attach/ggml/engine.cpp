@@ -44,16 +44,16 @@ ThreadState* state_of_thread() {
     return state;
 }
 
-struct StepFacts {
+struct BatchFacts {
     std::uint64_t prefill = 0, decode = 0, sequences = 0, last_position = 0;
     std::int32_t first_sequence = 0;
 };
 
 /// A sequence with one token is one that decodes; with more, one that is filled.
-StepFacts facts_of(const Batch& batch) {
+BatchFacts facts_of(const Batch& batch) {
     constexpr std::int32_t most_sequences = 256; // LLAMA_MAX_SEQ
     std::array<std::uint32_t, most_sequences> tokens{};
-    StepFacts facts;
+    BatchFacts facts;
     for (std::int32_t i = 0; i < batch.n_tokens; ++i) {
         const bool stated = batch.seq_id != nullptr && batch.seq_id[i] != nullptr;
         const std::int32_t sequence = stated ? std::clamp(batch.seq_id[i][0], 0, most_sequences - 1) : 0;
@@ -98,11 +98,11 @@ void note_node(const Tensor* first, const Tensor* last) noexcept {
 }
 
 /// One decode or encode of the engine, as a step of this thread.
-class Engine::OpenStep {
+class GgmlEngine::OpenStep {
   public:
-    OpenStep(Engine& engine, ThreadState& state, llama_context* context, const Batch& batch)
+    OpenStep(GgmlEngine& engine, ThreadState& state, llama_context* context, const Batch& batch)
         : profiler_(engine.profiler_), state_(state) {
-        const StepFacts facts = facts_of(batch);
+        const BatchFacts facts = facts_of(batch);
         const std::uint64_t length = batch.pos != nullptr ? facts.last_position + 1
                                                           : engine.cached_length(context, facts.first_sequence) +
                                                                 static_cast<std::uint64_t>(batch.n_tokens);
@@ -124,10 +124,10 @@ class Engine::OpenStep {
     ThreadState& state_;
 };
 
-Engine::Engine(const Api& api, std::string version, Profiler& profiler)
+GgmlEngine::GgmlEngine(const GgmlApi& api, std::string version, Profiler& profiler)
     : api_(api), profiler_(profiler), version_(std::move(version)) {}
 
-int Engine::step(llama_context* context, const Batch& batch, const std::function<int()>& original) {
+int GgmlEngine::step(llama_context* context, const Batch& batch, const std::function<int()>& original) {
     ThreadState* state = profiler_.enabled() && batch.n_tokens > 0 ? state_of_thread() : nullptr;
     if (state == nullptr || state->in_step) {
         return original();
@@ -137,13 +137,13 @@ int Engine::step(llama_context* context, const Batch& batch, const std::function
     return original();
 }
 
-int Engine::compute(int (*original)(Scheduler*, Graph*), Scheduler* scheduler, Graph* graph) {
+int GgmlEngine::compute(int (*original)(Scheduler*, Graph*), Scheduler* scheduler, Graph* graph) {
     ThreadState* state = profiler_.enabled() ? state_of_thread() : nullptr;
     if (state == nullptr || !state->in_step || computing_thread != nullptr ||
         (profiler_.mode() & detail::mode_indirect) != 0) {
         return original(scheduler, graph);
     }
-    Plan& plan = plan_for(scheduler);
+    NodePlan& plan = plan_for(scheduler);
     plan.prepare(api_, graph, [this](std::string_view name) { return profiler_.intern(name); });
     state->laps.resize(std::max(state->laps.size(), plan.nodes().size()));
     state->count = 0;
@@ -159,7 +159,7 @@ int Engine::compute(int (*original)(Scheduler*, Graph*), Scheduler* scheduler, G
 }
 
 /// Two walks over the same: only what was seen whole is written.
-void Engine::emit(const Plan& plan, const ThreadState& state, std::uint64_t end) {
+void GgmlEngine::emit(const NodePlan& plan, const ThreadState& state, std::uint64_t end) {
     const std::vector<PlannedNode>& nodes = plan.nodes();
     // Calls visit(lap, nodes it stands for) for each that the plan knows, in order; the count of nodes so reached.
     const auto walk = [&](auto visit) {
@@ -233,7 +233,7 @@ void Engine::emit(const Plan& plan, const ThreadState& state, std::uint64_t end)
     pen.finish(end);
 }
 
-void Engine::sample(void (*original)(void*, void*), void* sampler, void* candidates) {
+void GgmlEngine::sample(void (*original)(void*, void*), void* sampler, void* candidates) {
     ThreadState* state = profiler_.enabled() ? state_of_thread() : nullptr;
     if (state == nullptr || state->sampling) { // a chain applies its samplers in turn
         original(sampler, candidates);
@@ -247,23 +247,23 @@ void Engine::sample(void (*original)(void*, void*), void* sampler, void* candida
     state->sampling = false;
 }
 
-void Engine::forget(const Scheduler* scheduler) {
+void GgmlEngine::forget(const Scheduler* scheduler) {
     const std::lock_guard lock(mutex_);
     std::erase_if(plans_, [scheduler](const Known& known) { return known.scheduler == scheduler; });
 }
 
 /// REQUIRES: no other thread computes with this scheduler, as ggml itself does.
-Plan& Engine::plan_for(const Scheduler* scheduler) {
+NodePlan& GgmlEngine::plan_for(const Scheduler* scheduler) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(plans_.begin(), plans_.end(),
                                     [scheduler](const Known& known) { return known.scheduler == scheduler; });
     if (found != plans_.end()) {
         return *found->plan;
     }
-    return *plans_.emplace_back(Known{scheduler, std::make_unique<Plan>()}).plan;
+    return *plans_.emplace_back(Known{scheduler, std::make_unique<NodePlan>()}).plan;
 }
 
-void Engine::learn(const Pinned& library) {
+void GgmlEngine::learn(const Pinned& library) {
     const Llama found = Llama::find(library);
     if (found.get_model != nullptr && llama_.load(std::memory_order_relaxed) == nullptr) {
         // Release: who finds it finds it complete. As long-lived as the engine.
@@ -271,12 +271,12 @@ void Engine::learn(const Pinned& library) {
     }
 }
 
-std::uint64_t Engine::cached_length(llama_context* context, std::int32_t sequence) const {
+std::uint64_t GgmlEngine::cached_length(llama_context* context, std::int32_t sequence) const {
     const Llama* llama = llama_.load(std::memory_order_acquire);
     return llama != nullptr ? llama->cached(context, sequence) : 0;
 }
 
-void Engine::describe(llama_context* context) {
+void GgmlEngine::describe(llama_context* context) {
     const Llama* llama = llama_.load(std::memory_order_acquire);
     if (llama == nullptr || described_.exchange(true, std::memory_order_relaxed)) {
         return;
@@ -287,7 +287,7 @@ void Engine::describe(llama_context* context) {
     profiler_.describe("engine", version_ + ", not built for this profiler");
 }
 
-Engine::Counts Engine::counts() const {
+GgmlEngine::Counts GgmlEngine::counts() const {
     const auto of = [](const std::atomic<std::uint64_t>& value) {
         return value.load(std::memory_order_relaxed);
     };

@@ -2,7 +2,7 @@
 // One copy of ggml and llama.cpp in this process, and what is done when it calls through a redirected slot: a decode
 // becomes a step, a graph that was seen whole becomes scopes, one for each node on the thread that computes it, from its
 // entry to the next node's.
-// Thread rule: any thread of the engine. An Engine stays for good.
+// Thread rule: any thread of the engine. An GgmlEngine stays for good.
 #pragma once
 
 #include <atomic>
@@ -53,9 +53,9 @@ struct ThreadState {
     bool sampling = false;
 };
 
-class Engine {
+class GgmlEngine {
   public:
-    Engine(const Api& api, std::string version, Profiler& profiler);
+    GgmlEngine(const GgmlApi& api, std::string version, Profiler& profiler);
 
     /// One more library that uses this ggml: it may be the one that leads to libllama. One call at a time.
     void learn(const Pinned& library);
@@ -79,16 +79,16 @@ class Engine {
   private:
     struct Known { // one scheduler
         const Scheduler* scheduler;
-        std::unique_ptr<Plan> plan;
+        std::unique_ptr<NodePlan> plan;
     };
     class OpenStep;
 
-    Plan& plan_for(const Scheduler* scheduler);
+    NodePlan& plan_for(const Scheduler* scheduler);
     [[nodiscard]] std::uint64_t cached_length(llama_context* context, std::int32_t sequence) const;
     void describe(llama_context* context);
-    void emit(const Plan& plan, const ThreadState& state, std::uint64_t end);
+    void emit(const NodePlan& plan, const ThreadState& state, std::uint64_t end);
 
-    Api api_;
+    GgmlApi api_;
     Profiler& profiler_;
     std::string version_;
     std::atomic<const Llama*> llama_{nullptr};

@@ -23,8 +23,8 @@ struct ggml_cgraph {
 namespace plumb::attach::ggml {
 namespace {
 
-Api api_of_test() {
-    Api api;
+GgmlApi api_of_test() {
+    GgmlApi api;
     api.get_name = [](const Tensor* t) {
         return t->name;
     };
@@ -100,7 +100,7 @@ class AttachedEngine : public testing::Test {
     ggml_tensor head_{"result_output", "MUL_MAT", 256, 64, 1, {&head_weight_, &gate_}};
     ggml_cgraph graph_;
     Profiler profiler_{Config::parse("on,out=none,warmup=0")};
-    Engine engine_{api_of_test(), "an engine", profiler_};
+    GgmlEngine engine_{api_of_test(), "an engine", profiler_};
 };
 
 TEST_F(AttachedEngine, a_graph_seen_whole_becomes_one_scope_a_node) {

@@ -14,21 +14,21 @@ namespace {
 constexpr std::size_t most_engines = 4; // copies of ggml in one process
 
 /// Found by the address of one of its functions. Written under Engines::mutex, before any slot leads to its hooks.
-struct Place {
+struct EnginePlace {
     const void* key = nullptr;
-    Engine* engine = nullptr;
+    GgmlEngine* engine = nullptr;
 };
-std::array<Place, most_engines> places;
+std::array<EnginePlace, most_engines> places;
 
 template <class Function>
-Function original_of(const Engine& engine, plumb::attach::ggml::Function which) {
+Function original_of(const GgmlEngine& engine, plumb::attach::ggml::Function which) {
     return reinterpret_cast<Function>(engine.originals[static_cast<std::size_t>(which)]);
 }
 
 /// One set of functions for each copy: a slot cannot say whose it is.
 template <std::size_t Index>
 struct Hooks {
-    static Engine& engine() { return *places[Index].engine; }
+    static GgmlEngine& engine() { return *places[Index].engine; }
 
     // Later releases have more parameters; all of them come in registers, which are handed on.
     static void* scheduler_new(void* a, void* b, long c, long d, long e, long f) {
@@ -118,12 +118,12 @@ std::size_t Engines::place_of(const Pinned& library, const void* key) {
             continue;
         }
         places[i].key = key;
-        if (Result<Api> api = Api::find(library); !api.ok()) {
+        if (Result<GgmlApi> api = GgmlApi::find(library); !api.ok()) {
             say(api.error().message + ": this engine is not profiled");
             return most_engines;
         } else {
             places[i].engine =
-                new Engine(*api, version_of(library), profiler()); // slots lead to it as long as the process lives
+                new GgmlEngine(*api, version_of(library), profiler()); // slots lead to it as long as the process lives
             return i;
         }
     }
@@ -169,7 +169,7 @@ void Engines::wire(const std::vector<Pinned>& libraries, std::vector<Wired>& wir
 
 void Engines::tell_what_was_met(const char* door) {
     for (std::size_t i = 0; i < most_engines; ++i) {
-        Engine* engine = places[i].engine;
+        GgmlEngine* engine = places[i].engine;
         const auto leads = [engine](Function which) {
             return engine->originals[static_cast<std::size_t>(which)] != nullptr;
         };
@@ -222,11 +222,11 @@ Engines& engines() {
 
 /// What was seen and what was not, into the recording.
 void count_nodes() {
-    for (const Place& place : places) {
+    for (const EnginePlace& place : places) {
         if (place.engine == nullptr) {
             continue;
         }
-        const Engine::Counts counts = place.engine->counts();
+        const GgmlEngine::Counts counts = place.engine->counts();
         if (counts.graphs + counts.partly == 0) {
             continue;
         }

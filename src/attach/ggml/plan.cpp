@@ -8,21 +8,21 @@
 namespace plumb::attach::ggml {
 namespace {
 
-double bytes_of(const Api& api, const Tensor* tensor) {
+double bytes_of(const GgmlApi& api, const Tensor* tensor) {
     return tensor != nullptr ? static_cast<double>(api.nbytes(tensor)) : 0;
 }
-double elements_of(const Api& api, const Tensor* tensor) {
+double elements_of(const GgmlApi& api, const Tensor* tensor) {
     return tensor != nullptr ? static_cast<double>(api.nelements(tensor)) : 0;
 }
-double row_length(const Api& api, const Tensor* tensor) {
+double row_length(const GgmlApi& api, const Tensor* tensor) {
     return tensor != nullptr && api.nrows(tensor) > 0
                ? elements_of(api, tensor) / static_cast<double>(api.nrows(tensor))
                : 0;
 }
 
 /// The first operand that is a weight or bias of the model, by its name.
-std::string_view weight_of(const Api& api, const Tensor* node) {
-    for (std::size_t i = 0; i < Api::sources; ++i) {
+std::string_view weight_of(const GgmlApi& api, const Tensor* node) {
+    for (std::size_t i = 0; i < GgmlApi::sources; ++i) {
         const Tensor* operand = api.source(node, i);
         const std::string_view name = operand != nullptr ? api.get_name(operand) : "";
         if (name.ends_with(".weight") || name.ends_with(".bias")) {
@@ -32,18 +32,18 @@ std::string_view weight_of(const Api& api, const Tensor* node) {
     return {};
 }
 
-NodeWork plain_work(const Api& api, const Tensor* node) {
+NodeWork plain_work(const GgmlApi& api, const Tensor* node) {
     NodeWork work;
     work.bytes = bytes_of(api, node);
     work.flops = elements_of(api, node);
-    for (std::size_t i = 0; i < Api::sources; ++i) {
+    for (std::size_t i = 0; i < GgmlApi::sources; ++i) {
         work.bytes += bytes_of(api, api.source(node, i));
     }
     return work;
 }
 
 /// Only the experts that were chosen are read.
-NodeWork work_of_experts(const Api& api, const Tensor* node) {
+NodeWork work_of_experts(const GgmlApi& api, const Tensor* node) {
     const Tensor* weights = api.source(node, 0);
     const Tensor* chosen = api.source(node, 2);
     NodeWork work = plain_work(api, node);
@@ -59,7 +59,7 @@ NodeWork work_of_experts(const Api& api, const Tensor* node) {
 }
 
 /// The views of the cache are longer than what is in it, so their size counts by position.
-NodeWork work_of_flash_attention(const Api& api, const Tensor* node) {
+NodeWork work_of_flash_attention(const GgmlApi& api, const Tensor* node) {
     const Tensor* queries = api.source(node, 0);
     const Tensor* mask = api.source(node, 3);
     if (mask == nullptr) {
@@ -77,7 +77,7 @@ NodeWork work_of_flash_attention(const Api& api, const Tensor* node) {
 }
 
 /// Scores (kq), their softmax, and the weighted sum (kqv): in each one dimension is the length of the cache's view.
-NodeWork work_of_attention(const Api& api, const Tensor* node, std::string_view name, std::string_view operation) {
+NodeWork work_of_attention(const GgmlApi& api, const Tensor* node, std::string_view name, std::string_view operation) {
     const Tensor* first = api.source(node, 0);
     const Tensor* second = api.source(node, 1);
     NodeWork work;
@@ -102,7 +102,7 @@ bool is_attention_over_cache(std::string_view name, std::string_view operation) 
 
 } // namespace
 
-NodeWork work_of(const Api& api, const Tensor* node, std::string_view operation) {
+NodeWork work_of(const GgmlApi& api, const Tensor* node, std::string_view operation) {
     const std::string_view name = api.get_name(node);
     if (operation == "FLASH_ATTN_EXT") {
         return work_of_flash_attention(api, node);
@@ -126,7 +126,7 @@ NodeWork work_of(const Api& api, const Tensor* node, std::string_view operation)
     return work;
 }
 
-bool Plan::fits(const Api& api, Graph* graph, std::size_t count) const {
+bool NodePlan::fits(const GgmlApi& api, Graph* graph, std::size_t count) const {
     if (count != nodes_.size()) {
         return false;
     }
@@ -136,7 +136,7 @@ bool Plan::fits(const Api& api, Graph* graph, std::size_t count) const {
             api.nelements(node.tensor) != node.elements) {
             return false;
         }
-        for (std::size_t k = 0; k < Api::sources; ++k) {
+        for (std::size_t k = 0; k < GgmlApi::sources; ++k) {
             if (api.source(node.tensor, k) != node.operands[k]) {
                 return false;
             }
@@ -145,7 +145,7 @@ bool Plan::fits(const Api& api, Graph* graph, std::size_t count) const {
     return true;
 }
 
-void Plan::prepare(const Api& api, Graph* graph, const Intern& intern) {
+void NodePlan::prepare(const GgmlApi& api, Graph* graph, const Intern& intern) {
     const auto count = static_cast<std::size_t>(std::max(api.graph_n_nodes(graph), 0));
     if (fits(api, graph, count)) {
         return;
@@ -156,7 +156,7 @@ void Plan::prepare(const Api& api, Graph* graph, const Intern& intern) {
     for (std::size_t i = 0; i < count; ++i) {
         const Tensor* tensor = api.graph_node(graph, static_cast<int>(i));
         PlannedNode node{tensor, {}, -1, false, {}, api.op_desc(tensor), {}, api.nelements(tensor)};
-        for (std::size_t k = 0; k < Api::sources; ++k) {
+        for (std::size_t k = 0; k < GgmlApi::sources; ++k) {
             node.operands[k] = api.source(tensor, k);
         }
         const NodeWords words{api.get_name(tensor), node.operation, weight_of(api, tensor)};

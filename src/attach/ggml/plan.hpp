@@ -26,29 +26,29 @@ struct PlannedNode {
     NodeWork work;
     // What the three above were made from: as long as it is the same, so are they.
     const char* operation;
-    const Tensor* operands[Api::sources];
+    const Tensor* operands[GgmlApi::sources];
     std::int64_t elements;
 };
 
-class Plan {
+class NodePlan {
   public:
     using Intern = std::function<Name(std::string_view)>;
 
     /// Makes the plan anew, unless the graph is the one that it was made for.
-    void prepare(const Api& api, Graph* graph, const Intern& intern);
+    void prepare(const GgmlApi& api, Graph* graph, const Intern& intern);
 
     [[nodiscard]] const std::vector<PlannedNode>& nodes() const { return nodes_; }
     /// Nodes that compute something.
     [[nodiscard]] std::size_t computing() const { return computing_; }
 
   private:
-    [[nodiscard]] bool fits(const Api& api, Graph* graph, std::size_t count) const;
+    [[nodiscard]] bool fits(const GgmlApi& api, Graph* graph, std::size_t count) const;
 
     std::vector<PlannedNode> nodes_;
     std::size_t computing_ = 0;
 };
 
 /// The work of one node. `operation` as ggml_op_desc gives it.
-NodeWork work_of(const Api& api, const Tensor* node, std::string_view operation);
+NodeWork work_of(const GgmlApi& api, const Tensor* node, std::string_view operation);
 
 } // namespace plumb::attach::ggml
