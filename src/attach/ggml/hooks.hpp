@@ -4,6 +4,7 @@
 #pragma once
 
 #include "attach/ggml/api.hpp"
+#include "plumb/api.hpp"
 
 namespace plumb::attach::ggml {
 
