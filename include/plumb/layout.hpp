@@ -57,6 +57,8 @@ enum class RecordKind : std::uint8_t {
     cause =
         29, // first = sequence of the device_scope that submitted the next scope of this (device) track, payload = its
             // (host) track; it stands before this record in the recording
+    barrier_wait =
+        30, // first = ticks that the thread waited for others of its team inside the next scope of this track
 };
 
 inline constexpr std::uint64_t flag_work = std::uint64_t{1} << 56; // the last `work` records of this name apply

@@ -59,11 +59,12 @@ struct Row {
     Figure gigabytes_per_second; // 10^9 bytes; absent where no work was given
     Figure teraflops;
     Figure bytes_per_call, flops_per_call, elements_per_call;
-    Figure bytes_per_step; // of all calls that gave their bytes
-    Roofline roof;         // against the peaks of the place where it ran
-    std::string source;    // cpu_tsc, …; "mixed" never: a row has one source
-    bool lap = false;      // made of laps: also holds the gap to the next border
-    bool parent = false;   // had children: total and self differ, not a leaf
+    Figure bytes_per_step;     // of all calls that gave their bytes
+    Figure barrier_wait_share; // of the time: its thread waited for the others of its team, 0 to 1
+    Roofline roof;             // against the peaks of the place where it ran
+    std::string source;        // cpu_tsc, …; "mixed" never: a row has one source
+    bool lap = false;          // made of laps: also holds the gap to the next border
+    bool parent = false;       // had children: total and self differ, not a leaf
     RowBasis basis = RowBasis::steps;
     bool device = false;
     std::string

@@ -299,13 +299,27 @@ TEST(ReportBuilder, F1_what_was_not_given_is_absent_with_a_reason) {
     plant_step(source, 0, {Phase::decode, 0, 0, ms}); // no tokens
     const Report report = report_of(source);
     const Row* row = row_of(report.bricks, Phase::decode, "attention");
-    for (const Figure* figure :
-         {&row->gigabytes_per_second, &row->teraflops, &row->bytes_per_call, &row->flops_per_call,
-          &row->elements_per_call, &row->time.p50_ns, &phase_of(report, Phase::decode)->tokens_per_second,
-          &report.own_cost.scope_ns, &report.own_cost.wall_share}) {
+    for (const Figure* figure : {&row->gigabytes_per_second, &row->teraflops, &row->bytes_per_call,
+                                 &row->flops_per_call, &row->elements_per_call, &row->barrier_wait_share,
+                                 &row->time.p50_ns, &phase_of(report, Phase::decode)->tokens_per_second,
+                                 &report.own_cost.scope_ns, &report.own_cost.wall_share}) {
         EXPECT_FALSE(figure->value.has_value());
         EXPECT_FALSE(figure->reason.empty());
     }
+}
+
+TEST(ReportBuilder, a_wait_at_a_barrier_is_a_share_of_the_time_of_the_scopes_that_know_it) {
+    Tape source;
+    source.track(1);
+    source.step_begin(1, 0, Phase::decode, 0);
+    source.barrier_wait(1, 300);
+    source.scope(1, Brick::attention, 0, 1000);
+    source.barrier_wait(1, 0);
+    source.scope(1, Brick::attention, 1000, 3000);
+    source.scope(1, Brick::attention, 3000, 9000);
+    source.step_end(1, Phase::decode, 0, 10'000);
+    const Report report = report_of(source);
+    EXPECT_DOUBLE_EQ(row_of(report.bricks, Phase::decode, "attention")->barrier_wait_share.value.value(), 0.1);
 }
 
 TEST(ReportBuilder, rates_are_work_over_the_time_of_the_scopes_that_gave_it) {

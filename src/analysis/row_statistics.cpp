@@ -38,6 +38,7 @@ void RowStatistics::merge(const RowStatistics& other) {
     bytes_.merge(other.bytes_);
     flops_.merge(other.flops_);
     elements_.merge(other.elements_);
+    barrier_wait_.merge(other.barrier_wait_);
 }
 
 void RowStatistics::add_flags(unsigned flags) {
@@ -72,6 +73,11 @@ Row RowStatistics::finish(RowKey key, const PhaseBase& base) const {
     row.bytes_per_call = bytes_.per_call("bytes");
     row.flops_per_call = flops_.per_call("flops");
     row.elements_per_call = elements_.per_call("elements");
+    if (barrier_wait_.time_ns > 0) {
+        row.barrier_wait_share = stats::measured(barrier_wait_.sum / static_cast<double>(barrier_wait_.time_ns));
+    } else {
+        row.barrier_wait_share = stats::absent("waiting at a barrier was not recorded");
+    }
     if (!row.bytes_per_call.value) {
         row.bytes_per_step = row.bytes_per_call;
     } else if (base.steps == 0) {

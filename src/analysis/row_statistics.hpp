@@ -28,6 +28,7 @@ class RowStatistics {
         bytes_.add(sample.bytes, sample.duration_ns);
         flops_.add(sample.flops, sample.duration_ns);
         elements_.add(sample.elements, sample.duration_ns);
+        barrier_wait_.add(sample.barrier_wait_ns, sample.duration_ns);
         if (sample.flags != 0) [[unlikely]] {
             add_flags(sample.flags);
         }
@@ -61,7 +62,7 @@ class RowStatistics {
 
     stats::DurationStatistics time_;
     std::uint64_t launch_wait_ = 0, below_floor_ = 0, may_overlap_ = 0, cut_ = 0;
-    Quantity bytes_, flops_, elements_;
+    Quantity bytes_, flops_, elements_, barrier_wait_;
 };
 
 } // namespace plumb::analysis

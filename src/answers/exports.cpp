@@ -149,6 +149,7 @@ void describe(FormFields& v, const SampleForm&) {
       "of device scopes whose source tells (`opencl_event`): from when the host enqueued the first command to `begin_ns`",
       optional);
     v("submit_delay_ns", number, "likewise, from when the driver handed it to the device", optional);
+    v("barrier_wait_ns", number, "of its duration, where it is known: waiting for other threads of its team", optional);
     put_work(v);
     put_sample_marks(v);
 }

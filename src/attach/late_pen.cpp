@@ -22,7 +22,8 @@ void LatePen::layer(std::int32_t index, std::uint64_t at) noexcept {
     }
 }
 
-void LatePen::scope(Name name, std::uint64_t begin, std::uint64_t end, const Work& work) noexcept {
+void LatePen::scope(Name name, std::uint64_t begin, std::uint64_t end, const Work& work,
+                    std::optional<std::uint64_t> waited) noexcept {
     if (thread_ == nullptr) {
         return;
     }
@@ -31,7 +32,9 @@ void LatePen::scope(Name name, std::uint64_t begin, std::uint64_t end, const Wor
         return;
     }
     const std::uint64_t bits = thread_->push_work(pack(RecordKind::scope, name.id) | flag_work, work);
-    if (!thread_->push_timed(begin, bits, end - begin)) {
+    // Without room for what it waited there is no scope either: else it would take that of the one before.
+    if ((waited && !thread_->push(*waited, pack(RecordKind::barrier_wait))) ||
+        !thread_->push_timed(begin, bits, end - begin)) {
         thread_->drop(Drop::ring_full);
     }
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "plumb/record.hpp"
 
@@ -19,7 +20,9 @@ class LatePen {
 
     /// Stamps in order: each not before the last. -1: no layer.
     void layer(std::int32_t index, std::uint64_t at) noexcept;
-    void scope(Name name, std::uint64_t begin, std::uint64_t end, const Work& work) noexcept;
+    /// `waited`: so many of its ticks went by at a barrier.
+    void scope(Name name, std::uint64_t begin, std::uint64_t end, const Work& work,
+               std::optional<std::uint64_t> waited) noexcept;
     /// CPU time of this thread, read at that stamp.
     void cpu_time(std::uint64_t at, std::uint64_t nanoseconds) noexcept;
     /// Ends the layer. The thread's next scope is no longer taken for one after a long gap.

@@ -213,6 +213,7 @@ void write_line(TextSink& sink, const Sample& sample, NameText& names, const Gra
     put_field(sink, R"(,"self_ns":)", sample.self_ns);
     put_work(sink, R"(,"queue_delay_ns":)", sample.queue_delay_ns);
     put_work(sink, R"(,"submit_delay_ns":)", sample.submit_delay_ns);
+    put_work(sink, R"(,"barrier_wait_ns":)", sample.barrier_wait_ns);
     sink.put(sample.leaf ? R"(,"leaf":true)" : R"(,"leaf":false)");
     sink.put(sample.warmup ? R"(,"warmup":true)" : R"(,"warmup":false)");
     put_work(sink, R"(,"bytes":)", sample.bytes);

@@ -105,6 +105,8 @@ inline std::string words(const Record& record) {
         return "cause " + payload + ":" + first;
     case RecordKind::span_lead:
         return "span_lead queued=" + first + " submitted=" + payload;
+    case RecordKind::barrier_wait:
+        return "barrier_wait " + first;
     case RecordKind::kernel_code:
         return "kernel_code " + id + " hash=" + first + " shared=" + payload;
     case RecordKind::kernel_extent:

@@ -268,6 +268,24 @@ TEST(Resolve, laps_and_spans_are_told_apart_from_scopes) {
     EXPECT_TRUE(all.named(Brick::lm_head).at(0).leaf);
 }
 
+TEST(Resolve, a_wait_at_a_barrier_is_of_the_next_scope_alone_and_never_longer_than_it) {
+    Tape source;
+    source.track(1);
+    source.barrier_wait(1, 0);
+    source.scope(1, Brick::attention, 1000, 3000);
+    source.barrier_wait(1, 500);
+    source.scope(1, Brick::attention, 4000, 6000);
+    source.scope(1, Brick::attention, 7000, 8000);
+    source.barrier_wait(1, 1004);
+    source.scope(1, Brick::attention, 9000, 10'000);
+    const Resolved all = resolve_all(source);
+    ASSERT_EQ(all.samples.size(), 4u);
+    EXPECT_EQ(all.samples[0].barrier_wait_ns, 0);
+    EXPECT_EQ(all.samples[1].barrier_wait_ns, 500);
+    EXPECT_TRUE(std::isnan(all.samples[2].barrier_wait_ns));
+    EXPECT_TRUE(std::isnan(all.samples[3].barrier_wait_ns));
+}
+
 TEST(Resolve, a_span_that_encloses_a_scope_of_its_thread_is_no_leaf) {
     Tape source;
     source.track(1);

@@ -36,6 +36,8 @@ struct Sample {
     /// handed that to the device, to begin_ns. NaN: not known.
     double queue_delay_ns = std::numeric_limits<double>::quiet_NaN();
     double submit_delay_ns = std::numeric_limits<double>::quiet_NaN();
+    /// Of its duration: for how long its thread waited for others of its team. NaN: not known.
+    double barrier_wait_ns = std::numeric_limits<double>::quiet_NaN();
     double bytes = std::numeric_limits<double>::quiet_NaN();
     double flops = std::numeric_limits<double>::quiet_NaN();
     double elements = std::numeric_limits<double>::quiet_NaN();

@@ -21,6 +21,7 @@ void TrackResolver::records_are_missing() {
     quality_ = 0;
     lead_.reset();
     cause_.reset();
+    waited_.reset();
     submitted_.reset();
     duration_.forget();
 }
@@ -96,6 +97,9 @@ void TrackResolver::other(const Record& record, bool wanted, std::uint64_t seque
         break;
     case RecordKind::span_lead:
         lead_ = Lead{record.first, payload_of(record)};
+        break;
+    case RecordKind::barrier_wait:
+        waited_ = record.first;
         break;
     case RecordKind::cause:
         cause_ = Cause{static_cast<std::uint32_t>(payload_of(record)), record.first};
@@ -319,8 +323,8 @@ void TrackResolver::add_lead(Sample& to, std::uint64_t begin, const Lead& lead) 
 
 void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& out) {
     const std::uint64_t duration = payload_of(record);
-    const bool plain = duration != payload_mask && track_->line != nullptr && quality_ == 0 && !lead_ && !queue_ &&
-                       !missing_ && track_->line->contains(record.first, duration);
+    const bool plain = duration != payload_mask && track_->line != nullptr && quality_ == 0 && !lead_ && !waited_ &&
+                       !queue_ && !missing_ && track_->line->contains(record.first, duration);
     if (!plain) [[unlikely]] {
         special_scope(record, wanted, out);
         return;
@@ -331,6 +335,7 @@ void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& ou
 void TrackResolver::special_scope(const Record& record, bool wanted, ResolvedBuffers& out) {
     const std::uint8_t quality = std::exchange(quality_, std::uint8_t{0});
     const std::optional<Lead> lead = std::exchange(lead_, std::nullopt);
+    const std::optional<std::uint64_t> waited = std::exchange(waited_, std::nullopt);
     const std::optional<Cause> cause = queue_ ? std::exchange(cause_, std::nullopt) : std::nullopt;
     std::uint64_t duration = 0;
     if (!interval(record, wanted, duration)) {
@@ -350,6 +355,9 @@ void TrackResolver::special_scope(const Record& record, bool wanted, ResolvedBuf
     sample->flags = quality;
     if (lead) {
         add_lead(*sample, record.first, *lead);
+    }
+    if (waited && *waited <= duration) {
+        sample->barrier_wait_ns = static_cast<double>(track_->line->length_ns(*waited));
     }
     if (queue_) {
         link(*sample, cause, out);

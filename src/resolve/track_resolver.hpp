@@ -125,10 +125,11 @@ class TrackResolver {
     Sample blank_; // what every sample has in these surroundings
     bool queue_;   // scopes of this track were submitted by host threads
     bool missing_ = false;
-    std::uint8_t quality_ = 0;           // flags of the next scope
-    std::optional<Lead> lead_;           // of the next scope
-    std::optional<Cause> cause_;         // of the next scope
-    std::optional<Submitted> submitted_; // when the next device scope or graph was submitted
+    std::uint8_t quality_ = 0;            // flags of the next scope
+    std::optional<Lead> lead_;            // of the next scope
+    std::optional<Cause> cause_;          // of the next scope
+    std::optional<std::uint64_t> waited_; // ticks, of the next scope
+    std::optional<Submitted> submitted_;  // when the next device scope or graph was submitted
 };
 
 } // namespace plumb::resolve

@@ -73,6 +73,7 @@ class Case(unittest.TestCase):
         begin, end = row["begin_ns"], row["begin_ns"] + row["duration_ns"]
         self.assertTrue(node["called"] - SLACK_NS <= begin <= node["entered"] + SLACK_NS, what)
         self.assertTrue(node["left"] - SLACK_NS <= end <= following + SLACK_NS, what)
+        self.assertTrue(0 <= row["barrier_wait_ns"] <= following - node["left"] + SLACK_NS, what)
         for work in ("bytes", "flops"):
             if node[work] > 0:
                 self.assertAlmostEqual(row[work] / node[work], 1, delta=0.01, msg=f"{work} of {what}")
@@ -177,7 +178,11 @@ class Models(Case):
         self.assert_truth(case)
 
     def test_a_team_of_threads(self):
-        self.assert_truth(Run(engine("plain", "threads=2", "steps=6"), LOOKALIKE_IMBALANCE="1.5"))
+        case = Run(engine("plain", "threads=2", "steps=6"), LOOKALIKE_IMBALANCE="1.5")
+        self.assert_truth(case)
+        truth = sum(node["passed"] - node["left"] for step in case.truth.steps for node in step["nodes"])
+        self.assertGreater(sum(row["barrier_wait_ns"] for row in case.recorded.nodes), 0.7 * truth)
+        self.assertIn("% barrier", case.done.stderr)
 
 
 class Lives(Case):

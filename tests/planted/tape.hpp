@@ -108,6 +108,8 @@ class Tape final {
     void cause(std::uint32_t id, NodeKey submission) {
         raw(id, {submission.sequence, pack(RecordKind::cause, 0, submission.track)});
     }
+    /// Before a scope() of the same track.
+    void barrier_wait(std::uint32_t id, std::int64_t ns) { raw(id, {lasting(ns), pack(RecordKind::barrier_wait)}); }
     /// Before a device_scope() of the same track.
     void lead(std::uint32_t id, std::uint64_t queued_ticks, std::uint64_t submitted_ticks) {
         raw(id, {queued_ticks, pack(RecordKind::span_lead, 0, submitted_ticks)});

@@ -31,11 +31,12 @@ const FigureColumn time_columns[] = {
     {"p90 us", [](const Row& row) { return row.time.p90_ns; }, ns_per_us, 4, 1, 3, true},
 };
 const FigureColumn rate_columns[] = {
+    {"% barrier", [](const Row& row) { return row.barrier_wait_share; }, per_cent, 3, 1, 1, false},
     {"GB/s", [](const Row& row) { return row.gigabytes_per_second; }, 1, 3, 1, 3, true},
     {"TFLOP/s", [](const Row& row) { return row.teraflops; }, 1, 3, 2, 5, false},
     {"% roof", [](const Row& row) { return row.roof.share; }, per_cent, 3, 1, 1, false},
 };
-constexpr std::size_t roof_column = 2; // of rate_columns
+constexpr std::size_t barrier_column = 0, roof_column = 3; // of rate_columns
 
 /// One column of a phase's table: which figures, how many decimals.
 struct FigureCells {
@@ -280,6 +281,11 @@ void add_legend(Page& page, const PhaseRows& phase, const Layout& layout) {
     for (const FigureCells& cells : layout.rates) {
         add_reasons(page, phase, cells);
         roof_shown = roof_shown || cells.column == &rate_columns[roof_column];
+        if (cells.column == &rate_columns[barrier_column]) {
+            page.line("% barrier: of the brick's time the thread waited there for the others of its team: work that is "
+                      "shared unequally",
+                      Tone::faint);
+        }
     }
     if (!roof_shown) {
         add_missing_roof(page, phase);

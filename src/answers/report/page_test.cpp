@@ -89,6 +89,16 @@ TEST(TextReport, T12_without_counters_there_are_no_instructions_per_cycle) {
     EXPECT_TRUE(contains(render_text(report), "n/a  counters: the system does not allow it\n"));
 }
 
+TEST(TextReport, waiting_at_a_barrier_has_a_column_where_it_was_recorded) {
+    EXPECT_FALSE(contains(render_text(healthy_report()), "barrier"));
+    Report report = only_decode(healthy_report());
+    report.bricks.front().barrier_wait_share = measured(0.25);
+    const std::string text = render_text(report);
+    EXPECT_TRUE(contains(line_of(text, "brick "), "% barrier   GB/s")) << text;
+    EXPECT_TRUE(contains(text, "25.0")) << text;
+    EXPECT_TRUE(contains(text, "\n% barrier: of the brick's time the thread waited there for the others of its team"));
+}
+
 TEST(TextReport, device_rows_are_marked_by_what_their_sums_are_made_of) {
     const std::string text = render_text(device_report());
     EXPECT_TRUE(contains(line_of(text, "attention @ "), "19.20")) << text;

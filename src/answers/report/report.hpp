@@ -112,6 +112,8 @@ void describe(V& v, const Row& r) {
     v("bytes_per_call", r.bytes_per_call, "");
     v("flops_per_call", r.flops_per_call, "");
     v("elements_per_call", r.elements_per_call, "");
+    v("barrier_wait_share", r.barrier_wait_share,
+      "of its time: its thread waited for the others of its team (threads that share the work unequally), 0 to 1");
     v("source", r.source, "what timed it: `cpu_tsc` …");
     v("lap", r.lap, "made of laps: also holds the gap to the next border");
     v("parent", r.parent, "holds other bricks: `self_ns` and `total_ns` differ");

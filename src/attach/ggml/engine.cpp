@@ -18,6 +18,7 @@ const char* const function_symbols[functions] = {
     "ggml_backend_sched_graph_compute_async",
     "ggml_cpu_extra_compute_forward",
     "ggml_compute_forward_rms_norm_mul_fused",
+    "ggml_barrier",
     "_ZN13llama_context6decodeERK11llama_batch",
     "_ZN13llama_context6decodeER11llama_batch",
     "_ZN13llama_context6encodeERK11llama_batch",
@@ -87,13 +88,20 @@ void note_node(const Tensor* first, const Tensor* last) noexcept {
         return;
     }
     Lap& lap = state.laps[index];
-    lap = {detail::read_ticks(), 0, first, last};
+    lap = {detail::read_ticks(), 0, 0, first, last};
     // As a scope does: where the last node was long, off-CPU time must be placed near it.
     if (index != 0 && lap.at - state.laps[index - 1].at >= detail::long_ticks &&
         lap.at - state.sampled >= detail::sample_ticks) {
         lap.cpu_ns = static_cast<std::uint64_t>(base::thread_cpu_ns());
         lap.at = detail::read_ticks(); // what the reading took is the last node's: it would be in a step's gap else
         state.sampled = lap.at;
+    }
+}
+
+void note_wait(std::uint64_t ticks) noexcept {
+    ThreadState& state = *computing_thread;
+    if (state.count != 0 && state.count <= state.laps.size()) {
+        state.laps[state.count - 1].waited += ticks;
     }
 }
 
@@ -111,6 +119,7 @@ class GgmlEngine::OpenStep {
         state_.in_step = true;
         profiler_.push_step(host, phase, prefill_tokens(facts.prefill), decode_tokens(facts.decode),
                             sequences(facts.sequences), kv_length(length));
+        state_.step = profiler_.context();
     }
     OpenStep(const OpenStep&) = delete;
     OpenStep& operator=(const OpenStep&) = delete;
@@ -200,6 +209,7 @@ void GgmlEngine::emit(const NodePlan& plan, const ThreadState& state, std::uint6
     graphs_.fetch_add(1, std::memory_order_relaxed);
     nodes_.fetch_add(seen, std::memory_order_relaxed);
 
+    const bool waits = originals[static_cast<std::size_t>(Function::barrier)] != nullptr;
     LatePen pen(profiler_);
     const Lap* open = nullptr;
     std::size_t open_first = 0;
@@ -218,7 +228,8 @@ void GgmlEngine::emit(const NodePlan& plan, const ThreadState& state, std::uint6
                 work.flops_per_kv += nodes[k].work.flops_per_kv;
             }
         }
-        pen.scope(nodes[open_last].brick, open->at, at, given(work, state.kv_length));
+        pen.scope(nodes[open_last].brick, open->at, at, given(work, state.kv_length),
+                  waits ? std::optional(open->waited) : std::nullopt);
     };
     (void)walk([&](const Lap& lap, std::size_t first, std::size_t last) {
         close(lap.at);
@@ -241,6 +252,7 @@ void GgmlEngine::sample(void (*original)(void*, void*), void* sampler, void* can
     }
     state->sampling = true;
     {
+        const ContextScope of_step(profiler_, profiler_.mode(), state->in_step ? profiler_.context() : state->step);
         const Scope scope = profiler_.scope(host, Brick::sampling);
         original(sampler, candidates);
     }

@@ -25,6 +25,7 @@ enum class Function : std::size_t {
     graph_compute,         // one graph
     node,                  // one node, called by every thread of the engine
     fused_norm,            // two nodes at once
+    barrier,               // the threads wait for each other
     decode,                // one batch, inside libllama
     decode_before_2025_08, // the same, as it was declared earlier
     encode,
@@ -39,6 +40,7 @@ extern const char* const function_symbols[functions];
 struct Lap {
     std::uint64_t at;
     std::uint64_t cpu_ns; // of the thread, read at `at`; 0: not read
+    std::uint64_t waited; // ticks, at barriers, until the next stamp
     const Tensor* first;
     const Tensor* last;
 };
@@ -49,6 +51,7 @@ struct ThreadState {
     std::size_t count = 0; // of laps noted; more than there is room for: not all were seen
     std::uint64_t sampled = 0;
     double kv_length = 0;
+    Context step; // the last one of this thread: what is sampled behind it belongs to it
     bool in_step = false;
     bool sampling = false;
 };

@@ -54,6 +54,16 @@ struct Hooks {
         }
         original_of<void (*)(void*, Tensor*, Tensor*)>(engine(), Function::fused_norm)(parameters, norm, product);
     }
+    static void barrier(void* team) {
+        const auto original = original_of<void (*)(void*)>(engine(), Function::barrier);
+        if (computing_thread == nullptr) {
+            original(team);
+            return;
+        }
+        const std::uint64_t begin = detail::read_ticks();
+        original(team);
+        note_wait(detail::read_ticks() - begin);
+    }
     template <Function Which>
     static int method(llama_context* context, const Batch& batch) {
         return engine().step(context, batch, [&] {
@@ -74,6 +84,7 @@ struct Hooks {
                 reinterpret_cast<void*>(&graph_compute),
                 reinterpret_cast<void*>(&node),
                 reinterpret_cast<void*>(&fused_norm),
+                reinterpret_cast<void*>(&barrier),
                 reinterpret_cast<void*>(&method<Function::decode>),
                 reinterpret_cast<void*>(&method<Function::decode_before_2025_08>),
                 reinterpret_cast<void*>(&method<Function::encode>),
