@@ -50,7 +50,7 @@ function(plumb_add_libraries)
   target_compile_definitions(plumb_shared PRIVATE
     PLUMB_ANALYSIS_FILE="libplumb-analysis.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
 
-  if(TARGET plumb_attach)
+  if(TARGET plumb_attach AND NOT PLUMB_SANITIZE) # a sanitizer must be in a program from its start
     plumb_add_attach_library(attach ${rooms})
   endif()
 

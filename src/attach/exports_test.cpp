@@ -14,7 +14,7 @@ class AttachFile : public testing::Test {
     void SetUp() override {
         std::ifstream in(PLUMB_ATTACH_FILE, std::ios::binary);
         if (!in) {
-            GTEST_SKIP() << "libplumb-attach.so was not built: no libzstd.a";
+            GTEST_SKIP() << "libplumb-attach.so was not built: no libzstd.a, or with a sanitizer";
         }
         image_.assign(std::istreambuf_iterator<char>(in), {});
     }

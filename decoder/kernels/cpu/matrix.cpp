@@ -126,7 +126,7 @@ Status Matrices::prepare(Linear& linear, std::size_t rows) {
         return status;
     }
     if (linear.weight.cols > token_values_) {
-        token_ = hwy::AllocateAligned<float>(linear.weight.cols);
+        token_.reset(new (cache_line, std::nothrow) float[linear.weight.cols]);
         token_values_ = token_ != nullptr ? linear.weight.cols : 0;
         if (token_ == nullptr) {
             return Error{ErrorCode::out_of_memory, "there is no memory for a matrix product; use a smaller model"};

@@ -8,8 +8,8 @@
 
 #include <cstddef>
 #include <dnnl.hpp>
-#include <hwy/aligned_allocator.h>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "decoder/kernels/backend.hpp"
@@ -80,7 +80,11 @@ class Matrices {
     bool native_bf16_ = false;
     std::vector<Shape> shapes_;
     PackedProducts packed_;
-    hwy::AlignedFreeUniquePtr<float[]> token_; // one token of bf16 inputs, widened
+    struct Free {
+        void operator()(float* values) const noexcept { ::operator delete[](values, cache_line); }
+    };
+    static constexpr std::align_val_t cache_line{64};
+    std::unique_ptr<float[], Free> token_; // one token of bf16 inputs, widened
     std::size_t token_values_ = 0;
     std::vector<std::size_t> ends_; // pieces of a stack up to each expert
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Comparisons and histories as JSON and Markdown, and what cannot be compared.
 #include "answers/compare/compare.hpp"
+#include "answers/compare/words.hpp"
 #include "answers/rendered_testing.hpp"
 
 namespace plumb::answers {
@@ -83,6 +84,11 @@ TEST(CompareJson, changes_and_gates_arrive_whole) {
     const json history = parsed(render_json(sample_history()));
     EXPECT_EQ(history["rows"][1]["runs_ns"][0], 5);
     EXPECT_TRUE(history["rows"][1]["runs_ns"][1].is_null());
+}
+
+TEST(CompareWords, an_interval_without_an_end_worth_printing_says_how_far_it_goes) {
+    EXPECT_EQ(interval_text({measured(0), measured(-0.999), measured(99.5)}), "-99.90 .. +9950.00 %");
+    EXPECT_EQ(interval_text({measured(0), measured(-1), measured(1.8e28)}), "-100.00 .. over +10000 %");
 }
 
 TEST(CompareMarkdown, is_its_own_page_and_names_no_file) {

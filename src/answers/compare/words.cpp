@@ -15,7 +15,12 @@ std::string formatted(const char* format, double value) {
     return text;
 }
 
-std::string share_text(double share) { return formatted("%+.2f", share * 100); }
+/// Of an interval that runs with little in common made, only that it is wide means something.
+constexpr double widest_share = 100;
+
+std::string share_text(double share) {
+    return share < widest_share ? formatted("%+.2f", share * 100) : formatted("over %+.0f", widest_share * 100);
+}
 
 } // namespace
 
