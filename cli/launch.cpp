@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/launch.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
+#include <spawn.h>
+#include <string_view>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,13 +34,17 @@ void pass_on(int signal, siginfo_t* info, void*) {
 
 using Handlers = std::array<struct sigaction, passed_on.size()>;
 
+/// What was ignored stays so, here and in the child (nohup); what was not, the child gets back by its exec.
 Handlers catch_signals() {
     Handlers before;
     struct sigaction action {};
     action.sa_sigaction = pass_on;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
     for (std::size_t i = 0; i < passed_on.size(); ++i) {
-        ::sigaction(passed_on[i], &action, &before[i]);
+        ::sigaction(passed_on[i], nullptr, &before[i]);
+        if (before[i].sa_handler != SIG_IGN) {
+            ::sigaction(passed_on[i], &action, nullptr);
+        }
     }
     return before;
 }
@@ -49,54 +55,72 @@ void restore_signals(const Handlers& before) {
     }
 }
 
-[[noreturn]] void become(const std::vector<std::string>& command, const Environment& environment, int told) {
-    for (const auto& [name, value] : environment) {
-        ::setenv(name.c_str(), value.c_str(), 1);
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+    std::vector<char*> pointers;
+    for (std::string& word : words) {
+        pointers.push_back(word.data());
     }
-    std::vector<char*> words;
-    for (const std::string& word : command) {
-        words.push_back(const_cast<char*>(word.c_str()));
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+/// This process's own, with these in place of what has their names.
+std::vector<std::string> with(const Environment& added) {
+    std::vector<std::string> all;
+    for (char** own = environ; *own != nullptr; ++own) {
+        const std::string_view variable(*own);
+        const std::string_view name = variable.substr(0, variable.find('='));
+        if (std::none_of(added.begin(), added.end(), [name](const auto& ours) { return ours.first == name; })) {
+            all.emplace_back(variable);
+        }
     }
-    words.push_back(nullptr);
-    std::signal(SIGPIPE, SIG_DFL);
-    ::execvp(words[0], words.data());
-    const int reason = errno;
-    (void)!::write(told, &reason, sizeof reason);
-    ::_exit(127);
+    for (const auto& [name, value] : added) {
+        all.push_back(name + '=' + value);
+    }
+    return all;
+}
+
+/// 0, or why not. The child begins with these signals blocked, and with SIGPIPE as other programs have it.
+int spawn(pid_t& made, std::vector<std::string> command, const Environment& environment, const sigset_t& blocked) {
+    std::vector<std::string> variables = with(environment);
+    sigset_t as_usual;
+    sigemptyset(&as_usual);
+    sigaddset(&as_usual, SIGPIPE);
+    posix_spawnattr_t attributes;
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawnattr_setsigmask(&attributes, &blocked);
+    ::posix_spawnattr_setsigdefault(&attributes, &as_usual);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const std::string program = command.front();
+    const int error = ::posix_spawnp(&made, program.c_str(), nullptr, &attributes, pointers_to(command).data(),
+                                     pointers_to(variables).data());
+    ::posix_spawnattr_destroy(&attributes);
+    return error;
 }
 
 } // namespace
 
 Result<int> run_child(const std::vector<std::string>& command, const Environment& environment) {
-    int failed[2]; // the child writes why it could not start; a successful exec closes it
-    if (::pipe2(failed, O_CLOEXEC) != 0) {
-        return Error{ErrorCode::unavailable, "cannot start " + command.front() + ": " + std::strerror(errno)};
-    }
     sigset_t all;
     sigset_t before_block;
     sigfillset(&all);
-    ::sigprocmask(SIG_BLOCK, &all, &before_block); // none gets lost between fork and the handlers
+    ::sigprocmask(SIG_BLOCK, &all, &before_block); // none gets lost before it can be passed on
     const Handlers before = catch_signals();
-    const pid_t made = ::fork();
-    if (made == 0) {
-        restore_signals(before);
-        ::sigprocmask(SIG_SETMASK, &before_block, nullptr);
-        become(command, environment, failed[1]);
+    pid_t made = 0;
+    int reason = spawn(made, command, environment, before_block);
+    if (reason == ENOEXEC) { // a script that names no interpreter, which a shell runs itself
+        std::vector<std::string> script = command;
+        script.insert(script.begin(), "/bin/sh");
+        reason = spawn(made, script, environment, before_block);
     }
-    const int fork_error = errno;
-    ::close(failed[1]);
-    child.store(made, std::memory_order_relaxed);
+    child.store(reason == 0 ? made : 0, std::memory_order_relaxed);
     ::sigprocmask(SIG_SETMASK, &before_block, nullptr);
-    int reason = made < 0 ? fork_error : 0;
     int status = 0;
-    if (made > 0) {
-        while (::read(failed[0], &reason, sizeof reason) < 0 && errno == EINTR) {
-        }
+    if (reason == 0) {
         while (::waitpid(made, &status, 0) < 0 && errno == EINTR) {
         }
     }
     child.store(0, std::memory_order_relaxed);
-    ::close(failed[0]);
     restore_signals(before);
     if (reason != 0) {
         return Error{ErrorCode::not_found, "cannot start " + command.front() + ": " + std::strerror(reason)};

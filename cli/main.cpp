@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cerrno>
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
+#include <functional>
 #include <iostream>
 #include <new>
 #include <poll.h>
+#include <string_view>
 #include <unistd.h>
+#include <vector>
 
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
@@ -30,23 +34,49 @@ void occupy_standard_streams() {
     }
 }
 
-void add_commands(CLI::App& root, int& exit_code) {
+struct Command {
+    std::string_view name;
+    std::function<void(CLI::App&, int&)> add;
+};
+
+/// In the order in which help lists them.
+std::vector<Command> all_commands() {
+    std::vector<Command> commands;
 #if defined(PLUMB_CLI_DECODER)
-    add_decode(root, exit_code);
+    commands.push_back({"decode", add_decode});
 #endif
-    add_run(root, exit_code);
+    commands.push_back({"run", add_run});
     for (const AnswerInfo& info : known_answers()) {
-        add_answer(root, info, exit_code);
+        commands.push_back({info.name, [&info](CLI::App& root, int& exit_code) {
+                                add_answer(root, info, exit_code);
+                            }});
     }
-    add_trace(root, exit_code);
-    add_export(root, exit_code);
-    add_recover(root, exit_code);
+    commands.push_back({"trace", add_trace});
+    commands.push_back({"export", add_export});
+    commands.push_back({"recover", add_recover});
 #if defined(PLUMB_CLI_DECODER)
-    add_model(root, exit_code);
+    commands.push_back({"model", add_model});
 #endif
-    add_selftest(root, exit_code);
-    add_completion(root, exit_code);
-    add_help(root, exit_code);
+    commands.push_back({"selftest", add_selftest});
+    commands.push_back({"completion", add_completion});
+    commands.push_back({"help", add_help});
+    return commands;
+}
+
+/// The one that is asked for, where it needs no other: all of them take a millisecond, which `plumb run` adds to a command.
+void add_commands(CLI::App& root, int& exit_code, std::string_view asked) {
+    const std::vector<Command> commands = all_commands();
+    const auto found = asked == "help" || asked == "completion"
+                           ? commands.end()
+                           : std::find_if(commands.begin(), commands.end(),
+                                          [asked](const Command& command) { return command.name == asked; });
+    if (found != commands.end()) {
+        found->add(root, exit_code);
+        return;
+    }
+    for (const Command& command : commands) {
+        command.add(root, exit_code);
+    }
 }
 
 int run_guarded(int argc, const char* const* argv) {
@@ -57,7 +87,7 @@ int run_guarded(int argc, const char* const* argv) {
         root.set_help_flag("-h,--help", "Print help");
         root.require_subcommand(1);
         root.footer("Exit codes: 0 well, 1 a gate failed or runs diverge, 2 bad input, 3 not comparable or undecided.");
-        add_commands(root, exit_code);
+        add_commands(root, exit_code, argc > 1 ? argv[1] : "");
         return run(root, argc, argv, exit_code);
     } catch (const std::bad_alloc&) {
         return say_error("out of memory; give the process more, or a smaller input", false);

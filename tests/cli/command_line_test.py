@@ -352,7 +352,7 @@ class OneSource(Case):
                                                               "check", "recover", "diverge", "health", "compare"})
         names = {"plumb-4711.plumb": recording(), "run.plumb": check_recording("clean"),
                  "eager.plumb": check_recording("clean"), "graph.plumb": check_recording("clean"), "trace.json": FOLDER / "trace.json",
-                 "a*.plumb": recording(), "b*.plumb": recording_with("nodes")}
+                 "a*.plumb": recording(), "b*.plumb": recording_with("nodes"), "./my_chat": "true"}
         for line in lines:
             if "--peaks" in line:
                 continue  # takes all cores for seconds: peaks_test.py

@@ -294,6 +294,27 @@ class Nothing(Case):
                 self.assertIn("no engine was met", done.stderr)
                 self.assertEqual(os.listdir(folder), [])
 
+    def test_a_script_that_names_no_interpreter_is_run_as_a_shell_runs_it(self):
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            script = pathlib.Path(folder) / "script"
+            script.write_text("echo words $1\nexit 3\n")
+            script.chmod(0o755)
+            done = run(PLUMB, pathlib.Path(folder) / "run.plumb", [script, "and"], CLEAN)
+            self.assertEqual((done.returncode, done.stdout), (3, "words and\n"))
+
+    def test_a_command_that_is_not_there_is_one_sentence(self):
+        done = run(PLUMB, FOLDER / "none.plumb", ["/no/such/program"], CLEAN)
+        self.assertEqual((done.returncode, done.stdout), (127, ""))
+        self.assertEqual(done.stderr, "error: cannot start /no/such/program: No such file or directory\n")
+
+    def test_signals_that_were_ignored_stay_ignored_in_the_command(self):
+        show = [sys.executable, "-c", "from signal import *; print(int(getsignal(SIGHUP)), int(getsignal(SIGUSR1)))"]
+        ignore = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"]
+        done = subprocess.run([*ignore, PLUMB, "run", "--", *show], capture_output=True, text=True, env=CLEAN)
+        alone = subprocess.run([*ignore, *show], capture_output=True, text=True, env=CLEAN)
+        self.assertEqual(done.stdout, alone.stdout)
+        self.assertEqual(alone.stdout, "1 0\n")
+
 
 def main():
     """77, which ctest shows as skipped, where this plumb cannot run anything."""

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decoder/kernels/cpu/bf16_peak.hpp"
 
+#include "decoder/kernels/cpu/onednn.hpp"
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <dnnl.hpp>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -57,6 +57,9 @@ class PeakProduct {
 } // namespace
 
 Result<double> bf16_teraflops() {
+    if (!has_onednn()) {
+        return Error{ErrorCode::unavailable, no_onednn};
+    }
     const int before = matrix_library_alone();
     Result<double> best = 0.0;
     try {
@@ -81,7 +84,7 @@ Result<double> bf16_teraflops() {
         best = Error{ErrorCode::unsupported,
                      std::string("oneDNN has no bf16 product for this processor (") + error.message + ")"};
     }
-    omp_set_num_threads(before);
+    set_matrix_library_threads(before);
     return best;
 }
 

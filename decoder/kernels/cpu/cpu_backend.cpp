@@ -62,7 +62,7 @@ class CpuComputeBackend final : public ComputeBackend {
     [[nodiscard]] bool supports(Feature) const noexcept override { return true; }
 
     void enter() noexcept override { openmp_before_ = matrix_library_alone(); }
-    void leave() noexcept override { omp_set_num_threads(openmp_before_); }
+    void leave() noexcept override { set_matrix_library_threads(openmp_before_); }
 
     void embed(std::span<const std::int32_t> ids, const Weight& table, const Block& out) noexcept override {
         const auto* rows = static_cast<const std::byte*>(table.data);

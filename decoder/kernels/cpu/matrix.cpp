@@ -30,6 +30,9 @@ std::size_t round_up(std::size_t n, std::size_t grain) { return (n + grain - 1) 
 } // namespace
 
 Result<std::unique_ptr<Matrices>> Matrices::make(Team& team, bool widen) {
+    if (!has_onednn()) {
+        return Error{ErrorCode::unavailable, no_onednn};
+    }
     std::unique_ptr<Matrices> out(new Matrices(team));
     try {
         out->engine_ = dnnl::engine(dnnl::engine::kind::cpu, 0);

@@ -6,8 +6,8 @@
 // Owned by the backend, used by its thread; run() neither allocates nor fails.
 #pragma once
 
+#include "decoder/kernels/cpu/onednn.hpp"
 #include <cstddef>
-#include <dnnl.hpp>
 #include <memory>
 #include <new>
 #include <vector>

@@ -85,7 +85,7 @@ void check(const Case& c, std::size_t rows, std::size_t inputs, const std::vecto
         EXPECT_LT(worst, 1e-4) << rows << " x " << inputs << " x " << outputs[i];
         EXPECT_EQ(results[i].back(), 77.0F);
     }
-    omp_set_num_threads(before);
+    set_matrix_library_threads(before);
 }
 
 class Products : public testing::TestWithParam<Case> {};

@@ -3,19 +3,17 @@
 // for single-threaded products. Per calling thread.
 #pragma once
 
-// libgomp, which oneDNN has loaded. Declared here since <omp.h> exists for some compilers only.
-extern "C" {
-int omp_get_max_threads(void);
-void omp_set_num_threads(int threads);
-}
-
 namespace plumb::decoder::cpu {
+
+/// Of the OpenMP library that oneDNN uses.
+[[nodiscard]] int matrix_library_threads() noexcept;
+void set_matrix_library_threads(int threads) noexcept;
 
 /// From here on oneDNN uses the calling thread alone. Returns how many it used before.
 inline int matrix_library_alone() noexcept {
-    const int before = omp_get_max_threads();
+    const int before = matrix_library_threads();
     if (before != 1) {
-        omp_set_num_threads(1);
+        set_matrix_library_threads(1);
     }
     return before;
 }

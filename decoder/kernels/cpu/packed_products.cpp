@@ -2,7 +2,7 @@
 #include "decoder/kernels/cpu/packed_products.hpp"
 
 #include <algorithm>
-#include <dnnl.h>
+#include "decoder/kernels/cpu/onednn.hpp"
 #include <new>
 
 #include "decoder/kernels/cpu/packed.hpp"
