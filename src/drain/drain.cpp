@@ -51,7 +51,10 @@ Drain::~Drain() {
 
 Status Drain::start() {
     longest_wait_ = rings_.reason().empty() ? longest_wait : longest_wait_in_anonymous_memory;
-    // Before the first record: no sample begins before the first pair, and a run shorter than one round has two.
+    // Before the first record: no sample begins before the first pair.
+    if (options_.opened) {
+        note_failure(write_host_pair(*options_.opened));
+    }
     note_failure(write_clock_pairs());
     try {
         thread_ = base::start_quiet_thread([this] { run(); });
@@ -388,14 +391,17 @@ Status Drain::write_kernels() {
     return {};
 }
 
-Status Drain::write_clock_pairs() {
-    const clock::ClockReading reading = clock::read_clock_pair(options_.clock);
+Status Drain::write_host_pair(const clock::ClockReading& reading) {
     recording::ClockPair pair;
     pair.ticks = reading.ticks.value;
     pair.monotonic_ns = reading.monotonic.value;
     pair.realtime_ns = reading.realtime.value;
     pair.uncertainty_ticks = reading.uncertainty_ticks;
-    Status status = writer_.add_clock_pair(pair);
+    return writer_.add_clock_pair(pair);
+}
+
+Status Drain::write_clock_pairs() {
+    Status status = write_host_pair(clock::read_clock_pair(options_.clock));
     return status.ok() && collector_.active() ? collector_.write_clock_pairs(writer_) : status;
 }
 

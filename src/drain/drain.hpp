@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -28,6 +29,8 @@ namespace plumb::drain {
 
 struct DrainOptions {
     clock::HostClockSource clock;
+    /// Read earlier. A process that is killed before the drain's first round has a line through it and the one at start().
+    std::optional<clock::ClockReading> opened;
     std::uint64_t device_every = 1;                   // device scopes are timed in every so manieth step
     std::function<void(const std::string&)> diagnose; // one sentence for the user
     CounterReader* hardware = nullptr;                // null: processor counters were not asked for
@@ -94,6 +97,7 @@ class Drain : public std::enable_shared_from_this<Drain> {
     Status write_descriptions();
     Status write_kernels();
     Status write_clock_pairs();
+    Status write_host_pair(const clock::ClockReading& reading);
     Status write_counters();
     Status write_tiles();
     void refresh_rings();

@@ -296,6 +296,20 @@ TEST_F(DrainTest, clock_pairs_are_written_at_each_flush) {
     EXPECT_GE(reader().clock_pairs().size(), 2u);
 }
 
+TEST_F(DrainTest, what_was_read_at_the_opening_and_at_the_start_make_a_line_before_any_round) {
+    DrainOptions options;
+    options.clock = clock::host_clock(&recorder_.clock);
+    options.opened = clock::ClockReading{base::HostTicks(400), base::Nanoseconds(200), base::Nanoseconds(0), 1};
+    Drain drain(recorder_.rings(), *writer_, std::move(options));
+    ASSERT_TRUE(drain.start().ok());
+    const std::vector<recording::ClockPair> pairs = reader().clock_pairs();
+    ASSERT_TRUE(drain.stop().ok());
+    ASSERT_GE(pairs.size(), 2u);
+    EXPECT_EQ(pairs[0].ticks, 400u);
+    EXPECT_EQ(pairs[0].monotonic_ns, 200);
+    EXPECT_EQ(pairs[1].ticks, 1000u);
+}
+
 TEST_F(DrainTest, rings_that_no_longer_fit_their_folder_are_said_once_and_noted) {
     // A file system of one page for the file and one ring: the second thread's ring has to lie in memory.
     TestRecorder small(TestOptions{false, 4096, folder_, {}});

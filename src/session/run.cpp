@@ -22,12 +22,13 @@ Status Run::open(const Start& start) {
     if (getentropy(&recording_id_, sizeof recording_id_) != 0) {
         return Error{ErrorCode::unavailable, "the system has no random numbers to name the recording by"};
     }
+    const clock::ClockReading opened = clock::read_clock_pair(clock::host_clock(config_.clock));
     const bool in_memory = config_.out == "none";
     path_ = in_memory ? std::string() : expand_path(config_.out);
     const std::string reason = open_rings();
     Status status = open_writer(reason);
     if (status.ok()) {
-        status = start_drain(start);
+        status = start_drain(start, opened);
     }
     if (!status.ok()) {
         drain_.reset();
@@ -81,9 +82,10 @@ Status Run::open_writer(const std::string& ring_reason) {
     return {};
 }
 
-Status Run::start_drain(const Start& start) {
+Status Run::start_drain(const Start& start, const clock::ClockReading& opened) {
     drain::DrainOptions options;
     options.clock = clock::host_clock(config_.clock);
+    options.opened = opened;
     options.device_every = config_.device_every;
     options.diagnose = diagnose_;
     if (config_.counters) {

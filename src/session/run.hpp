@@ -68,7 +68,7 @@ class Run {
     Result<asking::LiveRecording> live();
     std::string open_rings();
     Status open_writer(const std::string& ring_reason);
-    Status start_drain(const Start& start);
+    Status start_drain(const Start& start, const clock::ClockReading& opened);
     void open_tensors();
     void close_tensors();
 
