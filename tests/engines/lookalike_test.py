@@ -145,6 +145,15 @@ class Built(Case):
             with self.subTest(way):
                 self.assert_truth_or_sentence(Run(engine(way)))
 
+    def test_without_a_slot_that_tells_a_step_each_graph_is_one(self):
+        case = Run(loader("closed", "local"))
+        self.assert_unchanged(case)
+        self.assertIn("each graph is taken for a step", case.said)
+        self.assertEqual([(row["name"], row["phase"], row.get("layer")) for row in case.recorded.nodes], [
+            (row["name"] if row["name"] in node["brick"].split("|") else node["brick"], step["phase"], node["layer"] if node["layer"] >= 0 else None)
+            for row, (step, node) in zip(case.recorded.nodes, [(step, node) for step in case.truth.steps for node in step["nodes"]])])
+        self.assertEqual([row["phase"] for row in case.recorded.steps], [step["phase"] for step in case.truth.steps])
+
     def test_libraries_that_a_program_opens_give_the_truth(self):
         for load in ("global", "local", "deepbind"):
             with self.subTest(load):

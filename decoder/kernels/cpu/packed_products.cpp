@@ -2,9 +2,9 @@
 #include "decoder/kernels/cpu/packed_products.hpp"
 
 #include <algorithm>
-#include "decoder/kernels/cpu/onednn.hpp"
 #include <new>
 
+#include "decoder/kernels/cpu/onednn.hpp"
 #include "decoder/kernels/cpu/packed.hpp"
 #include "decoder/kernels/cpu/vector_ops.hpp"
 

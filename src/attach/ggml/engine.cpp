@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <new>
+#include <optional>
 #include <pthread.h>
 
 #include "attach/attachment.hpp"
@@ -30,6 +33,8 @@ __thread ThreadState* computing_thread PLUMB_TLS_MODEL = nullptr;
 
 namespace {
 
+constexpr Function step_functions[] = {Function::decode, Function::decode_before_2025_08, Function::llama_decode};
+
 /// Null: no memory for it.
 ThreadState* state_of_thread() {
     static const pthread_key_t key = [] {
@@ -45,34 +50,13 @@ ThreadState* state_of_thread() {
     return state;
 }
 
-struct BatchFacts {
-    std::uint64_t prefill = 0, decode = 0, sequences = 0, last_position = 0;
-    std::int32_t first_sequence = 0;
-};
-
-/// A sequence with one token is one that decodes; with more, one that is filled.
-BatchFacts facts_of(const Batch& batch) {
-    constexpr std::int32_t most_sequences = 256; // LLAMA_MAX_SEQ
-    std::array<std::uint32_t, most_sequences> tokens{};
-    BatchFacts facts;
-    for (std::int32_t i = 0; i < batch.n_tokens; ++i) {
-        const bool stated = batch.seq_id != nullptr && batch.seq_id[i] != nullptr;
-        const std::int32_t sequence = stated ? std::clamp(batch.seq_id[i][0], 0, most_sequences - 1) : 0;
-        facts.first_sequence = i == 0 ? sequence : facts.first_sequence;
-        ++tokens[static_cast<std::size_t>(sequence)];
-        if (batch.pos != nullptr) {
-            facts.last_position = std::max(facts.last_position, static_cast<std::uint64_t>(std::max(batch.pos[i], 0)));
-        }
-    }
-    for (const std::uint32_t count : tokens) {
-        facts.sequences += count != 0;
-        (count == 1 ? facts.decode : facts.prefill) += count;
-    }
-    return facts;
-}
-
+/// `kv_length`: NaN where it is not known, and with it the work that depends on it.
 Work given(const NodeWork& work, double kv_length) {
-    Work made = make_work(bytes(work.bytes), flops(work.flops + work.flops_per_kv * kv_length));
+    if (std::isnan(kv_length) && (work.bytes_per_kv != 0 || work.flops_per_kv != 0)) {
+        return {};
+    }
+    Work made =
+        make_work(bytes(work.bytes), flops(work.flops + (work.flops_per_kv != 0 ? work.flops_per_kv * kv_length : 0)));
     if (work.bytes_per_kv != 0) {
         made.bytes_per_kv = work.bytes_per_kv;
     }
@@ -105,20 +89,51 @@ void note_wait(std::uint64_t ticks) noexcept {
     }
 }
 
-/// One decode or encode of the engine, as a step of this thread.
+/// A sequence with one token is one that decodes; with more, one that is filled.
+struct GgmlEngine::StepFacts {
+    std::uint64_t prefill = 0, decode = 0, sequences = 0;
+    std::optional<std::uint64_t> kv_length;
+};
+
+GgmlEngine::StepFacts GgmlEngine::facts_of(llama_context* context, const Batch& batch) const {
+    constexpr std::int32_t most_sequences = 256; // LLAMA_MAX_SEQ
+    std::array<std::uint32_t, most_sequences> tokens{};
+    std::uint64_t last_position = 0;
+    std::int32_t first_sequence = 0;
+    for (std::int32_t i = 0; i < batch.n_tokens; ++i) {
+        const bool stated = batch.seq_id != nullptr && batch.seq_id[i] != nullptr;
+        const std::int32_t sequence = stated ? std::clamp(batch.seq_id[i][0], 0, most_sequences - 1) : 0;
+        first_sequence = i == 0 ? sequence : first_sequence;
+        ++tokens[static_cast<std::size_t>(sequence)];
+        if (batch.pos != nullptr) {
+            last_position = std::max(last_position, static_cast<std::uint64_t>(std::max(batch.pos[i], 0)));
+        }
+    }
+    StepFacts facts;
+    for (const std::uint32_t count : tokens) {
+        facts.sequences += count != 0;
+        (count == 1 ? facts.decode : facts.prefill) += count;
+    }
+    facts.kv_length = batch.pos != nullptr
+                          ? last_position + 1
+                          : cached_length(context, first_sequence) + static_cast<std::uint64_t>(batch.n_tokens);
+    return facts;
+}
+
+/// One decode or encode of the engine, or one graph, as a step of this thread.
 class GgmlEngine::OpenStep {
   public:
-    OpenStep(GgmlEngine& engine, ThreadState& state, llama_context* context, const Batch& batch)
-        : profiler_(engine.profiler_), state_(state) {
-        const BatchFacts facts = facts_of(batch);
-        const std::uint64_t length = batch.pos != nullptr ? facts.last_position + 1
-                                                          : engine.cached_length(context, facts.first_sequence) +
-                                                                static_cast<std::uint64_t>(batch.n_tokens);
-        const Phase phase = facts.prefill == 0 ? Phase::decode : facts.decode == 0 ? Phase::prefill : Phase::mixed;
-        state_.kv_length = static_cast<double>(length);
+    OpenStep(Profiler& profiler, ThreadState& state, const StepFacts& facts) : profiler_(profiler), state_(state) {
+        const Phase phase = facts.decode == 0 ? Phase::prefill : facts.prefill == 0 ? Phase::decode : Phase::mixed;
         state_.in_step = true;
-        profiler_.push_step(host, phase, prefill_tokens(facts.prefill), decode_tokens(facts.decode),
-                            sequences(facts.sequences), kv_length(length));
+        if (facts.kv_length) {
+            state_.kv_length = static_cast<double>(*facts.kv_length);
+            profiler_.push_step(host, phase, prefill_tokens(facts.prefill), decode_tokens(facts.decode),
+                                sequences(facts.sequences), kv_length(*facts.kv_length));
+        } else {
+            state_.kv_length = std::numeric_limits<double>::quiet_NaN();
+            profiler_.push_step(host, phase, prefill_tokens(facts.prefill), decode_tokens(facts.decode));
+        }
         state_.step = profiler_.context();
     }
     OpenStep(const OpenStep&) = delete;
@@ -142,18 +157,24 @@ int GgmlEngine::step(llama_context* context, const Batch& batch, const std::func
         return original();
     }
     describe(context);
-    const OpenStep step(*this, *state, context, batch);
+    const OpenStep step(profiler_, *state, facts_of(context, batch));
     return original();
 }
 
 int GgmlEngine::compute(int (*original)(Scheduler*, Graph*), Scheduler* scheduler, Graph* graph) {
     ThreadState* state = profiler_.enabled() ? state_of_thread() : nullptr;
-    if (state == nullptr || !state->in_step || computing_thread != nullptr ||
+    if (state == nullptr || (!state->in_step && has_steps()) || computing_thread != nullptr ||
         (profiler_.mode() & detail::mode_indirect) != 0) {
         return original(scheduler, graph);
     }
     NodePlan& plan = plan_for(scheduler);
     plan.prepare(api_, graph, [this](std::string_view name) { return profiler_.intern(name); });
+    std::optional<OpenStep> step;
+    if (!state->in_step) {
+        StepFacts facts;
+        (plan.tokens() == 1 ? facts.decode : facts.prefill) = plan.tokens();
+        step.emplace(profiler_, *state, facts);
+    }
     state->laps.resize(std::max(state->laps.size(), plan.nodes().size()));
     state->count = 0;
     const std::uint32_t mode = profiler_.mode();
@@ -297,6 +318,11 @@ void GgmlEngine::describe(llama_context* context) {
         profiler_.describe("model", model);
     }
     profiler_.describe("engine", version_ + ", not built for this profiler");
+}
+
+bool GgmlEngine::has_steps() const {
+    return std::any_of(std::begin(step_functions), std::end(step_functions),
+                       [this](Function function) { return originals[static_cast<std::size_t>(function)] != nullptr; });
 }
 
 GgmlEngine::Counts GgmlEngine::counts() const {

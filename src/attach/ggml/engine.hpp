@@ -71,6 +71,8 @@ class GgmlEngine {
     void forget(const Scheduler* scheduler);
 
     void* originals[functions] = {};
+    /// Whether its decode, or what a program calls for it, goes through a slot. Else each graph is taken for a step.
+    [[nodiscard]] bool has_steps() const;
 
     /// How many graphs ran whole, and how many did not.
     struct Counts {
@@ -85,7 +87,9 @@ class GgmlEngine {
         std::unique_ptr<NodePlan> plan;
     };
     class OpenStep;
+    struct StepFacts;
 
+    [[nodiscard]] StepFacts facts_of(llama_context* context, const Batch& batch) const;
     NodePlan& plan_for(const Scheduler* scheduler);
     [[nodiscard]] std::uint64_t cached_length(llama_context* context, std::int32_t sequence) const;
     void describe(llama_context* context);

@@ -184,9 +184,27 @@ TEST_F(AttachedEngine, sequences_of_one_token_decode_and_longer_ones_are_filled)
 }
 
 TEST_F(AttachedEngine, nothing_is_noted_outside_a_step) {
+    engine_.originals[static_cast<std::size_t>(Function::llama_decode)] = &engine_;
     EXPECT_EQ(engine_.compute(compute, nullptr, &graph_), 0);
     EXPECT_EQ(engine_.counts().graphs, 0U);
     EXPECT_EQ(computing_thread, nullptr);
+}
+
+TEST_F(AttachedEngine, a_graph_is_a_step_where_no_slot_tells_of_steps) {
+    ggml_tensor table{"token_embd.weight", "NONE", 4096, 1024, 64, {}};
+    ggml_tensor rows{"embd", "GET_ROWS", 64, 16, 1, {&table, &input_}};
+    graph_.nodes.insert(graph_.nodes.begin(), &rows);
+    graph_.are_told.insert(graph_.are_told.begin(), {&rows, &rows});
+    EXPECT_EQ(engine_.compute(compute, nullptr, &graph_), 0);
+    rows.rows = 5;
+    rows.elements = 80;
+    EXPECT_EQ(engine_.compute(compute, nullptr, &graph_), 0);
+    const Report found = report();
+    ASSERT_EQ(found.phases.size(), 2U);
+    for (const PhaseSummary& phase : found.phases) {
+        EXPECT_EQ(phase.tokens, phase.phase == Phase::decode ? 1U : 5U);
+    }
+    EXPECT_NE(row(found, "lm_head", Phase::decode), nullptr);
 }
 
 } // namespace

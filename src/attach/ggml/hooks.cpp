@@ -189,8 +189,9 @@ void Engines::tell_what_was_met(const char* door) {
         }
         told_[i] = true;
         tell("engine", engine->version() + "\t" + door);
-        if (!leads(Function::decode) && !leads(Function::decode_before_2025_08) && !leads(Function::llama_decode)) {
-            say("ggml was met, but no llama_decode that is called through a slot: there are no steps, so nothing is recorded");
+        if (!engine->has_steps()) {
+            say("ggml was met, but no llama_decode that is called through a slot: each graph is taken for a step, its tokens "
+                "are the rows it takes from the table of embeddings, and the length of the cache is not known");
         }
         if (!leads(Function::node)) {
             say("ggml was met, but not the slot through which it computes each node "

@@ -152,6 +152,7 @@ void NodePlan::prepare(const GgmlApi& api, Graph* graph, const Intern& intern) {
     }
     nodes_.clear();
     computing_ = 0;
+    tokens_ = 0;
     std::int32_t layer = -1;
     for (std::size_t i = 0; i < count; ++i) {
         const Tensor* tensor = api.graph_node(graph, static_cast<int>(i));
@@ -170,6 +171,9 @@ void NodePlan::prepare(const GgmlApi& api, Graph* graph, const Intern& intern) {
             node.brick = brick ? Name(*brick) : intern(other_name(words.operation));
             node.work = work_of(api, tensor, words.operation);
             ++computing_;
+            if (brick == Brick::embedding && words.operation == "GET_ROWS") {
+                tokens_ = static_cast<std::uint64_t>(std::max<std::int64_t>(api.nrows(tensor), 0));
+            }
         }
         // A norm's own weight comes with the product behind it: q_norm and attn_norm differ by that alone.
         if (!nodes_.empty() && nodes_.back().tensor == node.operands[0] && words.operation == "MUL") {

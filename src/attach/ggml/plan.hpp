@@ -40,12 +40,15 @@ class NodePlan {
     [[nodiscard]] const std::vector<PlannedNode>& nodes() const { return nodes_; }
     /// Nodes that compute something.
     [[nodiscard]] std::size_t computing() const { return computing_; }
+    /// Rows that the graph takes from the table of embeddings; 0: none, it is not of text.
+    [[nodiscard]] std::uint64_t tokens() const { return tokens_; }
 
   private:
     [[nodiscard]] bool fits(const GgmlApi& api, Graph* graph, std::size_t count) const;
 
     std::vector<PlannedNode> nodes_;
     std::size_t computing_ = 0;
+    std::uint64_t tokens_ = 0;
 };
 
 /// The work of one node. `operation` as ggml_op_desc gives it.
