@@ -26,6 +26,8 @@ const char* const function_symbols[functions] = {
     "_ZN13llama_context6decodeER11llama_batch",
     "_ZN13llama_context6encodeERK11llama_batch",
     "llama_decode",
+    "llama_get_logits",
+    "llama_get_logits_ith",
     "llama_sampler_apply",
 };
 
@@ -48,6 +50,13 @@ ThreadState* state_of_thread() {
         pthread_setspecific(key, state);
     }
     return state;
+}
+
+/// At the borders of what a thread does for the engine: it may sleep for long between two of them, while others go on.
+void read_cpu_time(Profiler& profiler, ThreadState& state) {
+    const auto cpu_ns = static_cast<std::uint64_t>(base::thread_cpu_ns());
+    state.sampled = detail::read_ticks();
+    LatePen(profiler).cpu_time(state.sampled, cpu_ns);
 }
 
 /// `kv_length`: NaN where it is not known, and with it the work that depends on it.
@@ -135,10 +144,12 @@ class GgmlEngine::OpenStep {
             profiler_.push_step(host, phase, prefill_tokens(facts.prefill), decode_tokens(facts.decode));
         }
         state_.step = profiler_.context();
+        read_cpu_time(profiler_, state_);
     }
     OpenStep(const OpenStep&) = delete;
     OpenStep& operator=(const OpenStep&) = delete;
     ~OpenStep() { // also where the engine throws
+        read_cpu_time(profiler_, state_);
         profiler_.pop_scope();
         state_.in_step = false;
     }
@@ -158,6 +169,7 @@ int GgmlEngine::step(llama_context* context, const Batch& batch, const std::func
     }
     describe(context);
     const OpenStep step(profiler_, *state, facts_of(context, batch));
+    keep_step(context, state->step);
     return original();
 }
 
@@ -274,10 +286,38 @@ void GgmlEngine::sample(void (*original)(void*, void*), void* sampler, void* can
     state->sampling = true;
     {
         const ContextScope of_step(profiler_, profiler_.mode(), state->in_step ? profiler_.context() : state->step);
-        const Scope scope = profiler_.scope(host, Brick::sampling);
-        original(sampler, candidates);
+        read_cpu_time(profiler_, *state);
+        {
+            const Scope scope = profiler_.scope(host, Brick::sampling);
+            original(sampler, candidates);
+        }
+        read_cpu_time(profiler_, *state);
     }
     state->sampling = false;
+}
+
+void GgmlEngine::keep_step(const llama_context* context, const Context& step) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(last_steps_.begin(), last_steps_.end(),
+                                    [context](const auto& known) { return known.first == context; });
+    if (found != last_steps_.end()) {
+        found->second = step;
+    } else {
+        last_steps_.emplace_back(context, step);
+    }
+}
+
+void GgmlEngine::logits_asked(const llama_context* context) {
+    ThreadState* state = profiler_.enabled() ? state_of_thread() : nullptr;
+    if (state == nullptr || state->in_step) {
+        return;
+    }
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(last_steps_.begin(), last_steps_.end(),
+                                    [context](const auto& known) { return known.first == context; });
+    if (found != last_steps_.end()) {
+        state->step = found->second;
+    }
 }
 
 void GgmlEngine::forget(const Scheduler* scheduler) {

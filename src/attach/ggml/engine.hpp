@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attach/ggml/api.hpp"
@@ -30,6 +31,8 @@ enum class Function : std::size_t {
     decode_before_2025_08, // the same, as it was declared earlier
     encode,
     llama_decode, // one batch, as programs call it
+    logits,       // of a context's last batch, to be sampled from
+    logits_ith,
     sampler_apply,
     count
 };
@@ -51,7 +54,7 @@ struct ThreadState {
     std::size_t count = 0; // of laps noted; more than there is room for: not all were seen
     std::uint64_t sampled = 0;
     double kv_length = 0;
-    Context step; // the last one of this thread: what is sampled behind it belongs to it
+    Context step; // whose logits this thread samples from
     bool in_step = false;
     bool sampling = false;
 };
@@ -67,6 +70,8 @@ class GgmlEngine {
     int compute(int (*original)(Scheduler*, Graph*), Scheduler* scheduler, Graph* graph);
     int step(llama_context* context, const Batch& batch, const std::function<int()>& original);
     void sample(void (*original)(void*, void*), void* sampler, void* candidates);
+    /// The calling thread will sample from what the context computed last.
+    void logits_asked(const llama_context* context);
     /// A scheduler was made: whatever was known of one at that address is forgotten.
     void forget(const Scheduler* scheduler);
 
@@ -90,6 +95,7 @@ class GgmlEngine {
     struct StepFacts;
 
     [[nodiscard]] StepFacts facts_of(llama_context* context, const Batch& batch) const;
+    void keep_step(const llama_context* context, const Context& step);
     NodePlan& plan_for(const Scheduler* scheduler);
     [[nodiscard]] std::uint64_t cached_length(llama_context* context, std::int32_t sequence) const;
     void describe(llama_context* context);
@@ -100,8 +106,9 @@ class GgmlEngine {
     std::string version_;
     std::atomic<const Llama*> llama_{nullptr};
     std::atomic<bool> described_{false};
-    std::mutex mutex_; // of plans_
+    std::mutex mutex_; // of plans_ and last_steps_
     std::vector<Known> plans_;
+    std::vector<std::pair<const llama_context*, Context>> last_steps_;
     std::atomic<std::uint64_t> graphs_{0}, nodes_{0}, partly_{0}, seen_of_partly_{0}, nodes_of_partly_{0};
 };
 

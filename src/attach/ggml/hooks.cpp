@@ -75,6 +75,14 @@ struct Hooks {
             return original_of<int (*)(llama_context*, Batch)>(engine(), Function::llama_decode)(context, batch);
         });
     }
+    static float* logits(llama_context* context) {
+        engine().logits_asked(context);
+        return original_of<float* (*)(llama_context*)>(engine(), Function::logits)(context);
+    }
+    static float* logits_ith(llama_context* context, std::int32_t index) {
+        engine().logits_asked(context);
+        return original_of<float* (*)(llama_context*, std::int32_t)>(engine(), Function::logits_ith)(context, index);
+    }
     static void sampler_apply(void* sampler, void* candidates) {
         engine().sample(original_of<void (*)(void*, void*)>(engine(), Function::sampler_apply), sampler, candidates);
     }
@@ -89,6 +97,8 @@ struct Hooks {
                 reinterpret_cast<void*>(&method<Function::decode_before_2025_08>),
                 reinterpret_cast<void*>(&method<Function::encode>),
                 reinterpret_cast<void*>(&llama_decode),
+                reinterpret_cast<void*>(&logits),
+                reinterpret_cast<void*>(&logits_ith),
                 reinterpret_cast<void*>(&sampler_apply)};
     }
 };
