@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/ggml/api.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace plumb::attach::ggml {
@@ -88,6 +89,9 @@ Llama Llama::find(const Pinned& library) {
     Llama found;
     found.get_model = find_function<decltype(found.get_model)>(library, "llama_get_model");
     found.model_desc = find_function<decltype(found.model_desc)>(library, "llama_model_desc");
+    found.model_meta_val_str = find_function<decltype(found.model_meta_val_str)>(library, "llama_model_meta_val_str");
+    found.model_n_layer = find_function<decltype(found.model_n_layer)>(library, "llama_model_n_layer");
+    found.n_threads = find_function<decltype(found.n_threads)>(library, "llama_n_threads");
     found.get_memory = find_function<decltype(found.get_memory)>(library, "llama_get_memory");
     found.memory_seq_pos_max = find_function<decltype(found.memory_seq_pos_max)>(library, "llama_memory_seq_pos_max");
     return found;
@@ -95,9 +99,26 @@ Llama Llama::find(const Pinned& library) {
 
 std::string Llama::model(const llama_context* context) const {
     char text[256] = "";
-    const bool known = get_model != nullptr && model_desc != nullptr;
-    return known && model_desc(get_model(context), text, sizeof text) > 0 ? text : "";
+    if (get_model == nullptr || model_desc == nullptr || model_desc(get_model(context), text, sizeof text) <= 0) {
+        return {};
+    }
+    const std::string described = text; // "qwen2 1B Q8_0"
+    if (model_meta_val_str == nullptr ||
+        model_meta_val_str(get_model(context), "general.name", text, sizeof text) <= 0) {
+        return described;
+    }
+    std::string type = described.substr(described.rfind(' ') + 1);
+    std::transform(type.begin(), type.end(), type.begin(), [](char letter) {
+        return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter;
+    });
+    return std::string(text) + ' ' + type;
 }
+
+std::int32_t Llama::layers(const llama_context* context) const {
+    return get_model != nullptr && model_n_layer != nullptr ? model_n_layer(get_model(context)) : 0;
+}
+
+std::int32_t Llama::threads(llama_context* context) const { return n_threads != nullptr ? n_threads(context) : 0; }
 
 std::uint64_t Llama::cached(llama_context* context, std::int32_t sequence) const {
     void* const memory = get_memory != nullptr && memory_seq_pos_max != nullptr ? get_memory(context) : nullptr;

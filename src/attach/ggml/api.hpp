@@ -74,14 +74,21 @@ std::string version_of(const Pinned& library);
 struct Llama {
     const llama_model* (*get_model)(const llama_context*) = nullptr;
     std::int32_t (*model_desc)(const llama_model*, char*, std::size_t) = nullptr;
+    std::int32_t (*model_meta_val_str)(const llama_model*, const char*, char*, std::size_t) = nullptr;
+    std::int32_t (*model_n_layer)(const llama_model*) = nullptr;
+    std::int32_t (*n_threads)(llama_context*) = nullptr;
     // Of newer releases.
     void* (*get_memory)(llama_context*) = nullptr;
     std::int32_t (*memory_seq_pos_max)(void*, std::int32_t) = nullptr;
 
     static Llama find(const Pinned& library);
 
-    /// What the model says about itself, such as "qwen2 1B Q8_0"; empty where it cannot be asked.
+    /// Its own name and its type, such as "qwen2.5-0.5b q8_0"; of one without a name what the engine calls it; empty where
+    /// it cannot be asked.
     [[nodiscard]] std::string model(const llama_context* context) const;
+    /// 0: cannot be asked.
+    [[nodiscard]] std::int32_t layers(const llama_context* context) const;
+    [[nodiscard]] std::int32_t threads(llama_context* context) const;
     /// Positions of this sequence that are cached; 0 where it cannot be asked.
     [[nodiscard]] std::uint64_t cached(llama_context* context, std::int32_t sequence) const;
 };

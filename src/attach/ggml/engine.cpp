@@ -168,6 +168,7 @@ int GgmlEngine::step(llama_context* context, const Batch& batch, const std::func
         return original();
     }
     describe(context);
+    state->context = context;
     const OpenStep step(profiler_, *state, facts_of(context, batch));
     keep_step(context, state->step);
     return original();
@@ -239,7 +240,9 @@ void GgmlEngine::emit(const NodePlan& plan, const ThreadState& state, std::uint6
         nodes_of_partly_.fetch_add(plan.computing(), std::memory_order_relaxed);
         return;
     }
-    graphs_.fetch_add(1, std::memory_order_relaxed);
+    if (graphs_.fetch_add(1, std::memory_order_relaxed) == 0) {
+        describe_device(state.context);
+    }
     nodes_.fetch_add(seen, std::memory_order_relaxed);
 
     const bool waits = originals[static_cast<std::size_t>(Function::barrier)] != nullptr;
@@ -357,7 +360,19 @@ void GgmlEngine::describe(llama_context* context) {
     if (const std::string model = llama->model(context); !model.empty()) {
         profiler_.describe("model", model);
     }
+    if (const std::int32_t layers = llama->layers(context); layers > 0) {
+        profiler_.describe("layers", std::to_string(layers));
+    }
     profiler_.describe("engine", version_ + ", not built for this profiler");
+}
+
+/// REQUIRES: a graph was seen whole, so the processor computed all of it.
+void GgmlEngine::describe_device(llama_context* context) {
+    const Llama* llama = llama_.load(std::memory_order_acquire);
+    if (const std::int32_t threads = llama != nullptr && context != nullptr ? llama->threads(context) : 0;
+        threads > 0) {
+        profiler_.describe("device", "cpu, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
+    }
 }
 
 bool GgmlEngine::has_steps() const {

@@ -54,7 +54,8 @@ struct ThreadState {
     std::size_t count = 0; // of laps noted; more than there is room for: not all were seen
     std::uint64_t sampled = 0;
     double kv_length = 0;
-    Context step; // whose logits this thread samples from
+    llama_context* context = nullptr; // of the last step
+    Context step;                     // whose logits this thread samples from
     bool in_step = false;
     bool sampling = false;
 };
@@ -99,6 +100,7 @@ class GgmlEngine {
     NodePlan& plan_for(const Scheduler* scheduler);
     [[nodiscard]] std::uint64_t cached_length(llama_context* context, std::int32_t sequence) const;
     void describe(llama_context* context);
+    void describe_device(llama_context* context);
     void emit(const NodePlan& plan, const ThreadState& state, std::uint64_t end);
 
     GgmlApi api_;
