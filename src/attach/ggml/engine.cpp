@@ -184,6 +184,7 @@ int GgmlEngine::compute(int (*original)(Scheduler*, Graph*), Scheduler* schedule
     plan.prepare(api_, graph, [this](std::string_view name) { return profiler_.intern(name); });
     std::optional<OpenStep> step;
     if (!state->in_step) {
+        describe(nullptr);
         StepFacts facts;
         (plan.tokens() == 1 ? facts.decode : facts.prefill) = plan.tokens();
         step.emplace(profiler_, *state, facts);
@@ -352,9 +353,14 @@ std::uint64_t GgmlEngine::cached_length(llama_context* context, std::int32_t seq
     return llama != nullptr ? llama->cached(context, sequence) : 0;
 }
 
+/// `context`: null where the engine's own was not seen.
 void GgmlEngine::describe(llama_context* context) {
+    if (described_.exchange(true, std::memory_order_relaxed)) {
+        return;
+    }
+    profiler_.describe("engine", version_ + ", not built for this profiler");
     const Llama* llama = llama_.load(std::memory_order_acquire);
-    if (llama == nullptr || described_.exchange(true, std::memory_order_relaxed)) {
+    if (llama == nullptr || context == nullptr) {
         return;
     }
     if (const std::string model = llama->model(context); !model.empty()) {
@@ -363,7 +369,6 @@ void GgmlEngine::describe(llama_context* context) {
     if (const std::int32_t layers = llama->layers(context); layers > 0) {
         profiler_.describe("layers", std::to_string(layers));
     }
-    profiler_.describe("engine", version_ + ", not built for this profiler");
 }
 
 /// REQUIRES: a graph was seen whole, so the processor computed all of it.
