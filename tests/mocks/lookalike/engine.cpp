@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "lookalike/llama.hpp"
+#include "lookalike/llama.h"
 
 namespace {
 
@@ -27,7 +27,7 @@ constexpr const char* usage =
     "  load=WAY          how they are opened: global, local, deepbind (where they are opened at all)\n"
     "  file=NAME         the one library that has it all\n"
     "  noload            backends are built in: asks for no others\n"
-    "  model=TEXT        see llama.hpp (layers=2)\n"
+    "  model=TEXT        see llama.h (layers=2)\n"
     "  prompt=N steps=N  tokens to read, then to make, of each sequence (8, 12)\n"
     "  contexts=N        as many threads with one context each (1)\n"
     "  sequences=N       in one batch (1); late=STEP: one more joins at that step, with its prompt\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libllama: models, contexts, decoding, sampling. Tokens depend on nothing but tokens and positions.
-#include "lookalike/llama.hpp"
+#include "lookalike/llama.h"
 
 #include <algorithm>
 #include <cstdio>

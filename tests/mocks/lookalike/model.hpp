@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lookalike/graph.hpp"
-#include "lookalike/llama.hpp"
+#include "lookalike/llama.h"
 
 struct llama_vocab {
     std::int32_t tokens = 48;

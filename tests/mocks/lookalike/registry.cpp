@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "lookalike/ggml.hpp"
+#include "lookalike/ggml.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "lookalike/ggml.hpp"
+#include "lookalike/ggml.h"
 
 namespace lookalike {
 
