@@ -29,8 +29,9 @@ BELOW = {
     "page": ["base"],
     "answers": ["analysis", "page", "asking"],
     "session": ["cudagraph", "fingerprint", "asking"],
-    "capi": ["session"],
-    "attach": ["session"],
+    "ggml": [],
+    "capi": ["session", "ggml"],
+    "attach": ["session", "ggml"],
 }
 BELOW_TESTS = {"session": ["export", "answers"], "attach": ["answers"]}  # what only the tests of a room include
 # Of the room that both libraries hold, what reads: no file of libplumb's other rooms that ships includes it.

@@ -30,6 +30,10 @@ struct PLUMB_API Cpu {
     };
     static Result<Context> make_context(const TimerOptions& options = {});
     static QueueTimer* queue_timer(Context& context) { return context.timer.get(); }
+
+    /// For work of one thread at a time that is made slower by timing it: scopes on this queue are timed in one step out of
+    /// device.every, and those steps are apart from the others. Each call makes one, which lives as long as the process.
+    [[nodiscard]] static Result<Queue> sampled_queue(std::string name);
 };
 
 /// Times one stretch of work at a time, as often as wanted. Must not outlive its context.

@@ -141,6 +141,10 @@ PLUMB_C_API plumb_code plumb_hip(void* stream, plumb_queue* queue);
 PLUMB_C_API plumb_code plumb_opencl(void* command_queue, plumb_queue* queue);
 PLUMB_C_API plumb_code plumb_metal(void* command_queue, plumb_queue* queue);
 
+/// For work of one thread at a time that is made slower by timing it: scopes on this queue are timed in one step out of
+/// device.every, and those steps are apart from the others. Each call makes one, which lives as long as the process.
+PLUMB_C_API plumb_code plumb_sampled(const char* name, plumb_queue* queue);
+
 /// A VkQueue, and what it belongs to.
 typedef struct plumb_vulkan_handles {
     uint32_t struct_size;
@@ -204,6 +208,9 @@ PLUMB_C_API plumb_code plumb_push_scope(plumb_profiler* profiler, const plumb_qu
 PLUMB_C_API plumb_code plumb_set_work(plumb_profiler* profiler, const plumb_work* work);
 /// Ends what this thread pushed last. plumb_invalid_argument where nothing is open, or where it was begun while recording was off.
 PLUMB_C_API plumb_code plumb_pop_scope(plumb_profiler* profiler);
+
+/// 1 where the step that is open on this thread is one in which queues that are timed in some steps are timed; else 0.
+PLUMB_C_API int plumb_timed(plumb_profiler* profiler);
 
 /// A brick that another thread may end. plumb_begin() fills it, whatever was in it.
 typedef struct plumb_token {
@@ -299,6 +306,33 @@ typedef struct plumb_tensor {
 /// it before the queue has come past.
 PLUMB_C_API plumb_code plumb_record_tensor(plumb_profiler* profiler, const plumb_queue* queue, plumb_name name,
                                            const plumb_tensor* tensor);
+
+// --- Nodes of ggml ---
+
+/// A tensor, by what ggml's functions say of it.
+typedef struct plumb_ggml_tensor {
+    const char* name; // ggml_get_name(); NULL: there is none
+    uint64_t bytes;   // ggml_nbytes()
+    int64_t elements; // ggml_nelements()
+    int64_t rows;     // ggml_nrows()
+} plumb_ggml_tensor;
+
+/// One node after the other of a graph, in one struct that is 0 before the first.
+typedef struct plumb_ggml_node {
+    uint32_t struct_size;
+    int32_t timed;            // given back; 0: it computes nothing, or it belongs to the next node
+    const char* operation;    // ggml_op_desc()
+    plumb_ggml_tensor tensor; // the node
+    plumb_ggml_tensor sources[4];
+    uint64_t kv_length;      // of the step
+    uint32_t layer_plus_one; // given back; 0: in none
+    plumb_name brick;        // given back; a name such as "ggml_cont" where it is no well-known brick
+    uint16_t waiting;        // given back: the next node is computed together with this one
+    plumb_work work;         // given back
+} plumb_ggml_node;
+
+/// The brick, layer and work of a node, by the rules of `plumb run`. Leave what was given back as it is for the next node.
+PLUMB_C_API plumb_code plumb_ggml_describe(plumb_profiler* profiler, plumb_ggml_node* node);
 
 // --- Captured graphs ---
 

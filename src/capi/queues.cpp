@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "capi/handles.hpp"
+#include "plumb/backend_timer.hpp"
 #include "plumb/cuda.hpp"
 #include "plumb/hip.hpp"
 #include "plumb/metal.hpp"
@@ -75,6 +76,24 @@ plumb_code plumb_opencl(void* command_queue, plumb_queue* queue) {
 }
 plumb_code plumb_metal(void* command_queue, plumb_queue* queue) {
     return put_queue(queue, [&] { return plumb::metal(command_queue); });
+}
+
+plumb_code plumb_sampled(const char* name, plumb_queue* queue) {
+    if (name == nullptr) {
+        return missing("the name of a queue");
+    }
+    if (!has_room(queue, sizeof *queue, "plumb_queue")) {
+        return plumb_invalid_argument;
+    }
+    return guarded([&]() -> plumb_code {
+        const plumb::Result<plumb::Queue> made = plumb::Cpu::sampled_queue(name);
+        if (!made.ok()) {
+            return fail(made.error());
+        }
+        queue->track = made->track;
+        queue->timer = made->timer;
+        return plumb_ok;
+    });
 }
 
 plumb_code plumb_vulkan_open(const plumb_vulkan_handles* handles, plumb_vulkan** opened) {

@@ -3,6 +3,7 @@
 #include "capi/handles.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/record.hpp"
+#include "record/device_label.hpp"
 #include "record/scope_stack.hpp"
 
 using namespace plumb::capi;
@@ -89,6 +90,12 @@ plumb_code plumb_pop_scope(plumb_profiler* profiler) {
                : fail(ErrorCode::invalid_argument,
                       "there is nothing for plumb_pop_scope() to end on this thread: pop what "
                       "was pushed, once, on the thread that pushed it");
+}
+
+int plumb_timed(plumb_profiler* profiler) {
+    const plumb::detail::ThreadRecorder* pen =
+        profiler != nullptr && profiler->profiler.enabled() ? profiler->profiler.thread() : nullptr;
+    return pen != nullptr && pen->step_plus_one != 0 && plumb::times_this_step(*pen) ? 1 : 0;
 }
 
 plumb_code plumb_begin(plumb_profiler* profiler, plumb_name name, const plumb_work* work, plumb_token* token) {

@@ -9,15 +9,20 @@
 namespace plumb {
 inline namespace v1 {
 
+/// Whether the open step is one of those in which queues with a price are timed; outside of steps everything is.
+/// By step id, so that all ranks time the same steps; the first step is warm-up and not among them.
+inline bool times_this_step(const detail::ThreadRecorder& pen) noexcept {
+    const std::uint64_t every = pen.recorder->device_every();
+    return every <= 1 || pen.step_plus_one == 0 || pen.step_plus_one % every == 0;
+}
+
 inline ScopeLabel label_of(const detail::ThreadRecorder& pen, std::uint64_t bits) noexcept {
     ScopeLabel label;
     label.recorder = pen.recorder;
     label.name = static_cast<std::uint16_t>(bits >> id_shift);
     label.layer_plus_one = static_cast<std::uint16_t>(pen.layer_plus_one);
     label.lap = (bits & flag_lap) != 0;
-    // By step id, so that all ranks time the same steps; the first step is warm-up and not among them.
-    const std::uint64_t every = pen.recorder->device_every();
-    label.timed = every <= 1 || pen.step_plus_one == 0 || pen.step_plus_one % every == 0;
+    label.timed = times_this_step(pen);
     return label;
 }
 

@@ -292,6 +292,65 @@ class Doors(Case):
         self.assertEqual(len(recorded.nodes), sum(len(step["nodes"]) for step in truth.steps))
 
 
+class Adapter(Case):
+    """plumb/ggml.h, through ggml's eval callback (examples/llama_cpp.c)."""
+
+    EVERY = 2
+
+    def recorded(self, language, model, spec=f"on,warmup=0,device.every={EVERY}"):
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            folder = pathlib.Path(folder)
+            truth, recording = folder / "truth.jsonl", folder / "run.plumb"
+            command = [str(BUILT / f"plain/adapter_{language}"), str(BUILT / "plain"), model, "9"]
+            alone = subprocess.run(command, capture_output=True, text=True, env=CLEAN, timeout=HANG)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, env={
+                **CLEAN, "PLUMB": f"{spec},out={recording}", "LOOKALIKE_TRUTH": str(truth)})
+            self.assertEqual((alone.returncode, alone.stdout), (done.returncode, done.stdout), done.stderr)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            report = subprocess.run([PLUMB, "report", recording, "--json"], capture_output=True, text=True, check=True).stdout
+            return Truth(truth).steps, Recorded(PLUMB, recording), json.loads(report)
+
+    def assert_bricks(self, steps, recorded):
+        self.assertEqual([row["phase"] for row in recorded.steps], [step["phase"] for step in steps])
+        timed = [step for number, step in enumerate(steps, 1) if number % self.EVERY == 0]
+        nodes = [node for step in timed for node in step["nodes"]]
+        self.assertEqual(len(recorded.nodes), len(nodes))
+        ends = [node["called"] for node in nodes[1:]] + [timed[-1]["end"]]
+        for row, node, following in zip(recorded.nodes, nodes, ends):
+            what = f"{node['name']}: {row}"
+            self.assertIn(row["name"], node["brick"].split("|"), what)
+            self.assertEqual(row.get("layer", -1), node["layer"], what)
+            self.assertLessEqual(row["begin_ns"], node["entered"] + SLACK_NS, what)
+            end = row["begin_ns"] + row["duration_ns"]
+            self.assertTrue(node["left"] - SLACK_NS <= end <= following + SLACK_NS, what)
+            for work in ("bytes", "flops"):
+                if node[work] > 0:
+                    self.assertAlmostEqual(row[work] / node[work], 1, delta=0.01, msg=f"{work} of {what}")
+
+    def test_timed_steps_have_the_bricks_that_the_engine_planted(self):
+        for language, model in (("c99", "layers=3"), ("c11", "noflash,bias,qknorm"), ("cxx17", "moe,noflash,bias,qknorm,layers=4")):
+            with self.subTest(language, model=model):
+                steps, recorded, _ = self.recorded(language, model)
+                self.assert_bricks(steps, recorded)
+
+    def test_timed_steps_are_apart_from_the_others(self):
+        steps, _, report = self.recorded("c11", "layers=3")
+        phase = next(row for row in report["phases"] if row["phase"] == "decode")
+        decoded = len([step for step in steps if step["phase"] == "decode"])
+        self.assertEqual((phase["steps"], phase["sampled_steps"]), (decoded - decoded // self.EVERY - 1, decoded // self.EVERY + 1))
+        calls = {row["name"]: row["calls_per_step"] for row in report["bricks"] if row["phase"] == "decode"}
+        self.assertEqual((calls["lm_head"], calls["qkv_projection"]), (1, 9))
+
+    def test_steps_that_are_not_timed_go_in_one_piece(self):
+        steps, recorded, _ = self.recorded("c11", "layers=3", "on,device.every=1000")
+        self.assertEqual(recorded.nodes, [])
+        self.assertEqual(len(recorded.steps), len(steps))
+
+    def test_it_is_small_enough_for_somebody_elses_tree(self):
+        header = pathlib.Path(__file__).resolve().parents[2] / "include/plumb/ggml.h"
+        self.assertLessEqual(len(header.read_text().splitlines()), 150)
+
+
 class Nothing(Case):
     def test_programs_without_an_engine_are_as_before(self):
         for command in (["/bin/true"], ["/bin/sh", "-c", "echo words; exit 3"], [sys.executable, "-c", "print('words')"]):
@@ -327,7 +386,7 @@ class Nothing(Case):
 
 def main():
     """77, which ctest shows as skipped, where this plumb cannot run anything."""
-    if sys.argv[3:] != ["Lookalike"] and subprocess.run([PLUMB, "run", "--help"], capture_output=True).returncode != 0:
+    if sys.argv[3:] not in (["Lookalike"], ["Adapter"]) and subprocess.run([PLUMB, "run", "--help"], capture_output=True).returncode != 0:
         print("skipped: this plumb has no command run")
         sys.exit(77)
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

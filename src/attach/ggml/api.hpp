@@ -8,6 +8,7 @@
 #include <string>
 
 #include "attach/slots.hpp"
+#include "ggml/node_work.hpp"
 #include "plumb/result.hpp"
 
 // The engine's own types, of which only addresses are used here.
@@ -61,7 +62,7 @@ struct GgmlApi {
         const auto* at = reinterpret_cast<const char*>(node) + sources_at + index * sizeof(void*);
         return *reinterpret_cast<const Tensor* const*>(at);
     }
-    static constexpr std::size_t sources = 4;
+    static constexpr std::size_t sources = plumb::ggml::NodeFacts::most_sources;
 };
 
 /// Whether its llama_decode takes a Batch as it is here: one that can load backends is not older.

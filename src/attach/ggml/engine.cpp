@@ -259,10 +259,7 @@ void GgmlEngine::emit(const NodePlan& plan, const ThreadState& state, std::uint6
         NodeWork work;
         for (std::size_t k = open_first; k <= open_last; ++k) {
             if (nodes[k].computes) {
-                work.bytes += nodes[k].work.bytes;
-                work.flops += nodes[k].work.flops;
-                work.bytes_per_kv += nodes[k].work.bytes_per_kv;
-                work.flops_per_kv += nodes[k].work.flops_per_kv;
+                work += nodes[k].work;
             }
         }
         pen.scope(nodes[open_last].brick, open->at, at, given(work, state.kv_length),

@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "attach/ggml/api.hpp"
+#include "ggml/node_work.hpp"
 #include "plumb/bricks.hpp"
 
 namespace plumb::attach::ggml {
 
-/// Bytes and flops of one node: a part that is always so, and a part for each position of the kv cache.
-struct NodeWork {
-    double bytes = 0, flops = 0, bytes_per_kv = 0, flops_per_kv = 0;
-};
+using plumb::ggml::NodeWork;
 
 struct PlannedNode {
     const Tensor* tensor;
@@ -50,8 +48,5 @@ class NodePlan {
     std::size_t computing_ = 0;
     std::uint64_t tokens_ = 0;
 };
-
-/// The work of one node. `operation` as ggml_op_desc gives it.
-NodeWork work_of(const GgmlApi& api, const Tensor* node, std::string_view operation);
 
 } // namespace plumb::attach::ggml

@@ -7,6 +7,7 @@
 #include "base/os.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/backend_timer.hpp"
+#include "record/queue_registry.hpp"
 
 namespace plumb {
 namespace {
@@ -56,6 +57,15 @@ Result<Cpu::Context> Cpu::make_context(const TimerOptions& options) {
         return timer.error();
     }
     return Context{std::move(*timer)};
+}
+
+Result<Queue> Cpu::sampled_queue(std::string name) {
+    auto timer = backends::cpu::CpuQueueTimer::create({}, backends::cpu::system_calls(), true);
+    if (!timer) {
+        return timer.error();
+    }
+    QueueTimer& lasting = *timer->release();
+    return Queue{&lasting, record::register_queue(lasting, std::move(name))};
 }
 
 } // namespace plumb

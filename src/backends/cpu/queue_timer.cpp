@@ -60,7 +60,8 @@ std::vector<Capability> capabilities_of(const clock::CounterFacts& facts) {
     };
 }
 
-Result<std::unique_ptr<QueueTimer>> CpuQueueTimer::create(const TimerOptions& options, const CpuCalls& calls) {
+Result<std::unique_ptr<QueueTimer>> CpuQueueTimer::create(const TimerOptions& options, const CpuCalls& calls,
+                                                          bool sampled) {
     if (options.max_in_flight == 0 || options.max_in_flight > TokenPool<Stamps>::max_capacity) {
         return Error{ErrorCode::invalid_argument, "max_in_flight is " + std::to_string(options.max_in_flight) +
                                                       "; give a number from 1 to 16777215"};
@@ -70,7 +71,8 @@ Result<std::unique_ptr<QueueTimer>> CpuQueueTimer::create(const TimerOptions& op
         return first.error();
     }
     void* memory = calls.allocate(TokenPool<Stamps>::bytes(options.max_in_flight));
-    auto* timer = memory != nullptr ? new (std::nothrow) CpuQueueTimer(options, calls, memory, *first) : nullptr;
+    auto* timer =
+        memory != nullptr ? new (std::nothrow) CpuQueueTimer(options, calls, memory, *first, sampled) : nullptr;
     if (timer != nullptr) {
         return std::unique_ptr<QueueTimer>(timer);
     }
@@ -82,9 +84,9 @@ Result<std::unique_ptr<QueueTimer>> CpuQueueTimer::create(const TimerOptions& op
 }
 
 CpuQueueTimer::CpuQueueTimer(const TimerOptions& options, const CpuCalls& calls, void* memory,
-                             const DeviceClockPair& first)
-    : calls_(calls), clock_(clock::host_clock(options.host_clock)), immediate_(options.immediate), memory_(memory),
-      pool_(memory, options.max_in_flight), first_(first) {}
+                             const DeviceClockPair& first, bool sampled)
+    : calls_(calls), clock_(clock::host_clock(options.host_clock)), immediate_(options.immediate), sampled_(sampled),
+      memory_(memory), pool_(memory, options.max_in_flight), first_(first) {}
 
 CpuQueueTimer::~CpuQueueTimer() { calls_.release(memory_); }
 

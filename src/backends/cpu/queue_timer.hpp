@@ -25,12 +25,17 @@ std::vector<Capability> capabilities_of(const clock::CounterFacts& facts);
 
 class CpuQueueTimer final : public QueueTimer {
   public:
+    /// `sampled`: only labelled scopes whose step is timed are.
     static Result<std::unique_ptr<QueueTimer>> create(const TimerOptions& options,
-                                                      const CpuCalls& calls = system_calls());
+                                                      const CpuCalls& calls = system_calls(), bool sampled = false);
     ~CpuQueueTimer() override;
 
     Result<DeviceToken> begin() noexcept override;
     Status end(DeviceToken token) noexcept override;
+    Result<DeviceToken> begin_labelled(const ScopeLabel& label) noexcept override {
+        return label.timed || !sampled_ ? begin() : Result<DeviceToken>(DeviceToken{token_not_timed});
+    }
+    bool sampled_by_step() const noexcept override { return sampled_; }
     Result<DeviceSpan> collect(DeviceToken token) noexcept override;
     void cancel(DeviceToken token) noexcept override;
     Status wait(DeviceToken token) noexcept override;
@@ -50,11 +55,13 @@ class CpuQueueTimer final : public QueueTimer {
         base::HostTicks begin;
         base::HostTicks end;
     };
-    CpuQueueTimer(const TimerOptions& options, const CpuCalls& calls, void* memory, const DeviceClockPair& first);
+    CpuQueueTimer(const TimerOptions& options, const CpuCalls& calls, void* memory, const DeviceClockPair& first,
+                  bool sampled);
 
     CpuCalls calls_;
     clock::HostClockSource clock_;
     bool immediate_;
+    bool sampled_;
     void* memory_;
     TokenPool<Stamps> pool_;
     DeviceClockPair first_; // read at creation: with a later one it gives the clock's rate

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attach/ggml/node_names.hpp"
+#include "ggml/node_names.hpp"
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 
-namespace plumb::attach::ggml {
+namespace plumb::ggml {
 namespace {
 
 struct Rule {
@@ -130,10 +130,19 @@ std::optional<std::int32_t> layer_in(std::string_view name) {
     return dash != name.npos ? number_at(name, dash + 1, true) : std::nullopt;
 }
 
-bool after_layers(std::string_view name) { return name.starts_with("result_") || name == "norm"; }
+std::int32_t layer_of(const NodeWords& node, std::int32_t before) {
+    const std::optional<std::int32_t> of_weight = layer_in(node.weight);
+    const std::optional<std::int32_t> stated = of_weight ? of_weight : layer_in(node.name);
+    const bool after_layers = node.name.starts_with("result_") || node.name == "norm";
+    return stated ? *stated : after_layers ? -1 : before;
+}
+
+bool is_norm_with_weight(const NodeWords& node) {
+    return one_of(node.operation, {"RMS_NORM", "NORM"}) && (node.name == "norm" || node.name.starts_with("norm-"));
+}
 
 bool computes_nothing(std::string_view operation) {
     return one_of(operation, {"NONE", "VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE"});
 }
 
-} // namespace plumb::attach::ggml
+} // namespace plumb::ggml

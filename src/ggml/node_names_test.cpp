@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attach/ggml/node_names.hpp"
+#include "ggml/node_names.hpp"
 
 #include <gtest/gtest.h>
 
-namespace plumb::attach::ggml {
+namespace plumb::ggml {
 namespace {
 
 TEST(NodeNames, the_weight_names_the_brick_before_the_operation_does) {
@@ -59,9 +59,10 @@ TEST(NodeNames, a_layer_is_what_the_name_states) {
     EXPECT_EQ(layer_in("node_31"), std::nullopt);
     EXPECT_EQ(layer_in("result_output"), std::nullopt);
     EXPECT_EQ(layer_in("Kcur-3 (view)"), std::nullopt);
-    EXPECT_TRUE(after_layers("result_norm"));
-    EXPECT_FALSE(after_layers("norm-3"));
+    EXPECT_EQ(layer_of({"result_norm", "MUL", "output_norm.weight"}, 2), -1);
+    EXPECT_EQ(layer_of({"norm-3", "RMS_NORM", ""}, 2), 3);
+    EXPECT_EQ(layer_of({"node_31", "MUL_MAT", ""}, 2), 2);
 }
 
 } // namespace
-} // namespace plumb::attach::ggml
+} // namespace plumb::ggml
