@@ -51,39 +51,44 @@ function(plumb_add_libraries)
     PLUMB_ANALYSIS_FILE="libplumb-analysis.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
 
   if(TARGET plumb_attach AND NOT PLUMB_SANITIZE) # a sanitizer must be in a program from its start
-    plumb_add_attach_library(attach ${rooms})
+    plumb_add_attach_library()
   endif()
 
   add_library(plumb::plumb ALIAS plumb_static)
   add_library(plumb::analysis ALIAS plumb_analysis_static)
 endfunction()
 
-# libplumb-attach: one file that stands in any process. It exports the names of its doors alone, and brings along what the
-# process may have in another version: libstdc++ and zstd.
+# plumb_attach_module(<target> <version script> [source …]): one file that stands in any process. It exports the names of its doors
+# alone, and brings along what the process may have in another version: libstdc++ and zstd.
+function(plumb_attach_module target doors)
+  get_property(rooms GLOBAL PROPERTY plumb_rooms)
+  list(REMOVE_ITEM rooms ${PLUMB_ANALYSIS_ROOMS} capi)
+  set(objects "")
+  foreach(room IN LISTS rooms)
+    set(objects_of plumb_${room})
+    if(TARGET plumb_late_${room})
+      set(objects_of plumb_late_${room})
+    endif()
+    list(APPEND objects $<TARGET_OBJECTS:${objects_of}>)
+  endforeach()
+  add_library(${target} MODULE "${PROJECT_SOURCE_DIR}/src/attach/doors.cpp" ${ARGN} ${objects})
+  plumb_target(${target})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS "${doors}")
+  target_link_libraries(${target} PRIVATE "${PLUMB_STATIC_ZSTD}" Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_options(${target} PRIVATE
+    -static-libstdc++ -Wl,--version-script=${doors} -Wl,--exclude-libs,ALL
+    -Wl,-z,nodelete -Wl,-z,defs -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now)
+endfunction()
+
 function(plumb_add_attach_library)
   find_library(PLUMB_STATIC_ZSTD NAMES libzstd.a)
   if(NOT PLUMB_STATIC_ZSTD)
     message(STATUS "no libzstd.a: libplumb-attach is not built, and `plumb run` says so")
     return()
   endif()
-  list(REMOVE_ITEM ARGN capi)
-  set(objects "")
-  foreach(room IN LISTS ARGN)
-    set(target plumb_${room})
-    if(TARGET plumb_late_${room})
-      set(target plumb_late_${room})
-    endif()
-    list(APPEND objects $<TARGET_OBJECTS:${target}>)
-  endforeach()
-  set(doors "${PROJECT_SOURCE_DIR}/src/attach/doors.map")
-  add_library(plumb_attach_library MODULE "${PROJECT_SOURCE_DIR}/src/attach/doors.cpp" ${objects})
-  plumb_target(plumb_attach_library)
-  target_include_directories(plumb_attach_library PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  set_target_properties(plumb_attach_library PROPERTIES OUTPUT_NAME plumb-attach LINKER_LANGUAGE CXX LINK_DEPENDS "${doors}")
-  target_link_libraries(plumb_attach_library PRIVATE "${PLUMB_STATIC_ZSTD}" Threads::Threads ${CMAKE_DL_LIBS})
-  target_link_options(plumb_attach_library PRIVATE
-    -static-libstdc++ -Wl,--version-script=${doors} -Wl,--exclude-libs,ALL
-    -Wl,-z,nodelete -Wl,-z,defs -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now)
+  plumb_attach_module(plumb_attach_library "${PROJECT_SOURCE_DIR}/src/attach/doors.map")
+  set_target_properties(plumb_attach_library PROPERTIES OUTPUT_NAME plumb-attach)
   if(TARGET plumb_attach_test)
     add_dependencies(plumb_attach_test plumb_attach_library)
   endif()

@@ -19,6 +19,7 @@ typedef struct llama_batch {
 } llama_batch;
 typedef struct llama_model_params {
     void* devices;
+    void* ours[8]; // as large as to be passed in memory
 } llama_model_params;
 typedef struct llama_context_params {
     uint32_t n_ctx, n_batch, n_ubatch, n_seq_max;

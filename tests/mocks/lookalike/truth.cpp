@@ -9,13 +9,11 @@
 
 namespace {
 
+const char* truth_path() { return std::getenv("LOOKALIKE_TRUTH"); }
+
 void append(std::string line) {
-    const char* path = std::getenv("LOOKALIKE_TRUTH");
-    if (path == nullptr) {
-        return;
-    }
     // Opened for each line: what this process forks or executes goes on in the same file.
-    const int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    const int file = open(truth_path(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
     line += '\n';
     if (file < 0 || write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
         std::perror("lookalike: the truth cannot be written");
@@ -46,6 +44,9 @@ void lookalike_busy(std::int64_t ns) {
 }
 
 void lookalike_write_step(const lookalike::Step& step) {
+    if (truth_path() == nullptr) {
+        return;
+    }
     std::string line =
         text(R"({"step":%d,"context":%d,"pid":%d,"tid":%d,"phase":"%s","tokens":%d,"sequences":%d,"kv_length":%d,)"
              R"("status":%d,"begin":%ld,"end":%ld,"compute":[%ld,%ld],"graph_nodes":%d,"nodes":[)",
@@ -62,6 +63,9 @@ void lookalike_write_step(const lookalike::Step& step) {
 }
 
 void lookalike_write_sampled(const lookalike::Sampled& sampled) {
+    if (truth_path() == nullptr) {
+        return;
+    }
     append(text(R"({"sampled":%d,"pid":%d,"tid":%d,"begin":%ld,"end":%ld})", sampled.context, getpid(), gettid(),
                 sampled.begin, sampled.end));
 }
