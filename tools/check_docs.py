@@ -24,8 +24,9 @@ SAMPLES = [  # page, file, name of the marks around the sample there
 ]
 
 
-WALKS = {  # every C and C++ sample of the page is a marked part of one of these files
+WALKS = {  # every sample in code of the page is a marked part of one of these files
     "README.md": ["examples/readme.cpp"],
+    "docs/engines.md": ["examples/llama_cpp.c", "examples/loop.py", "examples/engine.rs"],
     "docs/path.md": ["examples/recorded_nodes.cpp"],
     "docs/instrumenting.md": ["examples/instrumenting.cpp", "decoder/model/step.cpp", "examples/from_c.c"],
 }
@@ -33,9 +34,9 @@ WALKS = {  # every C and C++ sample of the page is a marked part of one of these
 
 def unknown_samples(page: str, sources: list[str]) -> list[str]:
     compiled = {textwrap.dedent(part[1]) for source in sources
-                for part in re.findall(r"// \[([a-z]+)\]\n(.*?)[ ]*// \[/\1\]", (ROOT / source).read_text(), re.S)}
-    shown = re.findall(r"```(?:cpp|c)\n(.*?)```", (ROOT / page).read_text(), re.S)
-    return [f"{page}: C or C++ sample {number + 1} is no marked part of {' or '.join(sources)}; copy it from there"
+                for part in re.findall(r"(?://|#) \[([a-z]+)\]\n(.*?)[ ]*(?://|#) \[/\1\]", (ROOT / source).read_text(), re.S)}
+    shown = re.findall(r"```(?:cpp|c|rust|python)\n(.*?)```", (ROOT / page).read_text(), re.S)
+    return [f"{page}: sample {number + 1} is no marked part of {' or '.join(sources)}; copy it from there"
             for number, sample in enumerate(shown) if sample not in compiled]
 
 

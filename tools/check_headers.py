@@ -19,6 +19,8 @@ LINES = {
     "include/plumb/plumb.hpp": {"c++17": 25_000, "c++20": 45_000},
     "include/plumb/plumb.h": {"c++17": 1_000},
 }
+# What must be included before, as an engine has it.
+BEFORE = {"include/plumb/ggml.h": "tests/mocks/lookalike/ggml.h"}
 NOT_BROUGHT = {"include/plumb/plumb.hpp": {"memory", "functional"}}
 
 
@@ -33,6 +35,8 @@ def commands(name):
     """(what, argument list) for every way in which the header must compile."""
     public = name.startswith("include/plumb/")
     include = f"#include <{name.removeprefix('include/')}>\n" if public else f'#include "{tree.ROOT / name}"\n'
+    if name in BEFORE:
+        include = f'#include "{tree.ROOT / BEFORE[name]}"\n{include}'
     folders = ["include"] if public else ["include", "src", "tests/mocks", "tests"]
     paths = [word for folder in folders for word in ("-I", str(tree.ROOT / folder))]
     if not public:

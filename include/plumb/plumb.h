@@ -309,7 +309,7 @@ PLUMB_C_API plumb_code plumb_record_tensor(plumb_profiler* profiler, const plumb
 
 // --- Nodes of ggml ---
 
-/// A tensor, by what ggml's functions say of it.
+/// A tensor in a plumb_ggml_node, by what ggml's functions say of it.
 typedef struct plumb_ggml_tensor {
     const char* name; // ggml_get_name(); NULL: there is none
     uint64_t bytes;   // ggml_nbytes()

@@ -10,7 +10,7 @@ using plumb::Name;
 
 namespace {
 
-plumb::ggml::TensorFacts facts_of(const plumb_ggml_tensor& tensor) {
+plumb::ggml::TensorSizes sizes_of(const plumb_ggml_tensor& tensor) {
     if (tensor.name == nullptr) {
         return {};
     }
@@ -31,9 +31,9 @@ plumb_code plumb_ggml_describe(plumb_profiler* profiler, plumb_ggml_node* node) 
         return missing("the operation or the name of a plumb_ggml_node");
     }
     return guarded([&]() -> plumb_code {
-        plumb::ggml::NodeFacts facts{node->operation, facts_of(node->tensor), {}};
+        plumb::ggml::NodeFacts facts{node->operation, sizes_of(node->tensor), {}};
         for (std::size_t i = 0; i < facts.sources.size(); ++i) {
-            facts.sources[i] = facts_of(node->sources[i]);
+            facts.sources[i] = sizes_of(node->sources[i]);
         }
         const plumb::ggml::NodeWords words{facts.self.name, facts.operation, weight_of(facts)};
         node->layer_plus_one =

@@ -10,7 +10,7 @@ NodeWork plain_work(const NodeFacts& node) {
     NodeWork work;
     work.bytes = node.self.bytes;
     work.flops = node.self.elements;
-    for (const TensorFacts& source : node.sources) {
+    for (const TensorSizes& source : node.sources) {
         work.bytes += source.bytes;
     }
     return work;
@@ -18,8 +18,8 @@ NodeWork plain_work(const NodeFacts& node) {
 
 /// Only the experts that were chosen are read.
 NodeWork work_of_experts(const NodeFacts& node) {
-    const TensorFacts& weights = node.sources[0];
-    const TensorFacts& chosen = node.sources[2];
+    const TensorSizes& weights = node.sources[0];
+    const TensorSizes& chosen = node.sources[2];
     NodeWork work = plain_work(node);
     work.flops = 2 * weights.row() * node.self.elements;
     const double rows = node.self.row(); // of one expert
@@ -33,8 +33,8 @@ NodeWork work_of_experts(const NodeFacts& node) {
 
 /// The views of the cache are longer than what is in it, so their size counts by position.
 NodeWork work_of_flash_attention(const NodeFacts& node) {
-    const TensorFacts& queries = node.sources[0];
-    const TensorFacts& mask = node.sources[3];
+    const TensorSizes& queries = node.sources[0];
+    const TensorSizes& mask = node.sources[3];
     if (mask.rows <= 0) {
         NodeWork work = plain_work(node);
         work.flops = 0;
@@ -49,8 +49,8 @@ NodeWork work_of_flash_attention(const NodeFacts& node) {
 
 /// Scores (kq), their softmax, and the weighted sum (kqv): in each one dimension is the length of the cache's view.
 NodeWork work_of_attention(const NodeFacts& node) {
-    const TensorFacts& first = node.sources[0];
-    const TensorFacts& second = node.sources[1];
+    const TensorSizes& first = node.sources[0];
+    const TensorSizes& second = node.sources[1];
     NodeWork work;
     const bool scores = node.operation == "MUL_MAT" && !node.self.name.starts_with("kqv");
     if (node.operation == "MUL_MAT" && !scores) {
@@ -108,7 +108,7 @@ NodeWork work_of(const NodeFacts& node) {
 }
 
 std::string_view weight_of(const NodeFacts& node) {
-    const auto* found = std::find_if(node.sources.begin(), node.sources.end(), [](const TensorFacts& source) {
+    const auto* found = std::find_if(node.sources.begin(), node.sources.end(), [](const TensorSizes& source) {
         return source.name.ends_with(".weight") || source.name.ends_with(".bias");
     });
     return found != node.sources.end() ? found->name : std::string_view();

@@ -9,7 +9,7 @@
 namespace plumb::ggml {
 
 /// A tensor by what ggml's functions say of it; one that is not there has no rows and no bytes.
-struct TensorFacts {
+struct TensorSizes {
     std::string_view name;
     double bytes = 0, elements = 0, rows = 0;
 
@@ -22,8 +22,8 @@ struct NodeFacts {
     static constexpr std::size_t most_sources = 4;
 
     std::string_view operation;
-    TensorFacts self;
-    std::array<TensorFacts, most_sources> sources;
+    TensorSizes self;
+    std::array<TensorSizes, most_sources> sources;
 };
 
 /// Bytes and flops of one node: a part that is always so, and a part for each position of the kv cache.

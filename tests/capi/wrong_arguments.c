@@ -54,7 +54,8 @@ static void test_null_profiler(void) {
     CHECK_FAILS(plumb_graph_launch(NULL, NULL, NULL), plumb_invalid_argument, "plumb_graph_captured()");
     CHECK_FAILS(plumb_graph_release(NULL), plumb_invalid_argument, "plumb_graph_captured()");
     CHECK_FAILS(plumb_snapshot(NULL, &text), plumb_invalid_argument, "plumb_open()");
-    CHECK(plumb_enabled(NULL) == 0 && plumb_now(NULL) == 0);
+    CHECK_FAILS(plumb_ggml_describe(NULL, NULL), plumb_invalid_argument, "plumb_open()");
+    CHECK(plumb_enabled(NULL) == 0 && plumb_now(NULL) == 0 && plumb_timed(NULL) == 0);
     plumb_free(NULL);
 }
 
@@ -183,7 +184,9 @@ void test_struct_sizes(const char* folder) {
     plumb_queue queue;
     plumb_step step;
     plumb_token token;
+    plumb_ggml_node node;
     (void)folder;
+    memset(&node, 0, sizeof node);
     memset(&newer, 0, sizeof newer);
     memset(&queue, 0, sizeof queue);
     memset(&step, 0, sizeof step);
@@ -203,6 +206,11 @@ void test_struct_sizes(const char* folder) {
     CHECK_FAILS(plumb_push_step(profiler, NULL, &step), plumb_invalid_argument, "plumb_step");
     CHECK_FAILS(plumb_begin(profiler, 1, NULL, &token), plumb_invalid_argument, "plumb_token");
     CHECK_FAILS(plumb_cuda(NULL, &queue), plumb_invalid_argument, "plumb_queue");
+    CHECK_FAILS(plumb_sampled("x", &queue), plumb_invalid_argument, "plumb_queue");
+    CHECK_FAILS(plumb_sampled(NULL, &queue), plumb_invalid_argument, "name");
+    CHECK_FAILS(plumb_ggml_describe(profiler, &node), plumb_invalid_argument, "plumb_ggml_node");
+    node.struct_size = sizeof node;
+    CHECK_FAILS(plumb_ggml_describe(profiler, &node), plumb_invalid_argument, "operation");
     CHECK_FAILS(plumb_pop_scope(profiler), plumb_invalid_argument, "nothing"); /* none of these began anything */
     CHECK_OK(plumb_close(profiler));
 }

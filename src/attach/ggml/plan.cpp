@@ -8,7 +8,7 @@
 namespace plumb::attach::ggml {
 namespace {
 
-plumb::ggml::TensorFacts facts_of(const GgmlApi& api, const Tensor* tensor) {
+plumb::ggml::TensorSizes sizes_of(const GgmlApi& api, const Tensor* tensor) {
     if (tensor == nullptr) {
         return {};
     }
@@ -49,10 +49,10 @@ void NodePlan::prepare(const GgmlApi& api, Graph* graph, const Intern& intern) {
     for (std::size_t i = 0; i < count; ++i) {
         const Tensor* tensor = api.graph_node(graph, static_cast<int>(i));
         PlannedNode node{tensor, {}, -1, false, {}, api.op_desc(tensor), {}, api.nelements(tensor)};
-        plumb::ggml::NodeFacts facts{node.operation, facts_of(api, tensor), {}};
+        plumb::ggml::NodeFacts facts{node.operation, sizes_of(api, tensor), {}};
         for (std::size_t k = 0; k < GgmlApi::sources; ++k) {
             node.operands[k] = api.source(tensor, k);
-            facts.sources[k] = facts_of(api, node.operands[k]);
+            facts.sources[k] = sizes_of(api, node.operands[k]);
         }
         const plumb::ggml::NodeWords words{facts.self.name, facts.operation, weight_of(facts)};
         node.layer = layer = layer_of(words, layer);
