@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hot half of the Python package: what a decode loop calls. _fallback.py is the same over ctypes, _library.py the cold half of
+   both. Stable ABI of Python 3.10, the first with METH_FASTCALL in it: one file for that and every later Python.
+   Thread rule: the profiler and names belong to whoever holds the GIL; each thread has its own Stack. */
+#define _GNU_SOURCE 1 // dladdr()
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030A0000
+#include <dlfcn.h>
+#include <Python.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "plumb/plumb.h"
+
+enum { kind_brick, kind_step, kind_layer, kind_context };
+static const char* const kind_words[] = {"brick", "step", "layer", "context", NULL};
+static const char* const phase_words[] = {"none", "prefill", "decode", "mixed", NULL};
+static const char* const category_words[] = {"other",  "norm",  "attention",  "ffn",      "moe", "embedding",
+                                             "output", "cache", "collective", "transfer", NULL};
+
+typedef struct Scope {
+    PyObject_HEAD int kind;
+    int category;
+    int has_work;
+    plumb_name name; // 0: not interned yet
+    PyObject* text;  // of a brick, else NULL
+    union {
+        plumb_work work;
+        plumb_step step;
+        plumb_context context;
+        uint32_t layer;
+    } is;
+} Scope;
+
+static plumb_profiler* profiler; // NULL: nothing is recorded
+static unsigned generation = 1;  // grows whenever what is open ends with it
+static int asked_environment;    // whether somebody decided what `profiler` is
+static PyObject* names;          // text -> plumb_name
+static PyTypeObject* scope_type;
+static PyObject *error_type, *first_use, *decorate; // of _library.py
+
+/// What a thread has open. plumb_pop_scope() ends the innermost: only with this does the end of a generator, or of a scope that was
+/// begun in another mode, end no other scope. `ids` holds the Scope of a with statement, 0 for push().
+enum { most_ids = 64 };
+typedef struct Stack {
+    unsigned generation;
+    unsigned depth;
+    unsigned forgotten; // of an older generation: their ends do nothing
+    uintptr_t ids[most_ids];
+} Stack;
+static _Thread_local Stack stack_of_thread;
+
+static Stack* own_stack(void) {
+    Stack* stack = &stack_of_thread;
+    if (stack->generation != generation) {
+        stack->generation = generation;
+        stack->forgotten += stack->depth;
+        stack->depth = 0;
+    }
+    return stack;
+}
+
+static PyObject* raise_code(plumb_code code) {
+    PyObject* error = PyObject_CallFunction(error_type, "si", plumb_last_error(), code);
+    if (error != NULL) {
+        PyErr_SetObject(error_type, error);
+        Py_DECREF(error);
+    }
+    return NULL;
+}
+static PyObject* none_or_raise(plumb_code code) {
+    if (code != plumb_ok) {
+        return raise_code(code);
+    }
+    Py_RETURN_NONE;
+}
+
+/// False with an exception: the environment was asked for a profiler, and that failed.
+static int decided(void) {
+    if (!asked_environment) {
+        PyObject* done = PyObject_CallFunction(first_use, NULL);
+        Py_XDECREF(done);
+        return done != NULL;
+    }
+    return 1;
+}
+
+static int intern(Scope* scope) {
+    PyObject* known = PyDict_GetItemWithError(names, scope->text);
+    if (known != NULL) {
+        scope->name = (plumb_name)PyLong_AsLong(known);
+        return 1;
+    }
+    const char* text = PyErr_Occurred() != NULL ? NULL : PyUnicode_AsUTF8AndSize(scope->text, NULL);
+    if (text == NULL) {
+        return 0;
+    }
+    plumb_name name = 0;
+    const plumb_code code = plumb_intern(profiler, text, scope->category, &name);
+    if (code != plumb_ok) {
+        (void)raise_code(code);
+        return 0;
+    }
+    known = PyLong_FromLong(name);
+    const int kept = known != NULL && PyDict_SetItem(names, scope->text, known) == 0;
+    Py_XDECREF(known);
+    scope->name = name;
+    return kept;
+}
+
+static const plumb_work* work_of(const Scope* scope) { return scope->has_work ? &scope->is.work : NULL; }
+
+static plumb_code push_recorded(Scope* scope) {
+    switch (scope->kind) {
+    case kind_brick:
+        return plumb_push_scope(profiler, NULL, scope->name, work_of(scope));
+    case kind_step:
+        return plumb_push_step(profiler, NULL, &scope->is.step);
+    case kind_layer:
+        return plumb_push_layer(profiler, scope->is.layer);
+    default:
+        return plumb_push_context(profiler, &scope->is.context);
+    }
+}
+
+/// False with an exception.
+static int begin(Scope* scope, uintptr_t id) {
+    if (profiler == NULL ? !decided() : 0) {
+        return 0;
+    }
+    if (profiler != NULL) {
+        if (scope->kind == kind_brick && scope->name == 0 && !intern(scope)) {
+            return 0;
+        }
+        const plumb_code code = push_recorded(scope);
+        if (code != plumb_ok) {
+            (void)raise_code(code);
+            return 0;
+        }
+    }
+    Stack* stack = own_stack();
+    if (stack->depth < most_ids) {
+        stack->ids[stack->depth] = id;
+    }
+    ++stack->depth;
+    return 1;
+}
+
+static void end_innermost(Stack* stack) {
+    --stack->depth;
+    if (profiler != NULL) {
+        (void)plumb_pop_scope(profiler);
+    }
+}
+
+// --- Scope ---
+
+static PyObject* scope_enter(PyObject* self, PyObject* Py_UNUSED(none)) {
+    if (!begin((Scope*)self, (uintptr_t)self)) {
+        return NULL;
+    }
+    Py_INCREF(self);
+    return self;
+}
+
+static PyObject* scope_exit(PyObject* self, PyObject* const* Py_UNUSED(arguments), Py_ssize_t Py_UNUSED(count)) {
+    Stack* stack = own_stack();
+    unsigned at = stack->depth;
+    if (at > most_ids) {
+        end_innermost(stack);
+        Py_RETURN_NONE;
+    }
+    while (at != 0 && stack->ids[at - 1] != (uintptr_t)self) {
+        --at;
+    }
+    if (at == 0) { // ended with one around it, begun on another thread, or before the profiler was closed
+        stack->forgotten -= stack->depth == 0 && stack->forgotten != 0;
+        Py_RETURN_NONE;
+    }
+    while (stack->depth >= at) {
+        end_innermost(stack);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject* scope_call(PyObject* self, PyObject* arguments, PyObject* keywords) {
+    PyObject* function = NULL;
+    if (keywords != NULL || !PyArg_ParseTuple(arguments, "O", &function)) {
+        PyErr_SetString(PyExc_TypeError, "a Scope is called with the function that it decorates");
+        return NULL;
+    }
+    return PyObject_CallFunctionObjArgs(decorate, self, function, NULL);
+}
+
+static PyObject* scope_repr(PyObject* self) {
+    const Scope* scope = (const Scope*)self;
+    return scope->kind == kind_brick   ? PyUnicode_FromFormat("<plumb brick %R>", scope->text)
+           : scope->kind == kind_layer ? PyUnicode_FromFormat("<plumb layer %u>", scope->is.layer)
+                                       : PyUnicode_FromFormat("<plumb %s>", kind_words[scope->kind]);
+}
+
+static void scope_free(PyObject* self) {
+    PyTypeObject* type = Py_TYPE(self);
+    Py_XDECREF(((Scope*)self)->text);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static Scope* new_scope(int kind) {
+    Scope* scope = PyObject_New(Scope, scope_type);
+    if (scope != NULL) {
+        const size_t header = offsetof(Scope, kind);
+        memset((char*)scope + header, 0, sizeof *scope - header);
+        scope->kind = kind;
+    }
+    return scope;
+}
+
+// --- Arguments ---
+
+/// The keywords of a function, interned: a call is told by address.
+typedef struct Word {
+    const char* text;
+    PyObject* key;
+} Word;
+static Word brick_keywords[] = {{"bytes", 0},        {"flops", 0},    {"elements", 0},
+                                {"bytes_per_kv", 0}, {"category", 0}, {0, 0}};
+enum { category_keyword = 4 };
+static Word step_keywords[] = {{"prefill_tokens", 0}, {"decode_tokens", 0}, {"sequences", 0},
+                               {"kv_length", 0},      {"tokens", 0},        {0, 0}};
+enum { tokens_keyword = 4 };
+
+/// Negative with an exception.
+static int keyword_in(const Word* words, PyObject* key) {
+    for (int i = 0; words[i].text != NULL; ++i) {
+        if (words[i].key == key) {
+            return i;
+        }
+    }
+    for (int i = 0; words[i].text != NULL; ++i) {
+        if (PyUnicode_CompareWithASCIIString(key, words[i].text) == 0) {
+            return i;
+        }
+    }
+    PyErr_Format(PyExc_TypeError, "there is no argument %R", key);
+    return -1;
+}
+
+/// Negative with an exception.
+static int word_in(const char* const* words, PyObject* given, const char* what) {
+    if (PyUnicode_Check(given)) {
+        for (int i = 0; words[i] != NULL; ++i) {
+            if (PyUnicode_CompareWithASCIIString(given, words[i]) == 0) {
+                return i;
+            }
+        }
+    }
+    PyErr_Format(PyExc_ValueError, "%R is no %s", given, what);
+    return -1;
+}
+
+/// Work from the keywords of a call; `category` may be NULL. False with an exception.
+static int read_work(PyObject* const* values, PyObject* keywords, plumb_work* work, int* category) {
+    double* const fields[] = {&work->bytes, &work->flops, &work->elements, &work->bytes_per_kv};
+    const Py_ssize_t count = keywords != NULL ? PyTuple_Size(keywords) : 0;
+    work->struct_size = sizeof *work;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        const int keyword = keyword_in(brick_keywords, PyTuple_GetItem(keywords, i));
+        if (keyword == category_keyword && category != NULL) {
+            *category = word_in(category_words, values[i], "category");
+        } else if (keyword == category_keyword) {
+            PyErr_SetString(PyExc_TypeError, "a category is given where the brick is made");
+        } else if (keyword >= 0) {
+            *fields[keyword] = PyFloat_AsDouble(values[i]);
+        }
+        if (PyErr_Occurred() != NULL) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int no_brick(PyObject* given) {
+    const int wrong = Py_TYPE(given) != scope_type || ((Scope*)given)->kind != kind_brick;
+    if (wrong) {
+        PyErr_Format(PyExc_TypeError, "%R is no brick: give what plumb.brick() made", given);
+    }
+    return wrong;
+}
+
+// --- Functions ---
+
+static PyObject* make_brick(PyObject* Py_UNUSED(module), PyObject* const* values, Py_ssize_t count,
+                            PyObject* keywords) {
+    if (count != 1 || !PyUnicode_Check(values[0])) {
+        PyErr_SetString(PyExc_TypeError, "a brick takes its name, and keywords");
+        return NULL;
+    }
+    Scope* scope = new_scope(kind_brick);
+    if (scope == NULL) {
+        return NULL;
+    }
+    Py_INCREF(values[0]);
+    scope->text = values[0];
+    if (!read_work(values + 1, keywords, &scope->is.work, &scope->category)) {
+        Py_DECREF(scope);
+        return NULL;
+    }
+    const plumb_work* work = &scope->is.work;
+    scope->has_work = work->bytes != 0 || work->flops != 0 || work->elements != 0 || work->bytes_per_kv != 0;
+    return (PyObject*)scope;
+}
+
+static uint64_t count_in(PyObject* given) {
+    PyObject* whole = PyNumber_Index(given);
+    const uint64_t count = whole != NULL ? PyLong_AsUnsignedLongLong(whole) : 0;
+    Py_XDECREF(whole);
+    return count;
+}
+
+static PyObject* make_step(PyObject* Py_UNUSED(module), PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
+    if (count > 1) {
+        PyErr_SetString(PyExc_TypeError, "a step takes its phase, and keywords");
+        return NULL;
+    }
+    const int phase = count == 0 ? plumb_phase_decode : word_in(phase_words, values[0], "phase");
+    Scope* scope = phase < 0 ? NULL : new_scope(kind_step);
+    if (scope == NULL) {
+        return NULL;
+    }
+    plumb_step* step = &scope->is.step;
+    uint64_t* const fields[] = {&step->prefill_tokens, &step->decode_tokens, &step->sequences, &step->kv_length,
+                                phase == plumb_phase_prefill ? &step->prefill_tokens : &step->decode_tokens};
+    const Py_ssize_t given = keywords != NULL ? PyTuple_Size(keywords) : 0;
+    step->struct_size = sizeof *step;
+    step->phase = phase;
+    for (Py_ssize_t i = 0; i < given; ++i) {
+        const int keyword = keyword_in(step_keywords, PyTuple_GetItem(keywords, i));
+        if (keyword >= 0) {
+            *fields[keyword] = count_in(values[count + i]);
+        }
+        if (PyErr_Occurred() != NULL) {
+            Py_DECREF(scope);
+            return NULL;
+        }
+    }
+    return (PyObject*)scope;
+}
+
+static PyObject* make_layer(PyObject* Py_UNUSED(module), PyObject* given) {
+    const uint64_t index = count_in(given);
+    Scope* scope = PyErr_Occurred() != NULL ? NULL : new_scope(kind_layer);
+    if (scope != NULL) {
+        scope->is.layer = index < UINT32_MAX ? (uint32_t)index : UINT32_MAX;
+    }
+    return (PyObject*)scope;
+}
+
+static PyObject* make_context(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(none)) {
+    Scope* scope = new_scope(kind_context);
+    if (scope != NULL) {
+        scope->is.context.struct_size = sizeof scope->is.context;
+        if (profiler != NULL) {
+            (void)plumb_get_context(profiler, &scope->is.context);
+        }
+    }
+    return (PyObject*)scope;
+}
+
+static PyObject* push(PyObject* Py_UNUSED(module), PyObject* given) {
+    if (Py_TYPE(given) != scope_type) {
+        PyErr_Format(PyExc_TypeError, "%R is no Scope: give what plumb.brick() and its like made", given);
+        return NULL;
+    }
+    if (!begin((Scope*)given, 0)) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject* pop(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(none)) {
+    Stack* stack = own_stack();
+    if (stack->depth != 0) {
+        end_innermost(stack);
+    } else if (stack->forgotten != 0) {
+        --stack->forgotten;
+    } else if (profiler != NULL) {
+        return none_or_raise(plumb_pop_scope(profiler)); // says what is wrong, and counts it
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject* set_work(PyObject* Py_UNUSED(module), PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
+    plumb_work work;
+    memset(&work, 0, sizeof work);
+    if (count != 0) {
+        PyErr_SetString(PyExc_TypeError, "work() takes keywords alone");
+        return NULL;
+    }
+    if (!read_work(values, keywords, &work, NULL)) {
+        return NULL;
+    }
+    return none_or_raise(profiler != NULL ? plumb_set_work(profiler, &work) : plumb_ok);
+}
+
+static PyObject* now(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(none)) {
+    return decided() ? PyLong_FromUnsignedLongLong(plumb_now(profiler)) : NULL;
+}
+
+static PyObject* span(PyObject* Py_UNUSED(module), PyObject* const* values, Py_ssize_t count) {
+    if (count != 3) {
+        PyErr_SetString(PyExc_TypeError, "span() takes a brick and two moments from plumb.now()");
+        return NULL;
+    }
+    if (no_brick(values[0])) {
+        return NULL;
+    }
+    Scope* scope = (Scope*)values[0];
+    const uint64_t from = PyLong_AsUnsignedLongLong(values[1]);
+    const uint64_t to = PyErr_Occurred() != NULL ? 0 : PyLong_AsUnsignedLongLong(values[2]);
+    if (PyErr_Occurred() != NULL || (profiler != NULL && scope->name == 0 && !intern(scope))) {
+        return NULL;
+    }
+    const int known = profiler != NULL && from != 0; // 0: it began while nothing was recorded
+    return none_or_raise(known ? plumb_record_span(profiler, scope->name, from, to, work_of(scope)) : plumb_ok);
+}
+
+// --- For _library.py ---
+
+static PyObject* use(PyObject* Py_UNUSED(module), PyObject* handle) {
+    void* given = PyLong_AsVoidPtr(handle);
+    if (PyErr_Occurred() != NULL) {
+        return NULL;
+    }
+    profiler = given;
+    asked_environment = 1;
+    ++generation;
+    Py_RETURN_NONE;
+}
+
+static PyObject* set_up(PyObject* Py_UNUSED(module), PyObject* arguments) {
+    if (!PyArg_ParseTuple(arguments, "OOO", &error_type, &first_use, &decorate)) {
+        return NULL;
+    }
+    Py_INCREF(error_type);
+    Py_INCREF(first_use);
+    Py_INCREF(decorate);
+    Py_RETURN_NONE;
+}
+
+static PyObject* library_path(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(none)) {
+    Dl_info found;
+    if (dladdr((void*)(uintptr_t)&plumb_open, &found) == 0) {
+        Py_RETURN_NONE;
+    }
+    return PyUnicode_DecodeFSDefault(found.dli_fname);
+}
+
+#define FAST(function) ((PyCFunction)(void (*)(void))(function))
+
+static PyMethodDef functions[] = {
+    {"brick", FAST(make_brick), METH_FASTCALL | METH_KEYWORDS,
+     "brick(name, /, *, bytes=0, flops=0, elements=0, bytes_per_kv=0, category='other')\n--\n\n"
+     "One operation: for `with`, push(), or as a decorator. Make it once and use it again: that is the fast way.\n"
+     "bytes: read and written; flops: a multiply-add counts 2; bytes_per_kv: times the step's kv_length, added to bytes.\n"
+     "0 is not known. The category counts where the name is first used; well-known names have theirs."},
+    {"step", FAST(make_step), METH_FASTCALL | METH_KEYWORDS,
+     "step(phase='decode', /, *, prefill_tokens=0, decode_tokens=0, sequences=0, kv_length=0, tokens=0)\n--\n\n"
+     "One forward pass. phase: 'prefill', 'decode', 'mixed' or 'none'; tokens: those of the phase; kv_length: positions of\n"
+     "the kv cache that its attention reads."},
+    {"layer", make_layer, METH_O, "layer(index, /)\n--\n\nOne layer of a step, counted from 0."},
+    {"context", make_context, METH_NOARGS,
+     "context()\n--\n\nStep and layer that are open here, for `with` on another thread that works for them."},
+    {"push", push, METH_O,
+     "push(scope, /)\n--\n\nBegins a scope, to its pop() on the same thread. Costs less than `with`."},
+    {"pop", pop, METH_NOARGS, "pop()\n--\n\nEnds what this thread began last."},
+    {"work", FAST(set_work), METH_FASTCALL | METH_KEYWORDS,
+     "work(*, bytes=0, flops=0, elements=0, bytes_per_kv=0)\n--\n\n"
+     "Work of the innermost brick, known only now; it replaces what was given before."},
+    {"now", now, METH_NOARGS, "now()\n--\n\nThe profiler's clock, in ticks of its own; 0 while there is none."},
+    {"span", FAST(span), METH_FASTCALL,
+     "span(brick, begin, end, /)\n--\n\n"
+     "A brick that was timed elsewhere: both moments from now(). Outside the nesting of this thread."},
+    {"_use", use, METH_O, NULL},
+    {"_set_up", set_up, METH_VARARGS, NULL},
+    {"_library_path", library_path, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL}};
+
+static PyMethodDef scope_methods[] = {{"__enter__", scope_enter, METH_NOARGS, NULL},
+                                      {"__exit__", FAST(scope_exit), METH_FASTCALL, NULL},
+                                      {NULL, NULL, 0, NULL}};
+static PyType_Slot scope_slots[] = {
+    {Py_tp_dealloc, scope_free},
+    {Py_tp_methods, scope_methods},
+    {Py_tp_call, scope_call},
+    {Py_tp_repr, scope_repr},
+    {Py_tp_doc,
+     "What brick(), step(), layer() and context() make: for `with` and push(), again and again, on any thread."},
+    {0, NULL}};
+static PyType_Spec scope_spec = {"plumb.Scope", sizeof(Scope), 0,
+                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, scope_slots};
+
+static struct PyModuleDef module_of = {
+    PyModuleDef_HEAD_INIT, "plumb._extension", NULL, -1, functions, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__extension(void) {
+    PyObject* module = PyModule_Create(&module_of);
+    scope_type = (PyTypeObject*)PyType_FromSpec(&scope_spec);
+    names = PyDict_New();
+    if (module == NULL || scope_type == NULL || names == NULL || PyModule_AddType(module, scope_type) < 0) {
+        return NULL;
+    }
+    for (Word* list = brick_keywords; list != NULL; list = list == brick_keywords ? step_keywords : NULL) {
+        for (Word* word = list; word->text != NULL; ++word) {
+            word->key = PyUnicode_InternFromString(word->text);
+        }
+    }
+    return module;
+}

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libplumb itself, and the cold half of the package: the profiler and its life, errors, decorators. What a decode loop calls
+is `core`: the extension, or _fallback where there is none.
+
+Thread rule: every function from any thread. A Profiler's lock is held around each call into libplumb, so that nobody
+closes what another thread still uses; a forked child gets locks of its own."""
+
+import atexit
+import ctypes
+import functools
+import inspect
+import json
+import os
+import pathlib
+import threading
+import warnings
+
+from . import _build
+
+CODES = ("ok", "invalid_argument", "not_found", "already_exists", "unavailable", "unsupported", "corrupt", "no_space",
+         "permission", "pending", "out_of_memory", "failed")
+OUTCOMES = ("pass", "fail", "unknown")
+
+
+class Error(Exception):
+    """What libplumb could not do: one sentence that says what to do, and `code`, a word such as "not_found"."""
+
+    def __init__(self, sentence, code):
+        super().__init__(sentence)
+        self.code = CODES[code] if isinstance(code, int) else code
+
+
+def _core():
+    if os.environ.get("PLUMB_PYTHON") != "ctypes":
+        try:
+            from . import _extension
+
+            return _extension
+        except ModuleNotFoundError:  # built without a compiler or Python's headers
+            pass
+    from . import _fallback
+
+    return _fallback
+
+
+def library_path():
+    """Where libplumb lies: beside this file in a wheel, else where the loader finds it."""
+    beside = pathlib.Path(__file__).with_name(_build.LIBRARY)
+    return str(beside) if beside.exists() else _build.LIBRARY
+
+
+class Answer(dict):
+    """An answer as a plain dict. `outcome` is how it judges: "pass" (also where it judges nothing), "fail" or "unknown"."""
+
+    outcome = "pass"
+
+
+class Question(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_uint32), ("file_count", ctypes.c_uint32), ("answer", ctypes.c_char_p),
+                ("files", ctypes.POINTER(ctypes.c_char_p)), ("options", ctypes.POINTER(ctypes.c_char_p)),
+                ("option_count", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
+
+
+def check(code):
+    """REQUIRES: right after the call, on the same thread."""
+    if code:
+        raise Error(lib.plumb_last_error().decode(), code)
+
+
+def decode(text):
+    """An Answer from JSON that libplumb gave, which is freed."""
+    try:
+        return Answer(json.loads(ctypes.string_at(text)))
+    finally:
+        lib.plumb_free(text)
+
+
+class Profiler:
+    """An open recording; made by profiler(). As a context manager it closes itself."""
+
+    def __init__(self, spec):
+        self._lock = threading.RLock()
+        self._handle = ctypes.c_void_p()
+        check(lib.plumb_open(None if spec is None else os.fsencode(spec), ctypes.byref(self._handle)))
+        self._recording()
+
+    def _recording(self):
+        core._use(self._handle.value if lib.plumb_enabled(self._handle) else 0)
+
+    def _call(self, function, *arguments):
+        with self._lock:
+            if not self._handle:
+                raise Error("this profiler is closed: open another one with plumb.profiler(spec)", "invalid_argument")
+            check(function(self._handle, *arguments))
+
+    @property
+    def enabled(self):
+        """Whether it records."""
+        with self._lock:
+            return bool(self._handle) and bool(lib.plumb_enabled(self._handle))
+
+    @property
+    def path(self):
+        """Of the recording; "" while none is open."""
+        text = ctypes.c_void_p()
+        self._call(lib.plumb_path, ctypes.byref(text))
+        try:
+            return os.fsdecode(ctypes.string_at(text.value))
+        finally:
+            lib.plumb_free(text)
+
+    def enable(self):
+        """Starts recording. What is open now is not recorded."""
+        self._call(lib.plumb_enable)
+        self._recording()
+
+    def disable(self):
+        """Stops recording. What is open now is dropped and counted."""
+        self._call(lib.plumb_disable)
+        self._recording()
+
+    def describe(self, key, value):
+        """Says something about the run, shown at the head of reports: "model", "qwen2.5-0.5b bf16"."""
+        self._call(lib.plumb_describe, key.encode(), str(value).encode())
+
+    def flush(self, timeout=5.0):
+        """Waits until what was recorded before is in the recording. An Error of code "pending" after so many seconds."""
+        self._call(lib.plumb_flush, timeout)
+
+    def snapshot(self):
+        """The report of everything so far."""
+        text = ctypes.c_void_p()
+        self._call(lib.plumb_snapshot, ctypes.byref(text))
+        return decode(text.value)
+
+    def close(self):
+        """Finishes the recording. What is open now is dropped and counted; scopes that begin later are not recorded."""
+        global _current
+        with self._lock:
+            if not self._handle:
+                return
+            core._use(0)
+            handle, self._handle = self._handle, ctypes.c_void_p()
+            if _current is self:
+                _current = None
+            check(lib.plumb_close(handle))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        self.close()
+
+
+_current = None
+_lock = threading.RLock()
+
+
+def profiler(spec=None):
+    """Opens the process' profiler by a spec such as "on,out=run.plumb". Without a spec: the one that is open, else one by the
+    environment variable PLUMB. There is one at a time; scopes go to it, whenever they were made."""
+    global _current
+    with _lock:
+        if _current is None:
+            _current = Profiler(spec)
+        elif spec is not None:
+            raise Error("a profiler is open in this process: close it before you open another", "already_exists")
+        return _current
+
+
+def _first_use():
+    """A scope begins, and nobody made a profiler: PLUMB decides, as in any program."""
+    with _lock:
+        if _current is not None:
+            return
+        core._use(0)
+        if os.environ.get("PLUMB", "") in ("", "0", "off"):
+            return
+        try:
+            profiler()
+        except Error as error:  # no reason to end an engine
+            warnings.warn(f"not profiled: {error}", RuntimeWarning, stacklevel=3)
+
+
+def _decorate(scope, function):
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{function.__name__}() is suspended in the middle, and other scopes may end meanwhile: write `with` "
+                        "around parts of it that hold no yield and no await")
+
+    @functools.wraps(function)
+    def scoped(*arguments, **keywords):
+        with scope:
+            return function(*arguments, **keywords)
+
+    return scoped
+
+
+def _close_at_exit():
+    if _current is not None:
+        try:
+            _current.close()
+        except Error as error:
+            warnings.warn(str(error), RuntimeWarning)
+
+
+def _in_forked_child():
+    global _lock
+    _lock = threading.RLock()
+    if _current is not None:
+        _current._lock = threading.RLock()
+        _current._recording()
+
+
+def ask(answer, *files, **options):
+    """What the command `plumb ANSWER FILES --OPTION VALUE` prints as JSON, as a dict: ask("wall", "run.plumb", slowest=3).
+    A flag is True, an option that is given several times a list; _ in a name is - there, and other names go by
+    **{"tok/s": 60}."""
+    words = []
+    for name, value in options.items():
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            if one is not None and one is not False:
+                words += [name.replace("_", "-"), "" if one is True else str(one)]
+    paths, pairs = ((ctypes.c_char_p * len(texts))(*map(os.fsencode, texts)) for texts in (files, words))
+    question = Question(ctypes.sizeof(Question), len(files), answer.encode(), paths, pairs, len(words) // 2, 0)
+    text, outcome = ctypes.c_void_p(), ctypes.c_int()
+    check(lib.plumb_ask(ctypes.byref(question), ctypes.byref(text), ctypes.byref(outcome)))
+    found = decode(text.value)
+    found.outcome = OUTCOMES[outcome.value]
+    return found
+
+
+core = _core()
+lib = ctypes.CDLL(core._library_path())
+lib.plumb_last_error.restype = ctypes.c_char_p
+lib.plumb_free.restype = None
+lib.plumb_free.argtypes = [ctypes.c_void_p]
+for _name, _types in {
+    "open": [ctypes.c_char_p, ctypes.c_void_p], "close": [], "enabled": [], "enable": [], "disable": [],
+    "describe": [ctypes.c_char_p, ctypes.c_char_p], "flush": [ctypes.c_double], "path": [ctypes.c_void_p],
+    "snapshot": [ctypes.c_void_p], "ask": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p],
+}.items():
+    getattr(lib, f"plumb_{_name}").argtypes = _types if _name in ("open", "ask") else [ctypes.c_void_p, *_types]
+core._set_up(Error, _first_use, _decorate)
+atexit.register(_close_at_exit)
+os.register_at_fork(after_in_child=_in_forked_child)
