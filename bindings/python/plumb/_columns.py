@@ -42,5 +42,4 @@ def read(path, **options):
     """The report of a recording, its tables as columns: read("run.plumb")["bricks"]["name"]. Options are those of
     `plumb report`; ask("report", path) has the same with rows, and with the reason for each figure that is absent."""
     report = ask("report", path, **options)
-    return {name: columns(value) if isinstance(value, list) and value and isinstance(value[0], dict) else value
-            for name, value in report.items()}
+    return {name: columns(value) if isinstance(value, list) and name != "notes" else value for name, value in report.items()}

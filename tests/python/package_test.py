@@ -1,0 +1,488 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package as a program sees it, by what `plumb export` then tells of the recording. Run twice: over the extension, and
+over ctypes.
+
+usage: package_test.py PLUMB FOLDER_OF_THE_PACKAGE extension|ctypes [CLASS…]"""
+
+import ast
+import inspect
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+PLUMB, SITE = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+CORE = sys.argv[3]
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(SITE), str(pathlib.Path(__file__).resolve().parent.parent / "engines")]
+for name in [name for name in os.environ if name.startswith("PLUMB")]:
+    del os.environ[name]
+os.environ["PLUMB_PYTHON"] = CORE
+
+import plumb
+from recorded import Recorded
+
+SCRATCH = tempfile.TemporaryDirectory(prefix="plumb-python-")
+FOLDER = pathlib.Path(SCRATCH.name)
+FILE = FOLDER / "run.plumb"
+
+
+def recording(extra=""):
+    FILE.unlink(missing_ok=True)
+    return plumb.profiler(f"on,warmup=0,out={FILE}{extra}")
+
+
+def in_a_thread(function, *arguments):
+    thread = threading.Thread(target=function, args=arguments)
+    thread.start()
+    thread.join()
+
+
+class Case(unittest.TestCase):
+    def leaves(self):
+        """(name, layer) of each leaf, as they began."""
+        return [(row["name"], row.get("layer")) for row in Recorded(PLUMB, FILE).scopes]
+
+    def assert_nothing_open(self):
+        with self.assertRaises(plumb.Error) as raised:
+            plumb.pop()
+        self.assertIn("nothing for plumb_pop_scope() to end on this thread", str(raised.exception))
+        self.assertEqual(raised.exception.code, "invalid_argument")
+
+    def assert_no_loss(self):
+        self.assertEqual(plumb.ask("report", FILE)["losses"], [])
+
+
+class Scopes(Case):
+    def test_the_core_is_the_one_that_is_tested(self):
+        self.assertEqual(plumb._core.__name__, {"extension": "plumb._extension", "ctypes": "plumb._fallback"}[CORE])
+
+    def test_steps_layers_and_bricks_arrive_with_their_work(self):
+        with recording() as prof:
+            prof.describe("model", "small")
+            for position in range(4):
+                with plumb.step("decode", tokens=1, kv_length=position + 1):
+                    for index in range(2):
+                        with plumb.layer(index), plumb.brick("attention", bytes=4096, flops=2.5e3):
+                            pass
+                    plumb.push(plumb.brick("of_our_own", category="norm"))
+                    plumb.pop()
+            with plumb.step("prefill", tokens=7):
+                pass
+        report = plumb.ask("report", FILE)
+        self.assertEqual(report["description"], [{"key": "model", "value": "small"}])
+        phases = {phase["phase"]: phase for phase in report["phases"]}
+        self.assertEqual((phases["decode"]["steps"], phases["decode"]["decode_tokens"]), (4, 4))
+        self.assertEqual(phases["prefill"]["prefill_tokens"], 7)
+        bricks = {brick["name"]: brick for brick in report["bricks"]}
+        self.assertEqual([bricks["attention"][key] for key in ("calls_per_step", "bytes_per_call", "flops_per_call")],
+                         [2, 4096, 2500])
+        self.assertEqual((bricks["of_our_own"]["category"], bricks["attention"]["category"]), ("norm", "attention"))
+        self.assertEqual(self.leaves(), [("attention", 0), ("attention", 1), ("of_our_own", None)] * 4)
+        self.assert_no_loss()
+
+    def test_work_that_is_known_late_replaces_what_was_given(self):
+        with recording(), plumb.step(tokens=1):
+            with plumb.brick("sampling", bytes=1):
+                plumb.work(elements=12)
+            with self.assertRaises(plumb.Error):
+                plumb.work(bytes=1)
+        brick = plumb.ask("report", FILE)["bricks"][0]
+        self.assertEqual(brick["elements_per_call"], 12)
+        self.assertIn("absent", brick["bytes_per_call"])
+
+    def test_a_brick_is_used_again_nested_in_itself_and_in_the_next_recording(self):
+        again = plumb.brick("attention")
+        for _ in range(2):
+            with recording():
+                with again, again:
+                    pass
+                with again:
+                    pass
+                self.assert_nothing_open()
+            self.assertEqual(len(self.leaves()), 2)
+
+    def test_a_decorated_function_keeps_its_name_its_result_and_its_error(self):
+        @plumb.brick("sampling")
+        def divide(by, *, whole=6):
+            "divides"
+            return whole // by
+
+        with recording():
+            self.assertEqual(divide(3, whole=9), 3)
+            with self.assertRaises(ZeroDivisionError):
+                divide(0)
+            self.assert_nothing_open()
+        self.assertEqual((divide.__name__, divide.__doc__), ("divide", "divides"))
+        self.assertEqual(self.leaves(), [("sampling", None)] * 2)
+
+    def test_a_span_is_what_was_timed_elsewhere(self):
+        other = plumb.brick("sampling", bytes=8)
+        with recording():
+            begin = plumb.now()
+            self.assertGreater(begin, 0)
+            plumb.span(other, begin, plumb.now())
+            with self.assertRaisesRegex(plumb.Error, "a span ends before it begins"):
+                plumb.span(other, begin + 10, begin)
+        self.assertEqual(plumb.now(), 0)
+        plumb.span(other, 0, 0)
+        self.assertEqual(plumb.read(FILE)["bricks"]["name"], ["sampling"])
+
+    def test_deeper_than_the_library_keeps_is_counted_and_ends_nothing_else(self):
+        scopes = [plumb.brick("attention") for _ in range(80)]
+        with recording():
+            with plumb.layer(3):
+                for scope in scopes:
+                    scope.__enter__()
+                for scope in reversed(scopes):
+                    scope.__exit__(None, None, None)
+                with plumb.brick("sampling"):
+                    pass
+            self.assert_nothing_open()
+        self.assertIn(("sampling", 3), self.leaves())
+
+
+class Stack(Case):
+    """What ends out of order ends no other scope."""
+
+    @staticmethod
+    def suspended(name):
+        with plumb.brick(name):
+            yield
+
+    def test_an_exception_closes_what_it_leaves(self):
+        with recording():
+            with self.assertRaises(KeyError):
+                with plumb.step(), plumb.layer(1), plumb.brick("attention"):
+                    raise KeyError
+            with plumb.brick("sampling"):
+                pass
+            self.assert_nothing_open()
+        rows = Recorded(PLUMB, FILE).scopes
+        self.assertEqual([row["name"] for row in rows], ["attention", "sampling"])
+        self.assertNotIn("step", rows[1])
+
+    def test_a_generator_that_ends_later_than_it_should_leaves_the_layer_open(self):
+        with recording():
+            with plumb.layer(2):
+                generator = self.suspended("attention")
+                next(generator)
+                with plumb.brick("sampling"):
+                    next(generator, None)  # ends the inner brick with its own
+                with plumb.brick("embedding"):
+                    pass
+            self.assert_nothing_open()
+        self.assertEqual(sorted(self.leaves()), [("embedding", 2), ("sampling", 2)])
+
+    def test_a_generator_that_was_left_open_ends_with_what_is_around_it(self):
+        with recording():
+            with plumb.layer(2):
+                generator = self.suspended("attention")
+                next(generator)
+            with plumb.brick("embedding"):
+                pass
+            generator.close()
+            with plumb.layer(4), plumb.brick("sampling"):
+                pass
+            self.assert_nothing_open()
+        self.assertEqual(self.leaves(), [("attention", 2), ("embedding", None), ("sampling", 4)])
+
+    def test_a_generator_that_another_thread_closes_ends_nothing_there(self):
+        def close(generator):
+            with plumb.layer(5):
+                generator.close()
+                with plumb.brick("sampling"):
+                    pass
+
+        with recording():
+            with plumb.layer(2):
+                generator = self.suspended("attention")
+                next(generator)
+                in_a_thread(close, generator)
+        self.assertEqual(sorted(self.leaves()), [("attention", 2), ("sampling", 5)])
+
+    def test_generators_and_coroutines_cannot_be_decorated(self):
+        async def coroutine():
+            pass
+
+        for function in (self.suspended, coroutine):
+            with self.assertRaisesRegex(TypeError, "write `with` around parts of it"):
+                plumb.brick("attention")(function)
+
+    def test_what_is_open_when_recording_stops_ends_quietly(self):
+        with recording() as prof:
+            with plumb.layer(1):
+                plumb.push(plumb.brick("attention"))
+                prof.disable()
+                self.assertFalse(prof.enabled)
+                plumb.push(plumb.brick("attention"))
+                prof.enable()
+                with plumb.brick("sampling"):
+                    pass
+                plumb.pop()
+                plumb.pop()
+            self.assert_nothing_open()
+            outlives = plumb.layer(7)
+            outlives.__enter__()
+            plumb.push(plumb.brick("attention"))
+        plumb.pop()
+        outlives.__exit__(None, None, None)
+        plumb.pop()
+        self.assertEqual(self.leaves(), [("sampling", None)])
+
+
+class Errors(Case):
+    def test_each_is_one_class_with_the_sentence_of_the_library(self):
+        for code, sentence, call in (
+                ("invalid_argument", "no key \"colour\"|colour", lambda: plumb.profiler("on,colour=blue")),
+                ("not_found", "nowhere.plumb", lambda: plumb.ask("report", FOLDER / "nowhere.plumb")),
+                ("invalid_argument|not_found", "wail", lambda: plumb.ask("wail", FILE))):
+            with self.assertRaisesRegex(plumb.Error, sentence) as raised:
+                call()
+            self.assertRegex(raised.exception.code, code)
+        with recording():
+            for sentence, call in (("beyond 65,534", lambda: plumb.push(plumb.layer(70_000))),
+                                   ("a name is empty", lambda: plumb.push(plumb.brick(""))),
+                                   ("a profiler is open", lambda: plumb.profiler("on"))):
+                with self.assertRaisesRegex(plumb.Error, sentence):
+                    call()
+            self.assert_nothing_open()
+
+    def test_a_closed_profiler_says_so_and_closes_again(self):
+        prof = recording()
+        self.assertEqual(prof.path, str(FILE))
+        prof.close()
+        prof.close()
+        for call in (prof.flush, prof.snapshot, prof.enable, lambda: prof.path):
+            with self.assertRaisesRegex(plumb.Error, "open another one"):
+                call()
+        self.assertFalse(prof.enabled)
+
+    def test_arguments_of_a_wrong_kind_are_refused_where_they_are_given(self):
+        for kind, call in ((TypeError, lambda: plumb.brick(7)), (TypeError, lambda: plumb.brick("a", byts=1)),
+                           (TypeError, lambda: plumb.brick("a", bytes="many")), (ValueError, lambda: plumb.brick("a", category="x")),
+                           (ValueError, lambda: plumb.step("decoding")), (TypeError, lambda: plumb.step(tokens=1.5)),
+                           (OverflowError, lambda: plumb.step(tokens=-1)), (TypeError, lambda: plumb.layer("0")),
+                           (TypeError, lambda: plumb.push("attention")), (TypeError, lambda: plumb.work(1)),
+                           (TypeError, lambda: plumb.span(plumb.layer(0), 1, 2)), (TypeError, lambda: plumb.Scope())):
+            with self.assertRaises(kind):
+                call()
+
+
+class Lives(Case):
+    def test_each_thread_has_a_stack_and_a_context_carries_step_and_layer(self):
+        def work(context, name):
+            for _ in range(200):
+                with context, plumb.brick(name):
+                    pass
+
+        names = [f"worker_{i}" for i in range(4)]
+        with recording():
+            with plumb.step(tokens=1), plumb.layer(6):
+                context = plumb.context()
+                threads = [threading.Thread(target=work, args=(context, name)) for name in names]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            self.assert_nothing_open()
+        self.assertEqual(sorted(self.leaves()), sorted((name, 6) for name in names for _ in range(200)))
+        self.assertEqual({row["step"] for row in Recorded(PLUMB, FILE).scopes}, {0})
+
+    def test_closing_while_threads_record_and_ask_harms_nobody(self):
+        stop, failures = threading.Event(), []
+
+        def record():
+            attention = plumb.brick("attention")
+            while not stop.is_set():
+                with attention:
+                    pass
+
+        def look(prof):
+            try:
+                while not stop.is_set():
+                    prof.flush()
+            except plumb.Error as error:
+                failures.append(str(error))
+
+        prof = recording()
+        threads = [threading.Thread(target=record), threading.Thread(target=look, args=(prof,))]
+        for thread in threads:
+            thread.start()
+        prof.flush()
+        prof.close()
+        threads[1].join()
+        stop.set()
+        threads[0].join()
+        self.assertEqual(len(failures), 1)
+        self.assertIn("this profiler is closed", failures[0])
+
+    def child(self, body):
+        """What `body` gives in a forked child that is inside a layer and a brick of this process."""
+        with plumb.layer(1), plumb.brick("attention"):
+            pid = os.fork()
+            if pid == 0:
+                status = 1
+                try:
+                    status = 0 if body() else 1
+                finally:
+                    os._exit(status)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
+    def test_a_forked_child_is_off_and_the_parent_goes_on(self):
+        def body():
+            with plumb.brick("sampling"):
+                pass
+            return not plumb.profiler().enabled
+
+        with recording():
+            self.child(body)
+            with plumb.brick("embedding"):
+                pass
+        self.assertEqual(self.leaves(), [("attention", 1), ("embedding", None)])
+        self.assert_no_loss()
+
+    def test_a_forked_child_with_a_recording_of_its_own_has_an_empty_stack(self):
+        def body():
+            with plumb.layer(9), plumb.brick("sampling"):
+                pass
+            plumb.profiler().close()
+            return True
+
+        FILE.unlink(missing_ok=True)
+        with plumb.profiler(f"on,warmup=0,fork=own,out={FOLDER}/own-%p.plumb"):
+            self.child(body)
+        found = [{(row["name"], row["layer"]) for row in Recorded(PLUMB, path).scopes} for path in FOLDER.glob("own-*.plumb")]
+        self.assertEqual(sorted(map(sorted, found)), [[("attention", 1)], [("sampling", 9)]])
+
+    def program(self, text, **environment):
+        return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=FOLDER,
+                              env={**os.environ, "PYTHONPATH": str(SITE), "PYTHONDONTWRITEBYTECODE": "1", **environment})
+
+    def test_the_environment_decides_where_the_program_says_nothing(self):
+        text = "import plumb\nwith plumb.step(tokens=1), plumb.brick('attention'): pass\n"
+        before = set(FOLDER.iterdir())
+        for value in ({}, {"PLUMB": "off"}, {"PLUMB": "0"}):
+            done = self.program(text, **value)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+            self.assertEqual(set(FOLDER.iterdir()), before)
+        done = self.program(text, PLUMB="on,warmup=0,out=by-environment.plumb")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(plumb.read(FOLDER / "by-environment.plumb")["bricks"]["name"], ["attention"])
+
+    def test_a_wrong_environment_is_said_once_and_the_program_goes_on(self):
+        done = self.program("import plumb\nfor _ in range(3):\n with plumb.step(): print('a step')", PLUMB="on,colour=blue")
+        self.assertEqual((done.returncode, done.stdout), (0, "a step\n" * 3))
+        self.assertEqual(done.stderr.count("not profiled"), 1)
+
+    def test_the_end_of_the_program_finishes_the_recording(self):
+        done = self.program("import plumb\np = plumb.profiler('on,warmup=0,out=ended.plumb')\nplumb.push(plumb.step())\n"
+                            "with plumb.brick('attention'): pass")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(plumb.read(FOLDER / "ended.plumb")["bricks"]["name"], ["attention"])
+
+
+class Answers(Case):
+    @classmethod
+    def setUpClass(cls):
+        with recording() as prof:
+            for _ in range(3):
+                with plumb.step(tokens=1):
+                    for brick in (plumb.brick("attention", bytes=64), plumb.brick("sampling")):
+                        with brick:
+                            pass
+            cls.live = prof.snapshot()
+
+    def test_an_answer_is_a_plain_dict_with_a_verdict(self):
+        wall = plumb.ask("wall", FILE, slowest=2)
+        self.assertEqual((wall["schema"], len(wall["slowest"])), ("plumb.wall/2", 2))
+        self.assertIsInstance(wall, dict)
+        self.assertEqual(plumb.ask("check", str(FILE), expect=["attention=1/step", "sampling=1/step"]).outcome, "pass")
+        self.assertEqual(plumb.ask("check", FILE, expect="attention=9/step").outcome, "fail")
+        self.assertEqual(self.live["schema"], plumb.ask("report", FILE)["schema"])
+
+    def test_tables_are_columns_that_others_read_without_copying(self):
+        bricks = plumb.read(FILE)["bricks"]
+        rows = plumb.ask("report", FILE)["bricks"]
+        self.assertEqual(bricks["name"], [row["name"] for row in rows])
+        self.assertEqual({len(column) for column in bricks.values()}, {len(rows)})
+        counts = bricks["time.count"]
+        self.assertEqual((type(counts), counts.format, list(counts)), (memoryview, "q", [row["time"]["count"] for row in rows]))
+        self.assertEqual((bricks["lap"].format, list(bricks["lap"])), ("?", [False, False]))
+        moved = dict(zip(bricks["name"], bricks["bytes_per_call"]))
+        self.assertEqual((bricks["bytes_per_call"].format, moved["attention"]), ("d", 64))
+        self.assertNotEqual(moved["sampling"], moved["sampling"], "what is absent is NaN")
+
+    def test_columns_of_any_rows(self):
+        found = plumb.columns([{"a": 2**63, "b": {"c": 1.5}, "d": True, "e": "x"}, {"a": 1, "b": {"c": {"absent": "why"}}, "d": False}])
+        self.assertEqual((found["a"].format, found["a"][0], found["b.c"].format, found["b.c"][0]), ("Q", 2**63, "d", 1.5))
+        self.assertEqual((found["d"].format, found["e"]), ("?", ["x", None]))
+        self.assertEqual(plumb.columns([]), {})
+
+    def test_numpy_takes_a_column_where_it_lies(self):
+        try:
+            import numpy
+        except ModuleNotFoundError:
+            self.skipTest("numpy is not there: apt-get install python3-numpy")
+        column = plumb.read(FILE)["bricks"]["time.total_ns"]
+        taken = numpy.asarray(column)
+        self.assertEqual(taken.dtype, numpy.int64)
+        self.assertTrue(numpy.shares_memory(taken, numpy.frombuffer(column, dtype="int64")))
+
+
+class Stubs(unittest.TestCase):
+    """__init__.pyi says what is there."""
+
+    def setUp(self):
+        tree = ast.parse((SITE / "plumb/__init__.pyi").read_text())
+        self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        self.classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+    def assert_same(self, stub, there):
+        def parts(given):
+            return [(one.name, one.kind, one.default) for one in given.parameters.values()]
+
+        bare = f"def f({ast.unparse(stub.args)}): pass"
+        for argument in ast.walk(parsed := ast.parse(bare)):
+            if isinstance(argument, ast.arg):
+                argument.annotation = None
+        scope = {}
+        exec(compile(parsed, "stub", "exec"), scope)
+        self.assertEqual(parts(inspect.signature(scope["f"])), parts(inspect.signature(there)), stub.name)
+
+    def test_its_names_are_those_of_the_package(self):
+        self.assertEqual({*self.functions, *self.classes}, set(plumb.__all__))
+        self.assertTrue((SITE / "plumb/py.typed").exists())
+
+    def test_functions_have_its_arguments_and_say_what_they_do(self):
+        for name, stub in self.functions.items():
+            self.assert_same(stub, getattr(plumb, name))
+            self.assertTrue(getattr(plumb, name).__doc__ or CORE == "ctypes", name)
+
+    def test_classes_have_its_methods(self):
+        for name, stub in self.classes.items():
+            there = getattr(plumb, name)
+            self.assertTrue(there.__doc__, name)
+            for method in (node for node in stub.body if isinstance(node, ast.FunctionDef)):
+                self.assertTrue(hasattr(there, method.name), f"{name}.{method.name}")
+            if name == "Profiler":
+                public = {word for word in vars(there) if not word.startswith("_")}
+                self.assertEqual(public, {node.name for node in stub.body if not node.name.startswith("_")})
+                for method in stub.body:
+                    if inspect.isfunction(vars(there)[method.name]):
+                        self.assert_same(method, vars(there)[method.name])
+
+
+def main():
+    """77, which ctest shows as skipped, where there is no extension to test."""
+    if CORE == "extension" and not (SITE / "plumb/_extension.abi3.so").exists():
+        print("skipped: the package was built without its extension, for want of Python's headers: apt-get install python3-dev")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+
+
+if __name__ == "__main__":
+    main()
