@@ -12,6 +12,8 @@
 
 #include "plumb/plumb.h"
 
+#define PLUMB_RARE(condition) __builtin_expect(!!(condition), 0)
+
 enum { kind_brick, kind_step, kind_layer, kind_context };
 static const char* const kind_words[] = {"brick", "step", "layer", "context", NULL};
 static const char* const phase_words[] = {"none", "prefill", "decode", "mixed", NULL};
@@ -41,7 +43,7 @@ static PyObject *error_type, *first_use, *decorate; // of _library.py
 
 /// What a thread has open. plumb_pop_scope() ends the innermost: only with this does the end of a generator, or of a scope that was
 /// begun in another mode, end no other scope. `ids` holds the Scope of a with statement, 0 for push().
-enum { most_ids = 64 };
+enum { most_ids = 32 }; // what lies deeper is ended innermost first
 typedef struct Stack {
     unsigned generation;
     unsigned depth;
@@ -50,9 +52,9 @@ typedef struct Stack {
 } Stack;
 static _Thread_local Stack stack_of_thread;
 
-static Stack* own_stack(void) {
+static inline Stack* own_stack(void) {
     Stack* stack = &stack_of_thread;
-    if (stack->generation != generation) {
+    if (PLUMB_RARE(stack->generation != generation)) {
         stack->generation = generation;
         stack->forgotten += stack->depth;
         stack->depth = 0;
@@ -75,14 +77,11 @@ static PyObject* none_or_raise(plumb_code code) {
     Py_RETURN_NONE;
 }
 
-/// False with an exception: the environment was asked for a profiler, and that failed.
-static int decided(void) {
-    if (!asked_environment) {
-        PyObject* done = PyObject_CallFunction(first_use, NULL);
-        Py_XDECREF(done);
-        return done != NULL;
-    }
-    return 1;
+/// False with an exception.
+static int ask_environment(void) {
+    PyObject* done = PyObject_CallFunction(first_use, NULL);
+    Py_XDECREF(done);
+    return done != NULL;
 }
 
 static int intern(Scope* scope) {
@@ -110,10 +109,8 @@ static int intern(Scope* scope) {
 
 static const plumb_work* work_of(const Scope* scope) { return scope->has_work ? &scope->is.work : NULL; }
 
-static plumb_code push_recorded(Scope* scope) {
+static plumb_code push_other(const Scope* scope) {
     switch (scope->kind) {
-    case kind_brick:
-        return plumb_push_scope(profiler, NULL, scope->name, work_of(scope));
     case kind_step:
         return plumb_push_step(profiler, NULL, &scope->is.step);
     case kind_layer:
@@ -124,16 +121,18 @@ static plumb_code push_recorded(Scope* scope) {
 }
 
 /// False with an exception.
-static int begin(Scope* scope, uintptr_t id) {
-    if (profiler == NULL ? !decided() : 0) {
+static inline int begin(Scope* scope, uintptr_t id) {
+    if (PLUMB_RARE(profiler == NULL && !asked_environment) && !ask_environment()) {
         return 0;
     }
     if (profiler != NULL) {
-        if (scope->kind == kind_brick && scope->name == 0 && !intern(scope)) {
+        const int brick = scope->kind == kind_brick;
+        if (PLUMB_RARE(brick && scope->name == 0) && !intern(scope)) {
             return 0;
         }
-        const plumb_code code = push_recorded(scope);
-        if (code != plumb_ok) {
+        const plumb_code code =
+            brick ? plumb_push_scope(profiler, NULL, scope->name, work_of(scope)) : push_other(scope);
+        if (PLUMB_RARE(code != plumb_ok)) {
             (void)raise_code(code);
             return 0;
         }
@@ -146,7 +145,7 @@ static int begin(Scope* scope, uintptr_t id) {
     return 1;
 }
 
-static void end_innermost(Stack* stack) {
+static inline void end_innermost(Stack* stack) {
     --stack->depth;
     if (profiler != NULL) {
         (void)plumb_pop_scope(profiler);
@@ -368,7 +367,7 @@ static PyObject* make_context(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(n
 }
 
 static PyObject* push(PyObject* Py_UNUSED(module), PyObject* given) {
-    if (Py_TYPE(given) != scope_type) {
+    if (PLUMB_RARE(Py_TYPE(given) != scope_type)) {
         PyErr_Format(PyExc_TypeError, "%R is no Scope: give what plumb.brick() and its like made", given);
         return NULL;
     }
@@ -404,7 +403,7 @@ static PyObject* set_work(PyObject* Py_UNUSED(module), PyObject* const* values, 
 }
 
 static PyObject* now(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(none)) {
-    return decided() ? PyLong_FromUnsignedLongLong(plumb_now(profiler)) : NULL;
+    return asked_environment || ask_environment() ? PyLong_FromUnsignedLongLong(plumb_now(profiler)) : NULL;
 }
 
 static PyObject* span(PyObject* Py_UNUSED(module), PyObject* const* values, Py_ssize_t count) {

@@ -8,6 +8,7 @@ closes what another thread still uses; a forked child gets locks of its own."""
 import atexit
 import ctypes
 import functools
+import importlib
 import inspect
 import json
 import os
@@ -33,9 +34,7 @@ class Error(Exception):
 def _core():
     if os.environ.get("PLUMB_PYTHON") != "ctypes":
         try:
-            from . import _extension
-
-            return _extension
+            return importlib.import_module("._extension", __package__)
         except ModuleNotFoundError:  # built without a compiler or Python's headers
             pass
     from . import _fallback
