@@ -20,8 +20,8 @@ struct Kind {
     std::optional<double> most; // of the ratio to two empty calls, with the extension
 };
 constexpr Kind kinds[] = {{"empty", "two calls of an empty extension", {}},
-                          {"push", "push(b); pop()", 3},
-                          {"push_work", "the same with bytes and flops", 3},
+                          {"push", "plumb.push(b); plumb.pop()", 3},
+                          {"push_work", "the same with bytes and flops", {}},
                           {"push_off", "the same, off", 1.5},
                           {"with", "with b:", {}},
                           {"with_off", "with b:, off", {}},
@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
                                           {{"--rounds", "N   interleaved rounds, at least 9 (default 15)"}});
     const int rounds = std::max(9, std::atoi(options.value("--rounds", "15").c_str()));
     Board board(options);
-    board.say(fmt::format("{}: bursts of 20000, 5 a round, {} rounds, kinds interleaved", PLUMB_BENCH_PYTHON, rounds));
+    board.say(fmt::format("{}: bursts of 4000 (400 over ctypes), 9 a round, {} rounds, kinds interleaved",
+                          PLUMB_BENCH_PYTHON, rounds));
     return measure(board, "extension", rounds) && measure(board, "ctypes", rounds) ? board.finish() : 2;
 }

@@ -15,7 +15,7 @@ import tree
 
 OF_BACKENDS, OF_PRODUCT, OF_TESTS = 6, 8, 12
 LINES = OF_BACKENDS  # the shortest run that is looked for
-FOLDERS = ("src/", "include/", "decoder/", "cli/", "bench/", "tools/", "tests/", "examples/")
+FOLDERS = ("src/", "include/", "decoder/", "cli/", "bench/", "tools/", "tests/", "examples/", "bindings/")
 SOURCES = (".cpp", ".hpp", ".h", ".c", ".mm", ".cu", ".cl", ".ptx", ".py", ".sh", ".inc")
 TESTS = re.compile(r"^(tests|bench|examples)/|_(test|perftest|testing)\.[a-z]+$")
 COMMENT = re.compile(r"//.*|/\*.*?\*/")

@@ -13,6 +13,7 @@ ASKED_FOR = {
     "libzstd-dev": "zstd", "libxxhash-dev": "xxhash", "libhwy-dev": "hwy/highway.h", "libfmt-dev": "fmt",
     "libcli11-dev": "CLI11", "nlohmann-json3-dev": "nlohmann_json", "libdnnl-dev": "dnnl", "libpcre2-dev": "pcre2",
     "ocl-icd-opencl-dev": "OpenCL", "libgtest-dev": "GTest", "libvulkan-dev": "[Vv]ulkan",
+    "python3-dev": "Development.Module",
 }
 
 

@@ -21,7 +21,7 @@ import tokenize
 
 import tree
 
-FOLDERS = ("src", "tests", "tools", "cli", "decoder", "bench")
+FOLDERS = ("src", "tests", "tools", "cli", "decoder", "bench", "bindings")
 FORMATTED = (".cpp", ".hpp", ".h")
 # What is written by a program, with the program. Files that people write by hand are never listed here, whatever
 # their form: those of tests/schema that a description does not write count.

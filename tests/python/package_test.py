@@ -8,6 +8,7 @@ import ast
 import inspect
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -431,6 +432,17 @@ class Answers(Case):
         taken = numpy.asarray(column)
         self.assertEqual(taken.dtype, numpy.int64)
         self.assertTrue(numpy.shares_memory(taken, numpy.frombuffer(column, dtype="int64")))
+
+
+class Page(Case):
+    def test_every_sample_of_the_page_runs_in_its_order(self):
+        page = (pathlib.Path(__file__).resolve().parent.parent.parent / "docs/python.md").read_text()
+        samples = re.findall(r"```python\n(.*?)```", page, re.S)
+        self.assertGreater(len(samples), 3)
+        done = subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(samples)], capture_output=True, text=True, cwd=FOLDER,
+                              env={**os.environ, "PYTHONPATH": str(SITE), "PYTHONDONTWRITEBYTECODE": "1"})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(re.findall("^[a-z_]+", done.stdout, re.M)[-2:], ["lm_head", "attention"])
 
 
 class Stubs(unittest.TestCase):

@@ -54,6 +54,7 @@ static _Thread_local Stack stack_of_thread;
 
 static inline Stack* own_stack(void) {
     Stack* stack = &stack_of_thread;
+    __asm__("" : "+r"(stack)); // or its address would be asked for at each use
     if (PLUMB_RARE(stack->generation != generation)) {
         stack->generation = generation;
         stack->forgotten += stack->depth;
@@ -126,12 +127,14 @@ static inline int begin(Scope* scope, uintptr_t id) {
         return 0;
     }
     if (profiler != NULL) {
-        const int brick = scope->kind == kind_brick;
-        if (PLUMB_RARE(brick && scope->name == 0) && !intern(scope)) {
+        plumb_code code = plumb_ok;
+        if (PLUMB_RARE(scope->kind != kind_brick)) {
+            code = push_other(scope);
+        } else if (PLUMB_RARE(scope->name == 0) && !intern(scope)) {
             return 0;
+        } else {
+            code = plumb_push_scope(profiler, NULL, scope->name, work_of(scope));
         }
-        const plumb_code code =
-            brick ? plumb_push_scope(profiler, NULL, scope->name, work_of(scope)) : push_other(scope);
         if (PLUMB_RARE(code != plumb_ok)) {
             (void)raise_code(code);
             return 0;
