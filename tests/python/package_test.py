@@ -225,14 +225,26 @@ class Stack(Case):
                     pass
                 plumb.pop()
                 plumb.pop()
-            self.assert_nothing_open()
-            outlives = plumb.layer(7)
-            outlives.__enter__()
-            plumb.push(plumb.brick("attention"))
-        plumb.pop()
-        outlives.__exit__(None, None, None)
-        plumb.pop()
         self.assertEqual(self.leaves(), [("sampling", None)])
+        losses = {loss["reason"] for loss in plumb.ask("report", FILE)["losses"]}
+        self.assertNotIn("end without begin", losses)
+
+    def test_what_is_open_when_the_profiler_closes_ends_nothing_in_the_next_recording(self):
+        def across():
+            with recording():
+                outlives = plumb.layer(7)
+                outlives.__enter__()
+                plumb.push(plumb.brick("attention"))
+            plumb.pop()
+            with recording():
+                with plumb.layer(3):
+                    outlives.__exit__(None, None, None)
+                    with plumb.brick("sampling"):
+                        pass
+
+        in_a_thread(across)  # whose stack nobody uses later
+        self.assertEqual(self.leaves(), [("sampling", 3)])
+        self.assert_no_loss()
 
 
 class Errors(Case):
