@@ -74,14 +74,14 @@ Work given(const NodeWork& work, double kv_length) {
 
 } // namespace
 
-void note_node(const Tensor* first, const Tensor* last) noexcept {
-    ThreadState& state = *computing_thread;
+void note_node(ThreadState& state, const Tensor* first, const Tensor* last) noexcept {
     const std::size_t index = state.count++;
     if (index >= state.laps.size()) {
         return;
     }
     Lap& lap = state.laps[index];
-    lap = {detail::read_ticks(), 0, 0, first, last};
+    // Behind a barrier a node begins where that ends.
+    lap = {state.passed != 0 ? std::exchange(state.passed, 0) : detail::read_ticks(), 0, 0, first, last, 0, 0};
     // As a scope does: where the last node was long, off-CPU time must be placed near it.
     if (index != 0 && lap.at - state.laps[index - 1].at >= detail::long_ticks &&
         lap.at - state.sampled >= detail::sample_ticks) {
@@ -91,10 +91,10 @@ void note_node(const Tensor* first, const Tensor* last) noexcept {
     }
 }
 
-void note_wait(std::uint64_t ticks) noexcept {
-    ThreadState& state = *computing_thread;
+void note_wait(ThreadState& state, std::uint64_t begin, std::uint64_t end) noexcept {
+    state.passed = end;
     if (state.count != 0 && state.count <= state.laps.size()) {
-        state.laps[state.count - 1].waited += ticks;
+        state.laps[state.count - 1].waited += end - begin;
     }
 }
 
@@ -191,6 +191,7 @@ int GgmlEngine::compute(int (*original)(Scheduler*, Graph*), Scheduler* schedule
     }
     state->laps.resize(std::max(state->laps.size(), plan.nodes().size()));
     state->count = 0;
+    state->passed = 0;
     const std::uint32_t mode = profiler_.mode();
     computing_thread = state;
     const int status = original(scheduler, graph);
@@ -202,38 +203,44 @@ int GgmlEngine::compute(int (*original)(Scheduler*, Graph*), Scheduler* schedule
     return status;
 }
 
-/// Two walks over the same: only what was seen whole is written.
-void GgmlEngine::emit(const NodePlan& plan, const ThreadState& state, std::uint64_t end) {
-    const std::vector<PlannedNode>& nodes = plan.nodes();
-    // Calls visit(lap, nodes it stands for) for each that the plan knows, in order; the count of nodes so reached.
-    const auto walk = [&](auto visit) {
-        std::size_t seen = 0;
-        std::size_t at = 0;
-        const std::size_t laps = std::min(state.count, state.laps.size());
-        for (std::size_t i = 0; i < laps; ++i) {
-            const Lap& lap = state.laps[i];
-            std::size_t first = at;
-            while (first < nodes.size() && nodes[first].tensor != lap.first) {
-                ++first;
-            }
-            std::size_t last = first;
-            while (last < nodes.size() && nodes[last].tensor != lap.last) {
-                ++last;
-            }
-            if (last >= nodes.size()) {
-                return seen; // a node of another graph, or out of order: what follows cannot be told
-            }
-            if (nodes[last].computes) {
-                for (std::size_t k = first; k <= last; ++k) {
-                    seen += nodes[k].computes;
-                }
-                visit(lap, first, last);
-            }
-            at = last + 1;
+/// Finds the plan's nodes for each lap, in order, and leaves what computes nothing out. Returns how many computing nodes were reached:
+/// behind a node of another graph nothing can be told.
+std::size_t GgmlEngine::match(const std::vector<PlannedNode>& nodes, ThreadState& state) {
+    std::size_t seen = 0;
+    std::size_t kept = 0;
+    std::size_t at = 0;
+    const std::size_t laps = std::min(state.count, state.laps.size());
+    for (std::size_t i = 0; i < laps; ++i) {
+        Lap lap = state.laps[i];
+        std::size_t first = at;
+        while (first < nodes.size() && nodes[first].tensor != lap.first) {
+            ++first;
         }
-        return seen;
-    };
-    const std::size_t seen = walk([](const Lap&, std::size_t, std::size_t) {});
+        std::size_t last = first;
+        while (last < nodes.size() && nodes[last].tensor != lap.last) {
+            ++last;
+        }
+        if (last >= nodes.size()) {
+            break;
+        }
+        at = last + 1;
+        if (nodes[last].computes) {
+            for (std::size_t k = first; k <= last; ++k) {
+                seen += nodes[k].computes;
+            }
+            lap.index = static_cast<std::uint32_t>(first);
+            lap.end_index = static_cast<std::uint32_t>(at);
+            state.laps[kept++] = lap;
+        }
+    }
+    state.count = kept;
+    return seen;
+}
+
+/// Only what was seen whole is written.
+void GgmlEngine::emit(const NodePlan& plan, ThreadState& state, std::uint64_t end) {
+    const std::vector<PlannedNode>& nodes = plan.nodes();
+    const std::size_t seen = match(nodes, state);
     // Relaxed: counts that are read when all is over.
     if (seen != plan.computing()) {
         partly_.fetch_add(1, std::memory_order_relaxed);
@@ -248,33 +255,22 @@ void GgmlEngine::emit(const NodePlan& plan, const ThreadState& state, std::uint6
 
     const bool waits = originals[static_cast<std::size_t>(Function::barrier)] != nullptr;
     LatePen pen(profiler_);
-    const Lap* open = nullptr;
-    std::size_t open_first = 0;
-    std::size_t open_last = 0;
-    const auto close = [&](std::uint64_t at) {
-        if (open == nullptr) {
-            return;
+    for (std::size_t i = 0; i < state.count; ++i) {
+        const Lap& lap = state.laps[i];
+        const PlannedNode& named = nodes[lap.end_index - 1];
+        if (lap.cpu_ns != 0) {
+            pen.cpu_time(lap.at, lap.cpu_ns);
         }
-        pen.layer(nodes[open_last].layer, open->at);
-        NodeWork work;
-        for (std::size_t k = open_first; k <= open_last; ++k) {
+        pen.layer(named.layer, lap.at);
+        NodeWork work = named.work;
+        for (std::size_t k = lap.index; k + 1 < lap.end_index; ++k) {
             if (nodes[k].computes) {
                 work += nodes[k].work;
             }
         }
-        pen.scope(nodes[open_last].brick, open->at, at, given(work, state.kv_length),
-                  waits ? std::optional(open->waited) : std::nullopt);
-    };
-    (void)walk([&](const Lap& lap, std::size_t first, std::size_t last) {
-        close(lap.at);
-        if (lap.cpu_ns != 0) {
-            pen.cpu_time(lap.at, lap.cpu_ns);
-        }
-        open = &lap;
-        open_first = first;
-        open_last = last;
-    });
-    close(end);
+        pen.scope(named.brick, lap.at, i + 1 < state.count ? state.laps[i + 1].at : end, given(work, state.kv_length),
+                  waits ? std::optional(lap.waited) : std::nullopt);
+    }
     pen.finish(end);
 }
 

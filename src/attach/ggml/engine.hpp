@@ -46,6 +46,7 @@ struct Lap {
     std::uint64_t waited; // ticks, at barriers, until the next stamp
     const Tensor* first;
     const Tensor* last;
+    std::uint32_t index, end_index; // of these nodes in the plan, once they were matched
 };
 
 /// What one thread of the engine does now.
@@ -53,6 +54,7 @@ struct ThreadState {
     std::vector<Lap> laps;
     std::size_t count = 0; // of laps noted; more than there is room for: not all were seen
     std::uint64_t sampled = 0;
+    std::uint64_t passed = 0; // when the last barrier was, behind which no node has begun; 0: none
     double kv_length = 0;
     llama_context* context = nullptr; // of the last step
     Context step;                     // whose logits this thread samples from
@@ -101,7 +103,8 @@ class GgmlEngine {
     [[nodiscard]] std::uint64_t cached_length(llama_context* context, std::int32_t sequence) const;
     void describe(llama_context* context);
     void describe_device(llama_context* context);
-    void emit(const NodePlan& plan, const ThreadState& state, std::uint64_t end);
+    static std::size_t match(const std::vector<PlannedNode>& nodes, ThreadState& state);
+    void emit(const NodePlan& plan, ThreadState& state, std::uint64_t end);
 
     GgmlApi api_;
     Profiler& profiler_;

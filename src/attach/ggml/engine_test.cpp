@@ -53,7 +53,7 @@ GgmlApi api_of_test() {
 int compute(Scheduler*, Graph* graph) {
     for (const auto& [first, last] : graph->are_told) {
         if (computing_thread != nullptr) {
-            note_node(first, last);
+            note_node(*computing_thread, first, last);
         }
     }
     return graph->status;

@@ -43,26 +43,27 @@ struct Hooks {
                                 graph);
     }
     static bool node(void* parameters, Tensor* tensor) {
-        if (computing_thread != nullptr) {
-            note_node(tensor, tensor);
+        if (ThreadState* const state = computing_thread; state != nullptr) {
+            note_node(*state, tensor, tensor);
         }
         return original_of<bool (*)(void*, Tensor*)>(engine(), Function::node)(parameters, tensor);
     }
     static void fused_norm(void* parameters, Tensor* norm, Tensor* product) {
-        if (computing_thread != nullptr) {
-            note_node(norm, product);
+        if (ThreadState* const state = computing_thread; state != nullptr) {
+            note_node(*state, norm, product);
         }
         original_of<void (*)(void*, Tensor*, Tensor*)>(engine(), Function::fused_norm)(parameters, norm, product);
     }
     static void barrier(void* team) {
         const auto original = original_of<void (*)(void*)>(engine(), Function::barrier);
-        if (computing_thread == nullptr) {
+        ThreadState* const state = computing_thread;
+        if (state == nullptr) {
             original(team);
             return;
         }
         const std::uint64_t begin = detail::read_ticks();
         original(team);
-        note_wait(detail::read_ticks() - begin);
+        note_wait(*state, begin, detail::read_ticks());
     }
     template <Function Which>
     static int method(llama_context* context, const Batch& batch) {

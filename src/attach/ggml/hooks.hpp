@@ -13,11 +13,11 @@ struct ThreadState;
 /// Not null while the calling thread computes a graph that is being timed.
 extern __thread ThreadState* computing_thread PLUMB_TLS_MODEL;
 
-/// The nodes from `first` to `last` begin now. REQUIRES: computing_thread is not null.
-void note_node(const Tensor* first, const Tensor* last) noexcept;
+/// The nodes from `first` to `last` begin now, on this thread.
+void note_node(ThreadState& state, const Tensor* first, const Tensor* last) noexcept;
 
-/// So many ticks of the node that runs now went by at a barrier. REQUIRES: computing_thread is not null.
-void note_wait(std::uint64_t ticks) noexcept;
+/// The node that runs now was at a barrier.
+void note_wait(ThreadState& state, std::uint64_t begin, std::uint64_t end) noexcept;
 
 /// Redirects what was loaded since the last call. `door` says how we came in: "GGML_BACKEND_PATH" or "LD_PRELOAD".
 void open_door(const char* door);
