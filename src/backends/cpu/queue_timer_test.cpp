@@ -73,6 +73,21 @@ TEST(CpuQueueTimer, an_impossible_number_of_scopes_in_flight_is_refused_before_m
     }
 }
 
+TEST(CpuQueueTimer, a_sampled_one_times_the_scopes_of_steps_that_are_timed_alone) {
+    const auto sampled = CpuQueueTimer::create({}, system_calls(), true);
+    const auto plain = CpuQueueTimer::create({});
+    ASSERT_TRUE(sampled.ok() && plain.ok());
+    ScopeLabel label;
+    label.timed = false;
+    EXPECT_TRUE((*sampled)->sampled_by_step());
+    EXPECT_FALSE((*plain)->sampled_by_step());
+    EXPECT_EQ((*sampled)->begin_labelled(label)->value, token_not_timed);
+    EXPECT_NE((*plain)->begin_labelled(label)->value, token_not_timed);
+    label.timed = true;
+    EXPECT_NE((*sampled)->begin_labelled(label)->value, token_not_timed);
+    EXPECT_EQ((*sampled)->in_flight(), 1U);
+}
+
 TEST(CpuQueueTimer, capabilities_follow_the_facts_of_the_machine) {
     clock::CounterFacts old_x86;
     old_x86.is_x86 = true;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ggml/node_work.hpp"
+
+#include <gtest/gtest.h>
+
+namespace plumb::ggml {
+namespace {
+
+const TensorSizes input{"x", 256, 64, 1};
+const TensorSizes weight{"blk.0.ffn_up.weight", 8192, 2048, 32}; // 64 in, 32 out
+
+TEST(NodeWork, a_product_reads_its_weight_and_counts_two_flops_for_each_of_it) {
+    const NodeFacts node{"MUL_MAT", {"ffn_up-0", 128, 32, 1}, {weight, input}};
+    EXPECT_EQ(work_of(node).bytes, 8192 + 256 + 128);
+    EXPECT_EQ(work_of(node).flops, 2 * 2048);
+    EXPECT_EQ(weight_of(node), "blk.0.ffn_up.weight");
+}
+
+TEST(NodeWork, of_a_table_only_the_rows_that_are_read_count) {
+    const NodeFacts node{
+        "GET_ROWS", {"embd", 256, 64, 1}, {{{"token_embd.weight", 1e6, 5e5, 1e4}, {"inp_tokens", 4, 1, 1}}}};
+    EXPECT_EQ(work_of(node).bytes, 2 * 256 + 4);
+    EXPECT_EQ(work_of(node).flops, 0);
+}
+
+TEST(NodeWork, of_experts_only_those_that_were_chosen_count) {
+    const TensorSizes experts{"blk.0.ffn_up_exps.weight", 32768, 8192, 128}; // 4 of 64 in, 32 out
+    const NodeFacts node{"MUL_MAT_ID", {"ffn_moe_up-0", 256, 64, 2}, {{experts, input, {"topk", 8, 2, 1}}}};
+    EXPECT_EQ(work_of(node).bytes, 256 + 256 + 8 + 32768 / 2);
+    EXPECT_EQ(work_of(node).flops, 2 * 64 * 64);
+}
+
+TEST(NodeWork, attention_counts_by_position_of_the_cache) {
+    const TensorSizes cache{"cache_k_l0 (view)", 16384, 8192, 256};
+    const NodeFacts node{"FLASH_ATTN_EXT", {"__fattn__-0", 256, 64, 1}, {{input, cache, cache, {"mask", 512, 256, 1}}}};
+    EXPECT_EQ(work_of(node).bytes, 512);
+    EXPECT_EQ(work_of(node).bytes_per_kv, (2 * 16384 + 512) / 256.0);
+    EXPECT_EQ(work_of(node).flops_per_kv, 4 * 64);
+}
+
+} // namespace
+} // namespace plumb::ggml
