@@ -33,8 +33,8 @@ struct RunArguments {
 
 constexpr const char* what_is_known =
     "engine, on the processor         way in               releases that were run\n"
-    "llama.cpp as shared libraries    GGML_BACKEND_PATH    node-llama-cpp 3.6.0 and 3.22.1 (llama.cpp v0.5.0)\n"
-    "llama.cpp inside another file    LD_PRELOAD           @fugood/llama.node (ggml 0.18.0)\n"
+    "llama.cpp as shared libraries    GGML_BACKEND_PATH    node-llama-cpp 3.6.0, 3.12.0, 3.14.5, 3.18.1, 3.22.1 (v0.5.0)\n"
+    "llama.cpp inside another file    LD_PRELOAD           @fugood/llama.node 1.7.15 (ggml 0.18.0)\n"
     "\n"
     "GGML_BACKEND_PATH reaches every program that calls ggml_backend_load_all(). LD_PRELOAD reaches every program whose\n"
     "libraries call ggml_backend_sched_new() through a slot. Work on other devices gives steps, and no bricks.\n";
