@@ -66,12 +66,13 @@ class Case(unittest.TestCase):
         self.assertIn(case.alone.stdout, case.done.stdout)
         self.assertTrue(case.alone.stdout)
 
-    def assert_node(self, row, node, following):
+    def assert_node(self, row, node, before, following):
+        """It begins behind the barrier of the node before it, and ends before the next one's work."""
         what = f"{node['name']} of step {row.get('step')}"
         self.assertIn(row["name"], node["brick"].split("|"), what)
         self.assertEqual(row.get("layer", -1), node["layer"], what)
         begin, end = row["begin_ns"], row["begin_ns"] + row["duration_ns"]
-        self.assertTrue(node["called"] - SLACK_NS <= begin <= node["entered"] + SLACK_NS, what)
+        self.assertTrue(before - SLACK_NS <= begin <= node["entered"] + SLACK_NS, what)
         self.assertTrue(node["left"] - SLACK_NS <= end <= following + SLACK_NS, what)
         self.assertTrue(0 <= row["barrier_wait_ns"] <= following - node["left"] + SLACK_NS, what)
         for work in ("bytes", "flops"):
@@ -94,9 +95,10 @@ class Case(unittest.TestCase):
             self.assertEqual([row["name"] for row in by_step[at]], [
                 row["name"] if row["name"] in node["brick"].split("|") else node["brick"] for row, node in zip(by_step[at], step["nodes"])])
             self.assertEqual(len(by_step[at]), len(step["nodes"]), f"step {step['step']} of context {step['context']}")
+            begins = [step["nodes"][0]["called"]] + [node["left"] for node in step["nodes"][:-1]]
             ends = [node["entered"] for node in step["nodes"][1:]] + [step["end"]]
-            for row, node, following in zip(by_step[at], step["nodes"], ends):
-                self.assert_node(row, node, following)
+            for row, node, before, following in zip(by_step[at], step["nodes"], begins, ends):
+                self.assert_node(row, node, before, following)
         self.assertEqual([row["phase"] for row in sorted(recorded.steps, key=lambda row: row["begin_ns"])],
                          [step["phase"] for step in sorted(steps, key=lambda step: step["begin"])])
         self.assertEqual(len(recorded.samplings), len(case.truth.samplings if samplings is None else samplings))
@@ -265,6 +267,15 @@ class Doors(Case):
                     path.unlink()
                 self.assertEqual([len(step["nodes"]) for step in truth.steps], list(collections.Counter(
                     row["step"] for row in recorded.nodes).values()))
+
+    def test_a_tool_that_stands_before_the_engine_is_called_as_before(self):
+        for way in ("plain", "relro"):
+            with self.subTest(way):
+                counted = FOLDER / "counted"
+                case = Run(engine(way), LD_PRELOAD=str(BUILT / "libtool.so"), LOOKALIKE_TOOL=str(counted))
+                self.assertEqual(int(counted.read_text()), len(case.truth.steps))
+                self.assert_truth(case)
+                self.assertIn("ggml_backend_sched_graph_compute_async led to libtool.so already", case.said)
 
     def test_a_backend_of_the_user_is_still_loaded(self):
         theirs = str(BUILT / "plain/libggml-cpu-x64.so")

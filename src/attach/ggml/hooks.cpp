@@ -156,6 +156,17 @@ std::size_t Engines::place_of(const Pinned& library, const void* key) {
 void Engines::wire(const std::vector<Pinned>& libraries, std::vector<Wired>& wired) {
     static const auto hooks = all_hooks();
     std::vector<std::pair<const void*, std::size_t>> foreign;
+    // Where the loader will lead a slot that was not called yet, if another tool comes before the engine. Asked here, since
+    // nothing of the loader may be called below.
+    std::array<void*, functions> before_engine{};
+    for (std::size_t k = 0; k < functions; ++k) {
+        void* const found = dlsym(RTLD_DEFAULT, function_symbols[k]);
+        bool of_an_engine = false;
+        for (std::size_t i = 0; i < libraries.size(); ++i) { // the program finds what the loader finds
+            of_an_engine = of_an_engine || (!libraries[i].path.empty() && wired[i].found[k] == found);
+        }
+        before_engine[k] = found != nullptr && !is_ours(found) && !of_an_engine ? found : nullptr;
+    }
     const auto target = [&](const Slot& slot) -> void* {
         const auto library = static_cast<std::size_t>(slot.library - libraries.data());
         Wired& to = wired[library];
@@ -168,9 +179,10 @@ void Engines::wire(const std::vector<Pinned>& libraries, std::vector<Wired>& wir
             return nullptr;
         }
         void* original = to.found[slot.symbol];
-        if (!slot.unresolved && leads_to != original && !is_ours(leads_to)) {
-            foreign.emplace_back(leads_to, slot.symbol);
-            original = leads_to; // another tool's: it is called in its turn
+        void* const other = slot.unresolved ? before_engine[slot.symbol] : leads_to;
+        if (leads_to != original && other != nullptr && other != original && !is_ours(other)) {
+            foreign.emplace_back(other, slot.symbol);
+            original = other; // another tool's: it is called in its turn
         }
         void*& known = places[to.place].engine->originals[slot.symbol];
         if (known != nullptr && known != original) {
