@@ -35,12 +35,13 @@ constexpr const char* what_is_known =
     "engine, on the processor         way in               releases that were run\n"
     "llama.cpp as shared libraries    GGML_BACKEND_PATH    node-llama-cpp 3.6.0, 3.12.0, 3.14.5, 3.18.1, 3.22.1 (v0.5.0)\n"
     "llama.cpp inside another file    LD_PRELOAD           @fugood/llama.node 1.7.15 (ggml 0.18.0)\n"
+    "whisper.cpp inside another file  LD_PRELOAD           @fugood/whisper.node 1.1.3, by hand: each graph is a step\n"
     "\n"
     "GGML_BACKEND_PATH reaches every program that calls ggml_backend_load_all(). LD_PRELOAD reaches every program whose\n"
     "libraries call ggml_backend_sched_new() through a slot. Work on other devices gives steps, and no bricks.\n";
 
 constexpr const char* nothing_was_met =
-    "no engine was met: looked for llama.cpp in shared libraries (ggml_backend_load_all(), ggml_backend_sched_new()). "
+    "no engine was met: looked for llama.cpp and other engines over ggml in shared libraries (ggml_backend_load_all(), ggml_backend_sched_new()). "
     "Try `plumb run --list` for what is known, and a build of the engine with shared libraries";
 
 /// What the processes of the command tell: one line each, in memory that they reach through /proc.

@@ -73,11 +73,11 @@ Result<GgmlApi> GgmlApi::find(const Pinned& library) {
 bool takes_batch(const Pinned& library) { return find_symbol(library, "ggml_backend_load_all") != nullptr; }
 
 std::string version_of(const Pinned& library) {
-    std::string text = "llama.cpp";
+    std::string text = "ggml";
     const auto version = find_function<const char* (*)()>(library, "ggml_version");
     const auto commit = find_function<const char* (*)()>(library, "ggml_commit");
     if (version != nullptr) {
-        text += std::string(", ggml ") + version();
+        text += std::string(" ") + version();
         if (commit != nullptr) {
             text += std::string(" (") + commit() + ")";
         }

@@ -68,7 +68,7 @@ struct GgmlApi {
 /// Whether its llama_decode takes a Batch as it is here: one that can load backends is not older.
 [[nodiscard]] bool takes_batch(const Pinned& library);
 
-/// "llama.cpp, ggml 0.9.5 (5e2bbcb)" with what the libraries say about themselves.
+/// "ggml 0.9.5 (5e2bbcb)": what the libraries say about themselves.
 std::string version_of(const Pinned& library);
 
 /// What is asked of libllama, where it is there.

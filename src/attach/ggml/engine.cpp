@@ -351,14 +351,15 @@ void GgmlEngine::describe(llama_context* context) {
     if (described_.exchange(true, std::memory_order_relaxed)) {
         return;
     }
-    const Llama* llama = context != nullptr ? llama_.load(std::memory_order_acquire) : nullptr;
-    if (const std::string model = llama != nullptr ? llama->model(context) : ""; !model.empty()) {
+    const Llama* const llama = llama_.load(std::memory_order_acquire);
+    const Llama* const asked = context != nullptr ? llama : nullptr;
+    if (const std::string model = asked != nullptr ? asked->model(context) : ""; !model.empty()) {
         profiler_.describe("model", model);
     }
-    if (const std::int32_t layers = llama != nullptr ? llama->layers(context) : 0; layers > 0) {
+    if (const std::int32_t layers = asked != nullptr ? asked->layers(context) : 0; layers > 0) {
         profiler_.describe("layers", std::to_string(layers));
     }
-    profiler_.describe("engine", version_ + ", not built for this profiler");
+    profiler_.describe("engine", (llama != nullptr ? "llama.cpp, " : "") + version_ + ", not built for this profiler");
 }
 
 /// REQUIRES: a graph was seen whole, so the processor computed all of it.
