@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fstream>
+#include <gnu/libc-version.h>
 #include <gtest/gtest.h>
 #include <sstream>
 
@@ -71,17 +72,23 @@ TEST_P(Slots, a_redirected_slot_leads_elsewhere_and_its_neighbour_does_not) {
     EXPECT_EQ(call("plumb_probe_call"), 1);
 }
 
+/// What /proc/self/maps says of that file.
+std::string pages_of(const char* path) {
+    std::ifstream maps("/proc/self/maps");
+    std::string found;
+    for (std::string line; std::getline(maps, line);) {
+        found += line.ends_with(path) ? line + '\n' : "";
+    }
+    return found;
+}
+
 TEST_P(Slots, pages_keep_their_protection) {
     const std::vector<Pinned> found = pinned();
     ASSERT_EQ(found.size(), 1U);
-    std::ifstream before_file("/proc/self/maps");
-    std::stringstream before;
-    before << before_file.rdbuf();
+    const std::string before = pages_of(GetParam());
     EXPECT_EQ(redirect(found, wanted, [](const Slot& slot) { return reinterpret_cast<void*>(slot.leads_to); }), 0U);
-    std::ifstream after_file("/proc/self/maps");
-    std::stringstream after;
-    after << after_file.rdbuf();
-    EXPECT_EQ(before.str(), after.str());
+    EXPECT_NE(before, "");
+    EXPECT_EQ(before, pages_of(GetParam()));
     EXPECT_EQ(rights_at(found[0].base).substr(1, 1), "-") << "its first page is not writable";
 }
 
@@ -104,8 +111,8 @@ INSTANTIATE_TEST_SUITE_P(Linked, Slots, testing::Values(PLUMB_PROBE_LAZY, PLUMB_
 
 TEST(SlotsOfUs, our_own_code_is_told_from_the_rest) {
     EXPECT_TRUE(is_ours(reinterpret_cast<const void*>(&replaced)));
-    EXPECT_FALSE(is_ours(reinterpret_cast<const void*>(&dlopen)));
-    EXPECT_EQ(library_of(reinterpret_cast<const void*>(&dlopen)).substr(0, 4), "libc");
+    EXPECT_FALSE(is_ours(reinterpret_cast<const void*>(&gnu_get_libc_version)));
+    EXPECT_EQ(library_of(reinterpret_cast<const void*>(&gnu_get_libc_version)).substr(0, 4), "libc");
 }
 
 } // namespace
