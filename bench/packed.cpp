@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <ctime>
 #include <fmt/format.h>
-#include <hwy/aligned_allocator.h>
 #include <vector>
 
 #include "decoder/kernels/cpu/packed.hpp"
@@ -17,6 +16,10 @@ using plumb::decoder::layout_of;
 using plumb::decoder::Type;
 
 constexpr std::size_t inputs = 1024, outputs = 256;
+
+struct alignas(64) Line { // as activations lie in memory
+    float values[16];
+};
 
 double cpu_ns() {
     timespec now{};
@@ -43,12 +46,12 @@ void run_type(Type type, Board& board) {
     const std::string key = std::string(layout_of(type).word) + ".";
     const double values = static_cast<double>(inputs * outputs);
     for (const std::size_t rows : {1U, 4U, 8U}) {
-        const auto in = hwy::AllocateAligned<float>(rows * inputs); // as activations are
-        std::fill_n(in.get(), rows * inputs, 1.0F);
+        std::vector<Line> in(rows * inputs / 16);
+        std::fill_n(in.front().values, rows * inputs, 1.0F);
         std::vector<float> out(rows * outputs);
         const double rate = rate_of(values, [&] {
-            plumb::decoder::cpu::multiply({type, matrix.data(), outputs, inputs, nullptr}, in.get(), rows, out.data(),
-                                          outputs);
+            plumb::decoder::cpu::multiply({type, matrix.data(), outputs, inputs, nullptr}, in.front().values, rows,
+                                          out.data(), outputs);
         });
         board.put(key + fmt::format("rows_{}", rows), rate * static_cast<double>(rows));
         if (rows == 1) {
