@@ -54,6 +54,7 @@ std::vector<Command> all_commands() {
     commands.push_back({"trace", add_trace});
     commands.push_back({"export", add_export});
     commands.push_back({"recover", add_recover});
+    commands.push_back({"import", add_import});
 #if defined(PLUMB_CLI_DECODER)
     commands.push_back({"model", add_model});
 #endif

@@ -14,6 +14,7 @@ ASKED_FOR = {
     "libcli11-dev": "CLI11", "nlohmann-json3-dev": "nlohmann_json", "libdnnl-dev": "dnnl", "libpcre2-dev": "pcre2",
     "ocl-icd-opencl-dev": "OpenCL", "libgtest-dev": "GTest", "libvulkan-dev": "[Vv]ulkan",
     "python3-dev": "Development.Module",
+    "libsqlite3-dev": "SQLite3", "zlib1g-dev": "ZLIB",
 }
 
 

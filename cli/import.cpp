@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// plumb import: recordings out of traces that other tools wrote.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/ticker.hpp"
+#include "import/import.hpp"
+
+namespace {
+
+using namespace plumb::cli;
+
+struct ImportArguments {
+    std::vector<std::string> traces;
+    plumb::imported::ImportOptions options;
+    std::string phase;
+    std::uint64_t tokens = 0;
+};
+
+void print_run(const plumb::imported::ImportedRun& run) {
+    std::cout << terminal_text(run.recording) << "  " << run.operations << " operations, " << run.steps
+              << (run.steps == 1 ? " step" : " steps") << ", of " << terminal_text(run.trace) << " (" << run.tool
+              << ")\n";
+    for (const std::string& note : run.notes) {
+        std::cout << "note  " << terminal_text(note) << '\n';
+    }
+}
+
+int import_all(ImportArguments& arguments) {
+    static const std::map<std::string, plumb::Phase> phases = {
+        {"prefill", plumb::Phase::prefill}, {"decode", plumb::Phase::decode}, {"mixed", plumb::Phase::mixed}};
+    if (!arguments.phase.empty()) {
+        arguments.options.phase = phases.at(arguments.phase);
+    }
+    if (arguments.tokens != 0) {
+        arguments.options.tokens = arguments.tokens;
+    }
+    const auto made = [&arguments] {
+        const Ticker ticker("importing " + arguments.traces.front());
+        return plumb::imported::import_traces(arguments.traces, arguments.options);
+    }();
+    if (!made) {
+        return say_error(made.error().message, false);
+    }
+    for (const plumb::imported::ImportedRun& run : *made) {
+        print_run(run);
+    }
+    return exit_ok;
+}
+
+} // namespace
+
+void add_import(CLI::App& root, int& exit_code) {
+    auto arguments = std::make_shared<ImportArguments>();
+    CLI::App& app = *root.add_subcommand("import", "Make recordings out of traces that other tools wrote");
+    app.add_option(
+           "trace", arguments->traces,
+           "Traces, one for each rank, or folders of them: PyTorch profiler (Kineto) JSON, rocprofv3 JSON, SQLite "
+           "exports of Nsight Systems and rpd; also as gzip")
+        ->type_name("FILE...")
+        ->required();
+    app.add_option("-o,--out", arguments->options.out,
+                   "Recording to write; of several they are numbered: run-0.plumb, run-1.plumb")
+        ->type_name("FILE")
+        ->required();
+    app.add_option("--phase", arguments->phase, "What all steps are, where the trace does not say")
+        ->check(CLI::IsMember({"prefill", "decode", "mixed"}));
+    app.add_option("--tokens", arguments->tokens, "Tokens of each step, where the trace does not say")->type_name("N");
+    app.add_option("--max-size", arguments->options.max_size, "Bytes of a trace, unpacked, beyond which it is refused")
+        ->type_name("BYTES");
+    app.callback([arguments, &exit_code] { exit_code = import_all(*arguments); });
+}

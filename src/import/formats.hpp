@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The formats of traces: one file each, recognised by content, ending in a TraceBuilder. Plain functions; any thread, each on
+// files and builders of its own.
+#pragma once
+
+#include <string>
+
+#include "import/input.hpp"
+#include "import/trace.hpp"
+#include "plumb/result.hpp"
+
+namespace plumb::imported {
+
+/// What all formats of one container share. Errors: corrupt where it is no trace of that format, and those of the input.
+Status read_kineto(Input& input, TraceBuilder& to);
+Status read_rocprofv3(Input& input, TraceBuilder& to);
+/// `path`: of a SQLite file that is not packed.
+Status read_nsys(const std::string& path, TraceBuilder& to);
+Status read_rpd(const std::string& path, TraceBuilder& to);
+
+/// Any of them. Errors: corrupt with what is known, where it is none.
+Result<Trace> read_trace(const std::string& path, const InputLimits& limits = {});
+
+} // namespace plumb::imported

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/import.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "import/formats.hpp"
+#include "import/labels.hpp"
+#include "import/quality.hpp"
+#include "import/steps.hpp"
+#include "import/write.hpp"
+
+namespace plumb::imported {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Files of folders in the order of their names.
+Result<std::vector<std::string>> files_of(const std::vector<std::string>& paths) {
+    std::vector<std::string> files;
+    for (const std::string& path : paths) {
+        std::error_code error;
+        if (!fs::is_directory(path, error)) {
+            files.push_back(path);
+            continue;
+        }
+        std::vector<std::string> inside;
+        for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+            if (at->is_regular_file(error)) {
+                inside.push_back(at->path().string());
+            }
+        }
+        if (error || inside.empty()) {
+            return Error{ErrorCode::not_found, "the folder " + path + " holds no file: name the traces themselves"};
+        }
+        std::sort(inside.begin(), inside.end());
+        files.insert(files.end(), inside.begin(), inside.end());
+    }
+    return files;
+}
+
+/// "run.plumb" and 3: "run-3.plumb".
+std::string numbered(const std::string& out, std::size_t number) {
+    const fs::path path(out);
+    return (path.parent_path() / (path.stem().string() + "-" + std::to_string(number) + path.extension().string()))
+        .string();
+}
+
+std::vector<std::uint16_t> processes_of(const Trace& trace) {
+    std::vector<std::uint16_t> found;
+    for (const Stream& stream : trace.streams) {
+        found.push_back(stream.process);
+    }
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+}
+
+ImportedRun summary_of(const Trace& trace, const Steps& steps, std::uint16_t process) {
+    ImportedRun run;
+    run.tool = trace.facts.tool;
+    for (const DeviceOp& op : trace.ops) {
+        if (op.process == process) {
+            ++run.operations;
+            run.operations_ns += static_cast<double>(op.duration_ns());
+        }
+    }
+    run.steps = static_cast<std::uint64_t>(std::count_if(
+        steps.steps.begin(), steps.steps.end(), [process](const Step& step) { return step.process == process; }));
+    run.notes = quality_notes(trace, steps);
+    return run;
+}
+
+} // namespace
+
+Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& paths, const ImportOptions& options) {
+    const Result<std::vector<std::string>> files = files_of(paths);
+    if (!files) {
+        return files.error();
+    }
+    std::vector<ImportedRun> made;
+    std::size_t number = 0;
+    for (const std::string& file : *files) {
+        InputLimits limits;
+        limits.max_size = options.max_size;
+        const Result<Trace> trace = read_trace(file, limits);
+        if (!trace) {
+            return trace.error();
+        }
+        StepOptions step_options;
+        step_options.phase = options.phase;
+        step_options.tokens = options.tokens;
+        const Steps steps = find_steps(*trace, step_options);
+        const Labels labels = label_by_name(*trace);
+        const std::vector<std::uint16_t> processes = processes_of(*trace);
+        for (const std::uint16_t process : processes) {
+            ImportedRun run = summary_of(*trace, steps, process);
+            run.trace = file;
+            run.recording = files->size() * processes.size() > 1 ? numbered(options.out, number++) : options.out;
+            WriteOptions to{run.recording, process, {{"trace", fs::path(file).filename().string()}}};
+            for (std::size_t i = 0; i < run.notes.size(); ++i) {
+                to.descriptions.emplace_back("import " + std::to_string(i + 1), run.notes[i]);
+            }
+            const Status written = write_recording(*trace, steps, labels, to);
+            if (!written.ok()) {
+                return written.error();
+            }
+            made.push_back(std::move(run));
+        }
+        if (processes.empty()) {
+            return Error{ErrorCode::corrupt, file +
+                                                 " holds no operation of a device: was the device traced? With Kineto: "
+                                                 "activities=[CPU, CUDA]; with nsys: --trace=cuda"};
+        }
+    }
+    return made;
+}
+
+} // namespace plumb::imported

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The room's door: traces of other tools become recordings, one for each process. Plain function; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plumb/bricks.hpp"
+#include "plumb/result.hpp"
+
+namespace plumb::imported {
+
+struct ImportOptions {
+    std::string out; // where one trace gives several recordings, or there are several: -0, -1 … before its extension
+    std::optional<Phase> phase;
+    std::optional<std::uint64_t> tokens;              // of each step
+    std::uint64_t max_size = std::uint64_t{64} << 30; // of a trace, unpacked
+};
+
+/// One recording that was made.
+struct ImportedRun {
+    std::string trace, recording;
+    std::string tool; // "kineto"
+    std::uint64_t operations = 0, steps = 0;
+    double operations_ns = 0;       // their sum
+    std::vector<std::string> notes; // what the reader must know of the trace
+};
+
+/// Files, or folders of them. Errors: those of the first trace that cannot be read; recordings made before it stay.
+Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& paths, const ImportOptions& options);
+
+} // namespace plumb::imported

@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: Apache-2.0
+// The PyTorch profiler's JSON (Kineto), and what else is written in the same form: {"traceEvents": [{"ph": "X", …}, …]}, in a wrapper,
+// or as a bare array.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/utf8.hpp"
+#include "import/decimal.hpp"
+#include "import/formats.hpp"
+#include "import/in_order.hpp"
+#include "import/json_stream.hpp"
+
+namespace plumb::imported {
+namespace {
+
+constexpr unsigned most_retries = 64; // of events inside one that is damaged
+
+enum class Lane : std::uint8_t { none, kernel, memcpy, memset, api, annotation, python };
+
+struct LaneName {
+    std::string_view name;
+    Lane lane;
+};
+// In small letters: of 2021 they begin with a capital.
+constexpr LaneName lanes[] = {
+    {"kernel", Lane::kernel},
+    {"gpu_memcpy", Lane::memcpy},
+    {"gpu_memset", Lane::memset},
+    {"memcpy", Lane::memcpy},
+    {"memset", Lane::memset},
+    {"concurrent_kernel", Lane::kernel},
+    {"mtia_ccp_events", Lane::kernel},
+    {"cuda_runtime", Lane::api},
+    {"cuda_driver", Lane::api},
+    {"runtime", Lane::api},
+    {"driver", Lane::api},
+    {"hip_runtime", Lane::api},
+    {"privateuse1_runtime", Lane::api},
+    {"user_annotation", Lane::annotation},
+    {"python_function", Lane::python},
+};
+
+Lane lane_of(std::string_view category) {
+    const auto same = [category](const LaneName& lane) {
+        return std::equal(category.begin(), category.end(), lane.name.begin(), lane.name.end(),
+                          [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
+    };
+    const auto* const found = std::find_if(std::begin(lanes), std::end(lanes), same);
+    return found == std::end(lanes) ? Lane::none : found->lane;
+}
+
+constexpr std::string_view module_prefix = "nn.Module: ";
+
+/// Most events of a trace tell nothing here, and most writers begin with what tells so: {"ph": "X", "cat": "…", "name": "…".
+/// False where that is not plain to see.
+bool tells_nothing(std::string_view event) {
+    std::size_t at = 1;
+    const auto skip_to = [&](char wanted) {
+        while (at < event.size() && (event[at] == ' ' || event[at] == '\n' || event[at] == '\r' || event[at] == '\t')) {
+            ++at;
+        }
+        return at < event.size() && event[at++] == wanted;
+    };
+    const auto text = [&](std::string_view& to) {
+        if (!skip_to('"')) {
+            return false;
+        }
+        const std::size_t end = event.find('"', at);
+        if (end == event.npos) {
+            return false;
+        }
+        to = event.substr(at, end - at);
+        at = end + 1;
+        return to.find('\\') == to.npos;
+    };
+    Lane lane = Lane::none;
+    for (int keys = 0; keys < 3; ++keys) {
+        std::string_view key;
+        std::string_view value;
+        if (!text(key) || !skip_to(':') || !text(value)) {
+            return false;
+        }
+        if (key == "ph" && value != "X") {
+            return true;
+        }
+        if (key == "cat") {
+            lane = lane_of(value);
+            if (lane == Lane::none) {
+                return true;
+            }
+        }
+        if (key == "name" && lane == Lane::python) {
+            return !value.starts_with(module_prefix);
+        }
+        if (key == "cat" && lane != Lane::python) {
+            return false;
+        }
+        if (!skip_to(',')) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/// What one event says that is of use.
+struct Event {
+    std::string ph, category, name;
+    std::optional<std::int64_t> start, duration;
+    bool has_start = false, has_duration = false;
+    std::uint64_t process = 0, thread = 0;
+    std::uint64_t correlation = no_id, node = no_id, bytes = no_id;
+    std::optional<std::uint64_t> device, stream;
+    std::uint64_t graph = 0;
+    std::array<std::uint32_t, 3> grid{};
+    bool text_number = false, large_id = false;
+};
+
+/// The library's events of one object, into an Event.
+class EventReader {
+  public:
+    explicit EventReader(Event& to) : to_(to) {}
+
+    bool null() { return true; }
+    bool boolean(bool) { return true; }
+    bool number_integer(std::int64_t value) { return number(std::to_string(value)); }
+    bool number_unsigned(std::uint64_t value) { return number(std::to_string(value)); }
+    bool number_float(double, const std::string& text) { return number(text); }
+    bool binary(nlohmann::json::binary_t&) { return true; }
+    bool string(std::string& value) {
+        if (depth_ == 1 && key_ == Key::ph) {
+            to_.ph = std::move(value);
+        } else if (depth_ == 1 && key_ == Key::category) {
+            to_.category = std::move(value);
+        } else if (depth_ == 1 && key_ == Key::name) {
+            to_.name = std::move(value);
+        } else if (key_ == Key::grid) {
+            grid(value);
+        } else if (key_ != Key::other) {
+            const bool counts =
+                !value.empty() && (std::isdigit(static_cast<unsigned char>(value[0])) != 0 || value[0] == '-');
+            to_.text_number = to_.text_number || counts;
+            return number(value);
+        }
+        return true;
+    }
+    bool start_object(std::size_t) {
+        in_args_ = depth_ == 1 && key_ == Key::args;
+        return nest();
+    }
+    bool end_object() { return leave(); }
+    bool start_array(std::size_t) {
+        axis_ = 0;
+        return nest();
+    }
+    bool end_array() { return leave(); }
+    bool key(const std::string& name) {
+        key_ = Key::other;
+        if (depth_ == 1 || (depth_ == 2 && in_args_)) {
+            for (const auto& known : keys) {
+                if (known.in_args == (depth_ == 2) && known.name == name) {
+                    key_ = known.key;
+                    break;
+                }
+            }
+        }
+        return true;
+    }
+    bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) { return false; }
+
+  private:
+    enum class Key : std::uint8_t {
+        other,
+        ph,
+        category,
+        name,
+        process,
+        thread,
+        start,
+        duration,
+        args,
+        correlation,
+        stream,
+        device,
+        graph,
+        node,
+        grid,
+        bytes
+    };
+    struct Known {
+        std::string_view name;
+        bool in_args;
+        Key key;
+    };
+    static constexpr Known keys[] = {
+        {"ph", false, Key::ph},
+        {"cat", false, Key::category},
+        {"name", false, Key::name},
+        {"pid", false, Key::process},
+        {"tid", false, Key::thread},
+        {"ts", false, Key::start},
+        {"dur", false, Key::duration},
+        {"args", false, Key::args},
+        {"correlation", true, Key::correlation},
+        {"stream", true, Key::stream},
+        {"device", true, Key::device},
+        {"graph id", true, Key::graph},
+        {"graph node id", true, Key::node},
+        {"grid", true, Key::grid},
+        {"bytes", true, Key::bytes},
+    };
+
+    bool nest() {
+        ++depth_;
+        key_ = key_ == Key::grid ? key_ : Key::other;
+        return true;
+    }
+    bool leave() {
+        --depth_;
+        key_ = Key::other;
+        return true;
+    }
+
+    void grid(std::string_view text) {
+        axis_ = 0;
+        while (!text.empty()) {
+            const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+            if (digits != 0) {
+                axis(whole_number(text.substr(0, digits)));
+            }
+            text.remove_prefix(std::max<std::size_t>(digits, 1));
+        }
+    }
+    void axis(std::optional<std::uint64_t> value) {
+        if (value && axis_ < 3) {
+            to_.grid[axis_++] = static_cast<std::uint32_t>(std::min<std::uint64_t>(*value, 0xffffffff));
+        }
+    }
+
+    /// Numbers of 64 bits as they are; others, and words, by a hash of their text.
+    std::uint64_t id(const std::string& text) {
+        if (const auto whole = whole_number(text)) {
+            to_.large_id =
+                to_.large_id || *whole > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+            return *whole;
+        }
+        return std::hash<std::string>{}(text) >> 1;
+    }
+
+    bool number(const std::string& text) {
+        switch (key_) {
+        case Key::start:
+            to_.has_start = true;
+            to_.start = microseconds_to_ns(text);
+            break;
+        case Key::duration:
+            to_.has_duration = true;
+            to_.duration = microseconds_to_ns(text);
+            break;
+        case Key::process:
+            to_.process = id(text);
+            break;
+        case Key::thread:
+            to_.thread = id(text);
+            break;
+        case Key::correlation:
+            to_.correlation = id(text);
+            break;
+        case Key::device:
+            to_.device = id(text);
+            break;
+        case Key::stream:
+            to_.stream = id(text);
+            break;
+        case Key::graph:
+            to_.graph = id(text);
+            break;
+        case Key::node:
+            to_.node = id(text);
+            break;
+        case Key::bytes:
+            to_.bytes = whole_number(text).value_or(no_id);
+            break;
+        case Key::grid:
+            axis(whole_number(text));
+            break;
+        default:
+            break;
+        }
+        return true;
+    }
+
+    Event& to_;
+    int depth_ = 0;
+    bool in_args_ = false;
+    unsigned axis_ = 0;
+    Key key_ = Key::other;
+};
+
+/// What a batch of events gives.
+struct Found {
+    std::vector<RawDeviceOp> ops;
+    std::vector<RawHostOp> host;
+    std::array<std::uint64_t, anomalies> counts{};
+
+    void count(Anomaly anomaly) { ++counts[static_cast<std::size_t>(anomaly)]; }
+};
+
+void add_device_op(const Event& event, Lane lane, Found& to) {
+    RawDeviceOp& raw = to.ops.emplace_back();
+    raw.op.start_ns = *event.start;
+    raw.op.end_ns = *event.start + *event.duration;
+    raw.op.correlation = event.correlation;
+    raw.op.node = event.node;
+    raw.op.graph = static_cast<std::uint32_t>(std::min<std::uint64_t>(event.graph, 0xffffffff));
+    raw.op.bytes = event.bytes;
+    raw.op.grid = event.grid;
+    raw.op.kind = lane == Lane::kernel   ? DeviceOpKind::kernel
+                  : lane == Lane::memcpy ? DeviceOpKind::memcpy
+                                         : DeviceOpKind::memset;
+    raw.device = event.device.value_or(event.process);
+    raw.stream = event.stream.value_or(event.thread);
+    raw.name = event.name;
+}
+
+void add_host_op(const Event& event, Lane lane, Found& to) {
+    RawHostOp& raw = to.host.emplace_back();
+    raw.op.start_ns = *event.start;
+    raw.op.end_ns = *event.start + *event.duration;
+    raw.op.correlation = event.correlation;
+    raw.op.kind = lane == Lane::api                        ? HostOpKind::api
+                  : lane == Lane::python                   ? HostOpKind::module
+                  : event.name.starts_with("ProfilerStep") ? HostOpKind::profiler_step
+                                                           : HostOpKind::annotation;
+    raw.thread = event.thread;
+    raw.name = event.name;
+}
+
+void add_event(Event& event, Found& to) {
+    const Lane lane = lane_of(event.category);
+    if (event.ph != "X" || lane == Lane::none || (lane == Lane::python && !event.name.starts_with(module_prefix))) {
+        return;
+    }
+    event.duration = event.has_duration ? event.duration : std::optional<std::int64_t>(0);
+    const bool on_device = lane == Lane::kernel || lane == Lane::memcpy || lane == Lane::memset;
+    if (!event.has_start || !event.start || !event.duration) {
+        to.count(event.has_start ? Anomaly::bad_number : Anomaly::no_time);
+        return;
+    }
+    // The sum of both fits where each is below this; nothing of a trace is above.
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 2;
+    if (std::max(*event.start, *event.duration) > most || std::min(*event.start, *event.duration) < -most) {
+        to.count(Anomaly::absurd_time);
+        return;
+    }
+    if (event.text_number) {
+        to.count(Anomaly::text_number);
+    }
+    if (event.large_id) {
+        to.count(Anomaly::large_id);
+    }
+    if (on_device) {
+        add_device_op(event, lane, to);
+    } else {
+        add_host_op(event, lane, to);
+    }
+}
+
+bool parse(std::string_view text, Event& event) {
+    EventReader reader(event);
+    return nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
+}
+
+/// Bytes that JSON does not allow, in what is else well: replaced.
+std::string mended(std::string_view text) {
+    std::string made = base::valid_utf8(text);
+    std::replace_if(
+        made.begin(), made.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+    return made;
+}
+
+/// One element; where a quote is missing it may hold others, which are looked for.
+void read_event(std::string_view text, Found& to) {
+    const std::string_view key = first_key(text);
+    for (unsigned tries = 0; tries < most_retries; ++tries) {
+        if (tells_nothing(text)) {
+            return;
+        }
+        Event event;
+        if (parse(text, event)) {
+            add_event(event, to);
+            return;
+        }
+        event = {};
+        if (parse(mended(text), event)) {
+            add_event(event, to);
+            return;
+        }
+        if (tries == 0) {
+            to.count(Anomaly::damaged);
+        }
+        const std::size_t next = next_like(text, 1, key);
+        if (next == text.npos) {
+            return;
+        }
+        text.remove_prefix(next);
+        std::size_t broken = text.npos;
+        const std::size_t end = end_of_element(text, 0, broken);
+        if (end != text.npos && end < text.size()) {
+            // Well in itself: and after it there may be more.
+            Event inner;
+            if (!tells_nothing(text.substr(0, end)) && parse(text.substr(0, end), inner)) {
+                add_event(inner, to);
+            }
+            text.remove_prefix(end);
+            const std::size_t after = next_like(text, 0, key);
+            if (after == text.npos) {
+                return;
+            }
+            text.remove_prefix(after);
+        }
+    }
+}
+
+Found read_events(JsonElements& some) {
+    Found found;
+    for (const std::string_view text : some.texts) {
+        if (!tells_nothing(text)) {
+            read_event(text, found);
+        }
+    }
+    some = {};
+    return found;
+}
+
+// ---- what stands beside the events
+
+std::string text_of(const nlohmann::json& value) {
+    return value.is_string() ? value.get<std::string>() : value.is_number() ? value.dump() : std::string();
+}
+
+void read_devices(const nlohmann::json& list, TraceFacts& facts) {
+    if (!list.is_array()) {
+        return;
+    }
+    for (const nlohmann::json& device : list) {
+        if (device.is_object() && device.contains("id") && device["id"].is_number_unsigned()) {
+            facts.devices[static_cast<std::uint32_t>(device["id"].get<std::uint64_t>())] =
+                device.contains("name") ? text_of(device["name"]) : std::string();
+        }
+    }
+}
+
+void read_fact(const std::string& key, std::string_view text, TraceFacts& facts) {
+    const nlohmann::json value = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+    if (value.is_discarded()) {
+        return;
+    }
+    if (key == "deviceProperties") {
+        read_devices(value, facts);
+    } else if (key == "baseTimeNanoseconds") {
+        const std::string number = text_of(value);
+        facts.base_realtime_ns = static_cast<std::int64_t>(
+            std::min<std::uint64_t>(whole_number(number).value_or(0), std::uint64_t{1} << 62));
+    } else if (key == "distributedInfo" && value.is_object()) {
+        facts.rank = value.contains("rank") ? text_of(value["rank"]) : std::string();
+        facts.world_size = value.contains("world_size") ? text_of(value["world_size"]) : std::string();
+    }
+}
+
+bool is_fact(const std::string& key) {
+    return key == "deviceProperties" || key == "baseTimeNanoseconds" || key == "distributedInfo";
+}
+
+} // namespace
+
+Status read_kineto(Input& input, TraceBuilder& to) {
+    to.facts.tool = "kineto";
+    InOrder<JsonElements, Found> workers(
+        read_events,
+        [&to](Found& found) {
+            to.add(found.ops, found.host);
+            for (std::size_t i = 0; i < anomalies; ++i) {
+                to.count(static_cast<Anomaly>(i), found.counts[i]);
+            }
+        },
+        base::usable_cpus());
+    JsonVisitor visitor;
+    visitor.choose = [](const JsonPath& path, char opens) {
+        if (path.empty()) {
+            return opens == '[' ? Take::elements : Take::inside;
+        }
+        if (path.back() == "traceEvents" && opens == '[') {
+            return Take::elements;
+        }
+        return is_fact(path.back()) ? Take::text : opens == '{' ? Take::inside : Take::skip;
+    };
+    visitor.value = [&to](const JsonPath& path, std::string_view text) {
+        read_fact(path.back(), text, to.facts);
+    };
+    visitor.elements = [&workers](const JsonPath&, JsonElements&& some) {
+        workers.give(std::move(some));
+        return true;
+    };
+    const Result<JsonDamage> damage = walk_json(input, visitor);
+    workers.finish();
+    if (!damage) {
+        return damage.error();
+    }
+    to.count(Anomaly::damaged, damage->elements);
+    to.facts.cut = damage->cut;
+    return {};
+}
+
+} // namespace plumb::imported

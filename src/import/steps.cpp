@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/steps.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "import/decimal.hpp"
+
+namespace plumb::imported {
+namespace {
+
+constexpr std::size_t least_replay = 8;   // kernels that share a launch
+constexpr std::size_t whole_percent = 60; // of the longest replay: shorter ones are parts of a step
+constexpr std::size_t stretch_percent =
+    50; // of the shortest whole replay: so much between two replays is a step of its own
+
+/// "12" of "12_context"; moves behind it.
+std::optional<std::uint64_t> take_number(std::string_view& text) {
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    const auto value = whole_number(text.substr(0, digits));
+    text.remove_prefix(digits);
+    return value;
+}
+
+/// "…key12…": 12.
+std::optional<std::uint64_t> number_after(std::string_view text, std::string_view key) {
+    const std::size_t at = text.find(key);
+    if (at == text.npos) {
+        return std::nullopt;
+    }
+    text.remove_prefix(at + key.size());
+    return take_number(text);
+}
+
+void set_phase(Step& step, Phase phase) {
+    step.phase = phase;
+    step.phase_known = true;
+}
+
+/// vLLM and SGLang: execute_8192_context_9(…)_generation_37(…), sequences of either kind; also without the first number.
+bool read_execute(std::string_view name, Step& step) {
+    if (!name.starts_with("execute_")) {
+        return false;
+    }
+    std::string_view rest = name.substr(8);
+    const std::uint64_t tokens = take_number(rest).value_or(0);
+    const std::uint64_t context = number_after(name, "context_").value_or(0);
+    const std::uint64_t generation = number_after(name, "generation_").value_or(0);
+    if (context + generation == 0) {
+        return true;
+    }
+    set_phase(step, context == 0 ? Phase::decode : generation == 0 ? Phase::prefill : Phase::mixed);
+    step.sequences = context + generation;
+    step.decode_tokens = generation;
+    step.prefill_tokens = context != 0 && tokens > generation ? tokens - generation : 0;
+    return true;
+}
+
+/// SGLang: step[DECODE bs=32], step[EXTEND bs=15 toks=15360].
+bool read_step(std::string_view name, Step& step) {
+    if (!name.starts_with("step[")) {
+        return false;
+    }
+    const std::uint64_t batch = number_after(name, "bs=").value_or(0);
+    step.sequences = batch;
+    if (name.find("DECODE") != name.npos) {
+        set_phase(step, Phase::decode);
+        step.decode_tokens = batch;
+    } else if (name.find("EXTEND") != name.npos || name.find("PREFILL") != name.npos) {
+        set_phase(step, Phase::prefill);
+        step.prefill_tokens = number_after(name, "toks=").value_or(0);
+    }
+    return true;
+}
+
+bool read_word(std::string_view name, Step& step) {
+    for (const auto& [word, phase] :
+         {std::pair{std::string_view("decode"), Phase::decode}, {"prefill", Phase::prefill}}) {
+        if (name.starts_with(word) &&
+            (name.size() == word.size() || name[word.size()] == ' ' || name[word.size()] == '_')) {
+            set_phase(step, phase);
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Whether that is what an engine calls a step.
+bool names_step(std::string_view name, Step& step) {
+    return read_execute(name, step) || read_step(name, step) || read_word(name, step);
+}
+
+struct Range {
+    std::int64_t begin, end;
+    Step step;
+    bool profiler = false;
+};
+
+/// The op's index, and when it was launched.
+struct Launched {
+    std::int64_t at;
+    std::int64_t end;
+    std::uint32_t op;
+    std::uint32_t thread;
+};
+
+class Finder {
+  public:
+    Finder(const Trace& trace, const StepOptions& options) : trace_(trace), options_(options) {
+        made_.of_op.assign(trace.ops.size(), no_step);
+        for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+            launches_.push_back(trace.launch_of(trace.ops[i]));
+        }
+    }
+
+    Steps find() {
+        find_replays();
+        for (const auto& [process, id] : trace_.facts.pids) {
+            of_process(process);
+        }
+        finish();
+        return std::move(made_);
+    }
+
+  private:
+    void find_replays() {
+        std::vector<std::tuple<std::uint16_t, std::uint64_t, std::uint32_t>> found; // process, correlation, op
+        for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
+            const DeviceOp& op = trace_.ops[i];
+            if (op.correlation != no_id && op.kind != DeviceOpKind::graph) {
+                found.emplace_back(op.process, op.correlation, i);
+            }
+        }
+        std::sort(found.begin(), found.end());
+        const auto launch = [](const auto& op) {
+            return std::make_pair(std::get<0>(op), std::get<1>(op));
+        };
+        for (auto at = found.begin(); at != found.end();) {
+            const auto end = std::find_if(at, found.end(), [&](const auto& op) { return launch(op) != launch(*at); });
+            if (end - at >= static_cast<std::ptrdiff_t>(least_replay)) {
+                Replay replay;
+                std::tie(replay.process, replay.correlation) = launch(*at);
+                for (; at != end; ++at) {
+                    replay.ops.push_back(std::get<2>(*at));
+                }
+                add_replay(std::move(replay));
+            }
+            at = end;
+        }
+        std::sort(made_.replays.begin(), made_.replays.end(), [this](const Replay& a, const Replay& b) {
+            return std::make_tuple(a.process, begin_of(a)) < std::make_tuple(b.process, begin_of(b));
+        });
+    }
+
+    void add_replay(Replay replay) {
+        const auto kernels = std::count_if(replay.ops.begin(), replay.ops.end(), [this](std::uint32_t op) {
+            return trace_.ops[op].kind == DeviceOpKind::kernel;
+        });
+        replay.launch = launches_[replay.ops.front()];
+        const bool graph =
+            !replay.launch || trace_.names[trace_.host[*replay.launch].name].find("GraphLaunch") != std::string::npos;
+        if (graph && kernels >= static_cast<std::ptrdiff_t>(least_replay)) {
+            replay.key = graph_key(replay);
+            made_.replays.push_back(std::move(replay));
+        }
+    }
+
+    [[nodiscard]] std::int64_t begin_of(const Replay& replay) const {
+        return replay.launch ? trace_.host[*replay.launch].start_ns : trace_.ops[replay.ops.front()].start_ns;
+    }
+
+    /// Replays of one graph run the same operations in the same order.
+    [[nodiscard]] std::uint64_t graph_key(const Replay& replay) const {
+        const DeviceOp& first = trace_.ops[replay.ops.front()];
+        if (first.graph != 0) {
+            return first.graph;
+        }
+        std::uint64_t hash = 0xcbf29ce484222325U;
+        for (const std::uint32_t op : replay.ops) {
+            hash = (hash ^ trace_.ops[op].name) * 0x100000001b3U;
+        }
+        return hash;
+    }
+
+    void of_process(std::uint16_t process) {
+        std::vector<Launched> ops;
+        std::vector<std::uint32_t> unlaunched;
+        for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
+            if (trace_.ops[i].process != process) {
+                continue;
+            }
+            if (launches_[i]) {
+                const HostOp& api = trace_.host[*launches_[i]];
+                ops.push_back({api.start_ns, api.end_ns, i, api.thread});
+            } else {
+                unlaunched.push_back(i);
+            }
+        }
+        std::stable_sort(ops.begin(), ops.end(), [](const Launched& a, const Launched& b) { return a.at < b.at; });
+        std::vector<Range> ranges = options_.annotations ? annotated(process) : std::vector<Range>();
+        if (!ranges.empty() && !(ranges.front().profiler && several_replays(ranges, process))) {
+            by_ranges(ranges, ops, process);
+        } else if (has_replays(process)) {
+            by_replays(ops, process);
+        } else if (!ops.empty()) {
+            all_of(ops, process);
+        } else if (!unlaunched.empty()) {
+            without_host(unlaunched, process);
+        }
+    }
+
+    /// Ranges that the engine calls steps, else those of the profiler; of nested ones the outermost.
+    std::vector<Range> annotated(std::uint16_t process) {
+        std::vector<Range> engine;
+        std::vector<Range> profiler;
+        for (const HostOp& op : trace_.host) {
+            if (op.process != process) {
+                continue;
+            }
+            Range range{op.start_ns, op.end_ns, {}, false};
+            range.step.name = trace_.names[op.name];
+            if (op.kind == HostOpKind::annotation && names_step(range.step.name, range.step)) {
+                add_outermost(engine, std::move(range));
+            } else if (op.kind == HostOpKind::profiler_step) {
+                range.profiler = true;
+                add_outermost(profiler, std::move(range));
+            }
+        }
+        return engine.empty() ? profiler : engine;
+    }
+
+    static void add_outermost(std::vector<Range>& to, Range range) {
+        if (!to.empty() && range.begin < to.back().end) {
+            Step& outer = to.back().step; // what is inside may say more
+            if (!outer.phase_known && range.step.phase_known) {
+                range.step.name = outer.name;
+                outer = std::move(range.step);
+            } else if (outer.prefill_tokens == 0) {
+                outer.prefill_tokens = range.step.prefill_tokens;
+            }
+            return;
+        }
+        to.push_back(std::move(range));
+    }
+
+    [[nodiscard]] bool has_replays(std::uint16_t process) const {
+        return std::any_of(made_.replays.begin(), made_.replays.end(),
+                           [process](const Replay& replay) { return replay.process == process; });
+    }
+
+    /// Profiler steps are what the user called so: one may hold many passes.
+    [[nodiscard]] bool several_replays(const std::vector<Range>& ranges, std::uint16_t process) const {
+        return std::any_of(ranges.begin(), ranges.end(), [&](const Range& range) {
+            return std::count_if(made_.replays.begin(), made_.replays.end(), [&](const Replay& replay) {
+                       return replay.process == process && begin_of(replay) >= range.begin &&
+                              begin_of(replay) < range.end;
+                   }) > 1;
+        });
+    }
+
+    std::uint32_t open(Step step, std::uint16_t process, StepEvidence evidence) {
+        step.process = process;
+        step.evidence = evidence;
+        step.begin_ns = std::numeric_limits<std::int64_t>::max();
+        step.end_ns = std::numeric_limits<std::int64_t>::min();
+        made_.steps.push_back(std::move(step));
+        return static_cast<std::uint32_t>(made_.steps.size() - 1);
+    }
+
+    void put(const Launched& op, std::uint32_t index) {
+        Step& step = made_.steps[index];
+        made_.of_op[op.op] = index;
+        if (!step.launched) {
+            step.thread = op.thread;
+        }
+        step.launched = true;
+        step.begin_ns = std::min(step.begin_ns, op.at);
+        step.end_ns = std::max(step.end_ns, op.end);
+    }
+
+    void by_ranges(std::vector<Range>& ranges, const std::vector<Launched>& ops, std::uint16_t process) {
+        std::size_t next = 0;
+        for (Range& range : ranges) {
+            while (next < ops.size() && ops[next].at < range.begin) {
+                ++next;
+            }
+            if (next == ops.size() || ops[next].at >= range.end) {
+                continue;
+            }
+            const std::uint32_t step = open(std::move(range.step), process, StepEvidence::annotation);
+            for (; next < ops.size() && ops[next].at < range.end; ++next) {
+                put(ops[next], step);
+            }
+        }
+    }
+
+    /// A step is a replay and what is launched behind it; so much that it is no tail is one of its own.
+    void by_replays(const std::vector<Launched>& ops, std::uint16_t process) {
+        std::size_t longest = 0;
+        for (const Replay& replay : made_.replays) {
+            longest = replay.process == process ? std::max(longest, replay.ops.size()) : longest;
+        }
+        std::vector<const Replay*> whole(trace_.ops.size(), nullptr); // by op
+        std::size_t shortest = longest;
+        for (const Replay& replay : made_.replays) {
+            if (replay.process == process && 100 * replay.ops.size() >= whole_percent * longest) {
+                shortest = std::min(shortest, replay.ops.size());
+                for (const std::uint32_t op : replay.ops) {
+                    whole[op] = &replay;
+                }
+            }
+        }
+        std::vector<Launched> between;
+        std::uint32_t last = no_step;
+        const Replay* current = nullptr;
+        const auto is_stretch = [&] {
+            return 100 * between.size() >= stretch_percent * shortest;
+        };
+        const auto close_between = [&](std::uint32_t step) {
+            if (is_stretch()) {
+                step = open({}, process, StepEvidence::place);
+                made_.steps[step].phase = Phase::prefill;
+            }
+            for (const Launched& op : between) {
+                put(op, step);
+            }
+            between.clear();
+        };
+        for (const Launched& op : ops) {
+            const Replay* replay = whole[op.op];
+            if (replay == nullptr) {
+                between.push_back(op);
+                continue;
+            }
+            if (replay != current) {
+                current = replay;
+                // What stands before the first replay is its head; what stands behind one is its tail.
+                if (last != no_step || is_stretch()) {
+                    close_between(last);
+                }
+                last = open({}, process, StepEvidence::replay);
+                set_phase(made_.steps[last], Phase::decode);
+                close_between(last);
+            }
+            put(op, last);
+        }
+        close_between(last);
+        // Replays whose launch lies before the begin of the trace.
+        made_.partial += static_cast<std::uint64_t>(
+            std::count_if(made_.replays.begin(), made_.replays.end(),
+                          [process](const Replay& one) { return one.process == process && !one.launch; }));
+    }
+
+    void all_of(const std::vector<Launched>& ops, std::uint16_t process) {
+        const std::uint32_t step = open({}, process, StepEvidence::place);
+        for (const Launched& op : ops) {
+            put(op, step);
+        }
+    }
+
+    void without_host(const std::vector<std::uint32_t>& ops, std::uint16_t process) {
+        const std::uint32_t index = open({}, process, StepEvidence::place);
+        Step& step = made_.steps[index];
+        for (const std::uint32_t op : ops) {
+            made_.of_op[op] = index;
+            step.begin_ns = std::min(step.begin_ns, trace_.ops[op].start_ns);
+            step.end_ns = std::max(step.end_ns, trace_.ops[op].end_ns);
+        }
+    }
+
+    void finish() {
+        for (Replay& replay : made_.replays) {
+            replay.step = made_.of_op[replay.ops.front()];
+            if (replay.step != no_step) {
+                ++made_.steps[replay.step].replays;
+            }
+        }
+        for (Step& step : made_.steps) {
+            if (options_.phase) {
+                set_phase(step, *options_.phase);
+            }
+            if (options_.tokens) {
+                (step.phase == Phase::prefill ? step.prefill_tokens : step.decode_tokens) = *options_.tokens;
+            }
+        }
+        sort();
+    }
+
+    void sort() {
+        std::vector<std::uint32_t> order(made_.steps.size());
+        for (std::uint32_t i = 0; i < order.size(); ++i) {
+            order[i] = i;
+        }
+        std::stable_sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+            const Step& x = made_.steps[a];
+            const Step& y = made_.steps[b];
+            return std::make_tuple(x.process, x.begin_ns) < std::make_tuple(y.process, y.begin_ns);
+        });
+        std::vector<Step> sorted;
+        std::vector<std::uint32_t> moved(order.size());
+        for (std::uint32_t i = 0; i < order.size(); ++i) {
+            moved[order[i]] = i;
+            sorted.push_back(std::move(made_.steps[order[i]]));
+        }
+        made_.steps = std::move(sorted);
+        for (std::uint32_t& step : made_.of_op) {
+            step = step == no_step ? no_step : moved[step];
+        }
+        for (Replay& replay : made_.replays) {
+            replay.step = replay.step == no_step ? no_step : moved[replay.step];
+        }
+    }
+
+    const Trace& trace_;
+    const StepOptions& options_;
+    std::vector<std::optional<std::size_t>> launches_; // of each op
+    Steps made_;
+};
+
+} // namespace
+
+const char* evidence_word(StepEvidence evidence) {
+    static constexpr const char* words[] = {"annotation", "replay", "place"};
+    return words[static_cast<std::size_t>(evidence)];
+}
+
+Steps find_steps(const Trace& trace, const StepOptions& options) { return Finder(trace, options).find(); }
+
+} // namespace plumb::imported

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// One trace as read: canonical operations (device_op.hpp) with what their numbers stand for, and what was wrong with it. A format
+// fills a TraceBuilder, from any threads; finish() makes the trace, sorted and numbered the same whatever the order of arrival.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "import/device_op.hpp"
+#include "import/names.hpp"
+
+namespace plumb::imported {
+
+/// What traces have that they should not; each is counted and said.
+enum class Anomaly : std::uint8_t {
+    damaged,           // refused: no JSON
+    no_time,           // refused: without a begin
+    bad_number,        // refused: begin or duration is no number
+    negative_duration, // refused
+    absurd_time,       // refused: longer than, or farther from the others than, absurd_ns
+    duplicate,         // refused: the same operation again
+    zero_duration,
+    overlap,       // begins before the one before it on its stream ends
+    clipped,       // an end beyond operations that ran after it: cut at the begin of the next
+    unsorted,      // stands behind a later one of its stream
+    text_number,   // a number in quotes
+    large_id,      // beyond 63 bits: kept as its text, interned
+    no_launch,     // its launch is not in the trace
+    shared_id,     // a correlation id that several processes use
+    before_launch, // begins before the call that launched it
+};
+inline constexpr std::size_t anomalies = 15;
+/// In plain words, for "7 operations ".
+const char* anomaly_words(Anomaly anomaly);
+
+inline constexpr std::int64_t absurd_ns = std::int64_t{7} * 24 * 3600 * 1'000'000'000;
+
+/// Of the machine and the run, as far as the tool wrote it.
+struct TraceFacts {
+    std::string tool; // "kineto": the source of the recording's times is imported:<tool>
+    std::string version;
+    std::string rank;
+    std::string world_size;
+    std::string host;
+    std::int64_t base_realtime_ns = 0;            // added to a time it is ns since 1970; 0: not known
+    std::map<std::uint32_t, std::string> devices; // names
+    std::map<std::uint16_t, std::uint64_t> pids;  // by DeviceOp::process
+    bool cut = false;                             // the file ends before it is complete
+    std::vector<std::string> notes;
+};
+
+struct Trace {
+    TraceFacts facts;
+    std::vector<DeviceOp> ops; // by (start, stream, correlation, node, end)
+    std::vector<HostOp> host;  // by (start, longest first)
+    Names names;
+    std::vector<Stream> streams;
+    std::vector<Thread> threads;
+    std::int64_t tick_ns = 1; // all times are multiples of it
+    std::array<std::uint64_t, anomalies> counts{};
+
+    [[nodiscard]] std::uint64_t count(Anomaly anomaly) const { return counts[static_cast<std::size_t>(anomaly)]; }
+    /// Index of the api call in `host` that launched it.
+    [[nodiscard]] std::optional<std::size_t> launch_of(const DeviceOp& op) const;
+
+    // (process, correlation) of api calls in `host`, sorted.
+    std::vector<std::tuple<std::uint16_t, std::uint64_t, std::uint32_t>> launches;
+};
+
+/// As a format meets them: numbers are the tool's own.
+struct RawDeviceOp {
+    DeviceOp op; // name, stream and process are set by the builder
+    std::string name;
+    std::uint64_t device = 0, stream = 0, process = 0;
+};
+struct RawHostOp {
+    HostOp op;
+    std::string name;
+    std::uint64_t thread = 0, process = 0;
+};
+
+class TraceBuilder {
+  public:
+    TraceFacts facts; // of one thread
+
+    /// All of a batch at once. Takes them. Any thread.
+    void add(std::vector<RawDeviceOp>& ops, std::vector<RawHostOp>& host);
+    void count(Anomaly anomaly, std::uint64_t times = 1);
+    Trace finish();
+
+  private:
+    std::uint32_t stream(const RawDeviceOp& raw);
+    std::uint32_t thread(const RawHostOp& raw);
+    std::uint16_t process(std::uint64_t id);
+    bool acceptable(const DeviceOp& op);
+
+    std::mutex mutex_; // guards all below
+    Trace trace_;
+    std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, std::uint32_t> streams_;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> threads_;
+    std::map<std::uint64_t, std::uint16_t> processes_;
+    std::vector<std::int64_t> latest_; // begin so far, by stream
+};
+
+} // namespace plumb::imported
