@@ -2,14 +2,50 @@
 #include "import/formats.hpp"
 
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace plumb::imported {
 namespace {
 
 constexpr std::size_t head_size = 4096;
+constexpr std::size_t block_size = std::size_t{1} << 20;
 
 constexpr const char* what_is_known =
     "PyTorch profiler (Kineto) JSON, rocprofv3 JSON, and the SQLite exports of Nsight Systems and rpd";
+
+Result<SqliteFile> open_database(Input& input, const std::string& path) {
+    if (!input.packed()) {
+        return SqliteFile::open(path);
+    }
+    std::vector<char> content;
+    while (true) {
+        const std::size_t before = content.size();
+        content.resize(before + block_size);
+        const Result<std::size_t> got = input.read(content.data() + before, block_size);
+        if (!got) {
+            return got.error();
+        }
+        content.resize(before + *got);
+        if (*got < block_size) {
+            return SqliteFile::of_content(std::move(content), path);
+        }
+    }
+}
+
+Status read_database(Input& input, const std::string& path, TraceBuilder& to) {
+    Result<SqliteFile> file = open_database(input, path);
+    if (!file) {
+        return file.error();
+    }
+    if (file->has("rocpd_op")) {
+        return read_rpd(*file, to);
+    }
+    if (file->has("StringIds")) {
+        return read_nsys(*file, to);
+    }
+    return Error{ErrorCode::corrupt, path + " is a database, but none that plumb knows: " + what_is_known};
+}
 
 std::string_view without_space(std::string_view text) {
     const std::size_t at = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
@@ -35,7 +71,11 @@ Result<Trace> read_trace(const std::string& path, const InputLimits& limits) {
     const std::string_view text = without_space(head);
     TraceBuilder builder;
     Status read = Error{ErrorCode::corrupt, path + " is no trace that plumb knows: " + what_is_known};
-    if (text.starts_with('{') || text.starts_with('[')) {
+    if (head.starts_with("SQLite format 3")) {
+        read = read_database(*input, path, builder);
+    } else if (text.starts_with('{') && head.find("\"rocprofiler-sdk-tool\"") != head.npos) {
+        read = read_rocprofv3(*input, builder);
+    } else if (text.starts_with('{') || text.starts_with('[')) {
         read = read_kineto(*input, builder);
     }
     if (!read.ok()) {

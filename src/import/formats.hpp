@@ -6,17 +6,17 @@
 #include <string>
 
 #include "import/input.hpp"
+#include "import/sqlite_file.hpp"
 #include "import/trace.hpp"
 #include "plumb/result.hpp"
 
 namespace plumb::imported {
 
-/// What all formats of one container share. Errors: corrupt where it is no trace of that format, and those of the input.
+/// Errors: those of the input. What is damaged is counted.
 Status read_kineto(Input& input, TraceBuilder& to);
 Status read_rocprofv3(Input& input, TraceBuilder& to);
-/// `path`: of a SQLite file that is not packed.
-Status read_nsys(const std::string& path, TraceBuilder& to);
-Status read_rpd(const std::string& path, TraceBuilder& to);
+Status read_nsys(SqliteFile& file, TraceBuilder& to);
+Status read_rpd(SqliteFile& file, TraceBuilder& to);
 
 /// Any of them. Errors: corrupt with what is known, where it is none.
 Result<Trace> read_trace(const std::string& path, const InputLimits& limits = {});

@@ -323,7 +323,7 @@ void add_device_op(const Event& event, Lane lane, Found& to) {
                                          : DeviceOpKind::memset;
     raw.device = event.device.value_or(event.process);
     raw.stream = event.stream.value_or(event.thread);
-    raw.name = event.name;
+    raw.name = event.name.empty() ? "unnamed" : event.name;
 }
 
 void add_host_op(const Event& event, Lane lane, Found& to) {
@@ -336,7 +336,7 @@ void add_host_op(const Event& event, Lane lane, Found& to) {
                   : event.name.starts_with("ProfilerStep") ? HostOpKind::profiler_step
                                                            : HostOpKind::annotation;
     raw.thread = event.thread;
-    raw.name = event.name;
+    raw.name = event.name.empty() ? "unnamed" : event.name;
 }
 
 void add_event(Event& event, Found& to) {

@@ -165,6 +165,11 @@ void TraceBuilder::count(Anomaly anomaly, std::uint64_t times) {
     trace_.counts[static_cast<std::size_t>(anomaly)] += times;
 }
 
+std::uint32_t TraceBuilder::intern(std::string_view name) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return trace_.names.intern(name);
+}
+
 std::uint16_t TraceBuilder::process(std::uint64_t id) {
     if (processes_.size() == most_processes && !processes_.contains(id)) {
         return most_processes - 1;
@@ -180,7 +185,7 @@ std::uint32_t TraceBuilder::stream(const RawDeviceOp& raw) {
         streams_.try_emplace({raw.process, raw.device, raw.stream}, static_cast<std::uint32_t>(streams_.size()));
     if (is_new) {
         trace_.streams.push_back({raw.stream, static_cast<std::uint32_t>(raw.device), process(raw.process)});
-        latest_.push_back(std::numeric_limits<std::int64_t>::min());
+        latest_.emplace_back().fill(std::numeric_limits<std::int64_t>::min());
     }
     return found->second;
 }
@@ -220,18 +225,19 @@ void TraceBuilder::add(std::vector<RawDeviceOp>& ops, std::vector<RawHostOp>& ho
             continue;
         }
         DeviceOp& op = trace_.ops.emplace_back(raw.op);
-        op.name = trace_.names.intern(raw.name);
+        op.name = raw.name.empty() ? op.name : trace_.names.intern(raw.name);
         op.stream = stream(raw);
         op.process = process(raw.process);
-        trace_.counts[static_cast<std::size_t>(Anomaly::unsorted)] += op.start_ns < latest_[op.stream] ? 1 : 0;
-        latest_[op.stream] = std::max(latest_[op.stream], op.start_ns);
+        std::int64_t& latest = latest_[op.stream][static_cast<std::size_t>(op.kind)];
+        trace_.counts[static_cast<std::size_t>(Anomaly::unsorted)] += op.start_ns < latest ? 1 : 0;
+        latest = std::max(latest, op.start_ns);
     }
     for (RawHostOp& raw : host) {
         if (raw.op.end_ns < raw.op.start_ns || raw.op.start_ns < -absurd_ns || raw.op.duration_ns() > absurd_ns) {
             continue;
         }
         HostOp& op = trace_.host.emplace_back(raw.op);
-        op.name = trace_.names.intern(raw.name);
+        op.name = raw.name.empty() ? op.name : trace_.names.intern(raw.name);
         op.thread = thread(raw);
         op.process = process(raw.process);
     }

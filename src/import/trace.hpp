@@ -78,8 +78,8 @@ struct Trace {
 
 /// As a format meets them: numbers are the tool's own.
 struct RawDeviceOp {
-    DeviceOp op; // name, stream and process are set by the builder
-    std::string name;
+    DeviceOp op;      // stream and process are set by the builder
+    std::string name; // empty: op.name is what intern() gave
     std::uint64_t device = 0, stream = 0, process = 0;
 };
 struct RawHostOp {
@@ -95,6 +95,7 @@ class TraceBuilder {
     /// All of a batch at once. Takes them. Any thread.
     void add(std::vector<RawDeviceOp>& ops, std::vector<RawHostOp>& host);
     void count(Anomaly anomaly, std::uint64_t times = 1);
+    std::uint32_t intern(std::string_view name);
     Trace finish();
 
   private:
@@ -108,7 +109,7 @@ class TraceBuilder {
     std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, std::uint32_t> streams_;
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> threads_;
     std::map<std::uint64_t, std::uint16_t> processes_;
-    std::vector<std::int64_t> latest_; // begin so far, by stream
+    std::vector<std::array<std::int64_t, 4>> latest_; // begin so far, by stream and kind: some tools keep kinds apart
 };
 
 } // namespace plumb::imported

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Nsight Systems exports: `nsys export --type sqlite`. Columns differ by the version of the schema.
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "import/decimal.hpp"
+#include "import/formats.hpp"
+#include "import/sqlite_file.hpp"
+
+namespace plumb::imported {
+namespace {
+
+constexpr std::size_t batch = 65536;
+constexpr std::uint64_t thread_mask = 0xffffff; // of a globalTid: the rest names the process
+constexpr int pid_shift = 24;
+
+using Row = SqliteFile::Row;
+
+/// Texts by the number that rows have for them.
+class Strings {
+  public:
+    explicit Strings(TraceBuilder& to) : to_(to), unknown_(to.intern("unnamed")) {}
+    void add(std::int64_t id, std::string_view text) { ids_[id] = to_.intern(text); }
+    [[nodiscard]] std::uint32_t of(std::int64_t id) const {
+        const auto found = ids_.find(id);
+        return found == ids_.end() ? unknown_ : found->second;
+    }
+
+  private:
+    TraceBuilder& to_;
+    std::uint32_t unknown_;
+    std::unordered_map<std::int64_t, std::uint32_t> ids_;
+};
+
+/// As the CUDA driver numbers kinds of copies.
+const char* copy_name(std::int64_t kind) {
+    switch (kind) {
+    case 1:
+        return "Memcpy HtoD";
+    case 2:
+        return "Memcpy DtoH";
+    case 8:
+        return "Memcpy DtoD";
+    case 10:
+        return "Memcpy PtoP";
+    default:
+        return "Memcpy";
+    }
+}
+
+class Reader {
+  public:
+    Reader(SqliteFile& file, TraceBuilder& to) : file_(file), to_(to), strings_(to) {}
+
+    Status read() {
+        to_.facts.tool = "nsys";
+        facts();
+        then(file_.each("StringIds", {"id", "value"},
+                        [this](const Row& row) { strings_.add(row.number(0), row.text(1)); }));
+        device_ops("CUPTI_ACTIVITY_KIND_KERNEL", DeviceOpKind::kernel);
+        device_ops("CUPTI_ACTIVITY_KIND_MEMCPY", DeviceOpKind::memcpy);
+        device_ops("CUPTI_ACTIVITY_KIND_MEMSET", DeviceOpKind::memset);
+        const bool kernels = seen_;
+        device_ops("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", DeviceOpKind::graph);
+        if (seen_ && graphs_ != 0) {
+            to_.facts.notes.push_back(std::to_string(graphs_) + " replays of captured graphs stand there as a whole" +
+                                      (kernels ? "" : ", so bricks are n/a") +
+                                      ": record with nsys profile --cuda-graph-trace=node");
+        }
+        host_ops();
+        annotations();
+        flush();
+        to_.facts.cut = file_.damaged();
+        return status_;
+    }
+
+  private:
+    void then(const Status& status) {
+        if (status_.ok()) {
+            status_ = status;
+        }
+    }
+
+    void facts() {
+        then(file_.each("META_DATA_EXPORT", {"name", "value"}, [this](const Row& row) {
+            if (row.text(0) == "EXPORT_PRODUCT_VERSION") {
+                to_.facts.version = row.text(1);
+            }
+        }));
+        then(file_.each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, [this](const Row& row) {
+            to_.facts.base_realtime_ns = std::clamp<std::int64_t>(row.number(0), 0, std::int64_t{1} << 62);
+        }));
+        then(file_.each("TARGET_INFO_GPU", {"id", "name"}, [this](const Row& row) {
+            to_.facts.devices[static_cast<std::uint32_t>(row.number(0))] = row.text(1);
+        }));
+    }
+
+    void device_ops(const std::string& table, DeviceOpKind kind) {
+        const char* name = kind == DeviceOpKind::memcpy        ? "copyKind"
+                           : file_.has(table, "demangledName") ? "demangledName"
+                                                               : "shortName";
+        then(file_.each(table,
+                        {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", name, "graphNodeId",
+                         "graphId", "bytes", "gridX", "gridY", "gridZ"},
+                        [&](const Row& row) { device_op(row, kind); }));
+    }
+
+    void device_op(const Row& row, DeviceOpKind kind) {
+        if (row.is_null(0)) {
+            to_.count(Anomaly::no_time);
+            return;
+        }
+        RawDeviceOp& raw = ops_.emplace_back();
+        DeviceOp& op = raw.op;
+        op.kind = kind;
+        op.start_ns = row.number(0);
+        op.end_ns = row.is_null(1) ? op.start_ns : row.number(1);
+        op.correlation = row.is_null(4) ? no_id : static_cast<std::uint64_t>(row.number(4));
+        op.name = kind == DeviceOpKind::kernel   ? strings_.of(row.number(6))
+                  : kind == DeviceOpKind::memcpy ? named(copy_name(row.number(6)))
+                  : kind == DeviceOpKind::memset ? named("Memset")
+                                                 : named("graph");
+        if (!row.is_null(7)) {
+            const auto node = static_cast<std::uint64_t>(row.number(7)); // graph above, node below
+            op.graph = static_cast<std::uint32_t>(node >> 32);
+            op.node = node & 0xffffffff;
+        } else if (kind == DeviceOpKind::graph) {
+            op.graph = static_cast<std::uint32_t>(row.number(8));
+            ++graphs_;
+        }
+        op.bytes = row.is_null(9) ? no_id : static_cast<std::uint64_t>(row.number(9));
+        for (int i = 0; i < 3; ++i) {
+            op.grid[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(row.number(10 + i));
+        }
+        raw.device = static_cast<std::uint64_t>(row.number(2));
+        raw.stream = static_cast<std::uint64_t>(row.number(3));
+        raw.process = static_cast<std::uint64_t>(row.number(5)) >> pid_shift;
+        seen_ = true;
+        if (ops_.size() == batch) {
+            flush();
+        }
+    }
+
+    void host_ops() {
+        then(file_.each("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId", "nameId"},
+                        [this](const Row& row) {
+                            host_op(row, HostOpKind::api, strings_.of(row.number(4)),
+                                    row.is_null(3) ? no_id : static_cast<std::uint64_t>(row.number(3)));
+                        }));
+    }
+
+    void annotations() {
+        then(file_.each("NVTX_EVENTS", {"start", "end", "globalTid", "text", "textId"}, [this](const Row& row) {
+            if (row.is_null(1)) {
+                return; // a mark
+            }
+            const std::uint32_t name = row.is_text(3) ? to_.intern(row.text(3)) : strings_.of(row.number(4));
+            host_op(row, HostOpKind::annotation, name, no_id);
+        }));
+    }
+
+    void host_op(const Row& row, HostOpKind kind, std::uint32_t name, std::uint64_t correlation) {
+        RawHostOp& raw = host_.emplace_back();
+        raw.op.kind = kind;
+        raw.op.start_ns = row.number(0);
+        raw.op.end_ns = row.number(1);
+        raw.op.correlation = correlation;
+        raw.op.name = name;
+        const auto thread = static_cast<std::uint64_t>(row.number(2));
+        raw.thread = thread & thread_mask;
+        raw.process = thread >> pid_shift;
+        if (host_.size() == batch) {
+            flush();
+        }
+    }
+
+    std::uint32_t named(const char* name) {
+        const auto [found, is_new] = names_.try_emplace(name, 0);
+        if (is_new) {
+            found->second = to_.intern(name);
+        }
+        return found->second;
+    }
+
+    void flush() { to_.add(ops_, host_); }
+
+    SqliteFile& file_;
+    TraceBuilder& to_;
+    Strings strings_;
+    Status status_;
+    std::unordered_map<std::string_view, std::uint32_t> names_;
+    std::vector<RawDeviceOp> ops_;
+    std::vector<RawHostOp> host_;
+    std::uint64_t graphs_ = 0;
+    bool seen_ = false;
+};
+
+} // namespace
+
+Status read_nsys(SqliteFile& file, TraceBuilder& to) { return Reader(file, to).read(); }
+
+} // namespace plumb::imported

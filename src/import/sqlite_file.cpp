@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/sqlite_file.hpp"
+
+#include <chrono>
+#include <map>
+#include <sqlite3.h>
+#include <utility>
+
+namespace plumb::imported {
+namespace {
+
+constexpr int steps_between_looks = 100'000; // of SQLite's machine, at the clock
+constexpr int longest_value = 1 << 20;
+constexpr std::int64_t most_memory = std::int64_t{64} << 20;
+constexpr std::size_t journal_mode = 18; // in the header: two bytes, 2 where there is a write-ahead log
+constexpr std::size_t most_columns = 512;
+
+/// As a URI, with every character that means something there escaped.
+std::string uri_of(const std::string& path) {
+    static constexpr char digits[] = "0123456789ABCDEF";
+    std::string uri = "file:";
+    for (const char c : path) {
+        const auto byte = static_cast<unsigned char>(c);
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' ||
+                           c == '-' || c == '_' || c == '.';
+        if (plain) {
+            uri.push_back(c);
+        } else {
+            uri += {'%', digits[byte >> 4], digits[byte & 15]};
+        }
+    }
+    return uri + "?mode=ro&immutable=1";
+}
+
+std::string quoted(std::string_view name) {
+    std::string text = "\"";
+    for (const char c : name) {
+        text += c == '"' ? "\"\"" : std::string(1, c);
+    }
+    return text + "\"";
+}
+
+} // namespace
+
+struct SqliteFile::State {
+    ~State() { ::sqlite3_close(database); }
+    State() = default;
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+
+    static int look(void* self) {
+        auto* state = static_cast<State*>(self);
+        state->late = std::chrono::steady_clock::now() > state->until;
+        return state->late ? 1 : 0;
+    }
+
+    /// SQLITE_DONE, or what stopped it.
+    int run(const std::string& query, const std::function<void(const Row&)>& take) {
+        sqlite3_stmt* statement = nullptr;
+        int status = ::sqlite3_prepare_v2(database, query.c_str(), -1, &statement, nullptr);
+        while (status == SQLITE_OK || status == SQLITE_ROW) {
+            status = ::sqlite3_step(statement);
+            if (status == SQLITE_ROW) {
+                take(Row(statement));
+            }
+        }
+        ::sqlite3_finalize(statement);
+        return status;
+    }
+
+    std::string path;
+    std::vector<char> content; // where it lies in memory
+    sqlite3* database = nullptr;
+    std::map<std::string, std::set<std::string>> tables; // and their columns
+    std::chrono::steady_clock::time_point until;
+    bool late = false;
+    bool damaged = false;
+};
+
+bool SqliteFile::Row::is_null(int column) const { return ::sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+bool SqliteFile::Row::is_text(int column) const { return ::sqlite3_column_type(statement_, column) == SQLITE_TEXT; }
+std::int64_t SqliteFile::Row::number(int column) const { return ::sqlite3_column_int64(statement_, column); }
+std::string_view SqliteFile::Row::text(int column) const {
+    const auto* text = reinterpret_cast<const char*>(::sqlite3_column_text(statement_, column));
+    return text == nullptr
+               ? std::string_view()
+               : std::string_view(text, static_cast<std::size_t>(::sqlite3_column_bytes(statement_, column)));
+}
+
+SqliteFile::SqliteFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SqliteFile::SqliteFile(SqliteFile&&) noexcept = default;
+SqliteFile& SqliteFile::operator=(SqliteFile&&) noexcept = default;
+SqliteFile::~SqliteFile() = default;
+
+Result<SqliteFile> SqliteFile::open(const std::string& path, double seconds) {
+    auto state = std::make_unique<State>();
+    state->path = path;
+    return make(std::move(state), uri_of(path), seconds);
+}
+
+Result<SqliteFile> SqliteFile::of_content(std::vector<char> content, const std::string& path, double seconds) {
+    auto state = std::make_unique<State>();
+    state->path = path;
+    state->content = std::move(content);
+    if (state->content.size() > journal_mode + 1) {
+        state->content[journal_mode] = state->content[journal_mode + 1] = 1; // memory has no log beside it
+    }
+    return make(std::move(state), ":memory:", seconds);
+}
+
+Result<SqliteFile> SqliteFile::make(std::unique_ptr<State> state, const std::string& uri, double seconds) {
+    State& s = *state;
+    const std::string& path = s.path;
+    s.until = std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
+    (void)::sqlite3_hard_heap_limit64(most_memory);
+    const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
+    const auto size = static_cast<sqlite3_int64>(s.content.size());
+    if (::sqlite3_open_v2(uri.c_str(), &s.database, flags, nullptr) != SQLITE_OK ||
+        (size != 0 && ::sqlite3_deserialize(s.database, "main", reinterpret_cast<unsigned char*>(s.content.data()),
+                                            size, size, SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)) {
+        return Error{ErrorCode::corrupt, path + " cannot be opened as a SQLite database"};
+    }
+    for (const auto& [setting, value] : {std::pair{SQLITE_DBCONFIG_DEFENSIVE, 1},
+                                         {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+                                         {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+                                         {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+                                         {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}}) {
+        if (::sqlite3_db_config(s.database, setting, value, nullptr) != SQLITE_OK) {
+            return Error{ErrorCode::unsupported,
+                         "this SQLite cannot read a file that may be hostile: it is older than 3.31"};
+        }
+    }
+    ::sqlite3_limit(s.database, SQLITE_LIMIT_LENGTH, longest_value);
+    ::sqlite3_limit(s.database, SQLITE_LIMIT_ATTACHED, 0);
+    ::sqlite3_progress_handler(s.database, steps_between_looks, &State::look, &s);
+    (void)s.run("PRAGMA cell_size_check = ON", [](const Row&) {});
+    std::vector<std::string> names;
+    // A virtual table has no root page.
+    const int listed =
+        s.run("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0", [&](const Row& row) {
+            if (names.size() < most_columns) {
+                names.emplace_back(row.text(0));
+            }
+        });
+    if (listed != SQLITE_DONE) {
+        return Error{ErrorCode::corrupt,
+                     path + " is no SQLite database that can be read: " + ::sqlite3_errmsg(s.database)};
+    }
+    for (const std::string& name : names) {
+        std::set<std::string>& columns = s.tables[name];
+        // Columns that are computed are not listed.
+        (void)s.run("PRAGMA table_info(" + quoted(name) + ")", [&](const Row& row) {
+            if (columns.size() < most_columns) {
+                columns.emplace(row.text(1));
+            }
+        });
+    }
+    return SqliteFile(std::move(state));
+}
+
+bool SqliteFile::has(const std::string& table) const { return state_->tables.contains(table); }
+bool SqliteFile::has(const std::string& table, const std::string& column) const {
+    const auto found = state_->tables.find(table);
+    return found != state_->tables.end() && found->second.contains(column);
+}
+bool SqliteFile::damaged() const { return state_->damaged; }
+
+Status SqliteFile::each(const std::string& table, const std::vector<std::string>& columns,
+                        const std::function<void(const Row&)>& take) {
+    if (!has(table)) {
+        return {};
+    }
+    std::string query = "SELECT ";
+    for (const std::string& column : columns) {
+        query += (&column == columns.data() ? "" : ", ") + (has(table, column) ? quoted(column) : std::string("NULL"));
+    }
+    const int status = state_->run(query + " FROM " + quoted(table), take);
+    if (state_->late) {
+        return Error{ErrorCode::out_of_memory,
+                     state_->path + " takes longer to read than any trace should: it is refused"};
+    }
+    state_->damaged = state_->damaged || status != SQLITE_DONE;
+    return {};
+}
+
+} // namespace plumb::imported

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A database that somebody else wrote, and that may be hostile: opened read-only and immutable, no code of its schema runs, and
+// only tables are read, with a limit of time and memory. Owned by one reader; one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumb/result.hpp"
+
+struct sqlite3_stmt;
+
+namespace plumb::imported {
+
+class SqliteFile {
+  public:
+    /// One row; columns by their place in what was asked for.
+    class Row {
+      public:
+        explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
+        [[nodiscard]] bool is_null(int column) const;
+        [[nodiscard]] bool is_text(int column) const;
+        [[nodiscard]] std::int64_t number(int column) const;
+        [[nodiscard]] std::string_view text(int column) const; // until the next row
+
+      private:
+        sqlite3_stmt* statement_;
+    };
+
+    /// Errors: corrupt where it is no database; unsupported where its schema cannot be read safely.
+    static Result<SqliteFile> open(const std::string& path, double seconds = 600);
+    /// The same of a file's content; `path` names it in errors.
+    static Result<SqliteFile> of_content(std::vector<char> content, const std::string& path, double seconds = 600);
+    SqliteFile(SqliteFile&&) noexcept;
+    SqliteFile& operator=(SqliteFile&&) noexcept;
+    ~SqliteFile();
+
+    /// Whether there is such a table; a view or virtual table is none.
+    [[nodiscard]] bool has(const std::string& table) const;
+    [[nodiscard]] bool has(const std::string& table, const std::string& column) const;
+    /// Every row, in the order of the table. A column that is not there is null. `take` gets rows until the table ends, or is
+    /// damaged: that is damaged(). Error: out_of_memory where the time is used up.
+    Status each(const std::string& table, const std::vector<std::string>& columns,
+                const std::function<void(const Row&)>& take);
+    [[nodiscard]] bool damaged() const;
+
+  private:
+    struct State;
+    explicit SqliteFile(std::unique_ptr<State> state);
+    static Result<SqliteFile> make(std::unique_ptr<State> state, const std::string& uri, double seconds);
+    std::unique_ptr<State> state_;
+};
+
+} // namespace plumb::imported
