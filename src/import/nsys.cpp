@@ -56,8 +56,7 @@ class Reader {
     Status read() {
         to_.facts.tool = "nsys";
         facts();
-        then(file_.each("StringIds", {"id", "value"},
-                        [this](const Row& row) { strings_.add(row.number(0), row.text(1)); }));
+        file_.each("StringIds", {"id", "value"}, [this](const Row& row) { strings_.add(row.number(0), row.text(1)); });
         device_ops("CUPTI_ACTIVITY_KIND_KERNEL", DeviceOpKind::kernel);
         device_ops("CUPTI_ACTIVITY_KIND_MEMCPY", DeviceOpKind::memcpy);
         device_ops("CUPTI_ACTIVITY_KIND_MEMSET", DeviceOpKind::memset);
@@ -72,38 +71,32 @@ class Reader {
         annotations();
         flush();
         to_.facts.cut = file_.damaged();
-        return status_;
+        return file_.status();
     }
 
   private:
-    void then(const Status& status) {
-        if (status_.ok()) {
-            status_ = status;
-        }
-    }
-
     void facts() {
-        then(file_.each("META_DATA_EXPORT", {"name", "value"}, [this](const Row& row) {
+        file_.each("META_DATA_EXPORT", {"name", "value"}, [this](const Row& row) {
             if (row.text(0) == "EXPORT_PRODUCT_VERSION") {
                 to_.facts.version = row.text(1);
             }
-        }));
-        then(file_.each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, [this](const Row& row) {
+        });
+        file_.each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, [this](const Row& row) {
             to_.facts.base_realtime_ns = std::clamp<std::int64_t>(row.number(0), 0, std::int64_t{1} << 62);
-        }));
-        then(file_.each("TARGET_INFO_GPU", {"id", "name"}, [this](const Row& row) {
+        });
+        file_.each("TARGET_INFO_GPU", {"id", "name"}, [this](const Row& row) {
             to_.facts.devices[static_cast<std::uint32_t>(row.number(0))] = row.text(1);
-        }));
+        });
     }
 
     void device_ops(const std::string& table, DeviceOpKind kind) {
         const char* name = kind == DeviceOpKind::memcpy        ? "copyKind"
                            : file_.has(table, "demangledName") ? "demangledName"
                                                                : "shortName";
-        then(file_.each(table,
-                        {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", name, "graphNodeId",
-                         "graphId", "bytes", "gridX", "gridY", "gridZ"},
-                        [&](const Row& row) { device_op(row, kind); }));
+        file_.each(table,
+                   {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", name, "graphNodeId",
+                    "graphId", "bytes", "gridX", "gridY", "gridZ"},
+                   [&](const Row& row) { device_op(row, kind); });
     }
 
     void device_op(const Row& row, DeviceOpKind kind) {
@@ -143,21 +136,21 @@ class Reader {
     }
 
     void host_ops() {
-        then(file_.each("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId", "nameId"},
-                        [this](const Row& row) {
-                            host_op(row, HostOpKind::api, strings_.of(row.number(4)),
-                                    row.is_null(3) ? no_id : static_cast<std::uint64_t>(row.number(3)));
-                        }));
+        file_.each("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId", "nameId"},
+                   [this](const Row& row) {
+                       host_op(row, HostOpKind::api, strings_.of(row.number(4)),
+                               row.is_null(3) ? no_id : static_cast<std::uint64_t>(row.number(3)));
+                   });
     }
 
     void annotations() {
-        then(file_.each("NVTX_EVENTS", {"start", "end", "globalTid", "text", "textId"}, [this](const Row& row) {
+        file_.each("NVTX_EVENTS", {"start", "end", "globalTid", "text", "textId"}, [this](const Row& row) {
             if (row.is_null(1)) {
                 return; // a mark
             }
             const std::uint32_t name = row.is_text(3) ? to_.intern(row.text(3)) : strings_.of(row.number(4));
             host_op(row, HostOpKind::annotation, name, no_id);
-        }));
+        });
     }
 
     void host_op(const Row& row, HostOpKind kind, std::uint32_t name, std::uint64_t correlation) {
@@ -188,7 +181,6 @@ class Reader {
     SqliteFile& file_;
     TraceBuilder& to_;
     Strings strings_;
-    Status status_;
     std::unordered_map<std::string_view, std::uint32_t> names_;
     std::vector<RawDeviceOp> ops_;
     std::vector<RawHostOp> host_;

@@ -27,67 +27,59 @@ class Reader {
 
     Status read() {
         to_.facts.tool = "rpd";
-        then(file_.each("rocpd_metadata", {"tag", "value"}, [this](const Row& row) {
+        file_.each("rocpd_metadata", {"tag", "value"}, [this](const Row& row) {
             if (row.text(0) == "schema_version") {
                 to_.facts.version = row.text(1);
             }
-        }));
-        then(file_.each("rocpd_string", {"id", "string"}, [this](const Row& row) {
-            strings_.emplace(row.number(0), row.text(1).substr(0, Names::longest));
-        }));
+        });
+        file_.each("rocpd_string", {"id", "string"},
+                   [this](const Row& row) { strings_.emplace(row.number(0), row.text(1).substr(0, Names::longest)); });
         calls();
-        then(file_.each("rocpd_kernelapi", {"api_ptr_id", "gridX", "gridY", "gridZ"}, [this](const Row& row) {
+        file_.each("rocpd_kernelapi", {"api_ptr_id", "gridX", "gridY", "gridZ"}, [this](const Row& row) {
             const auto found = calls_.find(row.number(0));
             for (int i = 0; found != calls_.end() && i < 3; ++i) {
                 found->second.grid[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(row.number(1 + i));
             }
-        }));
-        then(file_.each("rocpd_copyapi", {"api_ptr_id", "size"}, [this](const Row& row) {
+        });
+        file_.each("rocpd_copyapi", {"api_ptr_id", "size"}, [this](const Row& row) {
             const auto found = calls_.find(row.number(0));
             if (found != calls_.end()) {
                 found->second.bytes = static_cast<std::uint64_t>(row.number(1));
             }
-        }));
-        then(file_.each("rocpd_api_ops", {"op_id", "api_id"},
-                        [this](const Row& row) { call_of_.emplace(row.number(0), row.number(1)); }));
-        then(file_.each("rocpd_op", {"id", "gpuId", "queueId", "start", "end", "description_id", "opType_id"},
-                        [this](const Row& row) { device_op(row); }));
+        });
+        file_.each("rocpd_api_ops", {"op_id", "api_id"},
+                   [this](const Row& row) { call_of_.emplace(row.number(0), row.number(1)); });
+        file_.each("rocpd_op", {"id", "gpuId", "queueId", "start", "end", "description_id", "opType_id"},
+                   [this](const Row& row) { device_op(row); });
         flush();
         to_.facts.cut = file_.damaged();
-        return status_;
+        return file_.status();
     }
 
   private:
-    void then(const Status& status) {
-        if (status_.ok()) {
-            status_ = status;
-        }
-    }
-
     [[nodiscard]] std::string_view text(std::int64_t id) const {
         const auto found = strings_.find(id);
         return found == strings_.end() ? std::string_view() : found->second;
     }
 
     void calls() {
-        then(file_.each(
-            "rocpd_api", {"id", "pid", "tid", "start", "end", "apiName_id", "args_id"}, [this](const Row& row) {
-                const auto process = static_cast<std::uint64_t>(row.number(1));
-                calls_.emplace(row.number(0), Call{process, {}, no_id});
-                RawHostOp& raw = host_.emplace_back();
-                const std::string_view name = text(row.number(5));
-                const bool marker = name == "UserMarker"; // a range of roctx: what it says are the arguments
-                raw.op.kind = marker ? HostOpKind::annotation : HostOpKind::api;
-                raw.op.start_ns = row.number(3);
-                raw.op.end_ns = row.number(4);
-                raw.op.correlation = static_cast<std::uint64_t>(row.number(0));
-                raw.op.name = to_.intern(marker ? text(row.number(6)) : name);
-                raw.thread = static_cast<std::uint64_t>(row.number(2));
-                raw.process = process;
-                if (host_.size() == batch) {
-                    flush();
-                }
-            }));
+        file_.each("rocpd_api", {"id", "pid", "tid", "start", "end", "apiName_id", "args_id"}, [this](const Row& row) {
+            const auto process = static_cast<std::uint64_t>(row.number(1));
+            calls_.emplace(row.number(0), Call{process, {}, no_id});
+            RawHostOp& raw = host_.emplace_back();
+            const std::string_view name = text(row.number(5));
+            const bool marker = name == "UserMarker"; // a range of roctx: what it says are the arguments
+            raw.op.kind = marker ? HostOpKind::annotation : HostOpKind::api;
+            raw.op.start_ns = row.number(3);
+            raw.op.end_ns = row.number(4);
+            raw.op.correlation = static_cast<std::uint64_t>(row.number(0));
+            raw.op.name = to_.intern(marker ? text(row.number(6)) : name);
+            raw.thread = static_cast<std::uint64_t>(row.number(2));
+            raw.process = process;
+            if (host_.size() == batch) {
+                flush();
+            }
+        });
     }
 
     void device_op(const Row& row) {
@@ -131,7 +123,6 @@ class Reader {
 
     SqliteFile& file_;
     TraceBuilder& to_;
-    Status status_;
     std::unordered_map<std::int64_t, std::string> strings_;
     std::unordered_map<std::int64_t, Call> calls_;
     std::unordered_map<std::int64_t, std::int64_t> call_of_; // by operation

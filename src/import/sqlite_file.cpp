@@ -165,22 +165,24 @@ bool SqliteFile::has(const std::string& table, const std::string& column) const 
 }
 bool SqliteFile::damaged() const { return state_->damaged; }
 
-Status SqliteFile::each(const std::string& table, const std::vector<std::string>& columns,
-                        const std::function<void(const Row&)>& take) {
-    if (!has(table)) {
-        return {};
+void SqliteFile::each(const std::string& table, const std::vector<std::string>& columns,
+                      const std::function<void(const Row&)>& take) {
+    if (!has(table) || state_->late) {
+        return;
     }
     std::string query = "SELECT ";
     for (const std::string& column : columns) {
         query += (&column == columns.data() ? "" : ", ") + (has(table, column) ? quoted(column) : std::string("NULL"));
     }
     const int status = state_->run(query + " FROM " + quoted(table), take);
-    if (state_->late) {
-        return Error{ErrorCode::out_of_memory,
-                     state_->path + " takes longer to read than any trace should: it is refused"};
-    }
     state_->damaged = state_->damaged || status != SQLITE_DONE;
-    return {};
+}
+
+Status SqliteFile::status() const {
+    if (!state_->late) {
+        return {};
+    }
+    return Error{ErrorCode::out_of_memory, state_->path + " takes longer to read than any trace should: it is refused"};
 }
 
 } // namespace plumb::imported

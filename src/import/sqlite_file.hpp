@@ -45,10 +45,12 @@ class SqliteFile {
     [[nodiscard]] bool has(const std::string& table) const;
     [[nodiscard]] bool has(const std::string& table, const std::string& column) const;
     /// Every row, in the order of the table. A column that is not there is null. `take` gets rows until the table ends, or is
-    /// damaged: that is damaged(). Error: out_of_memory where the time is used up.
-    Status each(const std::string& table, const std::vector<std::string>& columns,
-                const std::function<void(const Row&)>& take);
+    /// damaged: that is damaged(). Where the time is used up, there are no more rows of any.
+    void each(const std::string& table, const std::vector<std::string>& columns,
+              const std::function<void(const Row&)>& take);
     [[nodiscard]] bool damaged() const;
+    /// Error: out_of_memory where the time was used up.
+    [[nodiscard]] Status status() const;
 
   private:
     struct State;
