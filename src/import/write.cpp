@@ -102,6 +102,7 @@ class TraceWriter {
         for (std::uint32_t i = 0; i < steps_.steps.size(); ++i) {
             const Step& step = steps_.steps[i];
             if (step.process == options_.process) {
+                first_step_ = std::min(first_step_, i);
                 events_.push_back({step.begin_ns, Kind::step_begin, i});
                 events_.push_back({end_of(step), Kind::step_end, i});
             }
@@ -271,12 +272,16 @@ class TraceWriter {
         }
     }
 
+    /// Within this recording.
+    [[nodiscard]] std::uint64_t number(std::uint32_t step) const { return step - first_step_; }
+
     Track& track_of(const Step& step) { return host_track(step.launched ? step.thread : no_step); }
 
     void begin_step(std::uint32_t index) {
         const Step& step = steps_.steps[index];
         Track& track = track_of(step);
-        raw(track, ticks(step.begin_ns), pack(RecordKind::step_begin, static_cast<std::uint16_t>(step.phase), index));
+        raw(track, ticks(step.begin_ns),
+            pack(RecordKind::step_begin, static_cast<std::uint16_t>(step.phase), number(index)));
         const std::pair<StepValue, std::uint64_t> values[] = {{StepValue::prefill_tokens, step.prefill_tokens},
                                                               {StepValue::decode_tokens, step.decode_tokens},
                                                               {StepValue::sequences, step.sequences}};
@@ -303,7 +308,7 @@ class TraceWriter {
         const std::uint32_t step = steps_.of_op[op];
         const bool elsewhere = step != track.step; // launched by a thread that did not begin the step
         if (elsewhere) {
-            raw(track, step == no_step ? 0 : std::uint64_t{step} + 1, pack(RecordKind::context));
+            raw(track, step == no_step ? 0 : number(step) + 1, pack(RecordKind::context));
         }
         timed(track, call.start_ns, call.end_ns, RecordKind::device_submit, 0);
         const auto replay = replays_.find(api);
@@ -327,7 +332,7 @@ class TraceWriter {
             if (track.in_context) {
                 raw(track, 0, pack(RecordKind::context_end));
             }
-            raw(track, step == no_step ? 0 : std::uint64_t{step} + 1, pack(RecordKind::context, layer));
+            raw(track, step == no_step ? 0 : number(step) + 1, pack(RecordKind::context, layer));
             track.in_context = true;
             track.step = step;
             track.layer = layer;
@@ -374,6 +379,7 @@ class TraceWriter {
     Status status_;
     std::int64_t first_ = std::numeric_limits<std::int64_t>::max();
     std::int64_t last_ = std::numeric_limits<std::int64_t>::min();
+    std::uint32_t first_step_ = no_step;
     std::vector<Event> events_;
     std::vector<bool> overlaps_;                      // of each op
     std::map<std::uint32_t, std::uint32_t> launched_; // by api call: the first op it began

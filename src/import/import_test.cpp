@@ -1,0 +1,701 @@
+// SPDX-License-Identifier: Apache-2.0
+// Planned traces through every format, into a recording and back.
+#include "import/import.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <map>
+#include <random>
+#include <zlib.h>
+
+#include "import/planted_trace_testing.hpp"
+#include "recording/recorded_run.hpp"
+#include "resolve/resolve.hpp"
+
+namespace plumb::imported {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+  public:
+    Folder() {
+        std::string name = fs::temp_directory_path() / "plumb-import-XXXXXX";
+        path_ = ::mkdtemp(name.data());
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    ~Folder() { fs::remove_all(path_); }
+    [[nodiscard]] std::string operator/(const std::string& name) const { return path_ / name; }
+
+  private:
+    fs::path path_;
+};
+
+void save(const std::string& path, const std::string& content) { std::ofstream(path, std::ios::binary) << content; }
+
+void save_packed(const std::string& path, const std::string& content) {
+    gzFile file = ::gzopen(path.c_str(), "wb");
+    ASSERT_NE(file, nullptr);
+    ::gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
+    ::gzclose(file);
+}
+
+/// What a recording says of device operations.
+struct ReadBack {
+    struct Op {
+        std::string name, track;
+        std::int64_t begin = 0, end = 0;
+        std::uint64_t step = 0;
+        bool launched = false;
+        auto key() const { return std::tie(begin, track, end, name); }
+    };
+    std::vector<Op> ops; // sorted
+    std::vector<resolve::ResolvedStep> steps;
+    std::shared_ptr<recording::RunFacts> facts;
+    resolve::Losses losses;
+};
+
+ReadBack read_back(const std::string& path) {
+    ReadBack read;
+    const Result<recording::RecordedRun> run = recording::open_run(path);
+    EXPECT_TRUE(run.ok()) << run.error().message;
+    read.facts = run->facts;
+    std::map<std::uint16_t, std::string> names;
+    for (const recording::NameInfo& name : read.facts->names) {
+        names[name.id] = name.name;
+    }
+    for (const auto& [brick, name] :
+         {std::pair{Brick::copy_h2d, "copy_h2d"}, {Brick::copy_d2h, "copy_d2h"}, {Brick::copy_d2d, "copy_d2d"}}) {
+        names[static_cast<std::uint16_t>(brick)] = name;
+    }
+    resolve::ResolveOptions options;
+    options.warmup_steps = read.facts->metadata.warmup_steps;
+    Result<resolve::Resolution> resolved = resolve::resolve(
+        *run, options, [](const auto&, const auto&) {},
+        [&](const resolve::ResolvedBatch& batch) {
+            for (const resolve::Sample& sample : batch.samples) {
+                if (sample.kind == resolve::SampleKind::scope) {
+                    read.ops.push_back({names[sample.name], batch.track->info.name, sample.begin_ns,
+                                        sample.begin_ns + sample.duration_ns, sample.step,
+                                        sample.launch != resolve::no_launch});
+                }
+            }
+        });
+    EXPECT_TRUE(resolved.ok());
+    for (std::size_t i = 0; i < resolved->steps->size(); ++i) {
+        read.steps.push_back((*resolved->steps)[i]);
+    }
+    read.losses = resolved->losses;
+    std::sort(read.ops.begin(), read.ops.end(), [](const auto& a, const auto& b) { return a.key() < b.key(); });
+    EXPECT_TRUE(read.facts->notes.empty());
+    return read;
+}
+
+std::string short_name(const std::string& name) {
+    std::string made = name.starts_with("void ") ? name.substr(5) : name;
+    return name.starts_with("Memcpy") ? "copy_h2d" : made.substr(0, made.find('<'));
+}
+
+/// Every operation of one process of the plan is there, with its time, name and step.
+void expect_plan(const ReadBack& read, const PlannedTrace& planned, std::uint64_t process, bool steps_known = true) {
+    std::int64_t first = std::numeric_limits<std::int64_t>::max();
+    std::vector<ReadBack::Op> wanted;
+    for (const PlannedCall& call : planned.calls) {
+        first = call.process == process ? std::min(first, call.start) : first;
+    }
+    for (const PlannedOp& op : planned.ops) {
+        first = op.process == process ? std::min(first, op.start) : first;
+    }
+    for (const PlannedOp& op : planned.ops) {
+        if (op.process == process) {
+            wanted.push_back({short_name(op.name),
+                              "gpu:" + std::to_string(op.device) + " stream " + std::to_string(op.stream),
+                              op.start - first, op.end - first, static_cast<std::uint64_t>(op.step), false});
+        }
+    }
+    std::sort(wanted.begin(), wanted.end(), [](const auto& a, const auto& b) { return a.key() < b.key(); });
+    ASSERT_EQ(read.ops.size(), wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        ASSERT_EQ(read.ops[i].key(), wanted[i].key()) << i << " " << read.ops[i].name << " " << wanted[i].name;
+        if (steps_known) {
+            ASSERT_EQ(read.ops[i].step, wanted[i].step) << i;
+        }
+    }
+}
+
+std::string note_with(const ImportedRun& run, const std::string& word) {
+    for (const std::string& note : run.notes) {
+        if (note.find(word) != note.npos) {
+            return note;
+        }
+    }
+    return {};
+}
+
+std::vector<ImportedRun> import_file(const std::string& trace, const std::string& out, ImportOptions options = {}) {
+    options.out = out;
+    Result<std::vector<ImportedRun>> made = import_traces({trace}, options);
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    return made.ok() ? *std::move(made) : std::vector<ImportedRun>();
+}
+
+// ---- plans through every format
+
+struct Case {
+    std::string name;
+    PlannedRun run;
+    std::string format;
+    KinetoForm form = {};
+};
+
+std::vector<Case> cases() {
+    std::vector<Case> all;
+    PlannedRun eager;
+    eager.graph = false;
+    eager.annotated = true;
+    PlannedRun prefill = eager;
+    prefill.prefill = true;
+    PlannedRun moe;
+    moe.layers = 3;
+    moe.moe_layers = 9;
+    PlannedRun annotated;
+    annotated.annotated = true;
+    PlannedRun side;
+    side.side_stream = true;
+    PlannedRun whole;
+    whole.unit_ns = 1000;
+    const std::pair<const char*, PlannedRun> runs[] = {{"graph", {}}, {"eager", eager},         {"prefill", prefill},
+                                                       {"moe", moe},  {"annotated", annotated}, {"side", side}};
+    for (const auto& [name, run] : runs) {
+        for (const char* format : {"kineto", "nsys", "rpd", "rocprofv3"}) {
+            if (std::string(format) == "rocprofv3" && run.annotated) {
+                continue; // it holds no ranges
+            }
+            all.push_back({std::string(name) + "_" + format, run, format});
+        }
+    }
+    KinetoForm form;
+    form.pretty = false;
+    all.push_back({"compact", {}, "kineto", form});
+    form.absolute = true;
+    all.push_back({"absolute", {}, "kineto", form});
+    form.bare_array = true;
+    all.push_back({"bare_array", {}, "kineto", form});
+    form = {};
+    form.wrapped = true;
+    all.push_back({"wrapped", {}, "kineto", form});
+    form.text_numbers = true;
+    all.push_back({"text_numbers", {}, "kineto", form});
+    form = {};
+    form.whole_us = true;
+    all.push_back({"whole_us", whole, "kineto", form});
+    all.push_back({"packed", {}, "kineto.gz"});
+    return all;
+}
+
+void save_as(const Case& of, const PlannedTrace& planned, const std::string& path) {
+    if (of.format == "kineto") {
+        save(path, as_kineto(planned, of.form));
+    } else if (of.format == "kineto.gz") {
+        save_packed(path, as_kineto(planned, of.form));
+    } else if (of.format == "nsys") {
+        save_nsys(planned, path);
+    } else if (of.format == "rpd") {
+        save_rpd(planned, path);
+    } else {
+        save(path, as_rocprofv3(planned));
+    }
+}
+
+class ImportPlans : public testing::TestWithParam<Case> {};
+
+TEST_P(ImportPlans, come_back_with_every_name_step_and_time) {
+    const Folder folder;
+    const PlannedTrace planned = plan(GetParam().run);
+    save_as(GetParam(), planned, folder / "trace");
+    const std::vector<ImportedRun> made = import_file(folder / "trace", folder / "run.plumb");
+    ASSERT_EQ(made.size(), 1U);
+    EXPECT_EQ(made[0].recording, folder / "run.plumb");
+    EXPECT_EQ(made[0].operations, planned.ops.size());
+    const ReadBack read = read_back(made[0].recording);
+    expect_plan(read, planned, 4711);
+    ASSERT_EQ(read.steps.size(), static_cast<std::size_t>(planned.steps));
+    for (const resolve::ResolvedStep& step : read.steps) {
+        EXPECT_EQ(step.phase, GetParam().run.prefill ? Phase::prefill : Phase::decode);
+        if (GetParam().run.annotated) {
+            EXPECT_EQ(step.sequences, GetParam().run.prefill ? 2U : 8U);
+            EXPECT_EQ(step.prefill_tokens, GetParam().run.prefill ? 64U : 0U);
+        }
+    }
+    EXPECT_EQ(read.facts->metadata.costs.at(0).second, static_cast<double>(GetParam().run.unit_ns));
+    EXPECT_EQ(note_with(made[0], "could not be read"), "");
+    EXPECT_EQ(note_with(made[0], "no launch"), "");
+    EXPECT_EQ(note_with(made[0], "no step"), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Import, ImportPlans, testing::ValuesIn(cases()),
+                         [](const testing::TestParamInfo<Case>& of) { return of.param.name; });
+
+TEST(Import, eager_operations_know_their_launches) {
+    const Folder folder;
+    PlannedRun run;
+    run.graph = false;
+    run.annotated = true;
+    save(folder / "trace", as_kineto(plan(run)));
+    const ReadBack read = read_back(import_file(folder / "trace", folder / "run.plumb").at(0).recording);
+    EXPECT_TRUE(std::all_of(read.ops.begin(), read.ops.end(), [](const ReadBack::Op& op) { return op.launched; }));
+}
+
+TEST(Import, facts_of_machine_and_run_are_kept) {
+    const Folder folder;
+    const PlannedTrace planned = plan({});
+    save(folder / "trace.json", as_kineto(planned));
+    const ReadBack read = read_back(import_file(folder / "trace.json", folder / "run.plumb").at(0).recording);
+    const recording::Metadata& metadata = read.facts->metadata;
+    EXPECT_EQ(metadata.rank, "3");
+    EXPECT_EQ(metadata.start_realtime_ns, planned.base_ns + planned.calls.front().start);
+    EXPECT_NE(std::find(metadata.comparability.begin(), metadata.comparability.end(),
+                        std::pair<std::string, std::string>("gpu", "Planned GPU")),
+              metadata.comparability.end());
+    for (const recording::TrackInfo& track : read.facts->tracks) {
+        EXPECT_EQ(track.source, "imported:kineto");
+    }
+}
+
+TEST(Import, processes_become_recordings_of_their_own_though_they_share_ids) {
+    const Folder folder;
+    PlannedRun run;
+    run.processes = 2;
+    const PlannedTrace planned = plan(run);
+    save_nsys(planned, folder / "trace");
+    const std::vector<ImportedRun> made = import_file(folder / "trace", folder / "run.plumb");
+    ASSERT_EQ(made.size(), 2U);
+    EXPECT_EQ(made[1].recording, folder / "run-1.plumb");
+    expect_plan(read_back(made[0].recording), planned, 4711);
+    expect_plan(read_back(made[1].recording), planned, 4712);
+    EXPECT_NE(note_with(made[0], "another process"), "");
+}
+
+TEST(Import, several_files_and_folders_become_numbered_recordings) {
+    const Folder folder;
+    fs::create_directory(folder / "ranks");
+    save(folder / "ranks/rank0.json", as_kineto(plan({})));
+    save(folder / "ranks/rank1.json", as_kineto(plan({})));
+    ImportOptions options;
+    options.out = folder / "run.plumb";
+    const auto made = import_traces({folder / "ranks"}, options);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    ASSERT_EQ(made->size(), 2U);
+    EXPECT_EQ((*made)[0].recording, folder / "run-0.plumb");
+    EXPECT_EQ((*made)[1].recording, folder / "run-1.plumb");
+}
+
+TEST(Import, the_same_trace_gives_the_same_recording) {
+    const Folder folder;
+    save(folder / "trace", as_kineto(plan({})));
+    import_file(folder / "trace", folder / "a.plumb");
+    import_file(folder / "trace", folder / "b.plumb");
+    const auto content = [](const std::string& path) {
+        std::ifstream file(path, std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    const ReadBack a = read_back(folder / "a.plumb");
+    const ReadBack b = read_back(folder / "b.plumb");
+    EXPECT_EQ(a.facts->metadata.recording_id[0], b.facts->metadata.recording_id[0]);
+    EXPECT_EQ(content(folder / "a.plumb").size(), content(folder / "b.plumb").size());
+}
+
+TEST(Import, phase_and_tokens_can_be_said) {
+    const Folder folder;
+    PlannedRun run;
+    run.graph = false;
+    save(folder / "trace", as_kineto(plan(run)));
+    ImportOptions options;
+    EXPECT_NE(note_with(import_file(folder / "trace", folder / "a.plumb").at(0), "--phase"), "");
+    options.phase = Phase::prefill;
+    options.tokens = 512;
+    const ImportedRun made = import_file(folder / "trace", folder / "b.plumb", options).at(0);
+    EXPECT_EQ(note_with(made, "--phase"), "");
+    const ReadBack read = read_back(made.recording);
+    ASSERT_EQ(read.steps.size(), 1U);
+    EXPECT_EQ(read.steps[0].phase, Phase::prefill);
+    EXPECT_EQ(read.steps[0].prefill_tokens, 512U);
+}
+
+// ---- what traces have that they should not
+
+/// A kernel of the planned form, with these texts as numbers.
+std::string kernel(const std::string& start, const std::string& duration,
+                   const std::string& more = "\"correlation\": 1") {
+    return R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": )" + start +
+           ", \"dur\": " + duration + R"(, "args": {"device": 0, "stream": 7, )" + more + "}}";
+}
+
+struct Imported {
+    ImportedRun run;
+    ReadBack read;
+};
+
+Imported import_text(const std::string& text) {
+    const Folder folder;
+    save(folder / "trace", text);
+    const std::vector<ImportedRun> made = import_file(folder / "trace", folder / "run.plumb");
+    if (made.empty()) {
+        return {};
+    }
+    return {made[0], read_back(made[0].recording)};
+}
+
+std::string events(std::initializer_list<std::string> list) {
+    std::string text = "[";
+    for (const std::string& event : list) {
+        text += (text.size() > 1 ? ",\n" : "") + event;
+    }
+    return text + "]";
+}
+
+TEST(ImportAnomalies, times_at_the_epoch_keep_their_nanoseconds) {
+    const Imported made =
+        import_text(events({kernel("1712195495505582.988", "1.001"), kernel("1712195495505584.001", "0.003")}));
+    ASSERT_EQ(made.read.ops.size(), 2U);
+    EXPECT_EQ(made.read.ops[0].end, 1001);
+    EXPECT_EQ(made.read.ops[1].begin, 1013);
+    EXPECT_EQ(made.read.ops[1].end, 1016);
+    EXPECT_EQ(made.read.facts->metadata.start_realtime_ns, 1712195495505582988);
+}
+
+TEST(ImportAnomalies, negative_and_absurd_durations_are_refused_and_counted) {
+    const Imported made = import_text(
+        events({kernel("10", "5"), kernel("20", "-5"), kernel("30", "7447190400000000"), kernel("40", "1")}));
+    EXPECT_EQ(made.read.ops.size(), 2U);
+    EXPECT_EQ(note_with(made.run, "negative"), "1 operation: have a negative duration and are left out");
+    EXPECT_NE(note_with(made.run, "cannot be"), "");
+}
+
+TEST(ImportAnomalies, an_operation_a_year_away_is_refused) {
+    const Imported made = import_text(events({kernel("10", "5"), kernel("20", "5"), kernel("31536000000000", "5")}));
+    EXPECT_EQ(made.read.ops.size(), 2U);
+    EXPECT_NE(note_with(made.run, "cannot be"), "");
+}
+
+TEST(ImportAnomalies, operations_of_no_time_and_overlaps_are_kept_and_counted) {
+    const Imported made = import_text(events({kernel("10", "5"), kernel("14", "5"), kernel("30", "0")}));
+    EXPECT_EQ(made.read.ops.size(), 3U);
+    EXPECT_NE(note_with(made.run, "take no time"), "");
+    EXPECT_NE(note_with(made.run, "begin before the one before"), "");
+}
+
+TEST(ImportAnomalies, an_end_beyond_what_ran_after_it_is_cut) {
+    const Imported made = import_text(events({kernel("10", "3000000"), kernel("20", "5"), kernel("30", "5")}));
+    ASSERT_EQ(made.read.ops.size(), 3U);
+    EXPECT_EQ(made.read.ops[0].end, 10'000);
+    EXPECT_NE(note_with(made.run, "cut at its begin"), "");
+}
+
+TEST(ImportAnomalies, doubles_count_once_and_the_unsorted_are_sorted) {
+    const Imported made = import_text(events({kernel("30", "5"), kernel("10", "5"), kernel("30", "5")}));
+    EXPECT_EQ(made.read.ops.size(), 2U);
+    EXPECT_NE(note_with(made.run, "stand there twice"), "");
+    EXPECT_NE(note_with(made.run, "behind a later one"), "");
+}
+
+TEST(ImportAnomalies, ids_beyond_63_bits_and_numbers_as_text_are_read) {
+    const Imported made =
+        import_text(events({kernel("\"10.5\"", "\"5\"", "\"correlation\": 10159970886766084423"), kernel("20", "1")}));
+    ASSERT_EQ(made.read.ops.size(), 2U);
+    EXPECT_EQ(made.read.ops[0].end, 5000);
+    EXPECT_NE(note_with(made.run, "as text"), "");
+    EXPECT_NE(note_with(made.run, "63 bits"), "");
+}
+
+TEST(ImportAnomalies, whole_microseconds_are_the_floor) {
+    const Imported made = import_text(events({kernel("10", "5"), kernel("20", "0")}));
+    EXPECT_EQ(made.read.facts->metadata.costs.at(0).second, 1000.0);
+    EXPECT_EQ(made.run.notes.at(0), "times are multiples of 1000 ns");
+}
+
+TEST(ImportAnomalies, a_quote_too_many_costs_its_own_event_alone) {
+    const std::string broken = R"({"ph": "X", "cat": "kernel", "name": "INFO "quoted text", "ts": 12, "dur": 1})";
+    const Imported made = import_text(events({kernel("10", "1"), broken, kernel("20", "1"), kernel("30", "1")}));
+    EXPECT_EQ(made.read.ops.size(), 3U);
+    EXPECT_NE(note_with(made.run, "could not be read"), "");
+}
+
+TEST(ImportAnomalies, a_quote_too_many_on_one_long_line_costs_its_own_event_alone) {
+    const std::string broken = R"({"ph": "X", "cat": "kernel", "name": "INFO "quoted", "ts": 12, "dur": 1},)";
+    const Imported made =
+        import_text("[" + kernel("10", "1") + "," + broken + kernel("20", "1") + "," + kernel("30", "1") + "]");
+    EXPECT_EQ(made.read.ops.size(), 3U);
+}
+
+TEST(ImportAnomalies, control_characters_and_broken_utf8_in_names_are_mended) {
+    std::string odd = kernel("12", "1");
+    odd.replace(odd.find("\"k\""), 3, "\"k\x01\xff\"");
+    const Imported made = import_text(events({kernel("10", "1"), odd}));
+    EXPECT_EQ(made.read.ops.size(), 2U);
+    EXPECT_EQ(note_with(made.run, "could not be read"), "");
+}
+
+TEST(ImportAnomalies, a_file_that_was_cut_gives_what_it_holds) {
+    const std::string whole = as_kineto(plan({}));
+    const std::size_t all = import_text(whole).read.ops.size();
+    for (const int percent : {95, 70}) {
+        const Imported made = import_text(whole.substr(0, whole.size() * static_cast<std::size_t>(percent) / 100));
+        EXPECT_GT(made.read.ops.size(), 0U);
+        EXPECT_LT(made.read.ops.size(), all);
+        EXPECT_NE(note_with(made.run, "ends before"), "");
+    }
+}
+
+TEST(ImportAnomalies, a_packed_file_that_was_cut_gives_what_it_holds) {
+    const Folder folder;
+    PlannedRun run;
+    run.steps = 200;
+    save_packed(folder / "trace", as_kineto(plan(run)));
+    fs::resize_file(folder / "trace", fs::file_size(folder / "trace") * 9 / 10);
+    const ImportedRun made = import_file(folder / "trace", folder / "run.plumb").at(0);
+    EXPECT_GT(made.operations, 100U);
+    EXPECT_NE(note_with(made, "ends before"), "");
+}
+
+TEST(ImportAnomalies, operations_without_launch_lie_outside_of_steps) {
+    PlannedTrace planned = plan([] {
+        PlannedRun run;
+        run.graph = false;
+        run.annotated = true;
+        return run;
+    }());
+    planned.calls.erase(planned.calls.begin(), planned.calls.begin() + 5);
+    const Imported made = import_text(as_kineto(planned));
+    EXPECT_EQ(note_with(made.run, "no launch"), "5 operations: have no launch in the trace");
+    EXPECT_EQ(note_with(made.run, "no step"), "5 operations belong to no step");
+}
+
+TEST(ImportAnomalies, abutting_operations_say_that_gaps_are_not_known) {
+    PlannedTrace planned = plan({});
+    for (std::size_t i = 1; i < planned.ops.size(); ++i) {
+        if (planned.ops[i].step == planned.ops[i - 1].step) {
+            planned.ops[i].start = planned.ops[i - 1].end;
+        }
+    }
+    EXPECT_NE(note_with(import_text(as_kineto(planned)).run, "gaps between operations are not in this trace"), "");
+}
+
+// ---- what is refused
+
+std::string refusal(const std::string& content, ImportOptions options = {}, bool packed = false) {
+    const Folder folder;
+    packed ? save_packed(folder / "trace", content) : save(folder / "trace", content);
+    options.out = folder / "run.plumb";
+    const auto made = import_traces({folder / "trace"}, options);
+    EXPECT_FALSE(made.ok());
+    return made.error().message;
+}
+
+TEST(ImportRefusals, name_what_is_known) {
+    EXPECT_NE(refusal("hello").find("Kineto"), std::string::npos);
+    EXPECT_NE(refusal("").find("Kineto"), std::string::npos);
+    EXPECT_NE(refusal("{\"traceEvents\": []}").find("no operation of a device"), std::string::npos);
+    EXPECT_NE(refusal("SQLite format 3" + std::string(2000, 'x')).find("database"), std::string::npos);
+}
+
+TEST(ImportRefusals, files_beyond_the_limit) {
+    ImportOptions options;
+    options.max_size = 1000;
+    EXPECT_NE(refusal(as_kineto(plan({})), options).find("--max-size"), std::string::npos);
+}
+
+TEST(ImportRefusals, bombs) {
+    const std::string bomb = "{\"traceEvents\": [" + std::string(std::size_t{70} << 20, ' ') + "]}";
+    EXPECT_NE(refusal(bomb, {}, true).find("1000 times"), std::string::npos);
+}
+
+TEST(ImportRefusals, levels_without_end) {
+    std::string deep = "[{\"ph\": \"X\", \"args\": ";
+    for (int i = 0; i < 100'000; ++i) {
+        deep += "{\"a\": ";
+    }
+    EXPECT_NE(refusal(deep).find("no operation"), std::string::npos);
+    EXPECT_NE(refusal(std::string(100'000, '[')).find("no operation"), std::string::npos);
+    EXPECT_NE(refusal("{" + std::string(100'000, '{')).find("no operation"), std::string::npos);
+}
+
+TEST(ImportRefusals, a_view_in_place_of_a_table) {
+    const Folder folder;
+    save_nsys(plan({}), folder / "trace");
+    const auto import = [&] {
+        ImportOptions options;
+        options.out = folder / "run.plumb";
+        return import_traces({folder / "trace"}, options);
+    };
+    EXPECT_TRUE(import().ok());
+    hide_kernels_in_a_view(folder / "trace");
+    const auto made = import();
+    EXPECT_FALSE(made.ok());
+    EXPECT_NE(made.error().message.find("no operation"), std::string::npos);
+}
+
+// ---- mutants: whatever a file holds, the answer is a recording or one sentence
+
+void mutate(std::string& text, std::mt19937_64& random) {
+    const int changes = 1 + static_cast<int>(random() % 8);
+    for (int i = 0; i < changes && !text.empty(); ++i) {
+        const std::size_t at = random() % text.size();
+        switch (random() % 6) {
+        case 0:
+            text[at] = static_cast<char>(random());
+            break;
+        case 1:
+            text.erase(at, random() % 64);
+            break;
+        case 2:
+            text.insert(at, text.substr(random() % text.size(), random() % 200));
+            break;
+        case 3:
+            text[at] = "\"\\{}[],:0-9e."[random() % 13];
+            break;
+        case 4:
+            text.resize(at);
+            break;
+        default:
+            text.insert(at, std::to_string(random()));
+            break;
+        }
+    }
+}
+
+TEST(ImportMutants, give_a_recording_or_one_sentence) {
+    const char* wanted = std::getenv("PLUMB_IMPORT_MUTANTS");
+    const int mutants = wanted != nullptr ? std::atoi(wanted) : 60;
+    const Folder folder;
+    PlannedRun run;
+    run.steps = 2;
+    run.side_stream = true;
+    const PlannedTrace planned = plan(run);
+    std::mt19937_64 random(17);
+    for (const char* format : {"kineto", "rocprofv3", "nsys", "rpd"}) {
+        Case of;
+        of.format = format;
+        const std::string seed = folder / (std::string("seed-") + format);
+        save_as(of, planned, seed);
+        std::ifstream file(seed, std::ios::binary);
+        const std::string whole(std::istreambuf_iterator<char>(file), {});
+        for (int i = 0; i < mutants; ++i) {
+            std::string mutant = whole;
+            mutate(mutant, random);
+            save(folder / "trace", mutant);
+            ImportOptions options;
+            options.out = folder / "run.plumb";
+            const auto made = import_traces({folder / "trace"}, options);
+            if (!made.ok()) {
+                EXPECT_FALSE(made.error().message.empty());
+                EXPECT_EQ(made.error().message.find('\n'), std::string::npos);
+            } else {
+                for (const ImportedRun& one : *made) {
+                    EXPECT_EQ(read_back(one.recording).ops.size(), one.operations) << format << " " << i;
+                }
+            }
+            for (const auto& entry : fs::directory_iterator(folder / ".")) {
+                if (entry.path().filename().string().starts_with("run")) {
+                    fs::remove(entry.path());
+                }
+            }
+        }
+    }
+}
+
+// ---- public traces: PLUMB_TRACES names their folder
+
+class PublicTraces : public testing::Test {
+  protected:
+    void SetUp() override {
+        const char* folder = std::getenv("PLUMB_TRACES");
+        if (folder == nullptr || !fs::is_directory(folder)) {
+            GTEST_SKIP() << "PLUMB_TRACES names no folder of public traces";
+        }
+        traces_ = folder;
+    }
+    std::vector<ImportedRun> import(const std::string& name) { return import_file(traces_ / name, out_ / "run.plumb"); }
+
+    fs::path traces_;
+    Folder out_;
+};
+
+TEST_F(PublicTraces, a_replay_of_a_hip_graph_keeps_its_decimals) {
+    const std::vector<ImportedRun> made = import("qwen3_8b_mi300x_sglang/decode.json.gz");
+    const ReadBack read = read_back(made.at(0).recording);
+    // Of the replay itself: 544 of 558 operations, the others are launched one by one.
+    ASSERT_EQ(read.ops.size(), 558U);
+    std::int64_t sum = 0;
+    std::int64_t first = std::numeric_limits<std::int64_t>::max();
+    std::int64_t last = 0;
+    std::size_t count = 0;
+    for (const ReadBack::Op& op : read.ops) {
+        if (!op.launched) {
+            sum += op.end - op.begin;
+            first = std::min(first, op.begin);
+            last = std::max(last, op.end);
+            ++count;
+        }
+    }
+    EXPECT_EQ(count, 544U);
+    EXPECT_EQ(sum, 9'656'404);
+    EXPECT_EQ(last - first, 9'930'636);
+    EXPECT_NE(note_with(made.at(0), "98.6 %"), "");
+}
+
+TEST_F(PublicTraces, kernels_of_both_processes_of_nsys_are_counted_apart) {
+    const auto kernels = [this](const std::string& name) {
+        std::vector<std::pair<std::size_t, std::int64_t>> all;
+        for (const ImportedRun& run : import(name)) {
+            std::size_t count = 0;
+            std::int64_t sum = 0;
+            for (const ReadBack::Op& op : read_back(run.recording).ops) {
+                if (!op.name.starts_with("copy_") && op.name != "fill") {
+                    ++count;
+                    sum += op.end - op.begin;
+                }
+            }
+            all.emplace_back(count, sum);
+        }
+        std::sort(all.begin(), all.end());
+        return all;
+    };
+    using All = std::vector<std::pair<std::size_t, std::int64_t>>;
+    EXPECT_EQ(kernels("nsys_h100/wan_dit_before.sqlite.gz"), (All{{1993, 270'875'926}, {2017, 264'324'724}}));
+    EXPECT_EQ(kernels("nsys_h100/wan_dit_after.sqlite.gz"), (All{{1793, 237'473'368}, {1794, 251'362'038}}));
+}
+
+TEST_F(PublicTraces, a_window_begins_within_a_step) {
+    const ImportedRun made = import("qwen1.5_0.5b/h100.json.gz").at(0);
+    EXPECT_EQ(made.operations, 1707U);
+    EXPECT_EQ(note_with(made, "no launch"), "509 operations: have no launch in the trace");
+}
+
+TEST_F(PublicTraces, rpd_gives_prefills_and_replays) {
+    const ImportedRun made = import("mixtral_8x7b_mi300x_tp8/rank0.rpd.gz").at(0);
+    const ReadBack read = read_back(made.recording);
+    ASSERT_EQ(read.steps.size(), 8U);
+    EXPECT_EQ(std::count_if(read.steps.begin(), read.steps.end(),
+                            [](const auto& step) { return step.phase == Phase::decode; }),
+              4);
+}
+
+TEST_F(PublicTraces, every_one_is_read) {
+    for (const auto& entry : fs::recursive_directory_iterator(traces_)) {
+        if (entry.path().extension() != ".gz") {
+            continue;
+        }
+        for (const ImportedRun& run : import(fs::relative(entry.path(), traces_))) {
+            EXPECT_GT(run.operations, 0U) << entry.path();
+            EXPECT_EQ(read_back(run.recording).ops.size(), run.operations) << entry.path();
+        }
+    }
+}
+
+} // namespace
+} // namespace plumb::imported

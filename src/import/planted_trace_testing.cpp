@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/planted_trace_testing.hpp"
+
+#include <cstdio>
+#include <map>
+#include <set>
+#include <sqlite3.h>
+#include <stdexcept>
+
+#include "base/json_writer.hpp"
+
+namespace plumb::imported {
+namespace {
+
+const char* const dense_unit[] = {"void rms_norm_kernel<float>(float*)",
+                                  "nvjet_qkv",
+                                  "rotary_kernel",
+                                  "flash_fwd_kernel<64>",
+                                  "nvjet_out",
+                                  "void rms_norm_kernel<float>(float*)",
+                                  "nvjet_gate_up",
+                                  "silu_and_mul_kernel",
+                                  "nvjet_down"};
+const char* const moe_unit[] = {"void rms_norm_kernel<float>(float*)",
+                                "nvjet_qkv",
+                                "rotary_kernel",
+                                "flash_fwd_kernel<64>",
+                                "nvjet_out",
+                                "void rms_norm_kernel<float>(float*)",
+                                "grouped_topk_kernel",
+                                "fused_moe_kernel",
+                                "moe_sum_kernel"};
+
+/// Lays operations down one behind the other, each of another length.
+class Layer {
+  public:
+    Layer(PlannedTrace& to, const PlannedRun& run, std::uint64_t process, std::uint64_t device)
+        : to_(to), run_(run), process_(process), device_(device) {}
+
+    std::int64_t host = 1000, clock = 5000;
+    std::uint64_t correlation = 1;
+
+    void step(int number) {
+        number_ = number;
+        const std::int64_t begin = host;
+        if (run_.graph) {
+            launch("cudaGraphLaunch", 9000);
+        }
+        op("vectorized_gather_kernel", -1);
+        for (int layer = 0; layer < run_.layers + run_.moe_layers; ++layer) {
+            for (const char* name : layer < run_.layers ? dense_unit : moe_unit) {
+                op(name, layer);
+            }
+            if (run_.side_stream) {
+                copy(layer);
+            }
+        }
+        op("nvjet_lm_head", -1);
+        op("argmax_kernel", -1);
+        host += ns(2000);
+        if (run_.annotated) {
+            to_.ranges.push_back({run_.prefill ? "step[EXTEND bs=2 toks=64]" : "step[DECODE bs=8]", begin - ns(500),
+                                  host, 100, process_});
+        }
+        host = std::max(host, clock) + ns(3000);
+        clock = host + ns(12000);
+    }
+
+  private:
+    [[nodiscard]] std::int64_t ns(std::int64_t about) const {
+        return std::max(about / run_.unit_ns, std::int64_t{1}) * run_.unit_ns;
+    }
+
+    void launch(const char* name, std::int64_t lasting) {
+        to_.calls.push_back({name, host, host + ns(lasting), 100, process_, ++correlation});
+        host += ns(lasting);
+    }
+
+    void op(const char* name, int layer) {
+        if (!run_.graph) {
+            launch("cudaLaunchKernel", 4000);
+            clock = std::max(clock, host + ns(1500));
+        }
+        const std::int64_t lasting = ns(2000 + 137 * static_cast<std::int64_t>(++count_ % 29));
+        to_.ops.push_back(
+            {name, DeviceOpKind::kernel, clock, clock + lasting, device_, 7, process_, correlation, 0, number_, layer});
+        clock += lasting + ns(448);
+    }
+
+    void copy(int layer) {
+        if (!run_.graph) {
+            launch("cudaMemcpyAsync", 4000);
+        }
+        const std::int64_t begin = clock - ns(900);
+        to_.ops.push_back({"Memcpy HtoD (Pageable -> Device)", DeviceOpKind::memcpy, begin, begin + ns(700), device_,
+                           13, process_, correlation, 4096, number_, layer});
+    }
+
+    PlannedTrace& to_;
+    const PlannedRun& run_;
+    std::uint64_t process_, device_;
+    int number_ = 0;
+    std::uint64_t count_ = 0;
+};
+
+/// Microseconds with the nanoseconds as decimals.
+std::string microseconds(std::int64_t ns, bool whole) {
+    char text[48];
+    if (whole) {
+        std::snprintf(text, sizeof text, "%lld", static_cast<long long>(ns / 1000));
+    } else {
+        std::snprintf(text, sizeof text, "%lld.%03lld", static_cast<long long>(ns / 1000),
+                      static_cast<long long>(ns % 1000));
+    }
+    return text;
+}
+
+class KinetoWriter {
+  public:
+    KinetoWriter(const PlannedTrace& trace, const KinetoForm& form) : trace_(trace), form_(form) {}
+
+    std::string write() {
+        if (!form_.bare_array) {
+            text_ += form_.wrapped ? "{\"source\": \"elsewhere\", \"trace\": " : "";
+            text_ += "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": ";
+            base::append_json_string(text_, trace_.device_name);
+            text_ += "}], \"distributedInfo\": {\"rank\": " + trace_.rank + ", \"world_size\": 8}, \"traceEvents\": ";
+        }
+        text_ += "[";
+        for (const PlannedRange& range : trace_.ranges) {
+            event("user_annotation", range.name, range.start, range.end, std::to_string(range.process),
+                  std::to_string(range.thread), "");
+        }
+        for (const PlannedCall& call : trace_.calls) {
+            event("cuda_runtime", call.name, call.start, call.end, std::to_string(call.process),
+                  std::to_string(call.thread), "\"cbid\": 311, " + number("correlation", call.correlation));
+            event("python_function", "engine.py(12): forward", call.start, call.end, "0", "0", "\"Python id\": 12");
+        }
+        for (const PlannedOp& op : trace_.ops) {
+            const char* category = op.kind == DeviceOpKind::kernel   ? "kernel"
+                                   : op.kind == DeviceOpKind::memcpy ? "gpu_memcpy"
+                                                                     : "gpu_memset";
+            std::string args = number("device", op.device) + ", " + number("stream", op.stream) + ", " +
+                               number("correlation", op.correlation) + ", \"grid\": [2, 3, 4]";
+            if (op.bytes != 0) {
+                args += ", " + number("bytes", op.bytes);
+            }
+            event(category, op.name, op.start, op.end, std::to_string(op.device), std::to_string(op.stream), args);
+        }
+        text_ += "]";
+        if (!form_.bare_array) {
+            text_ += form_.absolute ? "" : ", \"baseTimeNanoseconds\": " + std::to_string(trace_.base_ns);
+            text_ += form_.wrapped ? "}}" : "}";
+        }
+        return text_;
+    }
+
+  private:
+    [[nodiscard]] std::string quoted(const std::string& number) const {
+        return form_.text_numbers ? '"' + number + '"' : number;
+    }
+    [[nodiscard]] std::string number(const char* key, std::uint64_t value) const {
+        return '"' + std::string(key) + "\": " + quoted(std::to_string(value));
+    }
+
+    void event(const char* category, const std::string& name, std::int64_t start, std::int64_t end,
+               const std::string& process, const std::string& thread, const std::string& args) {
+        const std::string line = form_.pretty ? "\n    " : "";
+        text_ += first_ ? "" : ",";
+        text_ += form_.pretty ? "\n  {" : "{";
+        text_ += line + "\"ph\": \"X\", \"cat\": \"" + category + "\", \"name\": ";
+        base::append_json_string(text_, name);
+        const std::int64_t offset = form_.absolute ? trace_.base_ns : 0;
+        text_ += ", \"pid\": " + process + ", \"tid\": " + thread + "," + line +
+                 "\"ts\": " + quoted(microseconds(start + offset, form_.whole_us)) +
+                 ", \"dur\": " + quoted(microseconds(end - start, form_.whole_us)) + "," + line + "\"args\": {" + args +
+                 "}";
+        text_ += form_.pretty ? "\n  }" : "}";
+        text_ += form_.between;
+        first_ = false;
+    }
+
+    const PlannedTrace& trace_;
+    const KinetoForm& form_;
+    std::string text_;
+    bool first_ = true;
+};
+
+/// A new database; the test ends where it cannot be written.
+class Database {
+  public:
+    explicit Database(const std::string& path) {
+        if (::sqlite3_open(path.c_str(), &database_) != SQLITE_OK) {
+            throw std::runtime_error("cannot make " + path);
+        }
+        run("BEGIN");
+    }
+    Database(const Database&) = delete;
+    Database& operator=(const Database&) = delete;
+    ~Database() {
+        ::sqlite3_exec(database_, "COMMIT", nullptr, nullptr, nullptr);
+        ::sqlite3_close(database_);
+    }
+    void run(const std::string& query) {
+        char* error = nullptr;
+        if (::sqlite3_exec(database_, query.c_str(), nullptr, nullptr, &error) != SQLITE_OK) {
+            throw std::runtime_error(query + ": " + (error != nullptr ? error : "?"));
+        }
+    }
+    /// One row, numbers as they are, texts in quotes of SQL.
+    void insert(const std::string& table, const std::vector<std::string>& values) {
+        std::string query = "INSERT INTO " + table + " VALUES (";
+        for (const std::string& value : values) {
+            query += (&value == values.data() ? "" : ", ") + value;
+        }
+        run(query + ")");
+    }
+
+  private:
+    sqlite3* database_ = nullptr;
+};
+
+template <class Number>
+std::string text(Number value) {
+    return std::to_string(value);
+}
+
+std::string in_quotes(const std::string& value) {
+    std::string made = "'";
+    for (const char c : value) {
+        made += c == '\'' ? "''" : std::string(1, c);
+    }
+    return made + "'";
+}
+
+/// Numbers for texts, as both databases have them.
+class Texts {
+  public:
+    Texts(Database& to, std::string table) : to_(to), table_(std::move(table)) {}
+    std::string of(const std::string& value) {
+        const auto [found, is_new] = ids_.try_emplace(value, static_cast<int>(ids_.size()) + 1);
+        if (is_new) {
+            to_.insert(table_, {text(found->second), in_quotes(value)});
+        }
+        return text(found->second);
+    }
+
+  private:
+    Database& to_;
+    std::string table_;
+    std::map<std::string, int> ids_;
+};
+
+} // namespace
+
+PlannedTrace plan(const PlannedRun& run) {
+    PlannedTrace made;
+    made.steps = run.steps;
+    for (int process = 0; process < run.processes; ++process) {
+        Layer layer(made, run, 4711 + static_cast<std::uint64_t>(process), static_cast<std::uint64_t>(process));
+        layer.host = layer.host / run.unit_ns * run.unit_ns + run.unit_ns;
+        layer.clock = layer.clock / run.unit_ns * run.unit_ns + 20 * run.unit_ns;
+        for (int step = 0; step < run.steps; ++step) {
+            layer.step(step);
+        }
+    }
+    return made;
+}
+
+std::string as_kineto(const PlannedTrace& trace, const KinetoForm& form) { return KinetoWriter(trace, form).write(); }
+
+std::string as_rocprofv3(const PlannedTrace& trace) {
+    std::map<std::string, std::size_t> kernels;
+    std::string dispatches;
+    std::string copies;
+    for (const PlannedOp& op : trace.ops) {
+        const std::string when = "\"correlation_id\": {\"internal\": " + text(op.correlation) +
+                                 "}, \"start_timestamp\": " + text(op.start) + ", \"end_timestamp\": " + text(op.end);
+        if (op.kind == DeviceOpKind::kernel) {
+            const std::size_t id = kernels.try_emplace(op.name, kernels.size() + 1).first->second;
+            dispatches += (dispatches.empty() ? "{" : ", {") + when +
+                          ", \"dispatch_info\": {\"agent_id\": {\"handle\": " + text(900 + op.device) +
+                          "}, \"queue_id\": {\"handle\": " + text(op.stream) + "}, \"kernel_id\": " + text(id) +
+                          ", \"grid_size\": {\"x\": 2, \"y\": 3, \"z\": 4}}}";
+        } else {
+            copies += (copies.empty() ? "{" : ", {") + when + ", \"operation\": 2, \"bytes\": " + text(op.bytes) +
+                      ", \"dst_agent_id\": {\"handle\": " + text(900 + op.device) +
+                      "}, \"stream_id\": {\"handle\": " + text(op.stream) + "}}";
+        }
+    }
+    std::string symbols;
+    for (const auto& [name, id] : kernels) {
+        symbols += (symbols.empty() ? "{" : ", {") + std::string("\"kernel_id\": ") + text(id) +
+                   ", \"formatted_kernel_name\": ";
+        base::append_json_string(symbols, name);
+        symbols += "}";
+    }
+    std::string calls;
+    for (const PlannedCall& call : trace.calls) {
+        calls += (calls.empty() ? "{" : ", {") + std::string("\"kind\": 0, \"operation\": ") +
+                 (call.name == "cudaGraphLaunch" ? "1" : "0") + ", \"thread_id\": " + text(call.thread) +
+                 ", \"correlation_id\": {\"internal\": " + text(call.correlation) +
+                 "}, \"start_timestamp\": " + text(call.start) + ", \"end_timestamp\": " + text(call.end) + "}";
+    }
+    return "{\"rocprofiler-sdk-tool\": [{\"metadata\": {\"pid\": 4711, \"node\": {\"hostname\": \"planned\"}}, \"agents\": [{\"id\": "
+           "{\"handle\": 900}, \"type\": 2, \"product_name\": \"" +
+           trace.device_name +
+           "\"}], \"strings\": {\"buffer_records\": [{\"kind\": \"HIP_RUNTIME_API\", \"operations\": [\"hipLaunchKernel\", "
+           "\"hipGraphLaunch\"]}]}, \"kernel_symbols\": [" +
+           symbols + "], \"buffer_records\": {\"kernel_dispatch\": [" + dispatches + "], \"hip_api\": [" + calls +
+           "], \"memory_copy\": [" + copies + "]}}]}";
+}
+
+void save_nsys(const PlannedTrace& trace, const std::string& path) {
+    Database to(path);
+    to.run("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL)");
+    to.run("CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT)");
+    to.run("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER)");
+    to.run("CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT)");
+    to.run(
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, correlationId "
+        "INTEGER, globalPid INTEGER, demangledName INTEGER, gridX INTEGER, gridY INTEGER, gridZ INTEGER, graphNodeId INTEGER)");
+    to.run(
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, correlationId "
+        "INTEGER, globalPid INTEGER, bytes INTEGER, copyKind INTEGER)");
+    to.run(
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, nameId "
+        "INTEGER)");
+    to.run("CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, text TEXT, textId INTEGER, globalTid INTEGER)");
+    Texts texts(to, "StringIds");
+    to.insert("META_DATA_EXPORT", {"'EXPORT_PRODUCT_VERSION'", "'2026.2'"});
+    to.insert("TARGET_INFO_SESSION_START_TIME", {text(trace.base_ns)});
+    to.insert("TARGET_INFO_GPU", {"0", in_quotes(trace.device_name)});
+    for (const PlannedOp& op : trace.ops) {
+        const std::string process = text(op.process << 24);
+        if (op.kind == DeviceOpKind::kernel) {
+            to.insert("CUPTI_ACTIVITY_KIND_KERNEL",
+                      {text(op.start), text(op.end), text(op.device), text(op.stream), text(op.correlation), process,
+                       texts.of(op.name), "2", "3", "4", "NULL"});
+        } else {
+            to.insert("CUPTI_ACTIVITY_KIND_MEMCPY", {text(op.start), text(op.end), text(op.device), text(op.stream),
+                                                     text(op.correlation), process, text(op.bytes), "1"});
+        }
+    }
+    for (const PlannedCall& call : trace.calls) {
+        to.insert("CUPTI_ACTIVITY_KIND_RUNTIME",
+                  {text(call.start), text(call.end), text(call.process << 24 | call.thread), text(call.correlation),
+                   texts.of(call.name)});
+    }
+    for (const PlannedRange& range : trace.ranges) {
+        to.insert("NVTX_EVENTS", {text(range.start), text(range.end), "NULL", texts.of(range.name),
+                                  text(range.process << 24 | range.thread)});
+    }
+}
+
+void hide_kernels_in_a_view(const std::string& path) {
+    Database to(path);
+    to.run("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO kernels");
+    to.run("CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS SELECT * FROM kernels");
+}
+
+void save_rpd(const PlannedTrace& trace, const std::string& path) {
+    Database to(path);
+    to.run("CREATE TABLE rocpd_string (id INTEGER PRIMARY KEY, string TEXT)");
+    to.run("CREATE TABLE rocpd_metadata (id INTEGER PRIMARY KEY, tag TEXT, value TEXT)");
+    to.run(
+        "CREATE TABLE rocpd_api (id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, start INTEGER, end INTEGER, apiName_id INTEGER, "
+        "args_id INTEGER)");
+    to.run("CREATE TABLE rocpd_op (id INTEGER PRIMARY KEY, gpuId INTEGER, queueId INTEGER, start INTEGER, end INTEGER, "
+           "description_id INTEGER, opType_id INTEGER)");
+    to.run("CREATE TABLE rocpd_api_ops (id INTEGER PRIMARY KEY, api_id INTEGER, op_id INTEGER)");
+    Texts texts(to, "rocpd_string");
+    to.insert("rocpd_metadata", {"1", "'schema_version'", "'2'"});
+    std::size_t row = 0;
+    // A call has one number in the whole file.
+    const auto number = [](std::uint64_t process, std::uint64_t correlation) {
+        return text(process * 100'000 + correlation);
+    };
+    for (const PlannedCall& call : trace.calls) {
+        const std::string name = call.name == "cudaGraphLaunch" ? "hipGraphLaunch" : "hipLaunchKernel";
+        to.insert("rocpd_api", {number(call.process, call.correlation), text(call.process), text(call.thread),
+                                text(call.start), text(call.end), texts.of(name), texts.of("")});
+    }
+    for (const PlannedRange& range : trace.ranges) {
+        to.insert("rocpd_api", {text(++row), text(range.process), text(range.thread), text(range.start),
+                                text(range.end), texts.of("UserMarker"), texts.of(range.name)});
+    }
+    row = 0;
+    for (const PlannedOp& op : trace.ops) {
+        const bool kernel = op.kind == DeviceOpKind::kernel;
+        to.insert("rocpd_op",
+                  {text(++row), text(op.device), text(op.stream), text(op.start), text(op.end),
+                   texts.of(kernel ? op.name : ""), texts.of(kernel ? "KernelExecution" : "CopyHostToDevice")});
+        to.insert("rocpd_api_ops", {text(row), number(op.process, op.correlation), text(row)});
+    }
+}
+
+} // namespace plumb::imported

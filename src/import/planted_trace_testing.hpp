@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: a run that was planned, written as the trace of any tool, so that every name, step and time of it is known.
+// Plain data and pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "import/device_op.hpp"
+
+namespace plumb::imported {
+
+/// Times are ns from the plan's begin.
+struct PlannedOp {
+    std::string name;
+    DeviceOpKind kind = DeviceOpKind::kernel;
+    std::int64_t start = 0, end = 0;
+    std::uint64_t device = 0, stream = 7, process = 4711;
+    std::uint64_t correlation = 0;
+    std::uint64_t bytes = 0;
+    int step = -1; // the truth
+    int layer = -1;
+};
+
+struct PlannedCall {
+    std::string name;
+    std::int64_t start = 0, end = 0;
+    std::uint64_t thread = 100, process = 4711;
+    std::uint64_t correlation = 0;
+};
+
+struct PlannedRange {
+    std::string name;
+    std::int64_t start = 0, end = 0;
+    std::uint64_t thread = 100, process = 4711;
+};
+
+struct PlannedTrace {
+    std::vector<PlannedOp> ops;
+    std::vector<PlannedCall> calls;
+    std::vector<PlannedRange> ranges;
+    std::string device_name = "Planned GPU";
+    std::string rank = "3";
+    std::int64_t base_ns = 1'750'000'000'000'000'000; // since 1970, of the plan's begin
+    int steps = 0;
+};
+
+struct PlannedRun {
+    int layers = 4, moe_layers = 0; // after the dense ones
+    int steps = 3;
+    bool graph = true;        // each step is one replay; else each kernel has a launch of its own
+    bool annotated = false;   // each step lies in a range
+    bool prefill = false;     // of annotated ones
+    bool side_stream = false; // a copy beside each layer
+    int processes = 1;        // with the same correlation ids
+    std::int64_t unit_ns = 1; // all times are multiples of it
+};
+[[nodiscard]] PlannedTrace plan(const PlannedRun& run);
+
+struct KinetoForm {
+    bool whole_us = false; // as before 2024
+    bool absolute = false; // no base, but microseconds since 1970
+    bool text_numbers = false;
+    bool bare_array = false;
+    bool wrapped = false; // {"trace": {…}}
+    bool pretty = true;   // line breaks, as Kineto itself writes
+    std::string between;  // stands between the events, where it is damage
+};
+[[nodiscard]] std::string as_kineto(const PlannedTrace& trace, const KinetoForm& form = {});
+[[nodiscard]] std::string as_rocprofv3(const PlannedTrace& trace);
+/// Databases, as files.
+void save_nsys(const PlannedTrace& trace, const std::string& path);
+void save_rpd(const PlannedTrace& trace, const std::string& path);
+/// In what save_nsys() made: the table of kernels becomes a view of the same name.
+void hide_kernels_in_a_view(const std::string& path);
+
+} // namespace plumb::imported
