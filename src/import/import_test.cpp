@@ -475,6 +475,22 @@ TEST(ImportAnomalies, operations_without_launch_lie_outside_of_steps) {
     EXPECT_EQ(note_with(made.run, "no step"), "5 operations belong to no step");
 }
 
+TEST(ImportAnomalies, replays_without_any_host_side_are_steps_by_the_times_of_the_device) {
+    PlannedTrace planned = plan({});
+    planned.calls.clear();
+    const Imported made = import_text(as_kineto(planned));
+    expect_plan(made.read, planned, 4711);
+    EXPECT_EQ(made.read.steps.size(), 3U);
+}
+
+TEST(ImportAnomalies, a_replay_that_was_launched_before_the_trace_is_no_step) {
+    PlannedTrace planned = plan({});
+    planned.calls.erase(planned.calls.begin());
+    const Imported made = import_text(as_kineto(planned));
+    EXPECT_EQ(made.read.steps.size(), 2U);
+    EXPECT_EQ(note_with(made.run, "before the trace"), "1 step began before the trace: left out");
+}
+
 TEST(ImportAnomalies, abutting_operations_say_that_gaps_are_not_known) {
     PlannedTrace planned = plan({});
     for (std::size_t i = 1; i < planned.ops.size(); ++i) {

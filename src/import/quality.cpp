@@ -53,7 +53,8 @@ std::vector<std::string> quality_notes(const Trace& trace, const Steps& steps) {
                         " of them begin where the one before ended, so that launch gaps lie inside of durations");
     }
     if (steps.partial != 0) {
-        notes.push_back(std::to_string(steps.partial) + " steps began before the trace and are left out");
+        notes.push_back(std::to_string(steps.partial) + (steps.partial == 1 ? " step" : " steps") +
+                        " began before the trace: left out");
     }
     const auto outside = std::count(steps.of_op.begin(), steps.of_op.end(), no_step);
     if (outside != 0) {

@@ -186,29 +186,42 @@ class Finder {
 
     void of_process(std::uint16_t process) {
         std::vector<Launched> ops;
-        std::vector<std::uint32_t> unlaunched;
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
-            if (trace_.ops[i].process != process) {
-                continue;
-            }
-            if (launches_[i]) {
+            if (trace_.ops[i].process == process && launches_[i]) {
                 const HostOp& api = trace_.host[*launches_[i]];
                 ops.push_back({api.start_ns, api.end_ns, i, api.thread});
-            } else {
-                unlaunched.push_back(i);
+            }
+        }
+        host_ = !ops.empty();
+        if (!host_) { // times on the device stand for those on the host
+            for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
+                const DeviceOp& op = trace_.ops[i];
+                if (op.process == process) {
+                    ops.push_back({op.start_ns, op.end_ns, i, 0});
+                }
             }
         }
         std::stable_sort(ops.begin(), ops.end(), [](const Launched& a, const Launched& b) { return a.at < b.at; });
         std::vector<Range> ranges = options_.annotations ? annotated(process) : std::vector<Range>();
-        if (!ranges.empty() && !(ranges.front().profiler && several_replays(ranges, process))) {
+        const auto usable = [this, process](const Replay& replay) {
+            return is_usable(replay, process);
+        };
+        if (host_ && !ranges.empty() && !(ranges.front().profiler && several_replays(ranges, process))) {
             by_ranges(ranges, ops, process);
-        } else if (has_replays(process)) {
+        } else if (std::any_of(made_.replays.begin(), made_.replays.end(), usable)) {
             by_replays(ops, process);
         } else if (!ops.empty()) {
             all_of(ops, process);
-        } else if (!unlaunched.empty()) {
-            without_host(unlaunched, process);
         }
+        // Replays whose launch lies before the begin of the trace.
+        made_.partial += static_cast<std::uint64_t>(
+            std::count_if(made_.replays.begin(), made_.replays.end(),
+                          [&](const Replay& replay) { return replay.process == process && !usable(replay); }));
+    }
+
+    /// Whether it can be a step: its launch is known, or none is.
+    [[nodiscard]] bool is_usable(const Replay& replay, std::uint16_t process) const {
+        return replay.process == process && (replay.launch || !host_);
     }
 
     /// Ranges that the engine calls steps, else those of the profiler; of nested ones the outermost.
@@ -245,11 +258,6 @@ class Finder {
         to.push_back(std::move(range));
     }
 
-    [[nodiscard]] bool has_replays(std::uint16_t process) const {
-        return std::any_of(made_.replays.begin(), made_.replays.end(),
-                           [process](const Replay& replay) { return replay.process == process; });
-    }
-
     /// Profiler steps are what the user called so: one may hold many passes.
     [[nodiscard]] bool several_replays(const std::vector<Range>& ranges, std::uint16_t process) const {
         return std::any_of(ranges.begin(), ranges.end(), [&](const Range& range) {
@@ -272,10 +280,10 @@ class Finder {
     void put(const Launched& op, std::uint32_t index) {
         Step& step = made_.steps[index];
         made_.of_op[op.op] = index;
-        if (!step.launched) {
+        if (step.begin_ns > step.end_ns) { // its first
             step.thread = op.thread;
         }
-        step.launched = true;
+        step.launched = host_;
         step.begin_ns = std::min(step.begin_ns, op.at);
         step.end_ns = std::max(step.end_ns, op.end);
     }
@@ -300,12 +308,12 @@ class Finder {
     void by_replays(const std::vector<Launched>& ops, std::uint16_t process) {
         std::size_t longest = 0;
         for (const Replay& replay : made_.replays) {
-            longest = replay.process == process ? std::max(longest, replay.ops.size()) : longest;
+            longest = is_usable(replay, process) ? std::max(longest, replay.ops.size()) : longest;
         }
         std::vector<const Replay*> whole(trace_.ops.size(), nullptr); // by op
         std::size_t shortest = longest;
         for (const Replay& replay : made_.replays) {
-            if (replay.process == process && 100 * replay.ops.size() >= whole_percent * longest) {
+            if (is_usable(replay, process) && 100 * replay.ops.size() >= whole_percent * longest) {
                 shortest = std::min(shortest, replay.ops.size());
                 for (const std::uint32_t op : replay.ops) {
                     whole[op] = &replay;
@@ -347,26 +355,12 @@ class Finder {
             put(op, last);
         }
         close_between(last);
-        // Replays whose launch lies before the begin of the trace.
-        made_.partial += static_cast<std::uint64_t>(
-            std::count_if(made_.replays.begin(), made_.replays.end(),
-                          [process](const Replay& one) { return one.process == process && !one.launch; }));
     }
 
     void all_of(const std::vector<Launched>& ops, std::uint16_t process) {
         const std::uint32_t step = open({}, process, StepEvidence::place);
         for (const Launched& op : ops) {
             put(op, step);
-        }
-    }
-
-    void without_host(const std::vector<std::uint32_t>& ops, std::uint16_t process) {
-        const std::uint32_t index = open({}, process, StepEvidence::place);
-        Step& step = made_.steps[index];
-        for (const std::uint32_t op : ops) {
-            made_.of_op[op] = index;
-            step.begin_ns = std::min(step.begin_ns, trace_.ops[op].start_ns);
-            step.end_ns = std::max(step.end_ns, trace_.ops[op].end_ns);
         }
     }
 
@@ -416,6 +410,7 @@ class Finder {
     const Trace& trace_;
     const StepOptions& options_;
     std::vector<std::optional<std::size_t>> launches_; // of each op
+    bool host_ = false;                                // of the process at hand, launches are known
     Steps made_;
 };
 
