@@ -11,6 +11,7 @@ import tree
 # Direct edges, lowest first; what a room may include is everything reachable.
 BELOW = {
     "base": [],
+    "layers": ["base"],
     "clock": ["base"],
     "record": ["clock"],
     "recording": ["base"],

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pass laid out along its units, before layers have numbers: what labelling, grading and the cut into passes share.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "layers/layers.hpp"
+#include "layers/repeats.hpp"
+
+namespace plumb {
+
+struct LaidOut {
+    std::vector<std::size_t> main; // kernels of the stream that holds the layers; positions of copies are indices of this
+    Repeats repeats;
+    std::vector<std::uint32_t> attentions; // of each unit: 0 if none is known
+    bool anchored = false;                 // some unit holds attention: units without are no layers
+
+    bool is_layer(const UnitCopy& copy) const { return !anchored || attentions[copy.unit] > 0; }
+};
+
+[[nodiscard]] LaidOut lay_out(std::span<const SequenceKernel> kernels);
+
+/// Attention kernels as layers have them: those of one attention count once, as no two norms, GEMMs or MLP kernels part them.
+[[nodiscard]] std::uint32_t count_attentions(std::span<const LayerAnchor> anchors);
+
+/// Fills witnesses, certain and doubts of findings whose places, units and layers are there.
+void grade(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const LayerOptions& options, LayerFindings& findings);
+
+} // namespace plumb

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layers/layers.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "layers/laid_out.hpp"
+
+namespace plumb {
+namespace {
+
+constexpr double most_kernels = 0.6; // a stream with fewer of them holds no pass alone
+
+/// The stream with most attention, else most kernels; every kernel if even that one holds too few.
+std::vector<std::size_t> main_stream(std::span<const SequenceKernel> kernels) {
+    struct Count {
+        std::size_t attentions = 0, kernels = 0;
+    };
+    std::map<std::uint32_t, Count> counts;
+    for (const SequenceKernel& kernel : kernels) {
+        Count& count = counts[kernel.stream];
+        ++count.kernels;
+        count.attentions += kernel.anchor == LayerAnchor::attention ? 1 : 0;
+    }
+    const auto most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.second.attentions, a.second.kernels) < std::pair(b.second.attentions, b.second.kernels);
+    });
+    std::vector<std::size_t> main;
+    const bool all = most != counts.end() && static_cast<double>(most->second.kernels) < most_kernels * static_cast<double>(kernels.size());
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+        if (all || kernels[i].stream == most->first) {
+            main.push_back(i);
+        }
+    }
+    return main;
+}
+
+/// How many layers one copy of each unit holds.
+std::vector<std::uint32_t> layers_in_copies(const LaidOut& laid_out, const std::vector<std::uint32_t>& copies,
+                                            std::uint32_t told) {
+    std::uint32_t all = 0, by_attention = 0;
+    for (std::size_t unit = 0; unit < copies.size(); ++unit) {
+        all += copies[unit];
+        by_attention += copies[unit] * std::max(1u, laid_out.attentions[unit]);
+    }
+    std::vector<std::uint32_t> layers(copies.size(), 1);
+    if (told != 0 && told != all && told == by_attention) {
+        for (std::size_t unit = 0; unit < layers.size(); ++unit) {
+            layers[unit] = std::max(1u, laid_out.attentions[unit]);
+        }
+    }
+    return layers;
+}
+
+/// For each slot of a unit, which of the layers of a copy it belongs to.
+std::vector<std::uint32_t> layers_of_slots(const std::vector<LayerAnchor>& slots, std::uint32_t layers) {
+    std::vector<std::uint32_t> of_slots(slots.size(), 0);
+    std::vector<std::size_t> starts = layer_starts(slots);
+    std::sort(starts.begin(), starts.end());
+    if (starts.size() != layers) { // no norm says where: in equal parts
+        starts.clear();
+        for (std::uint32_t layer = 0; layer < layers; ++layer) {
+            starts.push_back(slots.size() * layer / layers);
+        }
+    }
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+        const auto after = std::upper_bound(starts.begin(), starts.end(), slot);
+        of_slots[slot] = static_cast<std::uint32_t>(std::max<std::ptrdiff_t>(1, after - starts.begin()) - 1);
+    }
+    return of_slots;
+}
+
+/// Kernels of other streams are where the main stream was when they began.
+void place_the_others(const LaidOut& laid_out, std::vector<KernelPlace>& places) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        if (next < laid_out.main.size() && laid_out.main[next] == i) {
+            ++next;
+        } else if (next > 0) {
+            const KernelPlace& before = places[laid_out.main[next - 1]];
+            places[i].layer = before.layer;
+            places[i].unit = before.unit;
+        }
+    }
+}
+
+} // namespace
+
+std::uint32_t count_attentions(std::span<const LayerAnchor> anchors) {
+    std::uint32_t count = 0, between = 2;
+    for (const LayerAnchor anchor : anchors) {
+        if (anchor == LayerAnchor::attention) {
+            count += between >= 2 ? 1 : 0;
+            between = 0;
+        } else if (anchor == LayerAnchor::norm || anchor == LayerAnchor::gemm || anchor == LayerAnchor::mlp ||
+                   anchor == LayerAnchor::router) {
+            ++between;
+        }
+    }
+    return count;
+}
+
+LaidOut lay_out(std::span<const SequenceKernel> kernels) {
+    LaidOut laid_out;
+    laid_out.main = main_stream(kernels);
+    std::unordered_map<std::uint32_t, std::uint32_t> numbers;
+    std::vector<std::uint32_t> symbols;
+    std::vector<LayerAnchor> anchors;
+    for (const std::size_t i : laid_out.main) {
+        symbols.push_back(numbers.try_emplace(kernels[i].name, static_cast<std::uint32_t>(numbers.size())).first->second);
+        anchors.push_back(kernels[i].anchor);
+    }
+    laid_out.repeats = find_repeats(symbols, anchors);
+    for (const std::vector<LayerAnchor>& unit : laid_out.repeats.anchors) {
+        laid_out.attentions.push_back(count_attentions(unit));
+        laid_out.anchored = laid_out.anchored || laid_out.attentions.back() > 0;
+    }
+    return laid_out;
+}
+
+LayerFindings find_layers(std::span<const SequenceKernel> pass, const LayerOptions& options) {
+    const LaidOut laid_out = lay_out(pass);
+    const Repeats& repeats = laid_out.repeats;
+    LayerFindings findings;
+    findings.places.resize(pass.size());
+    std::vector<std::uint32_t> copies(repeats.units.size());
+    for (const UnitCopy& copy : repeats.alignment.copies) {
+        copies[copy.unit] += laid_out.is_layer(copy) ? 1 : 0;
+    }
+    const std::vector<std::uint32_t> layers = layers_in_copies(laid_out, copies, options.layers);
+    // Units that are layers, in the order of their first copy, and the name of each slot as the caller knows it.
+    std::vector<std::optional<std::uint32_t>> unit_numbers(repeats.units.size());
+    std::vector<std::vector<std::uint32_t>> of_slots;
+    for (std::size_t unit = 0; unit < repeats.units.size(); ++unit) {
+        of_slots.push_back(layers_of_slots(repeats.anchors[unit], layers[unit]));
+    }
+    for (const UnitCopy& copy : repeats.alignment.copies) {
+        if (!laid_out.is_layer(copy)) {
+            continue;
+        }
+        if (!unit_numbers[copy.unit]) {
+            unit_numbers[copy.unit] = static_cast<std::uint32_t>(findings.units.size());
+            findings.units.push_back({std::vector<std::uint32_t>(copy.slots.size()), copies[copy.unit],
+                                      copies[copy.unit] * layers[copy.unit]});
+        }
+        const std::uint32_t unit = *unit_numbers[copy.unit];
+        std::uint32_t layer = 0;
+        std::size_t slot = 0;
+        for (std::size_t i = copy.begin; i < copy.end; ++i) {
+            KernelPlace& place = findings.places[laid_out.main[i]];
+            const auto found = std::find(copy.slots.begin(), copy.slots.end(), std::optional(i));
+            if (found != copy.slots.end()) {
+                slot = static_cast<std::size_t>(found - copy.slots.begin());
+                layer = of_slots[copy.unit][slot];
+                place.slot = static_cast<std::uint32_t>(slot);
+                findings.units[unit].names[slot] = pass[laid_out.main[i]].name;
+            }
+            place.layer = findings.layers + layer;
+            place.unit = unit;
+        }
+        findings.layers += layers[copy.unit];
+    }
+    place_the_others(laid_out, findings.places);
+    grade(pass, laid_out, options, findings);
+    return findings;
+}
+
+std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceKernel>> replays, const LayerOptions& options) {
+    std::vector<LayerFindings> found;
+    std::map<std::uint32_t, std::size_t> counts;
+    for (const std::span<const SequenceKernel>& replay : replays) {
+        found.push_back(find_layers(replay, options));
+        ++counts[found.back().layers];
+    }
+    if (replays.size() < 2) {
+        return found;
+    }
+    const std::uint32_t most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+        return a.second < b.second;
+    })->first;
+    for (LayerFindings& findings : found) {
+        findings.witnesses.replays = most;
+        if (findings.layers != most) {
+            findings.certain = false;
+            findings.doubts.push_back("other replays of the same graph have " + std::to_string(most) + " layers, this one " +
+                                      std::to_string(findings.layers));
+        }
+    }
+    return found;
+}
+
+} // namespace plumb

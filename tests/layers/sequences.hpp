@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel sequences whose layers are known: planted ones, those that export_sequences.py took from traces, and what noise makes of them.
+#pragma once
+
+#include <istream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "layers/layers.hpp"
+
+namespace plumb {
+
+constexpr std::int32_t in_no_layer = -1, layer_unknown = -2;
+
+struct TruthSequence {
+    std::string name;
+    std::uint32_t layers = 0;
+    bool repeats_alone = true; // names and times alone must make it certain
+    std::vector<SequenceKernel> kernels;
+    std::vector<std::int32_t> truth; // the layer of each kernel
+};
+
+std::vector<TruthSequence> read_sequences(std::istream& in);
+std::vector<TruthSequence> planted_sequences();
+
+enum class Noise : std::uint8_t { none, drop, insert, swap, rename, lost_buffer };
+
+/// A copy with noise; what noise touched has an unknown layer.
+TruthSequence with_noise(const TruthSequence& sequence, Noise noise, std::mt19937& random);
+
+/// Whether every layer that is known was found.
+bool is_right(const LayerFindings& findings, const TruthSequence& sequence);
+
+} // namespace plumb
