@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t shortest_unit = 3, longest_unit = 1024;
 constexpr std::size_t votes_of_a_symbol = 6, lags_looked_at = 48, lags_aligned = 4, most_units = 4;
 constexpr double good_copy = 0.75;              // this share of its slots matches
-constexpr std::int64_t cost_of_a_slot = 10;     // what a longer unit must save
+constexpr std::int64_t cost_of_a_slot = 3;     // what a longer unit must save
 constexpr std::uint32_t nothing = UINT32_MAX;   // parts stretches: equals no symbol, nor itself
 
 bool same(std::uint32_t a, std::uint32_t b) { return a == b && a != nothing; }
