@@ -12,6 +12,7 @@ namespace {
 
 constexpr double fair_copy = 0.6;        // this share of its slots must match
 constexpr std::size_t long_change = 3;   // so many kernels missing or foreign in a row are no accident
+constexpr double launches_differ = 0.25; // of a layer, from one layer to another
 constexpr double part_of_a_layer = 0.5;  // time or launches enough for this much of a layer are enough for a lost one
 
 template <class T>
@@ -39,9 +40,7 @@ public:
     Grader(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const LayerOptions& options, LayerFindings& findings)
         : pass_(pass), laid_out_(laid_out), options_(options), findings_(findings) {
         for (const UnitCopy& copy : laid_out.repeats.alignment.copies) {
-            if (laid_out.is_layer(copy)) {
-                copies_.push_back(&copy);
-            }
+            copies_.push_back(&copy);
         }
     }
 
@@ -211,6 +210,58 @@ private:
         return usual;
     }
 
+    /// A copy and a slot of it.
+    struct Spot {
+        std::size_t copy = 0, slot = 0;
+    };
+
+    /// What lies between two kernels of the main stream, less what is missing there by the slots.
+    struct Hole {
+        double idle = 0, launched = 0;
+        bool numbered = false;      // launches have numbers
+        bool inside = false;        // between the first and the last layer
+        bool between_slots = false; // each of the two has a slot
+    };
+
+    static bool could_hold_a_layer(const Hole& hole, const Usual& usual) {
+        if (usual.busy <= 0 || hole.idle < part_of_a_layer * usual.busy) {
+            return false;
+        }
+        if (!hole.numbered || usual.launched <= 0) {
+            return true;
+        }
+        const double layers = hole.launched / usual.launched;
+        if (hole.inside && hole.between_slots) { // then whole layers are lost, or none
+            return layers >= part_of_a_layer && std::abs(layers - std::round(layers)) <= launches_differ;
+        }
+        return layers >= part_of_a_layer;
+    }
+
+    void subtract_missing(const std::vector<Usual>& usual, Spot at, const Spot& here, Hole& hole) const {
+        while (at.copy != here.copy || at.slot != here.slot) {
+            if (hole.between_slots) {
+                hole.launched -= usual[copies_[at.copy]->unit].launches[at.slot];
+            }
+            if (++at.slot == copies_[at.copy]->slots.size()) {
+                at = {at.copy + 1, 0};
+            }
+            if (at.copy != here.copy || at.slot != here.slot) {
+                hole.idle -= usual[copies_[at.copy]->unit].longest[at.slot];
+            }
+        }
+    }
+
+    /// For each kernel, how long nothing had run when it began, on any stream.
+    std::vector<double> idle_before_kernels() const {
+        std::vector<double> idle(pass_.size());
+        std::int64_t busy_until = *pass_.front().begin_ns;
+        for (std::size_t i = 0; i < pass_.size(); ++i) {
+            idle[i] = static_cast<double>(*pass_[i].begin_ns - busy_until);
+            busy_until = std::max(busy_until, *pass_[i].end_ns);
+        }
+        return idle;
+    }
+
     /// Where the device was idle between two kernels for longer than what is missing there explains.
     void look_for_holes() {
         if (options_.complete) {
@@ -222,9 +273,6 @@ private:
             doubt("kernels have no times: a lost layer would leave no trace");
             return;
         }
-        struct Spot {
-            std::size_t copy, slot;
-        };
         std::vector<std::optional<Spot>> spots(laid_out_.main.size());
         for (std::size_t c = 0; c < copies_.size(); ++c) {
             for (std::size_t slot = 0; slot < copies_[c]->slots.size(); ++slot) {
@@ -233,55 +281,39 @@ private:
                 }
             }
         }
+        const std::vector<double> idle = idle_before_kernels();
         const std::vector<Usual> usual = usual_of_units();
         std::uint32_t lost = 0;
-        std::int64_t idle_since = *pass_.front().end_ns;
-        std::size_t position = 0; // of the next kernel of the main stream
-        std::optional<Spot> before; // the last slot that was seen, or nothing before the first
-        double skipped_launches = 0;
-        for (std::size_t i = 0; i < pass_.size(); ++i) {
-            const double idle = static_cast<double>(*pass_[i].begin_ns - idle_since);
-            idle_since = std::max(idle_since, *pass_[i].end_ns);
-            if (position == laid_out_.main.size() || laid_out_.main[position] != i) {
+        std::optional<Spot> last; // of a layer
+        for (std::size_t i = 0; i < spots.size(); ++i) {
+            const std::optional<Spot>& here = spots[i];
+            if (!here && !last) {
                 continue;
             }
-            const std::optional<Spot> here = spots[position++];
-            const std::size_t unit = here ? copies_[here->copy]->unit : before ? copies_[before->copy]->unit : 0;
-            if (!here && !before) {
-                continue;
+            Hole hole;
+            hole.idle = idle[laid_out_.main[i]];
+            hole.inside = last && here;
+            if (i > 0) {
+                hole.launched = static_cast<double>(static_cast<std::int64_t>(kernel(i).launch - kernel(i - 1).launch));
+                hole.numbered = kernel(i).launch != 0 && kernel(i - 1).launch != 0;
+                hole.between_slots = here && spots[i - 1];
             }
-            // From the last slot to this one: what is missing, and how many launches that is.
-            double missing = 0, launches = 0;
-            if (before && here) {
-                for (Spot at = *before; at.copy != here->copy || at.slot != here->slot;) {
-                    const Usual& of_unit = usual[copies_[at.copy]->unit];
-                    launches += of_unit.launches[at.slot];
-                    if (++at.slot == copies_[at.copy]->slots.size()) {
-                        at = {at.copy + 1, 0};
-                    }
-                    if (at.copy != here->copy || at.slot != here->slot) {
-                        missing += usual[copies_[at.copy]->unit].longest[at.slot];
-                    }
-                }
+            if (last && here) {
+                subtract_missing(usual, *last, *here, hole);
             }
-            const Usual& smaller = before && usual[copies_[before->copy]->unit].busy < usual[unit].busy
-                                       ? usual[copies_[before->copy]->unit]
-                                       : usual[unit];
-            const std::uint64_t launch_before = i > 0 ? pass_[laid_out_.main[position >= 2 ? position - 2 : 0]].launch : 0;
-            const double launched = static_cast<double>(static_cast<std::int64_t>(pass_[i].launch - launch_before));
-            skipped_launches = here && before && position >= 2 && spots[position - 2] ? launches : 0;
-            const bool counted = smaller.launched > 0 && pass_[i].launch != 0 && launch_before != 0;
-            if (idle - missing >= part_of_a_layer * smaller.busy && smaller.busy > 0 &&
-                (!counted || launched - skipped_launches >= part_of_a_layer * smaller.launched)) {
-                const auto layers = static_cast<std::uint32_t>(std::max(1.0, std::round((idle - missing) / smaller.busy)));
-                doubt("nothing ran for " + microseconds(idle) + " before kernel " + std::to_string(i) + ": time enough for " +
-                      plural(layers, "lost layer"));
+            const Usual& of_here = usual[copies_[here ? here->copy : last->copy]->unit];
+            const Usual& of_last = usual[copies_[last ? last->copy : here->copy]->unit];
+            const Usual& smaller = of_last.busy < of_here.busy ? of_last : of_here;
+            if (could_hold_a_layer(hole, smaller)) {
+                const auto layers = static_cast<std::uint32_t>(std::max(1.0, std::round(hole.idle / smaller.busy)));
+                doubt("nothing ran for " + microseconds(idle[laid_out_.main[i]]) + " before kernel " +
+                      std::to_string(laid_out_.main[i]) + ": time enough for " + plural(layers, "lost layer"));
                 lost += layers;
             }
             if (here) {
-                before = here;
-            } else if (before && before->copy + 1 == copies_.size()) {
-                break; // behind the first kernel after the last layer
+                last = here;
+            } else if (last->copy + 1 == copies_.size() && kernel(i).anchor != LayerAnchor::norm) {
+                break; // behind the last layer and the norm after it
             }
         }
         findings_.witnesses.holes = findings_.layers + lost;

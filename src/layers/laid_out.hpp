@@ -14,12 +14,11 @@ namespace plumb {
 struct LaidOut {
     std::vector<std::size_t> main; // kernels of the stream that holds the layers; positions of copies are indices of this
     Repeats repeats;
-    std::vector<std::uint32_t> attentions; // of each unit: 0 if none is known
-    bool anchored = false;                 // some unit holds attention: units without are no layers
-
-    bool is_layer(const UnitCopy& copy) const { return !anchored || attentions[copy.unit] > 0; }
+    std::vector<std::uint32_t> attentions; // of each unit
+    bool anchored = false;                 // every unit holds attention; else none is known
 };
 
+/// Copies that are cut short and hold no more than norms are none: the norm after the last layer looks like a layer's.
 [[nodiscard]] LaidOut lay_out(std::span<const SequenceKernel> kernels);
 
 /// Attention kernels as layers have them: those of one attention count once, as no two norms, GEMMs or MLP kernels part them.

@@ -114,7 +114,14 @@ LaidOut lay_out(std::span<const SequenceKernel> kernels) {
     laid_out.repeats = find_repeats(symbols, anchors);
     for (const std::vector<LayerAnchor>& unit : laid_out.repeats.anchors) {
         laid_out.attentions.push_back(count_attentions(unit));
-        laid_out.anchored = laid_out.anchored || laid_out.attentions.back() > 0;
+        laid_out.anchored = laid_out.attentions.back() > 0;
+    }
+    if (laid_out.anchored) {
+        std::erase_if(laid_out.repeats.alignment.copies, [&anchors](const UnitCopy& copy) {
+            return copy.midway && std::none_of(copy.slots.begin(), copy.slots.end(), [&anchors](const auto& slot) {
+                       return slot && anchors[*slot] != LayerAnchor::none && anchors[*slot] != LayerAnchor::norm;
+                   });
+        });
     }
     return laid_out;
 }
@@ -126,7 +133,7 @@ LayerFindings find_layers(std::span<const SequenceKernel> pass, const LayerOptio
     findings.places.resize(pass.size());
     std::vector<std::uint32_t> copies(repeats.units.size());
     for (const UnitCopy& copy : repeats.alignment.copies) {
-        copies[copy.unit] += laid_out.is_layer(copy) ? 1 : 0;
+        ++copies[copy.unit];
     }
     const std::vector<std::uint32_t> layers = layers_in_copies(laid_out, copies, options.layers);
     // Units that are layers, in the order of their first copy, and the name of each slot as the caller knows it.
@@ -136,9 +143,6 @@ LayerFindings find_layers(std::span<const SequenceKernel> pass, const LayerOptio
         of_slots.push_back(layers_of_slots(repeats.anchors[unit], layers[unit]));
     }
     for (const UnitCopy& copy : repeats.alignment.copies) {
-        if (!laid_out.is_layer(copy)) {
-            continue;
-        }
         if (!unit_numbers[copy.unit]) {
             unit_numbers[copy.unit] = static_cast<std::uint32_t>(findings.units.size());
             findings.units.push_back({std::vector<std::uint32_t>(copy.slots.size()), copies[copy.unit],

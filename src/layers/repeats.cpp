@@ -177,6 +177,10 @@ std::vector<std::uint32_t> unexplained(std::span<const std::uint32_t> symbols, c
 
 bool is_mlp(LayerAnchor anchor) { return anchor == LayerAnchor::mlp || anchor == LayerAnchor::router; }
 
+bool holds_attention(const std::vector<LayerAnchor>& unit) {
+    return std::find(unit.begin(), unit.end(), LayerAnchor::attention) != unit.end();
+}
+
 /// What most copies have in the slots of each unit.
 std::vector<std::vector<LayerAnchor>> anchors_of(const Repeats& repeats, std::span<const LayerAnchor> anchors) {
     std::vector<std::vector<std::map<LayerAnchor, std::size_t>>> counts;
@@ -255,6 +259,7 @@ std::optional<Repeats> with_one_more(std::span<const std::uint32_t> symbols, std
         return a.explained > b.explained;
     });
     candidates.resize(std::min(candidates.size(), lags_aligned));
+    const bool anchored = std::any_of(found.anchors.begin(), found.anchors.end(), holds_attention);
     std::optional<Repeats> best;
     for (const Candidate& candidate : candidates) {
         Repeats next = found;
@@ -273,6 +278,9 @@ std::optional<Repeats> with_one_more(std::span<const std::uint32_t> symbols, std
             next = std::move(better);
         }
         turn(next, symbols, anchors);
+        if (anchored && !holds_attention(anchors_of(next, anchors).back())) {
+            continue;
+        }
         if (!best || total_cost(next.units, next.alignment) < total_cost(best->units, best->alignment)) {
             best = std::move(next);
         }
@@ -331,8 +339,18 @@ Repeats find_repeats(std::span<const std::uint32_t> symbols, std::span<const Lay
             break;
         }
         found = std::move(*more);
+        found.anchors = anchors_of(found, anchors);
     }
-    found.anchors = anchors_of(found, anchors);
+    // Where some units hold attention, the others are no layers.
+    if (std::any_of(found.anchors.begin(), found.anchors.end(), holds_attention)) {
+        for (std::size_t unit = found.units.size(); unit-- > 0;) {
+            if (!holds_attention(found.anchors[unit])) {
+                found.units.erase(found.units.begin() + static_cast<std::ptrdiff_t>(unit));
+                found.anchors.erase(found.anchors.begin() + static_cast<std::ptrdiff_t>(unit));
+            }
+        }
+        found.alignment = align(symbols, found.units);
+    }
     return found;
 }
 

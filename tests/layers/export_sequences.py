@@ -117,7 +117,8 @@ def truth_of(ops, launches, stacks):
     for thread, times in by_thread.items():
         if stacks.get(thread):
             truth.update(layers_by_stack(times, stacks[thread]))
-    return truth
+    # Modules that name no layer say nothing.
+    return truth if any(layer >= 0 for layer in truth.values()) else {}
 
 
 def truth_of_capture(path):

@@ -38,6 +38,17 @@ void show(const TruthSequence& sequence, const LayerFindings& findings) {
     }
 }
 
+/// A recording may begin in the middle of a pass: the last one is looked at.
+void last_pass(TruthSequence& sequence) {
+    const std::vector<PassRange> passes = find_passes(sequence.kernels);
+    if (passes.size() > 1) {
+        std::printf("%s: %zu passes\n", sequence.name.c_str(), passes.size());
+        const auto begin = static_cast<std::ptrdiff_t>(passes.back().begin);
+        sequence.kernels.erase(sequence.kernels.begin(), sequence.kernels.begin() + begin);
+        sequence.truth.erase(sequence.truth.begin(), sequence.truth.begin() + begin);
+    }
+}
+
 int run(const Arguments& arguments) {
     std::vector<TruthSequence> sequences = planted_sequences();
     if (!arguments.from.empty()) {
@@ -50,6 +61,7 @@ int run(const Arguments& arguments) {
         if (sequence.name.find(arguments.only) == std::string::npos) {
             continue;
         }
+        last_pass(sequence);
         const LayerFindings clean = find_layers(sequence.kernels);
         const bool right = is_right(clean, sequence);
         std::printf("%-60s %5zu kernels %3u layers: %s, %s\n", sequence.name.c_str(), sequence.kernels.size(), sequence.layers,
