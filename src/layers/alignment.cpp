@@ -2,11 +2,13 @@
 #include "layers/alignment.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 namespace plumb {
 namespace {
 
+constexpr std::size_t kinds_of_anchors = static_cast<std::size_t>(LayerAnchor::sampling) + 1;
 constexpr std::int32_t never = std::numeric_limits<std::int32_t>::max() / 2;
 
 /// How the cheapest way came to stand before a slot.
@@ -28,8 +30,9 @@ struct Stride {
 
 class Aligner {
 public:
-    Aligner(std::span<const std::uint32_t> symbols, std::span<const RepeatUnit> units, const AlignmentCosts& costs)
-        : symbols_(symbols), units_(units), costs_(costs) {
+    Aligner(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors, std::span<const RepeatUnit> units,
+            const AlignmentCosts& costs)
+        : symbols_(symbols), anchors_(anchors), units_(units), costs_(costs) {
         for (const RepeatUnit& unit : units) {
             first_.push_back(static_cast<std::uint32_t>(unit_of_.size()));
             unit_of_.insert(unit_of_.end(), unit.slots.size(), static_cast<std::uint32_t>(first_.size() - 1));
@@ -46,6 +49,13 @@ public:
                 if (name < names) {
                     matches_[name * states_ + state] = 1;
                 }
+            }
+            const LayerAnchor here = units[unit].anchors[state - first_[unit]];
+            for (std::size_t anchor = 0; anchor < kinds_of_anchors; ++anchor) {
+                const bool same = here == static_cast<LayerAnchor>(anchor);
+                mismatch_[anchor].push_back(!same                        ? costs.another_anchor
+                                            : here == LayerAnchor::none ? costs.substitute
+                                                                        : costs.same_anchor);
             }
         }
     }
@@ -73,18 +83,19 @@ private:
     void consume(std::size_t i) {
         Came* const came = &came_[(i + 1) * states_];
         const std::uint8_t* const match = &matches_[symbols_[i] * states_];
+        const std::int32_t* const mismatch = mismatch_[static_cast<std::size_t>(anchors_[i])].data();
         std::int32_t border = never;
         for (std::size_t unit = 0; unit < units_.size(); ++unit) {
             const std::size_t first = first_[unit], last = last_of(unit);
             next_[first] = cost_[first] + costs_.insert;
             came[first] = Came::insert;
             for (std::size_t state = first; state < last; ++state) {
-                const std::int32_t take = cost_[state] + (match[state] != 0 ? 0 : costs_.substitute);
+                const std::int32_t take = cost_[state] + (match[state] != 0 ? 0 : mismatch[state]);
                 const std::int32_t insert = cost_[state + 1] + costs_.insert;
                 next_[state + 1] = std::min(take, insert);
                 came[state + 1] = take <= insert ? Came::take : Came::insert;
             }
-            const std::int32_t take = cost_[last] + (match[last] != 0 ? 0 : costs_.substitute);
+            const std::int32_t take = cost_[last] + (match[last] != 0 ? 0 : mismatch[last]);
             if (take < border) {
                 border = take;
                 to_border_[i + 1] = {Via::take, static_cast<std::uint32_t>(unit)};
@@ -235,11 +246,13 @@ private:
     }
 
     std::span<const std::uint32_t> symbols_;
+    std::span<const LayerAnchor> anchors_;
     std::span<const RepeatUnit> units_;
     AlignmentCosts costs_;
     std::size_t states_ = 0;
     std::vector<std::uint32_t> first_, unit_of_; // of units and states: a state stands before a slot
     std::vector<std::uint8_t> matches_;          // symbol x state
+    std::array<std::vector<std::int32_t>, kinds_of_anchors> mismatch_; // what another name costs in each state
     std::vector<std::int32_t> cost_, next_;
     std::int32_t border_ = 0, outside_ = 0;
     std::vector<Came> came_;
@@ -248,8 +261,9 @@ private:
 
 } // namespace
 
-Alignment align(std::span<const std::uint32_t> symbols, std::span<const RepeatUnit> units, const AlignmentCosts& costs) {
-    return Aligner(symbols, units, costs).run();
+Alignment align(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors, std::span<const RepeatUnit> units,
+                const AlignmentCosts& costs) {
+    return Aligner(symbols, anchors, units, costs).run();
 }
 
 } // namespace plumb

@@ -9,16 +9,22 @@
 #include <span>
 #include <vector>
 
+#include "layers/layers.hpp"
+
 namespace plumb {
 
-/// A unit as a cycle of slots. A slot may have several names, the usual one first.
+/// A unit as a cycle of slots. A slot may have several names, the usual one first, and has the anchor of most of its copies.
 struct RepeatUnit {
     std::vector<std::vector<std::uint32_t>> slots;
+    std::vector<LayerAnchor> anchors;
 };
 
 /// What a change of the sequence costs; a symbol outside all units costs `outside`.
 struct AlignmentCosts {
-    std::int32_t skip = 10, insert = 10, substitute = 12, outside = 9;
+    std::int32_t skip = 10, insert = 10, outside = 9;
+    std::int32_t substitute = 12;       // another name, where neither is an anchor
+    std::int32_t same_anchor = 6;       // another name, but the same anchor
+    std::int32_t another_anchor = 21;   // never: to skip and to insert costs less
     std::int32_t border = 10;  // to begin or end the repeats with a whole unit
     std::int32_t midway = 30;  // to begin or end them within a unit
 };
@@ -39,7 +45,8 @@ struct Alignment {
     std::int64_t cost = 0;
 };
 
-[[nodiscard]] Alignment align(std::span<const std::uint32_t> symbols, std::span<const RepeatUnit> units,
-                              const AlignmentCosts& costs = {});
+/// Symbols are small numbers, each with the anchor of its place.
+[[nodiscard]] Alignment align(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors,
+                              std::span<const RepeatUnit> units, const AlignmentCosts& costs = {});
 
 } // namespace plumb

@@ -77,6 +77,11 @@ private:
                       plural(copy->slots.size(), "kernel"));
             }
         }
+        for (const LayerUnit& unit : findings_.units) {
+            if (unit.copies == 1) {
+                doubt("a layer of " + plural(unit.names.size(), "kernel") + " is unlike all others");
+            }
+        }
         // Missing slots and foreign kernels in a row, over the borders of copies too.
         std::size_t missing = 0, foreign = 0;
         std::size_t before = copies_.front()->begin;
@@ -127,9 +132,10 @@ private:
         std::uint32_t expected = 0;
         for (const UnitCopy* copy : copies_) {
             expected += laid_out_.attentions[copy->unit];
-            const bool seen = std::any_of(copy->slots.begin(), copy->slots.end(), [this](const auto& slot) {
-                return slot && kernel(*slot).anchor == LayerAnchor::attention;
-            });
+            bool seen = false; // in its slot or out of it
+            for (std::size_t i = copy->begin; i < copy->end; ++i) {
+                seen = seen || kernel(i).anchor == LayerAnchor::attention;
+            }
             attentions += seen ? 0 : laid_out_.attentions[copy->unit];
         }
         findings_.witnesses.anchors = attentions;

@@ -11,8 +11,21 @@ namespace plumb {
 namespace {
 
 constexpr double most_kernels = 0.6; // a stream with fewer of them holds no pass alone
+constexpr double rarely = 0.05;      // of all changes from stream to stream
 
-/// The stream with most attention, else most kernels; every kernel if even that one holds too few.
+/// Whether kernels of different streams run at the same time, so that their order says little. Without times: not known, so yes.
+bool streams_overlap(std::span<const SequenceKernel> kernels) {
+    std::size_t changes = 0, overlaps = 0;
+    for (std::size_t i = 1; i < kernels.size(); ++i) {
+        if (kernels[i].stream != kernels[i - 1].stream) {
+            ++changes;
+            overlaps += !kernels[i].begin_ns || !kernels[i - 1].end_ns || *kernels[i].begin_ns < *kernels[i - 1].end_ns ? 1 : 0;
+        }
+    }
+    return static_cast<double>(overlaps) > rarely * static_cast<double>(changes);
+}
+
+/// All kernels where streams take turns. Else those of the stream with most attention, and of those with as much, most kernels.
 std::vector<std::size_t> main_stream(std::span<const SequenceKernel> kernels) {
     struct Count {
         std::size_t attentions = 0, kernels = 0;
@@ -26,8 +39,9 @@ std::vector<std::size_t> main_stream(std::span<const SequenceKernel> kernels) {
     const auto most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
         return std::pair(a.second.attentions, a.second.kernels) < std::pair(b.second.attentions, b.second.kernels);
     });
+    const bool all = most == counts.end() || !streams_overlap(kernels) ||
+                     static_cast<double>(most->second.kernels) < most_kernels * static_cast<double>(kernels.size());
     std::vector<std::size_t> main;
-    const bool all = most != counts.end() && static_cast<double>(most->second.kernels) < most_kernels * static_cast<double>(kernels.size());
     for (std::size_t i = 0; i < kernels.size(); ++i) {
         if (all || kernels[i].stream == most->first) {
             main.push_back(i);
@@ -112,8 +126,8 @@ LaidOut lay_out(std::span<const SequenceKernel> kernels) {
         anchors.push_back(kernels[i].anchor);
     }
     laid_out.repeats = find_repeats(symbols, anchors);
-    for (const std::vector<LayerAnchor>& unit : laid_out.repeats.anchors) {
-        laid_out.attentions.push_back(count_attentions(unit));
+    for (const RepeatUnit& unit : laid_out.repeats.units) {
+        laid_out.attentions.push_back(count_attentions(unit.anchors));
         laid_out.anchored = laid_out.attentions.back() > 0;
     }
     if (laid_out.anchored) {
@@ -140,7 +154,7 @@ LayerFindings find_layers(std::span<const SequenceKernel> pass, const LayerOptio
     std::vector<std::optional<std::uint32_t>> unit_numbers(repeats.units.size());
     std::vector<std::vector<std::uint32_t>> of_slots;
     for (std::size_t unit = 0; unit < repeats.units.size(); ++unit) {
-        of_slots.push_back(layers_of_slots(repeats.anchors[unit], layers[unit]));
+        of_slots.push_back(layers_of_slots(repeats.units[unit].anchors, layers[unit]));
     }
     for (const UnitCopy& copy : repeats.alignment.copies) {
         if (!unit_numbers[copy.unit]) {

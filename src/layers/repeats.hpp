@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "layers/alignment.hpp"
-#include "layers/layers.hpp"
 
 namespace plumb {
 
 struct Repeats {
     std::vector<RepeatUnit> units;
-    std::vector<std::vector<LayerAnchor>> anchors; // of the slots of each unit: what most of its copies have there
     Alignment alignment;
 };
 
