@@ -268,6 +268,24 @@ private:
         return idle;
     }
 
+    /// The kernels before which a lost layer may have been: those of layers, and what lies before and after them that could be
+    /// the rest of one. The norm after the last layer is like a layer's, for one.
+    std::pair<std::size_t, std::size_t> reach() const {
+        const auto like = [this](std::size_t position, const UnitCopy& copy, std::size_t slot) {
+            const auto& names = findings_.units[findings_.places[laid_out_.main[copy.begin]].unit].names;
+            return slot < names.size() && kernel(position).name == names[slot];
+        };
+        const UnitCopy &first = *copies_.front(), &last = *copies_.back();
+        std::size_t begin = first.begin, end = last.end;
+        for (std::size_t slot = first.slots.size(); begin > 0 && slot-- > 0 && like(begin - 1, first, slot);) {
+            --begin;
+        }
+        for (std::size_t slot = 0; end < laid_out_.main.size() && (like(end, last, slot) || kernel(end).anchor == LayerAnchor::norm); ++slot) {
+            ++end;
+        }
+        return {begin, std::min(end + 1, laid_out_.main.size())};
+    }
+
     /// Where the device was idle between two kernels for longer than what is missing there explains.
     void look_for_holes() {
         if (options_.complete) {
@@ -291,11 +309,9 @@ private:
         const std::vector<Usual> usual = usual_of_units();
         std::uint32_t lost = 0;
         std::optional<Spot> last; // of a layer
-        for (std::size_t i = 0; i < spots.size(); ++i) {
+        const auto [first_looked_at, end_looked_at] = reach();
+        for (std::size_t i = first_looked_at; i < end_looked_at; ++i) {
             const std::optional<Spot>& here = spots[i];
-            if (!here && !last) {
-                continue;
-            }
             Hole hole;
             hole.idle = idle[laid_out_.main[i]];
             hole.inside = last && here;
@@ -307,8 +323,9 @@ private:
             if (last && here) {
                 subtract_missing(usual, *last, *here, hole);
             }
-            const Usual& of_here = usual[copies_[here ? here->copy : last->copy]->unit];
-            const Usual& of_last = usual[copies_[last ? last->copy : here->copy]->unit];
+            const std::size_t near = here ? here->copy : last ? last->copy : 0;
+            const Usual& of_here = usual[copies_[near]->unit];
+            const Usual& of_last = usual[copies_[last ? last->copy : near]->unit];
             const Usual& smaller = of_last.busy < of_here.busy ? of_last : of_here;
             if (could_hold_a_layer(hole, smaller)) {
                 const auto layers = static_cast<std::uint32_t>(std::max(1.0, std::round(hole.idle / smaller.busy)));
@@ -316,11 +333,7 @@ private:
                       std::to_string(laid_out_.main[i]) + ": time enough for " + plural(layers, "lost layer"));
                 lost += layers;
             }
-            if (here) {
-                last = here;
-            } else if (last->copy + 1 == copies_.size() && kernel(i).anchor != LayerAnchor::norm) {
-                break; // behind the last layer and the norm after it
-            }
+            last = here ? here : last;
         }
         findings_.witnesses.holes = findings_.layers + lost;
     }

@@ -11,6 +11,7 @@ namespace plumb {
 namespace {
 
 constexpr double most_kernels = 0.6; // a stream with fewer of them holds no pass alone
+constexpr std::size_t edge_slots = 2, foreign_at_edge = 2;
 constexpr double rarely = 0.05;      // of all changes from stream to stream
 
 /// Whether kernels of different streams run at the same time, so that their order says little. Without times: not known, so yes.
@@ -115,6 +116,47 @@ std::uint32_t count_attentions(std::span<const LayerAnchor> anchors) {
     return count;
 }
 
+namespace {
+
+/// The last slots of a copy before the outside, if foreign kernels part them from the rest: they belong to what follows.
+void trim_end(UnitCopy& copy) {
+    std::size_t end = copy.end;
+    for (std::size_t slot = copy.slots.size(), seen = 0; slot-- > 0 && seen < edge_slots;) {
+        if (!copy.slots[slot]) {
+            continue;
+        }
+        if (end - *copy.slots[slot] > foreign_at_edge) {
+            for (std::size_t after = slot + 1; after < copy.slots.size(); ++after) {
+                copy.slots[after].reset();
+            }
+            copy.end = *copy.slots[slot] + 1;
+            return;
+        }
+        end = *copy.slots[slot];
+        ++seen;
+    }
+}
+
+void trim_begin(UnitCopy& copy) {
+    std::size_t begin = copy.begin;
+    for (std::size_t slot = 0, seen = 0; slot < copy.slots.size() && seen < edge_slots; ++slot) {
+        if (!copy.slots[slot]) {
+            continue;
+        }
+        if (*copy.slots[slot] >= begin + foreign_at_edge) {
+            for (std::size_t before = 0; before < slot; ++before) {
+                copy.slots[before].reset();
+            }
+            copy.begin = *copy.slots[slot];
+            return;
+        }
+        begin = *copy.slots[slot] + 1;
+        ++seen;
+    }
+}
+
+} // namespace
+
 LaidOut lay_out(std::span<const SequenceKernel> kernels) {
     LaidOut laid_out;
     laid_out.main = main_stream(kernels);
@@ -136,6 +178,15 @@ LaidOut lay_out(std::span<const SequenceKernel> kernels) {
                        return slot && anchors[*slot] != LayerAnchor::none && anchors[*slot] != LayerAnchor::norm;
                    });
         });
+    }
+    std::vector<UnitCopy>& copies = laid_out.repeats.alignment.copies;
+    for (std::size_t c = 0; c < copies.size(); ++c) {
+        if (c == 0 || copies[c - 1].end < copies[c].begin) {
+            trim_begin(copies[c]);
+        }
+        if (c + 1 == copies.size() || copies[c].end < copies[c + 1].begin) {
+            trim_end(copies[c]);
+        }
     }
     return laid_out;
 }

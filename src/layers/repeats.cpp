@@ -183,6 +183,9 @@ private:
                 continue;
             }
             ++copies;
+            if (copy.slots.front() && *copy.slots.front() > copy.begin) {
+                count(besides.back(), *copy.slots.front() - 1);
+            }
             for (std::size_t slot = 0; slot < copy.slots.size(); ++slot) {
                 if (!copy.slots[slot]) {
                     continue;
