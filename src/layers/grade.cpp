@@ -15,14 +15,13 @@ constexpr std::size_t long_change = 3;   // so many kernels missing or foreign i
 constexpr double launches_differ = 0.25; // of a layer, from one layer to another
 constexpr double part_of_a_layer = 0.5;  // time or launches enough for this much of a layer are enough for a lost one
 
-template <class T>
-T median(std::vector<T>& values) {
+double quantile(std::vector<double>& values, double share) {
     if (values.empty()) {
-        return {};
+        return 0;
     }
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size()));
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
 }
 
 std::string plural(std::uint64_t count, const char* what) {
@@ -175,7 +174,7 @@ private:
 
     /// What a unit takes, as most of its copies do.
     struct Usual {
-        std::vector<double> longest;   // of each slot, ns
+        std::vector<double> durations; // of each slot, ns: no more in nine of ten copies
         std::vector<double> launches;  // from each slot to the next
         double busy = 0, launched = 0; // of a copy
     };
@@ -207,9 +206,9 @@ private:
             }
             Usual& of_unit = usual.emplace_back();
             for (std::size_t slot = 0; slot < size; ++slot) {
-                of_unit.longest.push_back(durations[slot].empty() ? 0 : *std::max_element(durations[slot].begin(), durations[slot].end()));
-                of_unit.busy += median(durations[slot]);
-                of_unit.launches.push_back(median(launches[slot]));
+                of_unit.durations.push_back(quantile(durations[slot], 0.9));
+                of_unit.busy += quantile(durations[slot], 0.5);
+                of_unit.launches.push_back(quantile(launches[slot], 0.5));
                 of_unit.launched += of_unit.launches.back();
             }
         }
@@ -252,7 +251,7 @@ private:
                 at = {at.copy + 1, 0};
             }
             if (at.copy != here.copy || at.slot != here.slot) {
-                hole.idle -= usual[copies_[at.copy]->unit].longest[at.slot];
+                hole.idle -= usual[copies_[at.copy]->unit].durations[at.slot];
             }
         }
     }
@@ -309,6 +308,10 @@ private:
         const std::vector<Usual> usual = usual_of_units();
         std::uint32_t lost = 0;
         std::optional<Spot> last; // of a layer
+        // A lost layer may have been one of the smallest, whatever stands beside it.
+        const Usual& smallest = *std::min_element(usual.begin(), usual.end(), [](const Usual& a, const Usual& b) {
+            return a.busy < b.busy;
+        });
         const auto [first_looked_at, end_looked_at] = reach();
         for (std::size_t i = first_looked_at; i < end_looked_at; ++i) {
             const std::optional<Spot>& here = spots[i];
@@ -323,12 +326,8 @@ private:
             if (last && here) {
                 subtract_missing(usual, *last, *here, hole);
             }
-            const std::size_t near = here ? here->copy : last ? last->copy : 0;
-            const Usual& of_here = usual[copies_[near]->unit];
-            const Usual& of_last = usual[copies_[last ? last->copy : near]->unit];
-            const Usual& smaller = of_last.busy < of_here.busy ? of_last : of_here;
-            if (could_hold_a_layer(hole, smaller)) {
-                const auto layers = static_cast<std::uint32_t>(std::max(1.0, std::round(hole.idle / smaller.busy)));
+            if (could_hold_a_layer(hole, smallest)) {
+                const auto layers = static_cast<std::uint32_t>(std::max(1.0, std::round(hole.idle / smallest.busy)));
                 doubt("nothing ran for " + microseconds(idle[laid_out_.main[i]]) + " before kernel " +
                       std::to_string(laid_out_.main[i]) + ": time enough for " + plural(layers, "lost layer"));
                 lost += layers;

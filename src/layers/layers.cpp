@@ -11,7 +11,7 @@ namespace plumb {
 namespace {
 
 constexpr double most_kernels = 0.6; // a stream with fewer of them holds no pass alone
-constexpr std::size_t edge_slots = 2, foreign_at_edge = 2;
+constexpr std::size_t foreign_at_edge = 2; // so many kernels between the outermost slot and the next
 constexpr double rarely = 0.05;      // of all changes from stream to stream
 
 /// Whether kernels of different streams run at the same time, so that their order says little. Without times: not known, so yes.
@@ -118,40 +118,34 @@ std::uint32_t count_attentions(std::span<const LayerAnchor> anchors) {
 
 namespace {
 
-/// The last slots of a copy before the outside, if foreign kernels part them from the rest: they belong to what follows.
-void trim_end(UnitCopy& copy) {
-    std::size_t end = copy.end;
-    for (std::size_t slot = copy.slots.size(), seen = 0; slot-- > 0 && seen < edge_slots;) {
-        if (!copy.slots[slot]) {
-            continue;
+/// The outermost slots of a copy, as long as what stands there is rather the outside: foreign kernels part it from the rest, or
+/// something parts it and it is another kernel besides.
+void trim(UnitCopy& copy, const RepeatUnit& unit, std::span<const std::uint32_t> symbols,
+          std::span<const LayerAnchor> anchors, bool at_end) {
+    std::vector<std::size_t> taken; // slots, from the outside inwards
+    for (std::size_t slot = 0; slot < copy.slots.size(); ++slot) {
+        if (copy.slots[slot]) {
+            taken.push_back(slot);
         }
-        if (end - *copy.slots[slot] > foreign_at_edge) {
-            for (std::size_t after = slot + 1; after < copy.slots.size(); ++after) {
-                copy.slots[after].reset();
-            }
-            copy.end = *copy.slots[slot] + 1;
-            return;
-        }
-        end = *copy.slots[slot];
-        ++seen;
     }
-}
-
-void trim_begin(UnitCopy& copy) {
-    std::size_t begin = copy.begin;
-    for (std::size_t slot = 0, seen = 0; slot < copy.slots.size() && seen < edge_slots; ++slot) {
-        if (!copy.slots[slot]) {
-            continue;
-        }
-        if (*copy.slots[slot] >= begin + foreign_at_edge) {
-            for (std::size_t before = 0; before < slot; ++before) {
-                copy.slots[before].reset();
-            }
-            copy.begin = *copy.slots[slot];
+    if (at_end) {
+        std::reverse(taken.begin(), taken.end());
+    }
+    const auto distance = [](std::size_t a, std::size_t b) {
+        return a > b ? a - b : b - a;
+    };
+    for (std::size_t i = 0; i + 1 < taken.size() && 2 * i < taken.size(); ++i) {
+        const std::size_t here = *copy.slots[taken[i]], inner = *copy.slots[taken[i + 1]];
+        const std::size_t foreign = distance(here, inner) - 1, missing = distance(taken[i], taken[i + 1]) - 1;
+        const std::vector<std::uint32_t>& names = unit.slots[taken[i]];
+        const bool same_anchor = anchors[here] != LayerAnchor::none && anchors[here] == unit.anchors[taken[i]];
+        const bool same_name = std::find(names.begin(), names.end(), symbols[here]) != names.end();
+        if (foreign < foreign_at_edge && (same_name || same_anchor || foreign + missing == 0)) {
             return;
         }
-        begin = *copy.slots[slot] + 1;
-        ++seen;
+        copy.slots[taken[i]].reset();
+        copy.matched -= same_name ? 1 : 0;
+        (at_end ? copy.end : copy.begin) = at_end ? inner + 1 : inner;
     }
 }
 
@@ -182,10 +176,10 @@ LaidOut lay_out(std::span<const SequenceKernel> kernels) {
     std::vector<UnitCopy>& copies = laid_out.repeats.alignment.copies;
     for (std::size_t c = 0; c < copies.size(); ++c) {
         if (c == 0 || copies[c - 1].end < copies[c].begin) {
-            trim_begin(copies[c]);
+            trim(copies[c], laid_out.repeats.units[copies[c].unit], symbols, anchors, false);
         }
         if (c + 1 == copies.size() || copies[c].end < copies[c + 1].begin) {
-            trim_end(copies[c]);
+            trim(copies[c], laid_out.repeats.units[copies[c].unit], symbols, anchors, true);
         }
     }
     return laid_out;

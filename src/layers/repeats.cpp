@@ -178,13 +178,17 @@ private:
             ++column.names[symbols_[i]];
             ++column.anchors[anchors_[i]];
         };
-        for (const UnitCopy& copy : repeats.alignment.copies) {
+        const std::vector<UnitCopy>& all = repeats.alignment.copies;
+        for (std::size_t c = 0; c < all.size(); ++c) {
+            const UnitCopy& copy = all[c];
             if (copy.unit != index || copy.midway) {
                 continue;
             }
             ++copies;
-            if (copy.slots.front() && *copy.slots.front() > copy.begin) {
-                count(besides.back(), *copy.slots.front() - 1);
+            const bool foreign_after = c + 1 < all.size() && all[c + 1].begin == copy.end && all[c + 1].slots.front() &&
+                                       *all[c + 1].slots.front() > copy.end;
+            if (foreign_after) {
+                count(besides.back(), copy.end);
             }
             for (std::size_t slot = 0; slot < copy.slots.size(); ++slot) {
                 if (!copy.slots[slot]) {
