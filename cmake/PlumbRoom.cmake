@@ -19,7 +19,8 @@
 #
 # Each test carries the room's name as its ctest label.
 #
-# Both link zstd, threads and dl, nothing else: other LIBRARIES of a room must be header-only.
+# Both link zstd, threads and dl, nothing else: other LIBRARIES of a room must be header-only, but for PLUMB_COMMAND_ROOMS,
+# which are in neither.
 
 function(plumb_room name)
   cmake_parse_arguments(PARSE_ARGV 1 room "SMALL" "" "SOURCES;SMALL_SOURCES;TESTS;MOCKS;DEPENDS;TEST_DEPENDS;LIBRARIES;TEST_LIBRARIES")
