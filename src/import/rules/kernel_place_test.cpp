@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/rules/kernel_place.hpp"
+
+#include <gtest/gtest.h>
+#include <sstream>
+
+#include "import/rules/placing.hpp"
+
+namespace plumb::imported {
+namespace {
+
+/// "norm gemm add …": short words for what names say.
+KernelLabel label_of(const std::string& word) {
+    static const std::map<std::string, std::pair<std::string_view, std::string_view>> words{
+        {"norm", {"rms_norm", ""}},
+        {"gemm", {"other_gemm", ""}},
+        {"split_k", {"other_gemm", "split_k"}},
+        {"add", {"elementwise", "add"}},
+        {"mul", {"elementwise", "mul"}},
+        {"neg", {"elementwise", "neg"}},
+        {"cat", {"elementwise", "cat"}},
+        {"mean", {"elementwise", "mean"}},
+        {"rsqrt", {"elementwise", "rsqrt"}},
+        {"copy", {"copy", ""}},
+        {"softmax", {"sampling", "softmax"}},
+        {"topk", {"sampling", "topk"}},
+        {"gather", {"embedding", "gather"}},
+        {"other", {"elementwise", ""}},
+        {"pow", {"elementwise", "pow"}}};
+    const auto found = words.find(word);
+    if (word == "unknown") {
+        return {};
+    }
+    KernelLabel label{found == words.end() ? std::string_view() : found->second.first,
+                      {},
+                      Certainty::strong,
+                      Anchor::none,
+                      LabelEvidence::name};
+    if (found != words.end()) {
+        label.piece = found->second.second;
+        label.certainty = word == "norm" ? Certainty::strong : Certainty::weak;
+    } else {
+        static std::set<std::string> kept;
+        label.brick = *kept.insert(word).first;
+    }
+    label.anchor = anchor_of(label.brick);
+    return label;
+}
+
+/// Layers are in brackets.
+struct Scene {
+    std::vector<KernelLabel> pass;
+    std::vector<PlaceInLayer> places;
+
+    explicit Scene(const std::string& text) {
+        std::istringstream words(text);
+        std::uint32_t layer = 0;
+        std::uint32_t slot = PlaceInLayer::none;
+        for (std::string word; words >> word;) {
+            if (word == "[") {
+                slot = 0;
+            } else if (word == "]") {
+                slot = PlaceInLayer::none;
+                ++layer;
+            } else {
+                const bool inside = slot != PlaceInLayer::none;
+                pass.push_back(label_of(word));
+                places.push_back(
+                    {inside ? layer : PlaceInLayer::none, inside ? 0 : PlaceInLayer::none, inside ? slot++ : slot, 10});
+            }
+        }
+    }
+    std::string bricks() const {
+        std::string text;
+        for (const KernelLabel& label : pass) {
+            text += (text.empty() ? "" : " ") + std::string(label.brick);
+        }
+        return text;
+    }
+};
+
+std::string placed(const std::string& text) {
+    Scene scene(text);
+    read_neighbours(scene.pass);
+    read_places(scene.pass, scene.places);
+    return scene.bricks();
+}
+
+TEST(KernelPlace, TellsTheProjectionsOfADenseLayer) {
+    EXPECT_EQ(
+        placed("[ norm gemm rope_embedding attention gemm add norm gemm activation gemm add ]"),
+        "rms_norm qkv_projection rope_embedding attention output_projection residual_add rms_norm gate_up_projection "
+        "activation down_projection residual_add");
+    EXPECT_EQ(
+        placed("[ norm gemm gemm gemm attention gemm norm gemm gemm activation mul gemm ]"),
+        "rms_norm qkv_projection qkv_projection qkv_projection attention output_projection rms_norm gate_projection "
+        "up_projection activation activation down_projection");
+    EXPECT_EQ(placed("[ norm gemm attention gemm norm gemm gemm gemm gemm activation gemm ]"),
+              "rms_norm qkv_projection attention output_projection rms_norm gate_up_projection gate_up_projection "
+              "gate_up_projection gate_up_projection activation down_projection");
+}
+
+TEST(KernelPlace, TellsTheParallelLayerWithoutASecondNorm) {
+    EXPECT_EQ(placed("[ norm gemm attention gemm gemm activation gemm ]"),
+              "rms_norm qkv_projection attention output_projection gate_up_projection activation down_projection");
+}
+
+TEST(KernelPlace, TellsNormsOfQueriesAndKeysFromThoseOfTheLayer) {
+    EXPECT_EQ(
+        placed("[ norm gemm norm norm rope_embedding attention gemm norm gemm activation gemm ]"),
+        "rms_norm qkv_projection qk_norm qk_norm rope_embedding attention output_projection rms_norm gate_up_projection "
+        "activation down_projection");
+}
+
+TEST(KernelPlace, TellsRouterAndSharedExpertFromExperts) {
+    EXPECT_EQ(
+        placed("[ norm gemm attention gemm norm gemm activation gemm gemm split_k moe_router moe_dispatch moe_experts "
+               "activation moe_experts moe_combine mul add ]"),
+        "rms_norm qkv_projection attention output_projection rms_norm shared_expert activation shared_expert moe_router "
+        "moe_router moe_router moe_dispatch moe_experts activation moe_experts moe_combine moe_combine residual_add");
+    EXPECT_EQ(
+        placed("[ norm gemm attention gemm norm gemm moe_router gemm gemm ]"),
+        "rms_norm qkv_projection attention output_projection rms_norm moe_router moe_router moe_experts moe_experts");
+}
+
+TEST(KernelPlace, PutsTheRopeOfAnEagerProgramTogether) {
+    EXPECT_EQ(
+        placed("[ norm gemm mul neg cat mul add copy attention gemm add norm gemm activation gemm ]"),
+        "rms_norm qkv_projection rope_embedding rope_embedding rope_embedding rope_embedding rope_embedding copy attention "
+        "output_projection residual_add rms_norm gate_up_projection activation down_projection");
+}
+
+TEST(KernelPlace, JoinsThePiecesOfAnEagerNorm) {
+    Scene scene("copy pow mean add rsqrt mul copy mul gemm");
+    read_neighbours(scene.pass);
+    EXPECT_EQ(scene.bricks(), "rms_norm rms_norm rms_norm rms_norm rms_norm rms_norm rms_norm rms_norm other_gemm");
+    EXPECT_EQ(std::count_if(scene.pass.begin(), scene.pass.end(),
+                            [](const KernelLabel& label) { return label.anchor == Anchor::norm; }),
+              1)
+        << "one norm, one anchor";
+    EXPECT_EQ(placed("[ norm gemm copy pow mean add rsqrt mul copy mul attention gemm ]"),
+              "rms_norm qkv_projection qk_norm qk_norm qk_norm qk_norm qk_norm qk_norm qk_norm qk_norm attention "
+              "output_projection");
+}
+
+TEST(KernelPlace, FindsAttentionThatNoKernelIsNamedAfter) {
+    EXPECT_EQ(placed("norm gemm other gemm softmax copy gemm copy gemm"),
+              "rms_norm other_gemm elementwise attention attention attention attention copy other_gemm");
+    EXPECT_EQ(placed("gemm softmax gemm attention"), "other_gemm sampling other_gemm attention");
+}
+
+TEST(KernelPlace, TakesSoftmaxAndTopKInEveryLayerForARouter) {
+    EXPECT_EQ(
+        placed("attention gemm topk softmax gemm attention gemm topk other softmax"),
+        "attention other_gemm moe_router moe_router other_gemm attention other_gemm moe_router moe_router moe_router");
+    EXPECT_EQ(placed("attention gemm attention gemm attention gemm attention gemm softmax topk"),
+              "attention other_gemm attention other_gemm attention other_gemm attention other_gemm sampling sampling");
+}
+
+TEST(KernelPlace, TellsWhatStandsAroundTheLayers) {
+    Scene scene(
+        "gather copy [ norm gemm attention gemm norm gemm activation gemm gather ] norm gemm gemm split_k copy topk gather "
+        "other");
+    scene.places[12].ns = 500;
+    read_places(scene.pass, scene.places);
+    EXPECT_EQ(scene.bricks(),
+              "embedding copy rms_norm qkv_projection attention output_projection rms_norm gate_up_projection "
+              "activation down_projection elementwise rms_norm lm_head other_gemm other_gemm sampling sampling "
+              "embedding elementwise");
+}
+
+TEST(KernelPlace, ASlotThatMostLayersKnowIsKnownInAll) {
+    Scene scene("[ rms_norm attention ] [ unknown attention ] [ rms_norm attention ] [ unknown attention ]");
+    read_places(scene.pass, scene.places);
+    EXPECT_EQ(scene.bricks(), "rms_norm attention rms_norm attention rms_norm attention rms_norm attention");
+    EXPECT_EQ(scene.pass[2].evidence, LabelEvidence::place);
+    EXPECT_EQ(scene.pass[0].evidence, LabelEvidence::name);
+}
+
+TEST(KernelPlace, TakesAnyOrderAndAnyPlaces) {
+    const std::vector<std::string> words{"norm",       "gemm",        "split_k", "add",     "mul",
+                                         "rsqrt",      "copy",        "neg",     "softmax", "attention",
+                                         "moe_router", "moe_experts", "gather",  "unknown"};
+    std::mt19937 engine(17);
+    const auto random = [&](std::uint32_t below) {
+        return static_cast<std::uint32_t>(engine() % below);
+    };
+    for (int trial = 0; trial < 2000; ++trial) {
+        Scene scene("");
+        for (std::uint32_t n = random(40); n > 0; --n) {
+            scene.pass.push_back(label_of(words[random(14)]));
+            scene.places.push_back({random(3) == 0 ? PlaceInLayer::none : random(3), random(2), random(5), 1});
+        }
+        read_neighbours(scene.pass);
+        read_places(scene.pass, scene.places);
+        for (const KernelLabel& label : scene.pass) {
+            ASSERT_FALSE(label.brick.empty());
+        }
+    }
+    std::vector<KernelLabel> nothing;
+    read_neighbours(nothing);
+    read_places(nothing, {});
+}
+
+} // namespace
+} // namespace plumb::imported
