@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
+#include <span>
 
 #include "import/rules/placing.hpp"
 
@@ -14,34 +14,33 @@ using Pass = std::vector<KernelLabel>;
 
 bool is_gemm(const KernelLabel& label) { return label.anchor == Anchor::gemm && label.piece != "split_k"; }
 bool is_moe(const KernelLabel& label) { return label.brick.starts_with("moe_"); }
+bool is_attention(const KernelLabel& label) { return label.anchor == Anchor::attention; }
+bool is_norm(const KernelLabel& label) { return label.anchor == Anchor::norm; }
 
-/// The kernels [begin, end) of one layer: what is before its attention, the attention, its output, the MLP.
+/// The kernels of one layer in order: what is before its attention, the attention, its output, the MLP.
 class LayerReader {
   public:
-    LayerReader(Pass& pass, std::size_t begin, std::size_t end) : pass_(pass), begin_(begin), end_(end) {}
+    explicit LayerReader(std::span<KernelLabel* const> layer) : layer_(layer) {}
 
     void read() {
-        const auto core = find(begin_, [](const KernelLabel& label) { return label.anchor == Anchor::attention; });
-        if (!core) {
+        const std::size_t core = find(0, is_attention);
+        if (core == layer_.size()) {
             return;
         }
-        std::size_t behind = end_;
-        while (pass_[behind - 1].anchor != Anchor::attention) {
+        if (const std::size_t second = second_attention(core); second != layer_.size()) {
+            LayerReader(layer_.first(second)).read();
+            LayerReader(layer_.subspan(second)).read();
+            return;
+        }
+        std::size_t behind = layer_.size();
+        while (!is_attention(*layer_[behind - 1])) {
             --behind;
         }
-        const std::size_t mlp = mlp_begin(behind);
-        read_before_attention(*core);
-        for (std::size_t i = *core; i < behind; ++i) {
-            if (is_gemm(pass_[i])) {
-                place(pass_[i], "attention");
-            }
-        }
-        for (std::size_t i = behind; i < mlp; ++i) {
-            if (is_gemm(pass_[i])) {
-                place(pass_[i], "output_projection");
-            }
-        }
-        if (std::any_of(at(mlp), at(end_), is_moe)) {
+        const std::size_t mlp = mlp_begin(core, behind);
+        read_before(core);
+        place_gemms(core, behind, "attention");
+        place_gemms(behind, mlp, "output_projection");
+        if (find(mlp, is_moe) != layer_.size()) {
             read_experts(mlp);
         } else {
             read_dense(mlp);
@@ -50,49 +49,88 @@ class LayerReader {
     }
 
   private:
-    [[nodiscard]] Pass::iterator at(std::size_t i) const { return pass_.begin() + static_cast<std::ptrdiff_t>(i); }
-
     template <class Is>
-    [[nodiscard]] std::optional<std::size_t> find(std::size_t from, Is is) const {
-        const auto found = std::find_if(at(from), at(end_), is);
-        return found == at(end_) ? std::nullopt : std::optional<std::size_t>(found - pass_.begin());
+    [[nodiscard]] std::size_t find(std::size_t from, Is is) const {
+        while (from < layer_.size() && !is(*layer_[from])) {
+            ++from;
+        }
+        return from;
     }
     [[nodiscard]] std::vector<std::size_t> gemms(std::size_t from) const {
         std::vector<std::size_t> found;
-        for (std::size_t i = from; i < end_; ++i) {
-            if (is_gemm(pass_[i])) {
+        for (std::size_t i = from; i < layer_.size(); ++i) {
+            if (is_gemm(*layer_[i])) {
                 found.push_back(i);
             }
         }
         return found;
     }
-
-    /// The norm behind the attention; where none is named, what can be no output projection any more.
-    [[nodiscard]] std::size_t mlp_begin(std::size_t behind) const {
-        if (const auto norm = find(behind, [](const KernelLabel& label) { return label.anchor == Anchor::norm; })) {
-            return *norm;
+    void place_gemms(std::size_t from, std::size_t to, std::string_view brick) {
+        for (std::size_t i = from; i < to; ++i) {
+            if (is_gemm(*layer_[i])) {
+                place(*layer_[i], brick);
+            }
         }
-        if (const auto other =
-                find(behind, [](const KernelLabel& label) { return label.brick == "fused" || is_moe(label); })) {
-            return *other;
-        }
-        const std::vector<std::size_t> all = gemms(behind);
-        return all.size() > 1 ? all[1] : end_;
     }
 
-    void read_before_attention(std::size_t core) {
+    /// Where what is before another attention begins: at the norm before its first GEMM. Parts of one attention have no norm and GEMM
+    /// between them.
+    [[nodiscard]] std::size_t second_attention(std::size_t core) const {
+        std::size_t norm = layer_.size();
+        bool projected = false;
+        for (std::size_t i = core + 1; i < layer_.size(); ++i) {
+            const KernelLabel& label = *layer_[i];
+            if (is_attention(label) && norm < i && projected) {
+                return norm;
+            }
+            if (is_norm(label) && (norm == layer_.size() || !projected || is_norm_of_layer(i))) {
+                norm = i;
+                projected = false;
+            }
+            projected |= norm < i && is_gemm(label);
+        }
+        return layer_.size();
+    }
+    /// One of queries and keys has only other norms, pieces and RoPE between it and the attention.
+    [[nodiscard]] bool is_norm_of_layer(std::size_t norm) const {
+        const std::size_t next =
+            find(norm, [](const KernelLabel& label) { return is_gemm(label) || is_attention(label); });
+        return next < layer_.size() && is_gemm(*layer_[next]);
+    }
+
+    /// The norm behind the attention; where none is named, what can be no output projection any more.
+    [[nodiscard]] std::size_t mlp_begin(std::size_t core, std::size_t behind) const {
+        std::size_t from = behind;
+        if (layer_[core]->brick == "linear_attention") { // which has a norm of its own before its output projection
+            const std::size_t output = find(behind, is_gemm);
+            from = find(output, is_norm) < layer_.size() ? output : behind;
+        }
+        if (const std::size_t norm = find(from, is_norm); norm < layer_.size()) {
+            return norm;
+        }
+        const auto ends_output = [](const KernelLabel& label) {
+            return label.brick == "fused" || is_moe(label);
+        };
+        if (const std::size_t other = find(behind, ends_output); other < layer_.size()) {
+            return other;
+        }
+        const std::vector<std::size_t> all = gemms(behind);
+        return all.size() > 1 ? all[1] : layer_.size();
+    }
+
+    void read_before(std::size_t core) {
         bool projected = false;
         std::size_t turned = core; // the last neg or cat
-        for (std::size_t i = begin_; i < core; ++i) {
-            KernelLabel& label = pass_[i];
+        for (std::size_t i = 0; i < core; ++i) {
+            KernelLabel& label = *layer_[i];
             const std::string_view piece = label.brick == "elementwise" ? label.piece : std::string_view();
             if (is_gemm(label)) {
                 place(label, "qkv_projection");
                 projected = true;
-            } else if (label.anchor == Anchor::norm && projected) {
+            } else if (is_norm(label) && projected) {
                 place(label, "qk_norm");
-                for (; i + 1 < core && pass_[i + 1].brick == "rms_norm" && pass_[i + 1].anchor == Anchor::none; ++i) {
-                    place(pass_[i + 1], "qk_norm"); // the rest of an eager one
+                for (; i + 1 < core && layer_[i + 1]->brick == "rms_norm" && !is_norm(*layer_[i + 1]); ++i) {
+                    place(*layer_[i + 1], "qk_norm"); // the rest of an eager one
                 }
             } else if (piece == "neg" || piece == "cat") {
                 place(label, "rope_embedding");
@@ -107,56 +145,54 @@ class LayerReader {
 
     void read_dense(std::size_t mlp) {
         const std::vector<std::size_t> all = gemms(mlp);
-        const auto activation = find(mlp, [](const KernelLabel& label) { return label.brick == "activation"; });
+        const std::size_t activation = find(mlp, [](const KernelLabel& label) { return label.brick == "activation"; });
+        constexpr std::string_view three[] = {"gate_projection", "up_projection", "down_projection"};
         for (std::size_t n = 0; n < all.size(); ++n) {
-            const bool up = all.size() == 2 ? n == 0 : !activation || all[n] < *activation;
-            place(pass_[all[n]], all.size() == 3 ? (n == 0   ? "gate_projection"
-                                                    : n == 1 ? "up_projection"
-                                                             : "down_projection")
-                                 : up            ? "gate_up_projection"
-                                                 : "down_projection");
+            const bool up = all.size() == 2 ? n == 0 : all[n] < activation;
+            place(*layer_[all[n]], all.size() == 3 ? three[n] : up ? "gate_up_projection" : "down_projection");
         }
     }
 
     /// The last GEMM before the first kernel that routes is the router's.
     void read_experts(std::size_t mlp) {
-        const std::size_t first = *find(mlp, is_moe);
+        const std::size_t first = find(mlp, is_moe);
         const bool named =
-            std::any_of(at(mlp), at(end_), [](const KernelLabel& label) { return label.brick == "moe_experts"; });
+            find(mlp, [](const KernelLabel& label) { return label.brick == "moe_experts"; }) < layer_.size();
         std::vector<std::size_t> all = gemms(mlp);
-        const auto router = std::partition_point(all.begin(), all.end(), [&](std::size_t i) { return i < first; });
+        const auto router = std::lower_bound(all.begin(), all.end(), first);
         if (router != all.begin()) {
-            place(pass_[*(router - 1)], "moe_router");
+            place(*layer_[*(router - 1)], "moe_router");
             all.erase(router - 1);
         }
         for (const std::size_t i : all) {
-            place(pass_[i], named ? "shared_expert" : "moe_experts");
+            place(*layer_[i], named ? "shared_expert" : "moe_experts");
         }
-        for (std::size_t i = first; i < end_; ++i) {
-            if (pass_[i].brick == "fused" && !named) {
-                place(pass_[i], "moe_combine");
+        for (std::size_t i = first; i < layer_.size() && !named; ++i) {
+            if (layer_[i]->brick == "fused") {
+                place(*layer_[i], "moe_combine");
             }
         }
     }
 
     void read_pieces(std::size_t behind, std::size_t mlp) {
-        std::size_t last_moe = end_;
+        std::size_t last_moe = layer_.size();
         bool activated = false;
-        for (std::size_t i = mlp; i < end_; ++i) {
-            last_moe = is_moe(pass_[i]) ? i : last_moe;
-            activated |= pass_[i].brick == "activation";
+        for (std::size_t i = mlp; i < layer_.size(); ++i) {
+            last_moe = is_moe(*layer_[i]) ? i : last_moe;
+            activated |= layer_[i]->brick == "activation";
         }
-        for (std::size_t i = behind; i < end_; ++i) {
-            if (pass_[i].brick == "elementwise" && pass_[i].piece == "add") {
-                place(pass_[i], "residual_add");
-            } else if (i >= mlp && activated && pass_[i].brick == "elementwise" && pass_[i].piece == "mul") {
-                place(pass_[i], i > last_moe ? "moe_combine" : "activation");
+        for (std::size_t i = behind; i < layer_.size(); ++i) {
+            KernelLabel& label = *layer_[i];
+            const std::string_view piece = label.brick == "elementwise" ? label.piece : std::string_view();
+            if (piece == "add") {
+                place(label, "residual_add");
+            } else if (piece == "mul" && i >= mlp && activated) {
+                place(label, i > last_moe ? "moe_combine" : "activation");
             }
         }
     }
 
-    Pass& pass_;
-    std::size_t begin_, end_;
+    std::span<KernelLabel* const> layer_;
 };
 
 /// Behind the last layer: the longest GEMM is lm_head, what follows it chooses the token.
@@ -193,27 +229,31 @@ void read_split_k(Pass& pass) {
     }
 }
 
-/// A kernel that is not known well takes the brick that most of its slot have.
+/// A kernel that its name does not tell takes the brick that most of its slot have.
 void vote(Pass& pass, const std::vector<PlaceInLayer>& places) {
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::map<std::string_view, std::size_t>> slots;
+    struct Slot {
+        std::map<std::string_view, std::size_t> bricks;
+        std::size_t known = 0;
+    };
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Slot> slots;
     for (std::size_t i = 0; i < pass.size(); ++i) {
         if (places[i].slot != PlaceInLayer::none && pass[i].certainty == Certainty::strong) {
-            ++slots[{places[i].unit, places[i].slot}][pass[i].brick];
+            Slot& slot = slots[{places[i].unit, places[i].slot}];
+            ++slot.bricks[pass[i].brick];
+            ++slot.known;
         }
     }
     for (std::size_t i = 0; i < pass.size(); ++i) {
         const auto slot = slots.find({places[i].unit, places[i].slot});
-        if (slot == slots.end() || pass[i].certainty == Certainty::strong) {
+        const bool named = pass[i].certainty == Certainty::strong && pass[i].evidence != LabelEvidence::place;
+        if (slot == slots.end() || named) {
             continue;
         }
-        const auto most = std::max_element(slot->second.begin(), slot->second.end(),
-                                           [](const auto& a, const auto& b) { return a.second < b.second; });
-        std::size_t all = 0;
-        for (const auto& [brick, count] : slot->second) {
-            all += count;
-        }
-        if (most->second >= 2 && 3 * most->second >= 2 * all) {
-            place(pass[i], most->first);
+        const auto& [brick, count] =
+            *std::max_element(slot->second.bricks.begin(), slot->second.bricks.end(),
+                              [](const auto& a, const auto& b) { return a.second < b.second; });
+        if (brick != pass[i].brick && count >= 2 && 3 * count >= 2 * slot->second.known) {
+            place(pass[i], brick);
         }
     }
 }
@@ -221,33 +261,34 @@ void vote(Pass& pass, const std::vector<PlaceInLayer>& places) {
 } // namespace
 
 void read_places(Pass& pass, const std::vector<PlaceInLayer>& places) {
-    std::size_t behind = 0;
-    for (std::size_t i = 0; i < pass.size();) {
-        std::size_t end = i + 1;
-        while (end < pass.size() && places[end].layer == places[i].layer) {
-            ++end;
-        }
+    std::map<std::uint32_t, std::vector<KernelLabel*>> layers;
+    std::size_t first = pass.size();
+    std::size_t behind = pass.size();
+    for (std::size_t i = 0; i < pass.size(); ++i) {
         if (places[i].layer != PlaceInLayer::none) {
-            LayerReader(pass, i, end).read();
-            for (std::size_t k = i; k < end; ++k) {
-                if (pass[k].brick == "embedding" && pass[k].piece == "gather") {
-                    place(pass[k], "elementwise");
-                    pass[k].certainty = Certainty::weak;
-                }
-            }
-            behind = end;
-        } else if (behind == 0) {
-            for (std::size_t k = i; k < end; ++k) {
-                if (pass[k].brick == "fused" || pass[k].anchor == Anchor::embedding) {
-                    place(pass[k], "embedding");
-                }
+            layers[places[i].layer].push_back(&pass[i]);
+            first = std::min(first, i);
+            behind = i + 1;
+        }
+    }
+    if (layers.empty()) {
+        return;
+    }
+    for (const auto& [number, layer] : layers) {
+        LayerReader(layer).read();
+        for (KernelLabel* label : layer) {
+            if (label->brick == "embedding" && label->piece == "gather") {
+                place(*label, "elementwise");
+                label->certainty = Certainty::weak;
             }
         }
-        i = end;
     }
-    if (behind != 0) {
-        read_tail(pass, places, behind);
+    for (std::size_t i = 0; i < first; ++i) {
+        if (pass[i].brick == "fused" || pass[i].anchor == Anchor::embedding) {
+            place(pass[i], "embedding");
+        }
     }
+    read_tail(pass, places, behind);
     read_split_k(pass);
     vote(pass, places);
 }

@@ -112,6 +112,27 @@ TEST(KernelPlace, TellsNormsOfQueriesAndKeysFromThoseOfTheLayer) {
         "activation down_projection");
 }
 
+TEST(KernelPlace, ReadsEachAttentionOfALayerThatHasTwo) {
+    EXPECT_EQ(placed("[ norm gemm norm attention gemm norm gemm attention gemm norm gemm activation gemm ]"),
+              "rms_norm qkv_projection qk_norm attention output_projection rms_norm qkv_projection attention "
+              "output_projection rms_norm gate_up_projection activation down_projection");
+    EXPECT_EQ(
+        placed("[ norm gemm norm attention gemm norm gemm activation gemm norm gemm norm attention gemm norm gemm "
+               "activation gemm ]"),
+        "rms_norm qkv_projection qk_norm attention output_projection rms_norm gate_up_projection activation "
+        "down_projection rms_norm qkv_projection qk_norm attention output_projection rms_norm gate_up_projection "
+        "activation down_projection");
+    EXPECT_EQ(placed("[ norm gemm attention other attention gemm norm gemm activation gemm ]"),
+              "rms_norm qkv_projection attention elementwise attention output_projection rms_norm gate_up_projection "
+              "activation down_projection");
+}
+
+TEST(KernelPlace, ALinearAttentionHasANormBeforeItsOutput) {
+    EXPECT_EQ(placed("[ norm gemm linear_attention linear_attention norm gemm norm gemm activation gemm ]"),
+              "rms_norm qkv_projection linear_attention linear_attention rms_norm output_projection rms_norm "
+              "gate_up_projection activation down_projection");
+}
+
 TEST(KernelPlace, TellsRouterAndSharedExpertFromExperts) {
     EXPECT_EQ(
         placed("[ norm gemm attention gemm norm gemm activation gemm gemm split_k moe_router moe_dispatch moe_experts "
@@ -175,6 +196,28 @@ TEST(KernelPlace, ASlotThatMostLayersKnowIsKnownInAll) {
     EXPECT_EQ(scene.bricks(), "rms_norm attention rms_norm attention rms_norm attention rms_norm attention");
     EXPECT_EQ(scene.pass[2].evidence, LabelEvidence::place);
     EXPECT_EQ(scene.pass[0].evidence, LabelEvidence::name);
+}
+
+TEST(KernelPlace, ALayerThatLostAKernelTakesTheRolesOfTheOthers) {
+    Scene scene("[ norm gemm attention gemm norm gemm gemm activation gemm ] [ norm gemm attention gemm norm gemm gemm "
+                "activation gemm ] [ norm gemm attention gemm norm gemm activation gemm ]");
+    for (std::size_t i = 24; i < 26; ++i) {
+        ++scene.places[i].slot; // the up projection is the one that is missing
+    }
+    read_places(scene.pass, scene.places);
+    EXPECT_EQ(scene.pass[23].brick, "gate_projection");
+    EXPECT_EQ(scene.pass[25].brick, "down_projection");
+}
+
+TEST(KernelPlace, KernelsOfALayerMayStandBetweenThoseOfAnother) {
+    Scene scene(
+        "[ norm gemm attention gemm norm gemm moe_router moe_experts moe_combine ] [ norm gemm attention gemm ]");
+    std::swap(scene.pass[8], scene.pass[9]); // a side stream ends late
+    std::swap(scene.places[8], scene.places[9]);
+    read_places(scene.pass, scene.places);
+    EXPECT_EQ(scene.bricks(),
+              "rms_norm qkv_projection attention output_projection rms_norm moe_router moe_router moe_experts "
+              "rms_norm moe_combine qkv_projection attention output_projection");
 }
 
 TEST(KernelPlace, TakesAnyOrderAndAnyPlaces) {
