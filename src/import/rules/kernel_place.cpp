@@ -209,8 +209,7 @@ void read_tail(Pass& pass, const std::vector<PlaceInLayer>& places, std::size_t 
     place(pass[head], "lm_head");
     for (std::size_t i = head + 1; i < pass.size(); ++i) {
         if (pass[i].anchor == Anchor::embedding) {
-            place(pass[i], "embedding"); // of the next pass
-            break;
+            break; // of the next pass
         }
         if (pass[i].anchor == Anchor::sampling ||
             (pass[i].brick == "moe_router" && pass[i].evidence == LabelEvidence::place) ||
@@ -283,8 +282,9 @@ void read_places(Pass& pass, const std::vector<PlaceInLayer>& places) {
             }
         }
     }
-    for (std::size_t i = 0; i < first; ++i) {
-        if (pass[i].brick == "fused" || pass[i].anchor == Anchor::embedding) {
+    for (std::size_t i = 0; i < pass.size(); ++i) {
+        const bool outside = places[i].layer == PlaceInLayer::none;
+        if (outside && ((pass[i].brick == "fused" && i < first) || pass[i].anchor == Anchor::embedding)) {
             place(pass[i], "embedding");
         }
     }
