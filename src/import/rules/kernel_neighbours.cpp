@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <initializer_list>
+#include <span>
 
 #include "import/rules/kernel_place.hpp"
 #include "import/rules/placing.hpp"
@@ -40,10 +41,21 @@ void join_eager_norms(Pass& pass) {
     }
 }
 
-/// Runs of softmax and top-k with little between them: a router where there is one for every other attention, else sampling.
+/// Runs of softmax and top-k with little between them: a router where there is one for four attentions or more, else sampling. One
+/// that follows the last layer's router after another norm, without attention between, is sampling in any case.
 void find_routers(Pass& pass) {
     const auto of_choice = [](const KernelLabel& label) {
         return label.brick == "sampling" && (label.piece == "softmax" || label.piece == "topk");
+    };
+    const auto ends_pass = [&](std::size_t router, std::size_t next) {
+        const auto between = std::span(pass).subspan(router, next - router);
+        const auto is = [](Anchor anchor) {
+            return [anchor](const KernelLabel& label) {
+                return label.anchor == anchor;
+            };
+        };
+        return std::none_of(between.begin(), between.end(), is(Anchor::attention)) &&
+               std::any_of(between.begin(), between.end(), is(Anchor::norm));
     };
     std::vector<std::pair<std::size_t, std::size_t>> chains;
     for (std::size_t i = 0; i < pass.size(); ++i) {
@@ -60,7 +72,7 @@ void find_routers(Pass& pass) {
                 break;
             }
         }
-        if (chooses) {
+        if (chooses && (chains.empty() || !ends_pass(chains.back().second, i))) {
             chains.emplace_back(i, last);
         }
         i = last;

@@ -174,6 +174,10 @@ TEST(KernelPlace, TakesSoftmaxAndTopKInEveryLayerForARouter) {
     EXPECT_EQ(
         placed("attention gemm topk softmax gemm attention gemm topk other softmax"),
         "attention other_gemm moe_router moe_router other_gemm attention other_gemm moe_router moe_router moe_router");
+    EXPECT_EQ(
+        placed("attention norm gemm topk softmax attention norm gemm topk softmax norm gemm softmax topk"),
+        "attention rms_norm other_gemm moe_router moe_router attention rms_norm other_gemm moe_router moe_router rms_norm "
+        "other_gemm sampling sampling");
     EXPECT_EQ(placed("attention gemm attention gemm attention gemm attention gemm softmax topk"),
               "attention other_gemm attention other_gemm attention other_gemm attention other_gemm sampling sampling");
 }
