@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/rules/kernel_place.hpp"
 
+#include <algorithm>
 #include <gtest/gtest.h>
+#include <map>
+#include <random>
+#include <set>
 #include <sstream>
 
 #include "import/rules/placing.hpp"

@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <gtest/gtest.h>
+#include <random>
 
 #include "import/rules/rules_file.hpp"
 
@@ -117,6 +118,26 @@ TEST(KernelRules, ARuleThatTakesTooLongIsGivenUpAndCounted) {
     EXPECT_EQ(rules->label(std::string(64, 'a') + "!").brick, "moe_router");
     EXPECT_EQ(rules->given_up(), 1U);
     EXPECT_EQ(rules->label("aaa").brick, "attention");
+}
+
+TEST(KernelRules, ADamagedFileIsReadOrRefusedWithItsLine) {
+    std::mt19937 engine(17);
+    const auto random = [&](std::size_t below) {
+        return static_cast<std::size_t>(engine() % below);
+    };
+    for (int trial = 0; trial < 100; ++trial) {
+        std::string text(built_in_rules().substr(random(built_in_rules().size() - 2000), 2000));
+        for (std::size_t n = 1 + random(20); n > 0; --n) {
+            text[random(text.size())] = static_cast<char>(random(256));
+        }
+        Result<KernelRules> rules = rules_of(text);
+        if (rules) {
+            EXPECT_FALSE(rules->label("void vllm::act_and_mul_kernel<c10::Half>(int)").brick.empty());
+        } else {
+            EXPECT_EQ(rules.error().message.find("my.rules:"), 0U) << rules.error().message;
+            EXPECT_EQ(rules.error().message.find('\n'), std::string::npos);
+        }
+    }
 }
 
 TEST(KernelRules, LabelsOutliveAMove) {

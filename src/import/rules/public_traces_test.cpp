@@ -2,9 +2,12 @@
 // The rules on real traces, by names alone. PLUMB_TRACES names a folder of them; nothing of it lies in this repository.
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "import/rules/kernel_rules.hpp"
 
