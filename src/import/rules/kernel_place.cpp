@@ -111,11 +111,8 @@ class LayerReader {
         const auto ends_output = [](const KernelLabel& label) {
             return label.brick == "fused" || is_moe(label);
         };
-        if (const std::size_t other = find(behind, ends_output); other < layer_.size()) {
-            return other;
-        }
         const std::vector<std::size_t> all = gemms(behind);
-        return all.size() > 1 ? all[1] : layer_.size();
+        return std::min(find(all.empty() ? behind : all[0], ends_output), all.size() > 1 ? all[1] : layer_.size());
     }
 
     void read_before(std::size_t core) {
@@ -197,20 +194,22 @@ class LayerReader {
 
 /// Behind the last layer: the longest GEMM is lm_head, what follows it chooses the token.
 void read_tail(Pass& pass, const std::vector<PlaceInLayer>& places, std::size_t begin) {
-    std::size_t head = begin;
+    std::size_t head = pass.size();
     for (std::size_t i = begin; i < pass.size(); ++i) {
-        if (is_gemm(pass[i]) && (!is_gemm(pass[head]) || places[i].ns > places[head].ns)) {
+        if (is_gemm(pass[i]) && (head == pass.size() || places[i].ns > places[head].ns)) {
             head = i;
         }
     }
-    if (head == pass.size() || !is_gemm(pass[head])) {
+    if (head == pass.size()) {
         return;
     }
     place(pass[head], "lm_head");
-    for (std::size_t i = head + 1; i < pass.size(); ++i) {
-        if (pass[i].anchor == Anchor::embedding) {
-            break; // of the next pass
+    for (std::size_t i = begin; i < head; ++i) {
+        if (pass[i].piece == "gather") { // of the tokens that lm_head is for
+            place(pass[i], "elementwise", Certainty::weak);
         }
+    }
+    for (std::size_t i = head + 1; i < pass.size() && pass[i].anchor != Anchor::embedding; ++i) {
         if (pass[i].anchor == Anchor::sampling ||
             (pass[i].brick == "moe_router" && pass[i].evidence == LabelEvidence::place) ||
             (pass[i].certainty == Certainty::weak && pass[i].anchor != Anchor::gemm && pass[i].brick != "fill")) {
@@ -219,11 +218,14 @@ void read_tail(Pass& pass, const std::vector<PlaceInLayer>& places, std::size_t 
     }
 }
 
-/// What adds up the parts of a GEMM is that GEMM's.
-void read_split_k(Pass& pass) {
-    for (std::size_t i = 1; i < pass.size(); ++i) {
-        if (pass[i].piece == "split_k" && pass[i - 1].evidence == LabelEvidence::place) {
+/// What clears the memory of a GEMM before it, and what adds up its parts after it, is that GEMM's.
+void read_helpers(Pass& pass, const std::vector<bool>& gemms) {
+    for (std::size_t i = 0; i < pass.size(); ++i) {
+        if (pass[i].piece == "split_k" && i > 0 && pass[i - 1].evidence == LabelEvidence::place) {
             place(pass[i], pass[i - 1].brick);
+        } else if (pass[i].piece == "memset" && i + 1 < pass.size() && gemms[i + 1] &&
+                   pass[i + 1].evidence == LabelEvidence::place) {
+            place(pass[i], pass[i + 1].brick);
         }
     }
 }
@@ -260,6 +262,10 @@ void vote(Pass& pass, const std::vector<PlaceInLayer>& places) {
 } // namespace
 
 void read_places(Pass& pass, const std::vector<PlaceInLayer>& places) {
+    std::vector<bool> gemms;
+    for (const KernelLabel& label : pass) {
+        gemms.push_back(is_gemm(label));
+    }
     std::map<std::uint32_t, std::vector<KernelLabel*>> layers;
     std::size_t first = pass.size();
     std::size_t behind = pass.size();
@@ -276,20 +282,19 @@ void read_places(Pass& pass, const std::vector<PlaceInLayer>& places) {
     for (const auto& [number, layer] : layers) {
         LayerReader(layer).read();
         for (KernelLabel* label : layer) {
-            if (label->brick == "embedding" && label->piece == "gather") {
-                place(*label, "elementwise");
-                label->certainty = Certainty::weak;
+            if (label->piece == "gather") {
+                place(*label, "elementwise", Certainty::weak);
             }
         }
     }
+    read_tail(pass, places, behind);
     for (std::size_t i = 0; i < pass.size(); ++i) {
         const bool outside = places[i].layer == PlaceInLayer::none;
         if (outside && ((pass[i].brick == "fused" && i < first) || pass[i].anchor == Anchor::embedding)) {
             place(pass[i], "embedding");
         }
     }
-    read_tail(pass, places, behind);
-    read_split_k(pass);
+    read_helpers(pass, gemms);
     vote(pass, places);
 }
 

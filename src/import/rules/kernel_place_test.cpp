@@ -29,6 +29,7 @@ KernelLabel label_of(const std::string& word) {
         {"softmax", {"sampling", "softmax"}},
         {"topk", {"sampling", "topk"}},
         {"gather", {"embedding", "gather"}},
+        {"memset", {"fill", "memset"}},
         {"other", {"elementwise", ""}},
         {"pow", {"elementwise", "pow"}}};
     const auto found = words.find(word);
@@ -107,6 +108,22 @@ TEST(KernelPlace, TellsTheProjectionsOfADenseLayer) {
 TEST(KernelPlace, TellsTheParallelLayerWithoutASecondNorm) {
     EXPECT_EQ(placed("[ norm gemm attention gemm gemm activation gemm ]"),
               "rms_norm qkv_projection attention output_projection gate_up_projection activation down_projection");
+}
+
+TEST(KernelPlace, TellsTheLayerWhoseNormsAreInItsReductions) {
+    EXPECT_EQ(
+        placed("[ gemm attention gemm all_reduce gemm activation gemm all_reduce ]"),
+        "qkv_projection attention output_projection all_reduce gate_up_projection activation down_projection all_reduce");
+    EXPECT_EQ(
+        placed("[ gemm attention gemm all_reduce gemm moe_router moe_experts activation moe_experts all_reduce ]"),
+        "qkv_projection attention output_projection all_reduce moe_router moe_router moe_experts activation moe_experts "
+        "all_reduce");
+}
+
+TEST(KernelPlace, WhatClearsMemoryForAGemmIsThatGemms) {
+    EXPECT_EQ(placed("[ norm memset gemm memset attention memset memset gemm norm gemm activation gemm ]"),
+              "rms_norm qkv_projection qkv_projection fill attention fill output_projection output_projection rms_norm "
+              "gate_up_projection activation down_projection");
 }
 
 TEST(KernelPlace, TellsNormsOfQueriesAndKeysFromThoseOfTheLayer) {
@@ -188,14 +205,15 @@ TEST(KernelPlace, TakesSoftmaxAndTopKInEveryLayerForARouter) {
 
 TEST(KernelPlace, TellsWhatStandsAroundTheLayers) {
     Scene scene(
-        "gather copy [ norm gemm attention gemm norm gemm activation gemm gather ] norm gemm gemm split_k copy topk gather "
-        "other");
-    scene.places[12].ns = 500;
+        "gather copy [ norm gemm attention gemm norm gemm activation gemm gather ] norm gather gemm gemm split_k copy topk "
+        "gather other");
+    scene.places[13].ns = 500;
     read_places(scene.pass, scene.places);
-    EXPECT_EQ(scene.bricks(),
-              "embedding copy rms_norm qkv_projection attention output_projection rms_norm gate_up_projection "
-              "activation down_projection elementwise rms_norm lm_head other_gemm other_gemm sampling sampling "
-              "embedding elementwise");
+    EXPECT_EQ(
+        scene.bricks(),
+        "embedding copy rms_norm qkv_projection attention output_projection rms_norm gate_up_projection "
+        "activation down_projection elementwise rms_norm elementwise lm_head other_gemm other_gemm sampling sampling "
+        "embedding elementwise");
 }
 
 TEST(KernelPlace, ASlotThatMostLayersKnowIsKnownInAll) {

@@ -7,8 +7,8 @@
 namespace plumb::imported {
 
 /// `brick` is a literal.
-inline void place(KernelLabel& label, std::string_view brick) {
-    label = {brick, {}, Certainty::strong, anchor_of(brick), LabelEvidence::place};
+inline void place(KernelLabel& label, std::string_view brick, Certainty certainty = Certainty::strong) {
+    label = {brick, {}, certainty, anchor_of(brick), LabelEvidence::place};
 }
 
 } // namespace plumb::imported
