@@ -72,6 +72,19 @@ void add_import(CLI::App& root, int& exit_code) {
     app.add_option("--phase", arguments->phase, "What all steps are, where the trace does not say")
         ->check(CLI::IsMember({"prefill", "decode", "mixed"}));
     app.add_option("--tokens", arguments->tokens, "Tokens of each step, where the trace does not say")->type_name("N");
+    app.add_option("--rules", arguments->options.rules,
+                   "Rules for kernel names, before plumb's own (docs/kernel_rules.md)")
+        ->type_name("FILE")
+        ->allow_extra_args(false);
+    app.add_option("--layers", arguments->options.layers,
+                   "Layers of the model, where the order of kernels leaves it open")
+        ->type_name("N");
+    app.add_option("--evidence", arguments->options.evidence,
+                   "What may be used, with commas between: annotation, name, place; all of them unless said otherwise")
+        ->type_name("WORDS")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::IsMember({"annotation", "name", "place"}));
     app.add_option("--max-size", arguments->options.max_size, "Bytes of a trace, unpacked, beyond which it is refused")
         ->type_name("BYTES");
     app.callback([arguments, &exit_code] { exit_code = import_all(*arguments); });

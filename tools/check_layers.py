@@ -33,7 +33,7 @@ BELOW = {
     "ggml": [],
     "capi": ["session", "ggml"],
     "attach": ["session", "ggml"],
-    "import": ["recording"],
+    "import": ["layers", "recording"],
 }
 BELOW_TESTS = {"session": ["export", "answers"], "attach": ["answers"], "import": ["resolve"]}  # what only the tests of a room include
 # Of the room that both libraries hold, what reads: no file of libplumb's other rooms that ships includes it.

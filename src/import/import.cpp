@@ -57,7 +57,12 @@ std::vector<std::uint16_t> processes_of(const Trace& trace) {
     return found;
 }
 
-ImportedRun summary_of(const Trace& trace, const Steps& steps, std::uint16_t process) {
+bool may_use(const ImportOptions& options, std::string_view evidence) {
+    return options.evidence.empty() ||
+           std::find(options.evidence.begin(), options.evidence.end(), evidence) != options.evidence.end();
+}
+
+ImportedRun summary_of(const Trace& trace, const Steps& steps, const Labels& labels, std::uint16_t process) {
     ImportedRun run;
     run.tool = trace.facts.tool;
     for (const DeviceOp& op : trace.ops) {
@@ -69,6 +74,8 @@ ImportedRun summary_of(const Trace& trace, const Steps& steps, std::uint16_t pro
     run.steps = static_cast<std::uint64_t>(std::count_if(
         steps.steps.begin(), steps.steps.end(), [process](const Step& step) { return step.process == process; }));
     run.notes = quality_notes(trace, steps);
+    const std::vector<std::string> of_labels = label_notes(trace, labels, process);
+    run.notes.insert(run.notes.end(), of_labels.begin(), of_labels.end());
     return run;
 }
 
@@ -79,6 +86,14 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
     if (!files) {
         return files.error();
     }
+    Result<KernelRules> rules = KernelRules::load(options.rules);
+    if (!rules) {
+        return rules.error();
+    }
+    LabelOptions label_options;
+    label_options.names = may_use(options, "name");
+    label_options.places = may_use(options, "place");
+    label_options.layers = options.layers;
     std::vector<ImportedRun> made;
     std::size_t number = 0;
     for (const std::string& file : *files) {
@@ -89,13 +104,14 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
             return trace.error();
         }
         StepOptions step_options;
+        step_options.annotations = may_use(options, "annotation");
         step_options.phase = options.phase;
         step_options.tokens = options.tokens;
         const Steps steps = find_steps(*trace, step_options);
-        const Labels labels = label_by_name(*trace);
+        const Labels labels = label_operations(*trace, steps, *rules, label_options);
         const std::vector<std::uint16_t> processes = processes_of(*trace);
         for (const std::uint16_t process : processes) {
-            ImportedRun run = summary_of(*trace, steps, process);
+            ImportedRun run = summary_of(*trace, steps, labels, process);
             run.trace = file;
             run.recording = files->size() * processes.size() > 1 ? numbered(options.out, number++) : options.out;
             WriteOptions to{run.recording, process, {{"trace", fs::path(file).filename().string()}}};

@@ -2,16 +2,20 @@
 #include "import/labels.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
+#include <optional>
+#include <span>
 #include <string_view>
-#include <tuple>
+#include <utility>
+
+#include "import/rules/kernel_place.hpp"
 
 namespace plumb::imported {
 namespace {
 
 constexpr std::size_t most_bricks = 8192; // of the names that a recording may have
 constexpr std::size_t longest_brick = 120;
+constexpr std::uint32_t most_layers = 0xfffe; // that a recording can number
 
 /// "void at::native::f<…>(…)" is at::native::f; "(anonymous namespace)::g(…)" is g.
 std::string short_name(std::string_view name) {
@@ -45,9 +49,21 @@ const char* copy_brick(std::string_view name) {
                                                                                                : "copy_d2d";
 }
 
-} // namespace
+/// Of a brick that is not well known.
+Category category_of(std::string_view brick) {
+    static constexpr std::pair<std::string_view, Category> known[] = {
+        {"batch_norm", Category::norm}, {"shared_expert", Category::moe},    {"collective", Category::collective},
+        {"copy", Category::transfer},   {"send_recv", Category::collective}, {"fill", Category::transfer},
+    };
+    for (const auto& [name, category] : known) {
+        if (name == brick) {
+            return category;
+        }
+    }
+    return Category::other;
+}
 
-BrickName brick_named(std::string name, Category otherwise) {
+BrickName brick_named(std::string name) {
     struct WellKnown {
         const char* name;
         Category category;
@@ -63,41 +79,262 @@ BrickName brick_named(std::string name, Category otherwise) {
             return {std::move(name), brick.category, brick.id};
         }
     }
-    return {std::move(name), otherwise, 0};
+    const Category category = category_of(name);
+    return {std::move(name), category, 0};
 }
 
-Labels label_by_name(const Trace& trace) {
-    Labels labels;
-    std::map<std::string, std::uint32_t> bricks;
-    std::map<std::pair<std::uint32_t, DeviceOpKind>, std::uint32_t> known;
-    const auto add = [&](std::string name, Category category) {
-        if (bricks.size() == most_bricks && !bricks.contains(name)) {
-            name = "other_kernels";
-        }
-        const auto [found, is_new] = bricks.try_emplace(name, static_cast<std::uint32_t>(labels.bricks.size()));
+/// What one name says, once for all operations that have it.
+class NameLabels {
+  public:
+    NameLabels(const Trace& trace, KernelRules& rules, bool names) : trace_(trace), rules_(rules), names_(names) {}
+
+    const KernelLabel& of(const DeviceOp& op) {
+        const auto [found, is_new] = known_.try_emplace({op.name, op.kind});
         if (is_new) {
-            labels.bricks.push_back(brick_named(std::move(name), category));
+            found->second = read(op);
         }
         return found->second;
-    };
-    labels.layer_of.assign(trace.ops.size(), 0);
-    for (const DeviceOp& op : trace.ops) {
-        const auto [found, is_new] = known.try_emplace({op.name, op.kind}, 0);
-        if (is_new) {
-            const std::string& name = trace.names[op.name];
-            if (op.kind == DeviceOpKind::memcpy) {
-                found->second = add(copy_brick(name), Category::transfer);
-            } else if (op.kind == DeviceOpKind::memset) {
-                found->second = add("fill", Category::transfer);
-            } else if (op.kind == DeviceOpKind::graph) {
-                found->second = add("graph", Category::other);
+    }
+
+  private:
+    /// What the device itself calls a copy or a fill needs no rule.
+    KernelLabel read(const DeviceOp& op) {
+        if (op.kind == DeviceOpKind::memcpy) {
+            return {copy_brick(trace_.names[op.name]), {}, Certainty::strong, Anchor::none, LabelEvidence::name};
+        }
+        if (op.kind == DeviceOpKind::memset) {
+            return rules_.label("Memset");
+        }
+        return names_ && op.kind == DeviceOpKind::kernel ? rules_.label(trace_.names[op.name]) : KernelLabel();
+    }
+
+    const Trace& trace_;
+    KernelRules& rules_;
+    bool names_;
+    std::map<std::pair<std::uint32_t, DeviceOpKind>, KernelLabel> known_;
+};
+
+/// The operations of one step, or of no step, in the order in which they began.
+struct OpsOfStep {
+    std::uint16_t process = 0;
+    std::uint32_t step = no_step;
+    std::vector<std::uint32_t> ops;      // in Trace::ops
+    std::vector<SequenceKernel> kernels; // one for each
+    std::vector<KernelPlace> places;     // one for each
+    const Replay* replay = nullptr;      // that makes up most of the step
+};
+
+class Labeller {
+  public:
+    Labeller(const Trace& trace, const Steps& steps, KernelRules& rules, const LabelOptions& options)
+        : trace_(trace), steps_(steps), options_(options), names_(trace, rules, options.names) {}
+
+    Labels label() {
+        for (const DeviceOp& op : trace_.ops) {
+            labels_.push_back(names_.of(op));
+        }
+        made_.layer_of.assign(trace_.ops.size(), 0);
+        if (options_.places) {
+            place_all();
+        }
+        for (std::size_t i = 0; i < labels_.size(); ++i) {
+            made_.brick_of.push_back(brick_of(trace_.ops[i], labels_[i]));
+            made_.evidence_of.push_back(labels_[i].evidence);
+            made_.certainty_of.push_back(labels_[i].certainty);
+        }
+        return std::move(made_);
+    }
+
+  private:
+    void place_all() {
+        std::vector<OpsOfStep> stretches = stretches_of_steps();
+        std::map<std::pair<std::uint16_t, std::uint64_t>, std::vector<OpsOfStep*>> graphs;
+        for (OpsOfStep& stretch : stretches) {
+            prepare(stretch);
+            if (stretch.replay != nullptr) {
+                graphs[{stretch.process, stretch.replay->key}].push_back(&stretch);
             } else {
-                found->second = add(short_name(name), Category::other);
+                find_in_passes(stretch);
             }
         }
-        labels.brick_of.push_back(found->second);
+        for (const auto& [key, replays] : graphs) {
+            find_in_replays(replays);
+        }
+        std::stable_sort(made_.passes.begin(), made_.passes.end(), [](const LabelledPass& a, const LabelledPass& b) {
+            return std::pair(a.process, a.step) < std::pair(b.process, b.step);
+        });
     }
-    return labels;
+
+    /// What belongs to no step has no layers, but bricks.
+    std::vector<OpsOfStep> stretches_of_steps() {
+        std::map<std::pair<std::uint16_t, std::uint32_t>, OpsOfStep> by_step;
+        for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
+            OpsOfStep& stretch = by_step[{trace_.ops[i].process, steps_.of_op[i]}];
+            stretch.ops.push_back(i);
+        }
+        for (const Replay& replay : steps_.replays) {
+            const auto found = by_step.find({replay.process, replay.step});
+            if (replay.step != no_step && found != by_step.end() && 2 * replay.ops.size() > found->second.ops.size()) {
+                found->second.replay = &replay;
+            }
+        }
+        std::vector<OpsOfStep> stretches;
+        for (auto& [key, stretch] : by_step) {
+            std::tie(stretch.process, stretch.step) = key;
+            stretches.push_back(std::move(stretch));
+        }
+        return stretches;
+    }
+
+    /// What neighbours say, and with it what the search for layers needs.
+    void prepare(OpsOfStep& stretch) {
+        for (const std::uint32_t op : stretch.ops) {
+            stretch.kernels.push_back(kernel_of(op));
+        }
+        stretch.places.resize(stretch.ops.size());
+        std::vector<KernelLabel> pass;
+        const std::vector<std::size_t> main = main_stream(stretch.kernels);
+        for (const std::size_t i : main) {
+            pass.push_back(labels_[stretch.ops[i]]);
+        }
+        read_neighbours(pass);
+        for (std::size_t n = 0; n < main.size(); ++n) {
+            labels_[stretch.ops[main[n]]] = pass[n];
+            stretch.kernels[main[n]].anchor = anchor_of(pass[n]);
+        }
+    }
+
+    static LayerAnchor anchor_of(const KernelLabel& label) {
+        static_assert(static_cast<int>(Anchor::sampling) == static_cast<int>(LayerAnchor::sampling));
+        return static_cast<LayerAnchor>(label.anchor);
+    }
+
+    [[nodiscard]] SequenceKernel kernel_of(std::uint32_t index) const {
+        const DeviceOp& op = trace_.ops[index];
+        return {op.name,     op.stream, anchor_of(labels_[index]),
+                op.start_ns, op.end_ns, op.correlation == no_id ? 0 : op.correlation};
+    }
+
+    [[nodiscard]] LayerOptions layer_options() const {
+        LayerOptions options;
+        options.layers = options_.layers;
+        return options;
+    }
+
+    void find_in_passes(OpsOfStep& stretch) {
+        for (const PassRange& range : find_passes(stretch.kernels)) {
+            const auto kernels =
+                std::span<const SequenceKernel>(stretch.kernels).subspan(range.begin, range.end - range.begin);
+            LayerFindings findings = find_layers(kernels, layer_options());
+            std::copy(findings.places.begin(), findings.places.end(),
+                      stretch.places.begin() + static_cast<std::ptrdiff_t>(range.begin));
+            keep(stretch, findings);
+            read(stretch, range.begin, range.end);
+        }
+    }
+
+    /// Replays of one graph are witnesses of each other. What the step holds beside its replay is in no layer.
+    void find_in_replays(const std::vector<OpsOfStep*>& replays) {
+        std::vector<std::vector<std::size_t>> inside; // of each replay: indices in its stretch
+        std::vector<std::vector<SequenceKernel>> kernels;
+        for (const OpsOfStep* stretch : replays) {
+            std::vector<std::size_t>& of_replay = inside.emplace_back();
+            std::vector<SequenceKernel>& sequence = kernels.emplace_back();
+            for (std::size_t i = 0; i < stretch->ops.size(); ++i) {
+                if (trace_.ops[stretch->ops[i]].correlation == stretch->replay->correlation) {
+                    of_replay.push_back(i);
+                    sequence.push_back(stretch->kernels[i]);
+                }
+            }
+        }
+        const std::vector<std::span<const SequenceKernel>> spans(kernels.begin(), kernels.end());
+        const std::vector<LayerFindings> found = find_layers(spans, layer_options());
+        for (std::size_t r = 0; r < replays.size(); ++r) {
+            for (std::size_t n = 0; n < inside[r].size(); ++n) {
+                replays[r]->places[inside[r][n]] = found[r].places[n];
+            }
+            keep(*replays[r], found[r]);
+            read(*replays[r], 0, replays[r]->ops.size());
+        }
+    }
+
+    void keep(const OpsOfStep& stretch, const LayerFindings& findings) {
+        if (stretch.step != no_step && findings.layers != 0) {
+            made_.passes.push_back({stretch.process, stretch.step, findings.layers, findings.witnesses,
+                                    findings.certain, findings.doubts});
+        }
+    }
+
+    /// What places say of the pass from `begin` to `end`.
+    void read(const OpsOfStep& stretch, std::size_t begin, std::size_t end) {
+        const auto kernels = std::span<const SequenceKernel>(stretch.kernels).subspan(begin, end - begin);
+        std::vector<std::size_t> main = main_stream(kernels);
+        std::vector<KernelLabel> pass;
+        std::vector<PlaceInLayer> places;
+        for (std::size_t& i : main) {
+            i += begin;
+            pass.push_back(labels_[stretch.ops[i]]);
+            places.push_back(place_of(stretch.places[i], trace_.ops[stretch.ops[i]]));
+        }
+        read_places(pass, places);
+        for (std::size_t n = 0; n < main.size(); ++n) {
+            labels_[stretch.ops[main[n]]] = pass[n];
+        }
+        for (std::size_t i = begin; i < end && stretch.step != no_step; ++i) {
+            const std::optional<std::uint32_t> layer = stretch.places[i].layer;
+            made_.layer_of[stretch.ops[i]] = layer && *layer < most_layers ? static_cast<std::uint16_t>(*layer + 1) : 0;
+        }
+    }
+
+    static PlaceInLayer place_of(const KernelPlace& place, const DeviceOp& op) {
+        if (!place.layer) {
+            return {.ns = op.duration_ns()};
+        }
+        return {*place.layer, place.unit, place.slot.value_or(PlaceInLayer::none), op.duration_ns()};
+    }
+
+    std::uint32_t brick_of(const DeviceOp& op, const KernelLabel& label) {
+        if (op.kind == DeviceOpKind::graph) {
+            return brick("graph");
+        }
+        if (label.certainty != Certainty::unknown) {
+            return brick(label.brick);
+        }
+        const auto [found, is_new] = unknown_.try_emplace(op.name, 0);
+        if (is_new) {
+            found->second = brick(short_name(trace_.names[op.name]));
+        }
+        return found->second;
+    }
+
+    std::uint32_t brick(std::string_view name) {
+        auto found = bricks_.find(name);
+        if (found == bricks_.end()) {
+            if (bricks_.size() >= most_bricks && name != rest) {
+                return brick(rest);
+            }
+            found = bricks_.emplace(name, static_cast<std::uint32_t>(made_.bricks.size())).first;
+            made_.bricks.push_back(brick_named(std::string(name)));
+        }
+        return found->second;
+    }
+
+    static constexpr std::string_view rest = "other_kernels";
+
+    const Trace& trace_;
+    const Steps& steps_;
+    const LabelOptions& options_;
+    NameLabels names_;
+    std::vector<KernelLabel> labels_; // of each op
+    std::map<std::string, std::uint32_t, std::less<>> bricks_;
+    std::map<std::uint32_t, std::uint32_t> unknown_; // by name
+    Labels made_;
+};
+
+} // namespace
+
+Labels label_operations(const Trace& trace, const Steps& steps, KernelRules& rules, const LabelOptions& options) {
+    return Labeller(trace, steps, rules, options).label();
 }
 
 } // namespace plumb::imported

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each operation of a trace is: its brick, and its layer within the step. Plain data; owned by whoever holds the value.
+// What each operation of a trace is: its brick, its layer within the step, and by what that is known. Plain data; owned by whoever
+// holds the value.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "import/rules/kernel_label.hpp"
+#include "import/rules/kernel_rules.hpp"
+#include "import/steps.hpp"
 #include "import/trace.hpp"
+#include "layers/layers.hpp"
 #include "plumb/bricks.hpp"
 
 namespace plumb::imported {
@@ -16,16 +21,34 @@ struct BrickName {
     Category category = Category::other;
     std::uint16_t well_known = 0; // its id; 0: another name
 };
-/// Of that name, if it is a well-known brick's with its category.
-[[nodiscard]] BrickName brick_named(std::string name, Category otherwise = Category::other);
+
+/// One pass through the model, and what its layers are known by.
+struct LabelledPass {
+    std::uint16_t process = 0;
+    std::uint32_t step = no_step;
+    std::uint32_t layers = 0;
+    LayerWitnesses witnesses;
+    bool certain = false;
+    std::vector<std::string> doubts;
+};
 
 struct Labels {
     std::vector<BrickName> bricks;
-    std::vector<std::uint32_t> brick_of; // of each op: index in bricks
-    std::vector<std::uint16_t> layer_of; // of each op: layer + 1; 0: outside of layers
+    std::vector<std::uint32_t> brick_of;    // of each op: index in bricks
+    std::vector<std::uint16_t> layer_of;    // of each op: layer + 1; 0: outside of layers
+    std::vector<LabelEvidence> evidence_of; // of each op: of its brick
+    std::vector<Certainty> certainty_of;    // of each op: of its brick
+    std::vector<LabelledPass> passes;       // in which a layer was found, by process and begin
 };
 
-/// Where nothing is known of a kernel but its name: "void cutlass::Kernel2<…>(…)" is cutlass::Kernel2. Copies are copy_h2d and so on.
-[[nodiscard]] Labels label_by_name(const Trace& trace);
+struct LabelOptions {
+    bool names = true;        // may be used
+    bool places = true;       // may be used; without them there are no layers
+    std::uint32_t layers = 0; // what the model has; 0: not known
+};
+
+/// A kernel that nothing tells is named after itself: "void cutlass::Kernel2<…>(…)" is cutlass::Kernel2.
+[[nodiscard]] Labels label_operations(const Trace& trace, const Steps& steps, KernelRules& rules,
+                                      const LabelOptions& options = {});
 
 } // namespace plumb::imported

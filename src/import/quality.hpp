@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must be said of a trace beside its figures, one sentence each. Pure function; any thread.
+// What must be said of a trace beside its figures, one sentence each. Pure functions; any thread.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "import/labels.hpp"
 #include "import/steps.hpp"
 #include "import/trace.hpp"
 
 namespace plumb::imported {
 
 [[nodiscard]] std::vector<std::string> quality_notes(const Trace& trace, const Steps& steps);
+/// Of one process: by what its bricks are known and what is not, and the witnesses of its layers.
+[[nodiscard]] std::vector<std::string> label_notes(const Trace& trace, const Labels& labels, std::uint16_t process);
 
 } // namespace plumb::imported

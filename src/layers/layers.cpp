@@ -26,7 +26,8 @@ bool streams_overlap(std::span<const SequenceKernel> kernels) {
     return static_cast<double>(overlaps) > rarely * static_cast<double>(changes);
 }
 
-/// All kernels where streams take turns. Else those of the stream with most attention, and of those with as much, most kernels.
+} // namespace
+
 std::vector<std::size_t> main_stream(std::span<const SequenceKernel> kernels) {
     struct Count {
         std::size_t attentions = 0, kernels = 0;
@@ -50,6 +51,8 @@ std::vector<std::size_t> main_stream(std::span<const SequenceKernel> kernels) {
     }
     return main;
 }
+
+namespace {
 
 /// How many layers one copy of each unit holds.
 std::vector<std::uint32_t> layers_in_copies(const LaidOut& laid_out, const std::vector<std::uint32_t>& copies,

@@ -60,6 +60,10 @@ struct LayerFindings {
     std::vector<std::string> doubts; // a sentence for each reason why they are uncertain
 };
 
+/// The kernels among which layers are looked for, as indices: all where streams take turns; else those of the stream with most
+/// attention, and of those with as much, most kernels.
+[[nodiscard]] std::vector<std::size_t> main_stream(std::span<const SequenceKernel> kernels);
+
 /// The layers of one pass.
 [[nodiscard]] LayerFindings find_layers(std::span<const SequenceKernel> pass, const LayerOptions& options = {});
 
