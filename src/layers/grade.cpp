@@ -36,7 +36,7 @@ std::string microseconds(double ns) {
 
 class Grader {
 public:
-    Grader(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const LayerOptions& options, LayerFindings& findings)
+    Grader(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const LayerSearch& options, LayerFindings& findings)
         : pass_(pass), laid_out_(laid_out), options_(options), findings_(findings) {
         for (const UnitCopy& copy : laid_out.repeats.alignment.copies) {
             copies_.push_back(&copy);
@@ -339,14 +339,14 @@ private:
 
     std::span<const SequenceKernel> pass_;
     const LaidOut& laid_out_;
-    const LayerOptions& options_;
+    const LayerSearch& options_;
     LayerFindings& findings_;
     std::vector<const UnitCopy*> copies_;
 };
 
 } // namespace
 
-void grade(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const LayerOptions& options, LayerFindings& findings) {
+void grade(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const LayerSearch& options, LayerFindings& findings) {
     Grader(pass, laid_out, options, findings).run();
 }
 

@@ -25,6 +25,6 @@ struct LaidOut {
 [[nodiscard]] std::uint32_t count_attentions(std::span<const LayerAnchor> anchors);
 
 /// Fills witnesses, certain and doubts of findings whose places, units and layers are there.
-void grade(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const LayerOptions& options, LayerFindings& findings);
+void grade(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const LayerSearch& options, LayerFindings& findings);
 
 } // namespace plumb

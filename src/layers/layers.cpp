@@ -188,7 +188,7 @@ LaidOut lay_out(std::span<const SequenceKernel> kernels) {
     return laid_out;
 }
 
-LayerFindings find_layers(std::span<const SequenceKernel> pass, const LayerOptions& options) {
+LayerFindings find_layers(std::span<const SequenceKernel> pass, const LayerSearch& options) {
     const LaidOut laid_out = lay_out(pass);
     const Repeats& repeats = laid_out.repeats;
     LayerFindings findings;
@@ -232,7 +232,7 @@ LayerFindings find_layers(std::span<const SequenceKernel> pass, const LayerOptio
     return findings;
 }
 
-std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceKernel>> replays, const LayerOptions& options) {
+std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceKernel>> replays, const LayerSearch& options) {
     std::vector<LayerFindings> found;
     std::map<std::uint32_t, std::size_t> counts;
     for (const std::span<const SequenceKernel>& replay : replays) {
