@@ -2,6 +2,8 @@
 #include "analysis/compare.hpp"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "analysis/compare_gate.hpp"
 #include "analysis/compare_key.hpp"
@@ -71,11 +73,26 @@ bool one_after_the_other(const std::vector<NamedRun>& base, const std::vector<Na
     return before(*base_last, *first) || before(*last, *base_first);
 }
 
+/// Ranks that ran one step together are no runs of their own: what befell the step befell all of them.
+bool ranks_of_one_step(const std::vector<NamedRun>& runs) {
+    std::set<std::string> ranks;
+    for (const NamedRun& run : runs) {
+        std::uint64_t steps = 0;
+        for (const RunPhase& phase : run.figures.phases) {
+            steps += phase.steps;
+        }
+        if (steps != 1 || run.figures.rank.empty() || !ranks.insert(run.figures.rank).second) {
+            return false;
+        }
+    }
+    return runs.size() > 1;
+}
+
 void add_notes(const std::vector<NamedRun>& base, const std::vector<NamedRun>& changed, Comparison& out) {
     if (base.size() < stats::fewest_runs || changed.size() < stats::fewest_runs) {
         out.notes.push_back("No verdict: " + std::to_string(base.size()) + " and " + std::to_string(changed.size()) +
                             " runs; the spread between runs needs at least 3 a side, and 5 make a good comparison.");
-    } else if (one_after_the_other(base, changed)) {
+    } else if (!out.one_step && one_after_the_other(base, changed)) {
         out.notes.push_back("All runs of one side came before those of the other, so a machine that changed in between "
                             "would look like a change; record the sides by turns.");
     }
@@ -103,10 +120,13 @@ Comparison compare_runs(const std::vector<NamedRun>& base, const std::vector<Nam
     }
     compare_rows(before, after, options, out);
     attribute(before, after, out);
+    out.one_step = ranks_of_one_step(base) || ranks_of_one_step(changed);
     // Each gate is asked by name; the chance that any of them errs is what the caller allowed.
     const double confidence = 1 - options.false_alarm / static_cast<double>(std::max<std::size_t>(1, gates.size()));
     for (GateResult& result : out.gates) {
-        if (result.gate.fingerprint) {
+        if (out.one_step) {
+            result.sentence = "the ranks of one step are one run, and a gate needs several";
+        } else if (result.gate.fingerprint) {
             result.sentence = "no tensor was compared";
         } else {
             result = judge_gate(result.gate, before, after, confidence);

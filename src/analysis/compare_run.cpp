@@ -322,6 +322,7 @@ void CompareReader::finish(const resolve::Resolution& resolution) { lost_ = lost
 RunFigures CompareReader::take() {
     RunFigures run;
     run.start_realtime_ns = facts_.metadata.start_realtime_ns;
+    run.rank = facts_.metadata.rank;
     run.key = facts_.metadata.comparability;
     run.identity = facts_.metadata.identity;
     run.description = facts_.descriptions;

@@ -48,6 +48,7 @@ struct RunPhase {
 /// Everything a comparison takes from one recording.
 struct RunFigures {
     std::int64_t start_realtime_ns = 0;
+    std::string rank;                                             // empty: not known
     std::vector<std::pair<std::string, std::string>> key;         // what must be equal
     std::vector<std::pair<std::string, std::string>> description; // shown
     std::vector<std::pair<std::string, std::string>> identity;    // shown

@@ -259,6 +259,30 @@ Tape eager_and_captured() {
     return source;
 }
 
+TEST(Compare, ranks_of_one_step_are_one_run_and_decide_no_gate) {
+    const auto ranks = [](double attention, std::uint64_t seed) {
+        std::vector<NamedRun> runs = side(8, attention, seed);
+        for (std::size_t i = 0; i < runs.size(); ++i) {
+            runs[i].figures.rank = std::to_string(i);
+            runs[i].figures.phases[static_cast<std::size_t>(Phase::decode)].steps = 1;
+        }
+        return runs;
+    };
+    const std::vector<Gate> gates = {gate("brick:attention.mean=+5%"), gate("step.mean=+50%")};
+    std::vector<NamedRun> changed = ranks(1.5, 3);
+    const Comparison comparison = compare_runs(ranks(1, 2), changed, gates, {});
+    EXPECT_TRUE(comparison.one_step);
+    EXPECT_EQ(row_of(comparison, CompareSubject::brick, "attention").verdict, Verdict::slow);
+    for (const GateResult& result : comparison.gates) {
+        EXPECT_EQ(result.outcome, GateOutcome::undecided) << result.sentence;
+    }
+    EXPECT_EQ(outcome_of(comparison), Outcome::unknown);
+    changed[1].figures.rank = "0"; // two of one rank are two runs
+    std::vector<NamedRun> base = ranks(1, 2);
+    base[1].figures.phases[static_cast<std::size_t>(Phase::decode)].steps = 2;
+    EXPECT_FALSE(compare_runs(base, changed, gates, {}).one_step);
+}
+
 TEST(Compare, a_brick_that_runs_both_eagerly_and_in_captured_graphs_has_the_time_of_both_in_one_row) {
     const NamedRun run = run_of(eager_and_captured());
     std::size_t rows = 0;

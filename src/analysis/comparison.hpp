@@ -126,6 +126,8 @@ struct Comparison {
     std::vector<CompareRow> rows; // by phase: step, bricks, categories, layers
     std::vector<Attribution> attributions;
     std::vector<GateResult> gates;
+    bool one_step =
+        false; // a side is the ranks of one step: what differs may be that step alone, and no gate passes or fails
     double same_band = 0, false_alarm = 0;
     std::size_t rows_corrected_for = 0;
     std::vector<std::string> notes;

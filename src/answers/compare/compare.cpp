@@ -165,7 +165,7 @@ Result<Comparison> compare_recordings(const std::vector<std::string>& base, cons
     }
     Comparison comparison = analysis::compare_runs(*before, *after, gates, options);
     for (GateResult& gate : comparison.gates) {
-        if (gate.gate.fingerprint && comparison.comparable) {
+        if (gate.gate.fingerprint && comparison.comparable && !comparison.one_step) {
             judge_fingerprints(base, changed, gate);
         }
     }

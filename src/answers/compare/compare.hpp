@@ -146,6 +146,7 @@ void describe(V& v, const Comparison& c) {
     v.type("compare",
            "What changed between runs (`plumb compare`). Changes are shares of the base: 0.03 is 3 % slower.");
     v("comparable", c.comparable, "the comparability keys agree");
+    v("one_step", c.one_step, "a side is the ranks of one step: nothing is said of the builds");
     v("exit_code", outcome == Outcome::pass ? 0 : outcome == Outcome::fail ? 1 : 3, "what the command exits with");
     v("same_band", c.same_band, "half width of SAME");
     v("false_alarm", c.false_alarm, "chance of a false verdict in the whole comparison");

@@ -86,6 +86,15 @@ TEST(CompareJson, changes_and_gates_arrive_whole) {
     EXPECT_TRUE(history["rows"][1]["runs_ns"][1].is_null());
 }
 
+TEST(CompareWords, ranks_of_one_step_are_headed_as_what_they_are) {
+    Comparison comparison = sample_comparison();
+    EXPECT_EQ(runs_text(comparison), "2 runs against 1");
+    comparison.one_step = true;
+    EXPECT_EQ(runs_text(comparison), "1 step, 2 and 1 ranks: says that these two steps differ, not the builds");
+    comparison.changed = comparison.base;
+    EXPECT_EQ(runs_text(comparison), "1 step, 2 ranks: says that these two steps differ, not the builds");
+}
+
 TEST(CompareWords, an_interval_without_an_end_worth_printing_says_how_far_it_goes) {
     EXPECT_EQ(interval_text({measured(0), measured(-0.999), measured(99.5)}), "-99.90 .. +9950.00 %");
     EXPECT_EQ(interval_text({measured(0), measured(-1), measured(1.8e28)}), "-100.00 .. over +10000 %");

@@ -72,6 +72,12 @@ std::string microseconds(double ns) {
 std::string signed_microseconds(double ns) { return (ns < 0 ? "" : "+") + microseconds(ns); }
 
 std::string runs_text(const Comparison& comparison) {
+    if (comparison.one_step) {
+        const std::string ranks = std::to_string(comparison.base.size());
+        const std::string others = std::to_string(comparison.changed.size());
+        return "1 step, " + ranks + (ranks == others ? "" : " and " + others) +
+               " ranks: says that these two steps differ, not the builds";
+    }
     return std::to_string(comparison.base.size()) + (comparison.base.size() == 1 ? " run" : " runs") + " against " +
            std::to_string(comparison.changed.size());
 }

@@ -22,7 +22,7 @@ namespace plumb {
 [[nodiscard]] std::string microseconds(double ns);
 /// With a sign.
 [[nodiscard]] std::string signed_microseconds(double ns);
-/// "5 runs against 5".
+/// "5 runs against 5"; of ranks of one step that nothing is said of the builds.
 [[nodiscard]] std::string runs_text(const Comparison& comparison);
 
 } // namespace plumb
