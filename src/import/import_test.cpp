@@ -13,6 +13,7 @@
 
 #include "import/planted_trace_testing.hpp"
 #include "recording/recorded_run.hpp"
+#include "resolve/name_table.hpp"
 #include "resolve/resolve.hpp"
 
 namespace plumb::imported {
@@ -51,6 +52,7 @@ struct ReadBack {
         std::int64_t begin = 0, end = 0;
         std::uint64_t step = 0;
         bool launched = false;
+        int layer = -1;
         auto key() const { return std::tie(begin, track, end, name); }
     };
     std::vector<Op> ops; // sorted
@@ -64,14 +66,7 @@ ReadBack read_back(const std::string& path) {
     const Result<recording::RecordedRun> run = recording::open_run(path);
     EXPECT_TRUE(run.ok()) << run.error().message;
     read.facts = run->facts;
-    std::map<std::uint16_t, std::string> names;
-    for (const recording::NameInfo& name : read.facts->names) {
-        names[name.id] = name.name;
-    }
-    for (const auto& [brick, name] :
-         {std::pair{Brick::copy_h2d, "copy_h2d"}, {Brick::copy_d2h, "copy_d2h"}, {Brick::copy_d2d, "copy_d2d"}}) {
-        names[static_cast<std::uint16_t>(brick)] = name;
-    }
+    const resolve::NameTable names(read.facts->names);
     resolve::ResolveOptions options;
     options.warmup_steps = read.facts->metadata.warmup_steps;
     Result<resolve::Resolution> resolved = resolve::resolve(
@@ -79,9 +74,10 @@ ReadBack read_back(const std::string& path) {
         [&](const resolve::ResolvedBatch& batch) {
             for (const resolve::Sample& sample : batch.samples) {
                 if (sample.kind == resolve::SampleKind::scope) {
-                    read.ops.push_back({names[sample.name], batch.track->info.name, sample.begin_ns,
+                    read.ops.push_back({names.text(sample.name), batch.track->info.name, sample.begin_ns,
                                         sample.begin_ns + sample.duration_ns, sample.step,
-                                        sample.launch != resolve::no_launch});
+                                        sample.launch != resolve::no_launch,
+                                        sample.layer ? static_cast<int>(*sample.layer) : -1});
                 }
             }
         });
@@ -93,11 +89,6 @@ ReadBack read_back(const std::string& path) {
     std::sort(read.ops.begin(), read.ops.end(), [](const auto& a, const auto& b) { return a.key() < b.key(); });
     EXPECT_TRUE(read.facts->notes.empty());
     return read;
-}
-
-std::string short_name(const std::string& name) {
-    std::string made = name.starts_with("void ") ? name.substr(5) : name;
-    return name.starts_with("Memcpy") ? "copy_h2d" : made.substr(0, made.find('<'));
 }
 
 /// Every operation of one process of the plan is there, with its time, name and step.
@@ -112,9 +103,8 @@ void expect_plan(const ReadBack& read, const PlannedTrace& planned, std::uint64_
     }
     for (const PlannedOp& op : planned.ops) {
         if (op.process == process) {
-            wanted.push_back({short_name(op.name),
-                              "gpu:" + std::to_string(op.device) + " stream " + std::to_string(op.stream),
-                              op.start - first, op.end - first, static_cast<std::uint64_t>(op.step), false});
+            wanted.push_back({op.brick, "gpu:" + std::to_string(op.device) + " stream " + std::to_string(op.stream),
+                              op.start - first, op.end - first, static_cast<std::uint64_t>(op.step), false, op.layer});
         }
     }
     std::sort(wanted.begin(), wanted.end(), [](const auto& a, const auto& b) { return a.key() < b.key(); });
@@ -123,6 +113,7 @@ void expect_plan(const ReadBack& read, const PlannedTrace& planned, std::uint64_
         ASSERT_EQ(read.ops[i].key(), wanted[i].key()) << i << " " << read.ops[i].name << " " << wanted[i].name;
         if (steps_known) {
             ASSERT_EQ(read.ops[i].step, wanted[i].step) << i;
+            ASSERT_EQ(read.ops[i].layer, wanted[i].layer) << i << " " << wanted[i].name;
         }
     }
 }

@@ -12,24 +12,29 @@
 namespace plumb::imported {
 namespace {
 
-const char* const dense_unit[] = {"void rms_norm_kernel<float>(float*)",
-                                  "nvjet_qkv",
-                                  "rotary_kernel",
-                                  "flash_fwd_kernel<64>",
-                                  "nvjet_out",
-                                  "void rms_norm_kernel<float>(float*)",
-                                  "nvjet_gate_up",
-                                  "silu_and_mul_kernel",
-                                  "nvjet_down"};
-const char* const moe_unit[] = {"void rms_norm_kernel<float>(float*)",
-                                "nvjet_qkv",
-                                "rotary_kernel",
-                                "flash_fwd_kernel<64>",
-                                "nvjet_out",
-                                "void rms_norm_kernel<float>(float*)",
-                                "grouped_topk_kernel",
-                                "fused_moe_kernel",
-                                "moe_sum_kernel"};
+struct PlannedKernel {
+    const char* name;
+    const char* brick;
+};
+
+const PlannedKernel dense_unit[] = {{"void rms_norm_kernel<float>(float*)", "rms_norm"},
+                                    {"nvjet_qkv", "qkv_projection"},
+                                    {"rotary_kernel", "rope_embedding"},
+                                    {"flash_fwd_kernel<64>", "attention"},
+                                    {"nvjet_out", "output_projection"},
+                                    {"void rms_norm_kernel<float>(float*)", "rms_norm"},
+                                    {"nvjet_gate_up", "gate_up_projection"},
+                                    {"silu_and_mul_kernel", "activation"},
+                                    {"nvjet_down", "down_projection"}};
+const PlannedKernel moe_unit[] = {{"void rms_norm_kernel<float>(float*)", "rms_norm"},
+                                  {"nvjet_qkv", "qkv_projection"},
+                                  {"rotary_kernel", "rope_embedding"},
+                                  {"flash_fwd_kernel<64>", "attention"},
+                                  {"nvjet_out", "output_projection"},
+                                  {"void rms_norm_kernel<float>(float*)", "rms_norm"},
+                                  {"grouped_topk_kernel", "moe_router"},
+                                  {"fused_moe_kernel", "moe_experts"},
+                                  {"moe_sum_kernel", "moe_combine"}};
 
 /// Lays operations down one behind the other, each of another length.
 class Layer {
@@ -46,17 +51,17 @@ class Layer {
         if (run_.graph) {
             launch("cudaGraphLaunch", 9000);
         }
-        op("vectorized_gather_kernel", -1);
+        op({"vectorized_gather_kernel", "embedding"}, -1);
         for (int layer = 0; layer < run_.layers + run_.moe_layers; ++layer) {
-            for (const char* name : layer < run_.layers ? dense_unit : moe_unit) {
-                op(name, layer);
+            for (const PlannedKernel& kernel : layer < run_.layers ? dense_unit : moe_unit) {
+                op(kernel, layer);
             }
             if (run_.side_stream) {
                 copy(layer);
             }
         }
-        op("nvjet_lm_head", -1);
-        op("argmax_kernel", -1);
+        op({"nvjet_lm_head", "lm_head"}, -1);
+        op({"argmax_kernel", "sampling"}, -1);
         host += ns(2000);
         if (run_.annotated) {
             to_.ranges.push_back({run_.prefill ? "step[EXTEND bs=2 toks=64]" : "step[DECODE bs=8]", begin - ns(500),
@@ -76,14 +81,14 @@ class Layer {
         host += ns(lasting);
     }
 
-    void op(const char* name, int layer) {
+    void op(const PlannedKernel& kernel, int layer) {
         if (!run_.graph) {
             launch("cudaLaunchKernel", 4000);
             clock = std::max(clock, host + ns(1500));
         }
         const std::int64_t lasting = ns(2000 + 137 * static_cast<std::int64_t>(++count_ % 29));
-        to_.ops.push_back(
-            {name, DeviceOpKind::kernel, clock, clock + lasting, device_, 7, process_, correlation, 0, number_, layer});
+        to_.ops.push_back({kernel.name, DeviceOpKind::kernel, clock, clock + lasting, device_, 7, process_, correlation,
+                           0, number_, layer, kernel.brick});
         clock += lasting + ns(448);
     }
 
@@ -93,7 +98,7 @@ class Layer {
         }
         const std::int64_t begin = clock - ns(900);
         to_.ops.push_back({"Memcpy HtoD (Pageable -> Device)", DeviceOpKind::memcpy, begin, begin + ns(700), device_,
-                           13, process_, correlation, 4096, number_, layer});
+                           13, process_, correlation, 4096, number_, layer, "copy_h2d"});
     }
 
     PlannedTrace& to_;

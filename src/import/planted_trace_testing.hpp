@@ -21,6 +21,7 @@ struct PlannedOp {
     std::uint64_t bytes = 0;
     int step = -1; // the truth
     int layer = -1;
+    std::string brick;
 };
 
 struct PlannedCall {
