@@ -107,6 +107,9 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
         step_options.annotations = may_use(options, "annotation");
         step_options.phase = options.phase;
         step_options.tokens = options.tokens;
+        if (label_options.names) {
+            step_options.attention = attention_names(*trace, *rules);
+        }
         const Steps steps = find_steps(*trace, step_options);
         const Labels labels = label_operations(*trace, steps, *rules, label_options);
         const std::vector<std::uint16_t> processes = processes_of(*trace);

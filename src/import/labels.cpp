@@ -333,6 +333,18 @@ class Labeller {
 
 } // namespace
 
+std::vector<bool> attention_names(const Trace& trace, KernelRules& rules) {
+    std::vector<bool> found(trace.names.size(), false);
+    std::vector<bool> seen(trace.names.size(), false);
+    for (const DeviceOp& op : trace.ops) {
+        if (!seen[op.name] && op.kind == DeviceOpKind::kernel) {
+            seen[op.name] = true;
+            found[op.name] = rules.label(trace.names[op.name]).anchor == Anchor::attention;
+        }
+    }
+    return found;
+}
+
 Labels label_operations(const Trace& trace, const Steps& steps, KernelRules& rules, const LabelOptions& options) {
     return Labeller(trace, steps, rules, options).label();
 }

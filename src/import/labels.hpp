@@ -47,6 +47,9 @@ struct LabelOptions {
     std::uint32_t layers = 0; // what the model has; 0: not known
 };
 
+/// By name: whether its rule says attention.
+[[nodiscard]] std::vector<bool> attention_names(const Trace& trace, KernelRules& rules);
+
 /// A kernel that nothing tells is named after itself: "void cutlass::Kernel2<…>(…)" is cutlass::Kernel2.
 [[nodiscard]] Labels label_operations(const Trace& trace, const Steps& steps, KernelRules& rules,
                                       const LabelOptions& options = {});

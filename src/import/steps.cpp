@@ -203,12 +203,16 @@ class Finder {
         }
         std::stable_sort(ops.begin(), ops.end(), [](const Launched& a, const Launched& b) { return a.at < b.at; });
         std::vector<Range> ranges = options_.annotations ? annotated(process) : std::vector<Range>();
+        eager_attention_ = has_eager_attention(process);
         const auto usable = [this, process](const Replay& replay) {
             return is_usable(replay, process);
         };
+        const auto whole = [this, process](const Replay& replay) {
+            return is_whole(replay, process);
+        };
         if (host_ && !ranges.empty() && !(ranges.front().profiler && several_replays(ranges, process))) {
             by_ranges(ranges, ops, process);
-        } else if (std::any_of(made_.replays.begin(), made_.replays.end(), usable)) {
+        } else if (std::any_of(made_.replays.begin(), made_.replays.end(), whole)) {
             by_replays(ops, process);
         } else if (!ops.empty()) {
             all_of(ops, process);
@@ -222,6 +226,31 @@ class Finder {
     /// Whether it can be a step: its launch is known, or none is.
     [[nodiscard]] bool is_usable(const Replay& replay, std::uint16_t process) const {
         return replay.process == process && (replay.launch || !host_);
+    }
+
+    [[nodiscard]] bool is_attention(std::uint32_t op) const {
+        const std::uint32_t name = trace_.ops[op].name;
+        return name < options_.attention.size() && options_.attention[name];
+    }
+    [[nodiscard]] bool has_eager_attention(std::uint16_t process) const {
+        std::vector<bool> replayed(trace_.ops.size(), false);
+        for (const Replay& replay : made_.replays) {
+            for (const std::uint32_t op : replay.ops) {
+                replayed[op] = true;
+            }
+        }
+        for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
+            if (trace_.ops[i].process == process && !replayed[i] && is_attention(i)) {
+                return true;
+            }
+        }
+        return false;
+    }
+    /// Graphs captured between attentions, which are launched one by one, are pieces of a step.
+    [[nodiscard]] bool is_whole(const Replay& replay, std::uint16_t process) const {
+        return is_usable(replay, process) &&
+               (!eager_attention_ || std::any_of(replay.ops.begin(), replay.ops.end(),
+                                                 [this](std::uint32_t op) { return is_attention(op); }));
     }
 
     /// Ranges that the engine calls steps, else those of the profiler; of nested ones the outermost.
@@ -308,12 +337,12 @@ class Finder {
     void by_replays(const std::vector<Launched>& ops, std::uint16_t process) {
         std::size_t longest = 0;
         for (const Replay& replay : made_.replays) {
-            longest = is_usable(replay, process) ? std::max(longest, replay.ops.size()) : longest;
+            longest = is_whole(replay, process) ? std::max(longest, replay.ops.size()) : longest;
         }
         std::vector<const Replay*> whole(trace_.ops.size(), nullptr); // by op
         std::size_t shortest = longest;
         for (const Replay& replay : made_.replays) {
-            if (is_usable(replay, process) && 100 * replay.ops.size() >= whole_percent * longest) {
+            if (is_whole(replay, process) && 100 * replay.ops.size() >= whole_percent * longest) {
                 shortest = std::min(shortest, replay.ops.size());
                 for (const std::uint32_t op : replay.ops) {
                     whole[op] = &replay;
@@ -411,6 +440,7 @@ class Finder {
     const StepOptions& options_;
     std::vector<std::optional<std::size_t>> launches_; // of each op
     bool host_ = false;                                // of the process at hand, launches are known
+    bool eager_attention_ = false;                     // of that process, outside of replays
     Steps made_;
 };
 

@@ -56,6 +56,7 @@ struct StepOptions {
     bool annotations = true; // may be used
     std::optional<Phase> phase;
     std::optional<std::uint64_t> tokens; // of each step
+    std::vector<bool> attention;         // by name: whether it is attention's; empty: not known
 };
 
 [[nodiscard]] Steps find_steps(const Trace& trace, const StepOptions& options = {});
