@@ -81,7 +81,6 @@ void add_import(CLI::App& root, int& exit_code) {
         ->type_name("N");
     app.add_option("--evidence", arguments->options.evidence,
                    "What may be used, with commas between: annotation, name, place; all of them unless said otherwise")
-        ->type_name("WORDS")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->check(CLI::IsMember({"annotation", "name", "place"}));
