@@ -215,8 +215,8 @@ class Labeller {
                 op.start_ns, op.end_ns, op.correlation == no_id ? 0 : op.correlation};
     }
 
-    [[nodiscard]] LayerSearch layer_options() const {
-        LayerSearch options;
+    [[nodiscard]] DetectionOptions layer_options() const {
+        DetectionOptions options;
         options.layers = options_.layers;
         return options;
     }

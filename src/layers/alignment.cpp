@@ -29,9 +29,9 @@ struct Stride {
 };
 
 class Aligner {
-public:
-    Aligner(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors, std::span<const RepeatUnit> units,
-            const AlignmentCosts& costs)
+  public:
+    Aligner(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors,
+            std::span<const RepeatUnit> units, const AlignmentCosts& costs)
         : symbols_(symbols), anchors_(anchors), units_(units), costs_(costs) {
         for (const RepeatUnit& unit : units) {
             first_.push_back(static_cast<std::uint32_t>(unit_of_.size()));
@@ -53,7 +53,7 @@ public:
             const LayerAnchor here = units[unit].anchors[state - first_[unit]];
             for (std::size_t anchor = 0; anchor < kinds_of_anchors; ++anchor) {
                 const bool same = here == static_cast<LayerAnchor>(anchor);
-                mismatch_[anchor].push_back(!same                        ? costs.another_anchor
+                mismatch_[anchor].push_back(!same                       ? costs.another_anchor
                                             : here == LayerAnchor::none ? costs.substitute
                                                                         : costs.same_anchor);
             }
@@ -77,7 +77,7 @@ public:
         return walk();
     }
 
-private:
+  private:
     std::size_t last_of(std::size_t unit) const { return first_[unit] + units_[unit].slots.size() - 1; }
 
     void consume(std::size_t i) {
@@ -87,7 +87,7 @@ private:
         std::int32_t border = never;
         for (std::size_t unit = 0; unit < units_.size(); ++unit) {
             const std::size_t first = first_[unit], last = last_of(unit);
-            next_[first] = cost_[first] + costs_.insert;
+            next_[first] = cost_[first] + costs_.between;
             came[first] = Came::insert;
             for (std::size_t state = first; state < last; ++state) {
                 const std::int32_t take = cost_[state] + (match[state] != 0 ? 0 : mismatch[state]);
@@ -261,8 +261,8 @@ private:
 
 } // namespace
 
-Alignment align(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors, std::span<const RepeatUnit> units,
-                const AlignmentCosts& costs) {
+Alignment align(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors,
+                std::span<const RepeatUnit> units, const AlignmentCosts& costs) {
     return Aligner(symbols, anchors, units, costs).run();
 }
 

@@ -17,16 +17,19 @@ namespace plumb {
 struct RepeatUnit {
     std::vector<std::vector<std::uint32_t>> slots;
     std::vector<LayerAnchor> anchors;
+
+    friend bool operator==(const RepeatUnit&, const RepeatUnit&) = default;
 };
 
 /// What a change of the sequence costs; a symbol outside all units costs `outside`.
 struct AlignmentCosts {
-    std::int32_t skip = 10, insert = 10, outside = 9;
-    std::int32_t substitute = 12;       // another name, where neither is an anchor
-    std::int32_t same_anchor = 6;       // another name, but the same anchor
-    std::int32_t another_anchor = 21;   // never: to skip and to insert costs less
-    std::int32_t border = 10;  // to begin or end the repeats with a whole unit
-    std::int32_t midway = 30;  // to begin or end them within a unit
+    std::int32_t skip = 10, insert = 12, outside = 9;
+    std::int32_t between = 13;        // to insert between two copies: a swap at the end of one is rather told within it
+    std::int32_t substitute = 12;     // another name, where neither is an anchor
+    std::int32_t same_anchor = 6;     // another name, but the same anchor
+    std::int32_t another_anchor = 23; // never: to skip and to insert costs less
+    std::int32_t border = 5;          // to begin or end the repeats with a whole unit
+    std::int32_t midway = 30;         // to begin or end them within a unit
 };
 
 /// One pass through a unit. Positions are indices of the sequence.

@@ -13,7 +13,8 @@ namespace {
 constexpr double fair_copy = 0.6;        // this share of its slots must match
 constexpr std::size_t long_change = 3;   // so many kernels missing or foreign in a row are no accident
 constexpr double launches_differ = 0.25; // of a layer, from one layer to another
-constexpr double part_of_a_layer = 0.5;  // time or launches enough for this much of a layer are enough for a lost one
+constexpr double some_of_a_layer = 0.1;  // where launches speak, time must only allow it
+constexpr double part_of_a_layer = 0.4;  // time or launches enough for this much of a layer are enough for a lost one
 
 double quantile(std::vector<double>& values, double share) {
     if (values.empty()) {
@@ -35,8 +36,9 @@ std::string microseconds(double ns) {
 }
 
 class Grader {
-public:
-    Grader(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const LayerSearch& options, LayerFindings& findings)
+  public:
+    Grader(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const DetectionOptions& options,
+           LayerFindings& findings)
         : pass_(pass), laid_out_(laid_out), options_(options), findings_(findings) {
         for (const UnitCopy& copy : laid_out.repeats.alignment.copies) {
             copies_.push_back(&copy);
@@ -61,10 +63,12 @@ public:
         findings_.certain = findings_.doubts.empty();
     }
 
-private:
+  private:
     void doubt(std::string sentence) { findings_.doubts.push_back(std::move(sentence)); }
     const SequenceKernel& kernel(std::size_t position) const { return pass_[laid_out_.main[position]]; }
-    std::uint32_t layer_at(std::size_t position) const { return findings_.places[laid_out_.main[position]].layer.value_or(0); }
+    std::uint32_t layer_at(std::size_t position) const {
+        return findings_.places[laid_out_.main[position]].layer.value_or(0);
+    }
 
     void look_at_copies() {
         for (const UnitCopy* copy : copies_) {
@@ -88,7 +92,8 @@ private:
             for (const auto& slot : copy->slots) {
                 if (!slot) {
                     if (++missing == long_change) {
-                        doubt("several kernels in a row are missing after kernel " + std::to_string(laid_out_.main[before]));
+                        doubt("several kernels in a row are missing after kernel " +
+                              std::to_string(laid_out_.main[before]));
                     }
                     continue;
                 }
@@ -97,10 +102,25 @@ private:
                 if (foreign >= long_change) {
                     doubt(plural(foreign, "kernel") + " after kernel " + std::to_string(laid_out_.main[before]) +
                           " are in no other layer");
+                } else if (foreign + 1 == long_change && come_twice(*copy, before + 1, *slot)) {
+                    doubt("kernels after kernel " + std::to_string(laid_out_.main[before]) +
+                          " come twice in one layer");
                 }
                 before = *slot;
             }
         }
+    }
+
+    /// Whether all these kernels have slots of the unit, which others fill: the rest of a layer that was lost.
+    bool come_twice(const UnitCopy& copy, std::size_t begin, std::size_t end) const {
+        const std::vector<std::uint32_t>& names =
+            findings_.units[findings_.places[laid_out_.main[copy.begin]].unit].names;
+        for (std::size_t i = begin; i < end; ++i) {
+            if (std::find(names.begin(), names.end(), kernel(i).name) == names.end()) {
+                return false;
+            }
+        }
+        return true;
     }
 
     /// Attention outside all layers.
@@ -139,17 +159,20 @@ private:
         }
         findings_.witnesses.anchors = attentions;
         if (attentions != expected) {
-            doubt("the repeats say " + plural(expected, "attention") + ", the attention kernels " + std::to_string(attentions));
+            doubt("the repeats say " + plural(expected, "attention") + ", the attention kernels " +
+                  std::to_string(attentions));
         }
         if (expected != copies_.size() && options_.layers == 0) {
-            doubt("a unit holds " + std::to_string(*std::max_element(laid_out_.attentions.begin(), laid_out_.attentions.end())) +
+            doubt("a unit holds " +
+                  std::to_string(*std::max_element(laid_out_.attentions.begin(), laid_out_.attentions.end())) +
                   " attentions: as many layers, or as many micro-batches of one; the number of layers decides");
         }
     }
 
     void told() {
         if (options_.layers != findings_.layers) {
-            doubt("the model has " + plural(options_.layers, "layer") + ", found are " + std::to_string(findings_.layers));
+            doubt("the model has " + plural(options_.layers, "layer") + ", found are " +
+                  std::to_string(findings_.layers));
         }
     }
 
@@ -161,7 +184,8 @@ private:
         const auto usual = [this](const UnitCopy& copy, std::size_t slot) {
             const auto& accepted = laid_out_.repeats.units[copy.unit].slots[slot];
             const std::uint32_t unit = findings_.places[laid_out_.main[copy.begin]].unit;
-            return copy.slots[slot] && (accepted.size() > 1 || kernel(*copy.slots[slot]).name == findings_.units[unit].names[slot]);
+            return copy.slots[slot] &&
+                   (accepted.size() > 1 || kernel(*copy.slots[slot]).name == findings_.units[unit].names[slot]);
         };
         if (copies_.front()->begin == 0 && laid_out_.main.front() == 0 && usual(*copies_.front(), 0)) {
             doubt("nothing stands before the first layer: another may have been lost");
@@ -200,7 +224,8 @@ private:
                     const UnitCopy* next = slot + 1 < size ? &copy : c + 1 < copies_.size() ? copies_[c + 1] : nullptr;
                     if (next != nullptr && next->slots[(slot + 1) % size % next->slots.size()]) {
                         const SequenceKernel& there = kernel(*next->slots[(slot + 1) % size % next->slots.size()]);
-                        launches[slot].push_back(static_cast<double>(static_cast<std::int64_t>(there.launch - here.launch)));
+                        launches[slot].push_back(
+                            static_cast<double>(static_cast<std::int64_t>(there.launch - here.launch)));
                     }
                 }
             }
@@ -220,29 +245,28 @@ private:
         std::size_t copy = 0, slot = 0;
     };
 
-    /// What lies between two kernels of the main stream, less what is missing there by the slots.
+    /// What lies between two kernels of the main stream.
     struct Hole {
-        double idle = 0, launched = 0;
-        bool numbered = false;      // launches have numbers
-        bool inside = false;        // between the first and the last layer
-        bool between_slots = false; // each of the two has a slot
+        double idle = 0, missing = 0; // ns: nothing ran, and what the missing slots take
+        double launched = 0;          // launches more than the slots have
+        bool numbered = false;        // launches have numbers
+        bool between_slots = false;   // each of the two has a slot
     };
 
+    /// Launch numbers say it best: if both kernels have slots, whole layers are lost or none. Time must allow it too.
     static bool could_hold_a_layer(const Hole& hole, const Usual& usual) {
-        if (usual.busy <= 0 || hole.idle < part_of_a_layer * usual.busy) {
+        if (usual.busy <= 0) {
             return false;
         }
         if (!hole.numbered || usual.launched <= 0) {
-            return true;
+            return hole.idle - hole.missing >= part_of_a_layer * usual.busy;
         }
         const double layers = hole.launched / usual.launched;
-        if (hole.inside && hole.between_slots) { // then whole layers are lost, or none
-            return layers >= part_of_a_layer && std::abs(layers - std::round(layers)) <= launches_differ;
-        }
-        return layers >= part_of_a_layer;
+        const bool whole = !hole.between_slots || std::abs(layers - std::round(layers)) <= launches_differ;
+        return whole && layers >= part_of_a_layer && hole.idle >= some_of_a_layer * usual.busy;
     }
 
-    void subtract_missing(const std::vector<Usual>& usual, Spot at, const Spot& here, Hole& hole) const {
+    void count_missing(const std::vector<Usual>& usual, Spot at, const Spot& here, Hole& hole) const {
         while (at.copy != here.copy || at.slot != here.slot) {
             if (hole.between_slots) {
                 hole.launched -= usual[copies_[at.copy]->unit].launches[at.slot];
@@ -251,7 +275,7 @@ private:
                 at = {at.copy + 1, 0};
             }
             if (at.copy != here.copy || at.slot != here.slot) {
-                hole.idle -= usual[copies_[at.copy]->unit].durations[at.slot];
+                hole.missing += usual[copies_[at.copy]->unit].durations[at.slot];
             }
         }
     }
@@ -279,7 +303,9 @@ private:
         for (std::size_t slot = first.slots.size(); begin > 0 && slot-- > 0 && like(begin - 1, first, slot);) {
             --begin;
         }
-        for (std::size_t slot = 0; end < laid_out_.main.size() && (like(end, last, slot) || kernel(end).anchor == LayerAnchor::norm); ++slot) {
+        for (std::size_t slot = 0;
+             end < laid_out_.main.size() && (like(end, last, slot) || kernel(end).anchor == LayerAnchor::norm);
+             ++slot) {
             ++end;
         }
         return {begin, std::min(end + 1, laid_out_.main.size())};
@@ -290,9 +316,7 @@ private:
         if (options_.complete) {
             return;
         }
-        if (std::any_of(pass_.begin(), pass_.end(), [](const SequenceKernel& k) {
-                return !k.begin_ns || !k.end_ns;
-            })) {
+        if (std::any_of(pass_.begin(), pass_.end(), [](const SequenceKernel& k) { return !k.begin_ns || !k.end_ns; })) {
             doubt("kernels have no times: a lost layer would leave no trace");
             return;
         }
@@ -309,25 +333,24 @@ private:
         std::uint32_t lost = 0;
         std::optional<Spot> last; // of a layer
         // A lost layer may have been one of the smallest, whatever stands beside it.
-        const Usual& smallest = *std::min_element(usual.begin(), usual.end(), [](const Usual& a, const Usual& b) {
-            return a.busy < b.busy;
-        });
+        const Usual& smallest = *std::min_element(usual.begin(), usual.end(),
+                                                  [](const Usual& a, const Usual& b) { return a.busy < b.busy; });
         const auto [first_looked_at, end_looked_at] = reach();
         for (std::size_t i = first_looked_at; i < end_looked_at; ++i) {
             const std::optional<Spot>& here = spots[i];
             Hole hole;
             hole.idle = idle[laid_out_.main[i]];
-            hole.inside = last && here;
             if (i > 0) {
                 hole.launched = static_cast<double>(static_cast<std::int64_t>(kernel(i).launch - kernel(i - 1).launch));
                 hole.numbered = kernel(i).launch != 0 && kernel(i - 1).launch != 0;
                 hole.between_slots = here && spots[i - 1];
             }
             if (last && here) {
-                subtract_missing(usual, *last, *here, hole);
+                count_missing(usual, *last, *here, hole);
             }
             if (could_hold_a_layer(hole, smallest)) {
-                const auto layers = static_cast<std::uint32_t>(std::max(1.0, std::round(hole.idle / smallest.busy)));
+                const auto layers =
+                    static_cast<std::uint32_t>(std::max(1.0, std::round((hole.idle - hole.missing) / smallest.busy)));
                 doubt("nothing ran for " + microseconds(idle[laid_out_.main[i]]) + " before kernel " +
                       std::to_string(laid_out_.main[i]) + ": time enough for " + plural(layers, "lost layer"));
                 lost += layers;
@@ -339,14 +362,15 @@ private:
 
     std::span<const SequenceKernel> pass_;
     const LaidOut& laid_out_;
-    const LayerSearch& options_;
+    const DetectionOptions& options_;
     LayerFindings& findings_;
     std::vector<const UnitCopy*> copies_;
 };
 
 } // namespace
 
-void grade(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const LayerSearch& options, LayerFindings& findings) {
+void grade(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const DetectionOptions& options,
+           LayerFindings& findings) {
     Grader(pass, laid_out, options, findings).run();
 }
 

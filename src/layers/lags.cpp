@@ -36,9 +36,7 @@ std::vector<std::size_t> voted_lags(std::span<const std::uint32_t> symbols) {
             lags.push_back(lag);
         }
     }
-    std::stable_sort(lags.begin(), lags.end(), [&votes](std::size_t a, std::size_t b) {
-        return votes[a] > votes[b];
-    });
+    std::stable_sort(lags.begin(), lags.end(), [&votes](std::size_t a, std::size_t b) { return votes[a] > votes[b]; });
     lags.resize(std::min(lags.size(), lags_looked_at));
     return lags;
 }
@@ -84,9 +82,8 @@ std::vector<std::size_t> likely_lags(std::span<const std::uint32_t> symbols) {
             candidates.push_back({lag, explained});
         }
     }
-    std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-        return a.explained > b.explained;
-    });
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.explained > b.explained; });
     std::vector<std::size_t> lags;
     for (const Candidate& candidate : candidates) {
         lags.push_back(candidate.lag);

@@ -12,7 +12,8 @@
 namespace plumb {
 
 struct LaidOut {
-    std::vector<std::size_t> main; // kernels of the stream that holds the layers; positions of copies are indices of this
+    std::vector<std::size_t>
+        main; // kernels of the stream that holds the layers; positions of copies are indices of this
     Repeats repeats;
     std::vector<std::uint32_t> attentions; // of each unit
     bool anchored = false;                 // every unit holds attention; else none is known
@@ -25,6 +26,7 @@ struct LaidOut {
 [[nodiscard]] std::uint32_t count_attentions(std::span<const LayerAnchor> anchors);
 
 /// Fills witnesses, certain and doubts of findings whose places, units and layers are there.
-void grade(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const LayerSearch& options, LayerFindings& findings);
+void grade(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const DetectionOptions& options,
+           LayerFindings& findings);
 
 } // namespace plumb

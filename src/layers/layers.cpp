@@ -10,9 +10,10 @@
 namespace plumb {
 namespace {
 
-constexpr double most_kernels = 0.6; // a stream with fewer of them holds no pass alone
+constexpr double most_kernels = 0.6;       // a stream with fewer of them holds no pass alone
 constexpr std::size_t foreign_at_edge = 2; // so many kernels between the outermost slot and the next
-constexpr double rarely = 0.05;      // of all changes from stream to stream
+constexpr std::size_t last_slots = 3;
+constexpr double rarely = 0.05; // of all changes from stream to stream
 
 /// Whether kernels of different streams run at the same time, so that their order says little. Without times: not known, so yes.
 bool streams_overlap(std::span<const SequenceKernel> kernels) {
@@ -20,7 +21,8 @@ bool streams_overlap(std::span<const SequenceKernel> kernels) {
     for (std::size_t i = 1; i < kernels.size(); ++i) {
         if (kernels[i].stream != kernels[i - 1].stream) {
             ++changes;
-            overlaps += !kernels[i].begin_ns || !kernels[i - 1].end_ns || *kernels[i].begin_ns < *kernels[i - 1].end_ns ? 1 : 0;
+            overlaps +=
+                !kernels[i].begin_ns || !kernels[i - 1].end_ns || *kernels[i].begin_ns < *kernels[i - 1].end_ns ? 1 : 0;
         }
     }
     return static_cast<double>(overlaps) > rarely * static_cast<double>(changes);
@@ -143,12 +145,28 @@ void trim(UnitCopy& copy, const RepeatUnit& unit, std::span<const std::uint32_t>
         const std::vector<std::uint32_t>& names = unit.slots[taken[i]];
         const bool same_anchor = anchors[here] != LayerAnchor::none && anchors[here] == unit.anchors[taken[i]];
         const bool same_name = std::find(names.begin(), names.end(), symbols[here]) != names.end();
-        if (foreign < foreign_at_edge && (same_name || same_anchor || foreign + missing == 0)) {
+        // After the last layer come a norm and a GEMM, as in a layer. Before the first comes nothing that looks like one.
+        const bool like_a_layer = same_anchor && !(at_end && foreign > 0);
+        if (foreign < foreign_at_edge && (same_name || like_a_layer || foreign + missing == 0)) {
             return;
         }
         copy.slots[taken[i]].reset();
         copy.matched -= same_name ? 1 : 0;
         (at_end ? copy.end : copy.begin) = at_end ? inner + 1 : inner;
+    }
+}
+
+/// A kernel right behind a copy is the copy's if one of its last slots is missing that kernel: the two last were swapped.
+void extend(UnitCopy& copy, const RepeatUnit& unit, std::span<const std::uint32_t> symbols) {
+    if (copy.end == symbols.size()) {
+        return;
+    }
+    const std::size_t size = copy.slots.size();
+    for (std::size_t slot = size - std::min(size, last_slots); slot < size; ++slot) {
+        if (!copy.slots[slot] && unit.slots[slot].front() == symbols[copy.end]) {
+            ++copy.end; // without the slot: slots stay in the order of kernels
+            return;
+        }
     }
 }
 
@@ -161,7 +179,8 @@ LaidOut lay_out(std::span<const SequenceKernel> kernels) {
     std::vector<std::uint32_t> symbols;
     std::vector<LayerAnchor> anchors;
     for (const std::size_t i : laid_out.main) {
-        symbols.push_back(numbers.try_emplace(kernels[i].name, static_cast<std::uint32_t>(numbers.size())).first->second);
+        symbols.push_back(
+            numbers.try_emplace(kernels[i].name, static_cast<std::uint32_t>(numbers.size())).first->second);
         anchors.push_back(kernels[i].anchor);
     }
     laid_out.repeats = find_repeats(symbols, anchors);
@@ -183,12 +202,13 @@ LaidOut lay_out(std::span<const SequenceKernel> kernels) {
         }
         if (c + 1 == copies.size() || copies[c].end < copies[c + 1].begin) {
             trim(copies[c], laid_out.repeats.units[copies[c].unit], symbols, anchors, true);
+            extend(copies[c], laid_out.repeats.units[copies[c].unit], symbols);
         }
     }
     return laid_out;
 }
 
-LayerFindings find_layers(std::span<const SequenceKernel> pass, const LayerSearch& options) {
+LayerFindings find_layers(std::span<const SequenceKernel> pass, const DetectionOptions& options) {
     const LaidOut laid_out = lay_out(pass);
     const Repeats& repeats = laid_out.repeats;
     LayerFindings findings;
@@ -232,7 +252,8 @@ LayerFindings find_layers(std::span<const SequenceKernel> pass, const LayerSearc
     return findings;
 }
 
-std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceKernel>> replays, const LayerSearch& options) {
+std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceKernel>> replays,
+                                       const DetectionOptions& options) {
     std::vector<LayerFindings> found;
     std::map<std::uint32_t, std::size_t> counts;
     for (const std::span<const SequenceKernel>& replay : replays) {
@@ -243,14 +264,14 @@ std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceK
         return found;
     }
     const std::uint32_t most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
-        return a.second < b.second;
-    })->first;
+                                   return a.second < b.second;
+                               })->first;
     for (LayerFindings& findings : found) {
         findings.witnesses.replays = most;
         if (findings.layers != most) {
             findings.certain = false;
-            findings.doubts.push_back("other replays of the same graph have " + std::to_string(most) + " layers, this one " +
-                                      std::to_string(findings.layers));
+            findings.doubts.push_back("other replays of the same graph have " + std::to_string(most) +
+                                      " layers, this one " + std::to_string(findings.layers));
         }
     }
     return found;

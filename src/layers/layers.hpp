@@ -21,10 +21,11 @@ struct SequenceKernel {
     std::uint32_t stream = 0;
     LayerAnchor anchor = LayerAnchor::none;
     std::optional<std::int64_t> begin_ns, end_ns;
-    std::uint64_t launch = 0; // numbers launches in the order of their calls, with gaps; 0: not known. One replay has one.
+    std::uint64_t launch =
+        0; // numbers launches in the order of their calls, with gaps; 0: not known. One replay has one.
 };
 
-struct LayerSearch {
+struct DetectionOptions {
     std::uint32_t layers = 0; // what the model has; 0: not known
     bool complete = false;    // no kernel can be missing: the sequence is of a graph's nodes, not of records
 };
@@ -65,11 +66,11 @@ struct LayerFindings {
 [[nodiscard]] std::vector<std::size_t> main_stream(std::span<const SequenceKernel> kernels);
 
 /// The layers of one pass.
-[[nodiscard]] LayerFindings find_layers(std::span<const SequenceKernel> pass, const LayerSearch& options = {});
+[[nodiscard]] LayerFindings find_layers(std::span<const SequenceKernel> pass, const DetectionOptions& options = {});
 
 /// The layers of several replays of one graph, each the witness of the others.
 [[nodiscard]] std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceKernel>> replays,
-                                                     const LayerSearch& options = {});
+                                                     const DetectionOptions& options = {});
 
 /// One pass through the model, in a sequence of several.
 struct PassRange {

@@ -11,8 +11,8 @@ namespace plumb {
 namespace {
 
 constexpr std::size_t most_lags = 4, most_odd_copies = 4, most_units = 4, most_rounds = 3;
-constexpr double good_copy = 0.75;                         // this share of its slots matches
-constexpr double most_savings = 0.9;                       // a shorter unit that saves this share of the best is better
+constexpr double good_copy = 0.75;   // this share of its slots matches
+constexpr double most_savings = 0.9; // a shorter unit that saves this share of the best is better
 constexpr std::int64_t cost_of_a_slot = 3, cost_of_a_name = 10; // what a longer unit, or one with more names, must save
 
 bool is_mlp(LayerAnchor anchor) { return anchor == LayerAnchor::mlp || anchor == LayerAnchor::router; }
@@ -26,9 +26,9 @@ using Counts = std::map<T, std::size_t>;
 
 template <class T>
 T most_of(const Counts<T>& counts) {
-    return std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
-        return a.second < b.second;
-    })->first;
+    return std::max_element(counts.begin(), counts.end(),
+                            [](const auto& a, const auto& b) { return a.second < b.second; })
+        ->first;
 }
 
 template <class T>
@@ -46,9 +46,10 @@ struct Column {
     Counts<LayerAnchor> anchors;
 };
 
-class Finder {
-public:
-    Finder(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors) : symbols_(symbols), anchors_(anchors) {}
+class UnitFinder {
+  public:
+    UnitFinder(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors)
+        : symbols_(symbols), anchors_(anchors) {}
 
     Repeats run() const {
         Repeats found = laid({});
@@ -62,9 +63,7 @@ public:
         // Where some units hold attention, the others are no layers.
         if (std::any_of(found.units.begin(), found.units.end(), holds_attention)) {
             std::vector<RepeatUnit> units = found.units;
-            std::erase_if(units, [](const RepeatUnit& unit) {
-                return !holds_attention(unit);
-            });
+            std::erase_if(units, [](const RepeatUnit& unit) { return !holds_attention(unit); });
             if (units.size() < found.units.size()) {
                 found = laid(std::move(units));
             }
@@ -72,7 +71,7 @@ public:
         return found;
     }
 
-private:
+  private:
     Repeats laid(std::vector<RepeatUnit> units) const {
         Repeats repeats;
         repeats.alignment = align(symbols_, anchors_, units);
@@ -155,16 +154,20 @@ private:
 
     Repeats refined(Repeats next) const {
         next = turned(std::move(next));
-        for (std::size_t round = 0; round < most_rounds; ++round) {
-            std::vector<RepeatUnit> units;
-            for (std::size_t index = 0; index < next.units.size(); ++index) {
-                units.push_back(refined(next, index));
+        bool better = true;
+        for (std::size_t round = 0; round < most_rounds && better; ++round) {
+            better = false;
+            for (std::size_t index = next.units.size(); index-- > 0;) { // the new one first
+                std::vector<RepeatUnit> units = next.units;
+                units[index] = refined(next, index);
+                if (units[index] == next.units[index]) {
+                    continue;
+                }
+                if (Repeats other = laid(std::move(units)); cost_of(other) < cost_of(next)) {
+                    next = std::move(other);
+                    better = true;
+                }
             }
-            Repeats better = laid(std::move(units));
-            if (cost_of(better) >= cost_of(next)) {
-                break;
-            }
-            next = std::move(better);
         }
         return turned(std::move(next));
     }
@@ -196,7 +199,8 @@ private:
                 }
                 const std::size_t i = *copy.slots[slot];
                 count(columns[slot], i);
-                const bool foreign = i + 1 < copy.end && (slot + 1 == copy.slots.size() || copy.slots[slot + 1] != i + 1);
+                const bool foreign =
+                    i + 1 < copy.end && (slot + 1 == copy.slots.size() || copy.slots[slot + 1] != i + 1);
                 if (foreign) {
                     count(besides[slot], i + 1);
                 }
@@ -238,7 +242,8 @@ private:
             }
             any = any || start != 0;
             std::rotate(unit.slots.begin(), unit.slots.begin() + static_cast<std::ptrdiff_t>(start), unit.slots.end());
-            std::rotate(unit.anchors.begin(), unit.anchors.begin() + static_cast<std::ptrdiff_t>(start), unit.anchors.end());
+            std::rotate(unit.anchors.begin(), unit.anchors.begin() + static_cast<std::ptrdiff_t>(start),
+                        unit.anchors.end());
         }
         return any ? laid(std::move(repeats.units)) : repeats;
     }
@@ -246,9 +251,8 @@ private:
     static std::size_t first_slot(const Alignment& alignment, std::size_t unit) {
         for (const UnitCopy& copy : alignment.copies) {
             if (copy.unit == unit) {
-                const auto first = std::find_if(copy.slots.begin(), copy.slots.end(), [](const auto& slot) {
-                    return slot.has_value();
-                });
+                const auto first = std::find_if(copy.slots.begin(), copy.slots.end(),
+                                                [](const auto& slot) { return slot.has_value(); });
                 return first == copy.slots.end() ? 0 : static_cast<std::size_t>(first - copy.slots.begin());
             }
         }
@@ -299,7 +303,7 @@ std::vector<std::size_t> layer_starts(std::span<const LayerAnchor> slots) {
 }
 
 Repeats find_repeats(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors) {
-    return Finder(symbols, anchors).run();
+    return UnitFinder(symbols, anchors).run();
 }
 
 } // namespace plumb

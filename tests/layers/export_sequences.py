@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel sequences of public traces, for the trials of layer detection: export_sequences.py FOLDER > sequences.txt
+"""Kernel sequences of public traces, for the trials of layer detection: export_sequences.py FOLDER [--one-rank] > sequences.txt
 
-FOLDER holds the traces as docs/layer_detection.md lists them. A sequence begins with "= name layers", where layers is 0 if
+FOLDER holds the traces as docs/layer_detection.md lists them; --one-rank: of several ranks the first alone. A sequence begins with "= name layers", where layers is 0 if
 nobody knows them; then one line a kernel: name id, begin ns, end ns, anchor, stream, launch number (0: not known), and its layer by the trace's own
 module stacks or capture (-1: outside all layers, -2: not known). The names of kernels and the times stay as they were.
 """
@@ -217,7 +217,7 @@ def main():
     for place, reader, layers in TRACES:
         path = folder / place
         for file in sorted(path.rglob("*.gz")) if path.is_dir() else [path]:
-            if not file.exists():
+            if not file.exists() or ("--one-rank" in sys.argv and re.search(r"rank[1-7]\.", file.name)):
                 continue
             ops, launches, stacks = reader(file)
             truth = truth_of(ops, launches, stacks)

@@ -18,8 +18,9 @@ struct Arguments {
 };
 
 void show(const TruthSequence& sequence, const LayerFindings& findings) {
-    std::printf("    found %u%s, repeats %d anchors %d holes %d; units", findings.layers, findings.certain ? " certain" : "",
-                static_cast<int>(findings.witnesses.repeats.value_or(0)), static_cast<int>(findings.witnesses.anchors.value_or(0)),
+    std::printf("    found %u%s, repeats %d anchors %d holes %d; units", findings.layers,
+                findings.certain ? " certain" : "", static_cast<int>(findings.witnesses.repeats.value_or(0)),
+                static_cast<int>(findings.witnesses.anchors.value_or(0)),
                 static_cast<int>(findings.witnesses.holes.value_or(0)));
     for (const LayerUnit& unit : findings.units) {
         std::printf(" %zu x %u", unit.names.size(), unit.copies);
@@ -32,7 +33,8 @@ void show(const TruthSequence& sequence, const LayerFindings& findings) {
     for (std::size_t i = 0; i < sequence.truth.size() && findings.layers == sequence.layers && shown < 4; ++i) {
         const auto layer = findings.places[i].layer ? static_cast<int>(*findings.places[i].layer) : in_no_layer;
         if (sequence.truth[i] != layer_unknown && layer != sequence.truth[i]) {
-            std::printf("      kernel %zu of %zu is in layer %d, not %d\n", i, sequence.truth.size(), sequence.truth[i], layer);
+            std::printf("      kernel %zu of %zu is in layer %d, not %d\n", i, sequence.truth.size(), sequence.truth[i],
+                        layer);
             ++shown;
         }
     }
@@ -62,10 +64,11 @@ int run(const Arguments& arguments) {
             continue;
         }
         last_pass(sequence);
-        const LayerFindings clean = find_layers(sequence.kernels);
+        DetectionOptions options;
+        LayerFindings clean = find_layers(sequence.kernels);
         const bool right = is_right(clean, sequence);
-        std::printf("%-60s %5zu kernels %3u layers: %s, %s\n", sequence.name.c_str(), sequence.kernels.size(), sequence.layers,
-                    right ? "right" : "WRONG", clean.certain ? "certain" : "UNCERTAIN");
+        std::printf("%-60s %5zu kernels %3u layers: %s, %s\n", sequence.name.c_str(), sequence.kernels.size(),
+                    sequence.layers, right ? "right" : "WRONG", clean.certain ? "certain" : "UNCERTAIN");
         if (arguments.verbose || !right || !clean.certain) {
             show(sequence, clean);
         }
@@ -76,12 +79,17 @@ int run(const Arguments& arguments) {
         for (std::size_t i = 0; i < sequence.truth.size(); ++i) {
             sequence.truth[i] = clean.places[i].layer ? static_cast<std::int32_t>(*clean.places[i].layer) : in_no_layer;
         }
+        if (!clean.certain) {
+            options.layers = sequence.layers;
+            clean = find_layers(sequence.kernels, options);
+            std::printf("  told that the model has %u: %s\n", options.layers, clean.certain ? "certain" : "UNCERTAIN");
+        }
         for (int kind = 1; kind < 6; ++kind) {
             unsigned rights = 0, certains = 0, wrong = 0;
             for (unsigned trial = 0; trial < arguments.trials; ++trial) {
                 std::mt19937 random(arguments.seed * 1'000'003u + trial * 7u + static_cast<unsigned>(kind));
                 const TruthSequence noisy = with_noise(sequence, static_cast<Noise>(kind), random);
-                const LayerFindings findings = find_layers(noisy.kernels);
+                const LayerFindings findings = find_layers(noisy.kernels, options);
                 const bool is = is_right(findings, noisy);
                 rights += is ? 1 : 0;
                 certains += findings.certain ? 1 : 0;
@@ -93,7 +101,8 @@ int run(const Arguments& arguments) {
             }
             if (arguments.trials != 0) {
                 std::printf("  %-12s right %5.1f %%  certain %5.1f %%  certain and wrong %u of %u\n", kinds[kind],
-                            100.0 * rights / arguments.trials, 100.0 * certains / arguments.trials, wrong, arguments.trials);
+                            100.0 * rights / arguments.trials, 100.0 * certains / arguments.trials, wrong,
+                            arguments.trials);
             }
             wrong_sum += wrong;
         }

@@ -10,7 +10,8 @@ namespace plumb {
 namespace {
 
 LayerAnchor anchor_of(const std::string& word) {
-    constexpr std::array<const char*, 8> words = {"none", "attention", "norm", "mlp", "router", "gemm", "embedding", "sampling"};
+    constexpr std::array<const char*, 8> words = {"none",   "attention", "norm",      "mlp",
+                                                  "router", "gemm",      "embedding", "sampling"};
     const auto found = std::find(words.begin(), words.end(), word);
     if (found == words.end()) {
         throw std::runtime_error("no such anchor: " + word);
@@ -33,7 +34,8 @@ std::vector<TruthSequence> read_sequences(std::istream& in) {
         std::int64_t begin = 0, end = 0;
         std::string anchor;
         std::int32_t layer = 0;
-        if (found.empty() || !(words >> kernel.name >> begin >> end >> anchor >> kernel.stream >> kernel.launch >> layer)) {
+        if (found.empty() ||
+            !(words >> kernel.name >> begin >> end >> anchor >> kernel.stream >> kernel.launch >> layer)) {
             throw std::runtime_error("no kernel: " + line);
         }
         kernel.begin_ns = begin;
@@ -62,7 +64,8 @@ TruthSequence with_noise(const TruthSequence& sequence, Noise noise, std::mt1993
         const std::size_t count = std::min(10 + below(21), kernels.size());
         const auto first = static_cast<std::ptrdiff_t>(below(kernels.size() - count + 1));
         kernels.erase(kernels.begin() + first, kernels.begin() + first + static_cast<std::ptrdiff_t>(count));
-        noisy.truth.erase(noisy.truth.begin() + first, noisy.truth.begin() + first + static_cast<std::ptrdiff_t>(count));
+        noisy.truth.erase(noisy.truth.begin() + first,
+                          noisy.truth.begin() + first + static_cast<std::ptrdiff_t>(count));
         break;
     }
     case Noise::swap:
@@ -114,13 +117,12 @@ bool is_right(const LayerFindings& findings, const TruthSequence& sequence) {
     }
     for (std::size_t i = 0; i < sequence.truth.size(); ++i) {
         const std::int32_t layer = sequence.truth[i];
-        if (layer != layer_unknown && findings.places[i].layer != (layer == in_no_layer ? std::nullopt : std::optional<std::uint32_t>(layer))) {
+        if (layer != layer_unknown &&
+            findings.places[i].layer != (layer == in_no_layer ? std::nullopt : std::optional<std::uint32_t>(layer))) {
             return false;
         }
     }
     return true;
 }
-
-std::vector<TruthSequence> planted_sequences() { return {}; }
 
 } // namespace plumb

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel sequences whose layers are known: planted ones, those that export_sequences.py took from traces, and what noise makes of them.
+// Kernel sequences whose layers are known: planted ones (planted.cpp), those that export_sequences.py took from traces, and what
+// noise makes of them.
 #pragma once
 
 #include <istream>
@@ -16,13 +17,15 @@ constexpr std::int32_t in_no_layer = -1, layer_unknown = -2;
 struct TruthSequence {
     std::string name;
     std::uint32_t layers = 0;
-    bool repeats_alone = true; // names and times alone must make it certain
+    bool ambiguous = false; // names and times say less than the number of layers
     std::vector<SequenceKernel> kernels;
     std::vector<std::int32_t> truth; // the layer of each kernel
 };
 
 std::vector<TruthSequence> read_sequences(std::istream& in);
 std::vector<TruthSequence> planted_sequences();
+/// Several passes; the truth of a kernel is its pass.
+TruthSequence planted_passes();
 
 enum class Noise : std::uint8_t { none, drop, insert, swap, rename, lost_buffer };
 
