@@ -110,9 +110,6 @@ class Finder {
   public:
     Finder(const Trace& trace, const StepOptions& options) : trace_(trace), options_(options) {
         made_.of_op.assign(trace.ops.size(), no_step);
-        for (std::size_t i = 0; i < trace.ops.size(); ++i) {
-            launches_.push_back(trace.launch_of(trace.ops[i]));
-        }
     }
 
     Steps find() {
@@ -158,9 +155,9 @@ class Finder {
         const auto kernels = std::count_if(replay.ops.begin(), replay.ops.end(), [this](std::uint32_t op) {
             return trace_.ops[op].kind == DeviceOpKind::kernel;
         });
-        replay.launch = launches_[replay.ops.front()];
-        const bool graph =
-            !replay.launch || trace_.names[trace_.host[*replay.launch].name].find("GraphLaunch") != std::string::npos;
+        replay.launch = trace_.launch_of[replay.ops.front()];
+        const bool graph = replay.launch == Trace::no_launch ||
+                           trace_.names[trace_.host[replay.launch].name].find("GraphLaunch") != std::string::npos;
         if (graph && kernels >= static_cast<std::ptrdiff_t>(least_replay)) {
             replay.key = graph_key(replay);
             made_.replays.push_back(std::move(replay));
@@ -168,7 +165,8 @@ class Finder {
     }
 
     [[nodiscard]] std::int64_t begin_of(const Replay& replay) const {
-        return replay.launch ? trace_.host[*replay.launch].start_ns : trace_.ops[replay.ops.front()].start_ns;
+        return replay.launch != Trace::no_launch ? trace_.host[replay.launch].start_ns
+                                                 : trace_.ops[replay.ops.front()].start_ns;
     }
 
     /// Replays of one graph run the same operations in the same order.
@@ -187,8 +185,8 @@ class Finder {
     void of_process(std::uint16_t process) {
         std::vector<Launched> ops;
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
-            if (trace_.ops[i].process == process && launches_[i]) {
-                const HostOp& api = trace_.host[*launches_[i]];
+            if (trace_.ops[i].process == process && trace_.launch_of[i] != Trace::no_launch) {
+                const HostOp& api = trace_.host[trace_.launch_of[i]];
                 ops.push_back({api.start_ns, api.end_ns, i, api.thread});
             }
         }
@@ -225,7 +223,7 @@ class Finder {
 
     /// Whether it can be a step: its launch is known, or none is.
     [[nodiscard]] bool is_usable(const Replay& replay, std::uint16_t process) const {
-        return replay.process == process && (replay.launch || !host_);
+        return replay.process == process && (replay.launch != Trace::no_launch || !host_);
     }
 
     [[nodiscard]] bool is_attention(std::uint32_t op) const {
@@ -438,9 +436,8 @@ class Finder {
 
     const Trace& trace_;
     const StepOptions& options_;
-    std::vector<std::optional<std::size_t>> launches_; // of each op
-    bool host_ = false;                                // of the process at hand, launches are known
-    bool eager_attention_ = false;                     // of that process, outside of replays
+    bool host_ = false;            // of the process at hand, launches are known
+    bool eager_attention_ = false; // of that process, outside of replays
     Steps made_;
 };
 

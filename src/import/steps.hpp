@@ -39,9 +39,9 @@ struct Step {
 struct Replay {
     std::uint16_t process = 0;
     std::uint64_t correlation = no_id;
-    std::optional<std::size_t> launch; // in Trace::host
-    std::uint64_t key = 0;             // the graph's id, or a hash of its operations' names
-    std::vector<std::uint32_t> ops;    // in Trace::ops
+    std::uint32_t launch = Trace::no_launch; // in Trace::host
+    std::uint64_t key = 0;                   // the graph's id, or a hash of its operations' names
+    std::vector<std::uint32_t> ops;          // in Trace::ops
     std::uint32_t step = no_step;
 };
 

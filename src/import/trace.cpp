@@ -62,8 +62,12 @@ void refuse_far_ones(Trace& trace) {
 }
 
 void sort_device_ops(Trace& trace) {
-    std::sort(trace.ops.begin(), trace.ops.end(),
-              [](const DeviceOp& a, const DeviceOp& b) { return order_of(a) < order_of(b); });
+    const auto before = [](const DeviceOp& a, const DeviceOp& b) {
+        return order_of(a) < order_of(b);
+    };
+    if (!std::is_sorted(trace.ops.begin(), trace.ops.end(), before)) { // tables of one kind are
+        std::sort(trace.ops.begin(), trace.ops.end(), before);
+    }
     const auto same = [](const DeviceOp& a, const DeviceOp& b) {
         return order_of(a) == order_of(b) && a.correlation != no_id;
     };
@@ -89,20 +93,31 @@ void check_streams(Trace& trace) {
     }
 }
 
-void index_launches(Trace& trace) {
-    for (std::size_t i = 0; i < trace.host.size(); ++i) {
+void find_launches(Trace& trace) {
+    using Call = std::tuple<std::uint16_t, std::uint64_t, std::uint32_t>; // process, correlation, index
+    std::vector<Call> calls;
+    for (std::uint32_t i = 0; i < trace.host.size(); ++i) {
         const HostOp& op = trace.host[i];
         if (op.kind == HostOpKind::api && op.correlation != no_id) {
-            trace.launches.emplace_back(op.process, op.correlation, static_cast<std::uint32_t>(i));
+            calls.emplace_back(op.process, op.correlation, i);
         }
     }
-    std::sort(trace.launches.begin(), trace.launches.end());
+    std::sort(calls.begin(), calls.end());
+    trace.launch_of.reserve(trace.ops.size());
+    for (const DeviceOp& op : trace.ops) {
+        const auto found = std::lower_bound(calls.begin(), calls.end(), Call(op.process, op.correlation, 0));
+        const bool is_there = op.correlation != no_id && found != calls.end() && std::get<0>(*found) == op.process &&
+                              std::get<1>(*found) == op.correlation;
+        trace.launch_of.push_back(is_there ? std::get<2>(*found) : Trace::no_launch);
+        trace.counts[static_cast<std::size_t>(Anomaly::no_launch)] += is_there ? 0 : 1;
+        trace.counts[static_cast<std::size_t>(Anomaly::before_launch)] +=
+            is_there && op.start_ns < trace.host[std::get<2>(*found)].start_ns ? 1 : 0;
+    }
+}
+
+void count_shared_ids(Trace& trace) {
     std::vector<std::pair<std::uint64_t, std::uint16_t>> owners;
     for (const DeviceOp& op : trace.ops) {
-        const std::optional<std::size_t> launch = trace.launch_of(op);
-        trace.counts[static_cast<std::size_t>(Anomaly::no_launch)] += launch ? 0 : 1;
-        trace.counts[static_cast<std::size_t>(Anomaly::before_launch)] +=
-            launch && op.start_ns < trace.host[*launch].start_ns ? 1 : 0;
         if (trace.facts.pids.size() > 1 && op.correlation != no_id) {
             owners.emplace_back(op.correlation, op.process);
         }
@@ -146,18 +161,6 @@ const char* anomaly_words(Anomaly anomaly) {
         "begin before the call that launched them",
     };
     return words[static_cast<std::size_t>(anomaly)];
-}
-
-std::optional<std::size_t> Trace::launch_of(const DeviceOp& op) const {
-    if (op.correlation == no_id) {
-        return std::nullopt;
-    }
-    const auto found = std::lower_bound(launches.begin(), launches.end(),
-                                        std::make_tuple(op.process, op.correlation, std::uint32_t{0}));
-    if (found == launches.end() || std::get<0>(*found) != op.process || std::get<1>(*found) != op.correlation) {
-        return std::nullopt;
-    }
-    return std::get<2>(*found);
 }
 
 void TraceBuilder::count(Anomaly anomaly, std::uint64_t times) {
@@ -286,7 +289,8 @@ Trace TraceBuilder::finish() {
     });
     sort_device_ops(trace);
     check_streams(trace);
-    index_launches(trace);
+    find_launches(trace);
+    count_shared_ids(trace);
     trace.tick_ns = tick_of(trace);
     return trace;
 }

@@ -6,9 +6,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -69,11 +69,9 @@ struct Trace {
     std::array<std::uint64_t, anomalies> counts{};
 
     [[nodiscard]] std::uint64_t count(Anomaly anomaly) const { return counts[static_cast<std::size_t>(anomaly)]; }
-    /// Index of the api call in `host` that launched it.
-    [[nodiscard]] std::optional<std::size_t> launch_of(const DeviceOp& op) const;
 
-    // (process, correlation) of api calls in `host`, sorted.
-    std::vector<std::tuple<std::uint16_t, std::uint64_t, std::uint32_t>> launches;
+    static constexpr std::uint32_t no_launch = std::numeric_limits<std::uint32_t>::max();
+    std::vector<std::uint32_t> launch_of; // of each op: the api call in `host` that launched it, or no_launch
 };
 
 /// As a format meets them: numbers are the tool's own.

@@ -90,8 +90,7 @@ class TraceWriter {
                 latest[op.stream] = op.end_ns;
                 last[op.stream] = i;
             }
-            if (const std::optional<std::size_t> launch = trace_.launch_of(op)) {
-                const auto api = static_cast<std::uint32_t>(*launch);
+            if (const std::uint32_t api = trace_.launch_of[i]; api != Trace::no_launch) {
                 if (launched_.try_emplace(api, i).second) {
                     events_.push_back({trace_.host[api].start_ns, Kind::launch, api});
                     first_ = std::min(first_, trace_.host[api].start_ns);
@@ -205,8 +204,8 @@ class TraceWriter {
 
     void number_replays() {
         for (const Replay& replay : steps_.replays) {
-            if (replay.process == options_.process && replay.launch) {
-                replays_[static_cast<std::uint32_t>(*replay.launch)] = &replay;
+            if (replay.process == options_.process && replay.launch != Trace::no_launch) {
+                replays_[replay.launch] = &replay;
             }
         }
     }
