@@ -132,10 +132,12 @@ class LayerReader {
             } else if (piece == "neg" || piece == "cat") {
                 place(label, "rope_embedding");
                 turned = i;
-            } else if (piece == "mul") {
+            } else if (piece == "mul" && projected) {
                 place(label, "rope_embedding");
-            } else if (piece == "add") {
-                place(label, turned < i && i - turned <= 6 ? "rope_embedding" : "residual_add");
+            } else if (piece == "add" && turned < i && i - turned <= 6) {
+                place(label, "rope_embedding");
+            } else if (piece == "add" && !projected) { // behind the projection it may be a bias
+                place(label, "residual_add");
             }
         }
     }

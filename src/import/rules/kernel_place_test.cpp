@@ -172,6 +172,12 @@ TEST(KernelPlace, PutsTheRopeOfAnEagerProgramTogether) {
         "output_projection residual_add rms_norm gate_up_projection activation down_projection");
 }
 
+TEST(KernelPlace, TakesNoBiasForTheResidual) {
+    EXPECT_EQ(placed("[ add norm mul gemm add rope_embedding attention gemm add norm gemm activation gemm add ]"),
+              "residual_add rms_norm elementwise qkv_projection elementwise rope_embedding attention output_projection "
+              "residual_add rms_norm gate_up_projection activation down_projection residual_add");
+}
+
 TEST(KernelPlace, JoinsThePiecesOfAnEagerNorm) {
     Scene scene("copy pow mean add rsqrt mul copy mul gemm");
     read_neighbours(scene.pass);
