@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cerrno>
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
-#include <functional>
 #include <iostream>
 #include <new>
 #include <poll.h>
+#include <span>
 #include <string_view>
 #include <unistd.h>
-#include <vector>
 
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
@@ -36,48 +34,58 @@ void occupy_standard_streams() {
 
 struct Command {
     std::string_view name;
-    std::function<void(CLI::App&, int&)> add;
+    void (*add)(CLI::App&, int&);
 };
 
-/// In the order in which help lists them.
-std::vector<Command> all_commands() {
-    std::vector<Command> commands;
+/// In the order in which help lists them; the answers stand between the two.
+constexpr Command before_answers[] = {
 #if defined(PLUMB_CLI_DECODER)
-    commands.push_back({"decode", add_decode});
+    {"decode", add_decode},
 #endif
-    commands.push_back({"run", add_run});
-    for (const AnswerInfo& info : known_answers()) {
-        commands.push_back({info.name, [&info](CLI::App& root, int& exit_code) {
-                                add_answer(root, info, exit_code);
-                            }});
+    {"run", add_run},
+};
+constexpr Command after_answers[] = {
+    {"trace", add_trace},       {"export", add_export},         {"recover", add_recover}, {"import", add_import},
+#if defined(PLUMB_CLI_DECODER)
+    {"model", add_model},
+#endif
+    {"selftest", add_selftest}, {"completion", add_completion}, {"help", add_help},
+};
+
+/// Those of that name, or all where it is empty. Whether there was one.
+bool add_from(std::span<const Command> commands, CLI::App& root, int& exit_code, std::string_view name) {
+    bool any = false;
+    for (const Command& command : commands) {
+        if (name.empty() || command.name == name) {
+            command.add(root, exit_code);
+            any = true;
+        }
     }
-    commands.push_back({"trace", add_trace});
-    commands.push_back({"export", add_export});
-    commands.push_back({"recover", add_recover});
-    commands.push_back({"import", add_import});
-#if defined(PLUMB_CLI_DECODER)
-    commands.push_back({"model", add_model});
-#endif
-    commands.push_back({"selftest", add_selftest});
-    commands.push_back({"completion", add_completion});
-    commands.push_back({"help", add_help});
-    return commands;
+    return any;
 }
 
-/// The one that is asked for, where it needs no other: all of them take a millisecond, which `plumb run` adds to a command.
+bool add_answers(CLI::App& root, int& exit_code, std::string_view name) {
+    bool any = false;
+    for (const AnswerInfo& info : known_answers()) {
+        if (name.empty() || info.name == name) {
+            add_answer(root, info, exit_code);
+            any = true;
+        }
+    }
+    return any;
+}
+
+/// The one that is asked for, where it needs no other: all of them, and the list of answers, take a millisecond, which `plumb run`
+/// adds to a command.
 void add_commands(CLI::App& root, int& exit_code, std::string_view asked) {
-    const std::vector<Command> commands = all_commands();
-    const auto found = asked == "help" || asked == "completion"
-                           ? commands.end()
-                           : std::find_if(commands.begin(), commands.end(),
-                                          [asked](const Command& command) { return command.name == asked; });
-    if (found != commands.end()) {
-        found->add(root, exit_code);
+    const bool needs_all = asked.empty() || asked == "help" || asked == "completion";
+    if (!needs_all && (add_from(before_answers, root, exit_code, asked) ||
+                       add_from(after_answers, root, exit_code, asked) || add_answers(root, exit_code, asked))) {
         return;
     }
-    for (const Command& command : commands) {
-        command.add(root, exit_code);
-    }
+    add_from(before_answers, root, exit_code, {});
+    add_answers(root, exit_code, {});
+    add_from(after_answers, root, exit_code, {});
 }
 
 int run_guarded(int argc, const char* const* argv) {

@@ -17,7 +17,11 @@ function(plumb_add_library target type name)
   target_include_directories(${target} INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(${target} PRIVATE zstd::libzstd_shared Threads::Threads ${CMAKE_DL_LIBS})
+  set(zstd zstd::libzstd_shared)
+  if(type STREQUAL "STATIC")
+    set(zstd $<BUILD_INTERFACE:plumb::zstd> $<INSTALL_INTERFACE:zstd::libzstd_shared>)
+  endif()
+  target_link_libraries(${target} PRIVATE ${zstd} Threads::Threads ${CMAKE_DL_LIBS})
   if(type STREQUAL "SHARED")
     # The drain thread may outlive dlclose(): its code must stay mapped. What a library does not use of a room stays out.
     target_link_options(${target} PRIVATE -Wl,-z,nodelete -Wl,-z,defs -Wl,--gc-sections)

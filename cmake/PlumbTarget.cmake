@@ -36,6 +36,28 @@ if(NOT TARGET zstd::libzstd_shared)
   add_library(zstd::libzstd_shared ALIAS PkgConfig::plumb_zstd)
 endif()
 
+# plumb_archive(<name> <library> <otherwise>): plumb::<name> is lib<library>.a for the programs of this build, since a shared library
+# costs each start of the command about 0.1 ms. Where there is no such archive, or sanitizers are on, it is the target <otherwise>.
+include(CheckLinkerFlag)
+if(PROJECT_IS_TOP_LEVEL AND NOT PLUMB_SANITIZE AND NOT APPLE)
+  check_linker_flag(CXX -static-libstdc++ PLUMB_STATIC_RUNTIME)
+endif()
+function(plumb_archive name library otherwise)
+  add_library(plumb_${name} INTERFACE)
+  add_library(plumb::${name} ALIAS plumb_${name})
+  set(linked ${otherwise})
+  if(PLUMB_STATIC_RUNTIME)
+    string(TOUPPER PLUMB_STATIC_${name} archive)
+    find_library(${archive} NAMES lib${library}.a)
+    if(${archive})
+      set(linked "${${archive}}")
+      target_include_directories(plumb_${name} SYSTEM INTERFACE $<TARGET_PROPERTY:${otherwise},INTERFACE_INCLUDE_DIRECTORIES>)
+    endif()
+  endif()
+  target_link_libraries(plumb_${name} INTERFACE "${linked}")
+endfunction()
+plumb_archive(zstd zstd zstd::libzstd_shared)
+
 # xxhash is compiled in (XXH_INLINE_ALL): header-only for us, nothing to link for anybody.
 if(NOT TARGET plumb_xxhash)
   find_path(PLUMB_XXHASH_INCLUDE xxhash.h REQUIRED)
