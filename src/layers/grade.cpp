@@ -4,17 +4,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include "layers/laid_out.hpp"
 
 namespace plumb {
 namespace {
 
-constexpr double fair_copy = 0.6;        // this share of its slots must match
-constexpr std::size_t long_change = 3;   // so many kernels missing or foreign in a row are no accident
-constexpr double launches_differ = 0.25; // of a layer, from one layer to another
-constexpr double some_of_a_layer = 0.1;  // where launches speak, time must only allow it
-constexpr double part_of_a_layer = 0.4;  // time or launches enough for this much of a layer are enough for a lost one
+constexpr double fair_copy = 0.6;          // this share of its slots must match
+constexpr std::size_t long_change = 3;     // so many kernels missing or foreign in a row are no accident
+constexpr std::size_t repeated_change = 3; // the same change in so many layers is none
+constexpr double launches_differ = 0.25;   // of a layer, from one layer to another
+constexpr double some_of_a_layer = 0.1;    // where launches speak, time must only allow it
+constexpr double part_of_a_layer = 0.4;    // time or launches enough for this much of a layer are enough for a lost one
 
 double quantile(std::vector<double>& values, double share) {
     if (values.empty()) {
@@ -53,6 +55,7 @@ class Grader {
         findings_.witnesses.repeats = findings_.layers;
         look_at_copies();
         look_between();
+        look_at_unclear();
         look_at_attention();
         if (options_.layers != 0) {
             told();
@@ -121,6 +124,22 @@ class Grader {
             }
         }
         return true;
+    }
+
+    /// A kernel between two layers is an accident, unless layers have such kernels or others stand there as well.
+    void look_at_unclear() {
+        std::map<std::uint32_t, std::size_t> seen;
+        for (const std::size_t i : laid_out_.unclear) {
+            const std::uint32_t name = kernel(i).name;
+            const bool known =
+                std::any_of(findings_.units.begin(), findings_.units.end(), [name](const LayerUnit& unit) {
+                    return std::find(unit.names.begin(), unit.names.end(), name) != unit.names.end();
+                });
+            if (++seen[name] == repeated_change || known) {
+                doubt("kernel " + std::to_string(laid_out_.main[i]) + " may belong to the layer before or after it");
+                return;
+            }
+        }
     }
 
     /// Attention outside all layers.

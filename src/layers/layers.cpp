@@ -12,8 +12,8 @@ namespace {
 
 constexpr double most_kernels = 0.6;       // a stream with fewer of them holds no pass alone
 constexpr std::size_t foreign_at_edge = 2; // so many kernels between the outermost slot and the next
-constexpr std::size_t last_slots = 3;
-constexpr double rarely = 0.05; // of all changes from stream to stream
+constexpr std::size_t edge_slots = 3;      // of a copy: swaps at its border leave these without their kernel
+constexpr double rarely = 0.05;            // of all changes from stream to stream
 
 /// Whether kernels of different streams run at the same time, so that their order says little. Without times: not known, so yes.
 bool streams_overlap(std::span<const SequenceKernel> kernels) {
@@ -156,19 +156,72 @@ void trim(UnitCopy& copy, const RepeatUnit& unit, std::span<const std::uint32_t>
     }
 }
 
-/// A kernel right behind a copy is the copy's if one of its last slots is missing that kernel: the two last were swapped.
-void extend(UnitCopy& copy, const RepeatUnit& unit, std::span<const std::uint32_t> symbols) {
-    if (copy.end == symbols.size()) {
-        return;
-    }
-    const std::size_t size = copy.slots.size();
-    for (std::size_t slot = size - std::min(size, last_slots); slot < size; ++slot) {
-        if (!copy.slots[slot] && unit.slots[slot].front() == symbols[copy.end]) {
-            ++copy.end; // without the slot: slots stay in the order of kernels
-            return;
+/// Whether one of the outermost slots of a copy lacks this kernel: it was swapped with its neighbour.
+bool lacks(const UnitCopy& copy, const RepeatUnit& unit, std::uint32_t symbol, bool at_end) {
+    const std::size_t size = copy.slots.size(), looked_at = std::min(size, edge_slots);
+    for (std::size_t slot = at_end ? size - looked_at : 0; slot < (at_end ? size : looked_at); ++slot) {
+        const std::vector<std::uint32_t>& names = unit.slots[slot];
+        if (!copy.slots[slot] && std::find(names.begin(), names.end(), symbol) != names.end()) {
+            return true;
         }
     }
+    return false;
 }
+
+/// Kernels between the slots of two copies belong to the copy that lacks them. They get no slot: slots are in the order of kernels.
+/// Gives those that belong to either, though the copies leave nothing between them.
+class Borders {
+  public:
+    Borders(std::vector<UnitCopy>& copies, const std::vector<RepeatUnit>& units, std::span<const std::uint32_t> symbols)
+        : copies_(copies), units_(units), symbols_(symbols) {}
+
+    std::vector<std::size_t> settle() {
+        std::vector<std::size_t> unclear;
+        for (std::size_t c = 0; c <= copies_.size(); ++c) {
+            std::size_t begin = c > 0 ? last_taken(copies_[c - 1]) + 1 : 0;
+            std::size_t end = c < copies_.size() ? first_taken(copies_[c]) : symbols_.size();
+            while (begin < end && before_lacks(c, begin) && !after_lacks(c, begin)) {
+                ++begin;
+            }
+            while (begin < end && after_lacks(c, end - 1) && !before_lacks(c, end - 1)) {
+                --end;
+            }
+            if (c > 0) {
+                copies_[c - 1].end = std::clamp(copies_[c - 1].end, begin, end);
+            }
+            if (c < copies_.size()) {
+                copies_[c].begin = std::clamp(copies_[c].begin, begin, end);
+            }
+            for (std::size_t i = begin;
+                 c > 0 && c < copies_.size() && copies_[c - 1].end == copies_[c].begin && i < end; ++i) {
+                unclear.push_back(i);
+            }
+        }
+        return unclear;
+    }
+
+  private:
+    static std::size_t first_taken(const UnitCopy& copy) {
+        const auto slot =
+            std::find_if(copy.slots.begin(), copy.slots.end(), [](const auto& s) { return s.has_value(); });
+        return slot == copy.slots.end() ? copy.end : **slot;
+    }
+    static std::size_t last_taken(const UnitCopy& copy) {
+        const auto slot =
+            std::find_if(copy.slots.rbegin(), copy.slots.rend(), [](const auto& s) { return s.has_value(); });
+        return slot == copy.slots.rend() ? copy.begin : **slot;
+    }
+    bool before_lacks(std::size_t c, std::size_t i) const {
+        return c > 0 && lacks(copies_[c - 1], units_[copies_[c - 1].unit], symbols_[i], true);
+    }
+    bool after_lacks(std::size_t c, std::size_t i) const {
+        return c < copies_.size() && lacks(copies_[c], units_[copies_[c].unit], symbols_[i], false);
+    }
+
+    std::vector<UnitCopy>& copies_;
+    const std::vector<RepeatUnit>& units_;
+    std::span<const std::uint32_t> symbols_;
+};
 
 } // namespace
 
@@ -202,9 +255,9 @@ LaidOut lay_out(std::span<const SequenceKernel> kernels) {
         }
         if (c + 1 == copies.size() || copies[c].end < copies[c + 1].begin) {
             trim(copies[c], laid_out.repeats.units[copies[c].unit], symbols, anchors, true);
-            extend(copies[c], laid_out.repeats.units[copies[c].unit], symbols);
         }
     }
+    laid_out.unclear = Borders(copies, laid_out.repeats.units, symbols).settle();
     return laid_out;
 }
 

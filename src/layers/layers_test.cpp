@@ -147,7 +147,7 @@ TEST(Layers, replays_of_one_graph_are_witnesses_of_each_other) {
 TEST(Layers, kernels_of_another_stream_are_where_the_main_stream_was) {
     TruthSequence sequence = planted("dense");
     std::vector<SequenceKernel> kernels;
-    std::vector<std::int32_t> truth;
+    std::vector<TrueLayer> truth;
     for (std::size_t i = 0; i < sequence.kernels.size(); ++i) {
         kernels.push_back(sequence.kernels[i]);
         truth.push_back(sequence.truth[i]);

@@ -12,7 +12,7 @@ TEST(Passes, begin_before_the_embedding_and_after_sampling) {
     ASSERT_EQ(passes.size(), 4u);
     for (std::size_t pass = 0; pass < passes.size(); ++pass) {
         for (std::size_t i = passes[pass].begin; i < passes[pass].end; ++i) {
-            ASSERT_EQ(sequence.truth[i], static_cast<std::int32_t>(pass)) << "kernel " << i;
+            ASSERT_EQ(sequence.truth[i].layer, static_cast<std::int32_t>(pass)) << "kernel " << i;
         }
         EXPECT_EQ(passes[pass].cut, pass == 0);
     }
@@ -31,7 +31,7 @@ TEST(Passes, whole_passes_that_repeat_are_cut_at_the_embedding) {
     std::int64_t later = 0;
     for (int round = 0; round < 12; ++round) { // of short passes: the pass itself is the unit
         for (std::size_t i = 0; i < pass.kernels.size(); ++i) {
-            if (pass.truth[i] == 1) {
+            if (pass.truth[i].layer == 1) {
                 SequenceKernel kernel = pass.kernels[i];
                 kernel.name += kernel.name >= 2000 && kernel.name < 3000 ? 10'000u * static_cast<std::uint32_t>(i) : 0;
                 *kernel.begin_ns += later;

@@ -2,8 +2,10 @@
 #include "layers/repeats.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "layers/lags.hpp"
 
@@ -11,8 +13,9 @@ namespace plumb {
 namespace {
 
 constexpr std::size_t most_lags = 4, most_odd_copies = 4, most_units = 4, most_rounds = 3;
-constexpr double good_copy = 0.75;   // this share of its slots matches
-constexpr double most_savings = 0.9; // a shorter unit that saves this share of the best is better
+constexpr std::size_t least_changes = 3, most_alike = 2; // of copies that may be of another unit
+constexpr double good_copy = 0.75;                       // this share of its slots matches
+constexpr double most_savings = 0.9;                     // a shorter unit that saves this share of the best is better
 constexpr std::int64_t cost_of_a_slot = 3, cost_of_a_name = 10; // what a longer unit, or one with more names, must save
 
 bool is_mlp(LayerAnchor anchor) { return anchor == LayerAnchor::mlp || anchor == LayerAnchor::router; }
@@ -98,6 +101,73 @@ class UnitFinder {
         return unit;
     }
 
+    /// A copy with all that lies before the next.
+    void add_unit_of(const std::vector<UnitCopy>& copies, std::size_t c, std::vector<RepeatUnit>& units) const {
+        if (c + 1 < copies.size()) {
+            const std::size_t length = copies[c + 1].begin - copies[c].begin;
+            if (length >= shortest_unit && length <= longest_unit) {
+                units.push_back(unit_at(copies[c].begin, copies[c + 1].begin));
+            }
+        }
+    }
+
+    /// In which ways a copy differs from the usual one of its unit: slot, and the name there or after it.
+    using Change = std::tuple<std::size_t, std::size_t, bool, std::uint32_t>;
+    std::vector<Change> changes_of(const Repeats& found, std::size_t c) const {
+        const UnitCopy& copy = found.alignment.copies[c];
+        std::vector<Change> changes;
+        std::size_t next = copy.begin;
+        for (std::size_t slot = 0; slot < copy.slots.size(); ++slot) {
+            if (!copy.slots[slot]) {
+                changes.emplace_back(copy.unit, slot, false, no_symbol);
+                continue;
+            }
+            for (; next < *copy.slots[slot]; ++next) {
+                changes.emplace_back(copy.unit, slot, true, symbols_[next]);
+            }
+            ++next;
+            if (const std::uint32_t name = symbols_[*copy.slots[slot]];
+                name != found.units[copy.unit].slots[slot].front()) {
+                changes.emplace_back(copy.unit, slot, false, name);
+            }
+        }
+        return changes;
+    }
+
+    /// The copies whose changes most others have too: they may be of another unit of about the same length.
+    std::vector<std::size_t> alike_but_odd(const Repeats& found) const {
+        std::vector<std::vector<Change>> changes;
+        Counts<Change> seen;
+        for (std::size_t c = 0; c < found.alignment.copies.size(); ++c) {
+            changes.push_back(changes_of(found, c));
+            for (const Change& change : changes.back()) {
+                ++seen[change];
+            }
+        }
+        std::map<std::vector<Change>, std::pair<std::size_t, std::size_t>>
+            alike; // how much others have of them, and the first
+        for (std::size_t c = 0; c < changes.size(); ++c) {
+            std::size_t shared = 0;
+            for (const Change& change : changes[c]) {
+                shared += seen[change] - 1;
+            }
+            if (changes[c].size() >= least_changes && shared >= least_changes) {
+                alike.try_emplace(changes[c], shared, c);
+            }
+        }
+        std::vector<std::pair<std::size_t, std::size_t>> best;
+        for (const auto& [key, copy] : alike) {
+            best.push_back(copy);
+        }
+        std::sort(best.begin(), best.end(), std::greater<>());
+        best.resize(std::min(best.size(), most_alike));
+        std::vector<std::size_t> copies;
+        for (const auto& [shared, c] : best) {
+            copies.push_back(c);
+        }
+        return copies;
+    }
+
     /// What may be a unit: stretches that repeat where no good copy lies, and copies that are unlike their unit.
     std::vector<RepeatUnit> seeds(const Repeats& found) const {
         std::vector<std::uint32_t> rest(symbols_.begin(), symbols_.end());
@@ -107,10 +177,12 @@ class UnitFinder {
             if (!copies[c].midway && copies[c].share() >= good_copy) {
                 std::fill(rest.begin() + static_cast<std::ptrdiff_t>(copies[c].begin),
                           rest.begin() + static_cast<std::ptrdiff_t>(copies[c].end), no_symbol);
-            } else if (c + 1 < copies.size() && copies[c + 1].begin - copies[c].begin <= longest_unit &&
-                       copies[c + 1].begin - copies[c].begin >= shortest_unit && units.size() < most_odd_copies) {
-                units.push_back(unit_at(copies[c].begin, copies[c + 1].begin));
+            } else if (units.size() < most_odd_copies) {
+                add_unit_of(copies, c, units);
             }
+        }
+        for (const std::size_t c : alike_but_odd(found)) {
+            add_unit_of(copies, c, units);
         }
         std::vector<std::size_t> lags = likely_lags(rest);
         lags.resize(std::min(lags.size(), most_lags));

@@ -29,7 +29,7 @@ class Plan {
             kernel.end_ns = now_ += duration;
             now_ += std::uniform_int_distribution<std::int64_t>(500, 2'000)(random_);
             sequence_.kernels.push_back(kernel);
-            sequence_.truth.push_back(layer);
+            sequence_.truth.push_back({layer});
         }
         if (layer >= 0) {
             sequence_.layers = std::max(sequence_.layers, static_cast<std::uint32_t>(layer) + 1);
@@ -79,6 +79,17 @@ std::vector<TruthSequence> planted_sequences() {
             plan.put("ng.nn..Ag", layer, 2).put("ngRR.M.M...", layer, 4);
         }
         planned.push_back(plan.outside(tail, 3).done());
+    }
+    {
+        Plan plan("dense and MoE of one length, as 3 + 9"); // and both norms of a layer are the same kernel
+        plan.outside("E", 1);
+        for (int layer = 0; layer < 12; ++layer) {
+            plan.put("n", layer, 2)
+                .put("g.Ag", layer, 3)
+                .put("n", layer, 2)
+                .put(layer < 3 ? "gMg" : "RMM", layer, layer < 3 ? 4 : 5);
+        }
+        planned.push_back(plan.outside("gS", 6).done());
     }
     {
         Plan plan("alternating windows");

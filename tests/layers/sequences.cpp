@@ -27,7 +27,9 @@ std::vector<TruthSequence> read_sequences(std::istream& in) {
         std::istringstream words(line);
         if (line.starts_with("= ")) {
             char sign = 0;
-            words >> sign >> found.emplace_back().name >> found.back().layers;
+            std::string told;
+            words >> sign >> found.emplace_back().name >> found.back().layers >> told;
+            found.back().ambiguous = told == "told";
             continue;
         }
         SequenceKernel kernel;
@@ -42,7 +44,7 @@ std::vector<TruthSequence> read_sequences(std::istream& in) {
         kernel.end_ns = end;
         kernel.anchor = anchor_of(anchor);
         found.back().kernels.push_back(kernel);
-        found.back().truth.push_back(layer);
+        found.back().truth.push_back({layer});
     }
     return found;
 }
@@ -73,17 +75,15 @@ TruthSequence with_noise(const TruthSequence& sequence, Noise noise, std::mt1993
             if (chance(0.02)) {
                 std::swap(kernels[i].name, kernels[i + 1].name);
                 std::swap(kernels[i].anchor, kernels[i + 1].anchor);
-                noisy.truth[i] = noisy.truth[i + 1] = layer_unknown;
+                noisy.truth[i].other = noisy.truth[i + 1].layer;
+                noisy.truth[i + 1].other = noisy.truth[i].layer;
                 ++i;
             }
         }
         break;
     case Noise::rename:
-        for (std::size_t i = 0; i < kernels.size(); ++i) {
-            if (chance(0.05)) {
-                kernels[i].name += renamed;
-                noisy.truth[i] = layer_unknown;
-            }
+        for (SequenceKernel& kernel : kernels) {
+            kernel.name += chance(0.05) ? renamed : 0;
         }
         break;
     case Noise::drop:
@@ -103,7 +103,8 @@ TruthSequence with_noise(const TruthSequence& sequence, Noise noise, std::mt1993
                 more.anchor = LayerAnchor::none;
                 more.begin_ns = more.end_ns;
                 kernels.push_back(more);
-                noisy.truth.push_back(layer_unknown);
+                const std::size_t next = std::min(i + 1, sequence.truth.size() - 1);
+                noisy.truth.push_back({sequence.truth[i].layer, sequence.truth[next].layer});
             }
         }
         break;
@@ -111,18 +112,19 @@ TruthSequence with_noise(const TruthSequence& sequence, Noise noise, std::mt1993
     return noisy;
 }
 
+bool is_right(const LayerFindings& findings, const TruthSequence& sequence, std::size_t kernel) {
+    const TrueLayer truth = sequence.truth[kernel];
+    const std::optional<std::uint32_t> found = findings.places[kernel].layer;
+    const std::int32_t layer = found ? static_cast<std::int32_t>(*found) : in_no_layer;
+    return truth.layer == layer_unknown || truth.layer == layer || truth.other == layer;
+}
+
 bool is_right(const LayerFindings& findings, const TruthSequence& sequence) {
-    if (findings.layers != sequence.layers) {
-        return false;
+    bool right = findings.layers == sequence.layers;
+    for (std::size_t i = 0; i < sequence.truth.size() && right; ++i) {
+        right = is_right(findings, sequence, i);
     }
-    for (std::size_t i = 0; i < sequence.truth.size(); ++i) {
-        const std::int32_t layer = sequence.truth[i];
-        if (layer != layer_unknown &&
-            findings.places[i].layer != (layer == in_no_layer ? std::nullopt : std::optional<std::uint32_t>(layer))) {
-            return false;
-        }
-    }
-    return true;
+    return right;
 }
 
 } // namespace plumb
