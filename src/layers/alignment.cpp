@@ -81,8 +81,8 @@ class Aligner {
     std::size_t last_of(std::size_t unit) const { return first_[unit] + units_[unit].slots.size() - 1; }
 
     void consume(std::size_t i) {
-        Came* const came = &came_[(i + 1) * states_];
-        const std::uint8_t* const match = &matches_[symbols_[i] * states_];
+        Came* const came = came_.data() + (i + 1) * states_;
+        const std::uint8_t* const match = matches_.data() + symbols_[i] * states_;
         const std::int32_t* const mismatch = mismatch_[static_cast<std::size_t>(anchors_[i])].data();
         std::int32_t border = never;
         for (std::size_t unit = 0; unit < units_.size(); ++unit) {
@@ -108,7 +108,7 @@ class Aligner {
 
     /// What needs no symbol: skipped slots, borders, the way out and in. Twice, as a skip may lead over a border.
     void settle(std::size_t column, std::vector<std::int32_t>& cost) {
-        Came* const came = &came_[column * states_];
+        Came* const came = came_.data() + column * states_;
         for (int round = 0; round < 2; ++round) {
             for (std::size_t unit = 0; unit < units_.size(); ++unit) {
                 const std::size_t last = last_of(unit);
