@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <map>
-#include <random>
-#include <zlib.h>
 
+#include "import/folder_testing.hpp"
 #include "import/planted_trace_testing.hpp"
 #include "recording/recorded_run.hpp"
 #include "resolve/name_table.hpp"
@@ -20,30 +18,6 @@ namespace plumb::imported {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Folder {
-  public:
-    Folder() {
-        std::string name = fs::temp_directory_path() / "plumb-import-XXXXXX";
-        path_ = ::mkdtemp(name.data());
-    }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    ~Folder() { fs::remove_all(path_); }
-    [[nodiscard]] std::string operator/(const std::string& name) const { return path_ / name; }
-
-  private:
-    fs::path path_;
-};
-
-void save(const std::string& path, const std::string& content) { std::ofstream(path, std::ios::binary) << content; }
-
-void save_packed(const std::string& path, const std::string& content) {
-    gzFile file = ::gzopen(path.c_str(), "wb");
-    ASSERT_NE(file, nullptr);
-    ::gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
-    ::gzclose(file);
-}
 
 /// What a recording says of device operations.
 struct ReadBack {
@@ -290,14 +264,10 @@ TEST(Import, the_same_trace_gives_the_same_recording) {
     save(folder / "trace", as_kineto(plan({})));
     import_file(folder / "trace", folder / "a.plumb");
     import_file(folder / "trace", folder / "b.plumb");
-    const auto content = [](const std::string& path) {
-        std::ifstream file(path, std::ios::binary);
-        return std::string(std::istreambuf_iterator<char>(file), {});
-    };
     const ReadBack a = read_back(folder / "a.plumb");
     const ReadBack b = read_back(folder / "b.plumb");
     EXPECT_EQ(a.facts->metadata.recording_id[0], b.facts->metadata.recording_id[0]);
-    EXPECT_EQ(content(folder / "a.plumb").size(), content(folder / "b.plumb").size());
+    EXPECT_EQ(content_of(folder / "a.plumb").size(), content_of(folder / "b.plumb").size());
 }
 
 TEST(Import, phase_and_tokens_can_be_said) {
@@ -490,129 +460,6 @@ TEST(ImportAnomalies, abutting_operations_say_that_gaps_are_not_known) {
         }
     }
     EXPECT_NE(note_with(import_text(as_kineto(planned)).run, "gaps between operations are not in this trace"), "");
-}
-
-// ---- what is refused
-
-std::string refusal(const std::string& content, ImportOptions options = {}, bool packed = false) {
-    const Folder folder;
-    packed ? save_packed(folder / "trace", content) : save(folder / "trace", content);
-    options.out = folder / "run.plumb";
-    const auto made = import_traces({folder / "trace"}, options);
-    EXPECT_FALSE(made.ok());
-    return made.error().message;
-}
-
-TEST(ImportRefusals, name_what_is_known) {
-    EXPECT_NE(refusal("hello").find("Kineto"), std::string::npos);
-    EXPECT_NE(refusal("").find("Kineto"), std::string::npos);
-    EXPECT_NE(refusal("{\"traceEvents\": []}").find("no operation of a device"), std::string::npos);
-    EXPECT_NE(refusal("SQLite format 3" + std::string(2000, 'x')).find("database"), std::string::npos);
-}
-
-TEST(ImportRefusals, files_beyond_the_limit) {
-    ImportOptions options;
-    options.max_size = 1000;
-    EXPECT_NE(refusal(as_kineto(plan({})), options).find("--max-size"), std::string::npos);
-}
-
-TEST(ImportRefusals, bombs) {
-    const std::string bomb = "{\"traceEvents\": [" + std::string(std::size_t{70} << 20, ' ') + "]}";
-    EXPECT_NE(refusal(bomb, {}, true).find("1000 times"), std::string::npos);
-}
-
-TEST(ImportRefusals, levels_without_end) {
-    std::string deep = "[{\"ph\": \"X\", \"args\": ";
-    for (int i = 0; i < 100'000; ++i) {
-        deep += "{\"a\": ";
-    }
-    EXPECT_NE(refusal(deep).find("no operation"), std::string::npos);
-    EXPECT_NE(refusal(std::string(100'000, '[')).find("no operation"), std::string::npos);
-    EXPECT_NE(refusal("{" + std::string(100'000, '{')).find("no operation"), std::string::npos);
-}
-
-TEST(ImportRefusals, a_view_in_place_of_a_table) {
-    const Folder folder;
-    save_nsys(plan({}), folder / "trace");
-    const auto import = [&] {
-        ImportOptions options;
-        options.out = folder / "run.plumb";
-        return import_traces({folder / "trace"}, options);
-    };
-    EXPECT_TRUE(import().ok());
-    hide_kernels_in_a_view(folder / "trace");
-    const auto made = import();
-    EXPECT_FALSE(made.ok());
-    EXPECT_NE(made.error().message.find("no operation"), std::string::npos);
-}
-
-// ---- mutants: whatever a file holds, the answer is a recording or one sentence
-
-void mutate(std::string& text, std::mt19937_64& random) {
-    const int changes = 1 + static_cast<int>(random() % 8);
-    for (int i = 0; i < changes && !text.empty(); ++i) {
-        const std::size_t at = random() % text.size();
-        switch (random() % 6) {
-        case 0:
-            text[at] = static_cast<char>(random());
-            break;
-        case 1:
-            text.erase(at, random() % 64);
-            break;
-        case 2:
-            text.insert(at, text.substr(random() % text.size(), random() % 200));
-            break;
-        case 3:
-            text[at] = "\"\\{}[],:0-9e."[random() % 13];
-            break;
-        case 4:
-            text.resize(at);
-            break;
-        default:
-            text.insert(at, std::to_string(random()));
-            break;
-        }
-    }
-}
-
-TEST(ImportMutants, give_a_recording_or_one_sentence) {
-    const char* wanted = std::getenv("PLUMB_IMPORT_MUTANTS");
-    const int mutants = wanted != nullptr ? std::atoi(wanted) : 60;
-    const Folder folder;
-    PlannedRun run;
-    run.steps = 2;
-    run.side_stream = true;
-    const PlannedTrace planned = plan(run);
-    std::mt19937_64 random(17);
-    for (const char* format : {"kineto", "rocprofv3", "nsys", "rpd"}) {
-        Case of;
-        of.format = format;
-        const std::string seed = folder / (std::string("seed-") + format);
-        save_as(of, planned, seed);
-        std::ifstream file(seed, std::ios::binary);
-        const std::string whole(std::istreambuf_iterator<char>(file), {});
-        for (int i = 0; i < mutants; ++i) {
-            std::string mutant = whole;
-            mutate(mutant, random);
-            save(folder / "trace", mutant);
-            ImportOptions options;
-            options.out = folder / "run.plumb";
-            const auto made = import_traces({folder / "trace"}, options);
-            if (!made.ok()) {
-                EXPECT_FALSE(made.error().message.empty());
-                EXPECT_EQ(made.error().message.find('\n'), std::string::npos);
-            } else {
-                for (const ImportedRun& one : *made) {
-                    EXPECT_EQ(read_back(one.recording).ops.size(), one.operations) << format << " " << i;
-                }
-            }
-            for (const auto& entry : fs::directory_iterator(folder / ".")) {
-                if (entry.path().filename().string().starts_with("run")) {
-                    fs::remove(entry.path());
-                }
-            }
-        }
-    }
 }
 
 // ---- public traces: PLUMB_TRACES names their folder

@@ -18,6 +18,11 @@ namespace {
 constexpr std::size_t packed_block = std::size_t{256} << 10;
 constexpr int gzip_or_zlib = 15 + 32; // as inflateInit2() wants it
 
+Error size_error(const std::string& path, std::uint64_t max_size) {
+    return {ErrorCode::out_of_memory,
+            path + " holds more than " + std::to_string(max_size) + " bytes: raise --max-size if that is right"};
+}
+
 Error file_error(const std::string& path, int number) {
     const ErrorCode code = number == ENOENT                      ? ErrorCode::not_found
                            : number == EACCES || number == EPERM ? ErrorCode::permission
@@ -129,7 +134,7 @@ Input& Input::operator=(Input&&) noexcept = default;
 Input::~Input() = default;
 
 Result<Input> Input::open(const std::string& path, const InputLimits& limits) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe would wait for a writer
     if (file < 0) {
         return file_error(path, errno);
     }
@@ -142,6 +147,9 @@ Result<Input> Input::open(const std::string& path, const InputLimits& limits) {
         return Error{ErrorCode::invalid_argument, path + " is no file: name the trace itself"};
     }
     state->file_bytes = static_cast<std::uint64_t>(about.st_size);
+    if (state->file_bytes > limits.max_size) {
+        return size_error(path, limits.max_size);
+    }
     unsigned char magic[2] = {};
     state->is_packed = ::pread(file, magic, sizeof magic, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
     Input input(std::move(state));
@@ -175,8 +183,7 @@ Result<std::size_t> Input::read(char* to, std::size_t size) {
     }
     s.given += *got;
     if (s.given > s.limits.max_size) {
-        return Error{ErrorCode::out_of_memory, s.path + " holds more than " + std::to_string(s.limits.max_size) +
-                                                   " bytes: raise --max-size if that is right"};
+        return size_error(s.path, s.limits.max_size);
     }
     if (s.is_packed && s.given > s.limits.free_size && s.given / s.limits.most_ratio > s.consumed) {
         return Error{ErrorCode::corrupt, s.path + " unpacks to more than " + std::to_string(s.limits.most_ratio) +

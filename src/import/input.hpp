@@ -19,7 +19,7 @@ struct InputLimits {
 
 class Input {
   public:
-    /// Errors: not_found, permission; invalid_argument for a folder.
+    /// Errors: not_found, permission; invalid_argument for a folder or pipe; out_of_memory beyond max_size.
     static Result<Input> open(const std::string& path, const InputLimits& limits = {});
     Input(Input&&) noexcept;
     Input& operator=(Input&&) noexcept;

@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t block_size = std::size_t{4} << 20;
 constexpr std::size_t most_depth = 6; // of members that are looked at
 constexpr std::size_t longest_key = 256;
+constexpr unsigned most_looks = 16;
 static_assert(block_size >= 2 * longest_element);
 
 enum Class : std::uint8_t { other, quote, opens, closes };
@@ -71,6 +72,7 @@ class Walker {
         }
         block_ = std::move(next);
         at_ = 0;
+        looks_ = 0;
         return status_;
     }
 
@@ -320,7 +322,7 @@ class Walker {
         }
         if (broken != text().npos) {
             damage_.elements += 1;
-            return resume(some, broken);
+            return resume(some, may_look_inside(broken) ? at_ + 1 : broken);
         }
         if (ended_) {
             damage_.cut = true;
@@ -329,6 +331,10 @@ class Walker {
         }
         return hand_over(some) && refill().ok();
     }
+
+    /// What is too long may be one that lacks a bracket, with whole ones behind it. Text that does so all along costs as many looks
+    /// a block as this, no more.
+    bool may_look_inside(std::size_t broken) { return broken - at_ == longest_element && looks_++ < most_looks; }
 
     /// Goes on with the next thing that looks like an event.
     bool resume(JsonElements& some, std::size_t from) {
@@ -367,6 +373,7 @@ class Walker {
     std::size_t at_ = 0;
     std::string first_key_ = "\"ph\""; // of the elements
     bool first_ = true;
+    unsigned looks_ = 0; // within this block
     bool ended_ = false;
     Status status_;
     JsonDamage damage_;

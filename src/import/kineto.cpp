@@ -382,55 +382,42 @@ std::string mended(std::string_view text) {
     return made;
 }
 
-/// One element; where a quote is missing it may hold others, which are looked for.
-void read_event(std::string_view text, Found& to) {
-    const std::string_view key = first_key(text);
-    for (unsigned tries = 0; tries < most_retries; ++tries) {
-        if (tells_nothing(text)) {
-            return;
-        }
-        Event event;
-        if (parse(text, event)) {
-            add_event(event, to);
-            return;
-        }
+/// False where it is no JSON.
+bool read_whole(std::string_view text, Found& to) {
+    if (tells_nothing(text)) {
+        return true;
+    }
+    Event event;
+    if (!parse(text, event)) {
         event = {};
-        if (parse(mended(text), event)) {
-            add_event(event, to);
-            return;
+        if (!parse(mended(text), event)) {
+            return false;
         }
-        if (tries == 0) {
-            to.count(Anomaly::damaged);
-        }
-        const std::size_t next = next_like(text, 1, key);
-        if (next == text.npos) {
-            return;
-        }
-        text.remove_prefix(next);
+    }
+    add_event(event, to);
+    return true;
+}
+
+/// One element; where a quote or bracket is missing it may hold others, which are looked for.
+void read_event(std::string_view text, Found& to) {
+    if (read_whole(text, to)) {
+        return;
+    }
+    to.count(Anomaly::damaged);
+    const std::string_view key = first_key(text);
+    std::size_t at = next_like(text, 1, key);
+    for (unsigned tries = 0; tries < most_retries && at != text.npos; ++tries) {
         std::size_t broken = text.npos;
-        const std::size_t end = end_of_element(text, 0, broken);
-        if (end != text.npos && end < text.size()) {
-            // Well in itself: and after it there may be more.
-            Event inner;
-            if (!tells_nothing(text.substr(0, end)) && parse(text.substr(0, end), inner)) {
-                add_event(inner, to);
-            }
-            text.remove_prefix(end);
-            const std::size_t after = next_like(text, 0, key);
-            if (after == text.npos) {
-                return;
-            }
-            text.remove_prefix(after);
-        }
+        const std::size_t end = end_of_element(text, at, broken);
+        const bool well = end != text.npos && read_whole(text.substr(at, end - at), to);
+        at = next_like(text, well ? end : at + 1, key);
     }
 }
 
 Found read_events(JsonElements& some) {
     Found found;
     for (const std::string_view text : some.texts) {
-        if (!tells_nothing(text)) {
-            read_event(text, found);
-        }
+        read_event(text, found);
     }
     some = {};
     return found;

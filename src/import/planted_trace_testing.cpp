@@ -358,10 +358,11 @@ void save_nsys(const PlannedTrace& trace, const std::string& path) {
     }
 }
 
-void hide_kernels_in_a_view(const std::string& path) {
+void change_database(const std::string& path, const std::vector<std::string>& queries) {
     Database to(path);
-    to.run("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO kernels");
-    to.run("CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS SELECT * FROM kernels");
+    for (const std::string& query : queries) {
+        to.run(query);
+    }
 }
 
 void save_rpd(const PlannedTrace& trace, const std::string& path) {

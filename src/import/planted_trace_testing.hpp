@@ -73,7 +73,7 @@ struct KinetoForm {
 /// Databases, as files.
 void save_nsys(const PlannedTrace& trace, const std::string& path);
 void save_rpd(const PlannedTrace& trace, const std::string& path);
-/// In what save_nsys() made: the table of kernels becomes a view of the same name.
-void hide_kernels_in_a_view(const std::string& path);
+/// A database after these queries.
+void change_database(const std::string& path, const std::vector<std::string>& queries);
 
 } // namespace plumb::imported

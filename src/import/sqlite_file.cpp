@@ -2,8 +2,10 @@
 #include "import/sqlite_file.hpp"
 
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <sqlite3.h>
+#include <system_error>
 #include <utility>
 
 namespace plumb::imported {
@@ -14,6 +16,7 @@ constexpr int longest_value = 1 << 20;
 constexpr std::int64_t most_memory = std::int64_t{64} << 20;
 constexpr std::size_t journal_mode = 18; // in the header: two bytes, 2 where there is a write-ahead log
 constexpr std::size_t most_columns = 512;
+constexpr std::uint64_t least_row = 4; // bytes that a row takes in the file, beside one for each column
 
 /// As a URI, with every character that means something there escaped.
 std::string uri_of(const std::string& path) {
@@ -32,7 +35,7 @@ std::string uri_of(const std::string& path) {
     return uri + "?mode=ro&immutable=1";
 }
 
-std::string quoted(std::string_view name) {
+std::string in_query(std::string_view name) {
     std::string text = "\"";
     for (const char c : name) {
         text += c == '"' ? "\"\"" : std::string(1, c);
@@ -54,14 +57,17 @@ struct SqliteFile::State {
         return state->late ? 1 : 0;
     }
 
-    /// SQLITE_DONE, or what stopped it.
-    int run(const std::string& query, const std::function<void(const Row&)>& take) {
+    /// SQLITE_DONE, or what stopped it. Pages that lead to each other can hold rows without end: what takes more bytes than the
+    /// file has, `row_bytes` each and its texts, is damage.
+    int run(const std::string& query, std::uint64_t row_bytes, const std::function<void(const Row&)>& take) {
         sqlite3_stmt* statement = nullptr;
         int status = ::sqlite3_prepare_v2(database, query.c_str(), -1, &statement, nullptr);
+        std::uint64_t bytes = 0;
         while (status == SQLITE_OK || status == SQLITE_ROW) {
-            status = ::sqlite3_step(statement);
+            status = bytes > file_bytes ? SQLITE_CORRUPT : ::sqlite3_step(statement);
             if (status == SQLITE_ROW) {
-                take(Row(statement));
+                bytes += row_bytes;
+                take(Row(statement, bytes));
             }
         }
         ::sqlite3_finalize(statement);
@@ -71,7 +77,10 @@ struct SqliteFile::State {
     std::string path;
     std::vector<char> content; // where it lies in memory
     sqlite3* database = nullptr;
+    std::uint64_t file_bytes = 0;
     std::map<std::string, std::set<std::string>> tables; // and their columns
+    std::set<std::string> foreign;                       // views and virtual tables
+    std::string refused;                                 // of those, one that was asked for
     std::chrono::steady_clock::time_point until;
     bool late = false;
     bool damaged = false;
@@ -82,9 +91,12 @@ bool SqliteFile::Row::is_text(int column) const { return ::sqlite3_column_type(s
 std::int64_t SqliteFile::Row::number(int column) const { return ::sqlite3_column_int64(statement_, column); }
 std::string_view SqliteFile::Row::text(int column) const {
     const auto* text = reinterpret_cast<const char*>(::sqlite3_column_text(statement_, column));
-    return text == nullptr
-               ? std::string_view()
-               : std::string_view(text, static_cast<std::size_t>(::sqlite3_column_bytes(statement_, column)));
+    if (text == nullptr) {
+        return {};
+    }
+    const auto size = static_cast<std::size_t>(::sqlite3_column_bytes(statement_, column));
+    text_bytes_ += size;
+    return {text, size};
 }
 
 SqliteFile::SqliteFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -133,15 +145,24 @@ Result<SqliteFile> SqliteFile::make(std::unique_ptr<State> state, const std::str
     ::sqlite3_limit(s.database, SQLITE_LIMIT_LENGTH, longest_value);
     ::sqlite3_limit(s.database, SQLITE_LIMIT_ATTACHED, 0);
     ::sqlite3_progress_handler(s.database, steps_between_looks, &State::look, &s);
-    (void)s.run("PRAGMA cell_size_check = ON", [](const Row&) {});
+    std::error_code unknown;
+    s.file_bytes = size != 0 ? s.content.size() : std::filesystem::file_size(path, unknown);
+    (void)s.run("PRAGMA cell_size_check = ON", 0, [](const Row&) {});
+    (void)s.run("PRAGMA page_size", 0, [&s](const Row& row) {
+        s.damaged = row.number(0) <= 0 || s.file_bytes % static_cast<std::uint64_t>(row.number(0)) != 0; // it was cut
+    });
     std::vector<std::string> names;
-    // A virtual table has no root page.
+    // A virtual table has no root page, or is made by other words, which SQLite goes by. It writes these itself, in this form.
     const int listed =
-        s.run("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0", [&](const Row& row) {
-            if (names.size() < most_columns) {
-                names.emplace_back(row.text(0));
-            }
-        });
+        s.run("SELECT name, type = 'table' AND rootpage > 0 AND sql GLOB 'CREATE TABLE *' FROM sqlite_master "
+              "WHERE type IN ('table', 'view')",
+              least_row, [&](const Row& row) {
+                  if (row.number(1) == 0) {
+                      s.foreign.emplace(row.text(0));
+                  } else if (names.size() < most_columns) {
+                      names.emplace_back(row.text(0));
+                  }
+              });
     if (listed != SQLITE_DONE) {
         return Error{ErrorCode::corrupt,
                      path + " is no SQLite database that can be read: " + ::sqlite3_errmsg(s.database)};
@@ -149,7 +170,7 @@ Result<SqliteFile> SqliteFile::make(std::unique_ptr<State> state, const std::str
     for (const std::string& name : names) {
         std::set<std::string>& columns = s.tables[name];
         // Columns that are computed are not listed.
-        (void)s.run("PRAGMA table_info(" + quoted(name) + ")", [&](const Row& row) {
+        (void)s.run("PRAGMA table_info(" + in_query(name) + ")", 0, [&](const Row& row) {
             if (columns.size() < most_columns) {
                 columns.emplace(row.text(1));
             }
@@ -167,22 +188,34 @@ bool SqliteFile::damaged() const { return state_->damaged; }
 
 void SqliteFile::each(const std::string& table, const std::vector<std::string>& columns,
                       const std::function<void(const Row&)>& take) {
+    if (state_->foreign.contains(table)) {
+        state_->refused = table;
+    }
     if (!has(table) || state_->late) {
         return;
     }
     std::string query = "SELECT ";
+    std::uint64_t row_bytes = least_row;
     for (const std::string& column : columns) {
-        query += (&column == columns.data() ? "" : ", ") + (has(table, column) ? quoted(column) : std::string("NULL"));
+        const bool there = has(table, column);
+        query += (&column == columns.data() ? "" : ", ") + (there ? in_query(column) : std::string("NULL"));
+        row_bytes += there ? 1 : 0;
     }
-    const int status = state_->run(query + " FROM " + quoted(table), take);
+    // An index may claim other rows than the table has.
+    const int status = state_->run(query + " FROM " + in_query(table) + " NOT INDEXED", row_bytes, take);
     state_->damaged = state_->damaged || status != SQLITE_DONE;
 }
 
 Status SqliteFile::status() const {
-    if (!state_->late) {
-        return {};
+    if (state_->late) {
+        return Error{ErrorCode::out_of_memory,
+                     state_->path + " takes longer to read than any trace should: it is refused"};
     }
-    return Error{ErrorCode::out_of_memory, state_->path + " takes longer to read than any trace should: it is refused"};
+    if (!state_->refused.empty()) {
+        return Error{ErrorCode::corrupt, state_->path + " has a view or virtual table in place of the table " +
+                                             state_->refused + ": it is refused"};
+    }
+    return {};
 }
 
 } // namespace plumb::imported

@@ -23,7 +23,7 @@ class SqliteFile {
     /// One row; columns by their place in what was asked for.
     class Row {
       public:
-        explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
+        Row(sqlite3_stmt* statement, std::uint64_t& text_bytes) : statement_(statement), text_bytes_(text_bytes) {}
         [[nodiscard]] bool is_null(int column) const;
         [[nodiscard]] bool is_text(int column) const;
         [[nodiscard]] std::int64_t number(int column) const;
@@ -31,6 +31,7 @@ class SqliteFile {
 
       private:
         sqlite3_stmt* statement_;
+        std::uint64_t& text_bytes_; // given out so far
     };
 
     /// Errors: corrupt where it is no database; unsupported where its schema cannot be read safely.
@@ -41,15 +42,16 @@ class SqliteFile {
     SqliteFile& operator=(SqliteFile&&) noexcept;
     ~SqliteFile();
 
-    /// Whether there is such a table; a view or virtual table is none.
+    /// Whether there is such a table; a view or virtual table is none, whatever the schema says of it.
     [[nodiscard]] bool has(const std::string& table) const;
     [[nodiscard]] bool has(const std::string& table, const std::string& column) const;
     /// Every row, in the order of the table. A column that is not there is null. `take` gets rows until the table ends, or is
-    /// damaged: that is damaged(). Where the time is used up, there are no more rows of any.
+    /// damaged: that is damaged(), and so is a table whose rows take more bytes than the file has. Where the time is used up, there
+    /// are no more rows of any.
     void each(const std::string& table, const std::vector<std::string>& columns,
               const std::function<void(const Row&)>& take);
     [[nodiscard]] bool damaged() const;
-    /// Error: out_of_memory where the time was used up.
+    /// Errors: out_of_memory where the time was used up; corrupt where each() met no table, but a view or virtual one.
     [[nodiscard]] Status status() const;
 
   private:

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: a folder of their own that goes away with its owner, and files in it. One thread.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <string>
+#include <zlib.h>
+
+namespace plumb::imported {
+
+class Folder {
+  public:
+    Folder() {
+        std::string name = std::filesystem::temp_directory_path() / "plumb-import-XXXXXX";
+        path_ = ::mkdtemp(name.data());
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    ~Folder() { std::filesystem::remove_all(path_); }
+    [[nodiscard]] std::string operator/(const std::string& name) const { return path_ / name; }
+
+  private:
+    std::filesystem::path path_;
+};
+
+inline void save(const std::string& path, const std::string& content) {
+    std::ofstream(path, std::ios::binary) << content;
+}
+
+inline void save_packed(const std::string& path, const std::string& content) {
+    gzFile file = ::gzopen(path.c_str(), "wb");
+    ASSERT_NE(file, nullptr);
+    ::gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
+    ::gzclose(file);
+}
+
+inline std::string content_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+} // namespace plumb::imported
