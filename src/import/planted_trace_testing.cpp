@@ -3,8 +3,10 @@
 
 #include <cstdio>
 #include <map>
+#include <ostream>
 #include <set>
 #include <sqlite3.h>
+#include <sstream>
 #include <stdexcept>
 
 #include "base/json_writer.hpp"
@@ -122,9 +124,10 @@ std::string microseconds(std::int64_t ns, bool whole) {
 
 class KinetoWriter {
   public:
-    KinetoWriter(const PlannedTrace& trace, const KinetoForm& form) : trace_(trace), form_(form) {}
+    KinetoWriter(std::ostream& to, const PlannedTrace& trace, const KinetoForm& form)
+        : to_(to), trace_(trace), form_(form) {}
 
-    std::string write() {
+    void write() {
         if (!form_.bare_array) {
             text_ += form_.wrapped ? "{\"source\": \"elsewhere\", \"trace\": " : "";
             text_ += "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": ";
@@ -139,7 +142,7 @@ class KinetoWriter {
         for (const PlannedCall& call : trace_.calls) {
             event("cuda_runtime", call.name, call.start, call.end, std::to_string(call.process),
                   std::to_string(call.thread), "\"cbid\": 311, " + number("correlation", call.correlation));
-            event("python_function", "engine.py(12): forward", call.start, call.end, "0", "0", "\"Python id\": 12");
+            beside(call);
         }
         for (const PlannedOp& op : trace_.ops) {
             const char* category = op.kind == DeviceOpKind::kernel   ? "kernel"
@@ -157,7 +160,7 @@ class KinetoWriter {
             text_ += form_.absolute ? "" : ", \"baseTimeNanoseconds\": " + std::to_string(trace_.base_ns);
             text_ += form_.wrapped ? "}}" : "}";
         }
-        return text_;
+        to_ << text_;
     }
 
   private:
@@ -166,6 +169,37 @@ class KinetoWriter {
     }
     [[nodiscard]] std::string number(const char* key, std::uint64_t value) const {
         return '"' + std::string(key) + "\": " + quoted(std::to_string(value));
+    }
+
+    void beside(const PlannedCall& call) {
+        static const std::string frames[] = {
+            "engine.py(12): forward", "torch/_ops.py(1116): __call__", "torch/nn/modules/module.py(1776): _call_impl",
+            "<built-in method copy_ of Tensor object at 0x7f1951a44710>",
+            "/srv/engine/python/engine/srt/layers/quantization/unquant.py(128): apply"};
+        const std::string process = std::to_string(call.process);
+        const std::string thread = std::to_string(call.thread);
+        for (int i = 0; i < form_.python_functions; ++i) {
+            const std::string parent = std::to_string(python_++);
+            event("python_function", frames[python_ % std::size(frames)], call.start, call.end, process, thread,
+                  "\"Python parent id\": " + parent + ", \"Python id\": " + std::to_string(python_) +
+                      ", \"Ev Idx\": " + std::to_string(python_ + 55943));
+        }
+        for (int i = 0; i < form_.operators; ++i) {
+            event(
+                "cpu_op", i % 2 == 0 ? "aten::empty" : "aten::linear", call.start, call.end, process, thread,
+                "\"External id\": " + std::to_string(call.correlation) +
+                    ", \"Record function id\": 0, \"Concrete Inputs\": [\"[0]\", \"4\", \"\", \"\", \"False\", \"\"], "
+                    "\"Input type\": [\"ScalarList\", \"Scalar\", \"\", \"\", \"Scalar\", \"\"], \"Input Strides\": "
+                    "[[], [], [], [], [], []], \"Input Dims\": [[], [], [], [], [], []]");
+        }
+        for (const char* end : {"s", "f"}) {
+            if (form_.arrows) {
+                text_ += std::string(",\n  {\n    \"ph\": \"") + end +
+                         "\", \"id\": " + std::to_string(call.correlation) + ", \"pid\": " + process +
+                         ", \"tid\": " + thread + ", \"ts\": " + microseconds(call.start, form_.whole_us) +
+                         ",\n    \"cat\": \"ac2g\", \"name\": \"ac2g\"\n  }";
+            }
+        }
     }
 
     void event(const char* category, const std::string& name, std::int64_t start, std::int64_t end,
@@ -183,11 +217,19 @@ class KinetoWriter {
         text_ += form_.pretty ? "\n  }" : "}";
         text_ += form_.between;
         first_ = false;
+        if (text_.size() >= piece) {
+            to_ << text_;
+            text_.clear();
+        }
     }
 
+    static constexpr std::size_t piece = 1 << 20;
+
+    std::ostream& to_;
     const PlannedTrace& trace_;
     const KinetoForm& form_;
     std::string text_;
+    std::uint64_t python_ = 1; // functions so far
     bool first_ = true;
 };
 
@@ -272,7 +314,23 @@ PlannedTrace plan(const PlannedRun& run) {
     return made;
 }
 
-std::string as_kineto(const PlannedTrace& trace, const KinetoForm& form) { return KinetoWriter(trace, form).write(); }
+KinetoForm kineto_of_prefill() {
+    KinetoForm form;
+    form.python_functions = 100;
+    form.operators = 7;
+    form.arrows = true;
+    return form;
+}
+
+void write_kineto(std::ostream& to, const PlannedTrace& trace, const KinetoForm& form) {
+    KinetoWriter(to, trace, form).write();
+}
+
+std::string as_kineto(const PlannedTrace& trace, const KinetoForm& form) {
+    std::ostringstream to;
+    write_kineto(to, trace, form);
+    return to.str();
+}
 
 std::string as_rocprofv3(const PlannedTrace& trace) {
     std::map<std::string, std::size_t> kernels;

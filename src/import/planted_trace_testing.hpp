@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -67,7 +68,14 @@ struct KinetoForm {
     bool wrapped = false; // {"trace": {…}}
     bool pretty = true;   // line breaks, as Kineto itself writes
     std::string between;  // stands between the events, where it is damage
+    // Beside each call, as an engine's Python leaves it:
+    int python_functions = 1;
+    int operators = 0;
+    bool arrows = false; // from the call to what it launched
 };
+/// As an eager prefill with stacks is traced: of a hundred events one is a kernel.
+[[nodiscard]] KinetoForm kineto_of_prefill();
+void write_kineto(std::ostream& to, const PlannedTrace& trace, const KinetoForm& form = {});
 [[nodiscard]] std::string as_kineto(const PlannedTrace& trace, const KinetoForm& form = {});
 [[nodiscard]] std::string as_rocprofv3(const PlannedTrace& trace);
 /// Databases, as files.
