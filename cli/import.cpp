@@ -79,11 +79,16 @@ void add_import(CLI::App& root, int& exit_code) {
     app.add_option("--layers", arguments->options.layers,
                    "Layers of the model, where the order of kernels leaves it open")
         ->type_name("N");
-    app.add_option("--evidence", arguments->options.evidence,
-                   "What may be used, with commas between: annotation, name, place; all of them unless said otherwise")
+    app.add_option(
+           "--evidence", arguments->options.evidence,
+           "What may be used, with commas between: annotation, stack, capture, name, place; all of them unless said otherwise")
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->check(CLI::IsMember({"annotation", "name", "place"}));
+        ->check(CLI::IsMember({"annotation", "stack", "capture", "name", "place"}));
+    app.add_option("--capture", arguments->options.captures,
+                   "Trace of the capture of graphs: its modules are those of the replays (docs/import.md)")
+        ->type_name("FILE")
+        ->allow_extra_args(false);
     app.add_option("--max-size", arguments->options.max_size, "Bytes of a trace, unpacked, beyond which it is refused")
         ->type_name("BYTES");
     app.callback([arguments, &exit_code] { exit_code = import_all(*arguments); });

@@ -11,6 +11,7 @@
 namespace plumb::imported {
 
 inline constexpr std::uint64_t no_id = std::numeric_limits<std::uint64_t>::max();
+inline constexpr std::uint32_t no_name = std::numeric_limits<std::uint32_t>::max();
 
 /// graph: a whole replay in one piece, of a tool that was told not to look inside.
 enum class DeviceOpKind : std::uint8_t { kernel = 0, memcpy = 1, memset = 2, graph = 3 };
@@ -28,6 +29,7 @@ struct DeviceOp {
     std::uint16_t process = 0;         // Trace::processes
     DeviceOpKind kind = DeviceOpKind::kernel;
     std::array<std::uint32_t, 3> grid{}; // all 0: not known
+    std::uint32_t module = no_name;      // Trace::names: of the model, as the program labelled the kernel
 
     [[nodiscard]] std::int64_t duration_ns() const { return end_ns - start_ns; }
 };
@@ -43,6 +45,7 @@ struct HostOp {
     std::uint64_t correlation = no_id; // of an api call
     std::uint32_t name = 0;            // Trace::names
     std::uint32_t thread = 0;          // Trace::threads
+    std::uint32_t target = no_name;    // Trace::names: the kernel that an api call launches
     std::uint16_t process = 0;
     HostOpKind kind = HostOpKind::api;
 

@@ -7,6 +7,7 @@
 
 #include "import/formats.hpp"
 #include "import/labels.hpp"
+#include "import/modules.hpp"
 #include "import/quality.hpp"
 #include "import/steps.hpp"
 #include "import/write.hpp"
@@ -57,12 +58,28 @@ std::vector<std::uint16_t> processes_of(const Trace& trace) {
     return found;
 }
 
+/// The traces of captures, in the order of their files.
+Result<std::vector<Trace>> read_captures(const ImportOptions& options) {
+    std::vector<Trace> captures;
+    InputLimits limits;
+    limits.max_size = options.max_size;
+    for (const std::string& file : options.captures) {
+        Result<Trace> trace = read_trace(file, limits);
+        if (!trace) {
+            return trace.error();
+        }
+        captures.push_back(*std::move(trace));
+    }
+    return captures;
+}
+
 bool may_use(const ImportOptions& options, std::string_view evidence) {
     return options.evidence.empty() ||
            std::find(options.evidence.begin(), options.evidence.end(), evidence) != options.evidence.end();
 }
 
-ImportedRun summary_of(const Trace& trace, const Steps& steps, const Labels& labels, std::uint16_t process) {
+ImportedRun summary_of(const Trace& trace, const Steps& steps, const Labels& labels, const ModuleLabels& modules,
+                       std::uint16_t process) {
     ImportedRun run;
     run.tool = trace.facts.tool;
     for (const DeviceOp& op : trace.ops) {
@@ -74,6 +91,7 @@ ImportedRun summary_of(const Trace& trace, const Steps& steps, const Labels& lab
     run.steps = static_cast<std::uint64_t>(std::count_if(
         steps.steps.begin(), steps.steps.end(), [process](const Step& step) { return step.process == process; }));
     run.notes = quality_notes(trace, steps);
+    run.notes.insert(run.notes.end(), modules.notes.begin(), modules.notes.end());
     const std::vector<std::string> of_labels = label_notes(trace, labels, process);
     run.notes.insert(run.notes.end(), of_labels.begin(), of_labels.end());
     return run;
@@ -94,6 +112,18 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
     label_options.names = may_use(options, "name");
     label_options.places = may_use(options, "place");
     label_options.layers = options.layers;
+    ModuleOptions module_options;
+    module_options.stacks = may_use(options, "stack");
+    module_options.annotations = may_use(options, "annotation");
+    const Result<std::vector<Trace>> captures = read_captures(options);
+    if (!captures) {
+        return captures.error();
+    }
+    for (const Trace& capture : *captures) {
+        if (may_use(options, "capture")) {
+            module_options.captures.push_back(&capture);
+        }
+    }
     std::vector<ImportedRun> made;
     std::size_t number = 0;
     for (const std::string& file : *files) {
@@ -111,10 +141,12 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
             step_options.attention = attention_names(*trace, *rules);
         }
         const Steps steps = find_steps(*trace, step_options);
+        const ModuleLabels modules = find_modules(*trace, steps, module_options);
+        label_options.modules = &modules;
         const Labels labels = label_operations(*trace, steps, *rules, label_options);
         const std::vector<std::uint16_t> processes = processes_of(*trace);
         for (const std::uint16_t process : processes) {
-            ImportedRun run = summary_of(*trace, steps, labels, process);
+            ImportedRun run = summary_of(*trace, steps, labels, modules, process);
             run.trace = file;
             run.recording = files->size() * processes.size() > 1 ? numbered(options.out, number++) : options.out;
             WriteOptions to{run.recording, process, {{"trace", fs::path(file).filename().string()}}};

@@ -15,10 +15,11 @@ namespace plumb::imported {
 struct ImportOptions {
     std::string out; // where one trace gives several recordings, or there are several: -0, -1 … before its extension
     std::optional<Phase> phase;
-    std::optional<std::uint64_t> tokens;              // of each step
-    std::vector<std::string> rules;                   // files of rules before plumb's own
-    std::uint32_t layers = 0;                         // what the model has; 0: not known
-    std::vector<std::string> evidence;                // that may be used: annotation, name, place; empty: all
+    std::optional<std::uint64_t> tokens; // of each step
+    std::vector<std::string> rules;      // files of rules before plumb's own
+    std::uint32_t layers = 0;            // what the model has; 0: not known
+    std::vector<std::string> evidence;   // that may be used: annotation, stack, capture, name, place; empty: all
+    std::vector<std::string> captures;   // traces of the captures of graphs
     std::uint64_t max_size = std::uint64_t{64} << 30; // of a trace, unpacked
 };
 

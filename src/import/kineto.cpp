@@ -109,6 +109,7 @@ bool tells_nothing(std::string_view event) {
 /// What one event says that is of use.
 struct Event {
     std::string ph, category, name;
+    std::string kernel, module; // that a call launches; of the model
     std::optional<std::int64_t> start, duration;
     bool has_start = false, has_duration = false;
     std::uint64_t process = 0, thread = 0;
@@ -137,6 +138,10 @@ class EventReader {
             to_.category = std::move(value);
         } else if (depth_ == 1 && key_ == Key::name) {
             to_.name = std::move(value);
+        } else if (key_ == Key::kernel) {
+            to_.kernel = std::move(value);
+        } else if (key_ == Key::module || key_ == Key::label) { // both: the first says more
+            to_.module = key_ == Key::module || to_.module.empty() ? std::move(value) : to_.module;
         } else if (key_ == Key::grid) {
             grid(value);
         } else if (key_ != Key::other) {
@@ -188,7 +193,10 @@ class EventReader {
         graph,
         node,
         grid,
-        bytes
+        bytes,
+        kernel,
+        module,
+        label
     };
     struct Known {
         std::string_view name;
@@ -211,6 +219,9 @@ class EventReader {
         {"graph node id", true, Key::node},
         {"grid", true, Key::grid},
         {"bytes", true, Key::bytes},
+        {"kernel", true, Key::kernel},
+        {"module_fqn", true, Key::module},
+        {"name", true, Key::label},
     };
 
     bool nest() {
@@ -324,6 +335,7 @@ void add_device_op(const Event& event, Lane lane, Found& to) {
     raw.device = event.device.value_or(event.process);
     raw.stream = event.stream.value_or(event.thread);
     raw.name = event.name.empty() ? "unnamed" : event.name;
+    raw.module = event.module;
 }
 
 void add_host_op(const Event& event, Lane lane, Found& to) {
@@ -337,6 +349,7 @@ void add_host_op(const Event& event, Lane lane, Found& to) {
                                                            : HostOpKind::annotation;
     raw.thread = event.thread;
     raw.name = event.name.empty() ? "unnamed" : event.name;
+    raw.target = event.kernel;
 }
 
 void add_event(Event& event, Found& to) {

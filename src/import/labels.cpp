@@ -137,6 +137,12 @@ class Labeller {
         if (options_.places) {
             place_all();
         }
+        if (options_.modules != nullptr) {
+            read_modules(*options_.modules);
+        }
+        std::stable_sort(made_.passes.begin(), made_.passes.end(), [](const LabelledPass& a, const LabelledPass& b) {
+            return std::pair(a.process, a.step) < std::pair(b.process, b.step);
+        });
         for (std::size_t i = 0; i < labels_.size(); ++i) {
             made_.brick_of.push_back(brick_of(trace_.ops[i], labels_[i]));
             made_.evidence_of.push_back(labels_[i].evidence);
@@ -160,9 +166,100 @@ class Labeller {
         for (const auto& [key, replays] : graphs) {
             find_in_replays(replays);
         }
-        std::stable_sort(made_.passes.begin(), made_.passes.end(), [](const LabelledPass& a, const LabelledPass& b) {
-            return std::pair(a.process, a.step) < std::pair(b.process, b.step);
-        });
+    }
+
+    void read_modules(const ModuleLabels& modules) {
+        std::map<std::pair<std::uint16_t, std::uint32_t>, std::vector<std::uint32_t>> steps;
+        for (std::uint32_t i = 0; i < labels_.size(); ++i) {
+            if (const ModuleRule* rule = modules.labels[modules.of_op[i]].rule; rule != nullptr) {
+                apply(*rule, modules.evidence_of[i], labels_[i]);
+            }
+            if (steps_.of_op[i] != no_step) {
+                steps[{trace_.ops[i].process, steps_.of_op[i]}].push_back(i);
+            }
+        }
+        for (const auto& [step, ops] : steps) {
+            read_layers(modules, step, ops);
+        }
+    }
+
+    /// Modules that are compiled, or that launch a graph, hide what is inside them: then places are what is known.
+    void read_layers(const ModuleLabels& modules, std::pair<std::uint16_t, std::uint32_t> step,
+                     const std::vector<std::uint32_t>& ops) {
+        std::map<std::uint32_t, std::uint32_t> numbers; // of modules that are layers
+        std::map<LabelEvidence, std::size_t> by_evidence;
+        std::size_t placed = 0;
+        bool one_kind = true;
+        for (const std::uint32_t op : ops) {
+            placed += made_.layer_of[op] != 0 ? 1 : 0;
+            if (const std::uint32_t layer = layer_module(modules, op); layer != ModuleLabel::none) {
+                ++by_evidence[modules.evidence_of[op]];
+                one_kind = one_kind && modules.layers[layer].kind ==
+                                           modules.layers[numbers.empty() ? layer : numbers.begin()->first].kind;
+                numbers.try_emplace(layer, static_cast<std::uint32_t>(numbers.size()));
+            }
+        }
+        std::size_t told = 0;
+        for (const auto& [evidence, count] : by_evidence) {
+            told += count;
+        }
+        if (told == 0 || 2 * told < placed) {
+            return;
+        }
+        const LabelEvidence evidence =
+            std::max_element(by_evidence.begin(), by_evidence.end(), [](const auto& a, const auto& b) {
+                return a.second < b.second;
+            })->first;
+        for (auto& [layer, number] : numbers) { // those of several kinds are counted as they come
+            number = one_kind ? modules.layers[layer].number : number;
+        }
+        number_layers(modules, ops, numbers);
+        bool found = false;
+        for (LabelledPass& pass : made_.passes) {
+            if (std::pair(pass.process, pass.step) == step) {
+                found = true;
+                tell(pass, numbers.size(), evidence);
+            }
+        }
+        if (!found) {
+            LabelledPass& pass = made_.passes.emplace_back();
+            std::tie(pass.process, pass.step) = step;
+            tell(pass, numbers.size(), evidence);
+        }
+    }
+
+    static std::uint32_t layer_module(const ModuleLabels& modules, std::uint32_t op) {
+        return modules.labels[modules.of_op[op]].layer;
+    }
+
+    /// Operations of no module are in a layer where those before and behind them are in the same.
+    void number_layers(const ModuleLabels& modules, const std::vector<std::uint32_t>& ops,
+                       const std::map<std::uint32_t, std::uint32_t>& numbers) {
+        std::uint16_t last = 0;
+        std::vector<std::uint32_t> between;
+        for (const std::uint32_t op : ops) {
+            made_.layer_of[op] = 0;
+            if (modules.of_op[op] == 0) {
+                between.push_back(op);
+                continue;
+            }
+            const auto found = numbers.find(layer_module(modules, op));
+            const std::uint16_t layer = found != numbers.end() && found->second < most_layers
+                                            ? static_cast<std::uint16_t>(found->second + 1)
+                                            : 0;
+            for (const std::uint32_t other : between) {
+                made_.layer_of[other] = layer == last ? layer : 0;
+            }
+            between.clear();
+            made_.layer_of[op] = last = layer;
+        }
+    }
+
+    static void tell(LabelledPass& pass, std::size_t layers, LabelEvidence evidence) {
+        pass.layers = static_cast<std::uint32_t>(layers);
+        pass.told = evidence;
+        pass.certain = true;
+        pass.doubts.clear();
     }
 
     /// What belongs to no step has no layers, but bricks.
@@ -260,8 +357,13 @@ class Labeller {
 
     void keep(const OpsOfStep& stretch, const LayerFindings& findings) {
         if (stretch.step != no_step && findings.layers != 0) {
-            made_.passes.push_back({stretch.process, stretch.step, findings.layers, findings.witnesses,
-                                    findings.certain, findings.doubts});
+            LabelledPass& pass = made_.passes.emplace_back();
+            pass.process = stretch.process;
+            pass.step = stretch.step;
+            pass.layers = findings.layers;
+            pass.witnesses = findings.witnesses;
+            pass.certain = findings.certain;
+            pass.doubts = findings.doubts;
         }
     }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "import/modules.hpp"
 #include "import/rules/kernel_label.hpp"
 #include "import/rules/kernel_rules.hpp"
 #include "import/steps.hpp"
@@ -29,6 +30,7 @@ struct LabelledPass {
     std::uint32_t layers = 0;
     LayerWitnesses witnesses;
     bool certain = false;
+    LabelEvidence told = LabelEvidence::none; // by modules; none: by the witnesses
     std::vector<std::string> doubts;
 };
 
@@ -42,9 +44,10 @@ struct Labels {
 };
 
 struct LabelOptions {
-    bool names = true;        // may be used
-    bool places = true;       // may be used; without them there are no layers
-    std::uint32_t layers = 0; // what the model has; 0: not known
+    bool names = true;                     // may be used
+    bool places = true;                    // may be used
+    std::uint32_t layers = 0;              // what the model has; 0: not known
+    const ModuleLabels* modules = nullptr; // win where they say something
 };
 
 /// By name: whether its rule says attention.

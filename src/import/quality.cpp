@@ -78,9 +78,15 @@ std::vector<std::string> brick_notes(const Trace& trace, const Labels& labels, s
     if (all <= 0) {
         return {};
     }
-    return {"bricks are known by name for " + percent(by_evidence[LabelEvidence::name] / all, 2) +
-                " of the time of all operations, by place for " + percent(by_evidence[LabelEvidence::place] / all, 2),
-            "unknown " + percent(unknown_ns / all, 2) + " of the time" + largest(unknown, all),
+    std::string known = "bricks are known by name for " + percent(by_evidence[LabelEvidence::name] / all, 2) +
+                        " of the time of all operations, by place for " +
+                        percent(by_evidence[LabelEvidence::place] / all, 2);
+    for (const LabelEvidence more : {LabelEvidence::capture, LabelEvidence::stack, LabelEvidence::annotation}) {
+        if (by_evidence[more] > 0) {
+            known += std::string(", by ") + evidence_word(more) + " for " + percent(by_evidence[more] / all, 2);
+        }
+    }
+    return {known, "unknown " + percent(unknown_ns / all, 2) + " of the time" + largest(unknown, all),
             "weak " + percent(weak_ns / all, 2) + " of the time" + largest(weak, all)};
 }
 
@@ -92,7 +98,11 @@ std::string witnesses_of(const LabelledPass& pass) {
         {" by attention", &pass.witnesses.anchors},
         {" by time", &pass.witnesses.holes},
         {" by other replays", &pass.witnesses.replays}};
-    const char* before = ": ";
+    std::string before = ": ";
+    if (pass.told != LabelEvidence::none) {
+        text += before + std::to_string(pass.layers) + " by " + evidence_word(pass.told);
+        before = ", ";
+    }
     for (const auto& [word, count] : witnesses) {
         if (count->has_value()) {
             text += before + std::to_string(**count) + word;

@@ -229,6 +229,7 @@ void TraceBuilder::add(std::vector<RawDeviceOp>& ops, std::vector<RawHostOp>& ho
         }
         DeviceOp& op = trace_.ops.emplace_back(raw.op);
         op.name = raw.name.empty() ? op.name : trace_.names.intern(raw.name);
+        op.module = raw.module.empty() ? no_name : trace_.names.intern(raw.module);
         op.stream = stream(raw);
         op.process = process(raw.process);
         std::int64_t& latest = latest_[op.stream][static_cast<std::size_t>(op.kind)];
@@ -241,6 +242,7 @@ void TraceBuilder::add(std::vector<RawDeviceOp>& ops, std::vector<RawHostOp>& ho
         }
         HostOp& op = trace_.host.emplace_back(raw.op);
         op.name = raw.name.empty() ? op.name : trace_.names.intern(raw.name);
+        op.target = raw.target.empty() ? no_name : trace_.names.intern(raw.target);
         op.thread = thread(raw);
         op.process = process(raw.process);
     }
@@ -275,11 +277,13 @@ Trace TraceBuilder::finish() {
     const std::vector<std::uint32_t> names = sort_names(trace.names);
     for (DeviceOp& op : trace.ops) {
         op.name = names[op.name];
+        op.module = op.module == no_name ? no_name : names[op.module];
         op.stream = streams[op.stream];
         op.process = processes[op.process];
     }
     for (HostOp& op : trace.host) {
         op.name = names[op.name];
+        op.target = op.target == no_name ? no_name : names[op.target];
         op.thread = threads[op.thread];
         op.process = processes[op.process];
     }

@@ -78,11 +78,12 @@ struct Trace {
 struct RawDeviceOp {
     DeviceOp op;      // stream and process are set by the builder
     std::string name; // empty: op.name is what intern() gave
+    std::string module;
     std::uint64_t device = 0, stream = 0, process = 0;
 };
 struct RawHostOp {
     HostOp op;
-    std::string name;
+    std::string name, target;
     std::uint64_t thread = 0, process = 0;
 };
 

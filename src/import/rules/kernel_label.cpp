@@ -5,6 +5,11 @@
 
 namespace plumb::imported {
 
+const char* evidence_word(LabelEvidence evidence) noexcept {
+    static constexpr const char* words[] = {"unknown", "place", "name", "capture", "stack", "annotation"};
+    return words[static_cast<std::size_t>(evidence)];
+}
+
 Anchor anchor_of(std::string_view brick) noexcept {
     // A qk_norm stands inside a layer's attention, so it is no norm to find layers by.
     static constexpr std::pair<std::string_view, Anchor> known[] = {

@@ -26,6 +26,9 @@ enum class Anchor : std::uint8_t {
 /// By what a label is known, the least to be trusted first.
 enum class LabelEvidence : std::uint8_t { none = 0, place = 1, name = 2, capture = 3, stack = 4, annotation = 5 };
 
+/// "name"; in front of "of the time": by no evidence at all it is unknown.
+[[nodiscard]] const char* evidence_word(LabelEvidence evidence) noexcept;
+
 struct KernelLabel {
     std::string_view brick = "unknown";
     std::string_view piece; // of that brick, where a place may say more: the mul of elementwise; else empty
