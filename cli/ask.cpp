@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/imported_traces.hpp"
 #include "cli/output.hpp"
 #include "cli/ticker.hpp"
 #include "cli/words.hpp"
@@ -28,18 +29,32 @@ struct Question {
     bool markdown = false;
 };
 
-std::vector<std::string> files_of(const Question& question) {
+plumb::Result<std::vector<std::string>> files_of(const Question& question, ImportedTraces& traces) {
     std::vector<std::string> files;
     for (const plumb::AnswerFile& file : question.info->files) {
-        if (const auto given = question.files.find(file.name); given != question.files.end()) {
-            files.insert(files.end(), given->second.begin(), given->second.end());
+        const auto given = question.files.find(file.name);
+        if (given == question.files.end()) {
+            continue;
         }
+        std::vector<std::string> paths = given->second;
+        if (file.name == "trace") {
+            plumb::Result<std::vector<std::string>> imported = traces.recordings_of(paths);
+            if (!imported) {
+                return imported.error();
+            }
+            paths = *std::move(imported);
+        }
+        files.insert(files.end(), paths.begin(), paths.end());
     }
     return files;
 }
 
 /// The one file or folder, or how many: of the arguments, and of options that take one.
-std::string what_is_read(const Question& question, std::vector<std::string> paths) {
+std::string what_is_read(const Question& question) {
+    std::vector<std::string> paths;
+    for (const auto& [name, given] : question.files) {
+        paths.insert(paths.end(), given.begin(), given.end());
+    }
     for (const auto& [name, value] : question.options) {
         for (const plumb::AnswerOption& option : question.info->options) {
             if (option.name == name && (option.value == "FILE" || option.value == "FOLDER")) {
@@ -57,10 +72,12 @@ std::string shown(const Question& question, const plumb::Answer& answer) {
 }
 
 int answer(const Question& question) {
-    const std::vector<std::string> files = files_of(question);
-    const plumb::Result<plumb::Answer> answer = [&] {
-        const Ticker ticker("reading " + what_is_read(question, files));
-        return plumb::ask(question.info->name, files, question.options);
+    ImportedTraces traces;
+    const plumb::Result<plumb::Answer> answer = [&]() -> plumb::Result<plumb::Answer> {
+        const Ticker ticker("reading " + what_is_read(question));
+        const plumb::Result<std::vector<std::string>> files = files_of(question, traces);
+        return files ? plumb::ask(question.info->name, *files, question.options)
+                     : plumb::Result<plumb::Answer>(files.error());
     }();
     if (!answer) {
         return say_error(answer.error().message, question.json);

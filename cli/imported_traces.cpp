@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/imported_traces.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "import/import.hpp"
+
+namespace plumb::cli {
+namespace {
+
+bool is_recording(const std::string& path) {
+    constexpr char magic[] = {'P', 'L', 'U', 'M', 'B', '\r', '\n', 0x1a};
+    char first[sizeof magic] = {};
+    std::ifstream file(path, std::ios::binary);
+    return file.read(first, sizeof first) && std::memcmp(first, magic, sizeof magic) == 0;
+}
+
+} // namespace
+
+ImportedTraces::~ImportedTraces() {
+    std::error_code ignored;
+    if (!folder_.empty()) {
+        std::filesystem::remove_all(folder_, ignored);
+    }
+}
+
+Result<std::vector<std::string>> ImportedTraces::recordings_of(const std::vector<std::string>& paths) {
+    std::vector<std::string> recordings;
+    for (const std::string& path : paths) {
+        if (is_recording(path)) {
+            recordings.push_back(path);
+            continue;
+        }
+        if (folder_.empty()) {
+            std::error_code error;
+            std::string made = (std::filesystem::temp_directory_path(error) / "plumb-trace-XXXXXX").string();
+            if (error || ::mkdtemp(made.data()) == nullptr) {
+                return Error{ErrorCode::failed, "cannot make a folder for the imported trace in " + made + ": " +
+                                                    std::strerror(errno) + "; set TMPDIR"};
+            }
+            folder_ = made;
+        }
+        imported::ImportOptions options;
+        options.out = folder_ + "/" + std::to_string(traces_++) + ".plumb";
+        options.evidence = {"annotation"}; // operations keep their own names
+        const auto made = imported::import_traces({path}, options);
+        if (!made) {
+            return made.error();
+        }
+        for (const imported::ImportedRun& run : *made) {
+            recordings.push_back(run.recording);
+        }
+    }
+    return recordings;
+}
+
+} // namespace plumb::cli

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answers/audit/clock_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace plumb::audit {
+namespace {
+
+constexpr double agrees = 0.2;           // of the room: by chance one end in five
+constexpr double least_share = 0.6;      // of ends that agree
+constexpr double most_chance = 1e-12;    // that so many agree by chance, for one line
+constexpr double room_of_duration = 1.5; // an end in idle time is as far from the others as its operation is long
+constexpr std::size_t first_look = 8, second_look = 32, third_look = 256;
+constexpr double first_limit = 0.36, second_limit = 0.3; // of a mean share; by chance 0.5
+constexpr std::size_t most_candidates = 4096, most_grown = 24;
+constexpr std::size_t most_points = 4096; // of one fit
+constexpr std::size_t places = 5, keys = 4;
+constexpr double steepest = 1e-3; // two clocks of one machine
+
+double mean_share(const std::vector<std::int64_t>& ours, std::size_t from, std::size_t count, const StreamEnds& stream,
+                  double offset) {
+    double sum = 0;
+    std::size_t hint = 0;
+    for (std::size_t i = from; i < from + count; ++i) {
+        const auto at = stream.distance(ours[i] + static_cast<std::int64_t>(std::llround(offset)), hint);
+        sum += at ? at->share : 1;
+    }
+    return sum / static_cast<double>(count);
+}
+
+struct OffsetGuess {
+    double share = 1;
+    double offset = 0;
+    std::size_t at = 0; // index of the end of ours that gave it
+};
+
+void keep_best(std::vector<OffsetGuess>& candidates, std::size_t most) {
+    std::sort(candidates.begin(), candidates.end(),
+              [](const OffsetGuess& a, const OffsetGuess& b) { return a.share < b.share; });
+    if (candidates.size() > most) {
+        candidates.resize(most);
+    }
+}
+
+/// One end in a stretch of consecutive ones is laid on each end of the stream.
+void collect(const std::vector<std::int64_t>& ours, std::size_t from, std::size_t count, const StreamEnds& stream,
+             std::optional<double> near, double window, std::vector<OffsetGuess>& to) {
+    const std::size_t few = std::min(first_look, count);
+    for (std::size_t key = 0; key < std::min(keys, count); ++key) {
+        const std::size_t at = from + key * count / std::min(keys, count);
+        std::size_t i = 0;
+        std::size_t end = stream.size();
+        if (near) {
+            const double middle = static_cast<double>(ours[at]) + *near;
+            i = stream.first_at_or_after(static_cast<std::int64_t>(middle - window));
+            end = stream.first_at_or_after(static_cast<std::int64_t>(middle + window));
+        }
+        for (; i < end; ++i) {
+            const auto offset = static_cast<double>(stream[i] - ours[at]);
+            const std::size_t first = std::min(at, from + count - few);
+            if (mean_share(ours, first, few, stream, offset) > first_limit) {
+                continue;
+            }
+            const double share = mean_share(ours, from, count, stream, offset);
+            if (share <= second_limit) {
+                to.push_back({share, offset, at});
+            }
+        }
+        if (to.size() > 4 * most_candidates) {
+            keep_best(to, most_candidates);
+        }
+    }
+    keep_best(to, most_candidates);
+}
+
+struct Point {
+    double at = 0, distance = 0, share = 1;
+};
+
+std::vector<Point> points_of(const std::vector<std::int64_t>& ours, std::size_t from, std::size_t to,
+                             const StreamEnds& stream, const ClockLine& line) {
+    std::vector<Point> points;
+    const std::size_t every = std::max<std::size_t>((to - from) / most_points, 1);
+    std::size_t hint = 0;
+    for (std::size_t i = from; i < to; i += every) {
+        if (const auto found = stream.distance(line.to_trace(ours[i]), hint)) {
+            points.push_back({static_cast<double>(ours[i] - line.anchor_ns), found->ns, found->share});
+        }
+    }
+    return points;
+}
+
+double median_of(std::vector<double> values) {
+    if (values.empty()) {
+        return 0;
+    }
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+/// The line through the points that agree, those far from their median left out. False: too few.
+bool straighten(ClockLine& line, const std::vector<Point>& points) {
+    std::vector<double> distances;
+    for (const Point& point : points) {
+        if (point.share < 2 * agrees) {
+            distances.push_back(point.distance);
+        }
+    }
+    if (distances.size() < first_look) {
+        return false;
+    }
+    const double middle = median_of(distances);
+    for (double& distance : distances) {
+        distance = std::fabs(distance - middle);
+    }
+    const double limit = 4 * median_of(distances) + 1;
+    double n = 0;
+    double sx = 0;
+    double sy = 0;
+    double sxx = 0;
+    double sxy = 0;
+    for (const Point& point : points) {
+        if (point.share < 2 * agrees && std::fabs(point.distance - middle) <= limit) {
+            n += 1;
+            sx += point.at;
+            sy += point.distance;
+        }
+    }
+    const double mx = sx / n;
+    const double my = sy / n;
+    for (const Point& point : points) {
+        if (point.share < 2 * agrees && std::fabs(point.distance - middle) <= limit) {
+            sxx += (point.at - mx) * (point.at - mx);
+            sxy += (point.at - mx) * (point.distance - my);
+        }
+    }
+    // distance: how far beyond the end of the stream ours lies.
+    const double slope = sxx > 0 && n >= static_cast<double>(second_look) ? -sxy / sxx : 0;
+    if (std::fabs(line.slope + slope) > steepest) {
+        return false;
+    }
+    line.slope += slope;
+    line.offset_ns += -my - slope * mx;
+    return true;
+}
+
+Fit judged(const std::vector<std::int64_t>& ours, const StreamEnds& stream, const ClockLine& line) {
+    Fit fit;
+    fit.line = line;
+    std::vector<double> distances;
+    std::size_t hint = 0;
+    for (const std::int64_t end : ours) {
+        const auto found = stream.distance(line.to_trace(end), hint);
+        if (!found) {
+            continue;
+        }
+        ++fit.ends;
+        if (found->share < agrees) {
+            ++fit.agreeing;
+            distances.push_back(std::fabs(found->ns));
+        }
+    }
+    fit.residual_ns = median_of(std::move(distances));
+    return fit;
+}
+
+/// From a stretch whose offset is known to all of the run, doubled each time: the slope becomes known as fast as it is needed.
+Fit grown(const std::vector<std::int64_t>& ours, const StreamEnds& stream, const OffsetGuess& candidate,
+          std::size_t count) {
+    ClockLine line{candidate.offset, 0, ours[candidate.at]};
+    std::size_t from = candidate.at;
+    std::size_t to = candidate.at + 1;
+    for (std::size_t reach = count; from != 0 || to != ours.size(); reach *= 2) {
+        from = candidate.at - std::min(candidate.at, reach);
+        to = std::min(candidate.at + reach, ours.size());
+        for (int round = 0; round < 2; ++round) {
+            if (!straighten(line, points_of(ours, from, to, stream, line))) {
+                return judged(ours, stream, line);
+            }
+        }
+    }
+    return judged(ours, stream, line);
+}
+
+} // namespace
+
+std::int64_t ClockLine::to_trace(std::int64_t ours) const {
+    return ours + static_cast<std::int64_t>(std::llround(shift(ours)));
+}
+
+StreamEnds::StreamEnds(const std::vector<DeviceInterval>& operations) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> sorted;
+    for (const DeviceInterval& operation : operations) {
+        sorted.emplace_back(operation.end_ns, operation.duration_ns());
+    }
+    std::sort(sorted.begin(), sorted.end());
+    for (const auto& [end, duration] : sorted) {
+        if (!ends_.empty() && ends_.back() == end) {
+            room_.back() = std::max(room_.back(), duration);
+            continue;
+        }
+        ends_.push_back(end);
+        room_.push_back(duration);
+    }
+}
+
+std::size_t StreamEnds::first_at_or_after(std::int64_t at) const {
+    return static_cast<std::size_t>(std::lower_bound(ends_.begin(), ends_.end(), at) - ends_.begin());
+}
+
+std::optional<StreamEnds::Distance> StreamEnds::distance(std::int64_t at, std::size_t& hint) const {
+    // From the last place on, in strides that double: what is asked for next is near.
+    std::size_t low = hint;
+    if (low >= ends_.size() || ends_[low] >= at) {
+        low = 0;
+    }
+    std::size_t high = low;
+    for (std::size_t stride = 1; high < ends_.size() && ends_[high] < at; stride *= 2) {
+        low = high;
+        high += stride;
+    }
+    high = std::min(high, ends_.size());
+    const auto found = std::lower_bound(ends_.begin() + static_cast<std::ptrdiff_t>(low),
+                                        ends_.begin() + static_cast<std::ptrdiff_t>(high), at);
+    const auto next = static_cast<std::size_t>(found - ends_.begin());
+    hint = next == 0 ? 0 : next - 1;
+    if (ends_.empty() || at < ends_.front() - room_.front() || at > ends_.back() + room_.back()) {
+        return {};
+    }
+    const std::size_t before = next == 0 ? 0 : next - 1;
+    const std::size_t after = std::min(next, ends_.size() - 1);
+    const bool to_before = at - ends_[before] < ends_[after] - at || next == ends_.size();
+    const std::size_t nearest = to_before && next != 0 ? before : after;
+    double room = room_of_duration * static_cast<double>(room_[nearest]);
+    if (before != after) {
+        room = std::min(room, static_cast<double>(ends_[after] - ends_[before]));
+    }
+    Distance made;
+    made.ns = static_cast<double>(at - ends_[nearest]);
+    made.share = room > 0 ? std::min(1.0, 2 * std::fabs(made.ns) / room) : made.ns == 0 ? 0 : 1;
+    return made;
+}
+
+bool Fit::holds() const {
+    if (ends < first_look) {
+        return false;
+    }
+    const double share = static_cast<double>(agreeing) / static_cast<double>(ends);
+    if (share < least_share) {
+        return false;
+    }
+    // The bound of Chernoff for so many of so many, each by chance one in five.
+    const double divergence =
+        share * std::log(share / agrees) + (share < 1 ? (1 - share) * std::log((1 - share) / (1 - agrees)) : 0);
+    return static_cast<double>(ends) * divergence > -std::log(most_chance);
+}
+
+std::optional<Fit> find_line(const std::vector<std::int64_t>& ours, const StreamEnds& stream,
+                             std::optional<double> near_ns, double window_ns) {
+    std::optional<Fit> best;
+    if (ours.size() < first_look || stream.size() < first_look) {
+        return best;
+    }
+    const std::size_t count = std::min(second_look, ours.size());
+    const std::size_t most = ours.size() - count;
+    for (std::size_t place = 0; place < places; ++place) {
+        const std::size_t from = most * (2 * place + 1) / (2 * places);
+        std::vector<OffsetGuess> candidates;
+        collect(ours, from, count, stream, near_ns, window_ns, candidates);
+        for (OffsetGuess& candidate : candidates) {
+            const std::size_t first = candidate.at - std::min(candidate.at, third_look / 2);
+            const std::size_t more = std::min(third_look, ours.size() - first);
+            candidate.share = mean_share(ours, first, more, stream, candidate.offset);
+        }
+        keep_best(candidates, most_grown);
+        for (const OffsetGuess& candidate : candidates) {
+            const Fit fit = grown(ours, stream, candidate, count);
+            const bool better = !best || fit.agreeing > best->agreeing ||
+                                (fit.agreeing == best->agreeing && fit.residual_ns < best->residual_ns);
+            if (fit.holds() && better) {
+                best = fit;
+            }
+        }
+        if (best) {
+            break;
+        }
+    }
+    return best;
+}
+
+Fit refine_line(const std::vector<std::int64_t>& ours, const StreamEnds& stream, const ClockLine& line) {
+    Fit best = judged(ours, stream, line);
+    ClockLine refined = line;
+    for (int round = 0; round < 3; ++round) {
+        if (!straighten(refined, points_of(ours, 0, ours.size(), stream, refined))) {
+            break;
+        }
+    }
+    const Fit other = judged(ours, stream, refined);
+    return other.agreeing >= best.agreeing ? other : best;
+}
+
+} // namespace plumb::audit
