@@ -147,7 +147,7 @@ class Audit {
                 }
             }
             if (on == nullptr) {
-                row.offset_ns = row.drift_ppm = row.residual_ns =
+                row.offset_ns = row.drift_ppm = row.residual_ns = row.placement_ns =
                     absent("on no stream of the trace operations end where its scopes do");
                 continue;
             }
@@ -158,7 +158,9 @@ class Audit {
             row.offset_ns = measured(-best.line.shift(middle));
             row.drift_ppm = measured(-best.line.slope * 1e6);
             row.residual_ns = measured(best.residual_ns);
-            tally.add(lane, *on->lane, best.line);
+            const audit::LaneClock clock(lane.intervals, on->ends, best.line);
+            row.placement_ns = measured(clock.placement_ns());
+            tally.add(lane, *on->lane, clock);
         }
         tally.finish(report_);
     }

@@ -49,7 +49,7 @@ struct AuditLane {
     std::string name, source;
     std::string stream; // empty: none
     std::uint64_t calls = 0, ends = 0, agreeing = 0;
-    Figure offset_ns, drift_ppm, residual_ns;
+    Figure offset_ns, drift_ppm, residual_ns, placement_ns;
 };
 
 /// Operations of the trace of one name, that no scope covers.
@@ -114,6 +114,8 @@ void describe(V& v, const AuditLane& l) {
     v("offset_ns", l.offset_ns, "what our clock is ahead of that of the trace, in the middle of both");
     v("drift_ppm", l.drift_ppm, "by how much our clock runs faster");
     v("residual_ns", l.residual_ns, "median distance of agreeing ends");
+    v("placement_ns", l.placement_ns,
+      "how far steps lie from the line between the clocks, 19 of 20 less; each was laid anew as a whole");
 }
 
 template <class V>

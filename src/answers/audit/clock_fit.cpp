@@ -17,7 +17,12 @@ constexpr double first_limit = 0.36, second_limit = 0.3; // of a mean share; by 
 constexpr std::size_t most_candidates = 4096, most_grown = 24;
 constexpr std::size_t most_points = 4096; // of one fit
 constexpr std::size_t places = 5, keys = 4;
-constexpr double steepest = 1e-3; // two clocks of one machine
+constexpr std::size_t most_of_piece = 64; // scopes, where there are no steps
+constexpr std::size_t least_of_piece = 4; // ends that say where a step lies
+constexpr std::size_t piece_keys = 6;
+constexpr double farthest_ns = 250'000; // that a step lies from the line
+constexpr double far_costs = 0.05;      // share that the farthest must be better by
+constexpr double steepest = 1e-3;       // two clocks of one machine
 
 double mean_share(const std::vector<std::int64_t>& ours, std::size_t from, std::size_t count, const StreamEnds& stream,
                   double offset) {
@@ -185,6 +190,37 @@ Fit grown(const std::vector<std::int64_t>& ours, const StreamEnds& stream, const
     return judged(ours, stream, line);
 }
 
+/// What brings the ends of one step onto those of the stream.
+double shift_of(const std::vector<std::int64_t>& ends, const StreamEnds& stream) {
+    if (ends.size() < least_of_piece) {
+        return 0;
+    }
+    double best = mean_share(ends, 0, ends.size(), stream, 0);
+    double shift = 0;
+    for (std::size_t key = 0; key < piece_keys; ++key) {
+        const std::int64_t at = ends[key * (ends.size() - 1) / (piece_keys - 1)];
+        std::size_t i = stream.first_at_or_after(at - static_cast<std::int64_t>(farthest_ns));
+        for (; i < stream.size() && static_cast<double>(stream[i] - at) < farthest_ns; ++i) {
+            const auto offset = static_cast<double>(stream[i] - at);
+            const double cost =
+                mean_share(ends, 0, ends.size(), stream, offset) + far_costs * std::fabs(offset) / farthest_ns;
+            if (cost < best) {
+                best = cost;
+                shift = offset;
+            }
+        }
+    }
+    std::vector<double> distances;
+    std::size_t hint = 0;
+    for (const std::int64_t end : ends) {
+        const auto found = stream.distance(end + static_cast<std::int64_t>(shift), hint);
+        if (found && found->share < 2 * agrees) {
+            distances.push_back(found->ns);
+        }
+    }
+    return distances.size() < least_of_piece ? shift : shift - median_of(std::move(distances));
+}
+
 } // namespace
 
 std::int64_t ClockLine::to_trace(std::int64_t ours) const {
@@ -301,6 +337,40 @@ Fit refine_line(const std::vector<std::int64_t>& ours, const StreamEnds& stream,
     }
     const Fit other = judged(ours, stream, refined);
     return other.agreeing >= best.agreeing ? other : best;
+}
+
+LaneClock::LaneClock(const std::vector<DeviceInterval>& intervals, const StreamEnds& stream, const ClockLine& line)
+    : line_(line) {
+    for (std::size_t from = 0; from < intervals.size();) {
+        std::size_t to = from;
+        std::vector<std::int64_t> ends;
+        const bool in_step = intervals[from].step != resolve::no_step;
+        for (; to < intervals.size() && intervals[to].step == intervals[from].step &&
+               (in_step || to - from < most_of_piece);
+             ++to) {
+            if (intervals[to].leaf) {
+                ends.push_back(line_.to_trace(intervals[to].end_ns));
+            }
+        }
+        std::sort(ends.begin(), ends.end());
+        pieces_.push_back({intervals[from].begin_ns, static_cast<std::int64_t>(std::llround(shift_of(ends, stream)))});
+        from = to;
+    }
+}
+
+std::int64_t LaneClock::to_trace(std::int64_t ours) const {
+    const auto after = std::upper_bound(pieces_.begin(), pieces_.end(), ours,
+                                        [](std::int64_t ns, const Piece& piece) { return ns < piece.from_ns; });
+    return line_.to_trace(ours) + (after == pieces_.begin() ? pieces_.front() : *std::prev(after)).shift_ns;
+}
+
+double LaneClock::placement_ns() const {
+    std::vector<double> shifts;
+    for (const Piece& piece : pieces_) {
+        shifts.push_back(std::fabs(static_cast<double>(piece.shift_ns)));
+    }
+    std::sort(shifts.begin(), shifts.end());
+    return shifts[(shifts.size() - 1) * 19 / 20];
 }
 
 } // namespace plumb::audit

@@ -61,4 +61,26 @@ struct Fit {
 /// Starts with a line that is nearly right: another lane of the same clocks.
 [[nodiscard]] Fit refine_line(const std::vector<std::int64_t>& ours, const StreamEnds& stream, const ClockLine& line);
 
+/// A lane of ours on the clock of the trace. The line holds for the run; where each step lies on it may be off by some microseconds
+/// (replays are placed one by one), so the steps are laid anew, each as a whole.
+class LaneClock {
+  public:
+    /// `intervals`: of the lane, by begin.
+    LaneClock(const std::vector<DeviceInterval>& intervals, const StreamEnds& stream, const ClockLine& line);
+
+    [[nodiscard]] std::int64_t to_trace(std::int64_t ours) const;
+    /// A moment of the host.
+    [[nodiscard]] std::int64_t host_to_trace(std::int64_t ours) const { return line_.to_trace(ours); }
+    /// How far steps lie from the line: 19 of 20 less than this.
+    [[nodiscard]] double placement_ns() const;
+
+  private:
+    struct Piece {
+        std::int64_t from_ns = 0;
+        std::int64_t shift_ns = 0;
+    };
+    ClockLine line_;
+    std::vector<Piece> pieces_;
+};
+
 } // namespace plumb::audit

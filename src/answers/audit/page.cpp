@@ -41,7 +41,8 @@ void add_lanes(Page& page, const AuditReport& report) {
                     printable(lane.name, name_columns) + " lies on " + printable(lane.stream, name_columns) + ": " +
                         grouped(lane.agreeing) + " of " + grouped(lane.ends) + " scopes end with an operation, " +
                         figure_text(lane.residual_ns, ns_per_us, 2) + " us away; drift " +
-                        signed_figure_text(lane.drift_ppm, 1, 2) + " ppm",
+                        signed_figure_text(lane.drift_ppm, 1, 2) + " ppm; steps lie within " +
+                        figure_text(lane.placement_ns, ns_per_us, 2) + " us of that",
                     Tone::plain);
     }
 }

@@ -42,10 +42,10 @@ AuditReport sample_audit() {
         missing("no operation of the trace is in its calls");
     none.covered = measured(0);
     report.rows.push_back(none);
-    report.lanes.push_back(
-        {"stream 1", "cuda_event", "gpu:0 stream 7", 203, 200, 199, measured(-3.6e12), measured(24), measured(310)});
+    report.lanes.push_back({"stream 1", "cuda_event", "gpu:0 stream 7", 203, 200, 199, measured(-3.6e12), measured(24),
+                            measured(310), measured(2'800)});
     const Figure nowhere = missing("on no stream of the trace operations end where its scopes do");
-    report.lanes.push_back({"stream 2", "cuda_event", "", 5, 0, 0, nowhere, nowhere, nowhere});
+    report.lanes.push_back({"stream 2", "cuda_event", "", 5, 0, 0, nowhere, nowhere, nowhere, nowhere});
     report.ours_ns = measured(9'711'800);
     report.span_ns = measured(9'408'000);
     report.error = measured(0.0323);
@@ -65,14 +65,14 @@ AuditReport sample_audit() {
 TEST(AuditText, bricks_then_clocks_then_what_is_not_covered_then_the_verdict) {
     const std::string text = render_text(sample_audit());
     EXPECT_TRUE(contains(text,
-                         "brick       source       calls   matched   ops   ours us   span us   sum us   error us     "
+                         "brick       source       calls   matched   ops   ours us   span us   sum us   error us      "
                          "p5     p95   error %   % covered\n"
                          "attention   cuda_event     100        98   196     93.00     90.00    89.00      +3.00  "
                          "+2.80   +3.30      +3.3        97.5\n"))
         << text;
     EXPECT_TRUE(contains(text, "n/a  sampling: no operation of the trace is in its calls\n")) << text;
     EXPECT_TRUE(contains(text, "clock  stream 1 lies on gpu:0 stream 7: 199 of 200 scopes end with an operation, "
-                               "0.31 us away; drift +24.00 ppm\n"))
+                               "0.31 us away; drift +24.00 ppm; steps lie within 2.80 us of that\n"))
         << text;
     EXPECT_TRUE(contains(text, "NOT IN TRACE stream 2: on no stream of the trace operations end where its scopes do\n"))
         << text;

@@ -63,9 +63,9 @@ void each_within(const DeviceLane& lane, const std::vector<std::uint32_t>& by_mi
 } // namespace
 
 /// Between the first scope and the last one of timed steps that follow each other.
-void Tally::mark_between(const DeviceLane& lane, Stream& stream, const ClockLine& line) const {
+void Tally::mark_between(const DeviceLane& lane, Stream& stream, const LaneClock& clock) const {
     const auto mark = [&](std::int64_t from, std::int64_t to) {
-        each_within(*stream.lane, stream.by_middle, line.to_trace(from), line.to_trace(to), [&](std::uint32_t index) {
+        each_within(*stream.lane, stream.by_middle, clock.to_trace(from), clock.to_trace(to), [&](std::uint32_t index) {
             stream.place[index] = std::max<std::uint8_t>(stream.place[index], between);
         });
     };
@@ -84,9 +84,10 @@ void Tally::mark_between(const DeviceLane& lane, Stream& stream, const ClockLine
     mark(from, to);
 }
 
-void Tally::find_by_time(const DeviceInterval& scope, const Stream& stream, const ClockLine& line, Found& found) const {
-    const std::int64_t from = line.to_trace(scope.begin_ns);
-    const std::int64_t to = line.to_trace(scope.end_ns);
+void Tally::find_by_time(const DeviceInterval& scope, const Stream& stream, const LaneClock& clock,
+                         Found& found) const {
+    const std::int64_t from = clock.to_trace(scope.begin_ns);
+    const std::int64_t to = clock.to_trace(scope.end_ns);
     std::int64_t covered_to = from;
     each_within(*stream.lane, stream.by_middle, from, to, [&](std::uint32_t index) {
         const DeviceInterval& operation = stream.lane->intervals[index];
@@ -103,7 +104,7 @@ void Tally::find_by_time(const DeviceInterval& scope, const Stream& stream, cons
 }
 
 /// Operations that no scope covers, where the host launched them within the launch of a scope.
-void Tally::find_by_launch(const DeviceLane& lane, Stream& stream, const ClockLine& line,
+void Tally::find_by_launch(const DeviceLane& lane, Stream& stream, const LaneClock& clock,
                            std::vector<Found>& found) const {
     std::vector<std::uint32_t> launched;
     for (std::uint32_t i = 0; i < lane.intervals.size(); ++i) {
@@ -124,11 +125,11 @@ void Tally::find_by_launch(const DeviceLane& lane, Stream& stream, const ClockLi
         }
         auto at = std::upper_bound(launched.begin(), launched.end(), operation.launch_begin_ns,
                                    [&](std::int64_t ns, std::uint32_t scope) {
-                                       return ns < line.to_trace(lane.intervals[scope].launch_begin_ns);
+                                       return ns < clock.host_to_trace(lane.intervals[scope].launch_begin_ns);
                                    });
         for (std::size_t looked = 0; at != launched.begin() && looked < most_nested; ++looked) {
             --at;
-            if (line.to_trace(lane.intervals[*at].launch_end_ns) < operation.launch_end_ns) {
+            if (clock.host_to_trace(lane.intervals[*at].launch_end_ns) < operation.launch_end_ns) {
                 continue;
             }
             Found& in = found[*at];
@@ -177,24 +178,24 @@ void Tally::count(const DeviceLane& lane, const DeviceInterval& scope, const Str
     }
 }
 
-void Tally::add(const DeviceLane& lane, const DeviceLane& on, const ClockLine& line) {
+void Tally::add(const DeviceLane& lane, const DeviceLane& on, const LaneClock& clock) {
     Stream& stream = stream_of(on);
-    mark_between(lane, stream, line);
+    mark_between(lane, stream, clock);
     std::vector<Found> found(lane.intervals.size());
     std::vector<bool> within(lane.intervals.size());
     for (std::size_t i = 0; i < lane.intervals.size(); ++i) {
         const DeviceInterval& scope = lane.intervals[i];
-        within[i] = line.to_trace(scope.begin_ns) < trace_last_ && line.to_trace(scope.end_ns) > trace_first_;
+        within[i] = clock.to_trace(scope.begin_ns) < trace_last_ && clock.to_trace(scope.end_ns) > trace_first_;
         if (!within[i]) {
             ++calls_outside_;
             continue;
         }
-        find_by_time(scope, stream, line, found[i]);
+        find_by_time(scope, stream, clock, found[i]);
         for (const std::uint32_t index : found[i].which) {
             stream.place[index] = inside;
         }
     }
-    find_by_launch(lane, stream, line, found);
+    find_by_launch(lane, stream, clock, found);
     for (std::size_t i = 0; i < lane.intervals.size(); ++i) {
         if (within[i] || found[i].operations != 0) {
             count(lane, lane.intervals[i], stream, found[i]);

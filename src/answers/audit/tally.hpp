@@ -21,7 +21,7 @@ class Tally {
     Tally(const DeviceSide& ours, const DeviceSide& trace);
 
     /// A lane of ours lies on a stream of the trace.
-    void add(const DeviceLane& lane, const DeviceLane& stream, const ClockLine& line);
+    void add(const DeviceLane& lane, const DeviceLane& stream, const LaneClock& clock);
     /// After the last of them.
     void finish(AuditReport& report);
 
@@ -48,9 +48,10 @@ class Tally {
     enum Place : std::uint8_t { outside, between, inside };
 
     Stream& stream_of(const DeviceLane& lane);
-    void mark_between(const DeviceLane& lane, Stream& stream, const ClockLine& line) const;
-    void find_by_time(const DeviceInterval& scope, const Stream& stream, const ClockLine& line, Found& found) const;
-    void find_by_launch(const DeviceLane& lane, Stream& stream, const ClockLine& line, std::vector<Found>& found) const;
+    void mark_between(const DeviceLane& lane, Stream& stream, const LaneClock& clock) const;
+    void find_by_time(const DeviceInterval& scope, const Stream& stream, const LaneClock& clock, Found& found) const;
+    void find_by_launch(const DeviceLane& lane, Stream& stream, const LaneClock& clock,
+                        std::vector<Found>& found) const;
     void count(const DeviceLane& lane, const DeviceInterval& scope, const Stream& stream, const Found& found);
     void count_streams(AuditReport& report);
 
