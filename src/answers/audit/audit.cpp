@@ -19,24 +19,14 @@ using stats::absent;
 using stats::measured;
 
 constexpr double calendar_window_ns = 5e9; // what two programs of one machine may disagree about the time of day
-constexpr std::size_t most_streams = 64;   // of the trace that are looked at
+constexpr std::size_t most_streams = 16;   // of the trace that are looked at
+constexpr std::size_t most_lanes_tried = 3;
 constexpr double least_tick_said_ns = 100;
 constexpr std::string_view imported = "imported:";
 
 bool is_imported(const recording::RunFacts& facts) {
     return std::any_of(facts.tracks.begin(), facts.tracks.end(),
                        [](const recording::TrackInfo& track) { return track.source.starts_with(imported); });
-}
-
-std::vector<std::int64_t> ends_of(const DeviceLane& lane) {
-    std::vector<std::int64_t> ends;
-    for (const audit::DeviceInterval& scope : lane.intervals) {
-        if (scope.leaf) {
-            ends.push_back(scope.end_ns);
-        }
-    }
-    std::sort(ends.begin(), ends.end());
-    return ends;
 }
 
 std::string seconds(double ns) {
@@ -77,7 +67,7 @@ class Audit {
             streams_.push_back({lane, audit::StreamEnds(lane->intervals)});
         }
         for (const DeviceLane& lane : ours_.lanes) {
-            ends_.push_back(ends_of(lane));
+            ends_.emplace_back(lane.intervals);
         }
         if (ours_.realtime_less_host_ns && trace_.realtime_less_host_ns) {
             near_ = static_cast<double>(*ours_.realtime_less_host_ns - *trace_.realtime_less_host_ns);
@@ -107,7 +97,8 @@ class Audit {
             order[i] = i;
         }
         std::stable_sort(order.begin(), order.end(),
-                         [this](std::size_t a, std::size_t b) { return ends_[a].size() > ends_[b].size(); });
+                         [this](std::size_t a, std::size_t b) { return ends_[a].all.size() > ends_[b].all.size(); });
+        order.resize(std::min(order.size(), most_lanes_tried));
         for (const std::size_t lane : order) {
             for (const Stream& stream : streams_) {
                 const auto fit = audit::find_line(ends_[lane], stream.ends, near_, calendar_window_ns);
@@ -158,7 +149,7 @@ class Audit {
             row.offset_ns = measured(-best.line.shift(middle));
             row.drift_ppm = measured(-best.line.slope * 1e6);
             row.residual_ns = measured(best.residual_ns);
-            const audit::LaneClock clock(lane.intervals, on->ends, best.line);
+            const audit::LaneClock clock(ends_[i], on->ends, best.line);
             row.placement_ns = measured(clock.placement_ns());
             tally.add(lane, *on->lane, clock);
         }
@@ -168,9 +159,9 @@ class Audit {
     const DeviceSide& ours_;
     const DeviceSide& trace_;
     AuditReport& report_;
-    std::vector<Stream> streams_;                 // the largest first
-    std::vector<std::vector<std::int64_t>> ends_; // of each lane of ours
-    std::optional<double> near_;                  // what is added to our time to get that of the trace, roughly
+    std::vector<Stream> streams_;       // the largest first
+    std::vector<audit::LaneEnds> ends_; // of each lane of ours
+    std::optional<double> near_;        // what is added to our time to get that of the trace, roughly
     std::optional<audit::Fit> first_;
 };
 
@@ -259,7 +250,7 @@ Result<AuditReport> audit_runs(const recording::RecordedRun& our_run, const reco
     if (question.max_error) {
         report.max_error = *question.max_error / 100;
     }
-    report.ours_ns = report.span_ns = report.error = report.covered = report.uncovered =
+    report.ours_ns = report.span_ns = report.error = report.covered = report.uncovered = report.follows =
         absent("the trace does not fit");
     for (const DeviceSide* side : {&*ours, &*trace}) {
         report.notes.insert(report.notes.end(), side->complaints.begin(), side->complaints.end());

@@ -68,7 +68,7 @@ struct AuditReport {
     std::vector<AuditRow> rows;
     Figure ours_ns, span_ns, error;
     std::optional<std::string> worst;
-    Figure covered, uncovered;
+    Figure covered, uncovered, follows;
     std::uint64_t operations = 0, inside = 0, outside = 0, elsewhere = 0, not_covered = 0;
     std::uint64_t calls_outside = 0;
     std::vector<AuditLeftover> leftovers;
@@ -143,6 +143,8 @@ void describe(V& v, const AuditReport& r) {
     v("covered", r.covered, "share of our time in which an operation of the trace runs");
     v("uncovered", r.uncovered,
       "share of the time of operations on our streams, between our scopes, that no scope covers");
+    v("follows", r.follows,
+      "where a call of a brick takes longer than others in the trace, how much of that ours takes longer: 1 of the same calls, 0 of another run's");
     v("operations", r.operations, "of the trace");
     v("inside", r.inside, "of those, in our scopes");
     v("not_covered", r.not_covered, "of those, between scopes of steps that were timed");

@@ -59,5 +59,165 @@ TEST(Audit, a_planted_error_of_each_brick_is_found_with_clocks_apart_and_driftin
     EXPECT_EQ(*report.uncovered.value, 0);
 }
 
+TEST(Audit, steps_that_we_misplace_one_by_one_are_found_and_said_so) {
+    const PlannedWork work = plan_work(3, 60, 8, 0.06); // kernels of some microseconds
+    OurFlaws flaws;
+    flaws.misplaced_ns = 20'000;
+    flaws.longer_ns = {{Brick::attention, 800}};
+    TraceFlaws trace;
+    trace.drift_ppm = -30;
+    const AuditReport report = audited(our_recording(work, flaws), their_trace(work, trace));
+    ASSERT_TRUE(report.fits) << report.reason;
+    for (const AuditRow& row : report.rows) {
+        EXPECT_EQ(row.matched, row.calls) << row.brick;
+        EXPECT_NEAR(*row.error_ns.value, row.brick == "attention" ? 1'800 : 1'000, 60) << row.brick;
+    }
+    EXPECT_GT(*report.lanes[0].placement_ns.value, 15'000);
+    EXPECT_LT(*report.lanes[0].placement_ns.value, 30'000);
+}
+
+TEST(Audit, what_only_one_side_has_is_counted_there) {
+    const PlannedWork work = plan_work();
+    OurFlaws ours;
+    ours.missing = {4, 40, 400}; // gemm, attention of other steps, …
+    TraceFlaws trace;
+    trace.missing = {100, 101, 102}; // of 25 a step
+    trace.elsewhere = {{"copy_kernel", 6'000 * us, 6'010 * us, 5'900 * us}};
+    const AuditReport report = audited(our_recording(work, ours), their_trace(work, trace));
+    ASSERT_TRUE(report.fits) << report.reason;
+    std::uint64_t calls = 0;
+    std::uint64_t operations = 0;
+    for (const AuditRow& row : report.rows) {
+        calls += row.calls;
+        operations += row.operations;
+    }
+    EXPECT_EQ(calls, work.scopes.size() - 3);
+    EXPECT_EQ(report.operations, work.kernels.size() - 3 + 1);
+    EXPECT_EQ(report.elsewhere, 1u);
+    EXPECT_EQ(report.inside, operations);
+    EXPECT_EQ(report.inside + report.not_covered + report.elsewhere, report.operations);
+    EXPECT_GE(report.not_covered, 3u);
+    EXPECT_FALSE(report.leftovers.empty());
+    EXPECT_GT(*report.uncovered.value, 0);
+    EXPECT_LT(*report.uncovered.value, 0.01);
+    EXPECT_LT(row_of(report, "rms_norm").matched + row_of(report, "attention").matched, 360u);
+}
+
+TEST(Audit, a_trace_of_a_part_of_the_run_is_held_against_that_part) {
+    const PlannedWork work = plan_work(1, 60);
+    TraceFlaws trace;
+    trace.from = work.kernels[500].begin;
+    trace.to = work.kernels[999].end;
+    const AuditReport report = audited(our_recording(work), their_trace(work, trace));
+    ASSERT_TRUE(report.fits) << report.reason;
+    EXPECT_EQ(report.operations, 500u);
+    EXPECT_EQ(report.inside, 500u);
+    EXPECT_GT(report.calls_outside, 0u);
+    std::uint64_t calls = 0;
+    for (const AuditRow& row : report.rows) {
+        calls += row.calls;
+    }
+    EXPECT_EQ(calls + report.calls_outside, work.scopes.size());
+}
+
+TEST(Audit, steps_that_were_not_timed_hold_operations_that_are_no_fault) {
+    const PlannedWork work = plan_work(2, 64);
+    OurFlaws ours;
+    ours.every = 4;
+    TraceFlaws trace;
+    trace.drift_ppm = 15;
+    const AuditReport report = audited(our_recording(work, ours), their_trace(work, trace));
+    ASSERT_TRUE(report.fits) << report.reason;
+    EXPECT_EQ(report.inside, work.kernels.size() / 4);
+    EXPECT_EQ(report.outside, work.kernels.size() * 3 / 4);
+    EXPECT_EQ(report.not_covered, 0u);
+}
+
+TEST(Audit, an_operation_that_no_scope_covers_goes_to_the_scope_that_launched_it) {
+    const PlannedWork work = plan_work();
+    OurFlaws flaws;
+    flaws.longer_ns = {{Brick::attention, -45'000}}; // of some 66 us: the middle of its second kernel is not in it
+    const AuditReport report = audited(our_recording(work, flaws), their_trace(work));
+    ASSERT_TRUE(report.fits) << report.reason;
+    const AuditRow& row = row_of(report, "attention");
+    EXPECT_EQ(row.operations, 360u);
+    EXPECT_EQ(row.by_launch, 180u);
+    EXPECT_NEAR(*row.error_ns.value, -44'000, 60);
+    flaws.launches = false;
+    const AuditReport blind = audited(our_recording(work, flaws), their_trace(work));
+    EXPECT_EQ(row_of(blind, "attention").by_launch, 0u);
+    EXPECT_EQ(blind.not_covered, 180u);
+    EXPECT_EQ(blind.leftovers.at(0).name, "flash_kernel");
+}
+
+TEST(Audit, a_trace_of_other_work_never_fits) {
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+        const planted::Tape ours = our_recording(plan_work(seed));
+        // Another run of the same work; other layers; much smaller kernels.
+        for (const PlannedWork& other : {plan_work(seed + 100), plan_work(seed + 200, 30, 5),
+                                         plan_work(seed, 30, 6, 0.9), plan_work(seed + 300, 90, 6, 0.07)}) {
+            const AuditReport report = audited(ours, their_trace(other));
+            EXPECT_FALSE(report.fits) << seed;
+            EXPECT_EQ(report.verdict, Outcome::unknown);
+            EXPECT_TRUE(report.rows.empty());
+            EXPECT_FALSE(report.reason.empty());
+        }
+    }
+}
+
+TEST(Audit, the_time_of_day_tells_apart_what_was_made_at_different_times) {
+    const PlannedWork work = plan_work();
+    OurFlaws ours;
+    ours.realtime = 1'800'000'000'000'000'000;
+    TraceFlaws trace;
+    trace.realtime = ours.realtime - trace.ahead_ns;
+    EXPECT_TRUE(audited(our_recording(work, ours), their_trace(work, trace)).fits);
+    trace.realtime += 60'000'000'000;
+    const AuditReport late = audited(our_recording(work, ours), their_trace(work, trace));
+    EXPECT_FALSE(late.fits);
+    EXPECT_NE(late.reason.find("the trace begins 60.0 s"), std::string::npos) << late.reason;
+    trace.realtime -= 120'000'000'000;
+    const AuditReport early = audited(our_recording(work, ours), their_trace(work, trace));
+    EXPECT_NE(early.reason.find("the trace ends 60.0 s"), std::string::npos) << early.reason;
+}
+
+TEST(Audit, a_gate_fails_beyond_what_it_allows) {
+    const PlannedWork work = plan_work();
+    OurFlaws flaws;
+    flaws.longer_ns = {{Brick::attention, 9'000}};
+    AuditQuestion question;
+    question.max_error = 10;
+    EXPECT_EQ(audited(our_recording(work, flaws), their_trace(work), question).verdict, Outcome::fail);
+    question.max_error = 40;
+    EXPECT_EQ(audited(our_recording(work, flaws), their_trace(work), question).verdict, Outcome::pass);
+    question.max_error = -1;
+    EXPECT_FALSE(audit_runs(our_recording(work), their_trace(work), question).ok());
+}
+
+TEST(Audit, a_trace_in_whole_microseconds_fits_and_its_tick_is_said) {
+    const PlannedWork work = plan_work();
+    TraceFlaws trace;
+    trace.tick = 1'000;
+    const AuditReport report = audited(our_recording(work), their_trace(work, trace));
+    ASSERT_TRUE(report.fits) << report.reason;
+    ASSERT_EQ(report.notes.size(), 1u);
+    EXPECT_NE(report.notes[0].find("multiples of 1,000 ns"), std::string::npos);
+    EXPECT_NEAR(*row_of(report, "attention").error_ns.value, 1'000, 150);
+}
+
+TEST(Audit, files_the_wrong_way_round_are_refused) {
+    const PlannedWork work = plan_work(1, 3);
+    const auto ours = audit_runs(their_trace(work), their_trace(work));
+    ASSERT_FALSE(ours.ok());
+    EXPECT_NE(ours.error().message.find("was made of a trace"), std::string::npos);
+    const auto trace = audit_runs(our_recording(work), our_recording(work));
+    ASSERT_FALSE(trace.ok());
+    EXPECT_NE(trace.error().message.find("of plumb's own"), std::string::npos);
+    planted::Tape host;
+    host.track(1);
+    host.scope(1, Brick::attention, 0, 1'000);
+    EXPECT_FALSE(audit_runs(host, their_trace(work)).ok());
+}
+
 } // namespace
 } // namespace plumb::audit

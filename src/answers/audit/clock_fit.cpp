@@ -13,24 +13,31 @@ constexpr double least_share = 0.6;      // of ends that agree
 constexpr double most_chance = 1e-12;    // that so many agree by chance, for one line
 constexpr double room_of_duration = 1.5; // an end in idle time is as far from the others as its operation is long
 constexpr std::size_t first_look = 8, second_look = 32, third_look = 256;
-constexpr double first_limit = 0.36, second_limit = 0.3; // of a mean share; by chance 0.5
+constexpr double first_limit = 0.5, second_limit = 0.47; // of a mean; by chance 0.67
 constexpr std::size_t most_candidates = 4096, most_grown = 24;
 constexpr std::size_t most_points = 4096; // of one fit
 constexpr std::size_t places = 5, keys = 4;
 constexpr std::size_t most_of_piece = 64; // scopes, where there are no steps
 constexpr std::size_t least_of_piece = 4; // ends that say where a step lies
 constexpr std::size_t piece_keys = 6;
-constexpr double farthest_ns = 250'000; // that a step lies from the line
+constexpr std::size_t most_steps = 48;  // that one fit looks at
+constexpr std::size_t least_probe = 12; // ends
+constexpr std::size_t most_by_step = 6; // lines that are tried step by step
+constexpr std::size_t most_ranked = 64; // of each place, before
+constexpr std::size_t steps_around = 3;
+constexpr double farthest_ns = 100'000; // that a step lies from the line
 constexpr double far_costs = 0.05;      // share that the farthest must be better by
+constexpr double plain_to_see = 0.8;    // of all ends
 constexpr double steepest = 1e-3;       // two clocks of one machine
 
+/// Mean of the roots: many ends that agree to the nanosecond, and some that do not at all, are better than all of them nearly.
 double mean_share(const std::vector<std::int64_t>& ours, std::size_t from, std::size_t count, const StreamEnds& stream,
                   double offset) {
     double sum = 0;
     std::size_t hint = 0;
     for (std::size_t i = from; i < from + count; ++i) {
         const auto at = stream.distance(ours[i] + static_cast<std::int64_t>(std::llround(offset)), hint);
-        sum += at ? at->share : 1;
+        sum += at ? std::sqrt(at->share) : 1;
     }
     return sum / static_cast<double>(count);
 }
@@ -106,15 +113,15 @@ double median_of(std::vector<double> values) {
     return *middle;
 }
 
-/// The line through the points that agree, those far from their median left out. False: too few.
-bool straighten(ClockLine& line, const std::vector<Point>& points) {
+/// Turns the line by the distances that agree, those far from their median left out. False: too few.
+bool straighten(ClockLine& line, const std::vector<Point>& points, std::size_t for_slope = second_look) {
     std::vector<double> distances;
     for (const Point& point : points) {
         if (point.share < 2 * agrees) {
             distances.push_back(point.distance);
         }
     }
-    if (distances.size() < first_look) {
+    if (distances.size() < std::min(first_look, for_slope)) {
         return false;
     }
     const double middle = median_of(distances);
@@ -143,7 +150,7 @@ bool straighten(ClockLine& line, const std::vector<Point>& points) {
         }
     }
     // distance: how far beyond the end of the stream ours lies.
-    const double slope = sxx > 0 && n >= static_cast<double>(second_look) ? -sxy / sxx : 0;
+    const double slope = sxx > 0 && n >= static_cast<double>(for_slope) ? -sxy / sxx : 0;
     if (std::fabs(line.slope + slope) > steepest) {
         return false;
     }
@@ -190,41 +197,149 @@ Fit grown(const std::vector<std::int64_t>& ours, const StreamEnds& stream, const
     return judged(ours, stream, line);
 }
 
-/// What brings the ends of one step onto those of the stream.
-double shift_of(const std::vector<std::int64_t>& ends, const StreamEnds& stream) {
-    if (ends.size() < least_of_piece) {
-        return 0;
-    }
-    double best = mean_share(ends, 0, ends.size(), stream, 0);
-    double shift = 0;
-    for (std::size_t key = 0; key < piece_keys; ++key) {
+/// Where one step lies: what brings its ends onto those of the stream.
+struct StepShift {
+    double ns = 0;
+    double share = 1;   // mean, then
+    double choices = 0; // logarithm of how many were tried
+    std::uint64_t agreeing = 0;
+};
+
+StepShift shift_of(const std::vector<std::int64_t>& ends, const StreamEnds& stream) {
+    StepShift best;
+    best.share = mean_share(ends, 0, ends.size(), stream, 0);
+    double cost = best.share;
+    double tried = 1;
+    const std::size_t few = std::min(first_look, ends.size());
+    for (std::size_t key = 0; key < piece_keys && ends.size() >= least_of_piece; ++key) {
         const std::int64_t at = ends[key * (ends.size() - 1) / (piece_keys - 1)];
         std::size_t i = stream.first_at_or_after(at - static_cast<std::int64_t>(farthest_ns));
-        for (; i < stream.size() && static_cast<double>(stream[i] - at) < farthest_ns; ++i) {
+        for (; i < stream.size() && static_cast<double>(stream[i] - at) < farthest_ns; ++i, ++tried) {
             const auto offset = static_cast<double>(stream[i] - at);
-            const double cost =
-                mean_share(ends, 0, ends.size(), stream, offset) + far_costs * std::fabs(offset) / farthest_ns;
-            if (cost < best) {
-                best = cost;
-                shift = offset;
+            if (mean_share(ends, 0, few, stream, offset) > first_limit) {
+                continue;
+            }
+            const double share = mean_share(ends, 0, ends.size(), stream, offset);
+            if (share + far_costs * std::fabs(offset) / farthest_ns < cost) {
+                cost = share + far_costs * std::fabs(offset) / farthest_ns;
+                best.share = share;
+                best.ns = offset;
             }
         }
     }
+    best.choices = std::log(tried);
     std::vector<double> distances;
     std::size_t hint = 0;
     for (const std::int64_t end : ends) {
-        const auto found = stream.distance(end + static_cast<std::int64_t>(shift), hint);
+        const auto found = stream.distance(end + static_cast<std::int64_t>(best.ns), hint);
         if (found && found->share < 2 * agrees) {
             distances.push_back(found->ns);
+            best.agreeing += found->share < agrees ? 1 : 0;
         }
     }
-    return distances.size() < least_of_piece ? shift : shift - median_of(std::move(distances));
+    best.ns -= distances.size() < least_of_piece ? 0 : median_of(std::move(distances));
+    return best;
+}
+
+std::vector<std::int64_t> ends_of_step(const LaneEnds& ours, LaneEnds::Range step, const ClockLine& line) {
+    std::vector<std::int64_t> ends;
+    const std::size_t every = (step.to - step.from) / most_of_piece + 1;
+    for (std::size_t i = step.from; i < step.to; i += every) {
+        ends.push_back(line.to_trace(ours.all[i]));
+    }
+    return ends;
+}
+
+Fit judged_by_step(const LaneEnds& ours, const StreamEnds& stream, const ClockLine& line) {
+    Fit fit;
+    fit.line = line;
+    const std::size_t every = ours.steps.size() / most_steps + 1;
+    std::vector<double> shifts;
+    for (std::size_t i = 0; i < ours.steps.size(); i += every) {
+        const std::vector<std::int64_t> ends = ends_of_step(ours, ours.steps[i], line);
+        std::size_t hint = 0;
+        if (ends.empty() || !stream.distance(ends.front(), hint) || !stream.distance(ends.back(), hint)) {
+            continue;
+        }
+        const StepShift shift = shift_of(ends, stream);
+        fit.ends += ends.size();
+        fit.agreeing += shift.agreeing;
+        fit.choices += shift.choices;
+        shifts.push_back(std::fabs(shift.ns));
+    }
+    fit.residual_ns = median_of(std::move(shifts));
+    return fit;
+}
+
+std::size_t step_of(const LaneEnds& ours, const OffsetGuess& candidate) {
+    const auto found = std::find_if(ours.steps.begin(), ours.steps.end(),
+                                    [&](const LaneEnds::Range& step) { return step.to > candidate.at; });
+    return static_cast<std::size_t>(found - ours.steps.begin());
+}
+
+/// Of the steps around it, each laid anew.
+double share_around(const LaneEnds& ours, const StreamEnds& stream, const OffsetGuess& candidate) {
+    const ClockLine line{candidate.offset, 0, ours.all[candidate.at]};
+    const std::size_t middle = step_of(ours, candidate);
+    const std::size_t from = middle - std::min(middle, steps_around);
+    const std::size_t to = std::min(middle + steps_around + 1, ours.steps.size());
+    double sum = 0;
+    for (std::size_t i = from; i < to; ++i) {
+        sum += shift_of(ends_of_step(ours, ours.steps[i], line), stream).share;
+    }
+    return sum / static_cast<double>(to - from);
+}
+
+/// As grown(), of steps that lie some way off the line each.
+Fit grown_by_step(const LaneEnds& ours, const StreamEnds& stream, const OffsetGuess& candidate) {
+    ClockLine line{candidate.offset, 0, ours.all[candidate.at]};
+    const std::size_t middle = step_of(ours, candidate);
+    bool whole = false;
+    for (std::size_t reach = 2; !whole; reach *= 2) {
+        const std::size_t from = middle - std::min(middle, reach);
+        const std::size_t to = std::min(middle + reach, ours.steps.size());
+        whole = from == 0 && to == ours.steps.size();
+        std::vector<Point> points;
+        const std::size_t every = (to - from) / most_steps + 1;
+        for (std::size_t i = from; i < to; i += every) {
+            const StepShift shift = shift_of(ends_of_step(ours, ours.steps[i], line), stream);
+            const auto at = static_cast<double>(ours.all[ours.steps[i].from] - line.anchor_ns);
+            points.push_back({at, -shift.ns, shift.share});
+        }
+        if (!straighten(line, points, std::min(least_of_piece, to - from))) {
+            break;
+        }
+    }
+    return judged_by_step(ours, stream, line);
+}
+
+bool is_better(const Fit& fit, const std::optional<Fit>& than) {
+    return fit.holds() && (!than || fit.agreeing > than->agreeing ||
+                           (fit.agreeing == than->agreeing && fit.residual_ns < than->residual_ns));
 }
 
 } // namespace
 
 std::int64_t ClockLine::to_trace(std::int64_t ours) const {
     return ours + static_cast<std::int64_t>(std::llround(shift(ours)));
+}
+
+LaneEnds::LaneEnds(const std::vector<DeviceInterval>& intervals) {
+    for (std::size_t from = 0; from < intervals.size();) {
+        const std::size_t first = all.size();
+        const std::uint64_t step = intervals[from].step;
+        const std::int64_t begin = intervals[from].begin_ns;
+        const std::size_t most = step == resolve::no_step ? from + most_of_piece : intervals.size();
+        for (; from < std::min(most, intervals.size()) && intervals[from].step == step; ++from) {
+            if (intervals[from].leaf) {
+                all.push_back(intervals[from].end_ns);
+            }
+        }
+        if (all.size() != first) {
+            steps.push_back({first, all.size(), begin});
+        }
+    }
+    std::sort(all.begin(), all.end());
 }
 
 StreamEnds::StreamEnds(const std::vector<DeviceInterval>& operations) {
@@ -291,70 +406,71 @@ bool Fit::holds() const {
     // The bound of Chernoff for so many of so many, each by chance one in five.
     const double divergence =
         share * std::log(share / agrees) + (share < 1 ? (1 - share) * std::log((1 - share) / (1 - agrees)) : 0);
-    return static_cast<double>(ends) * divergence > -std::log(most_chance);
+    return static_cast<double>(ends) * divergence - choices > -std::log(most_chance);
 }
 
-std::optional<Fit> find_line(const std::vector<std::int64_t>& ours, const StreamEnds& stream,
-                             std::optional<double> near_ns, double window_ns) {
+std::optional<Fit> find_line(const LaneEnds& ours, const StreamEnds& stream, std::optional<double> near_ns,
+                             double window_ns) {
     std::optional<Fit> best;
-    if (ours.size() < first_look || stream.size() < first_look) {
+    if (ours.all.size() < first_look || stream.size() < first_look) {
         return best;
     }
-    const std::size_t count = std::min(second_look, ours.size());
-    const std::size_t most = ours.size() - count;
+    std::vector<OffsetGuess> by_step;
     for (std::size_t place = 0; place < places; ++place) {
-        const std::size_t from = most * (2 * place + 1) / (2 * places);
+        // Ends of one step lie right to each other, those of several need not.
+        const std::size_t step = (ours.steps.size() - 1) * (2 * place + 1) / (2 * places);
+        const std::size_t least = std::min(least_probe, ours.all.size());
+        const std::size_t from = std::min(ours.steps[step].from, ours.all.size() - least);
+        const std::size_t count = std::clamp(ours.steps[step].to - from, least, second_look);
         std::vector<OffsetGuess> candidates;
-        collect(ours, from, count, stream, near_ns, window_ns, candidates);
+        collect(ours.all, from, count, stream, near_ns, window_ns, candidates);
+        const std::size_t few = std::min(candidates.size(), most_ranked); // the best of them stand first
+        by_step.insert(by_step.end(), candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(few));
         for (OffsetGuess& candidate : candidates) {
             const std::size_t first = candidate.at - std::min(candidate.at, third_look / 2);
-            const std::size_t more = std::min(third_look, ours.size() - first);
-            candidate.share = mean_share(ours, first, more, stream, candidate.offset);
+            const std::size_t more = std::min(third_look, ours.all.size() - first);
+            candidate.share = mean_share(ours.all, first, more, stream, candidate.offset);
         }
         keep_best(candidates, most_grown);
         for (const OffsetGuess& candidate : candidates) {
-            const Fit fit = grown(ours, stream, candidate, count);
-            const bool better = !best || fit.agreeing > best->agreeing ||
-                                (fit.agreeing == best->agreeing && fit.residual_ns < best->residual_ns);
-            if (fit.holds() && better) {
-                best = fit;
-            }
+            const Fit fit = grown(ours.all, stream, candidate, count);
+            best = is_better(fit, best) ? fit : best;
         }
-        if (best) {
-            break;
+        if (best && static_cast<double>(best->agreeing) >= plain_to_see * static_cast<double>(ours.all.size())) {
+            return best; // of all that there is; a trace of a part of the run is looked for everywhere
         }
+    }
+    if (best) {
+        return best;
+    }
+    for (OffsetGuess& candidate : by_step) {
+        candidate.share = share_around(ours, stream, candidate);
+    }
+    keep_best(by_step, most_by_step);
+    for (const OffsetGuess& candidate : by_step) {
+        const Fit fit = grown_by_step(ours, stream, candidate);
+        best = is_better(fit, best) ? fit : best;
     }
     return best;
 }
 
-Fit refine_line(const std::vector<std::int64_t>& ours, const StreamEnds& stream, const ClockLine& line) {
-    Fit best = judged(ours, stream, line);
+Fit refine_line(const LaneEnds& ours, const StreamEnds& stream, const ClockLine& line) {
+    Fit best = judged(ours.all, stream, line);
     ClockLine refined = line;
     for (int round = 0; round < 3; ++round) {
-        if (!straighten(refined, points_of(ours, 0, ours.size(), stream, refined))) {
+        if (!straighten(refined, points_of(ours.all, 0, ours.all.size(), stream, refined))) {
             break;
         }
     }
-    const Fit other = judged(ours, stream, refined);
-    return other.agreeing >= best.agreeing ? other : best;
+    const Fit other = judged(ours.all, stream, refined);
+    best = other.agreeing >= best.agreeing ? other : best;
+    return best.holds() ? best : judged_by_step(ours, stream, line);
 }
 
-LaneClock::LaneClock(const std::vector<DeviceInterval>& intervals, const StreamEnds& stream, const ClockLine& line)
-    : line_(line) {
-    for (std::size_t from = 0; from < intervals.size();) {
-        std::size_t to = from;
-        std::vector<std::int64_t> ends;
-        const bool in_step = intervals[from].step != resolve::no_step;
-        for (; to < intervals.size() && intervals[to].step == intervals[from].step &&
-               (in_step || to - from < most_of_piece);
-             ++to) {
-            if (intervals[to].leaf) {
-                ends.push_back(line_.to_trace(intervals[to].end_ns));
-            }
-        }
-        std::sort(ends.begin(), ends.end());
-        pieces_.push_back({intervals[from].begin_ns, static_cast<std::int64_t>(std::llround(shift_of(ends, stream)))});
-        from = to;
+LaneClock::LaneClock(const LaneEnds& ours, const StreamEnds& stream, const ClockLine& line) : line_(line) {
+    for (const LaneEnds::Range& step : ours.steps) {
+        const StepShift shift = shift_of(ends_of_step(ours, step, line), stream);
+        pieces_.push_back({step.begin_ns, static_cast<std::int64_t>(std::llround(shift.ns))});
     }
 }
 

@@ -45,28 +45,41 @@ class StreamEnds {
     std::vector<std::int64_t> room_; // of the operation that ends there
 };
 
+/// Ends of the innermost scopes of one of our lanes, ascending, and those of each step.
+struct LaneEnds {
+    std::vector<std::int64_t> all;
+    struct Range {
+        std::size_t from = 0, to = 0; // in `all`
+        std::int64_t begin_ns = 0;
+    };
+    std::vector<Range> steps; // where there are no steps, of some scopes
+
+    /// `intervals`: of the lane, by begin.
+    explicit LaneEnds(const std::vector<DeviceInterval>& intervals);
+};
+
 /// How well a line brings ends of ours onto ends of a stream.
 struct Fit {
     ClockLine line;
     std::uint64_t ends = 0;     // of ours, within the stream's time
     std::uint64_t agreeing = 0; // of those, nearer than chance would have it
     double residual_ns = 0;     // median distance of those
+    double choices = 0;         // logarithm of how many ways were tried for these ends, beside the line
     /// Not by chance, and of most ends.
     [[nodiscard]] bool holds() const;
 };
 
-/// `ours`: ends of innermost scopes, ascending. `near_ns`: the offset as calendars have it, good to `window_ns`; absent: anything.
-[[nodiscard]] std::optional<Fit> find_line(const std::vector<std::int64_t>& ours, const StreamEnds& stream,
+/// `near_ns`: the offset as calendars have it, good to `window_ns`; absent: anything.
+[[nodiscard]] std::optional<Fit> find_line(const LaneEnds& ours, const StreamEnds& stream,
                                            std::optional<double> near_ns, double window_ns);
 /// Starts with a line that is nearly right: another lane of the same clocks.
-[[nodiscard]] Fit refine_line(const std::vector<std::int64_t>& ours, const StreamEnds& stream, const ClockLine& line);
+[[nodiscard]] Fit refine_line(const LaneEnds& ours, const StreamEnds& stream, const ClockLine& line);
 
 /// A lane of ours on the clock of the trace. The line holds for the run; where each step lies on it may be off by some microseconds
 /// (replays are placed one by one), so the steps are laid anew, each as a whole.
 class LaneClock {
   public:
-    /// `intervals`: of the lane, by begin.
-    LaneClock(const std::vector<DeviceInterval>& intervals, const StreamEnds& stream, const ClockLine& line);
+    LaneClock(const LaneEnds& ours, const StreamEnds& stream, const ClockLine& line);
 
     [[nodiscard]] std::int64_t to_trace(std::int64_t ours) const;
     /// A moment of the host.

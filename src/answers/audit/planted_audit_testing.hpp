@@ -36,8 +36,8 @@ struct PlannedWork {
     std::vector<PlannedScope> scopes;
 };
 
-/// Steps of some layers; each kernel takes a little more or less than it should, as on a device.
-inline PlannedWork plan_work(std::uint64_t seed = 1, int steps = 30, int layers = 6) {
+/// Steps of some layers; each kernel takes a little more or less than it should, as on a device. `part`: of the usual length.
+inline PlannedWork plan_work(std::uint64_t seed = 1, int steps = 30, int layers = 6, double part = 1) {
     std::mt19937_64 random(seed);
     const auto about = [&random](std::int64_t ns) {
         return ns + std::int64_t(random() % std::uint64_t(ns / 25 + 1)) - ns / 50;
@@ -54,7 +54,7 @@ inline PlannedWork plan_work(std::uint64_t seed = 1, int steps = 30, int layers 
             for (const auto& [name, ns] : kernels) {
                 host += 1 * us;
                 const std::int64_t begin = device + about(1'000);
-                device = begin + about(ns);
+                device = begin + about(std::int64_t(double(ns) * part));
                 work.kernels.push_back({name, begin, device, host});
                 host += 2 * us;
             }
@@ -78,7 +78,8 @@ struct OurFlaws {
     std::set<std::size_t> missing;     // scopes
     std::uint64_t every = 1;           // steps that are timed
     bool launches = true;
-    std::int64_t realtime = 0; // of the zero of the host's clock; 0: not known
+    std::int64_t misplaced_ns = 0; // each step as a whole, by less than so much
+    std::int64_t realtime = 0;     // of the zero of the host's clock; 0: not known
 };
 
 inline planted::Tape our_recording(const PlannedWork& work, const OurFlaws& flaws = {}) {
@@ -91,6 +92,8 @@ inline planted::Tape our_recording(const PlannedWork& work, const OurFlaws& flaw
     }
     std::size_t index = 0;
     std::uint64_t step = ~std::uint64_t{0};
+    std::int64_t off = 0;
+    std::mt19937_64 random(7);
     std::int64_t begin = 0;
     std::int64_t end = 0;
     for (const PlannedScope& scope : work.scopes) {
@@ -102,6 +105,9 @@ inline planted::Tape our_recording(const PlannedWork& work, const OurFlaws& flaw
             begin = scope.launch_begin;
             tape.step_begin(1, scope.step, Phase::decode, begin);
             step = scope.step;
+            off = flaws.misplaced_ns == 0
+                      ? 0
+                      : std::int64_t(random() % std::uint64_t(2 * flaws.misplaced_ns)) - flaws.misplaced_ns;
         }
         end = scope.end;
         if (flaws.missing.contains(number) || scope.step % flaws.every != 0) {
@@ -113,7 +119,7 @@ inline planted::Tape our_recording(const PlannedWork& work, const OurFlaws& flaw
             const auto cause = tape.submit_scope(1, scope.brick, 2, scope.launch_begin, scope.launch_end);
             tape.cause(2, cause);
         }
-        tape.device_scope(2, scope.brick, scope.step, -1, scope.begin, scope.end + by);
+        tape.device_scope(2, scope.brick, scope.step, -1, scope.begin + off, scope.end + by + off);
     }
     tape.step_end(1, Phase::decode, begin, end);
     tape.deliver_all();

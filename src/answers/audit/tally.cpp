@@ -14,8 +14,11 @@ using stats::absent;
 using stats::measured;
 
 constexpr std::size_t most_names = 8, most_leftovers = 64;
-constexpr std::size_t most_nested = 32; // scopes around one launch that are looked through
-constexpr double counts_from = 0.01;    // of the time: the share from which on a brick may be the worst
+constexpr std::size_t most_nested = 32;    // scopes around one launch that are looked through
+constexpr std::size_t least_followed = 16; // calls of a brick
+constexpr double least_follow = 0.5;       // of calls that are the same; of others none
+constexpr double largest_error = 0.1;      // of that
+constexpr double counts_from = 0.01;       // of the time: the share from which on a brick may be the worst
 
 std::int64_t middle_of(const DeviceInterval& interval) { return interval.begin_ns + interval.duration_ns() / 2; }
 
@@ -168,7 +171,7 @@ void Tally::count(const DeviceLane& lane, const DeviceInterval& scope, const Str
     brick.ours += ours;
     brick.sum += static_cast<double>(found.sum_ns);
     brick.span += span;
-    brick.errors.push_back(ours - span);
+    brick.calls.emplace_back(span, ours);
     for (const std::uint32_t index : found.which) {
         ++brick.names[stream.lane->intervals[index].name];
     }
@@ -247,7 +250,56 @@ void Tally::count_streams(AuditReport& report) {
     report.uncovered = all > 0 ? measured(between_ns / all) : absent("no operation runs in or between our scopes");
 }
 
+/// Where single calls of a brick take longer in the trace, ours must too: how much of that they follow. Far deviations count as
+/// usual ones, lest one call say it all.
+void Tally::follow(AuditReport& report) {
+    double xx = 0;
+    double xy = 0;
+    double yy = 0;
+    double n = 0;
+    for (auto& [key, brick] : bricks_) {
+        if (brick.calls.size() < least_followed) {
+            continue;
+        }
+        std::vector<double> spans;
+        std::vector<double> ours;
+        for (const auto& [span, our] : brick.calls) {
+            spans.push_back(span);
+            ours.push_back(our);
+        }
+        std::sort(spans.begin(), spans.end());
+        std::sort(ours.begin(), ours.end());
+        const double usual =
+            1.5 * std::max(quantile(spans, 0.75) - quantile(spans, 0.25), quantile(ours, 0.75) - quantile(ours, 0.25));
+        for (const auto& [span, our] : brick.calls) {
+            const double x = std::clamp(span - quantile(spans, 0.5), -usual, usual);
+            const double y = std::clamp(our - quantile(ours, 0.5), -usual, usual);
+            xx += x * x;
+            xy += x * y;
+            yy += y * y;
+            n += 1;
+        }
+    }
+    const double slope = xx > 0 ? xy / xx : 0;
+    const double error = xx > 0 ? std::sqrt(std::max(yy - slope * xy, 0.0) / n / xx) : 1;
+    if (n < 2 * least_followed || error > largest_error) {
+        report.follows = absent("single calls vary too little for that");
+        return;
+    }
+    report.follows = measured(slope);
+    if (slope + 3 * error < least_follow) {
+        report.fits = false;
+        report.reason =
+            "operations end where our scopes do, but calls that take longer in the trace take no longer in the "
+            "recording: the trace is of another run of the same work";
+    }
+}
+
 void Tally::finish(AuditReport& report) {
+    follow(report);
+    if (!report.fits) {
+        return;
+    }
     count_streams(report);
     report.calls_outside = calls_outside_;
     const char* const none = "no operation of the trace is in its calls";
@@ -268,9 +320,13 @@ void Tally::finish(AuditReport& report) {
             row.error_ns = measured((brick.ours - brick.span) / calls);
             row.error = brick.span > 0 ? measured((brick.ours - brick.span) / brick.span)
                                        : absent("its operations take no time in the trace");
-            std::sort(brick.errors.begin(), brick.errors.end());
-            row.least_error_ns = measured(quantile(brick.errors, 0.05));
-            row.most_error_ns = measured(quantile(brick.errors, 0.95));
+            std::vector<double> errors;
+            for (const auto& [span, ours] : brick.calls) {
+                errors.push_back(ours - span);
+            }
+            std::sort(errors.begin(), errors.end());
+            row.least_error_ns = measured(quantile(errors, 0.05));
+            row.most_error_ns = measured(quantile(errors, 0.95));
         }
         for (const auto& [name, count] : brick.names) {
             row.names.emplace_back(trace_names_.text(name), count);

@@ -30,7 +30,7 @@ class Tally {
         AuditRow row;
         double ours = 0, sum = 0, span = 0, covered = 0; // of matched calls
         double all_ours = 0;
-        std::vector<double> errors;
+        std::vector<std::pair<double, double>> calls; // span and ours
         std::map<std::uint16_t, std::uint64_t> names;
     };
     struct Found { // in one scope
@@ -54,6 +54,7 @@ class Tally {
                         std::vector<Found>& found) const;
     void count(const DeviceLane& lane, const DeviceInterval& scope, const Stream& stream, const Found& found);
     void count_streams(AuditReport& report);
+    void follow(AuditReport& report);
 
     resolve::NameTable our_names_, trace_names_;
     const DeviceSide& trace_;
