@@ -261,8 +261,10 @@ LaidOut lay_out(std::span<const SequenceKernel> kernels) {
     return laid_out;
 }
 
-LayerFindings find_layers(std::span<const SequenceKernel> pass, const DetectionOptions& options) {
-    const LaidOut laid_out = lay_out(pass);
+namespace {
+
+LayerFindings read_layers(std::span<const SequenceKernel> pass, const LaidOut& laid_out,
+                          const DetectionOptions& options) {
     const Repeats& repeats = laid_out.repeats;
     LayerFindings findings;
     findings.places.resize(pass.size());
@@ -305,12 +307,31 @@ LayerFindings find_layers(std::span<const SequenceKernel> pass, const DetectionO
     return findings;
 }
 
+/// Whether both are laid out alike: times matter only for which stream is the main one.
+bool same_order(std::span<const SequenceKernel> a, std::span<const SequenceKernel> b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const SequenceKernel& x, const SequenceKernel& y) {
+        return x.name == y.name && x.anchor == y.anchor;
+    });
+}
+
+} // namespace
+
+LayerFindings find_layers(std::span<const SequenceKernel> pass, const DetectionOptions& options) {
+    return read_layers(pass, lay_out(pass), options);
+}
+
 std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceKernel>> replays,
                                        const DetectionOptions& options) {
     std::vector<LayerFindings> found;
     std::map<std::uint32_t, std::size_t> counts;
+    std::span<const SequenceKernel> last;
+    LaidOut laid_out; // of it; most replays are laid out as the one before
     for (const std::span<const SequenceKernel>& replay : replays) {
-        found.push_back(find_layers(replay, options));
+        if (found.empty() || !same_order(last, replay) || main_stream(replay) != laid_out.main) {
+            laid_out = lay_out(replay);
+            last = replay;
+        }
+        found.push_back(read_layers(replay, laid_out, options));
         ++counts[found.back().layers];
     }
     if (replays.size() < 2) {
