@@ -11,7 +11,7 @@
 namespace plumb::imported {
 namespace {
 
-constexpr std::size_t batch = 65536;
+constexpr std::size_t batch = 2048;             // stays in the cache
 constexpr std::uint64_t thread_mask = 0xffffff; // of a globalTid: the rest names the process
 constexpr int pid_shift = 24;
 

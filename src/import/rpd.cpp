@@ -9,7 +9,7 @@
 namespace plumb::imported {
 namespace {
 
-constexpr std::size_t batch = 65536;
+constexpr std::size_t batch = 2048; // stays in the cache
 
 using Row = SqliteFile::Row;
 

@@ -130,7 +130,9 @@ class Finder {
                 found.emplace_back(op.process, op.correlation, i);
             }
         }
-        std::sort(found.begin(), found.end());
+        if (!std::is_sorted(found.begin(), found.end())) { // as most are
+            std::sort(found.begin(), found.end());
+        }
         const auto launch = [](const auto& op) {
             return std::make_pair(std::get<0>(op), std::get<1>(op));
         };

@@ -134,6 +134,9 @@ std::int64_t tick_of(const Trace& trace) {
     for (const DeviceOp& op : trace.ops) {
         tick = std::gcd(tick, op.start_ns - trace.ops.front().start_ns);
         tick = std::gcd(tick, op.duration_ns());
+        if (tick == 1) {
+            return 1;
+        }
     }
     return tick == 0                                              ? 1
            : std::gcd(tick, coarsest_tick_ns) == coarsest_tick_ns ? coarsest_tick_ns
@@ -181,6 +184,9 @@ std::uint16_t TraceBuilder::process(std::uint64_t id) {
 }
 
 std::uint32_t TraceBuilder::stream(const RawDeviceOp& raw) {
+    if (!streams_.empty() && last_stream_->first == std::tie(raw.process, raw.device, raw.stream)) {
+        return last_stream_->second;
+    }
     if (streams_.size() == most_queues && !streams_.contains({raw.process, raw.device, raw.stream})) {
         return most_queues - 1;
     }
@@ -190,6 +196,7 @@ std::uint32_t TraceBuilder::stream(const RawDeviceOp& raw) {
         trace_.streams.push_back({raw.stream, static_cast<std::uint32_t>(raw.device), process(raw.process)});
         latest_.emplace_back().fill(std::numeric_limits<std::int64_t>::min());
     }
+    last_stream_ = found;
     return found->second;
 }
 
@@ -231,7 +238,7 @@ void TraceBuilder::add(std::vector<RawDeviceOp>& ops, std::vector<RawHostOp>& ho
         op.name = raw.name.empty() ? op.name : trace_.names.intern(raw.name);
         op.module = raw.module.empty() ? no_name : trace_.names.intern(raw.module);
         op.stream = stream(raw);
-        op.process = process(raw.process);
+        op.process = trace_.streams[op.stream].process;
         std::int64_t& latest = latest_[op.stream][static_cast<std::size_t>(op.kind)];
         trace_.counts[static_cast<std::size_t>(Anomaly::unsorted)] += op.start_ns < latest ? 1 : 0;
         latest = std::max(latest, op.start_ns);

@@ -106,6 +106,7 @@ class TraceBuilder {
     std::mutex mutex_; // guards all below
     Trace trace_;
     std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, std::uint32_t> streams_;
+    decltype(streams_)::const_iterator last_stream_; // most operations are of the stream of the one before
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> threads_;
     std::map<std::uint64_t, std::uint16_t> processes_;
     std::vector<std::array<std::int64_t, 4>> latest_; // begin so far, by stream and kind: some tools keep kinds apart
