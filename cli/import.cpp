@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // plumb import: recordings out of traces that other tools wrote.
+#include <atomic>
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/ticker.hpp"
 #include "import/import.hpp"
@@ -42,7 +44,11 @@ int import_all(ImportArguments& arguments) {
         arguments.options.tokens = arguments.tokens;
     }
     const auto made = [&arguments] {
-        const Ticker ticker("importing " + arguments.traces.front());
+        catch_interrupts();
+        std::atomic<std::uint64_t> bytes{0};
+        arguments.options.stop = &interrupted();
+        arguments.options.bytes = &bytes;
+        const Ticker ticker("importing " + arguments.traces.front(), [&bytes] { return bytes.load(); });
         return plumb::imported::import_traces(arguments.traces, arguments.options);
     }();
     if (!made) {

@@ -14,9 +14,9 @@ constexpr std::size_t block_size = std::size_t{1} << 20;
 constexpr const char* what_is_known =
     "PyTorch profiler (Kineto) JSON, rocprofv3 JSON, and the SQLite exports of Nsight Systems and rpd";
 
-Result<SqliteFile> open_database(Input& input, const std::string& path) {
+Result<SqliteFile> open_database(Input& input, const std::string& path, const InputLimits& limits) {
     if (!input.packed()) {
-        return SqliteFile::open(path);
+        return SqliteFile::open(path, limits);
     }
     std::vector<char> content;
     while (true) {
@@ -28,13 +28,13 @@ Result<SqliteFile> open_database(Input& input, const std::string& path) {
         }
         content.resize(before + *got);
         if (*got < block_size) {
-            return SqliteFile::of_content(std::move(content), path);
+            return SqliteFile::of_content(std::move(content), path, limits);
         }
     }
 }
 
-Status read_database(Input& input, const std::string& path, TraceBuilder& to) {
-    Result<SqliteFile> file = open_database(input, path);
+Status read_database(Input& input, const std::string& path, const InputLimits& limits, TraceBuilder& to) {
+    Result<SqliteFile> file = open_database(input, path, limits);
     if (!file) {
         return file.error();
     }
@@ -72,7 +72,7 @@ Result<Trace> read_trace(const std::string& path, const InputLimits& limits) {
     TraceBuilder builder;
     Status read = Error{ErrorCode::corrupt, path + " is no trace that plumb knows: " + what_is_known};
     if (head.starts_with("SQLite format 3")) {
-        read = read_database(*input, path, builder);
+        read = read_database(*input, path, limits, builder);
     } else if (text.starts_with('{') && head.find("\"rocprofiler-sdk-tool\"") != head.npos) {
         read = read_rocprofv3(*input, builder);
     } else if (text.starts_with('{') || text.starts_with('[')) {

@@ -129,6 +129,8 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
     for (const std::string& file : *files) {
         InputLimits limits;
         limits.max_size = options.max_size;
+        limits.stop = options.stop;
+        limits.bytes = options.bytes;
         const Result<Trace> trace = read_trace(file, limits);
         if (!trace) {
             return trace.error();
@@ -153,6 +155,7 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
             for (std::size_t i = 0; i < run.notes.size(); ++i) {
                 to.descriptions.emplace_back("import " + std::to_string(i + 1), run.notes[i]);
             }
+            to.stop = options.stop;
             const Status written = write_recording(*trace, steps, labels, to);
             if (!written.ok()) {
                 return written.error();

@@ -2,6 +2,7 @@
 // The room's door: traces of other tools become recordings, one for each process. Plain function; any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@ struct ImportOptions {
     std::vector<std::string> evidence;   // that may be used: annotation, stack, capture, name, place; empty: all
     std::vector<std::string> captures;   // traces of the captures of graphs
     std::uint64_t max_size = std::uint64_t{64} << 30; // of a trace, unpacked
+    const std::atomic<bool>* stop = nullptr;     // set: the import ends with an error, and keeps nothing of this trace
+    std::atomic<std::uint64_t>* bytes = nullptr; // of traces, read so far
 };
 
 /// One recording that was made.
@@ -32,7 +35,7 @@ struct ImportedRun {
     std::vector<std::string> notes; // what the reader must know of the trace
 };
 
-/// Files, or folders of them. Errors: those of the first trace that cannot be read; recordings made before it stay.
+/// Files, or folders of them. Errors: those of the first trace that cannot be read; recordings made before it stay, and no other.
 Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& paths, const ImportOptions& options);
 
 } // namespace plumb::imported

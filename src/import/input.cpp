@@ -2,7 +2,6 @@
 #include "import/input.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -31,6 +30,10 @@ Error file_error(const std::string& path, int number) {
 }
 
 } // namespace
+
+Error stopped_error(const std::string& path) {
+    return {ErrorCode::failed, path + ": the import was interrupted and nothing of it is kept; start again"};
+}
 
 struct Input::State {
     State(std::string name, int descriptor, InputLimits bounds)
@@ -63,7 +66,10 @@ struct Input::State {
                 break;
             }
             done += static_cast<std::size_t>(got);
-            consumed.fetch_add(static_cast<std::uint64_t>(got), std::memory_order_relaxed);
+            consumed += static_cast<std::uint64_t>(got);
+            if (limits.bytes != nullptr) {
+                limits.bytes->fetch_add(static_cast<std::uint64_t>(got), std::memory_order_relaxed);
+            }
         }
         return done;
     }
@@ -116,9 +122,8 @@ struct Input::State {
     std::string path;
     int file;
     InputLimits limits;
-    std::uint64_t file_bytes = 0;
-    std::uint64_t given = 0; // bytes handed out
-    std::atomic<std::uint64_t> consumed{0};
+    std::uint64_t given = 0;    // bytes handed out
+    std::uint64_t consumed = 0; // bytes of the file
     bool is_packed = false;
     bool unpacking = false;
     bool inside = false; // a member of the gzip file
@@ -146,8 +151,7 @@ Result<Input> Input::open(const std::string& path, const InputLimits& limits) {
     if (!S_ISREG(about.st_mode)) {
         return Error{ErrorCode::invalid_argument, path + " is no file: name the trace itself"};
     }
-    state->file_bytes = static_cast<std::uint64_t>(about.st_size);
-    if (state->file_bytes > limits.max_size) {
+    if (static_cast<std::uint64_t>(about.st_size) > limits.max_size) {
         return size_error(path, limits.max_size);
     }
     unsigned char magic[2] = {};
@@ -177,6 +181,9 @@ Status Input::rewind() {
 
 Result<std::size_t> Input::read(char* to, std::size_t size) {
     State& s = *state_;
+    if (s.limits.stop != nullptr && s.limits.stop->load(std::memory_order_relaxed)) {
+        return stopped_error(s.path);
+    }
     Result<std::size_t> got = s.is_packed ? s.unpack(to, size) : s.read_file(to, size);
     if (!got) {
         return got;
@@ -194,7 +201,5 @@ Result<std::size_t> Input::read(char* to, std::size_t size) {
 
 bool Input::packed() const { return state_->is_packed; }
 bool Input::cut() const { return state_->cut; }
-std::uint64_t Input::file_size() const { return state_->file_bytes; }
-std::uint64_t Input::consumed() const { return state_->consumed.load(std::memory_order_relaxed); }
 
 } // namespace plumb::imported

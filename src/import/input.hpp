@@ -2,6 +2,7 @@
 // The bytes of a trace file, unpacked where it is gzip, within limits. Owned by one reader; one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,7 +16,12 @@ struct InputLimits {
     std::uint64_t max_size = std::uint64_t{64} << 30; // of the file unpacked
     std::uint64_t most_ratio = 1000;                  // of unpacked to packed bytes, beyond free_size
     std::uint64_t free_size = std::uint64_t{64} << 20;
+    const std::atomic<bool>* stop = nullptr;     // set: reading ends with an error
+    std::atomic<std::uint64_t>* bytes = nullptr; // read so far are added here
 };
+
+/// What somebody gets who asked to stop.
+Error stopped_error(const std::string& path);
 
 class Input {
   public:
@@ -33,10 +39,6 @@ class Input {
     [[nodiscard]] bool packed() const;
     /// The packed bytes end, or are damaged, before the text does: what came out so far is what there is.
     [[nodiscard]] bool cut() const;
-    /// Bytes of the file, as it lies there.
-    [[nodiscard]] std::uint64_t file_size() const;
-    /// Of those, read so far; from any thread.
-    [[nodiscard]] std::uint64_t consumed() const;
 
   private:
     struct State;

@@ -175,7 +175,7 @@ class KinetoWriter {
         static const std::string frames[] = {
             "engine.py(12): forward", "torch/_ops.py(1116): __call__", "torch/nn/modules/module.py(1776): _call_impl",
             "<built-in method copy_ of Tensor object at 0x7f1951a44710>",
-            "/srv/engine/python/engine/srt/layers/quantization/unquant.py(128): apply"};
+            "engine/python/engine/runtime/srt/layers/quantization/unquant.py(128): apply"};
         const std::string process = std::to_string(call.process);
         const std::string thread = std::to_string(call.thread);
         for (int i = 0; i < form_.python_functions; ++i) {

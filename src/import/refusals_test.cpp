@@ -232,7 +232,7 @@ TEST(ImportRefusals, a_database_that_takes_too_long) {
     PlannedRun run;
     run.steps = 300; // more than SQLite does between two looks at the clock
     save_nsys(plan(run), folder / "trace");
-    Result<SqliteFile> file = SqliteFile::open(folder / "trace", 0);
+    Result<SqliteFile> file = SqliteFile::open(folder / "trace", {}, 0);
     ASSERT_TRUE(file.ok()) << file.error().message;
     std::size_t rows = 0;
     file->each("CUPTI_ACTIVITY_KIND_KERNEL", {"start", "end", "streamId", "demangledName", "gridX", "gridY", "gridZ"},

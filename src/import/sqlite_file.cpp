@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/sqlite_file.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -54,7 +55,19 @@ struct SqliteFile::State {
     static int look(void* self) {
         auto* state = static_cast<State*>(self);
         state->late = std::chrono::steady_clock::now() > state->until;
-        return state->late ? 1 : 0;
+        state->stopped = state->limits.stop != nullptr && state->limits.stop->load(std::memory_order_relaxed);
+        state->tell_bytes();
+        return state->late || state->stopped ? 1 : 0;
+    }
+
+    /// Pages that were read since it was told last.
+    void tell_bytes() {
+        int pages = 0;
+        int most = 0;
+        if (limits.bytes != nullptr &&
+            ::sqlite3_db_status(database, SQLITE_DBSTATUS_CACHE_MISS, &pages, &most, 1) == SQLITE_OK) {
+            limits.bytes->fetch_add(static_cast<std::uint64_t>(pages) * page_size, std::memory_order_relaxed);
+        }
     }
 
     /// SQLITE_DONE, or what stopped it. Pages that lead to each other can hold rows without end: what takes more bytes than the
@@ -77,12 +90,15 @@ struct SqliteFile::State {
     std::string path;
     std::vector<char> content; // where it lies in memory
     sqlite3* database = nullptr;
+    InputLimits limits;
     std::uint64_t file_bytes = 0;
+    std::uint64_t page_size = 0;
     std::map<std::string, std::set<std::string>> tables; // and their columns
     std::set<std::string> foreign;                       // views and virtual tables
     std::string refused;                                 // of those, one that was asked for
     std::chrono::steady_clock::time_point until;
     bool late = false;
+    bool stopped = false;
     bool damaged = false;
 };
 
@@ -104,24 +120,27 @@ SqliteFile::SqliteFile(SqliteFile&&) noexcept = default;
 SqliteFile& SqliteFile::operator=(SqliteFile&&) noexcept = default;
 SqliteFile::~SqliteFile() = default;
 
-Result<SqliteFile> SqliteFile::open(const std::string& path, double seconds) {
+Result<SqliteFile> SqliteFile::open(const std::string& path, const InputLimits& limits, double seconds) {
     auto state = std::make_unique<State>();
     state->path = path;
-    return make(std::move(state), uri_of(path), seconds);
+    return make(std::move(state), uri_of(path), limits, seconds);
 }
 
-Result<SqliteFile> SqliteFile::of_content(std::vector<char> content, const std::string& path, double seconds) {
+Result<SqliteFile> SqliteFile::of_content(std::vector<char> content, const std::string& path, const InputLimits& limits,
+                                          double seconds) {
     auto state = std::make_unique<State>();
     state->path = path;
     state->content = std::move(content);
     if (state->content.size() > journal_mode + 1) {
         state->content[journal_mode] = state->content[journal_mode + 1] = 1; // memory has no log beside it
     }
-    return make(std::move(state), ":memory:", seconds);
+    return make(std::move(state), ":memory:", limits, seconds);
 }
 
-Result<SqliteFile> SqliteFile::make(std::unique_ptr<State> state, const std::string& uri, double seconds) {
+Result<SqliteFile> SqliteFile::make(std::unique_ptr<State> state, const std::string& uri, const InputLimits& limits,
+                                    double seconds) {
     State& s = *state;
+    s.limits = limits;
     const std::string& path = s.path;
     s.until = std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
     (void)::sqlite3_hard_heap_limit64(most_memory);
@@ -149,7 +168,8 @@ Result<SqliteFile> SqliteFile::make(std::unique_ptr<State> state, const std::str
     s.file_bytes = size != 0 ? s.content.size() : std::filesystem::file_size(path, unknown);
     (void)s.run("PRAGMA cell_size_check = ON", 0, [](const Row&) {});
     (void)s.run("PRAGMA page_size", 0, [&s](const Row& row) {
-        s.damaged = row.number(0) <= 0 || s.file_bytes % static_cast<std::uint64_t>(row.number(0)) != 0; // it was cut
+        s.page_size = static_cast<std::uint64_t>(std::max<std::int64_t>(row.number(0), 1));
+        s.damaged = s.file_bytes % s.page_size != 0; // it was cut
     });
     std::vector<std::string> names;
     // A virtual table has no root page, or is made by other words, which SQLite goes by. It writes these itself, in this form.
@@ -191,7 +211,7 @@ void SqliteFile::each(const std::string& table, const std::vector<std::string>& 
     if (state_->foreign.contains(table)) {
         state_->refused = table;
     }
-    if (!has(table) || state_->late) {
+    if (!has(table) || state_->late || state_->stopped) {
         return;
     }
     std::string query = "SELECT ";
@@ -207,6 +227,9 @@ void SqliteFile::each(const std::string& table, const std::vector<std::string>& 
 }
 
 Status SqliteFile::status() const {
+    if (state_->stopped) {
+        return stopped_error(state_->path);
+    }
     if (state_->late) {
         return Error{ErrorCode::out_of_memory,
                      state_->path + " takes longer to read than any trace should: it is refused"};

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "import/input.hpp"
 #include "plumb/result.hpp"
 
 struct sqlite3_stmt;
@@ -35,9 +36,10 @@ class SqliteFile {
     };
 
     /// Errors: corrupt where it is no database; unsupported where its schema cannot be read safely.
-    static Result<SqliteFile> open(const std::string& path, double seconds = 600);
+    static Result<SqliteFile> open(const std::string& path, const InputLimits& limits = {}, double seconds = 600);
     /// The same of a file's content; `path` names it in errors.
-    static Result<SqliteFile> of_content(std::vector<char> content, const std::string& path, double seconds = 600);
+    static Result<SqliteFile> of_content(std::vector<char> content, const std::string& path,
+                                         const InputLimits& limits = {}, double seconds = 600);
     SqliteFile(SqliteFile&&) noexcept;
     SqliteFile& operator=(SqliteFile&&) noexcept;
     ~SqliteFile();
@@ -51,13 +53,14 @@ class SqliteFile {
     void each(const std::string& table, const std::vector<std::string>& columns,
               const std::function<void(const Row&)>& take);
     [[nodiscard]] bool damaged() const;
-    /// Errors: out_of_memory where the time was used up; corrupt where each() met no table, but a view or virtual one.
+    /// Errors: failed where it was asked to stop; out_of_memory where the time was used up; corrupt where each() met no table, but a view or virtual one.
     [[nodiscard]] Status status() const;
 
   private:
     struct State;
     explicit SqliteFile(std::unique_ptr<State> state);
-    static Result<SqliteFile> make(std::unique_ptr<State> state, const std::string& uri, double seconds);
+    static Result<SqliteFile> make(std::unique_ptr<State> state, const std::string& uri, const InputLimits& limits,
+                                   double seconds);
     std::unique_ptr<State> state_;
 };
 

@@ -2,11 +2,14 @@
 #include "import/write.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "base/layout.hpp"
+#include "import/input.hpp"
 #include "plumb/backend.hpp"
 #include "recording/writer.hpp"
 
@@ -43,10 +46,17 @@ class TraceWriter {
                 flush();
                 since = 0;
             }
+            if (!status_.ok()) {
+                break;
+            }
         }
         flush();
         then(writer_->set_counters(counters()));
         then(writer_->close());
+        if (!status_.ok()) {
+            std::error_code ignored;
+            std::filesystem::remove(options_.path, ignored);
+        }
         return status_;
     }
 
@@ -350,6 +360,9 @@ class TraceWriter {
 
     /// Host threads first: a submission stands before its scope.
     void flush() {
+        if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) {
+            then(stopped_error(options_.path));
+        }
         for (auto* tracks : {&threads_, &queues_}) {
             for (auto& [key, track] : *tracks) {
                 if (track.pending.empty()) {

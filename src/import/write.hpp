@@ -3,6 +3,7 @@
 // Plain function; any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -19,7 +20,10 @@ struct WriteOptions {
     std::string path;
     std::uint16_t process = 0;
     std::vector<std::pair<std::string, std::string>> descriptions;
+    const std::atomic<bool>* stop = nullptr; // set: an error
 };
+
+/// After an error there is no recording.
 
 Status write_recording(const Trace& trace, const Steps& steps, const Labels& labels, const WriteOptions& options);
 

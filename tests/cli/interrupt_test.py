@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C while plumb decode loads, reads the prompt, decodes and prints: what is said, how it exits, what is kept.
+"""Ctrl-C while plumb decode loads, reads the prompt, decodes and prints, and while plumb import reads: what is said, how it
+exits, what is kept.
 
 usage: interrupt_test.py PLUMB MAKE_RECORDING SOURCE_DIR [CLASS…]
 
@@ -10,6 +11,7 @@ import fcntl
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 
@@ -17,11 +19,11 @@ from shell import Case, ENVIRONMENT, FOLDER, HANG, PLUMB, main, plumb, terminal
 
 
 class Running:
-    """plumb decode with a terminal as its standard error; what it printed there is `seen`."""
+    """A command with a terminal as its standard error; what it printed there is `seen`."""
 
     def __init__(self, *words):
         self.terminal, theirs = terminal()
-        self.process = subprocess.Popen([PLUMB, "decode", *map(str, words)], stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([PLUMB, *map(str, words)], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=theirs, env=ENVIRONMENT)
         os.close(theirs)
         self.seen = b""
@@ -72,7 +74,7 @@ class Interrupts(Case):
 
     def start(self, name, *words, model=None):
         self.out = FOLDER / name
-        return Running(model or self.model, "--threads", 1, "--out", self.out, *words)
+        return Running("decode", model or self.model, "--threads", 1, "--out", self.out, *words)
 
     def steps_kept(self, phase):
         """Steps of a phase in the finished recording."""
@@ -143,6 +145,51 @@ class Interrupts(Case):
         status = pathlib.Path(f"/proc/{running.process.pid}/status").read_text()
         mask = next(line.split()[1] for line in status.split("\n") if line.startswith("SigCgt:"))
         return int(mask, 16) >> (number - 1) & 1
+
+
+class Imports(Case):
+    KERNEL = '{"ph": "X", "cat": "kernel", "name": "kernel%d", "pid": 0, "tid": 7, "ts": %d, "dur": 1, "args": {"stream": 7}}'
+
+    def trace(self, kernels):
+        path = FOLDER / "trace.json"
+        path.write_text("[" + ",\n".join(self.KERNEL % (at, 10 * at) for at in range(kernels)) + "]")
+        return path
+
+    def left(self):
+        return sorted(path.name for path in FOLDER.glob("imported*"))
+
+    def test_progress_is_shown_and_an_interrupt_is_one_sentence_and_leaves_nothing(self):
+        trace = self.trace(100)
+        os.truncate(trace, trace.stat().st_size - 1)  # the end of the array
+        os.truncate(trace, 60 << 30)  # a hole takes no space, and is read all the same
+        for number in (signal.SIGINT, signal.SIGTERM):
+            running = Running("import", trace, "-o", FOLDER / "imported.plumb")
+            running.until(b" MB  ")
+            running.signal(number)
+            code, out = running.end()
+            self.assertEqual((code, out), (2, ""))
+            self.assertIn(f"importing {trace}", running.seen.decode())
+            self.assertEqual(running.sentences(),
+                             [f"error: {trace}: the import was interrupted and nothing of it is kept; start again"])
+            self.assertEqual(self.left(), [])
+        trace.unlink()
+
+    def test_a_full_disk_is_one_sentence_and_leaves_nothing(self):
+        trace = self.trace(50000)
+        out = FOLDER / "imported.plumb"
+
+        def little_room():  # without the signal: a file that may not grow is as a full disk
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+        done = plumb("import", trace, "-o", out, preexec_fn=little_room, restore_signals=False)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, rf"\Aerror: [^\n]*{out}[^\n]*\n\Z")
+        self.assertEqual(self.left(), [])
+        done = plumb("import", trace, "-o", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(out.stat().st_size, 20000)
+        self.assertEqual(self.left(), ["imported.plumb"])
+        out.unlink()
 
 
 if __name__ == "__main__":
