@@ -141,10 +141,10 @@ inline std::atomic<std::uint64_t>& drops_of(RingHeader& header, std::size_t reas
 inline constexpr std::size_t ring_page = 4096;
 inline constexpr char ring_magic[8] = {'P', 'L', 'M', 'B', 'R', 'I', 'N', 'G'};
 
-/// First page of a ring file; ring i starts at ring_page + i * (ring_page + capacity * sizeof(Record)).
+/// First page of a ring file. Behind it lie names, then rings of ring_page + capacity * sizeof(Record) bytes each.
 struct RingFileHeader {
     char magic[8];
-    std::uint32_t version; // layout_version
+    std::uint32_t version; // of ring files, which count their own (src/base/ring_names.hpp)
     std::uint32_t reserved;
     std::uint64_t capacity;                // records per ring, a power of two
     std::atomic<std::uint32_t> ring_count; // rings that follow

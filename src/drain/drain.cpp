@@ -356,6 +356,7 @@ Status Drain::write_names() {
         }
     }
     next_name_ = end;
+    rings_.names_written(end);
     return {};
 }
 

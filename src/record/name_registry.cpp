@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record/name_registry.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <unordered_map>
 
@@ -14,6 +16,7 @@ struct NameRegistry {
     std::mutex mutex;
     std::unordered_map<std::string, std::uint16_t> by_name; // aliases too
     std::vector<NameEntry> entries;                         // in order of id
+    std::vector<base::RingNames*> places;
     std::atomic<std::uint16_t> end{first_interned_id};
     std::atomic<std::uint64_t> refused{0};
 
@@ -40,6 +43,20 @@ NameRegistry& registry() {
     return *instance;
 }
 
+/// REQUIRES: the registry's lock.
+void keep(const NameEntry& entry, base::RingNames& place) {
+    const std::uint32_t used = place.used.load(std::memory_order_relaxed);
+    const base::RingName head{entry.id, static_cast<std::uint16_t>(entry.category),
+                              static_cast<std::uint16_t>(entry.name.size())};
+    if (place.bytes - used < sizeof head + entry.name.size()) {
+        return;
+    }
+    std::memcpy(place.text() + used, &head, sizeof head);
+    std::memcpy(place.text() + used + sizeof head, entry.name.data(), entry.name.size());
+    // Release: the process may die here, and whoever reads this finds what lies below.
+    place.used.store(used + static_cast<std::uint32_t>(sizeof head + entry.name.size()), std::memory_order_release);
+}
+
 } // namespace
 
 Name intern_name(std::string_view name, Category category) {
@@ -55,6 +72,9 @@ Name intern_name(std::string_view name, Category category) {
         return Name{};
     }
     r.entries.push_back({id, category, key});
+    for (base::RingNames* place : r.places) {
+        keep(r.entries.back(), *place);
+    }
     r.by_name.emplace(key, id);
     // Release: whoever sees the new end finds the entry behind it (under the lock).
     r.end.store(static_cast<std::uint16_t>(id + 1), std::memory_order_release);
@@ -76,6 +96,31 @@ std::vector<NameEntry> names_from(std::uint16_t first_id) {
 }
 
 std::uint16_t names_end() { return registry().end.load(std::memory_order_acquire); }
+
+void keep_names_in(base::RingNames& place) {
+    NameRegistry& r = registry();
+    const std::lock_guard<std::mutex> lock(r.mutex);
+    for (const NameEntry& entry : r.entries) {
+        if (entry.id >= first_interned_id) {
+            keep(entry, place);
+        }
+    }
+    r.places.push_back(&place);
+}
+
+void forget_names_in(base::RingNames& place) {
+    NameRegistry& r = registry();
+    const std::lock_guard<std::mutex> lock(r.mutex);
+    r.places.erase(std::remove(r.places.begin(), r.places.end(), &place), r.places.end());
+}
+
+void names_written(base::RingNames& place, std::uint16_t end) {
+    NameRegistry& r = registry();
+    const std::lock_guard<std::mutex> lock(r.mutex);
+    if (r.end.load(std::memory_order_relaxed) == end) {
+        place.used.store(0, std::memory_order_release);
+    }
+}
 
 void lock_names() { registry().mutex.lock(); }
 void unlock_names() { registry().mutex.unlock(); }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ring_names.hpp"
 #include "plumb/bricks.hpp"
 
 namespace plumb::record {
@@ -28,6 +29,12 @@ std::uint64_t refused_names();
 std::vector<NameEntry> names_from(std::uint16_t first_id);
 /// One past the largest id in use; grows only. A cheap question for the drain.
 std::uint16_t names_end();
+/// From now on each new name is kept there too, those interned before at once, until forget_names_in(). What has no room is left out:
+/// only the drain writes it then.
+void keep_names_in(base::RingNames& place);
+void forget_names_in(base::RingNames& place);
+/// Names below `end` are in the recording: where there are no others, the place starts over.
+void names_written(base::RingNames& place, std::uint16_t end);
 /// Around a fork: the child must not inherit a lock that another thread held.
 void lock_names();
 void unlock_names();

@@ -10,11 +10,15 @@
 #include <new>
 
 #include "base/os.hpp"
+#include "record/name_registry.hpp"
 #include "record/recorder_access.hpp"
 #include "record/thread_registry.hpp"
 
 namespace plumb::record {
 namespace {
+
+/// The file's first page and its names; rings follow.
+constexpr std::size_t file_head = detail::ring_page + base::ring_names_bytes;
 
 std::uint64_t records_for(std::uint64_t bytes) {
     std::uint64_t capacity = 64;
@@ -115,14 +119,7 @@ RingSet::RingSet(RingOptions options) : options_(std::move(options)), capacity_(
     create_file();
 }
 
-RingSet::~RingSet() {
-    if (file_header_ != nullptr) {
-        munmap(file_header_, detail::ring_page);
-    }
-    if (file_ >= 0) {
-        close(file_);
-    }
-}
+RingSet::~RingSet() { leave_file(); }
 
 void RingSet::create_file() {
     static std::atomic<std::uint32_t> serial{0};
@@ -133,10 +130,10 @@ void RingSet::create_file() {
                      std::to_string(serial.fetch_add(1)) + ".ring";
         file_ = open(file_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     }
-    const int allocated = file_ >= 0 ? posix_fallocate(file_, 0, static_cast<off_t>(detail::ring_page)) : errno;
+    const int allocated = file_ >= 0 ? posix_fallocate(file_, 0, static_cast<off_t>(file_head)) : errno;
     void* mapping = MAP_FAILED;
     if (file_ >= 0 && allocated == 0) {
-        mapping = mmap(nullptr, detail::ring_page, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+        mapping = mmap(nullptr, file_head, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
     }
     if (mapping == MAP_FAILED) {
         reason_ = options_.directory + ": " + std::strerror(allocated != 0 ? allocated : errno);
@@ -150,7 +147,7 @@ void RingSet::create_file() {
     }
     file_header_ = new (mapping) detail::RingFileHeader{};
     std::memcpy(file_header_->magic, detail::ring_magic, sizeof detail::ring_magic);
-    file_header_->version = layout_version;
+    file_header_->version = base::ring_file_version;
     file_header_->capacity = capacity_;
     file_header_->pid = static_cast<std::uint32_t>(getpid());
     const Result<std::uint64_t> start = base::process_start_time(file_header_->pid);
@@ -158,13 +155,15 @@ void RingSet::create_file() {
     copy_text(file_header_->boot_id, sizeof file_header_->boot_id, base::boot_id());
     std::memcpy(file_header_->recording_id, options_.recording_id, sizeof file_header_->recording_id);
     copy_text(file_header_->recording, sizeof file_header_->recording, options_.recording_path);
+    names_ = new (static_cast<char*>(mapping) + base::ring_names_at) base::RingNames{base::ring_names_bytes, 0};
+    keep_names_in(*names_);
 }
 
 std::shared_ptr<Ring> RingSet::make_ring() {
     const std::size_t bytes = detail::ring_page + capacity_ * sizeof(Record);
     if (file_ >= 0) {
         const std::uint32_t index = file_header_->ring_count.load(std::memory_order_relaxed);
-        const auto offset = static_cast<off_t>(detail::ring_page + index * bytes);
+        const auto offset = static_cast<off_t>(file_head + index * bytes);
         // Allocated in full now: a store into a hole of a full tmpfs would kill the process.
         const int failed = posix_fallocate(file_, offset, static_cast<off_t>(bytes));
         void* mapping = failed != 0
@@ -283,14 +282,7 @@ void RingSet::in_child() noexcept {
     for (const auto& ring : rings_) {
         ring->detach_from_file();
     }
-    if (file_header_ != nullptr) {
-        munmap(file_header_, detail::ring_page);
-        file_header_ = nullptr;
-    }
-    if (file_ >= 0) {
-        close(file_);
-        file_ = -1;
-    }
+    leave_file();
     file_path_.clear();
     mutex_.unlock();
 }
@@ -307,12 +299,28 @@ void RingSet::warm_up() {
 }
 
 void RingSet::drop_file() noexcept {
-    munmap(file_header_, detail::ring_page);
-    file_header_ = nullptr;
-    close(file_);
-    file_ = -1;
+    leave_file();
     unlink(file_path_.c_str());
     file_path_.clear();
+}
+
+void RingSet::leave_file() noexcept {
+    if (file_header_ != nullptr) {
+        forget_names_in(*names_);
+        munmap(file_header_, file_head);
+        names_ = nullptr;
+        file_header_ = nullptr;
+    }
+    if (file_ >= 0) {
+        close(file_);
+        file_ = -1;
+    }
+}
+
+void RingSet::names_written(std::uint16_t end) {
+    if (names_ != nullptr) {
+        record::names_written(*names_, end);
+    }
 }
 
 } // namespace plumb::record

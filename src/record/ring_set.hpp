@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/layout.hpp"
+#include "base/ring_names.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
 #include "plumb/tile.hpp"
@@ -91,6 +92,8 @@ class RingSet {
     void remove_file() noexcept;
     /// Makes the first ring before a thread needs it, so that file_path() and reason() tell where rings lie.
     void warm_up();
+    /// Names of the process below `end` are in the recording: the file need not keep them.
+    void names_written(std::uint16_t end);
     /// Around a fork. In the child the file and what lies in it stay the parent's.
     void before_fork() noexcept;
     void in_parent() noexcept;
@@ -102,6 +105,7 @@ class RingSet {
     std::shared_ptr<Ring> make_ring();
     void create_file();
     void drop_file() noexcept;
+    void leave_file() noexcept;
 
     RingOptions options_;
     std::uint64_t capacity_;
@@ -110,7 +114,8 @@ class RingSet {
     std::uint64_t version_ = 0;
     std::atomic<std::uint32_t> next_track_{1}; // 0 is nobody's track, so that it cannot be mistaken for "unset"
     int file_ = -1;
-    detail::RingFileHeader* file_header_ = nullptr;
+    detail::RingFileHeader* file_header_ = nullptr; // one mapping with the names
+    base::RingNames* names_ = nullptr;
     std::string file_path_;
     std::string reason_;
     std::uint32_t tile_generation_ = 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/records_testing.hpp"
+#include "base/ring_names.hpp"
 
 #include <cstddef>
 #include <cstring>
@@ -152,11 +153,31 @@ void put(Bytes& bytes, std::size_t at, T value) {
 
 } // namespace
 
-Bytes ring_bytes(const Metadata& metadata, std::uint64_t capacity, const std::vector<TestRing>& rings) {
+Bytes ring_bytes(const Metadata& metadata, std::uint64_t capacity, const std::vector<TestRing>& rings,
+                 const std::vector<NameInfo>& names) {
+    Bytes bytes = ring_bytes_of_version_1(metadata, capacity, rings);
+    bytes.insert(bytes.begin() + detail::ring_page, rings_at - detail::ring_page, std::byte{0});
+    put(bytes, offsetof(detail::RingFileHeader, version), base::ring_file_version);
+    std::size_t at = detail::ring_page;
+    for (const NameInfo& name : names) {
+        put(bytes, at,
+            base::RingName{name.id, static_cast<std::uint16_t>(name.category),
+                           static_cast<std::uint16_t>(name.name.size())});
+        std::memcpy(bytes.data() + at + sizeof(base::RingName), name.name.data(), name.name.size());
+        at += sizeof(base::RingName) + name.name.size();
+    }
+    put(bytes, base::ring_names_at + offsetof(base::RingNames, bytes),
+        static_cast<std::uint32_t>(rings_at - detail::ring_page));
+    put(bytes, base::ring_names_at + offsetof(base::RingNames, used),
+        static_cast<std::uint32_t>(at - detail::ring_page));
+    return bytes;
+}
+
+Bytes ring_bytes_of_version_1(const Metadata& metadata, std::uint64_t capacity, const std::vector<TestRing>& rings) {
     const std::size_t stride = detail::ring_page + capacity * sizeof(Record);
     Bytes bytes(detail::ring_page + rings.size() * stride);
     std::memcpy(bytes.data(), detail::ring_magic, sizeof detail::ring_magic);
-    put(bytes, offsetof(detail::RingFileHeader, version), layout_version);
+    put(bytes, offsetof(detail::RingFileHeader, version), std::uint32_t{1});
     put(bytes, offsetof(detail::RingFileHeader, capacity), capacity);
     put(bytes, offsetof(detail::RingFileHeader, ring_count), static_cast<std::uint32_t>(rings.size()));
     put(bytes, offsetof(detail::RingFileHeader, pid), metadata.pid);

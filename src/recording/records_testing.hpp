@@ -34,6 +34,11 @@ struct TestRing {
     std::uint64_t os_thread = 4242;
     std::uint64_t drops[drop_reasons] = {};
 };
-Bytes ring_bytes(const Metadata& metadata, std::uint64_t capacity, const std::vector<TestRing>& rings);
+/// Where the first of them lies, in version 2.
+inline constexpr std::size_t rings_at = 2 * detail::ring_page;
+Bytes ring_bytes(const Metadata& metadata, std::uint64_t capacity, const std::vector<TestRing>& rings,
+                 const std::vector<NameInfo>& names = {});
+/// The same as version 1 wrote it, which kept no names.
+Bytes ring_bytes_of_version_1(const Metadata& metadata, std::uint64_t capacity, const std::vector<TestRing>& rings);
 
 } // namespace plumb::recording::testing

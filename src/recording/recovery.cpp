@@ -19,6 +19,19 @@ class Folder {
     Folder(Store& store, std::uint64_t records_before)
         : store_(store), encoder_(true), records_before_(records_before) {}
 
+    /// First: a record's name comes before it.
+    Status fold(const std::vector<NameInfo>& names) {
+        Bytes bytes;
+        Bytes payload;
+        for (const NameInfo& name : names) {
+            append_entry(name, payload);
+        }
+        if (!names.empty()) {
+            append_chunk(bytes, header(ChunkType::names, static_cast<std::uint32_t>(names.size())), payload);
+        }
+        return store_.append(bytes);
+    }
+
     Status fold(const TrackInfo& track, const RingRemainder& ring) {
         Bytes bytes;
         Bytes payload;
@@ -66,6 +79,9 @@ class Folder {
 
 Status fold_all(const Index& index, const RingMerge& merge, Store& store) {
     Folder folder(store, index.records_written);
+    if (Status folded = folder.fold(merge.names); !folded) {
+        return folded;
+    }
     for (const RingRemainder& ring : merge.rings) {
         if (Status folded = folder.fold(*index.track(ring.track), ring); !folded) {
             return folded;

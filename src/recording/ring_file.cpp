@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/ring_names.hpp"
 #include "recording/byte_source.hpp"
 #include "recording/file_access.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 
 /// 2^26 records are a ring of 1 GiB: more is no ring of ours.
 constexpr std::uint64_t most_capacity = std::uint64_t{1} << 26;
+constexpr std::uint32_t most_name_bytes = 1U << 24; // more than all the names that there can be
 
 template <class T>
 T field(const std::byte* page, std::size_t offset) {
@@ -80,20 +82,49 @@ bool read_remainder(ByteSource& source, std::uint64_t offset, std::uint64_t capa
     return true;
 }
 
+/// Up to the first that cannot be true.
+void read_names(ByteSource& source, std::uint32_t used, RingFile& file) {
+    const std::byte* text = used != 0 ? source.view(detail::ring_page, used) : nullptr;
+    std::uint32_t at = 0;
+    while (text != nullptr && used - at >= sizeof(base::RingName)) {
+        const auto head = field<base::RingName>(text, at);
+        at += sizeof head;
+        if (head.id < first_interned_id || head.id >= name_capacity || head.size == 0 || head.size > used - at ||
+            head.category > static_cast<std::uint16_t>(Category::transfer)) {
+            break;
+        }
+        file.names.push_back({head.id, static_cast<Category>(head.category),
+                              std::string(reinterpret_cast<const char*>(text + at), head.size)});
+        at += head.size;
+    }
+    if (at != used) {
+        file.notes.push_back("its names cannot be read: some may be lost");
+    }
+}
+
 Result<RingFile> read_rings(ByteSource& source, const std::string& path) {
     const std::byte* page = source.view(0, detail::ring_page);
     if (page == nullptr || std::memcmp(page, detail::ring_magic, sizeof detail::ring_magic) != 0) {
         return unusable(path, "it does not begin as one");
     }
     const auto version = field<std::uint32_t>(page, offsetof(detail::RingFileHeader, version));
-    if (version != layout_version) {
+    if (version == 0 || version > base::ring_file_version) {
         return Error{ErrorCode::unsupported, path + " has ring layout " + std::to_string(version) +
-                                                 ", this program reads " + std::to_string(layout_version) +
+                                                 ", this program reads " + std::to_string(base::ring_file_version) +
                                                  ": use the version that wrote it"};
     }
     const auto capacity = field<std::uint64_t>(page, offsetof(detail::RingFileHeader, capacity));
     if (capacity == 0 || (capacity & (capacity - 1)) != 0 || capacity > most_capacity) {
         return unusable(path, "a capacity of " + std::to_string(capacity) + " records cannot be");
+    }
+    constexpr std::size_t names_at = base::ring_names_at;
+    const auto name_bytes = version == 1 ? 0 : field<std::uint32_t>(page, names_at + offsetof(base::RingNames, bytes));
+    const auto names_used = version == 1 ? 0 : field<std::uint32_t>(page, names_at + offsetof(base::RingNames, used));
+    if (name_bytes % detail::ring_page != 0 ||
+        name_bytes > std::min<std::uint64_t>(most_name_bytes, source.size() - detail::ring_page) ||
+        names_used > name_bytes) {
+        return unusable(path, "it cannot have " + std::to_string(names_used) + " of " + std::to_string(name_bytes) +
+                                  " bytes of names");
     }
     RingFile file;
     file.path = path;
@@ -105,14 +136,16 @@ Result<RingFile> read_rings(ByteSource& source, const std::string& path) {
     file.recording = text(page, offsetof(detail::RingFileHeader, recording), sizeof detail::RingFileHeader::recording);
     const std::uint64_t count = field<std::uint32_t>(page, offsetof(detail::RingFileHeader, ring_count));
     const std::uint64_t stride = detail::ring_page + capacity * sizeof(Record);
+    read_names(source, names_used, file);
+    const std::uint64_t rings_at = detail::ring_page + name_bytes;
     // Each ring was allocated in full before it was counted.
-    const std::uint64_t room = (source.size() - detail::ring_page) / stride;
+    const std::uint64_t room = (source.size() - rings_at) / stride;
     if (count > room) {
         file.notes.push_back(std::to_string(count - room) + " of " + std::to_string(count) +
                              " rings are cut off: what they held is lost");
     }
     for (std::uint64_t i = 0; i < std::min(count, room); ++i) {
-        const std::uint64_t offset = detail::ring_page + i * stride;
+        const std::uint64_t offset = rings_at + i * stride;
         const std::byte* header = source.view(offset, detail::ring_page);
         if (header == nullptr) {
             break;

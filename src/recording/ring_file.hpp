@@ -11,6 +11,7 @@
 
 #include "base/layout.hpp"
 #include "plumb/result.hpp"
+#include "recording/recording.hpp"
 
 namespace plumb::recording {
 
@@ -32,6 +33,7 @@ struct RingFile {
     std::uint64_t recording_id[2] = {0, 0};
     std::string recording;            // absolute path that the writer gave its recording
     std::vector<RingRemainder> rings; // live and retired ones, also those with nothing left
+    std::vector<NameInfo> names;      // that its drain had perhaps not written
     std::vector<std::string> notes;   // what could not be used, in words
 };
 

@@ -2,6 +2,8 @@
 #include "recording/ring_merge.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "recording/drop_reasons.hpp"
 
@@ -70,6 +72,17 @@ void keep_new_records(Index& index, RingRemainder& ring) {
     }
 }
 
+std::vector<NameInfo> missing_names(const Index& index, const std::vector<NameInfo>& names) {
+    std::set<std::uint16_t> known;
+    for (const NameInfo& name : index.names) {
+        known.insert(name.id);
+    }
+    std::vector<NameInfo> missing;
+    std::copy_if(names.begin(), names.end(), std::back_inserter(missing),
+                 [&known](const NameInfo& name) { return known.insert(name.id).second; });
+    return missing;
+}
+
 } // namespace
 
 RingMerge merge_ring(Index& index, RingFile file) {
@@ -84,6 +97,8 @@ RingMerge merge_ring(Index& index, RingFile file) {
         index.notes.push_back(file.path + ": " + note);
     }
     merge_drops(index, file.rings);
+    merge.names = missing_names(index, file.names);
+    index.names.insert(index.names.end(), merge.names.begin(), merge.names.end());
     for (RingRemainder& ring : file.rings) {
         keep_new_records(index, ring);
         if (!ring.records.empty()) {

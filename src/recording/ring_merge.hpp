@@ -13,9 +13,10 @@ struct RingMerge {
     bool found = false;               // a ring file of this recording
     std::vector<RingRemainder> rings; // those that hold what the recording lacks, and only that
     std::uint64_t records = 0;        // in all of them
+    std::vector<NameInfo> names;      // that the recording lacks
 };
 
-/// Finds, checks and reads the ring that `index` names, and adds to `index` the tracks known only there, newer drop counts,
+/// Finds, checks and reads the ring that `index` names, and adds to `index` the tracks and names known only there, newer drop counts,
 /// and notes about what is lost. Writes nothing.
 [[nodiscard]] RingMerge merge_ring(Index& index);
 /// The same for a ring file already read.

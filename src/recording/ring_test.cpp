@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/os.hpp"
+#include "base/ring_names.hpp"
 #include "recording/drop_reasons.hpp"
 #include "recording/files_testing.hpp"
 #include "recording/format.hpp"
@@ -125,6 +126,36 @@ TEST(Ring, a_thread_known_only_to_the_ring_gets_a_track) {
     EXPECT_EQ(content_of(*reader).records.at(9).size(), 5u);
 }
 
+/// Those of a reader or of a recording, in order.
+std::vector<std::string> words(const std::vector<NameInfo>& names) {
+    std::vector<std::string> list;
+    for (const NameInfo& name : names) {
+        list.push_back(std::to_string(name.id) + ' ' + name.name);
+    }
+    return list;
+}
+
+TEST(Ring, names_known_only_to_the_ring_are_read_and_recovered_once) {
+    DeadRun run(100);
+    auto reopened = Writer::create({run.path}, run.metadata);
+    ASSERT_TRUE((*reopened)->add_name({256, Category::other, "written"}).ok());
+    (*reopened)->forget();
+    const std::vector<NameInfo> names = {{256, Category::other, "written"}, {257, Category::moe, "late"}};
+    write_bytes(run.ring_path, ring_bytes(run.metadata, capacity, {run.ring(0, 5)}, names));
+    const std::vector<std::string> all = {"256 written", "257 late"};
+    EXPECT_EQ(words(Reader::open(run.path)->names()), all);
+    ASSERT_TRUE(recover(run.path).ok());
+    EXPECT_FALSE(exists(run.ring_path));
+    EXPECT_EQ(words(Reader::open(run.path)->names()), all);
+    EXPECT_EQ(Reader::open(run.path)->names().at(1).category, Category::moe);
+}
+
+TEST(Ring, a_ring_of_version_1_is_read) {
+    DeadRun run(200);
+    write_bytes(run.ring_path, ring_bytes_of_version_1(run.metadata, capacity, {run.ring(200, 350)}));
+    run.expect_first(350, content_of(run.path));
+}
+
 TEST(Ring, a_free_ring_is_nobodys) {
     DeadRun run(100);
     TestRing stale = run.ring(100, 200);
@@ -216,7 +247,7 @@ TEST(Ring, fields_that_cannot_be_true_are_refused_with_their_reason) {
     };
     ASSERT_EQ(read(good)->rings.at(0).records.size(), 10u);
     EXPECT_EQ(read(with(0, 0, 8)).error().code, ErrorCode::corrupt);
-    EXPECT_EQ(read(with(offsetof(detail::RingFileHeader, version), 2, 4)).error().code, ErrorCode::unsupported);
+    EXPECT_EQ(read(with(offsetof(detail::RingFileHeader, version), 3, 4)).error().code, ErrorCode::unsupported);
     for (const std::uint64_t wrong :
          {std::uint64_t{0}, std::uint64_t{1000}, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
         EXPECT_EQ(read(with(offsetof(detail::RingFileHeader, capacity), wrong, 8)).error().code, ErrorCode::corrupt)
@@ -224,11 +255,17 @@ TEST(Ring, fields_that_cannot_be_true_are_refused_with_their_reason) {
     }
     EXPECT_EQ(read(with(offsetof(detail::RingFileHeader, ring_count), ~0u, 4))->notes.size(), 1u);
     for (const std::size_t field : {offsetof(detail::RingHeader, head), offsetof(detail::RingHeader, tail)}) {
-        const auto lying = read(with(detail::ring_page + field, ~std::uint64_t{0}, 8));
+        const auto lying = read(with(rings_at + field, ~std::uint64_t{0}, 8));
         EXPECT_TRUE(lying->rings.empty());
         EXPECT_EQ(lying->notes.size(), 1u);
     }
-    EXPECT_TRUE(read(with(detail::ring_page + offsetof(detail::RingHeader, state), 77, 4))->rings.empty());
+    EXPECT_TRUE(read(with(rings_at + offsetof(detail::RingHeader, state), 77, 4))->rings.empty());
+    constexpr std::size_t used_at = base::ring_names_at + offsetof(base::RingNames, used);
+    for (const std::uint64_t wrong : {std::uint64_t{4097}, std::uint64_t{0xffffffff}}) {
+        EXPECT_EQ(read(with(used_at, wrong, 4)).error().code, ErrorCode::corrupt) << wrong;
+        EXPECT_EQ(read(with(used_at - 4, wrong, 4)).error().code, ErrorCode::corrupt) << wrong;
+    }
+    EXPECT_EQ(read(with(used_at, 40, 4))->notes.size(), 1u) << "no name is 0";
     for (std::size_t size = 0; size < good.size(); size += 111) {
         const auto cut = read(Bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)));
         EXPECT_TRUE(!cut.ok() || cut->rings.empty()) << size;

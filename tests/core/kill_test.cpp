@@ -200,6 +200,40 @@ TEST_F(Killed, in_the_middle_of_a_write_loses_nothing_and_repeats_nothing) {
     EXPECT_GT(tally.scopes, 0u);
 }
 
+// The drain has seen hardly any of these names.
+TEST_F(Killed, leaves_every_name_that_it_met) {
+    constexpr int names = 1000;
+    const auto word = [](int i) {
+        return "name of a killed process, the " + std::to_string(i) + "th";
+    };
+    const Config recorded = config();
+    const pid_t child = start_child([&] {
+        Profiler prof(recorded);
+        for (int i = 0; i < names; ++i) {
+            const Name name = prof.intern(word(i), Category::moe);
+            PLUMB_BRICK(prof, host, name);
+        }
+        return kill(getpid(), SIGKILL);
+    });
+    ASSERT_EQ(wait_for(child).signal, SIGKILL);
+    const auto check = [&] {
+        std::map<std::string, std::uint64_t> scopes;
+        Held held = read_back(path());
+        EXPECT_EQ(held.problem, "");
+        const Result<recording::Reader> reader = recording::Reader::open(path());
+        for (const recording::NameInfo& name : reader->names()) {
+            scopes[name.name] = name.category == Category::moe ? held.scopes[name.id] : 0;
+        }
+        for (int i = 0; i < names; ++i) {
+            ASSERT_EQ(scopes[word(i)], 1u) << word(i);
+        }
+    };
+    check();
+    ASSERT_TRUE(recover_recording(path()).ok());
+    EXPECT_TRUE(std::filesystem::is_empty(rings_folder_));
+    check();
+}
+
 // Also while the recording is being opened: there is none yet, or it can be read.
 TEST_F(Killed, while_it_opens_its_recording_leaves_none_or_a_readable_one) {
     std::mt19937_64 random(7);

@@ -83,9 +83,6 @@ class Case(unittest.TestCase):
         """Each step has its nodes and no others; the steps with these numbers may have none."""
         recorded, steps = case.recorded, case.truth.steps if steps is None else steps
         self.assertIsNotNone(recorded, case.said)
-        for row in recorded.nodes if case.done.returncode == -9 else ():
-            # A name that the program had for a moment only, and that is none of ours, has its number.
-            row["name"] = "ggml_get_rows" if row["name"].startswith("name ") else row["name"]
         by_step = collections.defaultdict(list)
         for row in recorded.nodes:
             inside = [at for at, step in enumerate(steps) if step["tid"] == recorded.thread(row)

@@ -112,8 +112,11 @@ std::vector<Bytes> ring_seeds() {
     retired.state = detail::RingState::retired;
     testing::TestRing free_ring = live;
     free_ring.state = detail::RingState::free;
-    return {testing::ring_bytes(golden::metadata(), 64, {live}), testing::ring_bytes(golden::metadata(), 64, {}),
-            testing::ring_bytes(golden::metadata(), 128, {live, retired, free_ring})};
+    return {
+        testing::ring_bytes(golden::metadata(), 64, {live}, {{256, Category::other, "a"}, {300, Category::moe, "bc"}}),
+        testing::ring_bytes_of_version_1(golden::metadata(), 64, {live}),
+        testing::ring_bytes(golden::metadata(), 64, {}),
+        testing::ring_bytes(golden::metadata(), 128, {live, retired, free_ring})};
 }
 
 void mutate(Bytes& bytes, std::mt19937_64& random) {
