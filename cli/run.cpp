@@ -10,6 +10,7 @@
 #include <sstream>
 #include <string>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
@@ -138,6 +139,31 @@ plumb::Result<Environment> environment_for(const std::string& library, const std
     return made;
 }
 
+/// 0: there is none.
+ino_t file_number(const std::filesystem::path& path) {
+    struct stat file {};
+    return ::stat(path.c_str(), &file) == 0 ? file.st_ino : 0;
+}
+
+/// Where the recording of one process lies. A later one that got the same name, as a program that executes itself does, left it
+/// aside as path.1 or the like.
+std::string recording_told(const std::string& told) {
+    const std::size_t tab = told.find('\t');
+    const ino_t number = std::strtoull(told.c_str(), nullptr, 10);
+    const std::filesystem::path path = told.substr(tab + 1);
+    std::error_code error;
+    if (number == 0 || file_number(path) == number) {
+        return path.string();
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(path.parent_path(), error)) {
+        if (entry.path().filename().string().starts_with(path.filename().string() + '.') &&
+            file_number(entry.path()) == number) {
+            return entry.path().string();
+        }
+    }
+    return path.string();
+}
+
 /// The report of one recording. Text goes to standard error: standard output is the command's.
 void print_run(const std::string& recording, const RunArguments& arguments) {
     (void)plumb::recover_recording(recording); // where its process was killed; else there is nothing to do
@@ -157,7 +183,7 @@ void print_run(const std::string& recording, const RunArguments& arguments) {
 void print_all(const RunNotes& notes, const std::vector<std::string>& remarks, const RunArguments& arguments) {
     const std::vector<std::string> recordings = notes.of("recording");
     for (const std::string& recording : recordings) {
-        print_run(recording, arguments);
+        print_run(recording_told(recording), arguments);
     }
     if (recordings.empty()) {
         std::cerr << "note  " << nothing_was_met << '\n';

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
@@ -27,6 +28,13 @@ Shared& shared() {
 }
 
 void say_for_profiler(const char* sentence, void*) { say(sentence); }
+
+/// With its number in the file system: a later process of the command may take the name, and this file has another one then.
+void tell_recording(const std::string& path) {
+    struct stat file {};
+    const bool known = stat(path.c_str(), &file) == 0;
+    tell("recording", std::to_string(known ? file.st_ino : 0) + '\t' + path);
+}
 
 void close_at_exit() {
     Shared& all = shared();
@@ -68,7 +76,7 @@ Profiler& profiler() {
         all.owner = getpid();
         std::atexit(close_at_exit);
         if (all.profiler->enabled()) {
-            tell("recording", all.profiler->path());
+            tell_recording(all.profiler->path());
         }
     }
     return *all.profiler;

@@ -8,6 +8,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,8 @@ class Run:
             self.done = run(PLUMB, recording, command, {**self.environment, "LOOKALIKE_TRUTH": str(truth)}, timeout=HANG, cwd=folder)
             self.truth = Truth(truth)
             self.recorded = Recorded(PLUMB, recording) if recording.exists() else None
+            aside = folder / "run.plumb.1"
+            self.recorded_before = Recorded(PLUMB, aside) if aside.exists() else None
 
     @property
     def said(self):
@@ -239,6 +242,11 @@ class Lives(Case):
         self.assert_unchanged(case)
         last = next(at for at, step in enumerate(case.truth.steps) if at > 0 and step["step"] == 0)
         self.assert_truth(case, case.truth.steps[last:], case.truth.samplings[last:])
+        self.assertEqual(re.findall(r"(?m)^recording .*/(run\.plumb\S*)$", case.said), ["run.plumb.1", "run.plumb"])
+        folder = pathlib.Path(os.environ.get("XDG_RUNTIME_DIR") or "/dev/shm")
+        self.assertEqual(list(folder.glob(f"plumb-{case.truth.steps[0]['pid']}-*.ring")), [], "memory that nobody needs any more")
+        case.recorded = case.recorded_before
+        self.assert_truth(case, case.truth.steps[:last], case.truth.samplings[:last])
 
     def test_a_killed_program_leaves_what_it_did(self):
         case = Run(engine("plain", "kill=8"))
