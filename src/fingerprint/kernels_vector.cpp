@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fingerprint/kernels.hpp"
 
+#include "base/cpu_features.hpp"
+
 // Sets that would not beat these by much, or whose vectors have no fixed length.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 // Highway compiles what follows once per instruction set, by including this very file again.
@@ -16,18 +18,18 @@ namespace plumb::fingerprint {
 namespace {
 
 #if HWY_ARCH_X86
-// What Highway's HWY_AVX3, HWY_AVX2 and HWY_SSE4 may use. The compiler's own test looks at the operating system too. Its
+// What Highway's HWY_AVX3, HWY_AVX2 and HWY_SSE4 may use. The test looks at the operating system too. Its
 // library would be a link dependency for every user of ours.
 bool has_sse4() {
-    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes");
+    return PLUMB_CPU_HAS(SSE4_2, "sse4.2") && PLUMB_CPU_HAS(PCLMULQDQ, "pclmul") && PLUMB_CPU_HAS(AES, "aes");
 }
 bool has_avx2() {
-    return has_sse4() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+    return has_sse4() && PLUMB_CPU_HAS(AVX2, "avx2") && PLUMB_CPU_HAS(FMA, "fma") && PLUMB_CPU_HAS(BMI1, "bmi") &&
+           PLUMB_CPU_HAS(BMI2, "bmi2");
 }
 bool has_avx3() {
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+    return has_avx2() && PLUMB_CPU_HAS(AVX512F, "avx512f") && PLUMB_CPU_HAS(AVX512VL, "avx512vl") &&
+           PLUMB_CPU_HAS(AVX512DQ, "avx512dq") && PLUMB_CPU_HAS(AVX512BW, "avx512bw");
 }
 #endif
 

@@ -6,6 +6,13 @@
 
 #include <hwy/targets.h>
 
+#if __has_include(<sys/platform/x86.h>)
+#include <sys/platform/x86.h> // asked at the start of each program, as the compiler's own test would do once more
+#define PLUMB_CPU_HAS(feature, word) CPU_FEATURE_ACTIVE(feature)
+#else
+#define PLUMB_CPU_HAS(feature, word) __builtin_cpu_supports(word)
+#endif
+
 namespace hwy {
 namespace {
 
@@ -14,20 +21,20 @@ std::atomic<std::int64_t> only_these{0};
 std::int64_t targets_of_this_processor() {
     std::int64_t found = HWY_STATIC_TARGET | HWY_SCALAR | HWY_EMU128;
 #if HWY_ARCH_X86
-    // The compiler's own test looks at the operating system too.
-    if (__builtin_cpu_supports("ssse3")) {
+    // The test looks at the operating system too.
+    if (PLUMB_CPU_HAS(SSSE3, "ssse3")) {
         found |= HWY_SSSE3;
     }
-    if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes")) {
+    if (PLUMB_CPU_HAS(SSE4_2, "sse4.2") && PLUMB_CPU_HAS(PCLMULQDQ, "pclmul") && PLUMB_CPU_HAS(AES, "aes")) {
         found |= HWY_SSE4;
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-        __builtin_cpu_supports("bmi2")) {
+    if (PLUMB_CPU_HAS(AVX2, "avx2") && PLUMB_CPU_HAS(FMA, "fma") && PLUMB_CPU_HAS(BMI1, "bmi") &&
+        PLUMB_CPU_HAS(BMI2, "bmi2")) {
         found |= HWY_AVX2;
     }
-    if ((found & HWY_AVX2) != 0 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512cd")) {
+    if ((found & HWY_AVX2) != 0 && PLUMB_CPU_HAS(AVX512F, "avx512f") && PLUMB_CPU_HAS(AVX512VL, "avx512vl") &&
+        PLUMB_CPU_HAS(AVX512DQ, "avx512dq") && PLUMB_CPU_HAS(AVX512BW, "avx512bw") &&
+        PLUMB_CPU_HAS(AVX512CD, "avx512cd")) {
         found |= HWY_AVX3;
     }
 #endif

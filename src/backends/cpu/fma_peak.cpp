@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "base/cpu_features.hpp"
+
 // Sets that would not beat these by much, or whose vectors have no fixed length.
 #define HWY_DISABLED_TARGETS \
     (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -56,15 +58,15 @@ std::size_t rounds_for(MultiplyAdds run, double wanted) {
 
 MultiplyAdds widest_multiply_adds() noexcept {
 #if HWY_ARCH_X86
-    // The compiler's own test looks at the operating system too; Highway's would be a library to link.
+    // The test looks at the operating system too; Highway's would be a library to link.
 #if HWY_TARGETS & HWY_AVX3
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("fma")) {
+    if (PLUMB_CPU_HAS(AVX512F, "avx512f") && PLUMB_CPU_HAS(AVX512VL, "avx512vl") &&
+        PLUMB_CPU_HAS(AVX512DQ, "avx512dq") && PLUMB_CPU_HAS(AVX512BW, "avx512bw") && PLUMB_CPU_HAS(FMA, "fma")) {
         return &N_AVX3::multiply_adds;
     }
 #endif
 #if HWY_TARGETS & HWY_AVX2
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
+    if (PLUMB_CPU_HAS(AVX2, "avx2") && PLUMB_CPU_HAS(FMA, "fma") && PLUMB_CPU_HAS(BMI2, "bmi2")) {
         return &N_AVX2::multiply_adds;
     }
 #endif

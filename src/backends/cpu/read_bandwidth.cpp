@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cpu_features.hpp"
 #include "base/os.hpp"
 
 namespace plumb::backends::cpu {
@@ -77,10 +78,10 @@ __attribute__((target("avx2"))) std::uint64_t read_all_avx2(const void* memory, 
 template <unsigned Lines>
 std::uint64_t read_all(const void* memory, std::size_t bytes) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) {
+    if (PLUMB_CPU_HAS(AVX512F, "avx512f")) {
         return read_all_avx512<Lines>(memory, bytes);
     }
-    if (__builtin_cpu_supports("avx2")) {
+    if (PLUMB_CPU_HAS(AVX2, "avx2")) {
         return read_all_avx2<Lines>(memory, bytes);
     }
 #endif
