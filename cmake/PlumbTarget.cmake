@@ -37,7 +37,8 @@ if(NOT TARGET zstd::libzstd_shared)
 endif()
 
 # plumb_archive(<name> <library> <otherwise>): plumb::<name> is lib<library>.a for the programs of this build, since a shared library
-# costs each start of the command about 0.1 ms. Where there is no such archive, or sanitizers are on, it is the target <otherwise>.
+# costs each start of the command about 0.1 ms. It is the target <otherwise> for libraries, for the archive may be only for programs;
+# where there is no archive; and with sanitizers.
 include(CheckLinkerFlag)
 if(PROJECT_IS_TOP_LEVEL AND NOT PLUMB_SANITIZE AND NOT APPLE)
   check_linker_flag(CXX -static-libstdc++ PLUMB_STATIC_RUNTIME)
@@ -53,8 +54,7 @@ function(plumb_archive name library otherwise)
     string(TOUPPER PLUMB_STATIC_${name} archive)
     find_library(${archive} NAMES lib${library}.a)
     if(${archive})
-      set(linked "${${archive}}")
-      target_include_directories(plumb_${name} SYSTEM INTERFACE $<TARGET_PROPERTY:${otherwise},INTERFACE_INCLUDE_DIRECTORIES>)
+      set(linked $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>,${${archive}},${otherwise}>)
     endif()
   endif()
   target_link_libraries(plumb_${name} INTERFACE "${linked}")
