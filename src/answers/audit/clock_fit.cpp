@@ -31,13 +31,17 @@ constexpr double plain_to_see = 0.8;    // of all ends
 constexpr double steepest = 1e-3;       // two clocks of one machine
 
 /// Mean of the roots: many ends that agree to the nanosecond, and some that do not at all, are better than all of them nearly.
+/// `start`: where the first of them was found last time, for offsets that grow. Beyond `limit` no more are looked at.
 double mean_share(const std::vector<std::int64_t>& ours, std::size_t from, std::size_t count, const StreamEnds& stream,
-                  double offset) {
+                  double offset, std::size_t& start, double limit = 1) {
     double sum = 0;
-    std::size_t hint = 0;
-    for (std::size_t i = from; i < from + count; ++i) {
-        const auto at = stream.distance(ours[i] + static_cast<std::int64_t>(std::llround(offset)), hint);
+    std::size_t hint = start;
+    const double most = limit * static_cast<double>(count);
+    const std::int64_t by = std::llround(offset);
+    for (std::size_t i = from; i < from + count && sum <= most; ++i) {
+        const auto at = stream.distance(ours[i] + by, hint);
         sum += at ? std::sqrt(at->share) : 1;
+        start = i == from ? hint : start;
     }
     return sum / static_cast<double>(count);
 }
@@ -69,13 +73,15 @@ void collect(const std::vector<std::int64_t>& ours, std::size_t from, std::size_
             i = stream.first_at_or_after(static_cast<std::int64_t>(middle - window));
             end = stream.first_at_or_after(static_cast<std::int64_t>(middle + window));
         }
+        std::size_t start = 0;
         for (; i < end; ++i) {
             const auto offset = static_cast<double>(stream[i] - ours[at]);
             const std::size_t first = std::min(at, from + count - few);
-            if (mean_share(ours, first, few, stream, offset) > first_limit) {
+            if (mean_share(ours, first, few, stream, offset, start, first_limit) > first_limit) {
                 continue;
             }
-            const double share = mean_share(ours, from, count, stream, offset);
+            std::size_t all = 0;
+            const double share = mean_share(ours, from, count, stream, offset, all, second_limit);
             if (share <= second_limit) {
                 to.push_back({share, offset, at});
             }
@@ -200,14 +206,15 @@ Fit grown(const std::vector<std::int64_t>& ours, const StreamEnds& stream, const
 /// Where one step lies: what brings its ends onto those of the stream.
 struct StepShift {
     double ns = 0;
-    double share = 1;   // mean, then
-    double choices = 0; // logarithm of how many were tried
-    std::uint64_t agreeing = 0;
+    double share = 1;              // mean, then
+    double choices = 0;            // logarithm of how many were tried
+    std::vector<double> distances; // of ends that agree, then
 };
 
 StepShift shift_of(const std::vector<std::int64_t>& ends, const StreamEnds& stream) {
     StepShift best;
-    best.share = mean_share(ends, 0, ends.size(), stream, 0);
+    std::size_t start = 0;
+    best.share = mean_share(ends, 0, ends.size(), stream, 0, start);
     double cost = best.share;
     double tried = 1;
     const std::size_t few = std::min(first_look, ends.size());
@@ -216,10 +223,10 @@ StepShift shift_of(const std::vector<std::int64_t>& ends, const StreamEnds& stre
         std::size_t i = stream.first_at_or_after(at - static_cast<std::int64_t>(farthest_ns));
         for (; i < stream.size() && static_cast<double>(stream[i] - at) < farthest_ns; ++i, ++tried) {
             const auto offset = static_cast<double>(stream[i] - at);
-            if (mean_share(ends, 0, few, stream, offset) > first_limit) {
+            if (mean_share(ends, 0, few, stream, offset, start, first_limit) > first_limit) {
                 continue;
             }
-            const double share = mean_share(ends, 0, ends.size(), stream, offset);
+            const double share = mean_share(ends, 0, ends.size(), stream, offset, start);
             if (share + far_costs * std::fabs(offset) / farthest_ns < cost) {
                 cost = share + far_costs * std::fabs(offset) / farthest_ns;
                 best.share = share;
@@ -234,10 +241,16 @@ StepShift shift_of(const std::vector<std::int64_t>& ends, const StreamEnds& stre
         const auto found = stream.distance(end + static_cast<std::int64_t>(best.ns), hint);
         if (found && found->share < 2 * agrees) {
             distances.push_back(found->ns);
-            best.agreeing += found->share < agrees ? 1 : 0;
         }
     }
     best.ns -= distances.size() < least_of_piece ? 0 : median_of(std::move(distances));
+    hint = 0;
+    for (const std::int64_t end : ends) {
+        const auto found = stream.distance(end + static_cast<std::int64_t>(std::llround(best.ns)), hint);
+        if (found && found->share < agrees) {
+            best.distances.push_back(std::fabs(found->ns));
+        }
+    }
     return best;
 }
 
@@ -254,7 +267,7 @@ Fit judged_by_step(const LaneEnds& ours, const StreamEnds& stream, const ClockLi
     Fit fit;
     fit.line = line;
     const std::size_t every = ours.steps.size() / most_steps + 1;
-    std::vector<double> shifts;
+    std::vector<double> distances;
     for (std::size_t i = 0; i < ours.steps.size(); i += every) {
         const std::vector<std::int64_t> ends = ends_of_step(ours, ours.steps[i], line);
         std::size_t hint = 0;
@@ -263,11 +276,11 @@ Fit judged_by_step(const LaneEnds& ours, const StreamEnds& stream, const ClockLi
         }
         const StepShift shift = shift_of(ends, stream);
         fit.ends += ends.size();
-        fit.agreeing += shift.agreeing;
+        fit.agreeing += shift.distances.size();
         fit.choices += shift.choices;
-        shifts.push_back(std::fabs(shift.ns));
+        distances.insert(distances.end(), shift.distances.begin(), shift.distances.end());
     }
-    fit.residual_ns = median_of(std::move(shifts));
+    fit.residual_ns = median_of(std::move(distances));
     return fit;
 }
 
@@ -429,7 +442,8 @@ std::optional<Fit> find_line(const LaneEnds& ours, const StreamEnds& stream, std
         for (OffsetGuess& candidate : candidates) {
             const std::size_t first = candidate.at - std::min(candidate.at, third_look / 2);
             const std::size_t more = std::min(third_look, ours.all.size() - first);
-            candidate.share = mean_share(ours.all, first, more, stream, candidate.offset);
+            std::size_t start = 0;
+            candidate.share = mean_share(ours.all, first, more, stream, candidate.offset, start);
         }
         keep_best(candidates, most_grown);
         for (const OffsetGuess& candidate : candidates) {
