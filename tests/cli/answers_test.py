@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 from shell import (Case, ENVIRONMENT, FOLDER, HANG, MAKE_RECORDING, PLUMB, SOURCE, check_recording, graph_recording,
-                   main, plumb, recording, recording_with, report, runs, schema_problems)
+                   kineto_trace, main, plumb, recording, recording_with, report, runs, schema_problems)
 
 
 class Diverge(Case):
@@ -69,6 +69,49 @@ class Diverge(Case):
         cut = FOLDER / "cut.plumb"
         cut.write_bytes(check_recording().read_bytes()[:len(check_recording().read_bytes()) // 2])
         self.assertIn(plumb("diverge", check_recording(), cut).returncode, (1, 2))
+
+
+class Audit(Case):
+    def test_a_trace_of_the_same_work_is_read_as_it_is(self):
+        before = set(FOLDER.iterdir())
+        done = subprocess.run([PLUMB, "audit", graph_recording(), kineto_trace()], capture_output=True, text=True,
+                              env={**ENVIRONMENT, "TMPDIR": str(FOLDER)}, timeout=HANG)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"(?m)^attention +cuda_graph_event +16 +16 +16 +300\.00 +298\.00 +298\.00 +\+2\.00 ")
+        self.assertRegex(done.stdout, r"(?m)^audit  all bricks \+[\d.]+ % against kineto; worst sampling \+5\.3 % ")
+        self.assertEqual({path.name for path in set(FOLDER.iterdir()) - before} - {kineto_trace().name, graph_recording().name}, set())
+
+    def test_what_plumb_import_made_of_it_says_the_same(self):
+        imported = FOLDER / "imported.plumb"
+        self.assertEqual(plumb("import", kineto_trace(), "-o", imported, "--evidence", "annotation").returncode, 0)
+        said = [json.loads(plumb("audit", graph_recording(), trace, "--json").stdout) for trace in (kineto_trace(), imported)]
+        self.assertEqual(said[0], said[1])
+        self.assertEqual((said[0]["schema"], said[0]["trace"]), ("plumb.audit/1", kineto_trace().name))
+
+    def test_a_gate_exits_with_1(self):
+        for percent, code in (("3", 1), ("10", 0)):
+            self.assertEqual(plumb("audit", graph_recording(), kineto_trace(), "--max-error", percent).returncode, code)
+
+    def test_a_trace_of_other_work_exits_with_3(self):
+        done = plumb("audit", graph_recording(), kineto_trace(longer_ns=3_777))
+        self.assertEqual((done.returncode, done.stderr), (3, ""))
+        self.assertRegex(done.stdout, r"\ANO FIT ")
+
+    def test_of_several_traces_the_one_that_fits_is_taken(self):
+        traces = (kineto_trace(longer_ns=3_777), kineto_trace())
+        said = json.loads(plumb("audit", graph_recording(), *traces, "--json").stdout)
+        self.assertEqual((said["fits"], said["trace"]), (True, traces[1].name))
+        self.assertEqual(said["notes"], ["The trace is of 2 processes; the one that fits best is taken."])
+
+    def test_bad_input(self):
+        junk = FOLDER / "junk.json"
+        junk.write_text("{")
+        self.assert_bad_input(plumb("audit", graph_recording(), junk))
+        self.assert_bad_input(plumb("audit", graph_recording(), FOLDER / "none.json"), "none.json")
+        self.assert_bad_input(plumb("audit", recording(), kineto_trace()), "no scope of a device")
+        self.assert_bad_input(plumb("audit", graph_recording(), graph_recording()), "of plumb's own")
+        self.assert_bad_input(plumb("audit", graph_recording()), "trace is required")
+        self.assert_bad_input(plumb("audit", graph_recording(), kineto_trace(), "--max-error", "-1"), "from 0 on")
 
 
 class Health(Case):

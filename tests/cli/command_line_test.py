@@ -13,8 +13,8 @@ import select
 import subprocess
 
 import trace_reader
-from shell import (Case, ENVIRONMENT, FOLDER, HANG, HOSTILE, PLUMB, SOURCE, check_recording, graph_recording, main, plumb, recording,
-                   recording_with, report, terminal, trace)
+from shell import (Case, ENVIRONMENT, FOLDER, HANG, HOSTILE, PLUMB, SOURCE, check_recording, graph_recording, kineto_trace,
+                   main, plumb, recording, recording_with, report, terminal, trace)
 
 
 class Arguments(Case):
@@ -352,11 +352,16 @@ class OneSource(Case):
                                                               "check", "recover", "diverge", "health", "compare"})
         names = {"plumb-4711.plumb": recording(), "run.plumb": check_recording("clean"),
                  "eager.plumb": check_recording("clean"), "graph.plumb": check_recording("clean"), "trace.json": FOLDER / "trace.json",
+                 "trace.json.gz": kineto_trace(),
                  "a*.plumb": recording(), "b*.plumb": recording_with("nodes"), "./my_chat": "true"}
         for line in lines:
             if "--peaks" in line:
                 continue  # takes all cores for seconds: peaks_test.py
             words = [names.get(word, word) for word in line[1:]]
+            if line[1] == "import":
+                words[-1] = FOLDER / "imported.plumb"
+            if line[1] == "audit":
+                words[1] = graph_recording()
             self.assertIn(plumb(*words).returncode, (0, 1, 3), line)
 
     def test_every_key_of_a_trace_is_documented(self):

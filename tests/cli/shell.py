@@ -55,6 +55,22 @@ def check_recording(kind="clean"):
     return path
 
 
+def kineto_trace(longer_ns=0):
+    """Of the work of graph_recording(), as the PyTorch profiler would have written it: each scope one kernel, which begins 2 us
+    later and, but for `longer_ns`, ends with it."""
+    path = FOLDER / f"kineto-{longer_ns}.json"
+    if not path.exists():
+        events = []
+        for line in plumb("export", graph_recording(), "--format", "jsonl").stdout.splitlines():
+            scope = json.loads(line)
+            if scope.get("kind") == "scope":
+                begin, end = scope["begin_ns"] + 2_000, scope["begin_ns"] + scope["duration_ns"] + longer_ns * len(events)
+                events.append({"ph": "X", "cat": "kernel", "name": scope["name"] + "_kernel", "pid": 0, "tid": 7,
+                               "ts": (9_000_000 + begin) / 1e3, "dur": (end - begin) / 1e3, "args": {"device": 0, "stream": 7}})
+        path.write_text(json.dumps({"traceEvents": events}))
+    return path
+
+
 def runs(count):
     """So many recordings of the same run, each with an identity of its own."""
     made = [FOLDER / f"run_{number}.plumb" for number in range(count)]

@@ -132,7 +132,7 @@ class Audit {
             audit::Fit best;
             for (const Stream& stream : streams_) {
                 const audit::Fit fit = audit::refine_line(ends_[i], stream.ends, first_->line);
-                if (fit.holds() && (on == nullptr || fit.agreeing > best.agreeing)) {
+                if (fit.holds(audit::chance_of_known_line) && (on == nullptr || fit.agreeing > best.agreeing)) {
                     best = fit;
                     on = &stream;
                 }

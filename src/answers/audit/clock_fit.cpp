@@ -10,7 +10,6 @@ namespace {
 
 constexpr double agrees = 0.2;           // of the room: by chance one end in five
 constexpr double least_share = 0.6;      // of ends that agree
-constexpr double most_chance = 1e-12;    // that so many agree by chance, for one line
 constexpr double room_of_duration = 1.5; // an end in idle time is as far from the others as its operation is long
 constexpr std::size_t first_look = 8, second_look = 32, third_look = 256;
 constexpr double first_limit = 0.5, second_limit = 0.47; // of a mean; by chance 0.67
@@ -408,8 +407,8 @@ std::optional<StreamEnds::Distance> StreamEnds::distance(std::int64_t at, std::s
     return made;
 }
 
-bool Fit::holds() const {
-    if (ends < first_look) {
+bool Fit::holds(double chance) const {
+    if (ends < least_of_piece) {
         return false;
     }
     const double share = static_cast<double>(agreeing) / static_cast<double>(ends);
@@ -419,7 +418,7 @@ bool Fit::holds() const {
     // The bound of Chernoff for so many of so many, each by chance one in five.
     const double divergence =
         share * std::log(share / agrees) + (share < 1 ? (1 - share) * std::log((1 - share) / (1 - agrees)) : 0);
-    return static_cast<double>(ends) * divergence - choices > -std::log(most_chance);
+    return static_cast<double>(ends) * divergence - choices > -std::log(chance);
 }
 
 std::optional<Fit> find_line(const LaneEnds& ours, const StreamEnds& stream, std::optional<double> near_ns,
@@ -478,7 +477,7 @@ Fit refine_line(const LaneEnds& ours, const StreamEnds& stream, const ClockLine&
     }
     const Fit other = judged(ours.all, stream, refined);
     best = other.agreeing >= best.agreeing ? other : best;
-    return best.holds() ? best : judged_by_step(ours, stream, line);
+    return best.holds(chance_of_known_line) ? best : judged_by_step(ours, stream, line);
 }
 
 LaneClock::LaneClock(const LaneEnds& ours, const StreamEnds& stream, const ClockLine& line) : line_(line) {

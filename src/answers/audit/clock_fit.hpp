@@ -65,13 +65,14 @@ struct Fit {
     std::uint64_t agreeing = 0; // of those, nearer than chance would have it
     double residual_ns = 0;     // median distance of those
     double choices = 0;         // logarithm of how many ways were tried for these ends, beside the line
-    /// Not by chance, and of most ends.
-    [[nodiscard]] bool holds() const;
+    /// Of most ends, and not by chance: of so many lines with as good a fit one is none, where any line was possible.
+    [[nodiscard]] bool holds(double chance = 1e-12) const;
 };
 
 /// `near_ns`: the offset as calendars have it, good to `window_ns`; absent: anything.
 [[nodiscard]] std::optional<Fit> find_line(const LaneEnds& ours, const StreamEnds& stream,
                                            std::optional<double> near_ns, double window_ns);
+inline constexpr double chance_of_known_line = 1e-3;
 /// Starts with a line that is nearly right: another lane of the same clocks.
 [[nodiscard]] Fit refine_line(const LaneEnds& ours, const StreamEnds& stream, const ClockLine& line);
 
