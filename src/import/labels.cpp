@@ -2,6 +2,7 @@
 #include "import/labels.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -130,6 +131,7 @@ class Labeller {
         : trace_(trace), steps_(steps), options_(options), names_(trace, rules, options.names) {}
 
     Labels label() {
+        labels_.reserve(trace_.ops.size());
         for (const DeviceOp& op : trace_.ops) {
             labels_.push_back(names_.of(op));
         }
@@ -143,6 +145,9 @@ class Labeller {
         std::stable_sort(made_.passes.begin(), made_.passes.end(), [](const LabelledPass& a, const LabelledPass& b) {
             return std::pair(a.process, a.step) < std::pair(b.process, b.step);
         });
+        made_.brick_of.reserve(labels_.size());
+        made_.evidence_of.reserve(labels_.size());
+        made_.certainty_of.reserve(labels_.size());
         for (std::size_t i = 0; i < labels_.size(); ++i) {
             made_.brick_of.push_back(brick_of(trace_.ops[i], labels_[i]));
             made_.evidence_of.push_back(labels_[i].evidence);
@@ -265,9 +270,13 @@ class Labeller {
     /// What belongs to no step has no layers, but bricks.
     std::vector<OpsOfStep> stretches_of_steps() {
         std::map<std::pair<std::uint16_t, std::uint32_t>, OpsOfStep> by_step;
+        auto last = by_step.end(); // most operations are of the step of the one before
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
-            OpsOfStep& stretch = by_step[{trace_.ops[i].process, steps_.of_op[i]}];
-            stretch.ops.push_back(i);
+            const std::pair key(trace_.ops[i].process, steps_.of_op[i]);
+            if (last == by_step.end() || last->first != key) {
+                last = by_step.try_emplace(key).first;
+            }
+            last->second.ops.push_back(i);
         }
         for (const Replay& replay : steps_.replays) {
             const auto found = by_step.find({replay.process, replay.step});
@@ -285,6 +294,7 @@ class Labeller {
 
     /// What neighbours say, and with it what the search for layers needs.
     void prepare(OpsOfStep& stretch) {
+        stretch.kernels.reserve(stretch.ops.size());
         for (const std::uint32_t op : stretch.ops) {
             stretch.kernels.push_back(kernel_of(op));
         }
@@ -332,20 +342,28 @@ class Labeller {
 
     /// Replays of one graph are witnesses of each other. What the step holds beside its replay is in no layer.
     void find_in_replays(const std::vector<OpsOfStep*>& replays) {
-        std::vector<std::vector<std::size_t>> inside; // of each replay: indices in its stretch
-        std::vector<std::vector<SequenceKernel>> kernels;
+        std::vector<std::vector<std::size_t>> inside;     // of each replay: indices in its stretch
+        std::deque<std::vector<SequenceKernel>> gathered; // of replays with others among them
+        std::vector<std::span<const SequenceKernel>> spans;
         for (const OpsOfStep* stretch : replays) {
             std::vector<std::size_t>& of_replay = inside.emplace_back();
-            std::vector<SequenceKernel>& sequence = kernels.emplace_back();
             for (std::size_t i = 0; i < stretch->ops.size(); ++i) {
                 if (trace_.ops[stretch->ops[i]].correlation == stretch->replay->correlation) {
                     of_replay.push_back(i);
-                    sequence.push_back(stretch->kernels[i]);
                 }
             }
+            if (!of_replay.empty() && of_replay.back() - of_replay.front() + 1 == of_replay.size()) {
+                spans.push_back(std::span(stretch->kernels).subspan(of_replay.front(), of_replay.size()));
+                continue;
+            }
+            std::vector<SequenceKernel>& sequence = gathered.emplace_back();
+            for (const std::size_t i : of_replay) {
+                sequence.push_back(stretch->kernels[i]);
+            }
+            spans.emplace_back(sequence);
         }
-        const std::vector<std::span<const SequenceKernel>> spans(kernels.begin(), kernels.end());
         const std::vector<LayerFindings> found = find_layers(spans, layer_options());
+        read_before_ = {};
         for (std::size_t r = 0; r < replays.size(); ++r) {
             for (std::size_t n = 0; n < inside[r].size(); ++n) {
                 replays[r]->places[inside[r][n]] = found[r].places[n];
@@ -378,13 +396,34 @@ class Labeller {
             pass.push_back(labels_[stretch.ops[i]]);
             places.push_back(place_of(stretch.places[i], trace_.ops[stretch.ops[i]]));
         }
-        read_places(pass, places);
+        read_again(pass, places, stretch.replay != nullptr);
         for (std::size_t n = 0; n < main.size(); ++n) {
             labels_[stretch.ops[main[n]]] = pass[n];
         }
         for (std::size_t i = begin; i < end && stretch.step != no_step; ++i) {
             const std::optional<std::uint32_t> layer = stretch.places[i].layer;
             made_.layer_of[stretch.ops[i]] = layer && *layer < most_layers ? static_cast<std::uint16_t>(*layer + 1) : 0;
+        }
+    }
+
+    /// Replays of one graph that are alike have the same labels, as the first of them.
+    void read_again(std::vector<KernelLabel>& pass, const std::vector<PlaceInLayer>& places, bool replayed) {
+        const auto same_place = [](const PlaceInLayer& a, const PlaceInLayer& b) {
+            return a.layer == b.layer && a.unit == b.unit && a.slot == b.slot;
+        };
+        ReadBefore& before = read_before_;
+        if (replayed && pass == before.pass &&
+            std::equal(places.begin(), places.end(), before.places.begin(), before.places.end(), same_place)) {
+            pass = before.labels;
+            return;
+        }
+        if (replayed) {
+            before.pass = pass;
+            before.places = places;
+        }
+        read_places(pass, places);
+        if (replayed) {
+            before.labels = pass;
         }
     }
 
@@ -423,11 +462,18 @@ class Labeller {
 
     static constexpr std::string_view rest = "other_kernels";
 
+    struct ReadBefore {
+        std::vector<KernelLabel> pass; // before read_places()
+        std::vector<PlaceInLayer> places;
+        std::vector<KernelLabel> labels; // after it
+    };
+
     const Trace& trace_;
     const Steps& steps_;
     const LabelOptions& options_;
     NameLabels names_;
     std::vector<KernelLabel> labels_; // of each op
+    ReadBefore read_before_;          // the replay before, of the same graph
     std::map<std::string, std::uint32_t, std::less<>> bricks_;
     std::map<std::uint32_t, std::uint32_t> unknown_; // by name
     Labels made_;

@@ -201,7 +201,12 @@ class Finder {
                 }
             }
         }
-        std::stable_sort(ops.begin(), ops.end(), [](const Launched& a, const Launched& b) { return a.at < b.at; });
+        const auto earlier = [](const Launched& a, const Launched& b) {
+            return a.at < b.at;
+        };
+        if (!std::is_sorted(ops.begin(), ops.end(), earlier)) { // as most are
+            std::stable_sort(ops.begin(), ops.end(), earlier);
+        }
         std::vector<Range> ranges = options_.annotations ? annotated(process) : std::vector<Range>();
         eager_attention_ = has_eager_attention(process);
         const auto usable = [this, process](const Replay& replay) {

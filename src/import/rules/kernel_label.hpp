@@ -35,6 +35,8 @@ struct KernelLabel {
     Certainty certainty = Certainty::unknown;
     Anchor anchor = Anchor::none;
     LabelEvidence evidence = LabelEvidence::none;
+
+    friend bool operator==(const KernelLabel&, const KernelLabel&) = default;
 };
 
 /// The anchor of a brick of that name; of a name that is not well known: none.
