@@ -46,8 +46,10 @@ constexpr LaneName lanes[] = {
 
 Lane lane_of(std::string_view category) {
     const auto same = [category](const LaneName& lane) {
-        return std::equal(category.begin(), category.end(), lane.name.begin(), lane.name.end(),
-                          [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
+        return category.size() == lane.name.size() &&
+               std::equal(category.begin(), category.end(), lane.name.begin(), [](char a, char b) {
+                   return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+               });
     };
     const auto* const found = std::find_if(std::begin(lanes), std::end(lanes), same);
     return found == std::end(lanes) ? Lane::none : found->lane;

@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t batch = 2048;             // stays in the cache
 constexpr std::uint64_t thread_mask = 0xffffff; // of a globalTid: the rest names the process
 constexpr int pid_shift = 24;
+constexpr auto null = static_cast<std::int64_t>(no_id);
 
 using Row = SqliteFile::Row;
 
@@ -100,7 +101,7 @@ class Reader {
     }
 
     void device_op(const Row& row, DeviceOpKind kind) {
-        if (row.is_null(0)) {
+        if (row.number_or(0, null) == null && row.is_null(0)) {
             to_.count(Anomaly::no_time);
             return;
         }
@@ -108,21 +109,21 @@ class Reader {
         DeviceOp& op = raw.op;
         op.kind = kind;
         op.start_ns = row.number(0);
-        op.end_ns = row.is_null(1) ? op.start_ns : row.number(1);
-        op.correlation = row.is_null(4) ? no_id : static_cast<std::uint64_t>(row.number(4));
+        op.end_ns = row.number_or(1, op.start_ns);
+        op.correlation = static_cast<std::uint64_t>(row.number_or(4, null));
         op.name = kind == DeviceOpKind::kernel   ? strings_.of(row.number(6))
                   : kind == DeviceOpKind::memcpy ? named(copy_name(row.number(6)))
                   : kind == DeviceOpKind::memset ? named("Memset")
                                                  : named("graph");
-        if (!row.is_null(7)) {
-            const auto node = static_cast<std::uint64_t>(row.number(7)); // graph above, node below
+        if (const auto node = static_cast<std::uint64_t>(row.number_or(7, null));
+            node != no_id) { // graph above, node below
             op.graph = static_cast<std::uint32_t>(node >> 32);
             op.node = node & 0xffffffff;
         } else if (kind == DeviceOpKind::graph) {
             op.graph = static_cast<std::uint32_t>(row.number(8));
             ++graphs_;
         }
-        op.bytes = row.is_null(9) ? no_id : static_cast<std::uint64_t>(row.number(9));
+        op.bytes = static_cast<std::uint64_t>(row.number_or(9, null));
         for (int i = 0; i < 3; ++i) {
             op.grid[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(row.number(10 + i));
         }
@@ -139,7 +140,7 @@ class Reader {
         file_.each("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId", "nameId"},
                    [this](const Row& row) {
                        host_op(row, HostOpKind::api, strings_.of(row.number(4)),
-                               row.is_null(3) ? no_id : static_cast<std::uint64_t>(row.number(3)));
+                               static_cast<std::uint64_t>(row.number_or(3, null)));
                    });
     }
 

@@ -105,6 +105,10 @@ struct SqliteFile::State {
 bool SqliteFile::Row::is_null(int column) const { return ::sqlite3_column_type(statement_, column) == SQLITE_NULL; }
 bool SqliteFile::Row::is_text(int column) const { return ::sqlite3_column_type(statement_, column) == SQLITE_TEXT; }
 std::int64_t SqliteFile::Row::number(int column) const { return ::sqlite3_column_int64(statement_, column); }
+std::int64_t SqliteFile::Row::number_or(int column, std::int64_t otherwise) const {
+    const std::int64_t value = number(column);
+    return value != 0 || !is_null(column) ? value : otherwise;
+}
 std::string_view SqliteFile::Row::text(int column) const {
     const auto* text = reinterpret_cast<const char*>(::sqlite3_column_text(statement_, column));
     if (text == nullptr) {

@@ -27,7 +27,8 @@ class SqliteFile {
         Row(sqlite3_stmt* statement, std::uint64_t& text_bytes) : statement_(statement), text_bytes_(text_bytes) {}
         [[nodiscard]] bool is_null(int column) const;
         [[nodiscard]] bool is_text(int column) const;
-        [[nodiscard]] std::int64_t number(int column) const;
+        [[nodiscard]] std::int64_t number(int column) const; // 0 where it is null
+        [[nodiscard]] std::int64_t number_or(int column, std::int64_t otherwise) const;
         [[nodiscard]] std::string_view text(int column) const; // until the next row
 
       private:

@@ -116,9 +116,17 @@ class TraceWriter {
                 events_.push_back({end_of(step), Kind::step_end, i});
             }
         }
-        std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
+        const auto before = [](const Event& a, const Event& b) {
             return std::tie(a.at, a.kind, a.index) < std::tie(b.at, b.kind, b.index);
-        });
+        };
+        // Ends of operations are sorted but for overlaps.
+        const auto others = std::stable_partition(events_.begin(), events_.end(),
+                                                  [](const Event& e) { return e.kind == Kind::device; });
+        if (!std::is_sorted(events_.begin(), others, before)) {
+            std::sort(events_.begin(), others, before);
+        }
+        std::sort(others, events_.end(), before);
+        std::inplace_merge(events_.begin(), others, events_.end(), before);
     }
 
     static std::int64_t end_of(const Step& step) { return std::max(step.end_ns, step.begin_ns + 1); }
