@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "layers/laid_out.hpp"
 
@@ -55,7 +56,7 @@ class Grader {
         findings_.witnesses.repeats = findings_.layers;
         look_at_copies();
         look_between();
-        look_at_unclear();
+        look_at_ends();
         look_at_attention();
         if (options_.layers != 0) {
             told();
@@ -71,6 +72,23 @@ class Grader {
     const SequenceKernel& kernel(std::size_t position) const { return pass_[laid_out_.main[position]]; }
     std::uint32_t layer_at(std::size_t position) const {
         return findings_.places[laid_out_.main[position]].layer.value_or(0);
+    }
+
+    std::uint32_t unit_of(const UnitCopy& copy) const { return findings_.places[laid_out_.main[copy.begin]].unit; }
+    const std::vector<std::uint32_t>& names_of(const UnitCopy& copy) const {
+        return findings_.units[unit_of(copy)].names;
+    }
+    /// REQUIRES that the slot is taken.
+    bool has_its_name(const UnitCopy& copy, std::size_t slot) const {
+        const std::vector<std::uint32_t>& symbols = laid_out_.repeats.units[copy.unit].slots[slot];
+        return std::any_of(symbols.begin(), symbols.end(), [&](std::uint32_t symbol) {
+            return laid_out_.names[symbol] == kernel(*copy.slots[slot]).name;
+        });
+    }
+    bool is_of_a_layer(std::uint32_t name) const {
+        return std::any_of(findings_.units.begin(), findings_.units.end(), [name](const LayerUnit& unit) {
+            return std::find(unit.names.begin(), unit.names.end(), name) != unit.names.end();
+        });
     }
 
     void look_at_copies() {
@@ -116,8 +134,7 @@ class Grader {
 
     /// Whether all these kernels have slots of the unit, which others fill: the rest of a layer that was lost.
     bool come_twice(const UnitCopy& copy, std::size_t begin, std::size_t end) const {
-        const std::vector<std::uint32_t>& names =
-            findings_.units[findings_.places[laid_out_.main[copy.begin]].unit].names;
+        const std::vector<std::uint32_t>& names = names_of(copy);
         for (std::size_t i = begin; i < end; ++i) {
             if (std::find(names.begin(), names.end(), kernel(i).name) == names.end()) {
                 return false;
@@ -126,20 +143,83 @@ class Grader {
         return true;
     }
 
-    /// A kernel between two layers is an accident, unless layers have such kernels or others stand there as well.
-    void look_at_unclear() {
+    /// Whether the ends of layers are where they seem. A kernel between two layers is an accident, unless layers have such kernels
+    /// or others stand there as well.
+    void look_at_ends() {
+        const auto often = names_without_slot();
         std::map<std::uint32_t, std::size_t> seen;
         for (const std::size_t i : laid_out_.unclear) {
             const std::uint32_t name = kernel(i).name;
-            const bool known =
-                std::any_of(findings_.units.begin(), findings_.units.end(), [name](const LayerUnit& unit) {
-                    return std::find(unit.names.begin(), unit.names.end(), name) != unit.names.end();
-                });
-            if (++seen[name] == repeated_change || known) {
+            if (++seen[name] == repeated_change || is_of_a_layer(name) || often.contains(name)) {
                 doubt("kernel " + std::to_string(laid_out_.main[i]) + " may belong to the layer before or after it");
                 return;
             }
         }
+        const UnitCopy &first = *copies_.front(), &last = *copies_.back();
+        if (first.begin > 0 && (often.contains(kernel(first.begin - 1).name) || follows_rest_of_a_layer(first))) {
+            doubt("what stands before the first layer may belong to it");
+        }
+        if (last.end < laid_out_.main.size() && often.contains(kernel(last.end).name)) {
+            doubt("what stands after the last layer may belong to it");
+        }
+        for (std::size_t c = 0; c < copies_.size(); ++c) {
+            const UnitCopy& copy = *copies_[c];
+            const bool at_edge = c + 1 == copies_.size() || copies_[c + 1]->begin > copy.end;
+            if (at_edge && copy.slots.back() && !has_its_name(copy, copy.slots.size() - 1)) {
+                doubt("the last kernel of layer " + std::to_string(layer_at(copy.begin)) + " may stand after it");
+            }
+        }
+    }
+
+    /// Whether what stands before a copy is as its unit ends, with more than what may end an embedding too.
+    bool follows_rest_of_a_layer(const UnitCopy& copy) const {
+        const std::vector<std::uint32_t>& names = names_of(copy);
+        bool telling = false;
+        for (std::size_t back = 1;
+             back <= copy.begin && back <= names.size() && kernel(copy.begin - back).name == names[names.size() - back];
+             ++back) {
+            const LayerAnchor anchor = kernel(copy.begin - back).anchor;
+            telling = telling || (anchor != LayerAnchor::none && anchor != LayerAnchor::norm);
+        }
+        return telling;
+    }
+
+    /// Kernels that many copies of a unit have, each at another place, so that the unit has no slot for them. Where the first or last
+    /// slot of many is missing, the unit says little about where its layers begin and end.
+    std::set<std::uint32_t> names_without_slot() {
+        std::vector<std::map<std::uint32_t, std::uint32_t>> copies_with(
+            findings_.units.size()); // this name without slot
+        std::vector<std::uint32_t> open_ended(findings_.units.size());
+        for (const UnitCopy* copy : copies_) {
+            std::set<std::uint32_t> names;
+            for (std::size_t i = copy->begin; i < copy->end; ++i) {
+                if (std::find(copy->slots.begin(), copy->slots.end(), std::optional(i)) == copy->slots.end()) {
+                    names.insert(kernel(i).name);
+                }
+            }
+            for (const std::uint32_t name : names) {
+                ++copies_with[unit_of(*copy)][name];
+            }
+            open_ended[unit_of(*copy)] += copy->slots.front() && copy->slots.back() ? 0 : 1;
+        }
+        std::set<std::uint32_t> often;
+        for (std::size_t u = 0; u < findings_.units.size(); ++u) {
+            const LayerUnit& unit = findings_.units[u];
+            const std::uint32_t many = (unit.copies + 2) / 3;
+            bool moves = open_ended[u] >= many; // the kernel of the first or last slot
+            for (const auto& [name, copies] : copies_with[u]) {
+                const auto slots = std::count(unit.names.begin(), unit.names.end(), name);
+                if (copies >= many && slots == 0) {
+                    often.insert(name);
+                }
+                moves = moves ||
+                        (copies >= many && slots == 1 && (name == unit.names.front() || name == unit.names.back()));
+            }
+            if (moves) {
+                doubt("layers of " + plural(unit.names.size(), "kernel") + " begin or end in several ways");
+            }
+        }
+        return often;
     }
 
     /// Attention outside all layers.
@@ -195,24 +275,41 @@ class Grader {
         }
     }
 
-    /// A pass that begins with a usual layer may have begun with another before it.
+    /// A pass that begins or ends with a usual layer, or within one, may have had another there.
     void look_at_borders() {
         if (options_.complete) {
             return;
         }
         const auto usual = [this](const UnitCopy& copy, std::size_t slot) {
-            const auto& accepted = laid_out_.repeats.units[copy.unit].slots[slot];
-            const std::uint32_t unit = findings_.places[laid_out_.main[copy.begin]].unit;
-            return copy.slots[slot] &&
-                   (accepted.size() > 1 || kernel(*copy.slots[slot]).name == findings_.units[unit].names[slot]);
+            return !copy.slots[slot] || has_its_name(copy, slot);
         };
-        if (copies_.front()->begin == 0 && laid_out_.main.front() == 0 && usual(*copies_.front(), 0)) {
+        const UnitCopy &first = *copies_.front(), &last = *copies_.back();
+        const auto [begin, end] = reach();
+        if (begin == 0 && laid_out_.main.front() == 0 && (first.begin > 0 || usual(first, 0))) {
             doubt("nothing stands before the first layer: another may have been lost");
         }
-        if (copies_.back()->end == laid_out_.main.size() && laid_out_.main.back() + 1 == pass_.size() &&
-            usual(*copies_.back(), copies_.back()->slots.size() - 1)) {
+        if (end == laid_out_.main.size() && laid_out_.main.back() + 1 == pass_.size() &&
+            (last.end < end ? is_begin_of_a_layer(last.end) : usual(last, last.slots.size() - 1))) {
             doubt("nothing stands after the last layer: another may have been lost");
         }
+    }
+
+    /// Whether the kernels from here to the end are as a layer begins. Several norms that stand there in each layer may be the last
+    /// norm of the model, though.
+    bool is_begin_of_a_layer(std::size_t begin) const {
+        const std::size_t size = laid_out_.main.size() - begin;
+        return std::any_of(copies_.begin(), copies_.end(), [this, begin, size](const UnitCopy* copy) {
+            const std::vector<std::uint32_t>& names = names_of(*copy);
+            const std::vector<LayerAnchor>& anchors = laid_out_.repeats.units[copy->unit].anchors;
+            const auto norms = static_cast<std::size_t>(
+                std::find_if(anchors.begin(), anchors.end(), [](LayerAnchor a) { return a != LayerAnchor::norm; }) -
+                anchors.begin());
+            bool same = size <= names.size() && !(size == norms && norms > 1);
+            for (std::size_t slot = 0; slot < size && same; ++slot) {
+                same = kernel(begin + slot).name == names[slot];
+            }
+            return same;
+        });
     }
 
     /// What a unit takes, as most of its copies do.
@@ -310,24 +407,23 @@ class Grader {
         return idle;
     }
 
-    /// The kernels before which a lost layer may have been: those of layers, and what lies before and after them that could be
-    /// the rest of one. The norm after the last layer is like a layer's, for one.
+    /// From the first kernel of layers, or of what could be the rest of one before them, to the last. The norm after the last layer
+    /// is like a layer's, for one.
     std::pair<std::size_t, std::size_t> reach() const {
-        const auto like = [this](std::size_t position, const UnitCopy& copy, std::size_t slot) {
-            const auto& names = findings_.units[findings_.places[laid_out_.main[copy.begin]].unit].names;
-            return slot < names.size() && kernel(position).name == names[slot];
+        const auto like_a_layer = [this](std::size_t position) {
+            const LayerAnchor anchor = kernel(position).anchor;
+            return (anchor != LayerAnchor::none && anchor != LayerAnchor::embedding &&
+                    anchor != LayerAnchor::sampling) ||
+                   is_of_a_layer(kernel(position).name);
         };
-        const UnitCopy &first = *copies_.front(), &last = *copies_.back();
-        std::size_t begin = first.begin, end = last.end;
-        for (std::size_t slot = first.slots.size(); begin > 0 && slot-- > 0 && like(begin - 1, first, slot);) {
+        std::size_t begin = copies_.front()->begin, end = copies_.back()->end;
+        while (begin > 0 && like_a_layer(begin - 1)) {
             --begin;
         }
-        for (std::size_t slot = 0;
-             end < laid_out_.main.size() && (like(end, last, slot) || kernel(end).anchor == LayerAnchor::norm);
-             ++slot) {
+        while (end < laid_out_.main.size() && like_a_layer(end)) {
             ++end;
         }
-        return {begin, std::min(end + 1, laid_out_.main.size())};
+        return {begin, end};
     }
 
     /// Where the device was idle between two kernels for longer than what is missing there explains.
@@ -354,8 +450,8 @@ class Grader {
         // A lost layer may have been one of the smallest, whatever stands beside it.
         const Usual& smallest = *std::min_element(usual.begin(), usual.end(),
                                                   [](const Usual& a, const Usual& b) { return a.busy < b.busy; });
-        const auto [first_looked_at, end_looked_at] = reach();
-        for (std::size_t i = first_looked_at; i < end_looked_at; ++i) {
+        const auto [begin, end] = reach();
+        for (std::size_t i = begin; i < std::min(end + 1, laid_out_.main.size()); ++i) {
             const std::optional<Spot>& here = spots[i];
             Hole hole;
             hole.idle = idle[laid_out_.main[i]];

@@ -16,6 +16,7 @@ struct LaidOut {
         main; // kernels of the stream that holds the layers; positions of copies are indices of this
     Repeats repeats;
     std::vector<std::uint32_t> attentions; // of each unit
+    std::vector<std::uint32_t> names;      // of the symbols in units, as the caller knows them
     std::vector<std::size_t> unclear;      // positions between two copies that may belong to either
     bool anchored = false;                 // every unit holds attention; else none is known
 };

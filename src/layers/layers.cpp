@@ -156,18 +156,6 @@ void trim(UnitCopy& copy, const RepeatUnit& unit, std::span<const std::uint32_t>
     }
 }
 
-/// Whether one of the outermost slots of a copy lacks this kernel: it was swapped with its neighbour.
-bool lacks(const UnitCopy& copy, const RepeatUnit& unit, std::uint32_t symbol, bool at_end) {
-    const std::size_t size = copy.slots.size(), looked_at = std::min(size, edge_slots);
-    for (std::size_t slot = at_end ? size - looked_at : 0; slot < (at_end ? size : looked_at); ++slot) {
-        const std::vector<std::uint32_t>& names = unit.slots[slot];
-        if (!copy.slots[slot] && std::find(names.begin(), names.end(), symbol) != names.end()) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /// Kernels between the slots of two copies belong to the copy that lacks them. They get no slot: slots are in the order of kernels.
 /// Gives those that belong to either, though the copies leave nothing between them.
 class Borders {
@@ -211,11 +199,23 @@ class Borders {
             std::find_if(copy.slots.rbegin(), copy.slots.rend(), [](const auto& s) { return s.has_value(); });
         return slot == copy.slots.rend() ? copy.begin : **slot;
     }
-    bool before_lacks(std::size_t c, std::size_t i) const {
-        return c > 0 && lacks(copies_[c - 1], units_[copies_[c - 1].unit], symbols_[i], true);
+    /// Whether one of the outermost slots lacks this kernel: it was swapped with its neighbour.
+    bool lacks(const UnitCopy& copy, std::uint32_t symbol, bool at_end) const {
+        const std::size_t size = copy.slots.size(), looked_at = std::min(size, edge_slots);
+        for (std::size_t slot = at_end ? size - looked_at : 0; slot < (at_end ? size : looked_at); ++slot) {
+            const std::vector<std::uint32_t>& names = units_[copy.unit].slots[slot];
+            const auto has = [&names](std::uint32_t name) {
+                return std::find(names.begin(), names.end(), name) != names.end();
+            };
+            if (has(symbol) && !(copy.slots[slot] && has(symbols_[*copy.slots[slot]]))) {
+                return true;
+            }
+        }
+        return false;
     }
+    bool before_lacks(std::size_t c, std::size_t i) const { return c > 0 && lacks(copies_[c - 1], symbols_[i], true); }
     bool after_lacks(std::size_t c, std::size_t i) const {
-        return c < copies_.size() && lacks(copies_[c], units_[copies_[c].unit], symbols_[i], false);
+        return c < copies_.size() && lacks(copies_[c], symbols_[i], false);
     }
 
     std::vector<UnitCopy>& copies_;
@@ -232,8 +232,12 @@ LaidOut lay_out(std::span<const SequenceKernel> kernels) {
     std::vector<std::uint32_t> symbols;
     std::vector<LayerAnchor> anchors;
     for (const std::size_t i : laid_out.main) {
-        symbols.push_back(
-            numbers.try_emplace(kernels[i].name, static_cast<std::uint32_t>(numbers.size())).first->second);
+        const auto [found, is_new] =
+            numbers.try_emplace(kernels[i].name, static_cast<std::uint32_t>(laid_out.names.size()));
+        if (is_new) {
+            laid_out.names.push_back(kernels[i].name);
+        }
+        symbols.push_back(found->second);
         anchors.push_back(kernels[i].anchor);
     }
     laid_out.repeats = find_repeats(symbols, anchors);
@@ -282,8 +286,12 @@ LayerFindings read_layers(std::span<const SequenceKernel> pass, const LaidOut& l
     for (const UnitCopy& copy : repeats.alignment.copies) {
         if (!unit_numbers[copy.unit]) {
             unit_numbers[copy.unit] = static_cast<std::uint32_t>(findings.units.size());
-            findings.units.push_back({std::vector<std::uint32_t>(copy.slots.size()), copies[copy.unit],
-                                      copies[copy.unit] * layers[copy.unit]});
+            LayerUnit& unit = findings.units.emplace_back();
+            for (const std::vector<std::uint32_t>& names : repeats.units[copy.unit].slots) {
+                unit.names.push_back(laid_out.names[names.front()]);
+            }
+            unit.copies = copies[copy.unit];
+            unit.layers = copies[copy.unit] * layers[copy.unit];
         }
         const std::uint32_t unit = *unit_numbers[copy.unit];
         std::uint32_t layer = 0;
@@ -295,7 +303,6 @@ LayerFindings read_layers(std::span<const SequenceKernel> pass, const LaidOut& l
                 slot = static_cast<std::size_t>(found - copy.slots.begin());
                 layer = of_slots[copy.unit][slot];
                 place.slot = static_cast<std::uint32_t>(slot);
-                findings.units[unit].names[slot] = pass[laid_out.main[i]].name;
             }
             place.layer = findings.layers + layer;
             place.unit = unit;
@@ -322,6 +329,18 @@ LayerFindings find_layers(std::span<const SequenceKernel> pass, const DetectionO
 
 std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceKernel>> replays,
                                        const DetectionOptions& options) {
+    // What was lost in one replay was not lost in the next: where two have the same kernels, they have all.
+    const auto names_of = [](std::span<const SequenceKernel> replay) {
+        std::vector<std::uint32_t> names;
+        for (const SequenceKernel& kernel : replay) {
+            names.push_back(kernel.name);
+        }
+        return names;
+    };
+    std::map<std::vector<std::uint32_t>, std::size_t> alike;
+    for (const std::span<const SequenceKernel>& replay : replays) {
+        ++alike[names_of(replay)];
+    }
     std::vector<LayerFindings> found;
     std::map<std::uint32_t, std::size_t> counts;
     std::span<const SequenceKernel> last;
@@ -331,7 +350,9 @@ std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceK
             laid_out = lay_out(replay);
             last = replay;
         }
-        found.push_back(read_layers(replay, laid_out, options));
+        DetectionOptions of_replay = options;
+        of_replay.complete = options.complete || alike[names_of(replay)] > 1;
+        found.push_back(read_layers(replay, laid_out, of_replay));
         ++counts[found.back().layers];
     }
     if (replays.size() < 2) {

@@ -16,7 +16,7 @@ constexpr std::size_t most_lags = 4, most_odd_copies = 4, most_units = 4, most_r
 constexpr std::size_t least_changes = 3, most_alike = 2; // of copies that may be of another unit
 constexpr double good_copy = 0.75;                       // this share of its slots matches
 constexpr double most_savings = 0.9;                     // a shorter unit that saves this share of the best is better
-constexpr std::int64_t cost_of_a_slot = 3, cost_of_a_name = 10; // what a longer unit, or one with more names, must save
+constexpr std::int64_t cost_of_a_slot = 5, cost_of_a_name = 10; // what a longer unit, or one with more names, must save
 
 bool is_mlp(LayerAnchor anchor) { return anchor == LayerAnchor::mlp || anchor == LayerAnchor::router; }
 
