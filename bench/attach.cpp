@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "attach/start.hpp"
 #include "attach/turns.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/results.hpp"
@@ -25,14 +26,26 @@ using plumb::Result;
 using plumb::Status;
 
 struct Case {
-    const char* shape; // the look-alike has none: its nodes take no time
+    const char* shape; // of the model; "lookalike" has none: its nodes take no time; "start" runs none
     const char* label;
     int pairs;
 };
 constexpr Case cases[] = {
     {"lookalike", "the look-alike, 24 layers of nodes that take no time", 2000},
     {"qwen2.5-0.5b", "llama.cpp, qwen2.5-0.5b q8_0, 1 thread", 600},
+    {"start", "plumb run -- /bin/true, against /bin/true alone", 200},
 };
+
+/// Median and interval of the differences, in pairs.
+Result<Spread> more(const std::vector<double>& with, const std::vector<double>& without) {
+    std::vector<double> differences(with.size());
+    std::transform(with.begin(), with.end(), without.begin(), differences.begin(), std::minus<>());
+    const auto interval = plumb::stats::bootstrap_median(differences);
+    if (!interval.ok()) {
+        return interval.error();
+    }
+    return Spread{median_of(differences), interval->low, interval->high};
+}
 
 /// The child: measures, and leaves its figures in a file.
 int turns(char** words) {
@@ -41,15 +54,13 @@ int turns(char** words) {
         std::fprintf(stderr, "%s\n", pairs.error().message.c_str());
         return 2;
     }
-    std::vector<double> differences(pairs->on.size());
-    std::transform(pairs->on.begin(), pairs->on.end(), pairs->off.begin(), differences.begin(), std::minus<>());
-    const auto interval = plumb::stats::bootstrap_median(differences);
-    if (!interval.ok()) {
-        std::fprintf(stderr, "%s\n", interval.error().message.c_str());
+    const Result<Spread> added = more(pairs->on, pairs->off);
+    if (!added.ok()) {
+        std::fprintf(stderr, "%s\n", added.error().message.c_str());
         return 2;
     }
     Figures figures{{"off_ns", median_of(pairs->off)}};
-    put(figures, "more_ns", Spread{median_of(differences), interval->low, interval->high});
+    put(figures, "more_ns", *added);
     return write_json(words[3], figures) ? 0 : 2;
 }
 
@@ -80,7 +91,34 @@ Status run_child(const std::string& libraries, const std::string& model, int pai
     return {};
 }
 
+int pairs_of(const Case& c, const Options& options) {
+    return std::max(9, std::atoi(options.value("--pairs", std::to_string(c.pairs)).c_str()));
+}
+
+Status run_starts(const Case& c, const Options& options, Board& board) {
+    const Result<bench::attach::StartPairs> pairs = bench::attach::measure_starts(pairs_of(c, options));
+    if (!pairs.ok()) {
+        return pairs.error();
+    }
+    const auto best = [](const std::vector<double>& of) {
+        return *std::min_element(of.begin(), of.end());
+    };
+    const Result<Spread> wall = more(pairs->under.wall_ms, pairs->alone.wall_ms);
+    const Result<Spread> cpu = more(pairs->under.cpu_ms, pairs->alone.cpu_ms);
+    if (!wall.ok() || !cpu.ok()) {
+        return wall.ok() ? cpu.error() : wall.error();
+    }
+    board.put("start.alone_ms", median_of(pairs->alone.wall_ms));
+    board.put("start.more_ms", *wall);
+    board.put("start.more_best_ms", best(pairs->under.wall_ms) - best(pairs->alone.wall_ms));
+    board.put("start.more_cpu_ms", *cpu);
+    return {};
+}
+
 Status run_case(const Case& c, const Options& options, Board& board) {
+    if (std::strcmp(c.shape, "start") == 0) {
+        return run_starts(c, options, board);
+    }
     const bool lookalike = std::strcmp(c.shape, "lookalike") == 0;
     const std::string libraries = lookalike ? PLUMB_BENCH_LOOKALIKE : engine_folder(options);
     if (libraries.empty()) {
@@ -97,8 +135,7 @@ Status run_case(const Case& c, const Options& options, Board& board) {
     const TemporaryFolder folder;
     const std::string recording = folder.file("run.plumb");
     const std::string file = folder.file("figures.json");
-    const int pairs = std::max(9, std::atoi(options.value("--pairs", std::to_string(c.pairs)).c_str()));
-    if (Status ran = run_child(libraries, *model, pairs, file, recording); !ran.ok()) {
+    if (Status ran = run_child(libraries, *model, pairs_of(c, options), file, recording); !ran.ok()) {
         return ran;
     }
     Figures figures;
@@ -123,7 +160,27 @@ Status run_case(const Case& c, const Options& options, Board& board) {
     return {};
 }
 
+void show_starts(const Case& c, Board& board) {
+    const Figures& figures = board.figures();
+    const Target target{Bound::at_most, 3};
+    board.table(c.label, {"value", "95 % interval"});
+    board.row("alone, ms", {text(figures.at("start.alone_ms"), 2)});
+    const auto line = [&](const char* label, const char* key) {
+        const Spread value = get(figures, key);
+        board.row(label, {text(value.median, 2), range(value, 2)}, key, target);
+    };
+    line("more with it, ms", "start.more_ms");
+    line("more CPU time, ms", "start.more_cpu_ms");
+    board.row("between the shortest of each, ms", {text(figures.at("start.more_best_ms"), 2)}, "start.more_best_ms",
+              target);
+    board.end_table();
+}
+
 void show(const Case& c, Board& board) {
+    if (std::strcmp(c.shape, "start") == 0) {
+        show_starts(c, board);
+        return;
+    }
     const std::string key = std::string(c.shape) + ".";
     if (!has(board.figures(), key + "off_us")) {
         return;
@@ -153,8 +210,8 @@ int main(int argc, char** argv) {
         parse_options(argc, argv, "What the attach library costs an engine that nobody changed.",
                       {{"--engine", "FOLDER  with libllama and libggml (default: that of ./dev test --engines)"},
                        {"--models", "FOLDER  where model files are kept (default build/models)"},
-                       {"--only", "CASE    lookalike or qwen2.5-0.5b"},
-                       {"--pairs", "N      pairs of steps (default 2000 or 600)"}});
+                       {"--only", "CASE    lookalike, qwen2.5-0.5b or start"},
+                       {"--pairs", "N      pairs of steps (default 2000 or 600), or of processes (200)"}});
     Board board(options);
     board.say(
         "single decode steps with the engine's slots led to the attach library and back to the engine, in pairs, the first of a "
