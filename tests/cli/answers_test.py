@@ -101,7 +101,7 @@ class Audit(Case):
         traces = (kineto_trace(longer_ns=3_777), kineto_trace())
         said = json.loads(plumb("audit", graph_recording(), *traces, "--json").stdout)
         self.assertEqual((said["fits"], said["trace"]), (True, traces[1].name))
-        self.assertEqual(said["notes"], ["The trace is of 2 processes; the one that fits best is taken."])
+        self.assertEqual(said["notes"][-1], "Of 2 processes in the traces the one that fits best is taken.")
 
     def test_bad_input(self):
         junk = FOLDER / "junk.json"

@@ -210,8 +210,8 @@ Result<AuditReport> read_audit(const std::vector<std::string>& files, const Audi
         }
     }
     if (files.size() > 2) {
-        best->notes.push_back("The trace is of " + std::to_string(files.size() - 1) +
-                              " processes; the one that fits best is taken.");
+        best->notes.push_back("Of " + std::to_string(files.size() - 1) +
+                              " processes in the traces the one that fits best is taken.");
     }
     return *std::move(best);
 }
