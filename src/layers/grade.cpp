@@ -171,6 +171,18 @@ class Grader {
         }
     }
 
+    bool has_changed_end(const UnitCopy& copy) const {
+        const std::size_t size = copy.slots.size(), looked_at = std::min(size / 2, edge_slots);
+        for (std::size_t i = 0; i < looked_at; ++i) {
+            for (const std::size_t slot : {i, size - 1 - i}) {
+                if (!copy.slots[slot] || (!has_its_name(copy, slot) && is_of_a_layer(kernel(*copy.slots[slot]).name))) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+
     /// Whether what stands before a copy is as its unit ends, with more than what may end an embedding too.
     bool follows_rest_of_a_layer(const UnitCopy& copy) const {
         const std::vector<std::uint32_t>& names = names_of(copy);
@@ -189,7 +201,7 @@ class Grader {
     std::set<std::uint32_t> names_without_slot() {
         std::vector<std::map<std::uint32_t, std::uint32_t>> copies_with(
             findings_.units.size()); // this name without slot
-        std::vector<std::uint32_t> open_ended(findings_.units.size());
+        std::vector<std::uint32_t> open_ended(findings_.units.size()), changed_ends(findings_.units.size());
         for (const UnitCopy* copy : copies_) {
             std::set<std::uint32_t> names;
             for (std::size_t i = copy->begin; i < copy->end; ++i) {
@@ -201,12 +213,14 @@ class Grader {
                 ++copies_with[unit_of(*copy)][name];
             }
             open_ended[unit_of(*copy)] += copy->slots.front() && copy->slots.back() ? 0 : 1;
+            changed_ends[unit_of(*copy)] += has_changed_end(*copy) ? 1 : 0;
         }
         std::set<std::uint32_t> often;
         for (std::size_t u = 0; u < findings_.units.size(); ++u) {
             const LayerUnit& unit = findings_.units[u];
             const std::uint32_t many = (unit.copies + 2) / 3;
-            bool moves = open_ended[u] >= many; // the kernel of the first or last slot
+            bool moves =
+                open_ended[u] >= many || 2 * changed_ends[u] >= unit.copies; // what a layer begins or ends with
             for (const auto& [name, copies] : copies_with[u]) {
                 const auto slots = std::count(unit.names.begin(), unit.names.end(), name);
                 if (copies >= many && slots == 0) {

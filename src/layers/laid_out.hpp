@@ -11,6 +11,8 @@
 
 namespace plumb {
 
+constexpr std::size_t edge_slots = 3; // of a copy at either end: swaps at its border leave these without their kernel
+
 struct LaidOut {
     std::vector<std::size_t>
         main; // kernels of the stream that holds the layers; positions of copies are indices of this

@@ -12,7 +12,6 @@ namespace {
 
 constexpr double most_kernels = 0.6;       // a stream with fewer of them holds no pass alone
 constexpr std::size_t foreign_at_edge = 2; // so many kernels between the outermost slot and the next
-constexpr std::size_t edge_slots = 3;      // of a copy: swaps at its border leave these without their kernel
 constexpr double rarely = 0.05;            // of all changes from stream to stream
 
 /// Whether kernels of different streams run at the same time, so that their order says little. Without times: not known, so yes.
@@ -166,6 +165,10 @@ class Borders {
     std::vector<std::size_t> settle() {
         std::vector<std::size_t> unclear;
         for (std::size_t c = 0; c <= copies_.size(); ++c) {
+            if (c > 0 && c < copies_.size()) {
+                release(copies_[c - 1], true, copies_[c]);
+                release(copies_[c], false, copies_[c - 1]);
+            }
             std::size_t begin = c > 0 ? last_taken(copies_[c - 1]) + 1 : 0;
             std::size_t end = c < copies_.size() ? first_taken(copies_[c]) : symbols_.size();
             while (begin < end && before_lacks(c, begin) && !after_lacks(c, begin)) {
@@ -212,6 +215,19 @@ class Borders {
             }
         }
         return false;
+    }
+    /// The outermost slot, where it was given to a kernel that the neighbour lacks.
+    void release(UnitCopy& copy, bool at_end, const UnitCopy& neighbour) const {
+        const std::size_t i = at_end ? last_taken(copy) : first_taken(copy);
+        const auto slot = std::find(copy.slots.begin(), copy.slots.end(), std::optional(i));
+        if (slot != copy.slots.end() && first_taken(copy) != last_taken(copy)) {
+            const std::vector<std::uint32_t>& names =
+                units_[copy.unit].slots[static_cast<std::size_t>(slot - copy.slots.begin())];
+            if (std::find(names.begin(), names.end(), symbols_[i]) == names.end() &&
+                lacks(neighbour, symbols_[i], !at_end)) {
+                slot->reset();
+            }
+        }
     }
     bool before_lacks(std::size_t c, std::size_t i) const { return c > 0 && lacks(copies_[c - 1], symbols_[i], true); }
     bool after_lacks(std::size_t c, std::size_t i) const {
