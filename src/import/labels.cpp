@@ -298,7 +298,6 @@ class Labeller {
         for (const std::uint32_t op : stretch.ops) {
             stretch.kernels.push_back(kernel_of(op));
         }
-        stretch.places.resize(stretch.ops.size());
         std::vector<KernelLabel> pass;
         const std::vector<std::size_t> main = main_stream(stretch.kernels);
         for (const std::size_t i : main) {
@@ -329,6 +328,7 @@ class Labeller {
     }
 
     void find_in_passes(OpsOfStep& stretch) {
+        stretch.places.resize(stretch.ops.size());
         for (const PassRange& range : find_passes(stretch.kernels)) {
             const auto kernels =
                 std::span<const SequenceKernel>(stretch.kernels).subspan(range.begin, range.end - range.begin);
@@ -362,14 +362,18 @@ class Labeller {
             }
             spans.emplace_back(sequence);
         }
-        const std::vector<LayerFindings> found = find_layers(spans, layer_options());
+        std::vector<LayerFindings> found = find_layers(spans, layer_options());
         read_before_ = {};
         for (std::size_t r = 0; r < replays.size(); ++r) {
+            replays[r]->places.resize(replays[r]->ops.size());
             for (std::size_t n = 0; n < inside[r].size(); ++n) {
                 replays[r]->places[inside[r][n]] = found[r].places[n];
             }
             keep(*replays[r], found[r]);
+            found[r] = {};
             read(*replays[r], 0, replays[r]->ops.size());
+            replays[r]->places = {}; // of millions of operations there is not room for all of it at once
+            replays[r]->kernels = {};
         }
     }
 
