@@ -16,6 +16,7 @@ using namespace plumb::recording;
 
 constexpr std::int64_t us = 1'000, step_length = 1'000 * us;
 constexpr std::uint32_t host = 1, queue = 0x80000001, graph_track = 0x80000002;
+constexpr std::int64_t begin_realtime_ns = 1'750'000'000'000'000'000;
 constexpr std::uint64_t steps = 64, every = 8;
 
 /// A replay of 700 us, then sampling on the stream itself.
@@ -102,6 +103,9 @@ planted::Tape recorded(bool lost) {
     tape.track(host);
     tape.device_track({queue, TrackKind::device_queue, 1, 0, "stream", "cuda_event", every});
     tape.device_track({graph_track, TrackKind::captured_graph, 1, 0, "graph 64", "cuda_graph_event", 1, 64});
+    for (ClockPair& pair : tape.clock_pairs_) {
+        pair.realtime_ns = begin_realtime_ns + pair.monotonic_ns;
+    }
     GraphInfo idle;
     idle.key = 128;
     idle.captures = 1;

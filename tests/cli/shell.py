@@ -67,7 +67,7 @@ def kineto_trace(longer_ns=0):
                 begin, end = scope["begin_ns"] + 2_000, scope["begin_ns"] + scope["duration_ns"] + longer_ns * len(events)
                 events.append({"ph": "X", "cat": "kernel", "name": scope["name"] + "_kernel", "pid": 0, "tid": 7,
                                "ts": (9_000_000 + begin) / 1e3, "dur": (end - begin) / 1e3, "args": {"device": 0, "stream": 7}})
-        path.write_text(json.dumps({"traceEvents": events}))
+        path.write_text(json.dumps({"baseTimeNanoseconds": 1_750_000_000_000_000_000 - 9_000_000, "traceEvents": events}))
     return path
 
 

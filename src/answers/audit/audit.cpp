@@ -74,8 +74,14 @@ class Audit {
         }
     }
 
-    /// Where both sides know the time of day, they must have been made at the same one.
+    /// Where both sides know their rank, or the time of day, they must be those of one run.
     bool apart() {
+        const std::string& rank = ours_.facts->metadata.rank;
+        const std::string& other = trace_.facts->metadata.rank;
+        if (!rank.empty() && !other.empty() && rank != other) {
+            report_.reason = "the trace is of rank " + other + ", the recording of rank " + rank;
+            return true;
+        }
         if (!near_) {
             return false;
         }
@@ -154,6 +160,12 @@ class Audit {
             tally.add(lane, *on->lane, clock);
         }
         tally.finish(report_);
+        if (report_.fits && !tally.follows() && !near_) {
+            report_.verdict = Outcome::unknown;
+            report_.notes.emplace_back(
+                "Neither the time of day nor single calls tell this run from another one of the same "
+                "work, so the audit decides nothing.");
+        }
     }
 
     const DeviceSide& ours_;
@@ -168,12 +180,10 @@ class Audit {
 Error wrong(const char* sentence) { return {ErrorCode::invalid_argument, sentence}; }
 
 void say_tick(const DeviceSide& trace, AuditReport& report) {
-    for (const auto& [what, ns] : trace.facts->metadata.costs) {
-        if (what.starts_with("floor.") && ns >= least_tick_said_ns) {
-            report.notes.push_back("All times of the trace are multiples of " +
-                                   page::grouped(static_cast<std::uint64_t>(ns)) +
-                                   " ns: errors of a call below that say nothing.");
-        }
+    if (trace.tick_ns() >= least_tick_said_ns) {
+        report.notes.push_back("All times of the trace are multiples of " +
+                               page::grouped(static_cast<std::uint64_t>(trace.tick_ns())) +
+                               " ns: errors of a call below that say nothing.");
     }
 }
 

@@ -39,7 +39,7 @@ struct AuditRow {
     std::uint64_t operations = 0; // of the trace, in those
     std::uint64_t by_launch = 0;  // of those
     Figure ours_ns, sum_ns, span_ns, error_ns, error, covered;
-    Figure least_error_ns, most_error_ns; // of a call
+    Figure least_error_ns, median_error_ns, most_error_ns; // of a call
     double total_span_ns = 0;
     std::vector<std::pair<std::string, std::uint64_t>> names; // of operations, the most frequent first
 };
@@ -96,6 +96,7 @@ void describe(V& v, const AuditRow& r) {
     v("error_ns", r.error_ns, "`ours_ns` - `span_ns`");
     v("error", r.error, "`error_ns` / `span_ns`");
     v("least_error_ns", r.least_error_ns, "of 20 calls, one has less");
+    v("median_error_ns", r.median_error_ns, "of a call: what is missing in a few of them does not move it");
     v("most_error_ns", r.most_error_ns, "of 20 calls, one has more");
     v("covered", r.covered, "share of our time in which an operation of the trace runs");
     v.pairs("names", "name", "operations", r.names, "the most frequent ones of the trace");
@@ -130,7 +131,8 @@ void describe(V& v, const AuditLeftover& l) {
 template <class V>
 void describe(V& v, const AuditReport& r) {
     v.type("audit", "A recording held against a vendor's trace of the same work (`plumb audit`).");
-    v("verdict", r.verdict, "`unknown` where the trace does not fit; `fail` beyond `--max-error`");
+    v("verdict", r.verdict,
+      "`unknown` where the trace does not fit, or nothing tells the run from another of the same work; `fail` beyond `--max-error`");
     v("recording", r.recording, "");
     v("trace", r.trace, "");
     v("tool", r.tool, "that wrote the trace");

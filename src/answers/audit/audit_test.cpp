@@ -57,6 +57,7 @@ TEST(Audit, a_planted_error_of_each_brick_is_found_with_clocks_apart_and_driftin
     EXPECT_EQ(report.outside, 0u);
     EXPECT_EQ(report.inside, work.kernels.size());
     EXPECT_EQ(*report.uncovered.value, 0);
+    EXPECT_NEAR(*report.follows.value, 1, 0.05);
 }
 
 TEST(Audit, steps_that_we_misplace_one_by_one_are_found_and_said_so) {
@@ -179,6 +180,40 @@ TEST(Audit, the_time_of_day_tells_apart_what_was_made_at_different_times) {
     trace.realtime -= 120'000'000'000;
     const AuditReport early = audited(our_recording(work, ours), their_trace(work, trace));
     EXPECT_NE(early.reason.find("the trace ends 60.0 s"), std::string::npos) << early.reason;
+}
+
+TEST(Audit, traces_of_another_rank_are_told_apart) {
+    const PlannedWork work = plan_work();
+    planted::Tape ours = our_recording(work);
+    planted::Tape trace = their_trace(work);
+    ours.metadata_.rank = "0";
+    EXPECT_TRUE(audited(ours, trace).fits);
+    trace.metadata_.rank = "1";
+    EXPECT_EQ(audited(ours, trace).reason, "the trace is of rank 1, the recording of rank 0");
+}
+
+TEST(Audit, where_calls_do_not_vary_only_the_time_of_day_decides) {
+    PlannedWork work;
+    std::int64_t now = 5'000 * us;
+    for (std::uint64_t step = 0; step < 40; ++step) {
+        for (const std::int64_t ns : {20 * us, 90 * us, 150 * us, 20 * us, 90 * us, 150 * us, 640 * us}) {
+            const Brick brick = ns == 90 * us ? Brick::attention : ns == 640 * us ? Brick::lm_head : Brick::rms_norm;
+            work.kernels.push_back({"kernel", now + 1 * us, now + ns, now - 100 * us});
+            work.scopes.push_back({brick, step, now, now + ns, now - 101 * us, now - 98 * us});
+            now += ns;
+        }
+        now += 500 * us;
+    }
+    const AuditReport open = audited(our_recording(work), their_trace(work));
+    EXPECT_TRUE(open.fits);
+    EXPECT_EQ(open.verdict, Outcome::unknown);
+    EXPECT_FALSE(open.follows.value.has_value());
+    EXPECT_NEAR(*row_of(open, "attention").error_ns.value, 1'000, 4);
+    OurFlaws ours;
+    ours.realtime = 1'800'000'000'000'000'000;
+    TraceFlaws trace;
+    trace.realtime = ours.realtime - trace.ahead_ns;
+    EXPECT_EQ(audited(our_recording(work, ours), their_trace(work, trace)).verdict, Outcome::pass);
 }
 
 TEST(Audit, a_gate_fails_beyond_what_it_allows) {

@@ -105,6 +105,15 @@ std::int64_t DeviceSide::last_ns() const {
     return last;
 }
 
+double DeviceSide::tick_ns() const {
+    for (const auto& [what, ns] : facts->metadata.costs) {
+        if (what.starts_with("floor.imported:")) {
+            return ns;
+        }
+    }
+    return 1;
+}
+
 Result<DeviceSide> device_side_of(const recording::RecordedRun& run) {
     DeviceObserver observer;
     if (const Status status = read::read(run, {&observer}); !status.ok()) {

@@ -42,6 +42,8 @@ struct DeviceSide {
 
     [[nodiscard]] std::int64_t first_ns() const;
     [[nodiscard]] std::int64_t last_ns() const;
+    /// That all times of a trace are multiples of.
+    [[nodiscard]] double tick_ns() const;
 };
 
 [[nodiscard]] Result<DeviceSide> device_side_of(const recording::RecordedRun& run);

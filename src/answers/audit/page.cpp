@@ -18,14 +18,15 @@ std::string signed_percent(const Figure& figure) { return signed_figure_text(fig
 
 void add_bricks(Page& page, const AuditReport& report) {
     TextTable table({"brick", "source"}, {"calls", "matched", "ops", "ours us", "span us", "sum us", "error us", "p5",
-                                          "p95", "error %", "% covered"});
+                                          "p50", "p95", "error %", "% covered"});
     for (const AuditRow& row : report.rows) {
         table.add_row(
             {printable(row.brick, name_columns), printable(row.source, name_columns), grouped(row.calls),
              grouped(row.matched), grouped(row.operations), page.figure(row.brick, row.ours_ns, ns_per_us, 2),
              page.figure(row.brick, row.span_ns, ns_per_us, 2), page.figure(row.brick, row.sum_ns, ns_per_us, 2),
              signed_figure_text(row.error_ns, ns_per_us, 2), signed_figure_text(row.least_error_ns, ns_per_us, 2),
-             signed_figure_text(row.most_error_ns, ns_per_us, 2), signed_percent(row.error), percent(row.covered)});
+             signed_figure_text(row.median_error_ns, ns_per_us, 2), signed_figure_text(row.most_error_ns, ns_per_us, 2),
+             signed_percent(row.error), percent(row.covered)});
     }
     page.table(std::move(table));
     page.reasons();

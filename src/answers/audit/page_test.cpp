@@ -19,6 +19,7 @@ AuditRow sample_row(const char* brick, double ours, double span) {
     row.error_ns = measured(ours - span);
     row.error = measured((ours - span) / span);
     row.least_error_ns = measured(ours - span - 200);
+    row.median_error_ns = measured(ours - span - 50);
     row.most_error_ns = measured(ours - span + 300);
     row.covered = measured(0.975);
     row.total_span_ns = span * 98;
@@ -67,8 +68,8 @@ TEST(AuditText, bricks_then_clocks_then_what_is_not_covered_then_the_verdict) {
     const std::string text = render_text(sample_audit());
     EXPECT_TRUE(contains(
         text,
-        "attention   cuda_event     100        98   196     93.00     90.00    89.00      +3.00   +2.80   +3.30      +3.3  "
-        "      97.5\n"))
+        "attention   cuda_event     100        98   196     93.00     90.00    89.00      +3.00   +2.80   +2.95   +3.30    "
+        "  +3.3        97.5\n"))
         << text;
     EXPECT_TRUE(contains(text, "n/a  sampling: no operation of the trace is in its calls\n")) << text;
     EXPECT_TRUE(contains(text, "clock  stream 1 lies on gpu:0 stream 7: 199 of 200 scopes end with an operation, "

@@ -14,11 +14,11 @@ using stats::absent;
 using stats::measured;
 
 constexpr std::size_t most_names = 8, most_leftovers = 64;
-constexpr std::size_t most_nested = 32;    // scopes around one launch that are looked through
-constexpr std::size_t least_followed = 16; // calls of a brick
-constexpr double least_follow = 0.5;       // of calls that are the same; of others none
-constexpr double largest_error = 0.1;      // of that
-constexpr double counts_from = 0.01;       // of the time: the share from which on a brick may be the worst
+constexpr std::size_t most_nested = 32;   // scopes around one launch that are looked through
+constexpr std::size_t least_followed = 8; // calls of one place in the step
+constexpr double least_follow = 0.5;      // of calls that are the same; of others none
+constexpr double largest_error = 0.2;     // of that
+constexpr double counts_from = 0.01;      // of the time: the share from which on a brick may be the worst
 
 std::int64_t middle_of(const DeviceInterval& interval) { return interval.begin_ns + interval.duration_ns() / 2; }
 
@@ -31,7 +31,7 @@ double quantile(std::vector<double>& sorted, double q) {
 
 Tally::Tally(const DeviceSide& ours, const DeviceSide& trace)
     : our_names_(ours.facts->names), trace_names_(trace.facts->names), trace_(trace), trace_first_(trace.first_ns()),
-      trace_last_(trace.last_ns()) {}
+      trace_last_(trace.last_ns()), trace_tick_ns_(trace.tick_ns()) {}
 
 Tally::Stream& Tally::stream_of(const DeviceLane& lane) {
     Stream& stream = streams_[lane.info.id];
@@ -147,7 +147,8 @@ void Tally::find_by_launch(const DeviceLane& lane, Stream& stream, const LaneClo
     }
 }
 
-void Tally::count(const DeviceLane& lane, const DeviceInterval& scope, const Stream& stream, const Found& found) {
+void Tally::count(const DeviceLane& lane, const DeviceInterval& scope, const Stream& stream, const Found& found,
+                  std::uint32_t place) {
     const std::string name = our_names_.text(scope.name);
     Brick& brick = bricks_[{lane.info.source, name}];
     brick.row.brick = name;
@@ -171,7 +172,7 @@ void Tally::count(const DeviceLane& lane, const DeviceInterval& scope, const Str
     brick.ours += ours;
     brick.sum += static_cast<double>(found.sum_ns);
     brick.span += span;
-    brick.calls.emplace_back(span, ours);
+    brick.calls.push_back({span, ours, place});
     for (const std::uint32_t index : found.which) {
         ++brick.names[stream.lane->intervals[index].name];
     }
@@ -199,9 +200,17 @@ void Tally::add(const DeviceLane& lane, const DeviceLane& on, const LaneClock& c
         }
     }
     find_by_launch(lane, stream, clock, found);
+    std::map<std::uint16_t, std::uint32_t> places; // of each brick in the step so far
+    std::uint64_t step = resolve::no_step;
     for (std::size_t i = 0; i < lane.intervals.size(); ++i) {
+        const DeviceInterval& scope = lane.intervals[i];
+        if (scope.step != step) {
+            places.clear();
+            step = scope.step;
+        }
+        const std::uint32_t place = step == resolve::no_step ? 0 : ++places[scope.name];
         if (within[i] || found[i].operations != 0) {
-            count(lane, lane.intervals[i], stream, found[i]);
+            count(lane, scope, stream, found[i], place);
         }
     }
 }
@@ -250,43 +259,54 @@ void Tally::count_streams(AuditReport& report) {
     report.uncovered = all > 0 ? measured(between_ns / all) : absent("no operation runs in or between our scopes");
 }
 
-/// Where single calls of a brick take longer in the trace, ours must too: how much of that they follow. Far deviations count as
-/// usual ones, lest one call say it all.
+/// Where a call takes longer in the trace than that of the same place in other steps, ours must too: how much of that they follow.
+/// Far deviations count as usual ones, lest one call say it all.
 void Tally::follow(AuditReport& report) {
     double xx = 0;
     double xy = 0;
     double yy = 0;
     double n = 0;
-    for (auto& [key, brick] : bricks_) {
-        if (brick.calls.size() < least_followed) {
-            continue;
-        }
+    const auto add = [&](const std::vector<Brick::Call>& calls) {
         std::vector<double> spans;
         std::vector<double> ours;
-        for (const auto& [span, our] : brick.calls) {
-            spans.push_back(span);
-            ours.push_back(our);
+        for (const Brick::Call& call : calls) {
+            spans.push_back(call.span);
+            ours.push_back(call.ours);
         }
         std::sort(spans.begin(), spans.end());
         std::sort(ours.begin(), ours.end());
         const double usual =
             1.5 * std::max(quantile(spans, 0.75) - quantile(spans, 0.25), quantile(ours, 0.75) - quantile(ours, 0.25));
-        for (const auto& [span, our] : brick.calls) {
-            const double x = std::clamp(span - quantile(spans, 0.5), -usual, usual);
-            const double y = std::clamp(our - quantile(ours, 0.5), -usual, usual);
+        for (const Brick::Call& call : calls) {
+            const double x = std::clamp(call.span - quantile(spans, 0.5), -usual, usual);
+            const double y = std::clamp(call.ours - quantile(ours, 0.5), -usual, usual);
             xx += x * x;
             xy += x * y;
             yy += y * y;
             n += 1;
         }
+    };
+    for (auto& [key, brick] : bricks_) {
+        std::map<std::uint32_t, std::vector<Brick::Call>> places;
+        for (const Brick::Call& call : brick.calls) {
+            places[call.place].push_back(call);
+        }
+        for (const auto& [place, calls] : places) {
+            if (place != 0 && calls.size() >= least_followed) {
+                add(calls);
+            }
+        }
     }
-    const double slope = xx > 0 ? xy / xx : 0;
-    const double error = xx > 0 ? std::sqrt(std::max(yy - slope * xy, 0.0) / n / xx) : 1;
-    if (n < 2 * least_followed || error > largest_error) {
+    // A span is the difference of two times in whole ticks, whose own variation ours cannot follow.
+    const double seen = xx - n * trace_tick_ns_ * trace_tick_ns_ / 6;
+    const double slope = seen > 0 ? xy / seen : 0;
+    const double error = seen > 0 ? std::sqrt(std::max(yy - xy * xy / xx, 0.0) / n / seen) * (xx / seen) : 1;
+    if (n < 4 * least_followed || error > largest_error || seen < xx / 2) {
         report.follows = absent("single calls vary too little for that");
         return;
     }
     report.follows = measured(slope);
+    follows_ = slope >= least_follow && slope - 3 * error > 0;
     if (slope + 3 * error < least_follow) {
         report.fits = false;
         report.reason =
@@ -310,8 +330,8 @@ void Tally::finish(AuditReport& report) {
         total_span = std::max(total_span, span_ns_);
         row.covered = brick.all_ours > 0 ? measured(brick.covered / brick.all_ours) : absent("its calls take no time");
         if (row.matched == 0) {
-            row.ours_ns = row.sum_ns = row.span_ns = row.error_ns = row.error = row.least_error_ns = row.most_error_ns =
-                absent(none);
+            row.ours_ns = row.sum_ns = row.span_ns = row.error_ns = row.error = row.median_error_ns =
+                row.least_error_ns = row.most_error_ns = absent(none);
         } else {
             const auto calls = static_cast<double>(row.matched);
             row.ours_ns = measured(brick.ours / calls);
@@ -321,11 +341,12 @@ void Tally::finish(AuditReport& report) {
             row.error = brick.span > 0 ? measured((brick.ours - brick.span) / brick.span)
                                        : absent("its operations take no time in the trace");
             std::vector<double> errors;
-            for (const auto& [span, ours] : brick.calls) {
-                errors.push_back(ours - span);
+            for (const Brick::Call& call : brick.calls) {
+                errors.push_back(call.ours - call.span);
             }
             std::sort(errors.begin(), errors.end());
             row.least_error_ns = measured(quantile(errors, 0.05));
+            row.median_error_ns = measured(quantile(errors, 0.5));
             row.most_error_ns = measured(quantile(errors, 0.95));
         }
         for (const auto& [name, count] : brick.names) {
