@@ -172,7 +172,7 @@ void Tally::count(const DeviceLane& lane, const DeviceInterval& scope, const Str
     brick.ours += ours;
     brick.sum += static_cast<double>(found.sum_ns);
     brick.span += span;
-    brick.calls.push_back({span, ours, place});
+    brick.calls.push_back({span, ours, found.operations, place});
     for (const std::uint32_t index : found.which) {
         ++brick.names[stream.lane->intervals[index].name];
     }
@@ -266,7 +266,16 @@ void Tally::follow(AuditReport& report) {
     double xy = 0;
     double yy = 0;
     double n = 0;
-    const auto add = [&](const std::vector<Brick::Call>& calls) {
+    const auto add = [&](std::vector<Brick::Call> calls) {
+        // Where the trace lost some of its operations it says nothing of a call.
+        std::uint64_t whole = 0;
+        for (const Brick::Call& call : calls) {
+            whole = std::max(whole, call.operations);
+        }
+        std::erase_if(calls, [whole](const Brick::Call& call) { return call.operations != whole; });
+        if (calls.size() < least_followed) {
+            return;
+        }
         std::vector<double> spans;
         std::vector<double> ours;
         for (const Brick::Call& call : calls) {
@@ -292,7 +301,7 @@ void Tally::follow(AuditReport& report) {
             places[call.place].push_back(call);
         }
         for (const auto& [place, calls] : places) {
-            if (place != 0 && calls.size() >= least_followed) {
+            if (place != 0) {
                 add(calls);
             }
         }

@@ -34,6 +34,7 @@ class Tally {
         double all_ours = 0;
         struct Call {
             double span = 0, ours = 0;
+            std::uint64_t operations = 0;
             std::uint32_t place = 0; // among those of the brick in its step, from 1; 0: in no step
         };
         std::vector<Call> calls;
