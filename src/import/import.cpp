@@ -11,6 +11,7 @@
 #include "import/quality.hpp"
 #include "import/steps.hpp"
 #include "import/write.hpp"
+#include "recording/import_notes.hpp"
 
 namespace plumb::imported {
 namespace {
@@ -153,7 +154,10 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
             run.recording = files->size() * processes.size() > 1 ? numbered(options.out, number++) : options.out;
             WriteOptions to{run.recording, process, {{"trace", fs::path(file).filename().string()}}};
             for (std::size_t i = 0; i < run.notes.size(); ++i) {
-                to.descriptions.emplace_back("import " + std::to_string(i + 1), run.notes[i]);
+                to.descriptions.emplace_back(recording::import_note_key + std::to_string(i + 1), run.notes[i]);
+            }
+            for (const auto& [brick, known] : evidence_of_bricks(*trace, labels, process)) {
+                to.descriptions.emplace_back(recording::known_by_key + brick, known);
             }
             to.stop = options.stop;
             const Status written = write_recording(*trace, steps, labels, to);

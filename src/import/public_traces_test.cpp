@@ -7,14 +7,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <map>
+#include <numeric>
 #include <sstream>
 #include <tuple>
 #include <unistd.h>
 
 #include "import/formats.hpp"
+#include "import/import.hpp"
 #include "import/labels.hpp"
+#include "import/modules.hpp"
 
 namespace plumb::imported {
 namespace {
@@ -226,6 +230,69 @@ INSTANTIATE_TEST_SUITE_P(Import, PublicTruth,
                                          Scored{"qwen1.5_0.5b/mi300x.json.gz", "all", 1032},
                                          Scored{"gpt_oss_120b_b200/eager_trace.json.gz", "all", 900}));
 
+// ---- time, brick by brick, against the same modules
+
+struct ScoredTime {
+    std::string file, capture;
+    double least,
+        least_strict; // per cent of the time that modules tell, right: with helpers, and their own bricks alone
+};
+
+class PublicBricks : public testing::TestWithParam<ScoredTime> {
+    void SetUp() override {
+        if (folder() == nullptr) {
+            GTEST_SKIP() << "PLUMB_TRACES names no folder of traces";
+        }
+    }
+};
+
+/// src/import/rules/modules.rules says which bricks are a module's own, and which helpers may stand inside it.
+TEST_P(PublicBricks, are_those_of_the_modules) {
+    const LabelledTrace of = label(GetParam().file);
+    std::vector<Trace> capture;
+    ModuleOptions options;
+    if (!GetParam().capture.empty()) {
+        Result<Trace> read = read_trace(fs::path(folder()) / GetParam().capture, {});
+        ASSERT_TRUE(read.ok()) << read.error().message;
+        capture.push_back(*std::move(read));
+        options.captures.push_back(&capture[0]);
+    }
+    const ModuleLabels modules = find_modules(of.trace, of.steps, options);
+    const auto ns_where = [&](auto is) {
+        double sum = 0;
+        for (std::size_t i = 0; i < of.trace.ops.size(); ++i) {
+            const ModuleRule* rule = modules.labels[modules.of_op[i]].rule;
+            const std::string& brick = of.labels.bricks[of.labels.brick_of[i]].name;
+            sum += rule != nullptr && is(*rule, brick) ? static_cast<double>(of.trace.ops[i].duration_ns()) : 0;
+        }
+        return sum;
+    };
+    std::map<std::string, double> wrong;
+    const double told = ns_where([](const ModuleRule&, const std::string&) { return true; });
+    const double own =
+        ns_where([](const ModuleRule& rule, const std::string& brick) { return rule.owns(brick); }) / told;
+    const double right = ns_where([&](const ModuleRule& rule, const std::string& brick) {
+                             const bool is = rule.owns(brick) || rule.holds(brick);
+                             wrong[is ? "" : std::string(rule.bricks[0]) + " is " + brick] += 1;
+                             return is;
+                         }) /
+                         told;
+    wrong.erase("");
+    EXPECT_GE(100 * right, GetParam().least) << testing::PrintToString(wrong);
+    EXPECT_GE(100 * own, GetParam().least_strict);
+    std::printf("%s: modules tell %.1f %% of the time; of that %.2f %% right, strictly %.2f %%; %s\n",
+                GetParam().file.c_str(), 100 * told / static_cast<double>(of.ns()), 100 * right, 100 * own,
+                testing::PrintToString(wrong).c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Import, PublicBricks,
+                         testing::Values(ScoredTime{"qwen3_8b_mi300x_sglang/decode.json.gz",
+                                                    "qwen3_8b_mi300x_sglang/capture_bs32.json.gz", 99.8, 96},
+                                         ScoredTime{"qwen3_8b_mi300x_sglang/prefill.json.gz", "", 99.8, 99},
+                                         ScoredTime{"qwen1.5_0.5b/h100.json.gz", "", 99.8, 90},
+                                         ScoredTime{"qwen1.5_0.5b/mi300x.json.gz", "", 99.8, 94},
+                                         ScoredTime{"gpt_oss_120b_b200/eager_trace.json.gz", "", 99.8, 87}));
+
 // ---- shares, and what cannot be known
 
 class PublicFigures : public testing::Test {
@@ -251,6 +318,133 @@ TEST_F(PublicFigures, a_training_step_of_a_diffusion_model_has_no_certain_layers
         for (const LabelledPass& pass : of.labels.passes) {
             EXPECT_FALSE(pass.certain) << run;
         }
+    }
+}
+
+TEST_F(PublicFigures, kernels_of_the_two_processes_of_nsys_stand_apart) {
+    using All = std::vector<std::pair<std::size_t, std::int64_t>>;
+    const auto kernels = [](const std::string& file) {
+        const LabelledTrace of = label(file);
+        std::map<std::uint16_t, std::pair<std::size_t, std::int64_t>> found;
+        for (const DeviceOp& op : of.trace.ops) {
+            if (op.kind == DeviceOpKind::kernel) {
+                ++found[op.process].first;
+                found[op.process].second += op.duration_ns();
+            }
+        }
+        All all;
+        for (const auto& [process, figures] : found) {
+            all.push_back(figures);
+        }
+        std::sort(all.begin(), all.end());
+        return all;
+    };
+    EXPECT_EQ(kernels("nsys_h100/wan_dit_before.sqlite.gz"), (All{{1993, 270'875'926}, {2017, 264'324'724}}));
+    EXPECT_EQ(kernels("nsys_h100/wan_dit_after.sqlite.gz"), (All{{1793, 237'473'368}, {1794, 251'362'038}}));
+}
+
+/// The largest shares of the study that found them, which worked by other rules: within half a point.
+TEST_F(PublicFigures, largest_shares_are_those_of_the_study) {
+    struct Share {
+        const char* brick;
+        double percent;
+    };
+    struct Study {
+        const char* file;
+        bool replay; // of it alone
+        std::vector<Share> shares;
+    };
+    const Study studies[] = {
+        {"deepseek_v3_h200_ep8/base/rank0.pt.trace.json.gz",
+         false,
+         {{"moe_combine", 40.44},
+          {"moe_experts", 20.91},
+          {"moe_dispatch", 14.28},
+          {"qkv_projection", 8.24},
+          {"output_projection", 3.03},
+          {"quantise", 1.97}}},
+        {"deepseek_v3_h200_ep8/deepgemm_align/rank0.pt.trace.json.gz",
+         false,
+         {{"moe_combine", 43.74},
+          {"moe_experts", 21.19},
+          {"moe_dispatch", 13.78},
+          {"quantise", 3.36},
+          {"qkv_projection", 3.26},
+          {"output_projection", 3.23}}},
+        {"qwen3_8b_mi300x_sglang/decode.json.gz",
+         true,
+         {{"gate_up_projection", 25.04},
+          {"attention", 22.04},
+          {"down_projection", 15.14},
+          {"qkv_projection", 9.36},
+          {"output_projection", 6.24},
+          {"lm_head", 4.11}}},
+        {"qwen3_8b_mi300x_sglang/prefill.json.gz",
+         false,
+         {{"gate_up_projection", 49.44},
+          {"down_projection", 19.37},
+          {"qkv_projection", 10.41},
+          {"output_projection", 5.98},
+          {"attention", 4.07},
+          {"qk_norm", 3.55}}},
+        {"qwen1.5_0.5b/h100.json.gz",
+         false,
+         {{"rms_norm", 23.08}, {"rope_embedding", 21.56}, {"copy", 8.63}, {"attention", 8.45}}},
+        {"qwen1.5_0.5b/mi300x.json.gz", false, {{"rms_norm", 19.15}, {"rope_embedding", 14.97}, {"attention", 13.23}}},
+        {"mixtral_8x7b_mi300x_tp8/rank0.rpd.gz",
+         true,
+         {{"moe_experts", 29.00}, {"all_reduce", 17.89}, {"moe_router", 15.04}, {"attention", 8.93}}},
+        {"megatron_a100_tp8/rank0.json.gz", false, {{"all_reduce", 64.71}, {"attention", 9.70}}},
+    };
+    for (const Study& study : studies) {
+        const LabelledTrace of = label(study.file);
+        std::vector<std::uint32_t> ops(of.trace.ops.size());
+        std::iota(ops.begin(), ops.end(), 0U);
+        if (study.replay) {
+            ops = of.steps.replays.at(0).ops;
+        }
+        std::map<std::string, double> ns;
+        double all = 0;
+        for (const std::uint32_t op : ops) {
+            ns[of.labels.bricks[of.labels.brick_of[op]].name] += static_cast<double>(of.trace.ops[op].duration_ns());
+            all += static_cast<double>(of.trace.ops[op].duration_ns());
+        }
+        for (const Share& share : study.shares) {
+            EXPECT_NEAR(100 * ns[share.brick] / all, share.percent, 0.5) << study.file << " " << share.brick;
+        }
+    }
+}
+
+/// What a trace says of itself is not looked at where only names and places may be used.
+TEST_F(PublicFigures, traces_without_what_they_say_of_themselves_give_the_same_recordings) {
+    const fs::path out = fs::temp_directory_path() / ("plumb-stripped-" + std::to_string(::getpid()));
+    const auto content = [](const fs::path& file) {
+        std::ifstream in(file, std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    ImportOptions options;
+    options.evidence = {"name", "place"};
+    for (const auto& entry : fs::recursive_directory_iterator(folder())) {
+        const std::string path = entry.path().string();
+        const std::string name = entry.path().filename().string();
+        if (entry.path().extension() != ".gz" || name.starts_with("capture")) {
+            continue;
+        }
+        fs::create_directories(out / "whole");
+        fs::create_directories(out / "stripped");
+        const std::string stripped = (out / name).string();
+        const std::string command = "python3 '" PLUMB_STRIP_EVIDENCE "' '" + path + "' '" + stripped + "'";
+        ASSERT_EQ(std::system(command.c_str()), 0) << command;
+        options.out = out / "whole" / "run.plumb";
+        const auto whole = import_traces({path}, options);
+        options.out = out / "stripped" / "run.plumb";
+        const auto bare = import_traces({stripped}, options);
+        ASSERT_TRUE(whole.ok() && bare.ok()) << path;
+        ASSERT_EQ(whole->size(), bare->size()) << path;
+        for (std::size_t i = 0; i < whole->size(); ++i) {
+            EXPECT_TRUE(content((*whole)[i].recording) == content((*bare)[i].recording)) << path;
+        }
+        fs::remove_all(out);
     }
 }
 

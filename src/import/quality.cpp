@@ -154,6 +154,36 @@ std::vector<std::string> label_notes(const Trace& trace, const Labels& labels, s
     return notes;
 }
 
+std::vector<std::pair<std::string, std::string>> evidence_of_bricks(const Trace& trace, const Labels& labels,
+                                                                    std::uint16_t process) {
+    std::map<std::uint32_t, std::map<std::string, double>> found;
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        if (trace.ops[i].process == process && labels.certainty_of[i] != Certainty::unknown) {
+            const bool weak = labels.certainty_of[i] == Certainty::weak;
+            found[labels.brick_of[i]][(weak ? "weak " : "") + std::string(evidence_word(labels.evidence_of[i]))] +=
+                static_cast<double>(trace.ops[i].duration_ns());
+        }
+    }
+    std::vector<std::pair<std::string, std::string>> bricks;
+    for (const auto& [brick, shares] : found) {
+        double all = 0;
+        for (const auto& [word, ns] : shares) {
+            all += ns;
+        }
+        std::vector<std::pair<double, std::string>> sorted;
+        for (const auto& [word, ns] : shares) {
+            sorted.emplace_back(-ns, word);
+        }
+        std::sort(sorted.begin(), sorted.end());
+        std::string text = sorted.size() == 1 ? sorted[0].second : "";
+        for (std::size_t i = 0; i < sorted.size() && sorted.size() > 1 && all > 0; ++i) {
+            text += (i == 0 ? "" : ", ") + sorted[i].second + " " + percent(-sorted[i].first / all);
+        }
+        bricks.emplace_back(labels.bricks[brick].name, text);
+    }
+    return bricks;
+}
+
 std::vector<std::string> quality_notes(const Trace& trace, const Steps& steps) {
     std::vector<std::string> notes = trace.facts.notes;
     if (trace.facts.cut) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "import/labels.hpp"
@@ -15,5 +16,10 @@ namespace plumb::imported {
 [[nodiscard]] std::vector<std::string> quality_notes(const Trace& trace, const Steps& steps);
 /// Of one process: by what its bricks are known and what is not, and the witnesses of its layers.
 [[nodiscard]] std::vector<std::string> label_notes(const Trace& trace, const Labels& labels, std::uint16_t process);
+
+/// Of one process: each brick of which something is known, and by what: "name", "place 93.1 %, name 6.9 %", "weak name".
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> evidence_of_bricks(const Trace& trace,
+                                                                                  const Labels& labels,
+                                                                                  std::uint16_t process);
 
 } // namespace plumb::imported

@@ -32,6 +32,9 @@ class TraceWriter {
         }
         recording::WriterOptions to;
         to.path = options_.path;
+        to.now_ns = [] { // one trace, one recording
+            return std::int64_t{0};
+        };
         Result<std::unique_ptr<recording::Writer>> made = recording::Writer::create(std::move(to), metadata());
         if (!made) {
             return made.error();
@@ -142,7 +145,9 @@ class TraceWriter {
         const TraceFacts& facts = trace_.facts;
         std::uint64_t hash = 0xcbf29ce484222325U;
         for (const Event& event : events_) {
-            hash = (hash ^ static_cast<std::uint64_t>(event.at - first_) ^ event.index) * 0x100000001b3U;
+            hash = (hash ^ static_cast<std::uint64_t>(event.at - first_) ^
+                    (static_cast<std::uint64_t>(event.kind) << 56)) *
+                   0x100000001b3U;
         }
         made.recording_id[0] = hash;
         made.recording_id[1] = static_cast<std::uint64_t>(facts.base_realtime_ns) ^ static_cast<std::uint64_t>(first_);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "recording/import_notes.hpp"
+
 namespace plumb::answers {
 
 using namespace page;
@@ -93,8 +95,9 @@ struct Layout {
     std::vector<FigureCells> times, rates;
     int sum_decimals;
     bool limits; // some row has a known bottleneck
+    bool known_by;
 
-    explicit Layout(const PhaseRows& phase) {
+    explicit Layout(const PhaseRows& phase) : known_by(!phase.known_by.empty()) {
         for (const FigureColumn& column : time_columns) {
             times.emplace_back(column, phase.rows);
         }
@@ -133,11 +136,15 @@ TextTable table_with_headings(const PhaseRows& phase, const Layout& layout) {
     if (layout.limits) {
         table.add_column("limit", Align::left);
     }
+    if (!phase.known_by.empty()) {
+        table.add_column("known by", Align::left);
+    }
     table.add_column("source", Align::left);
     return table;
 }
 
-void add_brick(TextTable& table, const Row& row, bool steps, const Layout& layout) {
+void add_brick(TextTable& table, const Row& row, const PhaseRows& phase, const Layout& layout) {
+    const bool steps = phase.phase != nullptr;
     std::vector<std::string> cells{marked_name(row), steps ? calls_cell(row.calls_per_step) : grouped(row.time.count)};
     for (const FigureCells& column : layout.times) {
         cells.push_back(column.cell(row));
@@ -151,6 +158,11 @@ void add_brick(TextTable& table, const Row& row, bool steps, const Layout& layou
     }
     if (layout.limits) {
         cells.emplace_back(row.roof.bottleneck == Bottleneck::unknown ? "?" : bottleneck_word(row.roof.bottleneck));
+    }
+    if (!phase.known_by.empty()) {
+        const auto known = phase.known_by.find(row.key.name);
+        cells.push_back(known == phase.known_by.end() ? std::string("unknown")
+                                                      : printable(known->second, name_columns));
     }
     cells.push_back(printable(row.source, name_columns));
     table.add_row(std::move(cells));
@@ -172,7 +184,8 @@ void add_remainder(TextTable& table, const char* name, const PhaseSummary& phase
     cells.push_back(fixed(milliseconds_per_step(phase, total_ns), layout.sum_decimals));
     const double period = phase.wall.period_ns;
     cells.push_back(period > 0 ? fixed(100 * total_ns / period, 1) : std::string(not_available));
-    cells.insert(cells.end(), layout.rates.size() + (layout.limits ? 1 : 0), std::string(not_applicable));
+    cells.insert(cells.end(), layout.rates.size() + (layout.limits ? 1 : 0) + (layout.known_by ? 1 : 0),
+                 std::string(not_applicable));
     table.add_row(std::move(cells));
 }
 
@@ -290,6 +303,9 @@ void add_legend(Page& page, const PhaseRows& phase, const Layout& layout) {
     if (!roof_shown) {
         add_missing_roof(page, phase);
     }
+    if (layout.known_by) {
+        page.line("known by: of the brick's time in the whole trace; weak: the kernel's name says little", Tone::faint);
+    }
     if (layout.limits) {
         page.line("limit: memory or compute from 50 % of that peak on; cache: what it moves in a step fits the "
                   "last-level cache, so shares may exceed 100 %; latency: calls about as short as their floor or "
@@ -303,6 +319,11 @@ void add_legend(Page& page, const PhaseRows& phase, const Layout& layout) {
 PhaseRows rows_of(const Report& report, const PhaseSummary* summary) {
     PhaseRows found;
     found.phase = summary;
+    for (const auto& [key, text] : report.description) {
+        if (const std::string_view brick = recording::known_brick(key); !brick.empty()) {
+            found.known_by.emplace(brick, text);
+        }
+    }
     const Phase phase = summary != nullptr ? summary->phase : Phase::none;
     for (const Row& row : report.bricks) {
         if (row.key.phase == phase) {
@@ -318,7 +339,7 @@ void add_brick_table(Page& page, const PhaseRows& phase) {
     const Layout layout(phase);
     TextTable table = table_with_headings(phase, layout);
     for (const Row* row : phase.rows) {
-        add_brick(table, *row, phase.phase != nullptr, layout);
+        add_brick(table, *row, phase, layout);
     }
     if (phase.phase != nullptr) {
         add_remainders(table, *phase.phase, layout);

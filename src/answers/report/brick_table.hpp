@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "page/page.hpp"
@@ -14,7 +16,8 @@ namespace plumb::answers {
 /// Rows of one phase. `phase` is null for scopes that belong to no step.
 struct PhaseRows {
     const PhaseSummary* phase = nullptr;
-    std::vector<const Row*> rows; // largest sum first
+    std::vector<const Row*> rows;                // largest sum first
+    std::map<std::string, std::string> known_by; // by brick; only of traces that were imported
 };
 
 /// The rows of `phase`; of no step at all where `summary` is null.

@@ -4,6 +4,7 @@
 
 #include "answers/report/brick_table.hpp"
 #include "answers/report/report.hpp"
+#include "recording/import_notes.hpp"
 #include "recording/user_notes.hpp"
 
 namespace plumb {
@@ -54,7 +55,7 @@ std::string steps_words(const PhaseSummary& phase) {
 std::string description_line(const Report& report) {
     std::vector<std::string> parts;
     for (const auto& [key, text] : report.description) {
-        if (recording::is_user_note(key)) {
+        if (recording::is_user_note(key) || recording::is_import_note(key) || !recording::known_brick(key).empty()) {
             continue;
         }
         // "layers" → "24" says nothing without its key; "model" → "qwen2.5-0.5b bf16" does.
@@ -329,6 +330,11 @@ void add_remarks(Page& page, const Report& report, const std::vector<const Phase
     }
     for (const std::string& note : report.notes) {
         remark("note  ", note);
+    }
+    for (const auto& [key, text] : report.description) {
+        if (recording::is_import_note(key)) {
+            remark("import  ", text);
+        }
     }
     for (const auto& [key, text] : report.description) {
         if (recording::is_user_note(key)) {
