@@ -110,6 +110,7 @@ class Finder {
   public:
     Finder(const Trace& trace, const StepOptions& options) : trace_(trace), options_(options) {
         made_.of_op.assign(trace.ops.size(), no_step);
+        name_hashes_.assign(trace.names.size(), 0);
     }
 
     Steps find() {
@@ -179,7 +180,19 @@ class Finder {
         }
         std::uint64_t hash = 0xcbf29ce484222325U;
         for (const std::uint32_t op : replay.ops) {
-            hash = (hash ^ trace_.ops[op].name) * 0x100000001b3U;
+            hash = (hash ^ hash_of_name(trace_.ops[op].name)) * 0x100000001b3U;
+        }
+        return hash;
+    }
+
+    /// Of the text: numbers of names depend on what else the trace holds.
+    [[nodiscard]] std::uint64_t hash_of_name(std::uint32_t name) const {
+        std::uint64_t& hash = name_hashes_[name];
+        if (hash == 0) {
+            hash = 0xcbf29ce484222325U;
+            for (const char c : trace_.names[name]) {
+                hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+            }
         }
         return hash;
     }
@@ -443,8 +456,9 @@ class Finder {
 
     const Trace& trace_;
     const StepOptions& options_;
-    bool host_ = false;            // of the process at hand, launches are known
-    bool eager_attention_ = false; // of that process, outside of replays
+    mutable std::vector<std::uint64_t> name_hashes_; // by name; 0: not needed yet
+    bool host_ = false;                              // of the process at hand, launches are known
+    bool eager_attention_ = false;                   // of that process, outside of replays
     Steps made_;
 };
 
