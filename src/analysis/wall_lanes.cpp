@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace plumb::analysis {
 namespace {
@@ -54,15 +55,20 @@ void WallLanes::add_lane(std::string name, std::vector<std::size_t> queues) {
         lane.roles[queue] = Role::queue;
         ++lane.tracks;
     }
-    for (const auto& [thread, queue] : facts_.feeds) {
-        const std::size_t from = tracks_->find(thread), to = tracks_->find(queue);
-        if (from >= lane.roles.size() || to >= lane.roles.size() || lane.roles[to] != Role::queue) {
-            continue;
-        }
-        lane.roles[from] = Role::feeder;
-        lane.fed = true;
-    }
     lanes_.push_back(std::move(lane));
+}
+
+void WallLanes::find_feeders() {
+    for (Lane& lane : lanes_) {
+        for (const auto& [thread, queue] : facts_.feeds) {
+            const std::size_t from = tracks_->find(thread), to = tracks_->find(queue);
+            if (from >= lane.roles.size() || to >= lane.roles.size() || lane.roles[to] != Role::queue) {
+                continue;
+            }
+            lane.roles[from] = Role::feeder;
+            lane.fed = true;
+        }
+    }
 }
 
 void WallLanes::begin(const resolve::StepTable& steps, const resolve::TrackTable& tracks, PeriodLedger& ledger) {
@@ -203,6 +209,9 @@ void WallLanes::launched(std::size_t track, const resolve::Sample& sample, const
 }
 
 void WallLanes::consume(const resolve::ResolvedBatch& batch) {
+    if (!std::exchange(feeders_known_, true)) {
+        find_feeders();
+    }
     while (states_.size() <= batch.track_index) {
         states_.push_back(std::make_unique<TrackState>());
     }

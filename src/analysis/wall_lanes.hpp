@@ -46,7 +46,7 @@ class WallLanes final : public PeriodObserver {
         Sums sums;
     };
 
-    /// REQUIRES: both outlive it.
+    /// REQUIRES: they outlive it. The facts may be known later than begin(), but not than the first batch.
     WallLanes(const LaunchFacts& facts, const std::vector<recording::ClockInfo>& clocks, const WallOptions& options);
 
     void begin(const resolve::StepTable& steps, const resolve::TrackTable& tracks, PeriodLedger& ledger) override;
@@ -74,6 +74,7 @@ class WallLanes final : public PeriodObserver {
     };
 
     void add_lane(std::string name, std::vector<std::size_t> queues);
+    void find_feeders();
     void host_scope(const resolve::ResolvedBatch& batch, const resolve::Sample& sample);
     void host_launch(const resolve::ResolvedBatch& batch, const resolve::Submission& submission);
     void add_pieces(std::size_t track, Detail detail, Interval interval);
@@ -94,6 +95,7 @@ class WallLanes final : public PeriodObserver {
     std::uint64_t details_left_out_ = 0;
     std::uint64_t incomplete_ = 0; // periods
     std::uint64_t devices_without_lane_ = 0;
+    bool feeders_known_ = false;
     bool queues_sampled_ = false; // some queue is timed in some steps only
     bool inferred_ = false;       // the recording does not tell launches of scopes
     std::vector<Lane> lanes_;

@@ -103,13 +103,14 @@ std::string words(const Report& report) {
 std::string words(const WallReport& wall) {
     std::ostringstream out;
     for (const WallPhase& phase : wall.phases) {
-        out << phase.steps << ' ' << phase.period_ns << ' ';
+        out << phase.steps << ' ' << phase.period_ns << ' ' << phase.reason << ' ';
         put(out, phase.own_cost_ns);
         for (const WallLane& lane : phase.lanes) {
             out << lane.name << ' ' << lane.steps << ' ';
             put(out, lane.busy_ns);
             put(out, lane.idle.exposed_launch);
             put(out, lane.idle.host_work);
+            put(out, lane.host_waits_ns);
         }
         out << '\n';
     }
@@ -222,6 +223,20 @@ TEST(OneReading, the_answers_of_the_test_above_are_not_empty) {
     EXPECT_NE(alone.path.find("timed in some steps only"), std::string::npos);
     EXPECT_EQ(alone.replays.rfind("7 6 1 ", 0), 0u) << alone.replays;
     EXPECT_NE(alone.compared.find("attention"), std::string::npos) << "from the report: only replays have it";
+}
+
+/// The device always has work, and the host sleeps.
+TEST(OneReading, asked_for_alone_the_wall_knows_who_waited) {
+    WallEngine planted;
+    planted.add_queue();
+    planted.steps(6, [&](std::int64_t t) {
+        planted.command(Brick::attention, t, t + 5 * us, t + 10 * us, t + 1'010 * us);
+        planted.off_cpu(t + 10 * us, t + 1'000 * us);
+    });
+    const std::string path = ::testing::TempDir() + "plumb_wall_" + std::to_string(getpid()) + ".plumb";
+    ASSERT_TRUE(planted.source.save(path).ok());
+    EXPECT_EQ(ask("wall", {path})->text().rfind("decode: DEVICE-BOUND.", 0), 0u);
+    std::filesystem::remove(path);
 }
 
 TEST(OneReading, report_with_others_says_what_each_says_alone_and_why_one_cannot) {
