@@ -101,7 +101,8 @@ class Notes {
         const bool sampled_rows = std::any_of(report_.bricks.begin(), report_.bricks.end(), [&](const Row& row) {
             return row.key.phase == phase.phase && row.basis != RowBasis::steps;
         });
-        if (phase.steps == 0 || (!sampled_rows && graphs_.replays(phase.phase) == 0) || phase.all_sampled) {
+        if (phase.steps == 0 || (!sampled_rows && graphs_.replays(phase.phase) == graphs_.linked(phase.phase)) ||
+            phase.all_sampled) {
             return;
         }
         say(std::string(phase_word(phase.phase)) +
@@ -275,7 +276,10 @@ std::optional<DeviceAccount> device_account(const PhaseStatistics& statistics, c
                      : stats::measured(static_cast<double>(device.united) / static_cast<double>(device.stretch));
     }
     account.replays = graphs.replays(phase);
-    if (!launched || statistics.steps() == 0) {
+    if (account.replays != 0 && account.replays == graphs.linked(phase)) {
+        account.in_graph_busy_per_step_ns = stats::absent("their operations are in the rows of their queues");
+        account.in_graph_idle_per_step_ns = account.in_graph_busy_per_step_ns;
+    } else if (!launched || statistics.steps() == 0) {
         account.in_graph_busy_per_step_ns =
             stats::absent(launched ? "no counted step of this phase" : "no captured graph was replayed");
         account.in_graph_idle_per_step_ns = account.in_graph_busy_per_step_ns;

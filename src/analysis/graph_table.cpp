@@ -110,7 +110,11 @@ void GraphTable::launched(const resolve::Submission& launch) {
         return;
     }
     const auto phase = static_cast<std::size_t>(launch.phase);
-    launched_[phase] = true;
+    launched_[phase] = launched_[phase] || launch.hides_idle();
+    if (launch.linked()) { // what is inside is in the rows of its queues
+        linked_[phase] += launch.left_out ? 0 : 1;
+        return;
+    }
     const std::uint32_t number = graph_of(launch.key);
     if (number == none) {
         ++refused_;
@@ -275,7 +279,7 @@ GraphTable::Rate GraphTable::rate(const Wanted& wanted, std::uint64_t steps) con
 }
 
 std::uint64_t GraphTable::replays(Phase phase) const {
-    std::uint64_t sum = 0;
+    std::uint64_t sum = linked(phase);
     for (const Graph& graph : graphs_) {
         sum += graph.replays[static_cast<std::size_t>(phase)];
     }

@@ -81,7 +81,9 @@ class GraphTable {
         return graphs_[graph].replays[static_cast<std::size_t>(phase)];
     }
     [[nodiscard]] std::uint64_t replays(Phase phase) const;
-    /// Launches in steps of any kind.
+    /// Of these, replays whose operations are scopes of queues.
+    [[nodiscard]] std::uint64_t linked(Phase phase) const { return linked_[static_cast<std::size_t>(phase)]; }
+    /// Launches, in steps of any kind, of replays whose idle time is not known.
     [[nodiscard]] bool launched_in(Phase phase) const { return launched_[static_cast<std::size_t>(phase)]; }
     [[nodiscard]] std::uint64_t sampled_replays(std::uint32_t graph, Phase phase) const {
         return graphs_[graph].sampled[static_cast<std::size_t>(phase)];
@@ -130,6 +132,7 @@ class GraphTable {
     std::unordered_map<std::uint32_t, std::uint64_t> former_tracks_; // to their keys
     std::map<std::uint64_t, std::uint64_t> left_out_;
     std::array<bool, 4> launched_{};
+    std::array<std::uint64_t, 4> linked_{};
     std::size_t groups_ = 0;
     std::uint64_t refused_ = 0;
 };

@@ -2,7 +2,7 @@
 #include "analysis/launch_facts.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 namespace plumb::analysis {
 namespace {
@@ -14,16 +14,19 @@ constexpr std::size_t most_feeds = 65536;
 } // namespace
 
 void LaunchLook::ran(const resolve::ResolvedBatch& batch, const resolve::Sample& sample) {
-    std::int64_t& last = last_end_.try_emplace(sample.track, std::numeric_limits<std::int64_t>::min()).first->second;
-    const std::int64_t before = last;
+    Last& last = last_[sample.track];
+    const std::int64_t before = last.end_ns;
     if (!sample.leaf) {
         return;
     }
-    last = std::max(last, sample.begin_ns + sample.duration_ns);
+    last.end_ns = std::max(last.end_ns, sample.begin_ns + sample.duration_ns);
     if (sample.launch == resolve::no_launch) {
         return;
     }
     const resolve::Launch& launch = batch.launches[sample.launch];
+    if (launch.replay && std::exchange(last.replay, launch.number) == launch.number) {
+        return; // it waited for the one before it
+    }
     // Only of commands that had nothing to wait for but their launch.
     if (before > launch.end_ns) {
         return;
@@ -43,10 +46,13 @@ void LaunchLook::look(const resolve::ResolvedBatch& batch) {
         if (feeds_.size() < most_feeds) {
             feeds_.emplace(submission.track, submission.queue);
         }
-        if (submission.graph && submission.step != resolve::no_step) {
-            steps_with_graphs_.add(submission.step);
-        } else if (submission.graph) {
-            graph_outside_steps_ = true;
+        if (submission.hides_idle()) {
+            Replays& replays = hidden_[submission.linked() ? 1 : 0];
+            if (submission.step != resolve::no_step) {
+                replays.steps.add(submission.step);
+            } else {
+                replays.outside_steps = true;
+            }
         }
     }
     if (batch.track->info.kind != recording::TrackKind::device_queue) {
@@ -60,11 +66,18 @@ void LaunchLook::look(const resolve::ResolvedBatch& batch) {
 LaunchFacts LaunchLook::finish(const resolve::StepTable& steps, const resolve::TrackTable& tracks) {
     LaunchFacts facts;
     facts.feeds = std::move(feeds_);
-    facts.graphs[static_cast<std::size_t>(Phase::none)] = graph_outside_steps_;
-    for (const std::uint64_t id : steps_with_graphs_.sorted()) {
-        const std::size_t found = steps.find(id);
-        const Phase phase = found == resolve::step_not_found ? Phase::none : steps[found].phase;
-        facts.graphs[static_cast<std::size_t>(phase)] = true;
+    std::array<bool, 4> ran[2] = {};
+    for (const std::size_t linked : {0, 1}) {
+        ran[linked][static_cast<std::size_t>(Phase::none)] = hidden_[linked].outside_steps;
+        for (const std::uint64_t id : hidden_[linked].steps.sorted()) {
+            const std::size_t found = steps.find(id);
+            const Phase phase = found == resolve::step_not_found ? Phase::none : steps[found].phase;
+            ran[linked][static_cast<std::size_t>(phase)] = true;
+        }
+    }
+    for (std::size_t phase = 0; phase < facts.graphs.size(); ++phase) {
+        facts.graphs[phase] = ran[0][phase] || ran[1][phase];
+        facts.gapless[phase] = !ran[0][phase] && ran[1][phase];
     }
     for (auto& [queue, list] : latencies_[tracks.tells_launches() ? 0 : 1]) {
         const auto middle = list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -18,7 +19,9 @@ namespace plumb::analysis {
 struct LaunchFacts {
     std::set<std::pair<std::uint32_t, std::uint32_t>> feeds; // thread, queue: ids of tracks
     std::map<std::uint32_t, std::int64_t> latency_ns;        // by queue: median from the end of a launch to its command
-    std::array<bool, 4> graphs{};                            // by Phase
+    // By Phase: replays of captured graphs ran, and when the device was idle inside of them is not known.
+    std::array<bool, 4> graphs{};
+    std::array<bool, 4> gapless{}; // all of these are linked, with durations that hold the gaps
 };
 
 class LaunchLook {
@@ -34,9 +37,16 @@ class LaunchLook {
     std::set<std::pair<std::uint32_t, std::uint32_t>> feeds_;
     // By queue. Whether a recording tells of its links is known after the pass: one for told ones, one for inferred ones.
     std::array<std::map<std::uint32_t, std::vector<std::int64_t>>, 2> latencies_;
-    std::map<std::uint32_t, std::int64_t> last_end_; // by queue
-    resolve::StepIds steps_with_graphs_;
-    bool graph_outside_steps_ = false;
+    struct Last {
+        std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
+        std::uint64_t replay = 0; // number of its launch
+    };
+    std::map<std::uint32_t, Last> last_; // by queue
+    struct Replays {
+        resolve::StepIds steps;
+        bool outside_steps = false;
+    };
+    std::array<Replays, 2> hidden_; // the second: linked ones
 };
 
 } // namespace plumb::analysis

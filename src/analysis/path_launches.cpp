@@ -24,6 +24,7 @@ void PathGraph::link_scopes() {
     }
     bool inferred = false;
     for (auto& [id, track] : tracks_) {
+        std::map<std::uint64_t, std::int64_t> first_ends; // of replays on this queue, by number of their launch
         for (Interval& interval : track.intervals) {
             if (interval.sample == nullptr || !interval.leaf || interval.sample->launch == resolve::no_launch) {
                 continue;
@@ -32,6 +33,17 @@ void PathGraph::link_scopes() {
             const auto found = submissions.find(launch.number);
             if (found == submissions.end() || !found->second->leaf) {
                 continue;
+            }
+            if (launch.replay) {
+                if (names_.category(interval.sample->name) != Category::transfer) {
+                    ++captured_kernels_[{interval.sample->layer, names_.text(interval.sample->name)}];
+                }
+                // Those behind its first one wait for what was before them.
+                std::int64_t& first_end = first_ends.try_emplace(launch.number, interval.end_ns).first->second;
+                if (interval.begin_ns >= first_end) {
+                    continue;
+                }
+                first_end = std::min(first_end, interval.end_ns);
             }
             link(*found->second, interval);
             inferred = inferred || launch.inferred;
@@ -48,7 +60,7 @@ void PathGraph::match_graphs() {
     std::uint64_t unseen = 0;
     for (auto& [id, track] : tracks_) {
         for (Interval& interval : track.intervals) {
-            if (interval.submission == nullptr || !interval.submission->graph) {
+            if (interval.submission == nullptr || !interval.submission->graph || interval.submission->linked()) {
                 continue;
             }
             if ((interval.submission->flags & launch_instrumented) != 0) {

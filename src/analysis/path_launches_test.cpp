@@ -112,5 +112,33 @@ TEST(PathLaunches, links_that_a_recording_does_not_tell_are_inferred_and_told_on
     EXPECT_EQ(inferred_notes(report), 1);
 }
 
+/// A replay's scopes follow each other on their queue: its launch comes before the first.
+TEST(PathLaunches, a_linked_replay_comes_before_its_first_scope_and_its_kernels_are_counted) {
+    Engine engine(true);
+    const NodeKey replay = engine.source.launch(host, 64, launch_linked, queue, 10 * us, 20 * us);
+    for (const std::int64_t i : {1, 2, 3}) {
+        engine.ran(replay, i);
+    }
+    const PathReport report = engine.path();
+    std::vector<NodeId> followers;
+    for (std::uint32_t row = 0; row < report.graph.rows(); ++row) {
+        if (report.graph.name_of(report.graph.node_of_row(row)) == "launch graph 64") {
+            for (std::uint64_t e = report.graph.offsets()[row]; e < report.graph.offsets()[row + 1]; ++e) {
+                const NodeId to = report.graph.node_of_row(report.graph.targets()[e]);
+                if (report.graph[to].device) {
+                    followers.push_back(to);
+                }
+            }
+        }
+    }
+    ASSERT_EQ(followers.size(), 1U);
+    EXPECT_EQ(report.graph[followers[0]].begin_ns, 110 * us);
+    EXPECT_EQ(report.graph_launches, 1U);
+    EXPECT_EQ(report.graph_kernels, 3U);
+    for (const std::string& note : report.notes) {
+        EXPECT_EQ(note.find("not sampled"), std::string::npos);
+    }
+}
+
 } // namespace
 } // namespace plumb::analysis

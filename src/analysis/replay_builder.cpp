@@ -21,7 +21,7 @@ Figure known(double value, const char* otherwise = "not measured in this run") {
 
 void ReplayReader::consume(const resolve::ResolvedBatch& batch) {
     for (const resolve::Submission& submission : batch.submissions) {
-        if (submission.graph) {
+        if (submission.graph && !submission.linked()) {
             launched(submission);
         }
     }

@@ -17,6 +17,9 @@ using stats::measured;
 
 constexpr const char* in_graphs =
     "captured graphs ran in steps of this phase, and when the device was idle inside of them only kernel records could tell";
+constexpr const char* gapless =
+    "captured graphs ran in steps of this phase, and the gaps between their operations lie inside of durations";
+constexpr const char* host_not_traced = "what the host did between its launches is not in an imported trace";
 constexpr const char* not_timed = "the device was not timed in these steps";
 constexpr const char* no_launch = "no launch was recorded, so it is not known which threads feed the device";
 constexpr const char* of_devices = "only of a device";
@@ -28,6 +31,8 @@ WallReader::WallReader(const recording::RunFacts& facts, const WallOptions& opti
     : options_(options), report_(report), number_(report.ask({})),
       any_queue_(std::any_of(facts.tracks.begin(), facts.tracks.end(),
                              [](const auto& track) { return track.kind != recording::TrackKind::host_thread; })),
+      imported_(std::any_of(facts.tracks.begin(), facts.tracks.end(),
+                            [](const auto& track) { return track.source.starts_with("imported:"); })),
       names_(facts.names), lanes_(launches_, facts.metadata.clocks, options_) {
     report.observe(lanes_);
 }
@@ -58,7 +63,9 @@ void WallReader::set_idle(WallLane& made, const WallLanes::Lane& lane, const Lan
         made.idle.unnamed = figure(sums.unnamed);
         made.idle.off_cpu = figure(sums.off_cpu);
         made.idle.for_device = absent(of_the_host);
-        made.host_waits_ns = lane.fed ? figure(sums.host_waits) : absent(no_launch);
+        made.host_waits_ns = !lane.fed   ? absent(no_launch)
+                             : imported_ ? absent(host_not_traced)
+                                         : figure(sums.host_waits);
     } else {
         set_idle_absent(made, of_devices);
         made.idle.total = figure(sums.period - sums.busy);
@@ -84,11 +91,12 @@ WallLane WallReader::lane_of(const WallLanes::Lane& lane, const LaneSums& sums, 
     made.period_ns = static_cast<double>(sums.period);
     made.launch_wait_ns = lane.device ? measured(static_cast<double>(sums.launch_wait)) : absent(of_devices);
     const bool graphs = lane.device && launches_.graphs[static_cast<std::size_t>(phase)];
+    const char* const hidden = launches_.gapless[static_cast<std::size_t>(phase)] ? gapless : in_graphs;
     std::string nothing;
     if (sums.steps == 0) {
         nothing = options_.step ? "its queues were not timed in this step" : "its queues were timed in no counted step";
     } else if (graphs && sums.busy == 0) {
-        nothing = in_graphs;
+        nothing = hidden;
     }
     if (!nothing.empty()) {
         made.busy_ns = made.busy_sum_ns = made.unattributed_ns = made.coverage = made.launch_wait_ns = absent(nothing);
@@ -106,7 +114,7 @@ WallLane WallReader::lane_of(const WallLanes::Lane& lane, const LaneSums& sums, 
                                   : absent(lane.device ? "the device was never busy" : "no thread was seen on the CPU");
     set_idle(made, lane, sums);
     if (graphs) {
-        set_idle_absent(made, in_graphs);
+        set_idle_absent(made, hidden);
         made.idle.scopes.clear();
     }
     return made;

@@ -41,6 +41,7 @@ class WallReader final : public read::Observer {
     ReportReader& report_;
     const std::size_t number_; // of the report that this is made of
     const bool any_queue_;
+    const bool imported_; // from a trace that tells launches of the host and nothing else of it
     resolve::NameTable names_;
     LaunchLook look_;
     LaunchFacts launches_;

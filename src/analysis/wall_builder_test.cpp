@@ -104,6 +104,41 @@ TEST(Wall, links_that_a_recording_does_not_tell_are_inferred_and_told_once) {
         << "by their order the scope is that of the first launch";
 }
 
+/// In each step one replay of two operations: launched in 30 us, arrived after 10 more, 15 us between the two.
+WallPhase of_a_replay(std::uint16_t flags) {
+    WallEngine engine;
+    engine.add_queue();
+    engine.steps(count, [&](std::int64_t t) {
+        const resolve::NodeKey replay =
+            engine.source.launch(WallEngine::host, 64, flags, WallEngine::queue, t, t + 30 * us);
+        for (const auto& [from, to] : {std::pair{40 * us, 400 * us}, {415 * us, 1'000 * us}}) {
+            engine.source.cause(WallEngine::queue, replay);
+            engine.source.device_scope(WallEngine::queue, Brick::attention, engine.step, -1, t + from, t + to);
+        }
+        engine.off_cpu(t + 30 * us, t + 1'000 * us);
+    });
+    WallPhase phase = engine.decode();
+    expect_adds_up(phase);
+    return phase;
+}
+
+TEST(Wall, of_a_linked_replay_launch_and_gaps_are_known) {
+    const WallPhase phase = of_a_replay(launch_linked);
+    const WallIdle& idle = phase.lanes[1].idle;
+    EXPECT_EQ(value_of(idle.exposed_launch), counted * 40e3);
+    EXPECT_EQ(value_of(idle.queued), counted * 15e3);
+    EXPECT_EQ(value_of(idle.total), counted * 55e3);
+    EXPECT_EQ(phase.bound, WallBound::device);
+}
+
+TEST(Wall, where_durations_hold_the_gaps_the_idle_time_of_replays_is_not_known) {
+    const WallPhase phase = of_a_replay(launch_linked | launch_gapless);
+    EXPECT_FALSE(phase.lanes[1].idle.total.value);
+    EXPECT_NE(phase.lanes[1].idle.queued.reason.find("inside of durations"), std::string::npos);
+    EXPECT_EQ(value_of(phase.lanes[1].busy_ns), counted * 945e3);
+    EXPECT_EQ(phase.bound, WallBound::undecided);
+}
+
 TEST(Wall, planted_launch_gaps_are_exposed_launch_and_nothing_else) {
     const WallPhase phase = two_commands([](WallEngine&, std::int64_t) {}, 0);
     const WallIdle& idle = phase.lanes[1].idle;

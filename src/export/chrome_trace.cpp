@@ -223,8 +223,12 @@ class TraceWriter {
         if (not_started_.contains(launches_[sample.launch].number)) {
             return std::nullopt;
         }
-        inferred_ = inferred_ || launches_[sample.launch].inferred;
-        return launches_[sample.launch].number;
+        const resolve::Launch& launch = launches_[sample.launch];
+        if (launch.replay && linked_replays_.erase(launch.number) == 0) {
+            return std::nullopt; // the arrow leads to the first one
+        }
+        inferred_ = inferred_ || launch.inferred;
+        return launch.number;
     }
 
     void write_submission(const resolve::Submission& submission) {
@@ -266,7 +270,9 @@ class TraceWriter {
         if (submission.number == 0) {
             return;
         }
-        if (submission.graph) {
+        if (submission.linked() && linked_replays_.size() < most_not_started) {
+            linked_replays_.insert(submission.number);
+        } else if (submission.graph) {
             replays_.launched(submission);
         }
         write_flow("s", submission.number, lane, submission.begin_ns);
@@ -564,9 +570,10 @@ class TraceWriter {
     std::unordered_map<std::uint32_t, SpanLanes> recorded_;
     std::unordered_map<std::uint32_t, std::vector<LaneId>> recorded_lane_ids_;
     ReplayFlows replays_;
-    std::span<const resolve::Launch> launches_;     // of the batch that is written
-    bool inferred_ = false;                         // some arrow is not in the recording
-    std::unordered_set<std::uint64_t> not_started_; // numbers of submissions that are left out
+    std::span<const resolve::Launch> launches_;        // of the batch that is written
+    bool inferred_ = false;                            // some arrow is not in the recording
+    std::unordered_set<std::uint64_t> not_started_;    // numbers of submissions that are left out
+    std::unordered_set<std::uint64_t> linked_replays_; // of launches whose first scope is still to come
 };
 
 Status write(const SampleFeed& source, std::ostream& out) { return TraceWriter(source, out).write(); }

@@ -54,8 +54,8 @@ Marks marks_of(const resolve::Submission& submission) noexcept {
     return {{{(submission.flags & launch_instrumented) != 0, "instrumented"},
              {(submission.flags & launch_first) != 0, "first"},
              {(submission.flags & launch_unread) != 0, "unread"},
-             {},
-             {}}};
+             {(submission.flags & launch_linked) != 0, "linked"},
+             {(submission.flags & launch_gapless) != 0, "gapless"}}};
 }
 
 Marks marks_of(const resolve::RecordedNode& node) noexcept {

@@ -15,14 +15,18 @@ std::size_t Launches::Hash::operator()(const Place& place) const noexcept {
 }
 
 void Launches::submitted(Submission& made, std::uint64_t sequence) {
-    if (!made.timed || (made.graph && (made.flags & launch_instrumented) == 0)) {
+    if (!made.timed || (made.graph && (made.flags & (launch_instrumented | launch_linked)) == 0)) {
         return;
     }
     made.number = ++last_number_;
-    if (made.graph) {
-        return; // its scopes come from a feed, which tells no launch
+    Launch launch{made.number, made.track, true, made.begin_ns, made.begin_ns + made.duration_ns, made.graph};
+    if (made.linked() && recorded_.value_or(true)) {
+        launch.inferred = false;
+        replayed(launch, sequence);
     }
-    Launch launch{made.number, made.track, true, made.begin_ns, made.begin_ns + made.duration_ns};
+    if (made.graph) {
+        return; // scopes of the others come from a feed, which tells no launch
+    }
     if (!recorded_.value_or(false)) {
         if (in_places_ == max_waiting) {
             places_.clear();
@@ -46,6 +50,27 @@ void Launches::submitted(Submission& made, std::uint64_t sequence) {
     }
 }
 
+void Launches::replayed(const Launch& launch, std::uint64_t sequence) {
+    auto& line = replays_[launch.track];
+    if (line.empty() || line.back().first < sequence) {
+        line.emplace_back(sequence, launch);
+    }
+    if (line.size() > max_replays) {
+        line.pop_front();
+    }
+}
+
+const Launch* Launches::replay_of(const Cause& cause) const {
+    const auto line = replays_.find(cause.track);
+    if (line == replays_.end()) {
+        return nullptr;
+    }
+    const auto at =
+        std::lower_bound(line->second.begin(), line->second.end(), cause.sequence,
+                         [](const auto& replay, std::uint64_t sequence) { return replay.first < sequence; });
+    return at != line->second.end() && at->first == cause.sequence ? &at->second : nullptr;
+}
+
 /// Scopes whose time never came leave their submissions behind: the older half of each line goes.
 void Launches::make_room() {
     waiting_ = 0;
@@ -64,6 +89,9 @@ std::optional<Launch> Launches::of(const Sample& scope, const std::optional<Caus
 }
 
 std::optional<Launch> Launches::recorded(const Sample& scope, const Cause& cause) {
+    if (const Launch* replay = replay_of(cause)) {
+        return *replay;
+    }
     const auto found = lines_.find(cause.track);
     if (found == lines_.end()) {
         return std::nullopt;

@@ -171,6 +171,39 @@ TEST(Launches, a_launch_without_a_time_is_none) {
     EXPECT_EQ(engine.links(), Links{"-"});
 }
 
+/// By any names, on any queue.
+TEST(Launches, a_linked_replay_begins_many_scopes_and_another_one_none) {
+    Engine engine;
+    const auto replay = [&](std::uint16_t flags) {
+        const std::int64_t begin = ++engine.launched * us;
+        return engine.source.launch(host, 64, flags, queue, begin, begin + us / 2);
+    };
+    const NodeKey first = replay(launch_linked), plain = replay(0), second = replay(launch_linked | launch_gapless);
+    const NodeKey eager = engine.launch();
+    engine.ran(first);
+    engine.ran(second, other_queue);
+    engine.ran(plain);
+    engine.ran(first, queue, Brick::rms_norm);
+    engine.ran(eager);
+    engine.ran(first, other_queue);
+    EXPECT_EQ(engine.links(), (Links{"1", "-", "1", "4", "3", "1"})) << "the other queue comes last";
+}
+
+TEST(Launches, the_latest_replays_are_remembered) {
+    Launches launches(true);
+    Submission made;
+    made.timed = made.graph = true;
+    made.flags = launch_linked;
+    made.track = host;
+    for (std::uint64_t i = 0; i <= Launches::max_replays; ++i) {
+        made.begin_ns = static_cast<std::int64_t>(i);
+        launches.submitted(made, i);
+    }
+    EXPECT_FALSE(launches.of({}, Cause{host, 0}));
+    EXPECT_EQ(launches.of({}, Cause{host, 1})->begin_ns, 1);
+    EXPECT_TRUE(launches.of({}, Cause{host, 1})->replay);
+}
+
 TEST(Launches, of_a_recording_that_does_not_tell_they_are_inferred_by_name_and_layer_and_marked) {
     Engine engine(false);
     const NodeKey outside = engine.launch();
@@ -191,6 +224,7 @@ TEST(Launches, numbers_are_those_of_what_something_on_a_device_may_come_from) {
     const NodeKey a = engine.launch();
     engine.source.launch(host, 64, 0, queue, 2 * us, 3 * us);
     engine.source.launch(host, 64, launch_instrumented, queue, 4 * us, 5 * us);
+    engine.source.launch(host, 64, launch_linked, queue, 6 * us, 7 * us);
     engine.source.raw(host, {1, pack(RecordKind::device_scope, Name(brick).id, queue)});
     const NodeKey b = engine.launch();
     engine.ran(b);
@@ -205,8 +239,8 @@ TEST(Launches, numbers_are_those_of_what_something_on_a_device_may_come_from) {
                         linked.push_back(batch.launches[sample.launch].number);
                     }
                 }).ok());
-    EXPECT_EQ(numbers, (std::vector<std::uint64_t>{1, 0, 2, 0, 3}));
-    EXPECT_EQ(linked, (std::vector<std::uint64_t>{3, 1}));
+    EXPECT_EQ(numbers, (std::vector<std::uint64_t>{1, 0, 2, 3, 0, 4}));
+    EXPECT_EQ(linked, (std::vector<std::uint64_t>{4, 1}));
 }
 
 TEST(Launches, what_waits_longest_is_given_up_first_and_memory_is_bounded) {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/layout.hpp"
 #include "plumb/bricks.hpp"
 
 namespace plumb::resolve {
@@ -61,8 +62,15 @@ struct Submission {
     std::int64_t duration_ns = 0;
     std::size_t position = 0; // it stands before the sample of that index in its batch
     /// From 1, in the order of the recording, of those that something on a device may come from: scopes, and replays with
-    /// stamps. 0: another one, or it has no time.
+    /// stamps or linked operations. 0: another one, or it has no time.
     std::uint64_t number = 0;
+
+    /// A replay whose operations are scopes of queues.
+    [[nodiscard]] bool linked() const noexcept { return graph && (flags & launch_linked) != 0; }
+    /// A replay of which nothing says when the device was idle inside.
+    [[nodiscard]] bool hides_idle() const noexcept {
+        return graph && (flags & (launch_linked | launch_gapless)) != launch_linked;
+    }
 };
 
 /// The submission that began a device scope.
@@ -72,6 +80,7 @@ struct Launch {
     bool inferred = false;    // the recording does not say; taken from the order of both (launches.hpp)
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
+    bool replay = false; // of a captured graph: it began other scopes too
 };
 
 /// What an answer that used an inferred launch says, once.

@@ -103,7 +103,7 @@ class Tape final {
         raw(id, {at(begin) + device_ahead, pack(RecordKind::scope, name.id, lasting(end - begin)) | bits});
         context_end(id);
     }
-    /// Before a device_scope() of the same track: what began it, as submit_scope() returned it. Recordings of older writers
+    /// Before a device_scope() of the same track: what began it, as submit_scope() or launch() returned it. Recordings of older writers
     /// do not say it.
     void cause(std::uint32_t id, NodeKey submission) {
         raw(id, {submission.sequence, pack(RecordKind::cause, 0, submission.track)});
@@ -122,10 +122,11 @@ class Tape final {
         raw(id, {++tokens_, pack(RecordKind::device_scope, name.id, queue)});
         return {id, written(id) - 1};
     }
-    void launch(std::uint32_t id, std::uint64_t key, std::uint16_t flags, std::uint32_t queue, std::int64_t begin,
-                std::int64_t end) {
+    NodeKey launch(std::uint32_t id, std::uint64_t key, std::uint16_t flags, std::uint32_t queue, std::int64_t begin,
+                   std::int64_t end) {
         submit(id, begin, end);
         raw(id, {key, pack(RecordKind::graph_launch, flags, queue)});
+        return {id, written(id) - 1};
     }
     /// Nodes, as a recorder writes them; `end` below 0: only told at `begin`.
     NodeKey kernel(std::uint32_t id, Name name, std::int64_t begin, std::int64_t end = -1, std::uint64_t hash = 0,

@@ -72,7 +72,7 @@ void CallReader::launched(const resolve::Submission& launch) {
 void CallReader::consume(const resolve::ResolvedBatch& batch) {
     const recording::TrackInfo& track = batch.track->info;
     for (const resolve::Submission& submission : batch.submissions) {
-        if (submission.graph) {
+        if (submission.graph && !submission.linked()) {
             launched(submission);
         }
     }
