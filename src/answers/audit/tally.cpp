@@ -315,7 +315,7 @@ void Tally::follow(AuditReport& report) {
         return;
     }
     report.follows = measured(slope);
-    follows_ = slope >= least_follow && slope - 3 * error > 0;
+    follows_ = slope - 4 * error > least_follow / 2;
     if (slope + 3 * error < least_follow) {
         report.fits = false;
         report.reason =
