@@ -82,9 +82,12 @@ void add_import(CLI::App& root, int& exit_code) {
                    "Rules for kernel names, before plumb's own (docs/kernel_rules.md)")
         ->type_name("FILE")
         ->allow_extra_args(false);
-    app.add_option("--layers", arguments->options.layers,
-                   "Layers of the model, where the order of kernels leaves it open")
-        ->type_name("N");
+    CLI::Option* layers = app.add_option("--layers", arguments->options.layers,
+                                         "Layers of the model, where the order of kernels leaves it open")
+                              ->type_name("N");
+    app.add_option("--config", arguments->options.config, "The model's config.json, which says how many layers it has")
+        ->type_name("FILE")
+        ->excludes(layers);
     app.add_option(
            "--evidence", arguments->options.evidence,
            "What may be used, with commas between: annotation, stack, capture, name, place; all of them unless said otherwise")

@@ -35,7 +35,7 @@ BELOW = {
     "attach": ["session", "ggml"],
     "import": ["layers", "recording"],
 }
-BELOW_TESTS = {"session": ["export", "answers"], "attach": ["answers"], "import": ["resolve"]}  # what only the tests of a room include
+BELOW_TESTS = {"session": ["export", "answers"], "attach": ["answers"], "import": ["answers"]}  # what only the tests of a room include
 # Of the room that both libraries hold, what reads: no file of libplumb's other rooms that ships includes it.
 READING = {f"src/recording/{name}.hpp" for name in ("decode_ahead", "index", "reader", "recorded_run", "recovery", "ring_merge")}
 OF_BACKEND = {"cudagraph": {"cuda", "hip"}, "fingerprint": {"cuda"}}  # rooms that stand on these backends alone

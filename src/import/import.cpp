@@ -7,6 +7,7 @@
 
 #include "import/formats.hpp"
 #include "import/labels.hpp"
+#include "import/model_config.hpp"
 #include "import/modules.hpp"
 #include "import/quality.hpp"
 #include "import/steps.hpp"
@@ -124,6 +125,13 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
         if (may_use(options, "capture")) {
             module_options.captures.push_back(&capture);
         }
+    }
+    if (!options.config.empty()) {
+        const Result<std::uint32_t> layers = layers_of_config(options.config);
+        if (!layers) {
+            return layers.error();
+        }
+        label_options.layers = *layers;
     }
     std::vector<ImportedRun> made;
     std::size_t number = 0;

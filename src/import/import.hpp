@@ -19,6 +19,7 @@ struct ImportOptions {
     std::optional<std::uint64_t> tokens; // of each step
     std::vector<std::string> rules;      // files of rules before plumb's own
     std::uint32_t layers = 0;            // what the model has; 0: not known
+    std::string config;                  // the model's config.json, which says so too
     std::vector<std::string> evidence;   // that may be used: annotation, stack, capture, name, place; empty: all
     std::vector<std::string> captures;   // traces of the captures of graphs
     std::uint64_t max_size = std::uint64_t{64} << 30; // of a trace, unpacked

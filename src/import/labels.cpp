@@ -317,8 +317,7 @@ class Labeller {
 
     [[nodiscard]] SequenceKernel kernel_of(std::uint32_t index) const {
         const DeviceOp& op = trace_.ops[index];
-        return {op.name,     op.stream, anchor_of(labels_[index]),
-                op.start_ns, op.end_ns, op.correlation == no_id ? 0 : op.correlation};
+        return {op.name, op.stream, anchor_of(labels_[index]), op.start_ns, op.end_ns, trace_.launch_number(index)};
     }
 
     [[nodiscard]] DetectionOptions layer_options() const {

@@ -61,12 +61,11 @@ class Reader {
         device_ops("CUPTI_ACTIVITY_KIND_KERNEL", DeviceOpKind::kernel);
         device_ops("CUPTI_ACTIVITY_KIND_MEMCPY", DeviceOpKind::memcpy);
         device_ops("CUPTI_ACTIVITY_KIND_MEMSET", DeviceOpKind::memset);
-        const bool kernels = seen_;
         device_ops("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", DeviceOpKind::graph);
-        if (seen_ && graphs_ != 0) {
-            to_.facts.notes.push_back(std::to_string(graphs_) + " replays of captured graphs stand there as a whole" +
-                                      (kernels ? "" : ", so bricks are n/a") +
-                                      ": record with nsys profile --cuda-graph-trace=node");
+        if (graphs_ != 0) {
+            to_.facts.notes.push_back(std::to_string(graphs_) +
+                                      " replays of captured graphs stand there as a whole, so their bricks are n/a: "
+                                      "record with nsys profile --cuda-graph-trace=node");
         }
         host_ops();
         annotations();
@@ -130,7 +129,6 @@ class Reader {
         raw.device = static_cast<std::uint64_t>(row.number(2));
         raw.stream = static_cast<std::uint64_t>(row.number(3));
         raw.process = static_cast<std::uint64_t>(row.number(5)) >> pid_shift;
-        seen_ = true;
         if (ops_.size() == batch) {
             flush();
         }
@@ -186,7 +184,6 @@ class Reader {
     std::vector<RawDeviceOp> ops_;
     std::vector<RawHostOp> host_;
     std::uint64_t graphs_ = 0;
-    bool seen_ = false;
 };
 
 } // namespace

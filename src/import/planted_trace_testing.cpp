@@ -5,6 +5,7 @@
 #include <map>
 #include <ostream>
 #include <set>
+#include <span>
 #include <sqlite3.h>
 #include <sstream>
 #include <stdexcept>
@@ -55,9 +56,7 @@ class Layer {
         }
         op({"vectorized_gather_kernel", "embedding"}, -1);
         for (int layer = 0; layer < run_.layers + run_.moe_layers; ++layer) {
-            for (const PlannedKernel& kernel : layer < run_.layers ? dense_unit : moe_unit) {
-                op(kernel, layer);
-            }
+            put(layer < run_.layers ? dense_unit : moe_unit, layer);
             if (run_.side_stream) {
                 copy(layer);
             }
@@ -69,11 +68,25 @@ class Layer {
             to_.ranges.push_back({run_.prefill ? "step[EXTEND bs=2 toks=64]" : "step[DECODE bs=8]", begin - ns(500),
                                   host, 100, process_});
         }
-        host = std::max(host, clock) + ns(3000);
+        const std::int64_t before = clock;
+        host = (run_.ahead ? host : std::max(host, clock)) + ns(3000);
         clock = host + ns(12000);
+        clock = run_.ahead ? std::max(clock, before + ns(5000)) : clock;
     }
 
   private:
+    void put(const std::span<const PlannedKernel> unit, int layer) {
+        constexpr std::size_t behind_attention = 5; // projection of the output
+        const std::size_t parts[][2] = {{0, behind_attention}, {behind_attention, unit.size()}};
+        for (const auto& [begin, end] : parts) {
+            for (int batch = 0; batch < (run_.two_batches ? 2 : 1); ++batch) {
+                for (std::size_t i = begin; i < end; ++i) {
+                    op(unit[i], layer);
+                }
+            }
+        }
+    }
+
     [[nodiscard]] std::int64_t ns(std::int64_t about) const {
         return std::max(about / run_.unit_ns, std::int64_t{1}) * run_.unit_ns;
     }
@@ -91,7 +104,7 @@ class Layer {
         const std::int64_t lasting = ns(2000 + 137 * static_cast<std::int64_t>(++count_ % 29));
         to_.ops.push_back({kernel.name, DeviceOpKind::kernel, clock, clock + lasting, device_, 7, process_, correlation,
                            0, number_, layer, kernel.brick});
-        clock += lasting + ns(448);
+        clock += lasting + (run_.overlaps ? -ns(300) : ns(448));
     }
 
     void copy(int layer) {
@@ -131,10 +144,18 @@ class KinetoWriter {
         if (!form_.bare_array) {
             text_ += form_.wrapped ? "{\"source\": \"elsewhere\", \"trace\": " : "";
             text_ += "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": ";
-            base::append_json_string(text_, trace_.device_name);
-            text_ += "}], \"distributedInfo\": {\"rank\": " + trace_.rank + ", \"world_size\": 8}, \"traceEvents\": ";
+            base::append_json_string(text_, form_.odd ? "" : trace_.device_name);
+            text_ += "}], \"distributedInfo\": {\"rank\": " + (form_.odd ? "\"\"" : trace_.rank) +
+                     ", \"world_size\": 8}, \"traceEvents\": ";
         }
         text_ += "[";
+        if (form_.odd) {
+            text_ += R"({"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "ts": 0.5, "args": {"name": "python"}},
+                        {"ph": "s", "cat": "ac2g", "name": "ac2g", "id": 2, "pid": 4711, "tid": 100, "ts": 1.000},
+                        {"ph": "f", "cat": "ac2g", "name": "ac2g", "id": 2, "pid": 0, "tid": 7, "ts": 5.000, "bp": "e"},
+                        {"ph": "i", "s": "g", "name": "Iteration Start: PyTorch Profiler", "pid": "Traces", "tid": "Trace", "ts": 0.1},
+                        {},)";
+        }
         for (const PlannedRange& range : trace_.ranges) {
             event("user_annotation", range.name, range.start, range.end, std::to_string(range.process),
                   std::to_string(range.thread), "");
@@ -155,7 +176,8 @@ class KinetoWriter {
             }
             event(category, op.name, op.start, op.end, std::to_string(op.device), std::to_string(op.stream), args);
         }
-        text_ += "]";
+        text_ +=
+            form_.odd ? R"(, {"ph": "i", "name": "Record Window End", "pid": "", "tid": "", "ts": 9e9}, {}])" : "]";
         if (!form_.bare_array) {
             text_ += form_.absolute ? "" : ", \"baseTimeNanoseconds\": " + std::to_string(trace_.base_ns);
             text_ += form_.wrapped ? "}}" : "}";
@@ -207,7 +229,11 @@ class KinetoWriter {
         const std::string line = form_.pretty ? "\n    " : "";
         text_ += first_ ? "" : ",";
         text_ += form_.pretty ? "\n  {" : "{";
-        text_ += line + "\"ph\": \"X\", \"cat\": \"" + category + "\", \"name\": ";
+        const std::map<std::string, std::string> of_2021 = {
+            {"kernel", "Kernel"}, {"gpu_memcpy", "Memcpy"}, {"gpu_memset", "Memset"}, {"cuda_runtime", "Runtime"}};
+        const auto capital = form_.old ? of_2021.find(category) : of_2021.end();
+        text_ += line + "\"ph\": \"X\", \"cat\": \"" + (capital != of_2021.end() ? capital->second : category) +
+                 "\", \"name\": ";
         base::append_json_string(text_, name);
         const std::int64_t offset = form_.absolute ? trace_.base_ns : 0;
         text_ += ", \"pid\": " + process + ", \"tid\": " + thread + "," + line +
@@ -389,6 +415,9 @@ void save_nsys(const PlannedTrace& trace, const std::string& path) {
     to.run(
         "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, nameId "
         "INTEGER)");
+    to.run(
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, correlationId "
+        "INTEGER, globalPid INTEGER, graphId INTEGER)");
     to.run("CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, text TEXT, textId INTEGER, globalTid INTEGER)");
     Texts texts(to, "StringIds");
     to.insert("META_DATA_EXPORT", {"'EXPORT_PRODUCT_VERSION'", "'2026.2'"});
@@ -400,6 +429,9 @@ void save_nsys(const PlannedTrace& trace, const std::string& path) {
             to.insert("CUPTI_ACTIVITY_KIND_KERNEL",
                       {text(op.start), text(op.end), text(op.device), text(op.stream), text(op.correlation), process,
                        texts.of(op.name), "2", "3", "4", "NULL"});
+        } else if (op.kind == DeviceOpKind::graph) {
+            to.insert("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", {text(op.start), text(op.end), text(op.device),
+                                                          text(op.stream), text(op.correlation), process, "5"});
         } else {
             to.insert("CUPTI_ACTIVITY_KIND_MEMCPY", {text(op.start), text(op.end), text(op.device), text(op.stream),
                                                      text(op.correlation), process, text(op.bytes), "1"});

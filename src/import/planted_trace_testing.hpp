@@ -55,6 +55,9 @@ struct PlannedRun {
     bool annotated = false;   // each step lies in a range
     bool prefill = false;     // of annotated ones
     bool side_stream = false; // a copy beside each layer
+    bool two_batches = false; // two micro-batches: their attentions of a layer, then what follows these
+    bool overlaps = false;    // operations begin before the one before them on their stream has ended
+    bool ahead = false;       // a step is launched while the one before it runs
     int processes = 1;        // with the same correlation ids
     std::int64_t unit_ns = 1; // all times are multiples of it
 };
@@ -67,6 +70,8 @@ struct KinetoForm {
     bool bare_array = false;
     bool wrapped = false; // {"trace": {…}}
     bool pretty = true;   // line breaks, as Kineto itself writes
+    bool old = false;     // categories with capitals, as in 2021
+    bool odd = false;     // marks, flows and empty events among them, machine and run without names
     std::string between;  // stands between the events, where it is damage
     // Beside each call, as an engine's Python leaves it:
     int python_functions = 1;

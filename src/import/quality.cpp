@@ -183,6 +183,7 @@ std::vector<std::pair<std::string, std::string>> evidence_of_bricks(const Trace&
     }
     return bricks;
 }
+bool hides_gaps(const Trace& trace) { return trace.tick_ns <= abut_ns && abutting_share(trace) > most_abut; }
 
 std::vector<std::string> quality_notes(const Trace& trace, const Steps& steps) {
     std::vector<std::string> notes = trace.facts.notes;
@@ -197,9 +198,8 @@ std::vector<std::string> quality_notes(const Trace& trace, const Steps& steps) {
                             anomaly_words(static_cast<Anomaly>(i)));
         }
     }
-    const double abutting = abutting_share(trace);
-    if (abutting > most_abut && trace.tick_ns <= abut_ns) {
-        notes.push_back("gaps between operations are not in this trace: " + percent(abutting) +
+    if (hides_gaps(trace)) {
+        notes.push_back("gaps between operations are not in this trace: " + percent(abutting_share(trace)) +
                         " of them begin where the one before ended, so that launch gaps lie inside of durations");
     }
     if (steps.partial != 0) {

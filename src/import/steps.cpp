@@ -2,6 +2,7 @@
 #include "import/steps.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -11,10 +12,9 @@
 namespace plumb::imported {
 namespace {
 
-constexpr std::size_t least_replay = 8;   // kernels that share a launch
-constexpr std::size_t whole_percent = 60; // of the longest replay: shorter ones are parts of a step
-constexpr std::size_t stretch_percent =
-    50; // of the shortest whole replay: so much between two replays is a step of its own
+constexpr std::size_t least_replay = 8; // kernels that share a launch
+constexpr double whole_share = 0.6;     // of the longest replay: shorter ones are parts of a step
+constexpr double stretch_share = 0.5;   // of the shortest whole replay: so much between two is a step of its own
 
 /// "12" of "12_context"; moves behind it.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
@@ -127,7 +127,7 @@ class Finder {
         std::vector<std::tuple<std::uint16_t, std::uint64_t, std::uint32_t>> found; // process, correlation, op
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
             const DeviceOp& op = trace_.ops[i];
-            if (op.correlation != no_id && op.kind != DeviceOpKind::graph) {
+            if (op.correlation != no_id) {
                 found.emplace_back(op.process, op.correlation, i);
             }
         }
@@ -139,7 +139,8 @@ class Finder {
         };
         for (auto at = found.begin(); at != found.end();) {
             const auto end = std::find_if(at, found.end(), [&](const auto& op) { return launch(op) != launch(*at); });
-            if (end - at >= static_cast<std::ptrdiff_t>(least_replay)) {
+            if (end - at >= static_cast<std::ptrdiff_t>(least_replay) ||
+                trace_.ops[std::get<2>(*at)].kind == DeviceOpKind::graph) {
                 Replay replay;
                 std::tie(replay.process, replay.correlation) = launch(*at);
                 for (; at != end; ++at) {
@@ -161,10 +162,14 @@ class Finder {
         replay.launch = trace_.launch_of[replay.ops.front()];
         const bool graph = replay.launch == Trace::no_launch ||
                            trace_.names[trace_.host[replay.launch].name].find("GraphLaunch") != std::string::npos;
-        if (graph && kernels >= static_cast<std::ptrdiff_t>(least_replay)) {
+        if (is_in_one_piece(replay) || (graph && kernels >= static_cast<std::ptrdiff_t>(least_replay))) {
             replay.key = graph_key(replay);
             made_.replays.push_back(std::move(replay));
         }
+    }
+
+    [[nodiscard]] bool is_in_one_piece(const Replay& replay) const {
+        return trace_.ops[replay.ops.front()].kind == DeviceOpKind::graph;
     }
 
     [[nodiscard]] std::int64_t begin_of(const Replay& replay) const {
@@ -266,9 +271,9 @@ class Finder {
     }
     /// Graphs captured between attentions, which are launched one by one, are pieces of a step.
     [[nodiscard]] bool is_whole(const Replay& replay, std::uint16_t process) const {
-        return is_usable(replay, process) &&
-               (!eager_attention_ || std::any_of(replay.ops.begin(), replay.ops.end(),
-                                                 [this](std::uint32_t op) { return is_attention(op); }));
+        return is_usable(replay, process) && (!eager_attention_ || is_in_one_piece(replay) ||
+                                              std::any_of(replay.ops.begin(), replay.ops.end(),
+                                                          [this](std::uint32_t op) { return is_attention(op); }));
     }
 
     /// Ranges that the engine calls steps, else those of the profiler; of nested ones the outermost.
@@ -353,15 +358,26 @@ class Finder {
 
     /// A step is a replay and what is launched behind it; so much that it is no tail is one of its own.
     void by_replays(const std::vector<Launched>& ops, std::uint16_t process) {
-        std::size_t longest = 0;
+        // Of what is there in one piece the number of operations is not known: their time stands for it.
+        const bool by_time = std::any_of(made_.replays.begin(), made_.replays.end(), [&](const Replay& replay) {
+            return is_whole(replay, process) && is_in_one_piece(replay);
+        });
+        const auto amount = [&](std::uint32_t op) {
+            return by_time ? static_cast<double>(trace_.ops[op].duration_ns()) : 1.0;
+        };
+        const auto amount_of = [&](const Replay& replay) {
+            return std::accumulate(replay.ops.begin(), replay.ops.end(), 0.0,
+                                   [&](double sum, std::uint32_t op) { return sum + amount(op); });
+        };
+        double longest = 0;
         for (const Replay& replay : made_.replays) {
-            longest = is_whole(replay, process) ? std::max(longest, replay.ops.size()) : longest;
+            longest = is_whole(replay, process) ? std::max(longest, amount_of(replay)) : longest;
         }
         std::vector<const Replay*> whole(trace_.ops.size(), nullptr); // by op
-        std::size_t shortest = longest;
+        double shortest = longest;
         for (const Replay& replay : made_.replays) {
-            if (is_whole(replay, process) && 100 * replay.ops.size() >= whole_percent * longest) {
-                shortest = std::min(shortest, replay.ops.size());
+            if (is_whole(replay, process) && amount_of(replay) >= whole_share * longest) {
+                shortest = std::min(shortest, amount_of(replay));
                 for (const std::uint32_t op : replay.ops) {
                     whole[op] = &replay;
                 }
@@ -371,7 +387,9 @@ class Finder {
         std::uint32_t last = no_step;
         const Replay* current = nullptr;
         const auto is_stretch = [&] {
-            return 100 * between.size() >= stretch_percent * shortest;
+            const double all = std::accumulate(between.begin(), between.end(), 0.0,
+                                               [&](double sum, const Launched& op) { return sum + amount(op.op); });
+            return all >= stretch_share * shortest;
         };
         const auto close_between = [&](std::uint32_t step) {
             if (is_stretch()) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace plumb::imported {
 namespace {
@@ -115,6 +116,43 @@ void find_launches(Trace& trace) {
     }
 }
 
+/// Ids of calls, and where no call is there of operations of one stream, grow with time: they number what was lost too.
+void check_order_of_ids(Trace& trace) {
+    struct Order {
+        std::uint64_t pairs = 0, falling = 0;
+        std::uint64_t last = 0;
+    };
+    std::map<std::uint16_t, Order> calls;
+    std::map<std::uint32_t, Order> streams;
+    const auto next = [](Order& order, std::uint64_t id) {
+        ++order.pairs;
+        order.falling += id < std::exchange(order.last, id) ? 1 : 0;
+    };
+    for (const HostOp& op : trace.host) {
+        if (op.kind == HostOpKind::api && op.correlation != no_id) {
+            next(calls[op.process], op.correlation);
+        }
+    }
+    for (const DeviceOp& op : trace.ops) {
+        if (op.correlation != no_id && !calls.contains(op.process)) {
+            next(streams[op.stream], op.correlation);
+        }
+    }
+    const auto falls = [](const Order& order) {
+        return 100 * order.falling > order.pairs; // two threads may call at one moment
+    };
+    for (const auto& [process, order] : calls) {
+        if (falls(order)) {
+            trace.unordered_ids.insert(process);
+        }
+    }
+    for (const auto& [stream, order] : streams) {
+        if (falls(order)) {
+            trace.unordered_ids.insert(trace.streams[stream].process);
+        }
+    }
+}
+
 void count_shared_ids(Trace& trace) {
     std::vector<std::pair<std::uint64_t, std::uint16_t>> owners;
     for (const DeviceOp& op : trace.ops) {
@@ -164,6 +202,13 @@ const char* anomaly_words(Anomaly anomaly) {
         "begin before the call that launched them",
     };
     return words[static_cast<std::size_t>(anomaly)];
+}
+
+std::uint64_t Trace::launch_number(std::uint32_t op) const {
+    if (!unordered_ids.contains(ops[op].process)) {
+        return ops[op].correlation == no_id ? 0 : ops[op].correlation;
+    }
+    return launch_of[op] == no_launch ? 0 : std::uint64_t{launch_of[op]} + 1; // calls stand in their order
 }
 
 void TraceBuilder::count(Anomaly anomaly, std::uint64_t times) {
@@ -301,6 +346,7 @@ Trace TraceBuilder::finish() {
     sort_device_ops(trace);
     check_streams(trace);
     find_launches(trace);
+    check_order_of_ids(trace);
     count_shared_ids(trace);
     trace.tick_ns = tick_of(trace);
     return trace;

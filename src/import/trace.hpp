@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -71,7 +72,11 @@ struct Trace {
     [[nodiscard]] std::uint64_t count(Anomaly anomaly) const { return counts[static_cast<std::size_t>(anomaly)]; }
 
     static constexpr std::uint32_t no_launch = std::numeric_limits<std::uint32_t>::max();
-    std::vector<std::uint32_t> launch_of; // of each op: the api call in `host` that launched it, or no_launch
+    std::vector<std::uint32_t> launch_of;  // of each op: the api call in `host` that launched it, or no_launch
+    std::set<std::uint16_t> unordered_ids; // processes whose ids do not follow the order of their calls
+
+    /// Of an op: numbers launches of its process in the order of their calls, with gaps; 0: not known.
+    [[nodiscard]] std::uint64_t launch_number(std::uint32_t op) const;
 };
 
 /// As a format meets them: numbers are the tool's own.

@@ -10,6 +10,7 @@
 
 #include "base/layout.hpp"
 #include "import/input.hpp"
+#include "import/quality.hpp"
 #include "plumb/backend.hpp"
 #include "recording/writer.hpp"
 
@@ -23,7 +24,8 @@ constexpr std::int64_t least_span_ns = 1000;                 // between the cloc
 class TraceWriter {
   public:
     TraceWriter(const Trace& trace, const Steps& steps, const Labels& labels, const WriteOptions& options)
-        : trace_(trace), steps_(steps), labels_(labels), options_(options), source_("imported:" + trace.facts.tool) {}
+        : trace_(trace), steps_(steps), labels_(labels), options_(options), source_("imported:" + trace.facts.tool),
+          gapless_(hides_gaps(trace)) {}
 
     Status write() {
         collect();
@@ -82,6 +84,11 @@ class TraceWriter {
     struct Cause {
         std::uint32_t track = 0;
         std::uint64_t sequence = 0;
+    };
+
+    struct Launched {
+        std::uint64_t key = 0;
+        Cause cause;
     };
 
     void collect() {
@@ -160,7 +167,10 @@ class TraceWriter {
         made.sync_mode = "none";
         made.warmup_steps = 0;
         made.identity = {{"tool", facts.tool}, {"tool.version", facts.version}, {"plumb", PLUMB_BUILD_VERSION}};
-        made.comparability = {{"source", source_}, {"gpu", gpu()}, {"world_size", facts.world_size}};
+        made.comparability = {{"source", source_},
+                              {"gpu", gpu()},
+                              {"world_size", facts.world_size},
+                              {"gaps", gapless_ ? "inside of durations" : "between operations"}};
         made.costs = {{"floor." + source_, static_cast<double>(trace_.tick_ns)}};
         made.clocks = {{0, "trace"}};
         for (const DeviceOp& op : trace_.ops) {
@@ -228,7 +238,7 @@ class TraceWriter {
     void number_replays() {
         for (const Replay& replay : steps_.replays) {
             if (replay.process == options_.process && replay.launch != Trace::no_launch) {
-                replays_[replay.launch] = &replay;
+                replays_[replay.launch] = {replay.key, {}};
             }
         }
     }
@@ -335,7 +345,9 @@ class TraceWriter {
         timed(track, call.start_ns, call.end_ns, RecordKind::device_submit, 0);
         const auto replay = replays_.find(api);
         if (replay != replays_.end()) {
-            raw(track, replay->second->key, pack(RecordKind::graph_launch, 0, queue));
+            replay->second.cause = {track.id, track.sequence + track.pending.size()};
+            const auto flags = static_cast<std::uint16_t>(launch_linked | (gapless_ ? launch_gapless : 0));
+            raw(track, replay->second.key, pack(RecordKind::graph_launch, flags, queue));
         } else {
             causes_[op] = {track.id, track.sequence + track.pending.size()};
             raw(track, op, pack(RecordKind::device_scope, names_[labels_.brick_of[op]], queue));
@@ -359,8 +371,10 @@ class TraceWriter {
             track.step = step;
             track.layer = layer;
         }
-        if (const auto cause = causes_.find(index); cause != causes_.end()) {
-            raw(track, cause->second.sequence, pack(RecordKind::cause, 0, cause->second.track));
+        if (const auto replay = replays_.find(trace_.launch_of[index]); replay != replays_.end()) {
+            began(track, replay->second.cause);
+        } else if (const auto cause = causes_.find(index); cause != causes_.end()) {
+            began(track, cause->second);
             causes_.erase(cause);
         }
         const std::uint32_t quality =
@@ -369,6 +383,12 @@ class TraceWriter {
             raw(track, 0, pack(RecordKind::span_quality, static_cast<std::uint16_t>(quality)));
         }
         timed(track, op.start_ns, op.end_ns, RecordKind::scope, names_[labels_.brick_of[index]]);
+    }
+
+    static void began(Track& track, const Cause& cause) {
+        if (cause.track != 0) { // its launch was written
+            raw(track, cause.sequence, pack(RecordKind::cause, 0, cause.track));
+        }
     }
 
     /// Host threads first: a submission stands before its scope.
@@ -400,6 +420,7 @@ class TraceWriter {
     const Labels& labels_;
     const WriteOptions& options_;
     std::string source_;
+    const bool gapless_; // durations hold the gaps between operations
     std::unique_ptr<recording::Writer> writer_;
     Status status_;
     std::int64_t first_ = std::numeric_limits<std::int64_t>::max();
@@ -408,7 +429,7 @@ class TraceWriter {
     std::vector<Event> events_;
     std::vector<bool> overlaps_;                      // of each op
     std::map<std::uint32_t, std::uint32_t> launched_; // by api call: the first op it began
-    std::map<std::uint32_t, const Replay*> replays_;  // by api call
+    std::map<std::uint32_t, Launched> replays_;       // by api call
     std::map<std::uint32_t, Cause> causes_;           // by op, until it is written
     std::map<std::uint32_t, std::uint32_t> clocks_;   // by device
     std::map<std::uint32_t, Track> threads_;          // by thread

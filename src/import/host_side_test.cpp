@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which call launched what, and what is made of it: wall, path, the number of layers. Plans, so that the truth is known.
+#include <algorithm>
+
+#include "analysis/path_builder.hpp"
+#include "answers/wall/wall.hpp"
+#include "import/import_testing.hpp"
+#include "import/trace.hpp"
+#include "plumb/answer.hpp"
+
+namespace plumb::imported {
+namespace {
+
+TEST(Import, operations_of_a_replay_know_its_launch) {
+    const Folder folder;
+    const PlannedTrace planned = plan({});
+    save(folder / "trace", as_kineto(planned));
+    const ReadBack read = read_back(import_file(folder / "trace", folder / "run.plumb").at(0).recording);
+    for (const ReadBack::Op& op : read.ops) {
+        EXPECT_TRUE(op.launched);
+        EXPECT_EQ(op.launch, planned.calls[op.step].start - planned.calls[0].start) << op.step;
+    }
+}
+
+TEST(Import, two_micro_batches_of_a_layer_are_two_layers_or_one_as_the_model_has) {
+    const Folder folder;
+    PlannedRun run;
+    run.layers = 12;
+    run.two_batches = true;
+    const PlannedTrace planned = plan(run);
+    save(folder / "trace", as_kineto(planned));
+    const ImportedRun open = import_file(folder / "trace", folder / "run.plumb").at(0);
+    EXPECT_NE(note_with(open, "layers uncertain").find("micro-batches"), std::string::npos);
+    ImportOptions options;
+    options.layers = 12;
+    const ImportedRun decided = import_file(folder / "trace", folder / "run.plumb", options).at(0);
+    EXPECT_NE(note_with(decided, "layers certain, 12 layers"), "") << note_with(decided, "layers");
+    expect_plan(read_back(decided.recording), planned, 4711);
+}
+
+TEST(Import, the_config_of_a_model_says_how_many_layers_it_has) {
+    const Folder folder;
+    PlannedRun run;
+    run.layers = 12;
+    run.two_batches = true;
+    save(folder / "trace", as_kineto(plan(run)));
+    ImportOptions options;
+    options.config = folder / "config.json";
+    const auto layers = [&](const std::string& config) {
+        save(options.config, config);
+        return note_with(import_file(folder / "trace", folder / "run.plumb", options).at(0), "layers ");
+    };
+    for (const char* config : {R"({"model_type": "qwen3", "num_hidden_layers": 12})", R"({"n_layer": 12})",
+                               R"({"num_layers": 12, "vision_config": {"num_hidden_layers": 27}})",
+                               R"({"text_config": {"num_hidden_layers": 12}})"}) {
+        EXPECT_NE(layers(config).find("layers certain, 12 layers"), std::string::npos) << config;
+    }
+    options.out = folder / "run.plumb";
+    for (const std::string& config :
+         {std::string("hello"), std::string("[12]"), std::string("{}"), std::string(R"({"num_hidden_layers": "12"})"),
+          std::string(R"({"num_hidden_layers": 0})"), std::string(100'000, '['), std::string(2'000'000, ' ')}) {
+        save(options.config, config);
+        const auto made = import_traces({folder / "trace"}, options);
+        ASSERT_FALSE(made.ok()) << config.substr(0, 40);
+        EXPECT_NE(made.error().message.find("config.json"), std::string::npos);
+        EXPECT_EQ(made.error().message.find('\n'), std::string::npos);
+    }
+    options.config = folder / "none";
+    EXPECT_FALSE(import_traces({folder / "trace"}, options).ok());
+}
+
+/// Ids that fall with time number no launches; the calls do.
+TEST(Import, launches_are_numbered_in_the_order_of_their_calls) {
+    for (const bool falling : {false, true}) {
+        TraceBuilder builder;
+        std::vector<RawDeviceOp> ops(4);
+        std::vector<RawHostOp> host(5); // the third launches nothing
+        for (std::size_t i = 0; i < host.size(); ++i) {
+            host[i].op.start_ns = static_cast<std::int64_t>(10 * i);
+            host[i].op.end_ns = host[i].op.start_ns + 5;
+            host[i].op.correlation = falling ? 90 - i : 40 + 2 * i;
+        }
+        for (std::size_t i = 0; i < ops.size(); ++i) {
+            const std::size_t call = i < 2 ? i : i + 1;
+            ops[i].op.start_ns = static_cast<std::int64_t>(100 + 10 * i);
+            ops[i].op.end_ns = ops[i].op.start_ns + 5;
+            ops[i].op.correlation = host[call].op.correlation;
+        }
+        builder.add(ops, host);
+        const Trace trace = builder.finish();
+        std::vector<std::uint64_t> numbers;
+        for (std::uint32_t i = 0; i < trace.ops.size(); ++i) {
+            numbers.push_back(trace.launch_number(i));
+        }
+        EXPECT_EQ(numbers,
+                  falling ? (std::vector<std::uint64_t>{1, 2, 4, 5}) : (std::vector<std::uint64_t>{40, 42, 46, 48}));
+    }
+}
+
+// ---- the host side, as wall and path tell it
+
+PlannedOp planned_kernel(const std::string& name, std::int64_t begin, std::int64_t end, std::uint64_t correlation) {
+    PlannedOp op;
+    op.name = name;
+    op.start = begin;
+    op.end = end;
+    op.correlation = correlation;
+    return op;
+}
+
+/// Three replays, 100 us apart: launched in 9 us, the first of ten operations of 4 us begins 3 us later, and 1 us lies between
+/// two of them, or nothing.
+PlannedTrace planned_replays(std::int64_t between = 1000) {
+    PlannedTrace made;
+    for (std::uint64_t step = 0; step < 3; ++step) {
+        const std::int64_t t = static_cast<std::int64_t>(step) * 100'000;
+        made.calls.push_back({"cudaGraphLaunch", t, t + 9000, 100, 4711, step + 1});
+        for (int i = 0; i < 10; ++i) {
+            const std::int64_t begin = t + 12'000 + i * (4000 + between);
+            made.ops.push_back(planned_kernel("kernel_" + std::to_string(i), begin, begin + 4000, step + 1));
+        }
+    }
+    return made;
+}
+
+WallReport wall_of(const std::string& recording) {
+    Result<WallReport> wall = read_wall({recording}, {});
+    EXPECT_TRUE(wall.ok()) << wall.error().message;
+    return *std::move(wall);
+}
+
+std::string imported(const Folder& folder, const PlannedTrace& planned, const std::string& format) {
+    save_as(format, planned, folder / "trace");
+    return import_file(folder / "trace", folder / (format + ".plumb")).at(0).recording;
+}
+
+TEST(ImportHostSide, launches_queueing_and_gaps_of_replays_are_those_of_the_plan) {
+    const Folder folder;
+    for (const char* format : {"kineto", "nsys", "rpd", "rocprofv3"}) {
+        const std::string recording = imported(folder, planned_replays(), format);
+        const WallPhase phase = wall_of(recording).phases.at(0);
+        ASSERT_EQ(phase.lanes.size(), 2U);
+        EXPECT_EQ(phase.steps, 3U);
+        const WallLane& device = phase.lanes[1];
+        EXPECT_EQ(device.busy_ns.value, 3 * 40'000.0) << format;
+        EXPECT_EQ(device.idle.exposed_launch.value, 3 * 12'000.0) << "9 us in the launch, 3 us on the way";
+        EXPECT_EQ(device.idle.queued.value, 3 * 9'000.0) << "nine gaps";
+        EXPECT_EQ(device.idle.unnamed.value, 2 * 39'000.0) << "before a launch, behind a step";
+        EXPECT_EQ(device.idle.total.value, 3 * 21'000.0 + 2 * 39'000.0);
+        EXPECT_FALSE(device.host_waits_ns.value) << "what the host did else is not in the trace";
+        const Result<PathReport> path = analysis::build_path(*recording::open_run(recording), {});
+        ASSERT_TRUE(path.ok()) << path.error().message;
+        EXPECT_EQ(path->graph_launches, 1U);
+        EXPECT_EQ(path->graph_kernels, 10U);
+        const auto launch = std::find_if(path->rows.begin(), path->rows.end(),
+                                         [](const PathRow& row) { return row.name.starts_with("launch graph"); });
+        ASSERT_NE(launch, path->rows.end());
+        EXPECT_EQ(launch->total_ns, 9000.0);
+        EXPECT_EQ(launch->path_ns, 9000.0) << "the first operation waits for it";
+        EXPECT_EQ(path->analysis.length_ns, 9'000 + 40'000);
+    }
+}
+
+/// Launches in 2 us each; the device begins 5 us behind the first and works off what waits, at last what comes late.
+TEST(ImportHostSide, eager_launches_that_wait_and_that_come_late_are_told_apart) {
+    PlannedTrace planned;
+    const auto launched = [&](std::int64_t at, std::int64_t begin, std::int64_t end) {
+        const std::uint64_t id = planned.calls.size() + 1;
+        planned.calls.push_back({"cudaLaunchKernel", at, at + 2000, 100, 4711, id});
+        planned.ops.push_back(planned_kernel("kernel_" + std::to_string(id), begin, end, id));
+    };
+    launched(0, 5000, 20'000);
+    launched(2000, 22'000, 40'000);   // waits: 2 us between the two
+    launched(50'000, 55'000, 60'000); // late by 10 us, launched in 2, on its way for 3
+    const Folder folder;
+    const WallLane device = wall_of(imported(folder, planned, "kineto")).phases.at(0).lanes.at(1);
+    EXPECT_EQ(device.idle.exposed_launch.value, 5000.0 + 5000.0);
+    EXPECT_EQ(device.idle.queued.value, 2000.0);
+    EXPECT_EQ(device.idle.unnamed.value, 10'000.0);
+}
+
+TEST(ImportHostSide, where_operations_abut_idle_in_replays_is_not_known_and_a_comparison_says_so) {
+    const Folder folder;
+    const std::string with_gaps = imported(folder, planned_replays(), "nsys");
+    const std::string without = imported(folder, planned_replays(0), "kineto");
+    const WallLane device = wall_of(without).phases.at(0).lanes.at(1);
+    EXPECT_EQ(device.busy_ns.value, 3 * 40'000.0);
+    EXPECT_FALSE(device.idle.total.value);
+    EXPECT_NE(device.idle.queued.reason.find("inside of durations"), std::string::npos) << device.idle.queued.reason;
+    const Result<Answer> compared = ask("compare", {with_gaps, without});
+    ASSERT_TRUE(compared.ok()) << compared.error().message;
+    EXPECT_NE(compared->text().find("gaps: between operations -> inside of durations"), std::string::npos)
+        << compared->text();
+}
+
+/// nsys profile --cuda-graph-trace=graph: one row for each replay, and no kernels.
+TEST(ImportHostSide, replays_in_one_piece_are_steps_whose_bricks_are_not_known) {
+    PlannedTrace planned;
+    for (std::uint64_t step = 0; step < 3; ++step) {
+        const std::int64_t t = static_cast<std::int64_t>(step) * 100'000;
+        planned.calls.push_back({"cudaGraphLaunch", t, t + 9000, 100, 4711, 2 * step + 1});
+        planned.ops.push_back(planned_kernel("", t + 12'000, t + 60'000, 2 * step + 1));
+        planned.ops.back().kind = DeviceOpKind::graph;
+        planned.calls.push_back({"cudaLaunchKernel", t + 10'000, t + 12'000, 100, 4711, 2 * step + 2});
+        planned.ops.push_back(planned_kernel("argmax_kernel", t + 61'000, t + 63'000, 2 * step + 2));
+    }
+    const Folder folder;
+    save_nsys(planned, folder / "trace");
+    const ImportedRun made = import_file(folder / "trace", folder / "run.plumb").at(0);
+    EXPECT_EQ(note_with(made, "in whole"), "");
+    EXPECT_EQ(note_with(made, "bricks are n/a"),
+              "3 replays of captured graphs stand there as a whole, so their bricks are n/a: record with nsys profile "
+              "--cuda-graph-trace=node");
+    EXPECT_EQ(made.steps, 3U);
+    const ReadBack read = read_back(made.recording);
+    ASSERT_EQ(read.ops.size(), 6U);
+    for (std::size_t i = 0; i < read.ops.size(); ++i) {
+        EXPECT_EQ(read.ops[i].name, i % 2 == 0 ? "graph" : "sampling");
+        EXPECT_EQ(read.ops[i].step, i / 2);
+        EXPECT_EQ(read.ops[i].layer, -1);
+    }
+}
+
+} // namespace
+} // namespace plumb::imported
