@@ -149,7 +149,7 @@ TEST(Import, processes_become_recordings_of_their_own_though_they_share_ids) {
 
 TEST(Import, several_files_and_folders_become_numbered_recordings) {
     const Folder folder;
-    fs::create_directory(folder / "ranks");
+    std::filesystem::create_directory(folder / "ranks");
     save(folder / "ranks/rank0.json", as_kineto(plan({})));
     save(folder / "ranks/rank1.json", as_kineto(plan({})));
     ImportOptions options;
@@ -319,7 +319,7 @@ TEST(ImportAnomalies, a_packed_file_that_was_cut_gives_what_it_holds) {
     PlannedRun run;
     run.steps = 200;
     save_packed(folder / "trace", as_kineto(plan(run)));
-    fs::resize_file(folder / "trace", fs::file_size(folder / "trace") * 9 / 10);
+    std::filesystem::resize_file(folder / "trace", std::filesystem::file_size(folder / "trace") * 9 / 10);
     const ImportedRun made = import_file(folder / "trace", folder / "run.plumb").at(0);
     EXPECT_GT(made.operations, 100U);
     EXPECT_NE(note_with(made, "ends before"), "");
@@ -370,14 +370,14 @@ class PublicTraces : public testing::Test {
   protected:
     void SetUp() override {
         const char* folder = std::getenv("PLUMB_TRACES");
-        if (folder == nullptr || !fs::is_directory(folder)) {
+        if (folder == nullptr || !std::filesystem::is_directory(folder)) {
             GTEST_SKIP() << "PLUMB_TRACES names no folder of public traces";
         }
         traces_ = folder;
     }
     std::vector<ImportedRun> import(const std::string& name) { return import_file(traces_ / name, out_ / "run.plumb"); }
 
-    fs::path traces_;
+    std::filesystem::path traces_;
     Folder out_;
 };
 
@@ -448,11 +448,11 @@ TEST_F(PublicTraces, rpd_gives_prefills_and_replays) {
 }
 
 TEST_F(PublicTraces, every_one_is_read) {
-    for (const auto& entry : fs::recursive_directory_iterator(traces_)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(traces_)) {
         if (entry.path().extension() != ".gz") {
             continue;
         }
-        for (const ImportedRun& run : import(fs::relative(entry.path(), traces_))) {
+        for (const ImportedRun& run : import(std::filesystem::relative(entry.path(), traces_))) {
             EXPECT_GT(run.operations, 0U) << entry.path();
             EXPECT_EQ(read_back(run.recording).ops.size(), run.operations) << entry.path();
         }
