@@ -12,7 +12,7 @@ namespace {
 class Program {
   public:
     Program& open(const std::string& name, std::int64_t launches, HostOpKind kind = HostOpKind::module) {
-        host(name, kind, now_, now_ + 1000 * launches + 500, no_id, "");
+        host(name, kind, now_ + 500, now_ + 1000 * launches + 400, no_id, "");
         return *this;
     }
     Program& launch(const std::string& kernel, std::uint64_t replay_of = no_id) {
@@ -143,7 +143,7 @@ TEST(Modules, of_labels_on_kernels_of_a_graph_are_annotations) {
 TEST(Modules, of_a_capture_are_those_of_the_replay_with_its_kernels) {
     const auto capture = [](const std::string& last) {
         Program program;
-        program.call("cudaStreamBeginCapture").open("nn.Module: XDecoderLayer_0", 9).open("nn.Module: RMSNorm_0", 9);
+        program.call("cudaStreamBeginCapture").open("nn.Module: XDecoderLayer_0", 10).open("nn.Module: RMSNorm_0", 9);
         for (int i = 0; i < 9; ++i) {
             program.call("cudaLaunchKernel", i == 8 ? last : "k");
         }
