@@ -14,6 +14,7 @@ namespace {
 
 constexpr double fair_copy = 0.6;          // this share of its slots must match
 constexpr std::size_t long_change = 3;     // so many kernels missing or foreign in a row are no accident
+constexpr std::size_t long_norm = 6;       // kernels: a norm that is not fused
 constexpr std::size_t repeated_change = 3; // the same change in so many layers is none
 constexpr double launches_differ = 0.25;   // of a layer, from one layer to another
 constexpr double some_of_a_layer = 0.1;    // where launches speak, time must only allow it
@@ -308,17 +309,19 @@ class Grader {
         }
     }
 
-    /// Whether the kernels from here to the end are as a layer begins. Several norms that stand there in each layer may be the last
-    /// norm of the model, though.
+    /// Whether the kernels from here to the end are as a layer begins. If they are all that stands there before the first GEMM, but
+    /// for one that may be the GEMM's own, and are too many to be so by chance, they may be the last norm of the model.
     bool is_begin_of_a_layer(std::size_t begin) const {
         const std::size_t size = laid_out_.main.size() - begin;
         return std::any_of(copies_.begin(), copies_.end(), [this, begin, size](const UnitCopy* copy) {
             const std::vector<std::uint32_t>& names = names_of(*copy);
             const std::vector<LayerAnchor>& anchors = laid_out_.repeats.units[copy->unit].anchors;
-            const auto norms = static_cast<std::size_t>(
-                std::find_if(anchors.begin(), anchors.end(), [](LayerAnchor a) { return a != LayerAnchor::norm; }) -
-                anchors.begin());
-            bool same = size <= names.size() && !(size == norms && norms > 1);
+            std::size_t norm = 0;
+            while (norm < anchors.size() &&
+                   (anchors[norm] == LayerAnchor::norm || anchors[norm] == LayerAnchor::none)) {
+                ++norm;
+            }
+            bool same = size <= names.size() && !(norm >= long_norm && (size == norm || size + 1 == norm));
             for (std::size_t slot = 0; slot < size && same; ++slot) {
                 same = kernel(begin + slot).name == names[slot];
             }

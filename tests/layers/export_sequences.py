@@ -211,7 +211,7 @@ TRACES = [
     ("deepseek_v3_h200_ep8", read_kineto, 61), ("qwen3_8b_mi300x_sglang/decode.json.gz", read_kineto, 36),
     ("qwen3_8b_mi300x_sglang/prefill.json.gz", read_kineto, 36), ("qwen1.5_0.5b", read_kineto, 24),
     ("gpt_oss_120b_b200", read_kineto, 36), ("gpt_oss_20b_mi300x_piecewise", read_kineto, 24),
-    ("mixtral_8x7b_mi300x_tp8", read_rpd, 32), ("megatron_a100_tp8", read_kineto, 40), ("rocprofv3", read_rocprof, 8),
+    ("mixtral_8x7b_mi300x_tp8", read_rpd, 32), ("megatron_a100_tp8", read_kineto, 40), ("rocprofv3", read_rocprof, 0),
 ]
 
 
