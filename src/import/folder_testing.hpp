@@ -12,15 +12,15 @@
 
 namespace plumb::imported {
 
-class Folder {
+class TraceFolder {
   public:
-    Folder() {
+    TraceFolder() {
         std::string name = std::filesystem::temp_directory_path() / "plumb-import-XXXXXX";
         path_ = ::mkdtemp(name.data());
     }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    ~Folder() { std::filesystem::remove_all(path_); }
+    TraceFolder(const TraceFolder&) = delete;
+    TraceFolder& operator=(const TraceFolder&) = delete;
+    ~TraceFolder() { std::filesystem::remove_all(path_); }
     [[nodiscard]] std::string operator/(const std::string& name) const { return path_ / name; }
 
   private:

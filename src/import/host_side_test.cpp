@@ -12,7 +12,7 @@ namespace plumb::imported {
 namespace {
 
 TEST(Import, operations_of_a_replay_know_its_launch) {
-    const Folder folder;
+    const TraceFolder folder;
     const PlannedTrace planned = plan({});
     save(folder / "trace", as_kineto(planned));
     const ReadBack read = read_back(import_file(folder / "trace", folder / "run.plumb").at(0).recording);
@@ -23,7 +23,7 @@ TEST(Import, operations_of_a_replay_know_its_launch) {
 }
 
 TEST(Import, two_micro_batches_of_a_layer_are_two_layers_or_one_as_the_model_has) {
-    const Folder folder;
+    const TraceFolder folder;
     PlannedRun run;
     run.layers = 12;
     run.two_batches = true;
@@ -43,7 +43,7 @@ TEST(Import, two_micro_batches_of_a_layer_are_two_layers_or_one_as_the_model_has
 }
 
 TEST(Import, the_config_of_a_model_says_how_many_layers_it_has) {
-    const Folder folder;
+    const TraceFolder folder;
     PlannedRun run;
     run.layers = 12;
     run.two_batches = true;
@@ -135,13 +135,13 @@ WallReport wall_of(const std::string& recording) {
     return *std::move(wall);
 }
 
-std::string imported(const Folder& folder, const PlannedTrace& planned, const std::string& format) {
+std::string imported(const TraceFolder& folder, const PlannedTrace& planned, const std::string& format) {
     save_as(format, planned, folder / (format + ".trace"));
     return import_file(folder / (format + ".trace"), folder / (format + ".plumb")).at(0).recording;
 }
 
 TEST(ImportHostSide, launches_queueing_and_gaps_of_replays_are_those_of_the_plan) {
-    const Folder folder;
+    const TraceFolder folder;
     for (const char* format : {"kineto", "nsys", "rpd", "rocprofv3"}) {
         const std::string recording = imported(folder, planned_replays(), format);
         const WallPhase phase = wall_of(recording).phases.at(0);
@@ -178,7 +178,7 @@ TEST(ImportHostSide, eager_launches_that_wait_and_that_come_late_are_told_apart)
     launched(0, 5000, 20'000);
     launched(2000, 22'000, 40'000);   // waits: 2 us between the two
     launched(50'000, 55'000, 60'000); // late by 10 us, launched in 2, on its way for 3
-    const Folder folder;
+    const TraceFolder folder;
     const WallLane device = wall_of(imported(folder, planned, "kineto")).phases.at(0).lanes.at(1);
     EXPECT_EQ(device.idle.exposed_launch.value, 5000.0 + 5000.0);
     EXPECT_EQ(device.idle.queued.value, 2000.0);
@@ -186,7 +186,7 @@ TEST(ImportHostSide, eager_launches_that_wait_and_that_come_late_are_told_apart)
 }
 
 TEST(ImportHostSide, where_operations_abut_idle_in_replays_is_not_known_and_a_comparison_says_so) {
-    const Folder folder;
+    const TraceFolder folder;
     const std::string with_gaps = imported(folder, planned_replays(), "nsys");
     PlannedTrace abutting = planned_replays(0);
     abutting.ops.back().end += 1; // whole microseconds would not tell a gap from none
@@ -212,7 +212,7 @@ TEST(ImportHostSide, replays_in_one_piece_are_steps_whose_bricks_are_not_known) 
         planned.calls.push_back({"cudaLaunchKernel", t + 10'000, t + 12'000, 100, 4711, 2 * step + 2});
         planned.ops.push_back(planned_kernel("argmax_kernel", t + 61'000, t + 63'000, 2 * step + 2));
     }
-    const Folder folder;
+    const TraceFolder folder;
     save_nsys(planned, folder / "trace");
     const ImportedRun made = import_file(folder / "trace", folder / "run.plumb").at(0);
     EXPECT_EQ(note_with(made, "in whole"), "");

@@ -80,7 +80,7 @@ bool may_use(const ImportOptions& options, std::string_view evidence) {
            std::find(options.evidence.begin(), options.evidence.end(), evidence) != options.evidence.end();
 }
 
-ImportedRun summary_of(const Trace& trace, const Steps& steps, const Labels& labels, const ModuleLabels& modules,
+ImportedRun summary_of(const Trace& trace, const EngineSteps& steps, const Labels& labels, const ModuleLabels& modules,
                        std::uint16_t process) {
     ImportedRun run;
     run.tool = trace.facts.tool;
@@ -91,7 +91,7 @@ ImportedRun summary_of(const Trace& trace, const Steps& steps, const Labels& lab
         }
     }
     run.steps = static_cast<std::uint64_t>(std::count_if(
-        steps.steps.begin(), steps.steps.end(), [process](const Step& step) { return step.process == process; }));
+        steps.steps.begin(), steps.steps.end(), [process](const EngineStep& step) { return step.process == process; }));
     run.notes = quality_notes(trace, steps);
     run.notes.insert(run.notes.end(), modules.notes.begin(), modules.notes.end());
     const std::vector<std::string> of_labels = label_notes(trace, labels, process);
@@ -151,7 +151,7 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
         if (label_options.names) {
             step_options.attention = attention_names(*trace, *rules);
         }
-        const Steps steps = find_steps(*trace, step_options);
+        const EngineSteps steps = find_steps(*trace, step_options);
         const ModuleLabels modules = find_modules(*trace, steps, module_options);
         label_options.modules = &modules;
         const Labels labels = label_operations(*trace, steps, *rules, label_options);

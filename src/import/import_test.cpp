@@ -81,7 +81,7 @@ std::vector<Case> cases() {
 class ImportPlans : public testing::TestWithParam<Case> {};
 
 TEST_P(ImportPlans, come_back_with_every_name_step_and_time) {
-    const Folder folder;
+    const TraceFolder folder;
     const PlannedTrace planned = plan(GetParam().run);
     save_as(GetParam().format, planned, folder / "trace", GetParam().form);
     const std::vector<ImportedRun> made = import_file(folder / "trace", folder / "run.plumb");
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Import, ImportPlans, testing::ValuesIn(cases()),
                          [](const testing::TestParamInfo<Case>& of) { return of.param.name; });
 
 TEST(Import, eager_operations_know_their_launches) {
-    const Folder folder;
+    const TraceFolder folder;
     PlannedRun run;
     run.graph = false;
     run.annotated = true;
@@ -118,7 +118,7 @@ TEST(Import, eager_operations_know_their_launches) {
 }
 
 TEST(Import, facts_of_machine_and_run_are_kept) {
-    const Folder folder;
+    const TraceFolder folder;
     const PlannedTrace planned = plan({});
     save(folder / "trace.json", as_kineto(planned));
     const ReadBack read = read_back(import_file(folder / "trace.json", folder / "run.plumb").at(0).recording);
@@ -134,7 +134,7 @@ TEST(Import, facts_of_machine_and_run_are_kept) {
 }
 
 TEST(Import, processes_become_recordings_of_their_own_though_they_share_ids) {
-    const Folder folder;
+    const TraceFolder folder;
     PlannedRun run;
     run.processes = 2;
     const PlannedTrace planned = plan(run);
@@ -148,7 +148,7 @@ TEST(Import, processes_become_recordings_of_their_own_though_they_share_ids) {
 }
 
 TEST(Import, several_files_and_folders_become_numbered_recordings) {
-    const Folder folder;
+    const TraceFolder folder;
     std::filesystem::create_directory(folder / "ranks");
     save(folder / "ranks/rank0.json", as_kineto(plan({})));
     save(folder / "ranks/rank1.json", as_kineto(plan({})));
@@ -162,7 +162,7 @@ TEST(Import, several_files_and_folders_become_numbered_recordings) {
 }
 
 TEST(Import, the_same_trace_gives_the_same_recording) {
-    const Folder folder;
+    const TraceFolder folder;
     save(folder / "trace", as_kineto(plan({})));
     import_file(folder / "trace", folder / "a.plumb");
     import_file(folder / "trace", folder / "b.plumb");
@@ -173,7 +173,7 @@ TEST(Import, the_same_trace_gives_the_same_recording) {
 }
 
 TEST(Import, phase_and_tokens_can_be_said) {
-    const Folder folder;
+    const TraceFolder folder;
     PlannedRun run;
     run.graph = false;
     save(folder / "trace", as_kineto(plan(run)));
@@ -204,7 +204,7 @@ struct Imported {
 };
 
 Imported import_text(const std::string& text) {
-    const Folder folder;
+    const TraceFolder folder;
     save(folder / "trace", text);
     const std::vector<ImportedRun> made = import_file(folder / "trace", folder / "run.plumb");
     if (made.empty()) {
@@ -315,7 +315,7 @@ TEST(ImportAnomalies, a_file_that_was_cut_gives_what_it_holds) {
 }
 
 TEST(ImportAnomalies, a_packed_file_that_was_cut_gives_what_it_holds) {
-    const Folder folder;
+    const TraceFolder folder;
     PlannedRun run;
     run.steps = 200;
     save_packed(folder / "trace", as_kineto(plan(run)));
@@ -378,7 +378,7 @@ class PublicTraces : public testing::Test {
     std::vector<ImportedRun> import(const std::string& name) { return import_file(traces_ / name, out_ / "run.plumb"); }
 
     std::filesystem::path traces_;
-    Folder out_;
+    TraceFolder out_;
 };
 
 TEST_F(PublicTraces, a_replay_of_a_hip_graph_keeps_its_decimals) {

@@ -19,32 +19,32 @@ namespace {
 
 constexpr unsigned most_retries = 64; // of events inside one that is damaged
 
-enum class Lane : std::uint8_t { none, kernel, memcpy, memset, api, annotation, python };
+enum class KinetoLane : std::uint8_t { none, kernel, memcpy, memset, api, annotation, python };
 
 struct LaneName {
     std::string_view name;
-    Lane lane;
+    KinetoLane lane;
 };
 // In small letters: of 2021 they begin with a capital.
 constexpr LaneName lanes[] = {
-    {"kernel", Lane::kernel},
-    {"gpu_memcpy", Lane::memcpy},
-    {"gpu_memset", Lane::memset},
-    {"memcpy", Lane::memcpy},
-    {"memset", Lane::memset},
-    {"concurrent_kernel", Lane::kernel},
-    {"mtia_ccp_events", Lane::kernel},
-    {"cuda_runtime", Lane::api},
-    {"cuda_driver", Lane::api},
-    {"runtime", Lane::api},
-    {"driver", Lane::api},
-    {"hip_runtime", Lane::api},
-    {"privateuse1_runtime", Lane::api},
-    {"user_annotation", Lane::annotation},
-    {"python_function", Lane::python},
+    {"kernel", KinetoLane::kernel},
+    {"gpu_memcpy", KinetoLane::memcpy},
+    {"gpu_memset", KinetoLane::memset},
+    {"memcpy", KinetoLane::memcpy},
+    {"memset", KinetoLane::memset},
+    {"concurrent_kernel", KinetoLane::kernel},
+    {"mtia_ccp_events", KinetoLane::kernel},
+    {"cuda_runtime", KinetoLane::api},
+    {"cuda_driver", KinetoLane::api},
+    {"runtime", KinetoLane::api},
+    {"driver", KinetoLane::api},
+    {"hip_runtime", KinetoLane::api},
+    {"privateuse1_runtime", KinetoLane::api},
+    {"user_annotation", KinetoLane::annotation},
+    {"python_function", KinetoLane::python},
 };
 
-Lane lane_of(std::string_view category) {
+KinetoLane lane_of(std::string_view category) {
     const auto same = [category](const LaneName& lane) {
         return category.size() == lane.name.size() &&
                std::equal(category.begin(), category.end(), lane.name.begin(), [](char a, char b) {
@@ -52,7 +52,7 @@ Lane lane_of(std::string_view category) {
                });
     };
     const auto* const found = std::find_if(std::begin(lanes), std::end(lanes), same);
-    return found == std::end(lanes) ? Lane::none : found->lane;
+    return found == std::end(lanes) ? KinetoLane::none : found->lane;
 }
 
 constexpr std::string_view module_prefix = "nn.Module: ";
@@ -79,7 +79,7 @@ bool tells_nothing(std::string_view event) {
         at = end + 1;
         return to.find('\\') == to.npos;
     };
-    Lane lane = Lane::none;
+    KinetoLane lane = KinetoLane::none;
     for (int keys = 0; keys < 3; ++keys) {
         std::string_view key;
         std::string_view value;
@@ -91,14 +91,14 @@ bool tells_nothing(std::string_view event) {
         }
         if (key == "cat") {
             lane = lane_of(value);
-            if (lane == Lane::none) {
+            if (lane == KinetoLane::none) {
                 return true;
             }
         }
-        if (key == "name" && lane == Lane::python) {
+        if (key == "name" && lane == KinetoLane::python) {
             return !value.starts_with(module_prefix);
         }
-        if (key == "cat" && lane != Lane::python) {
+        if (key == "cat" && lane != KinetoLane::python) {
             return false;
         }
         if (!skip_to(',')) {
@@ -109,7 +109,7 @@ bool tells_nothing(std::string_view event) {
 }
 
 /// What one event says that is of use.
-struct Event {
+struct KinetoEvent {
     std::string ph, category, name;
     std::string kernel, module; // that a call launches; of the model
     std::optional<std::int64_t> start, duration;
@@ -125,7 +125,7 @@ struct Event {
 /// The library's events of one object, into an Event.
 class EventReader {
   public:
-    explicit EventReader(Event& to) : to_(to) {}
+    explicit EventReader(KinetoEvent& to) : to_(to) {}
 
     bool null() { return true; }
     bool boolean(bool) { return true; }
@@ -306,7 +306,7 @@ class EventReader {
         return true;
     }
 
-    Event& to_;
+    KinetoEvent& to_;
     int depth_ = 0;
     bool in_args_ = false;
     unsigned axis_ = 0;
@@ -314,7 +314,7 @@ class EventReader {
 };
 
 /// What a batch of events gives.
-struct Found {
+struct KinetoBatch {
     std::vector<RawDeviceOp> ops;
     std::vector<RawHostOp> host;
     std::array<std::uint64_t, anomalies> counts{};
@@ -322,7 +322,7 @@ struct Found {
     void count(Anomaly anomaly) { ++counts[static_cast<std::size_t>(anomaly)]; }
 };
 
-void add_device_op(const Event& event, Lane lane, Found& to) {
+void add_device_op(const KinetoEvent& event, KinetoLane lane, KinetoBatch& to) {
     RawDeviceOp& raw = to.ops.emplace_back();
     raw.op.start_ns = *event.start;
     raw.op.end_ns = *event.start + *event.duration;
@@ -331,22 +331,22 @@ void add_device_op(const Event& event, Lane lane, Found& to) {
     raw.op.graph = static_cast<std::uint32_t>(std::min<std::uint64_t>(event.graph, 0xffffffff));
     raw.op.bytes = event.bytes;
     raw.op.grid = event.grid;
-    raw.op.kind = lane == Lane::kernel   ? DeviceOpKind::kernel
-                  : lane == Lane::memcpy ? DeviceOpKind::memcpy
-                                         : DeviceOpKind::memset;
+    raw.op.kind = lane == KinetoLane::kernel   ? DeviceOpKind::kernel
+                  : lane == KinetoLane::memcpy ? DeviceOpKind::memcpy
+                                               : DeviceOpKind::memset;
     raw.device = event.device.value_or(event.process);
     raw.stream = event.stream.value_or(event.thread);
     raw.name = event.name.empty() ? "unnamed" : event.name;
     raw.module = event.module;
 }
 
-void add_host_op(const Event& event, Lane lane, Found& to) {
+void add_host_op(const KinetoEvent& event, KinetoLane lane, KinetoBatch& to) {
     RawHostOp& raw = to.host.emplace_back();
     raw.op.start_ns = *event.start;
     raw.op.end_ns = *event.start + *event.duration;
     raw.op.correlation = event.correlation;
-    raw.op.kind = lane == Lane::api                        ? HostOpKind::api
-                  : lane == Lane::python                   ? HostOpKind::module
+    raw.op.kind = lane == KinetoLane::api                  ? HostOpKind::api
+                  : lane == KinetoLane::python             ? HostOpKind::module
                   : event.name.starts_with("ProfilerStep") ? HostOpKind::profiler_step
                                                            : HostOpKind::annotation;
     raw.thread = event.thread;
@@ -354,13 +354,14 @@ void add_host_op(const Event& event, Lane lane, Found& to) {
     raw.target = event.kernel;
 }
 
-void add_event(Event& event, Found& to) {
-    const Lane lane = lane_of(event.category);
-    if (event.ph != "X" || lane == Lane::none || (lane == Lane::python && !event.name.starts_with(module_prefix))) {
+void add_event(KinetoEvent& event, KinetoBatch& to) {
+    const KinetoLane lane = lane_of(event.category);
+    if (event.ph != "X" || lane == KinetoLane::none ||
+        (lane == KinetoLane::python && !event.name.starts_with(module_prefix))) {
         return;
     }
     event.duration = event.has_duration ? event.duration : std::optional<std::int64_t>(0);
-    const bool on_device = lane == Lane::kernel || lane == Lane::memcpy || lane == Lane::memset;
+    const bool on_device = lane == KinetoLane::kernel || lane == KinetoLane::memcpy || lane == KinetoLane::memset;
     if (!event.has_start || !event.start || !event.duration) {
         to.count(event.has_start ? Anomaly::bad_number : Anomaly::no_time);
         return;
@@ -384,7 +385,7 @@ void add_event(Event& event, Found& to) {
     }
 }
 
-bool parse(std::string_view text, Event& event) {
+bool parse(std::string_view text, KinetoEvent& event) {
     EventReader reader(event);
     return nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
 }
@@ -398,11 +399,11 @@ std::string mended(std::string_view text) {
 }
 
 /// False where it is no JSON.
-bool read_whole(std::string_view text, Found& to) {
+bool read_whole(std::string_view text, KinetoBatch& to) {
     if (tells_nothing(text)) {
         return true;
     }
-    Event event;
+    KinetoEvent event;
     if (!parse(text, event)) {
         event = {};
         if (!parse(mended(text), event)) {
@@ -414,7 +415,7 @@ bool read_whole(std::string_view text, Found& to) {
 }
 
 /// One element; where a quote or bracket is missing it may hold others, which are looked for.
-void read_event(std::string_view text, Found& to) {
+void read_event(std::string_view text, KinetoBatch& to) {
     if (read_whole(text, to)) {
         return;
     }
@@ -429,8 +430,8 @@ void read_event(std::string_view text, Found& to) {
     }
 }
 
-Found read_events(JsonElements& some) {
-    Found found;
+KinetoBatch read_events(JsonElements& some) {
+    KinetoBatch found;
     for (const std::string_view text : some.texts) {
         read_event(text, found);
     }
@@ -481,9 +482,9 @@ bool is_fact(const std::string& key) {
 
 Status read_kineto(Input& input, TraceBuilder& to) {
     to.facts.tool = "kineto";
-    InOrder<JsonElements, Found> workers(
+    InOrder<JsonElements, KinetoBatch> workers(
         read_events,
-        [&to](Found& found) {
+        [&to](KinetoBatch& found) {
             to.add(found.ops, found.host);
             for (std::size_t i = 0; i < anomalies; ++i) {
                 to.count(static_cast<Anomaly>(i), found.counts[i]);

@@ -127,7 +127,7 @@ struct OpsOfStep {
 
 class Labeller {
   public:
-    Labeller(const Trace& trace, const Steps& steps, KernelRules& rules, const LabelOptions& options)
+    Labeller(const Trace& trace, const EngineSteps& steps, KernelRules& rules, const LabelOptions& options)
         : trace_(trace), steps_(steps), options_(options), names_(trace, rules, options.names) {}
 
     Labels label() {
@@ -472,7 +472,7 @@ class Labeller {
     };
 
     const Trace& trace_;
-    const Steps& steps_;
+    const EngineSteps& steps_;
     const LabelOptions& options_;
     NameLabels names_;
     std::vector<KernelLabel> labels_; // of each op
@@ -496,7 +496,7 @@ std::vector<bool> attention_names(const Trace& trace, KernelRules& rules) {
     return found;
 }
 
-Labels label_operations(const Trace& trace, const Steps& steps, KernelRules& rules, const LabelOptions& options) {
+Labels label_operations(const Trace& trace, const EngineSteps& steps, KernelRules& rules, const LabelOptions& options) {
     return Labeller(trace, steps, rules, options).label();
 }
 

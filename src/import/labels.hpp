@@ -54,7 +54,7 @@ struct LabelOptions {
 [[nodiscard]] std::vector<bool> attention_names(const Trace& trace, KernelRules& rules);
 
 /// A kernel that nothing tells is named after itself: "void cutlass::Kernel2<…>(…)" is cutlass::Kernel2.
-[[nodiscard]] Labels label_operations(const Trace& trace, const Steps& steps, KernelRules& rules,
+[[nodiscard]] Labels label_operations(const Trace& trace, const EngineSteps& steps, KernelRules& rules,
                                       const LabelOptions& options = {});
 
 } // namespace plumb::imported

@@ -38,7 +38,7 @@ Words words_of_path(std::string_view text) {
 }
 
 /// One module that is open on a thread.
-struct Frame {
+struct ModuleFrame {
     std::int64_t end_ns;
     const Words* words; // of a path of names all of them, of a class one
     LabelEvidence evidence;
@@ -53,7 +53,7 @@ class HostWalk {
     /// of_call(index in Trace::host, the modules from the outermost to the innermost).
     template <class OfCall>
     void calls(OfCall of_call) {
-        std::map<std::uint32_t, std::vector<Frame>> open; // by thread
+        std::map<std::uint32_t, std::vector<ModuleFrame>> open; // by thread
         for (std::uint32_t i = 0; i < trace_.host.size(); ++i) {
             const HostOp& op = trace_.host[i];
             const bool call = op.kind == HostOpKind::api;
@@ -61,8 +61,8 @@ class HostWalk {
             if (!call && words == nullptr) {
                 continue;
             }
-            std::vector<Frame>& frames = open[op.thread];
-            std::erase_if(frames, [&op](const Frame& frame) { return frame.end_ns < op.start_ns; });
+            std::vector<ModuleFrame>& frames = open[op.thread];
+            std::erase_if(frames, [&op](const ModuleFrame& frame) { return frame.end_ns < op.start_ns; });
             if (call) {
                 of_call(i, frames);
             } else {
@@ -94,7 +94,7 @@ class HostWalk {
 };
 
 /// What was launched into one graph while it was captured.
-struct Capture {
+struct CapturedNodes {
     struct Launch {
         std::string_view name; // of the kernel; empty: the trace does not say
         std::uint32_t label;
@@ -102,9 +102,9 @@ struct Capture {
     std::vector<Launch> launches;
 };
 
-class Finder {
+class ModuleFinder {
   public:
-    Finder(const Trace& trace, const Steps& steps, const ModuleOptions& options)
+    ModuleFinder(const Trace& trace, const EngineSteps& steps, const ModuleOptions& options)
         : trace_(trace), steps_(steps), options_(options) {
         made_.labels.emplace_back();
         made_.of_op.assign(trace.ops.size(), 0);
@@ -121,9 +121,9 @@ class Finder {
     }
 
   private:
-    std::uint32_t label_of(const std::vector<Frame>& frames) {
+    std::uint32_t label_of(const std::vector<ModuleFrame>& frames) {
         Words path;
-        for (const Frame& frame : frames) {
+        for (const ModuleFrame& frame : frames) {
             path.insert(path.end(), frame.words->begin(), frame.words->end());
         }
         return label_of(path);
@@ -164,7 +164,7 @@ class Finder {
     void read_host() {
         std::vector<std::pair<std::uint32_t, LabelEvidence>> of_call(trace_.host.size());
         HostWalk walk(trace_, options_.stacks, options_.annotations);
-        walk.calls([&](std::uint32_t call, const std::vector<Frame>& frames) {
+        walk.calls([&](std::uint32_t call, const std::vector<ModuleFrame>& frames) {
             if (!frames.empty()) {
                 of_call[call] = {label_of(frames), frames.back().evidence};
             }
@@ -200,7 +200,7 @@ class Finder {
     }
 
     void read_captures() {
-        std::vector<Capture> captures;
+        std::vector<CapturedNodes> captures;
         for (const Trace* trace : options_.captures) {
             read_capture(*trace, captures);
         }
@@ -213,7 +213,7 @@ class Finder {
                     kernels.push_back(op);
                 }
             }
-            const Capture* found = only_match(captures, kernels);
+            const CapturedNodes* found = only_match(captures, kernels);
             if (found == nullptr) {
                 continue;
             }
@@ -229,10 +229,10 @@ class Finder {
                               " replays hold their kernels" + (named ? "" : ", by their number alone"));
     }
 
-    void read_capture(const Trace& trace, std::vector<Capture>& to) {
-        std::map<std::uint32_t, Capture> open; // by thread
+    void read_capture(const Trace& trace, std::vector<CapturedNodes>& to) {
+        std::map<std::uint32_t, CapturedNodes> open; // by thread
         HostWalk walk(trace, true, true);
-        walk.calls([&](std::uint32_t call, const std::vector<Frame>& frames) {
+        walk.calls([&](std::uint32_t call, const std::vector<ModuleFrame>& frames) {
             const HostOp& op = trace.host[call];
             const std::string_view name = trace.names[op.name];
             if (name.find("StreamBeginCapture") != name.npos) {
@@ -253,10 +253,10 @@ class Finder {
     }
 
     /// Where several captures could be it, none is.
-    [[nodiscard]] const Capture* only_match(const std::vector<Capture>& captures,
-                                            const std::vector<std::uint32_t>& kernels) const {
-        const Capture* found = nullptr;
-        for (const Capture& capture : captures) {
+    [[nodiscard]] const CapturedNodes* only_match(const std::vector<CapturedNodes>& captures,
+                                                  const std::vector<std::uint32_t>& kernels) const {
+        const CapturedNodes* found = nullptr;
+        for (const CapturedNodes& capture : captures) {
             if (capture.launches.size() != kernels.size() || kernels.empty()) {
                 continue;
             }
@@ -274,7 +274,7 @@ class Finder {
     }
 
     const Trace& trace_;
-    const Steps& steps_;
+    const EngineSteps& steps_;
     const ModuleOptions& options_;
     std::map<Words, std::uint32_t> known_; // words live in the traces
     std::map<std::pair<std::string_view, std::uint32_t>, std::uint32_t> layers_;
@@ -283,8 +283,8 @@ class Finder {
 
 } // namespace
 
-ModuleLabels find_modules(const Trace& trace, const Steps& steps, const ModuleOptions& options) {
-    return Finder(trace, steps, options).find();
+ModuleLabels find_modules(const Trace& trace, const EngineSteps& steps, const ModuleOptions& options) {
+    return ModuleFinder(trace, steps, options).find();
 }
 
 } // namespace plumb::imported

@@ -41,6 +41,7 @@ struct ModuleOptions {
     std::vector<const Trace*> captures;     // each the trace of one or more captures of graphs
 };
 
-[[nodiscard]] ModuleLabels find_modules(const Trace& trace, const Steps& steps, const ModuleOptions& options = {});
+[[nodiscard]] ModuleLabels find_modules(const Trace& trace, const EngineSteps& steps,
+                                        const ModuleOptions& options = {});
 
 } // namespace plumb::imported

@@ -66,7 +66,7 @@ class Program {
 };
 
 Labels labels_of(const Trace& trace, const ModuleOptions& options = {}) {
-    const Steps steps = find_steps(trace);
+    const EngineSteps steps = find_steps(trace);
     const ModuleLabels modules = find_modules(trace, steps, options);
     Result<KernelRules> rules = KernelRules::load({});
     LabelOptions label_options;

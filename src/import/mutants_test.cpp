@@ -232,7 +232,7 @@ class ImportMutants : public testing::TestWithParam<const char*> {
         return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0};
     }
 
-    Folder folder_;
+    TraceFolder folder_;
     std::vector<std::string> seeds_;
     std::size_t largest_ = 0;
     Told* told_;

@@ -50,9 +50,9 @@ const char* copy_name(std::int64_t kind) {
     }
 }
 
-class Reader {
+class NsysReader {
   public:
-    Reader(SqliteFile& file, TraceBuilder& to) : file_(file), to_(to), strings_(to) {}
+    NsysReader(SqliteFile& file, TraceBuilder& to) : file_(file), to_(to), strings_(to) {}
 
     Status read() {
         to_.facts.tool = "nsys";
@@ -188,6 +188,6 @@ class Reader {
 
 } // namespace
 
-Status read_nsys(SqliteFile& file, TraceBuilder& to) { return Reader(file, to).read(); }
+Status read_nsys(SqliteFile& file, TraceBuilder& to) { return NsysReader(file, to).read(); }
 
 } // namespace plumb::imported

@@ -29,7 +29,7 @@ const char* folder() { return std::getenv("PLUMB_TRACES"); }
 
 struct LabelledTrace {
     Trace trace;
-    Steps steps;
+    EngineSteps steps;
     Labels labels;
 
     [[nodiscard]] std::int64_t ns() const {

@@ -185,7 +185,7 @@ std::vector<std::pair<std::string, std::string>> evidence_of_bricks(const Trace&
 }
 bool hides_gaps(const Trace& trace) { return trace.tick_ns <= abut_ns && abutting_share(trace) > most_abut; }
 
-std::vector<std::string> quality_notes(const Trace& trace, const Steps& steps) {
+std::vector<std::string> quality_notes(const Trace& trace, const EngineSteps& steps) {
     std::vector<std::string> notes = trace.facts.notes;
     if (trace.facts.cut) {
         notes.emplace_back("the file ends before the trace does: what it holds was taken");
@@ -210,7 +210,7 @@ std::vector<std::string> quality_notes(const Trace& trace, const Steps& steps) {
     if (outside != 0) {
         notes.push_back(std::to_string(outside) + " operations belong to no step");
     }
-    if (std::any_of(steps.steps.begin(), steps.steps.end(), [](const Step& step) { return !step.phase_known; })) {
+    if (std::any_of(steps.steps.begin(), steps.steps.end(), [](const EngineStep& step) { return !step.phase_known; })) {
         notes.emplace_back("whether steps are prefill or decode is not in the trace: --phase says it");
     }
     return notes;

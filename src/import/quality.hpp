@@ -15,7 +15,7 @@ namespace plumb::imported {
 
 /// Most operations begin where the one before ended: the gaps between them lie inside of their durations.
 [[nodiscard]] bool hides_gaps(const Trace& trace);
-[[nodiscard]] std::vector<std::string> quality_notes(const Trace& trace, const Steps& steps);
+[[nodiscard]] std::vector<std::string> quality_notes(const Trace& trace, const EngineSteps& steps);
 /// Of one process: by what its bricks are known and what is not, and the witnesses of its layers.
 [[nodiscard]] std::vector<std::string> label_notes(const Trace& trace, const Labels& labels, std::uint16_t process);
 

@@ -13,14 +13,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<std::vector<ImportedRun>> import_file(const Folder& folder, const std::string& name,
+Result<std::vector<ImportedRun>> import_file(const TraceFolder& folder, const std::string& name,
                                              ImportOptions options = {}) {
     options.out = folder / "run.plumb";
     return import_traces({folder / name}, options);
 }
 
 std::string refusal(const std::string& content, ImportOptions options = {}, bool packed = false) {
-    const Folder folder;
+    const TraceFolder folder;
     packed ? save_packed(folder / "trace", content) : save(folder / "trace", content);
     options.out = folder / "run.plumb";
     const auto made = import_traces({folder / "trace"}, options);
@@ -76,7 +76,7 @@ struct Kept {
     std::string notes;
 };
 Kept kept(const std::string& content) {
-    const Folder folder;
+    const TraceFolder folder;
     save(folder / "trace", content);
     const auto made = import_file(folder, "trace");
     EXPECT_TRUE(made.ok()) << made.error().message;
@@ -115,14 +115,14 @@ TEST(ImportRefusals, a_bracket_that_is_missing_costs_its_own_event_alone) {
 TEST(ImportRefusals, brackets_that_never_close_are_looked_at_a_few_times_a_block) {
     // Each quote swallows the next bracket, so that depth alone ends no look.
     const std::string unit = R"({"ph":1,"x":"}","y":[{}],)";
-    const Folder folder;
+    const TraceFolder folder;
     save(folder / "trace", "[" + many(unit, 400'000) + kernel(10) + "]");
     const auto made = import_file(folder, "trace");
     EXPECT_TRUE(made.ok() || made.error().message.find("no operation") != std::string::npos);
 }
 
 TEST(ImportRefusals, databases_beyond_the_limit) {
-    const Folder folder;
+    const TraceFolder folder;
     save_nsys(plan({}), folder / "trace");
     ImportOptions options;
     options.max_size = fs::file_size(folder / "trace") - 1;
@@ -134,7 +134,7 @@ TEST(ImportRefusals, databases_beyond_the_limit) {
 }
 
 TEST(ImportRefusals, packed_databases_beyond_the_limit_and_bombs_of_them) {
-    const Folder folder;
+    const TraceFolder folder;
     save_nsys(plan({}), folder / "plain");
     const std::string content = content_of(folder / "plain");
     save_packed(folder / "trace", content);
@@ -150,7 +150,7 @@ TEST(ImportRefusals, packed_databases_beyond_the_limit_and_bombs_of_them) {
 }
 
 TEST(ImportRefusals, a_pipe_is_no_trace_and_is_not_waited_for) {
-    const Folder folder;
+    const TraceFolder folder;
     ASSERT_EQ(::mkfifo((folder / "trace").c_str(), 0600), 0);
     const auto made = import_file(folder, "trace");
     ASSERT_FALSE(made.ok());
@@ -162,7 +162,7 @@ TEST(ImportRefusals, a_pipe_is_no_trace_and_is_not_waited_for) {
 TEST(ImportRefusals, names_of_databases_are_no_part_of_the_uri) {
     const PlannedTrace planned = plan({});
     for (const char* name : {"a?mode=memory", "b#c", "100%41.sqlite", "d&vfs=none e", "\xc3\xbc'\";", "?", "%00"}) {
-        const Folder folder;
+        const TraceFolder folder;
         save_nsys(planned, folder / "plain"); // here a URI would have said something else
         fs::rename(folder / "plain", folder / name);
         const auto made = import_file(folder, name);
@@ -172,7 +172,7 @@ TEST(ImportRefusals, names_of_databases_are_no_part_of_the_uri) {
 }
 
 TEST(ImportRefusals, a_database_is_not_touched_and_leaves_nothing_beside_it) {
-    const Folder folder;
+    const TraceFolder folder;
     save_nsys(plan({}), folder / "trace");
     change_database(folder / "trace", {"COMMIT", "PRAGMA journal_mode = WAL", "BEGIN"});
     const std::string before = content_of(folder / "trace");
@@ -184,7 +184,7 @@ TEST(ImportRefusals, a_database_is_not_touched_and_leaves_nothing_beside_it) {
 
 /// What is said of a database whose table of kernels is changed so.
 std::string refused_database(const std::vector<std::string>& queries) {
-    const Folder folder;
+    const TraceFolder folder;
     PlannedRun run;
     run.side_stream = true; // copies are there all the same
     save_nsys(plan(run), folder / "trace");
@@ -228,7 +228,7 @@ TEST(ImportRefusals, a_virtual_table_in_place_of_a_table) {
 }
 
 TEST(ImportRefusals, a_database_that_takes_too_long) {
-    const Folder folder;
+    const TraceFolder folder;
     PlannedRun run;
     run.steps = 300; // more than SQLite does between two looks at the clock
     save_nsys(plan(run), folder / "trace");
@@ -249,7 +249,7 @@ void put_number(std::string& page, std::size_t at, std::size_t value) {
 }
 
 TEST(ImportRefusals, pages_that_lead_to_each_other_are_read_as_far_as_the_file_could_hold) {
-    const Folder folder;
+    const TraceFolder folder;
     PlannedRun run;
     run.steps = 300;
     save_nsys(plan(run), folder / "trace");
@@ -302,7 +302,7 @@ TEST(ImportRefusals, pages_that_lead_to_each_other_are_read_as_far_as_the_file_c
 class ImportCuts : public testing::TestWithParam<const char*> {};
 
 TEST_P(ImportCuts, are_said_wherever_they_are) {
-    const Folder folder;
+    const TraceFolder folder;
     const std::string format = GetParam();
     const PlannedTrace planned = plan({});
     if (format == "nsys" || format == "rpd") {

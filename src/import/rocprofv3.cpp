@@ -50,12 +50,12 @@ std::string text(const Json& from, std::initializer_list<const char*> keys) {
     return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
 }
 
-struct Batch {
+struct ListElements {
     List list = List::none;
     JsonElements some;
 };
 
-struct Found {
+struct RocprofBatch {
     std::vector<RawDeviceOp> ops; // name: the kernel's id
     std::vector<RawHostOp> host;  // name: kind << 16 | operation
     std::vector<std::pair<std::uint64_t, std::string>> symbols;
@@ -73,7 +73,7 @@ bool set_times(const Json& record, Op& op) {
     return start && end;
 }
 
-void add_dispatch(const Json& record, Found& to) {
+void add_dispatch(const Json& record, RocprofBatch& to) {
     RawDeviceOp raw;
     to.no_time += set_times(record, raw.op) ? 0 : 1;
     raw.op.name = static_cast<std::uint32_t>(number(record, {"dispatch_info", "kernel_id"}).value_or(0));
@@ -87,7 +87,7 @@ void add_dispatch(const Json& record, Found& to) {
     to.ops.push_back(std::move(raw));
 }
 
-void add_copy(const Json& record, Found& to) {
+void add_copy(const Json& record, RocprofBatch& to) {
     static constexpr const char* names[] = {"Memcpy", "Memcpy HtoH", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD"};
     RawDeviceOp raw;
     to.no_time += set_times(record, raw.op) ? 0 : 1;
@@ -100,7 +100,7 @@ void add_copy(const Json& record, Found& to) {
     to.ops.push_back(std::move(raw));
 }
 
-void add_api(const Json& record, Found& to) {
+void add_api(const Json& record, RocprofBatch& to) {
     RawHostOp raw;
     (void)set_times(record, raw.op);
     raw.op.name = static_cast<std::uint32_t>(number(record, {"kind"}).value_or(0) << 16 |
@@ -109,8 +109,8 @@ void add_api(const Json& record, Found& to) {
     to.host.push_back(std::move(raw));
 }
 
-Found read_batch(Batch& batch) {
-    Found found;
+RocprofBatch read_batch(ListElements& batch) {
+    RocprofBatch found;
     for (const std::string_view element : batch.some.texts) {
         const Json record = Json::parse(element.begin(), element.end(), nullptr, false);
         if (record.is_discarded()) {
@@ -142,11 +142,11 @@ Found read_batch(Batch& batch) {
 }
 
 /// Names and devices may stand behind what uses them, so that all is kept until the end.
-class Reader {
+class RocprofReader {
   public:
-    explicit Reader(TraceBuilder& to) : to_(to) {}
+    explicit RocprofReader(TraceBuilder& to) : to_(to) {}
 
-    void take(Found& found) {
+    void take(RocprofBatch& found) {
         std::move(found.ops.begin(), found.ops.end(), std::back_inserter(ops_));
         std::move(found.host.begin(), found.host.end(), std::back_inserter(host_));
         for (auto& [id, name] : found.symbols) {
@@ -214,9 +214,9 @@ class Reader {
 
 Status read_rocprofv3(Input& input, TraceBuilder& to) {
     to.facts.tool = "rocprofv3";
-    Reader reader(to);
-    InOrder<Batch, Found> workers(
-        read_batch, [&reader](Found& found) { reader.take(found); }, base::usable_cpus());
+    RocprofReader reader(to);
+    InOrder<ListElements, RocprofBatch> workers(
+        read_batch, [&reader](RocprofBatch& found) { reader.take(found); }, base::usable_cpus());
     std::vector<std::pair<JsonPath, std::string>> values; // the reader is busy on other threads
     JsonVisitor visitor;
     visitor.choose = [](const JsonPath& path, char opens) {

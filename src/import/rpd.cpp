@@ -21,9 +21,9 @@ struct Call {
     std::uint64_t bytes = no_id;
 };
 
-class Reader {
+class RpdReader {
   public:
-    Reader(SqliteFile& file, TraceBuilder& to) : file_(file), to_(to) {}
+    RpdReader(SqliteFile& file, TraceBuilder& to) : file_(file), to_(to) {}
 
     Status read() {
         to_.facts.tool = "rpd";
@@ -133,6 +133,6 @@ class Reader {
 
 } // namespace
 
-Status read_rpd(SqliteFile& file, TraceBuilder& to) { return Reader(file, to).read(); }
+Status read_rpd(SqliteFile& file, TraceBuilder& to) { return RpdReader(file, to).read(); }
 
 } // namespace plumb::imported

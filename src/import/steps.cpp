@@ -34,13 +34,13 @@ std::optional<std::uint64_t> number_after(std::string_view text, std::string_vie
     return take_number(text);
 }
 
-void set_phase(Step& step, Phase phase) {
+void set_phase(EngineStep& step, Phase phase) {
     step.phase = phase;
     step.phase_known = true;
 }
 
 /// vLLM and SGLang: execute_8192_context_9(…)_generation_37(…), sequences of either kind; also without the first number.
-bool read_execute(std::string_view name, Step& step) {
+bool read_execute(std::string_view name, EngineStep& step) {
     if (!name.starts_with("execute_")) {
         return false;
     }
@@ -59,7 +59,7 @@ bool read_execute(std::string_view name, Step& step) {
 }
 
 /// SGLang: step[DECODE bs=32], step[EXTEND bs=15 toks=15360].
-bool read_step(std::string_view name, Step& step) {
+bool read_step(std::string_view name, EngineStep& step) {
     if (!name.starts_with("step[")) {
         return false;
     }
@@ -75,7 +75,7 @@ bool read_step(std::string_view name, Step& step) {
     return true;
 }
 
-bool read_word(std::string_view name, Step& step) {
+bool read_word(std::string_view name, EngineStep& step) {
     for (const auto& [word, phase] :
          {std::pair{std::string_view("decode"), Phase::decode}, {"prefill", Phase::prefill}}) {
         if (name.starts_with(word) &&
@@ -88,13 +88,13 @@ bool read_word(std::string_view name, Step& step) {
 }
 
 /// Whether that is what an engine calls a step.
-bool names_step(std::string_view name, Step& step) {
+bool names_step(std::string_view name, EngineStep& step) {
     return read_execute(name, step) || read_step(name, step) || read_word(name, step);
 }
 
-struct Range {
+struct StepRange {
     std::int64_t begin, end;
-    Step step;
+    EngineStep step;
     bool profiler = false;
 };
 
@@ -106,14 +106,14 @@ struct Launched {
     std::uint32_t thread;
 };
 
-class Finder {
+class StepFinder {
   public:
-    Finder(const Trace& trace, const StepOptions& options) : trace_(trace), options_(options) {
+    StepFinder(const Trace& trace, const StepOptions& options) : trace_(trace), options_(options) {
         made_.of_op.assign(trace.ops.size(), no_step);
         name_hashes_.assign(trace.names.size(), 0);
     }
 
-    Steps find() {
+    EngineSteps find() {
         find_replays();
         for (const auto& [process, id] : trace_.facts.pids) {
             of_process(process);
@@ -225,7 +225,7 @@ class Finder {
         if (!std::is_sorted(ops.begin(), ops.end(), earlier)) { // as most are
             std::stable_sort(ops.begin(), ops.end(), earlier);
         }
-        std::vector<Range> ranges = options_.annotations ? annotated(process) : std::vector<Range>();
+        std::vector<StepRange> ranges = options_.annotations ? annotated(process) : std::vector<StepRange>();
         eager_attention_ = has_eager_attention(process);
         const auto usable = [this, process](const Replay& replay) {
             return is_usable(replay, process);
@@ -277,14 +277,14 @@ class Finder {
     }
 
     /// Ranges that the engine calls steps, else those of the profiler; of nested ones the outermost.
-    std::vector<Range> annotated(std::uint16_t process) {
-        std::vector<Range> engine;
-        std::vector<Range> profiler;
+    std::vector<StepRange> annotated(std::uint16_t process) {
+        std::vector<StepRange> engine;
+        std::vector<StepRange> profiler;
         for (const HostOp& op : trace_.host) {
             if (op.process != process) {
                 continue;
             }
-            Range range{op.start_ns, op.end_ns, {}, false};
+            StepRange range{op.start_ns, op.end_ns, {}, false};
             range.step.name = trace_.names[op.name];
             if (op.kind == HostOpKind::annotation && names_step(range.step.name, range.step)) {
                 add_outermost(engine, std::move(range));
@@ -296,9 +296,9 @@ class Finder {
         return engine.empty() ? profiler : engine;
     }
 
-    static void add_outermost(std::vector<Range>& to, Range range) {
+    static void add_outermost(std::vector<StepRange>& to, StepRange range) {
         if (!to.empty() && range.begin < to.back().end) {
-            Step& outer = to.back().step; // what is inside may say more
+            EngineStep& outer = to.back().step; // what is inside may say more
             if (!outer.phase_known && range.step.phase_known) {
                 range.step.name = outer.name;
                 outer = std::move(range.step);
@@ -311,8 +311,8 @@ class Finder {
     }
 
     /// Profiler steps are what the user called so: one may hold many passes.
-    [[nodiscard]] bool several_replays(const std::vector<Range>& ranges, std::uint16_t process) const {
-        return std::any_of(ranges.begin(), ranges.end(), [&](const Range& range) {
+    [[nodiscard]] bool several_replays(const std::vector<StepRange>& ranges, std::uint16_t process) const {
+        return std::any_of(ranges.begin(), ranges.end(), [&](const StepRange& range) {
             return std::count_if(made_.replays.begin(), made_.replays.end(), [&](const Replay& replay) {
                        return replay.process == process && begin_of(replay) >= range.begin &&
                               begin_of(replay) < range.end;
@@ -320,7 +320,7 @@ class Finder {
         });
     }
 
-    std::uint32_t open(Step step, std::uint16_t process, StepEvidence evidence) {
+    std::uint32_t open(EngineStep step, std::uint16_t process, StepEvidence evidence) {
         step.process = process;
         step.evidence = evidence;
         step.begin_ns = std::numeric_limits<std::int64_t>::max();
@@ -330,7 +330,7 @@ class Finder {
     }
 
     void put(const Launched& op, std::uint32_t index) {
-        Step& step = made_.steps[index];
+        EngineStep& step = made_.steps[index];
         made_.of_op[op.op] = index;
         if (step.begin_ns > step.end_ns) { // its first
             step.thread = op.thread;
@@ -340,9 +340,9 @@ class Finder {
         step.end_ns = std::max(step.end_ns, op.end);
     }
 
-    void by_ranges(std::vector<Range>& ranges, const std::vector<Launched>& ops, std::uint16_t process) {
+    void by_ranges(std::vector<StepRange>& ranges, const std::vector<Launched>& ops, std::uint16_t process) {
         std::size_t next = 0;
-        for (Range& range : ranges) {
+        for (StepRange& range : ranges) {
             while (next < ops.size() && ops[next].at < range.begin) {
                 ++next;
             }
@@ -436,7 +436,7 @@ class Finder {
                 ++made_.steps[replay.step].replays;
             }
         }
-        for (Step& step : made_.steps) {
+        for (EngineStep& step : made_.steps) {
             if (options_.phase) {
                 set_phase(step, *options_.phase);
             }
@@ -453,11 +453,11 @@ class Finder {
             order[i] = i;
         }
         std::stable_sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
-            const Step& x = made_.steps[a];
-            const Step& y = made_.steps[b];
+            const EngineStep& x = made_.steps[a];
+            const EngineStep& y = made_.steps[b];
             return std::make_tuple(x.process, x.begin_ns) < std::make_tuple(y.process, y.begin_ns);
         });
-        std::vector<Step> sorted;
+        std::vector<EngineStep> sorted;
         std::vector<std::uint32_t> moved(order.size());
         for (std::uint32_t i = 0; i < order.size(); ++i) {
             moved[order[i]] = i;
@@ -477,7 +477,7 @@ class Finder {
     mutable std::vector<std::uint64_t> name_hashes_; // by name; 0: not needed yet
     bool host_ = false;                              // of the process at hand, launches are known
     bool eager_attention_ = false;                   // of that process, outside of replays
-    Steps made_;
+    EngineSteps made_;
 };
 
 } // namespace
@@ -487,6 +487,6 @@ const char* evidence_word(StepEvidence evidence) {
     return words[static_cast<std::size_t>(evidence)];
 }
 
-Steps find_steps(const Trace& trace, const StepOptions& options) { return Finder(trace, options).find(); }
+EngineSteps find_steps(const Trace& trace, const StepOptions& options) { return StepFinder(trace, options).find(); }
 
 } // namespace plumb::imported

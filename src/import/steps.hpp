@@ -21,7 +21,7 @@ inline constexpr std::uint32_t no_step = std::numeric_limits<std::uint32_t>::max
 enum class StepEvidence : std::uint8_t { annotation = 0, replay = 1, place = 2 };
 const char* evidence_word(StepEvidence evidence);
 
-struct Step {
+struct EngineStep {
     StepEvidence evidence = StepEvidence::place;
     Phase phase = Phase::mixed;
     bool phase_known = false;
@@ -45,8 +45,8 @@ struct Replay {
     std::uint32_t step = no_step;
 };
 
-struct Steps {
-    std::vector<Step> steps;          // by process and begin
+struct EngineSteps {
+    std::vector<EngineStep> steps;    // by process and begin
     std::vector<std::uint32_t> of_op; // index of its step, or no_step
     std::vector<Replay> replays;      // by process and begin
     std::uint64_t partial = 0;        // cut by the begin of the trace: no steps
@@ -59,6 +59,6 @@ struct StepOptions {
     std::vector<bool> attention;         // by name: whether it is attention's; empty: not known
 };
 
-[[nodiscard]] Steps find_steps(const Trace& trace, const StepOptions& options = {});
+[[nodiscard]] EngineSteps find_steps(const Trace& trace, const StepOptions& options = {});
 
 } // namespace plumb::imported

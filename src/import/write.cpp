@@ -21,9 +21,9 @@ constexpr std::uint64_t first_tick = std::uint64_t{1} << 40; // of the trace's e
 constexpr std::size_t slice = 16384;                         // events between two writes
 constexpr std::int64_t least_span_ns = 1000;                 // between the clock pairs
 
-class TraceWriter {
+class ImportedWriter {
   public:
-    TraceWriter(const Trace& trace, const Steps& steps, const Labels& labels, const WriteOptions& options)
+    ImportedWriter(const Trace& trace, const EngineSteps& steps, const Labels& labels, const WriteOptions& options)
         : trace_(trace), steps_(steps), labels_(labels), options_(options), source_("imported:" + trace.facts.tool),
           gapless_(hides_gaps(trace)) {}
 
@@ -119,7 +119,7 @@ class TraceWriter {
             }
         }
         for (std::uint32_t i = 0; i < steps_.steps.size(); ++i) {
-            const Step& step = steps_.steps[i];
+            const EngineStep& step = steps_.steps[i];
             if (step.process == options_.process) {
                 first_step_ = std::min(first_step_, i);
                 events_.push_back({step.begin_ns, Kind::step_begin, i});
@@ -139,7 +139,7 @@ class TraceWriter {
         std::inplace_merge(events_.begin(), others, events_.end(), before);
     }
 
-    static std::int64_t end_of(const Step& step) { return std::max(step.end_ns, step.begin_ns + 1); }
+    static std::int64_t end_of(const EngineStep& step) { return std::max(step.end_ns, step.begin_ns + 1); }
 
     [[nodiscard]] std::uint64_t ticks(std::int64_t ns) const {
         return first_tick + static_cast<std::uint64_t>(ns) - static_cast<std::uint64_t>(first_);
@@ -307,10 +307,10 @@ class TraceWriter {
     /// Within this recording.
     [[nodiscard]] std::uint64_t number(std::uint32_t step) const { return step - first_step_; }
 
-    Track& track_of(const Step& step) { return host_track(step.launched ? step.thread : no_step); }
+    Track& track_of(const EngineStep& step) { return host_track(step.launched ? step.thread : no_step); }
 
     void begin_step(std::uint32_t index) {
-        const Step& step = steps_.steps[index];
+        const EngineStep& step = steps_.steps[index];
         Track& track = track_of(step);
         raw(track, ticks(step.begin_ns),
             pack(RecordKind::step_begin, static_cast<std::uint16_t>(step.phase), number(index)));
@@ -326,7 +326,7 @@ class TraceWriter {
     }
 
     void end_step(std::uint32_t index) {
-        const Step& step = steps_.steps[index];
+        const EngineStep& step = steps_.steps[index];
         Track& track = track_of(step);
         timed(track, step.begin_ns, end_of(step), RecordKind::step_end, static_cast<std::uint16_t>(step.phase));
         track.step = no_step;
@@ -416,7 +416,7 @@ class TraceWriter {
     }
 
     const Trace& trace_;
-    const Steps& steps_;
+    const EngineSteps& steps_;
     const Labels& labels_;
     const WriteOptions& options_;
     std::string source_;
@@ -442,8 +442,9 @@ class TraceWriter {
 
 } // namespace
 
-Status write_recording(const Trace& trace, const Steps& steps, const Labels& labels, const WriteOptions& options) {
-    return TraceWriter(trace, steps, labels, options).write();
+Status write_recording(const Trace& trace, const EngineSteps& steps, const Labels& labels,
+                       const WriteOptions& options) {
+    return ImportedWriter(trace, steps, labels, options).write();
 }
 
 } // namespace plumb::imported

@@ -25,6 +25,6 @@ struct WriteOptions {
 
 /// After an error there is no recording.
 
-Status write_recording(const Trace& trace, const Steps& steps, const Labels& labels, const WriteOptions& options);
+Status write_recording(const Trace& trace, const EngineSteps& steps, const Labels& labels, const WriteOptions& options);
 
 } // namespace plumb::imported
