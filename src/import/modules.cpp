@@ -94,7 +94,7 @@ class HostWalk {
 };
 
 /// What was launched into one graph while it was captured.
-struct CapturedNodes {
+struct CaptureOfGraph {
     struct Launch {
         std::string_view name; // of the kernel; empty: the trace does not say
         std::uint32_t label;
@@ -200,7 +200,7 @@ class ModuleFinder {
     }
 
     void read_captures() {
-        std::vector<CapturedNodes> captures;
+        std::vector<CaptureOfGraph> captures;
         for (const Trace* trace : options_.captures) {
             read_capture(*trace, captures);
         }
@@ -213,7 +213,7 @@ class ModuleFinder {
                     kernels.push_back(op);
                 }
             }
-            const CapturedNodes* found = only_match(captures, kernels);
+            const CaptureOfGraph* found = only_match(captures, kernels);
             if (found == nullptr) {
                 continue;
             }
@@ -229,8 +229,8 @@ class ModuleFinder {
                               " replays hold their kernels" + (named ? "" : ", by their number alone"));
     }
 
-    void read_capture(const Trace& trace, std::vector<CapturedNodes>& to) {
-        std::map<std::uint32_t, CapturedNodes> open; // by thread
+    void read_capture(const Trace& trace, std::vector<CaptureOfGraph>& to) {
+        std::map<std::uint32_t, CaptureOfGraph> open; // by thread
         HostWalk walk(trace, true, true);
         walk.calls([&](std::uint32_t call, const std::vector<ModuleFrame>& frames) {
             const HostOp& op = trace.host[call];
@@ -253,10 +253,10 @@ class ModuleFinder {
     }
 
     /// Where several captures could be it, none is.
-    [[nodiscard]] const CapturedNodes* only_match(const std::vector<CapturedNodes>& captures,
-                                                  const std::vector<std::uint32_t>& kernels) const {
-        const CapturedNodes* found = nullptr;
-        for (const CapturedNodes& capture : captures) {
+    [[nodiscard]] const CaptureOfGraph* only_match(const std::vector<CaptureOfGraph>& captures,
+                                                   const std::vector<std::uint32_t>& kernels) const {
+        const CaptureOfGraph* found = nullptr;
+        for (const CaptureOfGraph& capture : captures) {
             if (capture.launches.size() != kernels.size() || kernels.empty()) {
                 continue;
             }
