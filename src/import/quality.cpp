@@ -51,11 +51,20 @@ std::string largest(const std::map<std::string, double>& ns_of, double all) {
     return text + (sorted.size() > most_named ? ", …" : "");
 }
 
+/// Whether an operation of it waits for other ranks. Experts may also lie all on one.
+bool crosses_ranks(const BrickName& brick, const TraceFacts& facts) {
+    const bool between_experts = brick.name == "moe_dispatch" || brick.name == "moe_combine";
+    return brick.category == Category::collective ||
+           (between_experts && !facts.world_size.empty() && facts.world_size != "1");
+}
+
 std::vector<std::string> brick_notes(const Trace& trace, const Labels& labels, std::uint16_t process) {
     std::map<LabelEvidence, double> by_evidence;
     std::map<std::string, double> unknown;
     std::map<std::string, double> weak;
+    std::map<std::string, double> collective;
     double all = 0;
+    double collective_ns = 0;
     double unknown_ns = 0;
     double weak_ns = 0;
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
@@ -64,15 +73,19 @@ std::vector<std::string> brick_notes(const Trace& trace, const Labels& labels, s
             continue;
         }
         const auto ns = static_cast<double>(op.duration_ns());
-        const std::string& brick = labels.bricks[labels.brick_of[i]].name;
+        const BrickName& brick = labels.bricks[labels.brick_of[i]];
         all += ns;
+        if (crosses_ranks(brick, trace.facts)) {
+            collective_ns += ns;
+            collective[brick.name] += ns;
+        }
         by_evidence[labels.evidence_of[i]] += ns;
         if (labels.certainty_of[i] == Certainty::unknown) {
             unknown_ns += ns;
-            unknown[brick] += ns;
+            unknown[brick.name] += ns;
         } else if (labels.certainty_of[i] == Certainty::weak) {
             weak_ns += ns;
-            weak[brick] += ns;
+            weak[brick.name] += ns;
         }
     }
     if (all <= 0) {
@@ -86,8 +99,14 @@ std::vector<std::string> brick_notes(const Trace& trace, const Labels& labels, s
             known += std::string(", by ") + evidence_word(more) + " for " + percent(by_evidence[more] / all, 2);
         }
     }
-    return {known, "unknown " + percent(unknown_ns / all, 2) + " of the time" + largest(unknown, all),
-            "weak " + percent(weak_ns / all, 2) + " of the time" + largest(weak, all)};
+    std::vector<std::string> notes = {
+        known, "unknown " + percent(unknown_ns / all, 2) + " of the time" + largest(unknown, all),
+        "weak " + percent(weak_ns / all, 2) + " of the time" + largest(weak, all)};
+    if (collective_ns > 0) {
+        notes.push_back("between ranks " + percent(collective_ns / all, 2) + " of the time" + largest(collective, all) +
+                        ": that holds waiting for other ranks, which the trace of one rank does not tell apart");
+    }
+    return notes;
 }
 
 /// "61 layers: 61 by repeats, 61 by attention, 61 by time"
@@ -115,6 +134,7 @@ std::string witnesses_of(const LabelledPass& pass) {
 /// Passes alike are one sentence.
 std::vector<std::string> layer_notes(const Labels& labels, std::uint16_t process) {
     std::vector<std::pair<std::string, std::uint64_t>> found; // in the order of their first pass
+    std::map<std::string, std::size_t> known;                 // indices in it
     for (const LabelledPass& pass : labels.passes) {
         if (pass.process != process) {
             continue;
@@ -126,13 +146,11 @@ std::vector<std::string> layer_notes(const Labels& labels, std::uint16_t process
                 break;
             }
         }
-        const auto known =
-            std::find_if(found.begin(), found.end(), [&text](const auto& of) { return of.first == text; });
-        if (known == found.end()) {
-            found.emplace_back(std::move(text), 1);
-        } else {
-            ++known->second;
+        const auto [at, is_new] = known.try_emplace(text, found.size());
+        if (is_new) {
+            found.emplace_back(std::move(text), 0);
         }
+        ++found[at->second].second;
     }
     std::vector<std::string> notes;
     for (const auto& [text, passes] : found) {

@@ -312,12 +312,20 @@ class StepFinder {
 
     /// Profiler steps are what the user called so: one may hold many passes.
     [[nodiscard]] bool several_replays(const std::vector<StepRange>& ranges, std::uint16_t process) const {
-        return std::any_of(ranges.begin(), ranges.end(), [&](const StepRange& range) {
-            return std::count_if(made_.replays.begin(), made_.replays.end(), [&](const Replay& replay) {
-                       return replay.process == process && begin_of(replay) >= range.begin &&
-                              begin_of(replay) < range.end;
-                   }) > 1;
-        });
+        auto range = ranges.begin();
+        std::size_t inside = 0; // of the range
+        for (const Replay& replay : made_.replays) {
+            if (replay.process != process) {
+                continue;
+            }
+            for (; range != ranges.end() && range->end <= begin_of(replay); ++range) {
+                inside = 0;
+            }
+            if (range != ranges.end() && range->begin <= begin_of(replay) && ++inside > 1) {
+                return true;
+            }
+        }
+        return false;
     }
 
     std::uint32_t open(EngineStep step, std::uint16_t process, StepEvidence evidence) {
