@@ -71,7 +71,8 @@ std::string shown(const Question& question, const plumb::Answer& answer) {
                                : answer.text({stdout_has_color(), stdout_columns()});
 }
 
-int answer(const Question& question) {
+/// Out of line: a debugger stops here (docs/architecture.md).
+PLUMB_NOINLINE int answer(const Question& question) {
     ImportedTraces traces;
     const plumb::Result<plumb::Answer> answer = [&]() -> plumb::Result<plumb::Answer> {
         const Ticker ticker("reading " + what_is_read(question));

@@ -18,6 +18,7 @@ struct Case {
     std::string format;
     KinetoForm form = {};
 };
+std::ostream& operator<<(std::ostream& out, const Case& of) { return out << of.name; }
 
 std::vector<Case> cases() {
     std::vector<Case> all;

@@ -96,6 +96,7 @@ struct Known {
     double unknown = 0.1, weak = 10; // at most, per cent of the time
     std::size_t replay = 0;          // operations of its one replay
 };
+std::ostream& operator<<(std::ostream& out, const Known& of) { return out << of.file; }
 
 std::vector<Known> known() {
     std::vector<Known> all;
@@ -142,14 +143,15 @@ TEST_P(PublicTraces, have_the_layers_of_their_model) {
                 of.doubts().c_str());
 }
 
-std::string test_name(const testing::TestParamInfo<Known>& of) {
+template <class Of>
+std::string test_name(const testing::TestParamInfo<Of>& of) {
     std::string name = of.param.file;
     std::replace_if(
         name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
     return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Import, PublicTraces, testing::ValuesIn(known()), test_name);
+INSTANTIATE_TEST_SUITE_P(Import, PublicTraces, testing::ValuesIn(known()), test_name<Known>);
 
 // ---- kernel by kernel, against what the trace or the trace of its capture says of modules
 
@@ -157,6 +159,7 @@ struct Scored {
     std::string file, segment;
     std::size_t kernels; // that the truth names
 };
+std::ostream& operator<<(std::ostream& out, const Scored& of) { return out << of.file; }
 
 using Moment = std::tuple<std::int64_t, std::int64_t>;
 
@@ -228,7 +231,8 @@ INSTANTIATE_TEST_SUITE_P(Import, PublicTruth,
                                          Scored{"qwen3_8b_mi300x_sglang/prefill.json.gz", "all", 504},
                                          Scored{"qwen1.5_0.5b/h100.json.gz", "all", 1176},
                                          Scored{"qwen1.5_0.5b/mi300x.json.gz", "all", 1032},
-                                         Scored{"gpt_oss_120b_b200/eager_trace.json.gz", "all", 900}));
+                                         Scored{"gpt_oss_120b_b200/eager_trace.json.gz", "all", 900}),
+                         test_name<Scored>);
 
 // ---- time, brick by brick, against the same modules
 
@@ -237,6 +241,7 @@ struct ScoredTime {
     double least,
         least_strict; // per cent of the time that modules tell, right: with helpers, and their own bricks alone
 };
+std::ostream& operator<<(std::ostream& out, const ScoredTime& of) { return out << of.file; }
 
 class PublicBricks : public testing::TestWithParam<ScoredTime> {
     void SetUp() override {
@@ -291,7 +296,8 @@ INSTANTIATE_TEST_SUITE_P(Import, PublicBricks,
                                          ScoredTime{"qwen3_8b_mi300x_sglang/prefill.json.gz", "", 99.8, 99},
                                          ScoredTime{"qwen1.5_0.5b/h100.json.gz", "", 99.8, 90},
                                          ScoredTime{"qwen1.5_0.5b/mi300x.json.gz", "", 99.8, 94},
-                                         ScoredTime{"gpt_oss_120b_b200/eager_trace.json.gz", "", 99.8, 87}));
+                                         ScoredTime{"gpt_oss_120b_b200/eager_trace.json.gz", "", 99.8, 87}),
+                         test_name<ScoredTime>);
 
 // ---- shares, and what cannot be known
 

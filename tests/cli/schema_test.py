@@ -57,7 +57,7 @@ class Schemas(Case):
         model = FOLDER / "small.gguf"
         self.documents("model", "make", "--shape", "test-qwen2", "-o", model, "--json")
         killed = FOLDER / "killed.plumb"
-        running = Running(model, "--threads", 1, "--out", killed, "--prompt-tokens", 5, "--steps", 200000)
+        running = Running("decode", model, "--threads", 1, "--out", killed, "--prompt-tokens", 5, "--steps", 200000)
         running.until(b"decode ")
         running.signal(signal.SIGKILL)
         self.assertEqual(running.end()[0], -signal.SIGKILL)
