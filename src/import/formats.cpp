@@ -12,7 +12,7 @@ constexpr std::size_t head_size = 4096;
 constexpr std::size_t block_size = std::size_t{1} << 20;
 
 constexpr const char* what_is_known =
-    "PyTorch profiler (Kineto) JSON, rocprofv3 JSON, and the SQLite exports of Nsight Systems and rpd";
+    "PyTorch profiler (Kineto) and XProf JSON, rocprofv3 JSON, and the SQLite exports of Nsight Systems and rpd";
 
 Result<SqliteFile> open_database(Input& input, const std::string& path, const InputLimits& limits) {
     if (!input.packed()) {

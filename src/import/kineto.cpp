@@ -10,6 +10,7 @@
 
 #include "base/utf8.hpp"
 #include "import/decimal.hpp"
+#include "import/device_lanes.hpp"
 #include "import/formats.hpp"
 #include "import/in_order.hpp"
 #include "import/json_stream.hpp"
@@ -87,7 +88,7 @@ bool tells_nothing(std::string_view event) {
             return false;
         }
         if (key == "ph" && value != "X") {
-            return true;
+            return value != "M";
         }
         if (key == "cat") {
             lane = lane_of(value);
@@ -317,13 +318,22 @@ class EventReader {
 struct KinetoBatch {
     std::vector<RawDeviceOp> ops;
     std::vector<RawHostOp> host;
+    std::vector<LaneLabel> labels;
+    std::vector<RawDeviceOp> without_category;
     std::array<std::uint64_t, anomalies> counts{};
 
     void count(Anomaly anomaly) { ++counts[static_cast<std::size_t>(anomaly)]; }
 };
 
-void add_device_op(const KinetoEvent& event, KinetoLane lane, KinetoBatch& to) {
-    RawDeviceOp& raw = to.ops.emplace_back();
+/// Begin and duration are numbers whose sum fits; nothing of a trace is above.
+bool is_timed(const KinetoEvent& event) {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 2;
+    return event.start && event.duration && std::max(*event.start, *event.duration) <= most &&
+           std::min(*event.start, *event.duration) >= -most;
+}
+
+void add_device_op(const KinetoEvent& event, KinetoLane lane, std::vector<RawDeviceOp>& to) {
+    RawDeviceOp& raw = to.emplace_back();
     raw.op.start_ns = *event.start;
     raw.op.end_ns = *event.start + *event.duration;
     raw.op.correlation = event.correlation;
@@ -338,6 +348,18 @@ void add_device_op(const KinetoEvent& event, KinetoLane lane, KinetoBatch& to) {
     raw.stream = event.stream.value_or(event.thread);
     raw.name = event.name.empty() ? "unnamed" : event.name;
     raw.module = event.module;
+}
+
+/// What an event without a category may be: the name of a lane, or an operation in one.
+void add_without_category(const KinetoEvent& event, KinetoBatch& to) {
+    if (event.ph == "M" && (event.name == "process_name" || event.name == "thread_name")) {
+        to.labels.push_back(
+            {event.process, event.name[0] == 't' ? std::optional(event.thread) : std::nullopt, event.module});
+    } else if (event.ph == "X" && event.has_duration && is_timed(event)) {
+        add_device_op(event, KinetoLane::kernel, to.without_category);
+        to.without_category.back().process = event.process;
+        to.without_category.back().stream = event.thread;
+    }
 }
 
 void add_host_op(const KinetoEvent& event, KinetoLane lane, KinetoBatch& to) {
@@ -355,6 +377,10 @@ void add_host_op(const KinetoEvent& event, KinetoLane lane, KinetoBatch& to) {
 }
 
 void add_event(KinetoEvent& event, KinetoBatch& to) {
+    if (event.category.empty()) {
+        add_without_category(event, to);
+        return;
+    }
     const KinetoLane lane = lane_of(event.category);
     if (event.ph != "X" || lane == KinetoLane::none ||
         (lane == KinetoLane::python && !event.name.starts_with(module_prefix))) {
@@ -366,9 +392,7 @@ void add_event(KinetoEvent& event, KinetoBatch& to) {
         to.count(event.has_start ? Anomaly::bad_number : Anomaly::no_time);
         return;
     }
-    // The sum of both fits where each is below this; nothing of a trace is above.
-    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 2;
-    if (std::max(*event.start, *event.duration) > most || std::min(*event.start, *event.duration) < -most) {
+    if (!is_timed(event)) {
         to.count(Anomaly::absurd_time);
         return;
     }
@@ -379,7 +403,7 @@ void add_event(KinetoEvent& event, KinetoBatch& to) {
         to.count(Anomaly::large_id);
     }
     if (on_device) {
-        add_device_op(event, lane, to);
+        add_device_op(event, lane, to.ops);
     } else {
         add_host_op(event, lane, to);
     }
@@ -482,10 +506,12 @@ bool is_fact(const std::string& key) {
 
 Status read_kineto(Input& input, TraceBuilder& to) {
     to.facts.tool = "kineto";
+    DeviceLanes lanes(to);
     InOrder<JsonElements, KinetoBatch> workers(
         read_events,
-        [&to](KinetoBatch& found) {
+        [&to, &lanes](KinetoBatch& found) {
             to.add(found.ops, found.host);
+            lanes.add(found.labels, found.without_category);
             for (std::size_t i = 0; i < anomalies; ++i) {
                 to.count(static_cast<Anomaly>(i), found.counts[i]);
             }
@@ -513,6 +539,7 @@ Status read_kineto(Input& input, TraceBuilder& to) {
     if (!damage) {
         return damage.error();
     }
+    lanes.finish();
     to.count(Anomaly::damaged, damage->elements);
     to.facts.cut = damage->cut;
     return {};
