@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <span>
@@ -41,13 +42,14 @@ bool holds(std::string_view text, std::string_view word) {
            }) != text.end();
 }
 
-/// "Memcpy HtoD (Pageable -> Device)", "CopyDeviceToDevice".
+/// "Memcpy HtoD (Pageable -> Device)", "CopyDeviceToDevice", "MemcpyD2H".
 const char* copy_brick(std::string_view name) {
-    if (holds(name, "htod") || holds(name, "hosttodevice") || holds(name, "host -> device")) {
-        return "copy_h2d";
-    }
-    return holds(name, "dtoh") || holds(name, "devicetohost") || holds(name, "device -> host") ? "copy_d2h"
-                                                                                               : "copy_d2d";
+    const auto any_of = [name](std::initializer_list<std::string_view> words) {
+        return std::any_of(words.begin(), words.end(), [name](std::string_view word) { return holds(name, word); });
+    };
+    return any_of({"htod", "h2d", "hosttodevice", "host -> device"})   ? "copy_h2d"
+           : any_of({"dtoh", "d2h", "devicetohost", "device -> host"}) ? "copy_d2h"
+                                                                       : "copy_d2d";
 }
 
 /// Of a brick that is not well known.
