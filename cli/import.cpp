@@ -27,7 +27,7 @@ struct ImportArguments {
 
 void print_run(const plumb::imported::ImportedRun& run) {
     std::cout << terminal_text(run.recording) << "  " << run.operations << " operations, " << run.steps
-              << (run.steps == 1 ? " step" : " steps") << ", of " << terminal_text(run.trace) << " (" << run.tool
+              << (run.steps == 1 ? " step" : " steps") << " from " << terminal_text(run.trace) << " (" << run.tool
               << ")\n";
     for (const std::string& note : run.notes) {
         std::cout << "note  " << terminal_text(note) << '\n';
@@ -77,14 +77,17 @@ void add_import(CLI::App& root, int& exit_code) {
         ->required();
     app.add_option("--phase", arguments->phase, "What all steps are, where the trace does not say")
         ->check(CLI::IsMember({"prefill", "decode", "mixed"}));
-    app.add_option("--tokens", arguments->tokens, "Tokens of each step, where the trace does not say")->type_name("N");
+    app.add_option("--tokens", arguments->tokens, "Tokens of each step, where the trace does not say")
+        ->type_name("N")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
     app.add_option("--rules", arguments->options.rules,
                    "Rules for kernel names, before plumb's own (docs/kernel_rules.md)")
         ->type_name("FILE")
         ->allow_extra_args(false);
     CLI::Option* layers = app.add_option("--layers", arguments->options.layers,
                                          "Layers of the model, where the order of kernels leaves it open")
-                              ->type_name("N");
+                              ->type_name("N")
+                              ->check(CLI::Range(1U, 65535U));
     app.add_option("--config", arguments->options.config, "The model's config.json, which says how many layers it has")
         ->type_name("FILE")
         ->excludes(layers);

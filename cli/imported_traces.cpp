@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/interrupt.hpp"
 #include "import/import.hpp"
 
 namespace plumb::cli {
@@ -47,6 +48,8 @@ Result<std::vector<std::string>> ImportedTraces::recordings_of(const std::vector
         imported::ImportOptions options;
         options.out = folder_ + "/" + std::to_string(traces_++) + ".plumb";
         options.evidence = {"annotation"}; // operations keep their own names
+        catch_interrupts();
+        options.stop = &interrupted(); // else an interrupt left the folder behind
         const auto made = imported::import_traces({path}, options);
         if (!made) {
             return made.error();

@@ -52,7 +52,7 @@ std::optional<std::int64_t> microseconds_to_ns(std::string_view text) {
             point = true;
             continue;
         }
-        if (!is_digit(c) || value > most) {
+        if (!is_digit(c) || (left > 0 && value > most)) {
             return std::nullopt;
         }
         if (left > 0) {

@@ -65,6 +65,9 @@ Result<Trace> read_trace(const std::string& path, const InputLimits& limits) {
         return got.error();
     }
     head.resize(*got);
+    if (head.empty()) {
+        return Error{ErrorCode::corrupt, path + " is empty"};
+    }
     if (const Status again = input->rewind(); !again.ok()) {
         return again.error();
     }

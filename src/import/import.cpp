@@ -24,6 +24,9 @@ Result<std::vector<std::string>> files_of(const std::vector<std::string>& paths)
     std::vector<std::string> files;
     for (const std::string& path : paths) {
         std::error_code error;
+        if (!fs::exists(path, error)) {
+            return Error{ErrorCode::not_found, "cannot read " + path + ": No such file or directory"};
+        }
         if (!fs::is_directory(path, error)) {
             files.push_back(path);
             continue;
@@ -52,8 +55,10 @@ std::string numbered(const std::string& out, std::size_t number) {
 
 std::vector<std::uint16_t> processes_of(const Trace& trace) {
     std::vector<std::uint16_t> found;
-    for (const Stream& stream : trace.streams) {
-        found.push_back(stream.process);
+    for (const DeviceOp& op : trace.ops) { // a stream may have lost all of its own
+        if (found.empty() || found.back() != op.process) {
+            found.push_back(op.process);
+        }
     }
     std::sort(found.begin(), found.end());
     found.erase(std::unique(found.begin(), found.end()), found.end());
@@ -65,6 +70,8 @@ Result<std::vector<Trace>> read_captures(const ImportOptions& options) {
     std::vector<Trace> captures;
     InputLimits limits;
     limits.max_size = options.max_size;
+    limits.stop = options.stop;
+    limits.bytes = options.bytes;
     for (const std::string& file : options.captures) {
         Result<Trace> trace = read_trace(file, limits);
         if (!trace) {
@@ -78,6 +85,13 @@ Result<std::vector<Trace>> read_captures(const ImportOptions& options) {
 bool may_use(const ImportOptions& options, std::string_view evidence) {
     return options.evidence.empty() ||
            std::find(options.evidence.begin(), options.evidence.end(), evidence) != options.evidence.end();
+}
+
+bool is_one_of(const std::string& path, const std::vector<std::string>& files) {
+    return std::any_of(files.begin(), files.end(), [&path](const std::string& file) {
+        std::error_code error;
+        return fs::equivalent(path, file, error);
+    });
 }
 
 ImportedRun summary_of(const Trace& trace, const EngineSteps& steps, const Labels& labels, const ModuleLabels& modules,
@@ -135,6 +149,14 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
     }
     std::vector<ImportedRun> made;
     std::size_t number = 0;
+    // Recordings that were made before stay.
+    const auto failed = [&made](Error error) {
+        if (!made.empty()) {
+            error.message += "; written before it: " + made.front().recording +
+                             (made.size() > 1 ? " to " + made.back().recording : std::string());
+        }
+        return error;
+    };
     for (const std::string& file : *files) {
         InputLimits limits;
         limits.max_size = options.max_size;
@@ -142,7 +164,7 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
         limits.bytes = options.bytes;
         const Result<Trace> trace = read_trace(file, limits);
         if (!trace) {
-            return trace.error();
+            return failed(trace.error());
         }
         StepOptions step_options;
         step_options.annotations = may_use(options, "annotation");
@@ -160,6 +182,10 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
             ImportedRun run = summary_of(*trace, steps, labels, modules, process);
             run.trace = file;
             run.recording = files->size() * processes.size() > 1 ? numbered(options.out, number++) : options.out;
+            if (is_one_of(run.recording, *files) || is_one_of(run.recording, options.captures)) {
+                return failed({ErrorCode::invalid_argument,
+                               "the output " + run.recording + " is a trace itself; choose another name with -o"});
+            }
             WriteOptions to{run.recording, process, {{"trace", fs::path(file).filename().string()}}};
             for (std::size_t i = 0; i < run.notes.size(); ++i) {
                 to.descriptions.emplace_back(recording::import_note_key + std::to_string(i + 1), run.notes[i]);
@@ -170,14 +196,16 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
             to.stop = options.stop;
             const Status written = write_recording(*trace, steps, labels, to);
             if (!written.ok()) {
-                return written.error();
+                return failed(written.error());
             }
             made.push_back(std::move(run));
         }
         if (processes.empty()) {
-            return Error{ErrorCode::corrupt, file +
-                                                 " holds no operation of a device: was the device traced? With Kineto: "
-                                                 "activities=[CPU, CUDA]; with nsys: --trace=cuda"};
+            return failed({ErrorCode::corrupt,
+                           trace->facts.cut
+                               ? file + " is cut, and holds no operation of a device up to there: copy it again"
+                               : file + " holds no operation of a device: was the device traced? With Kineto: "
+                                        "activities=[CPU, CUDA]; with nsys: --trace=cuda"});
         }
     }
     return made;

@@ -232,6 +232,45 @@ TEST(ImportAnomalies, times_at_the_epoch_keep_their_nanoseconds) {
     EXPECT_EQ(made.read.facts->metadata.start_realtime_ns, 1712195495505582988);
 }
 
+TEST(ImportAnomalies, decimals_beyond_the_nanosecond_are_rounded) {
+    const Imported made =
+        import_text(events({kernel("1712195495505582.988400", "1.0010"), kernel("1712195495505584.0014999", "0.003")}));
+    ASSERT_EQ(made.read.ops.size(), 2U);
+    EXPECT_EQ(made.read.ops[0].end, 1001);
+    EXPECT_EQ(made.read.ops[1].begin, 1013);
+}
+
+TEST(ImportAnomalies, an_id_of_0_that_no_call_has_is_none) {
+    std::string text = "[";
+    for (int i = 0; i < 40; ++i) {
+        text += (i == 0 ? "" : ",") + kernel(std::to_string(10 * i), "5", "\"correlation\": 0");
+    }
+    const Imported made = import_text(text + "]");
+    EXPECT_NE(note_with(made.run, "prefill or decode is not in the trace"), "") << "40 launches are no replay";
+}
+
+std::string range(const std::string& name, const std::string& start, const std::string& duration) {
+    return R"({"ph": "X", "cat": "user_annotation", "name": ")" + name + R"(", "pid": 0, "tid": 100, "ts": )" + start +
+           ", \"dur\": " + duration + "}";
+}
+std::string launch(const std::string& start, const std::string& duration, const std::string& id) {
+    return R"({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 0, "tid": 100, "ts": )" + start +
+           ", \"dur\": " + duration + R"(, "args": {"correlation": )" + id + "}}";
+}
+
+TEST(ImportAnomalies, steps_that_overlap_are_all_kept) {
+    const Imported made = import_text(
+        events({range("decode", "0", "101"), launch("10", "200", "1"), kernel("120", "5"),
+                range("decode", "100", "100"), launch("110", "5", "2"), kernel("130", "5", "\"correlation\": 2"),
+                range("decode", "200", "100"), launch("210", "5", "3"), kernel("220", "5", "\"correlation\": 3")}));
+    EXPECT_EQ(made.run.steps, 3U);
+    EXPECT_EQ(made.read.steps.size(), 3U);
+    ASSERT_EQ(made.read.ops.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(made.read.ops[i].step, i);
+    }
+}
+
 TEST(ImportAnomalies, negative_and_absurd_durations_are_refused_and_counted) {
     const Imported made = import_text(
         events({kernel("10", "5"), kernel("20", "-5"), kernel("30", "7447190400000000"), kernel("40", "1")}));

@@ -141,12 +141,18 @@ class Labeller {
         if (options_.places) {
             place_all();
         }
+        sort_passes();
+        passes_found_ = made_.passes.size();
         if (options_.modules != nullptr) {
             read_modules(*options_.modules);
         }
-        std::stable_sort(made_.passes.begin(), made_.passes.end(), [](const LabelledPass& a, const LabelledPass& b) {
-            return std::pair(a.process, a.step) < std::pair(b.process, b.step);
-        });
+        for (LabelledPass& pass : made_.passes) {
+            if (trace_.facts.cut) {
+                pass.certain = false;
+                pass.doubts.emplace_back("the file is cut");
+            }
+        }
+        sort_passes();
         made_.brick_of.reserve(labels_.size());
         made_.evidence_of.reserve(labels_.size());
         made_.certainty_of.reserve(labels_.size());
@@ -221,18 +227,33 @@ class Labeller {
             number = one_kind ? modules.layers[layer].number : number;
         }
         number_layers(modules, ops, numbers);
-        bool found = false;
-        for (LabelledPass& pass : made_.passes) {
-            if (std::pair(pass.process, pass.step) == step) {
-                found = true;
-                tell(pass, numbers.size(), evidence);
-            }
+        const auto known = passes_found_of(step);
+        for (LabelledPass& pass : known) {
+            tell(pass, numbers.size(), evidence);
         }
-        if (!found) {
+        if (known.empty()) {
             LabelledPass& pass = made_.passes.emplace_back();
             std::tie(pass.process, pass.step) = step;
             tell(pass, numbers.size(), evidence);
         }
+    }
+
+    /// Of those that are known by kernels: they stand first, in order.
+    std::span<LabelledPass> passes_found_of(std::pair<std::uint16_t, std::uint32_t> step) {
+        const auto end = made_.passes.begin() + static_cast<std::ptrdiff_t>(passes_found_);
+        const auto first =
+            std::lower_bound(made_.passes.begin(), end, step, [](const LabelledPass& pass, const auto& wanted) {
+                return std::pair(pass.process, pass.step) < wanted;
+            });
+        const auto last = std::find_if(
+            first, end, [&step](const LabelledPass& pass) { return std::pair(pass.process, pass.step) != step; });
+        return {first, last};
+    }
+
+    void sort_passes() {
+        std::stable_sort(made_.passes.begin(), made_.passes.end(), [](const LabelledPass& a, const LabelledPass& b) {
+            return std::pair(a.process, a.step) < std::pair(b.process, b.step);
+        });
     }
 
     static std::uint32_t layer_module(const ModuleLabels& modules, std::uint32_t op) {
@@ -262,11 +283,15 @@ class Labeller {
         }
     }
 
-    static void tell(LabelledPass& pass, std::size_t layers, LabelEvidence evidence) {
+    void tell(LabelledPass& pass, std::size_t layers, LabelEvidence evidence) const {
         pass.layers = static_cast<std::uint32_t>(layers);
         pass.told = evidence;
-        pass.certain = true;
         pass.doubts.clear();
+        if (options_.layers != 0 && options_.layers != pass.layers) {
+            pass.doubts.push_back("the model has " + std::to_string(options_.layers) + " layers, modules tell of " +
+                                  std::to_string(pass.layers));
+        }
+        pass.certain = pass.doubts.empty();
     }
 
     /// What belongs to no step has no layers, but bricks.
@@ -478,6 +503,7 @@ class Labeller {
     const LabelOptions& options_;
     NameLabels names_;
     std::vector<KernelLabel> labels_; // of each op
+    std::size_t passes_found_ = 0;    // by kernels, at the front of made_.passes
     ReadBefore read_before_;          // the replay before, of the same graph
     std::map<std::string, std::uint32_t, std::less<>> bricks_;
     std::map<std::uint32_t, std::uint32_t> unknown_; // by name

@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t batch = 2048;             // stays in the cache
 constexpr std::uint64_t thread_mask = 0xffffff; // of a globalTid: the rest names the process
 constexpr int pid_shift = 24;
+constexpr std::uint64_t pid_mask = 0xffffff; // above it: of which machine
 constexpr auto null = static_cast<std::int64_t>(no_id);
 
 using Row = SqliteFile::Row;
@@ -128,7 +129,7 @@ class NsysReader {
         }
         raw.device = static_cast<std::uint64_t>(row.number(2));
         raw.stream = static_cast<std::uint64_t>(row.number(3));
-        raw.process = static_cast<std::uint64_t>(row.number(5)) >> pid_shift;
+        raw.process = static_cast<std::uint64_t>(row.number(5)) >> pid_shift & pid_mask;
         if (ops_.size() == batch) {
             flush();
         }
@@ -161,7 +162,7 @@ class NsysReader {
         raw.op.name = name;
         const auto thread = static_cast<std::uint64_t>(row.number(2));
         raw.thread = thread & thread_mask;
-        raw.process = thread >> pid_shift;
+        raw.process = thread >> pid_shift & pid_mask;
         if (host_.size() == batch) {
             flush();
         }

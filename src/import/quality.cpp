@@ -226,7 +226,8 @@ std::vector<std::string> quality_notes(const Trace& trace, const EngineSteps& st
     }
     const auto outside = std::count(steps.of_op.begin(), steps.of_op.end(), no_step);
     if (outside != 0) {
-        notes.push_back(std::to_string(outside) + " operations belong to no step");
+        notes.push_back(std::to_string(outside) + (outside == 1 ? " operation belongs" : " operations belong") +
+                        " to no step");
     }
     if (std::any_of(steps.steps.begin(), steps.steps.end(), [](const EngineStep& step) { return !step.phase_known; })) {
         notes.emplace_back("whether steps are prefill or decode is not in the trace: --phase says it");

@@ -30,9 +30,33 @@ std::string refusal(const std::string& content, ImportOptions options = {}, bool
 
 TEST(ImportRefusals, name_what_is_known) {
     EXPECT_NE(refusal("hello").find("Kineto"), std::string::npos);
-    EXPECT_NE(refusal("").find("Kineto"), std::string::npos);
+    EXPECT_NE(refusal("").find("is empty"), std::string::npos);
     EXPECT_NE(refusal("{\"traceEvents\": []}").find("no operation of a device"), std::string::npos);
     EXPECT_NE(refusal("SQLite format 3" + std::string(2000, 'x')).find("database"), std::string::npos);
+}
+
+TEST(ImportRefusals, an_output_that_is_the_trace) {
+    const TraceFolder folder;
+    save(folder / "trace", as_kineto(plan({})));
+    const std::string before = content_of(folder / "trace");
+    ImportOptions options;
+    options.out = folder / "trace";
+    const auto made = import_traces({folder / "trace"}, options);
+    ASSERT_FALSE(made.ok());
+    EXPECT_NE(made.error().message.find("is a trace itself"), std::string::npos) << made.error().message;
+    EXPECT_EQ(content_of(folder / "trace"), before);
+}
+
+TEST(ImportRefusals, tell_what_was_written_before) {
+    const TraceFolder folder;
+    save(folder / "a", as_kineto(plan({})));
+    save(folder / "b", "hello");
+    ImportOptions options;
+    options.out = folder / "run.plumb";
+    const auto made = import_traces({folder / "a", folder / "b"}, options);
+    ASSERT_FALSE(made.ok());
+    EXPECT_NE(made.error().message.find("; written before it: " + (folder / "run-0.plumb")), std::string::npos)
+        << made.error().message;
 }
 
 TEST(ImportRefusals, files_beyond_the_limit) {

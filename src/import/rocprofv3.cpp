@@ -75,7 +75,10 @@ bool set_times(const Json& record, Op& op) {
 
 void add_dispatch(const Json& record, RocprofBatch& to) {
     RawDeviceOp raw;
-    to.no_time += set_times(record, raw.op) ? 0 : 1;
+    if (!set_times(record, raw.op)) {
+        ++to.no_time;
+        return;
+    }
     raw.op.name = static_cast<std::uint32_t>(number(record, {"dispatch_info", "kernel_id"}).value_or(0));
     static constexpr const char* axes[] = {"x", "y", "z"};
     for (std::size_t i = 0; i < 3; ++i) {
@@ -90,7 +93,10 @@ void add_dispatch(const Json& record, RocprofBatch& to) {
 void add_copy(const Json& record, RocprofBatch& to) {
     static constexpr const char* names[] = {"Memcpy", "Memcpy HtoH", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD"};
     RawDeviceOp raw;
-    to.no_time += set_times(record, raw.op) ? 0 : 1;
+    if (!set_times(record, raw.op)) {
+        ++to.no_time;
+        return;
+    }
     raw.op.kind = DeviceOpKind::memcpy;
     raw.op.bytes = number(record, {"bytes"}).value_or(no_id);
     const std::uint64_t operation = number(record, {"operation"}).value_or(0);
@@ -102,7 +108,10 @@ void add_copy(const Json& record, RocprofBatch& to) {
 
 void add_api(const Json& record, RocprofBatch& to) {
     RawHostOp raw;
-    (void)set_times(record, raw.op);
+    if (!set_times(record, raw.op)) {
+        ++to.no_time;
+        return;
+    }
     raw.op.name = static_cast<std::uint32_t>(number(record, {"kind"}).value_or(0) << 16 |
                                              (number(record, {"operation"}).value_or(0) & 0xffff));
     raw.thread = number(record, {"thread_id"}).value_or(0);

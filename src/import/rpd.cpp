@@ -88,6 +88,10 @@ class RpdReader {
         if (holds(type, "Marker") || holds(type, "Barrier")) {
             return; // no work
         }
+        if (row.is_null(3) || row.is_null(4)) {
+            to_.count(Anomaly::no_time);
+            return;
+        }
         RawDeviceOp& raw = ops_.emplace_back();
         DeviceOp& op = raw.op;
         if (holds(type, "Copy") || holds(type, "copy")) {

@@ -297,7 +297,7 @@ class StepFinder {
     }
 
     static void add_outermost(std::vector<StepRange>& to, StepRange range) {
-        if (!to.empty() && range.begin < to.back().end) {
+        if (!to.empty() && range.end <= to.back().end) {
             EngineStep& outer = to.back().step; // what is inside may say more
             if (!outer.phase_known && range.step.phase_known) {
                 range.step.name = outer.name;
@@ -306,6 +306,9 @@ class StepFinder {
                 outer.prefill_tokens = range.step.prefill_tokens;
             }
             return;
+        }
+        if (!to.empty()) { // one that was scheduled ahead begins before the other ends
+            range.begin = std::max(range.begin, to.back().end);
         }
         to.push_back(std::move(range));
     }
@@ -400,7 +403,7 @@ class StepFinder {
             return all >= stretch_share * shortest;
         };
         const auto close_between = [&](std::uint32_t step) {
-            if (is_stretch()) {
+            if (!between.empty() && is_stretch()) {
                 step = open({}, process, StepEvidence::place);
                 made_.steps[step].phase = Phase::prefill;
             }
@@ -472,11 +475,23 @@ class StepFinder {
             sorted.push_back(std::move(made_.steps[order[i]]));
         }
         made_.steps = std::move(sorted);
+        part_steps();
         for (std::uint32_t& step : made_.of_op) {
             step = step == no_step ? no_step : moved[step];
         }
         for (Replay& replay : made_.replays) {
             replay.step = replay.step == no_step ? no_step : moved[replay.step];
+        }
+    }
+
+    /// Those of one thread follow each other: what still runs when the next begins belongs to the step that launched it, beyond its end.
+    void part_steps() {
+        for (std::size_t i = 1; i < made_.steps.size(); ++i) {
+            EngineStep& before = made_.steps[i - 1];
+            const EngineStep& step = made_.steps[i];
+            if (before.process == step.process && before.launched == step.launched && before.thread == step.thread) {
+                before.end_ns = std::clamp(before.end_ns, before.begin_ns, step.begin_ns);
+            }
         }
     }
 

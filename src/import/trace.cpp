@@ -167,6 +167,15 @@ void count_shared_ids(Trace& trace) {
     }
 }
 
+/// Tools write 0 where they do not know the launch. It is one only where a call has it.
+void forget_zero_ids(Trace& trace) {
+    if (std::none_of(trace.host.begin(), trace.host.end(), [](const HostOp& op) { return op.correlation == 0; })) {
+        for (DeviceOp& op : trace.ops) {
+            op.correlation = op.correlation == 0 ? no_id : op.correlation;
+        }
+    }
+}
+
 std::int64_t tick_of(const Trace& trace) {
     std::int64_t tick = 0;
     for (const DeviceOp& op : trace.ops) {
@@ -176,9 +185,7 @@ std::int64_t tick_of(const Trace& trace) {
             return 1;
         }
     }
-    return tick == 0                                              ? 1
-           : std::gcd(tick, coarsest_tick_ns) == coarsest_tick_ns ? coarsest_tick_ns
-                                                                  : std::min(tick, coarsest_tick_ns);
+    return tick == 0 ? 1 : std::gcd(tick, coarsest_tick_ns);
 }
 
 } // namespace
@@ -326,6 +333,7 @@ Trace TraceBuilder::finish() {
     trace.threads = std::move(moved_threads);
 
     refuse_far_ones(trace);
+    forget_zero_ids(trace);
     const std::vector<std::uint32_t> names = sort_names(trace.names);
     for (DeviceOp& op : trace.ops) {
         op.name = names[op.name];

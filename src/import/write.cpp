@@ -163,8 +163,7 @@ class ImportedWriter {
         const auto pid = facts.pids.find(options_.process);
         made.pid = pid != facts.pids.end() ? static_cast<std::uint32_t>(pid->second) : 0;
         made.rank = facts.rank;
-        made.ring_reason = "imported";
-        made.sync_mode = "none";
+        made.sync_mode = "deferred";
         made.warmup_steps = 0;
         made.identity = {{"tool", facts.tool}, {"tool.version", facts.version}, {"plumb", PLUMB_BUILD_VERSION}};
         made.comparability = {{"source", source_},
