@@ -5,7 +5,8 @@
 // No state, no thread rule.
 #pragma once
 
-#if __has_include(<sys/platform/x86.h>)
+// The header is C: clang does not know its _Bool.
+#if __has_include(<sys/platform/x86.h>) && !defined(__clang__)
 #include <sys/platform/x86.h>
 #define PLUMB_CPU_HAS(feature, word) CPU_FEATURE_ACTIVE(feature)
 #else
