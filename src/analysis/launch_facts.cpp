@@ -67,7 +67,7 @@ LaunchFacts LaunchLook::finish(const resolve::StepTable& steps, const resolve::T
     LaunchFacts facts;
     facts.feeds = std::move(feeds_);
     std::array<bool, 4> ran[2] = {};
-    for (const std::size_t linked : {0, 1}) {
+    for (const std::size_t linked : {std::size_t{0}, std::size_t{1}}) {
         ran[linked][static_cast<std::size_t>(Phase::none)] = hidden_[linked].outside_steps;
         for (const std::uint64_t id : hidden_[linked].steps.sorted()) {
             const std::size_t found = steps.find(id);

@@ -506,12 +506,12 @@ bool is_fact(const std::string& key) {
 
 Status read_kineto(Input& input, TraceBuilder& to) {
     to.facts.tool = "kineto";
-    DeviceLanes lanes(to);
+    DeviceLanes device_lanes(to);
     InOrder<JsonElements, KinetoBatch> workers(
         read_events,
-        [&to, &lanes](KinetoBatch& found) {
+        [&to, &device_lanes](KinetoBatch& found) {
             to.add(found.ops, found.host);
-            lanes.add(found.labels, found.without_category);
+            device_lanes.add(found.labels, found.without_category);
             for (std::size_t i = 0; i < anomalies; ++i) {
                 to.count(static_cast<Anomaly>(i), found.counts[i]);
             }
@@ -539,7 +539,7 @@ Status read_kineto(Input& input, TraceBuilder& to) {
     if (!damage) {
         return damage.error();
     }
-    lanes.finish();
+    device_lanes.finish();
     to.count(Anomaly::damaged, damage->elements);
     to.facts.cut = damage->cut;
     return {};

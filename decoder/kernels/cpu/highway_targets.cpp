@@ -6,7 +6,7 @@
 
 #include <hwy/targets.h>
 
-#if __has_include(<sys/platform/x86.h>)
+#if __has_include(<sys/platform/x86.h>) && !defined(__clang__) // which does not know the _Bool in it
 #include <sys/platform/x86.h> // asked at the start of each program, as the compiler's own test would do once more
 #define PLUMB_CPU_HAS(feature, word) CPU_FEATURE_ACTIVE(feature)
 #else
