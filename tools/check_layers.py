@@ -37,7 +37,7 @@ BELOW = {
 }
 BELOW_TESTS = {"session": ["export", "answers"], "attach": ["answers"], "import": ["answers"]}  # what only the tests of a room include
 # Of the room that both libraries hold, what reads: no file of libplumb's other rooms that ships includes it.
-READING = {f"src/recording/{name}.hpp" for name in ("decode_ahead", "index", "reader", "recorded_run", "recovery", "ring_merge")}
+READING = {f"src/recording/{name}.hpp" for name in ("decode_ahead", "follower", "index", "reader", "recorded_run", "recovery", "ring_merge")}
 OF_BACKEND = {"cudagraph": {"cuda", "hip"}, "fingerprint": {"cuda"}}  # rooms that stand on these backends alone
 STANDS_ON = {"hip": "cuda"}  # backends that are another table over one implementation
 PARTS = {"cli": {"cli", "decoder"}, "decoder": {"decoder"}}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/byte_source.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,13 @@ namespace {
 constexpr std::size_t least_window = std::size_t{256} << 10;
 
 } // namespace
+
+void ByteSource::measure() {
+    struct stat facts = {};
+    if (memory_ == nullptr && fstat(file_.get(), &facts) == 0) {
+        size_ = static_cast<std::uint64_t>(facts.st_size);
+    }
+}
 
 const std::byte* ByteSource::view(std::uint64_t offset, std::size_t size) {
     if (offset > size_ || size > size_ - offset) {

@@ -17,8 +17,10 @@ class ByteSource {
     ByteSource(FileHandle file, std::uint64_t size) : file_(std::move(file)), size_(size) {}
     explicit ByteSource(std::shared_ptr<const Bytes> bytes) : memory_(std::move(bytes)), size_(memory_->size()) {}
 
-    /// As it was when opened; a file may grow.
+    /// As it was when opened, or at the last measure(); a file may grow.
     [[nodiscard]] std::uint64_t size() const { return size_; }
+    /// Takes the size that the file has now. Memory keeps its own.
+    void measure();
     [[nodiscard]] int file() const { return file_.get(); }
     /// `size` bytes at `offset`, valid until the next call; null when they are not (or no longer) there.
     [[nodiscard]] const std::byte* view(std::uint64_t offset, std::size_t size);

@@ -11,10 +11,11 @@ constexpr std::size_t search_block = std::size_t{64} << 10;
 
 class ChunkScanner {
   public:
-    explicit ChunkScanner(ByteSource& source) : source_(source), rehash_left_(8 * source.size()) {}
+    ChunkScanner(ByteSource& source, std::uint64_t from)
+        : source_(source), from_(std::min(from, source.size())), rehash_left_(8 * (source.size() - from_)) {}
 
     ScanOutcome run(const std::function<void(const ChunkHeader&, const std::byte*, std::uint64_t)>& visit) {
-        std::uint64_t at = std::min<std::uint64_t>(preamble_size, source_.size());
+        std::uint64_t at = from_;
         while (at < source_.size()) {
             ChunkHeader header;
             const State state = look(at, header);
@@ -109,6 +110,7 @@ class ChunkScanner {
     }
 
     ByteSource& source_;
+    std::uint64_t from_;
     std::uint64_t rehash_left_;
     ScanOutcome outcome_;
 };
@@ -116,8 +118,9 @@ class ChunkScanner {
 } // namespace
 
 ScanOutcome scan_chunks(ByteSource& source,
-                        const std::function<void(const ChunkHeader&, const std::byte*, std::uint64_t)>& visit) {
-    return ChunkScanner(source).run(visit);
+                        const std::function<void(const ChunkHeader&, const std::byte*, std::uint64_t)>& visit,
+                        std::uint64_t from) {
+    return ChunkScanner(source, from).run(visit);
 }
 
 } // namespace plumb::recording

@@ -18,8 +18,9 @@ struct ScanOutcome {
     std::uint64_t torn_bytes = 0; // at the end: a chunk that was being written when the writer stopped
 };
 
-/// Calls `visit(header, payload, offset of the header)` for each chunk whose checksums hold, in file order.
+/// Calls `visit(header, payload, offset of the header)` for each chunk whose checksums hold, in file order, from offset `from` on.
 ScanOutcome scan_chunks(ByteSource& source,
-                        const std::function<void(const ChunkHeader&, const std::byte*, std::uint64_t)>& visit);
+                        const std::function<void(const ChunkHeader&, const std::byte*, std::uint64_t)>& visit,
+                        std::uint64_t from = preamble_size);
 
 } // namespace plumb::recording

@@ -84,7 +84,20 @@ class IndexBuilder {
         ++unknown_;
     }
 
-    void finish(const ScanOutcome& scan, std::uint64_t size) {
+    void set_preamble_damaged() { preamble_damaged_ = true; }
+    [[nodiscard]] bool preamble_is_damaged() const { return preamble_damaged_; }
+
+    /// Of what was taken so far; `size` is how far the scan went. May be called again behind more.
+    void finish(const ScanOutcome& part, std::uint64_t size) {
+        scan_.damaged_places += part.damaged_places;
+        scan_.damaged_bytes += part.damaged_bytes;
+        scan_.torn_bytes = part.torn_bytes;
+        const ScanOutcome& scan = scan_;
+        index_.notes.clear();
+        index_.records_removed = 0;
+        if (preamble_damaged_) {
+            note("the first " + std::to_string(preamble_size) + " bytes are damaged");
+        }
         index_.end = size - scan.torn_bytes;
         index_.torn_bytes = scan.torn_bytes;
         for (const auto& [track, removal] : removals_) {
@@ -221,8 +234,8 @@ class IndexBuilder {
     }
 
     void note_collisions() {
-        for (std::string& text : collisions_) {
-            note(std::move(text));
+        for (const std::string& text : collisions_) {
+            note(text);
         }
     }
 
@@ -246,7 +259,7 @@ class IndexBuilder {
         }
         if (skip < header.count) {
             index_.places.push_back({offset, header.payload_checksum, header.first_sequence, header.payload_size,
-                                     header.track, header.count, skip});
+                                     header.track, header.count, skip, header.written_ns});
             next = end;
         }
         return true;
@@ -316,6 +329,8 @@ class IndexBuilder {
     }
 
     Index& index_;
+    ScanOutcome scan_;
+    bool preamble_damaged_ = false;
     std::unordered_map<std::uint32_t, bool> known_tracks_;
     std::unordered_map<std::uint16_t, bool> known_names_;
     std::unordered_map<std::string, std::size_t> known_keys_;
@@ -355,8 +370,22 @@ std::string Index::track_name(std::uint32_t id) const {
     return known == nullptr || known->name.empty() ? name : name + " (" + known->name + ")";
 }
 
-Result<Index> read_index(ByteSource& source, const std::string& path) {
+struct GrowingIndex::State {
     Index index;
+    IndexBuilder builder{index};
+    bool begun = false;
+
+    Status begin(ByteSource& source, const std::string& path);
+};
+
+GrowingIndex::GrowingIndex() : state_(std::make_unique<State>()) {}
+GrowingIndex::GrowingIndex(GrowingIndex&&) noexcept = default;
+GrowingIndex& GrowingIndex::operator=(GrowingIndex&&) noexcept = default;
+GrowingIndex::~GrowingIndex() = default;
+
+Index& GrowingIndex::index() { return state_->index; }
+
+Status GrowingIndex::State::begin(ByteSource& source, const std::string& path) {
     Preamble preamble;
     const std::byte* head = source.view(0, preamble_size);
     const PreambleState state = head == nullptr ? PreambleState::foreign : read_preamble(head, preamble);
@@ -376,18 +405,47 @@ Result<Index> read_index(ByteSource& source, const std::string& path) {
                          (newer ? "use a newer plumb" : "no such version was ever made")};
     }
     if (state != PreambleState::good) {
-        index.notes.push_back("the first " + std::to_string(preamble_size) + " bytes are damaged");
+        builder.set_preamble_damaged();
     }
-    IndexBuilder builder(index);
-    const ScanOutcome scan =
-        scan_chunks(source, [&builder](const ChunkHeader& header, const std::byte* payload, std::uint64_t offset) {
-            builder.take(header, payload, offset);
-        });
-    builder.finish(scan, source.size());
-    if (state != PreambleState::good && !index.has_metadata && index.places.empty()) {
+    index.end = preamble_size;
+    begun = true;
+    return {};
+}
+
+Status GrowingIndex::grow(ByteSource& source, const std::string& path) {
+    State& state = *state_;
+    if (!state.begun) {
+        if (Status begun = state.begin(source, path); !begun) {
+            return begun;
+        }
+    }
+    const ScanOutcome scan = scan_chunks(
+        source,
+        [&state](const ChunkHeader& header, const std::byte* payload, std::uint64_t offset) {
+            state.builder.take(header, payload, offset);
+        },
+        state.index.end);
+    state.builder.finish(scan, source.size());
+    const Index& index = state.index;
+    if (state.builder.preamble_is_damaged() && !index.has_metadata && index.next_sequence.empty()) {
         return no_recording(path);
     }
-    return index;
+    return {};
+}
+
+Result<Index> read_index(ByteSource& source, const std::string& path) {
+    GrowingIndex growing;
+    if (Status grown = growing.grow(source, path); !grown) {
+        return grown.error();
+    }
+    return std::move(growing.index());
+}
+
+bool read_records(ByteSource& source, RecordDecoder& decoder, const RecordPlace& place, Record* to) {
+    const std::byte* payload = source.view(place.offset, place.payload_size);
+    // Checked again, because a file may have changed since it was opened.
+    return payload != nullptr && checksum(payload, place.payload_size) == place.checksum &&
+           decoder.decode(payload, place.payload_size, place.count, to);
 }
 
 } // namespace plumb::recording

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "recording/format.hpp"
 #include "recording/graph_codec.hpp"
 #include "recording/metadata_codec.hpp"
+#include "recording/record_codec.hpp"
 #include "recording/recording.hpp"
 #include "recording/run_facts.hpp"
 #include "recording/tile_codec.hpp"
@@ -28,6 +30,7 @@ struct RecordPlace {
     std::uint32_t track = 0;
     std::uint32_t count = 0;
     std::uint32_t skip = 0; // already in an earlier chunk
+    std::int64_t written_ns = 0;
 };
 
 /// A chunk of checks of which the last `count - skip` are new.
@@ -62,5 +65,26 @@ struct Index : RunFacts {
 
 /// Errors: corrupt when `path` (only named) is no recording; unsupported when a newer version made it.
 Result<Index> read_index(ByteSource& source, const std::string& path);
+
+/// The same of a file that grows: what read_index() gives, look by look, of which each reads what came since the one before.
+class GrowingIndex {
+  public:
+    GrowingIndex();
+    GrowingIndex(GrowingIndex&&) noexcept;
+    GrowingIndex& operator=(GrowingIndex&&) noexcept;
+    ~GrowingIndex();
+
+    /// Up to the size that the source has. Errors: as read_index().
+    Status grow(ByteSource& source, const std::string& path);
+    /// Its owner may take places out of it.
+    [[nodiscard]] Index& index();
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+/// The records of a chunk, all `place.count` of them; false where they are not (or no longer) there as they were written.
+[[nodiscard]] bool read_records(ByteSource& source, RecordDecoder& decoder, const RecordPlace& place, Record* to);
 
 } // namespace plumb::recording

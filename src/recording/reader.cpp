@@ -52,12 +52,7 @@ void Reader::State::note_end() {
     }
 }
 
-bool Reader::State::decode(const RecordPlace& place, Record* to) {
-    const std::byte* payload = source.view(place.offset, place.payload_size);
-    // Again, because a file may have changed since it was opened.
-    return payload != nullptr && checksum(payload, place.payload_size) == place.checksum &&
-           decoder.decode(payload, place.payload_size, place.count, to);
-}
+bool Reader::State::decode(const RecordPlace& place, Record* to) { return read_records(source, decoder, place, to); }
 
 /// Null where this thread decodes by itself.
 std::unique_ptr<DecodeAhead> Reader::State::decode_ahead() {

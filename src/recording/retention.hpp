@@ -15,6 +15,9 @@
 
 namespace plumb::recording {
 
+/// Every second of the older half goes until no more than 4096 are left: a fit needs ends and a few between.
+void thin_clock_pairs(std::vector<ClockPair>& pairs);
+
 class Retention {
   public:
     struct Chunk {

@@ -102,7 +102,13 @@ void read_names(ByteSource& source, std::uint32_t used, RingFile& file) {
     }
 }
 
-Result<RingFile> read_rings(ByteSource& source, const std::string& path) {
+/// Where its names and rings lie.
+struct RingFileLayout {
+    std::uint64_t capacity = 0, count = 0;
+    std::uint32_t names_used = 0, name_bytes = 0;
+};
+
+Result<RingFile> read_header(ByteSource& source, const std::string& path, RingFileLayout& layout) {
     const std::byte* page = source.view(0, detail::ring_page);
     if (page == nullptr || std::memcmp(page, detail::ring_magic, sizeof detail::ring_magic) != 0) {
         return unusable(path, "it does not begin as one");
@@ -134,7 +140,19 @@ Result<RingFile> read_rings(ByteSource& source, const std::string& path) {
     file.recording_id[0] = field<std::uint64_t>(page, offsetof(detail::RingFileHeader, recording_id));
     file.recording_id[1] = field<std::uint64_t>(page, offsetof(detail::RingFileHeader, recording_id) + 8);
     file.recording = text(page, offsetof(detail::RingFileHeader, recording), sizeof detail::RingFileHeader::recording);
-    const std::uint64_t count = field<std::uint32_t>(page, offsetof(detail::RingFileHeader, ring_count));
+    layout = {capacity, field<std::uint32_t>(page, offsetof(detail::RingFileHeader, ring_count)), names_used,
+              name_bytes};
+    return file;
+}
+
+Result<RingFile> read_rings(ByteSource& source, const std::string& path) {
+    RingFileLayout layout;
+    Result<RingFile> read = read_header(source, path, layout);
+    if (!read) {
+        return read;
+    }
+    RingFile& file = *read;
+    const auto [capacity, count, names_used, name_bytes] = layout;
     const std::uint64_t stride = detail::ring_page + capacity * sizeof(Record);
     read_names(source, names_used, file);
     const std::uint64_t rings_at = detail::ring_page + name_bytes;
@@ -167,7 +185,7 @@ Result<RingFile> read_rings(ByteSource& source, const std::string& path) {
         }
         file.rings.push_back(std::move(ring));
     }
-    return file;
+    return read;
 }
 
 } // namespace
@@ -196,6 +214,17 @@ Result<RingFile> read_ring_file(const std::string& path) {
     }
     ByteSource source(std::move(*file), size);
     return read_rings(source, path);
+}
+
+Result<RingFile> read_ring_header(const std::string& path) {
+    std::uint64_t size = 0;
+    RingFileLayout layout;
+    Result<FileHandle> file = open_to_read(path, size);
+    if (!file) {
+        return file.error();
+    }
+    ByteSource source(std::move(*file), size);
+    return read_header(source, path, layout);
 }
 
 Result<RingFile> read_ring_bytes(const std::byte* data, std::size_t size, const std::string& path) {

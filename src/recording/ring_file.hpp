@@ -43,7 +43,9 @@ struct RingFile {
 [[nodiscard]] std::string locate_ring(const std::string& path);
 /// Errors: not_found; corrupt, with the field that cannot be true; unsupported for another layout version.
 Result<RingFile> read_ring_file(const std::string& path);
-/// The same from bytes in memory; `path` only names them in errors.
+/// What it says of its process and recording, without the rings.
+Result<RingFile> read_ring_header(const std::string& path);
+/// The same as read_ring_file() from bytes in memory; `path` only names them in errors.
 Result<RingFile> read_ring_bytes(const std::byte* data, std::size_t size, const std::string& path);
 
 } // namespace plumb::recording

@@ -19,8 +19,6 @@
 namespace plumb::recording {
 namespace {
 
-/// In a bounded recording old clock pairs are thinned out beyond this many.
-constexpr std::size_t most_clock_pairs = 4096;
 /// Rows of more graph keys than this are written in full each time, and a bounded recording forgets them.
 constexpr std::size_t most_graphs_known = 16384;
 /// Rows and tiles that later ones replaced may take this much of a bounded recording, or this share of max_size=.
@@ -127,7 +125,6 @@ struct Writer::State {
     Retention::Chunk encode_chunk(const RecordBatch& piece, std::uint64_t records_before);
     Status shorten();
     Status shorten_to(double share);
-    void thin_clock_pairs();
 };
 
 Bytes Writer::State::head() const {
@@ -412,7 +409,7 @@ Status Writer::State::shorten_to(double share) {
     if (n == 0 && !too_stale()) {
         return {};
     }
-    thin_clock_pairs();
+    thin_clock_pairs(clock_pairs);
     Retention::Outcome outcome = retention.after_removing(n);
     Bytes bytes = head();
     append_entries(bytes, header(ChunkType::tracks, 0), tracks);
@@ -465,19 +462,6 @@ Status Writer::State::shorten_to(double share) {
         stale_bytes = 0;
     }
     return replaced;
-}
-
-void Writer::State::thin_clock_pairs() {
-    while (clock_pairs.size() > most_clock_pairs) {
-        // Every second of the older half goes: a fit needs ends and a few between.
-        std::vector<ClockPair> fewer;
-        for (std::size_t i = 0; i < clock_pairs.size(); ++i) {
-            if (i % 2 == 0 || i >= clock_pairs.size() / 2) {
-                fewer.push_back(clock_pairs[i]);
-            }
-        }
-        clock_pairs = std::move(fewer);
-    }
 }
 
 Writer::Writer(std::unique_ptr<State> state) : state_(std::move(state)) {}
