@@ -14,6 +14,29 @@ using namespace page;
 namespace {
 
 constexpr std::size_t name_columns = 40;
+
+} // namespace
+
+std::string marked_name(const Row& row) {
+    std::string name = printable(row.key.name.empty() ? "(unnamed)" : row.key.name, name_columns);
+    if (row.parent) {
+        name += " +";
+    }
+    if (row.lap) {
+        name += " ~";
+    }
+    if (row.basis == RowBasis::timed_steps) {
+        name += " *";
+    } else if (row.basis == RowBasis::replays) {
+        name += row.sites_timed < row.sites ? " @-" : " @";
+    }
+    return name;
+}
+
+std::string calls_cell(double calls) { return fixed(calls, calls == std::floor(calls) ? 0 : 2); }
+
+namespace {
+
 constexpr std::string_view not_applicable = "-";
 
 struct FigureColumn {
@@ -61,30 +84,12 @@ struct FigureCells {
     }
 };
 
-std::string marked_name(const Row& row) {
-    std::string name = printable(row.key.name.empty() ? "(unnamed)" : row.key.name, name_columns);
-    if (row.parent) {
-        name += " +";
-    }
-    if (row.lap) {
-        name += " ~";
-    }
-    if (row.basis == RowBasis::timed_steps) {
-        name += " *";
-    } else if (row.basis == RowBasis::replays) {
-        name += row.sites_timed < row.sites ? " @-" : " @";
-    }
-    return name;
-}
-
 /// What a row stands for in a step; rows that only some steps or replays give have few samples.
 double weight_of(const Row& row) {
     return row.basis != RowBasis::steps && row.basis_steps != 0
                ? row.sum_per_step_ns * static_cast<double>(row.basis_steps)
                : row.time.total_ns;
 }
-
-std::string calls_cell(double calls) { return fixed(calls, calls == std::floor(calls) ? 0 : 2); }
 
 double milliseconds_per_step(const PhaseSummary& phase, double total_ns) {
     return phase.steps == 0 ? 0 : total_ns / static_cast<double>(phase.steps) / ns_per_ms;

@@ -23,6 +23,10 @@ struct PhaseRows {
 /// The rows of `phase`; of no step at all where `summary` is null.
 [[nodiscard]] PhaseRows rows_of(const Report& report, const PhaseSummary* summary);
 
+/// The name of a row's brick, with the marks that the table's legend explains.
+[[nodiscard]] std::string marked_name(const Row& row);
+[[nodiscard]] std::string calls_cell(double calls);
+
 /// Whether device work of these steps is in rows only: the wall account is then that of the host's threads.
 [[nodiscard]] bool wall_is_of_the_host(const PhaseSummary& phase);
 
