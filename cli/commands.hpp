@@ -16,6 +16,7 @@ void add_run(CLI::App& root, int& exit_code);
 void add_answer(CLI::App& root, const plumb::AnswerInfo& info, int& exit_code);
 void add_trace(CLI::App& root, int& exit_code);
 void add_export(CLI::App& root, int& exit_code);
+void add_top(CLI::App& root, int& exit_code);
 void add_recover(CLI::App& root, int& exit_code);
 void add_import(CLI::App& root, int& exit_code);
 void add_model(CLI::App& root, int& exit_code);

@@ -45,7 +45,8 @@ constexpr Command before_answers[] = {
     {"run", add_run},
 };
 constexpr Command after_answers[] = {
-    {"trace", add_trace},       {"export", add_export},         {"recover", add_recover}, {"import", add_import},
+    {"top", add_top},           {"trace", add_trace},           {"export", add_export},
+    {"recover", add_recover},   {"import", add_import},
 #if defined(PLUMB_CLI_DECODER)
     {"model", add_model},
 #endif

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// plumb top: what a running process does now, on a terminal once a second, on a pipe once.
+// Whatever way it ends, by a key, a signal, an error or its run, the terminal is left as it was found.
+#include <cerrno>
+#include <chrono>
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <iostream>
+#include <memory>
+#include <poll.h>
+#include <string>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "top/top.hpp"
+
+namespace {
+
+using namespace plumb::cli;
+using Clock = std::chrono::steady_clock;
+
+volatile std::sig_atomic_t top_signal = 0; // the last one that asks for an end, or for a pause
+
+void on_top_signal(int number) { top_signal = number; }
+void on_resize(int) {} // wakes the wait for a key
+
+/// The terminal while it is ours: another screen, no cursor, keys at once. One at a time.
+class TopScreen {
+  public:
+    TopScreen() : keys_(::isatty(STDIN_FILENO) == 1 && ::tcgetattr(STDIN_FILENO, &before_) == 0) {
+        struct sigaction action {};
+        action.sa_handler = on_top_signal; // no SA_RESTART: the wait for a key ends
+        for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
+            ::sigaction(number, &action, nullptr);
+        }
+        action.sa_handler = on_resize;
+        ::sigaction(SIGWINCH, &action, nullptr);
+        enter();
+    }
+    TopScreen(const TopScreen&) = delete;
+    TopScreen& operator=(const TopScreen&) = delete;
+    ~TopScreen() { leave(); }
+
+    void draw(const plumb::top::Top& top) {
+        struct winsize size {};
+        if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) {
+            size.ws_col = 80;
+            size.ws_row = 24;
+        }
+        std::string text = "\x1b[H";
+        const std::vector<std::string> lines = top.lines(size.ws_col, size.ws_row, stdout_has_color());
+        for (std::size_t i = 0; i < lines.size(); ++i) {
+            text += (i == 0 ? "" : "\r\n") + lines[i] + "\x1b[K";
+        }
+        std::cout << text << "\x1b[J" << std::flush;
+    }
+
+    enum class Event { time, resize, leave };
+    /// Until `until`, or until there is something to do.
+    Event wait(Clock::time_point until) {
+        while (true) {
+            if (top_signal == SIGTSTP) {
+                pause();
+                return Event::resize;
+            }
+            if (top_signal != 0) {
+                return Event::leave;
+            }
+            const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+            if (left <= 0) {
+                return Event::time;
+            }
+            struct pollfd in {
+                keys_ ? STDIN_FILENO : -1, POLLIN, 0
+            };
+            const int ready = ::poll(&in, 1, static_cast<int>(left));
+            if (ready < 0 && errno == EINTR && top_signal == 0) {
+                return Event::resize;
+            }
+            char key = 0;
+            if (ready == 1 && (::read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q')) {
+                return Event::leave;
+            }
+        }
+    }
+
+  private:
+    void enter() {
+        if (keys_) {
+            struct termios raw = before_;
+            raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+            raw.c_cc[VMIN] = 1;
+            raw.c_cc[VTIME] = 0;
+            ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+        }
+        std::cout << "\x1b[?1049h\x1b[?25l" << std::flush;
+    }
+    void leave() {
+        std::cout << "\x1b[?25h\x1b[?1049l" << std::flush;
+        if (keys_) {
+            ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+        }
+    }
+    void pause() {
+        leave();
+        top_signal = 0;
+        ::raise(SIGSTOP); // until the shell lets it go on
+        enter();
+    }
+
+    struct termios before_ {};
+    bool keys_;
+};
+
+void print_top(const plumb::top::Top& top, std::size_t columns) {
+    for (const std::string& line : top.lines(columns, 0, stdout_has_color())) {
+        std::cout << line << '\n';
+    }
+}
+
+/// Until the run ends, a key, or a signal, which is what the process then dies of.
+plumb::Status follow_on_terminal(plumb::top::Top& top) {
+    TopScreen screen;
+    plumb::Status status;
+    Clock::time_point next = Clock::now() + std::chrono::seconds(1);
+    screen.draw(top);
+    while (!top.ended() && std::cout.good()) {
+        const TopScreen::Event event = screen.wait(next);
+        if (event == TopScreen::Event::leave) {
+            break;
+        }
+        if (event == TopScreen::Event::time) {
+            next = std::max(next + std::chrono::seconds(1), Clock::now());
+            status = top.look();
+            if (!status.ok()) {
+                break;
+            }
+        }
+        screen.draw(top);
+    }
+    return status;
+}
+
+int show_top(const std::string& argument) {
+    const plumb::Result<std::string> recording = plumb::top::recording_named(argument);
+    if (!recording) {
+        return say_error(recording.error().message, false);
+    }
+    const bool live = ::isatty(STDOUT_FILENO) == 1;
+    plumb::Result<plumb::top::Top> top = plumb::top::Top::open(*recording, live);
+    if (!top) {
+        return say_error(top.error().message, false);
+    }
+    if (const plumb::Status look = top->look(); !look.ok()) {
+        return say_error(look.error().message, false);
+    }
+    if (live && !top->ended()) {
+        if (const plumb::Status followed = follow_on_terminal(*top); !followed.ok()) {
+            return say_error(followed.error().message, false);
+        }
+        if (top_signal != 0 && top_signal != SIGINT) {
+            const int number = top_signal;
+            std::cout.flush();
+            std::signal(number, SIG_DFL);
+            ::raise(number);
+        }
+        if (!top->ended()) {
+            return exit_ok; // somebody left
+        }
+    }
+    print_top(*top, stdout_columns());
+    if (top->ended()) {
+        std::cout << terminal_text(top->farewell()) << '\n';
+    }
+    return exit_ok;
+}
+
+} // namespace
+
+void add_top(CLI::App& root, int& exit_code) {
+    auto argument = std::make_shared<std::string>();
+    CLI::App& app = *root.add_subcommand("top", "Watch a running process: bricks by share, tok/s, drops and idle time");
+    app.add_option("recording", *argument,
+                   "Recording (.plumb) that grows, or the pid of a process that records; "
+                   "without: the one that does")
+        ->type_name("FILE|PID");
+    app.footer("On a terminal the view is renewed once a second, and q leaves it; on a pipe it is printed once.");
+    app.callback([argument, &exit_code] { exit_code = show_top(*argument); });
+}

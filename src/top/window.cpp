@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "top/window.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "analysis/report_builder.hpp"
+#include "analysis/wall_builder.hpp"
+#include "read/read.hpp"
+
+namespace plumb::top {
+namespace {
+
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+/// When a record was made, on the common clock; none for those that say nothing of time, or lie outside the order of their track.
+std::optional<std::int64_t> moment_of(const Record& record, const resolve::TickConversion& line) {
+    std::uint64_t length = 0;
+    switch (kind_of(record)) {
+    case RecordKind::scope:
+    case RecordKind::step_end:
+    case RecordKind::layer_end:
+        length = payload_of(record) == payload_mask ? 0 : payload_of(record);
+        break;
+    case RecordKind::step_begin:
+    case RecordKind::layer_begin:
+    case RecordKind::cpu_time:
+    case RecordKind::mark:
+        break;
+    default:
+        return std::nullopt;
+    }
+    if (!line.contains(record.first, length)) {
+        return std::nullopt;
+    }
+    return line.to_ns(record.first + length);
+}
+
+/// Index of the first record made at `time` or later; records.size() where there is none.
+std::size_t first_at(const std::vector<Record>& records, std::int64_t time, const resolve::TickConversion& line) {
+    for (std::size_t i = records.size(); i > 0; --i) { // nearly always all of them lie on one side
+        if (const auto last = moment_of(records[i - 1], line)) {
+            if (*last < time) {
+                return records.size();
+            }
+            break;
+        }
+    }
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        const auto moment = moment_of(records[i], line);
+        if (moment && *moment >= time) {
+            return i;
+        }
+    }
+    return records.size();
+}
+
+} // namespace
+
+Result<Account> account_of(const recording::RecordedRun& run, const resolve::ResolveOptions& options) {
+    analysis::ReportReader report(*run.facts);
+    const std::size_t number = report.ask({});
+    analysis::WallReader wall(*run.facts, {}, report);
+    if (Status read = read::read(run, {&wall, &report}, options); !read) {
+        return read.error();
+    }
+    Account account;
+    account.report = report.take(number);
+    Result<WallReport> made = wall.take();
+    if (made) {
+        account.wall = std::move(*made);
+    } else {
+        account.no_wall = made.error().message;
+    }
+    return account;
+}
+
+void Window::add(std::vector<recording::Follower::Chunk> chunks) {
+    for (recording::Follower::Chunk& chunk : chunks) {
+        newest_ns_ = std::max(newest_ns_, chunk.place.written_ns);
+        held_.push_back({std::move(chunk), {}});
+    }
+    const auto oldest = newest_ns_ - static_cast<std::int64_t>(longest * 1e9) - 2 * settling_ns;
+    while (!held_.empty() && held_.front().chunk.place.written_ns < oldest) {
+        held_.pop_front();
+        forgot_ = true;
+    }
+}
+
+std::size_t Window::first_held_from(std::int64_t time) const {
+    const auto found = std::find_if(held_.begin(), held_.end(),
+                                    [time](const Held& held) { return held.chunk.place.written_ns >= time; });
+    return static_cast<std::size_t>(found - held_.begin());
+}
+
+void Window::decode_from(recording::Follower& follower, std::size_t first) {
+    for (std::size_t i = 0; i < held_.size(); ++i) {
+        Held& held = held_[i];
+        if (i < first) {
+            held.records = {};
+        } else if (held.records.empty() && !follower.decode(held.chunk, held.records)) {
+            held.records.clear(); // the file changed underneath: a gap
+        }
+    }
+}
+
+Window::Selection Window::select(const recording::RunFacts& facts, std::size_t first, std::int64_t begin_ns,
+                                 std::int64_t end_ns) const {
+    Selection made;
+    const resolve::TrackTable tracks(facts, {});
+    std::set<std::uint32_t> over, begun; // tracks that the window's end, and its begin, lie behind
+    for (std::size_t i = first; i < held_.size(); ++i) {
+        const recording::RecordPlace& place = held_[i].chunk.place;
+        const std::vector<Record>& records = held_[i].records;
+        const std::size_t index = tracks.find(place.track);
+        const resolve::TickConversion* line = index == resolve::no_track ? nullptr : tracks[index].line;
+        if (records.empty() || over.count(place.track) != 0) {
+            continue;
+        }
+        std::size_t count = records.size();
+        if (line != nullptr && end_ns != never) {
+            count = first_at(records, end_ns, *line);
+            if (count < records.size()) {
+                over.insert(place.track);
+            }
+        }
+        if (line != nullptr && begin_ns != -never && begun.count(place.track) == 0) {
+            const std::size_t from = first_at(records, begin_ns, *line);
+            made.cut[place.track] = place.first_sequence + from;
+            if (from < records.size()) {
+                begun.insert(place.track);
+            }
+        }
+        if (count > place.skip) {
+            made.batches.push_back(
+                {place.track, place.first_sequence + place.skip, records.data() + place.skip, count - place.skip});
+        }
+    }
+    return made;
+}
+
+Result<Account> Window::read(recording::Follower& follower, double seconds, std::size_t most_records, bool ended) {
+    const std::int64_t end = ended ? never : newest_ns_ - settling_ns;
+    const std::int64_t from = ended ? newest_ns_ : end;
+    std::int64_t begin = 0;
+    std::size_t first = 0;
+    while (true) {
+        begin = from - static_cast<std::int64_t>(seconds * 1e9);
+        first = first_held_from(begin - settling_ns);
+        std::size_t records = 0;
+        for (std::size_t i = first; i < held_.size(); ++i) {
+            records += held_[i].chunk.place.count;
+        }
+        if (records <= most_records || seconds <= shortest) {
+            break;
+        }
+        seconds = std::max(shortest, 0.8 * seconds);
+    }
+    const bool all = first == 0 && !forgot_;
+    decode_from(follower, first);
+    Selection selection = select(*follower.facts(), first, all ? -never : begin, end);
+
+    recording::RecordedRun run;
+    run.facts = follower.facts();
+    run.for_each_batch = [&selection](const std::function<bool(const recording::RecordBatch&)>& take) {
+        for (const recording::RecordBatch& batch : selection.batches) {
+            if (!take(batch)) {
+                break;
+            }
+        }
+        return Status();
+    };
+    run.for_each_check = [](const std::function<bool(recording::TensorCheck&&)>&) {
+        return Status();
+    };
+    resolve::ResolveOptions options;
+    options.warmup_steps = all ? run.facts->metadata.warmup_steps : 0;
+    options.cut = std::move(selection.cut);
+    Result<Account> account = account_of(run, options);
+    if (account) {
+        account->seconds = all ? 0 : seconds;
+        for (const recording::RecordBatch& batch : selection.batches) {
+            account->records += batch.count;
+        }
+    }
+    return account;
+}
+
+} // namespace plumb::top
