@@ -5,13 +5,16 @@
 #include <chrono>
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <poll.h>
 #include <string>
+#include <string_view>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
+#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -115,6 +118,12 @@ class TopScreen {
     bool keys_;
 };
 
+/// A terminal that cannot be drawn on is written to as a pipe is.
+bool top_is_live() {
+    const char* name = std::getenv("TERM");
+    return ::isatty(STDOUT_FILENO) == 1 && (name == nullptr || std::string_view(name) != "dumb");
+}
+
 void print_top(const plumb::top::Top& top, std::size_t columns) {
     for (const std::string& line : top.lines(columns, 0, stdout_has_color())) {
         std::cout << line << '\n';
@@ -149,7 +158,7 @@ int show_top(const std::string& argument) {
     if (!recording) {
         return say_error(recording.error().message, false);
     }
-    const bool live = ::isatty(STDOUT_FILENO) == 1;
+    const bool live = top_is_live();
     plumb::Result<plumb::top::Top> top = plumb::top::Top::open(*recording, live);
     if (!top) {
         return say_error(top.error().message, false);

@@ -153,7 +153,7 @@ Status Top::State::look() {
     if (Status seen = follower.look(); !seen) {
         return seen;
     }
-    window.add(follower.take_chunks());
+    window.add(follower.take_chunks(), *follower.facts());
     const recording::RunFacts& facts = *follower.facts();
     view.pid = facts.metadata.pid;
     view.ended = follower.writer() != Follower::Writer::alive;

@@ -13,6 +13,9 @@
 namespace plumb::top {
 namespace {
 
+// The drain looks into a ring and writes what it saw a moment later; what a device did is known later still (settling_ns).
+constexpr std::int64_t host_margin_ns = 100'000'000;
+constexpr std::int64_t one_round_ns = 50'000'000;
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
 /// When a record was made, on the common clock; none for those that say nothing of time, or lie outside the order of their track.
@@ -77,28 +80,47 @@ Result<Account> account_of(const recording::RecordedRun& run, const resolve::Res
     return account;
 }
 
-void Window::add(std::vector<recording::Follower::Chunk> chunks) {
+/// A chunk holds what came since the one before it was written. A round that writes more than one chunk holds begins with full ones.
+std::int64_t Window::since(const recording::RecordPlace& place, const recording::RunFacts& facts) {
+    const auto [entry, first] = written_.try_emplace(place.track);
+    Written& last = entry->second;
+    if (first) {
+        const bool host = std::any_of(facts.tracks.begin(), facts.tracks.end(), [&place](const auto& track) {
+            return track.id == place.track && track.kind == recording::TrackKind::host_thread;
+        });
+        last.margin_ns = host ? host_margin_ns : settling_ns;
+    } else if (!last.full || place.written_ns - last.at_ns > one_round_ns) {
+        last.since_ns = last.at_ns - last.margin_ns;
+    }
+    last.at_ns = place.written_ns;
+    last.full = place.count >= recording::max_chunk_records / 2;
+    return last.since_ns;
+}
+
+void Window::add(std::vector<recording::Follower::Chunk> chunks, const recording::RunFacts& facts) {
     for (recording::Follower::Chunk& chunk : chunks) {
         newest_ns_ = std::max(newest_ns_, chunk.place.written_ns);
-        held_.push_back({std::move(chunk), {}});
+        const std::int64_t begin = since(chunk.place, facts);
+        held_.push_back({std::move(chunk), begin, {}});
     }
-    const auto oldest = newest_ns_ - static_cast<std::int64_t>(longest * 1e9) - 2 * settling_ns;
+    const auto oldest = newest_ns_ - static_cast<std::int64_t>(longest * 1e9) - settling_ns;
     while (!held_.empty() && held_.front().chunk.place.written_ns < oldest) {
         held_.pop_front();
         forgot_ = true;
     }
 }
 
-std::size_t Window::first_held_from(std::int64_t time) const {
-    const auto found = std::find_if(held_.begin(), held_.end(),
-                                    [time](const Held& held) { return held.chunk.place.written_ns >= time; });
-    return static_cast<std::size_t>(found - held_.begin());
+std::size_t Window::records_of(std::int64_t begin_ns, std::int64_t end_ns) const {
+    std::size_t records = 0;
+    for (const Held& held : held_) {
+        records += held.reaches(begin_ns, end_ns) ? held.chunk.place.count : 0;
+    }
+    return records;
 }
 
-void Window::decode_from(recording::Follower& follower, std::size_t first) {
-    for (std::size_t i = 0; i < held_.size(); ++i) {
-        Held& held = held_[i];
-        if (i < first) {
+void Window::decode(recording::Follower& follower, std::int64_t begin_ns, std::int64_t end_ns) {
+    for (Held& held : held_) {
+        if (!held.reaches(begin_ns, end_ns)) {
             held.records = {};
         } else if (held.records.empty() && !follower.decode(held.chunk, held.records)) {
             held.records.clear(); // the file changed underneath: a gap
@@ -106,14 +128,13 @@ void Window::decode_from(recording::Follower& follower, std::size_t first) {
     }
 }
 
-Window::Selection Window::select(const recording::RunFacts& facts, std::size_t first, std::int64_t begin_ns,
-                                 std::int64_t end_ns) const {
+Window::Selection Window::select(const recording::RunFacts& facts, std::int64_t begin_ns, std::int64_t end_ns) const {
     Selection made;
     const resolve::TrackTable tracks(facts, {});
     std::set<std::uint32_t> over, begun; // tracks that the window's end, and its begin, lie behind
-    for (std::size_t i = first; i < held_.size(); ++i) {
-        const recording::RecordPlace& place = held_[i].chunk.place;
-        const std::vector<Record>& records = held_[i].records;
+    for (const Held& held : held_) {
+        const recording::RecordPlace& place = held.chunk.place;
+        const std::vector<Record>& records = held.records;
         const std::size_t index = tracks.find(place.track);
         const resolve::TickConversion* line = index == resolve::no_track ? nullptr : tracks[index].line;
         if (records.empty() || over.count(place.track) != 0) {
@@ -144,23 +165,18 @@ Window::Selection Window::select(const recording::RunFacts& facts, std::size_t f
 Result<Account> Window::read(recording::Follower& follower, double seconds, std::size_t most_records, bool ended) {
     const std::int64_t end = ended ? never : newest_ns_ - settling_ns;
     const std::int64_t from = ended ? newest_ns_ : end;
-    std::int64_t begin = 0;
-    std::size_t first = 0;
-    while (true) {
-        begin = from - static_cast<std::int64_t>(seconds * 1e9);
-        first = first_held_from(begin - settling_ns);
-        std::size_t records = 0;
-        for (std::size_t i = first; i < held_.size(); ++i) {
-            records += held_[i].chunk.place.count;
-        }
-        if (records <= most_records || seconds <= shortest) {
-            break;
-        }
+    const auto begin_of = [from](double length) {
+        return from - static_cast<std::int64_t>(length * 1e9);
+    };
+    while (seconds > shortest && records_of(begin_of(seconds), end) > most_records) {
         seconds = std::max(shortest, 0.8 * seconds);
     }
-    const bool all = first == 0 && !forgot_;
-    decode_from(follower, first);
-    Selection selection = select(*follower.facts(), first, all ? -never : begin, end);
+    const std::int64_t begin = begin_of(seconds);
+    const bool all = !forgot_ && std::all_of(held_.begin(), held_.end(), [begin](const Held& held) {
+        return held.chunk.place.written_ns >= begin;
+    });
+    decode(follower, begin, end);
+    Selection selection = select(*follower.facts(), all ? -never : begin, end);
 
     recording::RecordedRun run;
     run.facts = follower.facts();

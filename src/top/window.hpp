@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "analysis/wall_report.hpp"
@@ -37,9 +38,9 @@ class Window {
     /// Records lie in a ring for so long before they are written, those of one thread longer than those of another: what is younger
     /// is not looked at yet, since work of other threads may still be missing from it.
     static constexpr std::int64_t settling_ns = 1'200'000'000;
-    static constexpr double longest = 60, shortest = 0.25; // seconds
+    static constexpr double longest = 60, shortest = 0.05; // seconds
 
-    void add(std::vector<recording::Follower::Chunk> chunks);
+    void add(std::vector<recording::Follower::Chunk> chunks, const recording::RunFacts& facts);
     /// The last `seconds`, or fewer where that is more than `most_records`. `ended`: nothing will come any more.
     [[nodiscard]] Result<Account> read(recording::Follower& follower, double seconds, std::size_t most_records,
                                        bool ended);
@@ -49,7 +50,12 @@ class Window {
   private:
     struct Held {
         recording::Follower::Chunk chunk;
+        std::int64_t since_ns = 0;   // none of its records was made before
         std::vector<Record> records; // empty: not decoded
+        /// Whether it may hold records of that time.
+        [[nodiscard]] bool reaches(std::int64_t begin_ns, std::int64_t end_ns) const {
+            return chunk.place.written_ns >= begin_ns && since_ns <= end_ns;
+        }
     };
     /// What is looked at: whole batches, and where they are cut.
     struct Selection {
@@ -57,13 +63,20 @@ class Window {
         resolve::Cut cut;
     };
 
-    [[nodiscard]] std::size_t first_held_from(std::int64_t time) const;
-    void decode_from(recording::Follower& follower, std::size_t first);
-    [[nodiscard]] Selection select(const recording::RunFacts& facts, std::size_t first, std::int64_t begin_ns,
-                                   std::int64_t end_ns) const;
+    [[nodiscard]] std::size_t records_of(std::int64_t begin_ns, std::int64_t end_ns) const;
+    void decode(recording::Follower& follower, std::int64_t begin_ns, std::int64_t end_ns);
+    [[nodiscard]] Selection select(const recording::RunFacts& facts, std::int64_t begin_ns, std::int64_t end_ns) const;
 
     std::deque<Held> held_;
-    bool forgot_ = false; // something older than what is held
+    struct Written { // the last chunk of a track
+        std::int64_t at_ns = 0, since_ns = 0;
+        std::int64_t margin_ns = 0; // what the next one holds was made so much before this one was written, at most
+        bool full = false;
+    };
+    [[nodiscard]] std::int64_t since(const recording::RecordPlace& place, const recording::RunFacts& facts);
+
+    std::unordered_map<std::uint32_t, Written> written_; // by track
+    bool forgot_ = false;                                // something older than what is held
     std::int64_t newest_ns_ = 0;
 };
 

@@ -127,6 +127,16 @@ class TopSnapshot(Case):
         self.assertIn(f"plumb report {path}", plumb("top", path).stdout)
 
 
+    def test_several_that_record_are_listed(self):
+        one, first = decode("one.plumb", 100000)
+        two, second = decode("two.plumb", 100000)
+        try:
+            self.assert_bad_input(plumb("top"), "name one of them", f"{one.pid} ({first})", f"{two.pid} ({second})")
+        finally:
+            end(one)
+            end(two)
+
+
 class Tmux:
     """A terminal of its own; `drawn` gives what is on its screen whenever something new was written to it."""
 
