@@ -197,9 +197,7 @@ Result<Account> Window::read(recording::Follower& follower, double seconds, std:
     Result<Account> account = account_of(run, options);
     if (account) {
         account->seconds = all ? 0 : seconds;
-        for (const recording::RecordBatch& batch : selection.batches) {
-            account->records += batch.count;
-        }
+        account->records = records_of(begin, end);
     }
     return account;
 }

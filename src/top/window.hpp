@@ -26,8 +26,8 @@ struct Account {
     Report report;
     WallReport wall; // empty, with the reason beside it, where it could not be made
     std::string no_wall;
-    double seconds = 0; // length of the window; 0: all of the run
-    std::uint64_t records = 0;
+    double seconds = 0;      // length of the window; 0: all of the run
+    std::size_t records = 0; // in the chunks that were looked at for it
 };
 
 /// Of a whole recording, the ring of a dead writer merged.
