@@ -77,6 +77,7 @@ struct PathReport {
 
 struct PathOptions {
     std::optional<std::uint64_t> step;  // absent: the decode step of median length among the counted ones
+    bool slowest = false;               // of those, the longest instead
     std::int64_t window_ns = 1'000'000; // for ping-pong transfers
 };
 

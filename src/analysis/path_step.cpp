@@ -16,9 +16,9 @@ struct Choice {
     bool only_timed = false;
 };
 
-/// The step of median length among those that `wanted` takes, the earlier of two.
+/// The step of median length, or the longest, among those that `wanted` takes, the earlier of two.
 template <class Wanted>
-Choice median_of(const resolve::StepTable& steps, Wanted&& wanted) {
+Choice one_of(const resolve::StepTable& steps, bool slowest, Wanted&& wanted) {
     std::vector<std::size_t> taken;
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (!steps[i].warmup && wanted(i)) {
@@ -28,29 +28,30 @@ Choice median_of(const resolve::StepTable& steps, Wanted&& wanted) {
     if (taken.empty()) {
         return {};
     }
-    const auto middle = taken.begin() + static_cast<std::ptrdiff_t>((taken.size() - 1) / 2);
-    std::nth_element(taken.begin(), middle, taken.end(), [&](std::size_t a, std::size_t b) {
+    const auto chosen = taken.begin() + (slowest ? 0 : static_cast<std::ptrdiff_t>((taken.size() - 1) / 2));
+    std::nth_element(taken.begin(), chosen, taken.end(), [&](std::size_t a, std::size_t b) {
         const std::int64_t of_a = steps[a].end_ns - steps[a].begin_ns, of_b = steps[b].end_ns - steps[b].begin_ns;
-        return of_a != of_b ? of_a < of_b : a < b;
+        return of_a != of_b ? (of_a < of_b) != slowest : a < b;
     });
-    return {*middle, taken.size(), false};
+    return {*chosen, taken.size(), false};
 }
 
 /// Decode steps before others; where a device is timed in some steps only, those: the path runs through the device.
-Choice choose(const resolve::StepTable& steps, const std::vector<bool>& timed) {
+Choice choose(const resolve::StepTable& steps, const std::vector<bool>& timed, bool slowest) {
     for (const bool decode : {true, false}) {
         const auto of_phase = [&](std::size_t i) {
             return !decode || steps[i].phase == Phase::decode;
         };
-        Choice choice = median_of(steps, [&](std::size_t i) { return of_phase(i) && !timed.empty() && timed[i]; });
+        Choice choice =
+            one_of(steps, slowest, [&](std::size_t i) { return of_phase(i) && !timed.empty() && timed[i]; });
         if (choice.candidates != 0) {
-            const Choice all = median_of(steps, of_phase);
+            const Choice all = one_of(steps, slowest, of_phase);
             choice.only_timed = all.candidates != choice.candidates;
             return choice;
         }
-        choice = median_of(steps, [&](std::size_t i) { return of_phase(i) && !steps[i].left_out; });
+        choice = one_of(steps, slowest, [&](std::size_t i) { return of_phase(i) && !steps[i].left_out; });
         if (choice.candidates == 0) {
-            choice = median_of(steps, of_phase);
+            choice = one_of(steps, slowest, of_phase);
         }
         if (choice.candidates != 0) {
             return choice;
@@ -75,10 +76,10 @@ std::string reason(const resolve::StepTable& steps, const std::optional<std::uin
 
 } // namespace
 
-StepCollector::StepCollector(const recording::RunFacts& facts, const std::optional<std::uint64_t>& step)
-    : asked_(step), devices_(std::any_of(facts.tracks.begin(), facts.tracks.end(), [](const auto& track) {
-          return track.kind != recording::TrackKind::host_thread;
-      })) {}
+StepCollector::StepCollector(const recording::RunFacts& facts, const std::optional<std::uint64_t>& step, bool slowest)
+    : asked_(step), slowest_(slowest),
+      devices_(std::any_of(facts.tracks.begin(), facts.tracks.end(),
+                           [](const auto& track) { return track.kind != recording::TrackKind::host_thread; })) {}
 
 bool StepCollector::looks_at(const recording::TrackInfo& track) const {
     return !asked_ && devices_ && track.kind != recording::TrackKind::host_thread;
@@ -100,7 +101,7 @@ void StepCollector::steps_known(const resolve::StepTable& steps, const resolve::
             }
         }
     }
-    const Choice choice = asked_ ? Choice{steps.find(*asked_), 0, false} : choose(steps, timed);
+    const Choice choice = asked_ ? Choice{steps.find(*asked_), 0, false} : choose(steps, timed, slowest_);
     if (choice.index == resolve::step_not_found) {
         missing_ = reason(steps, asked_);
         return;

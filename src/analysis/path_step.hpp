@@ -32,8 +32,8 @@ struct PathStep {
 /// Finds the step and everything in it while a run is read.
 class StepCollector : public read::Observer {
   public:
-    /// `step`: absent for the one of median length.
-    StepCollector(const recording::RunFacts& facts, const std::optional<std::uint64_t>& step);
+    /// `step`: absent for the one of median length, or the slowest of the same.
+    StepCollector(const recording::RunFacts& facts, const std::optional<std::uint64_t>& step, bool slowest = false);
 
     [[nodiscard]] Status status() const;
     /// REQUIRES: the status is ok.
@@ -51,6 +51,7 @@ class StepCollector : public read::Observer {
     void keep_launches(const resolve::ResolvedBatch& batch, std::size_t from);
 
     const std::optional<std::uint64_t> asked_;
+    const bool slowest_;
     const bool devices_;
     PathStep step_;
     resolve::StepIds device_timed_;

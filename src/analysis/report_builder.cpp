@@ -185,14 +185,19 @@ void ReportReader::consume(const resolve::ResolvedBatch& batch) {
     }
 }
 
-void ReportReader::add_rows(Report& report, const ReportOptions& options) const {
-    const RowTable& rows = rows_of(options);
+PhaseBases ReportReader::bases() const {
     PhaseBases bases;
     bases.graphs = &graphs_;
     for (std::size_t i = 0; i < phase_count; ++i) {
         bases.steps[i] = phases_[i].base(static_cast<Phase>(i));
         bases.timed[i] = phases_[i].timed_base(static_cast<Phase>(i));
     }
+    return bases;
+}
+
+void ReportReader::add_rows(Report& report, const ReportOptions& options) const {
+    const RowTable& rows = rows_of(options);
+    const PhaseBases bases = this->bases();
     for (const Phase phase : {Phase::prefill, Phase::decode, Phase::mixed}) {
         const PhaseStatistics& statistics = phases_[static_cast<std::size_t>(phase)];
         if (!statistics.any() || !asked_for(options, phase)) {
@@ -337,6 +342,9 @@ void ReportReader::finish(const resolve::Resolution& resolution) {
     }
     for (const ReportOptions& options : asked_) {
         made_.push_back(make(options, resolution));
+    }
+    if (spread_bins_ != 0) {
+        spreads_ = plain_rows_->spreads(bases(), spread_bins_);
     }
 }
 

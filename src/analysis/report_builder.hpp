@@ -34,6 +34,13 @@ class ReportReader final : public read::Observer {
     [[nodiscard]] bool asked() const noexcept { return !asked_.empty(); }
     /// Before the reading: who is told what each period is made of.
     void observe(PeriodObserver& observer) noexcept { observer_ = &observer; }
+    /// Before the reading: also how the times of each brick are spread, in so many bins.
+    void ask_spreads(std::size_t bins) {
+        spread_bins_ = bins;
+        ask({});
+    }
+    /// After it, once.
+    [[nodiscard]] std::vector<RowSpread> take_spreads() { return std::move(spreads_); }
     /// After it, once for each number.
     [[nodiscard]] Report take(std::size_t number) { return std::move(made_[number]); }
 
@@ -60,6 +67,7 @@ class ReportReader final : public read::Observer {
     }
 
     [[nodiscard]] Report make(const ReportOptions& options, const resolve::Resolution& resolution) const;
+    [[nodiscard]] PhaseBases bases() const;
     void add_rows(Report& report, const ReportOptions& options) const;
     void add_tracks(Report& report) const;
     void add_labels(Report& report) const;
@@ -73,7 +81,9 @@ class ReportReader final : public read::Observer {
     // Apart, because rows of bricks in layers use up what a table may hold.
     std::unique_ptr<RowTable> plain_rows_, layered_rows_; // null: nobody asked
     std::vector<ReportOptions> asked_;
-    std::vector<Report> made_; // by number
+    std::vector<Report> made_;    // by number
+    std::size_t spread_bins_ = 0; // 0: nobody asked
+    std::vector<RowSpread> spreads_;
     GraphTable graphs_;
     std::unique_ptr<WallClock> wall_;           // null: no steps, no wall account
     const resolve::StepTable* steps_ = nullptr; // during the reading, as the next

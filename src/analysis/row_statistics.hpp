@@ -36,6 +36,7 @@ class RowStatistics {
     void merge(const RowStatistics& other);
     [[nodiscard]] std::uint64_t count() const noexcept { return time_.moments().count(); }
     [[nodiscard]] Row finish(RowKey key, const PhaseBase& base) const;
+    [[nodiscard]] const stats::DurationStatistics& time() const noexcept { return time_; }
 
   private:
     // A quantity over the samples that gave it: rates divide by their time, not by that of the others.

@@ -205,17 +205,17 @@ void RowTable::take_rate(Row& row, const GraphTable::Wanted& wanted, const Phase
 
 // A name that is a leaf in one place and a parent in another is one row, marked parent: only the categories, which sum
 // over leaves, need the two apart.
-std::vector<Row> RowTable::finish_all(const std::vector<std::unique_ptr<Entry>>& rows, const PhaseBases& bases) const {
+template <class Function>
+void RowTable::each_merged(const std::vector<std::unique_ptr<Entry>>& rows, Function&& fn) {
     using Place = std::tuple<std::optional<std::uint32_t>, std::uint32_t, std::uint16_t, Phase, bool, std::uint8_t>;
     std::map<Place, std::vector<const Entry*>> places;
     for (const auto& entry : rows) {
         const Key& key = entry->key;
         places[{key.layer, key.graph, key.name, key.phase, key.lap, key.source}].push_back(entry.get());
     }
-    std::vector<Row> result;
     for (const auto& [place, entries] : places) {
         if (entries.size() == 1) {
-            result.push_back(finish(*entries.front(), bases));
+            fn(*entries.front());
             continue;
         }
         Entry both(entries.front()->key, nullptr);
@@ -223,9 +223,27 @@ std::vector<Row> RowTable::finish_all(const std::vector<std::unique_ptr<Entry>>&
         for (const Entry* entry : entries) {
             both.statistics.merge(entry->statistics);
         }
-        result.push_back(finish(both, bases));
+        fn(both);
     }
+}
+
+std::vector<Row> RowTable::finish_all(const std::vector<std::unique_ptr<Entry>>& rows, const PhaseBases& bases) const {
+    std::vector<Row> result;
+    each_merged(rows, [&](const Entry& entry) { result.push_back(finish(entry, bases)); });
     return result;
+}
+
+std::vector<RowSpread> RowTable::spreads(const PhaseBases& bases, std::size_t bins) const {
+    std::vector<std::pair<Row, stats::Bins>> rows;
+    each_merged(bricks_, [&](const Entry& entry) {
+        rows.emplace_back(finish(entry, bases), entry.statistics.time().bins(bins));
+    });
+    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return reads_before(a.first, b.first); });
+    std::vector<RowSpread> spreads;
+    for (auto& [row, of] : rows) {
+        spreads.push_back({row.key.phase, row.key.name, row.source, row.lap, row.parent, row.time, std::move(of)});
+    }
+    return spreads;
 }
 
 std::vector<Row> RowTable::bricks(const PhaseBases& bases) const {

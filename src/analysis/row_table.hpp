@@ -38,6 +38,15 @@ struct RowSource {
     std::string place = {}; // the device: "cuda:0"; empty: the host, not known, or several
 };
 
+/// How the times of a row of a report are spread.
+struct RowSpread {
+    Phase phase = Phase::none;
+    std::string name, source;
+    bool lap = false, parent = false;
+    Distribution time;
+    stats::Bins bins;
+};
+
 class RowTable {
   public:
     static constexpr std::size_t max_rows = 8192; // of bricks; as many of brick and layer
@@ -55,6 +64,8 @@ class RowTable {
     void add(const resolve::Sample& sample, unsigned source, std::uint32_t graph);
 
     [[nodiscard]] std::vector<Row> bricks(const PhaseBases& bases) const;
+    /// Of the same rows, in the same order.
+    [[nodiscard]] std::vector<RowSpread> spreads(const PhaseBases& bases, std::size_t bins) const;
     [[nodiscard]] std::vector<Row> graph_bricks(const PhaseBases& bases) const;
     [[nodiscard]] std::vector<Row> brick_layers(const PhaseBases& bases) const;
     [[nodiscard]] std::vector<Row> categories(const PhaseBases& bases) const;
@@ -95,6 +106,8 @@ class RowTable {
     void take_rate(Row& row, const GraphTable::Wanted& wanted, const PhaseBases& bases) const;
     [[nodiscard]] std::vector<Row> finish_all(const std::vector<std::unique_ptr<Entry>>& rows,
                                               const PhaseBases& bases) const;
+    template <class Function>
+    static void each_merged(const std::vector<std::unique_ptr<Entry>>& rows, Function&& fn);
 
     const resolve::NameTable* names_;
     bool brick_layers_;

@@ -112,11 +112,10 @@ OptionValues values_for(const Entry& entry, const OptionValues& values) {
 
 Document together_document() { return document_of<Together>(); }
 
-Result<AnswerPointer> ask_together(const std::vector<const Entry*>& entries, const std::string& file,
-                                   const OptionValues& values) {
+Result<AnswerPointer> ask_together(const std::vector<Question>& questions, const std::string& file) {
     return read_one<AnswerPointer>(file, [&](Reading& reading) -> Result<Pending<AnswerPointer>> {
         std::vector<std::pair<const Entry*, Pending<AnswerPointer>>> pending;
-        for (const Entry* entry : entries) {
+        for (const auto& [entry, values] : questions) {
             Result<Pending<AnswerPointer>> begun = entry->begin(reading, values_for(*entry, values));
             if (!begun.ok()) {
                 return begun.error();

@@ -80,9 +80,15 @@ template <class Options, class R, Result<Pending<R>> (*begin)(Reading&, const Op
     return entry;
 }
 
+/// An answer that is asked for; of the values those count that it has an option for.
+struct Question {
+    const Entry* entry = nullptr;
+    OptionValues values;
+    bool operator==(const Question&) const = default;
+};
+
 /// Several answers about one recording, from one reading; one that cannot be given says why in its place.
 [[nodiscard]] Document together_document();
-[[nodiscard]] Result<AnswerPointer> ask_together(const std::vector<const Entry*>& entries, const std::string& file,
-                                                 const OptionValues& values);
+[[nodiscard]] Result<AnswerPointer> ask_together(const std::vector<Question>& questions, const std::string& file);
 
 } // namespace plumb::answers

@@ -61,4 +61,27 @@ Distribution DurationStatistics::finish() const {
     return result;
 }
 
+Bins DurationStatistics::bins(std::size_t most) const {
+    Bins bins;
+    const std::uint64_t n = histogram_.count();
+    if (n == 0 || histogram_.unplaced() != 0) {
+        return bins;
+    }
+    // As the histogram has them, so that values which it does not tell apart are in one bin.
+    bins.begin_ns = histogram_.value_at_rank(1);
+    bins.end_ns = histogram_.value_at_rank(std::max<std::uint64_t>(1, n - n / 100));
+    const double width = (bins.end_ns - bins.begin_ns) / static_cast<double>(most);
+    bins.counts.assign(width > 0 ? most : 1, 0);
+    histogram_.each([&](double value, std::uint64_t times) {
+        if (value > bins.end_ns) {
+            bins.above += times;
+            return false;
+        }
+        const double bin = width > 0 ? (value - bins.begin_ns) / width : 0;
+        bins.counts[std::min(static_cast<std::size_t>(bin), bins.counts.size() - 1)] += times;
+        return false;
+    });
+    return bins;
+}
+
 } // namespace plumb::stats

@@ -3,7 +3,9 @@
 // them. Owned by whoever holds it; one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "plumb/results.hpp"
 #include "stats/histogram.hpp"
@@ -15,6 +17,13 @@ namespace plumb::stats {
 [[nodiscard]] std::uint64_t samples_needed(double fraction);
 /// The percentile, or why there is none.
 [[nodiscard]] Figure percentile(const Histogram& histogram, const Moments& moments, double fraction);
+
+/// How durations are spread: equal bins from the least to the 99th percentile, and what is longer.
+struct Bins {
+    double begin_ns = 0, end_ns = 0;
+    std::vector<std::uint64_t> counts; // empty: there are none, or memory was short
+    std::uint64_t above = 0;
+};
 
 class DurationStatistics {
   public:
@@ -31,6 +40,7 @@ class DurationStatistics {
     [[nodiscard]] const Moments& moments() const noexcept { return moments_; }
     [[nodiscard]] double self_ns() const noexcept { return static_cast<double>(self_); }
     [[nodiscard]] Distribution finish() const;
+    [[nodiscard]] Bins bins(std::size_t most) const;
 
   private:
     Moments moments_;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stats/histogram.hpp"
 
-#include <cmath>
-
 namespace plumb::stats {
 
 bool Histogram::make_block(std::size_t block) {
@@ -40,24 +38,11 @@ void Histogram::merge(const Histogram& other) {
 double Histogram::value_at_rank(std::uint64_t rank) const noexcept {
     std::uint64_t seen = 0;
     double last = 0;
-    for (std::size_t block = 0; block < block_count; ++block) {
-        if (!blocks_[block]) {
-            continue;
-        }
-        for (std::size_t i = 0; i < buckets_per_block; ++i) {
-            const std::uint64_t times = (*blocks_[block])[i];
-            if (times == 0) {
-                continue;
-            }
-            seen += times;
-            const double first = block == 0 ? static_cast<double>(i) : static_cast<double>(buckets_per_block + i);
-            // The middle of the bucket; a bucket of one value is that value.
-            last = block <= 1 ? first : std::ldexp(first + 0.5, static_cast<int>(block) - 1) - 0.5;
-            if (seen >= rank) {
-                return last;
-            }
-        }
-    }
+    each([&](double value, std::uint64_t times) {
+        seen += times;
+        last = value;
+        return seen >= rank;
+    });
     return last;
 }
 

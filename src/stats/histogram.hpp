@@ -6,6 +6,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,6 +44,18 @@ class Histogram {
     [[nodiscard]] std::uint64_t unplaced() const noexcept { return unplaced_; }
     /// The value of that rank, 1 to count(), to within 0.8 %. REQUIRES: count() > 0.
     [[nodiscard]] double value_at_rank(std::uint64_t rank) const noexcept;
+    /// fn(value, times), from the least value on, each to within 0.8 %, until it returns true.
+    template <class Function>
+    void each(Function&& fn) const {
+        for (std::size_t block = 0; block < block_count; ++block) {
+            for (std::size_t i = 0; blocks_[block] && i < buckets_per_block; ++i) {
+                const std::uint64_t times = (*blocks_[block])[i];
+                if (times != 0 && fn(value_of(block, i), times)) {
+                    return;
+                }
+            }
+        }
+    }
 
   private:
     using Block = std::array<std::uint64_t, buckets_per_block>;
@@ -53,6 +66,11 @@ class Histogram {
     }
     static std::size_t bucket_of(std::uint64_t value, std::size_t block) noexcept {
         return block == 0 ? value : (value >> (block - 1)) & (buckets_per_block - 1);
+    }
+    /// The middle of the bucket; a bucket of one value is that value.
+    static double value_of(std::size_t block, std::size_t bucket) noexcept {
+        const double first = static_cast<double>(block == 0 ? bucket : buckets_per_block + bucket);
+        return block <= 1 ? first : std::ldexp(first + 0.5, static_cast<int>(block) - 1) - 0.5;
     }
     bool make_block(std::size_t block);
 

@@ -34,12 +34,18 @@ Result<Pending<Report>> begin(Reading& reading, const ReportQuestion& question) 
     return asked_of(reading, options);
 }
 
-/// The report, then those that --with names.
-Result<std::vector<const answers::Entry*>> entries_of(std::string_view names) {
-    std::vector<const answers::Entry*> wanted = {&report_answer()};
+std::string_view cut_off(std::string_view& rest, char at) {
+    const std::string_view word = rest.substr(0, rest.find(at));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    return word;
+}
+
+/// The report, then those that --with names, each with options of its own: "wall,layers:metric=mean".
+Result<std::vector<answers::Question>> questions_of(std::string_view names, const OptionValues& values) {
+    std::vector<answers::Question> wanted = {{&report_answer(), values}};
     while (!names.empty()) {
-        const std::string_view name = names.substr(0, names.find(','));
-        names.remove_prefix(std::min(name.size() + 1, names.size()));
+        std::string_view options = cut_off(names, ',');
+        const std::string_view name = cut_off(options, ':');
         const answers::Entry* found = nullptr;
         std::string known;
         for (const answers::Entry* entry : answers::entries()) {
@@ -53,8 +59,14 @@ Result<std::vector<const answers::Entry*>> entries_of(std::string_view names) {
                          "--with takes answers about one recording, such as wall,layers: " + known + "; not \"" +
                              std::string(name) + "\""};
         }
-        if (std::find(wanted.begin(), wanted.end(), found) == wanted.end()) {
-            wanted.push_back(found);
+        answers::Question question{found, values};
+        while (!options.empty()) {
+            std::string_view value = cut_off(options, ':');
+            const std::string option(cut_off(value, '='));
+            question.values.emplace_back(option, value);
+        }
+        if (std::find(wanted.begin(), wanted.end(), question) == wanted.end()) {
+            wanted.push_back(std::move(question));
         }
     }
     return wanted;
@@ -67,9 +79,9 @@ Result<answers::AnswerPointer> ask_report(const std::vector<std::string>& files,
         return answers::read_one<answers::AnswerPointer>(
             files.front(), [&](Reading& reading) { return report_answer().begin(reading, values); });
     }
-    const Result<std::vector<const answers::Entry*>> entries = entries_of(with->second);
-    return entries.ok() ? answers::ask_together(*entries, files.front(), values)
-                        : Result<answers::AnswerPointer>(entries.error());
+    const Result<std::vector<answers::Question>> questions = questions_of(with->second, values);
+    return questions.ok() ? answers::ask_together(*questions, files.front())
+                          : Result<answers::AnswerPointer>(questions.error());
 }
 
 } // namespace

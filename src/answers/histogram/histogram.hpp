@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the times of each brick are spread. Any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/row_table.hpp"
+#include "page/options.hpp"
+#include "page/page.hpp"
+
+namespace plumb {
+
+/// What may be asked for: nothing.
+struct HistogramOptions {};
+template <class V>
+void describe(V&, HistogramOptions&) {}
+
+struct HistogramReport {
+    std::vector<analysis::RowSpread> rows;
+};
+
+[[nodiscard]] Result<HistogramReport> read_histogram(const std::vector<std::string>& files,
+                                                     const HistogramOptions& options = {});
+
+namespace analysis {
+template <class V>
+void describe(V& v, const RowSpread& r) {
+    v.type("spread", "How the times of a row of `plumb report` are spread.");
+    v("phase", r.phase, "");
+    v("name", r.name, "the brick");
+    v("source", r.source, "what timed it");
+    v("lap", r.lap, "made of laps");
+    v("parent", r.parent, "holds other bricks");
+    v("count", r.time.count, "calls");
+    v("min_ns", r.time.min_ns, "");
+    v("max_ns", r.time.max_ns, "");
+    v("p50_ns", r.time.p50_ns, "");
+    v("begin_ns", r.bins.begin_ns, "where the first bin begins");
+    v("end_ns", r.bins.end_ns, "where the last one ends: the 99th percentile");
+    v("bins", r.bins.counts, "calls in bins of equal width; empty: memory was short");
+    v("above", r.bins.above, "calls that took longer than `end_ns`");
+}
+} // namespace analysis
+
+template <class V>
+void describe(V& v, const HistogramReport& r) {
+    v.type("histogram", "How the times of each brick are spread (`plumb histogram`).");
+    v("rows", r.rows, "the bricks of `plumb report`, in the same order");
+}
+
+constexpr const char* schema_of(const HistogramReport&) { return "plumb.histogram/1"; }
+[[nodiscard]] page::Page page_of(const HistogramReport& report, const TextOptions& options);
+
+} // namespace plumb

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A line for each lane: how busy it was, from the step's begin to its end.
+#include <algorithm>
+#include <cctype>
+
+#include "answers/timeline/timeline.hpp"
+#include "page/heat.hpp"
+
+namespace plumb {
+namespace {
+
+using namespace page;
+
+constexpr std::size_t name_columns = 24;
+constexpr char levels[] = {' ', '.', ':', '+', '#'};
+
+/// The share of each column in which a leaf of each lane ran.
+std::vector<std::vector<double>> columns_of(const TimelineStep& step, std::size_t columns) {
+    std::vector<std::vector<double>> busy(step.lanes.size(), std::vector<double>(columns, 0));
+    const double width = step.span_ns / static_cast<double>(columns);
+    std::vector<double> end(step.lanes.size(), 0);
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; width > 0 && i < step.spans.names.size(); ++i) {
+        begin += step.spans.begins_ns[i];
+        if (std::isupper(static_cast<unsigned char>(step.spans.kinds[i])) != 0) {
+            continue;
+        }
+        const std::uint32_t lane = step.spans.lanes[i];
+        double from = std::max(static_cast<double>(begin), end[lane]);
+        const double until = static_cast<double>(begin + step.spans.durations_ns[i]);
+        end[lane] = std::max(end[lane], until);
+        while (from < until) {
+            const std::size_t column = std::min(static_cast<std::size_t>(from / width), columns - 1);
+            const double next =
+                column + 1 == columns ? until : std::min(until, static_cast<double>(column + 1) * width);
+            busy[lane][column] += (next - from) / width;
+            from = next;
+        }
+    }
+    return busy;
+}
+
+std::string bar(const std::vector<double>& busy) {
+    std::string line;
+    for (const double share : busy) {
+        line += levels[share <= 0 ? 0 : std::min(1 + static_cast<std::size_t>(share * 4), sizeof levels - 1)];
+    }
+    return line;
+}
+
+} // namespace
+
+Page page_of(const TimelineReport& report, const TextOptions& options) {
+    Page page;
+    const std::size_t before = name_columns + 10;
+    const std::size_t room = std::max<std::size_t>(options.width > before + 1 ? options.width - before - 1 : 0, 20);
+    for (const TimelineStep& step : report.steps) {
+        if (&step != &report.steps.front()) {
+            page.blank();
+        }
+        page.line(
+            "step " + std::to_string(step.step) + ", " + word_of(step.phase) +
+                (step.choice == TimelineChoice::asked ? "" : std::string(", the ") + word_of(step.choice) + " one") +
+                ": " + fixed(step.span_ns / 1e6, 3) + " ms, critical path " + fixed(step.path_ns / 1e6, 3) + " ms",
+            Tone::heading);
+        const auto busy = columns_of(step, room);
+        for (std::size_t lane = 0; lane < step.lanes.size(); ++lane) {
+            const TimelineLane& of = step.lanes[lane];
+            const double share = step.span_ns > 0 ? of.busy_ns / step.span_ns : 0;
+            page.line(padded(printable(of.name, name_columns - 1), name_columns) +
+                      padded_left(fixed(share * 100, 1) + " %", 8) + "  " + bar(busy[lane]));
+        }
+        if (step.left_out != 0) {
+            page.note(grouped(step.left_out) + " of the shortest spans are left out");
+        }
+        page.notes(step.notes);
+    }
+    page.line("each column: nothing ran ' ', up to a quarter of it '.', half ':', three quarters '+', more '#'",
+              Tone::faint);
+    return page;
+}
+
+} // namespace plumb

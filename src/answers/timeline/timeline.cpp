@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answers/timeline/timeline.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "analysis/path_builder.hpp"
+#include "answers/reading.hpp"
+
+namespace plumb {
+namespace {
+
+constexpr std::size_t most_spans = 20'000;
+constexpr std::uint32_t not_kept = 0xffffffff;
+
+/// Ids of the nodes that are kept, by begin.
+std::vector<NodeId> kept_nodes(const ExecGraph& graph, std::size_t most) {
+    std::vector<NodeId> kept;
+    for (NodeId id = 0; id < graph.size(); ++id) {
+        if (graph[id].timed) {
+            kept.push_back(id);
+        }
+    }
+    if (kept.size() > most) {
+        std::nth_element(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(most), kept.end(),
+                         [&](NodeId a, NodeId b) {
+                             return std::pair(-graph[a].duration_ns, a) < std::pair(-graph[b].duration_ns, b);
+                         });
+        kept.resize(most);
+    }
+    std::sort(kept.begin(), kept.end(), [&](NodeId a, NodeId b) {
+        return std::tuple(graph[a].begin_ns, -graph[a].duration_ns, a) <
+               std::tuple(graph[b].begin_ns, -graph[b].duration_ns, b);
+    });
+    return kept;
+}
+
+class Timeline {
+  public:
+    Timeline(const PathReport& path, TimelineStep& out) : path_(path), graph_(path.graph), out_(out) {}
+
+    void build(std::size_t most) {
+        const std::vector<NodeId> kept = kept_nodes(graph_, most);
+        const auto timed = static_cast<std::size_t>(
+            std::count_if(graph_.all().begin(), graph_.all().end(), [](const GraphNode& node) { return node.timed; }));
+        out_.left_out = timed - kept.size();
+        out_.untimed = graph_.size() - timed;
+        index_.assign(graph_.size(), not_kept);
+        for (const std::string& name : path_.tracks) {
+            out_.lanes.push_back({name, false, 0, 0});
+        }
+        for (std::size_t i = 0; i < kept.size(); ++i) {
+            index_[kept[i]] = static_cast<std::uint32_t>(i);
+            add(graph_[kept[i]], kept[i]);
+        }
+        for (const NodeId id : path_.analysis.path) {
+            if (index_[id] != not_kept) {
+                out_.path.push_back(index_[id]);
+            }
+        }
+        add_arrows();
+        measure_lanes(kept);
+    }
+
+  private:
+    void add(const GraphNode& node, NodeId id) {
+        TimelineSpans& spans = out_.spans;
+        if (spans.names.empty()) {
+            last_ns_ = node.begin_ns;
+        }
+        const auto [name, fresh] = names_.emplace(node.name, static_cast<std::uint32_t>(out_.names.size()));
+        if (fresh) {
+            out_.names.push_back(graph_.name_of(id));
+        }
+        spans.names.push_back(name->second);
+        spans.lanes.push_back(node.track);
+        spans.layers.push_back(node.layer ? static_cast<std::int64_t>(*node.layer) : -1);
+        spans.begins_ns.push_back(node.begin_ns - last_ns_);
+        spans.durations_ns.push_back(node.duration_ns);
+        const char kind = "slbkto"[static_cast<std::size_t>(node.kind)];
+        spans.kinds += node.container ? static_cast<char>(std::toupper(kind)) : kind;
+        last_ns_ = node.begin_ns;
+        while (out_.lanes.size() <= node.track) {
+            out_.lanes.push_back({"lane " + std::to_string(out_.lanes.size()), false, 0, 0});
+        }
+        ++out_.lanes[node.track].spans;
+        out_.lanes[node.track].device = out_.lanes[node.track].device || node.device;
+    }
+
+    void add_arrows() {
+        std::set<std::pair<std::uint32_t, std::uint32_t>> arrows;
+        for (std::uint32_t row = 0; row < graph_.rows(); ++row) {
+            const NodeId from = graph_.node_of_row(row);
+            for (std::uint64_t i = graph_.offsets()[row]; i < graph_.offsets()[row + 1]; ++i) {
+                const NodeId to = graph_.node_of_row(graph_.targets()[i]);
+                if (graph_[from].track != graph_[to].track && index_[from] != not_kept && index_[to] != not_kept) {
+                    arrows.emplace(index_[from], index_[to]);
+                }
+            }
+        }
+        for (const auto& [from, to] : arrows) {
+            out_.from.push_back(from);
+            out_.to.push_back(to);
+        }
+    }
+
+    /// REQUIRES: by begin.
+    void measure_lanes(const std::vector<NodeId>& kept) {
+        std::vector<std::int64_t> end(out_.lanes.size(), std::numeric_limits<std::int64_t>::min());
+        for (const NodeId id : kept) {
+            const GraphNode& node = graph_[id];
+            if (node.container) {
+                continue;
+            }
+            const std::int64_t begin = std::max(node.begin_ns, end[node.track]);
+            const std::int64_t until = std::max(begin, node.begin_ns + node.duration_ns);
+            out_.lanes[node.track].busy_ns += static_cast<double>(until - begin);
+            end[node.track] = std::max(end[node.track], until);
+        }
+    }
+
+    const PathReport& path_;
+    const ExecGraph& graph_;
+    TimelineStep& out_;
+    std::vector<std::uint32_t> index_; // by node
+    std::unordered_map<std::uint32_t, std::uint32_t> names_;
+    std::int64_t last_ns_ = 0;
+};
+
+} // namespace
+
+TimelineStep timeline_of(const PathReport& path, TimelineChoice choice, std::size_t most) {
+    TimelineStep step;
+    step.choice = choice;
+    step.step = path.step;
+    step.phase = path.phase;
+    step.span_ns = path.span_ns;
+    step.path_ns = static_cast<double>(path.analysis.length_ns);
+    step.rows = path.rows;
+    step.notes = path.notes;
+    Timeline(path, step).build(most);
+    return step;
+}
+
+namespace {
+
+using Reader = std::pair<TimelineChoice, const analysis::PathReader*>;
+
+Result<TimelineReport> take(const std::vector<Reader>& readers) {
+    TimelineReport report;
+    for (const auto& [choice, reader] : readers) {
+        const Result<PathReport> path = reader->take();
+        if (!path.ok()) {
+            return path.error();
+        }
+        if (report.steps.empty() || report.steps.front().step != path->step) {
+            report.steps.push_back(timeline_of(*path, choice, most_spans));
+        }
+    }
+    return report;
+}
+
+Result<answers::Pending<TimelineReport>> begin(answers::Reading& reading, const TimelineOptions& options) {
+    std::vector<Reader> readers;
+    const auto join = [&](TimelineChoice choice) {
+        PathOptions path;
+        path.step = options.step;
+        path.slowest = choice == TimelineChoice::slowest;
+        readers.emplace_back(choice, &reading.join<analysis::PathReader>(reading.facts(), path));
+    };
+    if (options.step) {
+        join(TimelineChoice::asked);
+    } else {
+        join(TimelineChoice::median);
+        join(TimelineChoice::slowest);
+    }
+    return answers::Pending<TimelineReport>([readers] { return take(readers); });
+}
+
+} // namespace
+
+Result<TimelineReport> read_timeline(const std::vector<std::string>& files, const TimelineOptions& options) {
+    return answers::read_one<TimelineReport>(files.front(),
+                                             [&](answers::Reading& reading) { return begin(reading, options); });
+}
+
+const answers::Entry& timeline_answer() {
+    static const answers::Entry entry = answers::joining_entry<TimelineOptions, TimelineReport, begin>(
+        "timeline", "Show what ran when in one step, lane by lane");
+    return entry;
+}
+
+} // namespace plumb

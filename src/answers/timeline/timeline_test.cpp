@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of a planted engine with a device, lane by lane.
+#include "answers/timeline/timeline.hpp"
+
+#include "analysis/planted_wall_testing.hpp"
+#include "answers/planted_answer_testing.hpp"
+
+namespace plumb {
+
+const answers::Entry& timeline_answer();
+
+namespace {
+
+using analysis::WallEngine;
+using nlohmann::json;
+
+constexpr std::int64_t us = WallEngine::us;
+
+/// Each step launches attention, which runs from 100 us to 400 us of it; in step 4 to 700 us.
+WallEngine engine() {
+    WallEngine made;
+    made.tells_launches = true;
+    made.add_queue();
+    int number = 0;
+    made.steps(8, [&](std::int64_t t) {
+        made.source.layer_begin(WallEngine::host, 2, t + 10 * us);
+        made.command(Brick::attention, t + 20 * us, t + 30 * us, t + 100 * us, t + (number == 4 ? 700 : 400) * us);
+        made.source.layer_end(WallEngine::host, 2, t + 10 * us, t + 50 * us);
+        ++number;
+    });
+    return made;
+}
+
+struct Span {
+    std::string name, lane;
+    std::int64_t begin_ns, length_ns;
+};
+
+std::vector<Span> spans_of(const json& step) {
+    std::vector<Span> spans;
+    const json& of = step["spans"];
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < of["names"].size(); ++i) {
+        begin += of["begins_ns"][i].get<std::int64_t>();
+        spans.push_back({step["names"][of["names"][i].get<std::size_t>()],
+                         step["lanes"][of["lanes"][i].get<std::size_t>()]["name"], begin,
+                         of["durations_ns"][i].get<std::int64_t>()});
+    }
+    return spans;
+}
+
+TEST(Timeline, a_step_has_its_lanes_spans_arrows_and_path) {
+    const auto [document, text] = answers::said_of(timeline_answer(), engine().source, {{"step", "4"}});
+    ASSERT_EQ(document["steps"].size(), 1);
+    const json& step = document["steps"][0];
+    EXPECT_EQ(step["choice"], "asked");
+    const std::vector<Span> spans = spans_of(step);
+    std::size_t device = spans.size();
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+        device = spans[i].lane == "stream 0" ? i : device;
+    }
+    ASSERT_LT(device, spans.size());
+    EXPECT_EQ(spans[device].name, "attention");
+    EXPECT_EQ(spans[device].begin_ns, 100 * us);
+    EXPECT_EQ(spans[device].length_ns, 600 * us);
+    bool launched = false;
+    for (std::size_t i = 0; i < step["to"].size(); ++i) {
+        const Span& from = spans[step["from"][i].get<std::size_t>()];
+        launched = launched || (step["to"][i] == device && from.lane != "stream 0" && from.begin_ns == 20 * us);
+    }
+    EXPECT_TRUE(launched) << step.dump();
+    EXPECT_NE(std::find(step["path"].begin(), step["path"].end(), json(device)), step["path"].end());
+    EXPECT_EQ(step["lanes"][1]["busy_ns"], 600 * us);
+    EXPECT_EQ(step["left_out"], 0);
+    EXPECT_NE(text.find("60.0 %"), std::string::npos) << text;
+}
+
+TEST(Timeline, without_a_number_it_is_the_median_step_and_the_slowest) {
+    WallEngine made;
+    int number = 0;
+    made.steps(9, [&](std::int64_t) { ++number; });
+    made.source.step_begin(1, 100, Phase::decode, 20'000 * us);
+    made.source.step_end(1, Phase::decode, 20'000 * us, 24'000 * us);
+    const auto [document, text] = answers::said_of(timeline_answer(), made.source);
+    ASSERT_EQ(document["steps"].size(), 2);
+    EXPECT_EQ(document["steps"][0]["choice"], "median");
+    EXPECT_NE(document["steps"][0]["step"], 100);
+    EXPECT_EQ(document["steps"][1]["choice"], "slowest");
+    EXPECT_EQ(document["steps"][1]["step"], 100);
+}
+
+TEST(Timeline, what_is_beyond_its_room_is_counted) {
+    PathReport path;
+    ExecGraphBuilder builder;
+    GraphNode node;
+    node.name = builder.name("a");
+    for (int i = 0; i < 10; ++i) {
+        node.begin_ns = i * 100;
+        node.duration_ns = 10 + i;
+        builder.add(node);
+    }
+    path.graph = *builder.build();
+    path.analysis = path.graph.analyse();
+    path.tracks = {"main"};
+    const TimelineStep step = timeline_of(path, TimelineChoice::asked, 4);
+    EXPECT_EQ(step.left_out, 6);
+    EXPECT_EQ(step.spans.durations_ns, (std::vector<std::int64_t>{16, 17, 18, 19}));
+    EXPECT_EQ(step.spans.begins_ns, (std::vector<std::int64_t>{0, 100, 100, 100}));
+}
+
+} // namespace
+} // namespace plumb
