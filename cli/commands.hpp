@@ -14,6 +14,7 @@ struct AnswerInfo;
 void add_decode(CLI::App& root, int& exit_code);
 void add_run(CLI::App& root, int& exit_code);
 void add_answer(CLI::App& root, const plumb::AnswerInfo& info, int& exit_code);
+void add_page(CLI::App& root, int& exit_code);
 void add_trace(CLI::App& root, int& exit_code);
 void add_export(CLI::App& root, int& exit_code);
 void add_top(CLI::App& root, int& exit_code);

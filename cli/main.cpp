@@ -45,12 +45,14 @@ constexpr Command before_answers[] = {
     {"run", add_run},
 };
 constexpr Command after_answers[] = {
-    {"top", add_top},           {"trace", add_trace},           {"export", add_export},
+    {"page", add_page},         {"top", add_top},
+    {"trace", add_trace},       {"export", add_export},
     {"recover", add_recover},   {"import", add_import},
 #if defined(PLUMB_CLI_DECODER)
     {"model", add_model},
 #endif
-    {"selftest", add_selftest}, {"completion", add_completion}, {"help", add_help},
+    {"selftest", add_selftest}, {"completion", add_completion},
+    {"help", add_help},
 };
 
 /// Those of that name, or all where it is empty. Whether there was one.

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// plumb page: recordings as one HTML file that needs nothing else. The page is a built template (web/); what is put into it are
+// the documents of the answers, as they are.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/page_template.hpp"
+#include "cli/ticker.hpp"
+#include "plumb/answer.hpp"
+
+namespace {
+
+using namespace plumb::cli;
+
+constexpr std::string_view place = "@PLUMB_DATA@";
+constexpr const char* answers = "wall,layers,layers:metric=mean,replays,tiles,steps,timeline,histogram";
+
+struct PageArguments {
+    std::vector<std::string> recordings;
+    std::string output;
+    bool json = false;
+};
+
+/// JSON that may stand in a script element: nothing in it ends the element, opens a comment or ends a line.
+void append_script_text(std::string& out, std::string_view json) {
+    for (std::size_t i = 0; i < json.size(); ++i) {
+        const char c = json[i];
+        if (c == '<' || c == '>' || c == '&') {
+            static constexpr char digits[] = "0123456789abcdef";
+            out += "\\u00";
+            out += digits[static_cast<unsigned char>(c) >> 4];
+            out += digits[static_cast<unsigned char>(c) & 15];
+        } else if (json.substr(i, 2) == "\xe2\x80" && i + 2 < json.size() &&
+                   (json[i + 2] == '\xa8' || json[i + 2] == '\xa9')) {
+            out += json[i + 2] == '\xa8' ? "\\u2028" : "\\u2029";
+            i += 2;
+        } else if (c != '\n') {
+            out += c;
+        }
+    }
+}
+
+/// Name of the file without its folders, which are nobody's business.
+std::string name_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+plumb::Result<std::string> data_of(const PageArguments& arguments) {
+    std::string data =
+        "{\"schema\": \"plumb.page/1\", \"version\": " + json_text(PLUMB_BUILD_VERSION) + ", \"runs\": [";
+    for (const std::string& recording : arguments.recordings) {
+        const Ticker ticker("reading " + recording);
+        const plumb::Result<plumb::Answer> answer = plumb::ask("report", {recording}, {{"with", answers}});
+        if (!answer) {
+            return answer.error();
+        }
+        data += &recording == &arguments.recordings.front() ? "" : ", ";
+        data += "{\"file\": " + json_text(name_of(recording)) + ", \"found\": " + answer->json() + "}";
+    }
+    return data + "]}";
+}
+
+int write_page(const PageArguments& arguments) {
+    const std::string& first = arguments.recordings.front();
+    const std::size_t stem = first.size() - (first.ends_with(".plumb") ? std::string_view(".plumb").size() : 0);
+    const std::string output = arguments.output.empty() ? first.substr(0, stem) + ".html" : arguments.output;
+    if (output == "-" && arguments.json) {
+        return say_error("--json describes the file written: name one with -o", true);
+    }
+    const plumb::Result<std::string> data = data_of(arguments);
+    if (!data) {
+        return say_error(data.error().message, arguments.json);
+    }
+    plumb::Result<std::unique_ptr<OutputFile>> opened = OutputFile::open(output, first);
+    if (!opened) {
+        return say_error(opened.error().message, arguments.json);
+    }
+    OutputFile& file = **opened;
+    const std::string_view page = page_template();
+    const std::size_t at = page.find(place);
+    std::string script;
+    append_script_text(script, *data);
+    file.stream() << page.substr(0, at) << script << page.substr(at + place.size());
+    const plumb::Status status = file.commit();
+    if (file.reader_left()) {
+        return exit_ok;
+    }
+    if (!status.ok()) {
+        return say_error(file.error_or(status.error()).message, arguments.json);
+    }
+    if (arguments.json) {
+        std::cout << "{\"written\": " << json_text(output) << ", \"bytes\": " << file.written() << "}\n";
+    } else if (output != "-") {
+        std::cout << "wrote " << terminal_text(output) << ", " << file.written() / 1000
+                  << " kB: open it in a browser\n";
+    }
+    return exit_ok;
+}
+
+} // namespace
+
+void add_page(CLI::App& root, int& exit_code) {
+    auto arguments = std::make_shared<PageArguments>();
+    CLI::App& app = *root.add_subcommand("page", "Write recordings as one HTML file, to look at and to share");
+    app.add_option("recordings", arguments->recordings, "Recordings (.plumb)")->type_name("FILE")->required();
+    app.add_option("-o,--output", arguments->output,
+                   "File to write; - is standard output (default: the first recording's name, .html)")
+        ->type_name("FILE");
+    app.add_flag("--json", arguments->json, "Print name and size of the file written as JSON");
+    app.callback([arguments, &exit_code] { exit_code = write_page(*arguments); });
+}

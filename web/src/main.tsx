@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: what one or several recordings say, the answer first.
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Bricks } from "./bricks";
+import { type Layers as LayerData, type Histogram, type PageData, type Part, type PhaseSummary, type Replays, type Report, type Run, type Steps as StepData, type Timeline as TimelineData, type Wall as WallData, part, phaseOrder, reasons } from "./data";
+import { Graphs } from "./graphs";
+import { Layers } from "./layers";
+import { Absent, Choice, Name, Num, Section, Twin } from "./parts";
+import { Roofline } from "./roofline";
+import { Steps } from "./steps";
+import { grouped, percent, visible } from "./text";
+import { Timeline } from "./timeline";
+import { Wall } from "./wall";
+
+const verdicts: Record<string, string> = { "no device": "Host only", host: "Host-bound", device: "Device-bound", undecided: "Undecided" };
+
+function Summary({ report, phase, wall }: { report: Report; phase: PhaseSummary | undefined; wall: WallData | undefined }) {
+  const account = wall?.phases.find((one) => one.phase === phase?.phase);
+  const best = account?.gains.slice(1).sort((a, b) => b.at_most_ns - a.at_most_ns)[0] ?? account?.gains[0];
+  const losses = report.losses.reduce((sum, loss) => sum + loss.count, 0);
+  const period = phase?.period;
+  const median = typeof period?.p50_ns === "number";
+  return (
+    <section id="answer" aria-labelledby="answer-h">
+      <h2 id="answer-h" class="quiet">The answer</h2>
+      {phase === undefined
+        ? <p class="verdict">This recording holds no complete step, so there is no time per token. What was timed stands below.</p>
+        : account
+          ? <p class="verdict"><b>{verdicts[account.bound] ?? account.bound}.</b> <Name of={account.reason} most={1000} />
+              {best && best.share >= 0.001 && best.share < 1 && <> Most to gain: <Name of={best.what} />, at most {percent(best.share)} of the time.</>}</p>
+          : <p class="verdict">Where the wall clock went is not known.</p>}
+      <dl class="facts">
+        {phase && period && <>
+          <div><dt>{phase.phase}</dt><dd data-fact="tokens_per_second"><Num of={phase.tokens_per_second} /> <small>tokens per second</small></dd></div>
+          <div><dt>{median ? "median step" : "mean step"}</dt><dd data-fact="period"><Num of={median ? period.p50_ns : period.mean_ns} unit={1e6} /> ms
+            <small>{typeof period.p90_ns === "number" ? <>p90 <Num of={period.p90_ns} unit={1e6} /> ms</> : `slowest ${(period.max_ns / 1e6).toPrecision(3)} ms`}</small></dd></div>
+          <div><dt>steps counted</dt><dd data-fact="steps"><span class="num" data-v={phase.steps}>{grouped(phase.steps)}</span>
+            <small>{phase.warmup_steps > 0 ? `${grouped(phase.warmup_steps)} warm-up apart` : "no warm-up apart"}</small></dd></div>
+          <div><dt>coverage</dt><dd data-fact="coverage"><Num of={phase.wall.coverage} unit={0.01} decimals={1} suffix={" %"} /> <small>of busy time is in a brick</small></dd></div>
+          {phase.device && <div><dt>device coverage</dt><dd><Num of={phase.device.coverage_at_least} unit={0.01} decimals={1} suffix={" %"} /> <small>at least, of its busy time</small></dd></div>}
+        </>}
+        <div><dt>own cost</dt><dd data-fact="own_cost"><Num of={report.own_cost.wall_share} unit={0.01} decimals={2} suffix={" %"} /> <small>of the wall clock, measured</small></dd></div>
+        <div><dt>lost</dt><dd data-fact="losses"><span class="num" data-v={losses}>{grouped(losses)}</span> <small>of {grouped(report.scopes)} scopes{report.unresolved > 0 ? `, ${grouped(report.unresolved)} without a time` : ""}</small></dd></div>
+      </dl>
+      {report.losses.length > 0 && <ul class="why">{report.losses.map((loss) => <li key={loss.reason}><b class="odd">lost</b> {grouped(loss.count)} <Name of={loss.reason} most={300} /></li>)}</ul>}
+      {report.notes.length > 0 && <ul class="why">{report.notes.map((note) => <li key={note}><b>note</b> <Name of={note} most={1000} /></li>)}</ul>}
+    </section>
+  );
+}
+
+function Unknown({ run, report }: { run: Run; report: Report }) {
+  const all = reasons(run);
+  const shown = 4;
+  return (
+    <Section id="unknown" title="What this report cannot know" lead="Every figure that is n/a, by its reason. A number is measured or it is absent.">
+      {all.length === 0 ? <p>Nothing: every figure was measured.</p> : (
+        <ul class="why">
+          {all.slice(0, 200).map(({ why, alike, where }) => (
+            <li key={why}><Name of={why} most={400} />{alike > 0 && `, and ${grouped(alike)} with other numbers`} <span class="faint">
+              ({where.slice(0, shown).map((one, i) => <>{i > 0 && ", "}<Name of={one} most={60} /></>)}{where.length > shown && ` and ${grouped(where.length - shown)} more`})</span></li>
+          ))}
+        </ul>
+      )}
+      <p class="faint">Times come from {[...new Set(report.tracks.map((track) => track.source))].map((source, i) => <>{i > 0 && ", "}<Name of={source || "unknown"} /></>)}; clock: <Name of={report.clock.clock} />, {report.clock.pairs} clock pairs.</p>
+    </Section>
+  );
+}
+
+/** By the median of the calls; in a run too short for one by their mean. */
+function layersOf(run: Run, phase: string): Part<LayerData> {
+  const medians = part<LayerData>(run, "layers", (one) => {
+    const rows = one.rows.filter((row) => row.phase === phase);
+    return 2 * rows.filter((row) => typeof row.median === "number").length > rows.length;
+  });
+  return "found" in medians ? medians : part<LayerData>(run, "layers", (one) => one.metric === "mean");
+}
+
+function RunView({ run }: { run: Run }) {
+  const found = part<Report>(run, "report");
+  const report = "found" in found ? found.found : undefined;
+  const phases = report ? phaseOrder.map((word) => report.phases.find((p) => p.phase === word)).filter((p): p is PhaseSummary => !!p && p.steps > 0) : [];
+  const words = [...new Set([...phases.map((p) => p.phase), ...(report?.bricks ?? []).map((row) => row.phase)])];
+  const [asked, setPhase] = useState(words[0] ?? "none");
+  const phase = words.includes(asked) ? asked : words[0] ?? "none";
+  const [step, setStep] = useState<number | null>(null);
+  if (!report) return <Absent why={"absent" in found ? found.absent : ""} />;
+  const wall = part<WallData>(run, "wall");
+  const replays = part<Replays>(run, "replays");
+  const graphs = "found" in replays && replays.found.graphs.length > 0 ? replays.found : undefined;
+  const about = report.description.map(({ key, value }) => (/^[\d.,]+$/.test(value) ? `${value} ${key}` : value));
+  const links: [string, string][] = [["answer", "Answer"], ["wall", "Wall clock"], ["bricks", "Bricks"], ["layers", "Layers"], ["steps", "Steps"], ["timeline", "One step"], ["roofline", "Roofline"]];
+  if (graphs) links.push(["graphs", "Graphs"]);
+  links.push(["unknown", "Cannot know"]);
+  return (
+    <>
+      <nav aria-label="Sections"><ul>{links.map(([id, text]) => <li key={id}><a href={`#${id}`}>{text}</a></li>)}</ul></nav>
+      <main id="main">
+        <p class="about">{about.length > 0 ? about.map((text, i) => <>{i > 0 && " \u00b7 "}<Name of={text} most={300} /></>) : "The recording does not say what ran."}</p>
+        {words.length > 1 && <div class="row"><span class="faint">Steps of</span><Choice label="Phase" options={words.map((word) => ({ value: word, text: word === "none" ? "no phase" : word }))} value={phase} onChange={setPhase} /></div>}
+        <Summary report={report} phase={phases.find((p) => p.phase === phase)} wall={"found" in wall ? wall.found : undefined} />
+        <Wall wall={wall} phase={phase} />
+        <Bricks report={report} phase={phase} histogram={part<Histogram>(run, "histogram")} />
+        <Layers layers={layersOf(run, phase)} phase={phase} />
+        <Steps steps={part<StepData>(run, "steps")} phase={phase} timeline={part<TimelineData>(run, "timeline")} onOpen={setStep} />
+        <Timeline timeline={part<TimelineData>(run, "timeline")} report={report} step={step} />
+        <Roofline report={report} phase={phase} />
+        {graphs && <Graphs replays={graphs} />}
+        <Unknown run={run} report={report} />
+      </main>
+    </>
+  );
+}
+
+type Theme = "system" | "light" | "dark";
+const wantsDark = matchMedia("(prefers-color-scheme: dark)");
+
+function save(text: string, name: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+function App({ data, text }: { data: PageData; text: string }) {
+  const [theme, setTheme] = useState<Theme>("system");
+  const [at, setAt] = useState(0);
+  const [, again] = useState(0);
+  useEffect(() => {
+    const follow = () => again((n) => n + 1);
+    wantsDark.addEventListener("change", follow);
+    return () => wantsDark.removeEventListener("change", follow);
+  }, []);
+  const dark = theme === "dark" || (theme === "system" && wantsDark.matches);
+  document.documentElement.dataset["theme"] = dark ? "dark" : "light";
+  const run = data.runs[at];
+  useEffect(() => { if (run) document.title = `${visible(run.file, 80)} \u00b7 Plumbline`; }, [run]);
+  if (!run) return <Absent why="this page holds no recording" />;
+  const next: Record<Theme, Theme> = { system: dark ? "light" : "dark", light: "dark", dark: "light" };
+  return (
+    <>
+      <a class="skip" href="#main">To the figures</a>
+      <header>
+        <h1><Name of={run.file} most={120} /></h1>
+        {data.runs.length > 1 && <Choice label="Recording" options={data.runs.map((one, i) => ({ value: i, text: one.file }))} value={at} onChange={setAt} />}
+        <div class="tools">
+          <button type="button" onClick={() => setTheme(next[theme])}>{dark ? "Light" : "Dark"}</button>
+          <button type="button" onClick={() => save(text, "page.json")}>Save the data</button>
+        </div>
+      </header>
+      <div key={`${at} ${dark}`}><RunView run={run} /></div>
+      <footer class="faint"><p>Made by plumb {visible(data.version)} page. The file holds all it shows and asks for nothing.</p></footer>
+    </>
+  );
+}
+
+const text = document.getElementById("data")?.textContent ?? "";
+const app = document.getElementById("app");
+if (app) {
+  app.textContent = "";
+  render(<App data={JSON.parse(text) as PageData} text={text} />, app);
+}
