@@ -2,9 +2,11 @@
 // Writes the recording that the tests of the command line read: two threads, every kind of scope, a name that tries to
 // break out of every format. The clock is injected, so that every duration is known: each reading is 100 ns later.
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <plumb/plumb.hpp>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -87,33 +89,77 @@ void nodes(plumb::Profiler& prof) {
     prof.add_dependency(kernel, told);
 }
 
+/// Names that try to end the script they stand in, to run, to turn the direction of a line, or to be too long for it.
+void hostile(plumb::Profiler& prof) {
+    const std::string words[] = {"</script><script>document.title='broken out'</script>",
+                                 "<!-- <script>",
+                                 "<img src=x onerror=document.title='broken_out'>",
+                                 "right\xe2\x80\xaeot tfel\xe2\x81\xa6",
+                                 "line\xe2\x80\xa8paragraph\xe2\x80\xa9",
+                                 "bell\x07 escape\x1b[31m",
+                                 std::string(10'000, 'n')};
+    for (const std::string& word : words) {
+        prof.describe("hostile", word);
+        const plumb::Name name = prof.intern(word);
+        PLUMB_STEP(prof, plumb::host, plumb::Phase::decode, plumb::tokens(1));
+        PLUMB_LAYER(prof, 1);
+        PLUMB_BRICK(prof, plumb::host, name);
+    }
+}
+
+void short_steps(plumb::Profiler& prof, int count) {
+    for (int index = 0; index < count; ++index) {
+        if (index % 1000 == 0) {
+            (void)prof.flush(); // no ring is full
+        }
+        PLUMB_STEP(prof, plumb::host, plumb::Phase::decode, plumb::tokens(1));
+        PLUMB_BRICK(prof, plumb::host, plumb::Brick::attention);
+    }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
     if (argc != 2 && argc != 3) {
-        std::fprintf(stderr, "usage: make_recording FILE [tiles|nodes|crowd]\n");
+        std::fprintf(stderr, "usage: make_recording FILE [tiles|nodes|crowd|hostile|long|loose|killed]\n");
         return 2;
     }
+    const auto is = [&](const char* word) {
+        return argc == 3 && std::strcmp(argv[2], word) == 0;
+    };
     const SteppingClock clock;
     plumb::Config config;
     config.on = true;
     config.out = argv[1];
     config.clock = &clock;
-    config.tiles = argc == 3 && std::strcmp(argv[2], "tiles") == 0 ? 64 : 0;
+    config.tiles = is("tiles") ? 64 : 0;
     plumb::Profiler prof(config);
     const Names names{prof.intern("a\"},{\n\t\x01<b>,;|\xff"), prof.intern("block")};
     prof.describe("model", "a model made for tests");
     prof.describe("layers", "3");
-    step(prof, names, plumb::Phase::prefill, 16, 16);
-    for (int index = 0; index < 128; ++index) {
+    if (is("loose")) { // no step at all
+        PLUMB_BRICK(prof, plumb::host, plumb::Brick::attention);
+    } else {
+        step(prof, names, plumb::Phase::prefill, 16, 16);
+    }
+    for (int index = 0; !is("loose") && index < 128; ++index) {
         step(prof, names, plumb::Phase::decode, 1, 17 + index);
     }
     std::thread([&prof] { spans(prof); }).join();
-    if (argc == 3 && std::strcmp(argv[2], "nodes") == 0) {
+    if (is("nodes")) {
         nodes(prof);
     }
-    if (argc == 3 && std::strcmp(argv[2], "crowd") == 0) {
+    if (is("crowd")) {
         crowd(prof);
+    }
+    if (is("hostile")) {
+        hostile(prof);
+    }
+    if (is("long")) {
+        short_steps(prof, 100'000);
+    }
+    if (is("killed")) {
+        std::raise(SIGKILL);
     }
     prof.record(names.block, 1234);
     const plumb::Status closed = prof.close();

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page in a real browser, offline. The last line reads "N passed, N failed".
+// usage: page_test.mjs PLUMB MAKE_RECORDING CHROMIUM [WORD]: only tests whose name holds the word
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "../../web/node_modules/playwright-core/index.mjs";
+
+const [plumb, maker, browserPath, only = ""] = process.argv.slice(2);
+const here = dirname(fileURLToPath(import.meta.url));
+const golden = join(here, "../golden");
+const axe = readFileSync(join(here, "../../web/node_modules/axe-core/axe.min.js"), "utf8");
+const folder = mkdtempSync(join(tmpdir(), "plumb-page-"));
+const environment = Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith("PLUMB")));
+
+const made = new Map();
+/** A recording that the tests make. */
+function recording(kind = "") {
+  if (!made.has(kind)) {
+    const path = join(folder, `run${kind}.plumb`);
+    const program = kind === "graphs" ? join(dirname(maker), "plumb_make_graph_recording") : maker;
+    const done = spawnSync(program, [path, ...(kind && kind !== "graphs" ? [kind] : [])], { env: environment });
+    assert.ok(done.status === 0 || done.signal === "SIGKILL", String(done.stderr));
+    made.set(kind, path);
+  }
+  return made.get(kind);
+}
+const run = (...words) => execFileSync(plumb, words, { env: environment, maxBuffer: 1 << 28, encoding: "utf8" });
+const said = (...words) => JSON.parse(run(...words, "--json"));
+
+function pageOf(...recordings) {
+  const path = join(folder, `${recordings.map((one) => one.replace(/\W/g, "_")).join("").slice(-80)}.html`);
+  run("page", ...recordings, "-o", path);
+  return path;
+}
+
+const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox"] });
+
+/** Opens the file in a window of its own; nothing may be asked for but the file, and nothing said on the console. */
+async function open(path, how, look) {
+  const context = await browser.newContext({ offline: true, viewport: { width: 1280, height: 900 }, reducedMotion: "reduce", ...how });
+  const page = await context.newPage();
+  const said = [], asked = [];
+  page.on("console", (message) => said.push(message.text()));
+  page.on("pageerror", (error) => said.push(error.message));
+  page.on("dialog", (dialog) => { said.push(dialog.message()); void dialog.dismiss(); });
+  page.on("request", (request) => { if (!/^(blob|data):/.test(request.url())) asked.push(request.url()); });
+  try {
+    await page.goto(`file://${path}`);
+    await page.waitForSelector("main, .absent");
+    await look(page);
+    assert.deepEqual(said, []);
+    assert.deepEqual(asked, [`file://${path}`]);
+  } finally {
+    await context.close();
+  }
+}
+
+async function violations(page) {
+  // The page's own policy lets no script in; the test's comes through the debugger, into the same world.
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  return found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(" ")).slice(0, 3).join(", ")}`);
+}
+
+const tests = {
+  async "figures are those of the text commands"() {
+    const path = recording();
+    const report = said("report", path);
+    await open(pageOf(path), {}, async (page) => {
+      const phase = report.phases.find((one) => one.phase === "decode");
+      const fact = async (name) => {
+        const shown = page.locator(`[data-fact=${name}]`).locator(".num, .na").first();
+        return (await shown.innerText()) === "n/a" ? { absent: await shown.getAttribute("title") } : Number(await shown.getAttribute("data-v"));
+      };
+      assert.equal(await fact("tokens_per_second"), phase.tokens_per_second);
+      assert.equal(await fact("period"), phase.period.p50_ns);
+      assert.equal(await fact("steps"), phase.steps);
+      assert.equal(await fact("coverage"), phase.wall.coverage);
+      assert.deepEqual(await fact("own_cost"), report.own_cost.wall_share);
+      assert.equal(await fact("losses"), report.losses.reduce((sum, one) => sum + one.count, 0));
+      for (const word of ["prefill", "decode"]) {
+        await page.getByRole("group", { name: "Phase" }).getByRole("button", { name: word }).click();
+        const rows = report.bricks.filter((row) => row.phase === word);
+        const shown = await page.locator("#bricks tbody tr").evaluateAll((all) => all.map((row) => [...row.querySelectorAll(".num,.na")].map((one) => one.dataset.v ?? null)));
+        assert.equal(shown.length, rows.length + 2);
+        const value = (figure) => (typeof figure === "number" ? String(figure) : null);
+        rows.forEach((row, i) => assert.deepEqual(shown[i].slice(0, 5), [row.wall_share, row.sum_per_step_ns, row.calls_per_step, row.time.p50_ns, row.time.p90_ns].map(value), row.name));
+      }
+    });
+  },
+  async "the document is what the answers say, and can be saved"() {
+    const path = recording();
+    await open(pageOf(path), { acceptDownloads: true }, async (page) => {
+      const data = JSON.parse(await page.locator("#data").textContent());
+      const found = Object.fromEntries(data.runs[0].found.answers.map((one) => [one.schema + (one.metric ?? ""), one]));
+      assert.deepEqual(found["plumb.report/2"], said("report", path));
+      assert.deepEqual(found["plumb.wall/2"], said("wall", path));
+      assert.deepEqual(found["plumb.layers/2p50"], said("layers", path));
+      assert.deepEqual(found["plumb.layers/2mean"], said("layers", path, "--metric", "mean"));
+      assert.deepEqual(found["plumb.steps/1"], said("steps", path));
+      assert.deepEqual(found["plumb.timeline/1"], said("timeline", path));
+      assert.deepEqual(found["plumb.histogram/1"], said("histogram", path));
+      const download = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Save the data" }).click();
+      assert.deepEqual(JSON.parse(readFileSync(await (await download).path(), "utf8")), data);
+    });
+  },
+  async "no violation of accessibility in either theme and in forced colours"() {
+    for (const path of [recording(), recording("graphs"), recording("hostile")]) {
+      const page = pageOf(path);
+      for (const how of [{ colorScheme: "light" }, { colorScheme: "dark" }, { colorScheme: "light", forcedColors: "active" }, { colorScheme: "light", viewport: { width: 390, height: 800 } }]) {
+        await open(page, how, async (opened) => {
+          await opened.locator("details").evaluateAll((all) => all.forEach((one) => { one.open = true; }));
+          await opened.waitForTimeout(200);
+          assert.deepEqual(await violations(opened), [], JSON.stringify(how));
+        });
+      }
+    }
+  },
+  async "nothing is wider than the window"() {
+    for (const kind of ["", "hostile", "graphs"]) {
+      const page = pageOf(recording(kind));
+      for (const width of [320, 390, 1440, 3840]) {
+        await open(page, { viewport: { width, height: 900 } }, async (opened) => {
+          assert.ok(await opened.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${kind} ${width}`);
+        });
+      }
+    }
+  },
+  async "the theme follows the system and the button"() {
+    await open(pageOf(recording()), { colorScheme: "dark" }, async (page) => {
+      const theme = () => page.locator("html").getAttribute("data-theme");
+      assert.equal(await theme(), "dark");
+      await page.emulateMedia({ colorScheme: "light" });
+      await page.waitForSelector("html[data-theme=light]");
+      await page.getByRole("button", { name: "Dark" }).click();
+      assert.equal(await theme(), "dark");
+      await page.emulateMedia({ colorScheme: "dark" });
+      await page.getByRole("button", { name: "Light" }).click();
+      assert.equal(await theme(), "light");
+    });
+  },
+  async "everything is reached and moved by keys"() {
+    await open(pageOf(recording()), {}, async (page) => {
+      const seen = new Set();
+      for (let i = 0; i < 200; ++i) {
+        await page.keyboard.press("Tab");
+        const at = await page.evaluate(() => {
+          const one = document.activeElement;
+          const shown = one && getComputedStyle(one);
+          if (one !== document.body && shown.outlineStyle === "none") throw new Error(`no focus to be seen on ${one.outerHTML.slice(0, 80)}`);
+          return one === document.body ? "" : one.getAttribute("aria-label") ?? (one.textContent.slice(0, 40) || one.tagName);
+        });
+        if (at === "" && i > 0) break;
+        seen.add(at);
+      }
+      for (const word of ["To the figures", "Save the data", "decode", "prefill", "% wall", "The map as a table", "Zoom in", "Every span, as a table"]) {
+        assert.ok([...seen].some((one) => one.startsWith(word)), `${word} is not reached: ${[...seen].join(" | ")}`);
+      }
+      const chart = (word) => page.getByRole("group", { name: word });
+      await chart("Heat map").focus();
+      await page.keyboard.press("ArrowRight");
+      assert.match(await page.locator("#layers .readout").innerText(), /^layer 0, /);
+      await page.keyboard.press("ArrowRight");
+      assert.match(await page.locator("#layers .readout").innerText(), /^layer 1, /);
+      await chart("Steps over time").focus();
+      await page.keyboard.press("Home");
+      const first = await page.locator("#steps .readout").innerText();
+      await page.keyboard.press("ArrowRight");
+      assert.notEqual(await page.locator("#steps .readout").innerText(), first);
+      await chart("Timeline of").focus();
+      await page.keyboard.press("n");
+      const span = await page.locator("#timeline .readout").innerText();
+      assert.match(span, /brick|task/);
+      await page.keyboard.press("n");
+      assert.notEqual(await page.locator("#timeline .readout").innerText(), span);
+      for (const key of ["+", "+", "ArrowLeft", "-", "0"]) await page.keyboard.press(key);
+      await page.getByLabel("Search").fill("lm_head");
+      await page.keyboard.press("Enter");
+      assert.match(await page.locator("#timeline .readout").innerText(), /^lm_head/);
+      const heading = page.locator("#bricks thead").getByRole("button", { name: "brick" });
+      await heading.focus();
+      await page.keyboard.press("Enter");
+      const names = await page.locator("#bricks tbody tr:not(.sum) th").allInnerTexts();
+      assert.deepEqual(names, [...names].sort((a, b) => (a < b ? -1 : 1)));
+    });
+  },
+  async "hostile names are text"() {
+    const path = pageOf(recording("hostile"));
+    const script = readFileSync(path, "utf8").split('id="data">')[1].split("</script>")[0];
+    assert.doesNotMatch(script, /[<>&\u2028\u2029]/);
+    await open(path, {}, async (page) => {
+      await page.locator("details").evaluateAll((all) => all.forEach((one) => { one.open = true; }));
+      assert.equal(await page.locator("img, iframe, script:not([type]) ~ script").count(), 0);
+      assert.doesNotMatch(await page.title(), /broken/);
+      const text = await page.locator("body").innerText();
+      assert.doesNotMatch(text, /[\u0000-\u0008\u000e-\u001f\u202a-\u202e\u2066-\u2069\u2028\u2029]/);
+      assert.match(text, /\u27e8U\+202E\u27e9/);
+      assert.match(text, /bell\u2407 escape\u241b/);
+      assert.match(text, /<\/script><script>/);
+      assert.match(text, /n{50,}\u2026/);
+    });
+  },
+  async "a hundred thousand steps are a small file"() {
+    const path = pageOf(recording("long"));
+    assert.ok(statSync(path).size <= 3e6, `${statSync(path).size} bytes`);
+    await open(path, {}, async (page) => {
+      const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
+      console.log(`      ${statSync(path).size} bytes, first paint after ${Math.round(paint)} ms`);
+      assert.match(await page.locator("#steps .lead").innerText(), /100,129 in the recording/);
+    });
+  },
+  async "a run without steps, a killed one and several give a page"() {
+    await open(pageOf(recording("loose")), {}, async (page) => {
+      assert.match(await page.locator(".verdict").innerText(), /no complete step/);
+      assert.match(await page.locator("#bricks").innerText(), /attention/);
+    });
+    await open(pageOf(recording("killed")), {}, async (page) => assert.match(await page.locator("#bricks").innerText(), /lm_head/));
+    await open(pageOf(recording("graphs")), {}, async (page) => assert.match(await page.locator("#graphs").innerText(), /128/));
+    await open(pageOf(recording(), recording("graphs")), {}, async (page) => {
+      await page.getByRole("group", { name: "Recording" }).getByRole("button").nth(1).click();
+      assert.match(await page.locator("h1").innerText(), /rungraphs/);
+    });
+    for (const name of ["v1", "v1_bounded", "v1_causes", "v1_checks", "v1_graphs", "v1_graph_nodes", "v1_launches", "v1_nodes", "v1_tiles"]) {
+      await open(pageOf(join(golden, `${name}.plumb`)), {}, async (page) => assert.ok((await page.locator("main").innerText()).length > 500, name));
+    }
+  },
+  async "what cannot be written is one sentence"() {
+    for (const output of ["/proc/none/page.html", folder]) {
+      const done = spawnSync(plumb, ["page", recording(), "-o", output], { env: environment, encoding: "utf8" });
+      assert.equal(done.status, 2);
+      assert.match(done.stderr, /^error: .*\n$/);
+    }
+  },
+};
+
+let passed = 0, failed = 0;
+for (const [name, test] of Object.entries(tests)) {
+  if (!name.includes(only)) continue;
+  try {
+    await test();
+    ++passed;
+    console.log(`ok    ${name}`);
+  } catch (error) {
+    ++failed;
+    console.log(`FAIL  ${name}\n${String(error.stack ?? error).split("\n").slice(0, 24).join("\n")}`);
+  }
+}
+await browser.close();
+rmSync(folder, { recursive: true });
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);
