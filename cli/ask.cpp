@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/imported_traces.hpp"
 #include "cli/output.hpp"
+#include "cli/page.hpp"
 #include "cli/ticker.hpp"
 #include "cli/words.hpp"
 #include "plumb/answer.hpp"
@@ -27,6 +28,7 @@ struct Question {
     plumb::OptionValues options;
     bool json = false;
     bool markdown = false;
+    std::string page; // file to write; empty: none
 };
 
 plumb::Result<std::vector<std::string>> files_of(const Question& question, ImportedTraces& traces) {
@@ -82,6 +84,12 @@ PLUMB_NOINLINE int answer(const Question& question) {
     }();
     if (!answer) {
         return say_error(answer.error().message, question.json);
+    }
+    if (!question.page.empty()) {
+        const plumb::Status written = write_answer_page(question.page, files.empty() ? "" : files.front(), *answer);
+        if (!written) {
+            return say_error(written.error().message, question.json);
+        }
     }
     std::cout << shown(question, *answer);
     return exit_code_of(answer->outcome());
@@ -175,6 +183,10 @@ void add_answer(CLI::App& root, const plumb::AnswerInfo& info, int& exit_code) {
     }
     if (!info.markdown.empty()) {
         added["markdown"] = app.add_flag("--markdown", question->markdown, info.markdown)->excludes(added.at("json"));
+    }
+    if (has_page(info.name)) {
+        app.add_option("--page", question->page, "Also write it as one HTML file, to look at and to share")
+            ->type_name("FILE");
     }
     for (const plumb::AnswerOption& option : info.options) {
         for (const std::string& other : option.excludes) {

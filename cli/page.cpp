@@ -10,6 +10,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "cli/page.hpp"
 #include "cli/page_template.hpp"
 #include "cli/ticker.hpp"
 #include "plumb/answer.hpp"
@@ -49,59 +50,73 @@ void append_script_text(std::string& out, std::string_view json) {
 /// Name of the file without its folders, which are nobody's business.
 std::string name_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-plumb::Result<std::string> data_of(const PageArguments& arguments) {
-    std::string data =
-        "{\"schema\": \"plumb.page/1\", \"version\": " + json_text(PLUMB_BUILD_VERSION) + ", \"runs\": [";
-    for (const std::string& recording : arguments.recordings) {
+std::string page_data(std::string_view key, const std::string& list) {
+    return "{\"schema\": \"plumb.page/1\", \"version\": " + json_text(PLUMB_BUILD_VERSION) + ", \"" + std::string(key) +
+           "\": [" + list + "]}";
+}
+
+plumb::Result<std::string> data_of(const std::vector<std::string>& recordings) {
+    std::string runs;
+    for (const std::string& recording : recordings) {
         const Ticker ticker("reading " + recording);
         const plumb::Result<plumb::Answer> answer = plumb::ask("report", {recording}, {{"with", answers}});
         if (!answer) {
             return answer.error();
         }
-        data += &recording == &arguments.recordings.front() ? "" : ", ";
-        data += "{\"file\": " + json_text(name_of(recording)) + ", \"found\": " + answer->json() + "}";
+        runs += (runs.empty() ? "{\"file\": " : ", {\"file\": ") + json_text(name_of(recording)) +
+                ", \"found\": " + answer->json() + "}";
     }
-    return data + "]}";
+    return page_data("runs", runs);
 }
 
-int write_page(const PageArguments& arguments) {
+/// Error: that of writing; a reader that has seen enough is none.
+plumb::Status write_page(const std::string& output, const std::string& input, std::string_view data,
+                         std::uint64_t& bytes) {
+    plumb::Result<std::unique_ptr<OutputFile>> opened = OutputFile::open(output, input);
+    if (!opened) {
+        return opened.error();
+    }
+    OutputFile& file = **opened;
+    const std::string_view page = page_template();
+    const std::size_t at = page.find(place);
+    std::string script;
+    append_script_text(script, data);
+    file.stream() << page.substr(0, at) << script << page.substr(at + place.size());
+    const plumb::Status status = file.commit();
+    bytes = file.written();
+    return status.ok() || file.reader_left() ? plumb::Status{} : plumb::Status{file.error_or(status.error())};
+}
+
+int page(const PageArguments& arguments) {
     const std::string& first = arguments.recordings.front();
     const std::size_t stem = first.size() - (first.ends_with(".plumb") ? std::string_view(".plumb").size() : 0);
     const std::string output = arguments.output.empty() ? first.substr(0, stem) + ".html" : arguments.output;
     if (output == "-" && arguments.json) {
         return say_error("--json describes the file written: name one with -o", true);
     }
-    const plumb::Result<std::string> data = data_of(arguments);
+    const plumb::Result<std::string> data = data_of(arguments.recordings);
     if (!data) {
         return say_error(data.error().message, arguments.json);
     }
-    plumb::Result<std::unique_ptr<OutputFile>> opened = OutputFile::open(output, first);
-    if (!opened) {
-        return say_error(opened.error().message, arguments.json);
-    }
-    OutputFile& file = **opened;
-    const std::string_view page = page_template();
-    const std::size_t at = page.find(place);
-    std::string script;
-    append_script_text(script, *data);
-    file.stream() << page.substr(0, at) << script << page.substr(at + place.size());
-    const plumb::Status status = file.commit();
-    if (file.reader_left()) {
-        return exit_ok;
-    }
-    if (!status.ok()) {
-        return say_error(file.error_or(status.error()).message, arguments.json);
+    std::uint64_t bytes = 0;
+    if (const plumb::Status status = write_page(output, first, *data, bytes); !status) {
+        return say_error(status.error().message, arguments.json);
     }
     if (arguments.json) {
-        std::cout << "{\"written\": " << json_text(output) << ", \"bytes\": " << file.written() << "}\n";
+        std::cout << "{\"written\": " << json_text(output) << ", \"bytes\": " << bytes << "}\n";
     } else if (output != "-") {
-        std::cout << "wrote " << terminal_text(output) << ", " << file.written() / 1000
-                  << " kB: open it in a browser\n";
+        std::cout << "wrote " << terminal_text(output) << ", " << bytes / 1000 << " kB: open it in a browser\n";
     }
     return exit_ok;
 }
 
 } // namespace
+
+plumb::Status plumb::cli::write_answer_page(const std::string& output, const std::string& input,
+                                            const plumb::Answer& answer) {
+    std::uint64_t bytes = 0;
+    return write_page(output, input, page_data("found", answer.json()), bytes);
+}
 
 void add_page(CLI::App& root, int& exit_code) {
     auto arguments = std::make_shared<PageArguments>();
@@ -111,5 +126,5 @@ void add_page(CLI::App& root, int& exit_code) {
                    "File to write; - is standard output (default: the first recording's name, .html)")
         ->type_name("FILE");
     app.add_flag("--json", arguments->json, "Print name and size of the file written as JSON");
-    app.callback([arguments, &exit_code] { exit_code = write_page(*arguments); });
+    app.callback([arguments, &exit_code] { exit_code = page(*arguments); });
 }

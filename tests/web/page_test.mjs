@@ -31,6 +31,24 @@ function recording(kind = "") {
 const run = (...words) => execFileSync(plumb, words, { env: environment, maxBuffer: 1 << 28, encoding: "utf8" });
 const said = (...words) => JSON.parse(run(...words, "--json"));
 
+function checkRecording(kind) {
+  const path = join(folder, `checks-${kind}.plumb`);
+  if (!made.has(path)) {
+    execFileSync(join(dirname(maker), "plumb_make_check_recording"), [path, kind], { env: environment });
+    made.set(path, path);
+  }
+  return path;
+}
+/** The page of an answer about several recordings, whatever it comes to. */
+function answerPage(name, ...words) {
+  const path = join(folder, `${name}.html`);
+  const done = spawnSync(plumb, [name, ...words, "--page", path, "--json"], { env: environment, encoding: "utf8", maxBuffer: 1 << 28 });
+  assert.notEqual(done.status, 2, done.stdout);
+  return { path, said: JSON.parse(done.stdout) };
+}
+const compared = () => answerPage("compare", "--base", recording(), recording("tiles"), recording("nodes"), "--new", recording("crowd"), recording("hostile"), recording("long"));
+const diverged = () => answerPage("diverge", checkRecording("clean"), checkRecording("fault"));
+
 function pageOf(...recordings) {
   const path = join(folder, `${recordings.map((one) => one.replace(/\W/g, "_")).join("").slice(-80)}.html`);
   run("page", ...recordings, "-o", path);
@@ -109,9 +127,30 @@ const tests = {
       assert.deepEqual(JSON.parse(readFileSync(await (await download).path(), "utf8")), data);
     });
   },
+  async "a comparison is a forest of intervals, a divergence a path through layers"() {
+    const comparison = compared();
+    await open(comparison.path, {}, async (page) => {
+      assert.deepEqual(JSON.parse(await page.locator("#data").textContent()).found, [comparison.said]);
+      for (const phase of new Set(comparison.said.rows.map((row) => row.phase))) {
+        const rows = comparison.said.rows.filter((row) => row.phase === phase && ["step", "brick"].includes(row.subject) && row.reason !== "less than 1 % of the step");
+        const shown = await page.locator(`#changes-${phase} .forest`).first().locator("tbody tr").evaluateAll((all) => all.map((row) => ({ verdict: row.querySelector("b").textContent, change: row.querySelector("td:nth-child(3) .num")?.dataset.v ?? null })));
+        assert.deepEqual(shown, rows.map((row) => {
+          const { estimate } = row.by_own_change ? row.own_change : row.change;
+          return { verdict: row.verdict, change: typeof estimate === "number" ? String(estimate) : null };
+        }));
+      }
+    });
+    const divergence = diverged();
+    await open(divergence.path, {}, async (page) => {
+      const { step, layer, brick } = divergence.said.first.place;
+      assert.match(await page.locator(".verdict").innerText(), new RegExp(`^First divergence: step ${step} layer ${layer} brick ${brick}`));
+      const shown = await page.locator("#amplification tbody .num").evaluateAll((all) => all.map((one) => Number(one.dataset.v)));
+      assert.deepEqual(shown, divergence.said.layers.map((one) => one.distance.estimate));
+    });
+  },
   async "no violation of accessibility in either theme and in forced colours"() {
-    for (const path of [recording(), recording("graphs"), recording("hostile")]) {
-      const page = pageOf(path);
+    const pages = [recording(), recording("graphs"), recording("hostile")].map((path) => pageOf(path));
+    for (const page of [...pages, compared().path, diverged().path]) {
       for (const how of [{ colorScheme: "light" }, { colorScheme: "dark" }, { colorScheme: "light", forcedColors: "active" }, { colorScheme: "light", viewport: { width: 390, height: 800 } }]) {
         await open(page, how, async (opened) => {
           await opened.locator("details").evaluateAll((all) => all.forEach((one) => { one.open = true; }));
@@ -122,11 +161,11 @@ const tests = {
     }
   },
   async "nothing is wider than the window"() {
-    for (const kind of ["", "hostile", "graphs"]) {
-      const page = pageOf(recording(kind));
+    const pages = ["", "hostile", "graphs"].map((kind) => pageOf(recording(kind)));
+    for (const page of [...pages, compared().path, diverged().path]) {
       for (const width of [320, 390, 1440, 3840]) {
         await open(page, { viewport: { width, height: 900 } }, async (opened) => {
-          assert.ok(await opened.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${kind} ${width}`);
+          assert.ok(await opened.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${page} ${width}`);
         });
       }
     }

@@ -83,7 +83,8 @@ export interface Replays { node_check: string; graphs: ReplayRow[]; notes: strin
 
 type Document = { schema?: string; answer?: string; absent?: string };
 export interface Run { file: string; found: { answers: Document[] } }
-export interface PageData { schema: string; version: string; runs: Run[] }
+/** Recordings, or one answer about several. */
+export interface PageData { schema: string; version: string; runs?: Run[]; found?: Document[] }
 
 /** What one answer found, or why there is nothing. */
 export type Part<T> = { found: T } | { absent: string };

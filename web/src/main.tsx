@@ -4,6 +4,8 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Bricks } from "./bricks";
 import { type Layers as LayerData, type Histogram, type PageData, type Part, type PhaseSummary, type Replays, type Report, type Run, type Steps as StepData, type Timeline as TimelineData, type Wall as WallData, part, phaseOrder, reasons } from "./data";
+import { Compare, type Comparison } from "./compare";
+import { Diverge, type Divergence } from "./diverge";
 import { Graphs } from "./graphs";
 import { Layers } from "./layers";
 import { Absent, Choice, Name, Num, Section, Twin } from "./parts";
@@ -112,6 +114,12 @@ function RunView({ run }: { run: Run }) {
   );
 }
 
+function AnswerView({ answer }: { answer: { schema?: string } | undefined }) {
+  return answer?.schema?.startsWith("plumb.compare/") ? <Compare comparison={answer as unknown as Comparison} />
+    : answer?.schema?.startsWith("plumb.diverge/") ? <Diverge found={answer as unknown as Divergence} />
+      : <Absent why="this page does not know what it holds" />;
+}
+
 type Theme = "system" | "light" | "dark";
 const wantsDark = matchMedia("(prefers-color-scheme: dark)");
 
@@ -134,22 +142,24 @@ function App({ data, text }: { data: PageData; text: string }) {
   }, []);
   const dark = theme === "dark" || (theme === "system" && wantsDark.matches);
   document.documentElement.dataset["theme"] = dark ? "dark" : "light";
-  const run = data.runs[at];
-  useEffect(() => { if (run) document.title = `${visible(run.file, 80)} \u00b7 Plumbline`; }, [run]);
-  if (!run) return <Absent why="this page holds no recording" />;
+  const runs = data.runs ?? [];
+  const run = runs[at], answer = data.found?.[0];
+  const title = run?.file ?? (answer?.schema?.startsWith("plumb.compare/") ? "What changed between runs" : "Where two runs part");
+  useEffect(() => { document.title = `${visible(title, 80)} \u00b7 Plumbline`; }, [title]);
+  if (!run && !answer) return <Absent why="this page holds no recording" />;
   const next: Record<Theme, Theme> = { system: dark ? "light" : "dark", light: "dark", dark: "light" };
   return (
     <>
       <a class="skip" href="#main">To the figures</a>
       <header>
-        <h1><Name of={run.file} most={120} /></h1>
-        {data.runs.length > 1 && <Choice label="Recording" options={data.runs.map((one, i) => ({ value: i, text: one.file }))} value={at} onChange={setAt} />}
+        <h1><Name of={title} most={120} /></h1>
+        {runs.length > 1 && <Choice label="Recording" options={runs.map((one, i) => ({ value: i, text: one.file }))} value={at} onChange={setAt} />}
         <div class="tools">
           <button type="button" onClick={() => setTheme(next[theme])}>{dark ? "Light" : "Dark"}</button>
           <button type="button" onClick={() => save(text, "page.json")}>Save the data</button>
         </div>
       </header>
-      <div key={`${at} ${dark}`}><RunView run={run} /></div>
+      <div key={`${at} ${dark}`}>{run ? <RunView run={run} /> : <AnswerView answer={answer} />}</div>
       <footer class="faint"><p>Made by plumb {visible(data.version)} page. The file holds all it shows and asks for nothing.</p></footer>
     </>
   );
