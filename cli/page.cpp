@@ -20,7 +20,7 @@ namespace {
 using namespace plumb::cli;
 
 constexpr std::string_view place = "@PLUMB_DATA@";
-constexpr const char* answers = "wall,layers,layers:metric=mean,replays,tiles,steps,timeline,histogram";
+constexpr const char* answers = "wall,layers,layers:metric=mean,replays,steps,timeline,histogram";
 
 struct PageArguments {
     std::vector<std::string> recordings;

@@ -123,6 +123,11 @@ function AnswerView({ answer }: { answer: { schema?: string } | undefined }) {
 type Theme = "system" | "light" | "dark";
 const wantsDark = matchMedia("(prefers-color-scheme: dark)");
 
+const root = document.documentElement;
+let onScreen = "";
+addEventListener("beforeprint", () => { onScreen = root.dataset["theme"] ?? ""; root.dataset["theme"] = "light"; });
+addEventListener("afterprint", () => { root.dataset["theme"] = onScreen; });
+
 function save(text: string, name: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
@@ -141,7 +146,7 @@ function App({ data, text }: { data: PageData; text: string }) {
     return () => wantsDark.removeEventListener("change", follow);
   }, []);
   const dark = theme === "dark" || (theme === "system" && wantsDark.matches);
-  document.documentElement.dataset["theme"] = dark ? "dark" : "light";
+  root.dataset["theme"] = dark ? "dark" : "light";
   const runs = data.runs ?? [];
   const run = runs[at], answer = data.found?.[0];
   const title = run?.file ?? (answer?.schema?.startsWith("plumb.compare/") ? "What changed between runs" : "Where two runs part");

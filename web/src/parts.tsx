@@ -140,5 +140,14 @@ export function useWidth(): [{ current: HTMLDivElement | null }, number] {
   return [box, width];
 }
 
+/** Draws again before the page is printed and after: paper is light. */
+export function usePrinted(redraw: () => void): void {
+  useEffect(() => {
+    addEventListener("beforeprint", redraw);
+    addEventListener("afterprint", redraw);
+    return () => { removeEventListener("beforeprint", redraw); removeEventListener("afterprint", redraw); };
+  });
+}
+
 /** A colour of the style sheet, as it is now. */
 export const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

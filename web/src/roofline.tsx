@@ -24,7 +24,19 @@ export function Roofline({ report, phase }: { report: Report; phase: string }) {
   const decades = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
   const word = (power: number) => (power >= -3 && power <= 4 ? String(10 ** power).replace(/0{6,}\d$/, "") : `1e${power}`);
   const labelled = [...rows].sort((a, b) => b.sum_per_step_ns - a.sum_per_step_ns).slice(0, 8);
-  const taken: { x: number; y: number }[] = [];
+  const taken: { from: number; to: number; y: number }[] = [];
+  /** Beside its point, on the side that is free; else nowhere. */
+  const labelOf = (row: Row) => {
+    const at = { x: px(x(row)), y: py(y(row)) }, text = visible(row.name, 18), size = 7.2 * text.length;
+    for (const end of [false, true]) {
+      const from = end ? at.x - 10 - size : at.x + 10;
+      const free = from > left && from + size < wide - right && taken.every((one) => Math.abs(one.y - at.y) >= 13 || one.to < from || one.from > from + size);
+      if (!free) continue;
+      taken.push({ from, to: from + size, y: at.y });
+      return { x: end ? at.x - 10 : at.x + 10, y: at.y + 4, end, text };
+    }
+    return null;
+  };
   return (
     <Section id="roofline" title="Roofline" lead="What each brick does for a byte it moves, against what it does in a second. Under the roof is what the machine allows.">
       <div ref={box}>
@@ -40,11 +52,8 @@ export function Roofline({ report, phase }: { report: Report; phase: string }) {
                 {read && most && <path fill="none" stroke="var(--ink)" stroke-width="1.5" d={`M${px(Math.max(10 ** x0, (10 ** y0 * 1e3) / read))} ${py(Math.max((10 ** x0 * read) / 1e3, 10 ** y0))}L${px((most * 1e3) / read)} ${py(most)}H${wide - right}`} />}
                 {rows.map((row, i) => <path key={i} transform={`translate(${px(x(row))} ${py(y(row))})`} d={signs[row.roofline.bottleneck] ?? signs["unknown"]} fill={row.roofline.bottleneck === "unknown" || row.roofline.bottleneck === "latency" ? "none" : "var(--c-attention)"} stroke="var(--c-attention)" stroke-width="1.5"><title>{visible(row.name, 60)}</title></path>)}
                 {labelled.map((row, i) => {
-                  const at = { x: px(x(row)), y: py(y(row)) };
-                  if (taken.some((one) => Math.abs(one.y - at.y) < 13 && Math.abs(one.x - at.x) < 110)) return null;
-                  taken.push(at);
-                  const end = at.x > wide - 150;
-                  return <text key={i} x={at.x + (end ? -10 : 10)} y={at.y + 4} text-anchor={end ? "end" : "start"}>{visible(row.name, 18)}</text>;
+                  const label = labelOf(row);
+                  return label && <text key={i} x={label.x} y={label.y} text-anchor={label.end ? "end" : "start"}>{label.text}</text>;
                 })}
               </svg>
             </div>}

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { type Part, type Steps as StepData, type Timeline as TimelineData } from "./data";
-import { Absent, Num, Section, Table, Twin, colour, useWidth } from "./parts";
+import { Absent, Num, Section, Table, Twin, colour, usePrinted, useWidth } from "./parts";
 import { decimalsFor, fixed, grouped, time } from "./text";
 
 const letters: Record<string, string> = { decode: "d", prefill: "p", mixed: "m", none: "n" };
@@ -30,6 +30,7 @@ export function Steps({ steps, phase, timeline, onOpen }: { steps: Part<StepData
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [at, setAt] = useState<number | null>(null);
+  const [asked, setAsked] = useState<number | null>(null);
   const found = "found" in steps ? steps.found : undefined;
   const data = useMemo(() => (found ? stepsOf(found, phase) : null), [found, phase]);
   const slow = found?.slowest.filter((one) => one.phase === phase) ?? [];
@@ -39,18 +40,20 @@ export function Steps({ steps, phase, timeline, onOpen }: { steps: Part<StepData
     const slowest = new Set(slow.map((one) => one.step));
     const of = (wanted: (i: number) => boolean) => data.periods.map((value, i) => (wanted(i) ? value : null));
     const dense = data.ids.length > width;
-    const grid = { stroke: colour("line"), width: 1 }, axis = { stroke: colour("faint"), grid, ticks: grid, font: "12px system-ui, sans-serif" };
-    const points = (mark: string, size: number, filled: boolean) => ({ stroke: colour(mark), width: 1.5, paths: () => null, points: { show: true, size, stroke: colour(mark), fill: filled ? colour(mark) : colour("bg") } });
+    const ink = (name: string) => () => colour(name); // asked for with each drawing
+    const grid = { stroke: ink("line"), width: 1 }, axis = { stroke: ink("faint"), grid, ticks: grid, font: "12px system-ui, sans-serif" };
+    const points = (mark: string, size: number, filled: boolean) => ({ stroke: ink(mark), width: 1.5, paths: () => null, points: { show: true, size, stroke: ink(mark), fill: ink(filled ? mark : "bg") } });
     const seconds = (data.ends.at(-1) ?? 0) - (data.ends[0] ?? 0) >= 2, scale = seconds ? 1 : 1e3;
     const made = new uPlot({
       width, height: 230, cursor: { y: false, points: { size: 9 } }, legend: { show: false }, scales: { x: { time: false }, y: { range: (_, _low, high) => [0, (high || 1) * 1.08] } },
       axes: [{ ...axis, values: (_, at) => at.map((v) => `${Number((v * scale).toPrecision(6))} ${seconds ? "s" : "ms"}`) }, { ...axis, size: 64, values: (_, at) => at.map((v) => `${v} ms`) }],
-      series: [{}, dense ? { stroke: colour("c-attention"), width: 1, points: { show: false } } : points("c-attention", 4, true), points("c-other", 5, false), points("warn", 9, false)],
+      series: [{}, dense ? { stroke: ink("c-attention"), width: 1, points: { show: false } } : points("c-attention", 4, true), points("c-other", 5, false), points("warn", 9, false)],
       hooks: { setCursor: [(self) => setAt(self.cursor.idx ?? null)] },
     }, [data.ends, of((i) => data.mark[i] === "."), of((i) => data.mark[i] !== "."), of((i) => slowest.has(data.ids[i]!) && data.mark[i] === ".")] as uPlot.AlignedData, place.current);
     plot.current = made;
     return () => { made.destroy(); plot.current = null; };
   }, [data, width]);
+  usePrinted(() => plot.current?.redraw());
   if (!found || !data) return <Section id="steps" title="Steps over time"><Absent why={"absent" in steps ? steps.absent : ""} /></Section>;
   const go = (index: number) => {
     const self = plot.current;
@@ -68,12 +71,13 @@ export function Steps({ steps, phase, timeline, onOpen }: { steps: Part<StepData
     event.preventDefault();
   };
   const open = (step: number) => {
+    setAsked(step);
     if (!kept.includes(step)) return;
     onOpen(step);
     document.getElementById("timeline")?.scrollIntoView();
   };
   const words = at !== null && data.ids[at] !== undefined
-    ? `step ${data.ids[at]}: ${fixed(data.periods[at]!, decimalsFor(data.periods[at]!, 4))} ms, ends at ${fixed(data.ends[at]!, 3)} s, ${marks[data.mark[at]!]}` : "";
+    ? `step ${data.ids[at]}: ${fixed(data.periods[at]!, decimalsFor(data.periods[at]!, 4))} ms, ends at ${fixed(data.ends[at]!, 3)} s, ${marks[data.mark[at]!]}${asked === data.ids[at] && !kept.includes(asked) ? `; its timeline is not in this page: plumb timeline RECORDING --step ${asked}` : ""}` : "";
   return (
     <Section id="steps" title="Steps over time" lead={<>From the end of one step to the end of the next; {grouped(found.steps)} in the recording.{found.every > 1 && ` Of ${found.every} that follow each other the longest is shown.`}</>}>
       <div ref={box}>

@@ -2,7 +2,7 @@
 // One step on a canvas: a lane for each thread and queue, what waited for what, and the critical path.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Part, Report, Timeline as TimelineData, TimelineStep } from "./data";
-import { Absent, Choice, Name, Num, Section, Table, Twin, colour, useWidth } from "./parts";
+import { Absent, Choice, Name, Num, Section, Table, Twin, colour, usePrinted, useWidth } from "./parts";
 import { fixed, grouped, percent, ticks, time, visible } from "./text";
 
 type Hue = "attention" | "ffn" | "other" | "edge" | "move";
@@ -166,9 +166,11 @@ function Canvas({ model, report }: { model: Model; report: Report }) {
     return model.spans.flatMap((span, i) => (names.has(span.name) ? [i] : []));
   }, [search, model]);
   const matches = useMemo(() => (found ? new Set(found) : null), [found]);
-  useEffect(() => {
+  const redraw = () => {
     if (canvas.current && width > 0) draw(canvas.current, model, view, width, hueOf, chosen, matches);
-  }, [model, view, width, hueOf, chosen, matches]);
+  };
+  usePrinted(redraw);
+  useEffect(redraw, [model, view, width, hueOf, chosen, matches]);
 
   const clamp = (from: number, to: number): View => {
     const length = Math.min(Math.max(to - from, 100), model.total);
