@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bricks under the roof of the machine: work per byte against work per second, both on scales of powers of ten.
-import { type Peaks, type Report, type Row, valueOf } from "./data";
+import { type Figure, type Report, type Row, valueOf } from "./data";
 import { Absent, Name, Num, Section, Table, Twin, useWidth } from "./parts";
 import { percent, visible } from "./text";
 
@@ -9,12 +9,14 @@ const signs: Record<string, string> = { memory: "M-5 5H5V-5H-5z", compute: "M0 -
 export function Roofline({ report, phase }: { report: Report; phase: string }) {
   const [box, width] = useWidth();
   const rows = report.bricks.filter((row) => row.phase === phase && (valueOf(row.roofline.intensity) ?? 0) > 0 && (valueOf(row.teraflops) ?? 0) > 0);
-  const peaks: Peaks | undefined = report.peaks[0];
-  const read = valueOf(peaks?.["read_gigabytes_per_second"] as number | undefined);
-  const most = Math.max(valueOf(peaks?.["f32_teraflops"] as number | undefined) ?? 0, valueOf(peaks?.["bf16_teraflops"] as number | undefined) ?? 0) || undefined;
+  const roofs = report.peaks.flatMap((peaks) => {
+    const read = valueOf(peaks["read_gigabytes_per_second"] as Figure);
+    const most = Math.max(valueOf(peaks["f32_teraflops"] as Figure) ?? 0, valueOf(peaks["bf16_teraflops"] as Figure) ?? 0);
+    return read && most ? [{ place: peaks.place, read, most }] : [];
+  });
   const x = (row: Row) => valueOf(row.roofline.intensity)!, y = (row: Row) => valueOf(row.teraflops)!;
   const xs = rows.map(x), ys = rows.map(y);
-  if (read && most) { xs.push((most * 1e3) / read); ys.push(most); }
+  for (const { read, most } of roofs) { xs.push((most * 1e3) / read); ys.push(most); }
   const span = (values: number[]): [number, number] => [Math.floor(Math.log10(Math.min(...values))), Math.max(Math.ceil(Math.log10(Math.max(...values)) + 0.05), Math.floor(Math.log10(Math.min(...values))) + 1)];
   const [x0, x1] = rows.length > 0 ? span(xs) : [0, 1], [y0, y1] = rows.length > 0 ? span(ys) : [0, 1];
   const left = 58, right = 12, top = 10, bottom = 40, height = 320;
@@ -24,15 +26,15 @@ export function Roofline({ report, phase }: { report: Report; phase: string }) {
   const decades = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
   const word = (power: number) => (power >= -3 && power <= 4 ? String(10 ** power).replace(/0{6,}\d$/, "") : `1e${power}`);
   const labelled = [...rows].sort((a, b) => b.sum_per_step_ns - a.sum_per_step_ns).slice(0, 8);
-  const taken: { from: number; to: number; y: number }[] = [];
+  const taken = rows.map((row) => ({ from: px(x(row)) - 7, to: px(x(row)) + 7, y: py(y(row)), row }));
   /** Beside its point, on the side that is free; else nowhere. */
   const labelOf = (row: Row) => {
     const at = { x: px(x(row)), y: py(y(row)) }, text = visible(row.name, 18), size = 7.2 * text.length;
     for (const end of [false, true]) {
       const from = end ? at.x - 10 - size : at.x + 10;
-      const free = from > left && from + size < wide - right && taken.every((one) => Math.abs(one.y - at.y) >= 13 || one.to < from || one.from > from + size);
+      const free = from > left && from + size < wide - right && taken.every((one) => one.row === row || Math.abs(one.y - at.y) >= 13 || one.to < from || one.from > from + size);
       if (!free) continue;
-      taken.push({ from, to: from + size, y: at.y });
+      taken.push({ from, to: from + size, y: at.y, row });
       return { x: end ? at.x - 10 : at.x + 10, y: at.y + 4, end, text };
     }
     return null;
@@ -42,14 +44,17 @@ export function Roofline({ report, phase }: { report: Report; phase: string }) {
       <div ref={box}>
         {rows.length === 0 ? <Absent why="no brick of these steps states its bytes and its flops" /> : (
           <>
-            {!(read && most) && <p class="absent">No roof is drawn: no peaks in the recording; run <code>plumb selftest --peaks</code> where it is recorded.</p>}
+            {roofs.length === 0 && <p class="absent">No roof is drawn: no peaks in the recording; run <code>plumb selftest --peaks</code> where it is recorded.</p>}
             {width > 0 && <div class="chart">
               <svg width={wide} height={height} role="img" aria-label={`${rows.length} bricks by intensity and rate; the table below has them`}>
                 {decades(x0, x1).map((p) => <g key={p}><line x1={px(10 ** p)} x2={px(10 ** p)} y1={top} y2={height - bottom} stroke="var(--line)" /><text class="dim" x={px(10 ** p)} y={height - bottom + 16} text-anchor="middle">{word(p)}</text></g>)}
                 {decades(y0, y1).map((p) => <g key={p}><line x1={left} x2={wide - right} y1={py(10 ** p)} y2={py(10 ** p)} stroke="var(--line)" /><text class="dim" x={left - 6} y={py(10 ** p) + 4} text-anchor="end">{word(p)}</text></g>)}
                 <text class="dim" x={wide - right} y={height - 6} text-anchor="end">flops per byte</text>
                 <text class="dim" x={left + 4} y={top + 10}>TFLOP/s</text>
-                {read && most && <path fill="none" stroke="var(--ink)" stroke-width="1.5" d={`M${px(Math.max(10 ** x0, (10 ** y0 * 1e3) / read))} ${py(Math.max((10 ** x0 * read) / 1e3, 10 ** y0))}L${px((most * 1e3) / read)} ${py(most)}H${wide - right}`} />}
+                {roofs.map(({ place, read, most }) => <g key={place}>
+                  <path fill="none" stroke="var(--ink)" stroke-width="1.5" d={`M${px(Math.max(10 ** x0, (10 ** y0 * 1e3) / read))} ${py(Math.max((10 ** x0 * read) / 1e3, 10 ** y0))}L${px((most * 1e3) / read)} ${py(most)}H${wide - right}`} />
+                  <text x={wide - right} y={py(most) - 6} text-anchor="end">{visible(place, 20)}</text>
+                </g>)}
                 {rows.map((row, i) => <path key={i} transform={`translate(${px(x(row))} ${py(y(row))})`} d={signs[row.roofline.bottleneck] ?? signs["unknown"]} fill={row.roofline.bottleneck === "unknown" || row.roofline.bottleneck === "latency" ? "none" : "var(--c-attention)"} stroke="var(--c-attention)" stroke-width="1.5"><title>{visible(row.name, 60)}</title></path>)}
                 {labelled.map((row, i) => {
                   const label = labelOf(row);
