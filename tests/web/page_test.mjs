@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page in a real browser, offline. The last line reads "N passed, N failed".
 // usage: page_test.mjs PLUMB MAKE_RECORDING CHROMIUM [WORD]: only tests whose name holds the word
+// PLUMB_NEW_SHOTS=1 makes the screenshots of tests/web/shots anew.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,7 +12,7 @@ import { chromium } from "../../web/node_modules/playwright-core/index.mjs";
 
 const [plumb, maker, browserPath, only = ""] = process.argv.slice(2);
 const here = dirname(fileURLToPath(import.meta.url));
-const golden = join(here, "../golden");
+const golden = join(here, "../golden"), shots = join(here, "shots");
 const axe = readFileSync(join(here, "../../web/node_modules/axe-core/axe.min.js"), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "plumb-page-"));
 const environment = Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith("PLUMB")));
@@ -75,6 +76,52 @@ async function open(path, how, look) {
   } finally {
     await context.close();
   }
+}
+
+/** Share of pixels that differ; 1 where the sizes do. */
+async function difference(one, other) {
+  const page = await browser.newPage();
+  try {
+    return await page.evaluate(async (images) => {
+      const [a, b] = await Promise.all(images.map(async (image) => {
+        const bitmap = await createImageBitmap(await (await fetch(`data:image/png;base64,${image}`)).blob());
+        const pen = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
+        pen.drawImage(bitmap, 0, 0);
+        return pen.getImageData(0, 0, bitmap.width, bitmap.height);
+      }));
+      if (a.width !== b.width || a.height !== b.height) return 1;
+      let differing = 0;
+      for (let i = 0; i < a.data.length; i += 4) {
+        differing += [0, 1, 2].some((k) => Math.abs(a.data[i + k] - b.data[i + k]) > 24) ? 1 : 0;
+      }
+      return (differing * 4) / a.data.length;
+    }, [one, other].map((image) => image.toString("base64")));
+  } finally {
+    await page.close();
+  }
+}
+/** Where headings, sections, tables and pictures stand. */
+const boxesOf = (page) => page.locator("h1, h2, section, table, svg:not([width='0']), canvas").evaluateAll((all) => all.map((one) => {
+  const box = one.getBoundingClientRect();
+  return [one.tagName.toLowerCase(), Math.round(box.x), Math.round(box.y + scrollY), Math.round(box.width), Math.round(box.height)];
+}));
+
+/** Browsers change how they draw letters: where too many pixels differ, the boxes of the layout decide. */
+async function looksAsBefore(name, page) {
+  const image = await page.screenshot({ animations: "disabled" }), boxes = await boxesOf(page);
+  const path = join(shots, name);
+  if (process.env.PLUMB_NEW_SHOTS) {
+    mkdirSync(shots, { recursive: true });
+    writeFileSync(`${path}.png`, image);
+    writeFileSync(`${path}.json`, `${JSON.stringify(boxes).replaceAll("],[", "],\n[")}\n`);
+    return;
+  }
+  const share = await difference(image, readFileSync(`${path}.png`));
+  if (share <= 0.01) return;
+  const before = JSON.parse(readFileSync(`${path}.json`, "utf8"));
+  assert.deepEqual(boxes.map(([tag]) => tag), before.map(([tag]) => tag), name);
+  boxes.forEach((box, i) => box.slice(1).forEach((value, k) => assert.ok(Math.abs(value - before[i][k + 1]) <= 4 + 0.03 * before[i][k + 1],
+    `${name}: ${(100 * share).toFixed(1)} % of pixels differ, and ${box} stood at ${before[i]}`)));
 }
 
 async function violations(page) {
@@ -260,12 +307,29 @@ const tests = {
     });
     await open(pageOf(recording("killed")), {}, async (page) => assert.match(await page.locator("#bricks").innerText(), /lm_head/));
     await open(pageOf(recording("graphs")), {}, async (page) => assert.match(await page.locator("#graphs").innerText(), /128/));
+    await open(pageOf(join(golden, "v1_graph_nodes.plumb")), {}, async (page) => assert.match(await page.locator("#graphs").innerText(), /18446744073709551615/));
     await open(pageOf(recording(), recording("graphs")), {}, async (page) => {
       await page.getByRole("group", { name: "Recording" }).getByRole("button").nth(1).click();
       assert.match(await page.locator("h1").innerText(), /rungraphs/);
     });
     for (const name of ["v1", "v1_bounded", "v1_causes", "v1_checks", "v1_graphs", "v1_graph_nodes", "v1_launches", "v1_nodes", "v1_tiles"]) {
       await open(pageOf(join(golden, `${name}.plumb`)), {}, async (page) => assert.ok((await page.locator("main").innerText()).length > 500, name));
+    }
+  },
+  async "pages of committed recordings look as before"() {
+    const wide = { width: 1280, height: 900 }, narrow = { width: 390, height: 844 };
+    for (const [name, file, section, how] of [
+      ["answer_light", "graphs", "answer", { viewport: wide, colorScheme: "light" }],
+      ["answer_dark_narrow", "graphs", "answer", { viewport: narrow, colorScheme: "dark" }],
+      ["bricks_dark", "graphs", "bricks", { viewport: wide, colorScheme: "dark" }],
+      ["timeline_light", "graphs", "timeline", { viewport: wide, colorScheme: "light" }],
+    ]) {
+      const path = pageOf(join(here, `${file}.plumb`));
+      await open(path, how, async (page) => {
+        if (section !== "answer") await page.locator(`#${section}`).evaluate((one) => one.scrollIntoView({ behavior: "instant" }));
+        await page.waitForTimeout(300);
+        await looksAsBefore(name, page);
+      });
     }
   },
   async "what cannot be written is one sentence"() {

@@ -74,7 +74,7 @@ export interface Histogram {
   rows: { phase: string; name: string; source: string; lap: boolean; parent: boolean; count: number; begin_ns: number; end_ns: number; bins: number[]; above: number }[];
 }
 export interface ReplayRow {
-  graph: number; captures: number; instantiations: number; updates: number; uploads: number; evictions: number; replays: number;
+  graph: number | string; captures: number; instantiations: number; updates: number; uploads: number; evictions: number; replays: number;
   instrumented: number; eager_steps: { reason: string; count: number }[]; rows_used: number; rows_padded: number;
   padding_wasted: Figure; node_checks: number; node_changes: { kernel: string; before: number; after: number }[];
   baked_in: number; plain_span_ns: Figure; device_ns: Figure; capture_ns: Figure; launch_ns: Figure; closure: Figure; twin: string; twin_reason: string;

@@ -26,7 +26,7 @@ export function Graphs({ replays }: { replays: Replays }) {
         {replays.graphs.flatMap((row) => [
           ...row.eager_steps.map((one) => <li key={`${row.graph} ${one.reason}`}>graph {row.graph}: {grouped(one.count)} eager steps, <Name of={one.reason} most={200} /></li>),
           ...row.node_changes.map((one) => <li key={`${row.graph} ${one.kernel}`}><b class="odd">changed</b> graph {row.graph}: <Name of={one.kernel} /> {one.before} before, {one.after} after</li>),
-          ...(row.twin_reason ? [<li key={`${row.graph} twin`}>graph {row.graph}: <Name of={row.twin_reason} most={300} /></li>] : []),
+          ...(row.twin_reason ? [<li key={`${row.graph} twin`}>graph {row.graph}, its timed twin: <Name of={row.twin_reason} most={300} /></li>] : []),
         ])}
         {replays.notes.map((note) => <li key={note}><b>note</b> <Name of={note} most={600} /></li>)}
       </ul>
