@@ -26,6 +26,9 @@ function Share({ of }: { of: number | undefined }) {
   );
 }
 
+const marks: Record<string, string> = { timed_steps: " *", replays: " @" };
+const markOf = (row: Row) => (row.parent ? " +" : row.lap ? " ~" : "") + (marks[row.device?.basis ?? ""] ?? "");
+
 export function Bricks({ report, phase, histogram }: { report: Report; phase: string; histogram: Part<Histogram> }) {
   const rows = report.bricks.filter((row) => row.phase === phase);
   const spreads = "found" in histogram ? histogram.found.rows : [];
@@ -37,7 +40,7 @@ export function Bricks({ report, phase, histogram }: { report: Report; phase: st
     head, hint, key: (row) => valueOf(of(row)), cell: (row) => <Num of={of(row)} unit={unit} decimals={decimals} />,
   });
   const columns: Column<Row>[] = [
-    { head: "brick", left: true, key: (row) => row.name, cell: (row) => <><Name of={row.name} />{row.parent ? " +" : row.lap ? " ~" : ""}</> },
+    { head: "brick", left: true, key: (row) => row.name, cell: (row) => <><Name of={row.name} />{markOf(row)}</> },
     { head: "% wall", hint: "of the period of a step", key: (row) => valueOf(row.wall_share), cell: (row) => <span class="share"><Num of={row.wall_share} unit={0.01} decimals={1} /><Share of={valueOf(row.wall_share)} /></span> },
     { head: "sum/step ms", key: (row) => row.sum_per_step_ns, cell: (row) => <Num of={row.sum_per_step_ns} unit={1e6} decimals={sumDecimals} /> },
     { head: "calls/step", key: (row) => row.calls_per_step, cell: (row) => <Num of={row.calls_per_step} decimals={Number.isInteger(row.calls_per_step) ? 0 : 2} /> },
@@ -45,22 +48,27 @@ export function Bricks({ report, phase, histogram }: { report: Report; phase: st
     column("p90 us", (row) => row.time.p90_ns, 1e3, 1, "of one call"),
     { head: "min to p99", left: true, cell: (row) => <Spread of={spreadOf(row)} />, hint: "how the calls are spread, in 24 bins" },
   ];
+  if (rows.some((row) => valueOf(row.barrier_wait_share) !== undefined)) columns.push(column("% barrier", (row) => row.barrier_wait_share, 0.01, 1, "of its time: its thread waited for the others of its team"));
   if (rows.some((row) => valueOf(row.roofline.share) !== undefined)) columns.push(column("% roof", (row) => row.roofline.share, 0.01, 1, "of what bandwidth and arithmetic of the machine allow"));
   if (rows.some((row) => valueOf(row.gigabytes_per_second) !== undefined)) columns.push(column("GB/s", (row) => row.gigabytes_per_second, 1, decimalsFor(largest((row) => valueOf(row.gigabytes_per_second)))));
   if (rows.some((row) => valueOf(row.teraflops) !== undefined)) columns.push(column("TFLOP/s", (row) => row.teraflops, 1, 4));
   columns.push({ head: "source", left: true, key: (row) => row.source, cell: (row) => <Name of={row.source} /> });
   const steps = summary?.steps ?? 0;
   const rest = (word: string, ns: number) => summary && (
-    <tr class="sum" key={word}><th scope="row" class="left">{word}</th>
+    <tr class="sum" key={word}><th scope="row" class="left">{report.tracks.some((track) => track.device) ? `host: ${word}` : word}</th>
       <td><span class="share">{fixed((100 * ns) / summary.wall.period_ns, 1)}<Share of={ns / summary.wall.period_ns} /></span></td>
       <td><span class="num" data-v={ns / steps}>{fixed(ns / steps / 1e6, sumDecimals)}</span></td>{columns.slice(3).map((_, i) => <td key={i} />)}</tr>
   );
   return (
-    <Section id="bricks" title="Bricks" lead={<>Of the {phase === "none" ? "time outside of steps" : `${phase} steps`}, warm-up apart. A heading sorts. <b>+</b> holds other bricks, <b>~</b> reaches to the next lap.</>}>
+    <Section id="bricks" title="Bricks" lead={<>Of the {phase === "none" ? "time outside of steps" : `${phase} steps`}, warm-up apart. A heading sorts.</>}>
       {rows.length === 0 ? <p class="absent">No brick was timed in these steps.</p> : (
         <Table label={`Bricks of ${phase} steps`} columns={columns} rows={rows}
           foot={summary && steps > 0 && <>{rest("unattributed", summary.wall.unattributed_ns)}{rest("idle", summary.wall.idle_ns)}</>} />
       )}
+      {([["+", "holds other bricks"], ["~", "made of laps: also holds the gap to the next border"],
+        ["*", "a device queue that is timed in some steps only: calls and sums are per timed step"],
+        ["@", "inside captured graphs: percentiles are of the replays that were sampled, sums are replays times the mean of each site"]] as const)
+        .filter(([mark]) => rows.some((row) => markOf(row).includes(mark))).map(([mark, words]) => <p key={mark} class="faint"><b>{mark}</b> {words}</p>)}
     </Section>
   );
 }

@@ -18,7 +18,7 @@ export interface Roofline {
 export interface Row {
   phase: string; name: string; category: string; time: Distribution; calls_per_step: number; sum_per_step_ns: number;
   wall_share: Figure; gigabytes_per_second: Figure; teraflops: Figure; source: string; lap: boolean; parent: boolean;
-  roofline: Roofline; device?: unknown;
+  roofline: Roofline; barrier_wait_share: Figure; device?: { basis: string; basis_steps: number };
 }
 export interface WallAccount {
   period_ns: number; busy_ns: number; idle_ns: number; union_ns: number; overlap_ns: number; unattributed_ns: number;

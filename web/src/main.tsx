@@ -39,7 +39,7 @@ function Summary({ report, phase, wall }: { report: Report; phase: PhaseSummary 
             <small>{typeof period.p90_ns === "number" ? <>p90 <Num of={period.p90_ns} unit={1e6} /> ms</> : `slowest ${(period.max_ns / 1e6).toPrecision(3)} ms`}</small></dd></div>
           <div><dt>steps counted</dt><dd data-fact="steps"><span class="num" data-v={phase.steps}>{grouped(phase.steps)}</span>
             <small>{phase.warmup_steps > 0 ? `${grouped(phase.warmup_steps)} warm-up apart` : "no warm-up apart"}</small></dd></div>
-          <div><dt>coverage</dt><dd data-fact="coverage"><Num of={phase.wall.coverage} unit={0.01} decimals={1} suffix={" %"} /> <small>of busy time is in a brick</small></dd></div>
+          <div><dt>coverage</dt><dd data-fact="coverage"><Num of={phase.wall.coverage} unit={0.01} decimals={1} suffix={" %"} /> <small>of {report.tracks.some((track) => track.device) ? "host busy" : "busy"} time is in a brick</small></dd></div>
           {phase.device && <div><dt>device coverage</dt><dd><Num of={phase.device.coverage_at_least} unit={0.01} decimals={1} suffix={" %"} /> <small>at least, of its busy time</small></dd></div>}
         </>}
         <div><dt>own cost</dt><dd data-fact="own_cost"><Num of={report.own_cost.wall_share} unit={0.01} decimals={2} suffix={" %"} /> <small>of the wall clock, measured</small></dd></div>
