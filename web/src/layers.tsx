@@ -23,7 +23,7 @@ export function Layers({ layers, phase }: { layers: Part<LayerData>; phase: stri
   const metric = "found" in layers && layers.found.metric === "p50" ? "median" : "mean";
   const numbers = [...new Set(rows.flatMap((row) => row.cells.map((cell) => cell.layer)))].sort((a, b) => a - b);
   const isOdd = (row: LayerRow, layer: number) => odd.some((one) => one.name === row.name && one.source === row.source && one.layer === layer);
-  const label = Math.min(170, Math.max(90, width * 0.25));
+  const label = Math.min(170, Math.max(112, width * 0.28));
   const cell = Math.max(7, Math.min(24, Math.floor((width - label) / Math.max(1, numbers.length))));
   const high = 18, top = 20;
   const cells = rows.map((row) => new Map(row.cells.map((one) => [one.layer, one.value])));
@@ -64,7 +64,7 @@ export function Layers({ layers, phase }: { layers: Part<LayerData>; phase: stri
                   {numbers.map((layer, i) => (i === 0 || layer % (cell < 14 ? 10 : 5) === 0) && <text key={layer} class="dim" x={label + i * cell + cell / 2} y="13" text-anchor="middle">{layer}</text>)}
                   {rows.map((row, r) => (
                     <g key={r} transform={`translate(0 ${top + r * high})`}>
-                      <text x={label - 8} y="13" text-anchor="end">{label < 130 ? visible(nameOf(row), 13) : nameOf(row)}</text>
+                      <text x={label - 8} y="13" text-anchor="end">{visible(nameOf(row), Math.floor((label - 12) / 7))}</text>
                       {numbers.map((layer, i) => {
                         const value = valueOf(cells[r]!.get(layer)), median = valueOf(row.median);
                         if (value === undefined || median === undefined) return null;
