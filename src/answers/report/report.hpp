@@ -39,7 +39,8 @@ void describe(V& v, ReportQuestion& q) {
     v("phase", q.phase, "Only the steps of one phase", {.choices = page::step_phases});
     v("warmup", q.warmup, "Decode steps to keep apart at the start (default: what the recording says)");
     v("layers", q.layers, "Add a table of every brick in every layer");
-    v("with", q.with, "Add other answers from the same reading, with options of theirs: wall,layers:metric=mean", {.value = "ANSWERS"});
+    v("with", q.with, "Add other answers from the same reading, with options of theirs: wall,layers:metric=mean",
+      {.value = "ANSWERS"});
 }
 
 template <class V>
