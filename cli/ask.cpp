@@ -51,8 +51,8 @@ plumb::Result<std::vector<std::string>> files_of(const Question& question, Impor
     return files;
 }
 
-/// The one file or folder, or how many: of the arguments, and of options that take one.
-std::string what_is_read(const Question& question) {
+/// Files and folders: of the arguments, and of options that take one.
+std::vector<std::string> paths_of(const Question& question) {
     std::vector<std::string> paths;
     for (const auto& [name, given] : question.files) {
         paths.insert(paths.end(), given.begin(), given.end());
@@ -64,7 +64,7 @@ std::string what_is_read(const Question& question) {
             }
         }
     }
-    return paths.size() == 1 ? paths.front() : std::to_string(paths.size()) + " recordings";
+    return paths;
 }
 
 std::string shown(const Question& question, const plumb::Answer& answer) {
@@ -76,8 +76,10 @@ std::string shown(const Question& question, const plumb::Answer& answer) {
 /// Out of line: a debugger stops here (docs/architecture.md).
 PLUMB_NOINLINE int answer(const Question& question) {
     ImportedTraces traces;
+    const std::vector<std::string> paths = paths_of(question);
     const plumb::Result<plumb::Answer> answer = [&]() -> plumb::Result<plumb::Answer> {
-        const Ticker ticker("reading " + what_is_read(question));
+        const Ticker ticker("reading " +
+                            (paths.size() == 1 ? paths.front() : std::to_string(paths.size()) + " recordings"));
         const plumb::Result<std::vector<std::string>> files = files_of(question, traces);
         return files ? plumb::ask(question.info->name, *files, question.options)
                      : plumb::Result<plumb::Answer>(files.error());
@@ -86,7 +88,7 @@ PLUMB_NOINLINE int answer(const Question& question) {
         return say_error(answer.error().message, question.json);
     }
     if (!question.page.empty()) {
-        const plumb::Status written = write_answer_page(question.page, files.empty() ? "" : files.front(), *answer);
+        const plumb::Status written = write_answer_page(question.page, paths, *answer);
         if (!written) {
             return say_error(written.error().message, question.json);
         }

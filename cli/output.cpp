@@ -77,19 +77,21 @@ bool same_file(const struct stat& status, const std::string& path) {
 OutputFile::OutputFile(std::string path, std::string part, int descriptor)
     : path_(std::move(path)), part_(std::move(part)), descriptor_(descriptor), buffer_(descriptor), stream_(&buffer_) {}
 
-Result<std::unique_ptr<OutputFile>> OutputFile::open(const std::string& path, const std::string& input) {
+Result<std::unique_ptr<OutputFile>> OutputFile::open(const std::string& path, const std::vector<std::string>& inputs) {
     if (path == "-") {
         std::cout.flush();
         return std::unique_ptr<OutputFile>(new OutputFile("standard output", {}, STDOUT_FILENO));
     }
     struct stat status {};
     const bool exists = ::stat(path.c_str(), &status) == 0;
-    if (exists && same_file(status, input)) {
-        return Error{ErrorCode::invalid_argument,
-                     "the output " + path + " is the recording itself; choose another name with -o"};
+    for (const std::string& input : inputs) {
+        if (exists && same_file(status, input)) {
+            return Error{ErrorCode::invalid_argument,
+                         "the output " + path + " is the recording itself; choose another name"};
+        }
     }
     if (exists && S_ISDIR(status.st_mode)) {
-        return Error{ErrorCode::invalid_argument, path + " is a folder; name a file in it with -o"};
+        return Error{ErrorCode::invalid_argument, path + " is a folder; name a file in it"};
     }
     // In place only what cannot be replaced by renaming: a device, a pipe.
     const std::string part = exists && !S_ISREG(status.st_mode) ? std::string() : path + ".part";

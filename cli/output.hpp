@@ -47,8 +47,8 @@ class FdBuffer final : public std::streambuf {
 /// A file that is there whole or not at all; "-" is standard output. A device or pipe is written as it is.
 class OutputFile {
   public:
-    /// `input` must not be the same file.
-    static Result<std::unique_ptr<OutputFile>> open(const std::string& path, const std::string& input);
+    /// None of `inputs` may be the same file.
+    static Result<std::unique_ptr<OutputFile>> open(const std::string& path, const std::vector<std::string>& inputs);
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
     /// Removes what was written unless it was committed.

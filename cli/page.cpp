@@ -70,9 +70,9 @@ plumb::Result<std::string> data_of(const std::vector<std::string>& recordings) {
 }
 
 /// Error: that of writing; a reader that has seen enough is none.
-plumb::Status write_page(const std::string& output, const std::string& input, std::string_view data,
+plumb::Status write_page(const std::string& output, const std::vector<std::string>& inputs, std::string_view data,
                          std::uint64_t& bytes) {
-    plumb::Result<std::unique_ptr<OutputFile>> opened = OutputFile::open(output, input);
+    plumb::Result<std::unique_ptr<OutputFile>> opened = OutputFile::open(output, inputs);
     if (!opened) {
         return opened.error();
     }
@@ -99,7 +99,7 @@ int page(const PageArguments& arguments) {
         return say_error(data.error().message, arguments.json);
     }
     std::uint64_t bytes = 0;
-    if (const plumb::Status status = write_page(output, first, *data, bytes); !status) {
+    if (const plumb::Status status = write_page(output, arguments.recordings, *data, bytes); !status) {
         return say_error(status.error().message, arguments.json);
     }
     if (arguments.json) {
@@ -112,10 +112,10 @@ int page(const PageArguments& arguments) {
 
 } // namespace
 
-plumb::Status plumb::cli::write_answer_page(const std::string& output, const std::string& input,
+plumb::Status plumb::cli::write_answer_page(const std::string& output, const std::vector<std::string>& inputs,
                                             const plumb::Answer& answer) {
     std::uint64_t bytes = 0;
-    return write_page(output, input, page_data("found", answer.json()), bytes);
+    return write_page(output, inputs, page_data("found", answer.json()), bytes);
 }
 
 void add_page(CLI::App& root, int& exit_code) {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plumb/answer.hpp"
 
@@ -13,6 +14,7 @@ namespace plumb::cli {
 [[nodiscard]] inline bool has_page(std::string_view answer) { return answer == "compare" || answer == "diverge"; }
 
 /// Error: that of writing.
-[[nodiscard]] Status write_answer_page(const std::string& output, const std::string& input, const Answer& answer);
+[[nodiscard]] Status write_answer_page(const std::string& output, const std::vector<std::string>& inputs,
+                                       const Answer& answer);
 
 } // namespace plumb::cli

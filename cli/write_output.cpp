@@ -14,7 +14,7 @@ int write_output(const WriteArguments& arguments, const std::string& format) {
     if (to_stdout && arguments.json) {
         return say_error("--json describes the file written: name one with -o", true);
     }
-    Result<std::unique_ptr<OutputFile>> opened = OutputFile::open(arguments.output, arguments.recording);
+    Result<std::unique_ptr<OutputFile>> opened = OutputFile::open(arguments.output, {arguments.recording});
     if (!opened) {
         return say_error(opened.error().message, arguments.json);
     }

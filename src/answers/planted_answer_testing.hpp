@@ -2,10 +2,9 @@
 // For tests: what an answer says of a planted run. Plain functions.
 #pragma once
 
-#include <gtest/gtest.h>
+#include <string>
 
 #include "answers/answer.hpp"
-#include "answers/reading.hpp"
 #include "planted/tape.hpp"
 #include "support/json_schema.hpp"
 
@@ -16,21 +15,6 @@ struct Said {
     std::string text;
 };
 
-inline Said said_of(const Entry& entry, planted::Tape tape, const OptionValues& values = {}) {
-    const recording::RecordedRun run = tape;
-    Reading reading(run);
-    const auto pending = entry.begin(reading, values);
-    EXPECT_TRUE(pending.ok());
-    EXPECT_TRUE(reading.read().ok());
-    const auto answer = (*pending)();
-    if (!answer.ok()) {
-        return {{{"error", answer.error().message}}, answer.error().message};
-    }
-    const support::json document = support::parsed((*answer)->json());
-    std::string file = document["schema"];
-    file.replace(file.find('/'), 1, ".");
-    EXPECT_EQ(support::schema_problems(PLUMB_TEST_SOURCE_DIR, file + ".json", {document}), "");
-    return {document, (*answer)->text({false, 100})};
-}
+[[nodiscard]] Said said_of(const Entry& entry, planted::Tape tape, const OptionValues& values = {});
 
 } // namespace plumb::answers

@@ -112,7 +112,7 @@ OptionValues values_for(const Entry& entry, const OptionValues& values) {
 
 Document together_document() { return document_of<Together>(); }
 
-Result<AnswerPointer> ask_together(const std::vector<Question>& questions, const std::string& file) {
+Result<AnswerPointer> ask_together(const std::vector<Asked>& questions, const std::string& file) {
     return read_one<AnswerPointer>(file, [&](Reading& reading) -> Result<Pending<AnswerPointer>> {
         std::vector<std::pair<const Entry*, Pending<AnswerPointer>>> pending;
         for (const auto& [entry, values] : questions) {

@@ -81,14 +81,14 @@ template <class Options, class R, Result<Pending<R>> (*begin)(Reading&, const Op
 }
 
 /// An answer that is asked for; of the values those count that it has an option for.
-struct Question {
+struct Asked {
     const Entry* entry = nullptr;
     OptionValues values;
-    bool operator==(const Question&) const = default;
+    bool operator==(const Asked&) const = default;
 };
 
 /// Several answers about one recording, from one reading; one that cannot be given says why in its place.
 [[nodiscard]] Document together_document();
-[[nodiscard]] Result<AnswerPointer> ask_together(const std::vector<Question>& questions, const std::string& file);
+[[nodiscard]] Result<AnswerPointer> ask_together(const std::vector<Asked>& questions, const std::string& file);
 
 } // namespace plumb::answers

@@ -41,8 +41,8 @@ std::string_view cut_off(std::string_view& rest, char at) {
 }
 
 /// The report, then those that --with names, each with options of its own: "wall,layers:metric=mean".
-Result<std::vector<answers::Question>> questions_of(std::string_view names, const OptionValues& values) {
-    std::vector<answers::Question> wanted = {{&report_answer(), values}};
+Result<std::vector<answers::Asked>> questions_of(std::string_view names, const OptionValues& values) {
+    std::vector<answers::Asked> wanted = {{&report_answer(), values}};
     while (!names.empty()) {
         std::string_view options = cut_off(names, ',');
         const std::string_view name = cut_off(options, ':');
@@ -59,7 +59,7 @@ Result<std::vector<answers::Question>> questions_of(std::string_view names, cons
                          "--with takes answers about one recording, such as wall,layers: " + known + "; not \"" +
                              std::string(name) + "\""};
         }
-        answers::Question question{found, values};
+        answers::Asked question{found, values};
         while (!options.empty()) {
             std::string_view value = cut_off(options, ':');
             const std::string option(cut_off(value, '='));
@@ -79,7 +79,7 @@ Result<answers::AnswerPointer> ask_report(const std::vector<std::string>& files,
         return answers::read_one<answers::AnswerPointer>(
             files.front(), [&](Reading& reading) { return report_answer().begin(reading, values); });
     }
-    const Result<std::vector<answers::Question>> questions = questions_of(with->second, values);
+    const Result<std::vector<answers::Asked>> questions = questions_of(with->second, values);
     return questions.ok() ? answers::ask_together(*questions, files.front())
                           : Result<answers::AnswerPointer>(questions.error());
 }

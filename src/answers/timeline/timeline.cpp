@@ -40,9 +40,9 @@ std::vector<NodeId> kept_nodes(const ExecGraph& graph, std::size_t most) {
     return kept;
 }
 
-class Timeline {
+class TimelineBuilder {
   public:
-    Timeline(const PathReport& path, TimelineStep& out) : path_(path), graph_(path.graph), out_(out) {}
+    TimelineBuilder(const PathReport& path, TimelineStep& out) : path_(path), graph_(path.graph), out_(out) {}
 
     void build(std::size_t most) {
         const std::vector<NodeId> kept = kept_nodes(graph_, most);
@@ -143,7 +143,7 @@ TimelineStep timeline_of(const PathReport& path, TimelineChoice choice, std::siz
     step.path_ns = static_cast<double>(path.analysis.length_ns);
     step.rows = path.rows;
     step.notes = path.notes;
-    Timeline(path, step).build(most);
+    TimelineBuilder(path, step).build(most);
     return step;
 }
 
