@@ -170,7 +170,7 @@ TEST(Picture, no_line_is_wider_and_no_picture_higher_than_the_terminal) {
     views[2].recording = "/tmp/\x1b[2Jhostile\nname\xff.plumb";
     for (const View& view : views) {
         for (std::size_t columns = 1; columns <= 200; columns += columns < 30 ? 1 : 7) {
-            for (const std::size_t rows : {1, 2, 3, 5, 8, 12, 24, 60}) {
+            for (const std::size_t rows : std::initializer_list<std::size_t>{1, 2, 3, 5, 8, 12, 24, 60}) {
                 const std::vector<std::string> lines = picture_of(view, {columns, rows}, false, true);
                 EXPECT_LE(lines.size(), rows) << columns;
                 for (const std::string& line : lines) {

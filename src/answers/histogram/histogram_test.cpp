@@ -2,6 +2,8 @@
 // Bricks of planted durations.
 #include "answers/histogram/histogram.hpp"
 
+#include <gtest/gtest.h>
+
 #include "answers/planted_answer_testing.hpp"
 
 namespace plumb {

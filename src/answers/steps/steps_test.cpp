@@ -2,6 +2,8 @@
 // Steps of planted lengths.
 #include "answers/steps/steps.hpp"
 
+#include <gtest/gtest.h>
+
 #include "answers/planted_answer_testing.hpp"
 
 namespace plumb {

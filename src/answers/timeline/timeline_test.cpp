@@ -3,6 +3,8 @@
 #include "answers/timeline/timeline.hpp"
 
 #include "analysis/planted_wall_testing.hpp"
+#include <gtest/gtest.h>
+
 #include "answers/planted_answer_testing.hpp"
 
 namespace plumb {
