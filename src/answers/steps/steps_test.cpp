@@ -45,7 +45,7 @@ TEST(Steps, every_step_is_listed_and_the_slowest_named) {
     EXPECT_EQ(steps["periods_ns"][3], 900 * us);
     EXPECT_EQ(steps["periods_ns"][5], 150 * us); // its period begins where the one before ended
     std::int64_t end = 0;
-    for (int i = 0; i < 30; ++i) {
+    for (std::size_t i = 0; i < 30; ++i) {
         end += steps["gaps_ns"][i].get<std::int64_t>() + steps["periods_ns"][i].get<std::int64_t>();
     }
     EXPECT_EQ(end, (30 * 100 + 800 + 50) * us);
