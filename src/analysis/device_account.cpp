@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/imported_words.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
@@ -208,6 +209,7 @@ class Notes {
         std::string waits;
         std::string floors;
         std::string overlaps;
+        std::string overlaps_of_traces;
         std::string cut;
         const auto add = [](std::string& text, const Row& row, std::uint64_t count) {
             if (count != 0) {
@@ -218,7 +220,7 @@ class Notes {
         for (const Row& row : report_.bricks) {
             add(waits, row, row.launch_wait);
             add(floors, row, row.below_floor);
-            add(overlaps, row, row.may_overlap);
+            add(is_imported(row.source) ? overlaps_of_traces : overlaps, row, row.may_overlap);
             add(cut, row, row.cut_by_neighbour);
         }
         if (!waits.empty()) {
@@ -232,6 +234,11 @@ class Notes {
             say("May overlap (the queue runs out of order, where a command may start long before the device works on it): the "
                 "union of these is busy time, their sum is not: " +
                 overlaps + ".");
+        }
+        if (!overlaps_of_traces.empty()) {
+            say("Overlap (in the trace an operation begins before the one before it on its stream ends): the union of these is "
+                "busy time, their sum is not: " +
+                overlaps_of_traces + ".");
         }
         if (!cut.empty()) {
             say("Cut by a neighbour (no barrier stood between them, so both ran side by side, and the later one counts from "
@@ -277,7 +284,7 @@ std::optional<DeviceAccount> device_account(const PhaseStatistics& statistics, c
     }
     account.replays = graphs.replays(phase);
     if (account.replays != 0 && account.replays == graphs.linked(phase)) {
-        account.in_graph_busy_per_step_ns = stats::absent("their operations are in the rows of their queues");
+        account.in_graph_busy_per_step_ns = stats::absent(in_rows_of_queues);
         account.in_graph_idle_per_step_ns = account.in_graph_busy_per_step_ns;
     } else if (!launched || statistics.steps() == 0) {
         account.in_graph_busy_per_step_ns =

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "analysis/imported_words.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
@@ -32,7 +33,7 @@ OwnCost own_cost(const recording::Metadata& metadata, const recording::Counters&
                                                    : stats::absent("the recording ends before the drain noted it");
     const auto wall = static_cast<double>(recorded.last_ns) - static_cast<double>(recorded.first_ns);
     if (!cost.scope_ns.value || (!cost.lap_ns.value && recorded.laps != 0)) {
-        cost.wall_share = stats::absent("the price of a scope was not measured when the run started");
+        cost.wall_share = stats::absent(is_imported(metadata) ? cost_of_another_tool : no_price);
     } else if (!cost.drain_cpu_ns.value) {
         cost.wall_share = stats::absent(cost.drain_cpu_ns.reason);
     } else if (!(wall > 0)) {

@@ -158,7 +158,7 @@ std::size_t PeriodLedger::settled_until(std::int64_t no_earlier_than) const noex
     // Something that ends later than step i + reach began after step i ended, or reaches too far to count.
     std::size_t until = next_;
     while (until < steps_.size() &&
-           steps_[std::min(until + longest_reach, steps_.size() - 1)].end_ns <= no_earlier_than) {
+           steps_[std::min(until + longest_reach, steps_.size() - 1)].end_ns < no_earlier_than) {
         ++until;
     }
     return until;

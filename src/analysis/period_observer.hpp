@@ -33,6 +33,8 @@ struct Detail {
         submit,   // a host thread was inside the launch of a command for queue `other`, in no inner scope
         piece,    // a host thread was inside a named scope, in no inner one
         whole,    // a named scope that has inner ones, from begin to end
+        waiting,  // a host thread was in a call that waits for a device: of imported traces
+        unlinked, // before a command whose launch is not known: of imported traces
     };
     Interval interval;
     Kind kind = Kind::brick;

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "analysis/imported_words.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
@@ -61,7 +62,7 @@ Figure PhaseStatistics::tokens_per_second() const {
         return stats::absent("all steps are warm-up");
     }
     if (tokens == 0) {
-        return stats::absent("the steps carry no tokens (plumb::tokens(n) gives them)");
+        return stats::absent(no_tokens);
     }
     if (wall_.period <= 0) {
         return stats::absent("the steps took no time on this clock");

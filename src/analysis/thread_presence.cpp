@@ -137,8 +137,8 @@ bool ThreadPresence::place_in_one(std::int64_t off_cpu, std::int64_t until) {
         longest_gap = tail;
     }
     look_at(tail);
-    const bool certain = long_ones_ == 1;
-    const Interval chosen = certain ? long_one : longest_gap;
+    const bool certain = long_ones_ == 1 || off_cpu == until - from_;
+    const Interval chosen = long_ones_ == 1 ? long_one : longest_gap;
     if (long_ones_ > 1 || length(chosen) < off_cpu) {
         return false;
     }

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/imported_words.hpp"
 #include "analysis/loss_note.hpp"
 #include "analysis/wall_verdict.hpp"
 #include "stats/figure.hpp"
@@ -19,7 +20,7 @@ constexpr const char* in_graphs =
     "captured graphs ran in steps of this phase, and when the device was idle inside of them only kernel records could tell";
 constexpr const char* gapless =
     "captured graphs ran in steps of this phase, and the gaps between their operations lie inside of durations";
-constexpr const char* host_not_traced = "what the host did between its launches is not in an imported trace";
+constexpr const char* no_waits = "the trace holds no call in which a thread that launches waits for the device";
 constexpr const char* not_timed = "the device was not timed in these steps";
 constexpr const char* no_launch = "no launch was recorded, so it is not known which threads feed the device";
 constexpr const char* of_devices = "only of a device";
@@ -31,9 +32,7 @@ WallReader::WallReader(const recording::RunFacts& facts, const WallOptions& opti
     : options_(options), report_(report), number_(report.ask({})),
       any_queue_(std::any_of(facts.tracks.begin(), facts.tracks.end(),
                              [](const auto& track) { return track.kind != recording::TrackKind::host_thread; })),
-      imported_(std::any_of(facts.tracks.begin(), facts.tracks.end(),
-                            [](const auto& track) { return track.source.starts_with("imported:"); })),
-      names_(facts.names), lanes_(launches_, facts.metadata.clocks, options_) {
+      imported_(is_imported(facts.tracks)), names_(facts.names), lanes_(launches_, facts.metadata.clocks, options_) {
     report.observe(lanes_);
 }
 
@@ -63,9 +62,9 @@ void WallReader::set_idle(WallLane& made, const WallLanes::Lane& lane, const Lan
         made.idle.unnamed = figure(sums.unnamed);
         made.idle.off_cpu = figure(sums.off_cpu);
         made.idle.for_device = absent(of_the_host);
-        made.host_waits_ns = !lane.fed   ? absent(no_launch)
-                             : imported_ ? absent(host_not_traced)
-                                         : figure(sums.host_waits);
+        made.host_waits_ns = !lane.fed                            ? absent(no_launch)
+                             : imported_ && !lanes_.waits_known() ? absent(no_waits)
+                                                                  : figure(sums.host_waits);
     } else {
         set_idle_absent(made, of_devices);
         made.idle.total = figure(sums.period - sums.busy);
@@ -76,6 +75,12 @@ void WallReader::set_idle(WallLane& made, const WallLanes::Lane& lane, const Lan
     for (const auto& [name, scope] : sums.scopes) {
         made.idle.scopes.push_back(
             {names_.text(name), static_cast<double>(scope.self), static_cast<double>(scope.total)});
+    }
+    for (const auto& [name, ns] : {std::pair("code between calls", sums.between_calls),
+                                   std::pair("calls that wait for the device", sums.in_waits)}) {
+        if (ns != 0) {
+            made.idle.scopes.push_back({name, static_cast<double>(ns), static_cast<double>(ns)});
+        }
     }
     std::stable_sort(made.idle.scopes.begin(), made.idle.scopes.end(), [](const WallScope& a, const WallScope& b) {
         return a.self_ns != b.self_ns ? a.self_ns > b.self_ns : a.total_ns > b.total_ns;
@@ -123,7 +128,7 @@ WallLane WallReader::lane_of(const WallLanes::Lane& lane, const LaneSums& sums, 
 void WallReader::add_from_report(WallPhase& made, const WallLanes::Sums& sums, const Report& report) const {
     const OwnCost& cost = report.own_cost;
     if (!cost.scope_ns.value || (!cost.lap_ns.value && sums.laps != 0)) {
-        made.own_cost_ns = absent("the price of a scope was not measured when the run started");
+        made.own_cost_ns = absent(imported_ ? cost_of_another_tool : no_price);
     } else if (sums.steps == 0) {
         made.own_cost_ns = absent("no counted step");
     } else {

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "analysis/imported_words.hpp"
 #include "base/layout.hpp"
 
 namespace plumb::analysis {
@@ -18,6 +19,7 @@ WallClock::TrackState& WallClock::state_of(const resolve::ResolvedBatch& batch) 
         any_queue_ = any_queue_ || kind == recording::TrackKind::device_queue;
         state = std::make_unique<TrackState>(ledger_, long_ns, static_cast<std::uint32_t>(batch.track_index), kind,
                                              batch.track->info.name);
+        state->imported = is_imported(batch.track->info.source);
         state->sometimes_timed =
             kind == recording::TrackKind::captured_graph || (state->device && batch.track->info.sampled_every > 1);
     }
@@ -146,7 +148,7 @@ std::vector<std::string> WallClock::notes() const {
             continue;
         }
         contradictions += state->presence.contradictions();
-        if (!state->device && state->samples > 0 && !state->presence.sampled()) {
+        if (!state->device && !state->imported && state->samples > 0 && !state->presence.sampled()) {
             unsampled += (unsampled.empty() ? "" : ", ") + state->name;
         }
     }

@@ -41,6 +41,7 @@ class WallClock {
         ThreadPresence presence;
         recording::TrackKind kind;
         bool device;
+        bool imported = false;        // of the host, a trace tells calls alone: the rest of its time counts as busy
         bool sometimes_timed = false; // a device that is timed in some steps or replays only
         std::uint32_t track;          // dense index
         std::string name;

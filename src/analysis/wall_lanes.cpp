@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "analysis/imported_words.hpp"
+
 namespace plumb::analysis {
 namespace {
 
@@ -84,6 +86,7 @@ void WallLanes::begin(const resolve::StepTable& steps, const resolve::TrackTable
     std::vector<std::size_t> all;
     for (std::size_t i = 0; i < tracks.size(); ++i) {
         const recording::TrackInfo& info = tracks[i].info;
+        imported_ = imported_ || is_imported(info.source);
         if (info.kind == recording::TrackKind::host_thread) {
             continue;
         }
@@ -182,8 +185,34 @@ void WallLanes::device_scope(const resolve::ResolvedBatch& batch, const resolve:
         detail.interval = {sample.begin_ns, sample.begin_ns + sample.duration_ns};
         ledger_->add_detail(detail, states_[track]->hint);
     }
+    TrackState& state = *states_[track];
     if (sample.launch != resolve::no_launch) {
         launched(track, sample, batch.launches[sample.launch]);
+    } else if (imported_) {
+        Detail detail;
+        detail.kind = Detail::Kind::unlinked;
+        detail.track = static_cast<std::uint32_t>(track);
+        detail.interval = {std::max(state.end_ns, (*steps_)[0].period_begin_ns), sample.begin_ns};
+        if (detail.interval.end > detail.interval.begin) {
+            ledger_->add_detail(detail, state.hint);
+        }
+    }
+    state.end_ns = std::max(state.end_ns, sample.begin_ns + sample.duration_ns);
+}
+
+/// Between two stamps that CPU time does not part: so an import tells of calls that wait (docs/wall.md).
+void WallLanes::waited(const resolve::ResolvedBatch& batch) {
+    TrackState& state = *states_[batch.track_index];
+    for (const resolve::CpuStamp& stamp : batch.cpu_stamps) {
+        if (state.stamp && state.stamp->cpu_ns == stamp.cpu_ns && stamp.time_ns > state.stamp->time_ns) {
+            Detail detail;
+            detail.kind = Detail::Kind::waiting;
+            detail.track = static_cast<std::uint32_t>(batch.track_index);
+            detail.interval = {state.stamp->time_ns, stamp.time_ns};
+            ledger_->add_detail(detail, state.hint);
+            waits_known_ = true;
+        }
+        state.stamp = stamp;
     }
 }
 
@@ -223,6 +252,9 @@ void WallLanes::consume(const resolve::ResolvedBatch& batch) {
     }
     if (kind != recording::TrackKind::host_thread) {
         return;
+    }
+    if (imported_) {
+        waited(batch);
     }
     std::size_t next = 0;
     for (std::size_t i = 0; i <= batch.samples.size(); ++i) {
@@ -299,8 +331,9 @@ void WallLanes::settled(std::size_t index, const WallSums& wall, std::vector<Det
         if (lanes_[i].device ? !timed : !counted) {
             continue;
         }
-        of_step.lanes[i] = lanes_.size() == 1 ? host_only(period, wall, details)
-                                              : sweep_.lane(period, details, lanes_[i].roles, lanes_[i].device);
+        of_step.lanes[i] = lanes_.size() == 1
+                               ? host_only(period, wall, details)
+                               : sweep_.lane(period, details, lanes_[i].roles, lanes_[i].device, imported_);
         sums.lanes[i].add(of_step.lanes[i]);
     }
     if (counted && !options_.step) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,6 +65,8 @@ class WallLanes final : public PeriodObserver {
     }
     /// Steps asked for that held too much to keep.
     [[nodiscard]] std::uint64_t incomplete() const noexcept { return incomplete_; }
+    /// Some thread was in a call that waits for a device: of imported traces.
+    [[nodiscard]] bool waits_known() const noexcept { return waits_known_; }
     /// Sentences about what it could not know.
     [[nodiscard]] std::vector<std::string> notes() const;
 
@@ -71,6 +74,8 @@ class WallLanes final : public PeriodObserver {
     struct TrackState {
         HostPieces pieces;
         std::size_t hint = 0;
+        std::optional<resolve::CpuStamp> stamp;                         // of an imported trace, the last one
+        std::int64_t end_ns = std::numeric_limits<std::int64_t>::min(); // of its commands so far
     };
 
     void add_lane(std::string name, std::vector<std::size_t> queues);
@@ -79,6 +84,7 @@ class WallLanes final : public PeriodObserver {
     void host_launch(const resolve::ResolvedBatch& batch, const resolve::Submission& submission);
     void add_pieces(std::size_t track, Detail detail, Interval interval);
     void device_scope(const resolve::ResolvedBatch& batch, const resolve::Sample& sample);
+    void waited(const resolve::ResolvedBatch& batch);
     void launched(std::size_t track, const resolve::Sample& sample, const resolve::Launch& launch);
     void count(const resolve::Sample& sample);
     [[nodiscard]] bool asked_for(const resolve::ResolvedStep& step) const;
@@ -97,7 +103,9 @@ class WallLanes final : public PeriodObserver {
     std::uint64_t devices_without_lane_ = 0;
     bool feeders_known_ = false;
     bool queues_sampled_ = false; // some queue is timed in some steps only
-    bool inferred_ = false;       // the recording does not tell launches of scopes
+    bool imported_ = false;       // of threads, calls alone are known
+    bool waits_known_ = false;
+    bool inferred_ = false; // the recording does not tell launches of scopes
     std::vector<Lane> lanes_;
     std::vector<std::unique_ptr<TrackState>> states_; // by dense index
     std::array<Sums, 4> phases_;                      // by Phase

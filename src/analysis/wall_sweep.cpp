@@ -23,6 +23,8 @@ void LaneSums::add(const LaneSums& other) {
     queued += other.queued;
     unnamed += other.unnamed;
     off_cpu += other.off_cpu;
+    between_calls += other.between_calls;
+    in_waits += other.in_waits;
     for_device += other.for_device;
     waiting += other.waiting;
     for (const auto& [name, scope] : other.scopes) {
@@ -45,10 +47,12 @@ bool WallSweep::wanted(const Detail& detail) const {
     case Kind::sure:
     case Kind::flying:
     case Kind::queued:
+    case Kind::unlinked:
         return role == Role::queue;
     case Kind::submit:
     case Kind::piece:
     case Kind::whole:
+    case Kind::waiting:
         return thread;
     }
     return false;
@@ -103,6 +107,9 @@ void WallSweep::apply_thread(const Detail& detail, bool begin) {
     case Kind::whole:
         apply_whole(thread, detail.name, begin);
         break;
+    case Kind::waiting:
+        thread.waiting += begin ? 1 : -1;
+        break;
     default:
         break;
     }
@@ -133,6 +140,9 @@ void WallSweep::apply_queue(const Detail& detail, int by) {
         break;
     case Kind::queued:
         queued_ += by;
+        break;
+    case Kind::unlinked:
+        unlinked_ += by;
         break;
     default:
         break;
@@ -179,12 +189,36 @@ void WallSweep::count_busy(std::int64_t length, int tracks) {
     sums_.laps += bricks_ == 0 && laps_ > 0 ? length : 0;
 }
 
-void WallSweep::count_device(std::int64_t length) {
+void WallSweep::find_launches(const std::vector<Detail>& details) {
+    launches_.clear();
+    next_launch_ = 0;
+    for (const Detail& detail : details) {
+        if (detail.kind == Kind::submit && role_of(detail.other) == Role::queue) {
+            launches_.emplace_back(detail.interval.begin, detail.track);
+        }
+    }
+    std::sort(launches_.begin(), launches_.end());
+}
+
+/// Of several threads it is the one with the next launch that the device would wait for; behind the last launch of a period, the
+/// one that made it.
+bool WallSweep::next_to_launch_waits(std::int64_t at) {
+    while (next_launch_ < launches_.size() && launches_[next_launch_].first < at) {
+        ++next_launch_;
+    }
+    if (launches_.empty()) {
+        return std::any_of(threads_.begin(), threads_.end(), [](const Thread& thread) { return thread.waiting > 0; });
+    }
+    return threads_[launches_[std::min(next_launch_, launches_.size() - 1)].second].waiting > 0;
+}
+
+void WallSweep::count_device(std::int64_t at, std::int64_t length) {
     if (busy_queues_ > 0) {
         count_busy(length, busy_queues_);
         const bool surely = open_ - unsure_ + sure_ > 0;
+        const bool host_waits = calls_only_ ? launching_ == 0 && next_to_launch_waits(at) : workers_ == 0;
         sums_.launch_wait += surely ? 0 : length;
-        sums_.host_waits += surely && workers_ == 0 ? length : 0;
+        sums_.host_waits += surely && host_waits ? length : 0;
     } else if (queued_ > 0) {
         sums_.queued += length;
     } else if (flying_ > 0 || launching_ > 0) {
@@ -192,6 +226,9 @@ void WallSweep::count_device(std::int64_t length) {
     } else if (const Thread* thread = innermost(); thread != nullptr) {
         sums_.host += length;
         name(*thread, length);
+    } else if (calls_only_ && unlinked_ == 0) {
+        sums_.host += length;
+        (next_to_launch_waits(at) ? sums_.in_waits : sums_.between_calls) += length;
     } else {
         (present_ > 0 ? sums_.unnamed : sums_.off_cpu) += length;
     }
@@ -215,7 +252,7 @@ void WallSweep::clear(const std::vector<Detail>& details, const std::vector<Role
     feeders_inside_.clear();
     others_inside_.clear();
     present_ = launching_ = workers_ = busy_queues_ = other_busy_ = 0;
-    open_ = unsure_ = sure_ = flying_ = queued_ = bricks_ = laps_ = 0;
+    open_ = unsure_ = sure_ = flying_ = queued_ = unlinked_ = bricks_ = laps_ = 0;
     std::size_t tracks = roles.size();
     for (const Detail& detail : details) {
         tracks = std::max<std::size_t>(tracks, detail.track + std::size_t{1});
@@ -225,9 +262,13 @@ void WallSweep::clear(const std::vector<Detail>& details, const std::vector<Role
 }
 
 LaneSums WallSweep::lane(Interval period, const std::vector<Detail>& details, const std::vector<Role>& roles,
-                         bool device) {
+                         bool device, bool calls_only) {
     clear(details, roles);
     device_ = device;
+    calls_only_ = calls_only;
+    if (calls_only) {
+        find_launches(details);
+    }
     for (std::uint32_t i = 0; i < details.size(); ++i) {
         if (!wanted(details[i])) {
             continue;
@@ -239,7 +280,7 @@ LaneSums WallSweep::lane(Interval period, const std::vector<Detail>& details, co
     std::int64_t at = period.begin;
     const auto count_until = [&](std::int64_t time) {
         if (time > at && device_) {
-            count_device(time - at);
+            count_device(at, time - at);
         } else if (time > at) {
             count_host(time - at);
         }

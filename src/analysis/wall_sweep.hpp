@@ -25,6 +25,7 @@ struct LaneSums {
     std::int64_t busy = 0, busy_sum = 0, launch_wait = 0, host_waits = 0;
     std::int64_t bricks = 0, bricks_sum = 0, laps = 0;
     std::int64_t exposed = 0, host = 0, queued = 0, unnamed = 0, off_cpu = 0; // idle of a device
+    std::int64_t between_calls = 0, in_waits = 0;                             // of `host`: where only calls are known
     std::int64_t for_device = 0, waiting = 0;                                 // idle of the host
     std::map<std::uint16_t, Scope> scopes;
 
@@ -45,8 +46,9 @@ class WallSweep {
     static constexpr std::size_t deepest = 64;
 
     /// `roles` by dense index of the track; missing ones are threads that nobody described. `device`: else the host's lane.
+    /// `calls_only`: of threads nothing is known but their launches and the calls in which they wait.
     [[nodiscard]] LaneSums lane(Interval period, const std::vector<Detail>& details, const std::vector<Role>& roles,
-                                bool device);
+                                bool device, bool calls_only = false);
 
   private:
     struct Edge {
@@ -56,6 +58,7 @@ class WallSweep {
     };
     struct Thread {
         int present = 0;
+        int waiting = 0;
         bool inside = false; // a piece is open
         bool launching = false;
         bool works = false; // counted in workers_
@@ -73,7 +76,9 @@ class WallSweep {
     static void apply_whole(Thread& thread, std::uint16_t name, bool begin);
     void apply_queue(const Detail& detail, int by);
     void count_busy(std::int64_t length, int tracks);
-    void count_device(std::int64_t length);
+    void count_device(std::int64_t at, std::int64_t length);
+    void find_launches(const std::vector<Detail>& details);
+    [[nodiscard]] bool next_to_launch_waits(std::int64_t at);
     void count_host(std::int64_t length);
     [[nodiscard]] const Thread* innermost() const;
     void name(const Thread& thread, std::int64_t length);
@@ -84,6 +89,9 @@ class WallSweep {
 
     const std::vector<Role>* roles_ = nullptr;
     bool device_ = false;
+    bool calls_only_ = false;
+    std::vector<std::pair<std::int64_t, std::uint32_t>> launches_; // of the lane: begin, track of the thread
+    std::size_t next_launch_ = 0;
     LaneSums sums_;
     std::vector<Edge> edges_;
     std::vector<Thread> threads_;                   // by dense index of the track; as made outside of lane()
@@ -91,7 +99,7 @@ class WallSweep {
     Inside feeders_inside_, others_inside_;         // in a named piece
     int present_ = 0, launching_ = 0, workers_ = 0; // threads; workers_: feeders
     int busy_queues_ = 0, other_busy_ = 0;
-    int open_ = 0, unsure_ = 0, sure_ = 0, flying_ = 0, queued_ = 0; // commands of the lane
+    int open_ = 0, unsure_ = 0, sure_ = 0, flying_ = 0, queued_ = 0, unlinked_ = 0; // commands of the lane
     int bricks_ = 0, laps_ = 0;
 };
 

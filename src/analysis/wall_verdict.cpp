@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "analysis/imported_words.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
@@ -53,6 +54,21 @@ void judge_unknown(WallPhase& phase, const WallLane& device) {
     phase.reason += ".";
 }
 
+/// The host cannot have waited for the device longer than that was busy.
+bool host_bound_anyway(const WallLane& device) {
+    const double waits = or_zero(device.idle.exposed_launch) + or_zero(device.idle.host_work);
+    return device.idle.total.value && device.busy_ns.value &&
+           waits > *device.busy_ns.value + least_difference * device.period_ns;
+}
+
+void judge_host_bound(WallPhase& phase, const WallLane& device) {
+    const auto steps = static_cast<double>(std::max<std::uint64_t>(device.steps, 1));
+    const double waits = or_zero(device.idle.exposed_launch) + or_zero(device.idle.host_work);
+    phase.bound = WallBound::host;
+    phase.reason = "The device waited for the host for " + us(waits / steps) + " per step (" +
+                   percent(waits, device.period_ns) + "), longer than it was busy.";
+}
+
 void judge_device(WallPhase& phase, const WallLane& device) {
     const auto steps = static_cast<double>(std::max<std::uint64_t>(device.steps, 1));
     const double waits = or_zero(device.idle.exposed_launch) + or_zero(device.idle.host_work);
@@ -98,7 +114,7 @@ class Gains {
         const double tokens =
             phase_.steps == 0 ? 0 : static_cast<double>(phase_.tokens) / static_cast<double>(phase_.steps);
         if (tokens == 0) {
-            gain.tokens_per_second = stats::absent("the steps carry no tokens (plumb::tokens(n) gives them)");
+            gain.tokens_per_second = stats::absent(no_tokens);
         } else if (gain.at_most_ns >= period_) {
             gain.tokens_per_second = stats::absent("no time would be left");
         } else {
@@ -132,7 +148,7 @@ void add_gains(WallPhase& phase, const WallLane& lane) {
     for (const WallScope& scope : lane.idle.scopes) {
         gains.add("no host work in " + scope.name, scope.self_ns);
     }
-    gains.add("no unknown idle", or_zero(lane.idle.unknown));
+    gains.add(gain_of_unknown_cause, or_zero(lane.idle.unknown));
 }
 
 } // namespace
@@ -145,6 +161,8 @@ void judge(WallPhase& phase) {
     phase.gains.clear();
     if (!lane->device) {
         judge_host(phase, *lane);
+    } else if (!lane->host_waits_ns.value && host_bound_anyway(*lane)) {
+        judge_host_bound(phase, *lane);
     } else if (!lane->idle.total.value || !lane->host_waits_ns.value) {
         judge_unknown(phase, *lane);
     } else {

@@ -6,6 +6,9 @@
 
 namespace plumb::analysis {
 
+/// Of the gains, the one that nobody knows how to have.
+inline constexpr const char* gain_of_unknown_cause = "no idle time of unknown cause";
+
 /// Sets bound, reason and gains. REQUIRES: lanes, tokens, steps and in_graph_busy_ns are set.
 void judge(WallPhase& phase);
 

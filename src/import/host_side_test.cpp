@@ -116,10 +116,10 @@ PlannedOp planned_kernel(const std::string& name, std::int64_t begin, std::int64
 
 /// Three replays, 100 us apart: launched in 9 us, the first of ten operations of 4 us begins 3 us later, and 1 us lies between
 /// two of them, or nothing.
-PlannedTrace planned_replays(std::int64_t between = 1000) {
+PlannedTrace planned_replays(std::int64_t between = 1000, std::int64_t apart = 100'000) {
     PlannedTrace made;
     for (std::uint64_t step = 0; step < 3; ++step) {
-        const std::int64_t t = static_cast<std::int64_t>(step) * 100'000;
+        const std::int64_t t = static_cast<std::int64_t>(step) * apart;
         made.calls.push_back({"cudaGraphLaunch", t, t + 9000, 100, 4711, step + 1});
         for (int i = 0; i < 10; ++i) {
             const std::int64_t begin = t + 12'000 + i * (4000 + between);
@@ -151,9 +151,13 @@ TEST(ImportHostSide, launches_queueing_and_gaps_of_replays_are_those_of_the_plan
         EXPECT_EQ(device.busy_ns.value, 3 * 40'000.0) << format;
         EXPECT_EQ(device.idle.exposed_launch.value, 3 * 12'000.0) << "9 us in the launch, 3 us on the way";
         EXPECT_EQ(device.idle.queued.value, 3 * 9'000.0) << "nine gaps";
-        EXPECT_EQ(device.idle.unnamed.value, 2 * 39'000.0) << "before a launch, behind a step";
+        EXPECT_EQ(device.idle.host_work.value, 2 * 39'000.0) << "before a launch, behind a step";
+        ASSERT_EQ(device.idle.scopes.size(), 1U);
+        EXPECT_EQ(device.idle.scopes[0].name, "code between calls");
         EXPECT_EQ(device.idle.total.value, 3 * 21'000.0 + 2 * 39'000.0);
-        EXPECT_FALSE(device.host_waits_ns.value) << "what the host did else is not in the trace";
+        EXPECT_FALSE(device.host_waits_ns.value) << "nothing in the trace waits";
+        EXPECT_EQ(phase.bound, WallBound::undecided);
+        EXPECT_NE(phase.reason.find("no call in which a thread that launches waits"), std::string::npos);
         const Result<PathReport> path = analysis::build_path(*recording::open_run(recording), {});
         ASSERT_TRUE(path.ok()) << path.error().message;
         EXPECT_EQ(path->graph_launches, 1U);
@@ -182,7 +186,94 @@ TEST(ImportHostSide, eager_launches_that_wait_and_that_come_late_are_told_apart)
     const WallLane device = wall_of(imported(folder, planned, "kineto")).phases.at(0).lanes.at(1);
     EXPECT_EQ(device.idle.exposed_launch.value, 5000.0 + 5000.0);
     EXPECT_EQ(device.idle.queued.value, 2000.0);
-    EXPECT_EQ(device.idle.unnamed.value, 10'000.0);
+    EXPECT_EQ(device.idle.host_work.value, 10'000.0);
+}
+
+/// Each replay is waited for until 2 us after its end, in a call of the runtime that holds one of the driver.
+PlannedTrace planned_waits(std::int64_t apart) {
+    PlannedTrace made = planned_replays(1000, apart);
+    for (std::uint64_t step = 0; step < 3; ++step) {
+        const std::int64_t t = static_cast<std::int64_t>(step) * apart;
+        made.calls.push_back({"cudaStreamSynchronize", t + 10'000, t + 63'000, 100, 4711, 100 + 2 * step});
+        made.calls.push_back({"cuStreamSynchronize", t + 11'000, t + 62'000, 100, 4711, 101 + 2 * step});
+    }
+    return made;
+}
+
+TEST(ImportHostSide, calls_that_wait_for_the_device_give_a_verdict) {
+    for (const char* format : {"kineto", "nsys", "rpd", "rocprofv3"}) {
+        for (const auto& [apart, bound] :
+             {std::pair(66'000, WallBound::device), std::pair(100'000, WallBound::undecided),
+              std::pair(200'000, WallBound::host)}) {
+            const TraceFolder folder;
+            const WallReport wall = wall_of(imported(folder, planned_waits(apart), format));
+            const WallPhase& phase = wall.phases.at(0);
+            const WallLane& device = phase.lanes.at(1);
+            EXPECT_EQ(phase.bound, bound) << format << apart << phase.reason;
+            EXPECT_EQ(device.host_waits_ns.value, 3 * 40'000.0) << "all of its work is waited for";
+            EXPECT_EQ(device.idle.exposed_launch.value, 3 * 12'000.0);
+            EXPECT_EQ(device.idle.queued.value, 3 * 9'000.0);
+            ASSERT_EQ(device.idle.scopes.size(), 2U);
+            for (const WallScope& scope : device.idle.scopes) {
+                EXPECT_EQ(scope.self_ns, scope.name == "code between calls" ? 2.0 * (apart - 63'000) : 2 * 2'000.0)
+                    << scope.name;
+            }
+            EXPECT_EQ(phase.lanes[0].idle.for_device.value, 3 * 40'000.0) << "the host is idle in calls that wait";
+            EXPECT_EQ(wall.notes, std::vector<std::string>()) << (wall.notes.empty() ? "" : wall.notes.front());
+        }
+    }
+}
+
+/// A copy that is begun behind 30 us of other work and in whose call the host stays until it is done.
+TEST(ImportHostSide, a_copy_that_blocks_is_a_wait_and_no_long_launch) {
+    PlannedTrace planned;
+    planned.calls.push_back({"cudaLaunchKernel", 0, 2000, 100, 4711, 1});
+    planned.ops.push_back(planned_kernel("kernel", 5000, 35'000, 1));
+    planned.calls.push_back({"cudaMemcpyAsync", 3000, 46'000, 100, 4711, 2});
+    planned.ops.push_back(planned_kernel("Memcpy DtoH (Device -> Pageable)", 36'000, 45'000, 2));
+    planned.ops.back().kind = DeviceOpKind::memcpy;
+    const TraceFolder folder;
+    for (const char* format : {"kineto", "nsys"}) {
+        const WallPhase phase = wall_of(imported(folder, planned, format)).phases.at(0);
+        EXPECT_EQ(phase.lanes.at(1).host_waits_ns.value, 30'000.0 + 9'000.0) << format;
+        EXPECT_EQ(phase.lanes.at(1).idle.exposed_launch.value, 5000.0) << format;
+        EXPECT_EQ(phase.bound, WallBound::device) << phase.reason;
+    }
+}
+
+/// What is launched before the window of the trace waits for nobody knows what.
+TEST(ImportHostSide, idle_before_an_operation_without_a_launch_is_unknown) {
+    PlannedTrace planned = planned_waits(66'000);
+    planned.ops.push_back(planned_kernel("stray", 64'000, 65'000, 999));
+    const TraceFolder folder;
+    const WallLane device = wall_of(imported(folder, planned, "kineto")).phases.at(0).lanes.at(1);
+    EXPECT_EQ(device.idle.unnamed.value, 1'000.0);
+    EXPECT_EQ(device.idle.off_cpu.value, 2'000.0) << "while the host waited for the step before";
+}
+
+/// Two threads: one waits all the time, the other launches now and then. The device waits for the second.
+TEST(ImportHostSide, a_thread_that_only_waits_does_not_make_the_host_wait) {
+    PlannedTrace planned;
+    for (std::uint64_t i = 0; i < 10; ++i) {
+        const std::int64_t t = static_cast<std::int64_t>(i) * 10'000;
+        planned.calls.push_back({"cudaLaunchKernel", t, t + 1000, i == 0 ? 101U : 100U, 4711, i + 1});
+        planned.ops.push_back(planned_kernel("kernel", t + 2000, t + 9000, i + 1));
+    }
+    planned.calls.push_back({"cudaDeviceSynchronize", 1500, 100'000, 101, 4711, 50});
+    const TraceFolder folder;
+    const WallPhase phase = wall_of(imported(folder, planned, "kineto")).phases.at(0);
+    EXPECT_EQ(phase.lanes.at(1).host_waits_ns.value, 0.0);
+    EXPECT_EQ(phase.bound, WallBound::host) << phase.reason;
+}
+
+TEST(ImportHostSide, an_operation_as_long_as_its_step_is_in_the_account) {
+    PlannedTrace planned;
+    planned.ops.push_back(planned_kernel("ncclKernel_AllReduce", 100'000, 150'000, no_id));
+    const TraceFolder folder;
+    const WallReport wall = wall_of(imported(folder, planned, "kineto"));
+    EXPECT_EQ(wall.phases.at(0).lanes.at(1).busy_ns.value, 50'000.0);
+    EXPECT_EQ(wall.phases.at(0).lanes.at(0).busy_ns.value, 0.0) << "no thread is in the trace";
+    EXPECT_EQ(wall.notes, std::vector<std::string>()) << (wall.notes.empty() ? "" : wall.notes.front());
 }
 
 TEST(ImportHostSide, where_operations_abut_idle_in_replays_is_not_known_and_a_comparison_says_so) {

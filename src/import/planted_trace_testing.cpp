@@ -387,7 +387,10 @@ std::string as_rocprofv3(const PlannedTrace& trace) {
     std::string calls;
     for (const PlannedCall& call : trace.calls) {
         calls += (calls.empty() ? "{" : ", {") + std::string("\"kind\": 0, \"operation\": ") +
-                 (call.name == "cudaGraphLaunch" ? "1" : "0") + ", \"thread_id\": " + text(call.thread) +
+                 (call.name == "cudaGraphLaunch"       ? "1"
+                  : call.name.ends_with("Synchronize") ? "2"
+                                                       : "0") +
+                 ", \"thread_id\": " + text(call.thread) +
                  ", \"correlation_id\": {\"internal\": " + text(call.correlation) +
                  "}, \"start_timestamp\": " + text(call.start) + ", \"end_timestamp\": " + text(call.end) + "}";
     }
@@ -395,7 +398,7 @@ std::string as_rocprofv3(const PlannedTrace& trace) {
            "{\"handle\": 900}, \"type\": 2, \"product_name\": \"" +
            trace.device_name +
            "\"}], \"strings\": {\"buffer_records\": [{\"kind\": \"HIP_RUNTIME_API\", \"operations\": [\"hipLaunchKernel\", "
-           "\"hipGraphLaunch\"]}]}, \"kernel_symbols\": [" +
+           "\"hipGraphLaunch\", \"hipStreamSynchronize\"]}]}, \"kernel_symbols\": [" +
            symbols + "], \"buffer_records\": {\"kernel_dispatch\": [" + dispatches + "], \"hip_api\": [" + calls +
            "], \"memory_copy\": [" + copies + "]}}]}";
 }
@@ -473,7 +476,7 @@ void save_rpd(const PlannedTrace& trace, const std::string& path) {
         return text(process * 100'000 + correlation);
     };
     for (const PlannedCall& call : trace.calls) {
-        const std::string name = call.name == "cudaGraphLaunch" ? "hipGraphLaunch" : "hipLaunchKernel";
+        const std::string name = "hip" + call.name.substr(call.name.starts_with("cuda") ? 4 : 2);
         to.insert("rocpd_api", {number(call.process, call.correlation), text(call.process), text(call.thread),
                                 text(call.start), text(call.end), texts.of(name), texts.of("")});
     }

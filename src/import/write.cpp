@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/layout.hpp"
+#include "import/host_waits.hpp"
 #include "import/input.hpp"
 #include "import/quality.hpp"
 #include "plumb/backend.hpp"
@@ -67,11 +68,11 @@ class ImportedWriter {
 
   private:
     // In the order in which a run would have told them; at one moment, as they stand here.
-    enum class Kind : std::uint8_t { step_end, step_begin, launch, device };
+    enum class Kind : std::uint8_t { wait_end, step_end, step_begin, launch, wait_begin, device };
     struct Event {
         std::int64_t at;
         Kind kind;
-        std::uint32_t index; // step, op
+        std::uint32_t index; // step, op, call, wait
     };
     struct Track {
         std::uint32_t id = 0;
@@ -80,6 +81,8 @@ class ImportedWriter {
         std::uint32_t step = no_step;
         std::uint32_t layer = 0;
         bool in_context = false;
+        std::optional<std::int64_t> stamped_ns; // when its CPU time was told last
+        std::int64_t cpu_ns = 0;
     };
     struct Cause {
         std::uint32_t track = 0;
@@ -116,6 +119,14 @@ class ImportedWriter {
                     first_ = std::min(first_, trace_.host[api].start_ns);
                     last_ = std::max(last_, trace_.host[api].end_ns);
                 }
+            }
+        }
+        waits_ = find_waits(trace_, options_.process);
+        for (std::uint32_t i = 0; i < waits_.calls.size(); ++i) {
+            const HostWaits::Wait& wait = waits_.calls[i];
+            if (wait.begin_ns >= first_ && wait.begin_ns < last_) {
+                events_.push_back({wait.begin_ns, Kind::wait_begin, i});
+                events_.push_back({wait.end_ns, Kind::wait_end, i});
             }
         }
         for (std::uint32_t i = 0; i < steps_.steps.size(); ++i) {
@@ -214,7 +225,7 @@ class ImportedWriter {
         for (const auto& [key, text] : options_.descriptions) {
             then(writer_->describe(key, text));
         }
-        const std::int64_t end = std::max(last_, first_ + least_span_ns);
+        const std::int64_t end = std::max({last_, events_.back().at, first_ + least_span_ns});
         for (std::uint32_t clock = 0; clock <= clocks_.size(); ++clock) {
             for (const std::int64_t at : {first_, end}) {
                 then(writer_->add_clock_pair({clock, ticks(at), at - first_, realtime(at), 0}));
@@ -297,10 +308,26 @@ class ImportedWriter {
         case Kind::launch:
             launch(event.index);
             break;
+        case Kind::wait_begin:
+        case Kind::wait_end:
+            wait(event);
+            break;
         case Kind::device:
             device(event.index);
             break;
         }
+    }
+
+    /// A thread that waits for a device is told as one that is off the CPU: it does no work.
+    void wait(const Event& event) {
+        Track& track = host_track(waits_.calls[event.index].thread);
+        if (event.kind == Kind::wait_begin) {
+            track.cpu_ns += event.at - track.stamped_ns.value_or(event.at);
+        }
+        track.stamped_ns = event.at;
+        raw(track, ticks(event.at),
+            (static_cast<std::uint64_t>(RecordKind::cpu_time) << kind_shift) |
+                (static_cast<std::uint64_t>(track.cpu_ns) & cpu_time_mask));
     }
 
     /// Within this recording.
@@ -341,7 +368,9 @@ class ImportedWriter {
         if (elsewhere) {
             raw(track, step == no_step ? 0 : number(step) + 1, pack(RecordKind::context));
         }
-        timed(track, call.start_ns, call.end_ns, RecordKind::device_submit, 0);
+        const auto waited = waits_.from.find(api);
+        timed(track, call.start_ns, waited == waits_.from.end() ? call.end_ns : waited->second,
+              RecordKind::device_submit, 0);
         const auto replay = replays_.find(api);
         if (replay != replays_.end()) {
             replay->second.cause = {track.id, track.sequence + track.pending.size()};
@@ -429,11 +458,12 @@ class ImportedWriter {
     std::vector<bool> overlaps_;                      // of each op
     std::map<std::uint32_t, std::uint32_t> launched_; // by api call: the first op it began
     std::map<std::uint32_t, Launched> replays_;       // by api call
-    std::map<std::uint32_t, Cause> causes_;           // by op, until it is written
-    std::map<std::uint32_t, std::uint32_t> clocks_;   // by device
-    std::map<std::uint32_t, Track> threads_;          // by thread
-    std::map<std::uint32_t, Track> queues_;           // by stream
-    std::vector<std::uint16_t> names_;                // by brick
+    HostWaits waits_;
+    std::map<std::uint32_t, Cause> causes_;         // by op, until it is written
+    std::map<std::uint32_t, std::uint32_t> clocks_; // by device
+    std::map<std::uint32_t, Track> threads_;        // by thread
+    std::map<std::uint32_t, Track> queues_;         // by stream
+    std::vector<std::uint16_t> names_;              // by brick
     std::uint16_t next_name_ = first_interned_id;
     std::uint32_t next_track_ = 1;
     std::uint64_t written_ = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/imported_words.hpp"
 #include "answers/answer.hpp"
 #include "answers/audit/clock_fit.hpp"
 #include "answers/audit/device_side.hpp"
@@ -22,12 +23,6 @@ constexpr double calendar_window_ns = 5e9; // what two programs of one machine m
 constexpr std::size_t most_streams = 16;   // of the trace that are looked at
 constexpr std::size_t most_lanes_tried = 3;
 constexpr double least_tick_said_ns = 100;
-constexpr std::string_view imported = "imported:";
-
-bool is_imported(const recording::RunFacts& facts) {
-    return std::any_of(facts.tracks.begin(), facts.tracks.end(),
-                       [](const recording::TrackInfo& track) { return track.source.starts_with(imported); });
-}
 
 std::string seconds(double ns) {
     char text[32];
@@ -241,11 +236,11 @@ Result<AuditReport> audit_runs(const recording::RecordedRun& our_run, const reco
     if (!trace.ok()) {
         return trace.error();
     }
-    if (is_imported(*ours->facts)) {
+    if (analysis::is_imported(ours->facts->tracks)) {
         return wrong(
             "the first file was made of a trace; give the recording that plumb made while the trace was taken");
     }
-    if (!is_imported(*trace->facts)) {
+    if (!analysis::is_imported(trace->facts->tracks)) {
         return wrong("the second file is a recording of plumb's own; give the trace of another tool");
     }
     if (ours->lanes.empty()) {
@@ -256,7 +251,7 @@ Result<AuditReport> audit_runs(const recording::RecordedRun& our_run, const reco
     }
     AuditReport report;
     report.trace = trace_name(*trace->facts);
-    report.tool = trace->lanes.front().info.source.substr(imported.size());
+    report.tool = trace->lanes.front().info.source.substr(analysis::imported_source.size());
     if (question.max_error) {
         report.max_error = *question.max_error / 100;
     }

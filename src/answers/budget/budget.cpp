@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analysis/brick_words.hpp"
+#include "analysis/imported_words.hpp"
 #include "answers/reading.hpp"
 #include "stats/figure.hpp"
 
@@ -81,7 +82,7 @@ void Budget::judge_period() {
     } else if (phase_->steps == 0) {
         reason_ = "all " + word + " steps are warm-up";
     } else if (phase_->tokens == 0) {
-        reason_ = "the steps carry no tokens (plumb::tokens(n) gives them)";
+        reason_ = analysis::no_tokens;
     }
     out_.steps = phase_ == nullptr ? 0 : phase_->steps;
     if (out_.steps != 0) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "analysis/imported_words.hpp"
 #include "answers/report/brick_table.hpp"
 #include "answers/report/phase_words.hpp"
 #include "answers/report/report.hpp"
@@ -139,7 +140,11 @@ void add_device_line(Page& page, const PhaseSummary& phase) {
             line += ", " + device_coverage_words(phase);
         }
     }
-    if (graphs) {
+    const Figure& in_graphs = device.in_graph_busy_per_step_ns;
+    const bool linked = queues && !in_graphs.value && in_graphs.reason == analysis::in_rows_of_queues;
+    if (linked) {
+        line += std::string(bullet) + plural(device.replays, "graph replay") + ": " + in_graphs.reason;
+    } else if (graphs) {
         line += (queues ? std::string(bullet) : "") + plural(device.replays, "graph replay") + ", busy at most " +
                 words(device.in_graph_busy_per_step_ns) + " in them (idle in them " +
                 words(device.in_graph_idle_per_step_ns) + ")";
@@ -154,7 +159,7 @@ void add_device_line(Page& page, const PhaseSummary& phase) {
     if (queues) {
         add_reason(page, "idle of the queues", device.idle_per_step_ns);
     }
-    if (graphs) {
+    if (graphs && !linked) {
         add_reason(page, "busy in graphs", device.in_graph_busy_per_step_ns);
         add_reason(page, "idle in graphs", device.in_graph_idle_per_step_ns);
     }

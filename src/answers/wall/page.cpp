@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/wall_verdict.hpp"
 #include "answers/wall/wall.hpp"
 
 namespace plumb {
@@ -47,6 +48,9 @@ std::string best_part(const WallPhase& phase) {
     }
     if (best == nullptr || best->share < 0.001 || best->share >= 1) {
         return "";
+    }
+    if (best->what == analysis::gain_of_unknown_cause) {
+        return " Most of its idle time has no known cause: " + fixed(100 * best->share, 1) + " % of the time.";
     }
     return " Most to gain: " + printable(best->what, name_columns) + ", at most " + fixed(100 * best->share, 1) +
            " % of the time.";

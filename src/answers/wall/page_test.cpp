@@ -83,6 +83,14 @@ TEST(WallText, begins_with_one_verdict_and_what_to_gain) {
         << text;
 }
 
+TEST(WallText, what_has_no_known_cause_is_no_advice) {
+    WallReport report = sample_wall();
+    report.phases[0].gains.push_back({"no idle time of unknown cause", 0.2e6, 0.2, measured(1)});
+    const std::string text = render_text(report);
+    EXPECT_TRUE(contains(text, " Most of its idle time has no known cause: 20.0 % of the time.\n")) << text;
+    EXPECT_FALSE(contains(text, "Most to gain"));
+}
+
 TEST(WallText, shows_every_part_of_busy_and_idle_per_step) {
     const std::string text = render_text(sample_wall());
     for (const char* part :
