@@ -18,9 +18,10 @@ namespace {
 using stats::absent;
 using stats::measured;
 
-constexpr std::size_t least_layers = 5;                  // fewer have no middle to be unlike
 constexpr std::size_t most_cells = std::size_t{1} << 20; // a cell is 40 bytes and a text
-constexpr double least_difference = 0.10;                // of the median
+constexpr const char* not_there = "it does not occur in this layer";
+constexpr std::size_t most_named = 5;     // bricks in one sentence
+constexpr double least_difference = 0.10; // of the median
 constexpr double histogram_error = 0.008; // of percentiles: layers may differ by it though they are alike
 constexpr double most_odd = 0.2;          // of the layers, or two of them; more are a second kind of layer
 
@@ -76,6 +77,7 @@ class Layers {
     void collect_layers(const std::vector<Row>& rows);
     void add_rows(const std::vector<Row>& rows);
     void judge(LayerRow& row);
+    void note_not_compared();
     void drop_explained_layers();
 
     const Report& source_;
@@ -113,7 +115,7 @@ void Layers::add_rows(const std::vector<Row>& rows) {
             added.source = row.source;
             added.lap = row.lap;
             for (const std::uint32_t layer : out_.layers) {
-                added.cells.push_back({layer, absent("it does not occur in this layer")});
+                added.cells.push_back({layer, absent(not_there)});
             }
         }
         LayerRow& target = out_.rows[place->second];
@@ -136,7 +138,7 @@ void Layers::judge(LayerRow& row) {
     if (values.empty()) {
         row.median = row.mad = row.cells.front().value;
         for (const auto& [layer, cell] : row.cells) { // a reason of its own says more than that it is not there
-            if (cell.reason != "it does not occur in this layer") {
+            if (cell.reason != not_there) {
                 row.median = row.mad = cell;
             }
         }
@@ -171,6 +173,36 @@ void Layers::judge(LayerRow& row) {
     out_.odd.insert(out_.odd.end(), odd.begin(), odd.end());
 }
 
+/// Of bricks in enough layers, those with too few figures.
+void Layers::note_not_compared() {
+    std::string names;
+    std::string why;
+    std::size_t found = 0;
+    for (const LayerRow& row : out_.rows) {
+        const auto there = std::count_if(row.cells.begin(), row.cells.end(), [](const LayerCell& cell) {
+            return cell.value.value || cell.value.reason != not_there;
+        });
+        if (is_compared(row) || static_cast<std::size_t>(there) < least_layers) {
+            continue;
+        }
+        if (found++ < most_named) {
+            names += (names.empty() ? "" : ", ") + (row.name.empty() ? "the layer as a whole" : row.name);
+        }
+        for (const LayerCell& cell : row.cells) {
+            why = why.empty() && cell.value.reason != not_there ? cell.value.reason : why;
+        }
+    }
+    if (found == 0) {
+        return;
+    }
+    const bool all = std::none_of(out_.rows.begin(), out_.rows.end(), &is_compared);
+    out_.notes.push_back(
+        std::string(all ? "Whether a layer is odd cannot be said" : "Whether a layer is odd in these cannot be said") +
+        ": fewer than 5 layers have " + page::word_of(options_.metric) + " (" + why + ") of " + names +
+        (found > most_named ? " and " + std::to_string(found - most_named) + " more" : "") +
+        (options_.metric == LayerMetric::sum ? "." : "; --metric sum needs one call."));
+}
+
 /// A layer is odd when a brick in it is: it is named for itself only where none of its bricks explains it.
 void Layers::drop_explained_layers() {
     std::set<std::pair<Phase, std::uint32_t>> explained;
@@ -183,6 +215,16 @@ void Layers::drop_explained_layers() {
         return (odd.name.empty() || odd.parent) && explained.contains({odd.phase, odd.layer});
     });
 }
+
+} // namespace
+
+bool is_compared(const LayerRow& row) {
+    return static_cast<std::size_t>(std::count_if(row.cells.begin(), row.cells.end(), [](const LayerCell& cell) {
+               return cell.value.value.has_value();
+           })) >= least_layers;
+}
+
+namespace {
 
 LayerReport Layers::build() {
     for (auto& [layer, index] : index_) {
@@ -201,6 +243,7 @@ LayerReport Layers::build() {
         judge(row);
     }
     drop_explained_layers();
+    note_not_compared();
     std::stable_sort(out_.odd.begin(), out_.odd.end(), [](const OddLayer& a, const OddLayer& b) {
         return std::abs(a.value - a.median) > std::abs(b.value - b.median);
     });

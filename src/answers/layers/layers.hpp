@@ -63,6 +63,11 @@ struct LayerOptions {
     std::optional<Phase> phase;
 };
 
+inline constexpr std::size_t least_layers = 5; // fewer have no middle to be unlike
+
+/// Whether its layers are enough to call one of them odd.
+[[nodiscard]] bool is_compared(const LayerRow& row);
+
 /// REQUIRES: a report made with ReportOptions::brick_layers.
 [[nodiscard]] LayerReport layers_of(const Report& report, const LayerOptions& options = {});
 [[nodiscard]] Result<LayerReport> read_layers(const std::vector<std::string>& files, const LayerOptions& options);

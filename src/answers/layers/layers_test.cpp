@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "analysis/planted_report_testing.hpp"
+#include "answers/rendered_testing.hpp"
 
 namespace plumb::analysis {
 namespace {
@@ -80,6 +81,20 @@ TEST(Layers, in_the_clean_twin_nothing_is_odd) {
         EXPECT_TRUE(layers(run, metric).odd.empty()) << page::word_of(metric);
         EXPECT_TRUE(layers(run, metric).notes.empty()) << page::word_of(metric);
     }
+}
+
+/// 30 calls of each brick in a layer are enough for the median, and not for p90.
+TEST(Layers, where_a_layer_has_too_few_calls_it_is_said_that_nothing_can_be) {
+    const LayerReport report = layers(run_of(slow_17), LayerMetric::p90);
+    EXPECT_TRUE(report.odd.empty());
+    ASSERT_EQ(report.notes.size(), 1u);
+    EXPECT_EQ(report.notes[0].rfind(
+                  "Whether a layer is odd cannot be said: fewer than 5 layers have p90 (too few samples", 0),
+              0u)
+        << report.notes[0];
+    EXPECT_NE(report.notes[0].find("the layer as a whole, attention"), std::string::npos) << report.notes[0];
+    EXPECT_EQ(answers::render_text(report).find("no odd layer"), std::string::npos);
+    EXPECT_NE(answers::render_text(layers(run_of(alike))).find("no odd layer"), std::string::npos);
 }
 
 TEST(Layers, a_fast_layer_is_odd_too) {

@@ -82,7 +82,8 @@ void add_odd(Page& page, const LayerReport& report) {
         }
         page.marked("ODD  ", sentence);
     }
-    if (report.odd.empty() && !report.rows.empty()) {
+    const bool any = std::any_of(report.rows.begin(), report.rows.end(), &is_compared);
+    if (report.odd.empty() && any) {
         page.line("no odd layer");
     }
 }
