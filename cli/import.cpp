@@ -2,6 +2,7 @@
 // plumb import: recordings out of traces that other tools wrote.
 #include <atomic>
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -25,13 +26,42 @@ struct ImportArguments {
     std::uint64_t tokens = 0;
 };
 
-void print_run(const plumb::imported::ImportedRun& run) {
-    std::cout << terminal_text(run.recording) << "  " << run.operations << " operations, " << run.steps
-              << (run.steps == 1 ? " step" : " steps") << " from " << terminal_text(run.trace) << " (" << run.tool
-              << ")\n";
-    for (const std::string& note : run.notes) {
-        std::cout << "note  " << terminal_text(note) << '\n';
+using Runs = std::vector<plumb::imported::ImportedRun>;
+
+/// Each sentence once, with the recordings that it is about where it is not about all of them.
+void print_notes(const Runs& runs) {
+    std::vector<std::pair<std::string, std::vector<std::string>>> notes; // in the order of their first recording
+    std::map<std::string, std::size_t> known;
+    for (const plumb::imported::ImportedRun& run : runs) {
+        for (const std::string& note : run.notes) {
+            const auto [found, is_new] = known.try_emplace(note, notes.size());
+            if (is_new) {
+                notes.emplace_back(note, std::vector<std::string>());
+            }
+            std::vector<std::string>& about = notes[found->second].second;
+            if (about.empty() || about.back() != run.recording) {
+                about.push_back(run.recording);
+            }
+        }
     }
+    for (const auto& [note, about] : notes) {
+        std::cout << "note  ";
+        for (std::size_t i = 0; i < about.size() && about.size() < runs.size(); ++i) {
+            std::cout << terminal_text(std::filesystem::path(about[i]).filename().string())
+                      << (i + 1 < about.size() ? ", " : ": ");
+        }
+        std::cout << terminal_text(note) << '\n';
+    }
+}
+
+void print_runs(const Runs& runs) {
+    for (const plumb::imported::ImportedRun& run : runs) {
+        std::cout << terminal_text(run.recording) << "  " << run.operations
+                  << (run.operations == 1 ? " operation, " : " operations, ") << run.steps
+                  << (run.steps == 1 ? " step" : " steps") << " from " << terminal_text(run.trace) << " (" << run.tool
+                  << ")\n";
+    }
+    print_notes(runs);
 }
 
 int import_all(ImportArguments& arguments) {
@@ -43,6 +73,8 @@ int import_all(ImportArguments& arguments) {
     if (arguments.tokens != 0) {
         arguments.options.tokens = arguments.tokens;
     }
+    std::vector<std::string> skipped;
+    arguments.options.skipped = &skipped;
     const auto made = [&arguments] {
         catch_interrupts();
         std::atomic<std::uint64_t> bytes{0};
@@ -54,8 +86,9 @@ int import_all(ImportArguments& arguments) {
     if (!made) {
         return say_error(made.error().message, false);
     }
-    for (const plumb::imported::ImportedRun& run : *made) {
-        print_run(run);
+    print_runs(*made);
+    for (const std::string& sentence : skipped) {
+        std::cout << "skipped  " << terminal_text(sentence) << '\n';
     }
     return exit_ok;
 }

@@ -44,7 +44,7 @@ Status read_database(Input& input, const std::string& path, const InputLimits& l
     if (file->has("StringIds")) {
         return read_nsys(*file, to);
     }
-    return Error{ErrorCode::corrupt, path + " is a database, but none that plumb knows: " + what_is_known};
+    return Error{ErrorCode::unsupported, path + " is a database, but none that plumb knows: " + what_is_known};
 }
 
 std::string_view without_space(std::string_view text) {
@@ -66,14 +66,14 @@ Result<Trace> read_trace(const std::string& path, const InputLimits& limits) {
     }
     head.resize(*got);
     if (head.empty()) {
-        return Error{ErrorCode::corrupt, path + " is empty"};
+        return Error{ErrorCode::unsupported, path + " is empty"};
     }
     if (const Status again = input->rewind(); !again.ok()) {
         return again.error();
     }
     const std::string_view text = without_space(head);
     TraceBuilder builder;
-    Status read = Error{ErrorCode::corrupt, path + " is no trace that plumb knows: " + what_is_known};
+    Status read = Error{ErrorCode::unsupported, path + " is no trace that plumb knows: " + what_is_known};
     if (head.starts_with("SQLite format 3")) {
         read = read_database(*input, path, limits, builder);
     } else if (text.starts_with('{') && head.find("\"rocprofiler-sdk-tool\"") != head.npos) {

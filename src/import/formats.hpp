@@ -18,7 +18,7 @@ Status read_rocprofv3(Input& input, TraceBuilder& to);
 Status read_nsys(SqliteFile& file, TraceBuilder& to);
 Status read_rpd(SqliteFile& file, TraceBuilder& to);
 
-/// Any of them. Errors: corrupt with what is known, where it is none.
+/// Any of them. Errors: unsupported with what is known, where it is none.
 Result<Trace> read_trace(const std::string& path, const InputLimits& limits = {});
 
 } // namespace plumb::imported

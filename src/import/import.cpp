@@ -19,16 +19,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct Files {
+    std::vector<std::string> paths;
+    std::vector<bool> in_folder; // of each: it was not named itself
+};
+
 /// Files of folders in the order of their names.
-Result<std::vector<std::string>> files_of(const std::vector<std::string>& paths) {
-    std::vector<std::string> files;
+Result<Files> files_of(const std::vector<std::string>& paths) {
+    Files files;
     for (const std::string& path : paths) {
         std::error_code error;
         if (!fs::exists(path, error)) {
             return Error{ErrorCode::not_found, "cannot read " + path + ": No such file or directory"};
         }
         if (!fs::is_directory(path, error)) {
-            files.push_back(path);
+            files.paths.push_back(path);
+            files.in_folder.push_back(false);
             continue;
         }
         std::vector<std::string> inside;
@@ -41,7 +47,8 @@ Result<std::vector<std::string>> files_of(const std::vector<std::string>& paths)
             return Error{ErrorCode::not_found, "the folder " + path + " holds no file: name the traces themselves"};
         }
         std::sort(inside.begin(), inside.end());
-        files.insert(files.end(), inside.begin(), inside.end());
+        files.paths.insert(files.paths.end(), inside.begin(), inside.end());
+        files.in_folder.resize(files.paths.size(), true);
     }
     return files;
 }
@@ -77,9 +84,22 @@ Result<std::vector<Trace>> read_captures(const ImportOptions& options) {
         if (!trace) {
             return trace.error();
         }
+        if (!holds_capture(*trace)) {
+            return Error{
+                ErrorCode::invalid_argument,
+                file + " holds no capture of a graph: give --capture the trace that was taken while the graphs were "
+                       "captured (cudaStreamBeginCapture to cudaStreamEndCapture)"};
+        }
         captures.push_back(*std::move(trace));
     }
     return captures;
+}
+
+Error useless_captures(const ImportOptions& options) {
+    return {ErrorCode::invalid_argument,
+            "no replay of the trace holds the kernels of a capture in " + options.captures.front() +
+                (options.captures.size() > 1 ? " or the others" : "") +
+                ": give the trace in which this model captured the same graphs, or leave --capture out"};
 }
 
 bool may_use(const ImportOptions& options, std::string_view evidence) {
@@ -116,10 +136,11 @@ ImportedRun summary_of(const Trace& trace, const EngineSteps& steps, const Label
 } // namespace
 
 Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& paths, const ImportOptions& options) {
-    const Result<std::vector<std::string>> files = files_of(paths);
-    if (!files) {
-        return files.error();
+    const Result<Files> all = files_of(paths);
+    if (!all) {
+        return all.error();
     }
+    const std::vector<std::string>& files = all->paths;
     Result<KernelRules> rules = KernelRules::load(options.rules);
     if (!rules) {
         return rules.error();
@@ -157,14 +178,26 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
         }
         return error;
     };
-    for (const std::string& file : *files) {
+    std::vector<std::string> skipped;
+    std::uint64_t captured = 0; // replays that a capture explains
+    for (std::size_t index = 0; index < files.size(); ++index) {
+        const std::string& file = files[index];
         InputLimits limits;
         limits.max_size = options.max_size;
         limits.stop = options.stop;
         limits.bytes = options.bytes;
         const Result<Trace> trace = read_trace(file, limits);
+        if (!trace && trace.error().code == ErrorCode::unsupported && all->in_folder[index]) {
+            skipped.push_back(trace.error().message);
+            continue;
+        }
         if (!trace) {
             return failed(trace.error());
+        }
+        const std::vector<std::uint16_t> processes = processes_of(*trace);
+        if (processes.empty() && !trace->facts.cut && all->in_folder[index]) {
+            skipped.push_back(file + " holds no operation of a device");
+            continue;
         }
         StepOptions step_options;
         step_options.annotations = may_use(options, "annotation");
@@ -177,12 +210,15 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
         const ModuleLabels modules = find_modules(*trace, steps, module_options);
         label_options.modules = &modules;
         const Labels labels = label_operations(*trace, steps, *rules, label_options);
-        const std::vector<std::uint16_t> processes = processes_of(*trace);
+        captured += modules.captured;
+        if (files.size() == 1 && !module_options.captures.empty() && captured == 0) {
+            return failed(useless_captures(options));
+        }
         for (const std::uint16_t process : processes) {
             ImportedRun run = summary_of(*trace, steps, labels, modules, process);
             run.trace = file;
-            run.recording = files->size() * processes.size() > 1 ? numbered(options.out, number++) : options.out;
-            if (is_one_of(run.recording, *files) || is_one_of(run.recording, options.captures)) {
+            run.recording = files.size() * processes.size() > 1 ? numbered(options.out, number++) : options.out;
+            if (is_one_of(run.recording, files) || is_one_of(run.recording, options.captures)) {
                 return failed({ErrorCode::invalid_argument,
                                "the output " + run.recording + " is a trace itself; choose another name with -o"});
             }
@@ -207,6 +243,17 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
                                : file + " holds no operation of a device: was the device traced? With Kineto: "
                                         "activities=[CPU, CUDA]; with nsys: --trace=cuda"});
         }
+    }
+    if (made.empty()) {
+        return Error{ErrorCode::not_found, "the folder holds no trace: " + skipped.front() +
+                                               (skipped.size() > 1 ? ", and so on" : "") +
+                                               "; name the traces themselves"};
+    }
+    if (!module_options.captures.empty() && captured == 0) {
+        return failed(useless_captures(options));
+    }
+    if (options.skipped != nullptr) {
+        *options.skipped = std::move(skipped);
     }
     return made;
 }

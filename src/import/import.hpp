@@ -25,6 +25,7 @@ struct ImportOptions {
     std::uint64_t max_size = std::uint64_t{64} << 30; // of a trace, unpacked
     const std::atomic<bool>* stop = nullptr;     // set: the import ends with an error, and keeps nothing of this trace
     std::atomic<std::uint64_t>* bytes = nullptr; // of traces, read so far
+    std::vector<std::string>* skipped = nullptr; // takes a sentence on each file of a folder that is no trace
 };
 
 /// One recording that was made.
@@ -36,7 +37,8 @@ struct ImportedRun {
     std::vector<std::string> notes; // what the reader must know of the trace
 };
 
-/// Files, or folders of them. Errors: those of the first trace that cannot be read; recordings made before it stay, and no other.
+/// Files, or folders of them. What is no trace is an error where it was named, and skipped in a folder that holds others. Errors:
+/// those of the first trace that cannot be read; recordings made before it stay, and no other.
 Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& paths, const ImportOptions& options);
 
 } // namespace plumb::imported

@@ -162,6 +162,60 @@ TEST(Import, several_files_and_folders_become_numbered_recordings) {
     EXPECT_EQ((*made)[1].recording, folder / "run-1.plumb");
 }
 
+TEST(Import, what_is_no_trace_in_a_folder_is_skipped_with_a_sentence) {
+    const TraceFolder folder;
+    std::filesystem::create_directory(folder / "ranks");
+    save(folder / "ranks/README.md", "# Traces of one step\n");
+    save(folder / "ranks/config.json", R"({"num_hidden_layers": 12})");
+    save(folder / "ranks/empty", "");
+    ImportOptions options;
+    options.out = folder / "run.plumb";
+    std::vector<std::string> skipped;
+    options.skipped = &skipped;
+    const auto none = import_traces({folder / "ranks"}, options);
+    ASSERT_FALSE(none.ok());
+    EXPECT_NE(none.error().message.find("the folder holds no trace: " + (folder / "ranks/README.md")),
+              std::string::npos)
+        << none.error().message;
+    save(folder / "ranks/rank0.json", as_kineto(plan({})));
+    save(folder / "ranks/rank1.json", as_kineto(plan({})));
+    const auto made = import_traces({folder / "ranks"}, options);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    ASSERT_EQ(made->size(), 2U);
+    EXPECT_EQ((*made)[1].recording, folder / "run-1.plumb");
+    ASSERT_EQ(skipped.size(), 3U);
+    EXPECT_EQ(skipped[0].rfind((folder / "ranks/README.md") + " is no trace that plumb knows", 0), 0U) << skipped[0];
+    EXPECT_EQ(skipped[1], (folder / "ranks/config.json") + " holds no operation of a device");
+    EXPECT_FALSE(import_traces({folder / "ranks/rank0.json", folder / "ranks/README.md"}, options).ok())
+        << "that one was named";
+}
+
+TEST(Import, a_capture_that_has_nothing_to_do_with_the_trace_is_one_sentence) {
+    const TraceFolder folder;
+    const PlannedTrace planned = plan({});
+    save(folder / "trace", as_kineto(planned));
+    ImportOptions options;
+    options.out = folder / "run.plumb";
+    options.captures = {folder / "trace"};
+    const auto no_capture = import_traces({folder / "trace"}, options);
+    ASSERT_FALSE(no_capture.ok());
+    EXPECT_NE(no_capture.error().message.find("holds no capture of a graph"), std::string::npos);
+    PlannedTrace other;
+    for (const char* call : {"cudaStreamBeginCapture", "cudaLaunchKernel", "cudaStreamEndCapture"}) {
+        const auto at = static_cast<std::int64_t>(10'000 * (other.calls.size() + 1));
+        other.calls.push_back({call, at, at + 2000, 100, 4711, other.calls.size() + 1});
+    }
+    save(folder / "capture", as_kineto(other));
+    options.captures = {folder / "capture"};
+    const auto other_model = import_traces({folder / "trace"}, options);
+    ASSERT_FALSE(other_model.ok());
+    EXPECT_EQ(other_model.error().message.find("no replay of the trace holds the kernels of a capture in " +
+                                               (folder / "capture")),
+              0U)
+        << other_model.error().message;
+    EXPECT_FALSE(std::filesystem::exists(folder / "run.plumb"));
+}
+
 TEST(Import, the_same_trace_gives_the_same_recording) {
     const TraceFolder folder;
     save(folder / "trace", as_kineto(plan({})));

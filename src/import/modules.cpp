@@ -93,6 +93,8 @@ class HostWalk {
     std::map<std::pair<std::uint32_t, HostOpKind>, Words> words_; // by name
 };
 
+bool begins_capture(std::string_view call) { return call.find("StreamBeginCapture") != call.npos; }
+
 /// What was launched into one graph while it was captured.
 struct CaptureOfGraph {
     struct Launch {
@@ -223,6 +225,7 @@ class ModuleFinder {
                 say(kernels[i], found->launches[i].label, LabelEvidence::capture);
             }
         }
+        made_.captured = matched;
         made_.notes.push_back(std::to_string(captures.size()) +
                               (captures.size() == 1 ? " capture was" : " captures were") +
                               " read: " + std::to_string(matched) + " of " + std::to_string(steps_.replays.size()) +
@@ -235,7 +238,7 @@ class ModuleFinder {
         walk.calls([&](std::uint32_t call, const std::vector<ModuleFrame>& frames) {
             const HostOp& op = trace.host[call];
             const std::string_view name = trace.names[op.name];
-            if (name.find("StreamBeginCapture") != name.npos) {
+            if (begins_capture(name)) {
                 open[op.thread] = {};
             } else if (name.find("StreamEndCapture") != name.npos) {
                 if (const auto found = open.find(op.thread); found != open.end()) {
@@ -282,6 +285,12 @@ class ModuleFinder {
 };
 
 } // namespace
+
+bool holds_capture(const Trace& trace) {
+    return std::any_of(trace.host.begin(), trace.host.end(), [&trace](const HostOp& op) {
+        return op.kind == HostOpKind::api && begins_capture(trace.names[op.name]);
+    });
+}
 
 ModuleLabels find_modules(const Trace& trace, const EngineSteps& steps, const ModuleOptions& options) {
     return ModuleFinder(trace, steps, options).find();

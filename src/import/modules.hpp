@@ -34,12 +34,16 @@ struct ModuleLabels {
     std::vector<LabelEvidence> evidence_of; // of each op; none: no module was open
     std::vector<LayerModule> layers;
     std::vector<std::string> notes; // on captures
+    std::uint64_t captured = 0;     // replays that hold the kernels of a capture
 };
 
 struct ModuleOptions {
     bool stacks = true, annotations = true; // may be used
     std::vector<const Trace*> captures;     // each the trace of one or more captures of graphs
 };
+
+/// Whether the capture of a graph begins in it.
+[[nodiscard]] bool holds_capture(const Trace& trace);
 
 [[nodiscard]] ModuleLabels find_modules(const Trace& trace, const EngineSteps& steps,
                                         const ModuleOptions& options = {});
