@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The subcommands: each file adds one to the command line. A command does its work in its callback and stores what the
-// process exits with: 0 well, 1 a gate failed or runs diverge, 2 bad input, 3 not comparable or undecided.
+// process exits with: 0 well, 1 a gate failed or runs diverge, 2 bad input or interrupted, 3 not comparable or undecided.
 // One thread: main's.
 #pragma once
 

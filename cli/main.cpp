@@ -98,7 +98,8 @@ int run_guarded(int argc, const char* const* argv) {
         root.set_version_flag("--version", "plumb " PLUMB_BUILD_VERSION, "Print the version");
         root.set_help_flag("-h,--help", "Print help");
         root.require_subcommand(1);
-        root.footer("Exit codes: 0 well, 1 a gate failed or runs diverge, 2 bad input, 3 not comparable or undecided.");
+        root.footer(
+            "Exit codes: 0 well, 1 a gate failed or runs diverge, 2 bad input or interrupted, 3 not comparable or undecided.");
         add_commands(root, exit_code, argc > 1 ? argv[1] : "");
         return run(root, argc, argv, exit_code);
     } catch (const std::bad_alloc&) {

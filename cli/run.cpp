@@ -2,8 +2,10 @@
 // plumb run: runs any command so that engines in it, which nobody built for us, are recorded; then prints the report.
 // All it does to the command is to set variables of its environment (docs/attach.md).
 #include <algorithm>
+#include <cerrno>
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -110,6 +112,12 @@ plumb::Result<std::string> spec(const std::string& out) {
     std::error_code error;
     const std::filesystem::path path = std::filesystem::absolute(out.empty() ? config->out : out, error);
     config->out = path.string(); // the command may change its folder
+    const std::string folder = path.parent_path().string();
+    if (folder.find('%') == folder.npos && ::access((folder + "/.").c_str(), W_OK | X_OK) != 0) {
+        return plumb::Error{plumb::ErrorCode::not_found, "no recording can be written to " + folder + ": " +
+                                                             std::strerror(errno) +
+                                                             "; make that folder, or name another one with -o"};
+    }
     const plumb::Result<plumb::Config> again = plumb::Config::parse(config->spec());
     if (!again || again->out != config->out) {
         return plumb::Error{plumb::ErrorCode::invalid_argument,

@@ -393,6 +393,14 @@ class Nothing(Case):
             done = run(PLUMB, pathlib.Path(folder) / "run.plumb", [script, "and"], CLEAN)
             self.assertEqual((done.returncode, done.stdout), (3, "words and\n"))
 
+    def test_a_folder_that_is_not_there_is_one_sentence_before_the_command_starts(self):
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            began = pathlib.Path(folder) / "began"
+            done = run(PLUMB, pathlib.Path(folder) / "none" / "run.plumb", ["touch", str(began)], CLEAN, timeout=HANG, cwd=folder)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, r"\Aerror: no recording can be written to [^\n]*none: No such file[^\n]*\n\Z")
+            self.assertFalse(began.exists())
+
     def test_a_command_that_is_not_there_is_one_sentence(self):
         done = run(PLUMB, FOLDER / "none.plumb", ["/no/such/program"], CLEAN)
         self.assertEqual((done.returncode, done.stdout), (127, ""))
