@@ -48,6 +48,7 @@ void add_rows(Page& page, const Comparison& comparison, Phase phase) {
                        word_of(row.verdict) + std::string(row.by_own_change ? " *" : "")});
     }
     page.table(std::move(table), Tone::faint);
+    page.line("base and new: medians over the runs; change: ratio of the runs' geometric means", Tone::faint);
     if (own) {
         page.line("*  against the pace of the other bricks of the same runs");
     }
@@ -58,7 +59,7 @@ void add_attributions(Page& page, const Comparison& comparison, Phase phase) {
         if (attribution.phase != phase) {
             continue;
         }
-        page.line("change of a step by brick, us (means over the middle half of the steps; adds up):");
+        page.line("change of a step by brick, us (arithmetic means over the middle half of the steps; adds up):");
         TextTable table({""}, {"base", "new", "change"});
         for (const Contribution& part : attribution.parts) {
             table.add_row({printable(part.name, name_columns), microseconds(part.base_ns),
