@@ -3,6 +3,8 @@
 #include <atomic>
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -28,29 +30,54 @@ struct ImportArguments {
 
 using Runs = std::vector<plumb::imported::ImportedRun>;
 
-/// Each sentence once, with the recordings that it is about where it is not about all of them.
-void print_notes(const Runs& runs) {
-    std::vector<std::pair<std::string, std::vector<std::string>>> notes; // in the order of their first recording
+/// A sentence, and the recordings that it is about: as it is, and with other figures in it.
+struct SharedNote {
+    std::string text;
+    std::vector<std::string> with_it, with_others;
+};
+
+std::string without_figures(const std::string& text) {
+    std::string made;
+    for (const char c : text) {
+        if (c < '0' || c > '9') {
+            made += c;
+        } else if (made.empty() || made.back() != '0') {
+            made += '0';
+        }
+    }
+    return made;
+}
+
+std::vector<SharedNote> shared_notes(const Runs& runs) {
+    std::vector<SharedNote> notes; // in the order of their first recording
     std::map<std::string, std::size_t> known;
     for (const plumb::imported::ImportedRun& run : runs) {
-        for (const std::string& note : run.notes) {
-            const auto [found, is_new] = known.try_emplace(note, notes.size());
+        const std::string name = terminal_text(std::filesystem::path(run.recording).filename().string());
+        for (const std::string& text : run.notes) {
+            const auto [found, is_new] = known.try_emplace(without_figures(text), notes.size());
             if (is_new) {
-                notes.emplace_back(note, std::vector<std::string>());
+                notes.push_back({text, {}, {}});
             }
-            std::vector<std::string>& about = notes[found->second].second;
-            if (about.empty() || about.back() != run.recording) {
-                about.push_back(run.recording);
+            SharedNote& note = notes[found->second];
+            std::vector<std::string>& about = note.text == text ? note.with_it : note.with_others;
+            if (about.empty() || about.back() != name) {
+                about.push_back(name);
             }
         }
     }
-    for (const auto& [note, about] : notes) {
-        std::cout << "note  ";
-        for (std::size_t i = 0; i < about.size() && about.size() < runs.size(); ++i) {
-            std::cout << terminal_text(std::filesystem::path(about[i]).filename().string())
-                      << (i + 1 < about.size() ? ", " : ": ");
+    return notes;
+}
+
+/// Each sentence once, with the recordings that it is about where it is not about all of them.
+void print_notes(const Runs& runs) {
+    for (const SharedNote& note : shared_notes(runs)) {
+        const bool all = note.with_it.size() == runs.size();
+        std::cout << "note  " << (all ? "" : fmt::format("{}: ", fmt::join(note.with_it, ", ")))
+                  << terminal_text(note.text);
+        if (!note.with_others.empty()) {
+            std::cout << fmt::format("; with other figures: {}", fmt::join(note.with_others, ", "));
         }
-        std::cout << terminal_text(note) << '\n';
+        std::cout << '\n';
     }
 }
 

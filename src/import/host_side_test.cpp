@@ -224,6 +224,23 @@ TEST(ImportHostSide, calls_that_wait_for_the_device_give_a_verdict) {
     }
 }
 
+TEST(ImportHostSide, the_path_holds_no_wait_of_the_host_as_its_work) {
+    const TraceFolder folder;
+    PlannedTrace planned = planned_waits(66'000); // and in each step a launch behind its wait
+    for (std::uint64_t step = 0; step < 3; ++step) {
+        const std::int64_t t = static_cast<std::int64_t>(step) * 66'000;
+        planned.calls.push_back({"cudaLaunchKernel", t + 63'500, t + 64'000, 100, 4711, 200 + step});
+        planned.ops.push_back(planned_kernel("argmax_kernel", t + 64'500, t + 65'000, 200 + step));
+    }
+    const Result<PathReport> path = analysis::build_path(*recording::open_run(imported(folder, planned, "kineto")), {});
+    ASSERT_TRUE(path.ok()) << path.error().message;
+    double host = 0;
+    for (const PathRow& row : path->rows) {
+        host += row.name == "unattributed" ? row.total_ns : 0;
+    }
+    EXPECT_EQ(host, 1000.0 + 2000.0 + 500.0) << "between calls, and from the device's end to that of the wait";
+}
+
 /// A copy that is begun behind 30 us of other work and in whose call the host stays until it is done.
 TEST(ImportHostSide, a_copy_that_blocks_is_a_wait_and_no_long_launch) {
     PlannedTrace planned;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C while plumb decode loads, reads the prompt, decodes and prints, and while plumb import reads: what is said, how it
-exits, what is kept.
+exits, what is kept. And what plumb import says of several ranks.
 
 usage: interrupt_test.py PLUMB MAKE_RECORDING SOURCE_DIR [CLASS…]
 
@@ -173,6 +173,26 @@ class Imports(Case):
                              [f"error: {trace}: the import was interrupted and nothing of it is kept; start again"])
             self.assertEqual(self.left(), [])
         trace.unlink()
+
+    def test_what_holds_for_all_ranks_is_said_once_and_other_notes_name_theirs(self):
+        folder = FOLDER / "ranks"
+        folder.mkdir()
+        for rank, kernels in enumerate((3, 3, 4)):
+            self.trace(kernels).rename(folder / f"rank{rank}.json")
+        (folder / "README.md").write_text("one step\n")
+        done = plumb("import", folder, "-o", FOLDER / "imported.plumb")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(self.left(), [f"imported-{rank}.plumb" for rank in range(3)])
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines.count("note  times are multiples of 1000 ns"), 1)
+        self.assertIn("note  imported-0.plumb, imported-1.plumb: 3 operations: have no launch in the trace; with other figures: "
+                      "imported-2.plumb", lines)
+        self.assertEqual(len(lines), len(set(lines)))
+        skipped = [line for line in lines if line.startswith("skipped  ")]
+        self.assertEqual(len(skipped), 1)
+        self.assertIn("README.md is no trace that plumb knows", skipped[0])
+        for made in FOLDER.glob("imported*"):
+            made.unlink()
 
     def test_a_full_disk_is_one_sentence_and_leaves_nothing(self):
         trace = self.trace(50000)
