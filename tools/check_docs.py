@@ -55,8 +55,16 @@ def backends_without_row() -> list[str]:
     return [f"docs/backends.md: no row says how {word} measures; add one to the table" for word in listed if word not in rows]
 
 
+def other_version() -> list[str]:
+    """The version is that of the project in CMakeLists.txt; the changelog's newest section is of it."""
+    version = re.search(r"^project\(plumb VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M).group(1)
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M).group(1)
+    return [] if version == newest else [f"CHANGELOG.md: the newest section is of {newest}, CMakeLists.txt says {version}"]
+
+
 def main() -> int:
     problems = [problem for sample in SAMPLES for problem in sample_differs(*sample)]
+    problems += other_version()
     problems += [problem for walk in WALKS.items() for problem in unknown_samples(*walk)]
     problems += backends_without_row()
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
