@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which call launched what, and what is made of it: wall, path, the number of layers. Plans, so that the truth is known.
 #include <algorithm>
+#include <random>
 
 #include "analysis/path_builder.hpp"
 #include "answers/wall/wall.hpp"
@@ -239,6 +240,100 @@ TEST(ImportHostSide, the_path_holds_no_wait_of_the_host_as_its_work) {
         host += row.name == "unattributed" ? row.total_ns : 0;
     }
     EXPECT_EQ(host, 1000.0 + 2000.0 + 500.0) << "between calls, and from the device's end to that of the wait";
+}
+
+/// Two threads that launch for one queue and wait now and then, and what each nanosecond of that is.
+class RandomHost {
+  public:
+    explicit RandomHost(std::uint64_t seed) : random_(seed) {
+        while (planned.ops.size() < 60) {
+            act(now_[0] <= now_[1] ? 0 : 1);
+        }
+    }
+
+    PlannedTrace planned;
+
+    void expect(const WallLane& lane) const {
+        std::vector<std::int64_t> found; // from the end of a launch, of operations that had nothing else to wait for
+        std::int64_t before = 0;
+        for (std::size_t i = 0; i < launches_.size(); ++i) {
+            if (before <= launches_[i].end) {
+                found.push_back(planned.ops[i].start - launches_[i].end);
+            }
+            before = planned.ops[i].end;
+        }
+        std::sort(found.begin(), found.end());
+        const std::int64_t patience = 2 * found[found.size() / 2];
+        double busy = 0, host_waits = 0, exposed = 0, queued = 0, waiting = 0, between = 0;
+        for (std::int64_t t = launches_.front().begin; t < planned.ops.back().end; ++t) {
+            bool runs = false, launching = false, flies = false, lies = false;
+            for (std::size_t i = 0; i < launches_.size(); ++i) {
+                const auto& [thread, begin, end] = launches_[i];
+                runs = runs || (planned.ops[i].start <= t && t < planned.ops[i].end);
+                launching = launching || (begin <= t && t < end);
+                const bool launched = end <= t && t < planned.ops[i].start;
+                (t < end + patience ? flies : lies) |= launched;
+            }
+            const auto next =
+                std::find_if(launches_.begin(), launches_.end(), [t](const Span& launch) { return launch.begin >= t; });
+            const std::uint64_t thread = next == launches_.end() ? launches_.back().thread : next->thread;
+            const bool waits = std::any_of(waits_.begin(), waits_.end(), [&](const Span& wait) {
+                return wait.thread == thread && wait.begin <= t && t < wait.end;
+            });
+            busy += runs ? 1 : 0;
+            host_waits += runs && !launching && waits ? 1 : 0;
+            (lies ? queued : flies || launching ? exposed : waits ? waiting : between) += runs ? 0 : 1;
+        }
+        EXPECT_GT(host_waits * exposed * queued * waiting * between, 0) << "all kinds are there";
+        EXPECT_EQ(lane.busy_ns.value, busy);
+        EXPECT_EQ(lane.host_waits_ns.value, host_waits);
+        EXPECT_EQ(lane.idle.exposed_launch.value, exposed);
+        EXPECT_EQ(lane.idle.queued.value, queued);
+        EXPECT_EQ(lane.idle.host_work.value, waiting + between);
+        for (const WallScope& scope : lane.idle.scopes) {
+            EXPECT_EQ(scope.self_ns, scope.name == "code between calls" ? between : waiting);
+        }
+    }
+
+  private:
+    struct Span {
+        std::uint64_t thread;
+        std::int64_t begin, end;
+    };
+
+    std::int64_t some(std::int64_t most) {
+        return 1 + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(most));
+    }
+
+    void act(std::size_t thread) {
+        std::int64_t& now = now_[thread];
+        const bool launches = planned.ops.empty() || random_() % 3 != 0;
+        const Span span{100 + thread, now, now + some(launches ? 900 : 2500)};
+        now = span.end + some(1500);
+        planned.calls.push_back({launches ? "cudaLaunchKernel" : "cudaEventSynchronize", span.begin, span.end,
+                                 span.thread, 4711, planned.calls.size() + 1});
+        (launches ? launches_ : waits_).push_back(span);
+        if (launches) {
+            const std::int64_t begin = std::max(span.end + some(300), free_) + (random_() % 4 == 0 ? some(1500) : 0);
+            free_ = begin + some(1200);
+            planned.ops.push_back(planned_kernel("kernel", begin, free_, planned.calls.size()));
+        }
+    }
+
+    std::mt19937_64 random_;
+    std::int64_t now_[2] = {0, 700}; // when each thread acts next
+    std::int64_t free_ = 0;
+    std::vector<Span> launches_, waits_; // each launch has the operation of its index
+};
+
+TEST(ImportHostSide, every_nanosecond_of_random_threads_is_what_it_was) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        const TraceFolder folder;
+        const RandomHost host(seed);
+        const WallReport wall = wall_of(imported(folder, host.planned, "nsys"));
+        SCOPED_TRACE(seed);
+        host.expect(wall.phases.at(0).lanes.at(1));
+    }
 }
 
 /// A copy that is begun behind 30 us of other work and in whose call the host stays until it is done.
