@@ -48,7 +48,8 @@ void add_rows(Page& page, const Comparison& comparison, Phase phase) {
                        word_of(row.verdict) + std::string(row.by_own_change ? " *" : "")});
     }
     page.table(std::move(table), Tone::faint);
-    page.line("base and new: medians over the runs; change: ratio of the runs' geometric means", Tone::faint);
+    const std::string of = comparison.one_step ? "ranks" : "runs";
+    page.line("base and new: medians over the " + of + "; change: ratio of their geometric means", Tone::faint);
     if (own) {
         page.line("*  against the pace of the other bricks of the same runs");
     }

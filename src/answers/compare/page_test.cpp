@@ -95,6 +95,18 @@ TEST(CompareWords, ranks_of_one_step_are_headed_as_what_they_are) {
     EXPECT_EQ(runs_text(comparison), "1 step, 2 ranks: says that these two steps differ, not the builds");
 }
 
+TEST(CompareText, names_its_means) {
+    Comparison comparison = sample_comparison();
+    CompareRow step = comparison.rows.front();
+    step.subject = CompareSubject::step;
+    comparison.rows.push_back(step);
+    EXPECT_TRUE(contains(render_text(comparison), "medians over the runs; change: ratio of their geometric means\n"));
+    EXPECT_TRUE(
+        contains(render_text(comparison), "us (arithmetic means over the middle half of the steps; adds up):\n"));
+    comparison.one_step = true;
+    EXPECT_TRUE(contains(render_text(comparison), "medians over the ranks; change: ratio of their geometric means\n"));
+}
+
 TEST(CompareWords, an_interval_without_an_end_worth_printing_says_how_far_it_goes) {
     EXPECT_EQ(interval_text({measured(0), measured(-0.999), measured(99.5)}), "-99.90 .. +9950.00 %");
     EXPECT_EQ(interval_text({measured(0), measured(-1), measured(1.8e28)}), "-100.00 .. over +10000 %");
