@@ -6,6 +6,7 @@
 #include <map>
 
 #include "import/formats.hpp"
+#include "import/input.hpp"
 #include "import/labels.hpp"
 #include "import/model_config.hpp"
 #include "import/modules.hpp"
@@ -149,6 +150,7 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
     label_options.names = may_use(options, "name");
     label_options.places = may_use(options, "place");
     label_options.layers = options.layers;
+    label_options.stop = options.stop;
     ModuleOptions module_options;
     module_options.stacks = may_use(options, "stack");
     module_options.annotations = may_use(options, "annotation");
@@ -210,12 +212,15 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
         const ModuleLabels modules = find_modules(*trace, steps, module_options);
         label_options.modules = &modules;
         const Labels labels = label_operations(*trace, steps, *rules, label_options);
+        if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed)) {
+            return failed(stopped_error(file));
+        }
         captured += modules.captured;
         if (files.size() == 1 && !module_options.captures.empty() && captured == 0) {
             return failed(useless_captures(options));
         }
+        const std::vector<std::uint16_t> processes = processes_of(*trace);
         for (const std::uint16_t process : processes) {
-            ImportedRun run = summary_of(*trace, steps, labels, modules, process);
             run.trace = file;
             run.recording = files.size() * processes.size() > 1 ? numbered(options.out, number++) : options.out;
             if (is_one_of(run.recording, files) || is_one_of(run.recording, options.captures)) {

@@ -170,6 +170,9 @@ class Labeller {
         std::map<std::pair<std::uint16_t, std::uint64_t>, std::vector<OpsOfStep*>> graphs;
         for (OpsOfStep& stretch : stretches) {
             prepare(stretch);
+            if (is_stopped()) {
+                return;
+            }
             if (stretch.replay != nullptr) {
                 graphs[{stretch.process, stretch.replay->key}].push_back(&stretch);
             } else {
@@ -350,12 +353,17 @@ class Labeller {
     [[nodiscard]] DetectionOptions layer_options() const {
         DetectionOptions options;
         options.layers = options_.layers;
+        options.stop = options_.stop;
         return options;
+    }
+
+    [[nodiscard]] bool is_stopped() const {
+        return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);
     }
 
     void find_in_passes(OpsOfStep& stretch) {
         stretch.places.resize(stretch.ops.size());
-        for (const PassRange& range : find_passes(stretch.kernels)) {
+        for (const PassRange& range : find_passes(stretch.kernels, options_.stop)) {
             const auto kernels =
                 std::span<const SequenceKernel>(stretch.kernels).subspan(range.begin, range.end - range.begin);
             LayerFindings findings = find_layers(kernels, layer_options());

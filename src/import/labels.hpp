@@ -3,6 +3,7 @@
 // holds the value.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -44,10 +45,11 @@ struct Labels {
 };
 
 struct LabelOptions {
-    bool names = true;                     // may be used
-    bool places = true;                    // may be used
-    std::uint32_t layers = 0;              // what the model has; 0: not known
-    const ModuleLabels* modules = nullptr; // win where they say something
+    bool names = true;                       // may be used
+    bool places = true;                      // may be used
+    std::uint32_t layers = 0;                // what the model has; 0: not known
+    const ModuleLabels* modules = nullptr;   // win where they say something
+    const std::atomic<bool>* stop = nullptr; // set: what is found then says nothing
 };
 
 /// By name: whether its rule says attention.

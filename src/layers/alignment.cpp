@@ -3,13 +3,17 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 
 namespace plumb {
 namespace {
 
-constexpr std::size_t kinds_of_anchors = static_cast<std::size_t>(LayerAnchor::sampling) + 1;
 constexpr std::int32_t never = std::numeric_limits<std::int32_t>::max() / 2;
+constexpr std::size_t kinds_of_anchors = static_cast<std::size_t>(LayerAnchor::sampling) + 1;
+constexpr std::size_t columns_between_looks = 1024; // at the wish to stop
+
+constexpr AlignmentCosts costs;
 
 /// How the cheapest way came to stand before a slot.
 enum class Came : std::uint8_t { insert, take, skip, border, midway };
@@ -19,6 +23,20 @@ enum class Via : std::uint8_t { take, skip, outside, border, slot };
 struct Origin {
     Via via = Via::outside;
     std::uint32_t index = 0;
+};
+
+/// To stand before a slot.
+struct State {
+    std::uint32_t unit = 0;
+    LayerAnchor anchor = LayerAnchor::none;
+    bool first = false, last = false; // slot of the unit
+};
+
+/// A state on a way. Those without a cell cost as much as to enter them midway here: all that leads there costs no less.
+struct Cell {
+    std::uint32_t state = 0;
+    Came came = Came::insert;
+    std::int32_t cost = never;
 };
 
 /// One step of the way, as it is walked backwards. `position` is absent where nothing was consumed.
@@ -31,130 +49,207 @@ struct Stride {
 class Aligner {
   public:
     Aligner(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors,
-            std::span<const RepeatUnit> units, const AlignmentCosts& costs)
-        : symbols_(symbols), anchors_(anchors), units_(units), costs_(costs) {
-        for (const RepeatUnit& unit : units) {
-            first_.push_back(static_cast<std::uint32_t>(unit_of_.size()));
-            unit_of_.insert(unit_of_.end(), unit.slots.size(), static_cast<std::uint32_t>(first_.size() - 1));
-        }
-        states_ = unit_of_.size();
+            std::span<const RepeatUnit> units)
+        : symbols_(symbols), anchors_(anchors), units_(units) {
         std::uint32_t names = 0;
         for (const std::uint32_t symbol : symbols) {
             names = std::max(names, symbol + 1);
         }
-        matches_.assign(names * states_, 0);
-        for (std::size_t state = 0; state < states_; ++state) {
-            const std::size_t unit = unit_of_[state];
-            for (const std::uint32_t name : units[unit].slots[state - first_[unit]]) {
-                if (name < names) {
-                    matches_[name * states_ + state] = 1;
+        row_of_.resize(names);
+        named_.resize(1);
+        for (const RepeatUnit& unit : units) {
+            first_.push_back(static_cast<std::uint32_t>(states_.size()));
+            for (std::size_t slot = 0; slot < unit.slots.size(); ++slot) {
+                const auto state = static_cast<std::uint32_t>(states_.size());
+                for (const std::uint32_t name : unit.slots[slot]) {
+                    if (name < names) {
+                        if (row_of_[name] == 0) {
+                            row_of_[name] = static_cast<std::uint32_t>(named_.size());
+                            named_.emplace_back();
+                        }
+                        named_[row_of_[name]].push_back(state);
+                    }
                 }
+                if (unit.anchors[slot] != LayerAnchor::none) {
+                    alike_[static_cast<std::size_t>(unit.anchors[slot])].push_back(state);
+                }
+                states_.push_back({static_cast<std::uint32_t>(first_.size() - 1), unit.anchors[slot], slot == 0,
+                                   slot + 1 == unit.slots.size()});
             }
-            const LayerAnchor here = units[unit].anchors[state - first_[unit]];
-            for (std::size_t anchor = 0; anchor < kinds_of_anchors; ++anchor) {
-                const bool same = here == static_cast<LayerAnchor>(anchor);
-                mismatch_[anchor].push_back(!same                       ? costs.another_anchor
-                                            : here == LayerAnchor::none ? costs.substitute
-                                                                        : costs.same_anchor);
+        }
+        matches_.resize(named_.size() * states_.size());
+        for (std::size_t row = 0; row < named_.size(); ++row) {
+            for (const std::uint32_t state : named_[row]) {
+                matches_[row * states_.size() + state] = 1;
             }
         }
     }
 
-    Alignment run() {
-        came_.resize((symbols_.size() + 1) * states_);
+    Alignment run(const std::atomic<bool>* stop) {
         to_border_.resize(symbols_.size() + 1);
         to_outside_.resize(symbols_.size() + 1);
-        cost_.assign(states_, never);
-        next_.resize(states_);
-        border_ = never;
-        outside_ = 0;
-        settle(0, cost_);
+        for (const std::uint32_t first : first_) {
+            cells_.push_back({.state = first});
+        }
+        settle(0);
         for (std::size_t i = 0; i < symbols_.size(); ++i) {
+            if (i % columns_between_looks == 0 && stop != nullptr && stop->load(std::memory_order_relaxed)) {
+                return {};
+            }
             consume(i);
-            settle(i + 1, next_);
-            std::swap(cost_, next_);
+            settle(i + 1);
         }
         return walk();
     }
 
   private:
-    std::size_t last_of(std::size_t unit) const { return first_[unit] + units_[unit].slots.size() - 1; }
+    std::uint32_t last_of(std::size_t unit) const {
+        return first_[unit] + static_cast<std::uint32_t>(units_[unit].slots.size()) - 1;
+    }
+
+    bool matches(std::size_t i, std::uint32_t state) const {
+        return matches_[row_of_[symbols_[i]] * states_.size() + state] != 0;
+    }
+    std::int32_t take(std::size_t i, std::uint32_t state) const {
+        return matches(i, state)                      ? 0
+               : anchors_[i] != states_[state].anchor ? costs.another_anchor
+               : anchors_[i] == LayerAnchor::none     ? costs.substitute
+                                                      : costs.same_anchor;
+    }
+
+    /// The cheaper of two ways to one state, the first of two that cost the same.
+    void reach(const Cell& cell) {
+        if (!cells_.empty() && cells_.back().state == cell.state) {
+            cells_.back() = cell.cost < cells_.back().cost ? cell : cells_.back();
+        } else if (cell.cost <= most_ || states_[cell.state].first) {
+            cells_.push_back(cell);
+        }
+    }
 
     void consume(std::size_t i) {
-        Came* const came = came_.data() + (i + 1) * states_;
-        const std::uint8_t* const match = matches_.data() + symbols_[i] * states_;
-        const std::int32_t* const mismatch = mismatch_[static_cast<std::size_t>(anchors_[i])].data();
-        std::int32_t border = never;
-        for (std::size_t unit = 0; unit < units_.size(); ++unit) {
-            const std::size_t first = first_[unit], last = last_of(unit);
-            next_[first] = cost_[first] + costs_.between;
-            came[first] = Came::insert;
-            for (std::size_t state = first; state < last; ++state) {
-                const std::int32_t take = cost_[state] + (match[state] != 0 ? 0 : mismatch[state]);
-                const std::int32_t insert = cost_[state + 1] + costs_.insert;
-                next_[state + 1] = std::min(take, insert);
-                came[state + 1] = take <= insert ? Came::take : Came::insert;
-            }
-            const std::int32_t take = cost_[last] + (match[last] != 0 ? 0 : mismatch[last]);
-            if (take < border) {
-                border = take;
-                to_border_[i + 1] = {Via::take, static_cast<std::uint32_t>(unit)};
-            }
-        }
-        border_ = border;
-        outside_ += costs_.outside;
+        const std::int32_t before = outside_;
+        outside_ += costs.outside;
         to_outside_[i + 1] = {Via::outside, 0};
+        std::int32_t least = outside_;
+        for (const Cell& cell : cells_) {
+            least = std::min(least, cell.cost + std::min(take(i, cell.state), costs.insert) + costs.midway);
+        }
+        most_ = least + costs.midway;
+        // Where a way goes on, to begin anew costs no less behind a symbol than before it.
+        anew_.clear();
+        if (least > before + costs.same_anchor) {
+            const std::vector<std::uint32_t>&named = named_[row_of_[symbols_[i]]],
+                  &alike = alike_[static_cast<std::size_t>(anchors_[i])];
+            std::set_union(named.begin(), named.end(), alike.begin(), alike.end(), std::back_inserter(anew_));
+        } else if (least > before) {
+            anew_ = named_[row_of_[symbols_[i]]];
+        }
+        std::swap(cells_, before_);
+        cells_.clear();
+        border_ = never;
+        const auto go_on = [this, i](std::uint32_t state, std::int32_t cost) {
+            cost += take(i, state);
+            if (!states_[state].last) {
+                reach({state + 1, Came::take, cost});
+            } else if (cost < border_) {
+                border_ = cost;
+                to_border_[i + 1] = {Via::take, states_[state].unit};
+            }
+        };
+        auto next = anew_.begin();
+        for (const Cell& cell : before_) {
+            for (; next != anew_.end() && *next < cell.state; ++next) {
+                go_on(*next, before + costs.midway);
+            }
+            next += next != anew_.end() && *next == cell.state ? 1 : 0;
+            reach({cell.state, Came::insert, cell.cost + (states_[cell.state].first ? costs.between : costs.insert)});
+            go_on(cell.state, cell.cost);
+        }
+        for (; next != anew_.end(); ++next) {
+            go_on(*next, before + costs.midway);
+        }
+    }
+
+    /// Skipped slots, where that costs less than `most`.
+    void skip_slots(std::int32_t most) {
+        std::swap(cells_, before_);
+        cells_.clear();
+        const auto skip_to = [this, most](std::size_t end) {
+            while (!cells_.empty() && cells_.back().state + 1 < end && !states_[cells_.back().state].last &&
+                   cells_.back().cost + costs.skip < most) {
+                cells_.push_back({cells_.back().state + 1, Came::skip, cells_.back().cost + costs.skip});
+            }
+        };
+        for (const Cell& cell : before_) {
+            skip_to(cell.state);
+            const bool skipped = !states_[cell.state].first && !cells_.empty() &&
+                                 cells_.back().state + 1 == cell.state && cells_.back().cost + costs.skip < cell.cost;
+            reach(skipped ? Cell{cell.state, Came::skip, cells_.back().cost + costs.skip} : cell);
+        }
+        skip_to(states_.size());
     }
 
     /// What needs no symbol: skipped slots, borders, the way out and in. Twice, as a skip may lead over a border.
-    void settle(std::size_t column, std::vector<std::int32_t>& cost) {
-        Came* const came = came_.data() + column * states_;
+    void settle(std::size_t column) {
         for (int round = 0; round < 2; ++round) {
-            for (std::size_t unit = 0; unit < units_.size(); ++unit) {
-                const std::size_t last = last_of(unit);
-                for (std::size_t state = first_[unit]; state < last; ++state) {
-                    if (cost[state] + costs_.skip < cost[state + 1]) {
-                        cost[state + 1] = cost[state] + costs_.skip;
-                        came[state + 1] = Came::skip;
-                    }
+            skip_slots(round == 0 ? most_ + 1 : most_); // to enter midway goes before the second
+            for (const Cell& cell : cells_) {
+                if (states_[cell.state].last && cell.cost + costs.skip < border_) {
+                    border_ = cell.cost + costs.skip;
+                    to_border_[column] = {Via::skip, states_[cell.state].unit};
                 }
-                if (cost[last] + costs_.skip < border_) {
-                    border_ = cost[last] + costs_.skip;
-                    to_border_[column] = {Via::skip, static_cast<std::uint32_t>(unit)};
+                if (cell.cost + costs.midway < outside_) {
+                    outside_ = cell.cost + costs.midway;
+                    to_outside_[column] = {Via::slot, cell.state};
                 }
             }
-            for (std::size_t state = 0; state < states_; ++state) {
-                if (cost[state] + costs_.midway < outside_) {
-                    outside_ = cost[state] + costs_.midway;
-                    to_outside_[column] = {Via::slot, static_cast<std::uint32_t>(state)};
-                }
-            }
-            if (border_ + costs_.border < outside_) {
-                outside_ = border_ + costs_.border;
+            if (border_ + costs.border < outside_) {
+                outside_ = border_ + costs.border;
                 to_outside_[column] = {Via::border, 0};
             }
-            if (outside_ + costs_.border < border_) {
-                border_ = outside_ + costs_.border;
+            if (outside_ + costs.border < border_) {
+                border_ = outside_ + costs.border;
                 to_border_[column] = {Via::outside, 0};
             }
-            for (const std::uint32_t first : first_) {
-                if (border_ < cost[first]) {
-                    cost[first] = border_;
-                    came[first] = Came::border;
+            for (Cell& cell : cells_) {
+                if (states_[cell.state].first && border_ < cell.cost) {
+                    cell.cost = border_;
+                    cell.came = Came::border;
                 }
             }
-            for (std::size_t state = 0; state < states_; ++state) {
-                if (outside_ + costs_.midway < cost[state]) {
-                    cost[state] = outside_ + costs_.midway;
-                    came[state] = Came::midway;
-                }
-            }
+            most_ = outside_ + costs.midway;
         }
+        outside_at_.push_back(outside_);
+        for (const Cell& cell : cells_) {
+            const bool as_well = cell.cost == most_ && began_before(column, cell.state);
+            came_.push_back(cell.state << 3 | static_cast<std::uint32_t>(as_well ? Came::take : cell.came));
+        }
+        came_end_.push_back(came_.size());
+    }
+
+    /// Of ways that cost the same, the one that took a symbol goes before all others: also one that began anew before it.
+    bool began_before(std::size_t column, std::uint32_t state) const {
+        return column > 0 && !states_[state].first && find(column - 1, state - 1) == nullptr &&
+               outside_at_[column - 1] + take(column - 1, state - 1) == outside_at_[column];
+    }
+
+    const std::uint32_t* find(std::size_t column, std::uint32_t state) const {
+        const auto begin = came_.begin() + static_cast<std::ptrdiff_t>(column == 0 ? 0 : came_end_[column - 1]);
+        const auto end = came_.begin() + static_cast<std::ptrdiff_t>(came_end_[column]);
+        const auto found = std::lower_bound(begin, end, state << 3);
+        return found != end && *found >> 3 == state ? &*found : nullptr;
+    }
+    Came came(std::size_t column, std::uint32_t state) const {
+        const std::uint32_t* found = find(column, state);
+        return found != nullptr              ? static_cast<Came>(*found & 7U)
+               : began_before(column, state) ? Came::take
+                                             : Came::midway;
     }
 
     Alignment walk() const {
         enum class At : std::uint8_t { slot, border, outside } at = At::outside;
-        std::size_t state = 0, column = symbols_.size();
+        std::uint32_t state = 0;
+        std::size_t column = symbols_.size();
         Alignment found;
         found.cost = outside_; // a way ends outside: the end of the last copy is paid for
         std::vector<Stride> way;
@@ -179,29 +274,28 @@ class Aligner {
                 at = At::slot;
                 state = last_of(origin.index);
                 column -= origin.via == Via::take ? 1 : 0;
-                way.push_back({origin.via == Via::take ? Stride::Kind::take : Stride::Kind::skip,
-                               static_cast<std::uint32_t>(state), column});
+                way.push_back({origin.via == Via::take ? Stride::Kind::take : Stride::Kind::skip, state, column});
             } else {
-                switch (came_[column * states_ + state]) {
+                switch (came(column, state)) {
                 case Came::insert:
                     --column;
-                    way.push_back({Stride::Kind::insert, static_cast<std::uint32_t>(state), column});
+                    way.push_back({Stride::Kind::insert, state, column});
                     break;
                 case Came::take:
                     --state;
                     --column;
-                    way.push_back({Stride::Kind::take, static_cast<std::uint32_t>(state), column});
+                    way.push_back({Stride::Kind::take, state, column});
                     break;
                 case Came::skip:
                     --state;
-                    way.push_back({Stride::Kind::skip, static_cast<std::uint32_t>(state), column});
+                    way.push_back({Stride::Kind::skip, state, column});
                     break;
                 case Came::border:
-                    way.push_back({Stride::Kind::begin, static_cast<std::uint32_t>(state), column});
+                    way.push_back({Stride::Kind::begin, state, column});
                     at = At::border;
                     break;
                 case Came::midway:
-                    way.push_back({Stride::Kind::begin_midway, static_cast<std::uint32_t>(state), column});
+                    way.push_back({Stride::Kind::begin_midway, state, column});
                     at = At::outside;
                     break;
                 }
@@ -214,7 +308,7 @@ class Aligner {
 
     void collect(const std::vector<Stride>& way, Alignment& found) const {
         for (const Stride& stride : way) {
-            const std::size_t unit = unit_of_[stride.state];
+            const std::size_t unit = states_[stride.state].unit;
             switch (stride.kind) {
             case Stride::Kind::begin:
             case Stride::Kind::begin_midway: {
@@ -229,7 +323,7 @@ class Aligner {
             case Stride::Kind::take: {
                 UnitCopy& copy = found.copies.back();
                 copy.slots[stride.state - first_[unit]] = stride.position;
-                copy.matched += matches_[symbols_[stride.position] * states_ + stride.state];
+                copy.matched += matches(stride.position, stride.state) ? 1 : 0;
                 copy.end = stride.position + 1;
                 break;
             }
@@ -248,22 +342,26 @@ class Aligner {
     std::span<const std::uint32_t> symbols_;
     std::span<const LayerAnchor> anchors_;
     std::span<const RepeatUnit> units_;
-    AlignmentCosts costs_;
-    std::size_t states_ = 0;
-    std::vector<std::uint32_t> first_, unit_of_; // of units and states: a state stands before a slot
-    std::vector<std::uint8_t> matches_;          // symbol x state
-    std::array<std::vector<std::int32_t>, kinds_of_anchors> mismatch_; // what another name costs in each state
-    std::vector<std::int32_t> cost_, next_;
-    std::int32_t border_ = 0, outside_ = 0;
-    std::vector<Came> came_;
-    std::vector<Origin> to_border_, to_outside_;
+    std::vector<State> states_;
+    std::vector<std::uint32_t> first_;                                // states, of units
+    std::vector<std::uint32_t> row_of_;                               // by symbol; the first row: no unit has it
+    std::vector<std::vector<std::uint32_t>> named_;                   // by row: states before slots of that name
+    std::array<std::vector<std::uint32_t>, kinds_of_anchors> alike_;  // by anchor: states before slots that are such
+    std::vector<std::uint8_t> matches_;                               // row x state
+    std::vector<Cell> cells_, before_;                                // by state; of first slots always
+    std::vector<std::uint32_t> anew_;                                 // states without a cell from which a way goes on
+    std::int32_t border_ = never, outside_ = 0, most_ = costs.midway; // a cell that costs more than most_ is none
+    std::vector<std::uint32_t> came_;                                 // of all cells, state and Came
+    std::vector<std::size_t> came_end_;                               // by column, in came_
+    std::vector<std::int32_t> outside_at_;                            // by column
+    std::vector<Origin> to_border_, to_outside_;                      // by column
 };
 
 } // namespace
 
 Alignment align(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors,
-                std::span<const RepeatUnit> units, const AlignmentCosts& costs) {
-    return Aligner(symbols, anchors, units, costs).run();
+                std::span<const RepeatUnit> units, const std::atomic<bool>* stop) {
+    return Aligner(symbols, anchors, units).run(stop);
 }
 
 } // namespace plumb

@@ -3,6 +3,7 @@
 // exchanged symbols cost something; the cheapest way is taken. O(symbols x slots) time, one byte of memory for each.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -21,7 +22,8 @@ struct RepeatUnit {
     friend bool operator==(const RepeatUnit&, const RepeatUnit&) = default;
 };
 
-/// What a change of the sequence costs; a symbol outside all units costs `outside`.
+/// What a change of the sequence costs; a symbol outside all units costs `outside`. To insert, or to put in for another kernel, costs
+/// more than that: it is no way to go on from where none was.
 struct AlignmentCosts {
     std::int32_t skip = 10, insert = 12, outside = 9;
     std::int32_t between = 13;        // to insert between two copies: a swap at the end of one is rather told within it
@@ -48,8 +50,8 @@ struct Alignment {
     std::int64_t cost = 0;
 };
 
-/// Symbols are small numbers, each with the anchor of its place.
+/// Symbols are small numbers, each with the anchor of its place. Once `stop` is set there are no copies.
 [[nodiscard]] Alignment align(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors,
-                              std::span<const RepeatUnit> units, const AlignmentCosts& costs = {});
+                              std::span<const RepeatUnit> units, const std::atomic<bool>* stop = nullptr);
 
 } // namespace plumb

@@ -205,8 +205,10 @@ class Grader {
         std::vector<std::uint32_t> open_ended(findings_.units.size()), changed_ends(findings_.units.size());
         for (const UnitCopy* copy : copies_) {
             std::set<std::uint32_t> names;
+            auto slot = copy->slots.begin();
             for (std::size_t i = copy->begin; i < copy->end; ++i) {
-                if (std::find(copy->slots.begin(), copy->slots.end(), std::optional(i)) == copy->slots.end()) {
+                slot = std::find_if(slot, copy->slots.end(), [i](const auto& taken) { return taken && *taken >= i; });
+                if (slot == copy->slots.end() || **slot != i) {
                     names.insert(kernel(i).name);
                 }
             }

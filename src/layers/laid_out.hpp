@@ -2,6 +2,7 @@
 // A pass laid out along its units, before layers have numbers: what labelling, grading and the cut into passes share.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -24,7 +25,7 @@ struct LaidOut {
 };
 
 /// Copies that are cut short and hold no more than norms are none: the norm after the last layer looks like a layer's.
-[[nodiscard]] LaidOut lay_out(std::span<const SequenceKernel> kernels);
+[[nodiscard]] LaidOut lay_out(std::span<const SequenceKernel> kernels, const std::atomic<bool>* stop);
 
 /// Attention kernels as layers have them: those of one attention count once, as no two norms, GEMMs or MLP kernels part them.
 [[nodiscard]] std::uint32_t count_attentions(std::span<const LayerAnchor> anchors);

@@ -241,7 +241,7 @@ class Borders {
 
 } // namespace
 
-LaidOut lay_out(std::span<const SequenceKernel> kernels) {
+LaidOut lay_out(std::span<const SequenceKernel> kernels, const std::atomic<bool>* stop) {
     LaidOut laid_out;
     laid_out.main = main_stream(kernels);
     std::unordered_map<std::uint32_t, std::uint32_t> numbers;
@@ -256,7 +256,7 @@ LaidOut lay_out(std::span<const SequenceKernel> kernels) {
         symbols.push_back(found->second);
         anchors.push_back(kernels[i].anchor);
     }
-    laid_out.repeats = find_repeats(symbols, anchors);
+    laid_out.repeats = find_repeats(symbols, anchors, stop);
     for (const RepeatUnit& unit : laid_out.repeats.units) {
         laid_out.attentions.push_back(count_attentions(unit.anchors));
         laid_out.anchored = laid_out.attentions.back() > 0;
@@ -314,9 +314,10 @@ LayerFindings read_layers(std::span<const SequenceKernel> pass, const LaidOut& l
         std::size_t slot = 0;
         for (std::size_t i = copy.begin; i < copy.end; ++i) {
             KernelPlace& place = findings.places[laid_out.main[i]];
-            const auto found = std::find(copy.slots.begin(), copy.slots.end(), std::optional(i));
-            if (found != copy.slots.end()) {
-                slot = static_cast<std::size_t>(found - copy.slots.begin());
+            while (slot < copy.slots.size() && (!copy.slots[slot] || *copy.slots[slot] < i)) {
+                ++slot;
+            }
+            if (slot < copy.slots.size() && *copy.slots[slot] == i) {
                 layer = of_slots[copy.unit][slot];
                 place.slot = static_cast<std::uint32_t>(slot);
             }
@@ -340,7 +341,7 @@ bool same_order(std::span<const SequenceKernel> a, std::span<const SequenceKerne
 } // namespace
 
 LayerFindings find_layers(std::span<const SequenceKernel> pass, const DetectionOptions& options) {
-    return read_layers(pass, lay_out(pass), options);
+    return read_layers(pass, lay_out(pass, options.stop), options);
 }
 
 std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceKernel>> replays,
@@ -363,7 +364,7 @@ std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceK
     LaidOut laid_out; // of it; most replays are laid out as the one before
     for (const std::span<const SequenceKernel>& replay : replays) {
         if (found.empty() || !same_order(last, replay) || main_stream(replay) != laid_out.main) {
-            laid_out = lay_out(replay);
+            laid_out = lay_out(replay, options.stop);
             last = replay;
         }
         DetectionOptions of_replay = options;

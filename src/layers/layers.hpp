@@ -4,6 +4,7 @@
 // Pure functions; any thread. docs/layer_detection.md says how it works, and what cannot be known.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -28,6 +29,7 @@ struct SequenceKernel {
 struct DetectionOptions {
     std::uint32_t layers = 0; // what the model has; 0: not known
     bool complete = false;    // no kernel can be missing: the sequence is of a graph's nodes, not of records
+    const std::atomic<bool>* stop = nullptr; // set: what is found then says nothing
 };
 
 /// Where a kernel stands. Without a layer it stands before, between or after the layers.
@@ -79,6 +81,8 @@ struct PassRange {
 };
 
 /// Where passes begin and end. Kernels of the host's own work between two passes belong to the second.
-[[nodiscard]] std::vector<PassRange> find_passes(std::span<const SequenceKernel> kernels);
+/// Once `stop` is set they say nothing.
+[[nodiscard]] std::vector<PassRange> find_passes(std::span<const SequenceKernel> kernels,
+                                                 const std::atomic<bool>* stop = nullptr);
 
 } // namespace plumb

@@ -71,11 +71,11 @@ std::optional<std::size_t> begin_of_pass(std::span<const SequenceKernel> kernels
 
 } // namespace
 
-std::vector<PassRange> find_passes(std::span<const SequenceKernel> kernels) {
+std::vector<PassRange> find_passes(std::span<const SequenceKernel> kernels, const std::atomic<bool>* stop) {
     if (kernels.empty()) {
         return {};
     }
-    const LaidOut laid_out = lay_out(kernels);
+    const LaidOut laid_out = lay_out(kernels, stop);
     const std::vector<UnitCopy>& copies = laid_out.repeats.alignment.copies;
     std::size_t layers = 0;
     for (const UnitCopy& copy : copies) {

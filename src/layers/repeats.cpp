@@ -13,6 +13,9 @@ namespace plumb {
 namespace {
 
 constexpr std::size_t most_lags = 4, most_odd_copies = 4, most_units = 4, most_rounds = 3;
+constexpr std::size_t most_looked_at = 16384; // symbols: units of a longer sequence are looked for in parts of it
+constexpr std::size_t most_at_once = 262144;  // symbols of one alignment, about 100 MiB
+constexpr std::size_t copies_laid_again = 4;
 constexpr std::size_t least_changes = 3, most_alike = 2; // of copies that may be of another unit
 constexpr double good_copy = 0.75;                       // this share of its slots matches
 constexpr double most_savings = 0.9;                     // a shorter unit that saves this share of the best is better
@@ -51,8 +54,9 @@ struct Column {
 
 class UnitFinder {
   public:
-    UnitFinder(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors)
-        : symbols_(symbols), anchors_(anchors) {}
+    UnitFinder(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors,
+               const std::atomic<bool>* stop)
+        : symbols_(symbols), anchors_(anchors), stop_(stop) {}
 
     Repeats run() const {
         Repeats found = laid({});
@@ -77,7 +81,7 @@ class UnitFinder {
   private:
     Repeats laid(std::vector<RepeatUnit> units) const {
         Repeats repeats;
-        repeats.alignment = align(symbols_, anchors_, units);
+        repeats.alignment = align(symbols_, anchors_, units, stop_);
         repeats.units = std::move(units);
         return repeats;
     }
@@ -199,7 +203,12 @@ class UnitFinder {
         const std::int64_t before = cost_of(found);
         std::vector<Repeats> candidates;
         std::int64_t most_saved = 0;
+        std::vector<RepeatUnit> tried;
         for (RepeatUnit& seed : seeds(found)) {
+            if (std::find(tried.begin(), tried.end(), seed) != tried.end()) {
+                continue;
+            }
+            tried.push_back(seed);
             std::vector<RepeatUnit> units = found.units;
             units.push_back(std::move(seed));
             Repeats next = refined(laid(std::move(units)));
@@ -333,7 +342,48 @@ class UnitFinder {
 
     std::span<const std::uint32_t> symbols_;
     std::span<const LayerAnchor> anchors_;
+    const std::atomic<bool>* stop_;
 };
+
+/// Parts of a sequence that are so long together, from its begin to its end.
+template <class T>
+std::vector<T> sample_of(std::span<const T> all) {
+    constexpr std::size_t parts = 4, length = most_looked_at / parts;
+    std::vector<T> sample;
+    for (std::size_t part = 0; part < parts; ++part) {
+        const std::span<const T> here = all.subspan((all.size() - length) * part / (parts - 1), length);
+        sample.insert(sample.end(), here.begin(), here.end());
+    }
+    return sample;
+}
+
+/// Part by part, as an alignment has memory for each symbol. How the last copies of a part end is known with what follows alone: the
+/// next part begins with them.
+Alignment align_parts(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors,
+                      std::span<const RepeatUnit> units, const std::atomic<bool>* stop) {
+    Alignment found;
+    for (std::size_t begin = 0; begin < symbols.size();) {
+        const std::size_t size = std::min(most_at_once, symbols.size() - begin);
+        Alignment part = align(symbols.subspan(begin, size), anchors.subspan(begin, size), units, stop);
+        std::size_t next = size;
+        if (begin + size < symbols.size() && part.copies.size() > copies_laid_again) {
+            const std::size_t kept = part.copies.size() - copies_laid_again;
+            next = part.copies[kept].begin;
+            part.copies.resize(kept);
+        }
+        for (UnitCopy& copy : part.copies) {
+            copy.begin += begin;
+            copy.end += begin;
+            for (std::optional<std::size_t>& slot : copy.slots) {
+                slot = slot ? std::optional(*slot + begin) : slot;
+            }
+            found.copies.push_back(std::move(copy));
+        }
+        found.cost += part.cost;
+        begin += next;
+    }
+    return found;
+}
 
 } // namespace
 
@@ -374,8 +424,16 @@ std::vector<std::size_t> layer_starts(std::span<const LayerAnchor> slots) {
     return starts;
 }
 
-Repeats find_repeats(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors) {
-    return UnitFinder(symbols, anchors).run();
+Repeats find_repeats(std::span<const std::uint32_t> symbols, std::span<const LayerAnchor> anchors,
+                     const std::atomic<bool>* stop) {
+    if (symbols.size() <= most_looked_at) {
+        return UnitFinder(symbols, anchors, stop).run();
+    }
+    const std::vector<std::uint32_t> names = sample_of(symbols);
+    const std::vector<LayerAnchor> of_names = sample_of(anchors);
+    Repeats found = UnitFinder(names, of_names, stop).run();
+    found.alignment = align_parts(symbols, anchors, found.units, stop);
+    return found;
 }
 
 } // namespace plumb

@@ -80,6 +80,30 @@ TEST(Repeats, a_slot_may_have_two_names) {
     EXPECT_EQ(found.units[0].slots[2].size(), 2u);
 }
 
+TEST(Repeats, a_long_sequence_is_looked_at_in_parts) {
+    const std::string dense = "ngxAgmgMd", experts = "ngxAgmgrstuvMwM";
+    std::string text = "ee" + dense + dense + dense;
+    for (int i = 0; i < 20'000; ++i) {
+        text += i % 7 == 3 ? "ngAgmgrstuvMwM" : experts;
+    }
+    const Letters letters(text + "l");
+    const Repeats found = find_repeats(letters.symbols, letters.anchors);
+    ASSERT_EQ(found.units.size(), 2u);
+    ASSERT_EQ(found.alignment.copies.size(), 20'003u);
+    std::size_t begin = 2;
+    for (const UnitCopy& copy : found.alignment.copies) {
+        ASSERT_EQ(copy.begin, begin);
+        ASSERT_FALSE(copy.midway);
+        begin = copy.end;
+    }
+}
+
+TEST(Repeats, nothing_is_found_once_it_is_to_stop) {
+    const std::atomic<bool> stop = true;
+    const Letters letters("ngxAgmgMdngxAgmgMdngxAgmgMdngxAgmgMd");
+    EXPECT_TRUE(find_repeats(letters.symbols, letters.anchors, &stop).alignment.copies.empty());
+}
+
 TEST(Repeats, what_does_not_repeat_has_no_units) {
     const Letters letters("abcdefghijklmnopqrstuvw");
     EXPECT_TRUE(find_repeats(letters.symbols, letters.anchors).units.empty());
