@@ -42,10 +42,23 @@ std::vector<Case> cases() {
     ahead.ahead = true;
     PlannedRun eager_ahead = eager;
     eager_ahead.ahead = true;
-    const std::pair<const char*, PlannedRun> runs[] = {
-        {"graph", {}},          {"eager", eager},         {"prefill", prefill},
-        {"moe", moe},           {"annotated", annotated}, {"side", side},
-        {"overlaps", overlaps}, {"ahead", ahead},         {"eager_ahead", eager_ahead}};
+    PlannedRun batches;
+    batches.layers = 12;
+    batches.two_batches = true;
+    PlannedRun moe_batches = batches;
+    moe_batches.layers = 0;
+    moe_batches.moe_layers = 12;
+    const std::pair<const char*, PlannedRun> runs[] = {{"graph", {}},
+                                                       {"eager", eager},
+                                                       {"prefill", prefill},
+                                                       {"moe", moe},
+                                                       {"annotated", annotated},
+                                                       {"side", side},
+                                                       {"overlaps", overlaps},
+                                                       {"ahead", ahead},
+                                                       {"eager_ahead", eager_ahead},
+                                                       {"batches", batches},
+                                                       {"moe_batches", moe_batches}};
     for (const auto& [name, run] : runs) {
         for (const char* format : {"kineto", "nsys", "rpd", "rocprofv3"}) {
             if (std::string(format) == "rocprofv3" && run.annotated) {

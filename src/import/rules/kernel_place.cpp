@@ -16,11 +16,16 @@ bool is_gemm(const KernelLabel& label) { return label.anchor == Anchor::gemm && 
 bool is_moe(const KernelLabel& label) { return label.brick.starts_with("moe_"); }
 bool is_attention(const KernelLabel& label) { return label.anchor == Anchor::attention; }
 bool is_norm(const KernelLabel& label) { return label.anchor == Anchor::norm; }
+bool is_all_reduce(const KernelLabel& label) { return label.brick == "all_reduce"; } // which may hold a norm
+bool is_activation(const KernelLabel& label) { return label.brick == "activation"; }
 
-/// The kernels of one layer in order: what is before its attention, the attention, its output, the MLP.
+/// The kernels of one layer in order: what is before its attention, the attention, its output, the MLP. Of two micro-batches each
+/// has its own, whichever stands first.
 class LayerReader {
   public:
-    explicit LayerReader(std::span<KernelLabel* const> layer) : layer_(layer) {}
+    explicit LayerReader(std::span<KernelLabel* const> layer)
+        : layer_(layer),
+          experts_(find(0, [](const KernelLabel& label) { return label.brick == "moe_experts"; }) < layer.size()) {}
 
     void read() {
         const std::size_t core = find(0, is_attention);
@@ -28,8 +33,8 @@ class LayerReader {
             return;
         }
         if (const std::size_t second = second_attention(core); second != layer_.size()) {
-            LayerReader(layer_.first(second)).read();
-            LayerReader(layer_.subspan(second)).read();
+            part(0, second).read();
+            part(second, layer_.size()).read();
             return;
         }
         std::size_t behind = layer_.size();
@@ -38,17 +43,33 @@ class LayerReader {
         }
         const std::size_t mlp = mlp_begin(core, behind);
         read_before(core);
-        place_gemms(core, behind, "attention");
+        place_in_attention(core, behind);
         place_gemms(behind, mlp, "output_projection");
-        if (find(mlp, is_moe) != layer_.size()) {
-            read_experts(mlp);
-        } else {
-            read_dense(mlp);
-        }
-        read_pieces(behind, mlp);
+        part(behind, mlp).read_pieces(false);
+        part(mlp, layer_.size()).read_mlps();
     }
 
   private:
+    [[nodiscard]] LayerReader part(std::size_t from, std::size_t to) const {
+        LayerReader made = *this;
+        made.layer_ = layer_.subspan(from, to - from);
+        return made;
+    }
+
+    void read_mlps() {
+        const std::size_t second = second_mlp();
+        LayerReader first = part(0, second);
+        if (first.find(0, is_moe) != second) {
+            first.read_experts();
+        } else {
+            first.read_dense();
+        }
+        first.read_pieces(true);
+        if (second != layer_.size()) {
+            part(second, layer_.size()).read_mlps();
+        }
+    }
+
     template <class Is>
     [[nodiscard]] std::size_t find(std::size_t from, Is is) const {
         while (from < layer_.size() && !is(*layer_[from])) {
@@ -56,9 +77,10 @@ class LayerReader {
         }
         return from;
     }
-    [[nodiscard]] std::vector<std::size_t> gemms(std::size_t from) const {
+    [[nodiscard]] std::vector<std::size_t> gemms(std::size_t from) const { return gemms(from, layer_.size()); }
+    [[nodiscard]] std::vector<std::size_t> gemms(std::size_t from, std::size_t to) const {
         std::vector<std::size_t> found;
-        for (std::size_t i = from; i < layer_.size(); ++i) {
+        for (std::size_t i = from; i < to; ++i) {
             if (is_gemm(*layer_[i])) {
                 found.push_back(i);
             }
@@ -66,18 +88,27 @@ class LayerReader {
         return found;
     }
     void place_gemms(std::size_t from, std::size_t to, std::string_view brick) {
-        for (std::size_t i = from; i < to; ++i) {
-            if (is_gemm(*layer_[i])) {
-                place(*layer_[i], brick);
+        for (const std::size_t i : gemms(from, to)) {
+            place(*layer_[i], brick);
+        }
+    }
+    /// Several GEMMs between two attentions may be the output of one and the projections of the other.
+    void place_in_attention(std::size_t core, std::size_t behind) {
+        for (std::size_t part = core; part < behind;) {
+            const std::size_t next = find(part + 1, is_attention);
+            if (next < behind && gemms(part, next).size() == 1) {
+                place_gemms(part, next, "attention");
             }
+            part = next;
         }
     }
 
-    /// Where what is before another attention begins: at the norm before its first GEMM. Parts of one attention have no norm and GEMM
-    /// between them.
+    /// Where what is before another attention begins: at the norm before its first GEMM, or behind the reduction that holds it. Parts of
+    /// one attention have no norm and GEMM between them.
     [[nodiscard]] std::size_t second_attention(std::size_t core) const {
         std::size_t norm = layer_.size();
         bool projected = false;
+        bool reduced = false; // the output of an attention
         for (std::size_t i = core + 1; i < layer_.size(); ++i) {
             const KernelLabel& label = *layer_[i];
             if (is_attention(label) && norm < i && projected) {
@@ -86,11 +117,37 @@ class LayerReader {
             if (is_norm(label) && (norm == layer_.size() || !projected || is_norm_of_layer(i))) {
                 norm = i;
                 projected = false;
+            } else if (is_all_reduce(label) && reduced) {
+                norm = i + 1;
+                projected = false;
             }
-            projected |= norm < i && is_gemm(label);
+            projected |= norm <= i && is_gemm(label);
+            reduced |= is_gemm(label);
         }
         return layer_.size();
     }
+
+    /// Where the MLP of another micro-batch begins, of the same kind as the first: as before a second attention.
+    [[nodiscard]] std::size_t second_mlp() const {
+        std::size_t norm = layer_.size();
+        bool projected = false;
+        bool chosen = false; // what tells an MLP stood there
+        for (std::size_t i = 0; i < layer_.size(); ++i) {
+            const KernelLabel& label = *layer_[i];
+            const bool telling = is_activation(label) || is_moe(label);
+            if (telling && projected && is_moe_in(0, norm) == is_moe_in(norm, layer_.size())) {
+                return norm;
+            }
+            if (chosen && (is_norm(label) || is_all_reduce(label))) {
+                norm = is_norm(label) ? i : i + 1;
+                projected = false;
+            }
+            projected |= norm <= i && is_gemm(label);
+            chosen |= telling;
+        }
+        return layer_.size();
+    }
+    [[nodiscard]] bool is_moe_in(std::size_t from, std::size_t to) const { return find(from, is_moe) < to; }
     /// One of queries and keys has only other norms, pieces and RoPE between it and the attention.
     [[nodiscard]] bool is_norm_of_layer(std::size_t norm) const {
         const std::size_t next =
@@ -142,9 +199,36 @@ class LayerReader {
         }
     }
 
-    void read_dense(std::size_t mlp) {
-        const std::vector<std::size_t> all = gemms(mlp);
-        const std::size_t activation = find(mlp, [](const KernelLabel& label) { return label.brick == "activation"; });
+    /// GEMMs between two activations are the last of one MLP and the first of another, as many as stand at the ends.
+    void read_dense() {
+        std::vector<std::size_t> activations; // that have GEMMs before and behind them
+        for (std::size_t i = find(0, is_gemm); i < layer_.size(); ++i) {
+            if (is_activation(*layer_[i]) && find(i, is_gemm) < layer_.size() &&
+                (activations.empty() || !gemms(activations.back(), i).empty())) {
+                activations.push_back(i);
+            }
+        }
+        if (activations.size() < 2 || gemms(0).size() < 4) {
+            read_dense(gemms(0), find(0, is_activation));
+            return;
+        }
+        const std::size_t up = gemms(0, activations.front()).size(), down = gemms(activations.back()).size();
+        std::vector<std::vector<std::size_t>> mlps(1, gemms(0, activations.front()));
+        for (std::size_t n = 0; n < activations.size(); ++n) {
+            const std::vector<std::size_t> between =
+                gemms(activations[n], n + 1 < activations.size() ? activations[n + 1] : layer_.size());
+            if (n + 1 < activations.size() && between.size() != up + down) {
+                return; // of no known role
+            }
+            const auto end = between.begin() + static_cast<std::ptrdiff_t>(down);
+            mlps.back().insert(mlps.back().end(), between.begin(), end);
+            mlps.emplace_back(end, between.end());
+        }
+        for (std::size_t n = 0; n < activations.size(); ++n) {
+            read_dense(mlps[n], activations[n]);
+        }
+    }
+    void read_dense(const std::vector<std::size_t>& all, std::size_t activation) {
         constexpr std::string_view three[] = {"gate_projection", "up_projection", "down_projection"};
         for (std::size_t n = 0; n < all.size(); ++n) {
             const bool up = all.size() == 2 ? n == 0 : all[n] < activation;
@@ -153,45 +237,45 @@ class LayerReader {
     }
 
     /// The last GEMM before the first kernel that routes is the router's.
-    void read_experts(std::size_t mlp) {
-        const std::size_t first = find(mlp, is_moe);
-        const bool named =
-            find(mlp, [](const KernelLabel& label) { return label.brick == "moe_experts"; }) < layer_.size();
-        std::vector<std::size_t> all = gemms(mlp);
+    void read_experts() {
+        const std::size_t first = find(0, is_moe);
+        std::vector<std::size_t> all = gemms(0);
         const auto router = std::lower_bound(all.begin(), all.end(), first);
         if (router != all.begin()) {
             place(*layer_[*(router - 1)], "moe_router");
             all.erase(router - 1);
         }
         for (const std::size_t i : all) {
-            place(*layer_[i], named ? "shared_expert" : "moe_experts");
+            place(*layer_[i], experts_ ? "shared_expert" : "moe_experts");
         }
-        for (std::size_t i = first; i < layer_.size() && !named; ++i) {
+        for (std::size_t i = first; i < layer_.size() && !experts_; ++i) {
             if (layer_[i]->brick == "fused") {
                 place(*layer_[i], "moe_combine");
             }
         }
     }
 
-    void read_pieces(std::size_t behind, std::size_t mlp) {
+    /// Behind the attention.
+    void read_pieces(bool mlp) {
         std::size_t last_moe = layer_.size();
         bool activated = false;
-        for (std::size_t i = mlp; i < layer_.size(); ++i) {
+        for (std::size_t i = 0; i < layer_.size(); ++i) {
             last_moe = is_moe(*layer_[i]) ? i : last_moe;
-            activated |= layer_[i]->brick == "activation";
+            activated |= mlp && is_activation(*layer_[i]);
         }
-        for (std::size_t i = behind; i < layer_.size(); ++i) {
+        for (std::size_t i = 0; i < layer_.size(); ++i) {
             KernelLabel& label = *layer_[i];
             const std::string_view piece = label.brick == "elementwise" ? label.piece : std::string_view();
             if (piece == "add") {
                 place(label, "residual_add");
-            } else if (piece == "mul" && i >= mlp && activated) {
+            } else if (piece == "mul" && activated) {
                 place(label, i > last_moe ? "moe_combine" : "activation");
             }
         }
     }
 
     std::span<KernelLabel* const> layer_;
+    bool experts_; // are named, if in another part of the layer
 };
 
 /// Behind the last layer: the longest GEMM is lm_head, what follows it chooses the token.

@@ -148,6 +148,68 @@ TEST(KernelPlace, ReadsEachAttentionOfALayerThatHasTwo) {
               "activation down_projection");
 }
 
+TEST(KernelPlace, TellsTheProjectionsOfTwoMicroBatches) {
+    const std::string attention = "norm gemm rope_embedding attention gemm ",
+                      read = "rms_norm qkv_projection rope_embedding attention output_projection ";
+    EXPECT_EQ(placed("[ " + attention + attention + "norm gemm activation gemm norm gemm activation gemm ]"),
+              read + read +
+                  "rms_norm gate_up_projection activation down_projection rms_norm gate_up_projection activation "
+                  "down_projection");
+    EXPECT_EQ(placed("[ " + attention + attention + "norm gemm gemm activation gemm norm gemm gemm activation gemm ]"),
+              read + read +
+                  "rms_norm gate_projection up_projection activation down_projection rms_norm gate_projection "
+                  "up_projection activation down_projection");
+    EXPECT_EQ(placed("[ " + attention + attention + "norm norm gemm gemm activation activation gemm gemm ]"),
+              read + read +
+                  "rms_norm rms_norm gate_up_projection gate_up_projection activation activation down_projection "
+                  "down_projection");
+}
+
+TEST(KernelPlace, TellsTheExpertsOfTwoMicroBatches) {
+    const std::string attention = "norm gemm attention gemm ",
+                      read = "rms_norm qkv_projection attention output_projection ";
+    const std::string experts = "moe_dispatch moe_experts activation moe_experts moe_combine ";
+    EXPECT_EQ(placed("[ " + attention + attention + "norm gemm moe_router " + experts + "add norm gemm moe_router " +
+                     experts + "add ]"),
+              read + read + "rms_norm moe_router moe_router " + experts +
+                  "residual_add rms_norm moe_router moe_router " + experts + "residual_add");
+    // The experts of the first run while the second has its attention.
+    EXPECT_EQ(
+        placed("[ " + attention + "norm gemm moe_router moe_dispatch fused " + attention +
+               "norm gemm moe_router moe_experts activation moe_experts moe_dispatch moe_combine moe_experts "
+               "activation moe_experts moe_combine ]"),
+        read + "rms_norm moe_router moe_router moe_dispatch fused " + read +
+            "rms_norm moe_router moe_router moe_experts activation moe_experts moe_dispatch moe_combine moe_experts "
+            "activation moe_experts moe_combine");
+    EXPECT_EQ(placed("[ " + attention + attention +
+                     "norm gemm activation gemm gemm moe_router moe_experts norm gemm activation gemm gemm moe_router "
+                     "moe_experts ]"),
+              read + read +
+                  "rms_norm shared_expert activation shared_expert moe_router moe_router moe_experts rms_norm "
+                  "shared_expert activation shared_expert moe_router moe_router moe_experts");
+}
+
+TEST(KernelPlace, TellsTheMicroBatchesOfALayerWhoseNormsAreInItsReductions) {
+    const std::string attention = "gemm attention gemm all_reduce ",
+                      read = "qkv_projection attention output_projection all_reduce ";
+    EXPECT_EQ(
+        placed("[ " + attention + attention + "gemm activation gemm all_reduce gemm activation gemm all_reduce ]"),
+        read + read +
+            "gate_up_projection activation down_projection all_reduce gate_up_projection activation "
+            "down_projection all_reduce");
+}
+
+TEST(KernelPlace, LeavesGemmsOfMicroBatchesThatNothingPartsWithoutARole) {
+    // Output and projections, or pieces of one attention? Down and up of as many as stand at the ends.
+    EXPECT_EQ(placed("[ gemm attention gemm gemm attention gemm fused gemm activation gemm gemm activation gemm ]"),
+              "qkv_projection attention other_gemm other_gemm attention output_projection fused gate_up_projection "
+              "activation down_projection gate_up_projection activation down_projection");
+    EXPECT_EQ(
+        placed("[ norm gemm attention gemm norm gemm activation gemm gemm gemm activation gemm ]"),
+        "rms_norm qkv_projection attention output_projection rms_norm other_gemm activation other_gemm other_gemm "
+        "other_gemm activation other_gemm");
+}
+
 TEST(KernelPlace, ALinearAttentionHasANormBeforeItsOutput) {
     EXPECT_EQ(placed("[ norm gemm linear_attention linear_attention norm gemm norm gemm activation gemm ]"),
               "rms_norm qkv_projection linear_attention linear_attention rms_norm output_projection rms_norm "
