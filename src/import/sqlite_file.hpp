@@ -8,14 +8,13 @@
 #include <initializer_list>
 #include <memory>
 #include <set>
+#include <sqlite3.h>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "import/input.hpp"
 #include "plumb/result.hpp"
-
-struct sqlite3_stmt;
 
 namespace plumb::imported {
 
@@ -24,15 +23,20 @@ class SqliteFile {
     /// One row; columns by their place in what was asked for.
     class Row {
       public:
-        Row(sqlite3_stmt* statement, std::uint64_t& text_bytes) : statement_(statement), text_bytes_(text_bytes) {}
-        [[nodiscard]] bool is_null(int column) const;
-        [[nodiscard]] bool is_text(int column) const;
-        [[nodiscard]] std::int64_t number(int column) const; // 0 where it is null
-        [[nodiscard]] std::int64_t number_or(int column, std::int64_t otherwise) const;
+        Row(sqlite3_value** values, std::uint64_t& text_bytes) : values_(values), text_bytes_(text_bytes) {}
+        [[nodiscard]] bool is_null(int column) const { return ::sqlite3_value_type(values_[column]) == SQLITE_NULL; }
+        [[nodiscard]] bool is_text(int column) const { return ::sqlite3_value_type(values_[column]) == SQLITE_TEXT; }
+        [[nodiscard]] std::int64_t number(int column) const {
+            return ::sqlite3_value_int64(values_[column]);
+        } // 0 where it is null
+        [[nodiscard]] std::int64_t number_or(int column, std::int64_t otherwise) const {
+            const std::int64_t value = number(column);
+            return value != 0 || !is_null(column) ? value : otherwise;
+        }
         [[nodiscard]] std::string_view text(int column) const; // until the next row
 
       private:
-        sqlite3_stmt* statement_;
+        sqlite3_value** values_;
         std::uint64_t& text_bytes_; // given out so far
     };
 
@@ -53,6 +57,8 @@ class SqliteFile {
     /// are no more rows of any.
     void each(const std::string& table, const std::vector<std::string>& columns,
               const std::function<void(const Row&)>& take);
+    /// So many rows it probably has: what to make room for.
+    [[nodiscard]] std::uint64_t likely_rows(const std::string& table) const;
     [[nodiscard]] bool damaged() const;
     /// Errors: failed where it was asked to stop; out_of_memory where the time was used up; corrupt where each() met no table, but a view or virtual one.
     [[nodiscard]] Status status() const;
