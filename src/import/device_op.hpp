@@ -4,7 +4,6 @@
 // rule.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <limits>
 
@@ -22,14 +21,12 @@ struct DeviceOp {
     std::int64_t end_ns = 0;
     std::uint64_t correlation = no_id; // of the call that launched it, unique in its process; all of a replay share it
     std::uint64_t node = no_id;        // of the captured graph
-    std::uint64_t bytes = no_id;       // that a copy moves
     std::uint32_t name = 0;            // Trace::names, as the tool wrote it
     std::uint32_t graph = 0;           // of that process, from 1; 0: none or not known
     std::uint32_t stream = 0;          // Trace::streams
     std::uint16_t process = 0;         // Trace::processes
     DeviceOpKind kind = DeviceOpKind::kernel;
-    std::array<std::uint32_t, 3> grid{}; // all 0: not known
-    std::uint32_t module = no_name;      // Trace::names: of the model, as the program labelled the kernel
+    std::uint32_t module = no_name; // Trace::names: of the model, as the program labelled the kernel
 
     [[nodiscard]] std::int64_t duration_ns() const { return end_ns - start_ns; }
 };

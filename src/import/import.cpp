@@ -61,18 +61,6 @@ std::string numbered(const std::string& out, std::size_t number) {
         .string();
 }
 
-std::vector<std::uint16_t> processes_of(const Trace& trace) {
-    std::vector<std::uint16_t> found;
-    for (const DeviceOp& op : trace.ops) { // a stream may have lost all of its own
-        if (found.empty() || found.back() != op.process) {
-            found.push_back(op.process);
-        }
-    }
-    std::sort(found.begin(), found.end());
-    found.erase(std::unique(found.begin(), found.end()), found.end());
-    return found;
-}
-
 /// The traces of captures, in the order of their files.
 Result<std::vector<Trace>> read_captures(const ImportOptions& options) {
     std::vector<Trace> captures;
@@ -116,20 +104,16 @@ bool is_one_of(const std::string& path, const std::vector<std::string>& files) {
 }
 
 ImportedRun summary_of(const Trace& trace, const EngineSteps& steps, const Labels& labels, const ModuleLabels& modules,
-                       std::uint16_t process) {
+                       const OpTimes& times, std::uint16_t process) {
     ImportedRun run;
     run.tool = trace.facts.tool;
-    for (const DeviceOp& op : trace.ops) {
-        if (op.process == process) {
-            ++run.operations;
-            run.operations_ns += static_cast<double>(op.duration_ns());
-        }
-    }
+    run.operations = times.operations;
+    run.operations_ns = times.ns;
     run.steps = static_cast<std::uint64_t>(std::count_if(
         steps.steps.begin(), steps.steps.end(), [process](const EngineStep& step) { return step.process == process; }));
     run.notes = quality_notes(trace, steps);
     run.notes.insert(run.notes.end(), modules.notes.begin(), modules.notes.end());
-    const std::vector<std::string> of_labels = label_notes(trace, labels, process);
+    const std::vector<std::string> of_labels = label_notes(trace, labels, times, process);
     run.notes.insert(run.notes.end(), of_labels.begin(), of_labels.end());
     return run;
 }
@@ -196,8 +180,7 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
         if (!trace) {
             return failed(trace.error());
         }
-        const std::vector<std::uint16_t> processes = processes_of(*trace);
-        if (processes.empty() && !trace->facts.cut && all->in_folder[index]) {
+        if (trace->processes.empty() && !trace->facts.cut && all->in_folder[index]) {
             skipped.push_back(file + " holds no operation of a device");
             continue;
         }
@@ -219,10 +202,11 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
         if (files.size() == 1 && !module_options.captures.empty() && captured == 0) {
             return failed(useless_captures(options));
         }
-        const std::vector<std::uint16_t> processes = processes_of(*trace);
-        for (const std::uint16_t process : processes) {
+        for (const std::uint16_t process : trace->processes) {
+            const OpTimes times = op_times(*trace, labels, process);
+            ImportedRun run = summary_of(*trace, steps, labels, modules, times, process);
             run.trace = file;
-            run.recording = files.size() * processes.size() > 1 ? numbered(options.out, number++) : options.out;
+            run.recording = files.size() * trace->processes.size() > 1 ? numbered(options.out, number++) : options.out;
             if (is_one_of(run.recording, files) || is_one_of(run.recording, options.captures)) {
                 return failed({ErrorCode::invalid_argument,
                                "the output " + run.recording + " is a trace itself; choose another name with -o"});
@@ -231,7 +215,7 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
             for (std::size_t i = 0; i < run.notes.size(); ++i) {
                 to.descriptions.emplace_back(recording::import_note_key + std::to_string(i + 1), run.notes[i]);
             }
-            for (const auto& [brick, known] : evidence_of_bricks(*trace, labels, process)) {
+            for (const auto& [brick, known] : evidence_of_bricks(labels, times)) {
                 to.descriptions.emplace_back(recording::known_by_key + brick, known);
             }
             to.stop = options.stop;
@@ -241,7 +225,7 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
             }
             made.push_back(std::move(run));
         }
-        if (processes.empty()) {
+        if (trace->processes.empty()) {
             return failed({ErrorCode::corrupt,
                            trace->facts.cut
                                ? file + " is cut, and holds no operation of a device up to there: copy it again"

@@ -116,10 +116,9 @@ struct KinetoEvent {
     std::optional<std::int64_t> start, duration;
     bool has_start = false, has_duration = false;
     std::uint64_t process = 0, thread = 0;
-    std::uint64_t correlation = no_id, node = no_id, bytes = no_id;
+    std::uint64_t correlation = no_id, node = no_id;
     std::optional<std::uint64_t> device, stream;
     std::uint64_t graph = 0;
-    std::array<std::uint32_t, 3> grid{};
     bool text_number = false, large_id = false;
 };
 
@@ -145,8 +144,6 @@ class EventReader {
             to_.kernel = std::move(value);
         } else if (key_ == Key::module || key_ == Key::label) { // both: the first says more
             to_.module = key_ == Key::module || to_.module.empty() ? std::move(value) : to_.module;
-        } else if (key_ == Key::grid) {
-            grid(value);
         } else if (key_ != Key::other) {
             const bool counts =
                 !value.empty() && (std::isdigit(static_cast<unsigned char>(value[0])) != 0 || value[0] == '-');
@@ -160,10 +157,7 @@ class EventReader {
         return nest();
     }
     bool end_object() { return leave(); }
-    bool start_array(std::size_t) {
-        axis_ = 0;
-        return nest();
-    }
+    bool start_array(std::size_t) { return nest(); }
     bool end_array() { return leave(); }
     bool key(const std::string& name) {
         key_ = Key::other;
@@ -195,8 +189,7 @@ class EventReader {
         device,
         graph,
         node,
-        grid,
-        bytes,
+        bytes, // of no use, but whether it is text is said
         kernel,
         module,
         label
@@ -220,7 +213,6 @@ class EventReader {
         {"device", true, Key::device},
         {"graph id", true, Key::graph},
         {"graph node id", true, Key::node},
-        {"grid", true, Key::grid},
         {"bytes", true, Key::bytes},
         {"kernel", true, Key::kernel},
         {"module_fqn", true, Key::module},
@@ -229,29 +221,13 @@ class EventReader {
 
     bool nest() {
         ++depth_;
-        key_ = key_ == Key::grid ? key_ : Key::other;
+        key_ = Key::other;
         return true;
     }
     bool leave() {
         --depth_;
         key_ = Key::other;
         return true;
-    }
-
-    void grid(std::string_view text) {
-        axis_ = 0;
-        while (!text.empty()) {
-            const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-            if (digits != 0) {
-                axis(whole_number(text.substr(0, digits)));
-            }
-            text.remove_prefix(std::max<std::size_t>(digits, 1));
-        }
-    }
-    void axis(std::optional<std::uint64_t> value) {
-        if (value && axis_ < 3) {
-            to_.grid[axis_++] = static_cast<std::uint32_t>(std::min<std::uint64_t>(*value, 0xffffffff));
-        }
     }
 
     /// Numbers of 64 bits as they are; others, and words, by a hash of their text.
@@ -295,12 +271,6 @@ class EventReader {
         case Key::node:
             to_.node = id(text);
             break;
-        case Key::bytes:
-            to_.bytes = whole_number(text).value_or(no_id);
-            break;
-        case Key::grid:
-            axis(whole_number(text));
-            break;
         default:
             break;
         }
@@ -310,7 +280,6 @@ class EventReader {
     KinetoEvent& to_;
     int depth_ = 0;
     bool in_args_ = false;
-    unsigned axis_ = 0;
     Key key_ = Key::other;
 };
 
@@ -339,8 +308,6 @@ void add_device_op(const KinetoEvent& event, KinetoLane lane, std::vector<RawDev
     raw.op.correlation = event.correlation;
     raw.op.node = event.node;
     raw.op.graph = static_cast<std::uint32_t>(std::min<std::uint64_t>(event.graph, 0xffffffff));
-    raw.op.bytes = event.bytes;
-    raw.op.grid = event.grid;
     raw.op.kind = lane == KinetoLane::kernel   ? DeviceOpKind::kernel
                   : lane == KinetoLane::memcpy ? DeviceOpKind::memcpy
                                                : DeviceOpKind::memset;

@@ -11,7 +11,6 @@
 namespace plumb::imported {
 namespace {
 
-constexpr std::size_t batch = 2048;             // stays in the cache
 constexpr std::uint64_t thread_mask = 0xffffff; // of a globalTid: the rest names the process
 constexpr int pid_shift = 24;
 constexpr std::uint64_t pid_mask = 0xffffff; // above it: of which machine
@@ -70,7 +69,6 @@ class NsysReader {
         }
         host_ops();
         annotations();
-        flush();
         to_.facts.cut = file_.damaged();
         return file_.status();
     }
@@ -94,10 +92,11 @@ class NsysReader {
         const char* name = kind == DeviceOpKind::memcpy        ? "copyKind"
                            : file_.has(table, "demangledName") ? "demangledName"
                                                                : "shortName";
-        file_.each(table,
-                   {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", name, "graphNodeId",
-                    "graphId", "bytes", "gridX", "gridY", "gridZ"},
-                   [&](const Row& row) { device_op(row, kind); });
+        to_.expect(file_.likely_rows(table));
+        file_.each(
+            table,
+            {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", name, "graphNodeId", "graphId"},
+            [&](const Row& row) { device_op(row, kind); });
     }
 
     void device_op(const Row& row, DeviceOpKind kind) {
@@ -105,8 +104,7 @@ class NsysReader {
             to_.count(Anomaly::no_time);
             return;
         }
-        RawDeviceOp& raw = ops_.emplace_back();
-        DeviceOp& op = raw.op;
+        DeviceOp op;
         op.kind = kind;
         op.start_ns = row.number(0);
         op.end_ns = row.number_or(1, op.start_ns);
@@ -123,16 +121,8 @@ class NsysReader {
             op.graph = static_cast<std::uint32_t>(row.number(8));
             ++graphs_;
         }
-        op.bytes = static_cast<std::uint64_t>(row.number_or(9, null));
-        for (int i = 0; i < 3; ++i) {
-            op.grid[static_cast<std::size_t>(i)] = static_cast<std::uint32_t>(row.number(10 + i));
-        }
-        raw.device = static_cast<std::uint64_t>(row.number(2));
-        raw.stream = static_cast<std::uint64_t>(row.number(3));
-        raw.process = static_cast<std::uint64_t>(row.number(5)) >> pid_shift & pid_mask;
-        if (ops_.size() == batch) {
-            flush();
-        }
+        to_.add(op, static_cast<std::uint64_t>(row.number(2)), static_cast<std::uint64_t>(row.number(3)),
+                static_cast<std::uint64_t>(row.number(5)) >> pid_shift & pid_mask);
     }
 
     void host_ops() {
@@ -154,18 +144,14 @@ class NsysReader {
     }
 
     void host_op(const Row& row, HostOpKind kind, std::uint32_t name, std::uint64_t correlation) {
-        RawHostOp& raw = host_.emplace_back();
-        raw.op.kind = kind;
-        raw.op.start_ns = row.number(0);
-        raw.op.end_ns = row.number(1);
-        raw.op.correlation = correlation;
-        raw.op.name = name;
+        HostOp op;
+        op.kind = kind;
+        op.start_ns = row.number(0);
+        op.end_ns = row.number(1);
+        op.correlation = correlation;
+        op.name = name;
         const auto thread = static_cast<std::uint64_t>(row.number(2));
-        raw.thread = thread & thread_mask;
-        raw.process = thread >> pid_shift & pid_mask;
-        if (host_.size() == batch) {
-            flush();
-        }
+        to_.add(op, thread & thread_mask, thread >> pid_shift & pid_mask);
     }
 
     std::uint32_t named(const char* name) {
@@ -176,14 +162,10 @@ class NsysReader {
         return found->second;
     }
 
-    void flush() { to_.add(ops_, host_); }
-
     SqliteFile& file_;
     TraceBuilder& to_;
     Strings strings_;
     std::unordered_map<std::string_view, std::uint32_t> names_;
-    std::vector<RawDeviceOp> ops_;
-    std::vector<RawHostOp> host_;
     std::uint64_t graphs_ = 0;
 };
 

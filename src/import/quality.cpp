@@ -10,7 +10,6 @@
 namespace plumb::imported {
 namespace {
 
-constexpr std::int64_t abut_ns = 2;
 constexpr std::size_t most_named = 5; // in one sentence
 constexpr std::size_t most_kinds = 8; // of passes
 constexpr double most_abut = 0.5;     // beyond it dispatch gaps lie inside of durations
@@ -19,22 +18,6 @@ std::string percent(double share, int decimals = 1) {
     char text[32];
     std::snprintf(text, sizeof text, "%.*f %%", decimals, 100 * share);
     return text;
-}
-
-/// Of operations that follow another on their stream, how many begin where that one ended.
-double abutting_share(const Trace& trace) {
-    std::vector<std::int64_t> ends(trace.streams.size(), std::numeric_limits<std::int64_t>::min());
-    std::uint64_t pairs = 0;
-    std::uint64_t abut = 0;
-    for (const DeviceOp& op : trace.ops) {
-        std::int64_t& end = ends[op.stream];
-        if (end != std::numeric_limits<std::int64_t>::min()) {
-            ++pairs;
-            abut += op.start_ns >= end && op.start_ns - end <= abut_ns ? 1 : 0;
-        }
-        end = std::max(end, op.end_ns);
-    }
-    return pairs == 0 ? 0 : static_cast<double>(abut) / static_cast<double>(pairs);
 }
 
 /// "elementwise 0.61 %, copy 0.10 %": the largest first.
@@ -58,36 +41,44 @@ bool crosses_ranks(const BrickName& brick, const TraceFacts& facts) {
            (between_experts && !facts.world_size.empty() && facts.world_size != "1");
 }
 
-std::vector<std::string> brick_notes(const Trace& trace, const Labels& labels, std::uint16_t process) {
+/// of(brick, evidence, certainty, ns), where there is any.
+template <class Of>
+void for_each_time(const OpTimes& times, Of of) {
+    for (std::size_t brick = 0; brick < times.bricks.size(); ++brick) {
+        for (std::size_t evidence = 0; evidence < times.bricks[brick].size(); ++evidence) {
+            for (std::size_t certainty = 0; certainty < times.bricks[brick][evidence].size(); ++certainty) {
+                if (const double ns = times.bricks[brick][evidence][certainty]; ns >= 0) {
+                    of(brick, static_cast<LabelEvidence>(evidence), static_cast<Certainty>(certainty), ns);
+                }
+            }
+        }
+    }
+}
+
+std::vector<std::string> brick_notes(const Trace& trace, const Labels& labels, const OpTimes& times) {
     std::map<LabelEvidence, double> by_evidence;
     std::map<std::string, double> unknown;
     std::map<std::string, double> weak;
     std::map<std::string, double> collective;
-    double all = 0;
+    const double all = times.ns;
     double collective_ns = 0;
     double unknown_ns = 0;
     double weak_ns = 0;
-    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
-        const DeviceOp& op = trace.ops[i];
-        if (op.process != process) {
-            continue;
-        }
-        const auto ns = static_cast<double>(op.duration_ns());
-        const BrickName& brick = labels.bricks[labels.brick_of[i]];
-        all += ns;
+    for_each_time(times, [&](std::size_t number, LabelEvidence evidence, Certainty certainty, double ns) {
+        const BrickName& brick = labels.bricks[number];
         if (crosses_ranks(brick, trace.facts)) {
             collective_ns += ns;
             collective[brick.name] += ns;
         }
-        by_evidence[labels.evidence_of[i]] += ns;
-        if (labels.certainty_of[i] == Certainty::unknown) {
+        by_evidence[evidence] += ns;
+        if (certainty == Certainty::unknown) {
             unknown_ns += ns;
             unknown[brick.name] += ns;
-        } else if (labels.certainty_of[i] == Certainty::weak) {
+        } else if (certainty == Certainty::weak) {
             weak_ns += ns;
             weak[brick.name] += ns;
         }
-    }
+    });
     if (all <= 0) {
         return {};
     }
@@ -161,8 +152,29 @@ std::vector<std::string> layer_notes(const Labels& labels, std::uint16_t process
 
 } // namespace
 
-std::vector<std::string> label_notes(const Trace& trace, const Labels& labels, std::uint16_t process) {
-    std::vector<std::string> notes = brick_notes(trace, labels, process);
+OpTimes op_times(const Trace& trace, const Labels& labels, std::uint16_t process) {
+    OpTimes times;
+    OpTimes::OfBrick none;
+    for (auto& of_evidence : none) {
+        of_evidence.fill(-1); // no operation
+    }
+    times.bricks.assign(labels.bricks.size(), none);
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        if (trace.ops[i].process == process) {
+            const auto ns = static_cast<double>(trace.ops[i].duration_ns());
+            ++times.operations;
+            times.ns += ns;
+            double& sum = times.bricks[labels.brick_of[i]][static_cast<std::size_t>(labels.evidence_of[i])]
+                                      [static_cast<std::size_t>(labels.certainty_of[i])];
+            sum = std::max(sum, 0.0) + ns;
+        }
+    }
+    return times;
+}
+
+std::vector<std::string> label_notes(const Trace& trace, const Labels& labels, const OpTimes& times,
+                                     std::uint16_t process) {
+    std::vector<std::string> notes = brick_notes(trace, labels, times);
     const std::vector<std::string> layers = layer_notes(labels, process);
     notes.insert(notes.end(), layers.begin(),
                  layers.begin() + static_cast<std::ptrdiff_t>(std::min(layers.size(), most_kinds)));
@@ -172,16 +184,13 @@ std::vector<std::string> label_notes(const Trace& trace, const Labels& labels, s
     return notes;
 }
 
-std::vector<std::pair<std::string, std::string>> evidence_of_bricks(const Trace& trace, const Labels& labels,
-                                                                    std::uint16_t process) {
-    std::map<std::uint32_t, std::map<std::string, double>> found;
-    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
-        if (trace.ops[i].process == process && labels.certainty_of[i] != Certainty::unknown) {
-            const bool weak = labels.certainty_of[i] == Certainty::weak;
-            found[labels.brick_of[i]][(weak ? "weak " : "") + std::string(evidence_word(labels.evidence_of[i]))] +=
-                static_cast<double>(trace.ops[i].duration_ns());
+std::vector<std::pair<std::string, std::string>> evidence_of_bricks(const Labels& labels, const OpTimes& times) {
+    std::map<std::size_t, std::map<std::string, double>> found;
+    for_each_time(times, [&found](std::size_t brick, LabelEvidence evidence, Certainty certainty, double ns) {
+        if (certainty != Certainty::unknown) {
+            found[brick][(certainty == Certainty::weak ? "weak " : "") + std::string(evidence_word(evidence))] += ns;
         }
-    }
+    });
     std::vector<std::pair<std::string, std::string>> bricks;
     for (const auto& [brick, shares] : found) {
         double all = 0;
@@ -201,7 +210,7 @@ std::vector<std::pair<std::string, std::string>> evidence_of_bricks(const Trace&
     }
     return bricks;
 }
-bool hides_gaps(const Trace& trace) { return trace.tick_ns <= abut_ns && abutting_share(trace) > most_abut; }
+bool hides_gaps(const Trace& trace) { return trace.tick_ns <= abut_ns && trace.abutting > most_abut; }
 
 std::vector<std::string> quality_notes(const Trace& trace, const EngineSteps& steps) {
     std::vector<std::string> notes = trace.facts.notes;
@@ -217,7 +226,7 @@ std::vector<std::string> quality_notes(const Trace& trace, const EngineSteps& st
         }
     }
     if (hides_gaps(trace)) {
-        notes.push_back("gaps between operations are not in this trace: " + percent(abutting_share(trace)) +
+        notes.push_back("gaps between operations are not in this trace: " + percent(trace.abutting) +
                         " of them begin where the one before ended, so that launch gaps lie inside of durations");
     }
     if (steps.partial != 0) {

@@ -80,11 +80,6 @@ void add_dispatch(const Json& record, RocprofBatch& to) {
         return;
     }
     raw.op.name = static_cast<std::uint32_t>(number(record, {"dispatch_info", "kernel_id"}).value_or(0));
-    static constexpr const char* axes[] = {"x", "y", "z"};
-    for (std::size_t i = 0; i < 3; ++i) {
-        raw.op.grid[i] =
-            static_cast<std::uint32_t>(number(record, {"dispatch_info", "grid_size", axes[i]}).value_or(0));
-    }
     raw.device = number(record, {"dispatch_info", "agent_id", "handle"}).value_or(0);
     raw.stream = number(record, {"dispatch_info", "queue_id", "handle"}).value_or(0);
     to.ops.push_back(std::move(raw));
@@ -98,7 +93,6 @@ void add_copy(const Json& record, RocprofBatch& to) {
         return;
     }
     raw.op.kind = DeviceOpKind::memcpy;
-    raw.op.bytes = number(record, {"bytes"}).value_or(no_id);
     const std::uint64_t operation = number(record, {"operation"}).value_or(0);
     raw.name = names[operation < std::size(names) ? operation : 0];
     raw.device = number(record, {operation == 3 ? "src_agent_id" : "dst_agent_id", "handle"}).value_or(0);

@@ -2,6 +2,7 @@
 #include "import/trace.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -44,8 +45,9 @@ std::vector<std::uint32_t> sort_names(Names& names) {
     return moved;
 }
 
-void refuse_far_ones(Trace& trace) {
-    if (trace.ops.empty()) {
+/// Of what begins between `first` and `last`.
+void refuse_far_ones(Trace& trace, std::int64_t first, std::int64_t last) {
+    if (trace.ops.empty() || static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) <= absurd_ns) {
         return;
     }
     std::vector<std::int64_t> starts;
@@ -66,92 +68,134 @@ void sort_device_ops(Trace& trace) {
     const auto before = [](const DeviceOp& a, const DeviceOp& b) {
         return order_of(a) < order_of(b);
     };
-    if (!std::is_sorted(trace.ops.begin(), trace.ops.end(), before)) { // tables of one kind are
-        std::sort(trace.ops.begin(), trace.ops.end(), before);
+    const auto begin = trace.ops.begin();
+    if (std::adjacent_find(begin, trace.ops.end(), std::not_fn(before)) == trace.ops.end()) { // tables of one kind
+        return;
+    }
+    if (!std::is_sorted(begin, trace.ops.end(), before)) {
+        std::sort(begin, trace.ops.end(), before);
     }
     const auto same = [](const DeviceOp& a, const DeviceOp& b) {
         return order_of(a) == order_of(b) && a.correlation != no_id;
     };
-    const auto end = std::unique(trace.ops.begin(), trace.ops.end(), same);
+    const auto end = std::unique(begin, trace.ops.end(), same);
     trace.counts[static_cast<std::size_t>(Anomaly::duplicate)] += static_cast<std::uint64_t>(trace.ops.end() - end);
     trace.ops.erase(end, trace.ops.end());
 }
 
-/// Ends that lie beyond the whole of the next operation of a stream cannot be: tools are known to write some, seconds too late.
-void check_streams(Trace& trace) {
-    std::vector<DeviceOp*> before(trace.streams.size(), nullptr);
-    for (DeviceOp& op : trace.ops) {
-        DeviceOp*& last = before[op.stream];
-        if (last != nullptr && last->end_ns > op.start_ns) {
-            if (last->end_ns > op.end_ns && last->end_ns - op.start_ns > least_clip_ns) {
-                last->end_ns = op.start_ns;
-                ++trace.counts[static_cast<std::size_t>(Anomaly::clipped)];
-            } else {
-                ++trace.counts[static_cast<std::size_t>(Anomaly::overlap)];
-            }
-        }
-        last = &op;
-    }
-}
+/// What is to be seen of the sorted operations from the first to the last, in one go: there may be millions.
+class OpChecks {
+  public:
+    explicit OpChecks(Trace& trace) : trace_(trace), queues_(trace.streams.size()) {}
 
-void find_launches(Trace& trace) {
-    using Call = std::tuple<std::uint16_t, std::uint64_t, std::uint32_t>; // process, correlation, index
-    std::vector<Call> calls;
-    for (std::uint32_t i = 0; i < trace.host.size(); ++i) {
-        const HostOp& op = trace.host[i];
-        if (op.kind == HostOpKind::api && op.correlation != no_id) {
-            calls.emplace_back(op.process, op.correlation, i);
+    void check() {
+        order_calls();
+        trace_.launch_of.reserve(trace_.ops.size());
+        for (DeviceOp& op : trace_.ops) {
+            check_stream(op);
+            find_launch(op);
+            check_id(op);
         }
+        finish();
     }
-    std::sort(calls.begin(), calls.end());
-    trace.launch_of.reserve(trace.ops.size());
-    for (const DeviceOp& op : trace.ops) {
-        const auto found = std::lower_bound(calls.begin(), calls.end(), Call(op.process, op.correlation, 0));
-        const bool is_there = op.correlation != no_id && found != calls.end() && std::get<0>(*found) == op.process &&
-                              std::get<1>(*found) == op.correlation;
-        trace.launch_of.push_back(is_there ? std::get<2>(*found) : Trace::no_launch);
-        trace.counts[static_cast<std::size_t>(Anomaly::no_launch)] += is_there ? 0 : 1;
-        trace.counts[static_cast<std::size_t>(Anomaly::before_launch)] +=
-            is_there && op.start_ns < trace.host[std::get<2>(*found)].start_ns ? 1 : 0;
-    }
-}
 
-/// Ids of calls, and where no call is there of operations of one stream, grow with time: they number what was lost too.
-void check_order_of_ids(Trace& trace) {
+  private:
+    using Call = std::tuple<std::uint16_t, std::uint64_t, std::uint32_t>; // process, correlation, index in Trace::host
     struct Order {
         std::uint64_t pairs = 0, falling = 0;
         std::uint64_t last = 0;
+
+        void next(std::uint64_t id) {
+            ++pairs;
+            falling += id < std::exchange(last, id) ? 1 : 0;
+        }
+        [[nodiscard]] bool falls() const { return 100 * falling > pairs; } // two threads may call at one moment
     };
-    std::map<std::uint16_t, Order> calls;
-    std::map<std::uint32_t, Order> streams;
-    const auto next = [](Order& order, std::uint64_t id) {
-        ++order.pairs;
-        order.falling += id < std::exchange(order.last, id) ? 1 : 0;
+    struct Queue {
+        DeviceOp* last = nullptr;
+        std::int64_t end = std::numeric_limits<std::int64_t>::min(); // of all before the one at hand
+        Order ids;
     };
-    for (const HostOp& op : trace.host) {
-        if (op.kind == HostOpKind::api && op.correlation != no_id) {
-            next(calls[op.process], op.correlation);
+
+    void count(Anomaly anomaly, bool it_is) { trace_.counts[static_cast<std::size_t>(anomaly)] += it_is ? 1 : 0; }
+
+    void order_calls() {
+        for (std::uint32_t i = 0; i < trace_.host.size(); ++i) {
+            const HostOp& op = trace_.host[i];
+            if (op.kind == HostOpKind::api && op.correlation != no_id) {
+                calls_.emplace_back(op.process, op.correlation, i);
+                orders_[op.process].next(op.correlation);
+            }
+        }
+        std::sort(calls_.begin(), calls_.end());
+        next_ = calls_.begin();
+        for (const auto& [id, order] : orders_) {
+            calling_.resize(std::max<std::size_t>(calling_.size(), std::size_t{id} + 1));
+            calling_[id] = true;
         }
     }
-    for (const DeviceOp& op : trace.ops) {
-        if (op.correlation != no_id && !calls.contains(op.process)) {
-            next(streams[op.stream], op.correlation);
+
+    /// Ends that lie beyond the whole of the next operation of a stream cannot be: tools are known to write some, seconds too late.
+    void check_stream(DeviceOp& op) {
+        Queue& queue = queues_[op.stream];
+        if (DeviceOp* last = std::exchange(queue.last, &op); last != nullptr) {
+            if (last->end_ns > op.start_ns) {
+                const bool clip = last->end_ns > op.end_ns && last->end_ns - op.start_ns > least_clip_ns;
+                last->end_ns = clip ? op.start_ns : last->end_ns;
+                count(clip ? Anomaly::clipped : Anomaly::overlap, true);
+            }
+            queue.end = std::max(queue.end, last->end_ns);
+            ++followers_;
+            abutting_ += op.start_ns >= queue.end && op.start_ns - queue.end <= abut_ns ? 1 : 0;
+        } else {
+            trace_.processes.insert(op.process);
         }
     }
-    const auto falls = [](const Order& order) {
-        return 100 * order.falling > order.pairs; // two threads may call at one moment
-    };
-    for (const auto& [process, order] : calls) {
-        if (falls(order)) {
-            trace.unordered_ids.insert(process);
+
+    /// Most have the call of the one before, or the next one.
+    void find_launch(const DeviceOp& op) {
+        const auto is_its = [&](auto call) {
+            return call != calls_.end() && std::get<0>(*call) == op.process && std::get<1>(*call) == op.correlation;
+        };
+        if (op.correlation != no_id && !is_its(next_) && (next_ == calls_.end() || !is_its(++next_))) {
+            next_ = std::lower_bound(calls_.begin(), calls_.end(), Call(op.process, op.correlation, 0));
+        }
+        const bool is_there = op.correlation != no_id && is_its(next_);
+        const std::uint32_t call = is_there ? std::get<2>(*next_) : Trace::no_launch;
+        trace_.launch_of.push_back(call);
+        count(Anomaly::no_launch, !is_there);
+        count(Anomaly::before_launch, is_there && op.start_ns < trace_.host[call].start_ns);
+    }
+
+    /// Ids of calls, and where no call is there of operations of one stream, grow with time: they number what was lost too.
+    void check_id(const DeviceOp& op) {
+        if (op.correlation != no_id && (op.process >= calling_.size() || !calling_[op.process])) {
+            queues_[op.stream].ids.next(op.correlation);
         }
     }
-    for (const auto& [stream, order] : streams) {
-        if (falls(order)) {
-            trace.unordered_ids.insert(trace.streams[stream].process);
+
+    void finish() {
+        for (const auto& [process, order] : orders_) {
+            if (order.falls()) {
+                trace_.unordered_ids.insert(process);
+            }
         }
+        for (std::size_t i = 0; i < queues_.size(); ++i) {
+            if (queues_[i].ids.falls()) {
+                trace_.unordered_ids.insert(trace_.streams[i].process);
+            }
+        }
+        trace_.abutting = followers_ == 0 ? 0 : static_cast<double>(abutting_) / static_cast<double>(followers_);
     }
-}
+
+    Trace& trace_;
+    std::vector<Queue> queues_; // by stream
+    std::vector<Call> calls_;   // sorted
+    std::vector<Call>::const_iterator next_;
+    std::map<std::uint16_t, Order> orders_; // of calls, by process
+    std::vector<bool> calling_;             // by process: whether it has calls
+    std::uint64_t followers_ = 0, abutting_ = 0;
+};
 
 void count_shared_ids(Trace& trace) {
     std::vector<std::pair<std::uint64_t, std::uint16_t>> owners;
@@ -164,15 +208,6 @@ void count_shared_ids(Trace& trace) {
     owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
     for (std::size_t i = 1; i < owners.size(); ++i) {
         trace.counts[static_cast<std::size_t>(Anomaly::shared_id)] += owners[i].first == owners[i - 1].first ? 1 : 0;
-    }
-}
-
-/// Tools write 0 where they do not know the launch. It is one only where a call has it.
-void forget_zero_ids(Trace& trace) {
-    if (std::none_of(trace.host.begin(), trace.host.end(), [](const HostOp& op) { return op.correlation == 0; })) {
-        for (DeviceOp& op : trace.ops) {
-            op.correlation = op.correlation == 0 ? no_id : op.correlation;
-        }
     }
 }
 
@@ -219,14 +254,10 @@ std::uint64_t Trace::launch_number(std::uint32_t op) const {
 }
 
 void TraceBuilder::count(Anomaly anomaly, std::uint64_t times) {
-    const std::lock_guard<std::mutex> lock(mutex_);
     trace_.counts[static_cast<std::size_t>(anomaly)] += times;
 }
 
-std::uint32_t TraceBuilder::intern(std::string_view name) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return trace_.names.intern(name);
-}
+std::uint32_t TraceBuilder::intern(std::string_view name) { return trace_.names.intern(name); }
 
 std::uint16_t TraceBuilder::process(std::uint64_t id) {
     if (processes_.size() == most_processes && !processes_.contains(id)) {
@@ -235,31 +266,30 @@ std::uint16_t TraceBuilder::process(std::uint64_t id) {
     return processes_.try_emplace(id, static_cast<std::uint16_t>(processes_.size())).first->second;
 }
 
-std::uint32_t TraceBuilder::stream(const RawDeviceOp& raw) {
-    if (!streams_.empty() && last_stream_->first == std::tie(raw.process, raw.device, raw.stream)) {
+std::uint32_t TraceBuilder::stream(std::uint64_t device, std::uint64_t stream, std::uint64_t of) {
+    if (!streams_.empty() && last_stream_->first == std::tie(of, device, stream)) {
         return last_stream_->second;
     }
-    if (streams_.size() == most_queues && !streams_.contains({raw.process, raw.device, raw.stream})) {
+    if (streams_.size() == most_queues && !streams_.contains({of, device, stream})) {
         return most_queues - 1;
     }
     const auto [found, is_new] =
-        streams_.try_emplace({raw.process, raw.device, raw.stream}, static_cast<std::uint32_t>(streams_.size()));
+        streams_.try_emplace({of, device, stream}, static_cast<std::uint32_t>(streams_.size()));
     if (is_new) {
-        trace_.streams.push_back({raw.stream, static_cast<std::uint32_t>(raw.device), process(raw.process)});
+        trace_.streams.push_back({stream, static_cast<std::uint32_t>(device), process(of)});
         latest_.emplace_back().fill(std::numeric_limits<std::int64_t>::min());
     }
     last_stream_ = found;
     return found->second;
 }
 
-std::uint32_t TraceBuilder::thread(const RawHostOp& raw) {
-    if (threads_.size() == most_queues && !threads_.contains({raw.process, raw.thread})) {
+std::uint32_t TraceBuilder::thread(std::uint64_t thread, std::uint64_t of) {
+    if (threads_.size() == most_queues && !threads_.contains({of, thread})) {
         return most_queues - 1;
     }
-    const auto [found, is_new] =
-        threads_.try_emplace({raw.process, raw.thread}, static_cast<std::uint32_t>(threads_.size()));
+    const auto [found, is_new] = threads_.try_emplace({of, thread}, static_cast<std::uint32_t>(threads_.size()));
     if (is_new) {
-        trace_.threads.push_back({raw.thread, process(raw.process)});
+        trace_.threads.push_back({thread, process(of)});
     }
     return found->second;
 }
@@ -280,37 +310,61 @@ bool TraceBuilder::acceptable(const DeviceOp& op) {
     return true;
 }
 
+bool TraceBuilder::acceptable(const HostOp& op) {
+    return op.end_ns >= op.start_ns && op.start_ns >= -absurd_ns && op.duration_ns() <= absurd_ns;
+}
+
+void TraceBuilder::put(const DeviceOp& raw, std::uint64_t device, std::uint64_t stream_id, std::uint64_t process_id) {
+    DeviceOp& op = trace_.ops.emplace_back(raw);
+    op.stream = stream(device, stream_id, process_id);
+    op.process = trace_.streams[op.stream].process;
+    std::int64_t& latest = latest_[op.stream][static_cast<std::size_t>(op.kind)];
+    trace_.counts[static_cast<std::size_t>(Anomaly::unsorted)] += op.start_ns < latest ? 1 : 0;
+    latest = std::max(latest, op.start_ns);
+    first_ = std::min(first_, op.start_ns);
+    last_ = std::max(last_, op.start_ns);
+}
+
+void TraceBuilder::put(const HostOp& raw, std::uint64_t thread_id, std::uint64_t process_id) {
+    HostOp& op = trace_.host.emplace_back(raw);
+    op.thread = thread(thread_id, process_id);
+    op.process = process(process_id);
+    first_ = std::min(first_, op.start_ns);
+    last_ = std::max(last_, op.start_ns);
+}
+
+void TraceBuilder::add(const DeviceOp& op, std::uint64_t device, std::uint64_t stream_id, std::uint64_t process_id) {
+    if (acceptable(op)) {
+        put(op, device, stream_id, process_id);
+    }
+}
+
+void TraceBuilder::add(const HostOp& op, std::uint64_t thread_id, std::uint64_t process_id) {
+    if (acceptable(op)) {
+        put(op, thread_id, process_id);
+    }
+}
+
 void TraceBuilder::add(std::vector<RawDeviceOp>& ops, std::vector<RawHostOp>& host) {
-    const std::lock_guard<std::mutex> lock(mutex_);
     for (RawDeviceOp& raw : ops) {
-        if (!acceptable(raw.op)) {
-            continue;
+        if (acceptable(raw.op)) {
+            raw.op.name = raw.name.empty() ? raw.op.name : trace_.names.intern(raw.name);
+            raw.op.module = raw.module.empty() ? no_name : trace_.names.intern(raw.module);
+            put(raw.op, raw.device, raw.stream, raw.process);
         }
-        DeviceOp& op = trace_.ops.emplace_back(raw.op);
-        op.name = raw.name.empty() ? op.name : trace_.names.intern(raw.name);
-        op.module = raw.module.empty() ? no_name : trace_.names.intern(raw.module);
-        op.stream = stream(raw);
-        op.process = trace_.streams[op.stream].process;
-        std::int64_t& latest = latest_[op.stream][static_cast<std::size_t>(op.kind)];
-        trace_.counts[static_cast<std::size_t>(Anomaly::unsorted)] += op.start_ns < latest ? 1 : 0;
-        latest = std::max(latest, op.start_ns);
     }
     for (RawHostOp& raw : host) {
-        if (raw.op.end_ns < raw.op.start_ns || raw.op.start_ns < -absurd_ns || raw.op.duration_ns() > absurd_ns) {
-            continue;
+        if (acceptable(raw.op)) {
+            raw.op.name = raw.name.empty() ? raw.op.name : trace_.names.intern(raw.name);
+            raw.op.target = raw.target.empty() ? no_name : trace_.names.intern(raw.target);
+            put(raw.op, raw.thread, raw.process);
         }
-        HostOp& op = trace_.host.emplace_back(raw.op);
-        op.name = raw.name.empty() ? op.name : trace_.names.intern(raw.name);
-        op.target = raw.target.empty() ? no_name : trace_.names.intern(raw.target);
-        op.thread = thread(raw);
-        op.process = process(raw.process);
     }
     ops.clear();
     host.clear();
 }
 
 Trace TraceBuilder::finish() {
-    const std::lock_guard<std::mutex> lock(mutex_);
     Trace trace = std::move(trace_);
     trace.facts = std::move(facts);
     const std::vector<std::uint32_t> streams = by_key(streams_);
@@ -332,14 +386,17 @@ Trace TraceBuilder::finish() {
     }
     trace.threads = std::move(moved_threads);
 
-    refuse_far_ones(trace);
-    forget_zero_ids(trace);
+    refuse_far_ones(trace, first_, last_);
+    // Tools write 0 where they do not know the launch. It is one only where a call has it.
+    const bool zero =
+        std::any_of(trace.host.begin(), trace.host.end(), [](const HostOp& op) { return op.correlation == 0; });
     const std::vector<std::uint32_t> names = sort_names(trace.names);
     for (DeviceOp& op : trace.ops) {
         op.name = names[op.name];
         op.module = op.module == no_name ? no_name : names[op.module];
         op.stream = streams[op.stream];
         op.process = processes[op.process];
+        op.correlation = op.correlation == 0 && !zero ? no_id : op.correlation;
     }
     for (HostOp& op : trace.host) {
         op.name = names[op.name];
@@ -347,14 +404,15 @@ Trace TraceBuilder::finish() {
         op.thread = threads[op.thread];
         op.process = processes[op.process];
     }
-    std::sort(trace.host.begin(), trace.host.end(), [](const HostOp& a, const HostOp& b) {
+    const auto earlier = [](const HostOp& a, const HostOp& b) {
         return std::make_tuple(a.start_ns, -a.end_ns, a.thread, a.correlation, a.name) <
                std::make_tuple(b.start_ns, -b.end_ns, b.thread, b.correlation, b.name);
-    });
+    };
+    if (!std::is_sorted(trace.host.begin(), trace.host.end(), earlier)) { // as a table is
+        std::sort(trace.host.begin(), trace.host.end(), earlier);
+    }
     sort_device_ops(trace);
-    check_streams(trace);
-    find_launches(trace);
-    check_order_of_ids(trace);
+    OpChecks(trace).check();
     count_shared_ids(trace);
     trace.tick_ns = tick_of(trace);
     return trace;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One trace as read: canonical operations (device_op.hpp) with what their numbers stand for, and what was wrong with it. A format
-// fills a TraceBuilder, from any threads; finish() makes the trace, sorted and numbered the same whatever the order of arrival.
+// fills a TraceBuilder, from one thread at a time; finish() makes the trace, sorted and numbered the same whatever the order of
+// arrival.
 #pragma once
 
 #include <array>
@@ -8,7 +9,6 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -43,6 +43,7 @@ inline constexpr std::size_t anomalies = 15;
 /// In plain words, for "7 operations ".
 const char* anomaly_words(Anomaly anomaly);
 
+inline constexpr std::int64_t abut_ns = 2; // between operations: none
 inline constexpr std::int64_t absurd_ns = std::int64_t{7} * 24 * 3600 * 1'000'000'000;
 
 /// Of the machine and the run, as far as the tool wrote it.
@@ -74,6 +75,8 @@ struct Trace {
     static constexpr std::uint32_t no_launch = std::numeric_limits<std::uint32_t>::max();
     std::vector<std::uint32_t> launch_of;  // of each op: the api call in `host` that launched it, or no_launch
     std::set<std::uint16_t> unordered_ids; // processes whose ids do not follow the order of their calls
+    std::set<std::uint16_t> processes;     // that have operations
+    double abutting = 0; // of operations that follow another on their stream, how many begin where that one ended
 
     /// Of an op: numbers launches of its process in the order of their calls, with gaps; 0: not known.
     [[nodiscard]] std::uint64_t launch_number(std::uint32_t op) const;
@@ -96,25 +99,33 @@ class TraceBuilder {
   public:
     TraceFacts facts; // of one thread
 
-    /// All of a batch at once. Takes them. Any thread.
+    /// Takes them.
     void add(std::vector<RawDeviceOp>& ops, std::vector<RawHostOp>& host);
+    /// With names that intern() gave; streams and processes are the tool's own.
+    void add(const DeviceOp& op, std::uint64_t device, std::uint64_t stream, std::uint64_t process);
+    void add(const HostOp& op, std::uint64_t thread, std::uint64_t process);
+    void expect(std::uint64_t ops) { trace_.ops.reserve(trace_.ops.size() + ops); }
     void count(Anomaly anomaly, std::uint64_t times = 1);
     std::uint32_t intern(std::string_view name);
     Trace finish();
 
   private:
-    std::uint32_t stream(const RawDeviceOp& raw);
-    std::uint32_t thread(const RawHostOp& raw);
+    std::uint32_t stream(std::uint64_t device, std::uint64_t stream, std::uint64_t process);
+    std::uint32_t thread(std::uint64_t thread, std::uint64_t process);
     std::uint16_t process(std::uint64_t id);
     bool acceptable(const DeviceOp& op);
+    static bool acceptable(const HostOp& op);
+    void put(const DeviceOp& op, std::uint64_t device, std::uint64_t stream, std::uint64_t process);
+    void put(const HostOp& op, std::uint64_t thread, std::uint64_t process);
 
-    std::mutex mutex_; // guards all below
     Trace trace_;
     std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, std::uint32_t> streams_;
     decltype(streams_)::const_iterator last_stream_; // most operations are of the stream of the one before
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> threads_;
     std::map<std::uint64_t, std::uint16_t> processes_;
     std::vector<std::array<std::int64_t, 4>> latest_; // begin so far, by stream and kind: some tools keep kinds apart
+    std::int64_t first_ = std::numeric_limits<std::int64_t>::max(); // begin of any, of the host too
+    std::int64_t last_ = std::numeric_limits<std::int64_t>::min();
 };
 
 } // namespace plumb::imported
