@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "import/rules/kernel_place.hpp"
@@ -86,20 +89,49 @@ BrickName brick_named(std::string name) {
     return {std::move(name), category, 0};
 }
 
-/// What one name says, once for all operations that have it.
-class NameLabels {
-  public:
-    NameLabels(const Trace& trace, KernelRules& rules, bool names) : trace_(trace), rules_(rules), names_(names) {}
+using LabelId = std::uint32_t;
 
-    const KernelLabel& of(const DeviceOp& op) {
-        const auto [found, is_new] = known_.try_emplace({op.name, op.kind});
+/// Every label once, by number: of millions of operations there are some dozens.
+class KnownLabels {
+  public:
+    LabelId id(const KernelLabel& label) {
+        const auto [found, is_new] = ids_.try_emplace(label, static_cast<LabelId>(labels_.size()));
         if (is_new) {
-            found->second = read(op);
+            labels_.push_back(label);
         }
         return found->second;
     }
+    const KernelLabel& operator[](LabelId id) const { return labels_[id]; }
 
   private:
+    struct Hash {
+        std::size_t operator()(const KernelLabel& label) const {
+            const std::hash<std::string_view> of;
+            return of(label.brick) ^ (of(label.piece) << 1) ^ static_cast<std::size_t>(label.evidence);
+        }
+    };
+    std::vector<KernelLabel> labels_;
+    std::unordered_map<KernelLabel, LabelId, Hash> ids_;
+};
+
+/// What one name says, once for all operations that have it.
+class NameLabels {
+  public:
+    NameLabels(const Trace& trace, KernelRules& rules, bool names, KnownLabels& known)
+        : trace_(trace), rules_(rules), names_(names), known_(known), ids_(kinds * trace.names.size(), unread) {}
+
+    LabelId of(const DeviceOp& op) {
+        LabelId& id = ids_[kinds * op.name + static_cast<std::size_t>(op.kind)];
+        if (id == unread) {
+            id = known_.id(read(op));
+        }
+        return id;
+    }
+
+  private:
+    static constexpr std::size_t kinds = 4; // of operations
+    static constexpr LabelId unread = std::numeric_limits<LabelId>::max();
+
     /// What the device itself calls a copy or a fill needs no rule.
     KernelLabel read(const DeviceOp& op) {
         if (op.kind == DeviceOpKind::memcpy) {
@@ -114,7 +146,8 @@ class NameLabels {
     const Trace& trace_;
     KernelRules& rules_;
     bool names_;
-    std::map<std::pair<std::uint32_t, DeviceOpKind>, KernelLabel> known_;
+    KnownLabels& known_;
+    std::vector<LabelId> ids_; // by name and kind
 };
 
 /// The operations of one step, or of no step, in the order in which they began.
@@ -124,13 +157,14 @@ struct OpsOfStep {
     std::vector<std::uint32_t> ops;      // in Trace::ops
     std::vector<SequenceKernel> kernels; // one for each
     std::vector<KernelPlace> places;     // one for each
+    std::vector<std::size_t> main;       // of them, those of the main stream
     const Replay* replay = nullptr;      // that makes up most of the step
 };
 
 class Labeller {
   public:
     Labeller(const Trace& trace, const EngineSteps& steps, KernelRules& rules, const LabelOptions& options)
-        : trace_(trace), steps_(steps), options_(options), names_(trace, rules, options.names) {}
+        : trace_(trace), steps_(steps), options_(options), names_(trace, rules, options.names, known_) {}
 
     Labels label() {
         labels_.reserve(trace_.ops.size());
@@ -143,7 +177,7 @@ class Labeller {
         }
         sort_passes();
         passes_found_ = made_.passes.size();
-        if (options_.modules != nullptr) {
+        if (options_.modules != nullptr && options_.modules->labels.size() > 1) {
             read_modules(*options_.modules);
         }
         for (LabelledPass& pass : made_.passes) {
@@ -157,9 +191,10 @@ class Labeller {
         made_.evidence_of.reserve(labels_.size());
         made_.certainty_of.reserve(labels_.size());
         for (std::size_t i = 0; i < labels_.size(); ++i) {
+            const KernelLabel& label = known_[labels_[i]];
             made_.brick_of.push_back(brick_of(trace_.ops[i], labels_[i]));
-            made_.evidence_of.push_back(labels_[i].evidence);
-            made_.certainty_of.push_back(labels_[i].certainty);
+            made_.evidence_of.push_back(label.evidence);
+            made_.certainty_of.push_back(label.certainty);
         }
         return std::move(made_);
     }
@@ -188,7 +223,9 @@ class Labeller {
         std::map<std::pair<std::uint16_t, std::uint32_t>, std::vector<std::uint32_t>> steps;
         for (std::uint32_t i = 0; i < labels_.size(); ++i) {
             if (const ModuleRule* rule = modules.labels[modules.of_op[i]].rule; rule != nullptr) {
-                apply(*rule, modules.evidence_of[i], labels_[i]);
+                KernelLabel label = known_[labels_[i]];
+                apply(*rule, modules.evidence_of[i], label);
+                labels_[i] = known_.id(label);
             }
             if (steps_.of_op[i] != no_step) {
                 steps[{trace_.ops[i].process, steps_.of_op[i]}].push_back(i);
@@ -328,16 +365,42 @@ class Labeller {
         for (const std::uint32_t op : stretch.ops) {
             stretch.kernels.push_back(kernel_of(op));
         }
-        std::vector<KernelLabel> pass;
-        const std::vector<std::size_t> main = main_stream(stretch.kernels);
-        for (const std::size_t i : main) {
-            pass.push_back(labels_[stretch.ops[i]]);
+        stretch.main = main_stream(stretch.kernels);
+        std::vector<LabelId> pass = labels_of(stretch, stretch.main);
+        if (pass != neighbours_.pass) { // most are as the one before
+            std::vector<KernelLabel> labels = labels_with(pass);
+            read_neighbours(labels);
+            neighbours_ = {std::move(pass), {}, ids_of(labels)};
         }
-        read_neighbours(pass);
-        for (std::size_t n = 0; n < main.size(); ++n) {
-            labels_[stretch.ops[main[n]]] = pass[n];
-            stretch.kernels[main[n]].anchor = anchor_of(pass[n]);
+        for (std::size_t n = 0; n < stretch.main.size(); ++n) {
+            labels_[stretch.ops[stretch.main[n]]] = neighbours_.labels[n];
+            stretch.kernels[stretch.main[n]].anchor = anchor_of(known_[neighbours_.labels[n]]);
         }
+    }
+
+    [[nodiscard]] std::vector<LabelId> labels_of(const OpsOfStep& stretch, const std::vector<std::size_t>& some) const {
+        std::vector<LabelId> ids;
+        ids.reserve(some.size());
+        for (const std::size_t i : some) {
+            ids.push_back(labels_[stretch.ops[i]]);
+        }
+        return ids;
+    }
+    [[nodiscard]] std::vector<KernelLabel> labels_with(const std::vector<LabelId>& ids) const {
+        std::vector<KernelLabel> labels;
+        labels.reserve(ids.size());
+        for (const LabelId id : ids) {
+            labels.push_back(known_[id]);
+        }
+        return labels;
+    }
+    std::vector<LabelId> ids_of(const std::vector<KernelLabel>& labels) {
+        std::vector<LabelId> ids;
+        ids.reserve(labels.size());
+        for (const KernelLabel& label : labels) {
+            ids.push_back(known_.id(label));
+        }
+        return ids;
     }
 
     static LayerAnchor anchor_of(const KernelLabel& label) {
@@ -347,7 +410,8 @@ class Labeller {
 
     [[nodiscard]] SequenceKernel kernel_of(std::uint32_t index) const {
         const DeviceOp& op = trace_.ops[index];
-        return {op.name, op.stream, anchor_of(labels_[index]), op.start_ns, op.end_ns, trace_.launch_number(index)};
+        return {op.name,     op.stream, anchor_of(known_[labels_[index]]),
+                op.start_ns, op.end_ns, trace_.launch_number(index)};
     }
 
     [[nodiscard]] DetectionOptions layer_options() const {
@@ -370,6 +434,10 @@ class Labeller {
             std::copy(findings.places.begin(), findings.places.end(),
                       stretch.places.begin() + static_cast<std::ptrdiff_t>(range.begin));
             keep(stretch, findings);
+            stretch.main = main_stream(kernels);
+            for (std::size_t& i : stretch.main) {
+                i += range.begin;
+            }
             read(stretch, range.begin, range.end);
         }
     }
@@ -397,7 +465,7 @@ class Labeller {
             spans.emplace_back(sequence);
         }
         std::vector<LayerFindings> found = find_layers(spans, layer_options());
-        read_before_ = {};
+        places_ = {};
         for (std::size_t r = 0; r < replays.size(); ++r) {
             replays[r]->places.resize(replays[r]->ops.size());
             for (std::size_t n = 0; n < inside[r].size(); ++n) {
@@ -408,6 +476,7 @@ class Labeller {
             read(*replays[r], 0, replays[r]->ops.size());
             replays[r]->places = {}; // of millions of operations there is not room for all of it at once
             replays[r]->kernels = {};
+            replays[r]->main = {};
         }
     }
 
@@ -423,45 +492,35 @@ class Labeller {
         }
     }
 
-    /// What places say of the pass from `begin` to `end`.
+    /// What places say of the pass from `begin` to `end`. Replays of one graph that are alike have the same labels, as the first of
+    /// them.
     void read(const OpsOfStep& stretch, std::size_t begin, std::size_t end) {
-        const auto kernels = std::span<const SequenceKernel>(stretch.kernels).subspan(begin, end - begin);
-        std::vector<std::size_t> main = main_stream(kernels);
-        std::vector<KernelLabel> pass;
-        std::vector<PlaceInLayer> places;
-        for (std::size_t& i : main) {
-            i += begin;
-            pass.push_back(labels_[stretch.ops[i]]);
-            places.push_back(place_of(stretch.places[i], trace_.ops[stretch.ops[i]]));
+        const auto same_place = [](const KernelPlace& a, const KernelPlace& b) {
+            return a.layer == b.layer && (!a.layer || (a.unit == b.unit && a.slot == b.slot));
+        };
+        std::vector<LabelId> pass = labels_of(stretch, stretch.main);
+        std::vector<KernelPlace> places;
+        places.reserve(stretch.main.size());
+        for (const std::size_t i : stretch.main) {
+            places.push_back(stretch.places[i]);
         }
-        read_again(pass, places, stretch.replay != nullptr);
-        for (std::size_t n = 0; n < main.size(); ++n) {
-            labels_[stretch.ops[main[n]]] = pass[n];
+        if (stretch.replay == nullptr || pass != places_.pass ||
+            !std::equal(places.begin(), places.end(), places_.places.begin(), places_.places.end(), same_place)) {
+            std::vector<KernelLabel> labels = labels_with(pass);
+            std::vector<PlaceInLayer> in_layers;
+            in_layers.reserve(places.size());
+            for (const std::size_t i : stretch.main) {
+                in_layers.push_back(place_of(stretch.places[i], trace_.ops[stretch.ops[i]]));
+            }
+            read_places(labels, in_layers);
+            places_ = {std::move(pass), std::move(places), ids_of(labels)};
+        }
+        for (std::size_t n = 0; n < stretch.main.size(); ++n) {
+            labels_[stretch.ops[stretch.main[n]]] = places_.labels[n];
         }
         for (std::size_t i = begin; i < end && stretch.step != no_step; ++i) {
             const std::optional<std::uint32_t> layer = stretch.places[i].layer;
             made_.layer_of[stretch.ops[i]] = layer && *layer < most_layers ? static_cast<std::uint16_t>(*layer + 1) : 0;
-        }
-    }
-
-    /// Replays of one graph that are alike have the same labels, as the first of them.
-    void read_again(std::vector<KernelLabel>& pass, const std::vector<PlaceInLayer>& places, bool replayed) {
-        const auto same_place = [](const PlaceInLayer& a, const PlaceInLayer& b) {
-            return a.layer == b.layer && a.unit == b.unit && a.slot == b.slot;
-        };
-        ReadBefore& before = read_before_;
-        if (replayed && pass == before.pass &&
-            std::equal(places.begin(), places.end(), before.places.begin(), before.places.end(), same_place)) {
-            pass = before.labels;
-            return;
-        }
-        if (replayed) {
-            before.pass = pass;
-            before.places = places;
-        }
-        read_places(pass, places);
-        if (replayed) {
-            before.labels = pass;
         }
     }
 
@@ -472,16 +531,14 @@ class Labeller {
         return {*place.layer, place.unit, place.slot.value_or(PlaceInLayer::none), op.duration_ns()};
     }
 
-    std::uint32_t brick_of(const DeviceOp& op, const KernelLabel& label) {
+    std::uint32_t brick_of(const DeviceOp& op, LabelId label) {
         if (op.kind == DeviceOpKind::graph) {
             return brick("graph");
         }
-        if (label.certainty != Certainty::unknown) {
-            return brick(label.brick);
-        }
-        const auto [found, is_new] = unknown_.try_emplace(op.name, 0);
+        const bool known = known_[label].certainty != Certainty::unknown;
+        const auto [found, is_new] = (known ? brick_of_label_ : unknown_).try_emplace(known ? label : op.name, 0);
         if (is_new) {
-            found->second = brick(short_name(trace_.names[op.name]));
+            found->second = known ? brick(known_[label].brick) : brick(short_name(trace_.names[op.name]));
         }
         return found->second;
     }
@@ -501,20 +558,23 @@ class Labeller {
     static constexpr std::string_view rest = "other_kernels";
 
     struct ReadBefore {
-        std::vector<KernelLabel> pass; // before read_places()
-        std::vector<PlaceInLayer> places;
-        std::vector<KernelLabel> labels; // after it
+        std::vector<LabelId> pass; // as it was
+        std::vector<KernelPlace> places;
+        std::vector<LabelId> labels; // as it is then
     };
 
     const Trace& trace_;
     const EngineSteps& steps_;
     const LabelOptions& options_;
+    KnownLabels known_;
     NameLabels names_;
-    std::vector<KernelLabel> labels_; // of each op
-    std::size_t passes_found_ = 0;    // by kernels, at the front of made_.passes
-    ReadBefore read_before_;          // the replay before, of the same graph
+    std::vector<LabelId> labels_;  // of each op
+    std::size_t passes_found_ = 0; // by kernels, at the front of made_.passes
+    ReadBefore neighbours_;        // the pass before
+    ReadBefore places_;            // the replay before, of the same graph
     std::map<std::string, std::uint32_t, std::less<>> bricks_;
-    std::map<std::uint32_t, std::uint32_t> unknown_; // by name
+    std::unordered_map<std::uint32_t, std::uint32_t> brick_of_label_;
+    std::unordered_map<std::uint32_t, std::uint32_t> unknown_; // by name
     Labels made_;
 };
 

@@ -171,15 +171,13 @@ class ModuleFinder {
                 of_call[call] = {label_of(frames), frames.back().evidence};
             }
         });
-        std::vector<bool> replayed(trace_.ops.size(),
-                                   false); // the module that launches a graph says nothing of its nodes
-        for (const Replay& replay : steps_.replays) {
-            for (const std::uint32_t op : replay.ops) {
-                replayed[op] = true;
-            }
+        if (made_.labels.size() == 1) {
+            return; // no module was open at any call
         }
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
-            if (const std::uint32_t call = trace_.launch_of[i]; call != Trace::no_launch && !replayed[i]) {
+            const std::uint32_t call = trace_.launch_of[i];
+            // The module that launches a graph says nothing of its nodes.
+            if (call != Trace::no_launch && steps_.replay_of[i] == no_replay) {
                 say(i, of_call[call].first, of_call[call].second);
             }
         }

@@ -98,13 +98,13 @@ struct StepRange {
     bool profiler = false;
 };
 
-/// The op's index, and when it was launched.
+/// What stands for an operation on the host: its launch, or itself where no launch is known.
 struct Launched {
     std::int64_t at;
     std::int64_t end;
-    std::uint32_t op;
     std::uint32_t thread;
 };
+using Ops = std::vector<std::uint32_t>; // in Trace::ops
 
 class StepFinder {
   public:
@@ -124,28 +124,24 @@ class StepFinder {
 
   private:
     void find_replays() {
-        std::vector<std::tuple<std::uint16_t, std::uint64_t, std::uint32_t>> found; // process, correlation, op
+        const auto launch = [this](std::uint32_t op) {
+            return std::make_pair(trace_.ops[op].process, trace_.ops[op].correlation);
+        };
+        Ops found;
+        found.reserve(trace_.ops.size());
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
-            const DeviceOp& op = trace_.ops[i];
-            if (op.correlation != no_id) {
-                found.emplace_back(op.process, op.correlation, i);
+            if (trace_.ops[i].correlation != no_id) {
+                found.push_back(i);
             }
         }
-        if (!std::is_sorted(found.begin(), found.end())) { // as most are
-            std::sort(found.begin(), found.end());
-        }
-        const auto launch = [](const auto& op) {
-            return std::make_pair(std::get<0>(op), std::get<1>(op));
-        };
+        sort_by(found, launch);
         for (auto at = found.begin(); at != found.end();) {
-            const auto end = std::find_if(at, found.end(), [&](const auto& op) { return launch(op) != launch(*at); });
-            if (end - at >= static_cast<std::ptrdiff_t>(least_replay) ||
-                trace_.ops[std::get<2>(*at)].kind == DeviceOpKind::graph) {
+            const auto end =
+                std::find_if(at, found.end(), [&, of = launch(*at)](std::uint32_t op) { return launch(op) != of; });
+            if (end - at >= static_cast<std::ptrdiff_t>(least_replay) || trace_.ops[*at].kind == DeviceOpKind::graph) {
                 Replay replay;
                 std::tie(replay.process, replay.correlation) = launch(*at);
-                for (; at != end; ++at) {
-                    replay.ops.push_back(std::get<2>(*at));
-                }
+                replay.ops.assign(at, end);
                 add_replay(std::move(replay));
             }
             at = end;
@@ -153,6 +149,23 @@ class StepFinder {
         std::sort(made_.replays.begin(), made_.replays.end(), [this](const Replay& a, const Replay& b) {
             return std::make_tuple(a.process, begin_of(a)) < std::make_tuple(b.process, begin_of(b));
         });
+        made_.replay_of.assign(trace_.ops.size(), no_replay);
+        for (std::uint32_t i = 0; i < made_.replays.size(); ++i) {
+            for (const std::uint32_t op : made_.replays[i].ops) {
+                made_.replay_of[op] = i;
+            }
+        }
+    }
+
+    /// Most are.
+    template <class Key>
+    static void sort_by(Ops& ops, Key key) {
+        const auto before = [&key](std::uint32_t a, std::uint32_t b) {
+            return key(a) < key(b);
+        };
+        if (!std::is_sorted(ops.begin(), ops.end(), before)) {
+            std::stable_sort(ops.begin(), ops.end(), before);
+        }
     }
 
     void add_replay(Replay replay) {
@@ -203,28 +216,20 @@ class StepFinder {
     }
 
     void of_process(std::uint16_t process) {
-        std::vector<Launched> ops;
+        Ops ops;
+        Ops launched;
+        ops.reserve(trace_.ops.size());
+        launched.reserve(trace_.ops.size());
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
-            if (trace_.ops[i].process == process && trace_.launch_of[i] != Trace::no_launch) {
-                const HostOp& api = trace_.host[trace_.launch_of[i]];
-                ops.push_back({api.start_ns, api.end_ns, i, api.thread});
+            if (trace_.ops[i].process == process) {
+                (trace_.launch_of[i] != Trace::no_launch ? launched : ops).push_back(i);
             }
         }
-        host_ = !ops.empty();
-        if (!host_) { // times on the device stand for those on the host
-            for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
-                const DeviceOp& op = trace_.ops[i];
-                if (op.process == process) {
-                    ops.push_back({op.start_ns, op.end_ns, i, 0});
-                }
-            }
+        host_ = !launched.empty();
+        if (host_) { // else times on the device stand for those on the host
+            ops = std::move(launched);
         }
-        const auto earlier = [](const Launched& a, const Launched& b) {
-            return a.at < b.at;
-        };
-        if (!std::is_sorted(ops.begin(), ops.end(), earlier)) { // as most are
-            std::stable_sort(ops.begin(), ops.end(), earlier);
-        }
+        sort_by(ops, [this](std::uint32_t op) { return launched_of(op).at; });
         std::vector<StepRange> ranges = options_.annotations ? annotated(process) : std::vector<StepRange>();
         eager_attention_ = has_eager_attention(process);
         const auto usable = [this, process](const Replay& replay) {
@@ -246,6 +251,14 @@ class StepFinder {
                           [&](const Replay& replay) { return replay.process == process && !usable(replay); }));
     }
 
+    [[nodiscard]] Launched launched_of(std::uint32_t op) const {
+        if (host_) {
+            const HostOp& api = trace_.host[trace_.launch_of[op]];
+            return {api.start_ns, api.end_ns, api.thread};
+        }
+        return {trace_.ops[op].start_ns, trace_.ops[op].end_ns, 0};
+    }
+
     /// Whether it can be a step: its launch is known, or none is.
     [[nodiscard]] bool is_usable(const Replay& replay, std::uint16_t process) const {
         return replay.process == process && (replay.launch != Trace::no_launch || !host_);
@@ -256,14 +269,8 @@ class StepFinder {
         return name < options_.attention.size() && options_.attention[name];
     }
     [[nodiscard]] bool has_eager_attention(std::uint16_t process) const {
-        std::vector<bool> replayed(trace_.ops.size(), false);
-        for (const Replay& replay : made_.replays) {
-            for (const std::uint32_t op : replay.ops) {
-                replayed[op] = true;
-            }
-        }
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
-            if (trace_.ops[i].process == process && !replayed[i] && is_attention(i)) {
+            if (made_.replay_of[i] == no_replay && trace_.ops[i].process == process && is_attention(i)) {
                 return true;
             }
         }
@@ -340,35 +347,36 @@ class StepFinder {
         return static_cast<std::uint32_t>(made_.steps.size() - 1);
     }
 
-    void put(const Launched& op, std::uint32_t index) {
+    void put(std::uint32_t op, std::uint32_t index) {
         EngineStep& step = made_.steps[index];
-        made_.of_op[op.op] = index;
+        const Launched launched = launched_of(op);
+        made_.of_op[op] = index;
         if (step.begin_ns > step.end_ns) { // its first
-            step.thread = op.thread;
+            step.thread = launched.thread;
         }
         step.launched = host_;
-        step.begin_ns = std::min(step.begin_ns, op.at);
-        step.end_ns = std::max(step.end_ns, op.end);
+        step.begin_ns = std::min(step.begin_ns, launched.at);
+        step.end_ns = std::max(step.end_ns, launched.end);
     }
 
-    void by_ranges(std::vector<StepRange>& ranges, const std::vector<Launched>& ops, std::uint16_t process) {
+    void by_ranges(std::vector<StepRange>& ranges, const Ops& ops, std::uint16_t process) {
         std::size_t next = 0;
         for (StepRange& range : ranges) {
-            while (next < ops.size() && ops[next].at < range.begin) {
+            while (next < ops.size() && launched_of(ops[next]).at < range.begin) {
                 ++next;
             }
-            if (next == ops.size() || ops[next].at >= range.end) {
+            if (next == ops.size() || launched_of(ops[next]).at >= range.end) {
                 continue;
             }
             const std::uint32_t step = open(std::move(range.step), process, StepEvidence::annotation);
-            for (; next < ops.size() && ops[next].at < range.end; ++next) {
+            for (; next < ops.size() && launched_of(ops[next]).at < range.end; ++next) {
                 put(ops[next], step);
             }
         }
     }
 
     /// A step is a replay and what is launched behind it; so much that it is no tail is one of its own.
-    void by_replays(const std::vector<Launched>& ops, std::uint16_t process) {
+    void by_replays(const Ops& ops, std::uint16_t process) {
         // Of what is there in one piece the number of operations is not known: their time stands for it.
         const bool by_time = std::any_of(made_.replays.begin(), made_.replays.end(), [&](const Replay& replay) {
             return is_whole(replay, process) && is_in_one_piece(replay);
@@ -376,45 +384,41 @@ class StepFinder {
         const auto amount = [&](std::uint32_t op) {
             return by_time ? static_cast<double>(trace_.ops[op].duration_ns()) : 1.0;
         };
-        const auto amount_of = [&](const Replay& replay) {
-            return std::accumulate(replay.ops.begin(), replay.ops.end(), 0.0,
+        const auto amount_of = [&](const Ops& some) {
+            return std::accumulate(some.begin(), some.end(), 0.0,
                                    [&](double sum, std::uint32_t op) { return sum + amount(op); });
         };
         double longest = 0;
         for (const Replay& replay : made_.replays) {
-            longest = is_whole(replay, process) ? std::max(longest, amount_of(replay)) : longest;
+            longest = is_whole(replay, process) ? std::max(longest, amount_of(replay.ops)) : longest;
         }
-        std::vector<const Replay*> whole(trace_.ops.size(), nullptr); // by op
+        std::vector<bool> whole(made_.replays.size(), false);
         double shortest = longest;
         for (const Replay& replay : made_.replays) {
-            if (is_whole(replay, process) && amount_of(replay) >= whole_share * longest) {
-                shortest = std::min(shortest, amount_of(replay));
-                for (const std::uint32_t op : replay.ops) {
-                    whole[op] = &replay;
-                }
+            if (is_whole(replay, process) && amount_of(replay.ops) >= whole_share * longest) {
+                shortest = std::min(shortest, amount_of(replay.ops));
+                whole[static_cast<std::size_t>(&replay - made_.replays.data())] = true;
             }
         }
-        std::vector<Launched> between;
+        Ops between;
         std::uint32_t last = no_step;
-        const Replay* current = nullptr;
+        std::uint32_t current = no_replay;
         const auto is_stretch = [&] {
-            const double all = std::accumulate(between.begin(), between.end(), 0.0,
-                                               [&](double sum, const Launched& op) { return sum + amount(op.op); });
-            return all >= stretch_share * shortest;
+            return amount_of(between) >= stretch_share * shortest;
         };
         const auto close_between = [&](std::uint32_t step) {
             if (!between.empty() && is_stretch()) {
                 step = open({}, process, StepEvidence::place);
                 made_.steps[step].phase = Phase::prefill;
             }
-            for (const Launched& op : between) {
+            for (const std::uint32_t op : between) {
                 put(op, step);
             }
             between.clear();
         };
-        for (const Launched& op : ops) {
-            const Replay* replay = whole[op.op];
-            if (replay == nullptr) {
+        for (const std::uint32_t op : ops) {
+            const std::uint32_t replay = made_.replay_of[op];
+            if (replay == no_replay || !whole[replay]) {
                 between.push_back(op);
                 continue;
             }
@@ -433,9 +437,9 @@ class StepFinder {
         close_between(last);
     }
 
-    void all_of(const std::vector<Launched>& ops, std::uint16_t process) {
+    void all_of(const Ops& ops, std::uint16_t process) {
         const std::uint32_t step = open({}, process, StepEvidence::place);
-        for (const Launched& op : ops) {
+        for (const std::uint32_t op : ops) {
             put(op, step);
         }
     }

@@ -15,6 +15,7 @@
 namespace plumb::imported {
 
 inline constexpr std::uint32_t no_step = std::numeric_limits<std::uint32_t>::max();
+inline constexpr std::uint32_t no_replay = no_step;
 
 /// annotation: a range that the engine or the profiler named. replay: the launch of a captured graph. place: what stands
 /// between replays, or all there is.
@@ -46,10 +47,11 @@ struct Replay {
 };
 
 struct EngineSteps {
-    std::vector<EngineStep> steps;    // by process and begin
-    std::vector<std::uint32_t> of_op; // index of its step, or no_step
-    std::vector<Replay> replays;      // by process and begin
-    std::uint64_t partial = 0;        // cut by the begin of the trace: no steps
+    std::vector<EngineStep> steps;        // by process and begin
+    std::vector<std::uint32_t> of_op;     // index of its step, or no_step
+    std::vector<Replay> replays;          // by process and begin
+    std::vector<std::uint32_t> replay_of; // of each op: index in replays, or no_replay
+    std::uint64_t partial = 0;            // cut by the begin of the trace: no steps
 };
 
 struct StepOptions {

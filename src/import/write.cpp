@@ -44,7 +44,7 @@ class ImportedWriter {
         }
         writer_ = *std::move(made);
         write_facts();
-        number_replays();
+        replay_causes_.resize(steps_.replays.size());
         std::size_t since = 0;
         for (const Event& event : events_) {
             put(event);
@@ -89,14 +89,10 @@ class ImportedWriter {
         std::uint64_t sequence = 0;
     };
 
-    struct Launched {
-        std::uint64_t key = 0;
-        Cause cause;
-    };
-
     void collect() {
         std::vector<std::int64_t> latest(trace_.streams.size(), std::numeric_limits<std::int64_t>::min());
         std::vector<std::uint32_t> last(trace_.streams.size(), 0);
+        events_.reserve(trace_.ops.size());
         overlaps_.assign(trace_.ops.size(), false);
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
             const DeviceOp& op = trace_.ops[i];
@@ -106,6 +102,9 @@ class ImportedWriter {
             events_.push_back({op.end_ns, Kind::device, i});
             first_ = std::min(first_, op.start_ns);
             last_ = std::max(last_, op.end_ns);
+            if (latest[op.stream] == std::numeric_limits<std::int64_t>::min()) {
+                streams_.push_back(op.stream);
+            }
             if (op.start_ns < latest[op.stream]) {
                 overlaps_[i] = overlaps_[last[op.stream]] = true;
             }
@@ -183,10 +182,8 @@ class ImportedWriter {
                               {"gaps", gapless_ ? "inside of durations" : "between operations"}};
         made.costs = {{"floor." + source_, static_cast<double>(trace_.tick_ns)}};
         made.clocks = {{0, "trace"}};
-        for (const DeviceOp& op : trace_.ops) {
-            if (op.process == options_.process) {
-                clocks_.try_emplace(trace_.streams[op.stream].device, 0);
-            }
+        for (const std::uint32_t stream : streams_) {
+            clocks_.try_emplace(trace_.streams[stream].device, 0);
         }
         std::uint32_t next = 0;
         for (auto& [device, clock] : clocks_) {
@@ -197,16 +194,13 @@ class ImportedWriter {
     }
 
     [[nodiscard]] std::string gpu() const {
-        std::string all;
-        for (const DeviceOp& op : trace_.ops) {
-            const auto found = op.process == options_.process
-                                   ? trace_.facts.devices.find(trace_.streams[op.stream].device)
-                                   : trace_.facts.devices.end();
+        for (const std::uint32_t stream : streams_) {
+            const auto found = trace_.facts.devices.find(trace_.streams[stream].device);
             if (found != trace_.facts.devices.end()) {
                 return found->second;
             }
         }
-        return all;
+        return {};
     }
 
     [[nodiscard]] std::int64_t realtime(std::int64_t ns) const {
@@ -243,14 +237,6 @@ class ImportedWriter {
         const std::uint16_t id = next_name_++;
         then(writer_->add_name({id, brick.category, brick.name}));
         return id;
-    }
-
-    void number_replays() {
-        for (const Replay& replay : steps_.replays) {
-            if (replay.process == options_.process && replay.launch != Trace::no_launch) {
-                replays_[replay.launch] = {replay.key, {}};
-            }
-        }
     }
 
     Track& host_track(std::uint32_t thread) {
@@ -371,11 +357,10 @@ class ImportedWriter {
         const auto waited = waits_.from.find(api);
         timed(track, call.start_ns, waited == waits_.from.end() ? call.end_ns : waited->second,
               RecordKind::device_submit, 0);
-        const auto replay = replays_.find(api);
-        if (replay != replays_.end()) {
-            replay->second.cause = {track.id, track.sequence + track.pending.size()};
+        if (const std::uint32_t replay = steps_.replay_of[op]; replay != no_replay) {
+            replay_causes_[replay] = {track.id, track.sequence + track.pending.size()};
             const auto flags = static_cast<std::uint16_t>(launch_linked | (gapless_ ? launch_gapless : 0));
-            raw(track, replay->second.key, pack(RecordKind::graph_launch, flags, queue));
+            raw(track, steps_.replays[replay].key, pack(RecordKind::graph_launch, flags, queue));
         } else {
             causes_[op] = {track.id, track.sequence + track.pending.size()};
             raw(track, op, pack(RecordKind::device_scope, names_[labels_.brick_of[op]], queue));
@@ -399,8 +384,8 @@ class ImportedWriter {
             track.step = step;
             track.layer = layer;
         }
-        if (const auto replay = replays_.find(trace_.launch_of[index]); replay != replays_.end()) {
-            began(track, replay->second.cause);
+        if (const std::uint32_t replay = steps_.replay_of[index]; replay != no_replay) {
+            began(track, replay_causes_[replay]);
         } else if (const auto cause = causes_.find(index); cause != causes_.end()) {
             began(track, cause->second);
             causes_.erase(cause);
@@ -456,9 +441,10 @@ class ImportedWriter {
     std::uint32_t first_step_ = no_step;
     std::vector<Event> events_;
     std::vector<bool> overlaps_;                      // of each op
+    std::vector<std::uint32_t> streams_;              // of the process, as they begin
     std::map<std::uint32_t, std::uint32_t> launched_; // by api call: the first op it began
-    std::map<std::uint32_t, Launched> replays_;       // by api call
     HostWaits waits_;
+    std::vector<Cause> replay_causes_;              // by replay
     std::map<std::uint32_t, Cause> causes_;         // by op, until it is written
     std::map<std::uint32_t, std::uint32_t> clocks_; // by device
     std::map<std::uint32_t, Track> threads_;        // by thread
