@@ -25,27 +25,35 @@ namespace {
 using namespace plumb::cli;
 using Clock = std::chrono::steady_clock;
 
-volatile std::sig_atomic_t top_signal = 0; // the last one that asks for an end, or for a pause
+/// What came since it was last asked: a signal that ends the view, one that pauses it, and one after which it goes on.
+volatile std::sig_atomic_t top_end = 0, top_pause = 0, top_resume = 0;
 
-void on_top_signal(int number) { top_signal = number; }
+void on_top_signal(int number) { (number == SIGTSTP ? top_pause : number == SIGCONT ? top_resume : top_end) = number; }
 void on_resize(int) {} // wakes the wait for a key
 
 /// The terminal while it is ours: another screen, no cursor, keys at once. One at a time.
+/// Signals are let in only while a key is waited for: none is missed between a look at what came and the wait.
 class TopScreen {
   public:
     TopScreen() : keys_(::isatty(STDIN_FILENO) == 1 && ::tcgetattr(STDIN_FILENO, &before_) == 0) {
-        struct sigaction action {};
-        action.sa_handler = on_top_signal; // no SA_RESTART: the wait for a key ends
-        for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
-            ::sigaction(number, &action, nullptr);
+        sigset_t ours;
+        ::sigemptyset(&ours);
+        for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH}) {
+            ::sigaddset(&ours, number);
         }
-        action.sa_handler = on_resize;
-        ::sigaction(SIGWINCH, &action, nullptr);
+        ::sigprocmask(SIG_BLOCK, &ours, &while_waiting_);
+        for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT}) {
+            std::signal(number, on_top_signal);
+        }
+        std::signal(SIGWINCH, on_resize);
         enter();
     }
     TopScreen(const TopScreen&) = delete;
     TopScreen& operator=(const TopScreen&) = delete;
-    ~TopScreen() { leave(); }
+    ~TopScreen() {
+        leave();
+        ::sigprocmask(SIG_SETMASK, &while_waiting_, nullptr);
+    }
 
     void draw(const plumb::top::Top& top) {
         struct winsize size {};
@@ -53,44 +61,52 @@ class TopScreen {
             size.ws_col = 80;
             size.ws_row = 24;
         }
-        std::string text = "\x1b[H";
         const std::vector<std::string> lines = top.lines(size.ws_col, size.ws_row, stdout_has_color());
+        std::string text = "\x1b[H";
         for (std::size_t i = 0; i < lines.size(); ++i) {
-            text += (i == 0 ? "" : "\r\n") + lines[i] + "\x1b[K";
+            text += (i == 0 ? "\x1b[K" : "\r\n\x1b[K") + lines[i]; // behind a line that is full it would erase its end
         }
-        std::cout << text << "\x1b[J" << std::flush;
+        std::cout << text << (lines.size() < size.ws_row ? "\r\n\x1b[J" : "") << std::flush;
     }
 
-    enum class Event { time, resize, leave };
+    enum class Event { time, redraw, leave };
     /// Until `until`, or until there is something to do.
     Event wait(Clock::time_point until) {
         while (true) {
-            if (top_signal == SIGTSTP) {
-                pause();
-                return Event::resize;
-            }
-            if (top_signal != 0) {
-                return Event::leave;
-            }
-            const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-            if (left <= 0) {
-                return Event::time;
-            }
+            const auto left = std::max(Clock::duration::zero(), until - Clock::now());
+            const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+            const struct timespec timeout {
+                seconds.count(), std::chrono::nanoseconds(left - seconds).count()
+            };
             struct pollfd in {
                 keys_ ? STDIN_FILENO : -1, POLLIN, 0
             };
-            const int ready = ::poll(&in, 1, static_cast<int>(left));
-            if (ready < 0 && errno == EINTR && top_signal == 0) {
-                return Event::resize;
-            }
-            char key = 0;
-            if (ready == 1 && (::read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q')) {
+            const int ready = ::ppoll(&in, 1, &timeout, &while_waiting_);
+            if (top_end != 0 || (ready == 1 && asked_to_leave())) {
                 return Event::leave;
+            }
+            if (top_pause != 0 || top_resume != 0) {
+                top_pause != 0 ? pause() : enter();
+                top_resume = 0;
+                return Event::redraw;
+            }
+            if (left == Clock::duration::
+                            zero()) { // asked before the wait, so that neither keys nor signals hold up the next look
+                return Event::time;
+            }
+            if (ready < 0) {
+                return Event::redraw;
             }
         }
     }
 
   private:
+    static bool asked_to_leave() {
+        char keys[64];
+        const ssize_t count = ::read(STDIN_FILENO, keys, sizeof keys);
+        const std::string_view typed(keys, count > 0 ? static_cast<std::size_t>(count) : 0);
+        return count <= 0 || typed.find_first_of("qQ") != typed.npos;
+    }
     void enter() {
         if (keys_) {
             struct termios raw = before_;
@@ -101,21 +117,29 @@ class TopScreen {
         }
         std::cout << "\x1b[?1049h\x1b[?25l" << std::flush;
     }
+    /// Who sees the screen that was there before may type.
     void leave() {
-        std::cout << "\x1b[?25h\x1b[?1049l" << std::flush;
         if (keys_) {
             ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
         }
+        std::cout << "\x1b[?25h\x1b[?1049l" << std::flush;
     }
+    /// The stop is the system's own: without a shell that could let us go on, it does not stop us.
     void pause() {
         leave();
-        top_signal = 0;
-        ::raise(SIGSTOP); // until the shell lets it go on
+        top_pause = 0;
+        std::signal(SIGTSTP, SIG_DFL);
+        ::raise(SIGTSTP);
+        sigset_t ours;
+        ::sigprocmask(SIG_SETMASK, &while_waiting_, &ours); // here it stops
+        ::sigprocmask(SIG_SETMASK, &ours, nullptr);
+        std::signal(SIGTSTP, on_top_signal);
         enter();
     }
 
     struct termios before_ {};
     bool keys_;
+    sigset_t while_waiting_{};
 };
 
 /// A terminal that cannot be drawn on is written to as a pipe is.
@@ -170,8 +194,8 @@ int show_top(const std::string& argument) {
         if (const plumb::Status followed = follow_on_terminal(*top); !followed.ok()) {
             return say_error(followed.error().message, false);
         }
-        if (top_signal != 0 && top_signal != SIGINT) {
-            const int number = top_signal;
+        if (top_end != 0 && top_end != SIGINT) {
+            const int number = top_end;
             std::cout.flush();
             std::signal(number, SIG_DFL);
             ::raise(number);
