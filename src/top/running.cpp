@@ -40,7 +40,9 @@ std::vector<Running> running_recordings(const std::vector<std::string>& folders)
                 continue;
             }
             const Result<recording::RingFile> ring = recording::read_ring_header(path);
-            if (ring && base::process_alive(ring->pid, ring->process_start, ring->boot_id)) {
+            // A ring that is being made has no name of its recording yet.
+            if (ring && !ring->recording.empty() &&
+                base::process_alive(ring->pid, ring->process_start, ring->boot_id)) {
                 found.push_back({ring->pid, ring->recording});
             }
         }
