@@ -219,8 +219,9 @@ std::vector<std::string> Top::lines(std::size_t columns, std::size_t rows, bool 
 std::string Top::farewell() const {
     const View& view = state_->view;
     const bool closed = state_->follower.writer() == Follower::Writer::closed;
-    return "process " + std::to_string(view.pid) + (closed ? " ended" : " ended without closing its recording") +
-           ": plumb report " + view.recording + " shows the whole run";
+    const std::string run = view.pid != 0 ? "process " + std::to_string(view.pid) : "the run";
+    return run + (closed ? " ended" : " ended without closing its recording") + ": plumb report " + view.recording +
+           " shows the whole run";
 }
 
 } // namespace plumb::top

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a recording of a decode loop of captured graphs, as a run on a GPU leaves it, with every duration known:
-// make_graph_recording FILE [lost]. With `lost`, graph 64 lost kernels between its two captures.
+// make_graph_recording FILE [lost|eager]. With `lost`, graph 64 lost kernels between its two captures; with `eager`, there are no graphs
+// and every scope of the device is timed.
 #include <cstdio>
-#include <cstring>
 #include <memory>
+#include <string_view>
 #include <unistd.h>
 
 #include "planted/tape.hpp"
@@ -39,6 +40,24 @@ void add_step(planted::Tape& tape, std::uint64_t step) {
         tape.device_scope(queue, Brick::sampling, step, -1, now, now + 40 * us);
     }
     tape.step_end(host, Phase::decode, t, t + step_length - 10 * us);
+}
+
+/// Launched 20 us into the step, and again when the host found time for it; each runs 5 us after its launch.
+void add_eager_step(planted::Tape& tape, std::uint64_t step) {
+    const std::int64_t t = static_cast<std::int64_t>(step) * step_length;
+    tape.cpu_time(host, t, t);
+    tape.step_begin(host, step, Phase::decode, t);
+    tape.step_value(host, StepValue::decode_tokens, 1);
+    const auto run = [&](Brick brick, std::int64_t launched, std::int64_t lasting) {
+        const auto submission = tape.submit_scope(host, brick, queue, launched, launched + 10 * us);
+        tape.cause(queue, submission);
+        tape.device_scope(queue, brick, step, -1, launched + 15 * us, launched + 15 * us + lasting);
+    };
+    run(Brick::attention, t + 20 * us, 400 * us);
+    tape.scope(host, Brick::sampling, t + 440 * us, t + 500 * us);
+    run(Brick::lm_head, t + 520 * us, (300 + static_cast<std::int64_t>(step % 7)) * us);
+    tape.step_end(host, Phase::decode, t, t + step_length - 10 * us);
+    tape.cpu_time(host, t + step_length - 10 * us, t + step_length - 10 * us);
 }
 
 /// In each of two layers a kernel of rms_norm, two of attention, then an all-reduce in no scope: one after the other.
@@ -94,18 +113,37 @@ GraphInfo graph_row(bool lost) {
     return row;
 }
 
-planted::Tape recorded(bool lost) {
+planted::Tape begun() {
     planted::Tape tape;
     tape.metadata_.pid = static_cast<std::uint32_t>(getpid());
     tape.metadata_.warmup_steps = Metadata().warmup_steps;
     tape.metadata_.sync_mode = "deferred";
     tape.metadata_.ring_reason = "made by hand";
     tape.track(host);
-    tape.device_track({queue, TrackKind::device_queue, 1, 0, "stream", "cuda_event", every});
-    tape.device_track({graph_track, TrackKind::captured_graph, 1, 0, "graph 64", "cuda_graph_event", 1, 64});
+    return tape;
+}
+
+void set_realtime(planted::Tape& tape) {
     for (ClockPair& pair : tape.clock_pairs_) {
         pair.realtime_ns = begin_realtime_ns + pair.monotonic_ns;
     }
+}
+
+planted::Tape recorded_eager() {
+    planted::Tape tape = begun();
+    tape.device_track({queue, TrackKind::device_queue, 1, 0, "stream", "cuda_event", 1});
+    set_realtime(tape);
+    for (std::uint64_t step = 0; step < 3 * steps; ++step) {
+        add_eager_step(tape, step);
+    }
+    return tape;
+}
+
+planted::Tape recorded(bool lost) {
+    planted::Tape tape = begun();
+    tape.device_track({queue, TrackKind::device_queue, 1, 0, "stream", "cuda_event", every});
+    tape.device_track({graph_track, TrackKind::captured_graph, 1, 0, "graph 64", "cuda_graph_event", 1, 64});
+    set_realtime(tape);
     GraphInfo idle;
     idle.key = 128;
     idle.captures = 1;
@@ -121,10 +159,11 @@ planted::Tape recorded(bool lost) {
 
 int main(int argc, char** argv) {
     if (argc < 2) {
-        std::fprintf(stderr, "usage: make_graph_recording FILE [lost]\n");
+        std::fprintf(stderr, "usage: make_graph_recording FILE [lost|eager]\n");
         return 2;
     }
-    const Status status = recorded(argc > 2 && std::strcmp(argv[2], "lost") == 0).save(argv[1]);
+    const std::string_view kind = argc > 2 ? argv[2] : "";
+    const Status status = (kind == "eager" ? recorded_eager() : recorded(kind == "lost")).save(argv[1]);
     if (!status) {
         std::fprintf(stderr, "%s\n", status.error().message.c_str());
     }

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import signal
 import subprocess
 import sys
 import tempfile
@@ -97,6 +98,35 @@ def schema_problems(schema, *documents):
     done = subprocess.run([checker, SOURCE, schema + ".json"], input="".join(json.dumps(one) + "\n" for one in documents),
                           stdout=subprocess.PIPE, text=True, check=True, timeout=HANG)
     return done.stdout
+
+
+def decode(case, name, least=1):
+    """A decode in a process of its own, that has recorded so many bytes; the test ends it."""
+    model = FOLDER / "model.gguf"
+    if not model.exists():
+        done = plumb("model", "make", "--shape", "test-qwen2", "-o", model)
+        assert done.returncode == 0, done.stderr
+    path = FOLDER / name
+    process = subprocess.Popen([PLUMB, "decode", model, "--steps", "100000", "--threads", "1", "--out", path],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               env=ENVIRONMENT)
+    case.addCleanup(end, process)
+    while not path.exists() or path.stat().st_size < least:
+        assert process.poll() is None
+    return process, path
+
+
+def stopped(case, name):
+    """The recording of a live process that writes no more."""
+    process, path = decode(case, name, 20000)
+    process.send_signal(signal.SIGSTOP)
+    os.waitpid(process.pid, os.WUNTRACED)
+    return path
+
+
+def end(process):
+    process.kill()
+    process.wait(timeout=HANG)
 
 
 def terminal():

@@ -1,21 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""plumb top: its snapshot against what the other commands print, and its live view in real terminals.
+"""The snapshot of plumb top, against what the other commands print.
 
-usage: top_test.py PLUMB MAKE_RECORDING SOURCE_DIR [CLASS…]
-
-Nothing sleeps: a test reads what a terminal is given, and looks at the screen after each part of it."""
+usage: top_test.py PLUMB MAKE_RECORDING SOURCE_DIR [CLASS…]"""
 
 import json
 import os
-import pathlib
 import re
-import shutil
-import signal
-import subprocess
-import termios
-import unittest
 
-from shell import Case, ENVIRONMENT, FOLDER, HANG, PLUMB, graph_recording, main, plumb, recording, report, terminal
+from shell import Case, FOLDER, decode, end, graph_recording, kineto_trace, main, plumb, recording, stopped
 
 
 def rows(text, heading):
@@ -29,26 +21,6 @@ def rows(text, heading):
             break
         found[match[1].strip()] = match[2].split()
     return found
-
-
-def decode(name, steps):
-    """A decode in a process of its own, that has begun to record."""
-    model = FOLDER / "model.gguf"
-    if not model.exists():
-        done = plumb("model", "make", "--shape", "test-qwen2", "-o", model)
-        assert done.returncode == 0, done.stderr
-    path = FOLDER / name
-    process = subprocess.Popen([PLUMB, "decode", model, "--steps", str(steps), "--threads", "1", "--out", path],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                               env=ENVIRONMENT)
-    while not path.exists() or path.stat().st_size == 0:
-        assert process.poll() is None
-    return process, path
-
-
-def end(process):
-    process.kill()
-    process.wait(timeout=HANG)
 
 
 class TopSnapshot(Case):
@@ -113,174 +85,93 @@ class TopSnapshot(Case):
         self.assert_bad_input(plumb("top", "1"), "process 1 is not known to record")
 
     def test_a_process_is_found_by_its_pid(self):
-        process, path = decode("by_pid.plumb", 100000)
-        try:
-            while True:
-                done = plumb("top", process.pid)
-                if done.returncode == 0 and "\nbrick " in done.stdout:
-                    break
-                self.assertIsNone(process.poll())
-            self.assertIn(path.name, done.stdout)
-            self.assertIn(f"pid {process.pid}", done.stdout)
-        finally:
-            end(process)
+        process, path = decode(self, "by_pid.plumb")
+        done = None
+        while done is None or "\nbrick " not in done.stdout:
+            done = plumb("top", process.pid)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(path.name, done.stdout)
+        self.assertIn(f"pid {process.pid}", done.stdout)
+        end(process)
         self.assertIn(f"plumb report {path}", plumb("top", path).stdout)
 
-
     def test_several_that_record_are_listed(self):
-        one, first = decode("one.plumb", 100000)
-        two, second = decode("two.plumb", 100000)
-        try:
-            self.assert_bad_input(plumb("top"), "name one of them", f"{one.pid} ({first})", f"{two.pid} ({second})")
-        finally:
-            end(one)
-            end(two)
+        (one, first), (two, second) = decode(self, "one.plumb"), decode(self, "two.plumb")
+        self.assert_bad_input(plumb("top"), "name one of them", f"{one.pid} ({first})", f"{two.pid} ({second})")
 
+    def device_recordings(self):
+        imported = FOLDER / "imported.plumb"
+        done = plumb("import", kineto_trace(), "-o", imported, "--phase", "decode")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return graph_recording(), graph_recording("eager"), imported
 
-class Tmux:
-    """A terminal of its own; `drawn` gives what is on its screen whenever something new was written to it."""
+    def test_lanes_of_devices_show_the_figures_of_wall(self):
+        figures = 0
+        for path in self.device_recordings():
+            phase = next(phase for phase in json.loads(plumb("wall", path, "--json").stdout)["phases"]
+                         if phase["phase"] == "decode")
+            self.assertEqual([lane["device"] for lane in phase["lanes"]], [False, True])
+            for lane in phase["lanes"]:
+                name = lane["name"] if lane["device"] else "the host"
+                with self.subTest(path=path.name, lane=name):
+                    line = re.search(rf"^idle of {re.escape(name)} (.*)$", self.snapshot(path), re.M)[1]
+                    idle = lane["idle"]
+                    if isinstance(idle["total_ns"], dict):
+                        self.assertEqual(line[:5], "n/a: ")
+                        self.assertTrue(idle["total_ns"]["absent"].startswith(line[5:].rstrip("\u2026")), line)
+                        continue
 
-    def __init__(self, columns, lines):
-        if shutil.which("tmux") is None:
-            raise unittest.SkipTest("tmux is not installed (packages.txt): plumb top was not tried in a real terminal")
-        self.socket = FOLDER / f"tmux-{id(self)}"
-        self.fifo = FOLDER / f"fifo-{id(self)}"
-        os.mkfifo(self.fifo)
-        self.call("-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", lines, "env PS1='$ ' sh")
-        self.call("pipe-pane", f"cat > {self.fifo}")
-        self.news = os.open(self.fifo, os.O_RDONLY)
+                    def shown(ns):
+                        return "n/a" if isinstance(ns, dict) else f"{100 * ns / lane['period_ns']:.1f}"
+                    parts = [f"exposed launch {shown(idle['exposed_launch_ns'])}", f"host work {shown(idle['host_work_ns'])}"]
+                    if not lane["device"]:
+                        parts = [f"a device was busy {shown(idle['for_device_ns'])}"]
+                    parts += [f"unknown {shown(idle['unknown_ns'])}"]
+                    parts += [f"in {scope['name']} {shown(scope['self_ns'])}" for scope in idle["scopes"][:3]]
+                    self.assertEqual(line, f"{shown(idle['total_ns'])} %: " + ", ".join(parts))
+                    figures += len(parts)
+        self.assertGreater(figures, 8)
 
-    def call(self, *words):
-        environment = ENVIRONMENT | {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-        environment.pop("TMUX", None)
-        return subprocess.run(["tmux", "-u", "-S", self.socket, *map(str, words)], check=True, stdout=subprocess.PIPE,
-                              text=True, env=environment, timeout=HANG).stdout
+    def test_bricks_of_devices_show_the_figures_of_report(self):
+        for path in self.device_recordings():
+            with self.subTest(path=path.name):
+                shown = rows(self.snapshot(path), "brick ")
+                said = json.loads(plumb("report", path, "--json").stdout)
+                bricks = {row["name"]: row for row in said["bricks"] if row["phase"] == "decode"}
+                self.assertTrue({"attention", "sampling"} <= set(bricks))
+                cells = {name.split(" ")[0]: cells for name, cells in shown.items()}
+                for name, row in bricks.items():
+                    self.assertEqual(cells[name][0], f"{100 * row['wall_share']:.1f}", name)
+                    for cell, key in ((2, "p50_ns"), (3, "p90_ns")):
+                        known = not isinstance(row["time"][key], dict)
+                        self.assertEqual(cells[name][cell] != "n/a", known, name)
+                        if known:
+                            self.assertAlmostEqual(float(cells[name][cell]), row["time"][key] / 1e3, delta=0.051)
+                wall = next(phase for phase in said["phases"] if phase["phase"] == "decode")["wall"]
+                for name, key in (("unattributed", "unattributed_ns"), ("idle", "idle_ns")):
+                    cell = next(cells for row, cells in shown.items() if row.split(": ")[-1] == name)[0]
+                    self.assertEqual(cell, f"{100 * wall[key] / wall['period_ns']:.1f}")
 
-    def type(self, text):
-        self.call("send-keys", "-l", text)
+    def test_an_imported_recording_is_of_no_process(self):
+        path = self.device_recordings()[-1]
+        text = self.snapshot(path)
+        self.assertNotIn("pid", text)
+        self.assertTrue(text.endswith(f"\nthe run ended: plumb report {path} shows the whole run\n"), text)
 
-    def enter(self, line):
-        self.type(line + "\n")
-
-    def screen(self):
-        return self.call("capture-pane", "-p")
-
-    def until(self, holds):
-        """The first screen of which that is true."""
-        while True:
-            screen = self.screen()
-            if holds(screen):
-                return screen
-            if not os.read(self.news, 65536):
-                raise AssertionError("the terminal ended with\n" + screen)
-
-    def close(self):
-        os.close(self.news)
-        self.call("kill-server")
-
-
-class TopTerminal(Case):
-    def test_bricks_appear_and_q_leaves_the_terminal_as_it_was(self):
-        tmux = Tmux(80, 24)
-        process, path = decode("live.plumb", 100000)
-        try:
-            before, after = FOLDER / "before", FOLDER / "after"
-            tmux.enter(f"stty -g > {before}; echo was he''re")
-            tmux.until(lambda screen: "was here" in screen)
-            tmux.enter(f"{PLUMB} top {process.pid}")
-            screen = tmux.until(lambda screen: "\nbrick " in screen and "attention" in screen and " tok/s  p50 " in screen)
-            self.assertIn("q quits", screen)
-            self.assertNotIn("was here", screen)
-            self.assertIn(path.name, screen.split("\n")[0])
-            tmux.until(lambda screen: re.search(r"^tok/s .*[▁-█]{3} ", screen, re.M))  # three looks
-
-            tmux.call("resize-window", "-x", 20, "-y", 24)
-            screen = tmux.until(lambda screen: re.search(r"^brick +% wall$", screen, re.M))
-            self.assertTrue(all(len(line) <= 20 for line in screen.split("\n")), screen)
-            tmux.call("resize-window", "-x", 150, "-y", 40)
-            tmux.until(lambda screen: "sum/step ms" in screen)
-
-            tmux.type("q")
-            screen = tmux.until(lambda screen: "was here" in screen)
-            self.assertNotIn("q quits", screen)
-            tmux.enter(f"echo code $?; stty -g > {after}; echo do''ne")
-            screen = tmux.until(lambda screen: "\ndone" in screen)
-            self.assertIn("\ncode 0", screen)
-            self.assertEqual(after.read_text(), before.read_text())
-            self.assertEqual(tmux.call("display-message", "-p", "#{alternate_on} #{cursor_flag}").strip(), "0 1")
-        finally:
-            end(process)
-            tmux.close()
-
-    def test_a_run_that_is_killed_leaves_its_last_view_and_the_way_on(self):
-        tmux = Tmux(100, 40)
-        process, path = decode("killed.plumb", 100000)
-        try:
-            tmux.enter(f"{PLUMB} top {path}; echo code $?")
-            tmux.until(lambda screen: "q quits" in screen and "\nbrick " in screen)
-            end(process)
-            screen = tmux.until(lambda screen: re.search(r"^code ", screen, re.M)).replace("\n", " ")
-            self.assertIn("code 0", screen)
-            self.assertIn("ended without closing its recording: plumb report", screen)
-            self.assertIn("attention", screen)
-        finally:
-            end(process)
-            tmux.close()
-
-
-class TopSignals(Case):
-    def seen(self, descriptor, part):
-        text = b""
-        while part not in text:
-            text += os.read(descriptor, 65536)
-        return text
-
-    def rest(self, descriptor):
-        text = b""
-        try:
-            while more := os.read(descriptor, 65536):
-                text += more
-        except OSError:  # nobody has it open any more
-            pass
-        return text
-
-    def test_every_signal_gives_the_terminal_back(self):
-        process, path = decode("signals.plumb", 100000)
-        try:
-            for number, code in ((signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGHUP, -signal.SIGHUP)):
-                with self.subTest(signal=number):
-                    ours, theirs = terminal()
-                    before = termios.tcgetattr(theirs)
-                    top = subprocess.Popen([PLUMB, "top", path], stdin=theirs, stdout=theirs, stderr=theirs,
-                                           env=ENVIRONMENT | {"TERM": "xterm"})
-                    self.seen(ours, b"q quits")
-                    self.assertNotEqual(termios.tcgetattr(theirs)[3], before[3])
-                    top.send_signal(number)
-                    text = self.seen(ours, b"\x1b[?1049l")
-                    self.assertEqual(top.wait(timeout=HANG), code)
-                    self.assertEqual(termios.tcgetattr(theirs), before)
-                    os.close(theirs)
-                    self.assertIn(b"\x1b[?25h\x1b[?1049l", text + self.rest(ours))
-                    os.close(ours)
-        finally:
-            end(process)
-
-    def test_a_file_that_becomes_another_ends_the_view_with_one_sentence(self):
-        process, path = decode("replaced.plumb", 100000)
-        try:
-            ours, theirs = terminal()
-            top = subprocess.Popen([PLUMB, "top", path], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE,
-                                   env=ENVIRONMENT | {"TERM": "xterm"}, text=True)
-            os.close(theirs)
-            self.seen(ours, b"q quits")
-            os.replace(shutil.copy(recording(), FOLDER / "copy.plumb"), path)
-            self.assertIn(b"\x1b[?1049l", self.rest(ours))
-            self.assertEqual(top.wait(timeout=HANG), 2)
-            self.assertRegex(top.stderr.read(), r"\Aerror: [^\n]*another run[^\n]*\n\Z")
-            top.stderr.close()
-            os.close(ours)
-        finally:
-            end(process)
+    def test_what_is_not_read_or_not_written_is_no_crash(self):
+        fifo, loop = FOLDER / "pipe", FOLDER / "loop"
+        os.mkfifo(fifo)
+        loop.symlink_to(loop)
+        for path, part in ((fifo, "is no ordinary file"), ("/dev/null", "is no ordinary file"), (loop, "could not be read")):
+            self.assert_bad_input(plumb("top", path), part)
+        with open("/dev/full", "w") as full:
+            self.assert_bad_input(plumb("top", recording(), stdout=full), "No space left on device")
+        reading, writing = os.pipe()
+        os.close(reading)
+        for path in (recording(), stopped(self, "unread.plumb")):
+            done = plumb("top", path, stdout=writing)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        os.close(writing)
 
 
 if __name__ == "__main__":
