@@ -2,6 +2,7 @@
 #include "recording/follower.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <random>
@@ -144,6 +145,51 @@ TEST_F(Following, a_limit_that_replaces_the_file_loses_nothing_that_a_look_has_s
         all.sequences[1].push_back(i);
     }
     expect_same(content, all);
+}
+
+TEST_F(Following, F8_a_file_that_replaces_another_gives_no_record_twice) {
+    const Bytes bytes = written(60);
+    const Content whole = content_of(folder.file("whole.plumb"));
+    write_bytes(path, prefix(bytes, bytes.size() / 2));
+    Result<Follower> follower = Follower::open(path);
+    ASSERT_TRUE(follower.ok());
+    ASSERT_TRUE(follower->look().ok());
+    Content content;
+    ASSERT_NO_FATAL_FAILURE(take(*follower, content));
+    ASSERT_EQ(std::rename(folder.file("whole.plumb").c_str(), path.c_str()), 0);
+    ASSERT_TRUE(follower->look().ok());
+    ASSERT_NO_FATAL_FAILURE(take(*follower, content));
+    expect_same(content, whole);
+}
+
+TEST_F(Following, a_chunk_that_never_ends_is_waited_for_and_one_that_ends_late_is_taken) {
+    const Bytes bytes = written(60);
+    const Content whole = content_of(folder.file("whole.plumb"));
+    write_bytes(path, prefix(bytes, bytes.size() / 2));
+    Result<Follower> follower = Follower::open(path);
+    ASSERT_TRUE(follower.ok());
+    Content content;
+    for (int i = 0; i < 100; ++i) {
+        ASSERT_TRUE(follower->look().ok());
+        ASSERT_NO_FATAL_FAILURE(take(*follower, content));
+    }
+    EXPECT_LE(follower->bytes_read(), bytes.size() / 2);
+    write_bytes(path, bytes);
+    ASSERT_TRUE(follower->look().ok());
+    ASSERT_NO_FATAL_FAILURE(take(*follower, content));
+    expect_same(content, whole);
+}
+
+TEST_F(Following, a_link_to_what_is_no_file_is_one_sentence) {
+    write_bytes(path, prefix(written(20), 2000));
+    Result<Follower> follower = Follower::open(path);
+    ASSERT_TRUE(follower.ok());
+    ASSERT_TRUE(follower->look().ok());
+    ASSERT_EQ(symlink("/dev/null", folder.file("link").c_str()), 0);
+    ASSERT_EQ(std::rename(folder.file("link").c_str(), path.c_str()), 0);
+    const Status look = follower->look();
+    ASSERT_FALSE(look.ok());
+    EXPECT_NE(look.error().message.find("is no ordinary file"), std::string::npos);
 }
 
 TEST_F(Following, damage_in_the_middle_is_skipped_and_noted) {

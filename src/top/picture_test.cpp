@@ -192,7 +192,7 @@ TEST(Picture, colour_changes_no_text) {
     EXPECT_EQ("\n" + text, drawn(view, 80, 24));
 }
 
-TEST(Picture, a_run_that_is_silent_or_drops_says_so) {
+TEST(Picture, M3_a_run_that_is_silent_or_drops_says_so) {
     View view = sample_view(answers::healthy_report());
     view.silent_seconds = 12.4;
     view.drops = {{"ring full", 12345}, {"lap outside any scope", 0}};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "analysis/report_builder.hpp"
 #include "analysis/wall_builder.hpp"
@@ -31,7 +32,7 @@ class Decoding : public ::testing::Test {
         recording::RecordBatch records;
     };
 
-    Decoding() {
+    explicit Decoding(std::uint64_t first = 0) : first_number(first) {
         tape.track(main_track, "main");
         tape.track(worker_track, "worker");
         tape.metadata_.warmup_steps = 8;
@@ -48,7 +49,7 @@ class Decoding : public ::testing::Test {
 
     void plant(std::int64_t step) {
         const std::int64_t begin = step * 10 * ms;
-        const auto number = static_cast<std::uint64_t>(step);
+        const std::uint64_t number = first_number + static_cast<std::uint64_t>(step);
         tape.step_begin(main_track, number, Phase::decode, begin);
         tape.step_value(main_track, StepValue::decode_tokens, 1);
         tape.scope(main_track, Brick::attention, begin + ms, begin + 5 * ms);
@@ -62,7 +63,7 @@ class Decoding : public ::testing::Test {
     void write(std::int64_t until) {
         std::vector<Batch> batches;
         ASSERT_TRUE(tape.for_each_batch([&](const recording::RecordBatch& batch) {
-                            const std::uint64_t a_step = batch.track == main_track ? 4 : 3; // records
+                            const std::uint64_t a_step = records_a_step.at(batch.track);
                             const auto done = static_cast<std::int64_t>((batch.first_sequence + batch.count) / a_step);
                             batches.push_back({done * 10 * ms, batch});
                             return true;
@@ -100,6 +101,8 @@ class Decoding : public ::testing::Test {
         return window.read(*follower, seconds, most, ended);
     }
 
+    const std::uint64_t first_number;
+    std::map<std::uint32_t, std::uint64_t> records_a_step = {{main_track, 4}, {worker_track, 3}};
     recording::testing::TemporaryFolder folder;
     const std::string path = folder.file("run.plumb");
     planted::Tape tape;
@@ -133,7 +136,7 @@ TEST_F(Decoding, a_window_over_all_of_an_ended_run_says_what_report_and_wall_say
     EXPECT_EQ(report->phases[0].steps, 992u);
 }
 
-TEST_F(Decoding, a_window_holds_whole_steps_with_the_work_of_threads_that_write_late) {
+TEST_F(Decoding, F5_a_window_holds_whole_steps_with_the_work_of_threads_that_write_late) {
     for (const std::int64_t until : {6'000 * ms, 6'050 * ms, 10'000 * ms}) {
         ASSERT_NO_FATAL_FAILURE(write(until));
         Window window;
@@ -204,6 +207,86 @@ TEST_F(Decoding, a_window_of_more_records_than_a_look_may_take_is_shorter) {
     EXPECT_LT(account->seconds, 4);
     EXPECT_LE(account->records, 3000u);
     EXPECT_NEAR(static_cast<double>(account->report.phases.at(0).steps), 100 * account->seconds, 2);
+}
+
+TEST_F(Decoding, F4_what_reaches_to_the_begin_of_the_run_keeps_warm_up_apart_and_a_later_window_has_none) {
+    ASSERT_NO_FATAL_FAILURE(write(4'000 * ms));
+    for (const double seconds : {60.0, 1.0}) {
+        Window window;
+        const Result<Account> account = looked(window, seconds, any_number, false);
+        ASSERT_TRUE(account.ok());
+        EXPECT_EQ(account->seconds, seconds == 60 ? 0 : seconds);
+        EXPECT_EQ(account->report.phases.at(0).warmup_steps, seconds == 60 ? 8u : 0u);
+        EXPECT_EQ(account->report.phases[0].steps, seconds == 60 ? 272u : 100u);
+    }
+}
+
+class DecodingForMonths : public Decoding {
+  protected:
+    DecodingForMonths() : Decoding(100'000'000) {}
+};
+
+TEST_F(DecodingForMonths, a_step_has_any_number) {
+    ASSERT_NO_FATAL_FAILURE(write(10'000 * ms));
+    Window window;
+    const Result<Account> account = looked(window, 2, any_number, false);
+    ASSERT_TRUE(account.ok());
+    EXPECT_NEAR(static_cast<double>(account->report.phases.at(0).steps), 200, 1);
+    EXPECT_EQ(row_of(account->report, "lm_head").calls_per_step, 1);
+    EXPECT_TRUE(account->no_wall.empty()) << account->no_wall;
+}
+
+/// Beside it a device that works 6 ms of each step, of which is known a second later.
+class DecodingOnADevice : public Decoding {
+  protected:
+    static constexpr std::uint32_t queue = 0x80000001;
+
+    DecodingOnADevice() {
+        tape = planted::Tape();
+        tape.track(main_track, "main");
+        tape.device_track({queue, recording::TrackKind::device_queue, 1, 0, "stream", "cuda_event", 1});
+        records_a_step = {{main_track, 7}, {queue, 4}};
+        for (std::int64_t step = 0; step < steps; ++step) {
+            const std::int64_t t = step * 10 * ms;
+            const auto number = static_cast<std::uint64_t>(step);
+            tape.cpu_time(main_track, t, t);
+            tape.step_begin(main_track, number, Phase::decode, t);
+            const auto submission = tape.submit_scope(main_track, Brick::attention, queue, t + ms, t + 2 * ms);
+            tape.step_value(main_track, StepValue::decode_tokens, 1);
+            tape.step_end(main_track, Phase::decode, t, t + 9 * ms);
+            tape.cpu_time(main_track, t + 9 * ms, t + 9 * ms);
+            tape.cause(queue, submission);
+            tape.device_scope(queue, Brick::attention, number, -1, t + 3 * ms, t + 9 * ms);
+            if (step % 10 == 9) {
+                tape.deliver(main_track);
+            }
+            if (step % 100 == 49) {
+                tape.deliver(queue);
+            }
+        }
+    }
+};
+
+TEST_F(DecodingOnADevice, a_window_has_its_lane_as_the_whole_run_has) {
+    ASSERT_NO_FATAL_FAILURE(write(10'000 * ms));
+    Window window;
+    const Result<Account> account = looked(window, 2, any_number, false);
+    ASSERT_TRUE(account.ok());
+    const Result<recording::RecordedRun> run = recording::open_run(path);
+    ASSERT_TRUE(run.ok());
+    const Result<WallReport> wall = analysis::build_wall(*run, {});
+    ASSERT_TRUE(wall.ok());
+    ASSERT_EQ(account->wall.phases.at(0).lanes.size(), 2u);
+    EXPECT_NEAR(static_cast<double>(account->report.phases.at(0).steps), 200, 1);
+    const WallLane& shown = account->wall.phases[0].lanes[1];
+    const WallLane& known = wall->phases.at(0).lanes.at(1);
+    EXPECT_TRUE(shown.device);
+    for (const auto part : {&WallIdle::total, &WallIdle::exposed_launch, &WallIdle::host_work, &WallIdle::unknown}) {
+        ASSERT_TRUE((shown.idle.*part).value && (known.idle.*part).value);
+        EXPECT_NEAR(*(shown.idle.*part).value / shown.period_ns, *(known.idle.*part).value / known.period_ns, 0.002);
+    }
+    EXPECT_NEAR(*shown.idle.total.value / shown.period_ns, 0.4, 0.002);
+    EXPECT_NEAR(*row_of(account->report, "attention").wall_share.value, 0.6, 0.002);
 }
 
 TEST_F(Decoding, looks_at_a_growing_file_decode_each_chunk_of_the_window) {
