@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page in a real browser, offline. The last line reads "N passed, N failed".
 // usage: page_test.mjs PLUMB MAKE_RECORDING CHROMIUM [WORD]: only tests whose name holds the word
-// PLUMB_NEW_SHOTS=1 makes the screenshots of tests/web/shots anew.
+// PLUMB_NEW_SHOTS=1 makes the screenshots of tests/web/shots, and docs/page.png, anew.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { chromium } from "../../web/node_modules/playwright-core/index.mjs";
 
 const [plumb, maker, browserPath, only = ""] = process.argv.slice(2);
 const here = dirname(fileURLToPath(import.meta.url));
-const golden = join(here, "../golden"), shots = join(here, "shots");
+const golden = join(here, "../golden"), shots = join(here, "shots"), docs = join(here, "../../docs");
 const axe = readFileSync(join(here, "../../web/node_modules/axe-core/axe.min.js"), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "plumb-page-"));
 const environment = Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith("PLUMB")));
@@ -107,18 +107,18 @@ const boxesOf = (page) => page.locator("h1, h2, section, table, svg:not([width='
 }));
 
 /** Browsers change how they draw letters: where too many pixels differ, the boxes of the layout decide. */
-async function looksAsBefore(name, page) {
+async function looksAsBefore(name, page, picture = join(shots, `${name}.png`)) {
   const image = await page.screenshot({ animations: "disabled" }), boxes = await boxesOf(page);
-  const path = join(shots, name);
+  const layout = join(shots, `${name}.json`);
   if (process.env.PLUMB_NEW_SHOTS) {
     mkdirSync(shots, { recursive: true });
-    writeFileSync(`${path}.png`, image);
-    writeFileSync(`${path}.json`, `${JSON.stringify(boxes).replaceAll("],[", "],\n[")}\n`);
+    writeFileSync(picture, image);
+    writeFileSync(layout, `${JSON.stringify(boxes).replaceAll("],[", "],\n[")}\n`);
     return;
   }
-  const share = await difference(image, readFileSync(`${path}.png`));
+  const share = await difference(image, readFileSync(picture));
   if (share <= 0.01) return;
-  const before = JSON.parse(readFileSync(`${path}.json`, "utf8"));
+  const before = JSON.parse(readFileSync(layout, "utf8"));
   assert.deepEqual(boxes.map(([tag]) => tag), before.map(([tag]) => tag), name);
   boxes.forEach((box, i) => box.slice(1).forEach((value, k) => assert.ok(Math.abs(value - before[i][k + 1]) <= 4 + 0.03 * before[i][k + 1],
     `${name}: ${(100 * share).toFixed(1)} % of pixels differ, and ${box} stood at ${before[i]}`)));
@@ -331,6 +331,14 @@ const tests = {
         await looksAsBefore(name, page);
       });
     }
+  },
+  async "the picture of the README is the page of a decode"() {
+    const picture = join(docs, "page.png");
+    await open(pageOf(join(here, "decode.plumb")), { viewport: { width: 1120, height: 1000 }, colorScheme: "light" }, async (page) => {
+      await page.waitForTimeout(300);
+      await looksAsBefore("readme", page, picture);
+    });
+    assert.ok(statSync(picture).size <= 150e3, `${statSync(picture).size} bytes`);
   },
   async "what cannot be written is one sentence"() {
     for (const output of ["/proc/none/page.html", folder]) {
