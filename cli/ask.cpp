@@ -187,8 +187,9 @@ void add_answer(CLI::App& root, const plumb::AnswerInfo& info, int& exit_code) {
         added["markdown"] = app.add_flag("--markdown", question->markdown, info.markdown)->excludes(added.at("json"));
     }
     if (has_page(info.name)) {
-        app.add_option("--page", question->page, "Also write it as one HTML file, to look at and to share")
-            ->type_name("FILE");
+        added["page"] =
+            app.add_option("--page", question->page, "Also write it as one HTML file, to look at and to share")
+                ->type_name("FILE");
     }
     for (const plumb::AnswerOption& option : info.options) {
         for (const std::string& other : option.excludes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // plumb page: recordings as one HTML file that needs nothing else. The page is a built template (web/); what is put into it are
 // the documents of the answers, as they are.
+#include <algorithm>
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -20,7 +21,7 @@ namespace {
 using namespace plumb::cli;
 
 constexpr std::string_view place = "@PLUMB_DATA@";
-constexpr const char* answers = "wall,layers,layers:metric=mean,replays,steps,timeline,histogram";
+constexpr const char* answers = "wall,layers,layers:metric=mean,replays,steps:slowest=40,timeline:slowest=5,histogram";
 
 struct PageArguments {
     std::vector<std::string> recordings;
@@ -49,6 +50,26 @@ void append_script_text(std::string& out, std::string_view json) {
 
 /// Name of the file without its folders, which are nobody's business.
 std::string name_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+/// The document with names of files where it has their paths.
+std::string without_folders(std::string json, std::vector<std::string> paths) {
+    std::sort(paths.begin(), paths.end(),
+              [](const std::string& a, const std::string& b) { return a.size() > b.size(); }); // one may begin another
+    const auto inside = [](const std::string& text) {
+        const std::string quoted = json_text(text);
+        return quoted.substr(1, quoted.size() - 2);
+    };
+    for (const std::string& path : paths) {
+        const std::string from = inside(path), to = inside(name_of(path));
+        if (from == to || to.empty()) {
+            continue;
+        }
+        for (std::size_t at = json.find(from); at != std::string::npos; at = json.find(from, at + to.size())) {
+            json.replace(at, from.size(), to);
+        }
+    }
+    return json;
+}
 
 std::string page_data(std::string_view key, const std::string& list) {
     return "{\"schema\": \"plumb.page/1\", \"version\": " + json_text(PLUMB_BUILD_VERSION) + ", \"" + std::string(key) +
@@ -115,7 +136,7 @@ int page(const PageArguments& arguments) {
 plumb::Status plumb::cli::write_answer_page(const std::string& output, const std::vector<std::string>& inputs,
                                             const plumb::Answer& answer) {
     std::uint64_t bytes = 0;
-    return write_page(output, inputs, page_data("found", answer.json()), bytes);
+    return write_page(output, inputs, page_data("found", without_folders(answer.json(), inputs)), bytes);
 }
 
 void add_page(CLI::App& root, int& exit_code) {

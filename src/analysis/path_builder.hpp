@@ -13,7 +13,7 @@ class PathReader final : public StepCollector {
   public:
     /// REQUIRES: the facts outlive it.
     PathReader(const recording::RunFacts& facts, const PathOptions& options)
-        : StepCollector(facts, options.step, options.slowest), facts_(facts), options_(options) {}
+        : StepCollector(facts, options.step, options.slowest, options.phase), facts_(facts), options_(options) {}
 
     /// After the reading. Errors: not_found, unsupported, as status(); invalid_argument for the options.
     [[nodiscard]] Result<PathReport> take() const;

@@ -77,7 +77,8 @@ struct PathReport {
 
 struct PathOptions {
     std::optional<std::uint64_t> step;  // absent: the decode step of median length among the counted ones
-    bool slowest = false;               // of those, the longest instead
+    std::uint32_t slowest = 0;          // 1: of those, that of the longest period instead; 2: the next; and so on
+    std::optional<Phase> phase;         // absent: decode before others
     std::int64_t window_ns = 1'000'000; // for ping-pong transfers
 };
 

@@ -16,31 +16,36 @@ struct Choice {
     bool only_timed = false;
 };
 
-/// The step of median length, or the longest, among those that `wanted` takes, the earlier of two.
+/// The step of median length, or the n-th slowest, among those that `wanted` takes, the earlier of two.
 template <class Wanted>
-Choice one_of(const resolve::StepTable& steps, bool slowest, Wanted&& wanted) {
+Choice one_of(const resolve::StepTable& steps, std::size_t slowest, Wanted&& wanted) {
     std::vector<std::size_t> taken;
     for (std::size_t i = 0; i < steps.size(); ++i) {
         if (!steps[i].warmup && wanted(i)) {
             taken.push_back(i);
         }
     }
-    if (taken.empty()) {
+    if (taken.size() < std::max<std::size_t>(slowest, 1)) {
         return {};
     }
-    const auto chosen = taken.begin() + (slowest ? 0 : static_cast<std::ptrdiff_t>((taken.size() - 1) / 2));
+    const auto length_of = [&](std::size_t i) {
+        return slowest == 0 ? steps[i].end_ns - steps[i].begin_ns : steps[i].period_begin_ns - steps[i].end_ns;
+    };
+    const auto chosen =
+        taken.begin() + static_cast<std::ptrdiff_t>(slowest == 0 ? (taken.size() - 1) / 2 : slowest - 1);
     std::nth_element(taken.begin(), chosen, taken.end(), [&](std::size_t a, std::size_t b) {
-        const std::int64_t of_a = steps[a].end_ns - steps[a].begin_ns, of_b = steps[b].end_ns - steps[b].begin_ns;
-        return of_a != of_b ? (of_a < of_b) != slowest : a < b;
+        const std::int64_t of_a = length_of(a), of_b = length_of(b);
+        return of_a != of_b ? of_a < of_b : a < b;
     });
     return {*chosen, taken.size(), false};
 }
 
 /// Decode steps before others; where a device is timed in some steps only, those: the path runs through the device.
-Choice choose(const resolve::StepTable& steps, const std::vector<bool>& timed, bool slowest) {
+Choice choose(const resolve::StepTable& steps, const std::vector<bool>& timed, std::size_t slowest,
+              const std::optional<Phase>& phase) {
     for (const bool decode : {true, false}) {
         const auto of_phase = [&](std::size_t i) {
-            return !decode || steps[i].phase == Phase::decode;
+            return phase ? steps[i].phase == *phase : !decode || steps[i].phase == Phase::decode;
         };
         Choice choice =
             one_of(steps, slowest, [&](std::size_t i) { return of_phase(i) && !timed.empty() && timed[i]; });
@@ -76,8 +81,9 @@ std::string reason(const resolve::StepTable& steps, const std::optional<std::uin
 
 } // namespace
 
-StepCollector::StepCollector(const recording::RunFacts& facts, const std::optional<std::uint64_t>& step, bool slowest)
-    : asked_(step), slowest_(slowest),
+StepCollector::StepCollector(const recording::RunFacts& facts, const std::optional<std::uint64_t>& step,
+                             std::uint32_t slowest, const std::optional<Phase>& phase)
+    : asked_(step), slowest_(slowest), phase_(phase),
       devices_(std::any_of(facts.tracks.begin(), facts.tracks.end(),
                            [](const auto& track) { return track.kind != recording::TrackKind::host_thread; })) {}
 
@@ -101,7 +107,7 @@ void StepCollector::steps_known(const resolve::StepTable& steps, const resolve::
             }
         }
     }
-    const Choice choice = asked_ ? Choice{steps.find(*asked_), 0, false} : choose(steps, timed, slowest_);
+    const Choice choice = asked_ ? Choice{steps.find(*asked_), 0, false} : choose(steps, timed, slowest_, phase_);
     if (choice.index == resolve::step_not_found) {
         missing_ = reason(steps, asked_);
         return;

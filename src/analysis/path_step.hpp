@@ -32,8 +32,9 @@ struct PathStep {
 /// Finds the step and everything in it while a run is read.
 class StepCollector : public read::Observer {
   public:
-    /// `step`: absent for the one of median length, or the slowest of the same.
-    StepCollector(const recording::RunFacts& facts, const std::optional<std::uint64_t>& step, bool slowest = false);
+    /// `step`: absent for the one of median length, or of the same the n-th `slowest`.
+    StepCollector(const recording::RunFacts& facts, const std::optional<std::uint64_t>& step, std::uint32_t slowest = 0,
+                  const std::optional<Phase>& phase = {});
 
     [[nodiscard]] Status status() const;
     /// REQUIRES: the status is ok.
@@ -51,7 +52,8 @@ class StepCollector : public read::Observer {
     void keep_launches(const resolve::ResolvedBatch& batch, std::size_t from);
 
     const std::optional<std::uint64_t> asked_;
-    const bool slowest_;
+    const std::uint32_t slowest_;
+    const std::optional<Phase> phase_;
     const bool devices_;
     PathStep step_;
     resolve::StepIds device_timed_;

@@ -12,10 +12,18 @@ import { Absent, Choice, Name, Num, Section, Twin } from "./parts";
 import { Roofline } from "./roofline";
 import { Steps } from "./steps";
 import { grouped, percent, visible } from "./text";
-import { Timeline } from "./timeline";
+import { type Asked, Timeline } from "./timeline";
 import { Wall } from "./wall";
 
 const verdicts: Record<string, string> = { "no device": "Host only", host: "Host-bound", device: "Device-bound", undecided: "Undecided" };
+
+const importKey = /^(import \d+|known by .+)$/;
+
+/** What is to be said of the trace that the recording was made from. */
+function Imported({ report }: { report: Report }) {
+  const said = report.description.filter(({ key }) => key.startsWith("import "));
+  return said.length === 0 ? null : <ul class="why">{said.map(({ key, value }) => <li key={key}><b>import</b> <Name of={value} most={600} /></li>)}</ul>;
+}
 
 function Summary({ report, phase, wall }: { report: Report; phase: PhaseSummary | undefined; wall: WallData | undefined }) {
   const account = wall?.phases.find((one) => one.phase === phase?.phase);
@@ -46,6 +54,7 @@ function Summary({ report, phase, wall }: { report: Report; phase: PhaseSummary 
         <div><dt>lost</dt><dd data-fact="losses"><span class="num" data-v={losses}>{grouped(losses)}</span> <small>of {grouped(report.scopes)} scopes{report.unresolved > 0 ? `, ${grouped(report.unresolved)} without a time` : ""}</small></dd></div>
       </dl>
       {report.losses.length > 0 && <ul class="why">{report.losses.map((loss) => <li key={loss.reason}><b class="odd">lost</b> {grouped(loss.count)} <Name of={loss.reason} most={300} /></li>)}</ul>}
+      <Imported report={report} />
       {report.notes.length > 0 && <ul class="why">{report.notes.map((note) => <li key={note}><b>note</b> <Name of={note} most={1000} /></li>)}</ul>}
     </section>
   );
@@ -83,14 +92,14 @@ function RunView({ run }: { run: Run }) {
   const report = "found" in found ? found.found : undefined;
   const phases = report ? phaseOrder.map((word) => report.phases.find((p) => p.phase === word)).filter((p): p is PhaseSummary => !!p && p.steps > 0) : [];
   const words = [...new Set([...phases.map((p) => p.phase), ...(report?.bricks ?? []).map((row) => row.phase)])];
-  const [asked, setPhase] = useState(words[0] ?? "none");
-  const phase = words.includes(asked) ? asked : words[0] ?? "none";
-  const [step, setStep] = useState<number | null>(null);
+  const [wanted, setPhase] = useState(words[0] ?? "none");
+  const phase = words.includes(wanted) ? wanted : words[0] ?? "none";
+  const [asked, setStep] = useState<Asked | null>(null);
   if (!report) return <Absent why={"absent" in found ? found.absent : ""} />;
   const wall = part<WallData>(run, "wall");
   const replays = part<Replays>(run, "replays");
   const graphs = "found" in replays && replays.found.graphs.length > 0 ? replays.found : undefined;
-  const about = report.description.map(({ key, value }) => (/^[\d.,]+$/.test(value) ? `${value} ${key}` : value));
+  const about = report.description.filter(({ key }) => !importKey.test(key)).map(({ key, value }) => (/^[\d.,]+$/.test(value) ? `${value} ${key}` : value));
   const links: [string, string][] = [["answer", "Answer"], ["wall", "Wall clock"], ["bricks", "Bricks"], ["layers", "Layers"], ["steps", "Steps"], ["timeline", "One step"], ["roofline", "Roofline"]];
   if (graphs) links.push(["graphs", "Graphs"]);
   links.push(["unknown", "Cannot know"]);
@@ -104,8 +113,8 @@ function RunView({ run }: { run: Run }) {
         <Wall wall={wall} phase={phase} />
         <Bricks report={report} phase={phase} histogram={part<Histogram>(run, "histogram")} />
         <Layers layers={layersOf(run, phase)} phase={phase} />
-        <Steps steps={part<StepData>(run, "steps")} phase={phase} timeline={part<TimelineData>(run, "timeline")} onOpen={setStep} />
-        <Timeline timeline={part<TimelineData>(run, "timeline")} report={report} step={step} />
+        <Steps steps={part<StepData>(run, "steps")} phase={phase} timeline={part<TimelineData>(run, "timeline")} onOpen={(step) => setStep({ step })} />
+        <Timeline timeline={part<TimelineData>(run, "timeline")} report={report} phase={phase} asked={asked} />
         <Roofline report={report} phase={phase} />
         {graphs && <Graphs replays={graphs} />}
         <Unknown run={run} report={report} />

@@ -33,7 +33,7 @@ export function Steps({ steps, phase, timeline, onOpen }: { steps: Part<StepData
   const [asked, setAsked] = useState<number | null>(null);
   const found = "found" in steps ? steps.found : undefined;
   const data = useMemo(() => (found ? stepsOf(found, phase) : null), [found, phase]);
-  const slow = found?.slowest.filter((one) => one.phase === phase) ?? [];
+  const slow = found?.slowest.filter((one) => one.phase === phase).slice(0, 10) ?? [];
   const kept = "found" in timeline ? timeline.found.steps.map((one) => one.step) : [];
   useEffect(() => {
     if (!place.current || !data || data.ids.length === 0 || width === 0) return;

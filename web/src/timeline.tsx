@@ -280,13 +280,14 @@ function Canvas({ model, report }: { model: Model; report: Report }) {
 
 const choices: Record<string, string> = { median: "median", slowest: "slowest", asked: "asked for" };
 
-export function Timeline({ timeline, report, step }: { timeline: Part<TimelineData>; report: Report; step: number | null }) {
+export interface Asked { step: number }
+
+export function Timeline({ timeline, report, phase, asked }: { timeline: Part<TimelineData>; report: Report; phase: string; asked: Asked | null }) {
   const [at, setAt] = useState(0);
-  const steps = "found" in timeline ? timeline.found.steps : [];
-  useEffect(() => {
-    const wanted = steps.findIndex((one) => one.step === step);
-    if (wanted >= 0) setAt(wanted);
-  }, [step]);
+  const all = "found" in timeline ? timeline.found.steps : [];
+  const steps = all.some((one) => one.phase === phase) ? all.filter((one) => one.phase === phase) : all;
+  const slowest = steps.findIndex((one) => one.choice === "slowest");
+  useEffect(() => setAt(Math.max(0, steps.findIndex((one) => one.step === asked?.step))), [asked, phase]);
   const one = steps[at];
   const model = useMemo(() => (one ? modelOf(one) : null), [one]);
   return (
@@ -294,10 +295,10 @@ export function Timeline({ timeline, report, step }: { timeline: Part<TimelineDa
       {!one || !model ? <Absent why={"absent" in timeline ? timeline.absent : "no step"} /> : (
         <>
           <div class="row">
-            <Choice label="Step" options={steps.map((each, i) => ({ value: i, text: `${choices[each.choice] ?? each.choice}: step ${each.step}` }))} value={at} onChange={setAt} />
+            <Choice label="Step" options={steps.map((each, i) => ({ value: i, text: each.choice === "slowest" && i !== slowest ? `step ${each.step}` : `${choices[each.choice] ?? each.choice}: step ${each.step}` }))} value={at} onChange={setAt} />
             <span>{one.phase}, {time(one.span_ns)}; critical path {time(one.path_ns)}</span>
           </div>
-          <Canvas key={at} model={model} report={report} />
+          <Canvas key={one.step} model={model} report={report} />
           {one.left_out > 0 && <p class="faint">{grouped(one.left_out)} of the shortest spans are left out.</p>}
           {one.untimed > 0 && <p class="faint">{grouped(one.untimed)} parts ran that were not timed by themselves.</p>}
           {one.notes.map((note) => <p key={note}><b>note</b> <Name of={note} most={600} /></p>)}

@@ -2,23 +2,49 @@
 // Where the wall clock of a phase went: a bar for each lane, and the same as a table.
 import { type Figure, type Part, type Wall as WallData, type WallLane, valueOf } from "./data";
 import { Absent, Name, Num, Section, Table, useWidth } from "./parts";
-import { fixed, percent } from "./text";
+import { fixed, grouped, percent, visible } from "./text";
 
 interface Piece { word: string; fill: string; pattern?: string; of: (lane: WallLane) => Figure | undefined }
 
 /** Of a lane whose busy time is not known its parts are not known either. */
 const ofBusy = (lane: WallLane, ns: number): Figure => (typeof lane.busy_ns === "number" ? ns : lane.busy_ns);
 
+const hostWork = "idle, host at work", unknown = "idle, cause unknown";
+
 // In the order of the bar. A pattern each, so that no colour has to be told from another.
 const pieces: Piece[] = [
   { word: "busy, in bricks", fill: "var(--c-attention)", of: (lane) => ofBusy(lane, lane.bricks_ns) },
   { word: "busy, unattributed", fill: "var(--c-move)", pattern: "M0 3H6", of: (lane) => lane.unattributed_ns },
   { word: "idle, launch exposed", fill: "var(--bg)", pattern: "M0 6L6 0", of: (lane) => (lane.device ? lane.idle.exposed_launch_ns : undefined) },
-  { word: "idle, host at work", fill: "var(--bg)", pattern: "M0 0L6 6", of: (lane) => (lane.device ? lane.idle.host_work_ns : undefined) },
+  { word: hostWork, fill: "var(--bg)", pattern: "M0 0L6 6", of: (lane) => (lane.device ? lane.idle.host_work_ns : undefined) },
   { word: "idle, waiting for a device", fill: "var(--bg)", pattern: "M3 0V6", of: (lane) => (lane.device ? undefined : lane.idle.for_device_ns) },
-  { word: "idle, cause unknown", fill: "var(--alike)", of: (lane) => lane.idle.unknown_ns },
+  { word: unknown, fill: "var(--alike)", of: (lane) => lane.idle.unknown_ns },
   { word: "not known to be busy or idle", fill: "var(--bg)", pattern: "M2 2H4V4H2z", of: rest },
 ];
+
+interface Line { word: string; index: number; inner?: boolean; of: (lane: WallLane) => Figure | undefined }
+
+const mostScopes = 8;
+
+/** What the host did while lanes were idle, by the name of the scope; the longest. */
+function scopesOf(lanes: WallLane[], device: boolean): Line[] {
+  const names = new Map<string, number>();
+  for (const lane of lanes) if (lane.device === device) for (const { name, self_ns } of lane.idle.scopes) names.set(name, Math.max(names.get(name) ?? 0, self_ns));
+  const ordered = [...names].sort(([, a], [, b]) => b - a);
+  const of = (name: string) => (lane: WallLane) => lane.device === device && typeof lane.idle.total_ns === "number" ? lane.idle.scopes.filter((scope) => scope.name === name).reduce((sum, scope) => sum + scope.self_ns, 0) : undefined;
+  const lines: Line[] = ordered.slice(0, mostScopes).map(([name]) => ({ word: `in ${visible(name, 40)}`, index: -1, inner: true, of: of(name) }));
+  const more = ordered.slice(mostScopes);
+  if (more.length > 0) lines.push({ word: `in ${grouped(more.length)} others; the data has them all`, index: -1, inner: true, of: (lane) => more.reduce<number | undefined>((sum, [name]) => { const one = valueOf(of(name)(lane)); return one === undefined ? sum : (sum ?? 0) + one; }, undefined) });
+  return lines;
+}
+
+/** The parts of a kind of idle time that have names. */
+function causes(lanes: WallLane[], word: string): Line[] {
+  const part = (name: string, figure: (lane: WallLane) => Figure): Line => ({ word: name, index: -1, inner: true, of: (lane) => (lane.device ? figure(lane) : undefined) });
+  if (word === hostWork) return scopesOf(lanes, true);
+  if (word !== unknown) return [];
+  return [part("launched, not begun", (lane) => lane.idle.queued_ns), part("host in no named scope", (lane) => lane.idle.unnamed_ns), part("host off the CPU", (lane) => lane.idle.off_cpu_ns), ...scopesOf(lanes, false)];
+}
 
 /** What no other piece holds, where one of them is not known. */
 function rest(lane: WallLane): number | undefined {
@@ -63,9 +89,8 @@ export function Wall({ wall, phase }: { wall: Part<WallData>; phase: string }) {
   const [box, width] = useWidth();
   const account = "found" in wall ? wall.found.phases.find((one) => one.phase === phase) : undefined;
   const lanes = account?.lanes ?? [];
-  type Line = { word: string; index: number; of: (lane: WallLane) => Figure | undefined };
   const lines: Line[] = [
-    ...pieces.map((piece, index) => ({ word: piece.word, index, of: piece.of })).filter((line) => lanes.some((lane) => line.of(lane) !== undefined)),
+    ...pieces.flatMap((piece, index) => [{ word: piece.word, index, of: piece.of }, ...causes(lanes, piece.word)]).filter((line) => lanes.some((lane) => line.of(lane) !== undefined)),
     { word: "period", index: -1, of: (lane) => lane.period_ns },
     { word: "overlap (bricks at the same time)", index: -1, of: (lane) => ofBusy(lane, lane.overlap_ns) },
   ];
@@ -82,7 +107,7 @@ export function Wall({ wall, phase }: { wall: Part<WallData>; phase: string }) {
               <div>
                 <h3>us per step, and share of the period</h3>
                 <Table label="The wall clock by lane" rows={lines} columns={[
-                  { head: "time", left: true, cell: (line) => <>{line.index >= 0 && <svg class="swatch" viewBox="0 0 12 12" aria-hidden="true"><rect width="12" height="12" fill={fillOf(pieces[line.index]!, line.index)} /></svg>}{line.word}</> },
+                  { head: "time", left: true, cell: (line) => <span class={line.inner ? "inner" : ""}>{line.index >= 0 && <svg class="swatch" viewBox="0 0 12 12" aria-hidden="true"><rect width="12" height="12" fill={fillOf(pieces[line.index]!, line.index)} /></svg>}{line.word}</span> },
                   ...lanes.flatMap((lane) => [
                     { head: lane.name, cell: (line: Line) => line.of(lane) === undefined ? <span class="faint">-</span> : lane.steps > 0 ? <Num of={per(line.of(lane), lane.steps)} unit={1e3} decimals={1} /> : <span class="na">n/a</span> },
                     { head: "%", cell: (line: Line) => { const ns = valueOf(line.of(lane)); return ns === undefined ? "" : lane.period_ns > 0 ? fixed((100 * ns) / lane.period_ns, 1) : ""; } },

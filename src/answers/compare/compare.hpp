@@ -51,7 +51,7 @@ void describe(V& v, CompareQuestion& q) {
     v("ignore-key", q.ignored, "Field of the comparability key that may differ", {.value = "FIELD", .several = true});
     v("same", q.same, "SAME: the whole interval lies within so many percent", {.value = "PERCENT"});
     v("history", q.history, "Trend over all recordings of a folder instead",
-      {.value = "FOLDER", .excludes = "recordings base new gate markdown"});
+      {.value = "FOLDER", .excludes = "recordings base new gate markdown page"});
 }
 
 template <class V>

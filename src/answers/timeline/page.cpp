@@ -29,12 +29,12 @@ std::vector<std::vector<double>> columns_of(const TimelineStep& step, std::size_
         double from = std::max(static_cast<double>(begin), end[lane]);
         const double until = static_cast<double>(begin + step.spans.durations_ns[i]);
         end[lane] = std::max(end[lane], until);
-        while (from < until) {
-            const std::size_t column = std::min(static_cast<std::size_t>(from / width), columns - 1);
+        for (std::size_t column = std::min(static_cast<std::size_t>(from / width), columns - 1); from < until;
+             ++column) {
             const double next =
                 column + 1 == columns ? until : std::min(until, static_cast<double>(column + 1) * width);
-            busy[lane][column] += (next - from) / width;
-            from = next;
+            busy[lane][column] += std::max(next - from, 0.0) / width;
+            from = std::max(from, next);
         }
     }
     return busy;

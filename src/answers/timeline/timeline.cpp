@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -15,7 +16,7 @@
 namespace plumb {
 namespace {
 
-constexpr std::size_t most_spans = 20'000;
+constexpr std::size_t most_spans = 20'000, most_spans_of_all = 2 * most_spans;
 constexpr std::uint32_t not_kept = 0xffffffff;
 
 /// Ids of the nodes that are kept, by begin.
@@ -149,40 +150,86 @@ TimelineStep timeline_of(const PathReport& path, TimelineChoice choice, std::siz
 
 namespace {
 
-using Reader = std::pair<TimelineChoice, const analysis::PathReader*>;
+struct Reader {
+    TimelineChoice choice;
+    bool extra; // nothing is missing without it
+    const analysis::PathReader* path;
+};
+
+/// The readers that found a step which none before them found.
+Result<std::vector<Reader>> found_by(const std::vector<Reader>& readers) {
+    std::vector<Reader> found;
+    std::set<std::uint64_t> steps;
+    for (const Reader& reader : readers) {
+        if (const Status status = reader.path->status(); !status && !reader.extra) {
+            return status.error();
+        } else if (status && steps.insert(reader.path->step().step.id).second) {
+            found.push_back(reader);
+        }
+    }
+    return found;
+}
 
 Result<TimelineReport> take(const std::vector<Reader>& readers) {
+    const Result<std::vector<Reader>> found = found_by(readers);
+    if (!found) {
+        return found.error();
+    }
+    std::vector<std::size_t> spans;
+    for (const Reader& reader : *found) {
+        spans.push_back(reader.path->step().samples.size() + reader.path->step().nodes.size());
+    }
+    const std::vector<std::size_t> shares = shares_of_timelines(spans);
     TimelineReport report;
-    for (const auto& [choice, reader] : readers) {
-        const Result<PathReport> path = reader->take();
+    for (std::size_t i = 0; i < found->size(); ++i) {
+        const Result<PathReport> path = (*found)[i].path->take();
         if (!path.ok()) {
             return path.error();
         }
-        if (report.steps.empty() || report.steps.front().step != path->step) {
-            report.steps.push_back(timeline_of(*path, choice, most_spans));
-        }
+        report.steps.push_back(timeline_of(*path, (*found)[i].choice, shares[i]));
     }
     return report;
 }
 
 Result<answers::Pending<TimelineReport>> begin(answers::Reading& reading, const TimelineOptions& options) {
     std::vector<Reader> readers;
-    const auto join = [&](TimelineChoice choice) {
+    const auto join = [&](TimelineChoice choice, std::uint32_t slowest = 0, std::optional<Phase> phase = {}) {
         PathOptions path;
         path.step = options.step;
-        path.slowest = choice == TimelineChoice::slowest;
-        readers.emplace_back(choice, &reading.join<analysis::PathReader>(reading.facts(), path));
+        path.slowest = slowest;
+        path.phase = phase;
+        readers.push_back({choice, phase.has_value(), &reading.join<analysis::PathReader>(reading.facts(), path)});
     };
     if (options.step) {
         join(TimelineChoice::asked);
-    } else {
-        join(TimelineChoice::median);
-        join(TimelineChoice::slowest);
+        return answers::Pending<TimelineReport>([readers] { return take(readers); });
+    }
+    join(TimelineChoice::median);
+    if (!options.slowest) {
+        join(TimelineChoice::slowest, 1);
+    }
+    for (const Phase phase : {Phase::decode, Phase::prefill, Phase::mixed, Phase::none}) {
+        for (std::uint32_t slowest = 1; slowest <= options.slowest.value_or(0); ++slowest) {
+            join(TimelineChoice::slowest, slowest, phase);
+        }
     }
     return answers::Pending<TimelineReport>([readers] { return take(readers); });
 }
 
 } // namespace
+
+std::vector<std::size_t> shares_of_timelines(const std::vector<std::size_t>& spans) {
+    std::vector<std::size_t> shares(spans.size());
+    std::vector<std::size_t> order(spans.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return spans[a] < spans[b]; });
+    std::size_t left = most_spans_of_all;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        shares[order[i]] = std::min(left / (order.size() - i), most_spans);
+        left -= std::min(shares[order[i]], spans[order[i]]);
+    }
+    return shares;
+}
 
 Result<TimelineReport> read_timeline(const std::vector<std::string>& files, const TimelineOptions& options) {
     return answers::read_one<TimelineReport>(files.front(),

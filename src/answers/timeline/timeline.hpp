@@ -19,12 +19,14 @@ inline Words words_of(TimelineChoice) {
 }
 
 struct TimelineOptions {
-    std::optional<std::uint64_t> step;
+    std::optional<std::uint64_t> step, slowest;
 };
 
 template <class V>
 void describe(V& v, TimelineOptions& o) {
     v("step", o.step, "Number of the step (default: the decode step of median length, and the slowest)");
+    v("slowest", o.slowest, "So many of the slowest steps of each phase, instead of the slowest decode step",
+      {.most = 20});
 }
 
 struct TimelineLane {
@@ -64,6 +66,9 @@ struct TimelineReport {
 
 [[nodiscard]] Result<TimelineReport> read_timeline(const std::vector<std::string>& files,
                                                    const TimelineOptions& options);
+/// How many spans of each step are kept where steps hold so many: 40,000 in all, at most 20,000 of one. What one does not need the others
+/// have.
+[[nodiscard]] std::vector<std::size_t> shares_of_timelines(const std::vector<std::size_t>& spans);
 /// Of one step; `most` spans, the longest.
 [[nodiscard]] TimelineStep timeline_of(const PathReport& path, TimelineChoice choice, std::size_t most);
 
@@ -113,7 +118,7 @@ void describe(V& v, const TimelineStep& s) {
 template <class V>
 void describe(V& v, const TimelineReport& r) {
     v.type("timeline", "What ran when in one step, lane by lane (`plumb timeline`).");
-    v("steps", r.steps, "the one that was asked for; else the median one, then the slowest");
+    v("steps", r.steps, "the one that was asked for; else the median one, then the slowest, by their periods");
 }
 
 constexpr const char* schema_of(const TimelineReport&) { return "plumb.timeline/1"; }

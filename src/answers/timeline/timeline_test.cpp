@@ -91,6 +91,37 @@ TEST(Timeline, without_a_number_it_is_the_median_step_and_the_slowest) {
     EXPECT_EQ(document["steps"][1]["step"], 100);
 }
 
+TEST(Timeline, so_many_of_the_slowest_of_each_phase_by_their_periods) {
+    WallEngine made;
+    made.steps(12, [](std::int64_t) {});
+    std::int64_t t = 20'000 * us;
+    const auto step = [&](std::uint64_t number, Phase phase, std::int64_t length) {
+        made.source.step_begin(1, number, phase, t);
+        made.source.step_end(1, phase, t, t + length * us);
+        t += length * us;
+    };
+    step(100, Phase::decode, 4000); // its period also holds the gap before it
+    step(101, Phase::decode, 6000);
+    step(102, Phase::prefill, 9000);
+    step(103, Phase::decode, 5000);
+    const auto [document, text] = answers::said_of(timeline_answer(), made.source, {{"slowest", "2"}});
+    std::vector<std::uint64_t> numbers;
+    for (const json& one : document["steps"]) {
+        numbers.push_back(one["step"]);
+        EXPECT_EQ(one["choice"], numbers.size() == 1 ? "median" : "slowest");
+    }
+    ASSERT_EQ(numbers.size(), 4);
+    EXPECT_EQ((std::vector<std::uint64_t>{numbers.begin() + 1, numbers.end()}),
+              (std::vector<std::uint64_t>{100, 101, 102}));
+}
+
+TEST(Timeline, what_one_step_does_not_need_of_the_room_the_others_have) {
+    EXPECT_EQ(shares_of_timelines({90'000, 90'000}), (std::vector<std::size_t>{20'000, 20'000}));
+    EXPECT_EQ(shares_of_timelines({90'000, 1000, 90'000, 5000}),
+              (std::vector<std::size_t>{17'000, 10'000, 17'000, 13'000}));
+    EXPECT_EQ(shares_of_timelines({90'000, 90'000, 90'000, 90'000}), std::vector<std::size_t>(4, 10'000));
+}
+
 TEST(Timeline, what_is_beyond_its_room_is_counted) {
     PathReport path;
     ExecGraphBuilder builder;
