@@ -150,17 +150,17 @@ TimelineStep timeline_of(const PathReport& path, TimelineChoice choice, std::siz
 
 namespace {
 
-struct Reader {
+struct ChosenStep {
     TimelineChoice choice;
     bool extra; // nothing is missing without it
     const analysis::PathReader* path;
 };
 
 /// The readers that found a step which none before them found.
-Result<std::vector<Reader>> found_by(const std::vector<Reader>& readers) {
-    std::vector<Reader> found;
+Result<std::vector<ChosenStep>> found_by(const std::vector<ChosenStep>& readers) {
+    std::vector<ChosenStep> found;
     std::set<std::uint64_t> steps;
-    for (const Reader& reader : readers) {
+    for (const ChosenStep& reader : readers) {
         if (const Status status = reader.path->status(); !status && !reader.extra) {
             return status.error();
         } else if (status && steps.insert(reader.path->step().step.id).second) {
@@ -170,13 +170,13 @@ Result<std::vector<Reader>> found_by(const std::vector<Reader>& readers) {
     return found;
 }
 
-Result<TimelineReport> take(const std::vector<Reader>& readers) {
-    const Result<std::vector<Reader>> found = found_by(readers);
+Result<TimelineReport> take(const std::vector<ChosenStep>& readers) {
+    const Result<std::vector<ChosenStep>> found = found_by(readers);
     if (!found) {
         return found.error();
     }
     std::vector<std::size_t> spans;
-    for (const Reader& reader : *found) {
+    for (const ChosenStep& reader : *found) {
         spans.push_back(reader.path->step().samples.size() + reader.path->step().nodes.size());
     }
     const std::vector<std::size_t> shares = shares_of_timelines(spans);
@@ -192,7 +192,7 @@ Result<TimelineReport> take(const std::vector<Reader>& readers) {
 }
 
 Result<answers::Pending<TimelineReport>> begin(answers::Reading& reading, const TimelineOptions& options) {
-    std::vector<Reader> readers;
+    std::vector<ChosenStep> readers;
     const auto join = [&](TimelineChoice choice, std::uint32_t slowest = 0, std::optional<Phase> phase = {}) {
         PathOptions path;
         path.step = options.step;
