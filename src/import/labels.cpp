@@ -444,12 +444,13 @@ class Labeller {
 
     /// Replays of one graph are witnesses of each other. What the step holds beside its replay is in no layer.
     void find_in_replays(const std::vector<OpsOfStep*>& replays) {
-        std::vector<std::vector<std::size_t>> inside;     // of each replay: indices in its stretch
+        std::vector<std::vector<std::uint32_t>> inside;   // of each replay: indices in its stretch
         std::deque<std::vector<SequenceKernel>> gathered; // of replays with others among them
         std::vector<std::span<const SequenceKernel>> spans;
         for (const OpsOfStep* stretch : replays) {
-            std::vector<std::size_t>& of_replay = inside.emplace_back();
-            for (std::size_t i = 0; i < stretch->ops.size(); ++i) {
+            std::vector<std::uint32_t>& of_replay = inside.emplace_back();
+            of_replay.reserve(stretch->ops.size());
+            for (std::uint32_t i = 0; i < stretch->ops.size(); ++i) {
                 if (trace_.ops[stretch->ops[i]].correlation == stretch->replay->correlation) {
                     of_replay.push_back(i);
                 }
@@ -467,11 +468,15 @@ class Labeller {
         std::vector<LayerFindings> found = find_layers(spans, layer_options());
         places_ = {};
         for (std::size_t r = 0; r < replays.size(); ++r) {
-            replays[r]->places.resize(replays[r]->ops.size());
-            for (std::size_t n = 0; n < inside[r].size(); ++n) {
-                replays[r]->places[inside[r][n]] = found[r].places[n];
-            }
             keep(*replays[r], found[r]);
+            if (inside[r].size() == replays[r]->ops.size()) {
+                replays[r]->places = std::move(found[r].places);
+            } else {
+                replays[r]->places.resize(replays[r]->ops.size());
+                for (std::size_t n = 0; n < inside[r].size(); ++n) {
+                    replays[r]->places[inside[r][n]] = found[r].places[n];
+                }
+            }
             found[r] = {};
             read(*replays[r], 0, replays[r]->ops.size());
             replays[r]->places = {}; // of millions of operations there is not room for all of it at once

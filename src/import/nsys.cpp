@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "import/decimal.hpp"
 #include "import/formats.hpp"
@@ -21,16 +22,29 @@ using Row = SqliteFile::Row;
 /// Texts by the number that rows have for them.
 class Strings {
   public:
-    explicit Strings(TraceBuilder& to) : to_(to), unknown_(to.intern("unnamed")) {}
-    void add(std::int64_t id, std::string_view text) { ids_[id] = to_.intern(text); }
+    explicit Strings(TraceBuilder& to) : to_(to), unknown_(to.intern("unnamed")), first_{unknown_} {}
+    void add(std::int64_t id, std::string_view text) {
+        const std::uint32_t name = to_.intern(text);
+        if (static_cast<std::uint64_t>(id) == first_.size()) {
+            first_.push_back(name);
+        } else {
+            (is_first(id) ? first_[static_cast<std::size_t>(id)] : ids_[id]) = name;
+        }
+    }
     [[nodiscard]] std::uint32_t of(std::int64_t id) const {
+        if (is_first(id)) {
+            return first_[static_cast<std::size_t>(id)];
+        }
         const auto found = ids_.find(id);
         return found == ids_.end() ? unknown_ : found->second;
     }
 
   private:
+    [[nodiscard]] bool is_first(std::int64_t id) const { return static_cast<std::uint64_t>(id) < first_.size(); }
+
     TraceBuilder& to_;
     std::uint32_t unknown_;
+    std::vector<std::uint32_t> first_; // as they are numbered: 0, 1, 2 …
     std::unordered_map<std::int64_t, std::uint32_t> ids_;
 };
 

@@ -128,13 +128,18 @@ class StepFinder {
             return std::make_pair(trace_.ops[op].process, trace_.ops[op].correlation);
         };
         Ops found;
+        bool sorted = true; // as most are
         found.reserve(trace_.ops.size());
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
             if (trace_.ops[i].correlation != no_id) {
+                sorted = sorted && (found.empty() || launch(found.back()) <= launch(i));
                 found.push_back(i);
             }
         }
-        sort_by(found, launch);
+        if (!sorted) {
+            std::stable_sort(found.begin(), found.end(),
+                             [&](std::uint32_t a, std::uint32_t b) { return launch(a) < launch(b); });
+        }
         for (auto at = found.begin(); at != found.end();) {
             const auto end =
                 std::find_if(at, found.end(), [&, of = launch(*at)](std::uint32_t op) { return launch(op) != of; });
@@ -154,17 +159,6 @@ class StepFinder {
             for (const std::uint32_t op : made_.replays[i].ops) {
                 made_.replay_of[op] = i;
             }
-        }
-    }
-
-    /// Most are.
-    template <class Key>
-    static void sort_by(Ops& ops, Key key) {
-        const auto before = [&key](std::uint32_t a, std::uint32_t b) {
-            return key(a) < key(b);
-        };
-        if (!std::is_sorted(ops.begin(), ops.end(), before)) {
-            std::stable_sort(ops.begin(), ops.end(), before);
         }
     }
 
@@ -229,7 +223,12 @@ class StepFinder {
         if (host_) { // else times on the device stand for those on the host
             ops = std::move(launched);
         }
-        sort_by(ops, [this](std::uint32_t op) { return launched_of(op).at; });
+        const auto earlier = [this](std::uint32_t a, std::uint32_t b) {
+            return launched_of(a).at < launched_of(b).at;
+        };
+        if (!std::is_sorted(ops.begin(), ops.end(), earlier)) {
+            std::stable_sort(ops.begin(), ops.end(), earlier);
+        }
         std::vector<StepRange> ranges = options_.annotations ? annotated(process) : std::vector<StepRange>();
         eager_attention_ = has_eager_attention(process);
         const auto usable = [this, process](const Replay& replay) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "base/layout.hpp"
 #include "import/host_waits.hpp"
@@ -92,6 +93,7 @@ class ImportedWriter {
     void collect() {
         std::vector<std::int64_t> latest(trace_.streams.size(), std::numeric_limits<std::int64_t>::min());
         std::vector<std::uint32_t> last(trace_.streams.size(), 0);
+        std::uint32_t last_api = Trace::no_launch;
         events_.reserve(trace_.ops.size());
         overlaps_.assign(trace_.ops.size(), false);
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
@@ -112,12 +114,12 @@ class ImportedWriter {
                 latest[op.stream] = op.end_ns;
                 last[op.stream] = i;
             }
-            if (const std::uint32_t api = trace_.launch_of[i]; api != Trace::no_launch) {
-                if (launched_.try_emplace(api, i).second) {
-                    events_.push_back({trace_.host[api].start_ns, Kind::launch, api});
-                    first_ = std::min(first_, trace_.host[api].start_ns);
-                    last_ = std::max(last_, trace_.host[api].end_ns);
-                }
+            const std::uint32_t api = trace_.launch_of[i];
+            const bool as_before = api == std::exchange(last_api, api);
+            if (!as_before && api != Trace::no_launch && launched_.try_emplace(api, i).second) {
+                events_.push_back({trace_.host[api].start_ns, Kind::launch, api});
+                first_ = std::min(first_, trace_.host[api].start_ns);
+                last_ = std::max(last_, trace_.host[api].end_ns);
             }
         }
         waits_ = find_waits(trace_, options_.process);
