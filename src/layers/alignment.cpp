@@ -26,7 +26,7 @@ struct Origin {
 };
 
 /// To stand before a slot.
-struct SlotState {
+struct UnitSlot {
     std::uint32_t unit = 0;
     LayerAnchor anchor = LayerAnchor::none;
     bool first = false, last = false; // slot of the unit
@@ -342,7 +342,7 @@ class Aligner {
     std::span<const std::uint32_t> symbols_;
     std::span<const LayerAnchor> anchors_;
     std::span<const RepeatUnit> units_;
-    std::vector<SlotState> states_;
+    std::vector<UnitSlot> states_;
     std::vector<std::uint32_t> first_;                                // states, of units
     std::vector<std::uint32_t> row_of_;                               // by symbol; the first row: no unit has it
     std::vector<std::vector<std::uint32_t>> named_;                   // by row: states before slots of that name
