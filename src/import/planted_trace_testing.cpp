@@ -340,6 +340,38 @@ PlannedTrace plan(const PlannedRun& run) {
     return made;
 }
 
+PlannedTrace window_of(PlannedTrace trace, std::int64_t from, std::int64_t to) {
+    const auto outside = [from, to](const auto& element) {
+        return element.start < from || element.end > to;
+    };
+    std::set<std::pair<std::uint64_t, std::uint64_t>> lost; // calls, by process and correlation
+    for (const PlannedCall& call : trace.calls) {
+        if (outside(call)) {
+            lost.emplace(call.process, call.correlation);
+        }
+    }
+    std::map<int, int> numbers; // of whole steps
+    std::set<int> cut;
+    for (const PlannedOp& op : trace.ops) {
+        numbers.emplace(op.step, 0);
+        if (outside(op) || lost.contains({op.process, op.correlation})) {
+            cut.insert(op.step);
+        }
+    }
+    trace.steps = 0;
+    for (auto& [step, number] : numbers) {
+        number = cut.contains(step) ? -1 : trace.steps++;
+    }
+    std::erase_if(trace.ops, outside);
+    std::erase_if(trace.calls, outside);
+    std::erase_if(trace.ranges, outside);
+    for (PlannedOp& op : trace.ops) {
+        op.step = numbers[op.step];
+        op.layer = op.step < 0 ? -1 : op.layer;
+    }
+    return trace;
+}
+
 KinetoForm kineto_of_prefill() {
     KinetoForm form;
     form.python_functions = 100;

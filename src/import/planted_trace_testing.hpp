@@ -62,6 +62,9 @@ struct PlannedRun {
     std::int64_t unit_ns = 1; // all times are multiples of it
 };
 [[nodiscard]] PlannedTrace plan(const PlannedRun& run);
+/// What lies whole between these times, as a tool that begins late and ends early sees it. Steps that miss an operation or a call are
+/// none: what is left of them has the step -1. The others are numbered anew.
+[[nodiscard]] PlannedTrace window_of(PlannedTrace trace, std::int64_t from, std::int64_t to);
 
 struct KinetoForm {
     bool whole_us = false; // as before 2024

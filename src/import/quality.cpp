@@ -233,6 +233,10 @@ std::vector<std::string> quality_notes(const Trace& trace, const EngineSteps& st
         notes.push_back(std::to_string(steps.partial) + (steps.partial == 1 ? " step" : " steps") +
                         " began before the trace: left out");
     }
+    if (steps.unfinished != 0) {
+        notes.push_back(std::to_string(steps.unfinished) + (steps.unfinished == 1 ? " step" : " steps") +
+                        " ended behind the trace: left out");
+    }
     const auto outside = std::count(steps.of_op.begin(), steps.of_op.end(), no_step);
     if (outside != 0) {
         notes.push_back(std::to_string(outside) + (outside == 1 ? " operation belongs" : " operations belong") +

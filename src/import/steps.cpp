@@ -2,6 +2,7 @@
 #include "import/steps.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <string_view>
 #include <tuple>
@@ -167,12 +168,15 @@ class StepFinder {
             return trace_.ops[op].kind == DeviceOpKind::kernel;
         });
         replay.launch = trace_.launch_of[replay.ops.front()];
-        const bool graph = replay.launch == Trace::no_launch ||
-                           trace_.names[trace_.host[replay.launch].name].find("GraphLaunch") != std::string::npos;
+        const bool graph = replay.launch == Trace::no_launch || is_graph_launch(trace_.host[replay.launch]);
         if (is_in_one_piece(replay) || (graph && kernels >= static_cast<std::ptrdiff_t>(least_replay))) {
             replay.key = graph_key(replay);
             made_.replays.push_back(std::move(replay));
         }
+    }
+
+    [[nodiscard]] bool is_graph_launch(const HostOp& call) const {
+        return trace_.names[call.name].find("GraphLaunch") != std::string::npos;
     }
 
     [[nodiscard]] bool is_in_one_piece(const Replay& replay) const {
@@ -231,6 +235,7 @@ class StepFinder {
         }
         std::vector<StepRange> ranges = options_.annotations ? annotated(process) : std::vector<StepRange>();
         eager_attention_ = has_eager_attention(process);
+        leave_cut(process, ops, ranges);
         const auto usable = [this, process](const Replay& replay) {
             return is_usable(replay, process);
         };
@@ -246,8 +251,10 @@ class StepFinder {
         }
         // Replays whose launch lies before the begin of the trace.
         made_.partial += static_cast<std::uint64_t>(
-            std::count_if(made_.replays.begin(), made_.replays.end(),
-                          [&](const Replay& replay) { return replay.process == process && !usable(replay); }));
+            std::count_if(made_.replays.begin(), made_.replays.end(), [&](const Replay& replay) {
+                return replay.process == process && !replay.cut && !usable(replay);
+            }));
+        made_.unfinished += unfinished_ ? 1 : 0;
     }
 
     [[nodiscard]] Launched launched_of(std::uint32_t op) const {
@@ -260,7 +267,124 @@ class StepFinder {
 
     /// Whether it can be a step: its launch is known, or none is.
     [[nodiscard]] bool is_usable(const Replay& replay, std::uint16_t process) const {
-        return replay.process == process && (replay.launch != Trace::no_launch || !host_);
+        return replay.process == process && !replay.cut && (replay.launch != Trace::no_launch || !host_);
+    }
+
+    /// Takes out of `ops` and `ranges` what belongs to the replays that the ends of the trace cut: they begin, or end, as others do.
+    void leave_cut(std::uint16_t process, std::vector<Launched>& ops, std::vector<StepRange>& ranges) {
+        unfinished_ = false;
+        std::uint32_t first = no_step, last = no_step; // ops
+        for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
+            if (trace_.ops[i].process == process) {
+                first = std::min(first, i);
+                last = i;
+            }
+        }
+        if (last == no_step) {
+            return;
+        }
+        const Replay end = launched_with(last), begin = launched_with(first);
+        if (is_part(end, true)) {
+            leave_from(begin_of(end), ops, ranges);
+            mark_cut(end);
+        } else if (const std::optional<std::int64_t> lost = lost_launch(process, ops, ranges)) {
+            leave_from(*lost, ops, ranges);
+        }
+        if (!host_ && is_part(begin, false)) {
+            const std::int64_t until = trace_.ops[begin.ops.back()].start_ns;
+            std::erase_if(ops, [until](const Launched& op) { return op.at <= until; });
+            made_.partial += 1;
+            mark_cut(begin);
+        }
+    }
+
+    /// With all of the range that it lies in.
+    void leave_from(std::int64_t from, std::vector<Launched>& ops, std::vector<StepRange>& ranges) {
+        unfinished_ = true;
+        for (const StepRange& range : ranges) {
+            from = range.begin <= from && from < range.end ? range.begin : from;
+        }
+        std::erase_if(ranges, [from](const StepRange& range) { return range.begin >= from; });
+        std::erase_if(ops, [from](const Launched& op) { return op.at >= from; });
+    }
+
+    /// A launch in the last range, behind those of all operations: what it began is not in the trace any more.
+    [[nodiscard]] std::optional<std::int64_t> lost_launch(std::uint16_t process, const std::vector<Launched>& ops,
+                                                          const std::vector<StepRange>& ranges) const {
+        if (!host_ || ranges.empty() || ops.front().at >= ranges.back().begin) {
+            return std::nullopt; // where no step before it has operations, launches may be captured
+        }
+        for (const HostOp& op : trace_.host) {
+            if (op.process == process && op.kind == HostOpKind::api && op.start_ns > ops.back().at &&
+                op.start_ns >= ranges.back().begin && op.end_ns <= ranges.back().end &&
+                trace_.names[op.name].find("LaunchKernel") != std::string::npos) {
+                return op.start_ns;
+            }
+        }
+        return std::nullopt;
+    }
+
+    void mark_cut(const Replay& part) {
+        for (Replay& replay : made_.replays) {
+            replay.cut |= replay.process == part.process && replay.correlation == part.correlation;
+        }
+    }
+
+    /// All that one launch began, be it too little for a replay.
+    [[nodiscard]] Replay launched_with(std::uint32_t op) const {
+        Replay found;
+        found.process = trace_.ops[op].process;
+        found.correlation = trace_.ops[op].correlation;
+        found.launch = trace_.launch_of[op];
+        for (std::uint32_t i = 0; i < trace_.ops.size() && found.correlation != no_id; ++i) {
+            if (trace_.ops[i].process == found.process && trace_.ops[i].correlation == found.correlation) {
+                found.ops.push_back(i);
+            }
+        }
+        if (!found.ops.empty()) {
+            found.key = graph_key(found);
+        }
+        return found;
+    }
+
+    /// By stream: those of one are in the same order in each replay.
+    [[nodiscard]] std::map<std::uint32_t, std::vector<std::uint32_t>> names_of(const Replay& replay) const {
+        std::map<std::uint32_t, std::vector<std::uint32_t>> names;
+        for (const std::uint32_t op : replay.ops) {
+            names[trace_.ops[op].stream].push_back(trace_.ops[op].name);
+        }
+        return names;
+    }
+
+    /// Whether another replay begins (or ends) as all of this one, and none is the same.
+    [[nodiscard]] bool is_part(const Replay& part, bool begin) const {
+        if (part.ops.empty() || is_in_one_piece(part) ||
+            (part.launch == Trace::no_launch ? host_ || part.ops.size() < 2
+                                             : !is_graph_launch(trace_.host[part.launch]))) {
+            return false;
+        }
+        const bool numbered = trace_.ops[part.ops.front()].graph != 0;
+        const auto names = names_of(part);
+        bool found = false;
+        for (const Replay& replay : made_.replays) {
+            if (replay.process != part.process || replay.correlation == part.correlation ||
+                (numbered && replay.key != part.key)) {
+                continue;
+            }
+            if (replay.ops.size() == part.ops.size() && replay.key == part.key) {
+                return false;
+            }
+            if (found || replay.ops.size() <= part.ops.size() || !is_whole(replay, part.process)) {
+                continue;
+            }
+            auto whole = names_of(replay);
+            found = std::all_of(names.begin(), names.end(), [&](const auto& stream) {
+                const std::vector<std::uint32_t>&all = whole[stream.first], &some = stream.second;
+                return some.size() <= all.size() && (begin ? std::equal(some.begin(), some.end(), all.begin())
+                                                           : std::equal(some.rbegin(), some.rend(), all.rbegin()));
+            });
+        }
+        return found;
     }
 
     [[nodiscard]] bool is_attention(std::uint32_t op) const {
@@ -503,6 +627,7 @@ class StepFinder {
     mutable std::vector<std::uint64_t> name_hashes_; // by name; 0: not needed yet
     bool host_ = false;                              // of the process at hand, launches are known
     bool eager_attention_ = false;                   // of that process, outside of replays
+    bool unfinished_ = false;                        // of that process, the last step
     EngineSteps made_;
 };
 

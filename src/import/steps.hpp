@@ -44,6 +44,7 @@ struct Replay {
     std::uint64_t key = 0;                   // the graph's id, or a hash of its operations' names
     std::vector<std::uint32_t> ops;          // in Trace::ops
     std::uint32_t step = no_step;
+    bool cut = false; // by the end of the trace, or by its begin where no launch is known
 };
 
 struct EngineSteps {
@@ -52,6 +53,7 @@ struct EngineSteps {
     std::vector<Replay> replays;          // by process and begin
     std::vector<std::uint32_t> replay_of; // of each op: index in replays, or no_replay
     std::uint64_t partial = 0;            // cut by the begin of the trace: no steps
+    std::uint64_t unfinished = 0;         // cut by the end of the trace: no steps
 };
 
 struct StepOptions {
