@@ -121,7 +121,7 @@ std::size_t Window::records_of(std::int64_t begin_ns, std::int64_t end_ns) const
 void Window::decode(recording::Follower& follower, std::int64_t begin_ns, std::int64_t end_ns) {
     for (Held& held : held_) {
         if (!held.reaches(begin_ns, end_ns)) {
-            held.records = {};
+            held.records = std::vector<Record>(); // gives its memory back, as {} would not
         } else if (held.records.empty() && !follower.decode(held.chunk, held.records)) {
             held.records.clear(); // the file changed underneath: a gap
         }
