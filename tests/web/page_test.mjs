@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "../../web/node_modules/playwright-core/index.mjs";
@@ -166,8 +166,8 @@ const tests = {
       assert.deepEqual(found["plumb.wall/2"], said("wall", path));
       assert.deepEqual(found["plumb.layers/2p50"], said("layers", path));
       assert.deepEqual(found["plumb.layers/2mean"], said("layers", path, "--metric", "mean"));
-      assert.deepEqual(found["plumb.steps/1"], said("steps", path));
-      assert.deepEqual(found["plumb.timeline/1"], said("timeline", path));
+      assert.deepEqual(found["plumb.steps/1"], said("steps", path, "--slowest", "40"));
+      assert.deepEqual(found["plumb.timeline/1"], said("timeline", path, "--slowest", "5"));
       assert.deepEqual(found["plumb.histogram/1"], said("histogram", path));
       const download = page.waitForEvent("download");
       await page.getByRole("button", { name: "Save the data" }).click();
@@ -177,7 +177,8 @@ const tests = {
   async "a comparison is a forest of intervals, a divergence a path through layers"() {
     const comparison = compared();
     await open(comparison.path, {}, async (page) => {
-      assert.deepEqual(JSON.parse(await page.locator("#data").textContent()).found, [comparison.said]);
+      const nameOf = (run) => ({ ...run, name: run.name.replace(/.*\//, "") });
+      assert.deepEqual(JSON.parse(await page.locator("#data").textContent()).found, [{ ...comparison.said, base: comparison.said.base.map(nameOf), new: comparison.said.new.map(nameOf) }]);
       for (const phase of new Set(comparison.said.rows.map((row) => row.phase))) {
         const rows = comparison.said.rows.filter((row) => row.phase === phase && ["step", "brick"].includes(row.subject) && row.reason !== "less than 1 % of the step");
         const shown = await page.locator(`#changes-${phase} .forest`).first().locator("tbody tr").evaluateAll((all) => all.map((row) => ({ verdict: row.querySelector("b").textContent, change: row.querySelector("td:nth-child(3) .num")?.dataset.v ?? null })));
@@ -193,6 +194,99 @@ const tests = {
       assert.match(await page.locator(".verdict").innerText(), new RegExp(`^First divergence: step ${step} layer ${layer} brick ${brick}`));
       const shown = await page.locator("#amplification tbody .num").evaluateAll((all) => all.map((one) => Number(one.dataset.v)));
       assert.deepEqual(shown, divergence.said.layers.map((one) => one.distance.estimate));
+    });
+  },
+  async "pages hold names of files and no folders, and what was redacted is nowhere"() {
+    for (const path of [compared().path, diverged().path, pageOf(recording())]) {
+      assert.ok(!readFileSync(path, "utf8").includes(folder), path);
+    }
+    const redacted = join(folder, "redacted.plumb");
+    const model = join(folder, "secret-model.gguf");
+    run("model", "make", "--shape", "test-qwen2", "-o", model);
+    execFileSync(plumb, ["decode", model, "--prompt-tokens", "4", "--steps", "12", "--threads", "1", "--out", redacted], { env: { ...environment, PLUMB: "on,redact=on" }, stdio: "pipe" });
+    const page = readFileSync(pageOf(redacted), "utf8");
+    for (const word of [folder, model, hostname(), "secret-", "--out"]) {
+      assert.ok(!page.split('id="data">')[1].split("</script>")[0].includes(word), word);
+    }
+    await open(pageOf(redacted), {}, async (opened) => assert.doesNotMatch(await opened.locator("body").innerText(), /secret-|\/tmp\//));
+  },
+  async "a history has no page, and says so"() {
+    const done = spawnSync(plumb, ["compare", "--history", folder, "--page", join(folder, "history.html")], { env: environment, encoding: "utf8" });
+    assert.equal(done.status, 2);
+    assert.match(done.stderr, /^error: [^\n]*--history excludes --page[^\n]*\n$/);
+  },
+  async "the slowest steps open their timelines, another step says that it has none"() {
+    const path = join(here, "decode.plumb");
+    const { slowest } = said("steps", path, "--slowest", "40");
+    await open(pageOf(path), {}, async (page) => {
+      const decode = slowest.filter((one) => one.phase === "decode");
+      const links = page.locator("#steps").getByRole("table", { name: "The slowest steps" }).getByRole("link");
+      assert.deepEqual(await links.allInnerTexts(), decode.slice(0, 5).map((one) => String(one.step)));
+      for (const at of [3, 0, 3]) {
+        await links.nth(at).click();
+        assert.match(await page.locator("#timeline .choice [aria-pressed=true]").innerText(), new RegExp(`step ${decode[at].step}$`));
+      }
+      await page.getByRole("group", { name: "Steps over time" }).focus();
+      await page.keyboard.press("Home"); // the first step is warm-up
+      await page.keyboard.press("Enter");
+      assert.match(await page.locator("#steps .readout").innerText(), /its timeline is not in this page: plumb timeline RECORDING --step \d+$/);
+      await page.getByRole("group", { name: "Phase" }).getByRole("button", { name: "prefill" }).click();
+      assert.match(await page.locator("#timeline").innerText(), /prefill, /);
+    });
+  },
+  async "idle time has the names that the wall account has"() {
+    const path = join(here, "decode.plumb");
+    const lane = said("wall", path).phases.find((one) => one.phase === "decode").lanes[0];
+    await open(pageOf(path), {}, async (page) => {
+      for (const { name, self_ns } of lane.idle.scopes.slice(0, 8)) {
+        const row = page.locator("#wall tr", { hasText: `in ${name}` }).filter({ hasNotText: "no waiting" });
+        assert.equal(Number(await row.locator(".num").first().getAttribute("data-v")), self_ns / lane.steps);
+      }
+      assert.ok(lane.idle.scopes.length > 0);
+    });
+  },
+  async "captured graphs have the figures of plumb replays"() {
+    const path = recording("graphs");
+    const { graphs } = said("replays", path);
+    const { notes } = said("report", path);
+    await open(pageOf(path), {}, async (page) => {
+      const rows = page.locator("#graphs tbody tr");
+      assert.equal(await rows.count(), graphs.length);
+      for (const [i, graph] of graphs.entries()) {
+        const shown = await rows.nth(i).locator(".num,.na").evaluateAll((all) => all.map((one) => (one.dataset.v === undefined ? null : Number(one.dataset.v))));
+        assert.deepEqual(shown, [graph.padding_wasted, graph.plain_span_ns, graph.device_ns, graph.closure, graph.capture_ns].map((figure) => (typeof figure === "number" ? figure : null)));
+        const cells = await rows.nth(i).locator("th,td").allInnerTexts();
+        assert.deepEqual(cells.slice(0, 6), [graph.graph, graph.captures, graph.updates, graph.evictions, graph.replays, graph.instrumented].map(String));
+      }
+      const text = await page.locator("#answer").innerText();
+      for (const note of notes.filter((one) => /closure|gate/.test(one))) assert.ok(text.includes(note), note);
+    });
+  },
+  async "the roofline stands under the peaks of the recording"() {
+    const path = join(here, "peaks.plumb");
+    const report = said("report", path);
+    await open(pageOf(path), {}, async (page) => {
+      const roofs = await page.locator("#roofline path[data-read]").evaluateAll((all) => all.map((one) => [Number(one.dataset.read), Number(one.dataset.most)]));
+      assert.deepEqual(roofs, report.peaks.map((one) => [one.read_gigabytes_per_second, Math.max(one.f32_teraflops, typeof one.bf16_teraflops === "number" ? one.bf16_teraflops : 0)]));
+      await page.locator("#roofline summary").click();
+      const shown = await page.locator("#roofline tbody tr").evaluateAll((all) => all.map((row) => [row.querySelector("th").innerText, ...[...row.querySelectorAll(".num")].map((one) => Number(one.dataset.v))]));
+      const rows = report.bricks.filter((row) => row.phase === "decode" && row.roofline.intensity > 0 && row.teraflops > 0);
+      assert.deepEqual(shown, rows.map((row) => [row.name, row.roofline.intensity, row.teraflops, row.roofline.share]));
+    });
+  },
+  async "on paper a page is light and full"() {
+    await open(pageOf(join(here, "decode.plumb")), { colorScheme: "dark" }, async (page) => {
+      const paper = await page.pdf();
+      assert.ok(paper.length > 50e3, `${paper.length} bytes`);
+      assert.equal(await page.locator("html").getAttribute("data-theme"), "dark");
+      await page.emulateMedia({ media: "print" });
+      await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+      const [ground, ink] = await page.locator("body").evaluate((body) => [getComputedStyle(body).backgroundColor, getComputedStyle(body).color]);
+      assert.deepEqual([ground, ink], ["rgb(255, 255, 255)", "rgb(27, 31, 36)"]);
+      for (const section of ["answer", "wall", "bricks", "layers", "steps", "timeline", "roofline", "unknown"]) {
+        assert.ok((await page.locator(`#${section}`).boundingBox()).height > 50, section);
+      }
+      assert.ok(!(await page.locator("nav").isVisible()));
     });
   },
   async "no violation of accessibility in either theme and in forced colours"() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What changed between runs: each row with its interval on one scale, and the word that it comes to.
-import { type Figure, valueOf } from "./data";
+import { type Figure, phaseOrder, valueOf } from "./data";
 import { Name, Num, Scroller, Section, Table } from "./parts";
-import { fixed, percent, ticks } from "./text";
+import { fixed, grouped, percent, ticks } from "./text";
 
 interface Change { estimate: Figure; low: Figure; high: Figure }
 interface CompareRow {
@@ -18,7 +18,8 @@ export interface Comparison {
 
 const nameOf = (row: CompareRow) => `${row.subject === "layer" ? `layer ${row.layer}` : row.subject === "step" ? "step" : row.name ?? ""}${row.device ? " (device)" : ""}`;
 const changeOf = (row: CompareRow) => (row.by_own_change ? row.own_change : row.change);
-const signed = (share: number, decimals = 2) => `${share > 0 ? "+" : share < 0 ? "-" : ""}${fixed(Math.abs(share) * 100, decimals)} %`;
+const most = 100; // beyond that a change is no number that anybody reads
+const signed = (share: number, decimals = 2) => (share > most ? `beyond +${grouped(100 * most)} %` : `${share > 0 ? "+" : share < 0 ? "-" : ""}${fixed(Math.abs(share) * 100, Math.abs(share) >= 10 ? 0 : decimals)} %`);
 const file = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 
 const wide = 320, high = 22;
@@ -88,8 +89,8 @@ const tooSmall = "less than 1 % of the step"; // rows that the text leaves out, 
 
 export function Compare({ comparison }: { comparison: Comparison }) {
   const rows = comparison.rows.filter((row) => row.reason !== tooSmall);
-  const steps = rows.filter((row) => row.subject === "step");
-  const phases = [...new Set(rows.map((row) => row.phase))];
+  const steps = phaseOrder.flatMap((phase) => rows.filter((row) => row.subject === "step" && row.phase === phase));
+  const phases = [...new Set([...phaseOrder, ...rows.map((row) => row.phase)])].filter((phase) => rows.some((row) => row.phase === phase));
   const subjects: [string, string][] = [["brick", "Bricks"], ["category", "Categories"], ["layer", "Layers"]];
   return (
     <main id="main">

@@ -2,7 +2,7 @@
 // What became of the captured graphs.
 import type { Replays } from "./data";
 import { Name, Num, Section, Table } from "./parts";
-import { grouped, percent } from "./text";
+import { grouped } from "./text";
 
 export function Graphs({ replays }: { replays: Replays }) {
   const checks: Record<string, string> = { differ: "A capture lost or gained nodes against the one before.", agree: "Captures of one key hold the same nodes.", not_compared: "No key was captured twice." };
@@ -16,10 +16,10 @@ export function Graphs({ replays }: { replays: Replays }) {
         { head: "replays", cell: (row) => grouped(row.replays), key: (row) => row.replays },
         { head: "timed", cell: (row) => grouped(row.instrumented) },
         { head: "eager steps", cell: (row) => grouped(row.eager_steps.reduce((sum, one) => sum + one.count, 0)) },
-        { head: "rows padded", cell: (row) => (typeof row.padding_wasted === "number" ? percent(row.padding_wasted) : <Num of={row.padding_wasted} />), hint: "rows replayed that carried no work" },
+        { head: "rows padded", cell: (row) => <Num of={row.padding_wasted} unit={0.01} decimals={1} suffix={" %"} />, hint: "rows replayed that carried no work" },
         { head: "plain span us", cell: (row) => <Num of={row.plain_span_ns} unit={1e3} decimals={1} /> },
         { head: "device us", cell: (row) => <Num of={row.device_ns} unit={1e3} decimals={1} /> },
-        { head: "closure", cell: (row) => (typeof row.closure === "number" ? percent(row.closure) : <Num of={row.closure} />), hint: "sum of the parts against the whole replay" },
+        { head: "closure", cell: (row) => <Num of={row.closure} unit={0.01} decimals={2} suffix={" %"} />, hint: "sum of the parts against the whole replay" },
         { head: "capture us", cell: (row) => <Num of={row.capture_ns} unit={1e3} decimals={1} /> },
       ]} />
       <ul class="why">

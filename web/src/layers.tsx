@@ -61,7 +61,7 @@ export function Layers({ layers, phase }: { layers: Part<LayerData>; phase: stri
                     const column = Math.floor((event.clientX - area.left - label) / cell), row = Math.floor((event.clientY - area.top - top) / high);
                     setAt(column >= 0 && column < numbers.length && row >= 0 && row < rows.length ? { row, column } : null);
                   }}>
-                  {numbers.map((layer, i) => (i === 0 || layer % (cell < 14 ? 10 : 5) === 0) && <text key={layer} class="dim" x={label + i * cell + cell / 2} y="13" text-anchor="middle">{layer}</text>)}
+                  {numbers.map((layer, i) => (numbers.length <= 12 || i === 0 || layer % (cell < 14 ? 10 : 5) === 0) && <text key={layer} class="dim" x={label + i * cell + cell / 2} y="13" text-anchor="middle">{layer}</text>)}
                   {rows.map((row, r) => (
                     <g key={r} transform={`translate(0 ${top + r * high})`}>
                       <text x={label - 8} y="13" text-anchor="end">{visible(nameOf(row), Math.floor((label - 12) / 7))}</text>

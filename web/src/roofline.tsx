@@ -2,7 +2,7 @@
 // Bricks under the roof of the machine: work per byte against work per second, both on scales of powers of ten.
 import { type Figure, type Report, type Row, valueOf } from "./data";
 import { Absent, Name, Num, Section, Table, Twin, useWidth } from "./parts";
-import { percent, visible } from "./text";
+import { visible } from "./text";
 
 const signs: Record<string, string> = { memory: "M-5 5H5V-5H-5z", compute: "M0 -6L6 5H-6z", cache: "M0 -6L6 0L0 6L-6 0z", latency: "M-5 -5L5 5M5 -5L-5 5", unknown: "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0 -5 0" };
 
@@ -52,7 +52,7 @@ export function Roofline({ report, phase }: { report: Report; phase: string }) {
                 <text class="dim" x={wide - right} y={height - 6} text-anchor="end">flops per byte</text>
                 <text class="dim" x={left + 4} y={top + 10}>TFLOP/s</text>
                 {roofs.map(({ place, read, most }) => <g key={place}>
-                  <path fill="none" stroke="var(--ink)" stroke-width="1.5" d={`M${px(Math.max(10 ** x0, (10 ** y0 * 1e3) / read))} ${py(Math.max((10 ** x0 * read) / 1e3, 10 ** y0))}L${px((most * 1e3) / read)} ${py(most)}H${wide - right}`} />
+                  <path data-read={read} data-most={most} fill="none" stroke="var(--ink)" stroke-width="1.5" d={`M${px(Math.max(10 ** x0, (10 ** y0 * 1e3) / read))} ${py(Math.max((10 ** x0 * read) / 1e3, 10 ** y0))}L${px((most * 1e3) / read)} ${py(most)}H${wide - right}`} />
                   <text x={wide - right} y={py(most) - 6} text-anchor="end">{visible(place, 20)}</text>
                 </g>)}
                 {rows.map((row, i) => <path key={i} transform={`translate(${px(x(row))} ${py(y(row))})`} d={signs[row.roofline.bottleneck] ?? signs["unknown"]} fill={row.roofline.bottleneck === "unknown" || row.roofline.bottleneck === "latency" ? "none" : "var(--c-attention)"} stroke="var(--c-attention)" stroke-width="1.5"><title>{visible(row.name, 60)}</title></path>)}
@@ -67,7 +67,7 @@ export function Roofline({ report, phase }: { report: Report; phase: string }) {
               { head: "brick", left: true, cell: (row) => <Name of={row.name} />, key: (row) => row.name },
               { head: "flops/byte", cell: (row) => <Num of={row.roofline.intensity} />, key: x },
               { head: "TFLOP/s", cell: (row) => <Num of={row.teraflops} decimals={4} />, key: y },
-              { head: "% roof", cell: (row) => { const share = valueOf(row.roofline.share); return share === undefined ? <Num of={row.roofline.share} /> : percent(share); }, key: (row) => valueOf(row.roofline.share) },
+              { head: "% roof", cell: (row) => <Num of={row.roofline.share} unit={0.01} decimals={1} />, key: (row) => valueOf(row.roofline.share) },
               { head: "kept back by", left: true, cell: (row) => row.roofline.bottleneck },
               { head: "why", left: true, cell: (row) => <Name of={row.roofline.reason} most={200} /> },
             ]} />}</Twin>

@@ -83,18 +83,18 @@ export function Steps({ steps, phase, timeline, onOpen }: { steps: Part<StepData
       <div ref={box}>
         {data.ids.length === 0 ? <Absent why="no step of this phase" /> : (
           <>
-            <div class="chart" tabIndex={0} role="group" aria-label="Steps over time; arrow keys move from step to step, Enter opens a timeline" onKeyDown={key}
+            {data.ids.length === 1 ? <p>One step of {fixed(data.periods[0]!, decimalsFor(data.periods[0]!))} ms.</p> : <><div class="chart" tabIndex={0} role="group" aria-label="Steps over time; arrow keys move from step to step, Enter opens a timeline" onKeyDown={key}
               onClick={() => at !== null && data.ids[at] !== undefined && open(data.ids[at]!)} ref={place} />
             <ul class="legend"><li><svg class="swatch" viewBox="0 0 12 12"><rect width="12" height="12" class="fill-attention" /></svg>counted</li>
               {data.mark.some((mark) => mark !== ".") && <li><svg width="14" height="12" aria-hidden="true"><circle cx="6" cy="6" r="3.5" fill="none" stroke="var(--c-other)" stroke-width="1.5" /></svg> warm-up or sampled</li>}
               <li><svg width="16" height="14" aria-hidden="true"><circle cx="7" cy="7" r="5" fill="none" stroke="var(--warn)" stroke-width="1.5" /></svg> among the slowest</li></ul>
-            <p class="readout" aria-live="polite">{words || <span class="faint">Point at a step, or use the arrow keys. Drag to zoom, double-click to see all again.</span>}</p>
+            <p class="readout" aria-live="polite">{words || <span class="faint">Point at a step, or use the arrow keys. Drag to zoom, double-click to see all again.</span>}</p></>}
             {slow.length > 0 && <><h3>The slowest</h3>
               <Table label="The slowest steps" rows={slow} columns={[
                 { head: "step", cell: (one) => kept.includes(one.step) ? <a href="#timeline" onClick={() => onOpen(one.step)}>{one.step}</a> : one.step, key: (one) => one.step },
                 { head: "at", cell: (one) => time(one.begin_ns), key: (one) => one.begin_ns },
                 { head: "period ms", cell: (one) => <Num of={one.period_ns} unit={1e6} decimals={3} />, key: (one) => one.period_ns },
-                { head: "tokens", cell: (one) => one.tokens, key: (one) => one.tokens },
+                { head: "tokens", cell: (one) => one.tokens || "-", key: (one) => one.tokens },
                 { head: "x median", cell: (one) => <Num of={one.times_median} decimals={2} /> },
               ]} /></>}
             <Twin label="Every step as a table">{() => <>

@@ -28,7 +28,7 @@ export function fixed(value: number, decimals: number): string {
 }
 
 export const grouped = (count: number): string => Math.round(count).toString().replace(/\B(?=(\d{3})+$)/g, ",");
-export const percent = (share: number): string => `${fixed(share * 100, 1)} %`;
+export const percent = (share: number): string => `${fixed(share * 100, 1)}\u00a0%`;
 
 /** "12.3 ms": in the unit that fits. */
 export function time(ns: number): string {
