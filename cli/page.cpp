@@ -29,10 +29,12 @@ struct PageArguments {
     bool json = false;
 };
 
-/// JSON that may stand in a script element: nothing in it ends the element, opens a comment or ends a line.
+/// JSON that may stand in a script element: nothing in it ends the element, opens a comment or ends a line. No space but in words.
 void append_script_text(std::string& out, std::string_view json) {
+    bool word = false;
     for (std::size_t i = 0; i < json.size(); ++i) {
         const char c = json[i];
+        word = word != (c == '"');
         if (c == '<' || c == '>' || c == '&') {
             static constexpr char digits[] = "0123456789abcdef";
             out += "\\u00";
@@ -42,7 +44,9 @@ void append_script_text(std::string& out, std::string_view json) {
                    (json[i + 2] == '\xa8' || json[i + 2] == '\xa9')) {
             out += json[i + 2] == '\xa8' ? "\\u2028" : "\\u2029";
             i += 2;
-        } else if (c != '\n') {
+        } else if (c == '\\') {
+            out += json.substr(i++, 2); // what it escapes ends no word
+        } else if (c != '\n' && (word || c != ' ')) {
             out += c;
         }
     }

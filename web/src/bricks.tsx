@@ -53,7 +53,7 @@ export function Bricks({ report, phase, histogram }: { report: Report; phase: st
   if (rows.some((row) => valueOf(row.gigabytes_per_second) !== undefined)) columns.push(column("GB/s", (row) => row.gigabytes_per_second, 1, decimalsFor(largest((row) => valueOf(row.gigabytes_per_second)))));
   if (rows.some((row) => valueOf(row.teraflops) !== undefined)) columns.push(column("TFLOP/s", (row) => row.teraflops, 1, 4));
   const known = new Map(report.description.filter(({ key }) => key.startsWith("known by ")).map(({ key, value }) => [key.slice("known by ".length), value]));
-  if (known.size > 0) columns.push({ head: "known by", left: true, hint: "of the brick's time in the whole trace; weak: the kernel's name says little", key: (row) => known.get(row.name), cell: (row) => <Name of={known.get(row.name) ?? "-"} /> });
+  if (known.size > 0) columns.push({ head: "known by", left: true, hint: "of the brick's time in the whole trace; weak: the kernel's name says little", key: (row) => known.get(row.name), cell: (row) => <span class="line"><Name of={known.get(row.name) ?? "-"} /></span> });
   columns.push({ head: "source", left: true, key: (row) => row.source, cell: (row) => <Name of={row.source} /> });
   const steps = summary?.steps ?? 0;
   const rest = (word: string, ns: number) => summary && (

@@ -16,7 +16,7 @@ export interface Comparison {
   gates: { gate: string; outcome: string; sentence: string }[]; notes: string[];
 }
 
-const nameOf = (row: CompareRow) => `${row.subject === "layer" ? `layer ${row.layer}` : row.subject === "step" ? "step" : row.name ?? ""}${row.device ? " (device)" : ""}`;
+const nameOf = (row: CompareRow) => `${row.subject === "layer" ? `layer\u00a0${row.layer}` : row.subject === "step" ? "step" : row.name ?? ""}${row.device ? " (device)" : ""}`;
 const changeOf = (row: CompareRow) => (row.by_own_change ? row.own_change : row.change);
 const most = 100; // beyond that a change is no number that anybody reads
 const signed = (share: number, decimals = 2) => (share > most ? `beyond +${grouped(100 * most)} %` : `${share > 0 ? "+" : share < 0 ? "-" : ""}${fixed(Math.abs(share) * 100, Math.abs(share) >= 10 ? 0 : decimals)} %`);

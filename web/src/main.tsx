@@ -184,6 +184,6 @@ const app = document.getElementById("app");
 if (app) {
   app.textContent = "";
   // Keys of graphs have 64 bits, more than a number here holds: they are words.
-  const words = text.replace(/"graph": (\d{16,})/g, '"graph": "$1"');
+  const words = text.replace(/"graph":(\d{16,})/g, '"graph":"$1"');
   render(<App data={JSON.parse(words) as PageData} text={text} />, app);
 }
