@@ -271,7 +271,7 @@ class StepFinder {
     }
 
     /// Takes out of `ops` and `ranges` what belongs to the replays that the ends of the trace cut: they begin, or end, as others do.
-    void leave_cut(std::uint16_t process, std::vector<Launched>& ops, std::vector<StepRange>& ranges) {
+    void leave_cut(std::uint16_t process, Ops& ops, std::vector<StepRange>& ranges) {
         unfinished_ = false;
         std::uint32_t first = no_step, last = no_step; // ops
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
@@ -292,30 +292,31 @@ class StepFinder {
         }
         if (!host_ && is_part(begin, false)) {
             const std::int64_t until = trace_.ops[begin.ops.back()].start_ns;
-            std::erase_if(ops, [until](const Launched& op) { return op.at <= until; });
+            std::erase_if(ops, [this, until](std::uint32_t op) { return launched_of(op).at <= until; });
             made_.partial += 1;
             mark_cut(begin);
         }
     }
 
     /// With all of the range that it lies in.
-    void leave_from(std::int64_t from, std::vector<Launched>& ops, std::vector<StepRange>& ranges) {
+    void leave_from(std::int64_t from, Ops& ops, std::vector<StepRange>& ranges) {
         unfinished_ = true;
         for (const StepRange& range : ranges) {
             from = range.begin <= from && from < range.end ? range.begin : from;
         }
         std::erase_if(ranges, [from](const StepRange& range) { return range.begin >= from; });
-        std::erase_if(ops, [from](const Launched& op) { return op.at >= from; });
+        std::erase_if(ops, [this, from](std::uint32_t op) { return launched_of(op).at >= from; });
     }
 
     /// A launch in the last range, behind those of all operations: what it began is not in the trace any more.
-    [[nodiscard]] std::optional<std::int64_t> lost_launch(std::uint16_t process, const std::vector<Launched>& ops,
+    [[nodiscard]] std::optional<std::int64_t> lost_launch(std::uint16_t process, const Ops& ops,
                                                           const std::vector<StepRange>& ranges) const {
-        if (!host_ || ranges.empty() || ops.front().at >= ranges.back().begin) {
+        if (!host_ || ranges.empty() || launched_of(ops.front()).at >= ranges.back().begin) {
             return std::nullopt; // where no step before it has operations, launches may be captured
         }
+        const std::int64_t last = launched_of(ops.back()).at;
         for (const HostOp& op : trace_.host) {
-            if (op.process == process && op.kind == HostOpKind::api && op.start_ns > ops.back().at &&
+            if (op.process == process && op.kind == HostOpKind::api && op.start_ns > last &&
                 op.start_ns >= ranges.back().begin && op.end_ns <= ranges.back().end &&
                 trace_.names[op.name].find("LaunchKernel") != std::string::npos) {
                 return op.start_ns;
