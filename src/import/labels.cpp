@@ -2,11 +2,11 @@
 #include "import/labels.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <initializer_list>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -154,11 +154,9 @@ class NameLabels {
 struct OpsOfStep {
     std::uint16_t process = 0;
     std::uint32_t step = no_step;
-    std::vector<std::uint32_t> ops;      // in Trace::ops
-    std::vector<SequenceKernel> kernels; // one for each
-    std::vector<KernelPlace> places;     // one for each
-    std::vector<std::size_t> main;       // of them, those of the main stream
-    const Replay* replay = nullptr;      // that makes up most of the step
+    std::vector<std::uint32_t> ops;                       // in Trace::ops
+    std::shared_ptr<const std::vector<std::size_t>> main; // of them, those of the main stream
+    const Replay* replay = nullptr;                       // that makes up most of the step
 };
 
 class Labeller {
@@ -359,29 +357,33 @@ class Labeller {
         return stretches;
     }
 
-    /// What neighbours say, and with it what the search for layers needs.
+    /// What neighbours say.
     void prepare(OpsOfStep& stretch) {
-        stretch.kernels.reserve(stretch.ops.size());
-        for (const std::uint32_t op : stretch.ops) {
-            stretch.kernels.push_back(kernel_of(op));
+        std::vector<std::size_t> main = main_stream(kernels_of(stretch.ops));
+        if (neighbours_.main == nullptr || main != *neighbours_.main) { // most are as the one before
+            neighbours_.main = std::make_shared<const std::vector<std::size_t>>(std::move(main));
         }
-        stretch.main = main_stream(stretch.kernels);
-        std::vector<LabelId> pass = labels_of(stretch, stretch.main);
-        if (pass != neighbours_.pass) { // most are as the one before
+        stretch.main = neighbours_.main;
+        std::vector<LabelId> pass = labels_of(stretch);
+        if (pass != neighbours_.pass) {
             std::vector<KernelLabel> labels = labels_with(pass);
             read_neighbours(labels);
-            neighbours_ = {std::move(pass), {}, ids_of(labels)};
+            neighbours_.pass = std::move(pass);
+            neighbours_.labels = ids_of(labels);
         }
-        for (std::size_t n = 0; n < stretch.main.size(); ++n) {
-            labels_[stretch.ops[stretch.main[n]]] = neighbours_.labels[n];
-            stretch.kernels[stretch.main[n]].anchor = anchor_of(known_[neighbours_.labels[n]]);
-        }
+        set_labels(stretch, neighbours_.labels);
     }
 
-    [[nodiscard]] std::vector<LabelId> labels_of(const OpsOfStep& stretch, const std::vector<std::size_t>& some) const {
+    /// Of the main stream.
+    void set_labels(const OpsOfStep& stretch, const std::vector<LabelId>& labels) {
+        for (std::size_t n = 0; n < labels.size(); ++n) {
+            labels_[stretch.ops[(*stretch.main)[n]]] = labels[n];
+        }
+    }
+    [[nodiscard]] std::vector<LabelId> labels_of(const OpsOfStep& stretch) const {
         std::vector<LabelId> ids;
-        ids.reserve(some.size());
-        for (const std::size_t i : some) {
+        ids.reserve(stretch.main->size());
+        for (const std::size_t i : *stretch.main) {
             ids.push_back(labels_[stretch.ops[i]]);
         }
         return ids;
@@ -408,10 +410,15 @@ class Labeller {
         return static_cast<LayerAnchor>(label.anchor);
     }
 
-    [[nodiscard]] SequenceKernel kernel_of(std::uint32_t index) const {
-        const DeviceOp& op = trace_.ops[index];
-        return {op.name,     op.stream, anchor_of(known_[labels_[index]]),
-                op.start_ns, op.end_ns, trace_.launch_number(index)};
+    [[nodiscard]] std::vector<SequenceKernel> kernels_of(const std::vector<std::uint32_t>& ops) const {
+        std::vector<SequenceKernel> kernels;
+        kernels.reserve(ops.size());
+        for (const std::uint32_t index : ops) {
+            const DeviceOp& op = trace_.ops[index];
+            kernels.push_back({op.name, op.stream, anchor_of(known_[labels_[index]]), op.start_ns, op.end_ns,
+                               trace_.launch_number(index)});
+        }
+        return kernels;
     }
 
     [[nodiscard]] DetectionOptions layer_options() const {
@@ -426,62 +433,51 @@ class Labeller {
     }
 
     void find_in_passes(OpsOfStep& stretch) {
-        stretch.places.resize(stretch.ops.size());
-        for (const PassRange& range : find_passes(stretch.kernels, options_.stop)) {
-            const auto kernels =
-                std::span<const SequenceKernel>(stretch.kernels).subspan(range.begin, range.end - range.begin);
-            LayerFindings findings = find_layers(kernels, layer_options());
+        const std::vector<SequenceKernel> all = kernels_of(stretch.ops);
+        std::vector<KernelPlace> places(stretch.ops.size());
+        for (const PassRange& range : find_passes(all, options_.stop)) {
+            const auto kernels = std::span(all).subspan(range.begin, range.end - range.begin);
+            const LayerFindings findings = find_layers(kernels, layer_options());
             std::copy(findings.places.begin(), findings.places.end(),
-                      stretch.places.begin() + static_cast<std::ptrdiff_t>(range.begin));
+                      places.begin() + static_cast<std::ptrdiff_t>(range.begin));
             keep(stretch, findings);
-            stretch.main = main_stream(kernels);
-            for (std::size_t& i : stretch.main) {
+            std::vector<std::size_t> main = main_stream(kernels);
+            for (std::size_t& i : main) {
                 i += range.begin;
             }
-            read(stretch, range.begin, range.end);
+            stretch.main = std::make_shared<const std::vector<std::size_t>>(std::move(main));
+            read(stretch, places, range.begin, range.end);
         }
     }
 
     /// Replays of one graph are witnesses of each other. What the step holds beside its replay is in no layer.
     void find_in_replays(const std::vector<OpsOfStep*>& replays) {
-        std::vector<std::vector<std::uint32_t>> inside;   // of each replay: indices in its stretch
-        std::deque<std::vector<SequenceKernel>> gathered; // of replays with others among them
-        std::vector<std::span<const SequenceKernel>> spans;
-        for (const OpsOfStep* stretch : replays) {
-            std::vector<std::uint32_t>& of_replay = inside.emplace_back();
-            of_replay.reserve(stretch->ops.size());
-            for (std::uint32_t i = 0; i < stretch->ops.size(); ++i) {
-                if (trace_.ops[stretch->ops[i]].correlation == stretch->replay->correlation) {
-                    of_replay.push_back(i);
-                }
-            }
-            if (!of_replay.empty() && of_replay.back() - of_replay.front() + 1 == of_replay.size()) {
-                spans.push_back(std::span(stretch->kernels).subspan(of_replay.front(), of_replay.size()));
-                continue;
-            }
-            std::vector<SequenceKernel>& sequence = gathered.emplace_back();
-            for (const std::size_t i : of_replay) {
-                sequence.push_back(stretch->kernels[i]);
-            }
-            spans.emplace_back(sequence);
-        }
-        std::vector<LayerFindings> found = find_layers(spans, layer_options());
+        const auto is_inside = [this](const OpsOfStep& stretch, std::uint32_t op) {
+            return trace_.ops[op].correlation == stretch.replay->correlation;
+        };
+        const auto kernels = [&](std::size_t r) {
+            std::vector<std::uint32_t> inside = replays[r]->ops;
+            std::erase_if(inside, [&](std::uint32_t op) { return !is_inside(*replays[r], op); });
+            return kernels_of(inside);
+        };
+        const std::vector<LayerFindings> found = find_layers(replays.size(), kernels, layer_options());
         places_ = {};
         for (std::size_t r = 0; r < replays.size(); ++r) {
-            keep(*replays[r], found[r]);
-            if (inside[r].size() == replays[r]->ops.size()) {
-                replays[r]->places = std::move(found[r].places);
-            } else {
-                replays[r]->places.resize(replays[r]->ops.size());
-                for (std::size_t n = 0; n < inside[r].size(); ++n) {
-                    replays[r]->places[inside[r][n]] = found[r].places[n];
+            const OpsOfStep& stretch = *replays[r];
+            keep(stretch, found[r]);
+            const std::vector<KernelPlace>& inside = found[found[r].like.value_or(r)].places;
+            if (inside.size() == stretch.ops.size()) {
+                read(stretch, inside, 0, inside.size());
+                continue;
+            }
+            std::vector<KernelPlace> places(stretch.ops.size());
+            auto next = inside.begin();
+            for (std::size_t i = 0; i < places.size(); ++i) {
+                if (is_inside(stretch, stretch.ops[i])) {
+                    places[i] = *next++;
                 }
             }
-            found[r] = {};
-            read(*replays[r], 0, replays[r]->ops.size());
-            replays[r]->places = {}; // of millions of operations there is not room for all of it at once
-            replays[r]->kernels = {};
-            replays[r]->main = {};
+            read(stretch, places, 0, places.size());
         }
     }
 
@@ -499,32 +495,30 @@ class Labeller {
 
     /// What places say of the pass from `begin` to `end`. Replays of one graph that are alike have the same labels, as the first of
     /// them.
-    void read(const OpsOfStep& stretch, std::size_t begin, std::size_t end) {
+    void read(const OpsOfStep& stretch, const std::vector<KernelPlace>& places, std::size_t begin, std::size_t end) {
         const auto same_place = [](const KernelPlace& a, const KernelPlace& b) {
             return a.layer == b.layer && (!a.layer || (a.unit == b.unit && a.slot == b.slot));
         };
-        std::vector<LabelId> pass = labels_of(stretch, stretch.main);
-        std::vector<KernelPlace> places;
-        places.reserve(stretch.main.size());
-        for (const std::size_t i : stretch.main) {
-            places.push_back(stretch.places[i]);
+        std::vector<LabelId> pass = labels_of(stretch);
+        std::vector<KernelPlace> of_main;
+        of_main.reserve(pass.size());
+        for (const std::size_t i : *stretch.main) {
+            of_main.push_back(places[i]);
         }
         if (stretch.replay == nullptr || pass != places_.pass ||
-            !std::equal(places.begin(), places.end(), places_.places.begin(), places_.places.end(), same_place)) {
+            !std::equal(of_main.begin(), of_main.end(), places_.places.begin(), places_.places.end(), same_place)) {
             std::vector<KernelLabel> labels = labels_with(pass);
             std::vector<PlaceInLayer> in_layers;
-            in_layers.reserve(places.size());
-            for (const std::size_t i : stretch.main) {
-                in_layers.push_back(place_of(stretch.places[i], trace_.ops[stretch.ops[i]]));
+            in_layers.reserve(pass.size());
+            for (const std::size_t i : *stretch.main) {
+                in_layers.push_back(place_of(places[i], trace_.ops[stretch.ops[i]]));
             }
             read_places(labels, in_layers);
-            places_ = {std::move(pass), std::move(places), ids_of(labels)};
+            places_ = {nullptr, std::move(pass), std::move(of_main), ids_of(labels)};
         }
-        for (std::size_t n = 0; n < stretch.main.size(); ++n) {
-            labels_[stretch.ops[stretch.main[n]]] = places_.labels[n];
-        }
+        set_labels(stretch, places_.labels);
         for (std::size_t i = begin; i < end && stretch.step != no_step; ++i) {
-            const std::optional<std::uint32_t> layer = stretch.places[i].layer;
+            const std::optional<std::uint32_t> layer = places[i].layer;
             made_.layer_of[stretch.ops[i]] = layer && *layer < most_layers ? static_cast<std::uint16_t>(*layer + 1) : 0;
         }
     }
@@ -563,6 +557,7 @@ class Labeller {
     static constexpr std::string_view rest = "other_kernels";
 
     struct ReadBefore {
+        std::shared_ptr<const std::vector<std::size_t>> main;
         std::vector<LabelId> pass; // as it was
         std::vector<KernelPlace> places;
         std::vector<LabelId> labels; // as it is then

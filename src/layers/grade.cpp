@@ -49,7 +49,7 @@ class Grader {
         }
     }
 
-    void run() {
+    void order() {
         if (copies_.size() < 2) {
             doubt("no kernels repeat as layers do");
             return;
@@ -63,6 +63,11 @@ class Grader {
             told();
         } else {
             look_at_borders();
+        }
+    }
+
+    void times() {
+        if (copies_.size() >= 2 && options_.layers == 0) {
             look_for_holes();
         }
         findings_.certain = findings_.doubts.empty();
@@ -503,9 +508,14 @@ class Grader {
 
 } // namespace
 
-void grade(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const DetectionOptions& options,
-           LayerFindings& findings) {
-    Grader(pass, laid_out, options, findings).run();
+void grade_order(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const DetectionOptions& options,
+                 LayerFindings& findings) {
+    Grader(pass, laid_out, options, findings).order();
+}
+
+void grade_times(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const DetectionOptions& options,
+                 LayerFindings& findings) {
+    Grader(pass, laid_out, options, findings).times();
 }
 
 } // namespace plumb

@@ -30,8 +30,12 @@ struct LaidOut {
 /// Attention kernels as layers have them: those of one attention count once, as no two norms, GEMMs or MLP kernels part them.
 [[nodiscard]] std::uint32_t count_attentions(std::span<const LayerAnchor> anchors);
 
-/// Fills witnesses, certain and doubts of findings whose places, units and layers are there.
-void grade(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const DetectionOptions& options,
-           LayerFindings& findings);
+/// Fills witnesses and doubts of findings whose places, units and layers are there: all that times and launches do not tell.
+void grade_order(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const DetectionOptions& options,
+                 LayerFindings& findings);
+
+/// Then the rest of them, and certain. Needs no places.
+void grade_times(std::span<const SequenceKernel> pass, const LaidOut& laid_out, const DetectionOptions& options,
+                 LayerFindings& findings);
 
 } // namespace plumb

@@ -34,10 +34,13 @@ std::vector<std::size_t> main_stream(std::span<const SequenceKernel> kernels) {
         std::size_t attentions = 0, kernels = 0;
     };
     std::map<std::uint32_t, Count> counts;
-    for (const SequenceKernel& kernel : kernels) {
-        Count& count = counts[kernel.stream];
-        ++count.kernels;
-        count.attentions += kernel.anchor == LayerAnchor::attention ? 1 : 0;
+    Count* count = nullptr; // of the stream of the kernel before
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+        if (i == 0 || kernels[i].stream != kernels[i - 1].stream) {
+            count = &counts[kernels[i].stream];
+        }
+        ++count->kernels;
+        count->attentions += kernels[i].anchor == LayerAnchor::attention ? 1 : 0;
     }
     const auto most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
         return std::pair(a.second.attentions, a.second.kernels) < std::pair(b.second.attentions, b.second.kernels);
@@ -45,6 +48,7 @@ std::vector<std::size_t> main_stream(std::span<const SequenceKernel> kernels) {
     const bool all = most == counts.end() || !streams_overlap(kernels) ||
                      static_cast<double>(most->second.kernels) < most_kernels * static_cast<double>(kernels.size());
     std::vector<std::size_t> main;
+    main.reserve(kernels.size());
     for (std::size_t i = 0; i < kernels.size(); ++i) {
         if (all || kernels[i].stream == most->first) {
             main.push_back(i);
@@ -327,7 +331,7 @@ LayerFindings read_layers(std::span<const SequenceKernel> pass, const LaidOut& l
         findings.layers += layers[copy.unit];
     }
     place_the_others(laid_out, findings.places);
-    grade(pass, laid_out, options, findings);
+    grade_order(pass, laid_out, options, findings);
     return findings;
 }
 
@@ -341,38 +345,51 @@ bool same_order(std::span<const SequenceKernel> a, std::span<const SequenceKerne
 } // namespace
 
 LayerFindings find_layers(std::span<const SequenceKernel> pass, const DetectionOptions& options) {
-    return read_layers(pass, lay_out(pass, options.stop), options);
+    const LaidOut laid_out = lay_out(pass, options.stop);
+    LayerFindings findings = read_layers(pass, laid_out, options);
+    grade_times(pass, laid_out, options, findings);
+    return findings;
 }
 
-std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceKernel>> replays,
+std::vector<LayerFindings> find_layers(std::size_t replays,
+                                       const std::function<std::vector<SequenceKernel>(std::size_t)>& kernels_of,
                                        const DetectionOptions& options) {
     // What was lost in one replay was not lost in the next: where two have the same kernels, they have all.
-    const auto names_of = [](std::span<const SequenceKernel> replay) {
+    std::map<std::vector<std::uint32_t>, std::size_t> alike;
+    std::vector<const std::size_t*> counts_alike; // of each replay
+    for (std::size_t i = 0; i < replays; ++i) {
         std::vector<std::uint32_t> names;
-        for (const SequenceKernel& kernel : replay) {
+        for (const SequenceKernel& kernel : kernels_of(i)) {
             names.push_back(kernel.name);
         }
-        return names;
-    };
-    std::map<std::vector<std::uint32_t>, std::size_t> alike;
-    for (const std::span<const SequenceKernel>& replay : replays) {
-        ++alike[names_of(replay)];
+        counts_alike.push_back(&++alike[std::move(names)]);
     }
     std::vector<LayerFindings> found;
     std::map<std::uint32_t, std::size_t> counts;
-    std::span<const SequenceKernel> last;
-    LaidOut laid_out; // of it; most replays are laid out as the one before
-    for (const std::span<const SequenceKernel>& replay : replays) {
-        if (found.empty() || !same_order(last, replay) || main_stream(replay) != laid_out.main) {
-            laid_out = lay_out(replay, options.stop);
-            last = replay;
-        }
+    std::vector<SequenceKernel> last; // most replays are laid out as the one before
+    LaidOut laid_out;
+    LayerFindings known; // of it, without times and places
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < replays; ++i) {
+        std::vector<SequenceKernel> replay = kernels_of(i);
         DetectionOptions of_replay = options;
-        of_replay.complete = options.complete || alike[names_of(replay)] > 1;
-        found.push_back(read_layers(replay, laid_out, of_replay));
+        of_replay.complete = options.complete || *counts_alike[i] > 1;
+        if (i > 0 && same_order(last, replay) && main_stream(replay) == laid_out.main) {
+            found.push_back(known);
+            found.back().like = first;
+            grade_times(replay, laid_out, of_replay, found.back());
+        } else {
+            laid_out = lay_out(replay, options.stop);
+            LayerFindings& findings = found.emplace_back(read_layers(replay, laid_out, of_replay));
+            known = findings;
+            known.places = {};
+            first = i;
+            grade_times(replay, laid_out, of_replay, findings);
+            last = std::move(replay);
+        }
         ++counts[found.back().layers];
     }
-    if (replays.size() < 2) {
+    if (replays < 2) {
         return found;
     }
     const std::uint32_t most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {

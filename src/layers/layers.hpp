@@ -5,7 +5,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,6 +58,8 @@ struct LayerWitnesses {
 
 struct LayerFindings {
     std::vector<KernelPlace> places; // one for each kernel
+    std::optional<std::size_t>
+        like; // of several replays: the one before that has the same places; then they stand there alone
     std::vector<LayerUnit> units;
     std::uint32_t layers = 0;
     LayerWitnesses witnesses;
@@ -70,9 +74,11 @@ struct LayerFindings {
 /// The layers of one pass.
 [[nodiscard]] LayerFindings find_layers(std::span<const SequenceKernel> pass, const DetectionOptions& options = {});
 
-/// The layers of several replays of one graph, each the witness of the others.
-[[nodiscard]] std::vector<LayerFindings> find_layers(std::span<const std::span<const SequenceKernel>> replays,
-                                                     const DetectionOptions& options = {});
+/// The layers of several replays of one graph, each the witness of the others. `kernels_of` gives those of a replay, and is asked
+/// twice: there is not room for all at once.
+[[nodiscard]] std::vector<LayerFindings> find_layers(
+    std::size_t replays, const std::function<std::vector<SequenceKernel>(std::size_t)>& kernels_of,
+    const DetectionOptions& options = {});
 
 /// One pass through the model, in a sequence of several.
 struct PassRange {

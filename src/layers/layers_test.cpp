@@ -135,9 +135,12 @@ TEST(Layers, replays_of_one_graph_are_witnesses_of_each_other) {
     const TruthSequence whole = planted("dense");
     TruthSequence damaged = whole;
     lose(damaged, 3 + 14 * 9, 14);
-    const std::vector<std::span<const SequenceKernel>> replays = {whole.kernels, damaged.kernels, whole.kernels};
-    const std::vector<LayerFindings> found = find_layers(replays);
-    ASSERT_EQ(found.size(), 3u);
+    const TruthSequence* const replays[] = {&whole, &damaged, &whole, &whole};
+    const std::vector<LayerFindings> found = find_layers(4, [&](std::size_t i) { return replays[i]->kernels; });
+    ASSERT_EQ(found.size(), 4u);
+    EXPECT_EQ(found[2].like, std::nullopt);
+    EXPECT_EQ(found[3].like, 2u);
+    EXPECT_EQ(found[3].witnesses.replays, 32u);
     EXPECT_TRUE(found[0].certain);
     EXPECT_EQ(found[0].witnesses.replays, 32u);
     EXPECT_NE(doubts_of(found[1]).find("other replays of the same graph have 32 layers, this one 31"),
