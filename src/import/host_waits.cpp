@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <tuple>
 
 namespace plumb::imported {
@@ -32,7 +31,7 @@ bool synchronises(std::string_view call) { return call.find("Synchronize") != ca
 HostWaits find_waits(const Trace& trace, std::uint16_t process) {
     HostWaits found;
     std::vector<HostWaits::Wait> waits;
-    std::set<std::uint32_t> launching; // threads
+    std::vector<bool> launching(trace.threads.size());
     std::int64_t busy_until = std::numeric_limits<std::int64_t>::min();
     for (std::uint32_t i = 0; i < trace.ops.size(); ++i) {
         const DeviceOp& op = trace.ops[i];
@@ -41,7 +40,7 @@ HostWaits find_waits(const Trace& trace, std::uint16_t process) {
         }
         if (const std::uint32_t api = trace.launch_of[i]; api != Trace::no_launch) {
             const HostOp& call = trace.host[api];
-            launching.insert(call.thread);
+            launching[call.thread] = true;
             if (op.kind == DeviceOpKind::memcpy && op.end_ns <= call.end_ns && op.start_ns >= call.start_ns) {
                 // What the device did before held it up as well.
                 const std::int64_t from = busy_until > call.start_ns ? call.start_ns : op.start_ns;
@@ -57,7 +56,7 @@ HostWaits find_waits(const Trace& trace, std::uint16_t process) {
         waiting[i] = synchronises(trace.names[i]);
     }
     for (const HostOp& op : trace.host) {
-        if (op.kind == HostOpKind::api && op.process == process && waiting[op.name] && launching.contains(op.thread)) {
+        if (op.kind == HostOpKind::api && op.process == process && waiting[op.name] && launching[op.thread]) {
             waits.push_back({op.thread, op.start_ns, op.end_ns});
         }
     }

@@ -333,6 +333,9 @@ class StepFinder {
 
     /// All that one launch began, be it too little for a replay.
     [[nodiscard]] Replay launched_with(std::uint32_t op) const {
+        if (made_.replay_of[op] != no_replay) {
+            return made_.replays[made_.replay_of[op]];
+        }
         Replay found;
         found.process = trace_.ops[op].process;
         found.correlation = trace_.ops[op].correlation;
