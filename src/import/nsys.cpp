@@ -2,6 +2,7 @@
 // What Nsight Systems exports: `nsys export --type sqlite`. Columns differ by the version of the schema.
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -107,10 +108,12 @@ class NsysReader {
                            : file_.has(table, "demangledName") ? "demangledName"
                                                                : "shortName";
         to_.expect(file_.likely_rows(table));
-        file_.each(
-            table,
-            {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", name, "graphNodeId", "graphId"},
-            [&](const Row& row) { device_op(row, kind); });
+        std::vector<std::string> columns = {"start",         "end",       "deviceId", "streamId",
+                                            "correlationId", "globalPid", name,       "graphNodeId"};
+        if (kind == DeviceOpKind::graph) {
+            columns.emplace_back("graphId");
+        }
+        file_.each(table, columns, [&](const Row& row) { device_op(row, kind); });
     }
 
     void device_op(const Row& row, DeviceOpKind kind) {
