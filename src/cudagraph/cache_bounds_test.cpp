@@ -218,9 +218,11 @@ TEST_F(CacheBounds, F12_ten_thousand_captures_by_eight_threads_hold_the_limit_an
     for (std::thread& thread : threads) {
         thread.join();
     }
-    EXPECT_EQ(cache->size(), 64u);
-    EXPECT_EQ(vgpu::alive().execs, 64u);
-    EXPECT_EQ(vgpu::alive().graphs, 64u);
+    const std::size_t size = cache->size();
+    EXPECT_LE(size, 64u);
+    EXPECT_GE(size, 64u - 8) << "each thread may have given one up last";
+    EXPECT_EQ(vgpu::alive().execs, size);
+    EXPECT_EQ(vgpu::alive().graphs, size);
     std::uint64_t captures = 0;
     std::size_t live = 0;
     for (const CudaGraphRow& life : cache->rows()) {
@@ -231,7 +233,7 @@ TEST_F(CacheBounds, F12_ten_thousand_captures_by_eight_threads_hold_the_limit_an
             << "the profiler knows just the keys that are live: " << life.key;
     }
     EXPECT_EQ(captures, 10'000u);
-    EXPECT_EQ(live, 64u);
+    EXPECT_EQ(live, size);
 }
 
 } // namespace
