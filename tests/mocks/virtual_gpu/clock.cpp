@@ -56,7 +56,9 @@ std::uint64_t event_stamp_ns(std::int64_t true_ns, int device) {
 }
 
 std::uint64_t globaltimer_ns(std::int64_t true_ns, int device) {
-    return cut(device_ns(true_ns, device), gpu().config.globaltimer_tick_ns);
+    const Config& config = gpu().config;
+    const bool later = config.globaltimer_change_ns != 0 && true_ns >= config.globaltimer_change_ns;
+    return cut(device_ns(true_ns, device), later ? config.globaltimer_tick_later_ns : config.globaltimer_tick_ns);
 }
 
 } // namespace plumb::vgpu

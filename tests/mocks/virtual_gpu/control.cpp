@@ -102,6 +102,7 @@ void reset(const Config& config) {
     g.nodes = Handles<NodeObject, GraphNode>{7};
     g.execs = Handles<ExecObject, GraphExec>{8};
     g.primary.clear();
+    g.devices.clear();
     g.captures.clear();
     g.allocations.clear();
     g.kernels.clear();

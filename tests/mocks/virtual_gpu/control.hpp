@@ -48,6 +48,8 @@ struct Config {
     double clock_drift_ppm = 0.0;
     unsigned event_tick_ns = 32;
     unsigned globaltimer_tick_ns = 32;
+    std::int64_t globaltimer_change_ns = 0; // from this true time on (0: never) %globaltimer ticks differently:
+    unsigned globaltimer_tick_later_ns = 1'024;
 
     // What a call costs the host; cost() sets single ones.
     std::int64_t call_ns = 200;
@@ -68,12 +70,23 @@ struct Config {
     std::int64_t copy_ns = 1'000;       // a copy or memset, and
     std::int64_t copy_bytes_per_us = 20'000;
     std::int64_t host_function_ns = 2'000;
-    std::int64_t graph_start_ns = 1'000;        // before the first node of a replay
-    std::int64_t graph_gap_ns = 1'000;          // before a node of a graph that waits for another
-    std::int64_t event_node_ns = 800;           // an event record node
-    std::int64_t stamp_node_ns = 1'700;         // a kernel named plumb_stamp…, its gap included
-    std::int64_t stamp_read_ns = 0;             // from a stamp's start to the moment it reads the timer
-    std::int64_t disabled_node_ns = 0;          // a node switched off by cuGraphNodeSetEnabled
+    std::int64_t graph_start_ns = 1'000; // before the first node of a replay
+    std::int64_t graph_gap_ns = 1'000;   // before a node of a graph that waits for another
+    std::int64_t event_node_ns = 800;    // an event record node
+    std::int64_t stamp_node_ns = 1'700;  // a kernel named plumb_stamp…, its gap included
+    std::int64_t stamp_read_ns = 0;      // from a stamp's start to the moment it reads the timer
+    std::int64_t disabled_node_ns = 0;   // a node switched off by cuGraphNodeSetEnabled
+
+    // What a device may do beside; off.
+    std::int64_t mapped_access_ns = 0;      // a kernel's way to mapped host memory: per parameter that points there
+    unsigned sm_slots = 0;                  // blocks that run at once; a kernel that finds no place waits. 0: no bound
+    double idle_slowdown = 1;               // kernels take so many times as long while the clocks are idle: after
+    std::int64_t idle_after_ns = 1'000'000; //   so long without a kernel, until
+    std::int64_t boost_after_ns = 100'000;  //   so long after the first one
+    std::int64_t graph_start_node_ns = 0;   // a replay starts so much later for each of its nodes
+    std::int64_t branch_launch_node_ns = 0; // a launch takes the host so much longer per node, unless all are in a line
+    std::int64_t stamp_behind_work_ns = 0;  // a stamp or event node costs so much more where it follows a piece of work
+    std::int64_t memset_apart_ns = 0; // a memset or copy next to a stamp or event node leaves the kernels' channel
     std::int64_t programmatic_overlap_ns = 500; // how much of a kernel its programmatic successor overlaps
 
     // Limits.

@@ -3,6 +3,7 @@
 #include "virtual_gpu/memory.hpp"
 
 #include <cstring>
+#include <iterator>
 
 #include "virtual_gpu/timeline.hpp"
 
@@ -74,6 +75,11 @@ void free_pooled(DevicePointer address) {
     if (allocation != nullptr && allocation->pooled) {
         gpu().allocations.erase(host_address(address));
     }
+}
+
+bool is_mapped(DevicePointer address) {
+    const auto next = gpu().allocations.upper_bound(host_address(address));
+    return next != gpu().allocations.begin() && std::prev(next)->second.host && memory(address) != nullptr;
 }
 
 void* memory(DevicePointer address, std::size_t bytes) {

@@ -9,11 +9,6 @@ namespace plumb::vgpu {
 
 namespace {
 
-struct Span {
-    std::int64_t start_ns = 0;
-    std::int64_t end_ns = 0;
-};
-
 bool is_work(NodeType type) {
     return type == NodeType::kernel || type == NodeType::memcpy || type == NodeType::memset || type == NodeType::host ||
            type == NodeType::batch_mem_op;
@@ -27,14 +22,27 @@ std::int64_t upload(ExecObject& exec) {
     return static_cast<std::int64_t>(exec.nodes.size()) * gpu().config.upload_node_ns;
 }
 
+bool is_mark(const Work& work) { return work.type == NodeType::event_record || is_stamp(work); }
+
+bool is_transfer(const Work& work) { return work.type == NodeType::memset || work.type == NodeType::memcpy; }
+
+// What a node waits for beside, by the one before it.
+std::int64_t apart(const Work& before, const Work& work) {
+    const bool leaves = (is_mark(before) && is_transfer(work)) || (is_transfer(before) && is_mark(work));
+    return leaves ? gpu().config.memset_apart_ns : 0;
+}
+
 // A node starts when the last one that it waits for has ended, and a gap later if it is work. What an event or stamp node
 // costs is theirs alone: the gap before the next piece of work stays what it was.
-Span place(const ExecNode& node, const std::vector<Span>& spans, std::int64_t begin_ns) {
+Span place(const ExecObject& exec, const ExecNode& node, const std::vector<Span>& spans, std::int64_t begin_ns) {
     const Config& config = gpu().config;
     const bool pays_gap = is_work(node.work.type) && !is_stamp(node.work) && node.enabled;
     std::int64_t ready = begin_ns;
+    bool behind_work = false;
     for (const auto& [before, edge] : node.after) {
-        std::int64_t end = spans[before].end_ns + (pays_gap ? config.graph_gap_ns : 0);
+        const Work& earlier = exec.nodes[before].work;
+        std::int64_t end = spans[before].end_ns + (pays_gap ? config.graph_gap_ns : 0) + apart(earlier, node.work);
+        behind_work = behind_work || (is_work(earlier.type) && !is_stamp(earlier));
         if (edge.type == edge_type_programmatic) {
             end = std::max(spans[before].start_ns, spans[before].end_ns - config.programmatic_overlap_ns);
         }
@@ -46,8 +54,13 @@ Span place(const ExecNode& node, const std::vector<Span>& spans, std::int64_t be
             ready = std::max(ready, event->records.back().done_ns);
         }
     }
-    const std::int64_t duration = node.enabled ? duration_of(node.work, true) : config.disabled_node_ns;
-    return {ready, ready + duration};
+    if (!node.enabled) {
+        return {ready, ready + config.disabled_node_ns};
+    }
+    const std::int64_t duration =
+        duration_of(node.work, true) + (behind_work && is_mark(node.work) ? config.stamp_behind_work_ns : 0);
+    return node.work.type == NodeType::kernel ? run_kernel(exec.device, node.work.kernel, ready, duration)
+                                              : Span{ready, ready + duration};
 }
 
 void record_node_event(const ExecNode& node, const Operation& operation) {
@@ -90,9 +103,11 @@ void run(Call& call, StreamObject& stream, ExecObject& exec) {
     const std::int64_t gap = stream.had_work ? config.gap_ns : 0;
     const std::int64_t start = std::max({host_now() + config.submit_ns, ready_ns(stream) + gap, exec.last_end_ns});
     std::vector<Span> spans;
-    std::int64_t end = start + config.graph_start_ns;
+    const std::int64_t begin =
+        start + config.graph_start_ns + static_cast<std::int64_t>(exec.nodes.size()) * config.graph_start_node_ns;
+    std::int64_t end = begin;
     for (const ExecNode& node : exec.nodes) {
-        spans.push_back(place(node, spans, start + config.graph_start_ns));
+        spans.push_back(place(exec, node, spans, begin));
         end = std::max(end, spans.back().end_ns);
     }
     Operation operation;
@@ -115,6 +130,17 @@ void run(Call& call, StreamObject& stream, ExecObject& exec) {
     exec.last_end_ns = end;
     occupy(stream, end);
     take_place(stream, end);
+}
+
+// Each node waits for the one before it alone.
+bool is_line(const ExecObject& exec) {
+    for (std::size_t i = 0; i < exec.nodes.size(); ++i) {
+        const auto& after = exec.nodes[i].after;
+        if (i == 0 ? !after.empty() : after.size() != 1 || after[0].first != i - 1) {
+            return false;
+        }
+    }
+    return true;
 }
 
 // A launch into a capture becomes a child graph node there.
@@ -163,7 +189,9 @@ CuResult vgpu_graph_launch(GraphExec handle, Stream stream_handle) {
     if (stream->device != exec->device) {
         return CuResult::invalid_value;
     }
-    call.spend(upload(*exec) + static_cast<std::int64_t>(exec->nodes.size()) * gpu().config.graph_launch_node_ns);
+    const std::int64_t per_node =
+        gpu().config.graph_launch_node_ns + (is_line(*exec) ? 0 : gpu().config.branch_launch_node_ns);
+    call.spend(upload(*exec) + static_cast<std::int64_t>(exec->nodes.size()) * per_node);
     wait_for_place(call, *stream);
     run(call, *stream, *exec);
     return call.done();

@@ -191,12 +191,12 @@ TEST(Replays, cost_the_host_their_upload_once) {
 }
 
 struct StampRing {
-    explicit StampRing(Chain& chain, std::uint32_t slots, std::uint32_t capacity) : slots_(slots), capacity_(capacity) {
+    explicit StampRing(Chain& chain, std::uint32_t slots, std::uint32_t capacity) : slots_(slots), mask_(capacity - 1) {
         chain.cu.mem_alloc(&ring, slots * capacity * 8);
         chain.cu.mem_alloc(&counter, 8);
     }
     GraphNode stamp(Chain& chain, std::uint32_t slot) {
-        void* params[] = {&ring, &counter, &slot, &slots_, &capacity_};
+        void* params[] = {&ring, &counter, &slot, &slots_, &mask_};
         return chain.kernel("plumb_stamp", params);
     }
     void advance(Chain& chain) {
@@ -206,7 +206,7 @@ struct StampRing {
     std::uint64_t value(std::size_t index) const { return *at<std::uint64_t>(ring + index * 8); }
 
     DevicePointer ring = 0, counter = 0;
-    std::uint32_t slots_, capacity_;
+    std::uint32_t slots_, mask_;
 };
 
 TEST(Stamps, read_the_timer_at_their_start_in_whole_ticks) {
@@ -251,6 +251,144 @@ TEST(Stamps, agree_with_events_to_a_tick_each) {
     ASSERT_EQ(c.elapsed(begin, end, &ns), ok);
     EXPECT_NEAR(static_cast<double>(ring.value(1) - ring.value(0)), ns,
                 static_cast<double>(2 * 32 + config.event_node_ns));
+}
+
+TEST(Stamps, take_a_way_over_the_bus_for_each_parameter_in_mapped_memory) {
+    Config config;
+    config.mapped_access_ns = 1'200;
+    Chain c(config);
+    StampRing near(c, 2, 1);
+    StampRing far(c, 2, 1);
+    void* host = nullptr;
+    ASSERT_EQ(c.cu.mem_host_alloc(&host, 4'096, 0), ok);
+    ASSERT_EQ(c.cu.mem_host_get_device_pointer(&far.counter, host, 0), ok);
+    far.ring = far.counter + 64;
+    near.stamp(c, 0);
+    far.stamp(c, 0);
+    near.stamp(c, 1);
+    c.instantiate();
+    c.launch();
+    run_dry();
+    const auto stamps = named("plumb_stamp");
+    ASSERT_EQ(stamps.size(), 3u);
+    EXPECT_EQ(stamps[0].end_ns - stamps[0].start_ns, config.stamp_node_ns);
+    EXPECT_EQ(stamps[1].end_ns - stamps[1].start_ns, config.stamp_node_ns + 2 * 1'200);
+    EXPECT_NE(far.value(0), 0u);
+}
+
+TEST(Clock, of_stamps_may_tick_differently_from_some_moment_on) {
+    Config config;
+    config.globaltimer_change_ns = now_ns() + 10'000'000;
+    Chain c(config);
+    StampRing ring(c, 1, 2);
+    ring.stamp(c, 0);
+    ring.advance(c);
+    c.instantiate();
+    c.launch();
+    run_dry();
+    advance(20'000'000);
+    c.launch();
+    run_dry();
+    const auto stamps = named("plumb_stamp");
+    EXPECT_EQ(ring.value(0), static_cast<std::uint64_t>(device_ns(stamps[0].start_ns)) / 32 * 32);
+    EXPECT_EQ(ring.value(1), static_cast<std::uint64_t>(device_ns(stamps[1].start_ns)) / 1'024 * 1'024);
+}
+
+TEST(Clock, is_slow_for_kernels_until_the_device_was_busy_for_a_while) {
+    Config config;
+    config.idle_slowdown = 4;
+    Chain c(config);
+    c.kernel("k");
+    c.kernel("k");
+    c.instantiate();
+    const auto length = [&] {
+        c.launch();
+        run_dry();
+        const Operation last = named("k").back();
+        return last.end_ns - last.start_ns;
+    };
+    EXPECT_EQ(length(), 4 * 5'000);
+    for (int i = 0; i < 10; ++i) {
+        length();
+    }
+    EXPECT_EQ(length(), 5'000);
+    advance(2'000'000);
+    EXPECT_EQ(length(), 4 * 5'000);
+}
+
+TEST(Streams, wait_for_a_place_where_blocks_have_a_bound) {
+    Config config;
+    config.sm_slots = 2;
+    Chain c(config);
+    const Stream other = c.engine.stream();
+    vgpu::kernel("long", {{}, 700'000, 700'000, {}});
+    EXPECT_EQ(c.engine.cu.launch_kernel(c.engine.function("long"), 8, 1, 1, 32, 1, 1, 0, other, nullptr, nullptr), ok);
+    c.engine.launch("k", c.stream);
+    EXPECT_GE(named("k")[0].start_ns, named("long")[0].end_ns);
+    run_dry();
+    c.engine.launch("long", other);
+    c.engine.launch("k", c.stream); // one block each: both have a place
+    EXPECT_LT(named("k")[1].end_ns, named("long")[1].end_ns);
+}
+
+TEST(Replays, start_later_the_more_nodes_they_have) {
+    const auto begins_after = [](int kernels) {
+        Config config;
+        config.graph_start_node_ns = 20;
+        Chain c(config);
+        for (int i = 0; i < kernels; ++i) {
+            c.kernel("k");
+        }
+        c.instantiate();
+        c.launch();
+        return named("k")[0].start_ns - named("graph")[0].start_ns;
+    };
+    EXPECT_EQ(begins_after(101) - begins_after(1), 100 * 20);
+}
+
+TEST(Replays, cost_the_host_more_where_they_branch) {
+    const auto cost_of = [](bool branch) {
+        Config config;
+        config.branch_launch_node_ns = 100;
+        Chain c(config);
+        const GraphNode first = c.kernel("k");
+        c.kernel("k");
+        c.last = branch ? first : c.last;
+        c.kernel("k");
+        c.instantiate();
+        const std::int64_t before = now_ns();
+        c.launch();
+        return now_ns() - before;
+    };
+    EXPECT_EQ(cost_of(true) - cost_of(false), 3 * 100);
+}
+
+TEST(Replays, are_longer_by_marks_behind_work_and_beside_a_memset) {
+    const auto length = [](bool memset, std::int64_t behind, std::int64_t apart) {
+        Config config;
+        config.stamp_behind_work_ns = behind;
+        config.memset_apart_ns = apart;
+        Chain c(config);
+        DevicePointer memory = 0;
+        c.cu.mem_alloc(&memory, 64);
+        c.kernel("k");
+        if (memset) {
+            const MemsetNodeParams params{memory, 0, 0, 4, 16, 1};
+            GraphNode node = nullptr;
+            EXPECT_EQ(c.cu.graph_add_memset_node(&node, c.graph, &c.last, 1, &params, c.engine.context), ok);
+            c.last = node;
+        }
+        c.record(c.engine.event());
+        c.record(c.engine.event());
+        c.kernel("k");
+        c.instantiate();
+        c.launch();
+        const Operation graph = named("graph")[0];
+        return graph.end_ns - graph.start_ns;
+    };
+    EXPECT_EQ(length(false, 600, 0) - length(false, 0, 0), 600) << "the second mark follows a mark";
+    EXPECT_EQ(length(true, 0, 900) - length(true, 0, 0), 900);
+    EXPECT_EQ(length(false, 0, 900) - length(false, 0, 0), 0);
 }
 
 TEST(Clock, drifts_at_the_rate_that_was_set) {

@@ -20,11 +20,11 @@ void stamp(const KernelRun& run) {
     const auto* counter = at<std::uint64_t>(run.param<DevicePointer>(1));
     const std::uint64_t slot = run.param<std::uint32_t>(2);
     const std::uint64_t slots = run.param<std::uint32_t>(3);
-    const std::uint64_t capacity = run.param<std::uint32_t>(4);
-    if (counter == nullptr || capacity == 0) {
+    const std::uint64_t mask = run.param<std::uint32_t>(4);
+    if (counter == nullptr) {
         return fault(run.name);
     }
-    const std::uint64_t index = load(counter) % capacity * slots + slot;
+    const std::uint64_t index = (load(counter) & mask) * slots + slot;
     auto* target = at<std::uint64_t>(run.param<DevicePointer>(0) + index * sizeof(std::uint64_t));
     if (target == nullptr) {
         return fault(run.name);

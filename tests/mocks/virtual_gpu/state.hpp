@@ -164,6 +164,23 @@ struct Effect {
     }
 };
 
+/// When something keeps the device.
+struct Span {
+    std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;
+};
+
+/// What the kernels of one device share.
+struct DeviceState {
+    struct Resident {
+        Span span;
+        std::uint64_t blocks = 0;
+    };
+    std::vector<Resident> resident;
+    std::int64_t last_end_ns = INT64_MIN / 2;
+    std::int64_t awake_since_ns = INT64_MIN / 2;
+};
+
 struct HoldState;
 
 struct FailureRule {
@@ -216,6 +233,7 @@ struct Gpu {
     Handles<ExecObject, GraphExec> execs{8};
 
     std::vector<Context> primary; // per device
+    std::map<int, DeviceState> devices;
     std::vector<std::shared_ptr<CaptureObject>> captures;
     std::map<std::uintptr_t, Allocation> allocations; // by host address
     std::map<std::string, KernelModel> kernels;

@@ -85,6 +85,41 @@ void wait_for_place(Call& call, StreamObject& stream) {
 
 void take_place(StreamObject& stream, std::int64_t end_ns) { stream.launches.push_back(end_ns); }
 
+Span run_kernel(int device, const KernelWork& kernel, std::int64_t ready_ns, std::int64_t duration_ns) {
+    const Config& config = gpu().config;
+    DeviceState& state = gpu().devices[device];
+    Span span{ready_ns, 0};
+    const std::uint64_t blocks =
+        std::min<std::uint64_t>(std::uint64_t{kernel.grid[0]} * kernel.grid[1] * kernel.grid[2], config.sm_slots);
+    auto& resident = state.resident;
+    resident.erase(
+        std::remove_if(resident.begin(), resident.end(), [](const auto& one) { return one.span.end_ns <= host_now(); }),
+        resident.end());
+    for (bool found = config.sm_slots == 0; !found;) {
+        std::uint64_t taken = 0;
+        std::int64_t next_ns = INT64_MAX;
+        for (const auto& one : resident) {
+            if (one.span.start_ns <= span.start_ns && span.start_ns < one.span.end_ns) {
+                taken += one.blocks;
+                next_ns = std::min(next_ns, one.span.end_ns);
+            }
+        }
+        found = taken + blocks <= config.sm_slots;
+        span.start_ns = found ? span.start_ns : next_ns;
+    }
+    if (span.start_ns - state.last_end_ns > config.idle_after_ns) {
+        state.awake_since_ns = span.start_ns;
+    }
+    const bool idle = span.start_ns - state.awake_since_ns < config.boost_after_ns;
+    const double slower = idle ? config.idle_slowdown : 1;
+    span.end_ns = span.start_ns + static_cast<std::int64_t>(static_cast<double>(duration_ns) * slower);
+    state.last_end_ns = std::max(state.last_end_ns, span.end_ns);
+    if (config.sm_slots != 0) {
+        resident.push_back({span, blocks});
+    }
+    return span;
+}
+
 CuResult submit(Call& call, StreamObject& stream, Work work, bool programmatic) {
     if (stream.capture) {
         return capture_work(stream, std::move(work), programmatic);
@@ -96,7 +131,12 @@ CuResult submit(Call& call, StreamObject& stream, Work work, bool programmatic) 
     if (programmatic && stream.had_work) {
         start = std::max(host_now() + config.submit_ns, ready_ns(stream) - config.programmatic_overlap_ns);
     }
-    const std::int64_t end = std::max(start + duration_of(work, false), ready_ns(stream));
+    Span span{start, start + duration_of(work, false)};
+    if (work.type == NodeType::kernel) {
+        span = run_kernel(stream.device, work.kernel, start, span.end_ns - start);
+        start = span.start_ns;
+    }
+    const std::int64_t end = std::max(span.end_ns, ready_ns(stream));
     stream.had_work = true;
     occupy(stream, end);
     take_place(stream, end);

@@ -15,6 +15,10 @@ void occupy(StreamObject& stream, std::int64_t end_ns);
 void wait_for_place(Call& call, StreamObject& stream);
 void take_place(StreamObject& stream, std::int64_t end_ns);
 
+/// A kernel that may begin at `ready_ns` and takes `duration_ns` at full clocks: when it finds a place, and at the clocks of
+/// that moment.
+Span run_kernel(int device, const KernelWork& kernel, std::int64_t ready_ns, std::int64_t duration_ns);
+
 /// Enqueues work, or adds it to the graph being captured.
 CuResult submit(Call& call, StreamObject& stream, Work work, bool programmatic = false);
 /// Records an event at a true time of the device.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "virtual_gpu/state.hpp"
+#include "virtual_gpu/memory.hpp"
 
 namespace plumb::vgpu {
 
@@ -99,6 +99,19 @@ std::int64_t draw(std::int64_t low, std::int64_t high) {
         return low;
     }
     return std::uniform_int_distribution<std::int64_t>(low, high)(gpu().random);
+}
+
+/// Each parameter that points to mapped host memory is one way there and back.
+std::int64_t time_behind_the_bus(const KernelWork& kernel) {
+    std::int64_t time = 0;
+    for (std::size_t i = 0; gpu().config.mapped_access_ns != 0 && i < kernel.bytes.size(); ++i) {
+        DevicePointer address = 0;
+        if (kernel.bytes[i] == sizeof address) {
+            std::memcpy(&address, kernel.pointers[i], sizeof address);
+            time += is_mapped(address) ? gpu().config.mapped_access_ns : 0;
+        }
+    }
+    return time;
 }
 
 } // namespace
@@ -212,14 +225,15 @@ std::int64_t duration_of(const Work& work, bool replayed) {
     };
     switch (work.type) {
     case NodeType::kernel: {
+        const std::int64_t away = time_behind_the_bus(work.kernel);
         if (is_stamp(work)) {
-            return config.stamp_node_ns;
+            return config.stamp_node_ns + away;
         }
         const auto model = gpu().kernels.find(work.kernel.function->name);
         if (model != gpu().kernels.end() && model->second.min_ns >= 0) {
-            return draw(model->second.min_ns, model->second.max_ns);
+            return draw(model->second.min_ns, model->second.max_ns) + away;
         }
-        return draw(config.kernel_min_ns, config.kernel_max_ns);
+        return draw(config.kernel_min_ns, config.kernel_max_ns) + away;
     }
     case NodeType::memcpy:
         return moved(work.copy.width_bytes);
