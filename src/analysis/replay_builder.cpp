@@ -131,7 +131,9 @@ void ReplayReader::add_costs(ReplayRow& row, const recording::GraphInfo& info) {
                                                 : "not measured in this run";
     row.twin_build_ns = known(info.twin_build_ns, no_twin);
     row.twin_bytes = known(info.twin_bytes, no_twin);
-    row.site_cost_ns = known(info.site_cost_ns, "not calibrated");
+    row.tick_ns = known(info.tick_ns, no_twin);
+    row.site_cost_ns = known(info.site_cost_ns, "not calibrated, or its readings lie too far apart");
+    row.site_cost_error_ns = known(info.site_cost_error_ns, "not calibrated, or its readings lie too far apart");
     row.closure_raw = known(info.closure_raw, "not all of it was sampled");
     row.closure = known(info.closure, "not all of it was sampled, or the cost of a stamp is not known");
     row.every = info.every;

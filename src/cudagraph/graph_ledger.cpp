@@ -55,8 +55,9 @@ void GraphAccount::begin_capture() {
     info_.twin.clear();
     info_.twin_reason.clear();
     info_.every = 0;
-    for (double* const figure : {&info_.twin_build_ns, &info_.twin_bytes, &info_.site_cost_ns, &info_.plain_span_ns,
-                                 &info_.closure_raw, &info_.closure}) {
+    for (double* const figure :
+         {&info_.twin_build_ns, &info_.twin_bytes, &info_.site_cost_ns, &info_.site_cost_error_ns, &info_.tick_ns,
+          &info_.plain_span_ns, &info_.closure_raw, &info_.closure}) {
         *figure = recording::GraphInfo::unknown;
     }
 }

@@ -50,6 +50,8 @@ enum GraphField : std::uint16_t {
     field_baked_in = 33,
     field_sites = 34,
     field_content = 35,
+    field_site_cost_error_ns = 36,
+    field_tick_ns = 37,
 };
 
 /// The plain numbers of a row with their fields: one list for both directions.
@@ -79,6 +81,8 @@ void each_figure(Row& row, Take&& take) {
     take(field_twin_build_ns, row.twin_build_ns);
     take(field_twin_bytes, row.twin_bytes);
     take(field_site_cost_ns, row.site_cost_ns);
+    take(field_site_cost_error_ns, row.site_cost_error_ns);
+    take(field_tick_ns, row.tick_ns);
     take(field_plain_span_ns, row.plain_span_ns);
     take(field_closure_raw, row.closure_raw);
     take(field_closure, row.closure);

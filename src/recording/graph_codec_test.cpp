@@ -45,6 +45,8 @@ GraphInfo full_row() {
     row.twin_bytes = 2e8;
     row.every = 64;
     row.site_cost_ns = 900.5;
+    row.site_cost_error_ns = 12.25;
+    row.tick_ns = 32;
     row.plain_span_ns = 7e6;
     row.closure_raw = 0.04;
     row.closure = -0.003;
@@ -69,6 +71,8 @@ void expect_same(const GraphInfo& a, const GraphInfo& b) {
     EXPECT_TRUE(same_figure(a.twin_build_ns, b.twin_build_ns));
     EXPECT_TRUE(same_figure(a.twin_bytes, b.twin_bytes));
     EXPECT_TRUE(same_figure(a.site_cost_ns, b.site_cost_ns));
+    EXPECT_TRUE(same_figure(a.site_cost_error_ns, b.site_cost_error_ns));
+    EXPECT_TRUE(same_figure(a.tick_ns, b.tick_ns));
     EXPECT_TRUE(same_figure(a.plain_span_ns, b.plain_span_ns));
     EXPECT_TRUE(same_figure(a.closure_raw, b.closure_raw));
     EXPECT_TRUE(same_figure(a.closure, b.closure));

@@ -162,7 +162,9 @@ void add_twin(Page& page, const ReplayRow& row) {
                 named(row) + row.twin + (row.every == 0 ? "" : ", every " + grouped(row.every) + " replays") +
                     ", built in " + with_unit(row.twin_build_ns, ns_per_ms, " ms") + ", " +
                     figure_text(row.twin_bytes, bytes_per_mib, 1) + " MiB (estimated), a stamp costs " +
-                    with_unit(row.site_cost_ns, ns_per_us, " us") + (reason.empty() ? "" : "; " + reason),
+                    with_unit(row.site_cost_ns, ns_per_us, " us") +
+                    (row.tick_ns.value ? ", its clock ticks every " + figure_text(row.tick_ns, 1, 0) + " ns" : "") +
+                    (reason.empty() ? "" : "; " + reason),
                 Tone::plain);
     page.marked("closure  ",
                 named(row) + signed_percent(row.closure) + " calibrated, " + signed_percent(row.closure_raw) +

@@ -71,7 +71,9 @@ void describe(V& v, const ReplayRow& r) {
     v("twin_reason", r.twin_reason, "why there is none");
     v("twin_build_ns", r.twin_build_ns, "building the twin");
     v("twin_estimated_bytes", r.twin_bytes, "");
+    v("tick_ns", r.tick_ns, "what the clock of its stamps counts in, as last learnt");
     v("site_cost_ns", r.site_cost_ns, "one stamp in a replay");
+    v("site_cost_error_ns", r.site_cost_error_ns, "of that: three standard errors");
     v("closure_raw", r.closure_raw,
       "(sum of part medians − plain span) / plain span, with the cost of the stamps left in");
     v("closure", r.closure, "the same, calibrated");
