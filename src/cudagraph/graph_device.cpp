@@ -11,6 +11,10 @@ namespace plumb::cudagraph {
 
 using namespace backends::cuda;
 
+namespace {
+constexpr std::int64_t longest_clear_ns = 100'000'000;
+}
+
 void GraphDevice::calibrate(ProbeKind wanted) {
     events_ = timeline_->event_nodes();
     if (!events_) {
@@ -56,31 +60,64 @@ double GraphDevice::kernel_extra() const noexcept {
 }
 
 Result<RingMemory> GraphDevice::take_ring(std::size_t bytes) {
-    const std::size_t size = (bytes + 4095) / 4096 * 4096;
+    RingMemory ring;
+    ring.bytes = (bytes + 4095) / 4096 * 4096;
     {
         const std::lock_guard lock(ring_mutex_);
         const auto fits = std::find_if(free_rings_.begin(), free_rings_.end(),
-                                       [&](const RingMemory& ring) { return ring.bytes >= size; });
+                                       [&](const RingMemory& free) { return free.bytes >= ring.bytes; });
         if (fits != free_rings_.end()) {
-            const RingMemory ring = *fits;
+            ring = *fits;
             free_rings_.erase(fits);
-            std::memset(ring.host, 0, ring.bytes);
-            return ring;
         }
     }
-    RingMemory ring;
-    ring.bytes = size;
-    CuResult result = driver().mem_host_alloc(&ring.host, size, memory_host_portable | memory_host_device_map);
-    if (result != CuResult::success) {
-        return timeline_->failed(result, "cuMemHostAlloc");
+    Status status = ring.host != nullptr ? Status() : make_ring(ring);
+    status = status ? clear(ring) : status;
+    if (status) {
+        return ring;
     }
-    result = driver().mem_host_get_device_pointer(&ring.device, ring.host, 0);
-    if (result != CuResult::success) {
-        static_cast<void>(driver().mem_free_host(ring.host));
-        return timeline_->failed(result, "cuMemHostGetDevicePointer");
+    if (ring.host != nullptr) {
+        const std::lock_guard lock(ring_mutex_);
+        given_up_.push_back(ring); // zeros may still be on their way
     }
-    std::memset(ring.host, 0, size);
-    return ring;
+    return status.error();
+}
+
+/// Both sides of it, or nothing.
+Status GraphDevice::make_ring(RingMemory& ring) {
+    if (const CuResult made = driver().mem_alloc(&ring.device, ring.bytes); made != CuResult::success) {
+        return timeline_->failed(made, "cuMemAlloc");
+    }
+    if (const CuResult made = driver().mem_host_alloc(&ring.host, ring.bytes, memory_host_portable);
+        made != CuResult::success) {
+        ring.host = nullptr;
+        static_cast<void>(driver().mem_free(ring.device));
+        return timeline_->failed(made, "cuMemHostAlloc");
+    }
+    return {};
+}
+
+Status GraphDevice::clear(const RingMemory& ring) {
+    std::memset(ring.host, 0, ring.bytes);
+    const CuResult set = driver().memset_d32_async(ring.device, 0, ring.bytes / 4, timeline_->stream());
+    if (set != CuResult::success) {
+        return timeline_->failed(set, "cuMemsetD32Async");
+    }
+    const Result<Event> done = timeline_->acquire();
+    if (!done) {
+        return done.error();
+    }
+    const CuResult recorded = driver().event_record(*done, timeline_->stream());
+    Status status = recorded == CuResult::success ? timeline_->wait_for(*done, longest_clear_ns)
+                                                  : Status(timeline_->failed(recorded, "cuEventRecord"));
+    timeline_->release(*done);
+    return status;
+}
+
+bool GraphDevice::free_ring(const RingMemory& ring) {
+    const bool device = driver().mem_free(ring.device) == CuResult::success;
+    const bool host = driver().mem_free_host(ring.host) == CuResult::success;
+    return device && host;
 }
 
 void GraphDevice::return_ring(const RingMemory& ring) {
@@ -94,7 +131,7 @@ bool GraphDevice::close() {
     free_rings_.insert(free_rings_.end(), given_up_.begin(), given_up_.end());
     given_up_.clear();
     for (const RingMemory& ring : free_rings_) {
-        clean &= !timeline_->lost() && driver().mem_free_host(ring.host) == CuResult::success;
+        clean &= !timeline_->lost() && free_ring(ring);
     }
     free_rings_.clear();
     return clean;

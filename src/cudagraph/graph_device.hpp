@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all probes of one CUDA context share: its timeline, stamp kernels, what stamps cost there, pinned memory for the
-// rings of stamp kernels. Shared by the probes; thread rule: any thread.
+// What all probes of one CUDA context share: its timeline, stamp kernels, what stamps cost there, memory for the rings
+// of stamp kernels. Shared by the probes; thread rule: any thread.
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,16 @@
 
 namespace plumb::cudagraph {
 
-/// Pinned memory that the device sees too. Freeing waits for the whole context, so that it is used again instead.
+/// What stamp kernels write, in device memory: from the other side of the bus a stamp would take as long as a brick.
+/// Freeing waits for the whole context, so that it is used again instead.
 struct RingMemory {
-    void* host = nullptr;
+    static constexpr std::size_t values_at = 64; // bytes: a cache line for the counter of replays, then the ring
     backends::cuda::DevicePointer device = 0;
+    void* host = nullptr; // pinned, as large: takes copies of it
     std::size_t bytes = 0;
+    [[nodiscard]] const std::uint64_t* values() const {
+        return reinterpret_cast<const std::uint64_t*>(static_cast<const char*>(host) + values_at);
+    }
 };
 
 /// What one stamp adds to a replay, nanoseconds; NaN: not measured.
@@ -74,12 +79,17 @@ class GraphDevice {
     [[nodiscard]] const std::string& no_stamps() const noexcept { return no_stamps_; }
     [[nodiscard]] const backends::cuda::StampModule* stamps() const noexcept { return module_; }
 
+    /// Zeros on both sides. Waits for them to be written, so on a thread of ours alone.
     [[nodiscard]] Result<RingMemory> take_ring(std::size_t bytes);
     void return_ring(const RingMemory& ring);
     /// At the end, with the context current: frees the rings and the stream. True unless something was left behind.
     [[nodiscard]] bool close();
 
   private:
+    [[nodiscard]] Status make_ring(RingMemory& ring);
+    [[nodiscard]] Status clear(const RingMemory& ring);
+    [[nodiscard]] bool free_ring(const RingMemory& ring);
+
     const std::shared_ptr<backends::cuda::Timeline> timeline_;
     std::atomic<bool> calibrated_{false}; // release after what follows was written
     Status events_;

@@ -166,7 +166,11 @@ bool GraphEntry::arm(Shot& shot, Stream stream) {
     const CuResult asked =
         timeline.lost() ? CuResult::invalid_context : state_->driver().stream_get_ctx(stream, &context);
     bool armed = asked == CuResult::success && context == timeline.context();
-    for (Event* const event : {&shot.before, &shot.after}) {
+    const bool copies = shot.twin != nullptr && shot.twin->kind() == ProbeKind::stamp;
+    for (Event* const event : {&shot.before, &shot.after, &shot.copied}) {
+        if (event == &shot.copied && !copies) {
+            continue;
+        }
         const Result<Event> taken = armed ? timeline.acquire() : Result<Event>(Error{});
         armed = taken.ok();
         *event = taken ? *taken : nullptr;
@@ -185,7 +189,7 @@ bool GraphEntry::arm(Shot& shot, Stream stream) {
 }
 
 void GraphEntry::disarm(Shot& shot) {
-    for (const Event event : {shot.before, shot.after}) {
+    for (const Event event : {shot.before, shot.after, shot.copied}) {
         if (event != nullptr) {
             graph_.device->timeline().release(event);
         }
@@ -224,7 +228,7 @@ GraphEntry::Launch GraphEntry::enqueue(Shot* shot, GraphExec plain, Stream strea
         }
     }
     shot->launched_ns = state_->now_ns();
-    const CuResult recorded = driver.event_record(shot->after, stream);
+    const CuResult recorded = record_end(*shot, stream);
     const std::lock_guard lock(mutex_);
     shot->enqueued = true;
     if (recorded != CuResult::success) {
@@ -233,6 +237,18 @@ GraphEntry::Launch GraphEntry::enqueue(Shot* shot, GraphExec plain, Stream strea
     }
     state_->sample_pending();
     return launch;
+}
+
+/// An event behind a launch, and what has to follow it.
+CuResult GraphEntry::record_end(Shot& shot, Stream stream) {
+    const Driver& driver = state_->driver();
+    CuResult done = driver.event_record(shot.after, stream);
+    shot.ended = done == CuResult::success;
+    if (shot.copied != nullptr && shot.ended) {
+        done = shot.twin->copy_back(stream, shot.replay);
+        done = done == CuResult::success ? driver.event_record(shot.copied, stream) : done;
+    }
+    return done;
 }
 
 void GraphEntry::retire() noexcept {

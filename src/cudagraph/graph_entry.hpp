@@ -65,7 +65,9 @@ class GraphEntry final : public Probe {
         std::uint64_t step_plus_one = 0;
         std::int64_t launched_ns = 0; // on the common clock, when the launch returned
         backends::cuda::Event before = nullptr;
-        backends::cuda::Event after = nullptr; // null: could not be recorded
+        backends::cuda::Event after = nullptr;
+        backends::cuda::Event copied = nullptr; // of a stamp twin: behind the copy of its ring
+        bool ended = false;                     // something was recorded behind it
         QueueTimer* timer = nullptr;
     };
     static constexpr std::size_t plain_shots = 4;
@@ -84,6 +86,7 @@ class GraphEntry final : public Probe {
     [[nodiscard]] bool wants_plain(std::uint64_t number) const;
     bool arm(Shot& shot, backends::cuda::Stream stream);
     void disarm(Shot& shot);
+    [[nodiscard]] backends::cuda::CuResult record_end(Shot& shot, backends::cuda::Stream stream);
     Launch enqueue(Shot* shot, backends::cuda::GraphExec plain, backends::cuda::Stream stream);
     void drop_twin(const std::string& reason);
     [[nodiscard]] bool in_flight(const Twin& twin) const;

@@ -45,7 +45,9 @@ bool GraphEntry::completed(const Shot& shot) {
     if (timeline.lost()) {
         return true;
     }
-    const Result<bool> reached = !shot.unread           ? timeline.reached(shot.after)
+    const bool copied = shot.copied != nullptr && !shot.unread;
+    const Result<bool> reached = copied                 ? timeline.reached(shot.copied)
+                                 : shot.ended           ? timeline.reached(shot.after)
                                  : shot.twin != nullptr ? shot.twin->over(shot.replay)
                                                         : Result<bool>(true);
     // An error of one query says nothing about the device: it is asked again. A sticky one loses the timeline.
@@ -99,7 +101,7 @@ void GraphEntry::learn_plain(const Shot& shot) {
         plain_spans_.add(outer.ns);
         book_.add_plain(outer.ns, outer.waited);
         if (twin_ != nullptr) {
-            rate_.learn(twin_->plan().cost_units(), site_cost(), plain_spans_.median());
+            rate_.learn(twin_->cost_units(), site_cost(), plain_spans_.median());
         }
     }
     describe_sampling();
@@ -157,7 +159,7 @@ Status GraphEntry::learn_sample(const Shot& shot) {
         if (!std::isnan(outer.ns)) {
             book_.add_around(outer.ns - stamped_length(*shot.twin, readings, cost), outer.waited);
         }
-        rate_.learn(shot.twin->plan().cost_units(), cost, plain_spans_.median());
+        rate_.learn(shot.twin->cost_units(), cost, plain_spans_.median());
     }
     if (announce_track(shot.timer, shot.twin->kind())) {
         deliver(shot, readings, *head, cost);

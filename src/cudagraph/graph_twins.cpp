@@ -145,7 +145,7 @@ void GraphEntry::build_twin() {
     });
     const std::lock_guard lock(mutex_);
     samples_of_turn_ = 0;
-    rate_.learn((*twin)->plan().cost_units(), site_cost(), plain_spans_.median());
+    rate_.learn((*twin)->cost_units(), site_cost(), plain_spans_.median());
     if (retired_) {
         retiring_.push_back(std::move(*twin));
     } else {

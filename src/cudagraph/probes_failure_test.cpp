@@ -207,7 +207,7 @@ TEST(ProbesFailure, M4_a_span_of_less_than_nothing_is_left_out_and_counted_never
         auto* const ring = vgpu::at<std::uint64_t>(run.param<vgpu::DevicePointer>(0));
         const std::uint64_t replay = *vgpu::at<std::uint64_t>(run.param<vgpu::DevicePointer>(1));
         const std::uint64_t slots = run.param<std::uint32_t>(3);
-        ring[(replay % run.param<std::uint32_t>(4)) * slots + run.param<std::uint32_t>(2)] = ~run.globaltimer;
+        ring[(replay & run.param<std::uint32_t>(4)) * slots + run.param<std::uint32_t>(2)] = ~run.globaltimer;
     });
 }
 

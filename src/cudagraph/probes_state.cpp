@@ -275,7 +275,7 @@ void ProbesState::close() {
             ours.emplace(device->timeline());
         }
         if (!device->close()) {
-            leaked("pinned memory of stamp rings");
+            leaked("memory of stamp rings");
         }
     }
 }

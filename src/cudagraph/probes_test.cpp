@@ -337,6 +337,32 @@ TEST(Probes, stamp_kernels_time_what_is_inside_too) {
     expect_undisturbed();
 }
 
+TEST(Probes, stamp_kernels_touch_no_memory_of_the_host) {
+    vgpu::Config config;
+    config.mapped_access_ns = 1'200; // to the counter, and to the ring
+    ProbeOptions options;
+    options.kind = ProbeKind::stamp;
+    ProbeBench bench(config, options);
+    const KnownGraph graph = capture_layers(bench, 4);
+    const auto truth = bench.plain_truth(graph);
+    const auto probe = bench.captured(7, graph);
+    bench.replay_until(*probe, graph, 400, [&] { return bench.samples.size() >= 192; });
+    const recording::GraphInfo row = bench.row(7);
+    EXPECT_EQ(row.twin, "stamp") << row.twin_reason;
+    EXPECT_NEAR(row.site_cost_ns, 1'700, 50);
+    std::size_t stamps = 0;
+    for (const vgpu::Operation& operation : vgpu::operations()) {
+        if (std::string_view(operation.name).substr(0, 11) == "plumb_stamp") {
+            EXPECT_EQ(operation.end_ns - operation.start_ns, config.stamp_node_ns);
+            ++stamps;
+        }
+    }
+    EXPECT_GT(stamps, 100u);
+    ASSERT_GE(bench.samples.size(), 192u);
+    expect_truth(bench, graph, truth);
+    expect_undisturbed();
+}
+
 TEST(Probes, the_floor_of_stamp_kernels_is_the_tick_of_the_timer_that_they_read) {
     for (const unsigned tick : {32U, 1'024U}) {
         vgpu::Config config;

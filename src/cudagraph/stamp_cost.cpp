@@ -23,14 +23,12 @@ constexpr int quick_polls = 2000;
 
 enum class Link { event, stamp, kernel };
 
-constexpr std::size_t slots_at = 64; // bytes into the ring: the counter's cache line is before
-
 /// What the timer's readings are multiples of, from one first reading: over several replays at arbitrary moments that is
 /// its tick. Where two stamps that follow each other read the same, the tick is longer than a stamp takes, and the shortest
 /// step says how long.
 class TimerTick {
   public:
-    void add(const volatile std::uint64_t* readings, std::size_t count) {
+    void add(const std::uint64_t* readings, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) {
             first_ = first_ == 0 ? readings[i] : first_;
             const std::uint64_t since = readings[i] > first_ ? readings[i] - first_ : first_ - readings[i];
@@ -100,8 +98,7 @@ class Chain {
                 readings.add(*once);
             }
             if (stamps_ != 0) { // over: the device wrote them
-                tick_.add(reinterpret_cast<const std::uint64_t*>(static_cast<const char*>(ring_.host) + slots_at),
-                          stamps_);
+                tick_.add(ring_.values(), stamps_);
             }
         }
         return readings.sound_mean();
@@ -133,9 +130,10 @@ class Chain {
     }
 
     bool add_kernel(Link link) {
-        StampParameters stamp{ring_.device + slots_at, ring_.device, stamps_, static_cast<std::uint32_t>(links), 1};
+        StampParameters stamp{ring_.device + RingMemory::values_at, ring_.device, stamps_,
+                              static_cast<std::uint32_t>(links), 0};
         stamps_ += link == Link::stamp ? 1 : 0;
-        DevicePointer scratch = ring_.device;
+        DevicePointer scratch = ring_.device + sizeof(std::uint64_t); // the counter of replays stands
         void* of_stamp[5];
         stamp.fill(of_stamp);
         void* of_kernel[1] = {&scratch};
@@ -159,6 +157,7 @@ class Chain {
             Error{ErrorCode::pending, "the calibration of stamps did not finish in time; it is left out"};
         unfinished_ = true;
         if (!check(driver_.graph_launch(exec_, timeline_.stream()), "cuGraphLaunch") ||
+            !check(copy_back(), "cuMemcpyDtoHAsync") ||
             !check(driver_.event_record(*done, timeline_.stream()), "cuEventRecord")) {
             span = status_.error();
         } else {
@@ -171,6 +170,14 @@ class Chain {
             timeline_.release(*done);
         }
         return span;
+    }
+
+    /// What stamps wrote, into the ring's pinned side.
+    CuResult copy_back() {
+        const std::size_t at = RingMemory::values_at;
+        return stamps_ == 0 ? CuResult::success
+                            : driver_.memcpy_dtoh_async(static_cast<char*>(ring_.host) + at, ring_.device + at,
+                                                        stamps_ * sizeof(std::uint64_t), timeline_.stream());
     }
 
     Status wait(Event event) {

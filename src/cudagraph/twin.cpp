@@ -12,8 +12,6 @@ using namespace backends::cuda;
 
 namespace {
 
-constexpr std::size_t counter_bytes = 64; // a cache line for the replay counter, then the ring
-
 /// Places that any turn stamps, with the copies that it needs at most; of one turn, where stamps cannot be switched.
 std::map<std::uint32_t, std::uint32_t> places_of(const StampPlans& plans, ProbeKind kind, std::size_t turn) {
     std::map<std::uint32_t, std::uint32_t> places;
@@ -83,11 +81,12 @@ Status Twin::assemble(const TwinSource& source, const StampPlans& plans) {
     }
     if (kind_ == ProbeKind::stamp) {
         const Result<RingMemory> ring =
-            device_.take_ring(counter_bytes + slots_ * ring_capacity * sizeof(std::uint64_t));
+            device_.take_ring(RingMemory::values_at + slots_ * ring_capacity * sizeof(std::uint64_t));
         if (!ring) {
             return ring.error();
         }
         ring_ = *ring;
+        seen_.assign(slots_ * ring_capacity, 0);
     }
     for (const auto& [place, copies] : places) {
         if (Status status = add_stamps_at(source, place, copies); !status) {
@@ -195,8 +194,9 @@ Status Twin::add_stamp(const std::vector<GraphNode>& after, std::uint32_t place,
             device_.driver().graph_add_event_record_node(&stamps_.back().node, graph_, list, after.size(), *event);
         return added == CuResult::success ? Status() : failed(added, "cuGraphAddEventRecordNode");
     }
-    StampParameters values{ring_.device + counter_bytes, ring_.device, static_cast<std::uint32_t>(stamps_.size()),
-                           static_cast<std::uint32_t>(slots_), ring_capacity};
+    StampParameters values{ring_.device + RingMemory::values_at, ring_.device,
+                           static_cast<std::uint32_t>(stamps_.size()), static_cast<std::uint32_t>(slots_),
+                           ring_capacity - 1};
     void* pointers[5];
     values.fill(pointers);
     KernelNodeParams params{};
@@ -262,19 +262,43 @@ Status Twin::turn_to(const StampPlan& plan, std::size_t turn) {
     return switch_stamps();
 }
 
+CuResult Twin::copy_back(Stream stream, std::uint64_t replay) noexcept {
+    const std::size_t at = RingMemory::values_at + row_of(replay) * sizeof(std::uint64_t);
+    return device_.driver().memcpy_dtoh_async(static_cast<char*>(ring_.host) + at, ring_.device + at,
+                                              slots_ * sizeof(std::uint64_t), stream);
+}
+
 std::uint64_t Twin::timer_at(std::uint32_t stamp, std::uint64_t replay) const {
-    const auto* const ring =
-        reinterpret_cast<const std::uint64_t*>(static_cast<const char*>(ring_.host) + counter_bytes);
-    // Relaxed: the device wrote it; the event behind the replay, which has completed, orders that before this.
-    return __atomic_load_n(ring + (replay % ring_capacity) * slots_ + stamp, __ATOMIC_RELAXED);
+    // Relaxed: the device wrote it; the event behind the copy, which has completed, orders that before this.
+    return __atomic_load_n(ring_.values() + row_of(replay) + stamp, __ATOMIC_RELAXED);
 }
 
 Result<bool> Twin::over(std::uint64_t replay) {
     if (kind_ == ProbeKind::event) {
         return device_.timeline().reached(stamps_[at_.back().last].event);
     }
-    // Acquire: the stamps were written before the counter that follows them.
-    return __atomic_load_n(static_cast<const std::uint64_t*>(ring_.host), __ATOMIC_ACQUIRE) > replay;
+    Timeline& timeline = device_.timeline();
+    if (asked_ == nullptr) { // the counter lies on the device: a copy of it is there when we are asked again
+        const Result<Event> event = timeline.acquire();
+        if (!event) {
+            return event.error();
+        }
+        CuResult asked =
+            device_.driver().memcpy_dtoh_async(ring_.host, ring_.device, sizeof(std::uint64_t), timeline.stream());
+        asked = asked == CuResult::success ? device_.driver().event_record(*event, timeline.stream()) : asked;
+        if (asked != CuResult::success) {
+            timeline.release(*event);
+            return timeline.failed(asked, "cuMemcpyDtoHAsync");
+        }
+        asked_ = *event;
+        return false;
+    }
+    const Result<bool> there = timeline.reached(asked_);
+    if (!there || !*there) {
+        return there;
+    }
+    timeline.release(std::exchange(asked_, nullptr));
+    return __atomic_load_n(static_cast<const std::uint64_t*>(ring_.host), __ATOMIC_RELAXED) > replay;
 }
 
 Result<double> Twin::between(std::uint32_t first, std::uint32_t second, std::uint64_t replay) {
@@ -284,7 +308,7 @@ Result<double> Twin::between(std::uint32_t first, std::uint32_t second, std::uin
     }
     const std::uint64_t begin = timer_at(first, replay);
     const std::uint64_t end = timer_at(second, replay);
-    if (begin == 0 || end == 0) {
+    if (begin == seen_[row_of(replay) + first] || end == seen_[row_of(replay) + second]) {
         return Error{ErrorCode::corrupt,
                      "a stamp kernel of an instrumented replay wrote nothing; use graph.stamps=events"};
     }
@@ -295,10 +319,8 @@ void Twin::forget(std::uint64_t replay) noexcept {
     if (ring_.host == nullptr) {
         return;
     }
-    auto* const ring = reinterpret_cast<std::uint64_t*>(static_cast<char*>(ring_.host) + counter_bytes);
     for (std::uint32_t stamp = 0; stamp < slots_; ++stamp) {
-        // Relaxed: the next launch, which may write here, is enqueued by a later call of the driver.
-        __atomic_store_n(ring + (replay % ring_capacity) * slots_ + stamp, 0, __ATOMIC_RELAXED);
+        seen_[row_of(replay) + stamp] = timer_at(stamp, replay);
     }
 }
 
@@ -400,6 +422,9 @@ void Twin::destroy(std::vector<std::string>& leaked) {
         }
     }
     stamps_.clear();
+    if (asked_ != nullptr) {
+        timeline.release(std::exchange(asked_, nullptr));
+    }
     if (ring_.host != nullptr) {
         device_.return_ring(ring_);
         ring_ = RingMemory{};

@@ -27,7 +27,7 @@ struct TwinSource {
 
 class Twin {
   public:
-    /// Replays that may be unread at once: events are overwritten by the next, rings of stamp kernels are not.
+    /// Replays that may be unread at once: events are overwritten by the next, rings of stamp kernels are not. A power of two.
     static constexpr std::uint32_t ring_capacity = 4;
 
     /// Event twins hold the stamps of one turn; stamp twins those of all, of which one turn is switched on.
@@ -43,6 +43,8 @@ class Twin {
     /// Launches so far, under the lock of its probe too; count_launch() gives the number of the one just enqueued.
     [[nodiscard]] std::uint64_t launches() const noexcept { return launches_; }
     std::uint64_t count_launch() noexcept { return launches_++; }
+    /// Stamp twins only: enqueues the copy of what that replay writes, behind it. Under the lock of its probe too.
+    [[nodiscard]] backends::cuda::CuResult copy_back(backends::cuda::Stream stream, std::uint64_t replay) noexcept;
     /// Where no event could be recorded behind a replay: whether its own last stamp says that it is over.
     [[nodiscard]] Result<bool> over(std::uint64_t replay);
     [[nodiscard]] ProbeKind kind() const noexcept { return kind_; }
@@ -50,6 +52,8 @@ class Twin {
     [[nodiscard]] const StampPlan& plan() const noexcept { return plan_; }
     [[nodiscard]] std::size_t turn() const noexcept { return turn_; }
     [[nodiscard]] std::size_t nodes() const noexcept { return node_count_; }
+    /// What a sampled replay takes longer, in stamps: the copy of a ring is taken to cost as much as two.
+    [[nodiscard]] std::size_t cost_units() const { return plan_.cost_units() + (kind_ == ProbeKind::stamp ? 2 : 0); }
 
     /// The stamps of replay number `replay` (from 0), which has completed. Error where one is missing or the later of two
     /// was first.
@@ -94,12 +98,16 @@ class Twin {
     Status switch_stamps();
     [[nodiscard]] Result<double> between(std::uint32_t first, std::uint32_t second, std::uint64_t replay);
     [[nodiscard]] std::uint64_t timer_at(std::uint32_t stamp, std::uint64_t replay) const;
+    /// Where the values of a replay begin in the ring.
+    [[nodiscard]] std::size_t row_of(std::uint64_t replay) const { return (replay & (ring_capacity - 1)) * slots_; }
 
     GraphDevice& device_;
     ProbeKind kind_;
     backends::cuda::Graph graph_ = nullptr;
     backends::cuda::GraphExec exec_ = nullptr;
     RingMemory ring_;
+    backends::cuda::Event asked_ = nullptr; // behind a copy of the counter, on our own stream
+    std::vector<std::uint64_t> seen_; // what was read of the ring before: a value found again was not written anew
     std::size_t slots_ = 0;
     std::vector<Stamp> stamps_; // in order of time, copies next to each other
     std::vector<Copies> at_;    // per planned stamp

@@ -11,8 +11,8 @@ namespace plumb::backends::cuda {
 
 struct StampModule {
     Module module = nullptr;
-    /// plumb_stamp(u64 ring, u64 counter, u32 slot, u32 slots, u32 capacity), one thread:
-    /// ((u64*)ring)[(*(u64*)counter % capacity) * slots + slot] = %globaltimer. StampParameters, in this order.
+    /// plumb_stamp(u64 ring, u64 counter, u32 slot, u32 slots, u32 mask), one thread:
+    /// ((u64*)ring)[(*(u64*)counter & mask) * slots + slot] = %globaltimer. StampParameters, in this order.
     Function stamp = nullptr;
     /// plumb_stamp_advance(u64 counter), one thread: *(u64*)counter += 1, after the last stamp of a replay.
     Function advance = nullptr;
@@ -20,14 +20,14 @@ struct StampModule {
 
 /// The parameters of plumb_stamp; `pointers` are what cuLaunchKernel and kernel nodes take.
 struct StampParameters {
-    DevicePointer ring = 0;     // capacity * slots values of 64 bits
-    DevicePointer counter = 0;  // replays so far
-    std::uint32_t slot = 0;     // which site
-    std::uint32_t slots = 0;    // sites of one replay
-    std::uint32_t capacity = 0; // replays the ring holds
+    DevicePointer ring = 0;    // (mask + 1) * slots values of 64 bits
+    DevicePointer counter = 0; // replays so far
+    std::uint32_t slot = 0;    // which site
+    std::uint32_t slots = 0;   // sites of one replay
+    std::uint32_t mask = 0;    // replays the ring holds, a power of two, less one: a remainder would cost a soft division
 
     void fill(void* (&pointers)[5]) noexcept {
-        pointers[0] = &ring, pointers[1] = &counter, pointers[2] = &slot, pointers[3] = &slots, pointers[4] = &capacity;
+        pointers[0] = &ring, pointers[1] = &counter, pointers[2] = &slot, pointers[3] = &slots, pointers[4] = &mask;
     }
 };
 
