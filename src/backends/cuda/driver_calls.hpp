@@ -22,6 +22,7 @@
     X(ctx_pop_current, cuCtxPopCurrent, 4000, required, (Context * context))                                          \
     X(ctx_get_device, cuCtxGetDevice, 2000, required, (Device * device))                                              \
     X(ctx_get_id, cuCtxGetId, 12000, optional, (Context context, unsigned long long* id))                             \
+    X(ctx_get_stream_priority_range, cuCtxGetStreamPriorityRange, 5050, required, (int* least, int* greatest))        \
     X(mem_get_info, cuMemGetInfo, 3020, required, (std::size_t * free_bytes, std::size_t * total_bytes))              \
     X(mem_alloc, cuMemAlloc, 3020, required, (DevicePointer * address, std::size_t bytes))                            \
     X(mem_free, cuMemFree, 3020, required, (DevicePointer address))                                                   \
@@ -93,6 +94,10 @@
       (GraphNode node, KernelNodeParams * params))                                                                    \
     X(graph_kernel_node_get_params_v10000, cuGraphKernelNodeGetParams, 10000, optional,                               \
       (GraphNode node, KernelNodeParams * params))                                                                    \
+    X(graph_kernel_node_get_attribute, cuGraphKernelNodeGetAttribute, 11000, required,                                \
+      (GraphNode node, int attribute, LaunchAttributeValue* value))                                                   \
+    X(graph_kernel_node_set_attribute, cuGraphKernelNodeSetAttribute, 11000, required,                                \
+      (GraphNode node, int attribute, const LaunchAttributeValue* value))                                             \
     X(graph_memcpy_node_get_params, cuGraphMemcpyNodeGetParams, 10000, required, (GraphNode node, Memcpy3d * params)) \
     X(graph_memset_node_get_params, cuGraphMemsetNodeGetParams, 10000, required,                                      \
       (GraphNode node, MemsetNodeParams * params))                                                                    \
@@ -119,6 +124,7 @@
       (Graph graph, const GraphNode* from, const GraphNode* to, std::size_t count))                                   \
     X(graph_instantiate, cuGraphInstantiateWithFlags, 11040, required,                                                \
       (GraphExec * exec, Graph graph, unsigned long long flags))                                                      \
+    X(graph_exec_get_flags, cuGraphExecGetFlags, 12000, optional, (GraphExec exec, unsigned long long* flags))        \
     X(graph_exec_destroy, cuGraphExecDestroy, 10000, required, (GraphExec exec))                                      \
     X(graph_exec_update_v12000, cuGraphExecUpdate, 12000, optional,                                                   \
       (GraphExec exec, Graph graph, ExecUpdateInfo * info))                                                           \

@@ -190,6 +190,26 @@ struct ExecUpdateInfo {
     GraphNode error_from_node;
 };
 
+/// CUlaunchAttributeValue: what a kernel node or a launch may have beside its parameters, by CUlaunchAttributeID.
+union LaunchAttributeValue {
+    unsigned char bytes[64];
+    int programmatic_allowed; // 6: programmatic stream serialization
+    int priority;             // 8
+    struct {
+        int updatable;
+        void* node;     // for kernels that update it
+    } device_updatable; // 13
+};
+inline constexpr int attribute_programmatic_serialization = 6;
+inline constexpr int attribute_priority = 8;
+inline constexpr int attribute_device_updatable = 13;
+
+// Flags of cuGraphInstantiateWithFlags.
+inline constexpr unsigned long long instantiate_auto_free_on_launch = 1;
+inline constexpr unsigned long long instantiate_upload = 2;
+inline constexpr unsigned long long instantiate_device_launch = 4;
+inline constexpr unsigned long long instantiate_use_node_priority = 8;
+
 struct Uuid {
     unsigned char bytes[16];
 };

@@ -71,7 +71,8 @@ bool among(const char* symbol, const char* const (&names)[n]) {
 bool is_graph_structure(const char* symbol) {
     return (std::strncmp(symbol, "cuGraph", 7) == 0 && std::strcmp(symbol, "cuGraphLaunch") != 0 &&
             std::strcmp(symbol, "cuGraphUpload") != 0 && std::strcmp(symbol, "cuGraphInstantiateWithFlags") != 0) ||
-           std::strncmp(symbol, "cuFunc", 6) == 0 || std::strncmp(symbol, "cuKernel", 8) == 0;
+           std::strncmp(symbol, "cuFunc", 6) == 0 || std::strncmp(symbol, "cuKernel", 8) == 0 ||
+           std::strncmp(symbol, "cuUserObject", 12) == 0;
 }
 
 std::array<Traits, call_count> all_traits() {

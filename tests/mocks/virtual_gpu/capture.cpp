@@ -203,6 +203,7 @@ CuResult capture_work(StreamObject& stream, Work work, bool programmatic) {
             }
         }
     }
+    work.kernel.priority = stream.priority;
     const auto node = add_node(*stream.capture->graph, std::move(work), after);
     stream.frontier = {{node->handle, {}}};
     return CuResult::success;

@@ -341,6 +341,13 @@ CuResult vgpu_ctx_get_id(Context context, unsigned long long* id) {
     return call.done();
 }
 
+CuResult vgpu_ctx_get_stream_priority_range(int* least, int* greatest) {
+    PLUMB_VGPU_ENTER(ctx_get_stream_priority_range);
+    *least = 0;
+    *greatest = greatest_priority;
+    return call.done();
+}
+
 CuResult vgpu_ctx_synchronize(void) {
     PLUMB_VGPU_ENTER(ctx_synchronize);
     const Context context = current_context();

@@ -101,6 +101,7 @@ void reset(const Config& config) {
     g.graphs = Handles<GraphObject, Graph>{6};
     g.nodes = Handles<NodeObject, GraphNode>{7};
     g.execs = Handles<ExecObject, GraphExec>{8};
+    g.user_objects = Handles<UserObjectState, UserObject>{9};
     g.primary.clear();
     g.devices.clear();
     g.captures.clear();

@@ -204,6 +204,7 @@ struct Operation {
     GraphNode node = nullptr;    // of the graph it was instantiated from
     std::uint64_t node_id = 0;   // of the executable's own copy of that node
     unsigned grid[3] = {}, block[3] = {};
+    int priority = 0; // at which a kernel ran; lower comes first
     Event event = nullptr;
     std::int64_t submit_ns = 0; // host: when the call began
     std::int64_t start_ns = 0;
@@ -241,9 +242,10 @@ struct Alive {
     std::size_t contexts = 0, streams = 0, events = 0, modules = 0, graphs = 0, execs = 0;
     std::size_t device_allocations = 0, host_allocations = 0;
     std::size_t captures = 0;
+    std::size_t user_objects = 0;
     [[nodiscard]] std::size_t total() const {
         return contexts + streams + events + modules + graphs + execs + device_allocations + host_allocations +
-               captures;
+               captures + user_objects;
     }
 };
 PLUMB_VGPU_API Alive alive();

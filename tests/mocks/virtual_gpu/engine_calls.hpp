@@ -16,15 +16,15 @@ struct MemAllocNodeParams { // CUDA_MEM_ALLOC_NODE_PARAMS
     DevicePointer address;
 };
 
-struct LaunchAttribute { // CUlaunchAttribute: an id, padding, a value of 64 bytes
-    int id;              // 6: programmatic stream serialization
+struct LaunchAttribute { // CUlaunchAttribute
+    int id;
     int padding;
-    union {
-        char bytes[64];
-        int programmatic_allowed;
-    } value;
+    LaunchAttributeValue value;
 };
-inline constexpr int attribute_programmatic_serialization = 6;
+
+using UserObject = struct UserObjectHandle*; // CUuserObject
+inline constexpr unsigned user_object_no_destructor_sync = 1;
+inline constexpr unsigned graph_user_object_move = 1;
 
 struct LaunchConfig { // CUlaunchConfig
     unsigned grid_x, grid_y, grid_z;
@@ -62,6 +62,15 @@ struct LaunchConfig { // CUlaunchConfig
       (Stream stream, GraphNode * nodes, std::size_t count, unsigned flags))                                        \
     X(launch_kernel_ex, cuLaunchKernelEx, 11060, engine,                                                            \
       (const LaunchConfig* config, Function function, void** params, void** extra))                                 \
+    X(stream_get_priority, cuStreamGetPriority, 5050, engine, (Stream stream, int* priority))                       \
+    X(user_object_create, cuUserObjectCreate, 11030, engine,                                                        \
+      (UserObject * object, void* pointer, HostFunction destroy, unsigned references, unsigned flags))              \
+    X(user_object_retain, cuUserObjectRetain, 11030, engine, (UserObject object, unsigned count))                   \
+    X(user_object_release, cuUserObjectRelease, 11030, engine, (UserObject object, unsigned count))                 \
+    X(graph_retain_user_object, cuGraphRetainUserObject, 11030, engine,                                             \
+      (Graph graph, UserObject object, unsigned count, unsigned flags))                                             \
+    X(graph_release_user_object, cuGraphReleaseUserObject, 11030, engine,                                           \
+      (Graph graph, UserObject object, unsigned count))                                                             \
     X(graph_add_memcpy_node, cuGraphAddMemcpyNode, 10000, engine,                                                   \
       (GraphNode * node, Graph graph, const GraphNode* after, std::size_t count, const Memcpy3d* params,            \
        Context context))                                                                                            \

@@ -71,7 +71,19 @@ struct Flattener {
 };
 
 bool is_single(const GraphObject& graph) {
-    return graph.has(NodeType::mem_alloc) || graph.has(NodeType::mem_free) || graph.has(NodeType::conditional);
+    return graph.device_updatable() || graph.has(NodeType::mem_alloc) || graph.has(NodeType::mem_free) ||
+           graph.has(NodeType::conditional);
+}
+
+// Its own and those of its child graphs.
+References all_references(const GraphObject& graph) {
+    References all = graph.objects;
+    for (const auto& node : graph.nodes) {
+        if (node->work.child) {
+            add_references(all, all_references(*node->work.child));
+        }
+    }
+    return all;
 }
 
 bool same_edges(const ExecNode& a, const ExecNode& b) {
@@ -127,6 +139,9 @@ CuResult update(Call& call, GraphExec handle, Graph graph_handle, GraphNode* err
     if (*result != 0) {
         return CuResult::graph_exec_update_failure;
     }
+    const References before = std::exchange(exec->objects, all_references(*graph));
+    retain(exec->objects);
+    release(before, std::max(host_now(), exec->last_end_ns));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         exec->nodes[i].work = std::move(wanted[i].work);
     }
@@ -167,7 +182,8 @@ CuResult vgpu_graph_instantiate(GraphExec* exec, Graph handle, unsigned long lon
     PLUMB_VGPU_ENTER(graph_instantiate, {handle}, instantiate_cost(handle));
     const auto graph = call.graph(handle);
     const auto context = context_of(current_context());
-    if (!graph || graph->capturing || flags > 15) {
+    const unsigned long long wrong = instantiate_auto_free_on_launch | instantiate_device_launch; // not both
+    if (!graph || graph->capturing || flags > 15 || (flags & instantiate_upload) != 0 || (flags & wrong) == wrong) {
         return CuResult::invalid_value;
     }
     if (gpu().execs.alive() >= gpu().config.exec_limit) {
@@ -183,6 +199,9 @@ CuResult vgpu_graph_instantiate(GraphExec* exec, Graph handle, unsigned long lon
     object->id = gpu().next_graph_id++;
     object->source_graph = graph->id;
     object->source = graph;
+    object->flags = flags;
+    object->objects = all_references(*graph);
+    retain(object->objects);
     object->device = context ? context->device : 0;
     ++graph->live_execs;
     *exec = gpu().execs.give(object);
@@ -210,6 +229,7 @@ CuResult vgpu_graph_exec_destroy(GraphExec handle) {
     if (const auto source = exec->source.lock()) {
         --source->live_execs;
     }
+    release(exec->objects, std::max(host_now(), exec->last_end_ns));
     gpu().execs.take(handle);
     return call.done();
 }
@@ -260,7 +280,18 @@ CuResult vgpu_graph_exec_kernel_node_set_params(GraphExec handle, GraphNode node
     if (target == nullptr || target->work.type != NodeType::kernel || !read_kernel_params(work, *params, 2)) {
         return CuResult::invalid_value;
     }
+    keep_attributes(work, target->work);
     target->work = std::move(work);
+    return call.done();
+}
+
+CuResult vgpu_graph_exec_get_flags(GraphExec handle, unsigned long long* flags) {
+    PLUMB_VGPU_ENTER(graph_exec_get_flags, {handle});
+    const auto exec = call.exec(handle);
+    if (!exec || flags == nullptr) {
+        return CuResult::invalid_value;
+    }
+    *flags = exec->flags;
     return call.done();
 }
 

@@ -113,6 +113,8 @@ std::shared_ptr<GraphObject> clone_of(const GraphObject& original, bool owned) {
     auto clone = make_graph();
     clone->clone_of = original.id;
     clone->owned_by_node = owned;
+    clone->objects = original.objects;
+    retain(clone->objects);
     std::map<const NodeObject*, GraphNode> handles;
     for (const auto& node : original.nodes) {
         auto copy = std::make_shared<NodeObject>();
@@ -137,6 +139,12 @@ std::shared_ptr<GraphObject> clone_of(const GraphObject& original, bool owned) {
 }
 
 } // namespace
+
+bool GraphObject::device_updatable() const {
+    return std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
+        return node->work.kernel.device_updatable || (node->work.child && node->work.child->device_updatable());
+    });
+}
 
 bool GraphObject::has(NodeType type) const {
     return std::any_of(nodes.begin(), nodes.end(), [type](const auto& node) {
@@ -176,6 +184,7 @@ void drop_graph(const std::shared_ptr<GraphObject>& graph) {
         }
         gpu().nodes.take(node->handle);
     }
+    release(graph->objects, host_now());
     gpu().graphs.take(graph->handle);
 }
 

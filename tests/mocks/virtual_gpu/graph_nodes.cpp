@@ -97,7 +97,43 @@ CuResult vgpu_graph_kernel_node_set_params(GraphNode handle, const KernelNodePar
     if (!node || params == nullptr || !read_kernel_params(work, *params, 2)) {
         return CuResult::invalid_value;
     }
+    keep_attributes(work, node->work);
     node->work = std::move(work);
+    return call.done();
+}
+
+CuResult vgpu_graph_kernel_node_get_attribute(GraphNode handle, int attribute, LaunchAttributeValue* value) {
+    PLUMB_VGPU_ENTER(graph_kernel_node_get_attribute, {handle});
+    const auto node = node_of_type(call, handle, NodeType::kernel);
+    if (!node || value == nullptr) {
+        return CuResult::invalid_value;
+    }
+    *value = LaunchAttributeValue{};
+    if (attribute == attribute_priority) {
+        value->priority = node->work.kernel.priority;
+    } else if (attribute == attribute_device_updatable && gpu().config.driver_version >= 12040) {
+        value->device_updatable.updatable = node->work.kernel.device_updatable ? 1 : 0;
+    } else {
+        return CuResult::invalid_value;
+    }
+    return call.done();
+}
+
+CuResult vgpu_graph_kernel_node_set_attribute(GraphNode handle, int attribute, const LaunchAttributeValue* value) {
+    PLUMB_VGPU_ENTER(graph_kernel_node_set_attribute, {handle});
+    const auto node = node_of_type(call, handle, NodeType::kernel);
+    if (!node || value == nullptr) {
+        return CuResult::invalid_value;
+    }
+    KernelWork& kernel = node->work.kernel;
+    if (attribute == attribute_priority) {
+        kernel.priority = priority_of(value->priority);
+    } else if (attribute == attribute_device_updatable && gpu().config.driver_version >= 12040 &&
+               value->device_updatable.updatable != 0) { // once it may it always may
+        kernel.device_updatable = true;
+    } else {
+        return CuResult::invalid_value;
+    }
     return call.done();
 }
 
@@ -273,7 +309,8 @@ CuResult vgpu_graph_destroy_node(GraphNode handle) {
         return call.result();
     }
     GraphObject& graph = *node->graph;
-    if (graph.capturing || graph.has(NodeType::mem_alloc) || graph.has(NodeType::mem_free)) {
+    if (graph.capturing || node->work.kernel.device_updatable || graph.has(NodeType::mem_alloc) ||
+        graph.has(NodeType::mem_free)) {
         return CuResult::invalid_value;
     }
     for (const auto& other : graph.nodes) {

@@ -86,5 +86,89 @@ TEST(Graphs, run_child_graphs_in_their_place) {
     EXPECT_NE(inside, child);
 }
 
+struct TiedObject {
+    explicit TiedObject(GraphTest& t) {
+        EXPECT_EQ(t.cu.user_object_create(
+                      &handle, this, [](void* self) { ++static_cast<TiedObject*>(self)->destroyed; }, 1,
+                      user_object_no_destructor_sync),
+                  ok);
+        EXPECT_EQ(t.cu.graph_retain_user_object(t.graph, handle, 1, graph_user_object_move), ok);
+    }
+    UserObject handle = nullptr;
+    int destroyed = 0;
+};
+
+TEST(Graphs, keep_user_objects_until_their_launches_are_done) {
+    GraphTest t;
+    t.kernel_node("k");
+    TiedObject object(t);
+    const Stream stream = t.engine.stream();
+    const GraphExec exec = t.instantiate();
+    EXPECT_EQ(t.cu.graph_destroy(t.graph), ok);
+    EXPECT_EQ(t.cu.graph_launch(exec, stream), ok);
+    EXPECT_EQ(t.cu.graph_exec_destroy(exec), ok);
+    EXPECT_EQ(object.destroyed, 0) << "the launch is not done";
+    EXPECT_EQ(leaks(), "1 context, 1 stream, 1 module, 1 user object");
+    run_dry();
+    EXPECT_EQ(object.destroyed, 1);
+    EXPECT_EQ(errors(), std::vector<std::string>());
+}
+
+TEST(Graphs, of_child_nodes_hold_their_user_objects_and_updates_replace_those_of_executables) {
+    GraphTest t;
+    t.kernel_node("k");
+    TiedObject object(t);
+    Graph outer = nullptr;
+    GraphNode child = nullptr;
+    EXPECT_EQ(t.cu.graph_create(&outer, 0), ok);
+    EXPECT_EQ(t.cu.graph_add_child_graph_node(&child, outer, nullptr, 0, t.graph), ok);
+    EXPECT_EQ(t.cu.graph_destroy(t.graph), ok);
+    GraphExec exec = nullptr;
+    EXPECT_EQ(t.cu.graph_instantiate(&exec, outer, 0), ok);
+    EXPECT_EQ(t.cu.graph_destroy(outer), ok);
+    EXPECT_EQ(object.destroyed, 0);
+    Graph inner = nullptr;
+    Graph other = nullptr;
+    EXPECT_EQ(t.cu.graph_create(&inner, 0), ok);
+    t.kernel_node("k", {}, inner);
+    EXPECT_EQ(t.cu.graph_create(&other, 0), ok);
+    EXPECT_EQ(t.cu.graph_add_child_graph_node(&child, other, nullptr, 0, inner), ok);
+    ExecUpdateInfo info{};
+    EXPECT_EQ(t.cu.graph_exec_update_v12000(exec, other, &info), ok);
+    EXPECT_EQ(object.destroyed, 1) << "the new graph ties nothing";
+}
+
+TEST(Graphs, with_device_updatable_nodes_can_be_cloned) {
+    GraphTest t;
+    const GraphNode node = t.kernel_node("k");
+    LaunchAttributeValue value{};
+    value.device_updatable.updatable = 1;
+    EXPECT_EQ(t.cu.graph_kernel_node_set_attribute(node, attribute_device_updatable, &value), ok);
+    Graph clone = nullptr;
+    GraphExec first = nullptr;
+    GraphExec second = nullptr;
+    EXPECT_EQ(t.cu.graph_clone(&clone, t.graph), ok);
+    EXPECT_EQ(t.cu.graph_instantiate(&first, t.graph, 0), ok);
+    EXPECT_EQ(t.cu.graph_instantiate(&second, clone, 0), ok);
+    value.device_updatable.updatable = 0;
+    EXPECT_EQ(t.cu.graph_kernel_node_set_attribute(node, attribute_device_updatable, &value), CuResult::invalid_value);
+    EXPECT_EQ(t.cu.graph_destroy_node(node), CuResult::invalid_value);
+}
+
+TEST(Graphs, run_at_the_priorities_that_their_flags_say) {
+    GraphTest t;
+    LaunchAttributeValue value{};
+    value.priority = -3;
+    EXPECT_EQ(t.cu.graph_kernel_node_set_attribute(t.kernel_node("k"), attribute_priority, &value), ok);
+    Stream stream = nullptr;
+    EXPECT_EQ(t.cu.stream_create_with_priority(&stream, stream_non_blocking, -1), ok);
+    for (const auto& [flags, wanted] : {std::pair{0ULL, -1}, std::pair{instantiate_use_node_priority, -3}}) {
+        GraphExec exec = nullptr;
+        EXPECT_EQ(t.cu.graph_instantiate(&exec, t.graph, flags), ok);
+        EXPECT_EQ(t.cu.graph_launch(exec, stream), ok);
+        EXPECT_EQ(operations().back().priority, wanted);
+    }
+}
+
 } // namespace
 } // namespace plumb::vgpu

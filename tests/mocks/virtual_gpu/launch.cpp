@@ -19,7 +19,7 @@ CuResult enqueue(Call& call, Stream stream, Work work, bool programmatic = false
     return call.done(submit(call, *object, std::move(work), programmatic));
 }
 
-CuResult launch(Call& call, const KernelNodeParams& params, Stream stream, bool programmatic) {
+CuResult launch(Call& call, const KernelNodeParams& params, Stream stream, bool programmatic, bool updatable = false) {
     Work work;
     if (!gpu().functions.find(params.func)) {
         return CuResult::invalid_handle;
@@ -27,6 +27,7 @@ CuResult launch(Call& call, const KernelNodeParams& params, Stream stream, bool 
     if (!read_kernel_params(work, params, 1)) {
         return CuResult::invalid_value;
     }
+    work.kernel.device_updatable = updatable;
     return enqueue(call, stream, std::move(work), programmatic);
 }
 
@@ -68,16 +69,19 @@ CuResult vgpu_launch_kernel(Function function, unsigned grid_x, unsigned grid_y,
 CuResult vgpu_launch_kernel_ex(const LaunchConfig* config, Function function, void** params, void** extra) {
     PLUMB_VGPU_ENTER(launch_kernel_ex, {}, launch_cost());
     bool programmatic = false;
+    bool updatable = false; // means something in a capture only
     for (unsigned i = 0; i < config->attribute_count; ++i) {
         const LaunchAttribute& attribute = config->attributes[i];
         if (attribute.id == attribute_programmatic_serialization) {
             programmatic = attribute.value.programmatic_allowed != 0;
+        } else if (attribute.id == attribute_device_updatable) {
+            updatable = attribute.value.device_updatable.updatable != 0;
         }
     }
     const KernelNodeParams all{function,        config->grid_x,  config->grid_y,  config->grid_z,
                                config->block_x, config->block_y, config->block_z, config->shared_bytes,
                                params,          extra,           nullptr,         nullptr};
-    return launch(call, all, config->stream, programmatic);
+    return launch(call, all, config->stream, programmatic, updatable);
 }
 
 CuResult vgpu_launch_host_func(Stream stream, HostFunction function, void* user) {

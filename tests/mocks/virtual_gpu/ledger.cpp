@@ -115,6 +115,7 @@ Alive alive() {
     alive.modules = g.modules.alive();
     alive.execs = g.execs.alive();
     alive.captures = g.captures.size();
+    alive.user_objects = g.user_objects.alive();
     for (const auto& [address, allocation] : g.allocations) {
         ++(allocation.host ? alive.host_allocations : alive.device_allocations);
     }
@@ -133,6 +134,7 @@ std::string leaks() {
     name_leak(text, left.device_allocations, "device allocation");
     name_leak(text, left.host_allocations, "host allocation");
     name_leak(text, left.captures, "capture");
+    name_leak(text, left.user_objects, "user object");
     return text;
 }
 

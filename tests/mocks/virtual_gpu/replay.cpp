@@ -72,12 +72,16 @@ void record_node_event(const ExecNode& node, const Operation& operation) {
     record_event(*event, operation.submit_ns, operation.start_ns, true);
 }
 
-void run_node(const ExecNode& node, Operation operation, Span span) {
+void run_node(const ExecObject& exec, const ExecNode& node, Operation operation, Span span) {
     operation.kind = kind_of(node.work);
     operation.name = name_of(node.work);
     operation.node = node.source;
     operation.node_id = node.id;
+    const Operation launch = operation;
     note_geometry(node.work, operation);
+    if ((exec.flags & instantiate_use_node_priority) == 0) {
+        operation.priority = launch.priority;
+    }
     operation.event = node.work.event;
     operation.start_ns = span.start_ns;
     operation.end_ns = span.end_ns;
@@ -117,13 +121,14 @@ void run(Call& call, StreamObject& stream, ExecObject& exec) {
     operation.stream_id = stream.id;
     operation.graph_id = exec.id;
     operation.replay = ++exec.replays;
+    operation.priority = stream.priority;
     operation.submit_ns = call.began_ns();
     operation.start_ns = start;
     operation.end_ns = end;
     ledger_operation(operation);
     for (std::size_t i = 0; i < spans.size(); ++i) {
         if (exec.nodes[i].enabled) {
-            run_node(exec.nodes[i], operation, spans[i]);
+            run_node(exec, exec.nodes[i], operation, spans[i]);
         }
     }
     stream.had_work = true;

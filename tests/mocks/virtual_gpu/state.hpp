@@ -29,6 +29,14 @@ using Frontier = std::vector<FrontierNode>;
 
 struct CaptureObject;
 
+using References = std::map<UserObject, std::uint64_t>;
+
+struct UserObjectState {
+    std::uint64_t references = 0;
+    HostFunction destroy = nullptr;
+    void* pointer = nullptr;
+};
+
 struct ContextObject {
     std::uint64_t id = 0;
     int device = 0;
@@ -47,6 +55,7 @@ struct StreamObject {
     Context context = nullptr;
     int device = 0;
     unsigned flags = 0;
+    int priority = 0; // lower comes first
     bool legacy = false;
     std::int64_t tail_ns = 0; // true time at which everything enqueued so far is done
     bool had_work = false;
@@ -115,8 +124,10 @@ struct GraphObject {
     bool owned_by_node = false;
     std::uint64_t clone_of = 0;
     std::size_t live_execs = 0;
+    References objects; // that it holds itself; child graphs hold their own
 
     [[nodiscard]] bool has(NodeType type) const;
+    [[nodiscard]] bool device_updatable() const;
 };
 
 struct ExecNode {
@@ -133,6 +144,8 @@ struct ExecObject {
     std::weak_ptr<GraphObject> source;
     std::vector<ExecNode> nodes; // in topological order
     std::unordered_map<GraphNode, std::size_t> index;
+    References objects;
+    unsigned long long flags = 0;
     int device = 0;
     bool uploaded = false;
     std::uint32_t replays = 0;
@@ -231,6 +244,7 @@ struct Gpu {
     Handles<GraphObject, Graph> graphs{6};
     Handles<NodeObject, GraphNode> nodes{7};
     Handles<ExecObject, GraphExec> execs{8};
+    Handles<UserObjectState, UserObject> user_objects{9};
 
     std::vector<Context> primary; // per device
     std::map<int, DeviceState> devices;
@@ -271,6 +285,10 @@ void settle();
 void schedule_effect(std::int64_t time_ns, std::function<void()> act);
 std::int64_t busy_until(Context context);
 
+// streams.cpp
+inline constexpr int greatest_priority = -5;
+int priority_of(int wanted); // that the device has
+
 // contexts.cpp
 Context current_context();
 std::shared_ptr<ContextObject> context_of(Context context);
@@ -287,6 +305,11 @@ std::shared_ptr<GraphObject> make_graph();
 std::shared_ptr<NodeObject> add_node(GraphObject& graph, Work work, const Frontier& after);
 void drop_graph(const std::shared_ptr<GraphObject>& graph); // with its nodes and children
 std::shared_ptr<NodeObject> find_node(GraphNode node);
+
+// user_objects.cpp
+void retain(const References& references);
+void release(const References& references, std::int64_t when_ns);
+void add_references(References& to, const References& more);
 
 // ledger.cpp
 void ledger_error(std::string sentence);

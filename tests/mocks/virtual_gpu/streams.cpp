@@ -34,7 +34,7 @@ void poison(StreamObject& stream) {
     }
 }
 
-CuResult create(Call& call, Stream* stream, unsigned flags) {
+CuResult create(Call& call, Stream* stream, unsigned flags, int priority = 0) {
     const Context context = current_context();
     if (!context_of(context)) {
         return CuResult::context_is_destroyed;
@@ -43,12 +43,15 @@ CuResult create(Call& call, Stream* stream, unsigned flags) {
         return CuResult::invalid_value;
     }
     auto object = make_stream(context, flags);
+    object->priority = priority_of(priority);
     object->handle = gpu().streams.give(object);
     *stream = object->handle;
     return call.done();
 }
 
 } // namespace
+
+int priority_of(int wanted) { return std::clamp(wanted, greatest_priority, 0); }
 
 std::shared_ptr<StreamObject> Call::stream(Stream handle) {
     std::shared_ptr<StreamObject> found;
@@ -100,9 +103,9 @@ CuResult vgpu_stream_create(Stream* stream, unsigned flags) {
     return create(call, stream, flags);
 }
 
-CuResult vgpu_stream_create_with_priority(Stream* stream, unsigned flags, int) {
+CuResult vgpu_stream_create_with_priority(Stream* stream, unsigned flags, int priority) {
     PLUMB_VGPU_ENTER(stream_create_with_priority);
-    return create(call, stream, flags);
+    return create(call, stream, flags, priority);
 }
 
 CuResult vgpu_stream_destroy(Stream stream) {
@@ -132,6 +135,16 @@ CuResult vgpu_stream_get_flags(Stream stream, unsigned* flags) {
         return call.result();
     }
     *flags = object->flags;
+    return call.done();
+}
+
+CuResult vgpu_stream_get_priority(Stream stream, int* priority) {
+    PLUMB_VGPU_ENTER(stream_get_priority);
+    const auto object = call.stream(stream);
+    if (!object) {
+        return call.result();
+    }
+    *priority = object->priority;
     return call.done();
 }
 

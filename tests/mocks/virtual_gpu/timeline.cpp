@@ -150,6 +150,7 @@ CuResult submit(Call& call, StreamObject& stream, Work work, bool programmatic) 
     operation.start_ns = start;
     operation.end_ns = end;
     note_geometry(work, operation);
+    operation.priority = stream.priority;
     ledger_operation(operation);
     schedule_effect(
         end, [work = std::move(work), device = stream.device, start, end] { carry_out(work, device, start, end); });

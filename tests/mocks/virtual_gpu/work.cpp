@@ -124,11 +124,18 @@ KernelWork& KernelWork::operator=(const KernelWork& other) {
     std::copy_n(other.grid, 3, grid);
     std::copy_n(other.block, 3, block);
     shared_bytes = other.shared_bytes;
+    priority = other.priority;
+    device_updatable = other.device_updatable;
     offsets = other.offsets;
     bytes = other.bytes;
     storage = other.storage;
     point(*this);
     return *this;
+}
+
+void keep_attributes(Work& work, const Work& before) {
+    work.kernel.priority = before.kernel.priority;
+    work.kernel.device_updatable = before.kernel.device_updatable;
 }
 
 bool read_params(KernelWork& kernel, void** params, void** extra) {
@@ -292,6 +299,7 @@ void note_geometry(const Work& work, Operation& operation) {
     }
     std::copy_n(work.kernel.grid, 3, operation.grid);
     std::copy_n(work.kernel.block, 3, operation.block);
+    operation.priority = work.kernel.priority;
 }
 
 bool has_effect(const Work& work) {

@@ -28,6 +28,8 @@ struct KernelWork {
     unsigned grid[3] = {1, 1, 1};
     unsigned block[3] = {1, 1, 1};
     unsigned shared_bytes = 0;
+    int priority = 0;                 // lower comes first
+    bool device_updatable = false;    // a kernel may change its parameters
     std::vector<std::size_t> offsets; // of each parameter in `storage`
     std::vector<std::size_t> bytes;
     std::vector<unsigned char> storage;
@@ -50,6 +52,8 @@ struct Work {
     std::size_t bytes = 0;
 };
 
+/// What set-params calls leave as it was.
+void keep_attributes(Work& work, const Work& before);
 /// Parameter sizes of a function: of its model, else of its PTX.
 std::vector<std::size_t> param_bytes_of(const FunctionObject& function);
 /// Copies parameters out of the caller's arrays. False: `params` and `extra` are not usable.

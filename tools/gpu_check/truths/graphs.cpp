@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Truths about graphs, their nodes, clones and executables.
+#include <atomic>
 #include <cstring>
 
 #include "truths/truth.hpp"
@@ -73,6 +74,35 @@ OwnedGraph chain_of(Gpu& gpu, int kernels) {
         last = add_empty_kernel(gpu, graph, last);
     }
     return graph;
+}
+
+/// One kernel, captured on a stream of this priority.
+OwnedGraph graph_of_priority(Gpu& gpu, int priority) {
+    auto* create = entry<CuResult(Stream*, unsigned, int)>("cuStreamCreateWithPriority", 5050);
+    OwnedStream stream(gpu);
+    gpu.must(create(stream.out(), stream_non_blocking, priority), "cuStreamCreateWithPriority");
+    OwnedGraph graph(gpu);
+    gpu.must(gpu.d.stream_begin_capture(stream, CaptureMode::relaxed), "cuStreamBeginCapture");
+    gpu.launch_empty(stream);
+    gpu.must(gpu.d.stream_end_capture(stream, graph.out()), "cuStreamEndCapture");
+    return graph;
+}
+
+int priority_of(Gpu& gpu, Graph graph) {
+    LaunchAttributeValue value{};
+    gpu.must(gpu.d.graph_kernel_node_get_attribute(nodes_of(gpu, graph)[0], attribute_priority, &value),
+             "cuGraphKernelNodeGetAttribute");
+    return value.priority;
+}
+
+int highest_priority(Gpu& gpu) {
+    int least = 0, greatest = 0;
+    gpu.must(gpu.d.ctx_get_stream_priority_range(&least, &greatest), "cuCtxGetStreamPriorityRange");
+    say("priorities " + std::to_string(least) + " to " + std::to_string(greatest));
+    if (least == greatest) {
+        throw NotApplicable{"this device has one priority"};
+    }
+    return greatest;
 }
 
 } // namespace
@@ -276,6 +306,90 @@ void truth_launch_into_capture_is_a_child_node(Gpu& gpu) {
     const Graph outer = capturing.graph();
     static_cast<void>(node_of_type(gpu, outer, NodeType::graph));
     expect(nodes_of(gpu, outer).size() == 1, "a launch in a capture became several nodes");
+}
+
+void truth_user_objects_live_in_clones_and_executables(Gpu& gpu) {
+    using Object = void*;
+    static std::atomic<bool> destroyed{false}; // as long as the driver's thread may write it
+    destroyed = false;
+    const auto soon = [&] {
+        for (int i = 0; i < 200 && !destroyed; ++i) {
+            gpu.wait();
+            gpu.time.sleep_ns(1'000'000);
+        }
+        return destroyed.load();
+    };
+    Object object = nullptr;
+    gpu.must(entry<CuResult(Object*, void*, HostFunction, unsigned, unsigned)>("cuUserObjectCreate", 11030)(
+                 &object, &destroyed, [](void* to) { *static_cast<std::atomic<bool>*>(to) = true; }, 1, 1),
+             "cuUserObjectCreate");
+    OwnedGraph graph = chain_of(gpu, 2);
+    gpu.must(entry<CuResult(Graph, Object, unsigned, unsigned)>("cuGraphRetainUserObject", 11030)(graph, object, 1, 1),
+             "cuGraphRetainUserObject");
+    OwnedGraph clone(gpu);
+    gpu.must(gpu.d.graph_clone(clone.out(), graph), "cuGraphClone");
+    graph.reset();
+    gpu.time.sleep_ns(10'000'000);
+    gpu.wait();
+    expect(!destroyed, "a user object was destroyed while a clone of its graph was there");
+    OwnedExec exec = instantiate(gpu, clone);
+    clone.reset();
+    gpu.time.sleep_ns(10'000'000);
+    gpu.wait();
+    expect(!destroyed, "a user object was destroyed while an executable of its graph was there");
+    exec.reset();
+    expect(soon(), "a user object that nobody holds was not destroyed within 200 ms");
+}
+
+void truth_device_updatable_nodes_allow_one_executable(Gpu& gpu) {
+    const OwnedGraph graph = chain_of(gpu, 1);
+    LaunchAttributeValue value{};
+    value.device_updatable.updatable = 1;
+    const CuResult set =
+        gpu.d.graph_kernel_node_set_attribute(nodes_of(gpu, graph)[0], attribute_device_updatable, &value);
+    if (set != CuResult::success) {
+        throw NotApplicable{"this driver or device makes no node device-updatable: " + gpu.name_of(set)};
+    }
+    OwnedGraph clone(gpu);
+    const CuResult cloned = gpu.d.graph_clone(clone.out(), graph);
+    const OwnedExec first = instantiate(gpu, graph);
+    OwnedExec second(gpu), third(gpu);
+    const CuResult again = gpu.d.graph_instantiate(second.out(), graph, 0);
+    const CuResult of_clone =
+        cloned == CuResult::success ? gpu.d.graph_instantiate(third.out(), clone, 0) : CuResult::not_supported;
+    say("again: " + gpu.name_of(again) + "; clone: " + gpu.name_of(cloned) +
+        "; its executable: " + gpu.name_of(of_clone));
+    expect(again != CuResult::success, "a graph with a device-updatable node was instantiated twice at a time");
+}
+
+void truth_captured_kernel_has_its_streams_priority(Gpu& gpu) {
+    const int highest = highest_priority(gpu);
+    const int found = priority_of(gpu, graph_of_priority(gpu, highest));
+    expect(found == highest,
+           "a kernel captured at priority " + std::to_string(highest) + " has " + std::to_string(found));
+}
+
+void truth_clone_keeps_node_attributes(Gpu& gpu) {
+    const int highest = highest_priority(gpu);
+    const OwnedGraph graph = graph_of_priority(gpu, highest);
+    OwnedGraph clone(gpu);
+    gpu.must(gpu.d.graph_clone(clone.out(), graph), "cuGraphClone");
+    const int found = priority_of(gpu, clone);
+    expect(found == highest,
+           "the clone of a kernel of priority " + std::to_string(highest) + " has " + std::to_string(found));
+}
+
+void truth_executable_tells_its_flags(Gpu& gpu) {
+    if (gpu.d.graph_exec_get_flags == nullptr) {
+        throw NotApplicable{"this driver has no cuGraphExecGetFlags"};
+    }
+    const OwnedGraph graph = chain_of(gpu, 1);
+    OwnedExec exec(gpu);
+    const unsigned long long wanted = instantiate_auto_free_on_launch | instantiate_use_node_priority;
+    gpu.must(gpu.d.graph_instantiate(exec.out(), graph, wanted), "cuGraphInstantiateWithFlags");
+    unsigned long long flags = 0;
+    gpu.must(gpu.d.graph_exec_get_flags(exec, &flags), "cuGraphExecGetFlags");
+    expect(flags == wanted, "flags " + std::to_string(wanted) + " came back as " + std::to_string(flags));
 }
 
 } // namespace gpu_check

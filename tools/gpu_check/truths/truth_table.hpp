@@ -85,6 +85,13 @@
       "Calls on an executable take nodes of its source graph, and fail once that is destroyed.")                       \
     X(existing_edge_cannot_be_added, "h20260", "Adding a dependency that is there already is an error.")               \
     X(programmatic_edges_join_kernels_only, "h1943", "A programmatic edge joins two kernel nodes only.")               \
+    X(user_objects_live_in_clones_and_executables, "document",                                                         \
+      "A clone and an executable hold the user objects of their graph, until they are destroyed themselves.")          \
+    X(device_updatable_nodes_allow_one_executable, "h20374",                                                           \
+      "A graph with a device-updatable node cannot be instantiated twice at a time.")                                  \
+    X(captured_kernel_has_its_streams_priority, "h20366", "A captured kernel node has the priority of its stream.")    \
+    X(clone_keeps_node_attributes, "h19990", "The kernel nodes of a clone have the priorities of their originals.")    \
+    X(executable_tells_its_flags, "h20522", "cuGraphExecGetFlags gives the flags of the instantiation.")               \
     /* replays */                                                                                                      \
     X(elapsed_between_event_nodes, "belief", "Elapsed time works between two event record nodes after a replay.")      \
     X(event_overwritten_by_replay, "h19191", "Each launch records the events of its event record nodes again.")        \
