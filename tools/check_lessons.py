@@ -7,10 +7,10 @@ import sys
 
 import tree
 
-ROW = re.compile(r"^\| ([FTM]\d+) \|", re.M)
+ROW = re.compile(r"^\| ([CFTM]\d+) \|", re.M)
 PATCH = re.compile(r"^tests/mutations/([^/]+)\.patch$")
-PATCH_NAME = re.compile(r"([FTM]\d+)(?:-[a-z0-9_]+)?")
-TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*\w+,\s*([FTM]\d+)_|\bdef test_([FTM]\d+)_")
+PATCH_NAME = re.compile(r"([CFTM]\d+)(?:-[a-z0-9_]+)?")
+TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*\w+,\s*([CFTM]\d+)_|\bdef test_([CFTM]\d+)_")
 
 
 def problems(table, patches, tests):

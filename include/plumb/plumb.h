@@ -350,6 +350,9 @@ PLUMB_C_API plumb_code plumb_hip_graph_captured(plumb_profiler* profiler, uint64
 PLUMB_C_API plumb_code plumb_graph_launch(plumb_graph* graph, void* executable, void* stream);
 /// The graph under that key was given up; its twin goes too.
 PLUMB_C_API plumb_code plumb_graph_evicted(plumb_profiler* profiler, uint64_t key);
+/// All graphs were given up. Returns when every twin and clone is gone, those in flight included: call it before
+/// ncclCommDestroy() and whatever else waits for what graphs hold. plumb_pending: not in that time.
+PLUMB_C_API plumb_code plumb_graphs_evicted_all(plumb_profiler* profiler, double timeout_seconds);
 /// Frees the handle, not the caller's graph.
 PLUMB_C_API plumb_code plumb_graph_release(plumb_graph* graph);
 

@@ -158,8 +158,13 @@ class PLUMB_API Profiler : public Recorder {
     /// whether event nodes can be read on that device; where they cannot, replays are plain and the key's row says
     /// `unsupported (…)`. Error unsupported where libamdhip64 lacks a call that probes need.
     Result<HipGraphProbe> hip_graph_captured(std::uint64_t key, void* graph);
-    /// The caller gave that graph up: the twin goes too, when it is no longer in flight.
+    /// The caller gave that graph up: the twin goes too. Returns when all of it is gone, or leaves a twin that is still in
+    /// flight to its end.
     void graph_evicted(std::uint64_t key);
+    /// All graphs were given up, of every API: returns when every clone and twin is gone, those in flight included. Call it
+    /// before anything that waits for what graphs hold (ncclCommDestroy waits for its user objects). Error pending: not in
+    /// that time.
+    Status graphs_evicted_all(double timeout_seconds = 5);
 
     /// Waits until everything recorded before the call is in the recording. Error pending after so many seconds.
     Status flush(double timeout_seconds = 5);

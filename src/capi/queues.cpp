@@ -191,6 +191,11 @@ plumb_code plumb_graph_evicted(plumb_profiler* profiler, uint64_t key) {
         return plumb_ok;
     });
 }
+plumb_code plumb_graphs_evicted_all(plumb_profiler* profiler, double timeout_seconds) {
+    return profiler == nullptr
+               ? no_profiler()
+               : guarded([&] { return code_of(profiler->profiler.graphs_evicted_all(timeout_seconds)); });
+}
 plumb_code plumb_graph_release(plumb_graph* graph) {
     if (graph == nullptr) {
         return fail(ErrorCode::invalid_argument,

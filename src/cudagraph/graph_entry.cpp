@@ -282,6 +282,17 @@ bool GraphEntry::in_flight(const Twin& twin) const {
                        [&](const Shot& shot) { return shot.used && shot.twin.get() == &twin; });
 }
 
+bool GraphEntry::holds() const {
+    const std::lock_guard lock(mutex_);
+    return twin_ != nullptr || !retiring_.empty() || !source_gone_;
+}
+
+bool GraphEntry::waits_for_device() const {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(retiring_.begin(), retiring_.end(),
+                       [&](const std::shared_ptr<Twin>& twin) { return in_flight(*twin); });
+}
+
 bool GraphEntry::finished() const {
     const std::lock_guard lock(mutex_);
     return retired_ && retiring_.empty() && source_gone_ &&

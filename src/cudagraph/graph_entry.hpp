@@ -45,6 +45,10 @@ class GraphEntry final : public Probe {
     void retire() noexcept;
     /// Builds, turns and destroys twins. True: something is left that does not wait for the device.
     bool work();
+    /// Clones or twins of it, which hold what the caller's graph held.
+    [[nodiscard]] bool holds() const;
+    /// A twin that was given up is still in flight.
+    [[nodiscard]] bool waits_for_device() const;
     /// True once retired and everything of ours is given back (or listed as leaked).
     [[nodiscard]] bool finished() const;
     /// Reads replays that have completed.
@@ -110,6 +114,7 @@ class GraphEntry final : public Probe {
     void build_twin();
     void destroy_twins();
     void destroy_source();
+    [[nodiscard]] bool needs_source() const;
     bool turn_twin();
 
     const std::shared_ptr<ProbesState> state_;

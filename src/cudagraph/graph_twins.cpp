@@ -68,11 +68,17 @@ void GraphEntry::destroy_twins() {
     retiring_.erase(std::remove_if(retiring_.begin(), retiring_.end(), gone), retiring_.end());
 }
 
-/// After the last twin: a twin's node handles come from the clone that it was made of.
+/// For twins to come: the first, and with event nodes that of the next turn.
+bool GraphEntry::needs_source() const {
+    const bool turns = plans_.turns.size() > 1 && graph_.device->kind() == ProbeKind::event;
+    return !retired_ && !refused_ && (twin_ == nullptr || turns);
+}
+
+/// As soon as it can be: it holds what the caller's graph held, and communicators wait for that.
 void GraphEntry::destroy_source() {
     {
         const std::lock_guard lock(mutex_);
-        if (!retired_ || !retiring_.empty() || source_gone_) {
+        if (needs_source() || source_gone_) {
             return;
         }
         source_gone_ = true;

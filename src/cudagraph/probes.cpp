@@ -135,6 +135,8 @@ const Result<Driver>& driver_of(GraphApi api) {
     return api == GraphApi::hip ? backends::hip::driver() : backends::cuda::driver();
 }
 
+constexpr std::chrono::milliseconds longest_eviction{1000};
+
 } // namespace
 
 GraphProbes::GraphProbes(Recorder& recorder, ProbeOptions options)
@@ -216,18 +218,38 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
     return {};
 }
 
-bool GraphProbes::dropped(std::uint64_t key) {
-    if (state_ == nullptr || !state_->remove(key)) {
-        return false;
+std::shared_ptr<GraphEntry> GraphProbes::take(std::uint64_t key) {
+    std::shared_ptr<GraphEntry> entry = state_ != nullptr ? state_->remove(key) : nullptr;
+    if (entry != nullptr) {
+        ledger_->account(key)->dropped();
     }
-    ledger_->account(key)->dropped();
-    return true;
+    return entry;
 }
 
+bool GraphProbes::dropped(std::uint64_t key) { return take(key) != nullptr; }
+
 void GraphProbes::evicted(std::uint64_t key) {
-    if (dropped(key)) {
+    if (const std::shared_ptr<GraphEntry> entry = take(key); entry != nullptr) {
         ledger_->account(key)->change([](recording::GraphInfo& info) { ++info.evictions; });
+        static_cast<void>(state_->let_go({entry}, ProbesState::Flight::leave, longest_eviction));
     }
+}
+
+Status GraphProbes::evicted_all(std::chrono::milliseconds timeout) {
+    if (state_ == nullptr) {
+        return {};
+    }
+    for (const std::uint64_t key : state_->keys()) {
+        if (take(key) != nullptr) {
+            ledger_->account(key)->change([](recording::GraphInfo& info) { ++info.evictions; });
+        }
+    }
+    const std::size_t left = state_->let_go(state_->retired(), ProbesState::Flight::wait, timeout);
+    return left == 0
+               ? Status()
+               : Error{ErrorCode::pending,
+                       std::to_string(left) + (left == 1 ? " captured graph is" : " captured graphs are") +
+                           " still held, most likely by a replay in flight; let the device finish, and ask again"};
 }
 
 void GraphProbes::collect(drain::FeedRound& round) {

@@ -37,6 +37,7 @@ struct ProbeOptions {
     const HostClock* host_clock = nullptr; // injected; null: this machine's. Must outlive every probe
 };
 
+class GraphEntry;
 class ProbesState;
 struct CapturedGraph;
 
@@ -57,8 +58,11 @@ class GraphProbes final : public drain::DeviceFeed {
     [[nodiscard]] Result<std::shared_ptr<Probe>> captured(std::uint64_t key, CUgraph_st* graph);
     /// The twin goes as soon as its last launch has completed. False: there is no such key.
     bool dropped(std::uint64_t key);
-    /// The same, counted as an eviction.
+    /// The same, counted as an eviction. Waits until nothing of ours holds what the graph held, at most a second; not for a
+    /// twin that is still in flight.
     void evicted(std::uint64_t key);
+    /// All of them, and those that were dropped before: waits for twins in flight too. Error pending: not in that time.
+    [[nodiscard]] Status evicted_all(std::chrono::milliseconds timeout);
 
     /// Where captures, launches and all that is measured of a key are counted; the graph cache adds what it alone knows.
     [[nodiscard]] GraphLedger& ledger() noexcept { return *ledger_; }
@@ -80,6 +84,7 @@ class GraphProbes final : public drain::DeviceFeed {
     void abandon() noexcept;
 
   private:
+    std::shared_ptr<GraphEntry> take(std::uint64_t key);
     Status look_at(CUgraph_st* graph, CapturedGraph& captured);
 
     std::shared_ptr<GraphLedger> ledger_;

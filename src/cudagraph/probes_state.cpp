@@ -62,19 +62,52 @@ void ProbesState::put(std::shared_ptr<GraphEntry> entry) {
     wake();
 }
 
-bool ProbesState::remove(std::uint64_t key) {
+std::shared_ptr<GraphEntry> ProbesState::remove(std::uint64_t key) {
+    std::shared_ptr<GraphEntry> entry;
     {
         const std::lock_guard lock(mutex_);
         const auto known = current_.find(key);
         if (known == current_.end()) {
-            return false;
+            return nullptr;
         }
-        known->second->retire();
-        retired_.push_back(std::move(known->second));
+        entry = std::move(known->second);
+        entry->retire();
+        retired_.push_back(entry);
         current_.erase(known);
     }
     wake();
-    return true;
+    return entry;
+}
+
+std::vector<std::uint64_t> ProbesState::keys() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::uint64_t> keys;
+    for (const auto& [key, entry] : current_) {
+        keys.push_back(key);
+    }
+    return keys;
+}
+
+std::vector<std::shared_ptr<GraphEntry>> ProbesState::retired() const {
+    const std::lock_guard lock(mutex_);
+    return retired_;
+}
+
+std::size_t ProbesState::let_go(const std::vector<std::shared_ptr<GraphEntry>>& entries, Flight flight,
+                                std::chrono::milliseconds timeout) {
+    const auto end = std::chrono::steady_clock::now() + timeout;
+    while (true) {
+        const auto left = end - std::chrono::steady_clock::now();
+        const bool asked =
+            open() && left.count() > 0 && settle(std::chrono::duration_cast<std::chrono::milliseconds>(left));
+        const auto held = std::count_if(entries.begin(), entries.end(), [&](const auto& entry) {
+            return entry->holds() && (flight == Flight::wait || !entry->waits_for_device());
+        });
+        if (held == 0 || !asked) {
+            return static_cast<std::size_t>(held);
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
 }
 
 void ProbesState::wake() noexcept {

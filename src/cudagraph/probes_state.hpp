@@ -43,8 +43,15 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     [[nodiscard]] Result<std::shared_ptr<GraphDevice>> current_device();
     /// Replaces the entry of the key; the old one is retired. Starts the worker.
     void put(std::shared_ptr<GraphEntry> entry);
-    /// False: there was none.
-    bool remove(std::uint64_t key);
+    /// Null: there was none.
+    std::shared_ptr<GraphEntry> remove(std::uint64_t key);
+    [[nodiscard]] std::vector<std::uint64_t> keys() const;
+    [[nodiscard]] std::vector<std::shared_ptr<GraphEntry>> retired() const;
+    /// What is in flight: waited for, or left to its end.
+    enum class Flight : std::uint8_t { leave, wait };
+    /// Waits until clones and twins of these retired entries are destroyed. Returns how many of them are not.
+    std::size_t let_go(const std::vector<std::shared_ptr<GraphEntry>>& entries, Flight flight,
+                       std::chrono::milliseconds timeout);
 
     /// Something is to be done by the worker. Callable from launches: takes no lock that is held long.
     void wake() noexcept;

@@ -53,6 +53,9 @@ Result<std::shared_ptr<Twin>> Twin::build(GraphDevice& device, const TwinSource&
         twin->choose(plans.turns[turn], turn);
         status = twin->kind_ == ProbeKind::stamp ? twin->switch_stamps() : Status();
     }
+    if (status && (twin->kind_ == ProbeKind::event || plans.turns.size() == 1)) {
+        status = twin->drop_graph();
+    }
     if (status) {
         // On our own stream, so that the engine's first sampled replay does not pay for it. It may fail: the launch does
         // it then.
@@ -68,6 +71,12 @@ Result<std::shared_ptr<Twin>> Twin::build(GraphDevice& device, const TwinSource&
         return status.error();
     }
     return twin;
+}
+
+/// Nobody asks for its nodes any more, and the executable needs them not.
+Status Twin::drop_graph() {
+    const CuResult done = device_.driver().graph_destroy(std::exchange(graph_, nullptr));
+    return done == CuResult::success ? Status() : failed(done, "cuGraphDestroy");
 }
 
 Status Twin::assemble(const TwinSource& source, const StampPlans& plans) {

@@ -87,6 +87,7 @@ class Twin {
 
     explicit Twin(GraphDevice& device) : device_(device), kind_(device.kind()) {}
     [[nodiscard]] Status failed(backends::cuda::CuResult result, const char* call) const;
+    Status drop_graph();
     Status assemble(const TwinSource& source, const StampPlans& plans);
     Status add_stamps_at(const TwinSource& source, std::uint32_t place, std::uint32_t copies);
     Status add_stamp(const std::vector<backends::cuda::GraphNode>& after, std::uint32_t place, std::uint32_t copy);

@@ -18,6 +18,11 @@ Error other_layout(std::uint32_t layout_of_program) {
                                         ": nothing is recorded; compile it again with the library's own headers"};
 }
 
+std::chrono::milliseconds milliseconds_of(double seconds) {
+    constexpr double longest = 1e6; // beyond that a count of milliseconds and a deadline would overflow
+    return std::chrono::milliseconds(static_cast<std::int64_t>((seconds > 0 ? std::min(seconds, longest) : 0) * 1e3));
+}
+
 } // namespace
 
 Profiler::Profiler(Result<Config> config, std::uint32_t layout_of_program)
@@ -60,11 +65,11 @@ Result<HipGraphProbe> Profiler::hip_graph_captured(std::uint64_t key, void* grap
 }
 void Profiler::graph_evicted(std::uint64_t key) { session_->graph_evicted(key); }
 
-Status Profiler::flush(double timeout_seconds) {
-    constexpr double longest = 1e6; // beyond that a count of milliseconds and a deadline would overflow
-    const double seconds = timeout_seconds > 0 ? std::min(timeout_seconds, longest) : 0;
-    return session_->flush(std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3)));
+Status Profiler::graphs_evicted_all(double timeout_seconds) {
+    return session_->graphs_evicted_all(milliseconds_of(timeout_seconds));
 }
+
+Status Profiler::flush(double timeout_seconds) { return session_->flush(milliseconds_of(timeout_seconds)); }
 Result<Report> Profiler::snapshot(const ReportOptions& options) { return session_->snapshot(options); }
 Result<TileReport> Profiler::tiles(const TileOptions& options) { return session_->tiles(options); }
 void Profiler::reset() { session_->reset(); }

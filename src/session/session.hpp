@@ -42,6 +42,7 @@ class Session final : public record::ForkListener, public cudagraph::GraphHost {
     Result<GraphProbe> graph_captured(std::uint64_t key, CUgraph_st* graph) override;
     Result<HipGraphProbe> hip_graph_captured(std::uint64_t key, void* graph);
     void graph_evicted(std::uint64_t key);
+    Status graphs_evicted_all(std::chrono::milliseconds timeout);
     cudagraph::GraphLedger& graph_ledger() override;
     void graph_dropped(std::uint64_t key) override;
     [[nodiscard]] Status status() const;

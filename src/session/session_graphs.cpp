@@ -59,6 +59,16 @@ void Session::graph_evicted(std::uint64_t key) {
     for_known_probes([&](cudagraph::GraphProbes& probes) { probes.evicted(key); });
 }
 
+Status Session::graphs_evicted_all(std::chrono::milliseconds timeout) {
+    Status all;
+    for_known_probes([&](cudagraph::GraphProbes& probes) {
+        if (Status one = probes.evicted_all(timeout); !one) {
+            all = one;
+        }
+    });
+    return all;
+}
+
 cudagraph::GraphLedger& Session::graph_ledger() { return probes(cudagraph::GraphApi::cuda).ledger(); }
 
 void Session::graph_dropped(std::uint64_t key) { (void)probes(cudagraph::GraphApi::cuda).dropped(key); }

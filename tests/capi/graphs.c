@@ -129,6 +129,7 @@ int main(void) {
              !report_holds(&of, VENDOR("\"cuda_graph_event\"", "\"hip_graph_event\"")));
     CHECK(rounds < most_rounds);
     CHECK_OK(plumb_graph_evicted(of.profiler, key));
+    CHECK_OK(plumb_graphs_evicted_all(of.profiler, 10));
     CHECK_OK(plumb_graph_release(graph));
     CHECK_OK(plumb_close(of.profiler));
     return failures == 0 ? 0 : 1;

@@ -51,6 +51,7 @@ static void test_null_profiler(void) {
     CHECK(graph == NULL);
     CHECK_FAILS(plumb_hip_graph_captured(NULL, 1, NULL, &graph), plumb_invalid_argument, "plumb_open()");
     CHECK_FAILS(plumb_graph_evicted(NULL, 1), plumb_invalid_argument, "plumb_open()");
+    CHECK_FAILS(plumb_graphs_evicted_all(NULL, 1), plumb_invalid_argument, "plumb_open()");
     CHECK_FAILS(plumb_graph_launch(NULL, NULL, NULL), plumb_invalid_argument, "plumb_graph_captured()");
     CHECK_FAILS(plumb_graph_release(NULL), plumb_invalid_argument, "plumb_graph_captured()");
     CHECK_FAILS(plumb_snapshot(NULL, &text), plumb_invalid_argument, "plumb_open()");
