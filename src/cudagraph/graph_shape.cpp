@@ -46,7 +46,10 @@ class ShapeReader {
         }
         shape.nodes_by_type = list_of(types_);
         shape.kernels = list_of(kernels_);
-        shape.not_cloneable = memory_ ? "n/a (memory nodes)" : conditional_ ? "n/a (conditional nodes)" : "";
+        shape.not_cloneable = memory_        ? "n/a (memory nodes)"
+                              : conditional_ ? "n/a (conditional nodes)"
+                              : updatable_   ? "n/a (device-updatable nodes)"
+                                             : "";
         return edges_of(graph, shape.index_of, shape.edges);
     }
 
@@ -81,6 +84,7 @@ class ShapeReader {
         kind.name = word_of(type);
         if (type == NodeType::kernel) {
             look_at_kernel(node, kind);
+            updatable_ |= is_updatable(node);
             ++kernels_[kind.name];
         }
         shape_->kind_of[number] = number_of(kind);
@@ -118,6 +122,14 @@ class ShapeReader {
             }
         }
         return edges_of(child, numbers, shape_->inner_edges);
+    }
+
+    /// Kernels may change its parameters, in the one executable that there may be.
+    bool is_updatable(GraphNode node) {
+        LaunchAttributeValue value{};
+        return driver_.graph_kernel_node_get_attribute != nullptr &&
+               driver_.graph_kernel_node_get_attribute(node, attribute_device_updatable, &value) == CuResult::success &&
+               value.device_updatable.updatable != 0; // before 12.4 drivers know no such attribute
     }
 
     /// A kernel without a name is still a kernel: never an error.
@@ -201,6 +213,7 @@ class ShapeReader {
     std::unordered_map<const void*, std::string> functions_;
     bool memory_ = false;
     bool conditional_ = false;
+    bool updatable_ = false;
 };
 
 } // namespace

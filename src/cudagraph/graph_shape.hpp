@@ -34,7 +34,7 @@ struct GraphShape {
     std::vector<recording::NamedCount> nodes_by_type; // graphs inside child nodes included
     std::vector<recording::NamedCount> kernels;       // by name, the same; in order of name
     std::unordered_map<backends::cuda::GraphNode, std::uint32_t> index_of;
-    std::string not_cloneable; // why the driver will not clone it: "n/a (memory nodes)"; empty: it should
+    std::string not_cloneable; // why there can be no twin: "n/a (memory nodes)"; empty: there should
 };
 
 /// Error: the driver's own answer, with the call that gave it.

@@ -470,6 +470,45 @@ TEST(Probes, the_callers_graph_may_go_after_the_capture_and_the_twin_goes_with_t
     expect_undisturbed();
 }
 
+/// Device code changes the nodes of the plain executable alone: here the host does it in its place.
+TEST(Probes, C15_a_graph_whose_nodes_the_device_may_change_is_always_launched_plainly) {
+    ProbeBench bench;
+    vgpu::kernel("store", {{8, 4}, 20'000, 20'000, [](const vgpu::KernelRun& run) {
+                               *vgpu::at<unsigned>(run.param<vgpu::DevicePointer>(0)) = run.param<unsigned>(1);
+                           }});
+    vgpu::DevicePointer memory = 0;
+    ASSERT_EQ(bench.engine.cu.mem_alloc(&memory, 64), CuResult::success);
+    unsigned value = 1;
+    void* params[] = {&memory, &value};
+    vgpu::LaunchAttribute attribute{};
+    attribute.id = vgpu::attribute_device_updatable;
+    attribute.value.device_updatable.updatable = 1;
+    const vgpu::Function function = bench.engine.function("store");
+    bench.begin_capture();
+    bench.scope([&] {
+        const vgpu::LaunchConfig config{1, 1, 1, 32, 1, 1, 0, bench.stream, &attribute, 1};
+        ASSERT_EQ(bench.engine.cu.launch_kernel_ex(&config, function, params, nullptr), CuResult::success);
+    });
+    const KnownGraph graph = bench.end_capture();
+    const auto probe = bench.captured(7, graph);
+    vgpu::GraphNode node = nullptr;
+    std::size_t one = 1;
+    ASSERT_EQ(bench.engine.cu.graph_get_nodes(graph.graph, &node, &one), CuResult::success);
+    value = 2;
+    vgpu::KernelNodeParams changed{function, 1, 1, 1, 32, 1, 1, 0, params, nullptr, nullptr, nullptr};
+    ASSERT_EQ(bench.engine.cu.graph_exec_kernel_node_set_params(graph.exec, node, &changed), CuResult::success);
+    int stale = 0;
+    bench.replay_until(*probe, graph, 300, [&] {
+        stale += *vgpu::at<unsigned>(memory) == 1 ? 1 : 0;
+        *vgpu::at<unsigned>(memory) = 2;
+        return false;
+    });
+    EXPECT_EQ(stale, 0) << "replays that computed with parameters of the capture";
+    EXPECT_EQ(bench.row(7).twin_reason, "n/a (device-updatable nodes)");
+    EXPECT_EQ(bench.row(7).instrumented, 0u);
+    EXPECT_EQ(vgpu::alive().execs, 1u);
+}
+
 TEST(Probes, a_graph_is_evicted_when_its_owner_says_so_and_not_when_the_cache_drops_it) {
     ProbeBench bench;
     const KnownGraph graph = capture_layers(bench, 1);
