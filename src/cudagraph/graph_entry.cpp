@@ -54,7 +54,11 @@ Status GraphEntry::launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept {
     }
     announce_checks(stream);
     ++recorded_;
-    std::uint16_t flags = plain != last_plain_ ? launch_first : std::uint16_t{0};
+    std::uint16_t flags = 0;
+    if (plain != last_plain_ || recorded_ == 1) {
+        flags = plain != last_plain_ ? launch_first : std::uint16_t{0};
+        learn_flags(plain);
+    }
     last_plain_ = plain;
     const Queue queue = queue_of(stream);
     Shot* shot = choose(number_, flags);
@@ -77,6 +81,15 @@ Status GraphEntry::launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept {
         graph_.checks->withdraw();
     }
     return answer(done.result);
+}
+
+/// A twin that is scheduled by other rules than the executable would show times of a run that never happens.
+void GraphEntry::learn_flags(GraphExec plain) {
+    unsigned long long flags = 0;
+    const auto ask = state_->driver().graph_exec_get_flags;
+    const bool known = ask != nullptr && ask(plain, &flags) == CuResult::success; // before 12.0 nobody tells
+    const std::lock_guard lock(mutex_);
+    plain_flags_ = known ? flags : 0;
 }
 
 /// Plain or twin: the checks in both are the same, and their results carry this launch's number.
@@ -121,7 +134,7 @@ GraphEntry::Shot* GraphEntry::choose(std::uint64_t number, std::uint16_t& flags)
         if (retired_ || graph_.device == nullptr) {
             return nullptr;
         }
-        if (twin_ != nullptr && !turning_ && number % rate_.every() == 0) {
+        if (twin_ != nullptr && twin_flags_ == plain_flags_ && !turning_ && number % rate_.every() == 0) {
             shot = free_shot(plain_shots, plain_shots + twin_->capacity());
             if (shot != nullptr) {
                 shot->twin = twin_;

@@ -85,6 +85,7 @@ class GraphEntry final : public Probe {
     [[nodiscard]] Queue queue_of(backends::cuda::Stream stream) noexcept;
     [[nodiscard]] Status answer(backends::cuda::CuResult result) const;
     void announce_checks(backends::cuda::Stream stream) noexcept;
+    void learn_flags(backends::cuda::GraphExec plain);
     Shot* choose(std::uint64_t number, std::uint16_t& flags);
     Shot* free_shot(std::size_t first, std::size_t last);
     [[nodiscard]] bool wants_plain(std::uint64_t number) const;
@@ -135,6 +136,8 @@ class GraphEntry final : public Probe {
     std::vector<std::shared_ptr<Twin>> retiring_;
     StampPlans plans_;
     SamplingRate rate_;
+    unsigned long long plain_flags_ = 0; // of the caller's executable
+    unsigned long long twin_flags_ = 0;  // of the one that the twin was built beside
     bool retired_ = false;
     bool wanted_ = false;  // replayed while recording: a twin is worth its memory
     bool refused_ = false; // no twin will be tried again

@@ -119,6 +119,7 @@ void GraphEntry::build_twin() {
     }
     StampPlans plans;
     std::size_t turn = 0;
+    unsigned long long flags = 0;
     {
         const std::lock_guard lock(mutex_);
         const std::size_t most =
@@ -130,9 +131,10 @@ void GraphEntry::build_twin() {
         }
         plans = plans_;
         turn = next_turn_;
+        flags = twin_flags_ = plain_flags_;
     }
     const std::int64_t begin = state_->now_ns();
-    Result<std::shared_ptr<Twin>> twin = Twin::build(device, graph_.source, plans, turn);
+    Result<std::shared_ptr<Twin>> twin = Twin::build(device, graph_.source, plans, turn, flags);
     const auto took = static_cast<double>(state_->now_ns() - begin);
     if (!twin) {
         const bool memory = twin.error().code == ErrorCode::out_of_memory;

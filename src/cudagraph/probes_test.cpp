@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "backends/cuda/timeline.hpp"
@@ -507,6 +508,71 @@ TEST(Probes, C15_a_graph_whose_nodes_the_device_may_change_is_always_launched_pl
     EXPECT_EQ(bench.row(7).twin_reason, "n/a (device-updatable nodes)");
     EXPECT_EQ(bench.row(7).instrumented, 0u);
     EXPECT_EQ(vgpu::alive().execs, 1u);
+}
+
+/// An engine whose kernels have priorities, which count because its executable says so.
+KnownGraph capture_with_priorities(ProbeBench& bench, unsigned long long flags) {
+    KnownGraph graph = capture_layers(bench, 2);
+    EXPECT_EQ(bench.engine.cu.graph_exec_destroy(graph.exec), CuResult::success);
+    std::size_t count = 0;
+    EXPECT_EQ(bench.engine.cu.graph_get_nodes(graph.graph, nullptr, &count), CuResult::success);
+    std::vector<vgpu::GraphNode> nodes(count);
+    EXPECT_EQ(bench.engine.cu.graph_get_nodes(graph.graph, nodes.data(), &count), CuResult::success);
+    for (const vgpu::GraphNode node : nodes) {
+        vgpu::LaunchAttributeValue value{};
+        value.priority = -2;
+        static_cast<void>(bench.engine.cu.graph_kernel_node_set_attribute(node, vgpu::attribute_priority, &value));
+    }
+    EXPECT_EQ(bench.engine.cu.graph_instantiate(&graph.exec, graph.graph, flags), CuResult::success);
+    return graph;
+}
+
+TEST(Probes, C6_a_twin_runs_at_the_priorities_of_the_executable_and_stamps_at_the_highest) {
+    for (const unsigned long long flags : {vgpu::instantiate_use_node_priority, vgpu::instantiate_device_launch}) {
+        ProbeOptions options;
+        options.kind = ProbeKind::stamp;
+        ProbeBench bench({}, options);
+        const KnownGraph graph = capture_with_priorities(bench, flags);
+        const auto probe = bench.captured(7, graph);
+        bench.replay_until(*probe, graph, 400, [&] { return bench.row(7).instrumented >= 3; });
+        ASSERT_GE(bench.row(7).instrumented, 3u);
+        const auto is_stamp = [](const vgpu::Operation& operation) {
+            return std::string_view(operation.name).rfind("plumb_stamp", 0) == 0;
+        };
+        std::set<std::uint64_t> of_the_engine; // and not of a calibration
+        for (const vgpu::Operation& operation : vgpu::operations()) {
+            if (operation.kind == vgpu::OpKind::kernel && !is_stamp(operation)) {
+                of_the_engine.insert(operation.graph_id);
+            }
+        }
+        EXPECT_EQ(of_the_engine.size(), 2u) << "plain and twin";
+        std::size_t stamps = 0;
+        for (const vgpu::Operation& operation : vgpu::operations()) {
+            if (operation.kind != vgpu::OpKind::kernel || of_the_engine.count(operation.graph_id) == 0) {
+                continue;
+            }
+            const bool stamp = is_stamp(operation);
+            stamps += stamp ? 1 : 0;
+            const int wanted = flags != vgpu::instantiate_use_node_priority ? 0 : stamp ? -5 : -2;
+            ASSERT_EQ(operation.priority, wanted) << operation.name;
+        }
+        EXPECT_GT(stamps, 10u);
+    }
+}
+
+TEST(Probes, an_executable_with_other_flags_than_the_twins_is_launched_plainly) {
+    ProbeBench bench;
+    const KnownGraph graph = capture_with_priorities(bench, 0);
+    const auto probe = bench.captured(7, graph);
+    bench.replay_until(*probe, graph, 400, [&] { return bench.row(7).instrumented >= 3; });
+    KnownGraph other = graph;
+    ASSERT_EQ(bench.engine.cu.graph_instantiate(&other.exec, graph.graph, vgpu::instantiate_use_node_priority),
+              CuResult::success);
+    const std::uint64_t before = bench.row(7).instrumented;
+    bench.replay_until(*probe, other, 200, [] { return false; });
+    EXPECT_EQ(bench.row(7).instrumented, before);
+    bench.replay_until(*probe, graph, 200, [&] { return bench.row(7).instrumented > before; });
+    EXPECT_GT(bench.row(7).instrumented, before);
 }
 
 TEST(Probes, a_graph_is_evicted_when_its_owner_says_so_and_not_when_the_cache_drops_it) {

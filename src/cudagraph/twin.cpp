@@ -12,6 +12,9 @@ using namespace backends::cuda;
 
 namespace {
 
+// A twin is launched by the host alone, and uploaded by a call of its own.
+constexpr unsigned long long unwanted = instantiate_device_launch | instantiate_upload;
+
 /// Places that any turn stamps, with the copies that it needs at most; of one turn, where stamps cannot be switched.
 std::map<std::uint32_t, std::uint32_t> places_of(const StampPlans& plans, ProbeKind kind, std::size_t turn) {
     std::map<std::uint32_t, std::uint32_t> places;
@@ -38,12 +41,12 @@ Result<double> in_order(double span_ns) {
 Status Twin::failed(CuResult result, const char* call) const { return device_.timeline().failed(result, call); }
 
 Result<std::shared_ptr<Twin>> Twin::build(GraphDevice& device, const TwinSource& source, const StampPlans& plans,
-                                          std::size_t turn) {
+                                          std::size_t turn, unsigned long long flags) {
     std::shared_ptr<Twin> twin(new Twin(device));
     twin->turn_ = turn;
     Status status = twin->assemble(source, plans);
     if (status) {
-        const CuResult made = device.driver().graph_instantiate(&twin->exec_, twin->graph_, 0);
+        const CuResult made = device.driver().graph_instantiate(&twin->exec_, twin->graph_, flags & ~unwanted);
         if (made != CuResult::success) {
             twin->exec_ = nullptr;
             status = twin->failed(made, "cuGraphInstantiateWithFlags");
@@ -96,6 +99,8 @@ Status Twin::assemble(const TwinSource& source, const StampPlans& plans) {
         }
         ring_ = *ring;
         seen_.assign(slots_ * ring_capacity, 0);
+        int least = 0;
+        static_cast<void>(device_.driver().ctx_get_stream_priority_range(&least, &priority_)); // else 0, the lowest
     }
     for (const auto& [place, copies] : places) {
         if (Status status = add_stamps_at(source, place, copies); !status) {
@@ -191,8 +196,8 @@ Status Twin::add_stamp(const std::vector<GraphNode>& after, std::uint32_t place,
     Stamp stamp;
     stamp.place = place;
     stamp.copy = copy;
-    const GraphNode* const list = after.empty() ? nullptr : after.data();
     if (kind_ == ProbeKind::event) {
+        const GraphNode* const list = after.empty() ? nullptr : after.data();
         const Result<Event> event = device_.timeline().acquire();
         if (!event) {
             return event.error();
@@ -208,13 +213,8 @@ Status Twin::add_stamp(const std::vector<GraphNode>& after, std::uint32_t place,
                            ring_capacity - 1};
     void* pointers[5];
     values.fill(pointers);
-    KernelNodeParams params{};
-    params.func = device_.stamps()->stamp;
-    params.grid_x = params.grid_y = params.grid_z = params.block_x = params.block_y = params.block_z = 1;
-    params.kernel_params = pointers;
     stamps_.push_back(stamp);
-    const CuResult added = device_.driver().add_kernel(&stamps_.back().node, graph_, list, after.size(), &params);
-    return added == CuResult::success ? Status() : failed(added, "cuGraphAddKernelNode");
+    return add_kernel(after, device_.stamps()->stamp, pointers, stamps_.back().node);
 }
 
 /// Behind every stamp, leaves included: the next replay writes the next slots.
@@ -225,13 +225,27 @@ Status Twin::add_advance() {
     }
     DevicePointer counter = ring_.device;
     void* pointers[1] = {&counter};
-    KernelNodeParams params{};
-    params.func = device_.stamps()->advance;
-    params.grid_x = params.grid_y = params.grid_z = params.block_x = params.block_y = params.block_z = 1;
-    params.kernel_params = pointers;
     GraphNode node = nullptr;
-    const CuResult added = device_.driver().add_kernel(&node, graph_, after.data(), after.size(), &params);
-    return added == CuResult::success ? Status() : failed(added, "cuGraphAddKernelNode");
+    return add_kernel(after, device_.stamps()->advance, pointers, node);
+}
+
+/// Of one thread, ahead of whatever else is ready where nodes have priorities.
+Status Twin::add_kernel(const std::vector<GraphNode>& after, Function function, void** parameters, GraphNode& node) {
+    const Driver& driver = device_.driver();
+    KernelNodeParams params{};
+    params.func = function;
+    params.grid_x = params.grid_y = params.grid_z = params.block_x = params.block_y = params.block_z = 1;
+    params.kernel_params = parameters;
+    const GraphNode* const list = after.empty() ? nullptr : after.data();
+    const CuResult added = driver.add_kernel(&node, graph_, list, after.size(), &params);
+    if (added != CuResult::success) {
+        return failed(added, "cuGraphAddKernelNode");
+    }
+    LaunchAttributeValue priority{};
+    priority.priority = priority_;
+    const CuResult set = driver.graph_kernel_node_set_attribute(node, attribute_priority, &priority);
+    return driver.vendor->is_sticky(set) ? failed(set, "cuGraphKernelNodeSetAttribute")
+                                         : Status(); // else it has its own
 }
 
 void Twin::choose(const StampPlan& plan, std::size_t turn) {

@@ -30,9 +30,11 @@ class Twin {
     /// Replays that may be unread at once: events are overwritten by the next, rings of stamp kernels are not. A power of two.
     static constexpr std::uint32_t ring_capacity = 4;
 
-    /// Event twins hold the stamps of one turn; stamp twins those of all, of which one turn is switched on.
+    /// Event twins hold the stamps of one turn; stamp twins those of all, of which one turn is switched on. `flags`: of the
+    /// caller's executable, by which a graph of several branches is scheduled.
     [[nodiscard]] static Result<std::shared_ptr<Twin>> build(GraphDevice& device, const TwinSource& source,
-                                                             const StampPlans& plans, std::size_t turn);
+                                                             const StampPlans& plans, std::size_t turn,
+                                                             unsigned long long flags);
     ~Twin();
     Twin(const Twin&) = delete;
     Twin& operator=(const Twin&) = delete;
@@ -90,6 +92,8 @@ class Twin {
     Status drop_graph();
     Status assemble(const TwinSource& source, const StampPlans& plans);
     Status add_stamps_at(const TwinSource& source, std::uint32_t place, std::uint32_t copies);
+    Status add_kernel(const std::vector<backends::cuda::GraphNode>& after, backends::cuda::Function function,
+                      void** parameters, backends::cuda::GraphNode& node);
     Status add_stamp(const std::vector<backends::cuda::GraphNode>& after, std::uint32_t place, std::uint32_t copy);
     Status add_advance();
     Status cut(const TwinSource& source, const StampPlace& place);
@@ -110,6 +114,7 @@ class Twin {
     backends::cuda::Event asked_ = nullptr; // behind a copy of the counter, on our own stream
     std::vector<std::uint64_t> seen_; // what was read of the ring before: a value found again was not written anew
     std::size_t slots_ = 0;
+    int priority_ = 0;          // of stamp kernels: the highest of this device
     std::vector<Stamp> stamps_; // in order of time, copies next to each other
     std::vector<Copies> at_;    // per planned stamp
     StampPlan plan_;
