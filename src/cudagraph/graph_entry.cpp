@@ -179,6 +179,12 @@ bool GraphEntry::arm(Shot& shot, Stream stream) {
     const CuResult asked =
         timeline.lost() ? CuResult::invalid_context : state_->driver().stream_get_ctx(stream, &context);
     bool armed = asked == CuResult::success && context == timeline.context();
+    if (asked == CuResult::success && !armed && !elsewhere_) {
+        elsewhere_ = true;
+        graph_.account->change_of(graph_.capture, [](recording::GraphInfo& info) {
+            info.twin_reason = "n/a for replays on streams of another context than that of the capture";
+        });
+    }
     const bool copies = shot.twin != nullptr && shot.twin->kind() == ProbeKind::stamp;
     for (Event* const event : {&shot.before, &shot.after, &shot.copied}) {
         if (event == &shot.copied && !copies) {

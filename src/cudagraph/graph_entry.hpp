@@ -125,6 +125,7 @@ class GraphEntry final : public Probe {
     std::uint64_t number_ = 0; // of launches
     std::uint64_t recorded_ = 0; // of those, while recording
     backends::cuda::GraphExec last_plain_ = nullptr;
+    bool elsewhere_ = false;   // launched on a stream of another context; the row says so
     bool queue_known_ = false; // with the next three: of the last stream
     backends::cuda::Stream queue_stream_ = nullptr;
     unsigned long long queue_stream_id_ = 0;

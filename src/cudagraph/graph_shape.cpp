@@ -142,6 +142,7 @@ class ShapeReader {
             return;
         }
         kind.name = name_of(params);
+        shape_->context = shape_->context != nullptr ? shape_->context : params.ctx;
         kind.shaped = true;
         kind.grid[0] = params.grid_x;
         kind.grid[1] = params.grid_y;

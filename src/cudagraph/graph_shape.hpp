@@ -34,7 +34,8 @@ struct GraphShape {
     std::vector<recording::NamedCount> nodes_by_type; // graphs inside child nodes included
     std::vector<recording::NamedCount> kernels;       // by name, the same; in order of name
     std::unordered_map<backends::cuda::GraphNode, std::uint32_t> index_of;
-    std::string not_cloneable; // why there can be no twin: "n/a (memory nodes)"; empty: there should
+    backends::cuda::Context context = nullptr; // of the first kernel that tells it
+    std::string not_cloneable;                 // why there can be no twin: "n/a (memory nodes)"; empty: there should
 };
 
 /// Error: the driver's own answer, with the call that gave it.

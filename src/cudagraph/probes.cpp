@@ -131,6 +131,17 @@ std::string clone_source(Timeline& timeline, Graph graph, TwinSource& source) {
     return "";
 }
 
+/// A thread that captures for several devices has any of them current.
+backends::cuda::Context context_of(const CapturedGraph& captured) {
+    const bool noted = !captured.notes.empty() && captured.notes.front().context != nullptr;
+    return noted ? captured.notes.front().context : captured.source.shape.context;
+}
+
+bool several_contexts(const std::vector<ScopeNote>& notes) {
+    return std::any_of(notes.begin(), notes.end(),
+                       [&](const ScopeNote& note) { return note.context != notes.front().context; });
+}
+
 const Result<Driver>& driver_of(GraphApi api) {
     return api == GraphApi::hip ? backends::hip::driver() : backends::cuda::driver();
 }
@@ -207,7 +218,9 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
                                                                  content_of(source.shape, source.map)});
     if (state_->options().kind == ProbeKind::off) {
         captured.no_twin = "n/a (graph.stamps=off)";
-    } else if (Result<std::shared_ptr<GraphDevice>> device = state_->current_device(); device) {
+    } else if (several_contexts(captured.notes)) {
+        captured.no_twin = "n/a (captured on streams of several contexts)";
+    } else if (Result<std::shared_ptr<GraphDevice>> device = state_->device_of(context_of(captured)); device) {
         captured.device = *device;
         captured.no_twin = clone_source(captured.device->timeline(), graph, source);
     } else {

@@ -27,7 +27,11 @@ ProbesState::ProbesState(Recorder& recorder, const ProbeOptions& options, const 
 
 ProbesState::~ProbesState() = default;
 
-Result<std::shared_ptr<GraphDevice>> ProbesState::current_device() {
+Result<std::shared_ptr<GraphDevice>> ProbesState::device_of(backends::cuda::Context context) {
+    std::optional<CurrentContext> current;
+    if (context != nullptr) {
+        current.emplace(driver_, context);
+    }
     Result<std::shared_ptr<Timeline>> timeline = timeline_of(driver_, nullptr, options_.host_clock);
     if (!timeline) {
         return timeline.error();

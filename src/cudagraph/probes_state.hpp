@@ -39,8 +39,8 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     [[nodiscard]] std::int64_t now_ns() const noexcept { return clock::now_ns(clock_).value; }
     [[nodiscard]] GraphLedger& ledger() noexcept { return *ledger_; }
 
-    /// The device of the calling thread's current context.
-    [[nodiscard]] Result<std::shared_ptr<GraphDevice>> current_device();
+    /// The device of a context; null: of the calling thread's current one.
+    [[nodiscard]] Result<std::shared_ptr<GraphDevice>> device_of(backends::cuda::Context context);
     /// Replaces the entry of the key; the old one is retired. Starts the worker.
     void put(std::shared_ptr<GraphEntry> entry);
     /// Null: there was none.

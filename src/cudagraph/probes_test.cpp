@@ -510,6 +510,77 @@ TEST(Probes, C15_a_graph_whose_nodes_the_device_may_change_is_always_launched_pl
     EXPECT_EQ(vgpu::alive().execs, 1u);
 }
 
+/// One thread, two devices: whichever is current when the graph is handed over, the graph is that of its streams.
+TEST(Probes, a_graph_is_timed_on_the_device_that_it_was_captured_on) {
+    for (const bool with_scope : {true, false}) {
+        vgpu::Config config;
+        config.devices = 2;
+        ProbeOptions options;
+        options.kind = ProbeKind::stamp;
+        ProbeBench bench(config, options);
+        const vgpu::EngineDriver& cu = bench.engine.cu;
+        vgpu::Context second = nullptr;
+        vgpu::Context popped = nullptr;
+        ASSERT_EQ(cu.primary_ctx_retain(&second, 1), CuResult::success);
+        ASSERT_EQ(cu.ctx_push_current(second), CuResult::success);
+        vgpu::Module module = nullptr;
+        vgpu::Function function = nullptr;
+        ASSERT_EQ(cu.module_load_data(&module, "an image"), CuResult::success);
+        ASSERT_EQ(cu.module_get_function(&function, module, "k"), CuResult::success);
+        const vgpu::Stream stream = bench.engine.stream();
+        KnownGraph graph;
+        ASSERT_EQ(cu.stream_begin_capture(stream, vgpu::CaptureMode::relaxed), CuResult::success);
+        for (int i = 0; i < 3; ++i) {
+            const Scope brick = with_scope ? bench.recorder.scope(cuda(stream), Name{first_name}) : Scope();
+            ASSERT_EQ(cu.launch_kernel(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr), CuResult::success);
+        }
+        ASSERT_EQ(cu.stream_end_capture(stream, &graph.graph), CuResult::success);
+        ASSERT_EQ(cu.graph_instantiate(&graph.exec, graph.graph, 0), CuResult::success);
+        ASSERT_EQ(cu.ctx_pop_current(&popped), CuResult::success);
+        const auto probe = bench.captured(7, graph); // device 0 is current
+        ASSERT_EQ(cu.ctx_push_current(second), CuResult::success);
+        for (int i = 0; i < 300 && bench.row(7).instrumented < 3; ++i) {
+            ASSERT_TRUE(probe->launch(graph.exec, stream).ok());
+            vgpu::run_dry();
+            bench.collect();
+            if (i == 2) {
+                bench.settle();
+            }
+        }
+        EXPECT_GE(bench.row(7).instrumented, 3u) << bench.row(7).twin_reason;
+        std::size_t stamps = 0;
+        for (const vgpu::Operation& operation : vgpu::operations()) {
+            if (operation.kind == vgpu::OpKind::kernel) {
+                EXPECT_EQ(operation.device, 1) << operation.name;
+                stamps += std::string_view(operation.name).rfind("plumb_stamp", 0) == 0 ? 1 : 0;
+            }
+        }
+        EXPECT_GT(stamps, 0u);
+        bench.probes.reset();
+        EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
+        ASSERT_EQ(cu.ctx_pop_current(&popped), CuResult::success);
+    }
+}
+
+TEST(Probes, replays_in_another_context_than_the_captures_are_plain_and_the_row_says_so) {
+    ProbeBench bench;
+    const KnownGraph graph = capture_layers(bench, 1);
+    const auto probe = bench.captured(7, graph);
+    bench.replay_until(*probe, graph, 300, [&] { return bench.row(7).instrumented >= 2; });
+    vgpu::Context other = nullptr;
+    vgpu::Context popped = nullptr;
+    ASSERT_EQ(bench.engine.cu.ctx_create(&other, 0, 0), CuResult::success);
+    const vgpu::Stream stream = bench.engine.stream();
+    const std::uint64_t before = bench.row(7).instrumented;
+    for (int i = 0; i < 200; ++i) {
+        ASSERT_TRUE(probe->launch(graph.exec, stream).ok());
+        vgpu::run_dry();
+    }
+    EXPECT_EQ(bench.row(7).instrumented, before);
+    EXPECT_NE(bench.row(7).twin_reason.find("another context"), std::string::npos) << bench.row(7).twin_reason;
+    ASSERT_EQ(bench.engine.cu.ctx_pop_current(&popped), CuResult::success);
+}
+
 /// An engine whose kernels have priorities, which count because its executable says so.
 KnownGraph capture_with_priorities(ProbeBench& bench, unsigned long long flags) {
     KnownGraph graph = capture_layers(bench, 2);

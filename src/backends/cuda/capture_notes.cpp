@@ -24,6 +24,7 @@ struct Frontier {
     bool programmatic = false;
     unsigned long long capture = 0;
     Graph graph = nullptr;
+    Context context = nullptr; // of the stream, for new notes
 };
 
 /// The notes of one recorder in one capture.
@@ -92,6 +93,15 @@ Result<Frontier> read_frontier(const Driver& driver, Stream stream) {
     return copy_frontier(nodes, edges, count, std::move(frontier));
 }
 
+/// Of a stream that a note begins on. A graph belongs to the context of its streams, whatever is current later.
+Result<Frontier> read_begin(const Driver& driver, Stream stream) {
+    Result<Frontier> frontier = read_frontier(driver, stream);
+    if (frontier && driver.stream_get_ctx(stream, &frontier->context) != CuResult::success) {
+        frontier->context = nullptr;
+    }
+    return frontier;
+}
+
 Capture& capture_of(NoteStore& all, const Recorder* recorder, const Frontier& frontier) {
     for (Capture& known : all.captures) {
         if (known.recorder == recorder && known.id == frontier.capture) {
@@ -139,6 +149,7 @@ Result<DeviceToken> add_note(NoteStore& all, Stream stream, const ScopeLabel& la
     ScopeNote note;
     note.label = label;
     note.stream = stream;
+    note.context = frontier.context;
     note.lossy = frontier.lossy;
     note.programmatic = frontier.programmatic;
     note.parent = innermost_open(capture, stream);
@@ -204,7 +215,7 @@ Result<Value> within_memory(Function function) noexcept {
 
 Result<DeviceToken> note_begin(const Driver& driver, Stream stream, const ScopeLabel& label) noexcept {
     return within_memory<DeviceToken>([&]() -> Result<DeviceToken> {
-        Result<Frontier> frontier = read_frontier(driver, stream);
+        Result<Frontier> frontier = read_begin(driver, stream);
         if (!frontier) {
             return frontier.error();
         }
@@ -228,7 +239,7 @@ Status note_end(const Driver& driver, Stream stream, DeviceToken token, const Wo
 Result<DeviceToken> note_lap(const Driver& driver, Stream stream, DeviceToken ended, const Work* work,
                              const ScopeLabel& next) noexcept {
     return within_memory<DeviceToken>([&]() -> Result<DeviceToken> {
-        Result<Frontier> frontier = read_frontier(driver, stream);
+        Result<Frontier> frontier = read_begin(driver, stream);
         const std::lock_guard lock(store().mutex);
         if (!frontier) {
             give_up(store(), ended);

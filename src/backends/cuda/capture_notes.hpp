@@ -23,6 +23,7 @@ struct ScopeNote {
     bool ended = false;        // false: still open when the capture ended; it has no end frontier
     bool lossy = false;        // a frontier could not be read in full: nothing can be told of this scope's nodes
     bool programmatic = false; // an edge of a frontier is programmatic: a stamp in line would end an overlap
+    Context context = nullptr; // of the stream; null: not known
     Stream stream = nullptr;   // several streams may take part in one capture
     std::vector<GraphNode> begin_frontier; // the nodes that the next one of the stream would depend on
     std::vector<GraphNode> end_frontier;

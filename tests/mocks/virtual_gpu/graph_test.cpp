@@ -170,5 +170,35 @@ TEST(Graphs, run_at_the_priorities_that_their_flags_say) {
     }
 }
 
+Config two_devices() {
+    Config config;
+    config.devices = 2;
+    return config;
+}
+
+TEST(Graphs, run_kernels_on_the_device_of_their_module) {
+    Engine engine(two_devices());
+    EngineDriver& cu = engine.cu;
+    Context second = nullptr;
+    Context popped = nullptr;
+    EXPECT_EQ(cu.primary_ctx_retain(&second, 1), ok);
+    EXPECT_EQ(cu.ctx_push_current(second), ok);
+    Graph graph = nullptr;
+    GraphNode node = nullptr;
+    GraphExec exec = nullptr;
+    EXPECT_EQ(cu.graph_create(&graph, 0), ok);
+    const KernelNodeParams p{engine.function("k"), 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr, nullptr};
+    EXPECT_EQ(cu.graph_add_kernel_node(&node, graph, nullptr, 0, &p), ok);
+    KernelNodeParams told{};
+    EXPECT_EQ(cu.graph_kernel_node_get_params(node, &told), ok);
+    EXPECT_EQ(told.ctx, engine.context);
+    EXPECT_EQ(cu.graph_instantiate(&exec, graph, 0), ok);
+    EXPECT_EQ(cu.graph_launch(exec, engine.stream()), ok);
+    EXPECT_EQ(operations().back().device, 0);
+    EXPECT_EQ(engine.launch("k", engine.stream()), CuResult::invalid_handle);
+    EXPECT_EQ(cu.ctx_pop_current(&popped), ok);
+    EXPECT_EQ(cu.primary_ctx_release(1), ok);
+}
+
 } // namespace
 } // namespace plumb::vgpu

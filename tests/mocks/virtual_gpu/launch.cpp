@@ -27,6 +27,10 @@ CuResult launch(Call& call, const KernelNodeParams& params, Stream stream, bool 
     if (!read_kernel_params(work, params, 1)) {
         return CuResult::invalid_value;
     }
+    const auto object = call.stream(stream);
+    if (object && object->context != work.kernel.function->context) {
+        return CuResult::invalid_handle;
+    }
     work.kernel.device_updatable = updatable;
     return enqueue(call, stream, std::move(work), programmatic);
 }

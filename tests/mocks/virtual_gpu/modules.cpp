@@ -174,6 +174,8 @@ CuResult vgpu_module_get_function(Function* function, Module module, const char*
     made->name = name;
     made->module = module;
     made->from_ptx = object->from_ptx;
+    made->context = object->context;
+    made->device = context_of(object->context)->device;
     if (object->from_ptx) {
         made->ptx_param_bytes = entry->second;
     }

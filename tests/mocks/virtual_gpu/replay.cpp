@@ -63,6 +63,11 @@ Span place(const ExecObject& exec, const ExecNode& node, const std::vector<Span>
                                               : Span{ready, ready + duration};
 }
 
+// A kernel runs where its module was loaded.
+int device_of(const Work& work, int otherwise) {
+    return work.type == NodeType::kernel ? work.kernel.function->device : otherwise;
+}
+
 void record_node_event(const ExecNode& node, const Operation& operation) {
     const auto event = gpu().events.find(node.work.event);
     if (!event) {
@@ -83,6 +88,7 @@ void run_node(const ExecObject& exec, const ExecNode& node, Operation operation,
         operation.priority = launch.priority;
     }
     operation.event = node.work.event;
+    operation.device = device_of(node.work, operation.device);
     operation.start_ns = span.start_ns;
     operation.end_ns = span.end_ns;
     if (node.work.type == NodeType::event_record) {

@@ -200,7 +200,7 @@ void write_kernel_params(Work& work, KernelNodeParams& params, int version) {
     params.extra = nullptr;
     if (version > 1) {
         params.kern = nullptr;
-        params.ctx = nullptr;
+        params.ctx = kernel.function->context;
     }
 }
 

@@ -19,6 +19,8 @@ struct FunctionObject {
     std::string name;
     Function handle = nullptr;
     Module module = nullptr;
+    Context context = nullptr; // of the module: where the kernel runs, also as a node
+    int device = 0;
     bool from_ptx = false;
     std::vector<std::size_t> ptx_param_bytes;
 };
