@@ -137,8 +137,21 @@ void Call::synchronise(std::int64_t time_ns) {
     if (time_ns > begin) {
         wait_until(time_ns + gpu().config.wake_ns);
     }
-    gpu().ledger.synchronisations.push_back(
-        {symbol(), std::this_thread::get_id(), traits(id_).waits_unsaid, host_now() - begin});
+    gpu().ledger.synchronisations.push_back({symbol(), std::this_thread::get_id(),
+                                             traits(id_).waits_unsaid || !traits(id_).synchronises,
+                                             host_now() - begin});
+}
+
+void Call::load(Context context) {
+    if (gpu().config.loading_synchronises) {
+        synchronise(busy_until(context));
+    }
+}
+
+void Call::load(FunctionObject& function) {
+    if (!std::exchange(function.loaded, true)) {
+        load(function.context);
+    }
 }
 
 CuResult Call::refuse(CuResult error) {

@@ -34,6 +34,11 @@ class Call {
     /// A synchronising call: waits, wakes, and is in the ledger.
     void synchronise(std::int64_t time_ns);
 
+    /// Something is loaded or allocated: waits, unsaid, for the context's work if so configured.
+    void load(Context context);
+    /// The same for a kernel, the first time it is used.
+    void load(FunctionObject& function);
+
     /// The stream of a handle, legacy and per-thread ones too; null: there is none, and result() says why. Frontier
     /// arrays given out for it go stale.
     std::shared_ptr<StreamObject> stream(Stream handle);

@@ -196,6 +196,11 @@ CuResult vgpu_graph_instantiate(GraphExec* exec, Graph handle, unsigned long lon
     if (!flatten(*graph, &object->nodes)) {
         return CuResult::invalid_value;
     }
+    for (const ExecNode& node : object->nodes) {
+        if (node.work.type == NodeType::kernel) {
+            call.load(*node.work.kernel.function);
+        }
+    }
     object->id = gpu().next_graph_id++;
     object->source_graph = graph->id;
     object->source = graph;

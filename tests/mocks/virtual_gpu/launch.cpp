@@ -31,6 +31,7 @@ CuResult launch(Call& call, const KernelNodeParams& params, Stream stream, bool 
     if (object && object->context != work.kernel.function->context) {
         return CuResult::invalid_handle;
     }
+    call.load(*work.kernel.function);
     work.kernel.device_updatable = updatable;
     return enqueue(call, stream, std::move(work), programmatic);
 }

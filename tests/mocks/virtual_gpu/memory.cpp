@@ -114,6 +114,7 @@ CuResult vgpu_mem_get_info(std::size_t* free_bytes, std::size_t* total_bytes) {
 
 CuResult vgpu_mem_alloc(DevicePointer* address, std::size_t bytes) {
     PLUMB_VGPU_ENTER(mem_alloc);
+    call.load(current_context());
     std::uintptr_t at = 0;
     const CuResult result = allocate(bytes, false, false, &at);
     if (result == CuResult::success) {
@@ -129,6 +130,7 @@ CuResult vgpu_mem_free(DevicePointer address) {
 
 CuResult vgpu_mem_host_alloc(void** memory, std::size_t bytes, unsigned) {
     PLUMB_VGPU_ENTER(mem_host_alloc);
+    call.load(current_context());
     std::uintptr_t at = 0;
     const CuResult result = allocate(bytes, true, false, &at);
     if (result == CuResult::success) {

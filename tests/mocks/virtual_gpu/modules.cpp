@@ -81,6 +81,7 @@ CuResult load(Call& call, Module* module, const void* image) {
     if (!context_of(context)) {
         return CuResult::context_is_destroyed;
     }
+    call.load(context);
     auto object = std::make_shared<ModuleObject>();
     object->context = context;
     const std::string_view text(static_cast<const char*>(image)); // a binary image ends, as text, at its first zero

@@ -63,6 +63,29 @@ Span place(const ExecObject& exec, const ExecNode& node, const std::vector<Span>
                                               : Span{ready, ready + duration};
 }
 
+// Blocks that a programmatic edge lets in early hold their places while they wait: a stamp kernel behind the same node, by
+// a full edge, finds none until they have ended, and what follows it are stamps alone.
+void hold_up_stamps(const ExecObject& exec, std::vector<Span>& spans) {
+    std::vector<std::int64_t> held_until(spans.size(), 0); // by the programmatic successors of each node
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+        for (const auto& [before, edge] : exec.nodes[i].after) {
+            if (edge.type == edge_type_programmatic) {
+                held_until[before] = std::max(held_until[before], spans[i].end_ns);
+            }
+        }
+    }
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+        if (!is_stamp(exec.nodes[i].work) || !exec.nodes[i].enabled) {
+            continue;
+        }
+        std::int64_t start = spans[i].start_ns;
+        for (const auto& [before, edge] : exec.nodes[i].after) {
+            start = std::max({start, held_until[before], spans[before].end_ns});
+        }
+        spans[i] = {start, start + spans[i].end_ns - spans[i].start_ns};
+    }
+}
+
 // A kernel runs where its module was loaded.
 int device_of(const Work& work, int otherwise) {
     return work.type == NodeType::kernel ? work.kernel.function->device : otherwise;
@@ -118,7 +141,12 @@ void run(Call& call, StreamObject& stream, ExecObject& exec) {
     std::int64_t end = begin;
     for (const ExecNode& node : exec.nodes) {
         spans.push_back(place(exec, node, spans, begin));
-        end = std::max(end, spans.back().end_ns);
+    }
+    if (config.programmatic_holds_slots) {
+        hold_up_stamps(exec, spans);
+    }
+    for (const Span& span : spans) {
+        end = std::max(end, span.end_ns);
     }
     Operation operation;
     operation.kind = OpKind::graph;

@@ -51,4 +51,6 @@
     X(node_bytes)                \
     X(reuse_handles)             \
     X(shuffle_nodes)             \
-    X(keep_operations)
+    X(keep_operations)           \
+    X(programmatic_holds_slots)  \
+    X(loading_synchronises)

@@ -21,6 +21,7 @@ struct FunctionObject {
     Module module = nullptr;
     Context context = nullptr; // of the module: where the kernel runs, also as a node
     int device = 0;
+    bool loaded = false; // used before
     bool from_ptx = false;
     std::vector<std::size_t> ptx_param_bytes;
 };
