@@ -89,6 +89,7 @@ inline constexpr std::uint16_t launch_first = 2;        // first of this executa
 inline constexpr std::uint16_t launch_unread = 4;       // was due to be sampled, but the last sample was still unread
 inline constexpr std::uint16_t launch_linked = 8;   // its operations are scopes of queues, which name it as their cause
 inline constexpr std::uint16_t launch_gapless = 16; // their durations hold the gaps between them
+inline constexpr std::uint16_t launch_beside_build = 32; // a twin was built or destroyed since the launch before
 
 /// A gap at least this long is followed by a CPU-time sample, so that off-CPU time can be placed; so is a scope or lap,
 /// unless the last sample is younger than sample_ticks. 2^18 and 2^20 ticks are about 0.1 and 0.4 ms on a TSC. A sample

@@ -15,6 +15,51 @@ namespace {
 constexpr std::int64_t longest_clear_ns = 100'000'000;
 }
 
+void GraphDevice::prepare(ProbeKind wanted, std::size_t ring_bytes, std::size_t rings) noexcept {
+    const OurThread ours(*timeline_);
+    if (timeline_->lost()) {
+        return;
+    }
+    static_cast<void>(timeline_->reserve(64));
+    const bool events_only = calibrated() && kind() == ProbeKind::event;
+    if (driver().vendor->stamp_source == nullptr || wanted == ProbeKind::event || wanted == ProbeKind::off ||
+        events_only || !stamp_module(driver(), timeline_->context())) { // calibrate() tells why
+        return;
+    }
+    const std::lock_guard one(prepare_mutex_);
+    const auto enough = [&] {
+        const std::lock_guard lock(ring_mutex_);
+        return static_cast<std::size_t>(std::count_if(free_rings_.begin(), free_rings_.end(), [&](const auto& ring) {
+                   return ring.bytes >= ring_bytes;
+               })) >= rings;
+    };
+    while (!enough()) {
+        RingMemory ring;
+        ring.bytes = (ring_bytes + 4095) / 4096 * 4096;
+        if (!make_ring(ring)) {
+            return; // whoever needs it asks again
+        }
+        if (!ran_stamps_) {
+            ran_stamps_ = true;
+            run_stamps_once(ring);
+        }
+        return_ring(ring);
+    }
+}
+
+/// What they write is cleared when the ring is taken, on the same stream.
+void GraphDevice::run_stamps_once(const RingMemory& ring) noexcept {
+    const StampModule& module = **stamp_module(driver(), timeline_->context());
+    StampParameters values{ring.device + RingMemory::values_at, ring.device, 0, 1, 0};
+    void* pointers[5];
+    values.fill(pointers);
+    DevicePointer counter = ring.device;
+    void* of_advance[1] = {&counter};
+    const auto launch = driver().launch_kernel;
+    static_cast<void>(launch(module.stamp, 1, 1, 1, 1, 1, 1, 0, timeline_->stream(), pointers, nullptr));
+    static_cast<void>(launch(module.advance, 1, 1, 1, 1, 1, 1, 0, timeline_->stream(), of_advance, nullptr));
+}
+
 void GraphDevice::calibrate(ProbeKind wanted) {
     events_ = timeline_->event_nodes();
     if (!events_) {
@@ -49,12 +94,12 @@ void GraphDevice::calibrate(ProbeKind wanted) {
     calibrated_.store(true, std::memory_order_release);
 }
 
-double GraphDevice::tick_ns() const noexcept {
-    return kind_ == ProbeKind::stamp && std::isfinite(stamp_tick_) ? stamp_tick_ : timeline_->tick_ns();
+double GraphDevice::tick_ns(ProbeKind kind) const noexcept {
+    return kind == ProbeKind::stamp && std::isfinite(stamp_tick_) ? stamp_tick_ : timeline_->tick_ns();
 }
 
-double GraphDevice::kernel_extra() const noexcept {
-    const double extra = cost().site - cost().pair;
+double GraphDevice::kernel_extra(ProbeKind kind) const noexcept {
+    const double extra = cost(kind).site - cost(kind).pair;
     const double tick = timeline_->tick_ns() / 4; // less is rounding
     return std::isfinite(extra) && std::abs(extra) > tick ? extra : 0;
 }

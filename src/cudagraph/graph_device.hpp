@@ -62,6 +62,9 @@ class GraphDevice {
     [[nodiscard]] backends::cuda::Timeline& timeline() const noexcept { return *timeline_; }
     [[nodiscard]] const backends::cuda::Driver& driver() const noexcept { return timeline_->driver(); }
 
+    /// Loads the stamp kernels, runs each once (drivers load them at their first use) and makes rings until so many that
+    /// large are free: all that may wait for the device or hold up a launch. Any thread.
+    void prepare(ProbeKind wanted, std::size_t ring_bytes, std::size_t rings) noexcept;
     /// Once (again while event nodes are not known), on our own thread, with the context current: loads the stamp kernels, measures what stamps cost, and chooses
     /// the kind. What fails stays unknown, and events are chosen.
     void calibrate(ProbeKind wanted);
@@ -70,11 +73,13 @@ class GraphDevice {
     [[nodiscard]] bool calibrated() const noexcept { return calibrated_.load(std::memory_order_acquire); }
     // Valid once calibrated.
     [[nodiscard]] ProbeKind kind() const noexcept { return kind_; } // event or stamp
-    [[nodiscard]] const StampCost& cost() const noexcept { return kind_ == ProbeKind::stamp ? stamp_ : event_; }
-    /// Of the clock that stamps of the chosen kind read.
-    [[nodiscard]] double tick_ns() const noexcept;
+    [[nodiscard]] const StampCost& cost(ProbeKind kind) const noexcept {
+        return kind == ProbeKind::stamp ? stamp_ : event_;
+    }
+    /// Of the clock that stamps of that kind read.
+    [[nodiscard]] double tick_ns(ProbeKind kind) const noexcept;
     /// Stamps between kernels may cost more than stamps between stamps: what to add to the reading of an empty pair.
-    [[nodiscard]] double kernel_extra() const noexcept;
+    [[nodiscard]] double kernel_extra(ProbeKind kind) const noexcept;
     /// Why there are no stamp kernels; empty: there are.
     [[nodiscard]] const std::string& no_stamps() const noexcept { return no_stamps_; }
     [[nodiscard]] const backends::cuda::StampModule* stamps() const noexcept { return module_; }
@@ -86,6 +91,7 @@ class GraphDevice {
     [[nodiscard]] bool close();
 
   private:
+    void run_stamps_once(const RingMemory& ring) noexcept;
     [[nodiscard]] Status make_ring(RingMemory& ring);
     [[nodiscard]] Status clear(const RingMemory& ring);
     [[nodiscard]] bool free_ring(const RingMemory& ring);
@@ -99,6 +105,8 @@ class GraphDevice {
     double stamp_tick_ = StampCost::unknown;
     std::string no_stamps_;
     const backends::cuda::StampModule* module_ = nullptr;
+    std::mutex prepare_mutex_; // around driver calls; guards the next
+    bool ran_stamps_ = false;
     std::mutex ring_mutex_;
     std::vector<RingMemory> free_rings_;
     std::vector<RingMemory> given_up_; // something may still write to them: freed at the end

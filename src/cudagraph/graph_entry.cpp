@@ -3,6 +3,7 @@
 #include "cudagraph/graph_entry.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "record/recorder_access.hpp"
 
@@ -22,6 +23,7 @@ GraphEntry::GraphEntry(std::shared_ptr<ProbesState> state, CapturedGraph graph)
     : state_(std::move(state)), graph_(std::move(graph)), rate_(state_->options().every) {
     refused_ = graph_.device == nullptr || graph_.source.graph == nullptr;
     source_gone_ = graph_.source.graph == nullptr;
+    heavy_calls_seen_ = state_->heavy_calls();
 }
 
 GraphEntry::~GraphEntry() = default;
@@ -44,6 +46,7 @@ Status GraphEntry::launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept {
     if (!state_->recording() || !graph_.account->recorded() ||
         driver.stream_is_capturing(stream, &capturing) != CuResult::success || capturing != CaptureStatus::none) {
         last_plain_ = plain;
+        static_cast<void>(follow(stream));
         const bool counted = state_->open();
         const std::int64_t begin_ns = counted ? state_->now_ns() : 0;
         const CuResult result = driver.graph_launch(plain, stream);
@@ -61,7 +64,8 @@ Status GraphEntry::launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept {
     }
     last_plain_ = plain;
     const Queue queue = queue_of(stream);
-    Shot* shot = choose(number_, flags);
+    const bool in_order = follow(stream);
+    Shot* shot = choose(number_, flags, in_order);
     if (shot != nullptr) {
         shot->timer = queue.timer;
         if (!arm(*shot, stream)) {
@@ -74,6 +78,11 @@ Status GraphEntry::launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept {
     const Launch done = enqueue(shot, plain, stream);
     const Timestamp end = recorder.now();
     const std::int64_t end_ns = state_->now_ns();
+    const std::uint64_t heavy = state_->heavy_calls();
+    if (heavy != heavy_calls_seen_ || heavy % 2 != 0) {
+        flags = static_cast<std::uint16_t>(flags | launch_beside_build);
+    }
+    heavy_calls_seen_ = heavy;
     if (done.result == CuResult::success) {
         graph_.account->count_launch(end_ns - begin_ns);
         recorder.record_graph_launch(graph_.key, static_cast<std::uint16_t>(flags | done.flags), queue, begin, end);
@@ -122,8 +131,25 @@ Queue GraphEntry::queue_of(Stream stream) noexcept {
     return queue_;
 }
 
+/// The driver serialises the launches of one executable, also on two streams. Plain and twin are two, and ours to
+/// serialise: a launch on another stream waits for the event behind the one before it. False: there is none to wait for, so
+/// that this may be no twin.
+bool GraphEntry::follow(Stream stream) {
+    const Driver& driver = state_->driver();
+    const Event behind = std::exchange(behind_last_, nullptr);
+    const bool moved = last_stream_known_ && stream != last_stream_;
+    last_stream_ = stream;
+    last_stream_known_ = true;
+    if (!moved || driver.stream_wait_event == nullptr) { // this vendor's are not serialised
+        return true;
+    }
+    CaptureStatus capturing = CaptureStatus::none;
+    return behind != nullptr && state_->open() && driver.stream_is_capturing(stream, &capturing) == CuResult::success &&
+           capturing == CaptureStatus::none && driver.stream_wait_event(stream, behind, 0) == CuResult::success;
+}
+
 /// Decides by the number of the replay alone, so that all ranks of a job sample the same one.
-GraphEntry::Shot* GraphEntry::choose(std::uint64_t number, std::uint16_t& flags) {
+GraphEntry::Shot* GraphEntry::choose(std::uint64_t number, std::uint16_t& flags, bool in_order) {
     bool wake = false;
     Shot* shot = nullptr;
     {
@@ -134,7 +160,7 @@ GraphEntry::Shot* GraphEntry::choose(std::uint64_t number, std::uint16_t& flags)
         if (retired_ || graph_.device == nullptr) {
             return nullptr;
         }
-        if (twin_ != nullptr && twin_flags_ == plain_flags_ && !turning_ && number % rate_.every() == 0) {
+        if (twin_ != nullptr && twin_flags_ == plain_flags_ && !turning_ && in_order && number % rate_.every() == 0) {
             shot = free_shot(plain_shots, plain_shots + twin_->capacity());
             if (shot != nullptr) {
                 shot->twin = twin_;
@@ -248,8 +274,12 @@ GraphEntry::Launch GraphEntry::enqueue(Shot* shot, GraphExec plain, Stream strea
     }
     shot->launched_ns = state_->now_ns();
     const CuResult recorded = record_end(*shot, stream);
+    behind_last_ = shot->ended ? shot->after : nullptr;
     const std::lock_guard lock(mutex_);
     shot->enqueued = true;
+    if (shot->twin != nullptr) {
+        twin_used_ns_ = shot->launched_ns;
+    }
     if (recorded != CuResult::success) {
         static_cast<void>(graph_.device->timeline().failed(recorded, "cuEventRecord"));
         shot->unread = true;

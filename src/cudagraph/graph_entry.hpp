@@ -29,6 +29,7 @@ struct CapturedGraph {
     TwinSource source;                                    // source.graph null: no twin
     std::vector<backends::cuda::ScopeNote> notes;         // those that ended and were read in full; frontiers are gone
     std::vector<ScopePlaces> places;                      // per note
+    bool leaves_beside_programmatic = false;              // stamps that are leaves, and programmatic launches
     std::string no_twin;                                  // why: "n/a (memory nodes)"
     std::shared_ptr<fingerprint::CapturedTensors> checks; // PLUMB_TENSORs captured into it; null: none
 };
@@ -45,6 +46,13 @@ class GraphEntry final : public Probe {
     void retire() noexcept;
     /// Builds, turns and destroys twins. True: something is left that does not wait for the device.
     bool work();
+    [[nodiscard]] const GraphDevice* device() const noexcept { return graph_.device.get(); }
+    [[nodiscard]] bool waits_for_twin() const;
+    // Its twin, where all of them take too much: when it was sampled last, what it takes, whether it may go.
+    [[nodiscard]] bool may_lose_twin(bool at_any_cost, std::int64_t unused_since_ns) const;
+    [[nodiscard]] std::int64_t twin_used_ns() const;
+    [[nodiscard]] std::uint64_t twin_bytes() const;
+    void lose_twin(const std::string& why);
     /// Clones or twins of it, which hold what the caller's graph held.
     [[nodiscard]] bool holds() const;
     /// A twin that was given up is still in flight.
@@ -86,7 +94,8 @@ class GraphEntry final : public Probe {
     [[nodiscard]] Status answer(backends::cuda::CuResult result) const;
     void announce_checks(backends::cuda::Stream stream) noexcept;
     void learn_flags(backends::cuda::GraphExec plain);
-    Shot* choose(std::uint64_t number, std::uint16_t& flags);
+    bool follow(backends::cuda::Stream stream);
+    Shot* choose(std::uint64_t number, std::uint16_t& flags, bool in_order);
     Shot* free_shot(std::size_t first, std::size_t last);
     [[nodiscard]] bool wants_plain(std::uint64_t number) const;
     bool arm(Shot& shot, backends::cuda::Stream stream);
@@ -109,6 +118,7 @@ class GraphEntry final : public Probe {
     void describe_sampling();
     void deliver(const Shot& shot, const ReplayReadings& readings, std::uint64_t head, double cost);
     bool announce_track(QueueTimer* timer, ProbeKind kind);
+    [[nodiscard]] ProbeKind kind() const;
     [[nodiscard]] double site_cost() const;
     [[nodiscard]] double error_of_cost() const; // of one stamp, two standard errors
 
@@ -125,6 +135,10 @@ class GraphEntry final : public Probe {
     std::uint64_t number_ = 0; // of launches
     std::uint64_t recorded_ = 0; // of those, while recording
     backends::cuda::GraphExec last_plain_ = nullptr;
+    backends::cuda::Stream last_stream_ = nullptr; // of the last launch
+    bool last_stream_known_ = false;
+    backends::cuda::Event behind_last_ = nullptr; // recorded behind the last launch; null: nothing was
+    std::uint64_t heavy_calls_seen_ = 0;
     bool elsewhere_ = false;   // launched on a stream of another context; the row says so
     bool queue_known_ = false; // with the next three: of the last stream
     backends::cuda::Stream queue_stream_ = nullptr;
@@ -144,6 +158,9 @@ class GraphEntry final : public Probe {
     bool refused_ = false; // no twin will be tried again
     bool turning_ = false; // the twin's stamps are being switched
     bool source_gone_ = false;
+    std::uint64_t samples_ = 0;     // of this twin and those of its other turns
+    std::uint64_t twin_bytes_ = 0;  // estimated
+    std::int64_t twin_used_ns_ = 0; // when it was built or sampled last
     std::uint32_t samples_of_turn_ = 0;
     std::size_t next_turn_ = 0;
     ClosureBook book_{0};  // without parts until a twin is planned

@@ -70,14 +70,20 @@ void GraphEntry::read(Shot& shot) {
     disarm(shot);
 }
 
+/// Where launches are programmatic, blocks of the next kernel hold their places before it begins: a stamp kernel beside it
+/// would wait for one until that kernel ends. An event takes none.
+ProbeKind GraphEntry::kind() const {
+    return graph_.leaves_beside_programmatic ? ProbeKind::event : graph_.device->kind();
+}
+
 double GraphEntry::site_cost() const {
     const GraphDevice& device = *graph_.device;
-    return cost_of_a_stamp(pairs_, device.cost().pair, device.tick_ns()) + device.kernel_extra();
+    return cost_of_a_stamp(pairs_, device.cost(kind()).pair, device.tick_ns(kind())) + device.kernel_extra(kind());
 }
 
 double GraphEntry::error_of_cost() const {
     const std::lock_guard lock(mutex_);
-    const double error = pairs_.estimate(graph_.device->tick_ns()).error;
+    const double error = pairs_.estimate(graph_.device->tick_ns(kind())).error;
     return std::isfinite(error) ? 2 * error : 0;
 }
 
@@ -155,6 +161,7 @@ Status GraphEntry::learn_sample(const Shot& shot) {
             book_.add_part(part.number, readings.since_anchor[part.end]);
         }
         ++samples_of_turn_;
+        ++samples_;
         cost = site_cost();
         if (!std::isnan(outer.ns)) {
             book_.add_around(outer.ns - stamped_length(*shot.twin, readings, cost), outer.waited);
@@ -224,7 +231,7 @@ bool GraphEntry::announce_track(QueueTimer* timer, ProbeKind kind) {
 /// each other still do, and a parent is as long as its children.
 void GraphEntry::deliver(const Shot& shot, const ReplayReadings& readings, std::uint64_t head, double cost) {
     const StampPlan& plan = shot.twin->plan();
-    const double floor = std::max(graph_.device->tick_ns(), 1.0);
+    const double floor = std::max(graph_.device->tick_ns(kind()), 1.0);
     const double cost_error = error_of_cost();
     std::vector<double> at(plan.stamps.size(), 0);
     for (std::size_t i = 1; i < plan.stamps.size(); ++i) {

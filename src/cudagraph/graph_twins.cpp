@@ -48,6 +48,7 @@ void GraphEntry::destroy_twins() {
     if (idle.empty()) {
         return;
     }
+    const ProbesState::HeavyCalls heavy(*state_);
     std::vector<std::string> leaked;
     {
         std::optional<OurThread> ours;
@@ -70,7 +71,7 @@ void GraphEntry::destroy_twins() {
 
 /// For twins to come: the first, and with event nodes that of the next turn.
 bool GraphEntry::needs_source() const {
-    const bool turns = plans_.turns.size() > 1 && graph_.device->kind() == ProbeKind::event;
+    const bool turns = plans_.turns.size() > 1 && kind() == ProbeKind::event;
     return !retired_ && !refused_ && (twin_ == nullptr || turns);
 }
 
@@ -104,7 +105,9 @@ void GraphEntry::build_twin() {
     if (device.timeline().lost()) {
         return;
     }
+    std::optional<ProbesState::HeavyCalls> heavy;
     if (!device.calibrated()) {
+        heavy.emplace(*state_);
         device.calibrate(state_->options().kind);
     }
     if (const Status& events = device.event_nodes(); !events) {
@@ -133,9 +136,30 @@ void GraphEntry::build_twin() {
         turn = next_turn_;
         flags = twin_flags_ = plain_flags_;
     }
+    NodeCounts nodes = graph_.source.shape.nodes_by_type;
+    std::size_t stamps = 0;
+    for (std::size_t i = 0; i < plans.turns.size(); ++i) {
+        stamps += kind() == ProbeKind::stamp || i == turn ? plans.turns[i].cost_units() : 0;
+    }
+    nodes.emplace_back(kind() == ProbeKind::stamp ? "kernel" : "event record", stamps);
+    const Result<bool> room = state_->room_for_twin(device, state_->twin_memory.bytes(nodes));
+    if (!room) {
+        drop_twin("n/a (" + room.error().message + ")");
+        return;
+    }
+    if (!*room) {
+        return; // come again
+    }
+    if (!heavy) {
+        heavy.emplace(*state_);
+    }
+    const std::uint64_t free_before = state_->free_bytes();
     const std::int64_t begin = state_->now_ns();
-    Result<std::shared_ptr<Twin>> twin = Twin::build(device, graph_.source, plans, turn, flags);
+    Result<std::shared_ptr<Twin>> twin = Twin::build(device, graph_.source, plans, turn, kind(), flags);
     const auto took = static_cast<double>(state_->now_ns() - begin);
+    if (const std::uint64_t free_after = state_->free_bytes(); twin && free_before != 0 && free_after != 0) {
+        state_->twin_memory.watched(nodes, free_before, free_after);
+    }
     if (!twin) {
         const bool memory = twin.error().code == ErrorCode::out_of_memory;
         drop_twin((memory ? "n/a (out of memory): " : "n/a: ") + twin.error().message);
@@ -144,7 +168,9 @@ void GraphEntry::build_twin() {
     static_cast<void>(device.timeline().reserve(32)); // so that launches find their events in the pool
     graph_.account->change_of(graph_.capture, [&](recording::GraphInfo& info) {
         info.twin = (*twin)->kind() == ProbeKind::stamp ? "stamp" : "event";
-        info.twin_reason = device.no_stamps().empty() ? "" : "no stamp kernels: " + device.no_stamps();
+        info.twin_reason = !device.no_stamps().empty() ? "no stamp kernels: " + device.no_stamps()
+                           : kind() != device.kind()   ? "events: its launches are programmatic"
+                                                       : "";
         info.twin_build_ns = (info.twin_build_ns > 0 ? info.twin_build_ns : 0) + took;
         // The same bytes per node as the plain graph's, as far as anybody estimated those.
         const double bytes = info.bytes * static_cast<double>((*twin)->nodes()) /
@@ -153,6 +179,8 @@ void GraphEntry::build_twin() {
     });
     const std::lock_guard lock(mutex_);
     samples_of_turn_ = 0;
+    twin_bytes_ = state_->twin_memory.bytes(nodes);
+    twin_used_ns_ = state_->now_ns();
     rate_.learn((*twin)->cost_units(), site_cost(), plain_spans_.median());
     if (retired_) {
         retiring_.push_back(std::move(*twin));

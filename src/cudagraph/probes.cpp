@@ -213,6 +213,10 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
         captured.places.push_back(ScopePlaces{source.map.begin_place[i], source.map.end_place[i], scopes[i].parent,
                                               captured.notes[i].label.layer_plus_one});
     }
+    captured.leaves_beside_programmatic =
+        std::any_of(source.shape.edges.begin(), source.shape.edges.end(),
+                    [](const auto& edge) { return !edge.full; }) &&
+        std::any_of(source.map.places.begin(), source.map.places.end(), [](const auto& at) { return !at.in_line; });
     captured.capture = captured.account->captured(source.shape, {sites_of(captured.notes, scopes, source.map),
                                                                  unattributed_of(source.shape, source.map),
                                                                  content_of(source.shape, source.map)});
@@ -222,6 +226,9 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
         captured.no_twin = "n/a (captured on streams of several contexts)";
     } else if (Result<std::shared_ptr<GraphDevice>> device = state_->device_of(context_of(captured)); device) {
         captured.device = *device;
+        // Here, on the engine's thread and before the first replay: what may wait for the device is not left to ours.
+        (*device)->prepare(state_->options().kind, Twin::ring_bytes(source.map.places.size()),
+                           state_->waiting_for_twins(**device) + 1);
         captured.no_twin = clone_source(captured.device->timeline(), graph, source);
     } else {
         captured.no_twin = "n/a: " + device.error().message;

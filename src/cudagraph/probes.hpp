@@ -30,9 +30,10 @@ struct ProbeOptions {
     GraphApi api = GraphApi::cuda;
     /// automatic: whichever stamp costs less in a replay here. off: replays are counted, not looked into.
     ProbeKind kind = ProbeKind::automatic;
-    std::uint64_t every = 0;               // every so manieth replay is sampled; 0: as often as costs 1 % of a step
-    std::size_t max_stamps = 512;          // in one twin; layers beyond it take turns
-    std::uint32_t samples_per_turn = 12;   // of one group of layers, before the next has its turn
+    std::uint64_t every = 0;             // every so manieth replay is sampled; 0: as often as costs 1 % of a step
+    std::size_t max_stamps = 512;        // in one twin; layers beyond it take turns
+    std::uint32_t samples_per_turn = 12; // of one group of layers, before the next has its turn
+    std::uint64_t max_twin_bytes = std::uint64_t{256} << 20; // of all twins of one device, as far as is estimated
     std::size_t max_rows = 8192;           // keys in the recording; later ones are launched plainly and not described
     const HostClock* host_clock = nullptr; // injected; null: this machine's. Must outlive every probe
 };

@@ -31,6 +31,10 @@ Result<std::shared_ptr<GraphDevice>> ProbesState::device_of(backends::cuda::Cont
     std::optional<CurrentContext> current;
     if (context != nullptr) {
         current.emplace(driver_, context);
+        if (current->status() != CuResult::success) {
+            return error_of(driver_, current->status(), "cuCtxPushCurrent",
+                            "hand a graph over while its context is there");
+        }
     }
     Result<std::shared_ptr<Timeline>> timeline = timeline_of(driver_, nullptr, options_.host_clock);
     if (!timeline) {
@@ -166,6 +170,18 @@ std::vector<std::shared_ptr<GraphEntry>> ProbesState::entries() {
     return list;
 }
 
+std::vector<std::shared_ptr<GraphDevice>> ProbesState::devices() const {
+    const std::lock_guard lock(mutex_);
+    return devices_;
+}
+
+std::size_t ProbesState::waiting_for_twins(const GraphDevice& device) {
+    const std::vector<std::shared_ptr<GraphEntry>> all = entries();
+    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const auto& entry) {
+        return entry->device() == &device && entry->waits_for_twin();
+    }));
+}
+
 void ProbesState::read_samples() {
     const std::lock_guard lock(reading_);
     for (const std::shared_ptr<GraphEntry>& entry : entries()) {
@@ -186,6 +202,7 @@ bool ProbesState::round() {
     bool more = false;
     bool pending = false;
     pending_.store(false, std::memory_order_relaxed);
+    full_.clear();
     read_samples();
     for (const std::shared_ptr<GraphEntry>& entry : entries()) {
         more |= entry->work();
@@ -193,6 +210,7 @@ bool ProbesState::round() {
     }
     forget_finished();
     tend_clocks();
+    tend_memory();
     if (pending) {
         pending_.store(true, std::memory_order_relaxed);
     }
@@ -204,12 +222,7 @@ void ProbesState::tend_clocks() {
     if (!recording()) {
         return;
     }
-    std::vector<std::shared_ptr<GraphDevice>> devices;
-    {
-        const std::lock_guard lock(mutex_);
-        devices = devices_;
-    }
-    for (const std::shared_ptr<GraphDevice>& device : devices) {
+    for (const std::shared_ptr<GraphDevice>& device : devices()) {
         Timeline& timeline = device->timeline();
         timeline.tend(clock::now_ns(timeline.host_clock()).value, true);
     }

@@ -16,6 +16,7 @@
 
 #include "clock/host_clock.hpp"
 #include "cudagraph/graph_device.hpp"
+#include "cudagraph/memory_estimate.hpp"
 #include "cudagraph/probes.hpp"
 
 namespace plumb::cudagraph {
@@ -69,6 +70,24 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     [[nodiscard]] bool lost() const;     // some device
     [[nodiscard]] bool all_lost() const; // every device there was: no call can succeed any more
 
+    // Memory of twins: by the worker, with the device's context current.
+    [[nodiscard]] std::uint64_t free_bytes() const;
+    /// True: one of so many bytes may be built now. False: ask again in the next round. Error: it never may.
+    [[nodiscard]] Result<bool> room_for_twin(const GraphDevice& device, std::uint64_t bytes);
+    MemoryEstimate twin_memory;
+
+    /// Odd while the worker is in calls that may hold up whoever launches; changes with each of them.
+    [[nodiscard]] std::uint64_t heavy_calls() const noexcept { return heavy_calls_.load(std::memory_order_acquire); }
+    struct HeavyCalls {
+        explicit HeavyCalls(ProbesState& of) : state(of) { state.heavy_calls_.fetch_add(1, std::memory_order_release); }
+        ~HeavyCalls() { state.heavy_calls_.fetch_add(1, std::memory_order_release); }
+        HeavyCalls(const HeavyCalls&) = delete;
+        HeavyCalls& operator=(const HeavyCalls&) = delete;
+        ProbesState& state;
+    };
+    /// Graphs of this device that have no twin yet and may get one.
+    [[nodiscard]] std::size_t waiting_for_twins(const GraphDevice& device);
+
     bool settle(std::chrono::milliseconds timeout);
     void close();
     /// In a forked child: never ends from now on. Allocates nothing.
@@ -81,6 +100,9 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     void read_samples();
     void forget_finished();
     void tend_clocks();
+    void tend_memory();
+    [[nodiscard]] std::vector<std::shared_ptr<GraphDevice>> devices() const;
+    std::shared_ptr<GraphEntry> least_used(const GraphDevice& device, bool at_any_cost);
 
     Recorder& recorder_;
     const ProbeOptions options_;
@@ -96,6 +118,10 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     std::vector<drain::DeviceSample> samples_;
     std::vector<drain::FeedTrack> tracks_;
     std::vector<std::string> leaked_;
+
+    std::atomic<std::uint64_t> heavy_calls_{0};
+    std::vector<const GraphDevice*> full_; // in this round; the worker's
+    std::int64_t next_look_ns_ = 0;        // at the memory; the worker's
 
     std::mutex reading_; // one reader of samples at a time: the drain or the worker
 

@@ -41,8 +41,8 @@ Result<double> in_order(double span_ns) {
 Status Twin::failed(CuResult result, const char* call) const { return device_.timeline().failed(result, call); }
 
 Result<std::shared_ptr<Twin>> Twin::build(GraphDevice& device, const TwinSource& source, const StampPlans& plans,
-                                          std::size_t turn, unsigned long long flags) {
-    std::shared_ptr<Twin> twin(new Twin(device));
+                                          std::size_t turn, ProbeKind kind, unsigned long long flags) {
+    std::shared_ptr<Twin> twin(new Twin(device, kind));
     twin->turn_ = turn;
     Status status = twin->assemble(source, plans);
     if (status) {
@@ -416,7 +416,7 @@ Result<std::uint64_t> Twin::head_ticks(const ReplayReadings& readings, Event bef
         inside += std::isnan(readings.pair[i]) ? 0 : readings.pair[i];
     }
     const double slack = *whole - inside;
-    const double behind = std::isfinite(device_.cost().pair) ? 2 * device_.cost().pair : 0;
+    const double behind = std::isfinite(device_.cost(kind_).pair) ? 2 * device_.cost(kind_).pair : 0;
     return *begin + static_cast<std::uint64_t>(std::max(0.0, waited ? slack - behind : slack / 2));
 }
 

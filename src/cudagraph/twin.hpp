@@ -33,8 +33,12 @@ class Twin {
     /// Event twins hold the stamps of one turn; stamp twins those of all, of which one turn is switched on. `flags`: of the
     /// caller's executable, by which a graph of several branches is scheduled.
     [[nodiscard]] static Result<std::shared_ptr<Twin>> build(GraphDevice& device, const TwinSource& source,
-                                                             const StampPlans& plans, std::size_t turn,
+                                                             const StampPlans& plans, std::size_t turn, ProbeKind kind,
                                                              unsigned long long flags);
+    /// Of a graph with so many places, at most.
+    [[nodiscard]] static constexpr std::size_t ring_bytes(std::size_t places) {
+        return RingMemory::values_at + (places + places / 2 + 16) * ring_capacity * sizeof(std::uint64_t);
+    }
     ~Twin();
     Twin(const Twin&) = delete;
     Twin& operator=(const Twin&) = delete;
@@ -87,7 +91,7 @@ class Twin {
         std::uint32_t last = 0;
     };
 
-    explicit Twin(GraphDevice& device) : device_(device), kind_(device.kind()) {}
+    Twin(GraphDevice& device, ProbeKind kind) : device_(device), kind_(kind) {}
     [[nodiscard]] Status failed(backends::cuda::CuResult result, const char* call) const;
     Status drop_graph();
     Status assemble(const TwinSource& source, const StampPlans& plans);

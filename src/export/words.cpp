@@ -55,11 +55,12 @@ Marks marks_of(const resolve::Submission& submission) noexcept {
              {(submission.flags & launch_first) != 0, "first"},
              {(submission.flags & launch_unread) != 0, "unread"},
              {(submission.flags & launch_linked) != 0, "linked"},
-             {(submission.flags & launch_gapless) != 0, "gapless"}}};
+             {(submission.flags & launch_gapless) != 0, "gapless"},
+             {(submission.flags & launch_beside_build) != 0, "beside_build"}}};
 }
 
 Marks marks_of(const resolve::RecordedNode& node) noexcept {
-    return {{{!node.timed, "told"}, {node.left_out, "sampled"}, {}, {}, {}}};
+    return {{{!node.timed, "told"}, {node.left_out, "sampled"}, {}, {}, {}, {}}};
 }
 
 NameWords::NameWords(const std::vector<recording::NameInfo>& names) {

@@ -32,7 +32,7 @@ struct MarkWord {
     bool set;
     std::string_view word;
 };
-using Marks = std::array<MarkWord, 5>;
+using Marks = std::array<MarkWord, 6>;
 [[nodiscard]] Marks marks_of(const resolve::Sample& sample) noexcept;
 [[nodiscard]] Marks marks_of(const resolve::Submission& submission) noexcept;
 [[nodiscard]] Marks marks_of(const resolve::RecordedNode& node) noexcept;

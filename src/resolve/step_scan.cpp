@@ -164,7 +164,8 @@ class Scanner {
             return;
         case RecordKind::graph_launch:
             place = scan.places.innermost();
-            if (place != nullptr && *place != 0 && (id_of(record) & (launch_instrumented | launch_first)) != 0) {
+            if (place != nullptr && *place != 0 &&
+                (id_of(record) & (launch_instrumented | launch_first | launch_beside_build)) != 0) {
                 disturbed_.by_launches.add(*place - 1);
             }
             return;
