@@ -22,7 +22,7 @@ NOT_RUN = "not yet run"
 
 NODES = (10, 100, 1000)
 GROWTH = (10, 30, 100, 300, 1000, 3000)
-WAYS = ("event inline", "event leaf", "stamp inline", "stamp leaf", "stamp off")
+WAYS = ("event inline", "event leaf", "stamp inline", "stamp leaf", "stamp off", "stamp mapped")
 MODELS = ("0.5b, 24 layers", "8b, 32 layers")
 
 

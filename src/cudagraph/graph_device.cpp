@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "cudagraph/stamp_cost.hpp"
 
@@ -13,7 +14,9 @@ using namespace backends::cuda;
 
 namespace {
 constexpr std::int64_t longest_clear_ns = 100'000'000;
-}
+constexpr double fine_tick_ns = 64;
+constexpr double tick_share = 0.05; // of a brick
+} // namespace
 
 void GraphDevice::prepare(ProbeKind wanted, std::size_t ring_bytes, std::size_t rings) noexcept {
     const OurThread ours(*timeline_);
@@ -21,7 +24,7 @@ void GraphDevice::prepare(ProbeKind wanted, std::size_t ring_bytes, std::size_t 
         return;
     }
     static_cast<void>(timeline_->reserve(64));
-    const bool events_only = calibrated() && kind() == ProbeKind::event;
+    const bool events_only = calibrated() && kind_for(std::numeric_limits<double>::infinity()) == ProbeKind::event;
     if (driver().vendor->stamp_source == nullptr || wanted == ProbeKind::event || wanted == ProbeKind::off ||
         events_only || !stamp_module(driver(), timeline_->context())) { // calibrate() tells why
         return;
@@ -50,8 +53,8 @@ void GraphDevice::prepare(ProbeKind wanted, std::size_t ring_bytes, std::size_t 
 /// What they write is cleared when the ring is taken, on the same stream.
 void GraphDevice::run_stamps_once(const RingMemory& ring) noexcept {
     const StampModule& module = **stamp_module(driver(), timeline_->context());
-    StampParameters values{ring.device + RingMemory::values_at, ring.device, 0, 1, 0};
-    void* pointers[5];
+    StampParameters values{ring.device + RingMemory::values_at, ring.device, 0, 1, 0, 0};
+    void* pointers[6];
     values.fill(pointers);
     DevicePointer counter = ring.device;
     void* of_advance[1] = {&counter};
@@ -82,9 +85,8 @@ void GraphDevice::calibrate(ProbeKind wanted) {
     const StampCosts costs = measure_stamp_costs(*timeline_, module_, scratch);
     event_ = costs.event;
     stamp_ = costs.stamp;
-    stamp_tick_ = costs.stamp_tick;
-    const bool cheaper = stamp_.site < event_.site; // false where one is unknown
-    kind_ = module_ != nullptr && (wanted == ProbeKind::stamp || cheaper) ? ProbeKind::stamp : ProbeKind::event;
+    wanted_ = wanted;
+    learn_stamp_tick(costs.stamp_tick);
     if (scratch.host != nullptr && costs.ring_in_use) {
         const std::lock_guard lock(ring_mutex_);
         given_up_.push_back(scratch);
@@ -95,13 +97,18 @@ void GraphDevice::calibrate(ProbeKind wanted) {
 }
 
 double GraphDevice::tick_ns(ProbeKind kind) const noexcept {
-    return kind == ProbeKind::stamp && std::isfinite(stamp_tick_) ? stamp_tick_ : timeline_->tick_ns();
+    const double stamp_tick = stamp_tick_.load(std::memory_order_relaxed);
+    return kind == ProbeKind::stamp && std::isfinite(stamp_tick) ? stamp_tick : timeline_->tick_ns();
 }
 
-double GraphDevice::kernel_extra(ProbeKind kind) const noexcept {
-    const double extra = cost(kind).site - cost(kind).pair;
-    const double tick = timeline_->tick_ns() / 4; // less is rounding
-    return std::isfinite(extra) && std::abs(extra) > tick ? extra : 0;
+ProbeKind GraphDevice::kind_for(double brick_ns) const noexcept {
+    if (module_ == nullptr || wanted_ == ProbeKind::event) {
+        return ProbeKind::event;
+    }
+    const double tick = stamp_tick_.load(std::memory_order_relaxed);
+    const bool fine = tick <= std::max(2 * timeline_->tick_ns(), fine_tick_ns) || tick <= tick_share * brick_ns;
+    const bool better = stamp_ < event_ && fine; // false where one is unknown
+    return wanted_ == ProbeKind::stamp || better ? ProbeKind::stamp : ProbeKind::event;
 }
 
 Result<RingMemory> GraphDevice::take_ring(std::size_t bytes) {

@@ -30,12 +30,8 @@ struct RingMemory {
     }
 };
 
-/// What one stamp adds to a replay, nanoseconds; NaN: not measured.
-struct StampCost {
-    static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-    double pair = unknown; // between two stamps with nothing between
-    double site = unknown; // between two kernels that do nothing
-};
+/// What was not measured.
+inline constexpr double unknown_cost = std::numeric_limits<double>::quiet_NaN();
 
 /// What a thread of ours holds while it calls the driver: it disturbs no capture, and the context is current. Where the
 /// context is gone the timeline is lost from here on.
@@ -65,21 +61,22 @@ class GraphDevice {
     /// Loads the stamp kernels, runs each once (drivers load them at their first use) and makes rings until so many that
     /// large are free: all that may wait for the device or hold up a launch. Any thread.
     void prepare(ProbeKind wanted, std::size_t ring_bytes, std::size_t rings) noexcept;
-    /// Once (again while event nodes are not known), on our own thread, with the context current: loads the stamp kernels, measures what stamps cost, and chooses
-    /// the kind. What fails stays unknown, and events are chosen.
+    /// Once (again while event nodes are not known), on our own thread, with the context current: loads the stamp kernels
+    /// and measures what stamps cost. What fails stays unknown, and events are chosen.
     void calibrate(ProbeKind wanted);
     /// Ok unless event nodes are no good here; pending: not known yet. Only where calibrate() was called, by that thread.
     [[nodiscard]] const Status& event_nodes() const noexcept { return events_; }
     [[nodiscard]] bool calibrated() const noexcept { return calibrated_.load(std::memory_order_acquire); }
     // Valid once calibrated.
-    [[nodiscard]] ProbeKind kind() const noexcept { return kind_; } // event or stamp
-    [[nodiscard]] const StampCost& cost(ProbeKind kind) const noexcept {
-        return kind == ProbeKind::stamp ? stamp_ : event_;
-    }
+    /// Event or stamp: whichever costs less where graphs hold bricks of `brick_ns` (NaN: not known), but stamps only where
+    /// their clock is as fine as that of events, or fine enough for such bricks.
+    [[nodiscard]] ProbeKind kind_for(double brick_ns) const noexcept;
+    /// What one stamp cost with another behind it, on a device that did nothing else; NaN: not measured.
+    [[nodiscard]] double prior(ProbeKind kind) const noexcept { return kind == ProbeKind::stamp ? stamp_ : event_; }
     /// Of the clock that stamps of that kind read.
     [[nodiscard]] double tick_ns(ProbeKind kind) const noexcept;
-    /// Stamps between kernels may cost more than stamps between stamps: what to add to the reading of an empty pair.
-    [[nodiscard]] double kernel_extra(ProbeKind kind) const noexcept;
+    /// The timer of stamp kernels changes its tick, as when a profiler was there.
+    void learn_stamp_tick(double ns) noexcept { stamp_tick_.store(ns, std::memory_order_relaxed); }
     /// Why there are no stamp kernels; empty: there are.
     [[nodiscard]] const std::string& no_stamps() const noexcept { return no_stamps_; }
     [[nodiscard]] const backends::cuda::StampModule* stamps() const noexcept { return module_; }
@@ -99,10 +96,10 @@ class GraphDevice {
     const std::shared_ptr<backends::cuda::Timeline> timeline_;
     std::atomic<bool> calibrated_{false}; // release after what follows was written
     Status events_;
-    ProbeKind kind_ = ProbeKind::event;
-    StampCost event_;
-    StampCost stamp_;
-    double stamp_tick_ = StampCost::unknown;
+    ProbeKind wanted_ = ProbeKind::automatic;
+    double event_ = unknown_cost;
+    double stamp_ = unknown_cost;
+    std::atomic<double> stamp_tick_{unknown_cost}; // relaxed: a figure
     std::string no_stamps_;
     const backends::cuda::StampModule* module_ = nullptr;
     std::mutex prepare_mutex_; // around driver calls; guards the next

@@ -68,6 +68,7 @@ Status GraphEntry::launch(CUgraphExec_st* plain, CUstream_st* stream) noexcept {
     Shot* shot = choose(number_, flags, in_order);
     if (shot != nullptr) {
         shot->timer = queue.timer;
+        shot->number = number_;
         if (!arm(*shot, stream)) {
             shot = nullptr;
         }

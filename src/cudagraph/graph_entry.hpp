@@ -73,6 +73,7 @@ class GraphEntry final : public Probe {
         bool enqueued = false;      // false: some thread is enqueueing it
         bool unread = false;        // nothing but its completion matters
         std::shared_ptr<Twin> twin; // null: plain
+        std::uint64_t number = 0;   // of the launch, from 1
         std::uint64_t replay = 0;   // of the twin, from 0
         std::uint64_t step_plus_one = 0;
         std::int64_t launched_ns = 0; // on the common clock, when the launch returned
@@ -115,14 +116,26 @@ class GraphEntry final : public Probe {
     [[nodiscard]] Outer outer_of(const Shot& shot);
     void learn_plain(const Shot& shot);
     Status learn_sample(const Shot& shot);
+    void learn_frame(const Shot& shot, const ReplayReadings& readings);
+    void learn_tick(const Shot& shot);
+    /// Stamps of it waited for a place, or ran at other clocks: the figures of the others do not hold for it.
+    [[nodiscard]] bool held_up(const Shot& shot, const ReplayReadings& readings, const Outer& outer) const;
     void describe_sampling();
-    void deliver(const Shot& shot, const ReplayReadings& readings, std::uint64_t head, double cost);
+    void deliver(const Shot& shot, const ReplayReadings& readings, std::uint64_t head, const SiteCost& cost);
     bool announce_track(QueueTimer* timer, ProbeKind kind);
-    [[nodiscard]] ProbeKind kind() const;
-    [[nodiscard]] double site_cost() const;
-    [[nodiscard]] double error_of_cost() const; // of one stamp, two standard errors
+    [[nodiscard]] SiteCost site_cost() const; // the caller holds mutex_
+    [[nodiscard]] double tick_ns() const { return graph_.device->tick_ns(kind_); }
 
     void build_twin();
+    [[nodiscard]] double brick_ns() const;      // the caller holds mutex_
+    [[nodiscard]] ProbeKind best_kind() const;  // the same
+    [[nodiscard]] bool has_coarse_twin() const; // the same
+    void plan(ProbeKind kind);                  // the same
+    void begin_turn();                          // the same
+    [[nodiscard]] StampPlans frame_plan() const;
+    void give_up_frames();
+    static constexpr std::uint32_t frame_samples = 4;
+    static constexpr std::uint32_t most_frames = 3; // twins that are frames, of one capture
     void destroy_twins();
     void destroy_source();
     [[nodiscard]] bool needs_source() const;
@@ -158,15 +171,21 @@ class GraphEntry final : public Probe {
     bool refused_ = false; // no twin will be tried again
     bool turning_ = false; // the twin's stamps are being switched
     bool source_gone_ = false;
-    std::uint64_t samples_ = 0;     // of this twin and those of its other turns
-    std::uint64_t twin_bytes_ = 0;  // estimated
-    std::int64_t twin_used_ns_ = 0; // when it was built or sampled last
+    std::uint64_t samples_ = 0;         // of this twin and those of its other turns
+    std::uint64_t twin_bytes_ = 0;      // estimated
+    std::int64_t twin_used_ns_ = 0;     // when it was built or sampled last
+    ProbeKind kind_ = ProbeKind::event; // of the twin that the figures below are of
+    bool framing_ = false;              // the twin is a frame, or the next one will be
+    std::uint32_t frames_ = 0;
     std::uint32_t samples_of_turn_ = 0;
     std::size_t next_turn_ = 0;
     ClosureBook book_{0};  // without parts until a twin is planned
     Readings plain_spans_; // by outer events, with what wait there was: a step as it is
     Readings pairs_{96};
-    std::uint32_t track_ = 0; // 0: none yet
+    SiteBook sites_;
+    TimerTick timer_tick_;    // of the readings since the tick was last learnt; readers of samples alone
+    std::uint32_t track_ = 0; // 0: none yet; readers of samples alone
+    ProbeKind track_kind_ = ProbeKind::event;
 };
 
 } // namespace plumb::cudagraph

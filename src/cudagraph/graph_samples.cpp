@@ -24,8 +24,8 @@ void GraphEntry::read_samples() {
             }
         }
     }
-    // Replays of a twin in their order: once the first is read, the next launch may write its slots again.
-    std::sort(enqueued.begin(), enqueued.end(), [](const Shot* a, const Shot* b) { return a->replay < b->replay; });
+    // In their order: once a replay of a twin is read, the next launch may write its slots again, and neighbours meet.
+    std::sort(enqueued.begin(), enqueued.end(), [](const Shot* a, const Shot* b) { return a->number < b->number; });
     std::vector<const Twin*> behind; // of a replay that is not over
     for (Shot* const shot : enqueued) {
         const Twin* const twin = shot->twin.get();
@@ -70,21 +70,8 @@ void GraphEntry::read(Shot& shot) {
     disarm(shot);
 }
 
-/// Where launches are programmatic, blocks of the next kernel hold their places before it begins: a stamp kernel beside it
-/// would wait for one until that kernel ends. An event takes none.
-ProbeKind GraphEntry::kind() const {
-    return graph_.leaves_beside_programmatic ? ProbeKind::event : graph_.device->kind();
-}
-
-double GraphEntry::site_cost() const {
-    const GraphDevice& device = *graph_.device;
-    return cost_of_a_stamp(pairs_, device.cost(kind()).pair, device.tick_ns(kind())) + device.kernel_extra(kind());
-}
-
-double GraphEntry::error_of_cost() const {
-    const std::lock_guard lock(mutex_);
-    const double error = pairs_.estimate(graph_.device->tick_ns(kind())).error;
-    return std::isfinite(error) ? 2 * error : 0;
+SiteCost GraphEntry::site_cost() const {
+    return cost_of_a_site(pairs_, graph_.device->prior(kind_), tick_ns(), sites_.site());
 }
 
 GraphEntry::Outer GraphEntry::outer_of(const Shot& shot) {
@@ -106,8 +93,9 @@ void GraphEntry::learn_plain(const Shot& shot) {
         const std::lock_guard lock(mutex_);
         plain_spans_.add(outer.ns);
         book_.add_plain(outer.ns, outer.waited);
+        sites_.add_plain(shot.number, outer.ns, outer.waited);
         if (twin_ != nullptr) {
-            rate_.learn(twin_->cost_units(), site_cost(), plain_spans_.median());
+            rate_.learn(twin_->cost_units(), site_cost().pair, plain_spans_.median());
         }
     }
     describe_sampling();
@@ -115,8 +103,26 @@ void GraphEntry::learn_plain(const Shot& shot) {
 
 namespace {
 
-/// From before the head's first stamp to the last stamp of a replay, stamps included; and the kernel that moves a ring of
-/// stamps on, which has one thread as they have, and is taken to cost as much.
+/// From the head's last stamp to the tail's first, without the second stamps of empty pairs.
+double inside_of(const Twin& twin, const ReplayReadings& readings) {
+    double inside = 0;
+    for (std::size_t i = twin.plan().stamps.size() - 1; i != no_index && i != 0; i = twin.plan().stamps[i].anchor) {
+        inside += readings.since_anchor[i];
+    }
+    return inside;
+}
+
+/// Stamps in line between the two that inside_of() is from and to, the first one included.
+std::size_t sites_inside(const StampPlan& plan) {
+    std::size_t sites = 0;
+    for (std::size_t i = plan.stamps.size() - 1; i != no_index && i != 0; i = plan.stamps[i].anchor) {
+        ++sites;
+    }
+    return sites;
+}
+
+/// From before the head's first stamp to the last stamp of a replay, stamps included, and what is behind it: one-thread
+/// kernels are taken to cost alike.
 double stamped_length(const Twin& twin, const ReplayReadings& readings, double cost) {
     const StampPlan& plan = twin.plan();
     const auto pair = [&readings](std::size_t i) {
@@ -128,7 +134,7 @@ double stamped_length(const Twin& twin, const ReplayReadings& readings, double c
         at[i] = at[plan.stamps[i].anchor] + readings.since_anchor[i] + pair(i);
         last = std::max(last, at[i]);
     }
-    return cost + pair(0) + last + (twin.kind() == ProbeKind::stamp ? cost : 0);
+    return static_cast<double>(twin.behind()) * cost + pair(0) + last;
 }
 
 } // namespace
@@ -144,14 +150,22 @@ Status GraphEntry::learn_sample(const Shot& shot) {
     if (Status status = shot.twin->read(shot.replay, readings); !status) {
         return status;
     }
+    if (shot.twin->is_frame()) {
+        learn_frame(shot, readings);
+        describe_sampling();
+        return {};
+    }
+    learn_tick(shot);
     const Outer outer = outer_of(shot);
     const Result<std::uint64_t> head = shot.twin->head_ticks(readings, shot.before, shot.after, outer.waited);
     if (!head) {
         return head.error();
     }
-    double cost = 0;
+    SiteCost cost;
+    bool sound = true;
     {
         const std::lock_guard lock(mutex_);
+        sound = !held_up(shot, readings, outer);
         for (const double pair : readings.pair) {
             if (!std::isnan(pair)) {
                 pairs_.add(pair);
@@ -162,36 +176,81 @@ Status GraphEntry::learn_sample(const Shot& shot) {
         }
         ++samples_of_turn_;
         ++samples_;
+        sites_.add_stamped(shot.number, inside_of(*shot.twin, readings), outer.waited);
         cost = site_cost();
         if (!std::isnan(outer.ns)) {
-            book_.add_around(outer.ns - stamped_length(*shot.twin, readings, cost), outer.waited);
+            book_.add_around(outer.ns - stamped_length(*shot.twin, readings, cost.pair), outer.waited);
         }
-        rate_.learn(shot.twin->cost_units(), cost, plain_spans_.median());
+        rate_.learn(shot.twin->cost_units(), cost.pair, plain_spans_.median());
     }
-    if (announce_track(shot.timer, shot.twin->kind())) {
+    if (sound && announce_track(shot.timer, shot.twin->kind())) {
         deliver(shot, readings, *head, cost);
-    }
+    } // else its samples stay among the unresolved
     describe_sampling();
     return {};
+}
+
+/// An executable as large as the plain one starts when that would: what lies around its two stamps lies around plain
+/// replays too.
+void GraphEntry::learn_frame(const Shot& shot, const ReplayReadings& readings) {
+    const Outer outer = outer_of(shot);
+    const double pair = readings.pair[0];
+    const std::lock_guard lock(mutex_);
+    ++samples_of_turn_;
+    sites_.add_framed(shot.number, inside_of(*shot.twin, readings), outer.waited);
+    if (!std::isnan(outer.ns)) {
+        book_.add_framed(outer.ns - stamped_length(*shot.twin, readings, pair), outer.waited);
+    }
+}
+
+void GraphEntry::learn_tick(const Shot& shot) {
+    shot.twin->tell_timers(shot.replay, timer_tick_);
+    if (timer_tick_.differences() >= TimerTick::enough) {
+        graph_.device->learn_stamp_tick(timer_tick_.ns());
+        timer_tick_ = TimerTick();
+    }
+}
+
+void GraphEntry::begin_turn() {
+    sites_.begin_turn(next_turn_, sites_inside(plans_.turns[next_turn_]) - 1); // a frame has one too
+}
+
+/// The caller holds mutex_.
+bool GraphEntry::held_up(const Shot& shot, const ReplayReadings& readings, const Outer& outer) const {
+    constexpr double off = 0.25; // of what a stamp costs
+    const double usual = pairs_.median();
+    const double slack = off * usual + 2 * tick_ns();
+    const double furthest = slack + 3 * pairs_.spread();
+    const bool pairs_differ = pairs_.count() >= SiteBook::enough_stamped &&
+                              std::any_of(readings.pair.begin(), readings.pair.end(), [&](double pair) {
+                                  return std::abs(pair - usual) > furthest;
+                              }); // false where there is none
+    return pairs_differ || sites_.stands_out(shot.number, inside_of(*shot.twin, readings), outer.waited, slack);
 }
 
 void GraphEntry::describe_sampling() {
     Closure closure;
     bool closed = false;
     double plain = 0;
-    double cost = 0;
+    SiteCost cost{unknown_cost, unknown_cost, unknown_cost};
+    double tick = unknown_cost;
     std::uint64_t every = 0;
     {
         const std::lock_guard lock(mutex_);
         plain = book_.plain_span();
         every = twin_ != nullptr ? rate_.every() : 0;
-        cost = !plans_.turns.empty() ? site_cost() : StampCost::unknown;
-        closed = book_.closure(cost, closure);
+        if (!plans_.turns.empty()) {
+            cost = site_cost();
+            tick = tick_ns();
+        }
+        closed = book_.closure(cost.ns, closure);
     }
     graph_.account->measure_of(graph_.capture, [&](recording::GraphInfo& info) {
         info.plain_span_ns = plain;
         info.every = every;
-        info.site_cost_ns = cost;
+        info.site_cost_ns = cost.ns;
+        info.site_cost_error_ns = std::isnan(cost.ns) ? cost.ns : cost.error;
+        info.tick_ns = tick > 0 ? tick : unknown_cost;
         if (closed) {
             info.closure_raw = closure.raw;
             info.closure = closure.calibrated;
@@ -201,7 +260,7 @@ void GraphEntry::describe_sampling() {
 
 /// False: there is none, and its samples stay among the unresolved.
 bool GraphEntry::announce_track(QueueTimer* timer, ProbeKind kind) {
-    if (track_ != 0) {
+    if (track_ != 0 && track_kind_ == kind) {
         return true;
     }
     drain::FeedTrack track;
@@ -211,6 +270,7 @@ bool GraphEntry::announce_track(QueueTimer* timer, ProbeKind kind) {
     const TrackChoice choice = graph_.account->choose_track(graph_.capture, track.info.source, track.clock_name,
                                                             [] { return record::new_process_track(); });
     track_ = choice.id;
+    track_kind_ = kind;
     if (!choice.is_new) {
         return track_ != 0;
     }
@@ -229,16 +289,18 @@ bool GraphEntry::announce_track(QueueTimer* timer, ProbeKind kind) {
 
 /// Positions without what the stamps cost: each part is shortened by the stamp that it holds, so that scopes that follow
 /// each other still do, and a parent is as long as its children.
-void GraphEntry::deliver(const Shot& shot, const ReplayReadings& readings, std::uint64_t head, double cost) {
+void GraphEntry::deliver(const Shot& shot, const ReplayReadings& readings, std::uint64_t head, const SiteCost& cost) {
     const StampPlan& plan = shot.twin->plan();
-    const double floor = std::max(graph_.device->tick_ns(kind()), 1.0);
-    const double cost_error = error_of_cost();
+    const double floor = std::max(graph_.device->tick_ns(shot.twin->kind()), 1.0);
+    // Where their cost is not known, samples hold it.
+    const double site = std::isnan(cost.ns) ? 0 : cost.ns;
+    const double of_pair = std::isnan(cost.ns) ? 0 : cost.pair;
     std::vector<double> at(plan.stamps.size(), 0);
     for (std::size_t i = 1; i < plan.stamps.size(); ++i) {
         // All that lies between the two, an empty pair included: then what the clock's tick cuts off does not add up.
         const std::uint32_t anchor = plan.stamps[i].anchor;
-        const double pair = anchor == 0 || std::isnan(readings.pair[anchor]) ? 0 : readings.pair[anchor] - cost;
-        at[i] = at[anchor] + readings.since_anchor[i] - cost + pair;
+        const double pair = anchor == 0 || std::isnan(readings.pair[anchor]) ? 0 : readings.pair[anchor] - of_pair;
+        at[i] = at[anchor] + readings.since_anchor[i] - site + pair;
     }
     const auto stamp_at = [&](std::uint32_t place) {
         const auto found =
@@ -254,7 +316,8 @@ void GraphEntry::deliver(const Shot& shot, const ReplayReadings& readings, std::
         const std::size_t last = stamp_at(graph_.places[scope].end);
         const double begin = at[first];
         // Each of its two readings is cut to a tick, and each stamp inside cost more or less than it was taken to.
-        if (at[last] - begin < -(2 * floor + static_cast<double>(last - first) * cost_error)) {
+        const double unsure = static_cast<double>(last - first) * cost.error;
+        if (at[last] - begin < -(2 * floor + unsure)) {
             continue; // what is less cannot be: it stays among the unresolved
         }
         const double end = std::max(begin, at[last]);
@@ -266,7 +329,7 @@ void GraphEntry::deliver(const Shot& shot, const ReplayReadings& readings, std::
         sample.step_plus_one = shot.step_plus_one;
         sample.has_work = note.has_work;
         sample.work = note.work;
-        sample.flags = end - begin < floor ? span_below_floor : 0;
+        sample.flags = end - begin < std::max(floor, unsure) ? span_below_floor : 0;
         sample.begin_ticks = head + static_cast<std::uint64_t>(std::llround(begin));
         sample.end_ticks = head + static_cast<std::uint64_t>(std::llround(end));
         samples.push_back(sample);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -21,37 +20,7 @@ constexpr std::size_t links = 12; // of a chain: start, middle and end are in it
 constexpr int longest_wait_ms = 2000;
 constexpr int quick_polls = 2000;
 
-enum class Link { event, stamp, kernel };
-
-/// What the timer's readings are multiples of, from one first reading: over several replays at arbitrary moments that is
-/// its tick. Where two stamps that follow each other read the same, the tick is longer than a stamp takes, and the shortest
-/// step says how long.
-class TimerTick {
-  public:
-    void add(const std::uint64_t* readings, std::size_t count) {
-        for (std::size_t i = 0; i < count; ++i) {
-            first_ = first_ == 0 ? readings[i] : first_;
-            const std::uint64_t since = readings[i] > first_ ? readings[i] - first_ : first_ - readings[i];
-            common_ = std::gcd(common_, since);
-            if (i > 0 && readings[i] > readings[i - 1]) {
-                shortest_ = std::min(shortest_, readings[i] - readings[i - 1]);
-            }
-            stood_ = stood_ || (i > 0 && readings[i] == readings[i - 1]);
-        }
-    }
-    [[nodiscard]] double ns() const {
-        if (stood_ && shortest_ != UINT64_MAX) {
-            return static_cast<double>(std::max(common_, shortest_));
-        }
-        return common_ != 0 ? static_cast<double>(common_) : StampCost::unknown;
-    }
-
-  private:
-    std::uint64_t first_ = 0;
-    std::uint64_t common_ = 0;
-    std::uint64_t shortest_ = UINT64_MAX;
-    bool stood_ = false;
-};
+enum class Link { event, stamp };
 
 /// One chain of nodes, replayed on our stream: an event at each end, `links` between.
 class Chain {
@@ -73,16 +42,14 @@ class Chain {
     Chain(const Chain&) = delete;
     Chain& operator=(const Chain&) = delete;
 
-    /// Nanoseconds from the first event to the last: the middle of some replays. `pattern` is repeated.
-    Result<double> span(const std::vector<Link>& pattern) {
+    /// Nanoseconds from the first event to the last: the middle of some replays.
+    Result<double> span(Link link) {
         if (!check(driver_.graph_create(&graph_, 0), "cuGraphCreate") || !add_event()) {
             return status_.error();
         }
         for (std::size_t i = 0; i < links; ++i) {
-            for (const Link link : pattern) {
-                if (!(link == Link::event ? add_event() : add_kernel(link))) {
-                    return status_.error();
-                }
+            if (!(link == Link::event ? add_event() : add_stamp())) {
+                return status_.error();
             }
         }
         if (!add_event() || !check(driver_.graph_instantiate(&exec_, graph_, 0), "cuGraphInstantiateWithFlags")) {
@@ -98,7 +65,10 @@ class Chain {
                 readings.add(*once);
             }
             if (stamps_ != 0) { // over: the device wrote them
-                tick_.add(ring_.values(), stamps_);
+                for (std::size_t i = 0; i < stamps_; ++i) {
+                    tick_.add(ring_.values()[i]);
+                    i > 0 ? tick_.add_step(ring_.values()[i - 1], ring_.values()[i]) : void();
+                }
             }
         }
         return readings.sound_mean();
@@ -129,18 +99,15 @@ class Chain {
         return added;
     }
 
-    bool add_kernel(Link link) {
-        StampParameters stamp{ring_.device + RingMemory::values_at, ring_.device, stamps_,
-                              static_cast<std::uint32_t>(links), 0};
-        stamps_ += link == Link::stamp ? 1 : 0;
-        DevicePointer scratch = ring_.device + sizeof(std::uint64_t); // the counter of replays stands
-        void* of_stamp[5];
-        stamp.fill(of_stamp);
-        void* of_kernel[1] = {&scratch};
+    bool add_stamp() {
+        StampParameters stamp{
+            ring_.device + RingMemory::values_at, ring_.device, stamps_++, static_cast<std::uint32_t>(links), 0, 0};
+        void* pointers[6];
+        stamp.fill(pointers);
         KernelNodeParams params{};
-        params.func = link == Link::stamp ? module_->stamp : module_->advance;
+        params.func = module_->stamp;
         params.grid_x = params.grid_y = params.grid_z = params.block_x = params.block_y = params.block_z = 1;
-        params.kernel_params = link == Link::stamp ? of_stamp : of_kernel;
+        params.kernel_params = pointers;
         GraphNode node = nullptr;
         const bool added = check(driver_.add_kernel(&node, graph_, &last_, last_ != nullptr ? 1U : 0U, &params),
                                  "cuGraphAddKernelNode");
@@ -222,24 +189,21 @@ class Chain {
 StampCosts measure_stamp_costs(Timeline& timeline, const StampModule* module, RingMemory ring) {
     StampCosts costs;
     TimerTick tick;
-    const auto span = [&](std::vector<Link> pattern) {
+    const auto span = [&](Link link) {
         Chain chain(timeline, module, ring, tick);
-        const Result<double> read = chain.span(pattern);
+        const Result<double> read = chain.span(link);
         costs.ring_in_use |= chain.unfinished();
         if (!read && costs.status) {
             costs.status = read.error();
         }
-        return read ? *read : StampCost::unknown;
+        return read ? *read : unknown_cost;
     };
     const auto number = static_cast<double>(links);
-    costs.event.pair = span({Link::event}) / (number + 1);
+    costs.event = span(Link::event) / (number + 1);
     if (module == nullptr || !costs.status) {
         return costs;
     }
-    const double kernels = span({Link::kernel});
-    costs.event.site = (span({Link::kernel, Link::event}) - kernels) / number;
-    costs.stamp.pair = (span({Link::stamp}) - costs.event.pair) / number;
-    costs.stamp.site = (span({Link::kernel, Link::stamp}) - kernels) / number;
+    costs.stamp = (span(Link::stamp) - costs.event) / number;
     costs.stamp_tick = tick.ns();
     return costs;
 }

@@ -102,17 +102,22 @@ Status Twin::assemble(const TwinSource& source, const StampPlans& plans) {
         int least = 0;
         static_cast<void>(device_.driver().ctx_get_stream_priority_range(&least, &priority_)); // else 0, the lowest
     }
+    // A graph in a line stays one: only a stamp that nothing waits for needs a node behind all of them.
+    const std::uint32_t tail = places.rbegin()->first;
+    advances_ = kind_ == ProbeKind::stamp && std::any_of(places.begin(), places.end(), [&](const auto& place) {
+                    return place.first != tail && !source.map.places[place.first].in_line;
+                });
     for (const auto& [place, copies] : places) {
         if (Status status = add_stamps_at(source, place, copies); !status) {
             return status;
         }
     }
-    if (kind_ == ProbeKind::stamp) {
-        if (Status status = add_advance(); !status) {
+    if (advances_) {
+        if (Status status = add_advance(source); !status) {
             return status;
         }
     }
-    node_count_ = source.nodes.size() + stamps_.size() + (kind_ == ProbeKind::stamp ? 1 : 0);
+    node_count_ = source.nodes.size() + stamps_.size() + (advances_ ? 1 : 0);
     return {};
 }
 
@@ -132,7 +137,8 @@ Status Twin::add_stamps_at(const TwinSource& source, std::uint32_t index, std::u
         }
     }
     for (std::uint32_t copy = 0; copy < copies; ++copy) {
-        if (Status status = add_stamp(after, index, copy); !status) {
+        const bool last = index + 1 == source.map.places.size() && copy + 1 == copies;
+        if (Status status = add_stamp(after, index, copy, last); !status) {
             return status;
         }
         after.assign(1, stamps_.back().node);
@@ -192,7 +198,7 @@ Status Twin::rejoin(const TwinSource& source, const StampPlace& place, bool is_h
     return added == CuResult::success ? Status() : failed(added, "cuGraphAddDependencies");
 }
 
-Status Twin::add_stamp(const std::vector<GraphNode>& after, std::uint32_t place, std::uint32_t copy) {
+Status Twin::add_stamp(const std::vector<GraphNode>& after, std::uint32_t place, std::uint32_t copy, bool last) {
     Stamp stamp;
     stamp.place = place;
     stamp.copy = copy;
@@ -208,20 +214,23 @@ Status Twin::add_stamp(const std::vector<GraphNode>& after, std::uint32_t place,
             device_.driver().graph_add_event_record_node(&stamps_.back().node, graph_, list, after.size(), *event);
         return added == CuResult::success ? Status() : failed(added, "cuGraphAddEventRecordNode");
     }
-    StampParameters values{ring_.device + RingMemory::values_at, ring_.device,
-                           static_cast<std::uint32_t>(stamps_.size()), static_cast<std::uint32_t>(slots_),
-                           ring_capacity - 1};
-    void* pointers[5];
+    StampParameters values{
+        ring_.device + RingMemory::values_at, ring_.device,      static_cast<std::uint32_t>(stamps_.size()),
+        static_cast<std::uint32_t>(slots_),   ring_capacity - 1, last && !advances_ ? 1U : 0U};
+    void* pointers[6];
     values.fill(pointers);
     stamps_.push_back(stamp);
     return add_kernel(after, device_.stamps()->stamp, pointers, stamps_.back().node);
 }
 
-/// Behind every stamp, leaves included: the next replay writes the next slots.
-Status Twin::add_advance() {
+/// Behind the last stamp in line, which is behind all others in line, and the leaves: the next replay writes the next slots.
+Status Twin::add_advance(const TwinSource& source) {
     std::vector<GraphNode> after;
-    for (const Stamp& stamp : stamps_) {
-        after.push_back(stamp.node);
+    for (std::size_t i = 0; i < stamps_.size(); ++i) {
+        const bool last_copy = i + 1 == stamps_.size() || stamps_[i + 1].place != stamps_[i].place;
+        if (i + 1 == stamps_.size() || (last_copy && !source.map.places[stamps_[i].place].in_line)) {
+            after.push_back(stamps_[i].node);
+        }
     }
     DevicePointer counter = ring_.device;
     void* pointers[1] = {&counter};
@@ -296,6 +305,18 @@ std::uint64_t Twin::timer_at(std::uint32_t stamp, std::uint64_t replay) const {
     return __atomic_load_n(ring_.values() + row_of(replay) + stamp, __ATOMIC_RELAXED);
 }
 
+void Twin::tell_timers(std::uint64_t replay, TimerTick& tick) const {
+    for (const Copies& copies : at_) {
+        if (kind_ == ProbeKind::stamp) {
+            tick.add(timer_at(copies.first, replay));
+        }
+        if (kind_ == ProbeKind::stamp && copies.last != copies.first) {
+            tick.add(timer_at(copies.last, replay));
+            tick.add_step(timer_at(copies.first, replay), timer_at(copies.last, replay));
+        }
+    }
+}
+
 Result<bool> Twin::over(std::uint64_t replay) {
     if (kind_ == ProbeKind::event) {
         return device_.timeline().reached(stamps_[at_.back().last].event);
@@ -349,7 +370,7 @@ void Twin::forget(std::uint64_t replay) noexcept {
 
 Status Twin::read(std::uint64_t replay, ReplayReadings& readings) {
     readings.since_anchor.assign(plan_.stamps.size(), 0);
-    readings.pair.assign(plan_.stamps.size(), StampCost::unknown);
+    readings.pair.assign(plan_.stamps.size(), unknown_cost);
     for (std::size_t i = 0; i < plan_.stamps.size(); ++i) {
         const PlannedStamp& stamp = plan_.stamps[i];
         if (stamp.anchor != no_index) {
@@ -403,8 +424,8 @@ Result<std::uint64_t> Twin::head_ticks(const ReplayReadings& readings, Event bef
         return timeline.place(stamps_[at_[0].last].event);
     }
     // %globaltimer and the event clock start elsewhere: the replay lies between its two events. In the middle of them, unless
-    // it waited: then it lies at the end. Behind the moment when the last stamp began are that one and the kernel that moves
-    // the ring on.
+    // it waited: then it lies at the end. Behind the moment when the last stamp began are that one and, if there
+    // is one, the kernel that moves the ring on.
     const Result<std::uint64_t> begin = timeline.place(before);
     const Result<double> whole = begin ? timeline.between(before, after) : Result<double>(begin.error());
     if (!whole) {
@@ -416,8 +437,9 @@ Result<std::uint64_t> Twin::head_ticks(const ReplayReadings& readings, Event bef
         inside += std::isnan(readings.pair[i]) ? 0 : readings.pair[i];
     }
     const double slack = *whole - inside;
-    const double behind = std::isfinite(device_.cost(kind_).pair) ? 2 * device_.cost(kind_).pair : 0;
-    return *begin + static_cast<std::uint64_t>(std::max(0.0, waited ? slack - behind : slack / 2));
+    const double cost = device_.prior(kind_);
+    const double after_last = std::isfinite(cost) ? static_cast<double>(behind()) * cost : 0;
+    return *begin + static_cast<std::uint64_t>(std::max(0.0, waited ? slack - after_last : slack / 2));
 }
 
 void Twin::destroy(std::vector<std::string>& leaked) {

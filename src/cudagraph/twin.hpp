@@ -56,6 +56,10 @@ class Twin {
     [[nodiscard]] ProbeKind kind() const noexcept { return kind_; }
     [[nodiscard]] std::uint32_t capacity() const noexcept { return kind_ == ProbeKind::stamp ? ring_capacity : 1; }
     [[nodiscard]] const StampPlan& plan() const noexcept { return plan_; }
+    /// A stamp at either end and none between: against it the others are measured (SiteBook).
+    [[nodiscard]] bool is_frame() const noexcept { return plan_.parts.empty(); }
+    /// One-thread kernels behind the moment of the last stamp: itself, and one of its own that moves the ring on.
+    [[nodiscard]] std::size_t behind() const noexcept { return kind_ == ProbeKind::event || !advances_ ? 1 : 2; }
     [[nodiscard]] std::size_t turn() const noexcept { return turn_; }
     [[nodiscard]] std::size_t nodes() const noexcept { return node_count_; }
     /// What a sampled replay takes longer, in stamps: the copy of a ring is taken to cost as much as two.
@@ -64,6 +68,8 @@ class Twin {
     /// The stamps of replay number `replay` (from 0), which has completed. Error where one is missing or the later of two
     /// was first.
     [[nodiscard]] Status read(std::uint64_t replay, ReplayReadings& readings);
+    /// What the timer of stamp kernels read in that replay; nothing of an event twin.
+    void tell_timers(std::uint64_t replay, TimerTick& tick) const;
     /// What is read of that replay once more is an error: its slots are as before the first write.
     void forget(std::uint64_t replay) noexcept;
     /// Ticks of the head's last stamp on the queue clock. `before` and `after`: events around the replay; `waited`: the wait
@@ -98,8 +104,9 @@ class Twin {
     Status add_stamps_at(const TwinSource& source, std::uint32_t place, std::uint32_t copies);
     Status add_kernel(const std::vector<backends::cuda::GraphNode>& after, backends::cuda::Function function,
                       void** parameters, backends::cuda::GraphNode& node);
-    Status add_stamp(const std::vector<backends::cuda::GraphNode>& after, std::uint32_t place, std::uint32_t copy);
-    Status add_advance();
+    Status add_stamp(const std::vector<backends::cuda::GraphNode>& after, std::uint32_t place, std::uint32_t copy,
+                     bool last);
+    Status add_advance(const TwinSource& source);
     Status cut(const TwinSource& source, const StampPlace& place);
     Status rejoin(const TwinSource& source, const StampPlace& place, bool is_head);
     [[nodiscard]] Result<backends::cuda::GraphNode> in_clone(const TwinSource& source, std::uint32_t node);
@@ -125,6 +132,7 @@ class Twin {
     std::size_t turn_ = 0;
     std::size_t node_count_ = 0;
     std::uint64_t launches_ = 0;
+    bool advances_ = false; // by a node of its own
 };
 
 } // namespace plumb::cudagraph

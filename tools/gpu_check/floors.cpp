@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an empty pair reads and what stamping costs the device and the host: eager records, event nodes in the chain or
 // beside it, stamp kernels on and off. Ways are taken in turn, so that a drifting clock touches all of them alike.
+#include <cstring>
 #include <memory>
+#include <optional>
 
 #include "backends/cuda/stamp_module.hpp"
+#include "cudagraph/graph_device.hpp"
 #include "plumb/cuda.hpp"
 #include "plumb/profiler.hpp"
 #include "sections.hpp"
@@ -12,12 +15,15 @@
 namespace gpu_check {
 namespace {
 
-enum class Way { plain, event_inline, event_leaf, stamp_inline, stamp_leaf, stamp_off };
-constexpr Way ways[] = {Way::plain,        Way::event_inline, Way::event_leaf,
-                        Way::stamp_inline, Way::stamp_leaf,   Way::stamp_off};
+using plumb::cudagraph::RingMemory;
+
+enum class Way { plain, event_inline, event_leaf, stamp_inline, stamp_leaf, stamp_off, stamp_mapped };
+constexpr Way ways[] = {Way::plain,      Way::event_inline, Way::event_leaf,  Way::stamp_inline,
+                        Way::stamp_leaf, Way::stamp_off,    Way::stamp_mapped};
 
 const char* word(Way way) {
-    constexpr const char* words[] = {"plain", "event inline", "event leaf", "stamp inline", "stamp leaf", "stamp off"};
+    constexpr const char* words[] = {"plain",      "event inline", "event leaf",  "stamp inline",
+                                     "stamp leaf", "stamp off",    "stamp mapped"};
     return words[static_cast<int>(way)];
 }
 
@@ -29,15 +35,52 @@ struct Chain {
     std::vector<double> spans, launches;
 };
 
+/// The library's own, in device memory; and one of the same layout in mapped memory of the host, to be compared with it.
+class Rings {
+  public:
+    Rings(Gpu& gpu, unsigned slots) : gpu_(gpu), slots_(slots), bytes_(RingMemory::values_at + std::size_t{slots} * 8) {
+        const auto timeline = timeline_of(gpu.stream);
+        expect(timeline.ok(), timeline.ok() ? "" : timeline.error().message);
+        device_.emplace(*timeline);
+        const auto ring = device_->take_ring(bytes_);
+        expect(ring.ok(), ring.ok() ? "" : ring.error().message);
+        ring_ = *ring;
+        gpu.must(gpu.d.mem_host_alloc(&host_, bytes_, memory_host_portable | memory_host_device_map), "cuMemHostAlloc");
+        gpu.must(gpu.d.mem_host_get_device_pointer(&mapped_, host_, 0), "cuMemHostGetDevicePointer");
+        std::memset(host_, 0, bytes_);
+    }
+    ~Rings() {
+        device_->return_ring(ring_);
+        static_cast<void>(device_->close());
+        static_cast<void>(gpu_.d.mem_free_host(host_));
+    }
+    Rings(const Rings&) = delete;
+    Rings& operator=(const Rings&) = delete;
+    [[nodiscard]] StampParameters parameters(unsigned slot, bool mapped) const {
+        const DevicePointer at = mapped ? mapped_ : ring_.device;
+        return {at + RingMemory::values_at, at, slot, slots_, 0, 0};
+    }
+    [[nodiscard]] DevicePointer values() const { return ring_.device + RingMemory::values_at; }
+
+  private:
+    Gpu& gpu_;
+    unsigned slots_;
+    std::size_t bytes_;
+    std::optional<plumb::cudagraph::GraphDevice> device_;
+    RingMemory ring_;
+    void* host_ = nullptr;
+    DevicePointer mapped_ = 0;
+};
+
 struct Ring {
     const StampModule* module = nullptr;
-    OwnedMemory memory;
-    unsigned slots = 0;
+    const Rings* memory = nullptr;
+    bool mapped = false;
 };
 
 GraphNode add_stamp(Gpu& gpu, Graph graph, GraphNode after, const Ring& ring, unsigned slot) {
-    StampParameters values{ring.memory + 8, ring.memory, slot, ring.slots, 1};
-    void* pointers[5];
+    StampParameters values = ring.memory->parameters(slot, ring.mapped);
+    void* pointers[6];
     values.fill(pointers);
     return add_kernel(gpu, graph, after, ring.module->stamp, pointers);
 }
@@ -78,18 +121,18 @@ void replay(Gpu& gpu, Chain& chain, Event begin, Event end) {
 }
 
 void compare_ways(Gpu& gpu, const ResultFile& results, unsigned nodes, unsigned spin_us, int rounds) {
-    Ring ring{nullptr, OwnedMemory(gpu), nodes};
+    const Rings memory(gpu, nodes);
+    Ring ring{nullptr, &memory};
     const auto module = stamp_module(gpu.d, gpu.context);
     if (module) {
         ring.module = *module;
-        ring.memory = allocate(gpu, 8 * (std::size_t{nodes} + 1));
-        gpu.set32(ring.memory, 0, 2 * (std::size_t{nodes} + 1));
     } else {
         results.absent("graph.stamp_cost", module.error().message, {{"way", "stamp inline"}, {"nodes", nodes}});
     }
     std::vector<std::pair<Way, Chain>> chains;
     for (const Way way : ways) {
         if (ring.module != nullptr || way == Way::plain || way == Way::event_inline || way == Way::event_leaf) {
+            ring.mapped = way == Way::stamp_mapped;
             chains.emplace_back(way, build(gpu, way, nodes, spin_us, ring));
         }
     }
@@ -134,8 +177,8 @@ void pairs_in_graph(Gpu& gpu, const ResultFile& results, int rounds) {
         if (!module) {
             continue;
         }
-        const Ring ring{*module, allocate(gpu, 32), 2};
-        gpu.set32(ring.memory, 0, 8);
+        const Rings memory(gpu, 2);
+        const Ring ring{*module, &memory};
         const OwnedGraph stamped = make_graph(gpu);
         last = add_stamp(gpu, stamped, add_spin(gpu, stamped, nullptr, 5), ring, 0);
         last = kernel ? add_empty_kernel(gpu, stamped, last) : last;
@@ -145,7 +188,7 @@ void pairs_in_graph(Gpu& gpu, const ResultFile& results, int rounds) {
         for (int i = 0; i < rounds; ++i) {
             gpu.must(gpu.d.graph_launch(stamped_exec, gpu.stream), "cuGraphLaunch");
             gpu.wait();
-            const auto stamps = gpu.read<std::uint64_t>(ring.memory + 8, 2);
+            const auto stamps = gpu.read<std::uint64_t>(memory.values(), 2);
             read.push_back(static_cast<double>(stamps[1] - stamps[0]));
         }
         results.figure(name, spread_of(read), "ns", {{"by", "stamp kernels"}});

@@ -11,8 +11,9 @@ namespace plumb::backends::cuda {
 
 struct StampModule {
     Module module = nullptr;
-    /// plumb_stamp(u64 ring, u64 counter, u32 slot, u32 slots, u32 mask), one thread:
-    /// ((u64*)ring)[(*(u64*)counter & mask) * slots + slot] = %globaltimer. StampParameters, in this order.
+    /// plumb_stamp(u64 ring, u64 counter, u32 slot, u32 slots, u32 mask, u32 advance), one thread:
+    /// ((u64*)ring)[(*(u64*)counter & mask) * slots + slot] = %globaltimer; *(u64*)counter += advance. StampParameters, in
+    /// this order.
     Function stamp = nullptr;
     /// plumb_stamp_advance(u64 counter), one thread: *(u64*)counter += 1, after the last stamp of a replay.
     Function advance = nullptr;
@@ -24,10 +25,13 @@ struct StampParameters {
     DevicePointer counter = 0; // replays so far
     std::uint32_t slot = 0;    // which site
     std::uint32_t slots = 0;   // sites of one replay
-    std::uint32_t mask = 0;    // replays the ring holds, a power of two, less one: a remainder would cost a soft division
+    std::uint32_t mask = 0; // replays the ring holds, a power of two, less one: a remainder would cost a soft division
 
-    void fill(void* (&pointers)[5]) noexcept {
+    std::uint32_t advance = 0; // 1: the last stamp of a replay, and nothing else moves the ring on
+
+    void fill(void* (&pointers)[6]) noexcept {
         pointers[0] = &ring, pointers[1] = &counter, pointers[2] = &slot, pointers[3] = &slots, pointers[4] = &mask;
+        pointers[5] = &advance;
     }
 };
 

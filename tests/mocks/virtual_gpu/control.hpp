@@ -85,7 +85,7 @@ struct Config {
     std::int64_t boost_after_ns = 100'000;  //   so long after the first one
     std::int64_t graph_start_node_ns = 0;   // a replay starts so much later for each of its nodes
     std::int64_t branch_launch_node_ns = 0; // a launch takes the host so much longer per node, unless all are in a line
-    std::int64_t stamp_behind_work_ns = 0;  // a stamp or event node costs so much more where it follows a piece of work
+    std::int64_t stamp_before_work_ns = 0;  // a piece of work starts so much later behind a stamp or event node
     std::int64_t memset_apart_ns = 0;      // a memset or copy next to a stamp or event node leaves the kernels' channel
     bool programmatic_holds_slots = false; // blocks launched early by a programmatic edge keep stamps from the device
     bool loading_synchronises = false;     // module loads, first uses of kernels and allocations wait for their context

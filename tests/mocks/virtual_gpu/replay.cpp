@@ -29,7 +29,8 @@ bool is_transfer(const Work& work) { return work.type == NodeType::memset || wor
 // What a node waits for beside, by the one before it.
 std::int64_t apart(const Work& before, const Work& work) {
     const bool leaves = (is_mark(before) && is_transfer(work)) || (is_transfer(before) && is_mark(work));
-    return leaves ? gpu().config.memset_apart_ns : 0;
+    const bool breaks = is_mark(before) && is_work(work.type) && !is_stamp(work);
+    return (leaves ? gpu().config.memset_apart_ns : 0) + (breaks ? gpu().config.stamp_before_work_ns : 0);
 }
 
 // A node starts when the last one that it waits for has ended, and a gap later if it is work. What an event or stamp node
@@ -38,11 +39,9 @@ Span place(const ExecObject& exec, const ExecNode& node, const std::vector<Span>
     const Config& config = gpu().config;
     const bool pays_gap = is_work(node.work.type) && !is_stamp(node.work) && node.enabled;
     std::int64_t ready = begin_ns;
-    bool behind_work = false;
     for (const auto& [before, edge] : node.after) {
         const Work& earlier = exec.nodes[before].work;
         std::int64_t end = spans[before].end_ns + (pays_gap ? config.graph_gap_ns : 0) + apart(earlier, node.work);
-        behind_work = behind_work || (is_work(earlier.type) && !is_stamp(earlier));
         if (edge.type == edge_type_programmatic) {
             end = std::max(spans[before].start_ns, spans[before].end_ns - config.programmatic_overlap_ns);
         }
@@ -57,8 +56,7 @@ Span place(const ExecObject& exec, const ExecNode& node, const std::vector<Span>
     if (!node.enabled) {
         return {ready, ready + config.disabled_node_ns};
     }
-    const std::int64_t duration =
-        duration_of(node.work, true) + (behind_work && is_mark(node.work) ? config.stamp_behind_work_ns : 0);
+    const std::int64_t duration = duration_of(node.work, true);
     return node.work.type == NodeType::kernel ? run_kernel(exec.device, node.work.kernel, ready, duration)
                                               : Span{ready, ready + duration};
 }

@@ -196,7 +196,7 @@ struct StampRing {
         chain.cu.mem_alloc(&counter, 8);
     }
     GraphNode stamp(Chain& chain, std::uint32_t slot) {
-        void* params[] = {&ring, &counter, &slot, &slots_, &mask_};
+        void* params[] = {&ring, &counter, &slot, &slots_, &mask_, &stays_};
         return chain.kernel("plumb_stamp", params);
     }
     void advance(Chain& chain) {
@@ -206,7 +206,7 @@ struct StampRing {
     std::uint64_t value(std::size_t index) const { return *at<std::uint64_t>(ring + index * 8); }
 
     DevicePointer ring = 0, counter = 0;
-    std::uint32_t slots_, mask_;
+    std::uint32_t slots_, mask_, stays_ = 0;
 };
 
 TEST(Stamps, read_the_timer_at_their_start_in_whole_ticks) {
@@ -363,10 +363,10 @@ TEST(Replays, cost_the_host_more_where_they_branch) {
     EXPECT_EQ(cost_of(true) - cost_of(false), 3 * 100);
 }
 
-TEST(Replays, are_longer_by_marks_behind_work_and_beside_a_memset) {
-    const auto length = [](bool memset, std::int64_t behind, std::int64_t apart) {
+TEST(Replays, are_longer_by_marks_before_work_and_beside_a_memset) {
+    const auto length = [](bool memset, std::int64_t before, std::int64_t apart) {
         Config config;
-        config.stamp_behind_work_ns = behind;
+        config.stamp_before_work_ns = before;
         config.memset_apart_ns = apart;
         Chain c(config);
         DevicePointer memory = 0;
@@ -386,7 +386,7 @@ TEST(Replays, are_longer_by_marks_behind_work_and_beside_a_memset) {
         const Operation graph = named("graph")[0];
         return graph.end_ns - graph.start_ns;
     };
-    EXPECT_EQ(length(false, 600, 0) - length(false, 0, 0), 600) << "the second mark follows a mark";
+    EXPECT_EQ(length(false, 600, 0) - length(false, 0, 0), 600) << "a mark follows the first one";
     EXPECT_EQ(length(true, 0, 900) - length(true, 0, 0), 900);
     EXPECT_EQ(length(false, 0, 900) - length(false, 0, 0), 0);
 }

@@ -42,7 +42,7 @@
     X(boost_after_ns)            \
     X(graph_start_node_ns)       \
     X(branch_launch_node_ns)     \
-    X(stamp_behind_work_ns)      \
+    X(stamp_before_work_ns)      \
     X(memset_apart_ns)           \
     X(programmatic_overlap_ns)   \
     X(launch_queue_depth)        \

@@ -17,7 +17,7 @@ void fault(const std::string& name) {
 }
 
 void stamp(const KernelRun& run) {
-    const auto* counter = at<std::uint64_t>(run.param<DevicePointer>(1));
+    auto* counter = at<std::uint64_t>(run.param<DevicePointer>(1));
     const std::uint64_t slot = run.param<std::uint32_t>(2);
     const std::uint64_t slots = run.param<std::uint32_t>(3);
     const std::uint64_t mask = run.param<std::uint32_t>(4);
@@ -30,6 +30,9 @@ void stamp(const KernelRun& run) {
         return fault(run.name);
     }
     store(target, run.globaltimer);
+    if (const std::uint64_t advance = run.param<std::uint32_t>(5); advance != 0) {
+        store(counter, load(counter) + advance);
+    }
 }
 
 void stamp_advance(const KernelRun& run) {
@@ -43,7 +46,7 @@ void stamp_advance(const KernelRun& run) {
 } // namespace
 
 void add_stamp_kernels(Gpu& gpu) {
-    gpu.kernels["plumb_stamp"] = {{8, 8, 4, 4, 4}, -1, -1, stamp};
+    gpu.kernels["plumb_stamp"] = {{8, 8, 4, 4, 4, 4}, -1, -1, stamp};
     gpu.kernels["plumb_stamp_advance"] = {{8}, -1, -1, stamp_advance};
 }
 

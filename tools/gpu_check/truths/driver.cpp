@@ -27,8 +27,8 @@ StampRing make_ring(Gpu& gpu, unsigned slots) {
 }
 
 void stamp(Gpu& gpu, const StampRing& ring, unsigned slot) {
-    StampParameters values{ring.memory + 8, ring.memory, slot, ring.slots, 0};
-    void* pointers[5];
+    StampParameters values{ring.memory + 8, ring.memory, slot, ring.slots, 0, 0};
+    void* pointers[6];
     values.fill(pointers);
     gpu.must(gpu.d.launch_kernel(ring.module->stamp, 1, 1, 1, 1, 1, 1, 0, gpu.stream, pointers, nullptr),
              "cuLaunchKernel of the stamp");
