@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs on the virtual GPU: what probes say against what happened.
 #include <cmath>
+#include <cstdio>
+#include <string_view>
 
+#include "cudagraph/calibration.hpp"
 #include "cudagraph/probe_testing.hpp"
 
 namespace plumb::cudagraph {
@@ -158,6 +161,199 @@ TEST(ProbesRandom, a_coarse_event_clock_is_within_its_tick) {
 }
 TEST(ProbesRandom, stamp_kernels_are_within_their_tick_and_cost) {
     check_many(30'001, 500, {.branches = true, .stamps = ProbeKind::stamp, .word = "stamp"});
+}
+
+// --- Devices that change their clocks, have no place for a stamp, and an engine beside ours ---
+
+/// What one replay of a chain was, by the ledger: its kernels and marks in their order.
+std::vector<vgpu::Operation> last_marked_replay() {
+    const std::vector<vgpu::Operation> all = vgpu::operations();
+    std::vector<vgpu::Operation> found;
+    for (auto row = all.rbegin(); row != all.rend(); ++row) {
+        if (row->kind != vgpu::OpKind::graph) {
+            row->graph_id != 0 ? found.push_back(*row) : void();
+            continue;
+        }
+        const bool marked = std::any_of(found.begin(), found.end(), [](const vgpu::Operation& one) {
+            return one.kind == vgpu::OpKind::event_node || std::string_view(one.name).substr(0, 11) == "plumb_stamp";
+        });
+        if (marked) {
+            break;
+        }
+        found.clear();
+    }
+    std::sort(found.begin(), found.end(),
+              [](const auto& one, const auto& other) { return one.start_ns < other.start_ns; });
+    return found;
+}
+
+/// How long a scope took without stamps, from the gap before its first kernel on: at least, and with all waiting of kernels.
+struct Expected {
+    double least = 0;
+    double most = 0;
+    std::size_t marks = 0; // inside
+};
+Expected expected_of(const KnownScope& scope, const std::vector<vgpu::Operation>& replay) {
+    Expected expected;
+    std::size_t kernels = 0;
+    std::size_t marks = 0;
+    for (std::size_t i = 0; i < replay.size(); ++i) {
+        const bool ours = std::find(scope.kernels.begin(), scope.kernels.end(), replay[i].name) != scope.kernels.end();
+        if (!ours) {
+            marks += kernels != 0 ? 1 : 0;
+            continue;
+        }
+        const auto gap = static_cast<double>(i == 0 ? 0 : replay[i].start_ns - replay[i - 1].end_ns);
+        const auto took = static_cast<double>(replay[i].end_ns - replay[i].start_ns);
+        expected.least += took + (kernels == 0 ? 0 : 1'000);
+        expected.most += took + std::max(gap, 1'000.0);
+        expected.marks = marks + 1;
+        ++kernels;
+    }
+    return expected;
+}
+
+struct Share {
+    std::size_t samples = 0;
+    std::size_t flagged = 0;
+    double worst_ns = 0; // beyond what was expected, of those that are not flagged
+    [[nodiscard]] double flagged_percent() const {
+        return 100.0 * static_cast<double>(flagged) / static_cast<double>(std::max<std::size_t>(samples, 1));
+    }
+};
+
+class Device {
+  public:
+    Device(std::uint64_t seed, bool on) : random_(seed), on_(on), bench_(config_of(seed, on), options_of(seed)) {
+        other_ = bench_.engine.stream();
+        vgpu::kernel("of another engine", {{}, 3'000, 30'000, {}});
+    }
+
+    void run(std::uint64_t seed, Share& share) {
+        const KnownGraph graph = RandomGraph(bench_, seed, false).capture();
+        const auto probe = bench_.captured(seed, graph);
+        calm_ = true; // a graph that never ran undisturbed tells nothing apart
+        for (int i = 0, left = 200; left > 0 && i < 2'000 && !testing::Test::HasFailure(); ++i) {
+            calm_ = calm_ && bench_.row(seed).instrumented <= SiteBook::enough_stamped;
+            left -= calm_ ? 0 : 1;
+            disturb();
+            for (int launches = pick(4) == 0 ? 3 : 1; launches > 0; --launches) {
+                ASSERT_TRUE(probe->launch(graph.exec, bench_.stream).ok());
+            }
+            vgpu::run_dry();
+            bench_.samples.clear();
+            bench_.collect();
+            check(graph, seed, share);
+            if (i == 2 || i % 8 == 0) {
+                bench_.settle();
+            }
+        }
+        share.samples += bench_.probes->unresolved();
+        share.flagged += bench_.probes->unresolved();
+        EXPECT_EQ(vgpu::synchronising_calls(), 0u);
+        EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
+    }
+
+  private:
+    static vgpu::Config config_of(std::uint64_t seed, bool on) {
+        vgpu::Config config;
+        config.seed = seed;
+        config.keep_operations = 2'000;
+        if (!on) {
+            return config;
+        }
+        config.clock_drift_ppm = static_cast<double>(seed % 50) - 25;
+        config.sm_slots = 1;
+        config.idle_slowdown = 3;
+        config.mapped_access_ns = 1'200;
+        config.graph_start_node_ns = 20;
+        config.branch_launch_node_ns = 30;
+        config.stamp_before_work_ns = static_cast<std::int64_t>(seed % 3) * 200;
+        config.memset_apart_ns = 2'000;
+        config.stamp_node_ns = seed % 2 == 0 ? 1'700 : 500;
+        config.globaltimer_change_ns = vgpu::now_ns() + static_cast<std::int64_t>(seed % 20) * 10'000'000;
+        config.globaltimer_tick_later_ns = seed % 4 < 2 ? 1'024 : 32;
+        config.globaltimer_tick_ns = seed % 4 < 2 ? 32 : 1'024;
+        return config;
+    }
+    static ProbeOptions options_of(std::uint64_t seed) {
+        ProbeOptions options;
+        options.kind = seed % 3 == 0 ? ProbeKind::event : seed % 3 == 1 ? ProbeKind::stamp : ProbeKind::automatic;
+        return options;
+    }
+    int pick(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
+
+    void disturb() {
+        if (!on_ || calm_) {
+            return;
+        }
+        switch (pick(20)) {
+        case 0:
+            vgpu::advance(2'000'000 + 100'000 * pick(40)); // clocks fall
+            break;
+        case 1:
+        case 2:
+            for (int kernels = 1 + pick(3); kernels > 0; --kernels) {
+                EXPECT_EQ(bench_.engine.launch("of another engine", other_), vgpu::CuResult::success);
+            }
+            break;
+        default:
+            break;
+        }
+    }
+
+    void check(const KnownGraph& graph, std::uint64_t seed, Share& share) {
+        if (bench_.samples.empty()) {
+            return;
+        }
+        const std::vector<vgpu::Operation> replay = last_marked_replay();
+        const recording::GraphInfo row = bench_.row(seed);
+        for (const drain::DeviceSample& sample : bench_.samples) {
+            ++share.samples;
+            if ((sample.flags & span_below_floor) != 0 || std::isnan(row.site_cost_ns)) {
+                ++share.flagged;
+                continue;
+            }
+            const Expected expected = expected_of(graph.scopes.at(sample.name - first_name), replay);
+            const auto took = static_cast<double>(sample.end_ticks - sample.begin_ticks);
+            const double beyond = std::max({0.0, expected.least - took, took - expected.most});
+            const double stated = 4 * row.tick_ns + 0.25 * row.site_cost_ns +
+                                  static_cast<double>(expected.marks) * row.site_cost_error_ns;
+            EXPECT_LE(beyond, stated) << "seed " << seed << ", scope " << sample.name << ", " << expected.marks
+                                      << " marks inside, took " << took << ", least " << expected.least << ", most "
+                                      << expected.most << ", " << row.twin << ", site " << row.site_cost_ns << " +- "
+                                      << row.site_cost_error_ns << ", tick " << row.tick_ns;
+            share.worst_ns = std::max(share.worst_ns, beyond);
+        }
+    }
+
+    std::mt19937_64 random_;
+    bool on_;
+    bool calm_ = true;
+    ProbeBench bench_;
+    vgpu::Stream other_ = nullptr;
+};
+
+Share run_devices(bool on, std::uint64_t count) {
+    Share share;
+    for (std::uint64_t seed = 1; seed <= count && !testing::Test::HasFailure(); ++seed) {
+        Device(seed, on).run(seed, share);
+    }
+    std::printf("[   TIMES  ] switches %s: %zu collected, %.2f %% flagged, worst %.0f ns off\n", on ? "on" : "off",
+                share.samples, share.flagged_percent(), share.worst_ns);
+    return share;
+}
+
+TEST(ProbesRandom, every_time_is_within_its_stated_error_or_flagged_on_a_simple_device) {
+    const Share share = run_devices(false, 150);
+    EXPECT_GT(share.samples, 1'000u);
+    EXPECT_LE(share.flagged_percent(), 2);
+}
+
+TEST(ProbesRandom, every_time_is_within_its_stated_error_or_flagged_with_every_switch_on) {
+    const Share share = run_devices(true, 150);
+    EXPECT_GT(share.samples, 1'000u);
+    EXPECT_LE(share.flagged_percent(), 25);
 }
 
 } // namespace
