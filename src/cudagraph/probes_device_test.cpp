@@ -76,7 +76,7 @@ TEST_P(CalibrationUnder, kernels_that_leave_no_place_moves_no_sample) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, CalibrationUnder, testing::Values(ProbeKind::event, ProbeKind::stamp));
 
-TEST(ProbesDevice, F2_a_stamp_that_costs_more_before_a_kernel_is_seen_in_the_replays_themselves) {
+TEST(ProbesDevice, C3_a_stamp_that_costs_more_before_a_kernel_is_seen_in_the_replays_themselves) {
     vgpu::Config config;
     config.stamp_before_work_ns = 600;
     ProbeOptions options;
@@ -94,7 +94,7 @@ TEST(ProbesDevice, F2_a_stamp_that_costs_more_before_a_kernel_is_seen_in_the_rep
     expect_kernels(bench, 10'000, 64 + 100);
 }
 
-TEST(ProbesDevice, a_twin_that_starts_later_makes_no_plain_replay_shorter) {
+TEST(ProbesDevice, C19_a_twin_that_starts_later_makes_no_plain_replay_shorter) {
     vgpu::Config config;
     config.graph_start_node_ns = 200;
     ProbeOptions options;
@@ -111,7 +111,7 @@ TEST(ProbesDevice, a_twin_that_starts_later_makes_no_plain_replay_shorter) {
     EXPECT_LE(std::abs(row.closure), 0.005);
 }
 
-TEST(ProbesDevice, M4_stamps_of_a_coarse_clock_are_not_chosen_for_short_bricks) {
+TEST(ProbesDevice, C4_stamps_of_a_coarse_clock_are_not_chosen_for_short_bricks) {
     vgpu::Config config;
     config.stamp_node_ns = 300; // cheaper than an event
     config.globaltimer_tick_ns = 1'000;
@@ -173,7 +173,7 @@ TEST(ProbesDevice, the_floor_of_stamps_follows_the_tick_of_the_moment) {
     EXPECT_EQ(bench.row(7).tick_ns, 4'096);
 }
 
-TEST(ProbesDevice, stamps_leave_a_graph_in_a_line_where_it_was_one) {
+TEST(ProbesDevice, C12_stamps_leave_a_graph_in_a_line_where_it_was_one) {
     vgpu::Config config;
     config.branch_launch_node_ns = 100;
     ProbeOptions options;

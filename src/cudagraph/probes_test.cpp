@@ -337,7 +337,7 @@ TEST(Probes, stamp_kernels_time_what_is_inside_too) {
     expect_undisturbed();
 }
 
-TEST(Probes, F2_stamp_kernels_touch_no_memory_of_the_host) {
+TEST(Probes, C2_stamp_kernels_touch_no_memory_of_the_host) {
     vgpu::Config config;
     config.mapped_access_ns = 1'200; // to the counter, and to the ring
     ProbeOptions options;
