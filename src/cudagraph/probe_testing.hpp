@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,6 +27,12 @@
 namespace plumb::cudagraph {
 
 inline constexpr std::uint16_t first_name = 1000; // of scopes: each has a name of its own
+
+/// How many random workloads a test runs: a share of them, unless the environment says more.
+inline std::uint64_t random_workloads(std::uint64_t share) {
+    const char* const value = std::getenv("PLUMB_RANDOM_WORKLOADS");
+    return value != nullptr ? std::strtoull(value, nullptr, 10) : share;
+}
 
 /// A scope that was captured: which kernels ran inside it.
 struct KnownScope {

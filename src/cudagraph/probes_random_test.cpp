@@ -334,8 +334,9 @@ class Device {
     vgpu::Stream other_ = nullptr;
 };
 
-Share run_devices(bool on, std::uint64_t count) {
+Share run_devices(bool on) {
     Share share;
+    const std::uint64_t count = random_workloads(150);
     for (std::uint64_t seed = 1; seed <= count && !testing::Test::HasFailure(); ++seed) {
         Device(seed, on).run(seed, share);
     }
@@ -345,13 +346,13 @@ Share run_devices(bool on, std::uint64_t count) {
 }
 
 TEST(ProbesRandom, every_time_is_within_its_stated_error_or_flagged_on_a_simple_device) {
-    const Share share = run_devices(false, 150);
+    const Share share = run_devices(false);
     EXPECT_GT(share.samples, 1'000u);
     EXPECT_LE(share.flagged_percent(), 2);
 }
 
 TEST(ProbesRandom, every_time_is_within_its_stated_error_or_flagged_with_every_switch_on) {
-    const Share share = run_devices(true, 150);
+    const Share share = run_devices(true);
     EXPECT_GT(share.samples, 1'000u);
     EXPECT_LE(share.flagged_percent(), 25);
 }
