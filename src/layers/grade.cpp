@@ -162,7 +162,8 @@ class Grader {
             }
         }
         const UnitCopy &first = *copies_.front(), &last = *copies_.back();
-        if (first.begin > 0 && (often.contains(kernel(first.begin - 1).name) || follows_rest_of_a_layer(first))) {
+        if (first.begin > 0 &&
+            (often.contains(kernel(first.begin - 1).name) || follows_rest_of_a_layer(first) || stands_before(first))) {
             doubt("what stands before the first layer may belong to it");
         }
         if (last.end < laid_out_.main.size() && often.contains(kernel(last.end).name)) {
@@ -192,14 +193,36 @@ class Grader {
     /// Whether what stands before a copy is as its unit ends, with more than what may end an embedding too.
     bool follows_rest_of_a_layer(const UnitCopy& copy) const {
         const std::vector<std::uint32_t>& names = names_of(copy);
-        bool telling = false;
-        for (std::size_t back = 1;
-             back <= copy.begin && back <= names.size() && kernel(copy.begin - back).name == names[names.size() - back];
-             ++back) {
-            const LayerAnchor anchor = kernel(copy.begin - back).anchor;
-            telling = telling || (anchor != LayerAnchor::none && anchor != LayerAnchor::norm);
+        std::size_t begin = copy.begin;
+        while (begin > 0 && copy.begin - begin < names.size() &&
+               kernel(begin - 1).name == names[names.size() - 1 - (copy.begin - begin)]) {
+            --begin;
         }
-        return telling;
+        return tells_layer(begin, copy.begin);
+    }
+
+    /// Whether these kernels are of a layer, and not what stands around layers too.
+    bool tells_layer(std::size_t begin, std::size_t end) const {
+        for (std::size_t i = begin; i < end; ++i) {
+            if (kernel(i).anchor != LayerAnchor::none && kernel(i).anchor != LayerAnchor::norm) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// Whether a kernel that the copy lacks at its begin is among as many before it, or one more.
+    bool stands_before(const UnitCopy& copy) const {
+        const auto taken = std::find_if(copy.slots.begin(), copy.slots.end(), [](const auto& slot) { return slot; });
+        const auto lacking = static_cast<std::size_t>(taken - copy.slots.begin());
+        const std::vector<std::uint32_t>& names = names_of(copy);
+        for (std::size_t back = 1; lacking > 0 && back <= std::min(lacking + 1, copy.begin); ++back) {
+            const auto end = names.begin() + static_cast<std::ptrdiff_t>(lacking);
+            if (std::find(names.begin(), end, kernel(copy.begin - back).name) != end) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /// Kernels that many copies of a unit have, each at another place, so that the unit has no slot for them. Where the first or last
@@ -390,7 +413,7 @@ class Grader {
         double idle = 0, missing = 0; // ns: nothing ran, and what the missing slots take
         double launched = 0;          // launches more than the slots have
         bool numbered = false;        // launches have numbers
-        bool between_slots = false;   // each of the two has a slot
+        bool between_slots = false;   // each of the two is surely in the slot that it has
     };
 
     /// Launch numbers say it best: if both kernels have slots, whole layers are lost or none. Time must allow it too.
@@ -482,7 +505,8 @@ class Grader {
             if (i > 0) {
                 hole.launched = static_cast<double>(static_cast<std::int64_t>(kernel(i).launch - kernel(i - 1).launch));
                 hole.numbered = kernel(i).launch != 0 && kernel(i - 1).launch != 0;
-                hole.between_slots = here && spots[i - 1];
+                hole.between_slots = here && spots[i - 1] && tells_layer(copies_.front()->begin, i) &&
+                                     tells_layer(i, copies_.back()->end);
             }
             if (last && here) {
                 count_missing(usual, *last, *here, hole);

@@ -111,6 +111,17 @@ TEST(Layers, a_layer_lost_at_either_end_is_missed) {
     }
 }
 
+TEST(Layers, kernels_of_the_first_layer_that_stand_before_it_are_told) {
+    TruthSequence sequence = planted("another first layer");
+    for (const std::size_t first : {11, 13}) { // the first layer begins at 11, with a norm of its own
+        std::swap(sequence.kernels[first].name, sequence.kernels[first + 1].name);
+        std::swap(sequence.kernels[first].anchor, sequence.kernels[first + 1].anchor);
+    }
+    const LayerFindings found = find_layers(sequence.kernels);
+    EXPECT_TRUE(!found.certain || is_right(found, sequence)) << doubts_of(found);
+    EXPECT_NE(doubts_of(found).find("what stands before the first layer may belong to it"), std::string::npos);
+}
+
 TEST(Layers, without_times_only_a_complete_sequence_is_certain) {
     TruthSequence sequence = planted("dense");
     for (SequenceKernel& kernel : sequence.kernels) {
