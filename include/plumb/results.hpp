@@ -62,6 +62,7 @@ struct Row {
     Figure bytes_per_step;     // of all calls that gave their bytes
     Figure barrier_wait_share; // of the time: its thread waited for the others of its team, 0 to 1
     Roofline roof;             // against the peaks of the place where it ran
+    Figure excess_per_step_ns; // sum_per_step_ns less bytes_per_step at the read bandwidth of that place
     std::string source;        // cpu_tsc, …; "mixed" never: a row has one source
     bool lap = false;          // made of laps: also holds the gap to the next border
     bool parent = false;       // had children: total and self differ, not a leaf
@@ -109,7 +110,8 @@ struct DeviceAccount {
 };
 
 /// What a step would take if its bytes were all that there is to do: those that leaf bricks on one place state, at the read
-/// bandwidth measured there. A lower bound where bricks state none.
+/// bandwidth measured there. A lower bound where bricks state none. The gap to the period is kernels, what lies between
+/// them, and the host: ns_per_step + kernel_excess + between_kernels + host = period.
 struct SpeedOfLight {
     std::string place; // "host", "cuda"
     Figure bytes_per_step;
@@ -117,6 +119,11 @@ struct SpeedOfLight {
     Figure reached_share;    // ns_per_step of the mean period
     bool fits_cache = false; // the bytes fit the last-level cache: then memory sets no such limit
     std::uint64_t bricks_without_bytes = 0;
+    // Per step, of the steps in which the device was timed.
+    Figure kernel_excess_ns;   // kernels took longer than their bytes; on the host, all of the gap
+    Figure between_kernels_ns; // from the first kernel of a step to the last, while none ran
+    Figure device_excess_ns;   // both: what is known where a span holds the gaps between its kernels
+    Figure host_ns;            // before the first kernel and behind the last: launch, sampling, waiting
 };
 
 struct PhaseSummary {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/report_roofline.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "analysis/roofline.hpp"
 #include "stats/figure.hpp"
@@ -99,6 +101,72 @@ void note_outdated_peaks(Report& report, Phase phase, const StepBytes& bytes) {
                            ": measure again with `plumb selftest --peaks` on a quiet machine.");
 }
 
+constexpr const char* in_cache = "the bytes fit the last-level cache: memory sets no limit to be held against";
+constexpr const char* on_the_host = "kernels of the host are not launched: all of the gap is theirs";
+constexpr const char* gaps_inside = "spans hold the gaps between their kernels: only kernel records could tell";
+
+/// What the host leaves of a step to its device, from the first kernel to the last, per step; and all of the step.
+struct DeviceStretch {
+    Figure of_device, of_step;
+};
+
+DeviceStretch stretch_of(const PhaseSummary& phase) {
+    const DeviceAccount& device = *phase.device;
+    if (device.stretch_per_step_ns.value && device.idle_per_step_ns.value) {
+        return {device.stretch_per_step_ns,
+                stats::measured(*device.busy_per_step_ns.value + *device.idle_per_step_ns.value)};
+    }
+    const bool graphs_alone = !device.busy_per_step_ns.value && device.in_graph_busy_per_step_ns.value;
+    return {graphs_alone ? device.in_graph_busy_per_step_ns : stats::absent(device.stretch_per_step_ns.reason),
+            stats::measured(phase.period.mean_ns)};
+}
+
+/// Of the only device of a phase, whose light is known. `gaps_between`: durations are of kernels alone.
+void add_gap_of_device(const PhaseSummary& phase, bool gaps_between, SpeedOfLight& light) {
+    const DeviceStretch stretch = stretch_of(phase);
+    if (!stretch.of_device.value) {
+        light.kernel_excess_ns = light.between_kernels_ns = light.device_excess_ns = light.host_ns =
+            stats::absent(stretch.of_device.reason);
+        return;
+    }
+    light.host_ns = stats::measured(*stretch.of_step.value - *stretch.of_device.value);
+    light.device_excess_ns = stats::measured(*stretch.of_device.value - *light.ns_per_step.value);
+    light.kernel_excess_ns = light.between_kernels_ns = stats::absent(gaps_inside);
+    if (gaps_between && phase.device->busy_per_step_ns.value) {
+        const double kernels = *phase.device->busy_per_step_ns.value;
+        light.kernel_excess_ns = stats::measured(kernels - *light.ns_per_step.value);
+        light.between_kernels_ns = stats::measured(*stretch.of_device.value - kernels);
+    }
+}
+
+void add_gaps(const Report& report, PhaseSummary& phase) {
+    const bool gaps_between =
+        std::find(report.description.begin(), report.description.end(),
+                  std::pair<std::string, std::string>("gaps", "between operations")) != report.description.end();
+    const auto devices = std::count_if(phase.speed_of_light.begin(), phase.speed_of_light.end(),
+                                       [](const SpeedOfLight& light) { return light.place != "host"; });
+    for (SpeedOfLight& light : phase.speed_of_light) {
+        const bool of_host = light.place == "host";
+        light.between_kernels_ns = light.host_ns = stats::absent(on_the_host);
+        if (!light.reached_share.value) {
+            light.kernel_excess_ns = light.device_excess_ns = stats::absent(light.reached_share.reason);
+        } else if (light.fits_cache) {
+            light.kernel_excess_ns = light.device_excess_ns = stats::absent(in_cache);
+        } else if (devices > 1 || (of_host && phase.device)) {
+            light.kernel_excess_ns = light.device_excess_ns =
+                stats::absent("bricks of several places share these steps");
+        } else if (of_host) {
+            light.kernel_excess_ns = light.device_excess_ns =
+                stats::measured(phase.period.mean_ns - *light.ns_per_step.value);
+            continue;
+        } else {
+            add_gap_of_device(phase, gaps_between, light);
+            continue;
+        }
+        light.between_kernels_ns = light.host_ns = light.kernel_excess_ns;
+    }
+}
+
 /// Bytes per step of the leaf bricks of one phase on one place; a parent's would be counted twice.
 void add_speed_of_light(Report& report, PhaseSummary& phase) {
     struct Sum {
@@ -141,6 +209,15 @@ void add_speed_of_light(Report& report, PhaseSummary& phase) {
         }
         phase.speed_of_light.push_back(std::move(light));
     }
+    add_gaps(report, phase);
+}
+
+Figure excess_of(const Row& row, const Peaks* peaks) {
+    if (row.roof.fits_cache) {
+        return stats::absent(in_cache);
+    }
+    const Figure light = speed_of_light_ns(row.bytes_per_step, peaks);
+    return light.value ? stats::measured(row.sum_per_step_ns - *light.value) : light;
 }
 
 } // namespace
@@ -151,8 +228,9 @@ void add_rooflines(Report& report) {
     for (auto* rows :
          {&report.bricks, &report.layers, &report.categories, &report.brick_layers, &report.graph_bricks}) {
         for (Row& row : *rows) {
-            row.roof = roofline(input_of(row, report, bytes, f32_only),
-                                peaks_of(report.peaks, row.device, row.source, row.place));
+            const Peaks* const peaks = peaks_of(report.peaks, row.device, row.source, row.place);
+            row.roof = roofline(input_of(row, report, bytes, f32_only), peaks);
+            row.excess_per_step_ns = excess_of(row, peaks);
         }
     }
     for (PhaseSummary& phase : report.phases) {

@@ -93,6 +93,20 @@ TEST(ReportRoofline, the_speed_of_light_is_of_the_bytes_of_leaf_bricks_and_count
     EXPECT_FALSE(lights[0].fits_cache);
 }
 
+TEST(ReportRoofline, on_the_host_all_of_the_gap_to_the_speed_of_light_is_of_its_kernels) {
+    Tape source;
+    plant(source, true);
+    const Report report = report_of(source);
+    const SpeedOfLight& light = phase_of(report, Phase::decode)->speed_of_light.at(0);
+    EXPECT_DOUBLE_EQ(light.kernel_excess_ns.value.value(), 3e6);
+    EXPECT_DOUBLE_EQ(light.device_excess_ns.value.value(), 3e6);
+    EXPECT_FALSE(light.between_kernels_ns.value);
+    EXPECT_FALSE(light.host_ns.value);
+    EXPECT_DOUBLE_EQ(row_of(report.bricks, Phase::decode, "lm_head")->excess_per_step_ns.value.value(), 1e6);
+    EXPECT_DOUBLE_EQ(row_of(report.bricks, Phase::decode, "up_projection")->excess_per_step_ns.value.value(), 0);
+    EXPECT_FALSE(row_of(report.bricks, Phase::decode, "sampling")->excess_per_step_ns.value);
+}
+
 TEST(ReportRoofline, T7_a_recording_without_peaks_says_what_to_run) {
     Tape source;
     plant(source, false);
@@ -134,12 +148,75 @@ void plant_devices(Tape& source, const std::vector<std::string>& clocks) {
     }
 }
 
+/// Steps of 10 ms of one queue: idle 1 ms, two kernels of 3 ms with 0.5 ms between them, idle 2.5 ms.
+void plant_kernels(Tape& source) {
+    source.track(1);
+    recording::TrackInfo info;
+    info.id = 0x80000001U;
+    info.kind = recording::TrackKind::device_queue;
+    info.name = "cuda queue";
+    info.source = "cuda_event";
+    source.device_track(info, "cuda:0");
+    source.work(info.id, Brick::lm_head, WorkQuantity::bytes, 2e8);
+    for (std::uint64_t step = 0; step < 2; ++step) {
+        const std::int64_t begin = static_cast<std::int64_t>(step) * 10 * ms;
+        source.step_begin(1, step, Phase::decode, begin);
+        source.device_scope(info.id, Brick::lm_head, step, -1, begin + ms, begin + 4 * ms, flag_work);
+        source.device_scope(info.id, Brick::sampling, step, -1, begin + 4500 * us, begin + 7500 * us, 0);
+        source.step_end(1, Phase::decode, begin, begin + 10 * ms);
+    }
+}
+
 Peaks device_peaks(const char* place, const char* name, double gigabytes_per_second) {
     Peaks peaks = host_peaks();
     peaks.place = place;
     peaks.name = name;
     peaks.read_gigabytes_per_second = stats::measured(gigabytes_per_second);
     return peaks;
+}
+
+TEST(ReportRoofline, the_gap_of_a_device_is_kernels_what_lies_between_them_and_the_host) {
+    for (const bool kernels_alone : {true, false}) {
+        Tape source;
+        source.peaks(device_peaks("cuda:0", "a device", 100));
+        if (kernels_alone) {
+            source.descriptions_ = {{"gaps", "between operations"}};
+        }
+        plant_kernels(source);
+        const Report report = report_of(source);
+        const SpeedOfLight& light = phase_of(report, Phase::decode)->speed_of_light.at(0);
+        EXPECT_DOUBLE_EQ(light.ns_per_step.value.value(), 2e6);
+        EXPECT_DOUBLE_EQ(light.device_excess_ns.value.value(), 4.5e6);
+        EXPECT_DOUBLE_EQ(light.host_ns.value.value(), 3.5e6);
+        EXPECT_EQ(light.kernel_excess_ns.value.has_value(), kernels_alone);
+        EXPECT_EQ(light.between_kernels_ns.value.has_value(), kernels_alone);
+        if (kernels_alone) {
+            EXPECT_DOUBLE_EQ(*light.kernel_excess_ns.value, 4e6);
+            EXPECT_DOUBLE_EQ(*light.between_kernels_ns.value, 0.5e6);
+        }
+        EXPECT_DOUBLE_EQ(*light.ns_per_step.value + *light.device_excess_ns.value + *light.host_ns.value,
+                         phase_of(report, Phase::decode)->period.mean_ns);
+        EXPECT_DOUBLE_EQ(row_of(report.bricks, Phase::decode, "lm_head")->excess_per_step_ns.value.value(), 1e6);
+    }
+}
+
+TEST(ReportRoofline, bricks_of_several_places_have_no_gap_of_their_own) {
+    Tape source;
+    source.peaks(host_peaks());
+    source.peaks(device_peaks("cuda:0", "a device", 100));
+    plant(source, false);
+    recording::TrackInfo info;
+    info.id = 0x80000001U;
+    info.kind = recording::TrackKind::device_queue;
+    info.source = "cuda_event";
+    source.device_track(info, "cuda:0");
+    source.work(info.id, Brick::lm_head, WorkQuantity::bytes, 2e8);
+    source.device_scope(info.id, Brick::lm_head, 0, -1, ms, 4 * ms, flag_work);
+    const Report report = report_of(source);
+    for (const SpeedOfLight& light : phase_of(report, Phase::decode)->speed_of_light) {
+        EXPECT_EQ(light.host_ns.value.has_value(), light.place == "cuda") << light.place;
+        EXPECT_EQ(light.device_excess_ns.value.has_value(), light.place == "cuda") << light.place;
+    }
 }
 
 TEST(ReportRoofline, T7_rows_of_a_device_are_measured_against_the_peaks_of_that_device) {

@@ -165,8 +165,52 @@ void add_device_line(Page& page, const PhaseSummary& phase) {
     }
 }
 
+/// ", most in mlp_up 4.10 ms, lm_head 3.00 ms, attention 1.20 ms": what took longest beyond its bytes; empty where nothing is known.
+std::string most_excess(const Report& report, const PhaseSummary& phase, const SpeedOfLight& light) {
+    constexpr std::size_t most = 3;
+    std::vector<const Row*> rows;
+    for (const Row& row : report.bricks) {
+        const bool here = row.device ? row.source.starts_with(light.place) : light.place == "host";
+        if (row.key.phase == phase.phase && !row.parent && here && row.excess_per_step_ns.value.value_or(0) > 0) {
+            rows.push_back(&row);
+        }
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const Row* a, const Row* b) {
+        return *a->excess_per_step_ns.value > *b->excess_per_step_ns.value;
+    });
+    rows.resize(std::min(rows.size(), most));
+    std::string text;
+    for (const Row* row : rows) {
+        text += (text.empty() ? ", most in " : ", ") + printable(row->key.name, 30) + " " +
+                milliseconds(*row->excess_per_step_ns.value) + " ms";
+    }
+    return text;
+}
+
+/// "gap     cuda: kernels take 3.21 ms/step beyond that, most in mlp_up 1.10 ms; between kernels 0.31 ms; host 0.52 ms"
+void add_gap_line(Page& page, const Report& report, const PhaseSummary& phase, const SpeedOfLight& light) {
+    const bool apart = light.kernel_excess_ns.value.has_value();
+    const Figure& excess = apart ? light.kernel_excess_ns : light.device_excess_ns;
+    if (!excess.value) {
+        if (!light.fits_cache) { // which the line above has said
+            add_reason(page, "gap to it", excess);
+        }
+        return;
+    }
+    std::string line = "gap     " + printable(light.place, 20) + ": " +
+                       (apart ? "kernels" : "kernels and the gaps between them") + " take " +
+                       milliseconds(*excess.value) + " ms/step beyond that" + most_excess(report, phase, light);
+    if (light.between_kernels_ns.value) {
+        line += "; between kernels " + milliseconds(*light.between_kernels_ns.value) + " ms";
+    }
+    if (light.host_ns.value) {
+        line += "; host " + milliseconds(*light.host_ns.value) + " ms";
+    }
+    page.line(line);
+}
+
 /// "light   speed of light 34.1 ms/step (988 MB/step at the read bandwidth measured here): the period is 71.2 % of light"
-void add_light_lines(Page& page, const PhaseSummary& phase) {
+void add_light_lines(Page& page, const Report& report, const PhaseSummary& phase) {
     constexpr double bytes_per_mb = 1e6;
     for (const SpeedOfLight& light : phase.speed_of_light) {
         if (!light.ns_per_step.value) {
@@ -186,6 +230,7 @@ void add_light_lines(Page& page, const PhaseSummary& phase) {
             line += "; " + plural(light.bricks_without_bytes, "brick") + " without bytes";
         }
         page.line(line);
+        add_gap_line(page, report, phase, light);
     }
 }
 
@@ -202,7 +247,7 @@ void add_tables(Page& page, const Report& report, const std::vector<const PhaseS
         }
         add_brick_table(page, rows_of(report, phase));
         add_device_line(page, *phase);
-        add_light_lines(page, *phase);
+        add_light_lines(page, report, *phase);
     }
     if (!outside.rows.empty()) {
         page.blank();

@@ -70,6 +70,7 @@ unattributed             -        -        -          0.21      0.4      -      
     EXPECT_TRUE(contains(line_of(text, "n/a  % roof: "), "no flops were given"));
     EXPECT_TRUE(contains(line_of(text, "light "), "990 MB/step take at least 31.4 ms")) << text;
     EXPECT_TRUE(contains(line_of(text, "light "), "65.3 % of the mean period; 1 brick without bytes"));
+    EXPECT_EQ(line_of(text, "gap "), "gap     host: kernels take 16.7 ms/step beyond that, most in lm_head 0.300 ms");
     EXPECT_TRUE(contains(text, "\ncounters  2.50 instructions per cycle")) << text;
 }
 

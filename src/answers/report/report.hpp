@@ -86,6 +86,7 @@ void describe_rows_of_devices(V& v, const Row& r) {
 template <class V>
 void describe_roofline(V& v, const Row& r) {
     v("bytes_per_step", r.bytes_per_step, "of all calls that stated their bytes");
+    v("excess_per_step_ns", r.excess_per_step_ns, "`sum_per_step_ns` less those bytes at the peak read bandwidth");
     v("intensity", r.roof.intensity, "flops per byte");
     v("share", r.roof.share, "of min(peak flops, intensity × peak bandwidth); absent where intensity is unknown or 0");
     v("memory_share", r.roof.memory_share, "of the peak read bandwidth");
@@ -167,6 +168,13 @@ void describe(V& v, const SpeedOfLight& s) {
     v("reached_share", s.reached_share, "`ns_per_step` of the mean period");
     v("fits_cache", s.fits_cache, "the bytes fit the last-level caches, so memory sets no such limit");
     v("bricks_without_bytes", s.bricks_without_bytes, "rows that state none: the figures above are lower bounds");
+    v("kernel_excess_ns", s.kernel_excess_ns, "kernels took longer than their bytes; on the host, all of the gap");
+    v("between_kernels_ns", s.between_kernels_ns, "from the first kernel of a step to the last, while none ran");
+    v("device_excess_ns", s.device_excess_ns,
+      "`kernel_excess_ns` + `between_kernels_ns`: known also where the two are not told apart");
+    v("host_ns", s.host_ns,
+      "before the first kernel and behind the last: launch, sampling, waiting; `ns_per_step` + `device_excess_ns` + "
+      "`host_ns` = the period");
 }
 
 template <class V>
