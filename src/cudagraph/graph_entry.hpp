@@ -132,6 +132,7 @@ class GraphEntry final : public Probe {
     [[nodiscard]] bool has_coarse_twin() const; // the same
     void plan(ProbeKind kind);                  // the same
     void begin_turn();                          // the same
+    [[nodiscard]] bool wants_frame() const;     // the same
     [[nodiscard]] StampPlans frame_plan() const;
     void give_up_frames();
     static constexpr std::uint32_t frame_samples = 4;

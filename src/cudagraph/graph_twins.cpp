@@ -25,7 +25,7 @@ bool GraphEntry::work() {
         // At a fixed rate a step's time decides how many stamps one sample may hold.
         const bool known = state_->options().every == 0 || plain_spans_.count() >= 2;
         build = room && wanted_ && known && twin_ == nullptr && state_->open();
-        const bool other = framing_ || plans_.turns.size() > 1 || (frames_ < most_frames && sites_.wants_frame());
+        const bool other = framing_ || plans_.turns.size() > 1 || wants_frame();
         const std::uint32_t samples = framing_ ? frame_samples : state_->options().samples_per_turn;
         turn = room && twin_ != nullptr && ((other && samples_of_turn_ >= samples) || has_coarse_twin());
     }
@@ -114,7 +114,7 @@ double GraphEntry::brick_ns() const {
 
 /// The clock of its stamps is too coarse by now.
 bool GraphEntry::has_coarse_twin() const {
-    return state_->options().kind == ProbeKind::automatic && twin_ != nullptr && !framing_ &&
+    return state_->options().kind == ProbeKind::automatic && twin_ != nullptr && !framing_ && !source_gone_ &&
            twin_->kind() == ProbeKind::stamp && best_kind() == ProbeKind::event;
 }
 
@@ -141,6 +141,9 @@ void GraphEntry::plan(ProbeKind kind) {
         book_.expect_parts(plans_.parts);
     }
 }
+
+/// Not once the clone is gone, though replays may begin to wait for their launch, or no longer do, and lack frames again.
+bool GraphEntry::wants_frame() const { return !source_gone_ && frames_ < most_frames && sites_.wants_frame(); }
 
 /// The others go on without.
 void GraphEntry::give_up_frames() {
@@ -271,7 +274,7 @@ bool GraphEntry::turn_twin() {
         }
         const bool was_frame = std::exchange(framing_, false);
         const bool coarse = has_coarse_twin();
-        framing_ = !was_frame && !coarse && frames_ < most_frames && sites_.wants_frame();
+        framing_ = !was_frame && !coarse && wants_frame();
         frames_ += framing_ ? 1 : 0;
         next_turn_ = was_frame || coarse ? next_turn_ : (twin_->turn() + 1) % plans_.turns.size();
         samples_of_turn_ = 0;
