@@ -200,14 +200,14 @@ TEST(StampModule, one_thread_writes_the_devices_clock_into_its_slot) {
     ASSERT_TRUE(module.ok()) << module.error().message;
     EXPECT_EQ(*stamp_module(bench.context()), *module) << "loaded once";
     // The parameters are those that the PTX declares.
-    const std::size_t sizes[] = {8, 8, 4, 4, 4};
+    const std::size_t sizes[] = {8, 8, 4, 4, 4, 4};
     for (std::size_t i = 0; i < std::size(sizes); ++i) {
         std::size_t offset = 0, bytes = 0;
         ASSERT_EQ(bench.calls().func_get_param_info((*module)->stamp, i, &offset, &bytes), CuResult::success);
         EXPECT_EQ(bytes, sizes[i]);
     }
     std::size_t offset = 0, bytes = 0;
-    EXPECT_NE(bench.calls().func_get_param_info((*module)->stamp, 5, &offset, &bytes), CuResult::success);
+    EXPECT_NE(bench.calls().func_get_param_info((*module)->stamp, 6, &offset, &bytes), CuResult::success);
     EXPECT_EQ(bench.calls().func_get_param_info((*module)->advance, 0, &offset, &bytes), CuResult::success);
     EXPECT_EQ(bytes, 8u);
 }
