@@ -119,7 +119,9 @@ void SiteBook::settle(double plain_ns) {
         const Readings::Estimate stamped = now.stamped.estimate();
         const Readings::Estimate framed = now.framed.estimate();
         const auto sites = static_cast<double>(sites_);
-        site_ = {(stamped.mean - framed.mean) / sites, std::hypot(stamped.error, framed.error) / sites};
+        // std::hypot() would need a newer C library than the rest does.
+        site_ = {(stamped.mean - framed.mean) / sites,
+                 std::sqrt(stamped.error * stamped.error + framed.error * framed.error) / sites};
     }
 }
 

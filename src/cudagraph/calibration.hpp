@@ -63,7 +63,7 @@ struct SiteCost {
 /// nothing between them read the same, the tick is longer than a stamp takes, and their shortest step says how long.
 class TimerTick {
   public:
-    static constexpr std::size_t enough = 16;
+    static constexpr std::size_t enough = 16, few = 3;
     void add(std::uint64_t reading);
     /// Of two that follow each other, both added too.
     void add_step(std::uint64_t from, std::uint64_t to);

@@ -117,6 +117,7 @@ class GraphEntry final : public Probe {
     void learn_plain(const Shot& shot);
     Status learn_sample(const Shot& shot);
     void learn_frame(const Shot& shot, const ReplayReadings& readings);
+    [[nodiscard]] bool reads_coarser(const Shot& shot) const;
     void learn_tick(const Shot& shot);
     /// Stamps of it waited for a place, or ran at other clocks: the figures of the others do not hold for it.
     [[nodiscard]] bool held_up(const Shot& shot, const ReplayReadings& readings, const Outer& outer) const;

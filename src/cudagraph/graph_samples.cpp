@@ -155,6 +155,7 @@ Status GraphEntry::learn_sample(const Shot& shot) {
         describe_sampling();
         return {};
     }
+    const bool coarser = reads_coarser(shot);
     learn_tick(shot);
     const Outer outer = outer_of(shot);
     const Result<std::uint64_t> head = shot.twin->head_ticks(readings, shot.before, shot.after, outer.waited);
@@ -165,7 +166,7 @@ Status GraphEntry::learn_sample(const Shot& shot) {
     bool sound = true;
     {
         const std::lock_guard lock(mutex_);
-        sound = !held_up(shot, readings, outer);
+        sound = !coarser && !held_up(shot, readings, outer);
         for (const double pair : readings.pair) {
             if (!std::isnan(pair)) {
                 pairs_.add(pair);
@@ -201,6 +202,14 @@ void GraphEntry::learn_frame(const Shot& shot, const ReplayReadings& readings) {
     if (!std::isnan(outer.ns)) {
         book_.add_framed(outer.ns - stamped_length(*shot.twin, readings, pair), outer.waited);
     }
+}
+
+/// Whether the timer ticks in more than the error that is stated allows, and that is not learnt yet.
+bool GraphEntry::reads_coarser(const Shot& shot) const {
+    constexpr double times = 4;
+    TimerTick own;
+    shot.twin->tell_timers(shot.replay, own);
+    return own.differences() >= TimerTick::few && own.ns() > times * graph_.device->tick_ns(shot.twin->kind());
 }
 
 void GraphEntry::learn_tick(const Shot& shot) {

@@ -302,7 +302,7 @@ class Workload {
         config.programmatic_holds_slots = true;
         config.loading_synchronises = true;
         config.stamp_node_ns = seed % 2 == 0 ? 1'700 : 500;
-        config.globaltimer_change_ns = vgpu::now_ns() + static_cast<std::int64_t>(seed % 20) * 1'000'000;
+        config.globaltimer_change_ns = 1 + static_cast<std::int64_t>(seed % 20) * 1'000'000;
         config.globaltimer_tick_later_ns = 1'024;
         return config;
     }

@@ -15,6 +15,7 @@ constexpr std::int64_t virtual_start_ns = 1'000'000'000;
 
 std::atomic<std::int64_t> virtual_now{virtual_start_ns};
 std::atomic<bool> is_virtual{false};
+std::atomic<std::int64_t> start_ns{0}; // of this device
 
 std::uint64_t cut(double ns, unsigned tick_ns) { return static_cast<std::uint64_t>(ns / tick_ns) * tick_ns; }
 
@@ -38,6 +39,7 @@ void advance_virtual(std::int64_t to_ns) {
 void restart_clock(Time time) {
     virtual_now = virtual_start_ns;
     is_virtual = time == Time::virtual_time;
+    start_ns = host_now();
 }
 
 HostClock& host_clock() {
@@ -57,7 +59,7 @@ std::uint64_t event_stamp_ns(std::int64_t true_ns, int device) {
 
 std::uint64_t globaltimer_ns(std::int64_t true_ns, int device) {
     const Config& config = gpu().config;
-    const bool later = config.globaltimer_change_ns != 0 && true_ns >= config.globaltimer_change_ns;
+    const bool later = config.globaltimer_change_ns != 0 && true_ns >= start_ns + config.globaltimer_change_ns;
     return cut(device_ns(true_ns, device), later ? config.globaltimer_tick_later_ns : config.globaltimer_tick_ns);
 }
 

@@ -48,7 +48,7 @@ struct Config {
     double clock_drift_ppm = 0.0;
     unsigned event_tick_ns = 32;
     unsigned globaltimer_tick_ns = 32;
-    std::int64_t globaltimer_change_ns = 0; // from this true time on (0: never) %globaltimer ticks differently:
+    std::int64_t globaltimer_change_ns = 0; // so long after the reset (0: never) %globaltimer ticks differently:
     unsigned globaltimer_tick_later_ns = 1'024;
 
     // What a call costs the host; cost() sets single ones.
