@@ -22,8 +22,10 @@ NOT_RUN = "not yet run"
 
 NODES = (10, 100, 1000)
 GROWTH = (10, 30, 100, 300, 1000, 3000)
-WAYS = ("event inline", "event leaf", "stamp inline", "stamp leaf", "stamp off", "stamp mapped")
+WAYS = ("event inline", "event leaf", "stamp inline", "stamp leaf", "stamp off",
+        "stamp inline, ring in host memory")
 MODELS = ("0.5b, 24 layers", "8b, 32 layers")
+GRAPHS = ("chain", "two branches", "kernels and memsets", "programmatic edges", "clusters of two", "more scopes than stamps")
 
 
 class Refused(Exception):
@@ -55,7 +57,10 @@ def rows():
     yield "Host time of a call", [
         row(call, "host.call", "ns", call=call)
         for call in ("cuEventRecord", "cuEventQuery", "cuEventElapsedTime", "cuStreamIsCapturing", "cuLaunchKernel",
-                     "eager scope, timed", "eager scope, off")]
+                     "eager scope, timed", "eager scope, off")] + [
+        row("eager scope with a kernel in it", "host.scope_with_a_kernel", "ns", **{"another thread launches": False}),
+        row("the same while another thread launches", "host.scope_with_a_kernel", "ns",
+            **{"another thread launches": True})]
     yield "Graphs by number of nodes", [
         row(f"{label}, {n}", name, unit, digits, nodes=n)
         for label, name, unit, digits in (
@@ -79,6 +84,31 @@ def rows():
             ("closure, raw", "replay.closure_raw", "%", 2), ("closure, calibrated", "replay.closure", "%", 2),
             ("nodes in no scope", "replay.nodes_in_no_scope", "", 0),
             ("bandwidth of a plain replay", "replay.bandwidth", "GB/s", 0))]
+    yield "Same values", [
+        row(f"{label}, {stamps}, {how}", name, "", 0, stamps=stamps, pipelined=how == "pipelined")
+        for stamps in ("events", "kernels") for how in ("waited for", "pipelined")
+        for label, name in (("replays", "values.replays"), ("all bits equal (1: yes)", "values.same"))]
+    yield "Launches", [
+        row(f"{label}, {when}", name, "us", 1, when=when)
+        for when in ("no profiler", "twins are built", "twins are there")
+        for label, name in (("cuGraphLaunch", "launch.host"), ("its 99.9th percentile", "launch.host_p99_9"))]
+    yield "Twins by kind of graph", [
+        *(row(f"{label}, {graph}, {stamps}", name, unit, digits, graph=graph, stamps=stamps)
+          for graph in GRAPHS for stamps in ("events", "kernels")
+          for label, name, unit, digits in (
+              ("cost of a site", "twin.cost_of_a_site", "ns", 0), ("sites timed", "twin.sites_timed", "", 0),
+              ("sum of the sites", "twin.sites_sum", "us", 1), ("closure", "twin.closure", "%", 2))),
+        *(row(f"{label} by the clone, {graph}", name, "", 0, graph=graph)
+          for graph in GRAPHS
+          for label, name in (("edges lost", "clone.edges_lost"), ("attributes lost", "clone.attributes_lost")))]
+    yield "Bricks against the tracer", [
+        row(f"{label}, {model}", name, unit, digits, model=model)
+        for model in MODELS
+        for label, name, unit, digits in (
+            ("kernel time in scopes", "coverage.kernel_time_in_scopes", "%", 2),
+            ("its span that our bricks explain", "coverage.explained", "%", 2),
+            ("bricks", "coverage.bricks", "", 0),
+            ("bricks off by more than 2 % and 0.5 us a kernel", "coverage.bricks_outside", "", 0))]
     yield "Clock, over a minute", [
         row("published bound of a placed event", "place.bound", "ns"),
         row("its distance from the middle of the host's bracket", "place.off_middle", "ns"),
@@ -114,10 +144,11 @@ class Results:
         if not heads or heads[0].get("schema") != SCHEMA:
             raise Refused(f"{self.path.name}: not a result file of schema {SCHEMA}")
         self.head = heads[0]
+        self.lines = newest_of_each_section(self.lines)
         self.device = next((line["value"] for line in self.lines if line.get("name") == "device"), "")
         if self.device.startswith("Virtual"):
             raise Refused(f"{self.path.name}: made on the virtual GPU, which says nothing about hardware")
-        if self.head["tiny"]:
+        if any(head["tiny"] for head in heads):
             raise Refused(f"{self.path.name}: a tiny run, whose sizes say nothing about the device")
         if not self.device:
             raise Refused(f"{self.path.name}: names no device; its section identity did not run")
@@ -142,6 +173,12 @@ class Results:
                 return line["reason"]
         broken = [f"{line['section']} {line['status']}" for line in self.of("end") if line["status"] != "done"]
         return "; ".join(broken) if broken else "not measured"
+
+
+def newest_of_each_section(lines):
+    """A section that ran again counts as it ran last."""
+    begun = {line["section"]: index for index, line in enumerate(lines) if line["record"] == "begin"}
+    return [line for index, line in enumerate(lines) if index >= begun.get(line["section"], 0)]
 
 
 def shown(line, unit, digits):

@@ -64,7 +64,7 @@ Status Cache::begin_on_stream(Capture& capture) {
         return Error{ErrorCode::invalid_argument,
                      "that stream is being captured already: end that capture first, or capture another stream."};
     }
-    status = driver_.check(calls.stream_get_ctx(capture.stream, &capture.context), "cuStreamGetCtx", nothing_begun);
+    status = driver_.check(calls.context_of(capture.stream, &capture.context), "cuStreamGetCtx", nothing_begun);
     if (!status) {
         return status;
     }

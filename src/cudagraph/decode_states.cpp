@@ -52,7 +52,7 @@ StateOwner DecodeStates::owner_of(cuda::Stream stream) const noexcept {
 Status DecodeStates::allocate(Arrays& arrays, cuda::Stream stream) {
     const cuda::Driver& calls = driver_.calls();
     const cuda::RelaxedCapture relaxed(calls);
-    if (Status status = driver_.check(calls.stream_get_ctx(stream, &arrays.context), "cuStreamGetCtx"); !status) {
+    if (Status status = driver_.check(calls.context_of(stream, &arrays.context), "cuStreamGetCtx"); !status) {
         return status;
     }
     const cuda::CurrentContext current(calls, arrays.context);

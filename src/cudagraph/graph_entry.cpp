@@ -204,7 +204,7 @@ bool GraphEntry::arm(Shot& shot, Stream stream) {
     Timeline& timeline = graph_.device->timeline();
     backends::cuda::Context context = nullptr;
     const CuResult asked =
-        timeline.lost() ? CuResult::invalid_context : state_->driver().stream_get_ctx(stream, &context);
+        timeline.lost() ? CuResult::invalid_context : state_->driver().context_of(stream, &context);
     bool armed = asked == CuResult::success && context == timeline.context();
     if (asked == CuResult::success && !armed && !elsewhere_) {
         elsewhere_ = true;

@@ -45,7 +45,7 @@ Status ReplayProfile::take_events(ReplaySample& sample, cuda::Stream stream) {
     if (capturing != cuda::CaptureStatus::none) {
         return Error{ErrorCode::unsupported, "this replay was captured into another graph"};
     }
-    if (Status status = driver_.check(calls.stream_get_ctx(stream, &sample.context), "cuStreamGetCtx"); !status) {
+    if (Status status = driver_.check(calls.context_of(stream, &sample.context), "cuStreamGetCtx"); !status) {
         return status;
     }
     {

@@ -5,9 +5,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <ctime>
 
 namespace gpu_check {
@@ -62,7 +64,64 @@ void kill_and_reap(pid_t child, Ended& ended) {
     ended.how = Ended::How::timed_out;
 }
 
+bool move_all(auto call, int descriptor, auto* bytes, std::size_t size) {
+    for (std::size_t done = 0; done < size;) {
+        const ssize_t moved = call(descriptor, bytes + done, size - done);
+        if (moved <= 0 && !(moved < 0 && errno == EINTR)) {
+            return false;
+        }
+        done += moved > 0 ? static_cast<std::size_t>(moved) : 0;
+    }
+    return true;
+}
+
+bool send_all(int descriptor, const void* from, std::size_t size) {
+    const auto call = [](int to, const char* bytes, std::size_t left) {
+        return send(to, bytes, left, MSG_NOSIGNAL);
+    };
+    return move_all(call, descriptor, static_cast<const char*>(from), size);
+}
+
+bool receive_all(int descriptor, void* to, std::size_t size) {
+    return move_all([](int from, char* bytes, std::size_t left) { return read(from, bytes, left); }, descriptor,
+                    static_cast<char*>(to), size);
+}
+
 } // namespace
+
+Partner::Partner(const std::vector<std::string>& words) {
+    int ends[2] = {-1, -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
+        child_ = start(words, ends[1]);
+        socket_ = ends[0];
+        close(ends[1]);
+    }
+}
+
+Partner::~Partner() {
+    Ended ignored;
+    if (child_ > 0) {
+        kill_and_reap(child_, ignored);
+    }
+    close(socket_);
+}
+
+std::vector<double> Partner::ask(char what, std::size_t numbers) {
+    if (child_ <= 0) {
+        return {};
+    }
+    std::vector<double> got(numbers);
+    kill(child_, SIGCONT);
+    const bool answered = send_all(socket_, &what, 1) && receive_all(socket_, got.data(), numbers * sizeof(double));
+    kill(child_, SIGSTOP);
+    return answered ? got : std::vector<double>();
+}
+
+bool next_question(char& what) { return receive_all(progress_fd, &what, 1); }
+
+void answer(const std::vector<double>& numbers) {
+    static_cast<void>(send_all(progress_fd, numbers.data(), numbers.size() * sizeof(double)));
+}
 
 Ended run_child(const std::vector<std::string>& words, double limit_seconds) {
     Ended ended;

@@ -23,4 +23,23 @@ inline constexpr int progress_fd = 9;
 [[nodiscard]] Ended run_child_with_progress(const std::vector<std::string>& words, double limit_per_byte,
                                             unsigned& bytes);
 
+/// A child that is asked and answers over progress_fd. It is stopped while nothing is asked of it, so that none of its threads
+/// works in another one's turn. Killed at the end of its owner's life.
+class Partner {
+  public:
+    explicit Partner(const std::vector<std::string>& words);
+    ~Partner();
+    Partner(const Partner&) = delete;
+    Partner& operator=(const Partner&) = delete;
+    /// So many numbers; empty: it has ended.
+    [[nodiscard]] std::vector<double> ask(char what, std::size_t numbers);
+
+  private:
+    int child_ = -1;
+    int socket_ = -1;
+};
+/// Of the child: false when nobody asks any more.
+[[nodiscard]] bool next_question(char& what);
+void answer(const std::vector<double>& numbers);
+
 } // namespace gpu_check

@@ -2,7 +2,7 @@
 // The vendor's tracer, where it is found: last, and in a process of its own, because its slowdown outlives it. A chain of
 // memory-bound kernels with an event after each: our time of a kernel is from event to event, the tracer's from a kernel's
 // start to the next one's; both hold the gap and the event.
-#include "backends/cuda/cupti.hpp"
+#include "cupti_libraries.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -176,9 +176,13 @@ void compare(const ResultFile& results, const std::vector<double>& ours, const s
 
 } // namespace
 
-void run_cupti(const ResultFile& results, const Options& options) {
+CuptiOptions cupti_options(const Options& options) {
     CuptiOptions wanted;
     wanted.libraries = options.cupti.empty() ? find_libraries() : std::vector<std::string>{options.cupti};
+    return wanted;
+}
+
+void run_cupti(const ResultFile& results, const Options& options) {
     Gpu gpu;
     const std::size_t bytes = std::size_t{options.tiny ? 128U : 1024U} << 20;
     const OwnedMemory memory = allocate(gpu, bytes);
@@ -191,7 +195,7 @@ void run_cupti(const ResultFile& results, const Options& options) {
     static_cast<void>(replay_times(gpu, before.exec, rounds));
     const double untraced = spread_of(replay_times(gpu, before.exec, rounds)).median;
 
-    plumb::Result<std::unique_ptr<CuptiReader>> reader = CuptiReader::start(wanted);
+    plumb::Result<std::unique_ptr<CuptiReader>> reader = CuptiReader::start(cupti_options(options));
     if (!reader.ok()) {
         throw NotApplicable{reader.error().message};
     }
@@ -206,6 +210,8 @@ void run_cupti(const ResultFile& results, const Options& options) {
     const double after = spread_of(replay_times(gpu, before.exec, rounds)).median;
 
     results.text("cupti.library", trace->library);
+    results.text("cupti.version", std::to_string(trace->version));
+    results.figure("cupti.outside", static_cast<double>(trace->outside), "1");
     results.figure("cupti.slower_mean", (traced / untraced - 1) * 100, "%");
     results.figure("cupti.slower_after_stop", (after / untraced - 1) * 100, "%");
     results.figure("cupti.untimed", static_cast<double>(trace->untimed), "1");

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What profiling a decode step costs, and how much of it is explained: steps with the profiler on and off in blocks that
-// take turns (on off off on), replayed and eager, at the library's default rates. Then closure, coverage and rotation from
-// the library's own report.
+// What profiling a decode step costs, and how much of it is explained. Two processes take turns, block by block, on off off on:
+// one with the profiler at its default rates, one that has none. Each is stopped in the other's turn, so that work which the
+// profiler leaves to its own thread is paid in its own blocks. Then closure, coverage and rotation from the report.
 #include <cmath>
+#include <optional>
 
+#include "child.hpp"
 #include "decode_model.hpp"
 #include "plumb/cuda.hpp"
-#include "plumb/profiler.hpp"
-#include "sections.hpp"
+#include "profiled_graph.hpp"
 
 namespace gpu_check {
 namespace {
 
 constexpr std::uint64_t graph_key = 1;
+constexpr int steps_before = 2; // of a block, not counted: caches and clocks after the other's turn
+
+std::size_t steps_of(const Options& options) { return options.tiny ? 8 : 32; }
+const Shape& shape_of(const Options& options, unsigned index) {
+    return options.tiny ? tiny_shapes[index] : shapes[index];
+}
 
 /// Wall times of one kind of step, and the means of its blocks.
 struct Side {
@@ -27,31 +34,30 @@ double mean_of(const std::vector<double>& values) {
     return sum / static_cast<double>(values.size());
 }
 
-template <class Step>
-void run_block(Side& side, int steps, Step step) {
-    double sum = 0;
-    for (int i = 0; i < steps; ++i) {
-        const std::int64_t before = host_ns();
-        step();
-        side.steps.push_back(static_cast<double>(host_ns() - before));
-        sum += side.steps.back();
-    }
-    side.blocks.push_back(sum / steps);
+void run_block(Partner& partner, char what, std::size_t steps, Side& side) {
+    const std::vector<double> block = partner.ask(what, steps);
+    expect(!block.empty(), "a process of the decode step has ended before its time");
+    side.steps.insert(side.steps.end(), block.begin(), block.end());
+    side.blocks.push_back(mean_of(block));
 }
 
-template <class On, class Off>
-void take_turns(Side& on, Side& off, double seconds, int steps, On on_step, Off off_step) {
-    const std::int64_t end = host_ns() + static_cast<std::int64_t>(seconds * 1e9);
-    for (int turn = 0; host_ns() < end || turn % 2 == 1; ++turn) {
-        if (turn % 2 == 0) {
-            run_block(on, steps, on_step);
-            run_block(off, steps, off_step);
-        } else {
-            run_block(off, steps, off_step);
-            run_block(on, steps, on_step);
+struct Pair {
+    Partner on, off;
+    std::size_t steps;
+
+    void take_turns(char what, double seconds, Side& with, Side& without) {
+        const std::int64_t end = host_ns() + static_cast<std::int64_t>(seconds * 1e9);
+        for (int turn = 0; host_ns() < end || turn % 2 == 1; ++turn) {
+            if (turn % 2 == 0) {
+                run_block(on, what, steps, with);
+                run_block(off, what, steps, without);
+            } else {
+                run_block(off, what, steps, without);
+                run_block(on, what, steps, with);
+            }
         }
     }
-}
+};
 
 void write_overhead(const ResultFile& results, const std::string& name, const Side& on, const Side& off,
                     const Json& at) {
@@ -71,15 +77,6 @@ void write_overhead(const ResultFile& results, const std::string& name, const Si
     results.figure(name + ".slower_median", spread_of(slower).median, "%", at);
     if (slower.size() > 1) {
         results.figure(name + ".slower_standard_error", std::sqrt(square / (pairs - 1) / pairs), "%", at);
-    }
-}
-
-void put(const ResultFile& results, const std::string& name, const plumb::Figure& figure, const char* unit,
-         const Json& at, double scale = 1) {
-    if (figure.value) {
-        results.figure(name, *figure.value * scale, unit, at);
-    } else {
-        results.absent(name, figure.reason, at);
     }
 }
 
@@ -120,87 +117,105 @@ void write_report(const ResultFile& results, const plumb::Report& report, const 
     }
 }
 
-void replayed(Gpu& gpu, const ResultFile& results, DecodeModel& model, plumb::Profiler& profiler, const Json& at,
-              double seconds, int steps) {
-    OwnedGraph graph(gpu);
-    gpu.must(gpu.d.stream_begin_capture(gpu.stream, CaptureMode::relaxed), "cuStreamBeginCapture");
-    model.enqueue(profiler, plumb::cuda(gpu.stream), gpu.stream);
-    gpu.must(gpu.d.stream_end_capture(gpu.stream, graph.out()), "cuStreamEndCapture");
-    plumb::Result<plumb::GraphProbe> probe = profiler.graph_captured(graph_key, graph);
-    expect(probe.ok(), probe.ok() ? "" : "graph_captured: " + probe.error().message);
-    const OwnedExec exec = instantiate(gpu, graph);
-    gpu.must(gpu.d.graph_upload(exec, gpu.stream), "cuGraphUpload");
-    results.figure("step.kernels", model.kernels(), "1", at);
+std::vector<double> block_of(std::size_t steps, const auto& step) {
+    std::vector<double> took;
+    for (int i = 0; i < steps_before; ++i) {
+        step();
+    }
+    for (std::size_t i = 0; i < steps; ++i) {
+        const std::int64_t before = host_ns();
+        step();
+        took.push_back(static_cast<double>(host_ns() - before));
+    }
+    return took;
+}
+
+void answer_with_profiler(Gpu& gpu, const ResultFile& results, const Options& options, const Shape& shape,
+                          DecodeModel& model) {
+    const Json at = {{"model", shape.name}};
+    const std::unique_ptr<plumb::Profiler> profiler = profiler_of(options, "decode-" + std::to_string(shape.layers));
+    const plumb::Queue queue = plumb::cuda(gpu.stream);
+    std::optional<ProfiledGraph> graph;
+    graph.emplace(gpu, *profiler, graph_key, [&] { model.enqueue(profiler.get(), queue, gpu.stream); });
+    results.figure("step.kernels", static_cast<double>(model.bricks().size()), "1", at);
     results.figure("step.bytes", model.bytes_per_step(), "bytes", at);
     results.figure("weights", model.weight_bytes(), "bytes", at);
-    const auto off_step = [&] {
-        gpu.must(gpu.d.graph_launch(exec, gpu.stream), "cuGraphLaunch");
+    static_cast<void>(graph->launch_until_timed(5)); // the twin is built and calibrated before anything is compared
+    const auto eager_step = [&] {
+        PLUMB_STEP(*profiler, queue, plumb::Phase::decode, plumb::tokens(1));
+        model.enqueue(profiler.get(), queue, gpu.stream);
         gpu.wait();
     };
-    const auto on_step = [&] {
-        PLUMB_STEP(profiler, plumb::host, plumb::Phase::decode, plumb::tokens(1));
-        const plumb::Status launched = probe->launch(exec, gpu.stream);
-        expect(launched.ok(), launched.ok() ? "" : launched.error().message);
-        gpu.wait();
-    };
-    Side warm_on, warm_off;
-    take_turns(warm_on, warm_off, seconds / 5, steps, on_step, off_step); // builds the twin, calibrates
-    Side on, off;
-    take_turns(on, off, seconds, steps, on_step, off_step);
-    write_overhead(results, "replayed", on, off, at);
-    expect(profiler.flush().ok(), "the profiler could not be flushed");
-    const plumb::Result<plumb::Report> report = profiler.snapshot();
-    expect(report.ok(), report.ok() ? "" : report.error().message);
-    write_report(results, *report, at, model.bytes_per_step());
-    profiler.graph_evicted(graph_key);
-    gpu.wait();
+    for (char what = 0; next_question(what);) {
+        if (what == 'r') {
+            answer(block_of(steps_of(options), [&] { graph->launch_and_wait(); }));
+        } else if (what == 'e') {
+            if (graph) { // the last replay
+                write_report(results, report_of(*profiler), at, model.bytes_per_step());
+                graph.reset();
+            }
+            answer(block_of(steps_of(options), eager_step));
+        } else {
+            expect(profiler->close().ok(), "the recording could not be closed");
+            answer({1});
+        }
+    }
 }
 
-void eager(Gpu& gpu, const ResultFile& results, DecodeModel& model, plumb::Profiler& profiler, const Json& at,
-           double seconds, int steps) {
-    plumb::Profiler none{plumb::Config{}};
-    const plumb::Queue queue = plumb::cuda(gpu.stream);
-    const auto step = [&](plumb::Profiler& by) {
-        PLUMB_STEP(by, queue, plumb::Phase::decode, plumb::tokens(1));
-        model.enqueue(by, queue, gpu.stream);
-        gpu.wait();
-    };
-    Side on, off, warm;
-    run_block(warm, steps, [&] { step(profiler); });
-    take_turns(
-        on, off, seconds, steps, [&] { step(profiler); }, [&] { step(none); });
-    write_overhead(results, "eager", on, off, at);
+void answer_without(Gpu& gpu, const Options& options, DecodeModel& model) {
+    OwnedGraph graph(gpu);
+    gpu.must(gpu.d.stream_begin_capture(gpu.stream, CaptureMode::relaxed), "cuStreamBeginCapture");
+    model.enqueue(nullptr, plumb::host, gpu.stream);
+    gpu.must(gpu.d.stream_end_capture(gpu.stream, graph.out()), "cuStreamEndCapture");
+    const OwnedExec exec = instantiate(gpu, graph);
+    gpu.must(gpu.d.graph_upload(exec, gpu.stream), "cuGraphUpload");
+    for (char what = 0; next_question(what);) {
+        answer(block_of(steps_of(options), [&] {
+            if (what == 'r') {
+                gpu.must(gpu.d.graph_launch(exec, gpu.stream), "cuGraphLaunch");
+            } else {
+                model.enqueue(nullptr, plumb::host, gpu.stream);
+            }
+            gpu.wait();
+        }));
+    }
 }
 
-plumb::Config config_of(const Options& options, const char* name) {
-    plumb::Result<plumb::Config> config = plumb::Config::parse("on,out=" + options.scratch + "/" + name + ".plumb");
-    expect(config.ok(), config.ok() ? "" : config.error().message);
-    return *config;
+std::vector<std::string> words_of(const ResultFile& results, const Options& options, const char* side, unsigned index) {
+    std::vector<std::string> words = {"decode-side",  side,        std::to_string(index), "--out",
+                                      results.path(), "--scratch", options.scratch};
+    if (options.tiny) {
+        words.emplace_back("--tiny");
+    }
+    return words;
 }
 
 } // namespace
 
-void run_decode(const ResultFile& results, const Options& options) {
-    constexpr Shape shapes[] = {
-        {"0.5b, 24 layers", 24, 896, 128, 4864, 151'936, 2048},
-        {"8b, 32 layers", 32, 4096, 1024, 14'336, 128'256, 2048},
-    };
-    constexpr Shape tiny_shape = {"tiny, 4 layers", 4, 64, 64, 128, 256, 64};
+void run_decode_side(const ResultFile& results, const Options& options, bool profiled, unsigned index) {
     Gpu gpu;
-    const double seconds = options.tiny ? 1 : 18;
-    const int steps = options.tiny ? 8 : 32;
-    for (const Shape& shape : shapes) {
-        const Shape& used = options.tiny ? tiny_shape : shape;
-        const Json at = {{"model", used.name}};
-        DecodeModel model(gpu, used);
-        plumb::Profiler profiler(config_of(options, options.tiny ? "tiny" : (&shape == shapes ? "small" : "large")));
-        expect(profiler.status().ok(), profiler.status().ok() ? "" : profiler.status().error().message);
-        replayed(gpu, results, model, profiler, at, seconds, steps);
-        eager(gpu, results, model, profiler, at, seconds / 3, steps);
-        expect(profiler.close().ok(), "the recording could not be closed");
-        if (options.tiny) {
-            break;
-        }
+    const Shape& shape = shape_of(options, index);
+    DecodeModel model(gpu, shape);
+    if (profiled) {
+        answer_with_profiler(gpu, results, options, shape, model);
+    } else {
+        answer_without(gpu, options, model);
+    }
+}
+
+void run_decode(const ResultFile& results, const Options& options) {
+    const double seconds = options.tiny ? 1 : 16;
+    for (unsigned index = 0; index < (options.tiny ? std::size(tiny_shapes) : std::size(shapes)); ++index) {
+        const Json at = {{"model", shape_of(options, index).name}};
+        Pair pair{Partner(words_of(results, options, "on", index)), Partner(words_of(results, options, "off", index)),
+                  steps_of(options)};
+        Side warm_on, warm_off, on, off, eager_on, eager_off;
+        pair.take_turns('r', seconds / 5, warm_on, warm_off); // builds the twin, calibrates
+        pair.take_turns('r', seconds, on, off);
+        write_overhead(results, "replayed", on, off, at);
+        pair.take_turns('e', seconds / 3, eager_on, eager_off);
+        write_overhead(results, "eager", eager_on, eager_off, at);
+        expect(!pair.on.ask('x', 1).empty(), "the process with the profiler did not come to its end");
     }
 }
 

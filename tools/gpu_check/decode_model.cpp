@@ -46,52 +46,60 @@ DevicePointer DecodeModel::take(std::size_t bytes) {
 }
 
 void DecodeModel::norm(Stream stream) {
-    ++kernels_;
     gpu_.launch(stream, gpu_.kernel("check_norm"), 1, 256, static_cast<DevicePointer>(x_),
                 static_cast<DevicePointer>(y_), shape_.hidden);
 }
 
 void DecodeModel::gemv(Stream stream, unsigned rows, unsigned columns) {
-    ++kernels_;
     const DevicePointer weights = take(rows * row_bytes(columns));
     gpu_.launch(stream, gpu_.kernel("check_gemv"), (rows + 3) / 4, 128, weights, static_cast<DevicePointer>(x_),
                 static_cast<DevicePointer>(y_), rows, columns / 8);
 }
 
 void DecodeModel::read_cache(Stream stream) {
-    ++kernels_;
     const std::size_t bytes = std::size_t{2} * shape_.context * row_bytes(shape_.kv);
     const DevicePointer cache = take(bytes);
     gpu_.launch(stream, gpu_.kernel("check_read"), static_cast<unsigned>(gpu_.multiprocessors), 256, cache,
                 std::uint64_t{bytes / 16}, static_cast<DevicePointer>(y_));
 }
 
-void DecodeModel::enqueue(plumb::Recorder& profiler, plumb::Queue queue, Stream stream) {
+void DecodeModel::enqueue(plumb::Recorder* profiler, plumb::Queue queue, Stream stream) {
     next_ = 0;
     bytes_ = 0;
-    kernels_ = 0;
+    bricks_.clear();
+    const auto scoped = [&](Brick brick, const auto& kernel) {
+        bricks_.push_back(brick);
+        if (profiler == nullptr) {
+            kernel();
+            return;
+        }
+        PLUMB_BRICK(*profiler, queue, brick);
+        kernel();
+    };
     const auto normed = [&](Brick brick) {
-        PLUMB_BRICK(profiler, queue, brick);
-        norm(stream);
+        scoped(brick, [&] { norm(stream); });
     };
     const auto product = [&](Brick brick, unsigned rows, unsigned columns) {
-        PLUMB_BRICK(profiler, queue, brick, plumb::bytes(rows * row_bytes(columns)));
-        gemv(stream, rows, columns);
+        scoped(brick, [&] { gemv(stream, rows, columns); });
     };
-    normed(Brick::embedding);
-    for (unsigned layer = 0; layer < shape_.layers; ++layer) {
-        PLUMB_LAYER(profiler, layer);
+    const auto layer = [&] {
         normed(Brick::rms_norm);
         product(Brick::qkv_projection, shape_.hidden + 2 * shape_.kv, shape_.hidden);
         normed(Brick::rope_embedding);
-        {
-            PLUMB_BRICK(profiler, queue, Brick::attention);
-            read_cache(stream);
-        }
+        scoped(Brick::attention, [&] { read_cache(stream); });
         product(Brick::output_projection, shape_.hidden, shape_.hidden);
         normed(Brick::rms_norm);
         product(Brick::gate_up_projection, 2 * shape_.ffn, shape_.hidden);
         product(Brick::down_projection, shape_.hidden, shape_.ffn);
+    };
+    normed(Brick::embedding);
+    for (unsigned index = 0; index < shape_.layers; ++index) {
+        if (profiler == nullptr) {
+            layer();
+            continue;
+        }
+        PLUMB_LAYER(*profiler, index);
+        layer();
     }
     normed(Brick::rms_norm);
     product(Brick::lm_head, shape_.vocabulary, shape_.hidden);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an empty pair reads and what stamping costs the device and the host: eager records, event nodes in the chain or
 // beside it, stamp kernels on and off. Ways are taken in turn, so that a drifting clock touches all of them alike.
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "backends/cuda/stamp_module.hpp"
 #include "cudagraph/graph_device.hpp"
@@ -22,8 +24,13 @@ constexpr Way ways[] = {Way::plain,      Way::event_inline, Way::event_leaf,  Wa
                         Way::stamp_leaf, Way::stamp_off,    Way::stamp_mapped};
 
 const char* word(Way way) {
-    constexpr const char* words[] = {"plain",      "event inline", "event leaf",  "stamp inline",
-                                     "stamp leaf", "stamp off",    "stamp mapped"};
+    constexpr const char* words[] = {"plain",
+                                     "event inline",
+                                     "event leaf",
+                                     "stamp inline",
+                                     "stamp leaf",
+                                     "stamp off",
+                                     "stamp inline, ring in host memory"};
     return words[static_cast<int>(way)];
 }
 
@@ -245,6 +252,53 @@ void host_cost(Gpu& gpu, const ResultFile& results, const char* call, Body body)
     results.figure("host.call", spread_of(each), "ns", {{"call", call}});
 }
 
+/// What a scope costs the thread that enqueues a decode step: a kernel in each, with and without another thread that launches
+/// too and so holds the driver's lock. Rounds with and without scopes take turns.
+void scopes_between_kernels(Gpu& gpu, const ResultFile& results) {
+    constexpr int scopes = 340, rounds = 40;
+    plumb::Profiler on(plumb::Config::parse("on,out=none,device.every=1"));
+    if (!on.status().ok()) {
+        results.absent("host.scope_with_a_kernel", on.status().error().message);
+        return;
+    }
+    const plumb::Queue queue = plumb::cuda(gpu.stream);
+    const auto step = [&](bool scoped) {
+        const std::int64_t before = host_ns();
+        for (int i = 0; i < scopes; ++i) {
+            if (scoped) {
+                PLUMB_BRICK(on, queue, plumb::Brick::rms_norm);
+                gpu.launch_empty(gpu.stream);
+            } else {
+                gpu.launch_empty(gpu.stream);
+            }
+        }
+        const auto took = static_cast<double>(host_ns() - before);
+        gpu.wait();
+        return took;
+    };
+    for (const bool beside : {false, true}) {
+        const OwnedStream stream = make_stream(gpu);
+        std::atomic<bool> stop{!beside};
+        std::thread other([&] {
+            const CurrentContext current(gpu.d, gpu.context);
+            while (!stop) {
+                static_cast<void>(
+                    gpu.d.launch_kernel(gpu.kernel("check_empty"), 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr));
+                static_cast<void>(gpu.d.stream_synchronize(stream));
+            }
+        });
+        std::vector<double> each;
+        for (int round = 0; round < rounds; ++round) {
+            PLUMB_STEP(on, queue, plumb::Phase::decode, plumb::tokens(1));
+            const double without = step(false);
+            each.push_back((step(true) - without) / scopes);
+        }
+        stop = true;
+        other.join();
+        results.figure("host.scope_with_a_kernel", spread_of(each), "ns", {{"another thread launches", beside}});
+    }
+}
+
 void host_costs(Gpu& gpu, const ResultFile& results) {
     const OwnedEvent event = make_event(gpu), earlier = make_event(gpu);
     gpu.record(earlier, gpu.stream);
@@ -259,6 +313,7 @@ void host_costs(Gpu& gpu, const ResultFile& results) {
     host_cost(gpu, results, "cuEventRecord", [&] { gpu.record(event, gpu.stream); });
     host_cost(gpu, results, "cuLaunchKernel", [&] { gpu.launch_empty(gpu.stream); });
 
+    scopes_between_kernels(gpu, results);
     plumb::Profiler on(plumb::Config::parse("on,out=none,device.every=1"));
     if (!on.status().ok()) {
         results.absent("host.scope", on.status().error().message);

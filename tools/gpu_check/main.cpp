@@ -6,6 +6,8 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <gnu/libc-version.h>
 #include <map>
 #include <sys/utsname.h>
@@ -22,24 +24,26 @@ namespace {
 constexpr int no_gpu = 2;
 constexpr int failed_section = 3;
 constexpr const char* usage =
-    "usage: gpu_check --run [--out FILE] [--tiny] [--only NAME,…] [--limit NAME=SECONDS] [--cupti LIBRARY]\n"
+    "usage: gpu_check --run [--out FILE] [--tiny] [--only NAME,…] [--limit NAME=SECONDS] [--cupti LIBRARY] [--break]\n"
     "\n"
     "  --out FILE            JSON lines, appended as they come (default: gpu_check.jsonl)\n"
     "  --tiny                seconds instead of minutes, with sizes that say nothing about the device\n"
-    "  --only NAME,NAME      these sections only\n"
+    "  --only NAME,NAME      these sections only; a file that is there keeps its other sections\n"
     "  --limit NAME=SECONDS  another time limit for a section\n"
     "  --cupti LIBRARY       where libcupti lies, if it is not found\n"
+    "  --break               also what makes the driver log an Xid, last: the system may take the machine away\n"
     "  gpu_check --ptx       prints the kernels\n"
     "\n"
     "Sections:\n";
 
 struct Command {
-    std::string word; // "--run", or of a child: "section", "truths", "probe"
-    std::string name; // of the child's section
-    unsigned first = 0;
+    std::string word;   // "--run", or of a child: "section", "decode-side", "truths", "probe"
+    std::string name;   // of the child's section, or side
+    unsigned first = 0; // truth, or shape
     std::string out = "gpu_check.jsonl";
     std::vector<std::string> only;
     std::map<std::string, double> limits;
+    bool breaks = false;
     Options options;
 };
 
@@ -97,12 +101,17 @@ Command read_command(int argc, char** argv) {
             command.word = word;
         } else if (word == "section") {
             command.word = word, command.name = value();
+        } else if (word == "decode-side") {
+            command.word = word, command.name = value();
+            command.first = static_cast<unsigned>(std::strtoul(value().c_str(), nullptr, 10));
         } else if (word == "truths") {
             command.word = word, command.first = static_cast<unsigned>(std::strtoul(value().c_str(), nullptr, 10));
         } else if (word == "--out") {
             command.out = value();
         } else if (word == "--tiny") {
             command.options.tiny = true;
+        } else if (word == "--break") {
+            command.breaks = true;
         } else if (word == "--only") {
             command.only = split(value());
         } else if (word == "--limit") {
@@ -119,29 +128,43 @@ Command read_command(int argc, char** argv) {
         if (!known(name)) {
             refuse("--only: there is no section \"" + name + "\"; --help lists them");
         }
+        if (name == break_section && !command.breaks) {
+            refuse(
+                "--only break wants --break too: the driver will log an Xid, and the system may take the machine away");
+        }
     }
     return command;
+}
+
+/// Exit status of a section, or of a part of one.
+int run_recorded(const ResultFile& results, const std::function<void()>& body) {
+    try {
+        body();
+        return 0;
+    } catch (const Failure& failure) {
+        results.append({{"record", "problem"}, {"sentence", failure.sentence}});
+        return failed_section;
+    } catch (const NotApplicable& reason) {
+        results.append({{"record", "not_applicable"}, {"reason", reason.reason}});
+        return 0;
+    }
 }
 
 /// Runs one section in this process.
 int run_section(const Command& command) {
     const ResultFile results(command.out, command.name);
     for (const Section& section : sections) {
-        if (command.name != section.name) {
-            continue;
-        }
-        try {
-            section.run(results, command.options);
-            return 0;
-        } catch (const Failure& failure) {
-            results.append({{"record", "problem"}, {"sentence", failure.sentence}});
-            return failed_section;
-        } catch (const NotApplicable& reason) {
-            results.append({{"record", "not_applicable"}, {"reason", reason.reason}});
-            return 0;
+        if (command.name == section.name) {
+            return run_recorded(results, [&] { section.run(results, command.options); });
         }
     }
     return failed_section;
+}
+
+int run_side(const Command& command) {
+    const ResultFile results(command.out, "decode");
+    return run_recorded(results,
+                        [&] { run_decode_side(results, command.options, command.name == "on", command.first); });
 }
 
 /// 0 where a device answers; else prints the one sentence that says what is missing.
@@ -223,8 +246,25 @@ bool run_and_watch(const Command& command, const Section& section) {
     return ended.how == Ended::How::exited && ended.code == 0;
 }
 
+/// Only the result file of an earlier run of the same kind is gone on with, and only section by section.
+bool may_append(const Command& command) {
+    std::ifstream file(command.out);
+    std::string first;
+    std::getline(file, first);
+    const Json head = Json::parse(first, nullptr, false);
+    return !command.only.empty() && head.is_object() && head.value("schema", "") == schema &&
+           head.value("tiny", false) == command.options.tiny;
+}
+
+bool is_wanted(const Command& command, const std::string& name) {
+    if (command.only.empty()) {
+        return command.breaks || name != break_section;
+    }
+    return std::find(command.only.begin(), command.only.end(), name) != command.only.end();
+}
+
 int run_all(Command command) {
-    if (std::filesystem::exists(command.out)) {
+    if (std::filesystem::exists(command.out) && !may_append(command)) {
         refuse(command.out + " exists already: move it away, or name another file with --out");
     }
     // The driver's own messages stay in the child; a missing GPU is said in one sentence and leaves no file.
@@ -241,9 +281,7 @@ int run_all(Command command) {
     write_head(command);
     bool all = true;
     for (const Section& section : sections) {
-        const bool wanted = command.only.empty() ||
-                            std::find(command.only.begin(), command.only.end(), section.name) != command.only.end();
-        if (wanted) {
+        if (is_wanted(command, section.name)) {
             all = run_and_watch(command, section) && all;
         }
     }
@@ -262,6 +300,9 @@ int main_of(int argc, char** argv) {
     }
     if (command.word == "section") {
         return run_section(command);
+    }
+    if (command.word == "decode-side") {
+        return run_side(command);
     }
     if (command.word == "truths") {
         return run_truths_from(ResultFile(command.out, "truth"), command.first);

@@ -17,6 +17,12 @@ Spread spread_of(std::vector<double> samples) {
     return {samples.size(), at(0.5), at(0.1), at(0.9), samples.front(), samples.back()};
 }
 
+double quantile_of(std::vector<double> samples, double share) {
+    const auto at = static_cast<std::size_t>(std::ceil(share * static_cast<double>(samples.size()))) - 1;
+    std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(at), samples.end());
+    return samples[at];
+}
+
 bool ResultFile::append(Json line) const {
     Json whole;
     whole["record"] = line["record"];

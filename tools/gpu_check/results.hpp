@@ -20,6 +20,8 @@ struct Spread {
 };
 /// REQUIRES: not empty.
 [[nodiscard]] Spread spread_of(std::vector<double> samples);
+/// `share` of the samples are no larger. REQUIRES: not empty.
+[[nodiscard]] double quantile_of(std::vector<double> samples, double share);
 
 class ResultFile {
   public:

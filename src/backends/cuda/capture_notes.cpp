@@ -96,7 +96,7 @@ Result<Frontier> read_frontier(const Driver& driver, Stream stream) {
 /// Of a stream that a note begins on. A graph belongs to the context of its streams, whatever is current later.
 Result<Frontier> read_begin(const Driver& driver, Stream stream) {
     Result<Frontier> frontier = read_frontier(driver, stream);
-    if (frontier && driver.stream_get_ctx(stream, &frontier->context) != CuResult::success) {
+    if (frontier && driver.context_of(stream, &frontier->context) != CuResult::success) {
         frontier->context = nullptr;
     }
     return frontier;

@@ -48,7 +48,7 @@ std::unique_ptr<Subject> cuda_subject() {
                                kernel_of,
                                launch,
                                {"cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventElapsedTime",
-                                "cuStreamIsCapturing", "cuStreamCreate", "cuStreamGetCtx"}});
+                                "cuStreamIsCapturing", "cuStreamCreateWithPriority", "cuStreamGetCtx"}});
 }
 
 } // namespace plumb::conformance

@@ -31,6 +31,7 @@ struct Calls {
     cupti::CuptiResult (*enable_callback)(std::uint32_t on, void* subscriber, std::uint32_t domain,
                                           std::uint32_t id) = nullptr;
     cupti::CuptiResult (*node_id)(GraphNode node, std::uint64_t* id) = nullptr;
+    cupti::CuptiResult (*version)(std::uint32_t* version) = nullptr;
     cupti::CuptiResult (*result_text)(cupti::CuptiResult result, const char** text) = nullptr;
 };
 
@@ -38,6 +39,9 @@ struct Calls {
 struct Inbox {
     std::mutex mutex;
     bool reading = false;
+    std::uint64_t begun_ns = 0;
+    // Once a process: registering again spoils the times of the kernels that follow (pytorch#192021).
+    cupti::CuptiResult (*registered)(cupti::TimestampFunction) = nullptr;
     Calls calls;
     KernelTrace trace;
     std::size_t max_kernels = 0;
@@ -65,12 +69,18 @@ void request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most
     inbox().buffers += *buffer != nullptr ? 1 : 0;
 }
 
-void add_kernel(KernelTrace& trace, const KernelActivity& kernel, std::size_t most) {
+/// Spoiled stamps are off by a day, clocks by microseconds.
+constexpr std::uint64_t slack_ns = 1'000'000;
+
+void add_kernel(Inbox& in, const KernelActivity& kernel) {
+    KernelTrace& trace = in.trace;
     if (kernel.start == 0 && kernel.end == 0) {
         ++trace.untimed;
     } else if (kernel.end < kernel.start) {
         ++trace.backwards;
-    } else if (trace.kernels.size() >= most) {
+    } else if (kernel.start + slack_ns < in.begun_ns || kernel.end > now_ns() + slack_ns) {
+        ++trace.outside;
+    } else if (trace.kernels.size() >= in.max_kernels) {
         ++trace.beyond_bound;
     } else {
         trace.kernels.push_back({kernel.name != nullptr ? kernel.name : "", kernel.start, kernel.end, kernel.device_id,
@@ -86,7 +96,7 @@ void complete_buffer(Context context, std::uint32_t stream, std::uint8_t* buffer
            in.calls.next_record(buffer, valid, &record) == cupti::CuptiResult::success) {
         const auto& kernel = *static_cast<const KernelActivity*>(record);
         if (kernel.kind == cupti::kind_concurrent_kernel) {
-            add_kernel(in.trace, kernel, in.max_kernels);
+            add_kernel(in, kernel);
         }
     }
     std::size_t dropped = 0;
@@ -114,6 +124,10 @@ void see_node(void*, std::uint32_t domain, std::uint32_t id, const void* data) {
         inbox().trace.origins[node] = graph.original_node;
     }
 }
+
+constexpr const char* held_by_another =
+    "another tool traces this process already (the PyTorch profiler or Nsight Systems, for example), and CUPTI serves one at "
+    "a time; stop that first";
 
 Error cupti_error(const Calls& calls, cupti::CuptiResult result, const char* call) {
     const char* text = nullptr;
@@ -153,6 +167,7 @@ Result<Calls> calls_of(const base::DynamicLibrary& library) {
         find(library, "cuptiUnsubscribe", calls.unsubscribe),
         find(library, "cuptiEnableCallback", calls.enable_callback),
         find(library, "cuptiGetGraphNodeId", calls.node_id),
+        find(library, "cuptiGetVersion", calls.version),
         find(library, "cuptiGetResultString", calls.result_text),
     };
     for (const Status& one : all) {
@@ -181,46 +196,45 @@ struct CuptiReader::Session {
     void* subscriber = nullptr;
     bool enabled = false;
 
-    /// Which node of an executable came from where; reading goes on without.
-    std::string watch_nodes() {
+    /// Which node of an executable came from where; reading goes on without, unless another tool holds CUPTI: its records
+    /// would come to us, or ours to it.
+    Result<std::string> watch_nodes() {
         cupti::CuptiResult done = calls.subscribe(&subscriber, see_node, nullptr);
+        if (done == cupti::CuptiResult::multiple_subscribers) {
+            subscriber = nullptr;
+            return Error{ErrorCode::already_exists, held_by_another};
+        }
         if (done != cupti::CuptiResult::success) {
             subscriber = nullptr;
             return cupti_error(calls, done, "cuptiSubscribe").message;
         }
         done = calls.enable_callback(1, subscriber, cupti::domain_resource, cupti::resource_node_cloned);
-        return done == cupti::CuptiResult::success ? "" : cupti_error(calls, done, "cuptiEnableCallback").message;
+        return done == cupti::CuptiResult::success ? std::string()
+                                                   : cupti_error(calls, done, "cuptiEnableCallback").message;
     }
 
     // Our clock comes before any kind: records made before it are on another one.
     Status switch_on() {
-        const std::pair<const char*, cupti::CuptiResult (*)(const Calls&)> steps[] = {
-            {"cuptiActivityRegisterTimestampCallback",
-             [](const Calls& c) {
-                 return c.register_timestamp(&now_ns);
-             }},
-            {"cuptiActivityRegisterCallbacks",
-             [](const Calls& c) {
-                 return c.register_callbacks(&request_buffer, &complete_buffer);
-             }},
-            {"cuptiActivityEnable",
-             [](const Calls& c) {
-                 return c.enable(cupti::kind_concurrent_kernel);
-             }},
-        };
-        for (const auto& [name, step] : steps) {
-            if (const cupti::CuptiResult done = step(calls); done != cupti::CuptiResult::success) {
-                return cupti_error(calls, done, name);
+        if (inbox().registered != calls.register_timestamp) {
+            cupti::CuptiResult done = calls.register_timestamp(&now_ns);
+            if (done != cupti::CuptiResult::success) {
+                return cupti_error(calls, done, "cuptiActivityRegisterTimestampCallback");
             }
+            done = calls.register_callbacks(&request_buffer, &complete_buffer);
+            if (done != cupti::CuptiResult::success) {
+                return cupti_error(calls, done, "cuptiActivityRegisterCallbacks");
+            }
+            inbox().registered = calls.register_timestamp;
         }
-        enabled = true;
-        return {};
+        const cupti::CuptiResult done = calls.enable(cupti::kind_concurrent_kernel);
+        enabled = done == cupti::CuptiResult::success;
+        return enabled ? Status() : cupti_error(calls, done, "cuptiActivityEnable");
     }
 
     Status switch_off() {
         cupti::CuptiResult flushed = cupti::CuptiResult::success;
         if (std::exchange(enabled, false)) {
-            flushed = calls.flush_all(cupti::flush_forced);
+            flushed = calls.flush_all(cupti::flush_forced); // first: what is disabled with records in it may be lost
             static_cast<void>(calls.disable(cupti::kind_concurrent_kernel));
         }
         if (subscriber != nullptr) {
@@ -252,15 +266,20 @@ Result<std::unique_ptr<CuptiReader>> CuptiReader::start(const CuptiOptions& opti
         inbox().max_kernels = options.max_kernels;
         inbox().trace = {};
         inbox().trace.library = library->name();
+        static_cast<void>(calls->version(&inbox().trace.version));
         inbox().host_clock.store(options.host_clock, std::memory_order_release);
     }
     static_cast<void>(base::keep_for_good(std::move(*library))); // its threads live on
     std::unique_ptr<CuptiReader> reader(new CuptiReader(std::make_unique<Session>()));
     reader->session_->calls = *calls;
-    std::string missing = reader->session_->watch_nodes();
+    Result<std::string> missing = reader->session_->watch_nodes();
+    if (!missing) {
+        return missing.error();
+    }
     {
         const std::lock_guard lock(inbox().mutex);
-        inbox().trace.missing_origins = std::move(missing);
+        inbox().trace.missing_origins = std::move(*missing);
+        inbox().begun_ns = now_ns();
     }
     const Status on = reader->session_->switch_on();
     return on ? Result<std::unique_ptr<CuptiReader>>(std::move(reader)) : on.error();

@@ -40,7 +40,9 @@ struct KernelTrace {
     std::uint64_t untimed = 0;   // start and end 0: CUPTI could not time it
     std::uint64_t backwards = 0; // end before start: not to be used
     std::uint64_t beyond_bound = 0;
+    std::uint64_t outside = 0;   // of another time than this reading: not to be used
     std::uint64_t dropped = 0;   // by CUPTI, for want of a buffer
+    std::uint32_t version = 0;   // CUPTI's own, 130001: 13.0 Update 1
     std::string library;         // what was loaded
     std::string missing_origins; // why `origins` is empty, if it has a reason
 };
@@ -48,7 +50,7 @@ struct KernelTrace {
 class CuptiReader {
   public:
     /// From here on kernels are traced. Error unavailable where CUPTI is not installed, permission where the system
-    /// keeps it to the administrator.
+    /// keeps it to the administrator, already_exists where another tool holds it: it serves one at a time.
     static Result<std::unique_ptr<CuptiReader>> start(const CuptiOptions& options = {});
     /// Takes what has come so far; kernels that still run are missing. Call it when the device is idle.
     Result<KernelTrace> stop();

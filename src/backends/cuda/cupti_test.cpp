@@ -2,7 +2,10 @@
 // Kernel records of the stand-in libcupti.so against the virtual GPU's truth.
 #include "backends/cuda/cupti.hpp"
 
+#include <dlfcn.h>
+
 #include "backends/cuda/bench_testing.hpp"
+#include "backends/cuda/cupti_types.hpp"
 
 namespace plumb::backends::cuda {
 namespace {
@@ -12,6 +15,11 @@ CuptiOptions stand_in() {
     options.libraries = {PLUMB_VIRTUAL_CUPTI};
     options.host_clock = &vgpu::host_clock();
     return options;
+}
+
+template <class Function>
+Function* in_stand_in(const char* name) {
+    return reinterpret_cast<Function*>(dlsym(dlopen(PLUMB_VIRTUAL_CUPTI, RTLD_NOW), name));
 }
 
 TEST(Cupti, kernels_of_eager_steps_and_of_replays_have_their_true_times_and_nodes) {
@@ -58,6 +66,60 @@ TEST(Cupti, one_reader_reads_at_a_time_and_another_may_follow) {
     ASSERT_FALSE(second.ok());
     EXPECT_EQ(second.error().code, ErrorCode::already_exists);
     first->reset();
+    EXPECT_TRUE(CuptiReader::start(stand_in()).ok());
+}
+
+TEST(Cupti, a_second_reading_has_true_times_and_nothing_of_the_first_one) {
+    VirtualBench bench;
+    const Stream stream = bench.new_stream();
+    for (int reading = 0; reading < 3; ++reading) {
+        Result<std::unique_ptr<CuptiReader>> reader = CuptiReader::start(stand_in());
+        ASSERT_TRUE(reader.ok()) << reader.error().message;
+        bench.kernel(stream, 10'000);
+        vgpu::run_dry();
+        const vgpu::Operation truth = vgpu::operations().back();
+        const Result<KernelTrace> trace = (*reader)->stop();
+        ASSERT_TRUE(trace.ok()) << trace.error().message;
+        EXPECT_EQ(trace->outside, 0u);
+        EXPECT_GT(trace->version, 0u);
+        ASSERT_EQ(trace->kernels.size(), 1u) << reading;
+        EXPECT_EQ(static_cast<std::int64_t>(trace->kernels[0].begin_ns), truth.start_ns);
+        EXPECT_EQ(static_cast<std::int64_t>(trace->kernels[0].end_ns), truth.end_ns);
+        bench.kernel(stream, 10'000); // of nobody's reading
+        vgpu::run_dry();
+    }
+}
+
+TEST(Cupti, kernels_whose_times_are_spoiled_are_counted_and_left_out) {
+    VirtualBench bench;
+    const Stream stream = bench.new_stream();
+    Result<std::unique_ptr<CuptiReader>> reader = CuptiReader::start(stand_in());
+    ASSERT_TRUE(reader.ok());
+    const auto again =
+        in_stand_in<cupti::CuptiResult(cupti::TimestampFunction)>("cuptiActivityRegisterTimestampCallback");
+    ASSERT_EQ(again([] { return static_cast<std::uint64_t>(vgpu::now_ns()); }), cupti::CuptiResult::success);
+    bench.kernel(stream, 10'000);
+    bench.kernel(stream, 10'000);
+    vgpu::run_dry();
+    const Result<KernelTrace> trace = (*reader)->stop();
+    ASSERT_TRUE(trace.ok());
+    EXPECT_EQ(trace->outside, 1u);
+    EXPECT_EQ(trace->kernels.size(), 1u);
+}
+
+TEST(Cupti, a_process_that_another_tool_traces_is_left_alone) {
+    VirtualBench bench;
+    void* other = nullptr;
+    const auto subscribe = in_stand_in<cupti::CuptiResult(void**, cupti::Callback, void*)>("cuptiSubscribe");
+    const auto unsubscribe = in_stand_in<cupti::CuptiResult(void*)>("cuptiUnsubscribe");
+    ASSERT_EQ(subscribe(
+                  &other, [](void*, std::uint32_t, std::uint32_t, const void*) {}, nullptr),
+              cupti::CuptiResult::success);
+    const auto refused = CuptiReader::start(stand_in());
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::already_exists);
+    EXPECT_NE(refused.error().message.find("another tool"), std::string::npos) << refused.error().message;
+    ASSERT_EQ(unsubscribe(other), cupti::CuptiResult::success);
     EXPECT_TRUE(CuptiReader::start(stand_in()).ok());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of CUPTI's ABI that we read, stated here so that no header of it is needed (CUDA 13.0; the members used have
-// stood at these places since 11.0). driver_abi_test.cpp compares them with the real header where one is found. Plain data.
+// stood at these places since 11.1). driver_abi_test.cpp compares them with the real header where one is found. Plain data.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ inline constexpr std::uint32_t domain_resource = 3;
 inline constexpr std::uint32_t resource_node_cloned = 20;
 inline constexpr std::uint32_t flush_forced = 1;
 
-/// The beginning of every version of CUpti_ActivityKernel since 11.0.
+/// The beginning of every version of CUpti_ActivityKernel since 11.1.
 struct KernelActivity {
     std::uint32_t kind;
     std::uint8_t before_start[12];

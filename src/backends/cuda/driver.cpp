@@ -148,6 +148,23 @@ CuResult Driver::elapsed(float* ms, Event begin, Event end) const noexcept {
                                                 : event_elapsed_time_v2000(ms, begin, end);
 }
 
+CuResult Driver::context_of(Stream stream, Context* context) const noexcept {
+    const CuResult asked = stream_get_ctx(stream, context);
+    GreenContext green = nullptr;
+    return asked == CuResult::not_supported && stream_get_ctx_v12050 != nullptr
+               ? stream_get_ctx_v12050(stream, context, &green)
+               : asked;
+}
+
+CuResult Driver::create_own_stream(Stream* stream) const noexcept {
+    int least = 0, greatest = 0;
+    if (stream_create_with_priority == nullptr ||
+        ctx_get_stream_priority_range(&least, &greatest) != CuResult::success) {
+        return stream_create(stream, stream_non_blocking);
+    }
+    return stream_create_with_priority(stream, stream_non_blocking, greatest);
+}
+
 CuResult Driver::capture_info(Stream stream, CaptureStatus* status, unsigned long long* id, Graph* graph,
                               const GraphNode** nodes, const EdgeData** edges, std::size_t* count) const noexcept {
     if (edges != nullptr) {

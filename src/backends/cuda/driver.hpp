@@ -38,6 +38,11 @@ struct Driver {
     CuResult add_kernel(GraphNode* node, Graph graph, const GraphNode* after, std::size_t count,
                         const KernelNodeParams* params) const noexcept;
     CuResult exec_update(GraphExec exec, Graph graph, ExecUpdateInfo* info) const noexcept;
+    /// Of a stream of a green context: its device's primary context, in which events and graphs of that stream live.
+    CuResult context_of(Stream stream, Context* context) const noexcept;
+    /// For ourselves: non-blocking, and of the highest priority, because each priority has channels of its own. In those of an
+    /// engine with many streams, or with CUDA_DEVICE_MAX_CONNECTIONS=1, our records would wait behind its work.
+    CuResult create_own_stream(Stream* stream) const noexcept;
 };
 
 /// The driver of this process, loaded at the first call. Error unavailable says what is missing and what to do.

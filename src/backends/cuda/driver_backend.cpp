@@ -15,8 +15,9 @@
 namespace plumb::backends::cuda {
 namespace {
 
-std::string uuid_words(const Uuid& uuid) {
-    std::string text = "GPU-";
+/// As nvidia-smi writes it. The driver gives the id of an instance (MIG) without saying so; its name does.
+std::string uuid_words(const Uuid& uuid, const std::string& name) {
+    std::string text = name.find(" MIG ") == std::string::npos ? "GPU-" : "MIG-";
     for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
         std::array<char, 4> digits{};
         std::snprintf(digits.data(), digits.size(), "%02x", unsigned{uuid.bytes[i]});
@@ -50,14 +51,14 @@ Result<plumb::Device> describe(const Driver& calls, int index) {
     device.index = static_cast<std::uint32_t>(index);
     device.name = name.data();
     device.driver = calls.vendor->version_words(calls.version);
-    device.uuid = uuid_words(uuid);
+    device.uuid = uuid_words(uuid, device.name);
     device.capabilities = calls.vendor->capabilities(calls);
     return device;
 }
 
 Result<int> device_of(const Driver& calls, Stream stream) {
     Context context = nullptr;
-    CuResult asked = calls.stream_get_ctx(stream, &context);
+    CuResult asked = calls.context_of(stream, &context);
     if (asked != CuResult::success) {
         return error_of(calls, asked, "cuStreamGetCtx", "give a stream that exists");
     }

@@ -53,11 +53,15 @@
        unsigned block_z, unsigned shared_bytes, Stream stream, void** params, void** extra))                          \
     X(launch_host_func, cuLaunchHostFunc, 10000, required, (Stream stream, HostFunction function, void* user))        \
     X(stream_create, cuStreamCreate, 2000, required, (Stream * stream, unsigned flags))                               \
+    X(stream_create_with_priority, cuStreamCreateWithPriority, 5050, optional,                                        \
+      (Stream * stream, unsigned flags, int priority))                                                                \
     X(stream_destroy, cuStreamDestroy, 4000, required, (Stream stream))                                               \
     X(stream_query, cuStreamQuery, 2000, required, (Stream stream))                                                   \
     X(stream_synchronize, cuStreamSynchronize, 2000, required, (Stream stream))                                       \
     X(stream_wait_event, cuStreamWaitEvent, 3020, required, (Stream stream, Event event, unsigned flags))             \
     X(stream_get_ctx, cuStreamGetCtx, 9020, required, (Stream stream, Context * context))                             \
+    X(stream_get_ctx_v12050, cuStreamGetCtx, 12050, optional,                                                         \
+      (Stream stream, Context * context, GreenContext * green))                                                       \
     X(stream_get_id, cuStreamGetId, 12000, optional, (Stream stream, unsigned long long* id))                         \
     X(stream_batch_mem_op, cuStreamBatchMemOp, 11070, optional,                                                       \
       (Stream stream, unsigned count, WriteValueOp* operations, unsigned flags))                                      \

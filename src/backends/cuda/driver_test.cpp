@@ -112,6 +112,11 @@ TEST(Backend, devices_are_listed_with_name_uuid_and_driver) {
     EXPECT_EQ((*devices)[0].uuid.substr(0, 4), "GPU-");
     EXPECT_EQ((*devices)[0].uuid.size(), 40u);
     EXPECT_EQ((*devices)[1].driver, "CUDA 13.0");
+    config.mig = true;
+    vgpu::configure(config);
+    const auto instances = backend.enumerate();
+    ASSERT_TRUE(instances.ok());
+    EXPECT_EQ((*instances)[0].uuid.substr(0, 4), "MIG-");
     TimerOptions options;
     options.host_clock = &vgpu::host_clock();
     {

@@ -17,12 +17,14 @@ struct CUkern_st;
 struct CUgraph_st;
 struct CUgraphNode_st;
 struct CUgraphExec_st;
+struct CUgreenCtx_st;
 
 namespace plumb::backends::cuda {
 
 using Device = int;
 using DevicePointer = unsigned long long;
 using Context = CUctx_st*;
+using GreenContext = CUgreenCtx_st*;
 using Stream = CUstream_st*;
 using Event = CUevent_st*;
 using Module = CUmod_st*;

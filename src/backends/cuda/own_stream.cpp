@@ -13,11 +13,11 @@ Result<std::unique_ptr<OwnStream>> OwnStream::create(const Driver& driver, Devic
     const CurrentContext current(driver, own->context_);
     CuResult made = current.status();
     if (made == CuResult::success) {
-        made = driver.stream_create(&own->stream_, stream_non_blocking);
+        made = driver.create_own_stream(&own->stream_);
     }
     if (made != CuResult::success) {
         own->stream_ = nullptr;
-        const char* call = current.status() == CuResult::success ? "cuStreamCreate" : "cuCtxPushCurrent";
+        const char* call = current.status() == CuResult::success ? "cuStreamCreateWithPriority" : "cuCtxPushCurrent";
         return error_of(driver, made, call, "restart the program if the device was lost");
     }
     return own;

@@ -135,7 +135,7 @@ std::string first_error() {
 
 TEST(CudaPeaks, F1_a_call_that_fails_is_the_reason_and_leaves_nothing_behind) {
     for (const char* call :
-         {"cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent", "cuStreamCreate", "cuModuleLoadData",
+         {"cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent", "cuStreamCreateWithPriority", "cuModuleLoadData",
           "cuModuleGetFunction", "cuEventCreate", "cuMemAlloc", "cuEventRecord", "cuLaunchKernel", "cuEventSynchronize",
           "cuEventElapsedTime", "cuMemcpyDtoHAsync", "cuStreamSynchronize"}) {
         std::uint64_t nth = 1;

@@ -36,9 +36,9 @@ Status Timeline::open() {
     if (!guard.status()) {
         return guard.status();
     }
-    if (const CuResult made = driver_.stream_create(&stream_, stream_non_blocking); made != CuResult::success) {
+    if (const CuResult made = driver_.create_own_stream(&stream_); made != CuResult::success) {
         stream_ = nullptr;
-        return failed(made, "cuStreamCreate");
+        return failed(made, "cuStreamCreateWithPriority");
     }
     const Result<bool> base = open_base();
     if (!base || !*base) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <set>
+#include <thread>
 
 #include "backends/cuda/bench_testing.hpp"
 
@@ -36,6 +37,47 @@ TEST(Timeline, the_tick_is_found_by_measuring) {
         }
         EXPECT_EQ(timeline->tick_ns(), tick);
     }
+}
+
+TEST(Timeline, one_that_is_being_made_holds_up_no_other_device) {
+    vgpu::Config config;
+    config.devices = 2;
+    VirtualBench bench(config);
+    const Stream first = bench.new_stream();
+    Context context = nullptr;
+    ASSERT_EQ(bench.calls().primary_ctx_retain(&context, 1), CuResult::success);
+    Stream second = nullptr;
+    {
+        const CurrentContext current(bench.calls(), context);
+        ASSERT_EQ(bench.calls().stream_create(&second, stream_non_blocking), CuResult::success);
+    }
+    vgpu::Hold hold("cuStreamCreateWithPriority");
+    std::thread slow([&] { EXPECT_NE(timeline_on(first), nullptr); });
+    hold.wait_until_inside();
+    EXPECT_EQ(timeline_on(second)->clock_name().substr(0, 6), "cuda:1"); // else it would never come back
+    hold.release();
+    slow.join();
+}
+
+TEST(Timeline, an_engine_whose_streams_fill_their_channel_holds_up_no_clock_pair) {
+    vgpu::Config config;
+    config.streams_alias = true;
+    VirtualBench bench(config);
+    const Stream stream = bench.new_stream();
+    const auto timeline = timeline_on(stream);
+    bench.kernel(stream, 1'000'000'000);
+    const auto pair = timeline->clock_pair();
+    ASSERT_TRUE(pair.ok()) << pair.error().message;
+    EXPECT_EQ(bench.calls().stream_query(stream), CuResult::not_ready);
+}
+
+TEST(Timeline, streams_of_green_contexts_are_on_the_timeline_of_their_device) {
+    VirtualBench bench;
+    const Stream plain = bench.new_stream(), green = bench.new_stream();
+    vgpu::make_green(green);
+    Context asked = nullptr;
+    EXPECT_EQ(bench.calls().stream_get_ctx(green, &asked), CuResult::not_supported);
+    EXPECT_EQ(timeline_on(green), timeline_on(plain));
 }
 
 TEST(Timeline, events_minutes_apart_are_placed_to_the_tick) {

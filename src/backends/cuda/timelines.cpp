@@ -18,10 +18,15 @@ struct TimelineEntry {
     std::weak_ptr<Timeline> timeline;
 };
 
+struct DeviceTimelines {
+    std::mutex making;
+    std::size_t clocks = 0; // so far: a name is never given twice
+};
+
 struct Timelines {
     std::mutex mutex;
     std::vector<TimelineEntry> entries;
-    std::map<std::string, std::size_t> clocks; // of a device so far: a name is never given twice
+    std::map<std::string, DeviceTimelines> devices; // never erased
 };
 
 // Never destroyed: a drain thread may still ask while the process exits.
@@ -35,7 +40,7 @@ bool is_special(Stream stream) { return reinterpret_cast<std::uintptr_t>(stream)
 
 Result<Context> context_of(const Driver& driver, Stream stream) {
     Context context = nullptr;
-    CuResult asked = is_special(stream) ? CuResult::success : driver.stream_get_ctx(stream, &context);
+    CuResult asked = is_special(stream) ? CuResult::success : driver.context_of(stream, &context);
     if (asked == CuResult::success && context == nullptr) {
         asked = driver.ctx_get_current(&context);
     }
@@ -49,6 +54,11 @@ Result<Context> context_of(const Driver& driver, Stream stream) {
                                                  "stream of one"};
     }
     return context;
+}
+
+std::mutex& maker_of(const std::string& device) {
+    const std::lock_guard lock(timelines().mutex);
+    return timelines().devices[device].making;
 }
 
 /// Forgets those that are gone or lost.
@@ -86,22 +96,28 @@ Result<std::shared_ptr<Timeline>> timeline_of(const Driver& driver, Stream strea
     if (!clock) {
         return clock.error();
     }
-    const std::lock_guard lock(timelines().mutex);
-    sweep(timelines().entries);
-    for (const TimelineEntry& entry : timelines().entries) {
-        if (entry.driver == &driver && entry.context == *context && entry.context_id == id &&
-            entry.host_clock == host_clock) {
-            if (std::shared_ptr<Timeline> found = entry.timeline.lock()) {
-                return found;
+    // Making one takes milliseconds: that holds up only who asks for the same device.
+    const std::lock_guard making(maker_of(*clock));
+    std::size_t made_before = 0;
+    {
+        const std::lock_guard lock(timelines().mutex);
+        sweep(timelines().entries);
+        for (const TimelineEntry& entry : timelines().entries) {
+            if (entry.driver == &driver && entry.context == *context && entry.context_id == id &&
+                entry.host_clock == host_clock) {
+                if (std::shared_ptr<Timeline> found = entry.timeline.lock()) {
+                    return found;
+                }
             }
         }
+        made_before = timelines().devices[*clock].clocks;
     }
-    std::size_t& made_before = timelines().clocks[*clock];
     const std::string name = made_before == 0 ? *clock : *clock + "#" + std::to_string(made_before + 1);
     Result<std::shared_ptr<Timeline>> made = Timeline::create(driver, *context, name, host_clock);
     if (made) {
+        const std::lock_guard lock(timelines().mutex);
         timelines().entries.push_back({&driver, *context, id, host_clock, *made});
-        ++made_before;
+        ++timelines().devices[*clock].clocks;
     }
     return made;
 }

@@ -104,7 +104,7 @@ Result<TensorDevice*> TensorDevice::of(const Driver& driver, Stream stream, Kern
                      "not checked; build it where nvcc is found"};
     }
     backends::cuda::Context context = nullptr;
-    if (const CuResult asked = driver.stream_get_ctx(stream, &context); asked != CuResult::success) {
+    if (const CuResult asked = driver.context_of(stream, &context); asked != CuResult::success) {
         return error_of(driver, asked, "cuStreamGetCtx", not_checked);
     }
     unsigned long long id = 0;

@@ -169,7 +169,8 @@ CuResult vgpu_device_get_name(char* name, int length, Device device) {
     if (!is_device(device) || length <= 0) {
         return CuResult::invalid_device;
     }
-    std::snprintf(name, static_cast<std::size_t>(length), "Virtual GPU %d", device);
+    std::snprintf(name, static_cast<std::size_t>(length), "Virtual GPU %d%s", device,
+                  gpu().config.mig ? " MIG 1g.10gb" : "");
     return call.done();
 }
 

@@ -185,4 +185,11 @@ void kernel(const std::string& name, KernelModel model) {
     gpu().kernels[name] = std::move(model);
 }
 
+void make_green(Stream stream) {
+    const std::lock_guard lock(gpu().mutex);
+    if (const auto object = gpu().streams.find(stream)) {
+        object->green = true;
+    }
+}
+
 } // namespace plumb::vgpu

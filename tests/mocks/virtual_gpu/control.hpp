@@ -88,6 +88,8 @@ struct Config {
     std::int64_t stamp_before_work_ns = 0;  // a piece of work starts so much later behind a stamp or event node
     std::int64_t memset_apart_ns = 0;      // a memset or copy next to a stamp or event node leaves the kernels' channel
     bool programmatic_holds_slots = false; // blocks launched early by a programmatic edge keep stamps from the device
+    bool streams_alias = false;            // streams of one priority share a channel: work waits for earlier work of any
+    bool mig = false;                      // the devices are instances, and named so
     bool loading_synchronises = false;     // module loads, first uses of kernels and allocations wait for their context
     std::int64_t programmatic_overlap_ns = 500; // how much of a kernel its programmatic successor overlaps
 
@@ -124,6 +126,9 @@ PLUMB_VGPU_API double device_ns(std::int64_t true_ns, int device = 0);
 /// As an event stamps it, and as %globaltimer reads.
 PLUMB_VGPU_API std::uint64_t event_stamp_ns(std::int64_t true_ns, int device = 0);
 PLUMB_VGPU_API std::uint64_t globaltimer_ns(std::int64_t true_ns, int device = 0);
+
+/// From now on the stream is one of a green context: cuStreamGetCtx refuses it, version 12.5 of it gives the primary context.
+PLUMB_VGPU_API void make_green(Stream stream);
 
 // --- Kernels ------------------------------------------------------------------------------------------------------
 /// One execution of a kernel, given to its host function at the moment when it ends.

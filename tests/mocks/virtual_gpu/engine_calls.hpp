@@ -53,8 +53,6 @@ struct LaunchConfig { // CUlaunchConfig
     X(mem_free_async, cuMemFreeAsync, 11020, engine, (DevicePointer address, Stream stream))                        \
     X(module_load_data_ex, cuModuleLoadDataEx, 2010, engine,                                                        \
       (Module * module, const void* image, unsigned count, int* options, void** values))                            \
-    X(stream_create_with_priority, cuStreamCreateWithPriority, 5050, engine,                                        \
-      (Stream * stream, unsigned flags, int priority))                                                              \
     X(stream_get_flags, cuStreamGetFlags, 5050, engine, (Stream stream, unsigned* flags))                           \
     X(stream_update_dependencies_v12030, cuStreamUpdateCaptureDependencies, 12030, engine,                          \
       (Stream stream, GraphNode * nodes, const EdgeData* edges, std::size_t count, unsigned flags))                 \

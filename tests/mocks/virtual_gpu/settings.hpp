@@ -53,4 +53,6 @@
     X(shuffle_nodes)             \
     X(keep_operations)           \
     X(programmatic_holds_slots)  \
+    X(streams_alias)             \
+    X(mig)                       \
     X(loading_synchronises)

@@ -182,7 +182,21 @@ CuResult vgpu_stream_get_ctx(Stream stream, Context* context) {
     if (object->legacy && implicit_capture(object->context)) {
         return CuResult::stream_capture_implicit;
     }
+    if (object->green) {
+        return CuResult::not_supported;
+    }
     *context = object->context;
+    return call.done();
+}
+
+CuResult vgpu_stream_get_ctx_v12050(Stream stream, Context* context, GreenContext* green) {
+    PLUMB_VGPU_ENTER(stream_get_ctx_v12050);
+    const auto object = call.stream(stream);
+    if (!object) {
+        return call.result();
+    }
+    *context = object->context;
+    *green = object->green ? reinterpret_cast<GreenContext>(object.get()) : nullptr;
     return call.done();
 }
 

@@ -41,6 +41,12 @@ std::int64_t ready_ns(const StreamObject& stream) {
     } else if (context && stream.blocking()) {
         ready = std::max(ready, context->legacy_tail_ns);
     }
+    if (gpu().config.streams_alias) {
+        gpu().streams.for_each([&](Stream, const StreamObject& other) {
+            const bool same = other.device == stream.device && other.priority == stream.priority;
+            ready = same ? std::max(ready, other.tail_ns) : ready;
+        });
+    }
     return ready;
 }
 

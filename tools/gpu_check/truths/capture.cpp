@@ -2,6 +2,7 @@
 // Truths about stream capture.
 #include <algorithm>
 
+#include "truths/kernels.hpp"
 #include "truths/truth.hpp"
 
 namespace gpu_check {
@@ -114,6 +115,63 @@ void truth_relaxed_thread_breaks_no_capture(Gpu& gpu) {
     expect(capturing.status() == CaptureStatus::active, "the capture was invalidated");
     gpu.launch_empty(gpu.stream);
     static_cast<void>(capturing.graph());
+}
+
+void truth_relaxed_thread_may_make_our_calls(Gpu& gpu) {
+    const OwnedStream own = make_stream(gpu);
+    const OwnedGraph graph = make_graph(gpu);
+    add_empty_kernel(gpu, graph, nullptr);
+    std::string refused;
+    std::vector<std::string> breaking;
+    const auto during_capture = [&](const char* call, const std::function<CuResult()>& body) {
+        Capturing capturing(gpu, gpu.stream, CaptureMode::global);
+        in_thread(gpu, [&] {
+            const RelaxedCapture relaxed(gpu.d);
+            if (const CuResult result = body(); result != CuResult::success) {
+                refused += std::string(refused.empty() ? "" : ", ") + call + ": " + gpu.name_of(result);
+            }
+        });
+        if (capturing.status() != CaptureStatus::active) {
+            breaking.emplace_back(call);
+        }
+        static_cast<void>(capturing.end());
+    };
+    Module module = nullptr;
+    void* pinned = nullptr;
+    DevicePointer memory = 0;
+    OwnedEvent begin(gpu), end(gpu);
+    OwnedStream made(gpu);
+    OwnedGraph clone(gpu);
+    OwnedExec exec(gpu);
+    float milliseconds = 0;
+    during_capture("cuModuleLoadData", [&] { return gpu.d.module_load_data(&module, kernels_ptx().c_str()); });
+    during_capture("cuMemHostAlloc", [&] { return gpu.d.mem_host_alloc(&pinned, 4096, memory_host_portable); });
+    during_capture("cuMemAlloc", [&] { return gpu.d.mem_alloc(&memory, 4096); });
+    during_capture("cuStreamCreate", [&] { return gpu.d.stream_create(made.out(), stream_non_blocking); });
+    during_capture("cuEventCreate", [&] { return gpu.d.event_create(begin.out(), event_default); });
+    static_cast<void>(gpu.d.event_create(end.out(), event_default));
+    during_capture("cuEventRecord", [&] { return gpu.d.event_record(begin, own); });
+    during_capture("cuEventRecord again", [&] { return gpu.d.event_record(end, own); });
+    during_capture("cuStreamSynchronize", [&] { return gpu.d.stream_synchronize(own); });
+    during_capture("cuEventQuery", [&] { return gpu.d.event_query(end); });
+    during_capture("cuEventElapsedTime", [&] { return gpu.d.elapsed(&milliseconds, begin, end); });
+    during_capture("cuMemcpyDtoHAsync", [&] { return gpu.d.memcpy_dtoh_async(pinned, memory, 64, own); });
+    during_capture("cuGraphClone", [&] { return gpu.d.graph_clone(clone.out(), graph); });
+    during_capture("cuGraphInstantiate", [&] { return gpu.d.graph_instantiate(exec.out(), clone, 0); });
+    during_capture("cuGraphUpload", [&] { return gpu.d.graph_upload(exec, own); });
+    during_capture("cuGraphLaunch", [&] { return gpu.d.graph_launch(exec, own); });
+    during_capture("cuGraphExecDestroy", [&] { return gpu.d.graph_exec_destroy(exec.release()); });
+    during_capture("cuGraphDestroy", [&] { return gpu.d.graph_destroy(clone.release()); });
+    during_capture("cuMemFree", [&] { return gpu.d.mem_free(memory); });
+    during_capture("cuMemFreeHost", [&] { return gpu.d.mem_free_host(pinned); });
+    during_capture("cuModuleUnload", [&] { return gpu.d.module_unload(module); });
+    std::string broken;
+    for (const std::string& call : breaking) {
+        broken += (broken.empty() ? "" : ", ") + call;
+    }
+    say(refused);
+    expect(broken.empty(), "captures are invalidated by " + broken);
+    expect(refused.empty(), "a relaxed thread was refused");
 }
 
 void truth_own_unsafe_call_breaks_own_capture(Gpu& gpu) {

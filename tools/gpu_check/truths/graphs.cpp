@@ -379,6 +379,22 @@ void truth_clone_keeps_node_attributes(Gpu& gpu) {
            "the clone of a kernel of priority " + std::to_string(highest) + " has " + std::to_string(found));
 }
 
+void truth_clone_keeps_programmatic_edges(Gpu& gpu) {
+    if (gpu.d.graph_add_dependencies_v12030 == nullptr) {
+        throw NotApplicable{"this driver knows no edge data"};
+    }
+    const OwnedGraph graph = make_graph(gpu);
+    const GraphNode from = add_empty_kernel(gpu, graph, nullptr), to = add_empty_kernel(gpu, graph, nullptr);
+    const EdgeData edge{edge_port_programmatic, 0, edge_type_programmatic, {}};
+    gpu.must(gpu.d.add_edges(graph, &from, &to, &edge, 1), "a programmatic edge between kernels");
+    OwnedGraph clone(gpu);
+    gpu.must(gpu.d.graph_clone(clone.out(), graph), "cuGraphClone");
+    const Edges edges = edges_of(gpu, clone);
+    expect(edges.count() == 1, "one edge became " + std::to_string(edges.count()));
+    expect(edges.data[0].from_port == edge.from_port && edges.data[0].type == edge.type,
+           "a programmatic edge became another one");
+}
+
 void truth_executable_tells_its_flags(Gpu& gpu) {
     if (gpu.d.graph_exec_get_flags == nullptr) {
         throw NotApplicable{"this driver has no cuGraphExecGetFlags"};

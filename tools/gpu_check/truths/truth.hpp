@@ -25,6 +25,8 @@ struct Truth {
 
     /// Then it takes a Gpu of a process in which nobody has called cuInit: Gpu(not_ready).
     [[nodiscard]] bool needs_fresh_process() const { return id == "calls_need_init"; }
+    /// The driver logs an Xid: asked last, and only where the machine's owner allows it.
+    [[nodiscard]] bool provokes_an_xid() const { return id == "sticky_error_stays"; }
 };
 inline constexpr Truth truths[] = {
 #define PLUMB_GPU_TRUTH_ROW(id, source, sentence) {#id, source, truth_##id},

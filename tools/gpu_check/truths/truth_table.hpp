@@ -39,6 +39,8 @@
       "An unsafe call of another thread leaves a THREAD_LOCAL capture alone.")                                         \
     X(relaxed_thread_breaks_no_capture, "h15462",                                                                      \
       "A thread in RELAXED mode may make unsafe calls during a GLOBAL capture of another thread.")                     \
+    X(relaxed_thread_may_make_our_calls, "belief",                                                                     \
+      "A thread in RELAXED mode may make all calls of the library's own thread during a GLOBAL capture.")              \
     X(own_unsafe_call_breaks_own_capture, "h15455",                                                                    \
       "An unsafe call by the capturing thread invalidates its GLOBAL or THREAD_LOCAL capture, not a RELAXED one.")     \
     X(query_of_captured_event_breaks_any_capture, "h15464",                                                            \
@@ -91,6 +93,7 @@
       "A graph with a device-updatable node cannot be instantiated twice at a time.")                                  \
     X(captured_kernel_has_its_streams_priority, "h20366", "A captured kernel node has the priority of its stream.")    \
     X(clone_keeps_node_attributes, "h19990", "The kernel nodes of a clone have the priorities of their originals.")    \
+    X(clone_keeps_programmatic_edges, "h19990", "The edges of a clone have the data of their originals.")              \
     X(executable_tells_its_flags, "h20522", "cuGraphExecGetFlags gives the flags of the instantiation.")               \
     /* replays */                                                                                                      \
     X(elapsed_between_event_nodes, "belief", "Elapsed time works between two event record nodes after a replay.")      \
