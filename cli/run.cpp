@@ -39,12 +39,14 @@ constexpr const char* what_is_known =
     "llama.cpp as shared libraries    GGML_BACKEND_PATH    node-llama-cpp 3.6.0, 3.12.0, 3.14.5, 3.18.1, 3.22.1 (v0.5.0)\n"
     "llama.cpp inside another file    LD_PRELOAD           @fugood/llama.node 1.7.15 (ggml 0.18.0)\n"
     "whisper.cpp inside another file  LD_PRELOAD           @fugood/whisper.node 1.1.3, by hand: each graph is a step\n"
+    "PyTorch in Python 3.10 or later  PYTHONPATH           1.13.1 (Debian's python3-torch)\n"
     "\n"
     "GGML_BACKEND_PATH reaches every program that calls ggml_backend_load_all(). LD_PRELOAD reaches every program whose\n"
-    "libraries call ggml_backend_sched_new() through a slot. Work on other devices gives steps, and no bricks.\n";
+    "libraries call ggml_backend_sched_new() through a slot. Work on other devices gives steps, and no bricks.\n"
+    "PYTHONPATH reaches every Python that is not told to leave it out (-E, -I, -S). Models on other devices are not recorded.\n";
 
 constexpr const char* nothing_was_met =
-    "no engine was met: looked for llama.cpp and other engines over ggml in shared libraries (ggml_backend_load_all(), ggml_backend_sched_new()). "
+    "no engine was met: looked for llama.cpp and other engines over ggml in shared libraries (ggml_backend_load_all(), ggml_backend_sched_new()), and for torch in Python 3.10 or later. "
     "Try `plumb run --list` for what is known, and a build of the engine with shared libraries";
 
 /// What the processes of the command tell: one line each, in memory that they reach through /proc.
@@ -82,15 +84,28 @@ class RunNotes {
     int file_;
 };
 
-plumb::Result<std::string> attach_library() {
+/// Where something of this installation lies: in one of those folders, which are told from that of the command. "": nowhere.
+std::string installed(const std::filesystem::path& folder, const char* places, const char* name) {
     std::error_code error;
-    const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-    std::istringstream places(PLUMB_ATTACH_FOLDERS);
-    for (std::string place; std::getline(places, place, ':');) {
-        const auto path = std::filesystem::weakly_canonical(folder / place / "libplumb-attach.so", error);
+    std::istringstream words(places);
+    for (std::string place; std::getline(words, place, ':');) {
+        const auto path = std::filesystem::weakly_canonical(folder / place / name, error);
         if (!error && std::filesystem::exists(path, error)) {
             return path.string();
         }
+    }
+    return {};
+}
+
+std::filesystem::path folder_of_command() {
+    std::error_code error;
+    return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+plumb::Result<std::string> attach_library() {
+    const std::filesystem::path folder = folder_of_command();
+    if (std::string path = installed(folder, PLUMB_ATTACH_FOLDERS, "libplumb-attach.so"); !path.empty()) {
+        return path;
     }
     return plumb::Error{plumb::ErrorCode::unavailable,
                         "libplumb-attach.so does not lie where this plumb was installed (" + folder.string() +
@@ -126,6 +141,17 @@ plumb::Result<std::string> spec(const std::string& out) {
     return config->spec();
 }
 
+/// Puts the folder of our sitecustomize.py before those that Python looks into.
+void add_python(Environment& made, std::vector<std::string>& remarks) {
+    const std::string folder = installed(folder_of_command(), PLUMB_PYTHON_FOLDERS, "plumb/_attach");
+    const std::string before = variable("PYTHONPATH");
+    if (folder.find(':') != folder.npos) {
+        remarks.push_back("PYTHONPATH is left alone: the path of plumb's Python package has a colon");
+    } else if (!folder.empty() && before.find(folder) == before.npos) {
+        made.emplace_back("PYTHONPATH", before.empty() ? folder : folder + ":" + before);
+    }
+}
+
 /// What the command finds in its environment. A variable that is set already is kept, and ours stands beside it.
 plumb::Result<Environment> environment_for(const std::string& library, const std::string& out, const RunNotes& notes,
                                            std::vector<std::string>& remarks) {
@@ -144,6 +170,7 @@ plumb::Result<Environment> environment_for(const std::string& library, const std
     } else if (before.find(library) == before.npos) {
         made.emplace_back("LD_PRELOAD", before.empty() ? library : before + ":" + library);
     }
+    add_python(made, remarks);
     return made;
 }
 

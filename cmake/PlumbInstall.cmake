@@ -29,6 +29,10 @@ endif()
 if(TARGET plumb_attach_library)
   install(TARGETS plumb_attach_library LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
+if(TARGET plumb_python_extension) # for `plumb run`; libplumb.so is found two folders up
+  install(DIRECTORY "${PROJECT_BINARY_DIR}/python/plumb" DESTINATION "${CMAKE_INSTALL_LIBDIR}/plumb/python"
+          PATTERN "*.so.*" EXCLUDE PATTERN "__pycache__" EXCLUDE)
+endif()
 
 configure_package_config_file(cmake/plumbConfig.cmake.in "${PROJECT_BINARY_DIR}/plumbConfig.cmake"
                               INSTALL_DESTINATION "${package_dir}")

@@ -3,42 +3,22 @@
    both. Stable ABI of Python 3.10, the first with METH_FASTCALL in it: one file for that and every later Python.
    Thread rule: the profiler and names belong to whoever holds the GIL; each thread has its own Stack. */
 #define _GNU_SOURCE 1 // dladdr()
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030A0000
+#include "_extension.h"
+
 #include <dlfcn.h>
-#include <Python.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "plumb/plumb.h"
-
-#define PLUMB_RARE(condition) __builtin_expect(!!(condition), 0)
-
-enum { kind_brick, kind_step, kind_layer, kind_context };
 static const char* const kind_words[] = {"brick", "step", "layer", "context", NULL};
 static const char* const phase_words[] = {"none", "prefill", "decode", "mixed", NULL};
 static const char* const category_words[] = {"other",  "norm",  "attention",  "ffn",      "moe", "embedding",
                                              "output", "cache", "collective", "transfer", NULL};
 
-typedef struct Scope {
-    PyObject_HEAD int kind;
-    int category;
-    int has_work;
-    plumb_name name; // 0: not interned yet
-    PyObject* text;  // of a brick, else NULL
-    union {
-        plumb_work work;
-        plumb_step step;
-        plumb_context context;
-        uint32_t layer;
-    } is;
-} Scope;
-
-static plumb_profiler* profiler; // NULL: nothing is recorded
-static unsigned generation = 1;  // grows whenever what is open ends with it
-static int asked_environment;    // whether somebody decided what `profiler` is
-static PyObject* names;          // text -> plumb_name
-static PyTypeObject* scope_type;
+plumb_profiler* profiler;
+unsigned generation = 1;
+int asked_environment;
+static PyObject* names; // text -> plumb_name
+PyTypeObject* scope_type;
 static PyObject *error_type, *first_use, *decorate; // of _library.py
 
 /// What a thread has open. plumb_pop_scope() ends the innermost: only with this does the end of a generator, or of a scope that was
@@ -155,6 +135,13 @@ static inline void end_innermost(Stack* stack) {
     }
 }
 
+int begin_scope(Scope* scope, uintptr_t id) { return begin(scope, id); }
+
+int is_innermost(uintptr_t id) {
+    const Stack* stack = own_stack();
+    return stack->depth != 0 && stack->depth <= most_ids && stack->ids[stack->depth - 1] == id;
+}
+
 // --- Scope ---
 
 static PyObject* scope_enter(PyObject* self, PyObject* Py_UNUSED(none)) {
@@ -165,23 +152,27 @@ static PyObject* scope_enter(PyObject* self, PyObject* Py_UNUSED(none)) {
     return self;
 }
 
-static PyObject* scope_exit(PyObject* self, PyObject* const* Py_UNUSED(arguments), Py_ssize_t Py_UNUSED(count)) {
+void end_scope(uintptr_t id) {
     Stack* stack = own_stack();
     unsigned at = stack->depth;
     if (at > most_ids) {
         end_innermost(stack);
-        Py_RETURN_NONE;
+        return;
     }
-    while (at != 0 && stack->ids[at - 1] != (uintptr_t)self) {
+    while (at != 0 && stack->ids[at - 1] != id) {
         --at;
     }
     if (at == 0) { // ended with one around it, begun on another thread, or before the profiler was closed
         stack->forgotten -= stack->depth == 0 && stack->forgotten != 0;
-        Py_RETURN_NONE;
+        return;
     }
     while (stack->depth >= at) {
         end_innermost(stack);
     }
+}
+
+static PyObject* scope_exit(PyObject* self, PyObject* const* Py_UNUSED(arguments), Py_ssize_t Py_UNUSED(count)) {
+    end_scope((uintptr_t)self);
     Py_RETURN_NONE;
 }
 
@@ -458,8 +449,6 @@ static PyObject* library_path(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(n
     return PyUnicode_DecodeFSDefault(found.dli_fname);
 }
 
-#define FAST(function) ((PyCFunction)(void (*)(void))(function))
-
 static PyMethodDef functions[] = {
     {"brick", FAST(make_brick), METH_FASTCALL | METH_KEYWORDS,
      "brick(name, /, *, bytes=0, flops=0, elements=0, bytes_per_kv=0, category='other')\n--\n\n"
@@ -486,6 +475,10 @@ static PyMethodDef functions[] = {
     {"_use", use, METH_O, NULL},
     {"_set_up", set_up, METH_VARARGS, NULL},
     {"_library_path", library_path, METH_NOARGS, NULL},
+    {"_watch_modules", watch_modules, METH_VARARGS, NULL},
+    {"_module", make_module, METH_VARARGS, NULL},
+    {"_module_begins", FAST(module_begins), METH_FASTCALL, NULL},
+    {"_module_ends", FAST(module_ends), METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL}};
 
 static PyMethodDef scope_methods[] = {{"__enter__", scope_enter, METH_NOARGS, NULL},
@@ -509,7 +502,8 @@ PyMODINIT_FUNC PyInit__extension(void) {
     PyObject* module = PyModule_Create(&module_of);
     scope_type = (PyTypeObject*)PyType_FromSpec(&scope_spec);
     names = PyDict_New();
-    if (module == NULL || scope_type == NULL || names == NULL || PyModule_AddType(module, scope_type) < 0) {
+    if (module == NULL || scope_type == NULL || names == NULL || PyModule_AddType(module, scope_type) < 0 ||
+        !set_up_modules()) {
         return NULL;
     }
     for (Word* list = brick_keywords; list != NULL; list = list == brick_keywords ? step_keywords : NULL) {

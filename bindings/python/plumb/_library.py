@@ -167,18 +167,28 @@ def profiler(spec=None):
         return _current
 
 
-def _first_use():
-    """A scope begins, and nobody made a profiler: PLUMB decides, as in any program."""
+def current():
+    """The profiler of this process; None where none is open."""
+    return _current
+
+
+def open_by_environment():
+    """Where nobody made a profiler, PLUMB decides, as in any program."""
     with _lock:
-        if _current is not None:
-            return
-        core._use(0)
-        if os.environ.get("PLUMB", "") in ("", "0", "off"):
-            return
         try:
-            profiler()
-        except Error as error:  # no reason to end an engine
-            warnings.warn(f"not profiled: {error}", RuntimeWarning, stacklevel=3)
+            if _current is None and os.environ.get("PLUMB", "") not in ("", "0", "off"):
+                profiler()
+        finally:
+            if _current is None:
+                core._use(0)
+
+
+def _first_use():
+    """A scope begins, and nobody made a profiler."""
+    try:
+        open_by_environment()
+    except Error as error:  # no reason to end an engine
+        warnings.warn(f"not profiled: {error}", RuntimeWarning, stacklevel=3)
 
 
 def _decorate(scope, function):

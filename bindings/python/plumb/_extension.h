@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the extension share: what is recorded to, and a thread's scopes. Thread rule: under the GIL. */
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030A0000
+#include <Python.h>
+
+#include "plumb/plumb.h"
+
+#define PLUMB_RARE(condition) __builtin_expect(!!(condition), 0)
+#define FAST(function) ((PyCFunction)(void (*)(void))(function))
+
+enum { kind_brick, kind_step, kind_layer, kind_context };
+
+typedef struct Scope {
+    PyObject_HEAD int kind;
+    int category;
+    int has_work;
+    plumb_name name; // 0: not interned yet
+    PyObject* text;  // of a brick, else NULL
+    union {
+        plumb_work work;
+        plumb_step step;
+        plumb_context context;
+        uint32_t layer;
+    } is;
+} Scope;
+
+extern plumb_profiler* profiler; // NULL: nothing is recorded
+extern unsigned generation;      // grows whenever what is open ends with it
+extern int asked_environment;    // whether somebody decided what `profiler` is
+extern PyTypeObject* scope_type;
+
+/// Begins a scope of this thread under an address that no other open one has. False with an exception.
+int begin_scope(Scope* scope, uintptr_t id);
+/// Ends it, and what is still open in it. Does nothing where it ended with one around it.
+void end_scope(uintptr_t id);
+int is_innermost(uintptr_t id);
+
+// --- _modules.c ---
+
+/// Made ready once; false with an exception.
+int set_up_modules(void);
+PyObject* watch_modules(PyObject* module, PyObject* arguments);
+PyObject* make_module(PyObject* module, PyObject* arguments);
+PyObject* module_begins(PyObject* module, PyObject* const* values, Py_ssize_t count);
+PyObject* module_ends(PyObject* module, PyObject* const* values, Py_ssize_t count);
