@@ -124,7 +124,7 @@ TEST(SiteBook, compares_instrumented_replays_and_frames_with_their_plain_neighbo
 TEST(TimerTick, is_what_readings_are_multiples_of) {
     TimerTick tick;
     EXPECT_TRUE(std::isnan(tick.ns()));
-    for (const std::uint64_t reading : {1'000'000, 1'000'032, 1'000'128, 1'000'224}) {
+    for (const std::uint64_t reading : {1'000'000U, 1'000'032U, 1'000'128U, 1'000'224U}) {
         tick.add(reading);
     }
     EXPECT_EQ(tick.ns(), 32);
@@ -133,7 +133,7 @@ TEST(TimerTick, is_what_readings_are_multiples_of) {
 
 TEST(TimerTick, of_a_clock_that_stands_between_two_stamps_is_their_shortest_step) {
     TimerTick tick;
-    for (const std::uint64_t reading : {1'000'000, 1'000'997, 1'062'002, 1'062'002}) { // roughly 1'000, as some are
+    for (const std::uint64_t reading : {1'000'000U, 1'000'997U, 1'062'002U, 1'062'002U}) { // roughly 1'000, as some are
         tick.add(reading);
     }
     EXPECT_EQ(tick.ns(), 1);

@@ -203,8 +203,7 @@ GraphEntry::Shot* GraphEntry::free_shot(std::size_t first, std::size_t last) {
 bool GraphEntry::arm(Shot& shot, Stream stream) {
     Timeline& timeline = graph_.device->timeline();
     backends::cuda::Context context = nullptr;
-    const CuResult asked =
-        timeline.lost() ? CuResult::invalid_context : state_->driver().context_of(stream, &context);
+    const CuResult asked = timeline.lost() ? CuResult::invalid_context : state_->driver().context_of(stream, &context);
     bool armed = asked == CuResult::success && context == timeline.context();
     if (asked == CuResult::success && !armed && !elsewhere_) {
         elsewhere_ = true;

@@ -86,7 +86,7 @@ TEST(CudaPeaks, T7_figures_are_work_over_the_time_between_the_devices_events) {
     EXPECT_GE(gpu.state->reads, 10);
     // 132 multiprocessors: the shape whose parts leave the least of 256 MiB over reads the most in those 100 us.
     std::uint64_t most = 0;
-    for (const std::uint64_t blocks : {528, 1056, 2112, 4224}) {
+    for (const std::uint64_t blocks : {528U, 1056U, 2112U, 4224U}) {
         most = std::max(most, 256 * mib / 16 / blocks / 2048 * 2048 * blocks * 16);
     }
     EXPECT_NEAR(peaks.read_gigabytes_per_second.value.value(), static_cast<double>(most) / 100e3,
@@ -135,9 +135,9 @@ std::string first_error() {
 
 TEST(CudaPeaks, F1_a_call_that_fails_is_the_reason_and_leaves_nothing_behind) {
     for (const char* call :
-         {"cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent", "cuStreamCreateWithPriority", "cuModuleLoadData",
-          "cuModuleGetFunction", "cuEventCreate", "cuMemAlloc", "cuEventRecord", "cuLaunchKernel", "cuEventSynchronize",
-          "cuEventElapsedTime", "cuMemcpyDtoHAsync", "cuStreamSynchronize"}) {
+         {"cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent", "cuStreamCreateWithPriority",
+          "cuModuleLoadData", "cuModuleGetFunction", "cuEventCreate", "cuMemAlloc", "cuEventRecord", "cuLaunchKernel",
+          "cuEventSynchronize", "cuEventElapsedTime", "cuMemcpyDtoHAsync", "cuStreamSynchronize"}) {
         std::uint64_t nth = 1;
         for (;; ++nth) {
             const PeakGpu gpu;

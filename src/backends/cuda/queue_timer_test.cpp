@@ -311,8 +311,9 @@ TEST(CudaQueueTimer, a_lost_device_is_an_error_and_is_called_no_more) {
 }
 
 TEST(CudaQueueTimer, a_device_lost_at_any_call_ends_in_an_error_and_in_no_further_call) {
-    for (const char* call : {"cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventElapsedTime", "cuStreamCreateWithPriority",
-                             "cuStreamIsCapturing", "cuThreadExchangeStreamCaptureMode"}) {
+    for (const char* call :
+         {"cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventElapsedTime", "cuStreamCreateWithPriority",
+          "cuStreamIsCapturing", "cuThreadExchangeStreamCaptureMode"}) {
         for (std::uint64_t use = 1; use <= 400; use += 7) {
             VirtualBench bench;
             const Stream stream = bench.new_stream();

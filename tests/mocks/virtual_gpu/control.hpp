@@ -88,9 +88,9 @@ struct Config {
     std::int64_t stamp_before_work_ns = 0;  // a piece of work starts so much later behind a stamp or event node
     std::int64_t memset_apart_ns = 0;      // a memset or copy next to a stamp or event node leaves the kernels' channel
     bool programmatic_holds_slots = false; // blocks launched early by a programmatic edge keep stamps from the device
-    bool streams_alias = false;            // streams of one priority share a channel: work waits for earlier work of any
-    bool mig = false;                      // the devices are instances, and named so
-    bool loading_synchronises = false;     // module loads, first uses of kernels and allocations wait for their context
+    bool streams_alias = false;        // streams of one priority share a channel: work waits for earlier work of any
+    bool mig = false;                  // the devices are instances, and named so
+    bool loading_synchronises = false; // module loads, first uses of kernels and allocations wait for their context
     std::int64_t programmatic_overlap_ns = 500; // how much of a kernel its programmatic successor overlaps
 
     // Limits.

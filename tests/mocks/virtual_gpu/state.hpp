@@ -57,7 +57,7 @@ struct StreamObject {
     unsigned flags = 0;
     int priority = 0; // lower comes first
     bool legacy = false;
-    bool green = false; // of a green context
+    bool green = false;       // of a green context
     std::int64_t tail_ns = 0; // true time at which everything enqueued so far is done
     bool had_work = false;
     std::deque<std::int64_t> launches; // ends of what occupies the launch queue
