@@ -113,7 +113,7 @@ TEST(Layers, a_layer_lost_at_either_end_is_missed) {
 
 TEST(Layers, kernels_of_the_first_layer_that_stand_before_it_are_told) {
     TruthSequence sequence = planted("another first layer");
-    for (const std::size_t first : {11, 13}) { // the first layer begins at 11, with a norm of its own
+    for (const std::size_t first : {11U, 13U}) { // the first layer begins at 11, with a norm of its own
         std::swap(sequence.kernels[first].name, sequence.kernels[first + 1].name);
         std::swap(sequence.kernels[first].anchor, sequence.kernels[first + 1].anchor);
     }
