@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels a device offers to the decoder: one interface, one folder per device behind it (cpu/, opencl/).
+// The kernels a device offers to the decoder: one interface, one folder per device behind it (cpu/, cuda/, opencl/).
 // Contract: a backend is used by one thread at a time; operations are queued in order on queue() and may run
 // asynchronously, read() waits. Memory comes from allocate() and is addressed by pointers that only this backend may
 // follow (on the cpu: plain memory). prepare() does all that can fail or allocate; operations after it do neither.
@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,6 +17,10 @@
 #include "decoder/kernels/type.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
+
+namespace plumb {
+class Profiler;
+}
 
 namespace plumb::decoder {
 
@@ -73,6 +79,20 @@ struct KvCache {
     float* values = nullptr;
     std::size_t context = 0;
 };
+
+/// The rows of one step: those of a sequence lie next to each other, as many for each.
+struct StepRows {
+    std::span<const std::int32_t> tokens; // of each row
+    std::span<const std::size_t> first;   // of each sequence: the position of its first row
+
+    [[nodiscard]] std::size_t of_sequence() const noexcept { return tokens.size() / first.size(); }
+};
+
+/// `count` rows of a block.
+[[nodiscard]] inline Block rows_from(const Block& block, std::size_t first, std::size_t count) noexcept {
+    return {static_cast<std::byte*>(block.data) + first * block.cols * size_of(block.type), block.type, count,
+            block.cols};
+}
 
 /// Products that one group may hold.
 inline constexpr std::size_t max_products = 4;
@@ -139,8 +159,13 @@ class ComputeBackend {
         (void)values, (void)count;
         return {};
     }
-    /// The host has written into memory of allocate(), before the operations that follow.
-    virtual void written(void* data, std::size_t bytes) noexcept { (void)data, (void)bytes; }
+    /// Makes attention of `rows` rows possible. Errors: unsupported, out_of_memory.
+    [[nodiscard]] virtual Status prepare_attention(const HeadShape& shape, std::size_t rows) {
+        (void)shape, (void)rows;
+        return {};
+    }
+    /// Puts the host's bytes into memory of allocate(), before the operations that follow.
+    virtual void write(void* to, const void* from, std::size_t bytes) noexcept { std::memcpy(to, from, bytes); }
     /// The values of an f32 block for the host, once every operation before is done.
     [[nodiscard]] virtual std::span<const float> read(const Block& block) noexcept {
         return {block.f32(), block.rows * block.cols};
@@ -161,19 +186,56 @@ class ComputeBackend {
     virtual void enter() noexcept = 0;
     virtual void leave() noexcept = 0;
 
+    /// Runs the operations of a step, or what a device has kept of them: they depend on nothing but the number of rows and
+    /// what `rows` says. `outputs` is what they leave for the host.
+    virtual void run_step(const StepRows& rows, const Block& outputs, const std::function<void()>& operations) {
+        (void)rows, (void)outputs;
+        operations();
+    }
+    /// Where the operations of a step find its tokens.
+    [[nodiscard]] virtual const std::int32_t* tokens_of(const StepRows& rows) const noexcept {
+        return rows.tokens.data();
+    }
+
     /// out[r] = row `ids[r]` of the table; REQUIRES every id below table.rows. out is f32.
     virtual void embed(std::span<const std::int32_t> ids, const Weight& table, const Block& out) noexcept = 0;
     virtual void rms_norm(const Block& in, const float* weight, float epsilon, const Block& out) noexcept = 0;
     /// Products of one input; out: f32, in.rows rows each. REQUIRES at most max_products of them, in of the input_type() of
     /// their weights, and prepare(linear, in.rows) of each.
     virtual void products(const Block& in, std::span<const Product> group) noexcept = 0;
+    // Of a whole step, with a cache for each sequence: at once, or one sequence after the other by the operations below.
+    virtual void rope_step(const Rope& rope, const Block& heads, std::size_t head_size, const StepRows& rows) noexcept {
+        const std::size_t count = rows.of_sequence();
+        for (std::size_t i = 0; i < rows.first.size(); ++i) {
+            this->rope(rope, rows_from(heads, i * count, count), head_size, rows.first[i]);
+        }
+    }
+    virtual void kv_append_step(const KvCache* caches, const HeadShape& shape, const Block& keys, const Block& values,
+                                const StepRows& rows) noexcept {
+        const std::size_t count = rows.of_sequence();
+        for (std::size_t i = 0; i < rows.first.size(); ++i) {
+            kv_append(caches[i], shape, rows_from(keys, i * count, count), rows_from(values, i * count, count),
+                      rows.first[i]);
+        }
+    }
+    /// `scratch`: threads() times cache.context floats.
+    virtual void attention_step(const KvCache* caches, const HeadShape& shape, const Block& queries,
+                                const StepRows& rows, float* scratch, const Block& out) noexcept {
+        const std::size_t count = rows.of_sequence();
+        for (std::size_t i = 0; i < rows.first.size(); ++i) {
+            attention(caches[i], shape, rows_from(queries, i * count, count), rows.first[i], scratch,
+                      rows_from(out, i * count, count));
+        }
+    }
+    // Of one sequence; not called where the three above are a backend's own.
     /// Rotates every head of every row; row r is at position `first + r`.
-    virtual void rope(const Rope& rope, const Block& heads, std::size_t head_size, std::size_t first) noexcept = 0;
-    virtual void kv_append(const KvCache& cache, const HeadShape& shape, const Block& keys, const Block& values,
-                           std::size_t first) noexcept = 0;
-    /// Causal: row r sees the positions 0 … first + r. `scratch`: threads() times cache.context floats.
-    virtual void attention(const KvCache& cache, const HeadShape& shape, const Block& queries, std::size_t first,
-                           float* scratch, const Block& out) noexcept = 0;
+    virtual void rope(const Rope&, const Block&, std::size_t, std::size_t) noexcept {}
+    virtual void kv_append(const KvCache&, const HeadShape&, const Block&, const Block&, std::size_t) noexcept {}
+    /// Causal: row r sees the positions 0 … first + r.
+    virtual void attention(const KvCache&, const HeadShape&, const Block&, std::size_t, float*, const Block&) noexcept {
+    }
+    /// Who times what is inside replays of run_step(); null: nobody. Must be taken back before it ends.
+    virtual void profile_replays(Profiler*) noexcept {}
     /// Whose PLUMB_TILE the kernels use; null: nobody's. What they compute does not depend on it.
     virtual void observe(Recorder*) noexcept {}
     /// x += y, both f32.
@@ -197,8 +259,8 @@ class ComputeBackend {
     /// Experts that have a row; known after dispatch().
     [[nodiscard]] virtual std::size_t active_experts(const Routing&) const noexcept { return 0; }
 
-    /// Index of the largest value of one row, the first of equals; a NaN is none.
-    [[nodiscard]] virtual std::size_t largest(std::span<const float> values) noexcept = 0;
+    /// Index of the largest value of each row, the first of equals; a NaN is none. Waits for what was before.
+    virtual void largest(const Block& rows, std::span<std::int32_t> out) noexcept = 0;
 };
 
 } // namespace plumb::decoder

@@ -91,7 +91,8 @@ class Stretch {
 };
 
 /// cos and sin of every position, in double: the angle of a late position loses its digits in float.
-void fill_rope(const State& state, float* table) {
+std::vector<float> rope_table(const State& state) {
+    std::vector<float> table(state.context * state.config.rope_size);
     const std::size_t pairs = state.rope.pairs;
     const Stretch stretch(state.config);
     const double size = stretch.magnitude();
@@ -108,6 +109,7 @@ void fill_rope(const State& state, float* table) {
             table[position * 2 * pairs + pairs + i] = static_cast<float>(size * std::sin(angle));
         }
     }
+    return table;
 }
 
 /// Known once and for all: computed in the step it would cost time between the bricks.
@@ -278,10 +280,12 @@ Result<State> make_state(ModelConfig config, Weights weights, ComputeBackend& ba
     Memory memory(backend, state.memory);
     allocate_blocks(state, memory);
     const std::size_t cache_values = context * state.config.kv_size();
-    for (std::size_t i = 0; i < state.config.layers * batch && memory.status(); ++i) {
-        auto* keys = static_cast<float*>(memory.take(cache_values, sizeof(float)));
-        auto* values = static_cast<float*>(memory.take(cache_values, sizeof(float)));
-        state.caches.push_back({keys, values, context});
+    for (std::size_t layer = 0; layer < state.config.layers && memory.status(); ++layer) {
+        auto* keys = static_cast<float*>(memory.take(cache_values * batch, sizeof(float)));
+        auto* values = static_cast<float*>(memory.take(cache_values * batch, sizeof(float)));
+        for (std::size_t i = 0; i < batch && memory.status(); ++i) {
+            state.caches.push_back({keys + i * cache_values, values + i * cache_values, context});
+        }
     }
     state.scratch =
         static_cast<float*>(memory.take(context * static_cast<std::size_t>(backend.threads()), sizeof(float)));
@@ -290,9 +294,12 @@ Result<State> make_state(ModelConfig config, Weights weights, ComputeBackend& ba
         return memory.status().error();
     }
     state.rope = {table, state.config.rope_size / 2, state.config.rope_halves};
-    fill_rope(state, table);
-    backend.written(table, context * state.config.rope_size * sizeof(float));
+    const std::vector<float> angles = rope_table(state);
+    backend.write(table, angles.data(), angles.size() * sizeof(float));
     if (Status status = state.prepare_constants(); !status) {
+        return status.error();
+    }
+    if (Status status = backend.prepare_attention(state.heads, std::max(chunk, batch)); !status) {
         return status.error();
     }
     for (const std::size_t rows : {std::size_t{1}, batch, chunk}) {

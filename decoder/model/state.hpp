@@ -28,7 +28,7 @@ struct State {
 
     HeadShape heads;
     Rope rope;
-    std::vector<KvCache> caches; // [layer][sequence]
+    std::vector<KvCache> caches; // [layer][sequence]; those of a layer follow each other in memory
     Type input = Type::f32;      // of the products of attention
     Type feed_input = Type::f32; // of the feed-forward network's
     Type head_input = Type::f32;

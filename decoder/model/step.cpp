@@ -16,11 +16,6 @@ constexpr std::size_t float_bytes = sizeof(float);
 
 Block rows_of(const Block& block, std::size_t rows) { return {block.data, block.type, rows, block.cols}; }
 
-/// `count` rows of an f32 block.
-Block rows_from(const Block& block, std::size_t first, std::size_t count) {
-    return {block.f32() + first * block.cols, Type::f32, count, block.cols};
-}
-
 /// Every head a row.
 Block heads_of(const Block& block, std::size_t size) {
     return {block.data, block.type, block.rows * block.cols / size, size};
@@ -53,11 +48,15 @@ class Pass {
   public:
     Pass(State& state, const StepInput& input, Recorder& profiler)
         : state_(state), input_(input), profiler_(profiler), backend_(*state.backend), queue_(backend_.queue()),
+          step_{input.tokens, std::span<const std::size_t>(state.used).subspan(input.sequence, input.sequences)},
           rows_(input.tokens.size()), first_(state.used[input.sequence]), hidden_(rows_of(state.hidden, rows_)) {}
+
+    [[nodiscard]] const StepRows& rows() const noexcept { return step_; }
+    [[nodiscard]] Block logits_of_step() const { return rows_from(state_.logits, input_.sequence, input_.sequences); }
 
     void embed() {
         const Block out = hidden_;
-        PLUMB_OP(profiler_, queue_, Brick::embedding, in(tensor(input_.tokens.data(), DType::i32, {rows_, 1})),
+        PLUMB_OP(profiler_, queue_, Brick::embedding, in(tensor(backend_.tokens_of(step_), DType::i32, {rows_, 1})),
                  plumb::out(tensor_of(out)), elements(rows_ * out.cols), flops(0),
                  bytes(rows_ * (row_bytes(state_.weights.embedding.type, out.cols) + out.cols * float_bytes))) {
             backend_.embed(input_.tokens, state_.weights.embedding, out);
@@ -135,6 +134,7 @@ class Pass {
     Recorder& profiler_;
     ComputeBackend& backend_;
     const Queue queue_;
+    const StepRows step_;
     const std::size_t rows_;
     const std::size_t first_;
     const Block hidden_;
@@ -168,11 +168,8 @@ void Pass::rotate(const Block& query, const Block& key) {
     const std::size_t turned = rows_ * (state_.heads.heads + state_.heads.kv_heads) * state_.config.rope_size;
     PLUMB_OP(profiler_, queue_, Brick::rope_embedding, in(tensor_of(query)), in(tensor_of(key)), out(tensor_of(query)),
              out(tensor_of(key)), bytes(2 * turned * float_bytes), flops(3 * turned)) {
-        for (std::size_t i = 0; i < input_.sequences; ++i) {
-            const RowSpan part = span(i);
-            for (const Block& half : {query, key}) {
-                backend_.rope(state_.rope, rows_from(half, part.row, part.rows), state_.heads.size, part.first);
-            }
+        for (const Block& half : {query, key}) {
+            backend_.rope_step(state_.rope, half, state_.heads.size, step_);
         }
     }
 }
@@ -180,11 +177,7 @@ void Pass::rotate(const Block& query, const Block& key) {
 void Pass::append(std::size_t layer, const Block& key, const Block& value) {
     PLUMB_OP(profiler_, queue_, Brick::kv_append, in(tensor_of(key)), in(tensor_of(value)),
              bytes(2 * (key.bytes() + value.bytes())), flops(0)) {
-        for (std::size_t i = 0; i < input_.sequences; ++i) {
-            const RowSpan part = span(i);
-            backend_.kv_append(state_.cache(layer, part.sequence), state_.heads, rows_from(key, part.row, part.rows),
-                               rows_from(value, part.row, part.rows), part.first);
-        }
+        backend_.kv_append_step(&state_.cache(layer, input_.sequence), state_.heads, key, value, step_);
     }
     for (std::size_t i = 0; i < input_.sequences; ++i) {
         const RowSpan part = span(i);
@@ -205,14 +198,7 @@ void Pass::attend(std::size_t layer, const Block& query, const Block& out) {
     PLUMB_OP(profiler_, queue_, Brick::attention, in(tensor_of(query)), plumb::out(tensor_of(out)),
              bytes(static_cast<double>(query.bytes() + out.bytes()) + counted), bytes_per_kv(whole ? kv_row : 0.0),
              flops(4.0 * seen * static_cast<double>(state_.config.query_size()))) {
-        for (std::size_t i = 0; i < input_.sequences; ++i) {
-            const RowSpan part = span(i);
-            const std::size_t row_bytes_out = out.cols * size_of(out.type);
-            const Block place{static_cast<std::byte*>(out.data) + part.row * row_bytes_out, out.type, part.rows,
-                              out.cols};
-            backend_.attention(state_.cache(layer, part.sequence), state_.heads, rows_from(query, part.row, part.rows),
-                               part.first, state_.scratch, place);
-        }
+        backend_.attention_step(&state_.cache(layer, input_.sequence), state_.heads, query, step_, state_.scratch, out);
     }
 }
 
@@ -317,7 +303,7 @@ void Pass::experts_half(const LayerWeights& layer) {
 void Pass::head() {
     const std::size_t ends = input_.sequences;
     const Block last = rows_of(state_.last, ends);
-    const Block out = rows_from(state_.logits, input_.sequence, ends);
+    const Block out = logits_of_step();
     norm(rows_from(hidden_, rows_ - ends, ends), state_.weights.output_norm, last);
     project(Brick::lm_head, state_.weights.head, last, out, logits);
 }
@@ -326,16 +312,17 @@ void Pass::sample() {
     if (!input_.sampler) {
         return;
     }
-    const Block rows = rows_from(state_.logits, input_.sequence, input_.sequences);
+    const Block rows = logits_of_step();
     // One comparison per logit.
     PLUMB_BRICK(profiler_, queue_, Brick::sampling, bytes(rows.bytes()), flops(rows.rows * rows.cols),
                 elements(rows.rows));
+    const auto sampled = std::span(state_.sampled).subspan(input_.sequence, rows.rows);
+    if (input_.sampler->greedy()) { // all samplers of a batch have the same options
+        backend_.largest(rows, sampled);
+        return;
+    }
     for (std::size_t i = 0; i < rows.rows; ++i) {
-        const Block row = rows_from(rows, i, 1);
-        Sampler& sampler = input_.sampler[i];
-        state_.sampled[input_.sequence + i] = sampler.greedy()
-                                                  ? static_cast<std::int32_t>(backend_.largest({row.f32(), row.cols}))
-                                                  : sampler.pick(backend_.read(row));
+        sampled[i] = input_.sampler[i].pick(backend_.read(rows_from(rows, i, 1)));
     }
 }
 
@@ -350,18 +337,20 @@ std::int32_t PLUMB_DECODER_STEP(State& state, const StepInput& input, Recorder& 
     PLUMB_STEP(profiler, state.backend->queue(), input.phase, tokens(rows), kv_length(longest + added),
                sequences(input.sequences));
     Pass pass(state, input, profiler);
-    pass.embed();
-    for (std::size_t index = 0; index < state.weights.layers.size(); ++index) {
-        PLUMB_LAYER(profiler, index);
-        const LayerWeights& layer = state.weights.layers[index];
-        pass.attention_half(layer, index);
-        if (state.config.experts.count != 0) {
-            pass.experts_half(layer);
-        } else {
-            pass.feed_forward_half(layer);
+    state.backend->run_step(pass.rows(), pass.logits_of_step(), [&] {
+        pass.embed();
+        for (std::size_t index = 0; index < state.weights.layers.size(); ++index) {
+            PLUMB_LAYER(profiler, index);
+            const LayerWeights& layer = state.weights.layers[index];
+            pass.attention_half(layer, index);
+            if (state.config.experts.count != 0) {
+                pass.experts_half(layer);
+            } else {
+                pass.feed_forward_half(layer);
+            }
         }
-    }
-    pass.head();
+        pass.head();
+    });
     // [/step]
     for (std::size_t i = 0; i < input.sequences; ++i) {
         state.used[input.sequence + i] += added;

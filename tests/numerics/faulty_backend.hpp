@@ -103,8 +103,8 @@ class FaultyBackend final : public decoder::ComputeBackend {
     void add(const decoder::Block& x, const decoder::Block& y) noexcept override;
     void silu_multiply(const decoder::Block& gate, const decoder::Block& up,
                        const decoder::Block& out) noexcept override;
-    [[nodiscard]] std::size_t largest(std::span<const float> values) noexcept override {
-        return inner_.largest(values);
+    void largest(const decoder::Block& rows, std::span<std::int32_t> out) noexcept override {
+        inner_.largest(rows, out);
     }
 
   private:

@@ -190,8 +190,10 @@ class CpuComputeBackend final : public ComputeBackend {
         return out;
     }
 
-    [[nodiscard]] std::size_t largest(std::span<const float> values) noexcept override {
-        return cpu::largest(values.data(), values.size());
+    void largest(const Block& rows, std::span<std::int32_t> out) noexcept override {
+        for (std::size_t r = 0; r < rows.rows; ++r) {
+            out[r] = static_cast<std::int32_t>(cpu::largest(rows.f32() + r * rows.cols, rows.cols));
+        }
     }
 
   private:

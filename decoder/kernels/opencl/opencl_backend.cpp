@@ -2,6 +2,7 @@
 #include "decoder/kernels/opencl/opencl_backend.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "decoder/kernels/opencl/device.hpp"
@@ -56,7 +57,10 @@ class OpenClComputeBackend final : public ComputeBackend {
     }
     void enter() noexcept override {}
     void leave() noexcept override {}
-    void written(void* data, std::size_t bytes) noexcept override { device_->write(data, bytes); }
+    void write(void* to, const void* from, std::size_t bytes) noexcept override {
+        std::memcpy(to, from, bytes);
+        device_->write(to, bytes);
+    }
     std::span<const float> read(const Block& block) noexcept override {
         device_->read(block.data, block.bytes());
         return {block.f32(), block.rows * block.cols};
@@ -117,11 +121,13 @@ class OpenClComputeBackend final : public ComputeBackend {
         device_->run(Kernel::silu_multiply, items(n), 1, at(gate), at(up), at(out), cl_ulong{n}, span_);
     }
 
-    [[nodiscard]] std::size_t largest(std::span<const float> values) noexcept override {
+    void largest(const Block& rows, std::span<std::int32_t> out) noexcept override {
         const BufferPlace index = device_->place(index_, sizeof *index_);
-        device_->run(Kernel::largest, 1, 1, at(values.data()), narrow(values.size()), index.buffer);
-        device_->read(index_, sizeof *index_);
-        return static_cast<std::size_t>(*index_);
+        for (std::size_t r = 0; r < rows.rows; ++r) {
+            device_->run(Kernel::largest, 1, 1, at(rows.f32() + r * rows.cols), narrow(rows.cols), index.buffer);
+            device_->read(index_, sizeof *index_);
+            out[r] = *index_;
+        }
     }
 
   private:

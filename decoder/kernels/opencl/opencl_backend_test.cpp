@@ -82,9 +82,10 @@ TEST_F(OpenClDecoder, the_largest_value_is_never_one_that_is_no_number) {
     auto* values = static_cast<float*>(memory.get());
     const float nan = std::nanf("");
     for (const std::array<float, 4>& row : {std::array{nan, 1.0F, 3.0F, 2.0F}, std::array{1.0F, nan, 3.0F, nan}}) {
-        std::copy(row.begin(), row.end(), values);
-        backend->written(values, sizeof row);
-        EXPECT_EQ(backend->largest({values, row.size()}), 2U);
+        backend->write(values, row.data(), sizeof row);
+        std::int32_t found = -1;
+        backend->largest({values, Type::f32, 1, row.size()}, {&found, 1});
+        EXPECT_EQ(found, 2);
     }
 }
 
