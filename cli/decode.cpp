@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,7 @@ struct DecodeArguments {
     std::optional<std::string> prompt;
     std::size_t steps = 128;
     std::string backend = "cpu";
+    plumb::decoder::Graphs graphs = plumb::decoder::Graphs::off;
     int threads = 0;
     std::size_t chunk = 128;
     std::size_t batch = 1;
@@ -227,6 +229,7 @@ class Speech {
 plumb::decoder::Options decoder_options(const DecodeArguments& arguments, const Text& text) {
     plumb::decoder::Options options;
     options.backend = arguments.backend;
+    options.graphs = arguments.graphs;
     options.threads = arguments.threads;
     options.chunk = arguments.chunk;
     options.batch = arguments.batch;
@@ -385,7 +388,12 @@ Status decode(const DecodeArguments& arguments) {
         profiler.describe(key, value);
     }
 
+    decoder->profile_replays(&profiler);
     const Result<std::size_t> done = run(arguments, *text, *decoder, profiler);
+    if (arguments.graphs != plumb::decoder::Graphs::off) {
+        static_cast<void>(profiler.flush()); // what replays took is known by then, or never
+    }
+    decoder->profile_replays(nullptr);
     if (!done) {
         return done.error();
     }
@@ -435,8 +443,15 @@ void add_decode(CLI::App& root, int& exit_code) {
     ids->excludes(text);
     app.add_option("--steps", arguments->steps, "Decode steps after the prompt")->capture_default_str();
     app.add_option("--backend", arguments->backend,
-                   "Device to run on: cpu, opencl (its first device), opencl:1 (its second), …")
+                   "Device to run on: cpu, cuda or opencl (its first device), cuda:1 or opencl:1 (its second), …")
         ->capture_default_str();
+    app.add_option("--graphs", arguments->graphs,
+                   "Decode steps as captured CUDA graphs: off, on, verify (each compared with its kernels one by one)")
+        ->transform(CLI::CheckedTransformer(
+            std::map<std::string, plumb::decoder::Graphs>{{"off", plumb::decoder::Graphs::off},
+                                                          {"on", plumb::decoder::Graphs::on},
+                                                          {"verify", plumb::decoder::Graphs::verify}}))
+        ->default_str("off");
     app.add_option("--threads", arguments->threads, "Threads of the cpu backend; 0: every core this process may use")
         ->capture_default_str();
     app.add_option("--chunk", arguments->chunk, "Prompt tokens of one prefill step")->capture_default_str();

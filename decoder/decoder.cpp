@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "decoder/kernels/choose.hpp"
 #include "decoder/sampling/random.hpp"
 
 namespace plumb::decoder {
@@ -83,7 +82,7 @@ Result<Decoder> Decoder::load(const std::string& path, const Options& options) {
         return samplers.error();
     }
     Result<std::unique_ptr<ComputeBackend>> backend =
-        make_backend(options.backend, {options.threads, options.widen_bf16});
+        options.device(options.backend, {options.threads, options.widen_bf16}, options.graphs);
     if (!backend) {
         return backend.error();
     }
@@ -234,6 +233,7 @@ Result<std::size_t> Decoder::decode(std::size_t steps, Recorder& profiler, const
 
 std::span<const float> Decoder::logits(std::size_t sequence) const noexcept {
     const Block& all = state_->logits;
+    const Entered entered(*backend_);
     return backend_->read({all.f32() + sequence * all.cols, Type::f32, 1, all.cols});
 }
 

@@ -18,6 +18,7 @@
 
 #include "decoder/gguf/reader.hpp"
 #include "decoder/kernels/backend.hpp"
+#include "decoder/kernels/choose.hpp"
 #include "decoder/model/state.hpp"
 #include "decoder/model/step.hpp"
 #include "decoder/sampling/sampler.hpp"
@@ -29,7 +30,8 @@ namespace plumb::decoder {
 inline constexpr std::size_t largest_context = std::size_t{1} << 22;
 
 struct Options {
-    std::string backend = "cpu"; // "opencl" is its first device, "opencl:1" its second
+    std::string backend = "cpu"; // "opencl" is its first device, "opencl:1" its second; "cuda" likewise
+    Graphs graphs = Graphs::off; // of the cuda backend
     int threads = 0;             // 0: every core this process may use
     std::size_t context = 2048;  // positions of the kv cache
     std::size_t chunk = 128;     // prompt tokens of one prefill step
@@ -39,6 +41,7 @@ struct Options {
     std::vector<std::int32_t> stop_tokens; // a sequence ends behind the first of them, until it is given a prompt again
     const std::atomic<bool>* stop = nullptr; // looked at before each step and while loading; set it to end early
     std::function<void(std::uint64_t done, std::uint64_t total)> loading; // called with the file's bytes
+    BackendFunction device = make_backend;
     StepFunction step = run_step; // run_step_compiled_out: the same without profiling
 };
 
@@ -66,6 +69,8 @@ class Decoder {
     /// Of the last position fed.
     [[nodiscard]] std::span<const float> logits(std::size_t sequence = 0) const noexcept; // waits for the device
     [[nodiscard]] std::size_t position(std::size_t sequence = 0) const noexcept { return state_->used[sequence]; }
+    /// Who times what is inside replays of captured steps (Options::graphs); null: nobody. Must be taken back before it ends.
+    void profile_replays(Profiler* profiler) noexcept { backend_->profile_replays(profiler); }
     /// Forgets the prompts, the tokens and the random sequences.
     void reset() noexcept;
 

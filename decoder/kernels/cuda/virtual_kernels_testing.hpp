@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoder's kernels on the virtual GPU: what they do to its memory, by their own source in its host form. Test-only; made
+// after each reset() of the virtual GPU, and alive as long as it runs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "decoder/kernels/cuda/host_block_testing.hpp"
+#include "decoder/kernels/cuda/kernels.hpp"
+#include "virtual_gpu/control.hpp"
+
+namespace plumb::decoder::cuda {
+
+class VirtualDecoderKernels {
+  public:
+    VirtualDecoderKernels() {
+#define PLUMB_VIRTUAL_PLAIN(name, arguments, threads) \
+    add<arguments>(#name, threads, [](HostBlock::Lane& m, const arguments& a) { cuda::name(m, a); });
+        PLUMB_CUDA_PLAIN_KERNELS(PLUMB_VIRTUAL_PLAIN)
+#undef PLUMB_VIRTUAL_PLAIN
+#define PLUMB_VIRTUAL_TYPED(type)                                                                          \
+    add<EmbedArgs>("embed_" #type, element_threads,                                                        \
+                   [](HostBlock::Lane& m, const EmbedArgs& a) { embed<Type::type>(m, a); });               \
+    add<ProductArgs>("gemv_" #type "_1", gemv_threads,                                                     \
+                     [](HostBlock::Lane& m, const ProductArgs& a) { gemv<Type::type, 1>(m, a); });         \
+    add<ProductArgs>("gemv_" #type "_4", gemv_threads,                                                     \
+                     [](HostBlock::Lane& m, const ProductArgs& a) { gemv<Type::type, gemv_rows>(m, a); }); \
+    add<ProductArgs>("tile_" #type, tile_threads,                                                          \
+                     [](HostBlock::Lane& m, const ProductArgs& a) { tile<Type::type>(m, a); });
+        PLUMB_CUDA_TYPES(PLUMB_VIRTUAL_TYPED)
+#undef PLUMB_VIRTUAL_TYPED
+    }
+
+    /// What went wrong first, with the kernel's name; empty: nothing.
+    [[nodiscard]] const std::string& failure() const { return state_->failure; }
+    [[nodiscard]] std::uint64_t launches() const { return state_->launches; }
+
+  private:
+    struct State {
+        HostBlock block{[](std::uint64_t address, std::size_t bytes) {
+            return vgpu::memory(address, bytes);
+        }};
+        std::string failure;
+        std::uint64_t launches = 0;
+    };
+
+    template <class Arguments, class Body>
+    void add(const std::string& name, unsigned most_threads, Body body) {
+        vgpu::KernelModel model;
+        model.param_bytes = {sizeof(Arguments)};
+        model.function = [state = state_, name, most_threads, body](const vgpu::KernelRun& run) {
+            ++state->launches;
+            if (!state->failure.empty()) {
+                return;
+            }
+            const HostLaunch shape{{run.grid[0], run.grid[1], run.grid[2]}, run.block[0], run.shared_bytes};
+            std::string wrong = run.block[0] > most_threads ? "more threads than it was compiled for"
+                                                            : state->block.launch(shape, body, run.param<Arguments>(0));
+            if (!wrong.empty()) {
+                state->failure = name + ": " + wrong;
+            }
+        };
+        vgpu::kernel("plumb_decoder_" + name, model);
+    }
+
+    std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+} // namespace plumb::decoder::cuda
