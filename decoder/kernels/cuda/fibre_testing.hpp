@@ -10,6 +10,9 @@
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace plumb::decoder::cuda {
 
@@ -22,6 +25,9 @@ class Fibre {
         if (stack_ == nullptr) {
             stack_.reset(new char[stack_bytes]);
         }
+#if defined(__SANITIZE_ADDRESS__)
+        ASAN_UNPOISON_MEMORY_REGION(stack_.get(), stack_bytes); // frames that were given up are marked as in use
+#endif
 #if defined(__x86_64__)
         // What switch_stacks() takes off a stack: six registers and the place to go on at. Behind these the stack is
         // aligned as a call wants it.
