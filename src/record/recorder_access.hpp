@@ -17,7 +17,7 @@ struct StampOptions {
     bool serialise = false;           // every stamp
     bool serialise_layers = false;    // stamps at the borders of layers
     bool host_only = false;           // timers of queues are left alone
-    std::uint64_t device_every = 1;   // device scopes are timed in every so manieth step
+    std::uint64_t device_every = 1;   // device scopes are timed in one step out of so many
     bool tiles = false;               // PLUMB_TILE acts
 };
 
