@@ -24,6 +24,7 @@ void RecorderAccess::prepare(Recorder& recorder, const StampOptions& options) no
     recorder.serialise_layers_ = options.serialise_layers;
     recorder.host_only_ = options.host_only;
     recorder.tiles_ = options.tiles;
+    recorder.hide_traces_ = options.hide_traces;
     recorder.device_every_ = options.device_every == 0 ? 1 : options.device_every;
     recorder.generation_ = record::new_generation();
     recorder.slot_ = static_cast<std::uint32_t>(recorder.generation_ % detail::thread_slots);
