@@ -17,7 +17,7 @@ foreach(kind IN ITEMS static shared)
 endforeach()
 
 if(TARGET plumb_cli)
-  install(FILES share/plumb/kernels.rules DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb")
+  install(FILES share/plumb/kernels.rules share/plumb/nvtx.rules DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb")
   install(TARGETS plumb_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   if(NOT CMAKE_CROSSCOMPILING)
     install(CODE "execute_process(COMMAND \"$<TARGET_FILE:plumb_cli>\" help --man

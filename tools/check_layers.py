@@ -32,7 +32,7 @@ BELOW = {
     "session": ["cudagraph", "fingerprint", "asking"],
     "ggml": [],
     "capi": ["session", "ggml"],
-    "attach": ["session", "ggml"],
+    "attach": ["session", "ggml", "import"],
     "import": ["layers", "recording"],
     "top": ["answers"],
 }
