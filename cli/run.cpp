@@ -40,13 +40,16 @@ constexpr const char* what_is_known =
     "llama.cpp inside another file    LD_PRELOAD           @fugood/llama.node 1.7.15 (ggml 0.18.0)\n"
     "whisper.cpp inside another file  LD_PRELOAD           @fugood/whisper.node 1.1.3, by hand: each graph is a step\n"
     "PyTorch in Python 3.10 or later  PYTHONPATH           1.13.1 (Debian's python3-torch)\n"
+    "any program with NVTX 3 ranges   NVTX_INJECTION64_PATH  programs of ours with the headers of CUDA 13.0\n"
     "\n"
     "GGML_BACKEND_PATH reaches every program that calls ggml_backend_load_all(). LD_PRELOAD reaches every program whose\n"
     "libraries call ggml_backend_sched_new() through a slot. Work on other devices gives steps, and no bricks.\n"
-    "PYTHONPATH reaches every Python that is not told to leave it out (-E, -I, -S). Models on other devices are not recorded.\n";
+    "PYTHONPATH reaches every Python that is not told to leave it out (-E, -I, -S). Models on other devices are not recorded.\n"
+    "NVTX ranges are time of the host; share/plumb/nvtx.rules says what is a step, a layer or a brick, and so does the file\n"
+    "that PLUMB_NVTX_RULES names.\n";
 
 constexpr const char* nothing_was_met =
-    "no engine was met: looked for llama.cpp and other engines over ggml in shared libraries (ggml_backend_load_all(), ggml_backend_sched_new()), and for torch in Python 3.10 or later. "
+    "no engine was met: looked for llama.cpp and other engines over ggml in shared libraries (ggml_backend_load_all(), ggml_backend_sched_new()), for torch in Python 3.10 or later, and for NVTX ranges. "
     "Try `plumb run --list` for what is known, and a build of the engine with shared libraries";
 
 /// What the processes of the command tell: one line each, in memory that they reach through /proc.
@@ -109,7 +112,7 @@ plumb::Result<std::string> attach_library() {
     }
     return plumb::Error{plumb::ErrorCode::unavailable,
                         "libplumb-attach.so does not lie where this plumb was installed (" + folder.string() +
-                            "): build it where libzstd.a is at hand, and install both together"};
+                            "): build it where libzstd.a and libpcre2-8.a are at hand, and install both together"};
 }
 
 std::string variable(const char* name) {
@@ -169,6 +172,12 @@ plumb::Result<Environment> environment_for(const std::string& library, const std
         remarks.push_back("LD_PRELOAD is left alone: the path of libplumb-attach.so has a blank or a colon");
     } else if (before.find(library) == before.npos) {
         made.emplace_back("LD_PRELOAD", before.empty() ? library : before + ":" + library);
+    }
+    if (const std::string tool = variable("NVTX_INJECTION64_PATH"); !tool.empty() && tool != library) {
+        remarks.push_back("NVTX_INJECTION64_PATH was set: " + tool +
+                          " gets the NVTX ranges, for which there can be one library alone, and they are not recorded");
+    } else {
+        made.emplace_back("NVTX_INJECTION64_PATH", library);
     }
     add_python(made, remarks);
     return made;

@@ -18,7 +18,7 @@ endforeach()
 install(TARGETS plumb_metrics_shared LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" NAMELINK_SKIP) # opened, never linked
 
 if(TARGET plumb_cli)
-  install(FILES share/plumb/kernels.rules DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb")
+  install(FILES share/plumb/kernels.rules share/plumb/nvtx.rules DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb")
   install(TARGETS plumb_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   if(NOT CMAKE_CROSSCOMPILING)
     install(CODE "execute_process(COMMAND \"$<TARGET_FILE:plumb_cli>\" help --man

@@ -75,10 +75,11 @@ function(plumb_add_libraries)
 endfunction()
 
 # plumb_attach_module(<target> <version script> [source …]): one file that stands in any process. It exports the names of its doors
-# alone, and brings along what the process may have in another version: libstdc++ and zstd.
+# alone, and brings along what the process may have in another version: libstdc++, zstd and pcre2.
 function(plumb_attach_module target doors)
   get_property(rooms GLOBAL PROPERTY plumb_rooms)
   list(REMOVE_ITEM rooms ${PLUMB_ANALYSIS_ROOMS} ${PLUMB_COMMAND_ROOMS} capi)
+  list(APPEND rooms import_rules)
   set(objects "")
   foreach(room IN LISTS rooms)
     set(objects_of plumb_${room})
@@ -91,7 +92,7 @@ function(plumb_attach_module target doors)
   plumb_target(${target})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS "${doors}")
-  target_link_libraries(${target} PRIVATE "${PLUMB_STATIC_ZSTD}" Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_libraries(${target} PRIVATE "${PLUMB_STATIC_ZSTD}" "${PLUMB_STATIC_PCRE2}" Threads::Threads ${CMAKE_DL_LIBS})
   target_link_options(${target} PRIVATE
     -static-libstdc++ -Wl,--version-script=${doors} -Wl,--exclude-libs,ALL
     -Wl,-z,nodelete -Wl,-z,defs -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now)
@@ -99,8 +100,9 @@ endfunction()
 
 function(plumb_add_attach_library)
   find_library(PLUMB_STATIC_ZSTD NAMES libzstd.a)
-  if(NOT PLUMB_STATIC_ZSTD)
-    message(STATUS "no libzstd.a: libplumb-attach is not built, and `plumb run` says so")
+  find_library(PLUMB_STATIC_PCRE2 NAMES libpcre2-8.a)
+  if(NOT PLUMB_STATIC_ZSTD OR NOT PLUMB_STATIC_PCRE2)
+    message(STATUS "no libzstd.a or no libpcre2-8.a: libplumb-attach is not built, and `plumb run` says so")
     return()
   endif()
   plumb_attach_module(plumb_attach_library "${PROJECT_SOURCE_DIR}/src/attach/doors.map")

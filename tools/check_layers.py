@@ -33,7 +33,7 @@ BELOW = {
     "session": ["cudagraph", "fingerprint", "asking", "metrics"],
     "ggml": [],
     "capi": ["session", "ggml"],
-    "attach": ["session", "ggml"],
+    "attach": ["session", "ggml", "import"],
     "import": ["layers", "recording"],
     "top": ["answers"],
 }

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/os.hpp"
+#include "base/ring_source.hpp"
 #include "record/name_registry.hpp"
 #include "recording/drop_reasons.hpp"
 
@@ -334,7 +335,8 @@ Status Drain::announce(Watched& watched) {
     track.id = header.track;
     track.os_thread = header.os_thread;
     track.name = header.thread_name;
-    track.source = clock::source_of(options_.clock.kind);
+    const bool ranges = base::source_of(watched.ring->header()) == base::RingSource::nvtx;
+    track.source = ranges ? base::nvtx_source : clock::source_of(options_.clock.kind);
     Status status = writer_.add_track(track);
     if (status.ok()) {
         watched.announced_track = header.track;

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "base/os.hpp"
+#include "base/ring_source.hpp"
 #include "record/name_registry.hpp"
 #include "record/recorder_access.hpp"
 #include "record/thread_registry.hpp"
@@ -104,6 +105,7 @@ void Ring::adopt(Recorder& recorder, std::uint32_t track) noexcept {
     for (auto& count : header_->drops) {
         count.store(0, std::memory_order_relaxed);
     }
+    base::set_source(*header_, base::RingSource::clock);
     header_->track = track;
     header_->os_thread = base::thread_id();
     copy_text(header_->thread_name, sizeof header_->thread_name, base::thread_name());

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/ring_names.hpp"
+#include "base/ring_source.hpp"
 #include "recording/byte_source.hpp"
 #include "recording/file_access.hpp"
 
@@ -47,6 +48,8 @@ bool read_remainder(ByteSource& source, std::uint64_t offset, std::uint64_t capa
     ring.track = field<std::uint32_t>(page, offsetof(detail::RingHeader, track));
     ring.os_thread = field<std::uint64_t>(page, offsetof(detail::RingHeader, os_thread));
     ring.thread_name = text(page, offsetof(detail::RingHeader, thread_name), sizeof detail::RingHeader::thread_name);
+    ring.of_ranges =
+        field<std::uint32_t>(page, base::ring_source_at) == static_cast<std::uint32_t>(base::RingSource::nvtx);
     for (std::size_t i = 0; i < drop_reasons; ++i) {
         const std::size_t slot =
             i < detail::drop_slots

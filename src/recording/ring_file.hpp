@@ -21,6 +21,7 @@ struct RingRemainder {
     std::uint64_t first_sequence = 0;
     std::uint64_t os_thread = 0;
     std::string thread_name;
+    bool of_ranges = false; // base::RingSource::nvtx
     std::uint64_t drops[drop_reasons] = {};
     std::vector<Record> records;
 };

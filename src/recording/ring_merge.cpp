@@ -5,6 +5,7 @@
 #include <iterator>
 #include <set>
 
+#include "base/ring_source.hpp"
 #include "recording/drop_reasons.hpp"
 
 namespace plumb::recording {
@@ -20,7 +21,7 @@ void add_missing_track(Index& index, const RingRemainder& ring) {
     track.name = ring.thread_name;
     // All host threads of a run read the same clock.
     for (const TrackInfo& other : index.tracks) {
-        if (other.kind == TrackKind::host_thread) {
+        if (other.kind == TrackKind::host_thread && other.source != base::nvtx_source) {
             track.clock = other.clock;
             track.source = other.source;
             break;
@@ -29,6 +30,9 @@ void add_missing_track(Index& index, const RingRemainder& ring) {
     if (track.source.empty() && !index.metadata.clocks.empty()) {
         track.clock = index.metadata.clocks.front().id;
         track.source = "cpu_" + index.metadata.clocks.front().name;
+    }
+    if (ring.of_ranges) {
+        track.source = base::nvtx_source;
     }
     index.tracks.push_back(std::move(track));
 }

@@ -10,17 +10,14 @@
 #include <vector>
 
 #include "import/rules/kernel_label.hpp"
+#include "import/rules/rules_text.hpp"
 #include "plumb/result.hpp"
 
 namespace plumb::imported {
 
 class KernelRules {
   public:
-    /// A rules file: what it is called in errors, and its text.
-    struct Source {
-        std::string file;
-        std::string text;
-    };
+    using Source = RulesText;
 
     /// The files, first to last, then the rules of plumb itself: kernels.rules of the folder share/plumb beside the folder of
     /// this program, or those built in where there is none.

@@ -11,53 +11,28 @@ namespace {
 constexpr std::size_t most_rules = 4096;
 constexpr std::size_t longest_brick = 64;
 
-std::string_view next_word(std::string_view& line) {
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-    const std::string_view word = line.substr(0, line.find_first_of(" \t"));
-    line.remove_prefix(word.size());
-    return word;
-}
-
-std::string_view trimmed(std::string_view text) {
-    const std::size_t first = text.find_first_not_of(" \t\r");
-    return first == text.npos ? std::string_view() : text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
-}
-
-std::string quoted(std::string_view word) {
-    std::string text = base::valid_utf8(word.substr(0, longest_brick));
-    std::replace_if(
-        text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-    return '"' + text + '"';
-}
-
-bool is_brick(std::string_view word) {
-    return !word.empty() && word.size() <= longest_brick && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-    });
-}
-
 /// An empty sentence where the line is a rule.
 std::string read_line(std::string_view line, RuleLine& into) {
-    const std::string_view brick = next_word(line);
+    const std::string_view brick = rule_word(line);
     if (brick != "unwrap") {
         const std::size_t colon = brick.find(':');
         into.brick = brick.substr(0, colon);
         into.piece = colon == brick.npos ? std::string_view() : brick.substr(colon + 1);
-        if (!is_brick(into.brick) || (colon != brick.npos && !is_brick(into.piece))) {
-            return quoted(brick) + " is no brick: write small letters, digits and _, with :piece or without";
+        if (!is_brick_word(into.brick) || (colon != brick.npos && !is_brick_word(into.piece))) {
+            return quoted_word(brick) + " is no brick: write small letters, digits and _, with :piece or without";
         }
-        const std::string_view known = next_word(line);
+        const std::string_view known = rule_word(line);
         if (known != "strong" && known != "weak") {
-            return quoted(known) + " stands where strong or weak is expected";
+            return quoted_word(known) + " stands where strong or weak is expected";
         }
         into.certainty = known == "strong" ? Certainty::strong : Certainty::weak;
     }
-    const std::string_view part = next_word(line);
+    const std::string_view part = rule_word(line);
     if (part != "base" && (part != "whole" || into.brick.empty())) {
-        return quoted(part) + " stands where base" + (into.brick.empty() ? "" : " or whole") + " is expected";
+        return quoted_word(part) + " stands where base" + (into.brick.empty() ? "" : " or whole") + " is expected";
     }
     into.whole = part == "whole";
-    into.regex = trimmed(line);
+    into.regex = rest_of_rule(line);
     return into.regex.empty() ? "the regex is missing" : "";
 }
 
@@ -67,26 +42,58 @@ Error rule_error(const std::string& file, std::size_t line, const std::string& w
     return Error{ErrorCode::invalid_argument, file + ":" + std::to_string(line) + ": " + why};
 }
 
-Result<std::vector<RuleLine>> read_rules(std::string_view text, const std::string& file) {
-    std::vector<RuleLine> rules;
+std::string_view rule_word(std::string_view& line) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    const std::string_view word = line.substr(0, line.find_first_of(" \t"));
+    line.remove_prefix(word.size());
+    return word;
+}
+
+std::string_view rest_of_rule(std::string_view line) {
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    return first == line.npos ? std::string_view() : line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
+}
+
+std::string quoted_word(std::string_view word) {
+    std::string text = base::valid_utf8(word.substr(0, longest_brick));
+    std::replace_if(
+        text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+    return '"' + text + '"';
+}
+
+bool is_brick_word(std::string_view word) {
+    return !word.empty() && word.size() <= longest_brick && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    });
+}
+
+Status each_rule(std::string_view text, const std::string& file, const ReadRule& read) {
+    std::size_t rules = 0;
     for (std::size_t number = 1; !text.empty(); ++number) {
         const std::string_view line = text.substr(0, text.find('\n'));
         text.remove_prefix(std::min(line.size() + 1, text.size()));
-        const std::string_view content = trimmed(line);
+        const std::string_view content = rest_of_rule(line);
         if (content.empty() || content.front() == '#') {
             continue;
         }
-        RuleLine rule;
-        rule.number = number;
-        if (const std::string why = read_line(content, rule); !why.empty()) {
+        if (const std::string why = read(number, content); !why.empty()) {
             return rule_error(file, number, why);
         }
-        if (rules.size() == most_rules) {
+        if (++rules > most_rules) {
             return rule_error(file, number, "there are more than " + std::to_string(most_rules) + " rules");
         }
-        rules.push_back(rule);
     }
-    return rules;
+    return {};
+}
+
+Result<std::vector<RuleLine>> read_rules(std::string_view text, const std::string& file) {
+    std::vector<RuleLine> rules;
+    const Status read = each_rule(text, file, [&rules](std::size_t number, std::string_view line) {
+        RuleLine& rule = rules.emplace_back();
+        rule.number = number;
+        return read_line(line, rule);
+    });
+    return read.ok() ? Result<std::vector<RuleLine>>(std::move(rules)) : Result<std::vector<RuleLine>>(read.error());
 }
 
 } // namespace plumb::imported
