@@ -47,6 +47,13 @@ def navigation() -> list[tuple[str, list[tuple[str, str]]]]:
     return kinds
 
 
+def place_of(page: pathlib.Path) -> pathlib.PurePosixPath:
+    """Where a file of the tree lies among the site's pages."""
+    named = {tree.ROOT / "README.md": "overview.md", tree.ROOT / "docs/README.md": "index.md"}
+    place = page.relative_to(tree.ROOT)
+    return pathlib.PurePosixPath(named.get(page) or (pathlib.PurePosixPath(*place.parts[1:]) if place.parts[0] == "docs" else place))
+
+
 def staged(page: pathlib.Path, pages: set[pathlib.Path], to: pathlib.PurePosixPath) -> str:
     """The text of a page, with links as they must be where it lies now; a link to a source file is its path."""
 
@@ -57,12 +64,8 @@ def staged(page: pathlib.Path, pages: set[pathlib.Path], to: pathlib.PurePosixPa
         leads_to = (page.parent / target).resolve()
         if leads_to not in pages and not image and leads_to.suffix != ".txt":
             return f"{text} (`{leads_to.relative_to(tree.ROOT)}`)"
-        place = leads_to.relative_to(tree.ROOT)
-        place = pathlib.PurePosixPath(*place.parts[1:]) if place.parts[0] == "docs" else pathlib.PurePosixPath(place)
-        if leads_to == tree.ROOT / "README.md":
-            place = pathlib.PurePosixPath("overview.md")
         up = "../" * (len(to.parts) - 1)
-        return f"{image}[{text}]({up}{place}{anchor})"
+        return f"{image}[{text}]({up}{place_of(leads_to)}{anchor})"
 
     parts = re.split(r"(^```.*?^```$)", page.read_text(encoding="utf-8"), flags=re.S | re.M)
     return "".join(part if part.startswith("```") else LINK.sub(moved, part) for part in parts)
@@ -72,12 +75,7 @@ def stage(out: pathlib.Path) -> None:
     pages = {tree.ROOT / name for name in ["README.md", *ROOT_PAGES] if (tree.ROOT / name).exists()}
     pages |= set((tree.ROOT / "docs").rglob("*.md"))
     for page in sorted(pages):
-        place = page.relative_to(tree.ROOT)
-        place = pathlib.PurePosixPath(*place.parts[1:]) if place.parts[0] == "docs" else pathlib.PurePosixPath(place)
-        if page == tree.ROOT / "README.md":
-            place = pathlib.PurePosixPath("overview.md")
-        elif page == tree.ROOT / "docs/README.md":
-            place = pathlib.PurePosixPath("index.md")
+        place = place_of(page)
         to = out / "pages" / place
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_text(staged(page, pages, place), encoding="utf-8")

@@ -78,6 +78,7 @@ struct PLUMB_API Config {
     GraphConfig graph;
     TensorConfig tensors;
     std::uint32_t tiles = 0; // tiles that each thread keeps apart; 0: PLUMB_TILE does nothing
+    std::string metrics;     // live metrics for Prometheus: address and port, or a file; empty: none
 
     // Not part of the spec.
     const HostClock* clock = nullptr;        // injected; must outlive the profiler

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "asking/analysis_table.hpp"
+#include "asking/beside.hpp"
 
 namespace plumb::asking {
 
@@ -17,13 +18,16 @@ Result<AnalysisPointer> analysis() {
 }
 
 Result<AnalysisPointer> same_version(const AnalysisTable& table) {
-    const std::string version = table.version;
+    const Status same = same_version("libplumb-analysis", table.version);
+    return same.ok() ? &table : Result<AnalysisPointer>(same.error());
+}
+
+Status same_version(const char* library, const std::string& version) {
     if (version == PLUMB_BUILD_VERSION) {
-        return &table;
+        return {};
     }
-    return Error{ErrorCode::unavailable, "libplumb is of version " PLUMB_BUILD_VERSION
-                                         ", libplumb-analysis of version " +
-                                             version + "; install both from one build"};
+    return Error{ErrorCode::unavailable, "libplumb is of version " PLUMB_BUILD_VERSION ", " + std::string(library) +
+                                             " of version " + version + "; install both from one build"};
 }
 
 } // namespace plumb::asking

@@ -12,6 +12,7 @@
 #include "recording/graph_content_codec.hpp"
 #include "recording/kernel_codec.hpp"
 #include "recording/metadata_codec.hpp"
+#include "recording/observer.hpp"
 #include "recording/record_codec.hpp"
 #include "recording/retention.hpp"
 #include "recording/tile_codec.hpp"
@@ -107,6 +108,14 @@ struct Writer::State {
         return {ErrorCode::invalid_argument, "this recording is closed: create another writer"};
     }
 
+    /// Passes `written` on; what was written is told to the observer.
+    template <class T>
+    Status tell(Status written, const T& what) const {
+        if (options.observer != nullptr && written.ok()) {
+            options.observer->saw(what);
+        }
+        return written;
+    }
     [[nodiscard]] Bytes head() const;
     template <class T>
     Status add(ChunkType type, const T& entry);
@@ -494,12 +503,16 @@ Result<std::unique_ptr<Writer>> Writer::create(WriterOptions options, const Meta
     return std::unique_ptr<Writer>(new Writer(std::move(state)));
 }
 
-Status Writer::append(const RecordBatch& batch) { return state_->append(batch); }
+Status Writer::append(const RecordBatch& batch) { return state_->tell(state_->append(batch), batch); }
 
-Status Writer::add_track(const TrackInfo& track) { return state_->add_kept(ChunkType::tracks, track, state_->tracks); }
-Status Writer::add_name(const NameInfo& name) { return state_->add_kept(ChunkType::names, name, state_->names); }
+Status Writer::add_track(const TrackInfo& track) {
+    return state_->tell(state_->add_kept(ChunkType::tracks, track, state_->tracks), track);
+}
+Status Writer::add_name(const NameInfo& name) {
+    return state_->tell(state_->add_kept(ChunkType::names, name, state_->names), name);
+}
 Status Writer::add_clock_pair(const ClockPair& pair) {
-    return state_->add_kept(ChunkType::clock_pairs, pair, state_->clock_pairs);
+    return state_->tell(state_->add_kept(ChunkType::clock_pairs, pair, state_->clock_pairs), pair);
 }
 
 Status Writer::set_counters(const Counters& counters) {
@@ -511,10 +524,10 @@ Status Writer::set_counters(const Counters& counters) {
     if (added) {
         state_->counters.assign(1, totals);
     }
-    return added;
+    return state_->tell(added, totals);
 }
 
-Status Writer::add_graph(const GraphInfo& row) { return state_->add_graph(row); }
+Status Writer::add_graph(const GraphInfo& row) { return state_->tell(state_->add_graph(row), row); }
 
 Status Writer::add_kernel(const KernelInfo& kernel) { return state_->add_kernel(kernel); }
 
@@ -528,12 +541,14 @@ Status Writer::describe(std::string_view key, std::string_view value) {
     const Description description{std::string(key), std::string(value)};
     auto& known = state_->descriptions;
     const auto same = std::find_if(known.begin(), known.end(), [&](const auto& d) { return d.first == key; });
-    if (same == known.end()) {
-        return state_->add_kept(ChunkType::descriptions, description, known);
-    }
-    Status added = state_->add(ChunkType::descriptions, description);
-    if (added) {
+    const bool fresh = same == known.end();
+    Status added = fresh ? state_->add_kept(ChunkType::descriptions, description, known)
+                         : state_->add(ChunkType::descriptions, description);
+    if (added && !fresh) {
         same->second = description.second;
+    }
+    if (added && state_->options.observer != nullptr) {
+        state_->options.observer->described(key, value);
     }
     return added;
 }

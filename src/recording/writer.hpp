@@ -19,6 +19,8 @@
 
 namespace plumb::recording {
 
+class RecordingObserver;
+
 struct WriterOptions {
     std::string path = {};       // empty: in memory
     std::uint64_t max_bytes = 0; // 0: no limit; the disk never holds more than about 1.5 times this
@@ -26,6 +28,7 @@ struct WriterOptions {
     bool compress = true;        // false: readable without zstd, about three times as large
     WriteFunction write = {};    // empty: pwrite
     std::function<std::int64_t()> now_ns = {}; // empty: CLOCK_MONOTONIC; dates chunks for keep_ns
+    RecordingObserver* observer = nullptr;     // told of what was written; null: nobody is
 };
 
 class Writer {

@@ -182,6 +182,14 @@ bool set_tiles(Config& config, std::string_view value) {
     return true;
 }
 
+/// What it says exactly is for whoever listens or writes there.
+bool set_metrics(Config& config, std::string_view value) {
+    const bool port = !value.empty() && value.find('/') == std::string_view::npos &&
+                      ((value.back() >= '0' && value.back() <= '9') || value.ends_with("%r"));
+    config.metrics = value;
+    return port || value.ends_with(".prom");
+}
+
 struct KeyRule {
     ConfigKey key;
     bool (*set)(Config&, std::string_view);
@@ -282,6 +290,10 @@ const KeyRule rules[] = {
     {{"tiles", "off, on, or a number of tiles",
       "whether PLUMB_TILE acts, and how many tiles each thread keeps apart, from 16 to 65536 (default off; on is 4096)"},
      set_tiles},
+    {{"metrics", "port, address and port, or file: 9464, 0.0.0.0:9464, [::1]:946%r, run-%r.prom",
+      "running totals for Prometheus while it records, over HTTP (on 127.0.0.1 unless an address is given; port 0 is any "
+      "that is free) or in a file for node_exporter; %p, %h and %r as in out= (default: none)"},
+     set_metrics},
 };
 
 // The key of version 0.1 for tensors=, which the next version leaves out.
@@ -370,6 +382,9 @@ std::string spec_of_devices(const Config& config) {
     }
     if (config.tiles != 0) {
         text += ",tiles=" + (config.tiles == usual_tiles ? std::string("on") : text_of(config.tiles));
+    }
+    if (!config.metrics.empty()) {
+        text += ",metrics=" + config.metrics;
     }
     return text;
 }

@@ -197,7 +197,8 @@ TEST(Config, every_key_is_read) {
     EXPECT_EQ(parsed("tiles=on").tiles, 4096u);
     EXPECT_EQ(parsed("tiles=on,tiles=off").tiles, 0u);
     EXPECT_EQ(parsed("tiles=100").tiles, 100u);
-    EXPECT_EQ(config_keys().size(), 18u) << "a new key needs a line here and a test of what it does";
+    EXPECT_EQ(parsed("metrics=127.0.0.1:9464").metrics, "127.0.0.1:9464");
+    EXPECT_EQ(config_keys().size(), 19u) << "a new key needs a line here and a test of what it does";
     EXPECT_EQ(parsed("").spec(), defaults.spec());
 }
 

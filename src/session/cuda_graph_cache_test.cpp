@@ -13,6 +13,7 @@
 
 #include "answers/replays/replays.hpp"
 #include "cudagraph/guarded_driver.hpp"
+#include "metrics/scrape_testing.hpp"
 #include "plumb/cuda.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/results.hpp"
@@ -61,8 +62,9 @@ plumb::Status decode_step(plumb::CudaGraphCache& cache, CUstream_st* stream, std
 
 class CudaGraphs : public testing::Test {
   protected:
+    [[nodiscard]] virtual vgpu::Config world() const { return {}; }
     void SetUp() override {
-        vgpu::reset();
+        vgpu::reset(world());
         const cuda_driver::Driver& calls = *cuda_driver::driver();
         ASSERT_EQ(calls.init(0), vgpu::CuResult::success);
         ASSERT_EQ(calls.primary_ctx_retain(&context, 0), vgpu::CuResult::success);
@@ -275,6 +277,61 @@ TEST_F(CudaGraphs, many_threads_capture_replay_and_evict_under_the_probes) {
         captures += row.captures;
     }
     EXPECT_EQ(captures, 1'000u);
+}
+
+/// Queues of streams belong to the whole process and read the machine's clock.
+class CudaMetrics : public CudaGraphs {
+  protected:
+    [[nodiscard]] vgpu::Config world() const override {
+        vgpu::Config config;
+        config.time = vgpu::Time::real_time;
+        return config;
+    }
+};
+
+TEST_F(CudaMetrics, count_what_the_recording_has_of_graphs_and_queues) {
+    const std::string file = path + ".prom";
+    vgpu::KernelModel slow;
+    slow.min_ns = slow.max_ns = 4'000'000;
+    vgpu::kernel("gemm", slow);
+    profiler = std::make_unique<Profiler>(Config::parse("on,device.every=1,out=" + path + ",metrics=" + file));
+    ASSERT_TRUE(profiler->status().ok());
+    cache = std::make_unique<CudaGraphCache>(profiler.get());
+    capture(8, 1);
+    replay(8, 3);
+    replay(9, 2);
+    for (int i = 0; i < 5; ++i) {
+        {
+            PLUMB_STEP(*profiler, cuda(stream), Phase::decode, tokens(1));
+            PLUMB_BRICK(*profiler, cuda(stream), Brick::lm_head);
+            kernels(stream, 1);
+            vgpu::run_dry();
+        }
+        ASSERT_TRUE(profiler->flush().ok()); // a pair of the device's clock each time
+    }
+    cache.reset();
+    profiler.reset();
+    std::ifstream in(file);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    auto found = metrics::series_of(text);
+    EXPECT_EQ(found["plumb_graph_replays_total"], 3);
+    EXPECT_EQ(found["plumb_graph_eager_steps_total{reason=\"never captured\"}"], 2);
+    const Result<Report> report = report_recording(path);
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    std::size_t sources = 0;
+    for (const TrackSummary& track : report->tracks) {
+        if (!track.device || track.source != "cuda_event") {
+            continue;
+        }
+        ++sources;
+        const std::string labels = "{brick=\"lm_head\",phase=\"decode\",source=\"cuda_event\"}";
+        EXPECT_EQ(found["plumb_brick_calls_total" + labels], 5) << text;
+        EXPECT_EQ(track.scopes, 5u);
+        EXPECT_NEAR(found["plumb_brick_seconds_total" + labels], track.total_ns / 1e9, track.total_ns / 1e11);
+        EXPECT_GE(found["plumb_brick_seconds_total" + labels], 0.02 * 0.99);
+    }
+    EXPECT_EQ(sources, 1u);
+    std::remove(file.c_str());
 }
 
 } // namespace

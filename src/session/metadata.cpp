@@ -52,6 +52,7 @@ std::string recorded_spec(Config config) {
     if (config.redact) {
         config.out = "redacted";
         config.tensors.dump = config.tensors.dump.empty() ? "" : "redacted";
+        config.metrics = config.metrics.empty() ? "" : "redacted";
     }
     return config.spec();
 }

@@ -17,7 +17,7 @@ const char* rank_variable() {
     return nullptr;
 }
 
-std::string expand_path(const std::string& pattern) {
+std::string expand_words(const std::string& pattern) {
     std::string path;
     for (std::size_t i = 0; i < pattern.size(); ++i) {
         const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
@@ -40,6 +40,11 @@ std::string expand_path(const std::string& pattern) {
         }
         ++i;
     }
+    return path;
+}
+
+std::string expand_path(const std::string& pattern) {
+    const std::string path = expand_words(pattern);
     std::error_code failed;
     const std::filesystem::path absolute = std::filesystem::absolute(path, failed);
     return failed ? path : absolute.lexically_normal().string();

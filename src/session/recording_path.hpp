@@ -6,7 +6,9 @@
 
 namespace plumb::session {
 
-/// %p pid, %h host name, %r rank ("0" where no launcher tells one), %% a percent sign; relative to the working folder.
+/// %p pid, %h host name, %r rank ("0" where no launcher tells one), %% a percent sign.
+std::string expand_words(const std::string& pattern);
+/// The same as a path, relative to the working folder.
 std::string expand_path(const std::string& pattern);
 /// What the launcher (torchrun, MPI, Slurm) says this process's rank is; null when there is none.
 const char* rank_variable();

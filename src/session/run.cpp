@@ -33,6 +33,7 @@ Status Run::open(const Start& start) {
     if (!status.ok()) {
         drain_.reset();
         writer_.reset();
+        metrics_.reset();
         rings_->remove_file();
         rings_.reset();
         return status;
@@ -73,13 +74,29 @@ Status Run::open_writer(const std::string& ring_reason) {
     options.keep_ns = static_cast<std::int64_t>(config_.keep_seconds * 1e9);
     const std::string& file = rings_->file_path();
     const RingFilePath ring_file{file, file.empty() ? ring_reason : rings_->reason()};
-    Result<std::unique_ptr<recording::Writer>> writer =
-        recording::Writer::create(options, metadata_of(config_, recording_id_, ring_file));
+    const recording::Metadata metadata = metadata_of(config_, recording_id_, ring_file);
+    open_metrics(metadata);
+    options.observer = metrics_.get();
+    Result<std::unique_ptr<recording::Writer>> writer = recording::Writer::create(options, metadata);
     if (!writer.ok()) {
         return writer.error();
     }
     writer_ = *std::move(writer);
     return {};
+}
+
+void Run::open_metrics(const recording::Metadata& metadata) {
+    if (config_.metrics.empty()) {
+        return;
+    }
+    const bool file = config_.metrics.ends_with(".prom");
+    Result<std::unique_ptr<metrics::Exporter>> started = metrics::start(
+        {file ? expand_path(config_.metrics) : expand_words(config_.metrics), config_.redact, &metadata, diagnose_});
+    if (started.ok()) {
+        metrics_ = *std::move(started);
+    } else {
+        diagnose_("this run has no live metrics: " + started.error().message);
+    }
 }
 
 Status Run::start_drain(const Start& start, const clock::ClockReading& opened) {
@@ -146,6 +163,7 @@ Status Run::close(const std::vector<drain::DeviceFeed*>& feeds) {
     if (Status closed = writer_->close(); status.ok()) {
         status = closed;
     }
+    metrics_.reset(); // a closed writer tells nobody anything
     if (status.ok()) {
         rings_->remove_file();
     } else if (!rings_->file_path().empty()) {
@@ -217,9 +235,15 @@ void Run::before_fork() noexcept {
     if (drain_ != nullptr) {
         drain_->before_fork();
     }
+    if (metrics_ != nullptr) {
+        metrics_->before_fork();
+    }
 }
 
 void Run::in_parent() noexcept {
+    if (metrics_ != nullptr) {
+        metrics_->after_fork(false);
+    }
     if (drain_ != nullptr) {
         drain_->after_fork(false);
     }
@@ -230,6 +254,9 @@ bool Run::abandon() noexcept {
     (void)tensors_.release(); // its locks may be held by threads that do not exist here, its devices are the parent's
     if (drain_ == nullptr) {
         return false;
+    }
+    if (metrics_ != nullptr) {
+        metrics_->after_fork(true);
     }
     drain_->after_fork(true);
     drain_->abandon();

@@ -16,6 +16,7 @@
 #include "asking/analysis_table.hpp"
 #include "drain/drain.hpp"
 #include "fingerprint/tensor_watch.hpp"
+#include "metrics/metrics.hpp"
 #include "plumb/profiler.hpp"
 #include "record/ring_set.hpp"
 #include "recording/writer.hpp"
@@ -69,6 +70,7 @@ class Run {
     std::string open_rings();
     Status open_writer(const std::string& ring_reason);
     Status start_drain(const Start& start, const clock::ClockReading& opened);
+    void open_metrics(const recording::Metadata& metadata);
     void open_tensors();
     void close_tensors();
 
@@ -78,6 +80,7 @@ class Run {
     std::string path_;
     std::uint64_t recording_id_[2] = {0, 0};
     std::unique_ptr<record::RingSet> rings_;
+    std::unique_ptr<metrics::Exporter> metrics_; // null: not asked for, or not to be had; follows writer_
     std::unique_ptr<recording::Writer> writer_;
     std::unique_ptr<CounterReader> counters_; // null: counters=off, or the reader is the caller's; outlives drain_
     std::shared_ptr<drain::Drain> drain_;

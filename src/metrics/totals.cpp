@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metrics/totals.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/utf8.hpp"
+#include "recording/drop_reasons.hpp"
+
+namespace plumb::metrics {
+namespace {
+
+constexpr char other[] = "other";
+constexpr std::size_t deepest = 1024;            // a track that nests deeper than recorders can is broken
+constexpr std::size_t most_waiting_steps = 4096; // for their clock to be known
+constexpr std::size_t longest_label = 128;       // bytes
+constexpr std::uint64_t patience = 3;            // seconds, for the begin of a step
+// Of the series with a brick so many are kept for "other": one a phase and source.
+constexpr std::size_t kept_for_other = 12;
+constexpr double least_ns_per_tick = 0.0001, most_ns_per_tick = 10; // as a reader of recordings has it
+// A pair is off by its bracket at most: then the rate is off by less than one in so many.
+constexpr double least_precision = 1000;
+
+/// Valid text of bounded length: two names that differ only beyond it are one.
+std::string label_of(std::string_view text) {
+    std::string label = base::valid_utf8(text);
+    if (label.size() > longest_label) {
+        std::size_t end = longest_label;
+        while (end > 0 && (static_cast<unsigned char>(label[end]) & 0xC0U) == 0x80) {
+            --end;
+        }
+        label.resize(end);
+    }
+    return label;
+}
+
+const char* well_known(std::uint16_t name) {
+    switch (name) {
+#define PLUMB_METRICS_NAME(word, id, category, aliases) \
+    case id:                                            \
+        return #word;
+        PLUMB_WELL_KNOWN_BRICKS(PLUMB_METRICS_NAME)
+#undef PLUMB_METRICS_NAME
+    default:
+        return "unnamed";
+    }
+}
+
+Category well_known_category(std::uint16_t name) {
+    switch (name) {
+#define PLUMB_METRICS_CATEGORY(word, id, category, aliases) \
+    case id:                                                \
+        return Category::category;
+        PLUMB_WELL_KNOWN_BRICKS(PLUMB_METRICS_CATEGORY)
+#undef PLUMB_METRICS_CATEGORY
+    default:
+        return Category::other;
+    }
+}
+
+/// The entry of that key; beyond `most` that of "other".
+template <class Value>
+Value& entry_of(std::vector<std::pair<std::string, Value>>& list, const std::string& key, std::size_t most) {
+    const auto find = [&](std::string_view wanted) {
+        return std::find_if(list.begin(), list.end(), [&](const auto& entry) { return entry.first == wanted; });
+    };
+    auto found = find(key);
+    if (found == list.end() && list.size() + 1 >= most && key != other) {
+        found = find(other);
+        if (found == list.end()) {
+            return list.emplace_back(other, Value{}).second;
+        }
+    }
+    return found != list.end() ? found->second : list.emplace_back(key, Value{}).second;
+}
+
+bool is_lost_record(std::string_view reason) {
+    for (std::size_t i = 0; i < drop_reasons; ++i) {
+        if (reason == recording::drop_reason_text(static_cast<Drop>(i))) {
+            return true;
+        }
+    }
+    return reason.starts_with("no ring");
+}
+
+} // namespace
+
+Totals::Totals(const recording::Metadata& metadata, bool redact)
+    : redact_(redact), slot_names_{other}, slot_collective_{false}, slot_in_other_{false},
+      figure_places_(most_sources * slots * phases, no_slot) {
+    figures_.bricks.reserve(most_bricks);
+    for (const auto& [key, value] : metadata.costs) {
+        const std::string_view name = std::string_view(key).substr(0, key.find('.'));
+        if (!(value >= 0)) {
+            continue;
+        }
+        double* const price = name == "scope"      ? &scope_price_
+                              : name == "lap"      ? &lap_price_
+                              : name == "cpu_time" ? &cpu_time_price_
+                                                   : nullptr;
+        if (price != nullptr && *price < 0) {
+            *price = value;
+        }
+    }
+}
+
+void Totals::add(const recording::TrackInfo& track) {
+    tracks_[track.id].stream =
+        stream_of(track.kind == recording::TrackKind::host_thread ? 0 : track.clock, track.source);
+}
+
+void Totals::add(const recording::NameInfo& name) { names_[name.id] = name; }
+
+void Totals::add(const recording::ClockPair& pair) {
+    if (pair.clock == 0) {
+        ++seconds_;
+        for (auto waiting = pending_.begin(); waiting != pending_.end();) {
+            const auto next = std::next(waiting);
+            if (seconds_ - waiting->second.since > patience) {
+                settle(waiting, unknown_phase);
+            }
+            waiting = next;
+        }
+    }
+    Clock& clock = clocks_[pair.clock];
+    if (!clock.has_first) {
+        clock.has_first = true;
+        clock.first = pair;
+        return;
+    }
+    if (pair.ticks <= clock.first.ticks || pair.monotonic_ns <= clock.first.monotonic_ns) {
+        return;
+    }
+    const auto ticks = static_cast<double>(pair.ticks - clock.first.ticks);
+    const double rate = static_cast<double>(pair.monotonic_ns - clock.first.monotonic_ns) / ticks;
+    const auto uncertain = static_cast<double>(pair.uncertainty_ticks + clock.first.uncertainty_ticks);
+    if (rate >= least_ns_per_tick && rate <= most_ns_per_tick && ticks >= uncertain * least_precision) {
+        clock.ns_per_tick = rate;
+        for (Stream& stream : streams_) {
+            if (stream.clock == pair.clock) {
+                convert(stream);
+            }
+        }
+    }
+}
+
+void Totals::add(const recording::Counters& counters) {
+    std::uint64_t lost = 0;
+    for (const auto& [reason, count] : counters.drops) {
+        lost += is_lost_record(reason) ? count : 0;
+    }
+    figures_.dropped_records = std::max(figures_.dropped_records.value_or(0), lost);
+    drain_cpu_ns_ = counters.drain_cpu_ns;
+    update_own_cost();
+}
+
+void Totals::add(const recording::GraphInfo& row) {
+    Counted& known = graphs_[row.key];
+    std::uint64_t& replays = figures_.graph_replays.emplace(figures_.graph_replays.value_or(0));
+    replays += row.replays - std::min(known.replays, row.replays);
+    known.replays = std::max(known.replays, row.replays);
+    for (const auto& [reason, steps] : row.eager_steps) {
+        std::uint64_t& before = known.eager[reason];
+        entry_of(figures_.eager_steps, label_of(reason), most_reasons) += steps - std::min(before, steps);
+        before = std::max(before, steps);
+    }
+}
+
+// A model is often named by where it lies.
+void Totals::describe(std::string_view key, std::string_view value) {
+    const std::string label = label_of(redact_ ? value.substr(value.rfind('/') + 1) : value);
+    if (key == "model") {
+        figures_.model = label;
+    } else if (key == "tp_rank") {
+        figures_.tp_rank = label;
+    } else if (key == "pp_rank") {
+        figures_.pp_rank = label;
+    }
+}
+
+Totals::Track& Totals::track_of(std::uint32_t id) {
+    const auto found = tracks_.find(id);
+    if (found != tracks_.end()) {
+        return found->second;
+    }
+    Track& made = tracks_[id];
+    made.stream = stream_of(0, "unknown");
+    return made;
+}
+
+std::size_t Totals::stream_of(std::uint32_t clock, const std::string& source) {
+    auto known = std::find(sources_.begin(), sources_.end(), source);
+    if (known == sources_.end() && sources_.size() + 1 >= most_sources) {
+        known = std::find(sources_.begin(), sources_.end(), other);
+        known = known != sources_.end() ? known : sources_.insert(sources_.end(), other);
+    } else if (known == sources_.end()) {
+        known = sources_.insert(sources_.end(), label_of(source));
+    }
+    const auto number = static_cast<std::size_t>(known - sources_.begin());
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+        if (streams_[i].clock == clock && streams_[i].source == number) {
+            return i;
+        }
+    }
+    Stream& made = streams_.emplace_back();
+    made.clock = clock;
+    made.source = number;
+    made.amounts.resize(slots * phases);
+    return streams_.size() - 1;
+}
+
+std::uint8_t Totals::slot_of(std::uint16_t name) {
+    if (name < slot_of_name_.size() && slot_of_name_[name] != no_slot) {
+        return slot_of_name_[name];
+    }
+    if (name >= slot_of_name_.size()) {
+        slot_of_name_.resize(std::size_t{name} + 1, no_slot);
+    }
+    const auto known = names_.find(name);
+    const std::string label = label_of(known != names_.end() ? known->second.name : well_known(name));
+    std::size_t slot =
+        static_cast<std::size_t>(std::find(slot_names_.begin(), slot_names_.end(), label) - slot_names_.begin());
+    if (slot == slot_names_.size() && slot < slots) {
+        slot_names_.push_back(label);
+        slot_collective_.push_back((known != names_.end() ? known->second.category : well_known_category(name)) ==
+                                   Category::collective);
+        slot_in_other_.push_back(false);
+    } else if (slot == slot_names_.size()) {
+        slot = 0;
+        ++figures_.bricks_in_other;
+    }
+    return slot_of_name_[name] = static_cast<std::uint8_t>(slot);
+}
+
+std::uint8_t Totals::phase_of(std::uint64_t step) const {
+    const Remembered& known = steps_[step % remembered_steps];
+    if (known.id_plus_one == step + 1) {
+        return known.phase;
+    }
+    return step + remembered_steps <= newest_step_ ? unknown_phase : pending_phase;
+}
+
+std::uint8_t Totals::phase_now(Track& track) const {
+    if (track.frames.empty()) {
+        return static_cast<std::uint8_t>(Phase::none);
+    }
+    Frame& frame = track.frames.back();
+    if (frame.phase == pending_phase) {
+        frame.phase = phase_of(frame.id); // it may have come meanwhile
+    }
+    return frame.phase;
+}
+
+void Totals::add(const recording::RecordBatch& batch) {
+    Track& track = track_of(batch.track);
+    for (std::size_t i = 0; i < batch.count; ++i) {
+        const Record& record = batch.records[i];
+        std::uint64_t ticks = payload_of(record);
+        if (ticks == payload_mask) [[unlikely]] {
+            ticks = track.has_long ? track.long_value : 0;
+        }
+        switch (kind_of(record)) {
+        case RecordKind::scope:
+        case RecordKind::span:
+            scope(track, record, ticks);
+            break;
+        case RecordKind::long_value:
+            track.long_value = record.first;
+            track.has_long = true;
+            continue;
+        case RecordKind::step_begin:
+            step_begin(track, record);
+            break;
+        case RecordKind::step_value:
+            step_value(track, record);
+            break;
+        case RecordKind::step_end:
+            step_end(track, record, ticks);
+            break;
+        case RecordKind::layer_end:
+            ++scopes_;
+            break;
+        case RecordKind::cpu_time:
+            ++cpu_times_;
+            break;
+        case RecordKind::context: {
+            const bool in_step = record.first != 0;
+            push(track, {false, in_step ? phase_of(record.first - 1) : std::uint8_t{0}, record.first - 1, 0, 0});
+            break;
+        }
+        case RecordKind::context_end:
+            (void)pop(track, false);
+            break;
+        case RecordKind::mark:
+            if (id_of(record) == static_cast<std::uint16_t>(Mark::cut_step)) {
+                (void)pop(track, true);
+            }
+            break;
+        default:
+            break;
+        }
+        track.has_long = false;
+    }
+    if (streams_[track.stream].clock == 0) {
+        note_time(batch);
+    }
+    convert(streams_[track.stream]);
+}
+
+void Totals::scope(Track& track, const Record& record, std::uint64_t ticks) {
+    const std::uint16_t name = id_of(record);
+    const std::uint8_t slot =
+        name < slot_of_name_.size() && slot_of_name_[name] != no_slot ? slot_of_name_[name] : slot_of(name);
+    ++((record.second & flag_lap) != 0 ? laps_ : scopes_);
+    const std::uint8_t phase = phase_now(track);
+    if (phase == pending_phase) [[unlikely]] {
+        wait_for_step(track, slot, ticks);
+        return;
+    }
+    Amount& amount = streams_[track.stream].amounts[slot * phases + phase];
+    amount.ticks += ticks;
+    ++amount.calls;
+}
+
+// Rings are written one by one: a worker's records may come before the begin of the step they are of.
+void Totals::wait_for_step(const Track& track, std::uint8_t slot, std::uint64_t ticks) {
+    const std::uint64_t step = track.frames.back().id;
+    auto place = pending_.find(step);
+    if (place == pending_.end()) {
+        if (pending_.size() >= most_pending) {
+            settle(pending_.begin(), unknown_phase);
+        }
+        place = pending_.try_emplace(step, Pending{{}, seconds_}).first;
+    }
+    std::vector<PendingEntry>& entries = place->second.entries;
+    auto entry = std::find_if(entries.begin(), entries.end(),
+                              [&](const PendingEntry& one) { return one.slot == slot && one.stream == track.stream; });
+    if (entry == entries.end()) {
+        entry = entries.insert(entry, PendingEntry{track.stream, slot, {}});
+    }
+    entry->amount.ticks += ticks;
+    ++entry->amount.calls;
+}
+
+void Totals::settle(std::map<std::uint64_t, Pending>::iterator which, std::uint8_t phase) {
+    for (const PendingEntry& entry : which->second.entries) {
+        Amount& amount = streams_[entry.stream].amounts[entry.slot * phases + phase];
+        amount.ticks += entry.amount.ticks;
+        amount.calls += entry.amount.calls;
+    }
+    pending_.erase(which);
+}
+
+void Totals::push(Track& track, const Frame& frame) const {
+    if (track.frames.size() < deepest) {
+        track.frames.push_back(frame);
+    }
+}
+
+bool Totals::pop(Track& track, bool step, Frame* popped) {
+    for (std::size_t i = track.frames.size(); i-- > 0;) {
+        if (track.frames[i].step == step) {
+            if (popped != nullptr) {
+                *popped = track.frames[i];
+            }
+            track.frames.erase(track.frames.begin() + static_cast<std::ptrdiff_t>(i));
+            return true;
+        }
+    }
+    return false;
+}
+
+void Totals::step_begin(Track& track, const Record& record) {
+    const std::uint64_t id = payload_of(record);
+    const auto phase = static_cast<std::uint8_t>(id_of(record) < unknown_phase ? id_of(record) : 0);
+    push(track, {true, phase, id, 0, 0});
+    steps_[id % remembered_steps] = {id + 1, phase};
+    newest_step_ = std::max(newest_step_, id);
+    if (const auto waiting = pending_.find(id); waiting != pending_.end()) {
+        settle(waiting, phase);
+    }
+}
+
+void Totals::step_value(Track& track, const Record& record) const {
+    const auto step = std::find_if(track.frames.rbegin(), track.frames.rend(), [](const Frame& f) { return f.step; });
+    if (step == track.frames.rend()) {
+        return;
+    }
+    if (id_of(record) == static_cast<std::uint16_t>(StepValue::prefill_tokens)) {
+        step->prefill_tokens = record.first;
+    } else if (id_of(record) == static_cast<std::uint16_t>(StepValue::decode_tokens)) {
+        step->decode_tokens = record.first;
+    }
+}
+
+void Totals::step_end(Track& track, const Record& record, std::uint64_t ticks) {
+    ++scopes_;
+    Frame step;
+    if (!pop(track, true, &step)) {
+        return;
+    }
+    const auto count = [](std::optional<std::uint64_t>& sum, std::uint64_t more) {
+        if (more != 0) {
+            sum = sum.value_or(0) + more;
+        }
+    };
+    count(figures_.prefill_tokens, step.prefill_tokens);
+    count(figures_.decode_tokens, step.decode_tokens);
+    auto& waiting = streams_[track.stream].steps;
+    if (waiting.size() < most_waiting_steps) {
+        waiting.emplace_back(static_cast<std::uint8_t>(id_of(record) < unknown_phase ? id_of(record) : 0), ticks);
+    }
+}
+
+// Within a track records stand in the order of their ends.
+void Totals::note_time(const recording::RecordBatch& batch) {
+    const auto is_timed = [](const Record& record) {
+        const RecordKind kind = kind_of(record);
+        return kind == RecordKind::scope || kind == RecordKind::step_begin || kind == RecordKind::step_end ||
+               kind == RecordKind::layer_begin || kind == RecordKind::layer_end;
+    };
+    const Record* const end = batch.records + batch.count;
+    if (const Record* const first = std::find_if(batch.records, end, is_timed); first != end) {
+        first_ticks_ = std::min(first_ticks_, first->first);
+    }
+    for (const Record* last = end; last-- != batch.records;) {
+        if (is_timed(*last)) {
+            const bool begins = kind_of(*last) == RecordKind::step_begin || kind_of(*last) == RecordKind::layer_begin;
+            const std::uint64_t lasts = begins || payload_of(*last) == payload_mask ? 0 : payload_of(*last);
+            last_ticks_ = std::max(last_ticks_, last->first + lasts);
+            break;
+        }
+    }
+}
+
+void Totals::convert(Stream& stream) {
+    const double rate = clocks_[stream.clock].ns_per_tick;
+    if (rate == 0) {
+        return;
+    }
+    for (std::size_t slot = 0; slot < slot_names_.size(); ++slot) {
+        for (std::size_t phase = 0; phase < phases; ++phase) {
+            Amount& amount = stream.amounts[slot * phases + phase];
+            if (amount.calls == 0) {
+                continue;
+            }
+            const double ns = static_cast<double>(amount.ticks) * rate;
+            BrickFigures& figure = figure_of(stream.source, slot, phase);
+            figure.ns += ns;
+            figure.calls += amount.calls;
+            if (slot_collective_[slot]) {
+                entry_of(figures_.collective_ns, std::string(), most_groups) += ns;
+            }
+            amount = {};
+        }
+    }
+    for (const auto& [phase, ticks] : stream.steps) {
+        convert_step(phase, static_cast<double>(ticks) * rate);
+    }
+    stream.steps.clear();
+}
+
+void Totals::convert_step(std::uint8_t phase, double ns) {
+    StepFigures& steps = figures_.steps[phase];
+    const auto bucket = std::find_if(step_bounds.begin(), step_bounds.end(), [&](double b) { return ns <= b * 1e9; });
+    ++steps.buckets[static_cast<std::size_t>(bucket - step_bounds.begin())];
+    ++steps.steps;
+    steps.ns += ns;
+}
+
+void Totals::note_other(std::size_t slot) {
+    if (slot != 0 && !slot_in_other_[slot]) {
+        slot_in_other_[slot] = true;
+        ++figures_.bricks_in_other;
+    }
+}
+
+BrickFigures& Totals::figure_of(std::size_t source, std::size_t slot, std::size_t phase) {
+    std::uint8_t& place = figure_places_[(source * slots + slot) * phases + phase];
+    if (place != no_slot) {
+        return figures_.bricks[place];
+    }
+    std::vector<BrickFigures>& all = figures_.bricks;
+    const auto make = [&](const std::string& name, const std::string& its_source, std::size_t its_phase) {
+        const auto same = std::find_if(all.begin(), all.end(), [&](const BrickFigures& one) {
+            return one.brick == name && one.source == its_source && one.phase == its_phase;
+        });
+        const auto found = static_cast<std::uint8_t>(same - all.begin());
+        if (same == all.end()) {
+            all.push_back({name, its_source, static_cast<std::uint8_t>(its_phase), 0, 0});
+        }
+        return found;
+    };
+    if (slot != 0 && all.size() < most_bricks - kept_for_other) {
+        place = make(slot_names_[slot], sources_[source], phase);
+        return all[place];
+    }
+    note_other(slot);
+    std::uint8_t& of_other = figure_places_[source * slots * phases + phase];
+    if (of_other == no_slot) {
+        // The last one takes whatever has none: its labels say no more than that.
+        const bool room = all.size() < most_bricks - 1;
+        of_other = room ? make(other, sources_[source], phase) : make(other, other, unknown_phase);
+    }
+    place = of_other;
+    return all[place];
+}
+
+// As `plumb report` has it.
+void Totals::update_own_cost() {
+    const double rate = clocks_[0].ns_per_tick;
+    if (scope_price_ < 0 || (lap_price_ < 0 && laps_ != 0) || drain_cpu_ns_ == 0 || rate == 0 ||
+        last_ticks_ <= first_ticks_) {
+        return;
+    }
+    const double ns =
+        static_cast<double>(scopes_) * scope_price_ + static_cast<double>(laps_) * std::max(lap_price_, 0.0) +
+        static_cast<double>(cpu_times_) * std::max(cpu_time_price_, 0.0) + static_cast<double>(drain_cpu_ns_);
+    figures_.own_cost = ns / (static_cast<double>(last_ticks_ - first_ticks_) * rate);
+}
+
+} // namespace plumb::metrics
