@@ -11,11 +11,29 @@ import textwrap
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
+def headings(page: pathlib.Path) -> set[str]:
+    """The anchors of a page, as hosts of repositories make them: of its headings, and those that it names itself."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    made: dict[str, int] = {}
+    found = set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text))
+    for title in re.findall(r"^#+ +(.*)$", text, re.M):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).strip().lower()
+        anchor = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        found.add(f"{anchor}-{made[anchor]}" if anchor in made else anchor)
+        made[anchor] = made.get(anchor, 0) + 1
+    return found
+
+
 def broken_links(page: pathlib.Path) -> list[str]:
     problems = []
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
-        if "://" not in target and not (page.parent / target).exists():
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(#[^)\s]*)?\)", page.read_text()):
+        to = page.parent / target if target else page
+        if "://" in target:
+            continue
+        if not to.exists():
             problems.append(f"{page.relative_to(ROOT)}: link to {target}, which does not exist")
+        elif anchor and to.suffix == ".md" and anchor[1:] not in headings(to):
+            problems.append(f"{page.relative_to(ROOT)}: link to {target}{anchor}, but no heading there is called so")
     return problems
 
 

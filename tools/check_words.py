@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing of one person's machine in the repository: no absolute path to a home or scratch folder, no private address, no
-unfinished-work marks, no stray conflict marks."""
+unfinished-work marks, no stray conflict marks. And none of the words that readers stumbled over."""
 
 import re
 import sys
@@ -14,6 +14,10 @@ RULES = [
     (re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b"), "an unfinished-work mark"),
     (re.compile(r"^(?:<{7} |>{7} )"), "a merge conflict mark"),
     (re.compile(r"\b(?:10|192\.168)\.\d{1,3}\.\d{1,3}(?:\.\d{1,3})?\b(?=[:/])"), "a private network address"),
+    (re.compile(r"\b[a-z]*maniet[h]\b", re.I), "no English word: write \"one out of N\""),
+    (re.compile(r"\bmood[s]?\b|\bunhear[d]\b|\ba wis[h]\b", re.I), "a machine has none: name the level, the status, the request"),
+    (re.compile(r"\b(?:nobody know[s]|whoever ask[s])\b", re.I), "say what is unknown, or to whom"),
+    (re.compile(r"\bhi[s]\b", re.I), "a program is \"it\", a reader is \"you\""),
 ]
 BINARY = (".plumb", ".gguf", ".bin", ".png", ".gz", ".zst")
 
@@ -26,7 +30,8 @@ def problems(text):
 
 
 def self_test():
-    planted = ["see /hom" + "e/alice/notes", "path /wor" + "k/x", "// TOD" + "O later", "<" * 7 + " HEAD"]
+    planted = ["see /hom" + "e/alice/notes", "path /wor" + "k/x", "// TOD" + "O later", "<" * 7 + " HEAD",
+               "every so maniet" + "h step", "in two moo" + "ds", "nobody know" + "s how", "whoever ask" + "s", "around hi" + "s calls"]
     for text in planted:
         assert list(problems(text)), f"the rule for {text!r} does not fire"
     assert not list(problems("include/plumb, ${root}/work/x, a framework/b")), "a harmless line is reported"

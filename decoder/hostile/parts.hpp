@@ -55,7 +55,7 @@ struct Written {
 /// REQUIRES contents without arrays of arrays.
 [[nodiscard]] Parts take_apart(const gguf::Contents& contents);
 [[nodiscard]] Written put_together(const Parts& parts);
-/// What a tensor of that type and size takes; for a type nobody knows, or sizes beyond `most`, at most that.
+/// What a tensor of that type and size takes; for an unknown type, or sizes beyond `most`, at most that.
 [[nodiscard]] std::uint64_t bytes_of(const TensorPart& tensor, std::uint64_t most);
 
 } // namespace plumb::decoder::hostile

@@ -98,7 +98,7 @@ constexpr const char* architectures[] = {"llama",  "qwen2",  "qwen3", "qwen3moe"
                                          "gemma2", "gemma3", "phi3",  "mixtral",  "qwen2moe",
                                          "mamba",  "gpt2",   "",      "llama ",   "LLaMA\n"};
 
-/// Keys that are heeded or refused, and what a file might say there.
+/// Keys that are used or refused, and what a file might say there.
 constexpr const char* known_keys[] = {"attention.sliding_window",
                                       "attention.sliding_window_pattern",
                                       "attention.key_length",

@@ -145,7 +145,7 @@ class PLUMB_API QueueTimer {
         }
         return begin_labelled(next);
     }
-    /// True where ScopeLabel::timed is heeded: such a queue's scopes are sampled by step.
+    /// True where ScopeLabel::timed has an effect: such a queue's scopes are sampled by step.
     [[nodiscard]] virtual bool sampled_by_step() const noexcept { return false; }
     /// The token's times, once; never waits. Error pending while the scope is open or the device has not finished it
     /// (the token stays valid), not_found for a token that was never given or is spent, corrupt when the stamps

@@ -59,6 +59,8 @@ enum class RecordKind : std::uint8_t {
             // (host) track; it stands before this record in the recording
     barrier_wait =
         30, // first = ticks that the thread waited for others of its team inside the next scope of this track
+    request_part = 32, // first = value, id = RequestPart: of the next request of this track
+    request = 33,      // first = the caller's id of a request, id = RequestMark
 };
 
 inline constexpr std::uint64_t flag_work = std::uint64_t{1} << 56; // the last `work` records of this name apply
@@ -82,6 +84,17 @@ enum class Mark : std::uint16_t {
 
 enum class TransferPart : std::uint16_t { source = 0, target = 1, bytes = 2 };
 enum class TaskPart : std::uint16_t { polls = 0, yields = 1, nanoseconds = 2 };
+
+/// in_step: the request is in the batch of the innermost open step of this track; it has no parts. The others begin a phase
+/// of the request, and have at least the part `ticks`.
+enum class RequestMark : std::uint16_t { in_step = 0, queue = 1, prefill = 2, kv_transfer = 3, decode = 4, end = 5 };
+enum class RequestPart : std::uint16_t {
+    ticks = 0,      // when it was marked
+    tokens = 1,     // that the request has given
+    trace_high = 2, // the upper half of its W3C trace id; payload = the flags of its header. A trace id of 0 could not be read
+    trace_low = 3,
+    parent_span = 4, // of that trace: the caller's span that the request is part of
+};
 
 /// Bits of a graph_launch record.
 inline constexpr std::uint16_t launch_instrumented = 1; // the twin with stamps ran: the step is not a plain one

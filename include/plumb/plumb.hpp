@@ -12,6 +12,7 @@
 #include "plumb/opencl.hpp"
 #include "plumb/profiler.hpp"
 #include "plumb/record.hpp"
+#include "plumb/request.hpp"
 #include "plumb/tensor.hpp"
 #include "plumb/tile.hpp"
 #include "plumb/vulkan.hpp"

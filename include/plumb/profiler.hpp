@@ -38,10 +38,10 @@ enum class GraphStamps : std::uint8_t { cheapest, events, kernels, off };
 /// The keys graph.* of the spec: probes of CUDA graphs, and CudaGraphCache.
 struct GraphConfig {
     GraphStamps stamps = GraphStamps::cheapest;
-    std::uint64_t every = 0;   // every so manieth replay is sampled; 0: as many as cost 1 % of a step
+    std::uint64_t every = 0;   // one replay out of so many is sampled; 0: as many as cost 1 % of a step
     bool upload_each = false;  // upload before every launch, not once
     bool sync = false;         // wait for each replay
-    std::uint64_t profile = 0; // one line of every so manieth replay; 0: none
+    std::uint64_t profile = 0; // one line of one replay out of so many; 0: none
 };
 
 /// The keys tensors and dump of the spec: which tensors PLUMB_TENSOR looks at, and how.
@@ -52,7 +52,7 @@ struct TensorConfig {
         all,       // a fingerprint of each
     };
     Level level = Level::off;
-    std::uint64_t every = 1;                                     // every so manieth step
+    std::uint64_t every = 1;                                     // one step out of so many
     std::vector<std::string> bricks;                             // by name; empty: all
     std::vector<std::pair<std::uint32_t, std::uint32_t>> layers; // first and last; empty: all, and what is in none
     std::string dump;                                            // folder for whole tensors (.npy); empty: none
@@ -73,7 +73,7 @@ struct PLUMB_API Config {
     std::uint64_t warmup_steps = 8; // decode steps kept apart in reports
     bool follow_fork = false;       // fork=own: a forked child opens its own file
     bool redact = false;            // host, command line and paths stay out of the recording
-    std::uint64_t device_every = 8; // scopes of device queues whose timing has its price: in every so manieth step
+    std::uint64_t device_every = 8; // device scopes whose timing costs something are timed in one step out of so many
     bool counters = false;          // the processor's counters, read once a second by the drain; no scope pays
     GraphConfig graph;
     TensorConfig tensors;
@@ -179,7 +179,7 @@ class PLUMB_API Profiler : public Recorder {
     /// Totals of Recorder::record(label, ns), by total, largest first. Empty where snapshot() gives an error.
     [[nodiscard]] std::vector<LabelTotal> labels();
 
-    /// Finishes the recording. The destructor does the same, unheard.
+    /// Finishes the recording. The destructor does the same and discards the status.
     Status close();
 
   private:

@@ -235,8 +235,9 @@ class PLUMB_API Recorder {
     bool serialise_layers_ = false;                     // sync=per_layer: nothing may cross a layer's border
     bool host_only_ = false;                            // sync=none: the timers of queues are left alone
     bool tiles_ = false;                                // tiles are kept while on
+    bool hide_traces_ = false;                          // trace ids of requests are not kept
     const HostClock* clock_ = nullptr;                  // null: read_ticks()
-    std::uint64_t device_every_ = 1;                    // device scopes are timed in every so manieth step
+    std::uint64_t device_every_ = 1;                    // device scopes are timed in one step out of so many
     std::atomic<record::RingSet*> rings_{nullptr};      // release, acquire: a thread that finds it finds it complete
     std::atomic<record::TensorSink*> tensors_{nullptr}; // the same
     alignas(64) std::atomic<std::uint64_t> next_step_{0};

@@ -74,7 +74,7 @@ struct Row {
     std::uint64_t launch_wait = 0;      // samples that include waiting for their launch
     std::uint64_t below_floor = 0;      // samples shorter than their source can resolve
     std::uint64_t may_overlap = 0;      // samples of a queue that runs out of order: only their union was busy
-    std::uint64_t cut_by_neighbour = 0; // samples that begin only where their neighbour ended, beside which they ran
+    std::uint64_t cut_by_neighbour = 0; // samples that ran beside their neighbour and are counted only from its end
     std::uint64_t sites = 0, sites_timed = 0; // places in the graphs replayed; sum_per_step_ns is of those timed
     Figure raw_sum_per_step_ns;               // with the cost of the stamps left in; only of replays
 };
@@ -174,7 +174,7 @@ struct TrackSummary {
     std::string source;
     std::uint64_t scopes = 0;
     double total_ns = 0;
-    std::uint32_t sampled_every = 1;                   // timed in every so manieth step
+    std::uint32_t sampled_every = 1;                   // timed in one step out of so many
     std::optional<std::uint64_t> graph = std::nullopt; // key, where the scopes lie inside replays of a captured graph
 };
 

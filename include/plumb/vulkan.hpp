@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues of a Vulkan device: scopes in the caller's command buffers, or around his submissions. No Vulkan header is needed:
+// Queues of a Vulkan device: scopes in the caller's command buffers, or around the submissions. No Vulkan header is needed:
 // VkInstance and its like are pointers to VkInstance_T and its like.
 // A VulkanQueue is owned by the caller and must be closed (or destroyed) before its VkDevice is. Thread rule: as Vulkan's
 // own: whoever calls for a command buffer may record it at that moment, whoever calls for the queue may submit to it.

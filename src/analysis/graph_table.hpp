@@ -30,7 +30,7 @@ class GraphTable {
     explicit GraphTable(const recording::RunFacts& facts);
 
     /// Dense number of the graph whose replays a track holds; none where it holds no such thing, former
-    /// where it holds those of a graph whose sites nobody knows any more: they are left out.
+    /// where it holds those of a graph whose sites are no longer known: they are left out.
     [[nodiscard]] std::uint32_t of_track(std::uint32_t track) const;
     [[nodiscard]] std::size_t size() const noexcept { return graphs_.size(); }
     [[nodiscard]] std::uint64_t key_of(std::uint32_t graph) const { return graphs_[graph].key; }

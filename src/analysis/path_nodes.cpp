@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels, transfers and tasks that were recorded one by one. Those with a time of their own are intervals like scopes.
 // The others were only told: they lie in the scope that was open then, or in the device scope that was being submitted. One
-// that is alone there has its time; of several nobody knows how they share it, so they weigh nothing and stand beside it.
+// that is alone there has its time; how several share it is not known, so they weigh nothing and stand beside it.
 #include <algorithm>
 
 #include "analysis/path_graph.hpp"

@@ -46,7 +46,7 @@ struct ReplayRow {
     std::string twin_reason; // why there is none
     std::string sites_told_by;
     Figure twin_build_ns, twin_bytes, tick_ns, site_cost_ns, site_cost_error_ns, closure_raw, closure;
-    std::uint64_t every = 0; // every so manieth replay is sampled; 0: none
+    std::uint64_t every = 0; // one replay out of so many is sampled; 0: none
 };
 
 enum class NodeCheck : std::uint8_t { not_compared, agree, differ };

@@ -476,7 +476,7 @@ TEST(Wall, a_queue_that_is_timed_in_some_steps_has_an_account_of_those) {
     EXPECT_EQ(phase.lanes[1].steps, 5u);
     EXPECT_EQ(value_of(phase.lanes[1].busy_ns), 5 * 985e3);
     EXPECT_EQ(phase.lanes[0].steps, 15u);
-    EXPECT_FALSE(phase.lanes[0].idle.for_device.value.has_value()) << "of those 15 nobody knows what the device did";
+    EXPECT_FALSE(phase.lanes[0].idle.for_device.value.has_value()) << "what the device did in those 15 is not known";
     WallOptions untimed;
     untimed.step = 3;
     const WallReport one = engine.wall(untimed);

@@ -98,6 +98,7 @@ struct WallOptions {
     std::optional<Phase> phase;
     std::optional<std::uint64_t> step;    // this one alone, also a warm-up step
     std::optional<std::uint64_t> slowest; // so many of the counted steps, at most 1000
+    bool operator==(const WallOptions&) const = default;
 };
 
 } // namespace plumb

@@ -6,7 +6,7 @@
 
 namespace plumb::analysis {
 
-/// Of the gains, the one that nobody knows how to have.
+/// Of the gains, the one whose cause is not known.
 inline constexpr const char* gain_of_unknown_cause = "no idle time of unknown cause";
 
 /// Sets bound, reason and gains. REQUIRES: lanes, tokens, steps and in_graph_busy_ns are set.

@@ -42,7 +42,7 @@ void put_sample_marks(FormFields& v) {
     v("launch_wait", mark, "its time includes launch wait", optional);
     v("below_floor", mark, "shorter than the source resolves", optional);
     v("may_overlap", mark, "of a queue that runs out of order", optional);
-    v("cut_by_neighbour", mark, "begun only where its neighbour ended, beside which it ran", optional);
+    v("cut_by_neighbour", mark, "ran beside its neighbour, and is counted only from the end of that one", optional);
     v("sampled", mark, "in a step that sampling made different", optional);
 }
 

@@ -225,6 +225,20 @@ TEST(OneReading, the_answers_of_the_test_above_are_not_empty) {
     EXPECT_NE(alone.compared.find("attention"), std::string::npos) << "from the report: only replays have it";
 }
 
+TEST(OneReading, accounts_of_the_wall_clock_with_other_options_do_not_disturb_each_other) {
+    WallEngine planted = engine();
+    const std::string path = ::testing::TempDir() + "plumb_walls_" + std::to_string(getpid()) + ".plumb";
+    ASSERT_TRUE(planted.source.save(path).ok());
+    const Result<Answer> together = ask("report", {path}, {{"with", "wall:slowest=2,wall:phase=decode,wall,findings"}});
+    ASSERT_TRUE(together.ok()) << together.error().message;
+    const json found = parsed(together->json())["answers"];
+    EXPECT_EQ(found[1], parsed(ask("wall", {path}, {{"slowest", "2"}})->json()));
+    EXPECT_EQ(found[2], parsed(ask("wall", {path}, {{"phase", "decode"}})->json()));
+    EXPECT_EQ(found[3], parsed(ask("wall", {path})->json()));
+    EXPECT_EQ(found[4], parsed(ask("findings", {path})->json()));
+    std::filesystem::remove(path);
+}
+
 /// The device always has work, and the host sleeps.
 TEST(OneReading, asked_for_alone_the_wall_knows_who_waited) {
     WallEngine planted;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answers/reading.hpp"
 
+#include "analysis/wall_builder.hpp"
+
 namespace plumb::answers {
 
 analysis::ReportReader& Reading::report() {
@@ -8,6 +10,27 @@ analysis::ReportReader& Reading::report() {
         report_ = &join<analysis::ReportReader>(facts());
     }
     return *report_;
+}
+
+Pending<WallReport> Reading::wall(const WallOptions& options) {
+    for (const auto& [asked, pending] : walls_) {
+        if (asked == options) {
+            return pending;
+        }
+    }
+    analysis::ReportReader& told_by = report_tells_wall_ ? join<analysis::ReportReader>(facts()) : report();
+    report_tells_wall_ = true;
+    auto& reader = join<analysis::WallReader>(facts(), options, told_by);
+    const auto kept = std::make_shared<std::optional<Result<WallReport>>>();
+    return walls_
+        .emplace_back(options,
+                      [&reader, kept] {
+                          if (!*kept) {
+                              *kept = reader.take();
+                          }
+                          return **kept;
+                      })
+        .second;
 }
 
 Status Reading::read() {

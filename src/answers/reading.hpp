@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/report_builder.hpp"
+#include "analysis/wall_report.hpp"
 #include "answers/answer.hpp"
 #include "plumb/result.hpp"
 #include "read/read.hpp"
@@ -23,6 +24,8 @@ class Reading {
     [[nodiscard]] const recording::RunFacts& facts() const { return *run_.facts; }
     /// Reads along from the first call on; several answers are made of reports.
     [[nodiscard]] analysis::ReportReader& report();
+    /// The account of the wall clock, once for all who ask alike.
+    [[nodiscard]] Pending<WallReport> wall(const WallOptions& options);
     /// An observer of the caller's own; it lives as long as the reading.
     template <class Observer, class... Arguments>
     Observer& join(Arguments&&... arguments) {
@@ -40,6 +43,8 @@ class Reading {
   private:
     const recording::RecordedRun& run_;
     analysis::ReportReader* report_ = nullptr;
+    bool report_tells_wall_ = false; // a report tells one account what periods are made of
+    std::vector<std::pair<WallOptions, Pending<WallReport>>> walls_;
     std::vector<std::unique_ptr<read::Observer>> observers_;
     std::optional<std::uint64_t> warmup_steps_;
 };

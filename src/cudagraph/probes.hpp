@@ -31,7 +31,7 @@ struct ProbeOptions {
     GraphApi api = GraphApi::cuda;
     /// automatic: whichever stamp costs less in a replay here. off: replays are counted, not looked into.
     ProbeKind kind = ProbeKind::automatic;
-    std::uint64_t every = 0;             // every so manieth replay is sampled; 0: as often as costs 1 % of a step
+    std::uint64_t every = 0;             // one replay out of so many is sampled; 0: as often as costs 1 % of a step
     std::size_t max_stamps = 512;        // in one twin; layers beyond it take turns
     std::uint32_t samples_per_turn = 12; // of one group of layers, before the next has its turn
     std::uint64_t max_twin_bytes = std::uint64_t{256} << 20; // of all twins of one device, as far as is estimated
@@ -94,7 +94,7 @@ class GraphProbes final : public drain::DeviceFeed {
     std::shared_ptr<GraphLedger> ledger_;
     std::shared_ptr<ProbesState> state_; // null: no driver
     Error missing_;
-    std::atomic<bool> publish_all_{false}; // relaxed: a wish
+    std::atomic<bool> publish_all_{false}; // relaxed: a request that orders nothing
 };
 
 } // namespace plumb::cudagraph

@@ -435,7 +435,7 @@ TEST(Probes, a_graph_that_cannot_be_cloned_is_launched_plainly_and_says_why) {
     const recording::GraphInfo row = bench.row(7);
     EXPECT_EQ(row.twin_reason, "n/a (memory nodes)");
     EXPECT_EQ(row.replays, 100u);
-    EXPECT_TRUE(std::isnan(row.plain_span_ns)) << "every one waited for its launch, how long nobody knows";
+    EXPECT_TRUE(std::isnan(row.plain_span_ns)) << "every one waited for its launch, for an unknown time";
     EXPECT_EQ(row.instrumented, 0u);
     bench.replay_in_a_row(*probe, graph, 200);
     EXPECT_NEAR(bench.row(7).plain_span_ns, 20'000, 8'000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every how manieth replay is sampled, so that stamps cost at most 1 % of a step. Replays are counted, so that every rank
+// How often a replay is sampled, so that stamps cost at most 1 % of a step. Replays are counted, so that every rank
 // of a job samples the same ones; powers of two, so that ranks that differ still agree on the rarer ones. Pure.
 #pragma once
 

@@ -24,7 +24,7 @@ namespace plumb::drain {
 
 class DeviceCollector {
   public:
-    /// `device_every`: device scopes are timed in every so manieth step.
+    /// `device_every`: device scopes are timed in one step out of so many.
     explicit DeviceCollector(std::uint64_t device_every = 1) : device_every_(device_every) {}
 
     void add(QueueTimer& timer, recording::TrackInfo track);

@@ -31,7 +31,7 @@ struct DrainOptions {
     clock::HostClockSource clock;
     /// Read earlier. A process that is killed before the drain's first round has a line through it and the one at start().
     std::optional<clock::ClockReading> opened;
-    std::uint64_t device_every = 1;                   // device scopes are timed in every so manieth step
+    std::uint64_t device_every = 1;                   // device scopes are timed in one step out of so many
     std::function<void(const std::string&)> diagnose; // one sentence for the user
     CounterReader* hardware = nullptr;                // null: processor counters were not asked for
 };

@@ -353,7 +353,7 @@ TEST(ImportHostSide, a_copy_that_blocks_is_a_wait_and_no_long_launch) {
     }
 }
 
-/// What is launched before the window of the trace waits for nobody knows what.
+/// What is launched before the window of the trace waits for something unknown.
 TEST(ImportHostSide, idle_before_an_operation_without_a_launch_is_unknown) {
     PlannedTrace planned = planned_waits(66'000);
     planned.ops.push_back(planned_kernel("stray", 64'000, 65'000, 999));

@@ -164,7 +164,7 @@ TEST(Modules, of_a_capture_are_those_of_the_replay_with_its_kernels) {
     EXPECT_EQ(brick(labels, 8), "rms_norm");
     EXPECT_EQ(labels.evidence_of[8], LabelEvidence::capture);
     EXPECT_EQ(labels.layer_of[8], 1);
-    options.captures = {&right, &right}; // nobody knows which
+    options.captures = {&right, &right}; // it is not known which
     EXPECT_EQ(brick(labels_of(trace, options), 8), "end");
     options.captures = {&wrong};
     EXPECT_EQ(find_modules(trace, find_steps(trace), options).notes.at(0),

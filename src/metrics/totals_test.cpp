@@ -234,7 +234,7 @@ TEST_F(TotalsTest, F1_what_was_not_measured_is_absent) {
     recording::Counters counters;
     counters.drain_cpu_ns = 1000;
     totals_.add(counters);
-    EXPECT_EQ(series().count("plumb_own_cost_ratio"), 0u); // nobody knows what a scope costs
+    EXPECT_EQ(series().count("plumb_own_cost_ratio"), 0u); // the price of a scope is not known
 }
 
 TEST_F(TotalsTest, the_model_and_its_place_are_labels_of_every_series) {

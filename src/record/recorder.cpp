@@ -24,6 +24,7 @@ void RecorderAccess::prepare(Recorder& recorder, const StampOptions& options) no
     recorder.serialise_layers_ = options.serialise_layers;
     recorder.host_only_ = options.host_only;
     recorder.tiles_ = options.tiles;
+    recorder.hide_traces_ = options.hide_traces;
     recorder.device_every_ = options.device_every == 0 ? 1 : options.device_every;
     recorder.generation_ = record::new_generation();
     recorder.slot_ = static_cast<std::uint32_t>(recorder.generation_ % detail::thread_slots);
@@ -64,7 +65,7 @@ constexpr std::uint64_t fact_position_mask = (std::uint64_t{1} << 36) - 1;
 
 void Recorder::note_step(std::uint64_t id, Phase phase, const StepValues& values) noexcept {
     const std::uint64_t tokens = values.prefill_tokens + values.decode_tokens;
-    // A batch has a position for each sequence: then nobody knows but the caller.
+    // A batch has a position for each sequence, which the caller alone knows.
     const bool known = values.sequences <= 1 && values.kv_length >= tokens && values.kv_length != 0;
     const std::uint64_t position_plus_one = known ? values.kv_length - tokens + 1 : 0;
     // Relaxed: a thread that works for this step learned of it by its own synchronisation.

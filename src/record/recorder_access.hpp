@@ -17,8 +17,9 @@ struct StampOptions {
     bool serialise = false;           // every stamp
     bool serialise_layers = false;    // stamps at the borders of layers
     bool host_only = false;           // timers of queues are left alone
-    std::uint64_t device_every = 1;   // device scopes are timed in every so manieth step
+    std::uint64_t device_every = 1;   // device scopes are timed in one step out of so many
     bool tiles = false;               // PLUMB_TILE acts
+    bool hide_traces = false;         // trace ids of requests are not kept
 };
 
 /// What is known of a step that runs now.
@@ -47,7 +48,8 @@ struct RecorderAccess {
     static std::uint64_t thread_cpu_ns(const Recorder& recorder) noexcept;
     static StampOptions stamps(const Recorder& recorder) noexcept {
         return {recorder.clock_,     recorder.serialise_,    recorder.serialise_layers_,
-                recorder.host_only_, recorder.device_every_, recorder.tiles_};
+                recorder.host_only_, recorder.device_every_, recorder.tiles_,
+                recorder.hide_traces_};
     }
     static const HostClock* clock(const Recorder& recorder) noexcept { return recorder.clock_; }
 };

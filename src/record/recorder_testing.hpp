@@ -122,6 +122,10 @@ inline std::string words(const Record& record) {
         return "task_part " + id + "=" + first;
     case RecordKind::task:
         return "task " + id + node_time(record);
+    case RecordKind::request_part:
+        return "request_part " + id + "=" + first + (payload_of(record) != 0 ? " " + payload : "");
+    case RecordKind::request:
+        return "request " + first + " mark=" + id;
     case RecordKind::dependency:
         return std::string(id_of(record) == 0 ? "from " : "to ") + payload + "#" + first;
     }

@@ -47,7 +47,7 @@ TEST(GraphContent, nodes_of_a_graph_come_back_field_for_field) {
     ASSERT_TRUE(writer->add_graph(row).ok());
     ASSERT_TRUE(writer->add_graph(row_of(65, {})).ok());
     EXPECT_TRUE(same_content(read_back(*writer), row.content));
-    ASSERT_NE(read_back(*writer, 1), nullptr) << "a graph without nodes is not one of which nobody knows";
+    ASSERT_NE(read_back(*writer, 1), nullptr) << "a graph without nodes is not one whose nodes are unknown";
     GraphInfo unknown;
     unknown.key = 64;
     ASSERT_TRUE(writer->add_graph(unknown).ok());

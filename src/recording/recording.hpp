@@ -45,7 +45,7 @@ struct TrackInfo {
     std::uint64_t os_thread = 0; // 0 for queues
     std::string name;
     std::string source;              // "cpu_tsc", …
-    std::uint32_t sampled_every = 1; // scopes of this queue are timed in every so manieth step
+    std::uint32_t sampled_every = 1; // scopes of this queue are timed in one step out of so many
     std::uint64_t graph_key = 0;     // of a captured_graph
 };
 
@@ -142,7 +142,7 @@ struct GraphInfo {
     std::string twin_reason; // why there is none: "n/a (memory nodes)"
     double twin_build_ns = unknown;
     double twin_bytes = unknown;
-    std::uint64_t every = 0;             // every so manieth replay is sampled now
+    std::uint64_t every = 0;             // one replay out of so many is sampled now
     double site_cost_ns = unknown;       // calibrated cost of one stamp in a replay
     double site_cost_error_ns = unknown; // of that: three standard errors
     double tick_ns = unknown;            // what the clock that its stamps read counts in, as last learnt

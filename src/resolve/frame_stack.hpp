@@ -46,9 +46,14 @@ class FrameStack {
     [[nodiscard]] const T* innermost() const noexcept { return frames_.empty() ? nullptr : &frames_.back().value; }
 
     [[nodiscard]] T* innermost_of(FrameKind kind) noexcept {
+        const Frame* found = frame_of(kind);
+        return found != nullptr ? &frames_[static_cast<std::size_t>(found - frames_.data())].value : nullptr;
+    }
+
+    [[nodiscard]] const Frame* frame_of(FrameKind kind) const noexcept {
         for (std::size_t i = frames_.size(); i > 0; --i) {
             if (frames_[i - 1].kind == kind) {
-                return &frames_[i - 1].value;
+                return &frames_[i - 1];
             }
         }
         return nullptr;

@@ -29,8 +29,9 @@ enum class Loss : std::uint8_t {
     work_not_kept,
     overlap_without_nesting,
     node_incomplete,
+    request_incomplete,
 };
-inline constexpr std::size_t loss_reasons = 17;
+inline constexpr std::size_t loss_reasons = 18;
 inline constexpr std::size_t unresolved_reasons = 6; // the first of them
 
 inline constexpr std::array<const char*, loss_reasons> loss_words = {
@@ -51,6 +52,7 @@ inline constexpr std::array<const char*, loss_reasons> loss_words = {
     "work values beyond the memory limit",
     "scopes that overlap a neighbour without nesting",
     "kernels, transfers, tasks and dependencies of which a part is missing",
+    "marks of requests that have no place (a part, the time or the step is missing)",
 };
 
 class Losses {

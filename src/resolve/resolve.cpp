@@ -176,6 +176,7 @@ class SamplePass {
             out.launches = buffers.launches;
             out.nodes = buffers.nodes;
             out.dependencies = buffers.dependencies;
+            out.requests = buffers.requests;
             // Only the last part says how far time is known: what is left of this batch is not behind us yet.
             const bool last = at + count == batch.count;
             out.no_earlier_than = last ? later : std::numeric_limits<std::int64_t>::min();

@@ -46,6 +46,7 @@ struct ResolvedBatch {
     std::span<const Launch> launches;    // Sample::launch is an index into them
     std::span<const RecordedNode> nodes; // in the order they were told
     std::span<const NodeDependency> dependencies;
+    std::span<const RequestEvent> requests; // in the order they were marked
     /// What comes after this batch, on any track, ends no earlier.
     std::int64_t no_earlier_than = 0;
 };

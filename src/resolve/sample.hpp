@@ -83,6 +83,27 @@ struct Launch {
     bool replay = false; // of a captured graph: it began other scopes too
 };
 
+/// Where a request belongs in a W3C trace. Both halves 0: none.
+struct RequestTrace {
+    std::uint64_t high = 0, low = 0;
+    std::uint64_t parent_span = 0;
+    std::uint8_t flags = 0;
+    [[nodiscard]] bool known() const noexcept { return (high | low) != 0; }
+    bool operator==(const RequestTrace&) const = default;
+};
+
+/// A mark of a request.
+struct RequestEvent {
+    std::uint64_t id = 0; // the caller's
+    RequestMark mark = RequestMark::in_step;
+    bool has_tokens = false;
+    bool trace_given = false;  // one that is not known() could not be read
+    std::int64_t time_ns = 0;  // in_step: when that step began
+    std::uint64_t step = no_step; // of in_step
+    std::uint64_t tokens = 0;  // that it gave
+    RequestTrace trace;
+};
+
 /// What an answer that used an inferred launch says, once.
 inline constexpr const char* inferred_launches_note =
     "This recording does not say which launch began which device scope: its links are inferred from the order of both.";

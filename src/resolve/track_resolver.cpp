@@ -120,6 +120,14 @@ void TrackResolver::other(const Record& record, bool wanted, std::uint64_t seque
     case RecordKind::dependency:
         dependency(record, wanted, sequence, out);
         break;
+    case RecordKind::request_part:
+        if (!requests_.part(record, sequence)) {
+            losses_->count(Loss::unknown_kind);
+        }
+        break;
+    case RecordKind::request:
+        request(record, wanted, sequence, out);
+        break;
     case RecordKind::step_value: // read by the first pass
     case RecordKind::origin:     // only places a span's begin
         break;
@@ -220,6 +228,27 @@ void TrackResolver::dependency(const Record& record, bool wanted, std::uint64_t 
     }
     found->step = now_.step;
     out.dependencies.push_back(*found);
+}
+
+void TrackResolver::request(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out) {
+    RequestEvent made;
+    std::uint64_t ticks = 0;
+    bool placed = requests_.complete(record, sequence, made, ticks);
+    if (placed && made.mark == RequestMark::in_step) {
+        const auto* step = frames_.frame_of(FrameKind::step);
+        placed = step != nullptr;
+        ticks = placed ? step->begin : 0;
+        made.step = placed ? step->value.step : no_step;
+    }
+    if (!wanted) {
+        return;
+    }
+    if (!placed || track_->line == nullptr || !track_->line->contains(ticks)) {
+        losses_->count(Loss::request_incomplete);
+        return;
+    }
+    made.time_ns = track_->line->to_ns(ticks);
+    out.requests.push_back(made);
 }
 
 void TrackResolver::unresolved(Loss reason, bool wanted) {

@@ -15,6 +15,7 @@
 #include "resolve/nesting.hpp"
 #include "resolve/node.hpp"
 #include "resolve/node_reader.hpp"
+#include "resolve/request_reader.hpp"
 #include "resolve/resolve.hpp"
 #include "resolve/sample.hpp"
 #include "resolve/step_table.hpp"
@@ -31,6 +32,7 @@ struct ResolvedBuffers {
     std::vector<Launch> launches;
     std::vector<RecordedNode> nodes;
     std::vector<NodeDependency> dependencies;
+    std::vector<RequestEvent> requests;
 
     void clear() {
         samples.clear();
@@ -40,6 +42,7 @@ struct ResolvedBuffers {
         launches.clear();
         nodes.clear();
         dependencies.clear();
+        requests.clear();
     }
 };
 
@@ -96,6 +99,7 @@ class TrackResolver {
     void other(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out);
     void node(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out);
     void dependency(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out);
+    void request(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out);
     void announce_submission(const Record& record);
     void submission(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out);
     void link(Sample& scope, const std::optional<Cause>& cause, ResolvedBuffers& out) const;
@@ -121,6 +125,7 @@ class TrackResolver {
     FrameStack<Surroundings> frames_;
     DurationReader duration_;
     NodeReader nodes_;
+    RequestReader requests_;
     Surroundings now_;
     Sample blank_; // what every sample has in these surroundings
     bool queue_;   // scopes of this track were submitted by host threads

@@ -67,6 +67,7 @@ StampOptions stamps_for(const Config& config) {
     stamps.host_only = config.sync == SyncMode::none;
     stamps.device_every = config.device_every;
     stamps.tiles = config.tiles != 0;
+    stamps.hide_traces = config.redact;
     return stamps;
 }
 

@@ -127,7 +127,7 @@ class Schemas(Case):
 
 
 def odd_model():
-    """A GGUF of what a model need not have: numbers that are none, arrays in arrays, a tensor of a type that nobody knows."""
+    """A GGUF of what a model need not have: numbers that are none, arrays in arrays, a tensor of an unknown type."""
     def text(word):
         return struct.pack("<Q", len(word)) + word.encode()
 

@@ -81,7 +81,7 @@ class Trials {
     void run(TruthSequence sequence, unsigned more) {
         last_pass(sequence);
         DetectionOptions options;
-        if (sequence.layers == 0) { // nobody knows
+        if (sequence.layers == 0) { // not known
             std::printf("%s:\n", sequence.name.c_str());
             show(sequence, find_layers(sequence.kernels));
             return;

@@ -78,6 +78,19 @@ class Tape final {
         raw(id, {at(time), (static_cast<std::uint64_t>(RecordKind::cpu_time) << kind_shift) |
                                (static_cast<std::uint64_t>(cpu_ns) & cpu_time_mask)});
     }
+    /// A mark of a request, as a recorder writes it.
+    void request(std::uint32_t id, std::uint64_t request, RequestMark mark, std::int64_t time,
+                 const std::vector<std::pair<RequestPart, std::uint64_t>>& parts = {}) {
+        raw(id, {at(time), pack(RecordKind::request_part, static_cast<std::uint16_t>(RequestPart::ticks))});
+        for (const auto& [part, value] : parts) {
+            raw(id, {value, pack(RecordKind::request_part, static_cast<std::uint16_t>(part))});
+        }
+        raw(id, {request, pack(RecordKind::request, static_cast<std::uint16_t>(mark))});
+    }
+    /// It is in the batch of the step that is open on that track.
+    void step_request(std::uint32_t id, std::uint64_t request) {
+        raw(id, {request, pack(RecordKind::request, static_cast<std::uint16_t>(RequestMark::in_step))});
+    }
     /// A queue or captured graph with a clock of its own: device ticks are host ticks plus an offset, at the same rate.
     static constexpr std::uint64_t device_ahead = 77'777;
     void device_track(recording::TrackInfo info, const std::string& clock = "cuda:0") {

@@ -6,6 +6,7 @@ import { Bricks } from "./bricks";
 import { type Layers as LayerData, type Histogram, type PageData, type Part, type PhaseSummary, type Replays, type Report, type Run, type Steps as StepData, type Timeline as TimelineData, type Wall as WallData, part, phaseOrder, reasons } from "./data";
 import { Compare, type Comparison } from "./compare";
 import { Diverge, type Divergence } from "./diverge";
+import { Findings, type FindingsData } from "./findings";
 import { Graphs } from "./graphs";
 import { Layers } from "./layers";
 import { Absent, Choice, Name, Num, Section, Twin } from "./parts";
@@ -99,8 +100,11 @@ function RunView({ run }: { run: Run }) {
   const wall = part<WallData>(run, "wall");
   const replays = part<Replays>(run, "replays");
   const graphs = "found" in replays && replays.found.graphs.length > 0 ? replays.found : undefined;
+  const worth = part<FindingsData>(run, "findings");
+  const findings = "found" in worth ? worth.found.runs[0]?.findings ?? [] : [];
   const about = report.description.filter(({ key }) => !importKey.test(key)).map(({ key, value }) => (/^[\d.,]+$/.test(value) ? `${value} ${key}` : value));
   const links: [string, string][] = [["answer", "Answer"], ["wall", "Wall clock"], ["bricks", "Bricks"], ["layers", "Layers"], ["steps", "Steps"], ["timeline", "One step"], ["roofline", "Roofline"]];
+  if (findings.length > 0) links.splice(1, 0, ["findings", "Findings"]);
   if (graphs) links.push(["graphs", "Graphs"]);
   links.push(["unknown", "Cannot know"]);
   return (
@@ -110,6 +114,7 @@ function RunView({ run }: { run: Run }) {
         <p class="about">{about.length > 0 ? about.map((text, i) => <>{i > 0 && " \u00b7 "}<Name of={text} most={300} /></>) : "The recording does not say what ran."}</p>
         {words.length > 1 && <div class="row"><span class="faint">Steps of</span><Choice label="Phase" options={words.map((word) => ({ value: word, text: word === "none" ? "no phase" : word }))} value={phase} onChange={setPhase} /></div>}
         <Summary report={report} phase={phases.find((p) => p.phase === phase)} wall={"found" in wall ? wall.found : undefined} />
+        {findings.length > 0 && <Findings found={findings} />}
         <Wall wall={wall} phase={phase} />
         <Bricks report={report} phase={phase} histogram={part<Histogram>(run, "histogram")} />
         <Layers layers={layersOf(run, phase)} phase={phase} />

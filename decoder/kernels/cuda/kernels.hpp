@@ -296,7 +296,7 @@ struct Softmax {
 };
 
 /// Flash decoding: a block for each head, stretch of positions and row. Eight lanes share a position, each has the values
-/// sub * 4 + 32 j of it; the groups of eight have every so manieth position, and are merged in the end.
+/// sub * 4 + 32 j of it; each group of eight takes one position out of as many as there are groups, and all are merged in the end.
 /// Grid: heads, splits, rows. Shared: for each group of the block the head's values and two floats.
 template <unsigned widest, class M>
 PLUMB_KERNEL void attend(M& m, const AttendArgs& a) {

@@ -65,7 +65,7 @@ class CallReader final : public read::Observer {
     std::unordered_map<std::uint16_t, std::uint64_t> asked_; // name -> a bit for each expectation that names it
     const resolve::StepTable* steps_ = nullptr;              // during the reading
     std::vector<BrickCalls> bricks_;
-    std::vector<bool> unknown_content_; // by index of the step: a graph ran of which nobody knows what is in it
+    std::vector<bool> unknown_content_; // by index of the step: a graph ran whose content is not known
     std::uint64_t last_id_ = resolve::no_step;
     std::size_t last_index_ = resolve::step_not_found;
     std::vector<CallCount> counts_;

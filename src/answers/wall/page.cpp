@@ -71,7 +71,7 @@ class LaneTable {
         }
     }
 
-    /// `figure(lane)`: a sum over the steps of the lane; a lane for which it is none of its business has no cell.
+    /// `figure(lane)`: a sum over the steps of the lane; a lane to which the row does not apply has no cell.
     template <class Of>
     void row(const std::string& name, Of&& figure) {
         std::vector<std::string> cells{name};

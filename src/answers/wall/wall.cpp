@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answers/wall/wall.hpp"
 
-#include "analysis/wall_builder.hpp"
 #include "answers/reading.hpp"
 
 namespace plumb {
 namespace {
 
 Result<answers::Pending<WallReport>> begin(answers::Reading& reading, const WallOptions& options) {
-    auto& wall = reading.join<analysis::WallReader>(reading.facts(), options, reading.report());
-    return answers::Pending<WallReport>([&wall] { return wall.take(); });
+    return reading.wall(options);
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What vendors whose drivers have the same calls do differently, in word and in deed: this room is one implementation over
+// What vendors whose drivers have the same calls do differently, in names and in behaviour: this room is one implementation over
 // one such table per vendor. Plain data, literals, as long as the process; any thread.
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Markers on a command queue: empty command buffers that end after everything committed before them and that nothing
 // committed later overtakes, because they signal an event and then wait for it. Owned by a timer or a timeline. Thread rule:
-// any thread; commit() takes a short lock, so that values grow in the order of commits. Bounded: Metal makes whoever asks a
-// queue for too many command buffers wait, so that no more than `most` of ours are ever on their way.
+// any thread; commit() takes a short lock, so that values grow in the order of commits. Bounded: Metal blocks a thread
+// that asks a queue for too many command buffers, so that no more than `most` of ours are ever on their way.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Vulkan loader and the calls of one instance and one device. No Vulkan header or library is needed to build:
-// libvulkan.so.1 is opened at the first use, unless the caller gives his own vkGetInstanceProcAddr.
+// libvulkan.so.1 is opened at the first use, unless the caller passes its own vkGetInstanceProcAddr.
 // Tables are immutable once filled: any thread. Which calls need which lock is Vulkan's rule, kept by the callers.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times scopes of one VkQueue by timestamp queries: in the caller's command buffers (command_timer.hpp), or around his
+// Times scopes of one VkQueue by timestamp queries: in the caller's command buffers (command_timer.hpp), or around its
 // submissions by tiny ones of our own. Owned by its maker, who closes it before the device goes. Thread rule: any thread,
 // but begin(), end(), lap(), wait(), floor_ns() only where Vulkan lets the caller submit to the queue.
 #pragma once

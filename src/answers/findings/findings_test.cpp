@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What findings say, and when they say nothing. That they find what was planted: findings_planted_test.cpp.
+#include "answers/findings/findings.hpp"
+
+#include <gtest/gtest.h>
+
+#include "answers/findings/planted_engine_testing.hpp"
+#include "answers/planted_answer_testing.hpp"
+#include "planted/planted_run.hpp"
+
+namespace plumb {
+
+const answers::Entry& findings_answer();
+
+namespace {
+
+using findings::planted_engine::EngineMode;
+using findings::planted_engine::PlantedFault;
+using findings::planted_engine::VirtualEngine;
+using support::json;
+
+answers::Said said(EngineMode mode, const std::vector<PlantedFault>& faults, std::uint64_t seed = 7) {
+    return answers::said_of(findings_answer(), VirtualEngine(seed, mode).run(faults).tape);
+}
+
+json first_of(const answers::Said& said) { return said.document["runs"][0]["findings"][0]; }
+
+TEST(Findings, a_finding_has_a_claim_evidence_a_bound_how_sure_it_is_and_what_would_refute_it) {
+    const answers::Said found = said(EngineMode::eager, {{FindingKind::host_bound, 0.2, 0}});
+    const json first = first_of(found);
+    EXPECT_EQ(first["kind"], "host_bound");
+    EXPECT_EQ(first["phase"], "decode");
+    EXPECT_EQ(first["subject"], "prepare");
+    EXPECT_EQ(first["sure"], "sure");
+    EXPECT_GT(first["at_most_ns"].get<double>(), 0);
+    EXPECT_NEAR(first["share"].get<double>(), 0.2 / 1.2, 0.02);
+    EXPECT_EQ(first["evidence"][0]["command"], "plumb wall");
+    EXPECT_NE(first["evidence"][0]["what"].get<std::string>().find("prepare"), std::string::npos);
+    EXPECT_NE(first["refuted_by"].get<std::string>().find("skips prepare"), std::string::npos);
+    EXPECT_EQ(found.text.rfind("1  host_bound  decode: cuda:0 waits ", 0), 0u) << found.text;
+    EXPECT_NE(found.text.find("\n   refuted by a run that skips prepare"), std::string::npos) << found.text;
+}
+
+TEST(Findings, a_clean_run_has_none_and_says_what_could_not_be_looked_for) {
+    const answers::Said found = said(EngineMode::graph, {});
+    EXPECT_TRUE(found.document["runs"][0]["findings"].empty());
+    EXPECT_EQ(found.text.rfind("no finding: ", 0), 0u) << found.text;
+    const json missing = found.document["runs"][0]["not_looked_for"];
+    ASSERT_FALSE(missing.empty());
+    EXPECT_EQ(missing[0]["kind"], "host_bound");
+    EXPECT_NE(missing[0]["reason"].get<std::string>().find("captured graphs ran"), std::string::npos) << missing;
+}
+
+TEST(Findings, the_most_worthwhile_stands_first) {
+    const std::vector<PlantedFault> faults = {{FindingKind::host_bound, 0.05, 0}, {FindingKind::odd_layer, 0.15, 3}};
+    const answers::Said found = said(EngineMode::eager, faults);
+    const json all = found.document["runs"][0]["findings"];
+    ASSERT_EQ(all.size(), 2u) << found.text;
+    EXPECT_EQ(all[0]["kind"], "odd_layer");
+    EXPECT_EQ(all[0]["layer"], 3);
+    EXPECT_EQ(all[1]["kind"], "host_bound");
+    EXPECT_GT(all[0]["weight"].get<double>(), all[1]["weight"].get<double>());
+}
+
+/// The same stall in a run of few steps is less sure.
+TEST(Findings, few_steps_make_a_finding_less_sure) {
+    const auto stalled = [](int steps) {
+        planted::Tape tape;
+        tape.track(1);
+        for (int i = 0; i < steps; ++i) {
+            const std::int64_t t = i * 1'000'000;
+            tape.step_begin(1, static_cast<std::uint64_t>(i), Phase::decode, t);
+            tape.cpu_time(1, t, t - i * 200'000);
+            tape.scope(1, Brick::attention, t, t + 900'000);
+            tape.cpu_time(1, t + 900'000, t + 900'000 - (i + 1) * 200'000);
+            tape.step_end(1, Phase::decode, t, t + 1'000'000);
+        }
+        return first_of(answers::said_of(findings_answer(), std::move(tape)));
+    };
+    const json many = stalled(40), some = stalled(15), few = stalled(4);
+    EXPECT_EQ(many["kind"], "off_cpu");
+    EXPECT_EQ(many["subject"], "attention");
+    EXPECT_NEAR(many["share"].get<double>(), 0.2, 0.01);
+    EXPECT_EQ(many["sure"], "sure");
+    EXPECT_EQ(some["sure"], "likely");
+    EXPECT_EQ(few["sure"], "possible");
+    EXPECT_NE(few["because"].get<std::string>().find("only 4 steps tell"), std::string::npos) << few;
+}
+
+TEST(Findings, of_several_recordings_each_has_its_own_under_its_name) {
+    const planted::TemporaryFile one("findings-one"), other("findings-other");
+    ASSERT_TRUE(VirtualEngine(7, EngineMode::host).run({}).tape.save(one.path()).ok());
+    ASSERT_TRUE(VirtualEngine(8, EngineMode::host)
+                    .run({{FindingKind::far_from_roofline, 0.2, 128}})
+                    .tape.save(other.path())
+                    .ok());
+    const Result<Answer> both = ask("findings", {one.path(), other.path()});
+    ASSERT_TRUE(both.ok()) << both.error().message;
+    const json runs = support::parsed(both->json())["runs"];
+    ASSERT_EQ(runs.size(), 2u);
+    EXPECT_TRUE(runs[0]["findings"].empty());
+    EXPECT_EQ(runs[1]["findings"][0]["kind"], "far_from_roofline");
+    EXPECT_NE(runs[1]["recording"].get<std::string>().find("findings-other.plumb"), std::string::npos);
+    EXPECT_EQ(runs[1]["recording"].get<std::string>().find('/'), std::string::npos) << "folders are nobody's business";
+    const Result<Answer> alone = ask("findings", {one.path()});
+    EXPECT_FALSE(support::parsed(alone->json())["runs"][0].contains("recording"));
+    EXPECT_NE(ask("findings", {one.path(), "/nowhere.plumb"}).error().message.find("/nowhere.plumb"),
+              std::string::npos);
+}
+
+TEST(Findings, a_recording_without_steps_is_an_error_that_says_what_to_do) {
+    planted::Tape tape;
+    tape.track(1);
+    tape.scope(1, Brick::attention, 0, 1'000);
+    EXPECT_NE(answers::said_of(findings_answer(), std::move(tape)).text.find("put PLUMB_STEP around"),
+              std::string::npos);
+}
+
+} // namespace
+} // namespace plumb

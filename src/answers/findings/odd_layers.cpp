@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers in which a brick takes longer than in the others: from the medians of plumb layers.
+#include <algorithm>
+#include <map>
+
+#include "answers/findings/detect.hpp"
+
+namespace plumb::findings {
+namespace {
+
+bool is_of(const Row& row, const LayerSubject& subject) {
+    return row.key.phase == subject.phase && row.key.name == subject.name && row.source == subject.source &&
+           row.lap == subject.lap;
+}
+
+struct OddSums {
+    double here = 0, fastest = 0; // per step: in the odd layer at most, in the fastest of the others
+    double calls = 0;             // per step, in the odd layer
+};
+
+OddSums sums_of(const Report& report, const OddLayer& odd) {
+    OddSums sums;
+    bool any = false;
+    for (const Row& row : odd.name.empty() ? report.layers : report.brick_layers) {
+        if (!row.key.layer || !is_of(row, odd)) {
+            continue;
+        }
+        if (*row.key.layer == odd.layer) {
+            sums.here = row.sum_per_step_ns + row.calls_per_step * error_of(row);
+            sums.calls = row.calls_per_step;
+        } else {
+            sums.fastest = any ? std::min(sums.fastest, row.sum_per_step_ns) : row.sum_per_step_ns;
+            any = true;
+        }
+    }
+    return sums;
+}
+
+bool is_of_device(const Report& report, const LayerSubject& subject) {
+    return std::any_of(report.bricks.begin(), report.bricks.end(),
+                       [&](const Row& row) { return is_of(row, subject) && row.device; });
+}
+
+struct Excess {
+    double likely = 0, at_most = 0, off_cpu = 0; // per step
+    void add(const Excess& other) {
+        likely += other.likely;
+        at_most += other.at_most;
+        off_cpu += other.off_cpu;
+    }
+};
+struct OddInLayer {
+    Excess leaves, outer; // of bricks that hold no others; the largest of what does
+    double longest = 0;
+    const OddLayer* worst = nullptr;
+    std::vector<EvidenceRow> evidence;
+};
+
+Excess excess_of(const FoundInPhase& found, const OddLayer& odd) {
+    const OddSums sums = sums_of(found.run.report, odd);
+    Excess excess;
+    excess.likely = (odd.value - odd.median) * sums.calls;
+    excess.at_most = std::max(excess.likely, sums.here - sums.fastest);
+    excess.off_cpu = std::min(excess.likely, off_cpu_ns(found, odd.name, is_of_device(found.run.report, odd)));
+    return excess;
+}
+
+std::string name_of(const OddLayer& odd) { return odd.name.empty() ? "the layer as a whole" : odd.name; }
+
+} // namespace
+
+void find_odd_layers(FoundInPhase& found) {
+    const bool compared =
+        std::any_of(found.run.layers.rows.begin(), found.run.layers.rows.end(),
+                    [&](const LayerRow& row) { return row.phase == found.phase && is_compared(row); });
+    if (!compared) {
+        found.cannot(FindingKind::odd_layer, "fewer than 5 layers have a median of any brick");
+        return;
+    }
+    std::map<std::uint32_t, OddInLayer> layers;
+    for (const OddLayer& odd : found.run.layers.odd) {
+        if (odd.phase != found.phase || odd.value <= odd.median) {
+            continue;
+        }
+        const Excess excess = excess_of(found, odd);
+        OddInLayer& layer = layers[odd.layer];
+        if (!odd.parent && !odd.name.empty()) {
+            layer.leaves.add(excess);
+        } else if (excess.likely > layer.outer.likely) {
+            layer.outer = excess;
+        }
+        // The brick says more than the layer that it lies in.
+        if (layer.worst == nullptr || layer.worst->name.empty() ||
+            (excess.likely > layer.longest && !odd.name.empty())) {
+            layer.longest = excess.likely;
+            layer.worst = &odd;
+        }
+        const std::string where = " in layer " + std::to_string(odd.layer);
+        layer.evidence.push_back({"plumb layers", name_of(odd) + where + ", median call", {odd.value / 1e3, {}}, "us"});
+        layer.evidence.push_back({"plumb layers", name_of(odd) + " in the other layers", {odd.median / 1e3, {}}, "us"});
+        layer.evidence.push_back(
+            {"plumb layers", name_of(odd) + where + ", robust deviations", {odd.robust_z, {}}, ""});
+    }
+    for (auto& [number, layer] : layers) {
+        const Excess& excess = layer.leaves.likely > layer.outer.likely ? layer.leaves : layer.outer;
+        Finding finding;
+        finding.kind = FindingKind::odd_layer;
+        finding.subject = layer.worst->name;
+        finding.layer = number;
+        // Time off the CPU is a finding of its own.
+        finding.likely_ns = (excess.likely - excess.off_cpu) * share_of_path(found, finding.subject);
+        finding.at_most_ns = excess.at_most;
+        finding.claim = name_of(*layer.worst) + " takes " + page::fixed(layer.worst->value / layer.worst->median, 2) +
+                        " times as long in layer " + std::to_string(number) + " as in the others.";
+        finding.evidence = std::move(layer.evidence);
+        finding.refuted_by = "a model whose layer " + std::to_string(number) +
+                             " is meant to do more; or another run in which it is as fast as the others";
+        found.add(std::move(finding), Sureness::sure, "medians of many calls, far beyond their spread",
+                  found.wall.steps);
+    }
+}
+
+} // namespace plumb::findings
