@@ -16,6 +16,9 @@ foreach(kind IN ITEMS static shared)
   install(EXPORT plumb_${kind} NAMESPACE plumb:: FILE plumb_${kind}.cmake DESTINATION "${package_dir}")
 endforeach()
 install(TARGETS plumb_metrics_shared LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" NAMELINK_SKIP) # opened, never linked
+if(TARGET plumb_naming_shared)
+  install(TARGETS plumb_naming_shared LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" NAMELINK_SKIP)
+endif()
 
 if(TARGET plumb_cli)
   install(FILES share/plumb/kernels.rules share/plumb/nvtx.rules DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb")

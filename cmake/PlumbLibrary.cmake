@@ -45,6 +45,14 @@ function(plumb_add_libraries)
   target_sources(plumb_metrics_shared PRIVATE "${PROJECT_SOURCE_DIR}/src/metrics/exported.cpp")
   target_include_directories(plumb_metrics_shared PRIVATE "${PROJECT_SOURCE_DIR}/src")
   add_dependencies(plumb_shared plumb_metrics_shared) # opened, not linked
+  if(TARGET plumb_import_rules) # with the rules comes PCRE2, which nobody who links libplumb should need
+    plumb_add_library(plumb_naming_shared SHARED plumb-naming base recording layers import_rules)
+    target_sources(plumb_naming_shared PRIVATE "${PROJECT_SOURCE_DIR}/src/import/rules/exported.cpp")
+    target_include_directories(plumb_naming_shared PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    target_link_libraries(plumb_naming_shared PRIVATE plumb::pcre2)
+    target_link_options(plumb_naming_shared PRIVATE -Wl,--exclude-libs,ALL)
+    add_dependencies(plumb_shared plumb_naming_shared) # opened, not linked
+  endif()
   plumb_add_library(plumb_analysis_static STATIC plumb-analysis ${PLUMB_ANALYSIS_ROOMS})
   # What both use and neither shows is in both.
   plumb_add_library(plumb_analysis_shared SHARED plumb-analysis base recording ${PLUMB_ANALYSIS_ROOMS})
@@ -57,10 +65,11 @@ function(plumb_add_libraries)
   target_sources(plumb_shared PRIVATE
     "${PROJECT_SOURCE_DIR}/src/asking/open_analysis.cpp"
     "${PROJECT_SOURCE_DIR}/src/asking/open_beside.cpp"
+    "${PROJECT_SOURCE_DIR}/src/asking/open_naming.cpp"
     "${PROJECT_SOURCE_DIR}/src/metrics/open_metrics.cpp")
   set_property(TARGET plumb_shared APPEND PROPERTY COMPILE_OPTIONS ${PLUMB_SMALL})
   target_include_directories(plumb_shared PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  foreach(library IN ITEMS analysis metrics)
+  foreach(library IN ITEMS analysis metrics naming)
     string(TOUPPER ${library} word)
     target_compile_definitions(plumb_shared PRIVATE
       PLUMB_${word}_FILE="libplumb-${library}.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")

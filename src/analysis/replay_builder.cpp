@@ -126,6 +126,7 @@ void ReplayReader::add_costs(ReplayRow& row, const recording::GraphInfo& info) {
     row.bytes = known(info.bytes, "not estimated");
     row.twin = info.twin;
     row.twin_reason = info.twin_reason;
+    row.sites_told_by = info.sites_told_by;
     const char* no_twin = info.twin.empty()     ? "there is no twin"
                           : info.evictions != 0 ? "the twin went with its graph"
                                                 : "not measured in this run";

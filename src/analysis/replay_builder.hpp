@@ -44,6 +44,7 @@ struct ReplayRow {
     Figure capture_ns, instantiate_ns, upload_ns, launch_ns, bytes;
     std::string twin;        // "event", "stamp"; empty: none
     std::string twin_reason; // why there is none
+    std::string sites_told_by;
     Figure twin_build_ns, twin_bytes, tick_ns, site_cost_ns, site_cost_error_ns, closure_raw, closure;
     std::uint64_t every = 0; // one replay out of so many is sampled; 0: none
 };

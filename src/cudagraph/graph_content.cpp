@@ -11,7 +11,7 @@
 
 namespace plumb::cudagraph {
 
-std::shared_ptr<const recording::GraphContent> content_of(const GraphShape& shape, const NodeMap& map) {
+std::vector<std::uint32_t> order_of(const GraphShape& shape) {
     const std::size_t own = shape.nodes.size(), all = shape.kind_of.size();
     std::vector<std::vector<std::uint32_t>> later(all);
     std::vector<std::uint32_t> waits_for(all, 0);
@@ -33,12 +33,31 @@ std::shared_ptr<const recording::GraphContent> content_of(const GraphShape& shap
             ready.push(i);
         }
     }
-    recording::GraphContent content;
-    content.kinds = shape.kinds;
-    std::vector<std::uint32_t> place(all, no_index);
+    std::vector<std::uint32_t> order;
+    order.reserve(all);
     while (!ready.empty()) {
         const std::uint32_t node = ready.top();
         ready.pop();
+        order.push_back(node);
+        for (const std::uint32_t next : later[node]) {
+            if (--waits_for[next] == 0) {
+                ready.push(next);
+            }
+        }
+    }
+    return order;
+}
+
+std::shared_ptr<const recording::GraphContent> content_of(const GraphShape& shape, const NodeMap& map) {
+    const std::size_t own = shape.nodes.size(), all = shape.kind_of.size();
+    const std::vector<std::uint32_t> order = order_of(shape);
+    if (order.size() != all) {
+        return nullptr;
+    }
+    recording::GraphContent content;
+    content.kinds = shape.kinds;
+    std::vector<std::uint32_t> place(all, no_index);
+    for (const std::uint32_t node : order) {
         place[node] = static_cast<std::uint32_t>(content.nodes.size());
         recording::CapturedNode made;
         made.kind = shape.kind_of[node];
@@ -49,14 +68,6 @@ std::shared_ptr<const recording::GraphContent> content_of(const GraphShape& shap
             made.site_plus_one = content.nodes[made.parent_plus_one - 1].site_plus_one;
         }
         content.nodes.push_back(made);
-        for (const std::uint32_t next : later[node]) {
-            if (--waits_for[next] == 0) {
-                ready.push(next);
-            }
-        }
-    }
-    if (content.nodes.size() != all) {
-        return nullptr;
     }
     for (const auto* edges : {&shape.edges, &shape.inner_edges}) {
         for (const ShapeEdge& edge : *edges) {

@@ -3,12 +3,18 @@
 // in, a table out; O(n log n). The value is immutable and may be shared between threads.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "cudagraph/graph_shape.hpp"
 #include "cudagraph/node_map.hpp"
 
 namespace plumb::cudagraph {
+
+/// Nodes of the shape, those of child graphs too, in an order in which every edge leads forward: of those that may come next
+/// the one that was captured first. Fewer than there are where the driver's edges go round.
+[[nodiscard]] std::vector<std::uint32_t> order_of(const GraphShape& shape);
 
 /// Nodes in an order in which every edge leads forward, cut to the bounds of recordings; null where the driver's edges go
 /// round. A node of a child graph has the scope of that child graph's node.

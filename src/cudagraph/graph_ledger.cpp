@@ -51,6 +51,7 @@ void GraphAccount::begin_capture() {
     info_.unattributed.clear();
     info_.node_changes.clear();
     info_.sites.clear();
+    info_.sites_told_by.clear();
     info_.content.reset();
     info_.twin.clear();
     info_.twin_reason.clear();
@@ -93,6 +94,7 @@ std::uint64_t GraphAccount::captured(const GraphShape& shape, CapturedScopes sco
     info_.unattributed = std::move(scopes.unattributed);
     info_.sites = std::move(scopes.sites);
     info_.content = std::move(scopes.content);
+    info_.sites_told_by = std::move(scopes.told_by);
     return capture_;
 }
 

@@ -34,6 +34,7 @@ struct CapturedScopes {
     std::vector<recording::GraphSite> sites;
     std::vector<recording::NamedCount> unattributed;
     std::shared_ptr<const recording::GraphContent> content;
+    std::string told_by; // GraphInfo::sites_told_by
 };
 
 /// Where the samples of a capture go. 0: there is no track.

@@ -9,6 +9,7 @@
 #include "backends/hip/driver.hpp"
 #include "cudagraph/graph_content.hpp"
 #include "cudagraph/graph_entry.hpp"
+#include "cudagraph/named_scopes.hpp"
 #include "cudagraph/probes_state.hpp"
 
 namespace plumb::cudagraph {
@@ -207,7 +208,20 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
     TwinSource& source = captured.source;
     source.shape = std::move(*shape);
     captured.checks = checks_of(state_->recorder(), graph, captured.key, source.shape);
-    const std::vector<MappedScope> scopes = map_scopes(captured.notes, source.shape);
+    std::vector<MappedScope> scopes = map_scopes(captured.notes, source.shape);
+    std::string told_by;
+    if (scopes.empty() && state_->options().naming != nullptr) {
+        const Result<recording::NameNodes> naming = state_->options().naming();
+        NamedScopes named;
+        if (naming) {
+            named = scopes_by_name(source.shape, *naming, state_->recorder());
+        } else {
+            named.told_by = "n/a: " + naming.error().message;
+        }
+        captured.notes = std::move(named.notes);
+        scopes = std::move(named.scopes);
+        told_by = std::move(named.told_by);
+    }
     source.map = map_nodes(source.shape, scopes);
     for (std::size_t i = 0; i < scopes.size(); ++i) {
         captured.places.push_back(ScopePlaces{source.map.begin_place[i], source.map.end_place[i], scopes[i].parent,
@@ -219,7 +233,7 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
         std::any_of(source.map.places.begin(), source.map.places.end(), [](const auto& at) { return !at.in_line; });
     captured.capture = captured.account->captured(source.shape, {sites_of(captured.notes, scopes, source.map),
                                                                  unattributed_of(source.shape, source.map),
-                                                                 content_of(source.shape, source.map)});
+                                                                 content_of(source.shape, source.map), std::move(told_by)});
     if (state_->options().kind == ProbeKind::off) {
         captured.no_twin = "n/a (graph.stamps=off)";
     } else if (several_contexts(captured.notes)) {

@@ -17,6 +17,7 @@
 #include "plumb/clock.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
+#include "recording/node_names.hpp"
 
 struct CUgraph_st;
 
@@ -35,6 +36,8 @@ struct ProbeOptions {
     std::uint32_t samples_per_turn = 12; // of one group of layers, before the next has its turn
     std::uint64_t max_twin_bytes = std::uint64_t{256} << 20; // of all twins of one device, as far as is estimated
     std::size_t max_rows = 8192;           // keys in the recording; later ones are launched plainly and not described
+    /// What names the nodes of a graph in which no scope was captured; null: they stay in no brick.
+    Result<recording::NameNodes> (*naming)() = nullptr;
     const HostClock* host_clock = nullptr; // injected; null: this machine's. Must outlive every probe
 };
 

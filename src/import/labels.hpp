@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "import/modules.hpp"
+#include "import/rules/brick_name.hpp"
 #include "import/rules/kernel_label.hpp"
 #include "import/rules/kernel_rules.hpp"
 #include "import/steps.hpp"
@@ -17,12 +18,6 @@
 #include "plumb/bricks.hpp"
 
 namespace plumb::imported {
-
-struct BrickName {
-    std::string name;
-    Category category = Category::other;
-    std::uint16_t well_known = 0; // its id; 0: another name
-};
 
 /// One pass through the model, and what its layers are known by.
 struct LabelledPass {
@@ -55,7 +50,6 @@ struct LabelOptions {
 /// By name: whether its rule says attention.
 [[nodiscard]] std::vector<bool> attention_names(const Trace& trace, KernelRules& rules);
 
-/// A kernel that nothing tells is named after itself: "void cutlass::Kernel2<…>(…)" is cutlass::Kernel2.
 [[nodiscard]] Labels label_operations(const Trace& trace, const EngineSteps& steps, KernelRules& rules,
                                       const LabelOptions& options = {});
 

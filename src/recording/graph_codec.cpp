@@ -52,6 +52,7 @@ enum GraphField : std::uint16_t {
     field_content = 35,
     field_site_cost_error_ns = 36,
     field_tick_ns = 37,
+    field_sites_told_by = 38,
 };
 
 /// The plain numbers of a row with their fields: one list for both directions.
@@ -241,6 +242,7 @@ GraphInfo bounded(GraphInfo row) {
     cut(row.baked_in);
     cut(row.twin);
     cut(row.twin_reason);
+    cut(row.sites_told_by);
     if (row.sites.size() > most_graph_sites) {
         row.sites.resize(most_graph_sites);
     }
@@ -295,6 +297,9 @@ void encode(const StoredGraph& from, Bytes& to) {
     if (!row.twin_reason.empty()) {
         fields.text(field_twin_reason, row.twin_reason);
     }
+    if (!row.sites_told_by.empty()) {
+        fields.text(field_sites_told_by, row.sites_told_by);
+    }
     if (from.content != 0) {
         fields.number(field_content, from.content);
     }
@@ -330,6 +335,9 @@ bool decode(const std::byte* data, std::size_t size, StoredGraph& to) {
             break;
         case field_twin_reason:
             to.row.twin_reason = std::string(field.content.substr(0, most_graph_text));
+            break;
+        case field_sites_told_by:
+            to.row.sites_told_by = std::string(field.content.substr(0, most_graph_text));
             break;
         case field_lists_kept:
             to.lists_kept = field.as_number() != 0;

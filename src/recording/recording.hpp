@@ -127,6 +127,7 @@ struct GraphInfo {
     std::uint64_t node_checks = 0;             // captures compared with the one before
     std::vector<std::string> baked_in;         // what verify_capture found: "kernel rope, parameter 2, bytes 0..3"
     std::vector<GraphSite> sites;
+    std::string sites_told_by; // where it is not the engine's scopes: names of kernels and their places
     std::shared_ptr<const GraphContent> content; // of the last capture; null: not known
 
     // what it cost, nanoseconds of host time in all; bytes are an estimate

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The captured graphs of a Session: one set of probes, with its ledger, per graph API.
+#include "asking/naming.hpp"
 #include "session/session.hpp"
 
 namespace plumb {
@@ -34,6 +35,7 @@ cudagraph::GraphProbes& Session::probes(cudagraph::GraphApi api) {
     options.api = api;
     options.kind = probe_kind(config_.graph.stamps);
     options.every = config_.graph.every;
+    options.naming = asking::naming;
     options.host_clock = config_.clock;
     auto made = std::make_unique<cudagraph::GraphProbes>(recorder_, options);
     if (open_run() != nullptr) {

@@ -182,6 +182,9 @@ void add_details(Page& page, const ReplayRow& row) {
     if (!row.unattributed.empty()) {
         say("nodes  ", "in no brick: " + listed(row.unattributed));
     }
+    if (!row.sites_told_by.empty()) {
+        say("bricks  ", "no scope was open during capture; by " + row.sites_told_by);
+    }
     for (const auto& [reason, count] : row.eager_steps) {
         say("eager  ", grouped(count) + (count == 1 ? " step: " : " steps: ") + reason);
     }

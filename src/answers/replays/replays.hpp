@@ -57,6 +57,8 @@ void describe(V& v, const ReplayRow& r) {
     v("node_changes", r.node_changes, "last capture against the one before: what was lost or gained");
     v("baked_in", r.baked_in, "values that `verify_capture` found baked in (the command then exits with 1)");
     v("sites", r.sites, "leaves and laps of one replay");
+    v("sites_told_by", r.sites_told_by,
+      "what names them where the engine opened no scope during capture; empty: its scopes");
     v("sites_timed", r.sites_timed, "those that have samples");
     v("device_ns", r.device_ns,
       "of one replay, by stamps on the device: sum over the sites of the mean of their samples");
