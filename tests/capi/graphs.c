@@ -103,6 +103,38 @@ static int report_holds(engine* of, const char* text) {
     return holds;
 }
 
+#ifndef PLUMB_TEST_HIP
+/* A graph in which no scope was open: libplumb-naming.so, beside libplumb.so, reads the names of its kernels. */
+static void name_by_kernels(engine* of) {
+    static const char* const names[] = {"rms_norm_kernel", "flash_fwd_kernel", "silu_and_mul_kernel"};
+    plumb_graph* graph = NULL;
+    void* module = NULL;
+    void* captured = NULL;
+    void* executable = NULL;
+    unsigned i;
+    int rounds = 0;
+    CHECK(cuModuleLoadData(&module, "an image") == 0);
+    CHECK(cuStreamBeginCapture_v2(of->stream, 2) == 0);
+    for (i = 0; i < 24; ++i) {
+        void* kernel = NULL;
+        CHECK(cuModuleGetFunction(&kernel, module, names[i % 3]) == 0);
+        CHECK(cuLaunchKernel(kernel, 16, 1, 1, 256, 1, 1, 0, of->stream, NULL, NULL) == 0);
+    }
+    CHECK(cuStreamEndCapture(of->stream, &captured) == 0);
+    CHECK(cuGraphInstantiateWithFlags(&executable, captured, 0) == 0);
+    CHECK_OK(plumb_graph_captured(of->profiler, key + 1, captured, &graph));
+    CHECK(!report_holds(of, "\"rms_norm\""));
+    do {
+        decode(of, graph, executable, steps_of_round);
+    } while (failures == 0 && ++rounds < most_rounds && !report_holds(of, "\"rms_norm\""));
+    CHECK(rounds < most_rounds);
+    CHECK(report_holds(of, "\"activation\""));
+    CHECK_OK(plumb_graph_evicted(of->profiler, key + 1));
+    CHECK_OK(plumb_graphs_evicted_all(of->profiler, 10));
+    CHECK_OK(plumb_graph_release(graph));
+}
+#endif
+
 int main(void) {
     engine of;
     plumb_graph* graph = NULL;
@@ -131,6 +163,9 @@ int main(void) {
     CHECK_OK(plumb_graph_evicted(of.profiler, key));
     CHECK_OK(plumb_graphs_evicted_all(of.profiler, 10));
     CHECK_OK(plumb_graph_release(graph));
+#ifndef PLUMB_TEST_HIP
+    name_by_kernels(&of);
+#endif
     CHECK_OK(plumb_close(of.profiler));
     return failures == 0 ? 0 : 1;
 }
