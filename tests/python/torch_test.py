@@ -222,6 +222,18 @@ class Names(Case):
         """)
         self.assertEqual([row["bytes"] for row in script.recorded.scopes if row["name"] == "embedding"], [2 * 3 * 8 * 4, 2 * 3 * 8 * 2])
 
+    def test_a_model_on_another_device_makes_no_recording_that_another_way_in_may_write(self):
+        script = Script("""
+            model = Decoder()
+            for weight in model.parameters():
+                weight.device = torch.device("cuda")
+            for _ in range(3):
+                model(ids(1, 3))
+        """ if TORCH != "real" else "print('the look-alike alone can say that it is on a GPU')")
+        self.assertIsNone(script.recorded)
+        if TORCH != "real":
+            self.assertIn("a model is on the device cuda: only models on the processor are recorded", script.done.stderr)
+
     def test_no_model_is_no_recording(self):
         script = Script("print('nothing')")
         self.assertIsNone(script.recorded)

@@ -181,13 +181,16 @@ def add_all(outer):
 
 
 def describe(module, outer):
-    """Called for a module that is not known. The profiler is made with the first."""
+    """Called for a module that is not known. The profiler is made with the first that is to be recorded: of a process whose models are
+    on other devices another way in may write the recording."""
     try:
-        _library.open_by_environment()
+        if lies_on_processor(outer):
+            _library.open_by_environment()
+        layers = add_all(outer)
+        if id(module) not in known:  # one that is held in another way
+            add("", module, (), None)
         if _library.current() is not None:
-            tell_what_was_met(outer, add_all(outer))
-            if id(module) not in known:  # one that is held in another way
-                add("", module, (), None)
+            tell_what_was_met(outer, layers)
     except Exception as error:  # the program is not to notice
         say(f"{type(outer).__name__} is not recorded: {error}")
 
@@ -201,6 +204,20 @@ def weight_of(module):
     return (lambda: None, None) if weight is None else (weakref.ref(weight), (weight.dtype, weight.device))
 
 
+def is_of_processor(device):
+    if device != "cpu":
+        say(f"a model is on the device {device}: only models on the processor are recorded")
+    return device == "cpu"
+
+
+def lies_on_processor(module):
+    """One without weights does where no GPU is used."""
+    kind = weight_of(module)[1]
+    if kind is None:
+        return not (hasattr(torch, "cuda") and torch.cuda.is_initialized())
+    return is_of_processor(kind[1].type)
+
+
 def is_recorded(module):
     """Whether it lies on the processor. What is known of its modules is found out again where it has moved."""
     first, kind = kinds.get(id(module)) or weight_of(module)
@@ -209,10 +226,7 @@ def is_recorded(module):
         add_all(module)
         first, kind = weight_of(module)
     kinds[id(module)] = first, kind
-    device = "cpu" if kind is None else kind[1].type
-    if device != "cpu":
-        say(f"a model is on the device {device}: only models on the processor are recorded")
-    return device == "cpu"
+    return is_of_processor("cpu" if kind is None else kind[1].type)
 
 
 def tell_what_was_met(module, layers):

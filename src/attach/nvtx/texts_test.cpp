@@ -67,7 +67,7 @@ TEST_F(RangeTexts, a_text_is_settled_once) {
     EXPECT_NE(&find("down 2 3 5"), &first);
 }
 
-TEST(RangeTextsOnADevice, the_time_of_the_host_says_nothing_of_a_rate) {
+TEST(RangeTextsOnADevice, T1_the_time_of_the_host_says_nothing_of_a_rate) {
     Texts texts(rules(), [] { return true; });
     KnownRange place;
     const KnownRange& known = texts.find(0, "down 2 3 4", false, 0, place);

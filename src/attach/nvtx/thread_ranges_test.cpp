@@ -143,7 +143,7 @@ TEST_F(Ranges, a_step_that_ends_before_what_began_in_it_ends_the_layers_in_it_fi
     EXPECT_EQ(row(found, "rms_norm")->time.count, 1U);
 }
 
-TEST_F(Ranges, a_thread_that_only_pushes_keeps_its_newest_right) {
+TEST_F(Ranges, M3_a_thread_that_only_pushes_keeps_its_newest_right_and_counts_the_others) {
     constexpr std::uint64_t lone = 1'000'000;
     for (std::uint64_t i = 0; i < lone; ++i) {
         (void)ranges_.push(0, attention_, nullptr);
