@@ -11,20 +11,20 @@
 namespace plumb::cudagraph {
 
 using backends::cuda::NodeType;
-using recording::NodeWork;
+using recording::CapturedWork;
 
 namespace {
 
 constexpr std::uint32_t most_layers = 0xfffe;
 
-std::optional<NodeWork> work_of(NodeType type) {
+std::optional<CapturedWork> work_of(NodeType type) {
     switch (type) {
     case NodeType::kernel:
-        return NodeWork::kernel;
+        return CapturedWork::kernel;
     case NodeType::memcpy:
-        return NodeWork::copy;
+        return CapturedWork::copy;
     case NodeType::memset:
-        return NodeWork::fill;
+        return CapturedWork::fill;
     default:
         return std::nullopt;
     }
@@ -108,7 +108,7 @@ NamedScopes scopes_by_name(const GraphShape& shape, recording::NameNodes name_no
     std::vector<recording::NodeToName> asked;
     std::vector<std::uint32_t> nodes; // of each that is asked for
     for (const std::uint32_t node : lanes.order) {
-        if (const std::optional<NodeWork> work = work_of(shape.types[node])) {
+        if (const std::optional<CapturedWork> work = work_of(shape.types[node])) {
             asked.push_back({shape.names[shape.name_of[node]], lanes.lane_of[node], *work});
             nodes.push_back(node);
         }

@@ -14,9 +14,9 @@
 namespace plumb::imported {
 namespace {
 
+using recording::CapturedWork;
 using recording::NodeNames;
 using recording::NodeToName;
-using recording::NodeWork;
 
 KernelRules rules() {
     Result<KernelRules> loaded = KernelRules::load({});
@@ -24,10 +24,10 @@ KernelRules rules() {
     return *std::move(loaded);
 }
 
-NodeWork work_of(DeviceOpKind kind) {
-    return kind == DeviceOpKind::memcpy   ? NodeWork::copy
-           : kind == DeviceOpKind::memset ? NodeWork::fill
-                                          : NodeWork::kernel;
+CapturedWork work_of(DeviceOpKind kind) {
+    return kind == DeviceOpKind::memcpy   ? CapturedWork::copy
+           : kind == DeviceOpKind::memset ? CapturedWork::fill
+                                          : CapturedWork::kernel;
 }
 
 class PlannedGraphs : public testing::TestWithParam<PlannedRun> {};
@@ -49,7 +49,7 @@ TEST_P(PlannedGraphs, have_the_bricks_and_layers_that_were_planned) {
     EXPECT_EQ(names.layers, static_cast<std::uint32_t>(GetParam().layers + GetParam().moe_layers));
     EXPECT_TRUE(names.doubts.empty()) << names.doubts.front();
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-        if (nodes[i].work == NodeWork::kernel) {
+        if (nodes[i].work == CapturedWork::kernel) {
             EXPECT_EQ(names.bricks[names.brick_of[i]].name, truth[i]->brick) << i << " " << nodes[i].name;
         }
         EXPECT_EQ(names.layer_of[i] ? static_cast<int>(*names.layer_of[i]) : -1, truth[i]->layer)
@@ -66,11 +66,11 @@ INSTANTIATE_TEST_SUITE_P(Planned, PlannedGraphs,
 
 TEST(NodeNaming, a_name_is_read_as_compilers_mangle_it) {
     KernelRules loaded = rules();
-    const NodeNames names = name_nodes({{"_ZN4vllm15rms_norm_kernelIfEEvPT_PKS1_", 0, NodeWork::kernel},
-                                        {"_ZN4mine7unknownIfEEvPT_", 0, NodeWork::kernel},
-                                        {"_Z", 0, NodeWork::kernel},
-                                        {"", 0, NodeWork::kernel},
-                                        {"memcpy", 0, NodeWork::copy}},
+    const NodeNames names = name_nodes({{"_ZN4vllm15rms_norm_kernelIfEEvPT_PKS1_", 0, CapturedWork::kernel},
+                                        {"_ZN4mine7unknownIfEEvPT_", 0, CapturedWork::kernel},
+                                        {"_Z", 0, CapturedWork::kernel},
+                                        {"", 0, CapturedWork::kernel},
+                                        {"memcpy", 0, CapturedWork::copy}},
                                        loaded);
     ASSERT_EQ(names.brick_of.size(), 5u);
     EXPECT_EQ(names.bricks[names.brick_of[0]].name, "rms_norm");
@@ -90,7 +90,7 @@ TEST(NodeNaming, an_empty_graph_has_nothing_to_name) {
 }
 
 TEST(NodeNaming, the_rules_of_this_machine_are_found) {
-    const NodeNames names = name_nodes({{"rms_norm_kernel", 0, NodeWork::kernel}});
+    const NodeNames names = name_nodes({{"rms_norm_kernel", 0, CapturedWork::kernel}});
     ASSERT_EQ(names.brick_of.size(), 1u);
     EXPECT_EQ(names.bricks[0].name, "rms_norm");
 }
@@ -130,7 +130,7 @@ TEST_P(PublicReplays, have_as_nodes_the_labels_of_the_trace) {
             const std::uint32_t op = replay.ops[i];
             const std::string& ours = names.bricks[names.brick_of[i]].name;
             const std::string& theirs = labels.bricks[labels.brick_of[op]].name;
-            const bool same = ours == theirs || nodes[i].work == NodeWork::copy;
+            const bool same = ours == theirs || nodes[i].work == CapturedWork::copy;
             ++all;
             bricks += same ? 1 : 0;
             layers += (names.layer_of[i] ? *names.layer_of[i] + 1 : 0) == labels.layer_of[op] ? 1 : 0;

@@ -13,13 +13,13 @@
 
 namespace plumb::recording {
 
-enum class NodeWork : std::uint8_t { kernel = 0, copy = 1, fill = 2 };
+enum class CapturedWork : std::uint8_t { kernel = 0, copy = 1, fill = 2 };
 
 /// In the order in which the nodes may run; views belong to the caller.
 struct NodeToName {
     std::string_view name;  // of the kernel, as the driver tells it; else what the node is called
     std::uint32_t lane = 0; // nodes of one lane run one after the other
-    NodeWork work = NodeWork::kernel;
+    CapturedWork work = CapturedWork::kernel;
 };
 
 struct NodeBrick {

@@ -16,8 +16,8 @@
 namespace plumb::imported {
 namespace {
 
+using recording::CapturedWork;
 using recording::NodeToName;
-using recording::NodeWork;
 
 constexpr std::size_t longest_mangled = 4096; // a longer name is read as it is
 
@@ -64,11 +64,11 @@ class NodeNamer {
         if (is_new) {
             KnownName& name = found->second;
             name.number = static_cast<std::uint32_t>(names_.size());
-            if (node.work == NodeWork::kernel) {
+            if (node.work == CapturedWork::kernel) {
                 const std::string text = demangled(node.name);
                 name.label = rules_.label(text);
                 name.brick = short_name(text);
-            } else if (node.work == NodeWork::copy) {
+            } else if (node.work == CapturedWork::copy) {
                 name.label = {"copy", {}, Certainty::strong, Anchor::none, LabelEvidence::name};
             } else {
                 name.label = rules_.label("Memset");
@@ -142,7 +142,7 @@ class NodeNamer {
 
     const std::vector<NodeToName>& nodes_;
     KernelRules& rules_;
-    std::map<std::pair<std::string_view, NodeWork>, KnownName> names_;
+    std::map<std::pair<std::string_view, CapturedWork>, KnownName> names_;
     std::vector<const KnownName*> known_; // of each node
     std::vector<KernelLabel> labels_;     // of each node
     std::map<std::string, std::uint32_t> bricks_;
