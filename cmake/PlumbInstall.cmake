@@ -19,6 +19,7 @@ install(TARGETS plumb_metrics_shared LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR
 
 if(TARGET plumb_cli)
   install(FILES share/plumb/kernels.rules DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb")
+  install(FILES share/grafana/plumb.json DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb/grafana")
   install(TARGETS plumb_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   if(NOT CMAKE_CROSSCOMPILING)
     install(CODE "execute_process(COMMAND \"$<TARGET_FILE:plumb_cli>\" help --man
