@@ -103,7 +103,8 @@ void fill(Exporter& exporter, const Run& run) {
     const std::uint64_t tick = run.pairs.front().ticks;
     for (std::uint16_t i = 0; i < 400; ++i) {
         const auto id = static_cast<std::uint16_t>(plumb::first_interned_id + i);
-        exporter.saw(plumb::recording::NameInfo{id, plumb::Category::other, "a brick with a name of its own " + std::to_string(i)});
+        exporter.saw(plumb::recording::NameInfo{id, plumb::Category::other,
+                                                "a brick with a name of its own " + std::to_string(i)});
         const auto phase = static_cast<std::uint16_t>(i % 4);
         records.push_back({tick, pack(plumb::detail::RecordKind::step_begin, phase, i)});
         records.push_back({tick, pack(plumb::detail::RecordKind::scope, id, 100)});
@@ -149,8 +150,10 @@ void show(Board& board, const std::string& label, const std::string& key, const 
     };
     board.row(label + ", median", {fmt::format("{:.3f} ms", found.median_ns / 1e6)}, key + ".median_ms", target(2));
     board.row(label + ", p99", {fmt::format("{:.3f} ms", found.worst_ns / 1e6)}, key + ".p99_ms");
-    board.row(label + ", CPU of both sides", {fmt::format("{:.3f} ms", found.cpu_ns / 1e6)}, key + ".cpu_ms", target(1));
-    board.row(label + ", series", {fmt::format("{} in {} bytes", found.series, found.bytes)}, key + ".series", target(200));
+    board.row(label + ", CPU of both sides", {fmt::format("{:.3f} ms", found.cpu_ns / 1e6)}, key + ".cpu_ms",
+              target(1));
+    board.row(label + ", series", {fmt::format("{} in {} bytes", found.series, found.bytes)}, key + ".series",
+              target(200));
 }
 
 void measure_scrapes(Board& board, const Run& run, std::vector<Record> records) {
@@ -189,14 +192,16 @@ void measure_scrapes(Board& board, const Run& run, std::vector<Record> records) 
     show(board, fmt::format("after {:.1e} scopes", scopes), "scrape.late", late, true);
 
     plumb::base::Endpoint endpoint;
-    plumb::metrics::Server floor(need(plumb::base::listen_on(endpoint)), [text = std::string(late.bytes, 'x')] { return text; });
+    plumb::metrics::Server floor(need(plumb::base::listen_on(endpoint)),
+                                 [text = std::string(late.bytes, 'x')] { return text; });
     std::thread serving([&] { floor.serve(); });
     const Scrapes same_bytes = scrape_often(endpoint.port, [] {});
     floor.stop();
     serving.join();
     show(board, "the same bytes, made before", "scrape.floor", same_bytes, false);
     board.put("scrape.growth", late.median_ns / early.median_ns);
-    board.row("after 10^8 / before", {text(late.median_ns / early.median_ns, 2)}, "scrape.growth", Target{Bound::at_most, 1.5});
+    board.row("after 10^8 / before", {text(late.median_ns / early.median_ns, 2)}, "scrape.growth",
+              Target{Bound::at_most, 1.5});
     board.put("scrape.over_floor", late.median_ns / same_bytes.median_ns);
     board.row("scrape / the same bytes", {text(late.median_ns / same_bytes.median_ns, 2)}, "scrape.over_floor");
     board.end_table();

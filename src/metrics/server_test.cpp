@@ -149,8 +149,9 @@ TEST(Server, clients_from_many_threads_are_all_served) {
 
 TEST(Server, a_forked_child_keeps_neither_port_nor_connection) {
     std::uint16_t port = 0;
-    int hold[2];
+    int hold[2], closed[2];
     ASSERT_EQ(pipe(hold), 0);
+    ASSERT_EQ(pipe(closed), 0);
     pid_t child = -1;
     {
         Serving serving;
@@ -163,10 +164,13 @@ TEST(Server, a_forked_child_keeps_neither_port_nor_connection) {
             serving.server().after_fork(true);
             char byte = 0;
             close(hold[1]);
-            (void)read(hold[0], &byte, 1); // until the parent has looked
+            (void)!write(closed[1], &byte, 1);
+            (void)!read(hold[0], &byte, 1); // until the parent has looked
             _exit(0);
         }
         serving.server().after_fork(false);
+        char byte = 0;
+        ASSERT_EQ(read(closed[0], &byte, 1), 1);
         EXPECT_TRUE(serving.serves());
         serving.server().stop();
         EXPECT_EQ(client.hear(), ""); // ends, though the child lives
@@ -174,8 +178,9 @@ TEST(Server, a_forked_child_keeps_neither_port_nor_connection) {
     base::Endpoint endpoint{"127.0.0.1", port};
     const Result<base::Socket> again = base::listen_on(endpoint);
     EXPECT_TRUE(again.ok()) << again.error().message;
-    close(hold[0]);
-    close(hold[1]);
+    for (const int end : {hold[0], hold[1], closed[0], closed[1]}) {
+        close(end);
+    }
     int status = 0;
     EXPECT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);

@@ -423,11 +423,12 @@ void Totals::note_time(const recording::RecordBatch& batch) {
     if (const Record* const first = std::find_if(batch.records, end, is_timed); first != end) {
         first_ticks_ = std::min(first_ticks_, first->first);
     }
-    for (const Record* last = end; last-- != batch.records;) {
-        if (is_timed(*last)) {
-            const bool begins = kind_of(*last) == RecordKind::step_begin || kind_of(*last) == RecordKind::layer_begin;
-            const std::uint64_t lasts = begins || payload_of(*last) == payload_mask ? 0 : payload_of(*last);
-            last_ticks_ = std::max(last_ticks_, last->first + lasts);
+    for (std::size_t i = batch.count; i-- > 0;) {
+        const Record& last = batch.records[i];
+        if (is_timed(last)) {
+            const bool begins = kind_of(last) == RecordKind::step_begin || kind_of(last) == RecordKind::layer_begin;
+            const std::uint64_t lasts = begins || payload_of(last) == payload_mask ? 0 : payload_of(last);
+            last_ticks_ = std::max(last_ticks_, last.first + lasts);
             break;
         }
     }

@@ -197,8 +197,9 @@ TEST_F(MetricsTest, a_file_that_cannot_be_written_is_said_once_and_the_run_goes_
 }
 
 TEST_F(MetricsTest, a_forked_child_keeps_no_port) {
-    int hold[2];
+    int hold[2], closed[2];
     ASSERT_EQ(pipe(hold), 0);
+    ASSERT_EQ(pipe(closed), 0);
     pid_t child = -1;
     std::uint16_t taken = 0;
     {
@@ -209,17 +210,21 @@ TEST_F(MetricsTest, a_forked_child_keeps_no_port) {
         if (child == 0) {
             close(hold[1]);
             char byte = 0;
+            (void)!write(closed[1], &byte, 1);
             (void)!read(hold[0], &byte, 1); // until the parent has looked
             _exit(0);
         }
+        char byte = 0;
+        ASSERT_EQ(read(closed[0], &byte, 1), 1);
         ASSERT_TRUE(prof.flush(60).ok());
         EXPECT_NE(metrics::scrape(taken), ""); // the parent goes on
     }
     base::Endpoint endpoint{"127.0.0.1", taken};
     const Result<base::Socket> again = base::listen_on(endpoint);
     EXPECT_TRUE(again.ok()) << again.error().message;
-    close(hold[0]);
-    close(hold[1]);
+    for (const int end : {hold[0], hold[1], closed[0], closed[1]}) {
+        close(end);
+    }
     int status = 0;
     EXPECT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);

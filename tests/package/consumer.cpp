@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -62,7 +63,8 @@ int main(int argc, char** argv) {
     const bool present = analysis == "present";
     const std::string path = argv[1];
     {
-        plumb::Profiler prof(plumb::Config::parse("on,warmup=0,out=" + path));
+        std::remove((path + ".prom").c_str());
+        plumb::Profiler prof(plumb::Config::parse("on,warmup=0,out=" + path + ",metrics=" + path + ".prom"));
         const bool child_wrong = ask_wrong_in_child(present);
         std::vector<std::thread> askers;
         std::vector<char> wrong(4, 1);
@@ -91,6 +93,9 @@ int main(int argc, char** argv) {
     std::ifstream recording(path, std::ios::binary | std::ios::ate);
     if (!recording || recording.tellg() <= 0) {
         return failed("no recording was written");
+    }
+    if (std::ifstream(path + ".prom").good() != (std::getenv("METRICS") == nullptr)) {
+        return failed("live metrics are not as they should be");
     }
     const plumb::Result<plumb::Answer> answer = plumb::ask("report", {path});
     if (present ? !answer.ok() || answer->text().find("rms_norm") == std::string::npos
