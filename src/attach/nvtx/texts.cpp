@@ -45,6 +45,15 @@ Texts::Texts(imported::RangeRules rules, bool (*device_met)())
     registered_[handle_of_others].store(&other_, std::memory_order_release);
 }
 
+Texts::~Texts() {
+    for (std::uint32_t i = 0; i < places; ++i) {
+        if (const KnownRange* known = table_[i].load(std::memory_order_relaxed); known != nullptr) {
+            delete[] known->text;
+            delete known;
+        }
+    }
+}
+
 std::uint32_t Texts::domain(std::string_view name) noexcept {
     try {
         const std::lock_guard lock(mutex_);
@@ -123,7 +132,7 @@ const KnownRange& Texts::settle(std::uint64_t hash, std::uint32_t domain, std::s
     auto text = std::make_unique<char[]>(key.size() + 1);
     std::copy(key.begin(), key.end(), text.get());
     known.length = static_cast<std::uint32_t>(key.size());
-    known.text = text.release(); // as long-lived as the process, as the one it belongs to
+    known.text = text.release(); // the destructor frees both
     ++counts_.kept;
     text_bytes_ += key.size();
     keep(*made.release(), hash);

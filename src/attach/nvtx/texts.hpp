@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the texts of ranges mean: settled once a text, and found again by the text. Bounded: what comes beyond is settled each time, and
 // names that no rule knows are one brick, "other".
-// Thread rule: any thread. find() takes no lock for a text that is known; else it allocates, and takes one. Never destroyed.
+// Thread rule: any thread. find() takes no lock for a text that is known; else it allocates, and takes one.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ using imported::RangePayload;
 inline constexpr std::size_t longest_text = 4096; // what comes behind is not looked at
 inline constexpr std::int32_t no_layer = -1;
 
-/// One text of one domain, and what a range of that name is. Never changes, and lives as long as the process.
+/// One text of one domain, and what a range of that name is. Never changes, and lives as long as its Texts.
 struct KnownRange {
     const char* text = ""; // as it came, ends with a zero
     std::uint32_t length = 0;
@@ -61,6 +61,8 @@ class Texts {
     /// `device_met`: whether the process may hand work to a device by now. A range is time of the host, so the work in it says
     /// nothing of a rate there, and is left out. Called under our lock.
     Texts(imported::RangeRules rules, bool (*device_met)());
+    /// REQUIRES: nobody holds what find() gave. In a process that is recorded there is always somebody.
+    ~Texts();
     Texts(const Texts&) = delete;
     Texts& operator=(const Texts&) = delete;
 

@@ -115,6 +115,11 @@ TEST(RangeRules, what_xla_runs_is_called_after_its_operation) {
         << "of another domain";
 }
 
+TEST(RangeRules, collectives_of_nccl_are_bricks) {
+    EXPECT_EQ(label_of("ncclAllReduce", "NCCL").name, "all_reduce");
+    EXPECT_EQ(label_of("ncclAllReduce").name, "ncclAllReduce") << "of another domain";
+}
+
 TEST(RangeRules, megatron_names_the_part_behind_the_function) {
     EXPECT_EQ(label_of("megatron.core.transformer.attention.forward.qkv").name, "qkv_projection");
     EXPECT_EQ(label_of("megatron.core.transformer.attention.forward.core_attention").name, "attention");
@@ -153,7 +158,7 @@ TEST(RangeRules, a_range_that_no_rule_knows_is_a_brick_of_its_own_name) {
     EXPECT_FALSE(own.by_rule);
     EXPECT_EQ(own.kind, RangeKind::brick);
     EXPECT_EQ(own.name, "my kernel \xEF\xBF\xBD") << "valid text of one line";
-    EXPECT_EQ(label_of("ncclAllReduce", "NCCL").name, "NCCL:ncclAllReduce");
+    EXPECT_EQ(label_of("ncclGroupEnd", "NCCL").name, "NCCL:ncclGroupEnd");
     EXPECT_LE(label_of(std::string(4096, 'x')).name.size(), 128U);
 }
 
