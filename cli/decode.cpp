@@ -268,13 +268,20 @@ void say_how_far(const DecodeArguments& arguments, const Text& text, const Decod
 Result<std::size_t> run(const DecodeArguments& arguments, const Text& text, Decoder& decoder,
                         plumb::Profiler& profiler) {
     Progress prefill("prefill", "tokens");
+    for (std::size_t sequence = 0; sequence < arguments.batch; ++sequence) { // each is a request, for plumb requests
+        PLUMB_REQUEST(profiler, sequence, plumb::RequestPhase::queue);
+    }
     for (std::size_t sequence = 0; sequence < arguments.batch; ++sequence) {
         const auto prompt = prompt_of(arguments, text, decoder, sequence);
         const auto show = [&](auto done, auto total) {
             prefill.show(sequence * total + done, arguments.batch * total);
         };
+        PLUMB_REQUEST(profiler, sequence, plumb::RequestPhase::prefill);
         if (Status status = decoder.prefill(prompt, profiler, show, sequence); !status) {
             return status.error();
+        }
+        if (!decoder.tokens(sequence).empty()) { // not stopped before its first
+            PLUMB_REQUEST(profiler, sequence, plumb::RequestPhase::decode);
         }
     }
     prefill.clear();
@@ -288,6 +295,9 @@ Result<std::size_t> run(const DecodeArguments& arguments, const Text& text, Deco
             decode.show(step, total);
         }
     });
+    for (std::size_t sequence = 0; sequence < arguments.batch; ++sequence) {
+        PLUMB_REQUEST(profiler, sequence, plumb::RequestPhase::end, plumb::tokens(decoder.tokens(sequence).size()));
+    }
     decode.clear();
     speech.finish();
     return done;

@@ -46,6 +46,7 @@ WALKS = {  # every sample in code of the page is a marked part of one of these f
     "README.md": ["examples/readme.cpp"],
     "docs/engines.md": ["examples/llama_cpp.c", "examples/loop.py", "examples/engine.rs"],
     "docs/path.md": ["examples/recorded_nodes.cpp"],
+    "docs/requests.md": ["examples/requests.cpp"],
     "docs/instrumenting.md": ["examples/instrumenting.cpp", "decoder/model/step.cpp", "examples/from_c.c"],
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plumb/op.hpp"
+#include "plumb/request.hpp"
 
 #if !defined(PLUMB_DECODER_STEP)
 #define PLUMB_DECODER_STEP run_step
@@ -354,6 +355,7 @@ std::int32_t PLUMB_DECODER_STEP(State& state, const StepInput& input, Recorder& 
     // [/step]
     for (std::size_t i = 0; i < input.sequences; ++i) {
         state.used[input.sequence + i] += added;
+        PLUMB_STEP_REQUEST(profiler, input.sequence + i);
     }
     pass.sample();
     return input.sampler ? state.sampled[input.sequence] : -1;

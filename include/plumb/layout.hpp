@@ -89,9 +89,10 @@ enum class TaskPart : std::uint16_t { polls = 0, yields = 1, nanoseconds = 2 };
 /// of the request, and have at least the part `ticks`.
 enum class RequestMark : std::uint16_t { in_step = 0, queue = 1, prefill = 2, kv_transfer = 3, decode = 4, end = 5 };
 enum class RequestPart : std::uint16_t {
-    ticks = 0,      // when it was marked
-    tokens = 1,     // that the request has given
-    trace_high = 2, // the upper half of its W3C trace id; payload = the flags of its header. A trace id of 0 could not be read
+    ticks = 0,  // when it was marked
+    tokens = 1, // that the request has given
+    trace_high =
+        2, // the upper half of its W3C trace id; payload = the flags of its header. A trace id of 0 could not be read
     trace_low = 3,
     parent_span = 4, // of that trace: the caller's span that the request is part of
 };

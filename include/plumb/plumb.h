@@ -240,6 +240,23 @@ PLUMB_C_API plumb_code plumb_record_span(plumb_profiler* profiler, plumb_name na
 PLUMB_C_API plumb_code plumb_record_command(plumb_profiler* profiler, const plumb_queue* queue, plumb_name name,
                                             void* event, const plumb_work* work);
 
+/// What a request does from its mark to the next one. It may come back to a phase: one that is preempted to queue.
+enum {
+    plumb_request_queue = 1,       // it has arrived, or was preempted, and waits
+    plumb_request_prefill = 2,     // ends when its first token is there
+    plumb_request_kv_transfer = 3, // its KV cache moves
+    plumb_request_decode = 4,
+    plumb_request_end = 5
+};
+
+/// From here on the request is in that phase. `id`: any number of the caller, of one request at a time. `trace_parent`: the W3C header
+/// that it came with, best with its first mark, or NULL; one of another form is counted.
+PLUMB_C_API plumb_code plumb_request(plumb_profiler* profiler, uint64_t id, int32_t phase, const char* trace_parent);
+/// It has ended and gave so many tokens; 0: it was given up before its first.
+PLUMB_C_API plumb_code plumb_end_request(plumb_profiler* profiler, uint64_t id, uint64_t tokens);
+/// The request is in the batch of the step that is open on this thread.
+PLUMB_C_API plumb_code plumb_step_request(plumb_profiler* profiler, uint64_t id);
+
 /// Step and layer of a thread.
 typedef struct plumb_context {
     uint32_t struct_size;

@@ -69,11 +69,11 @@ constexpr detail::TraceParentTag trace_parent(const char* header) noexcept { ret
 /// PLUMB_REQUEST(prof, id, phase, tags…): from here on the request is in that phase. `id`: any integer of the caller, of one
 /// request at a time. Tags: trace_parent(header), best with its first mark; tokens(n), with RequestPhase::end: how many it
 /// gave, 0 where it was given up before its first.
-#define PLUMB_REQUEST(prof, ...)                                  \
-    do {                                                          \
-        if (PLUMB_UNLIKELY((prof).enabled())) {                   \
-            ::plumb::detail::mark_request((prof), __VA_ARGS__);   \
-        }                                                         \
+#define PLUMB_REQUEST(prof, ...)                                \
+    do {                                                        \
+        if (PLUMB_UNLIKELY((prof).enabled())) {                 \
+            ::plumb::detail::mark_request((prof), __VA_ARGS__); \
+        }                                                       \
     } while (false)
 /// PLUMB_STEP_REQUEST(prof, id): the request is in the batch of the step that is open on this thread.
 #define PLUMB_STEP_REQUEST(prof, ...)                           \

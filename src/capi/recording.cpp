@@ -3,6 +3,7 @@
 #include "capi/handles.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/record.hpp"
+#include "plumb/request.hpp"
 #include "record/device_label.hpp"
 #include "record/scope_stack.hpp"
 
@@ -132,6 +133,33 @@ plumb_code plumb_end(plumb_profiler* profiler, plumb_token* token) {
     return open ? plumb_ok
                 : fail(ErrorCode::invalid_argument,
                        "this plumb_token is not open: plumb_end() ends each plumb_begin() once");
+}
+
+plumb_code plumb_request(plumb_profiler* profiler, uint64_t id, int32_t phase, const char* trace_parent) {
+    if (profiler == nullptr) {
+        return no_profiler();
+    }
+    if (phase < plumb_request_queue || phase > plumb_request_end) {
+        return fail(ErrorCode::invalid_argument, "the phase of a request is none of plumb_request_…: give one of them");
+    }
+    PLUMB_REQUEST(profiler->profiler, id, static_cast<plumb::RequestPhase>(phase), plumb::trace_parent(trace_parent));
+    return plumb_ok;
+}
+
+plumb_code plumb_end_request(plumb_profiler* profiler, uint64_t id, uint64_t tokens) {
+    if (profiler == nullptr) {
+        return no_profiler();
+    }
+    PLUMB_REQUEST(profiler->profiler, id, plumb::RequestPhase::end, plumb::tokens(tokens));
+    return plumb_ok;
+}
+
+plumb_code plumb_step_request(plumb_profiler* profiler, uint64_t id) {
+    if (profiler == nullptr) {
+        return no_profiler();
+    }
+    PLUMB_STEP_REQUEST(profiler->profiler, id);
+    return plumb_ok;
 }
 
 uint64_t plumb_now(const plumb_profiler* profiler) { return profiler == nullptr ? 0 : profiler->profiler.now().ticks; }

@@ -23,6 +23,7 @@ class PlantedSource {
     std::vector<resolve::RecordedNode> nodes; // delivered before the samples too
     std::vector<resolve::NodeDependency> dependencies;
     std::vector<recording::TensorCheck> all_checks;
+    std::vector<resolve::RequestEvent> requests; // delivered before the samples too
     std::int64_t origin = 1'000'000'000;
     Status end; // what reading them ends with
 
@@ -164,7 +165,8 @@ class PlantedSource {
         batch.submissions = submissions;
         batch.nodes = nodes;
         batch.dependencies = dependencies;
-        if (!submissions.empty() || !nodes.empty() || !dependencies.empty()) {
+        batch.requests = requests;
+        if (!submissions.empty() || !nodes.empty() || !dependencies.empty() || !requests.empty()) {
             (void)take(batch);
         }
         batch = {};

@@ -47,9 +47,8 @@ struct RecorderAccess {
     static std::uint64_t generation(const Recorder& recorder) noexcept { return recorder.generation_; }
     static std::uint64_t thread_cpu_ns(const Recorder& recorder) noexcept;
     static StampOptions stamps(const Recorder& recorder) noexcept {
-        return {recorder.clock_,     recorder.serialise_,    recorder.serialise_layers_,
-                recorder.host_only_, recorder.device_every_, recorder.tiles_,
-                recorder.hide_traces_};
+        return {recorder.clock_,        recorder.serialise_, recorder.serialise_layers_, recorder.host_only_,
+                recorder.device_every_, recorder.tiles_,     recorder.hide_traces_};
     }
     static const HostClock* clock(const Recorder& recorder) noexcept { return recorder.clock_; }
 };

@@ -33,10 +33,10 @@ TEST(Request, in_a_step_it_is_one_record) {
 TEST(Request, the_ids_of_a_w3c_header_are_kept_whole) {
     TestRecorder recorder;
     PLUMB_REQUEST(recorder, 7, RequestPhase::queue, trace_parent(traced));
-    EXPECT_EQ(recorder.take(), (Words{"request_part 0=1000",
-                                      "request_part 2=" + std::to_string(0x0af7651916cd43ddU) + " 1",
-                                      "request_part 3=" + std::to_string(0x8448eb211c80319cU),
-                                      "request_part 4=" + std::to_string(0xb7ad6b7169203331U), "request 7 mark=1"}));
+    EXPECT_EQ(recorder.take(),
+              (Words{"request_part 0=1000", "request_part 2=" + std::to_string(0x0af7651916cd43ddU) + " 1",
+                     "request_part 3=" + std::to_string(0x8448eb211c80319cU),
+                     "request_part 4=" + std::to_string(0xb7ad6b7169203331U), "request 7 mark=1"}));
 }
 
 std::string trace_of(const std::string& header) {

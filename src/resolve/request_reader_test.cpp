@@ -95,7 +95,7 @@ TEST(RequestReader, what_no_writer_writes_is_counted_and_gives_no_event) {
     tape.track(1);
     tape.raw(1, {part(static_cast<RequestPart>(5), 1), part(static_cast<RequestPart>(0xffff), 1)});
     tape.request(1, 1, static_cast<RequestMark>(6), 1'000);
-    tape.request(1, 1, RequestMark::queue, 1'000, {{RequestPart::trace_high, 1}}); // a third of a trace
+    tape.request(1, 1, RequestMark::queue, 1'000, {{RequestPart::trace_high, 1}});           // a third of a trace
     tape.raw(1, {part(RequestPart::ticks, ~std::uint64_t{0}), mark(RequestMark::queue, 2)}); // in another age
     tape.step_begin(1, 7, Phase::decode, 1'000);
     tape.request(1, 3, RequestMark::in_step, 1'500); // with parts

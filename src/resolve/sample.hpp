@@ -97,10 +97,10 @@ struct RequestEvent {
     std::uint64_t id = 0; // the caller's
     RequestMark mark = RequestMark::in_step;
     bool has_tokens = false;
-    bool trace_given = false;  // one that is not known() could not be read
-    std::int64_t time_ns = 0;  // in_step: when that step began
+    bool trace_given = false;     // one that is not known() could not be read
+    std::int64_t time_ns = 0;     // in_step: when that step began
     std::uint64_t step = no_step; // of in_step
-    std::uint64_t tokens = 0;  // that it gave
+    std::uint64_t tokens = 0;     // that it gave
     RequestTrace trace;
 };
 

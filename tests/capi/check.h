@@ -33,6 +33,7 @@ void test_run(const char* folder);
 void test_context(const char* folder);
 void test_late(const char* folder);
 void test_tensors(const char* folder);
+void test_requests(const char* folder);
 void test_off(const char* folder);
 void test_wrong_arguments(const char* folder);
 void test_struct_sizes(const char* folder);

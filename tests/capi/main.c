@@ -74,6 +74,7 @@ int main(int argc, char** argv) {
         {"context", test_context},
         {"late", test_late},
         {"tensors", test_tensors},
+        {"requests", test_requests},
         {"off", test_off},
         {"wrong_arguments", test_wrong_arguments},
         {"struct_sizes", test_struct_sizes},

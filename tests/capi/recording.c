@@ -191,6 +191,23 @@ void test_tensors(const char* folder) {
     CHECK(answer_holds("health", names.path, "\"attention\""));
 }
 
+void test_requests(const char* folder) {
+    const run_names names = names_of(folder, "requests", "");
+    plumb_profiler* profiler = opened(names.spec);
+    const plumb_step step = decode_step(0);
+    CHECK_OK(
+        plumb_request(profiler, 17, plumb_request_queue, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+    CHECK_OK(plumb_request(profiler, 17, plumb_request_prefill, NULL));
+    CHECK_OK(plumb_push_step(profiler, NULL, &step));
+    CHECK_OK(plumb_step_request(profiler, 17));
+    CHECK_OK(plumb_pop_scope(profiler));
+    CHECK_OK(plumb_request(profiler, 17, plumb_request_decode, NULL));
+    CHECK_OK(plumb_end_request(profiler, 17, 3));
+    CHECK_OK(plumb_close(profiler));
+    CHECK(answer_holds("requests", names.path, "\"ended\": 1"));
+    CHECK(answer_holds("requests", names.path, "\"traced\": 1"));
+}
+
 /* Off, everything is accepted and nothing is there. */
 void test_off(const char* folder) {
     plumb_profiler* profiler = opened("off");

@@ -42,6 +42,9 @@ static void test_null_profiler(void) {
     CHECK_FAILS(plumb_begin(NULL, 1, NULL, NULL), plumb_invalid_argument, "plumb_open()");
     CHECK_FAILS(plumb_end(NULL, NULL), plumb_invalid_argument, "plumb_open()");
     CHECK_FAILS(plumb_record_span(NULL, 1, 0, 1, NULL), plumb_invalid_argument, "plumb_open()");
+    CHECK_FAILS(plumb_request(NULL, 1, plumb_request_queue, NULL), plumb_invalid_argument, "plumb_open()");
+    CHECK_FAILS(plumb_end_request(NULL, 1, 1), plumb_invalid_argument, "plumb_open()");
+    CHECK_FAILS(plumb_step_request(NULL, 1), plumb_invalid_argument, "plumb_open()");
     CHECK_FAILS(plumb_record_command(NULL, NULL, 1, NULL, NULL), plumb_invalid_argument, "plumb_open()");
     CHECK_FAILS(plumb_get_context(NULL, NULL), plumb_invalid_argument, "plumb_open()");
     CHECK_FAILS(plumb_push_context(NULL, NULL), plumb_invalid_argument, "plumb_open()");
@@ -113,6 +116,8 @@ static void test_values(plumb_profiler* profiler) {
     CHECK_FAILS(plumb_push_step(profiler, NULL, &step), plumb_invalid_argument, "plumb_phase_");
     CHECK_FAILS(plumb_push_layer(profiler, 70000), plumb_invalid_argument, "65,534");
     CHECK_FAILS(plumb_record_span(profiler, 1, 9, 8, NULL), plumb_invalid_argument, "ends before");
+    CHECK_FAILS(plumb_request(profiler, 1, 0, NULL), plumb_invalid_argument, "plumb_request_");
+    CHECK_FAILS(plumb_request(profiler, 1, 6, NULL), plumb_invalid_argument, "plumb_request_");
     CHECK_FAILS(plumb_record_tensor(profiler, NULL, 1, &tensor), plumb_invalid_argument, "data");
     tensor.data = &value;
     CHECK_FAILS(plumb_record_tensor(profiler, NULL, 1, &tensor), plumb_invalid_argument, "rank");

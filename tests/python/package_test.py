@@ -132,6 +132,23 @@ class Scopes(Case):
         plumb.span(other, 0, 0)
         self.assertEqual(plumb.read(FILE)["bricks"]["name"], ["sampling"])
 
+    def test_requests_of_a_server_are_marked_by_the_profiler(self):
+        with recording() as prof:
+            prof.request(17, "queue", trace_parent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+            prof.request(17, "prefill")
+            with plumb.step("prefill", tokens=8):
+                prof.step_request(17)
+            prof.request(17, "decode")
+            prof.request(17, "end", tokens=3)
+            with self.assertRaisesRegex(ValueError, "kv_transfer"):
+                prof.request(17, "sleep")
+            with self.assertRaisesRegex(ValueError, "end"):
+                prof.request(17, "queue", tokens=3)
+        answer = plumb.ask("requests", FILE)
+        self.assertEqual((answer["requests"], answer["ended"], answer["traced"]), (1, 1, 1))
+        times = {time["what"]: time["count"] for time in answer["times"]}
+        self.assertEqual((times["ttft"], times["tpot"], times["stalled"]), (1, 1, 1))
+
     def test_deeper_than_the_library_keeps_is_counted_and_ends_nothing_else(self):
         scopes = [plumb.brick("attention") for _ in range(80)]
         with recording():

@@ -21,6 +21,7 @@ from . import _build
 CODES = ("ok", "invalid_argument", "not_found", "already_exists", "unavailable", "unsupported", "corrupt", "no_space",
          "permission", "pending", "out_of_memory", "failed")
 OUTCOMES = ("pass", "fail", "unknown")
+REQUEST_PHASES = ("queue", "prefill", "kv_transfer", "decode", "end")
 
 
 class Error(Exception):
@@ -121,6 +122,23 @@ class Profiler:
     def describe(self, key, value):
         """Says something about the run, shown at the head of reports: "model", "qwen2.5-0.5b bf16"."""
         self._call(lib.plumb_describe, key.encode(), str(value).encode())
+
+    def request(self, id, phase, *, trace_parent=None, tokens=None):
+        """From here on the request is in that phase: "queue", "prefill", "kv_transfer", "decode" or "end". `id` is any integer of one
+        request at a time; `trace_parent` the W3C header that it came with; `tokens`, with "end", how many it gave."""
+        if phase not in REQUEST_PHASES:
+            raise ValueError(f"the phase of a request is one of {', '.join(REQUEST_PHASES)}, not {phase!r}")
+        if tokens is not None and phase == "end":
+            self._call(lib.plumb_end_request, id, tokens)
+        elif tokens is not None:
+            raise ValueError('tokens are said with "end"')
+        else:
+            header = None if trace_parent is None else trace_parent.encode()
+            self._call(lib.plumb_request, id, 1 + REQUEST_PHASES.index(phase), header)
+
+    def step_request(self, id):
+        """The request is in the batch of the step that is open on this thread."""
+        self._call(lib.plumb_step_request, id)
 
     def flush(self, timeout=5.0):
         """Waits until what was recorded before is in the recording. An Error of code "pending" after so many seconds."""
@@ -246,7 +264,8 @@ lib.plumb_free.argtypes = [ctypes.c_void_p]
 for _name, _types in {
     "open": [ctypes.c_char_p, ctypes.c_void_p], "close": [], "enabled": [], "enable": [], "disable": [],
     "describe": [ctypes.c_char_p, ctypes.c_char_p], "flush": [ctypes.c_double], "path": [ctypes.c_void_p],
-    "snapshot": [ctypes.c_void_p], "ask": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p],
+    "request": [ctypes.c_uint64, ctypes.c_int32, ctypes.c_char_p], "end_request": [ctypes.c_uint64, ctypes.c_uint64],
+    "step_request": [ctypes.c_uint64], "snapshot": [ctypes.c_void_p], "ask": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p],
 }.items():
     getattr(lib, f"plumb_{_name}").argtypes = _types if _name in ("open", "ask") else [ctypes.c_void_p, *_types]
 core._set_up(Error, _first_use, _decorate)

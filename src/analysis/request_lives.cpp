@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/request_lives.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace plumb::analysis {
+
+using resolve::RequestEvent;
+
+RequestLives::RequestLives(Keep keep, StepEnd step_end, Sink sink)
+    : keep_(keep), step_end_(std::move(step_end)), sink_(std::move(sink)),
+      now_ns_(std::numeric_limits<std::int64_t>::min()) {}
+
+bool RequestLives::later(const Mark& a, const Mark& b) {
+    return std::tuple(a.event.time_ns, a.order) > std::tuple(b.event.time_ns, b.order);
+}
+
+void RequestLives::take(const RequestEvent& event) {
+    if (marks_.size() == most_marks) {
+        take_earliest();
+    }
+    marks_.push_back({event, order_++});
+    std::push_heap(marks_.begin(), marks_.end(), later);
+}
+
+void RequestLives::take_earliest() {
+    std::pop_heap(marks_.begin(), marks_.end(), later);
+    const RequestEvent event = marks_.back().event;
+    marks_.pop_back();
+    counts_.out_of_order += event.time_ns < now_ns_ ? 1 : 0;
+    now_ns_ = std::max(now_ns_, event.time_ns);
+    event.mark == RequestMark::in_step ? in_step(event) : mark(event);
+}
+
+RequestLives::Open* RequestLives::open(const RequestEvent& event) {
+    if (const auto known = open_.find(event.id); known != open_.end()) {
+        return &known->second;
+    }
+    if (open_.size() == most_open) {
+        ++counts_.not_followed;
+        return nullptr;
+    }
+    Open& made = open_[event.id];
+    made.life.id = event.id;
+    made.life.number = counts_.begun++;
+    made.life.begin_ns = made.life.end_ns = made.since_ns = made.idle_ns = made.seen_ns = event.time_ns;
+    made.life.arrived = event.mark == RequestMark::queue;
+    made.phase = static_cast<RequestPhase>(event.mark);
+    return &made;
+}
+
+void RequestLives::waited(RequestLife& life, const RequestStretch& wait) {
+    if (wait.end_ns - wait.begin_ns > life.longest_wait.end_ns - life.longest_wait.begin_ns) {
+        life.longest_wait = wait;
+    }
+}
+
+void RequestLives::keep_stretch(RequestLife& life, const RequestStretch& stretch) const {
+    if (life.stretches.size() < keep_.stretches) {
+        life.stretches.push_back(stretch);
+    }
+}
+
+void RequestLives::leave_phase(Open& request, std::int64_t now_ns) const {
+    RequestLife& life = request.life;
+    const RequestStretch stretch{request.phase, request.since_ns, now_ns};
+    life.phase_ns[static_cast<std::size_t>(stretch.phase) - 1] += stretch.end_ns - stretch.begin_ns;
+    life.phases |= 1u << static_cast<unsigned>(stretch.phase);
+    keep_stretch(life, stretch);
+    if (stretch.phase == RequestPhase::queue) {
+        waited(life, stretch);
+    }
+}
+
+void RequestLives::mark(const RequestEvent& event) {
+    const bool ends = event.mark == RequestMark::end;
+    if (ends && open_.find(event.id) == open_.end()) {
+        ++counts_.ends_without_begin;
+        return;
+    }
+    Open* const request = open(event);
+    if (request == nullptr) {
+        return;
+    }
+    RequestLife& life = request->life;
+    if (event.trace_given && !event.trace.known()) {
+        ++counts_.traces_unread;
+    } else if (event.trace_given) {
+        life.trace = event.trace;
+    }
+    const std::int64_t now_ns = std::max(event.time_ns, life.end_ns);
+    const auto phase = static_cast<RequestPhase>(event.mark);
+    life.end_ns = now_ns;
+    if (ends && event.has_tokens) {
+        life.tokens = event.tokens;
+    }
+    if (phase == request->phase) { // said again
+        return;
+    }
+    const bool gave_none = life.tokens && *life.tokens == 0;
+    if (request->phase == RequestPhase::prefill && phase != RequestPhase::queue && !life.first_token_ns && !gave_none) {
+        life.first_token_ns = now_ns;
+    }
+    leave_phase(*request, now_ns);
+    request->phase = phase;
+    request->since_ns = now_ns;
+    request->idle_ns = std::max(request->idle_ns, now_ns); // a mark may stand inside a step
+    if (ends) {
+        life.ended = true;
+        ++counts_.ended;
+        sink_(life);
+        open_.erase(event.id);
+    }
+}
+
+void RequestLives::in_step(const RequestEvent& event) {
+    const auto known = open_.find(event.id);
+    if (known == open_.end()) {
+        ++counts_.steps_without_begin;
+        return;
+    }
+    Open& request = known->second;
+    RequestLife& life = request.life;
+    ++life.step_count;
+    if (life.steps.size() < keep_.steps) {
+        life.steps.push_back(event.step);
+    }
+    request.seen_ns = event.time_ns;
+    const std::optional<std::int64_t> end_ns = step_end_ ? step_end_(event.step) : std::nullopt;
+    if (!end_ns) {
+        return;
+    }
+    const bool works = request.phase == RequestPhase::prefill || request.phase == RequestPhase::decode;
+    if (works && event.time_ns > request.idle_ns) {
+        const RequestStretch gap{request.phase, request.idle_ns, event.time_ns};
+        life.stalled_ns += gap.end_ns - gap.begin_ns;
+        waited(life, gap);
+    }
+    request.idle_ns = std::max(request.idle_ns, *end_ns);
+}
+
+void RequestLives::finish() {
+    while (!marks_.empty()) {
+        take_earliest();
+    }
+    std::vector<Open*> left;
+    left.reserve(open_.size());
+    for (auto& [id, request] : open_) {
+        left.push_back(&request);
+    }
+    std::sort(left.begin(), left.end(), [](const Open* a, const Open* b) { return a->life.number < b->life.number; });
+    for (Open* request : left) {
+        request->life.end_ns = std::max({request->life.end_ns, request->seen_ns, request->idle_ns});
+        keep_stretch(request->life, {request->phase, request->since_ns, request->life.end_ns});
+        sink_(request->life);
+    }
+    open_.clear();
+}
+
+} // namespace plumb::analysis
