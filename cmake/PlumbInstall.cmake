@@ -18,6 +18,7 @@ endforeach()
 
 if(TARGET plumb_cli)
   install(FILES share/plumb/kernels.rules DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb")
+  install(DIRECTORY share/plumb/queries DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb")
   install(TARGETS plumb_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   if(NOT CMAKE_CROSSCOMPILING)
     install(CODE "execute_process(COMMAND \"$<TARGET_FILE:plumb_cli>\" help --man
