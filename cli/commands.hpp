@@ -18,6 +18,7 @@ void add_page(CLI::App& root, int& exit_code);
 void add_trace(CLI::App& root, int& exit_code);
 void add_export(CLI::App& root, int& exit_code);
 void add_top(CLI::App& root, int& exit_code);
+void add_sql(CLI::App& root, int& exit_code);
 void add_recover(CLI::App& root, int& exit_code);
 void add_import(CLI::App& root, int& exit_code);
 void add_model(CLI::App& root, int& exit_code);

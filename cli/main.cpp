@@ -47,7 +47,8 @@ constexpr Command before_answers[] = {
 constexpr Command after_answers[] = {
     {"page", add_page},         {"top", add_top},
     {"trace", add_trace},       {"export", add_export},
-    {"recover", add_recover},   {"import", add_import},
+    {"sql", add_sql},           {"recover", add_recover},
+    {"import", add_import},
 #if defined(PLUMB_CLI_DECODER)
     {"model", add_model},
 #endif

@@ -22,6 +22,7 @@ endif()
 
 if(TARGET plumb_cli)
   install(FILES share/plumb/kernels.rules share/plumb/nvtx.rules DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb")
+  install(DIRECTORY share/plumb/queries DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb")
   install(FILES share/grafana/plumb.json DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb/grafana")
   install(TARGETS plumb_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   if(NOT CMAKE_CROSSCOMPILING)

@@ -242,12 +242,24 @@ PLUMB_API std::string render_json(const Report& report);
 
 struct ExportFormat {
     std::string name, meaning;
+    bool tables = false; // a file of each below a folder: export_files()
 };
 /// In the order in which help lists them.
 PLUMB_API const std::vector<ExportFormat>& known_formats();
 /// Every sample of a recording. Errors: not_found for an unknown format (the sentence lists the known ones), what reading the file
 /// gives, and those of the stream.
 PLUMB_API Status export_recording(const std::string& recording, std::string_view format, std::ostream& out);
+
+/// What a format of several tables writes for one recording.
+struct ExportFile {
+    std::string table; // "scopes"
+    std::string path;  // below the folder that all go into: "scopes/host=box/rank=0/<id of the recording>.parquet"
+};
+/// None where the format is of one stream. Errors: not_found for an unknown format, and what opening the file gives.
+PLUMB_API Result<std::vector<ExportFile>> export_files(const std::string& recording, std::string_view format);
+/// One of its tables. Errors: as export_recording(), and not_found for an unknown table.
+PLUMB_API Status export_table(const std::string& recording, std::string_view format, std::string_view table,
+                              std::ostream& out);
 
 struct RecoverSummary {
     std::uint64_t records_recovered = 0; // taken from the ring

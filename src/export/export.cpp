@@ -1,29 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/export.hpp"
 
+#include <cctype>
+#include <charconv>
 #include <string>
 
+#include "base/hex.hpp"
 #include "plumb/results.hpp"
 #include "recording/recorded_run.hpp"
 
 namespace plumb {
 
-Status exporting::write_as(std::string_view format, const SampleFeed& source, std::ostream& out) {
+namespace exporting {
+
+namespace {
+
+Result<const Format*> format_named(std::string_view name) {
     std::string known;
     for (const Format* each : formats()) {
-        if (format == each->name) {
-            return each->write(source, out);
+        if (name == each->name) {
+            return each;
         }
         known += (known.empty() ? "" : ", ") + std::string(each->name);
     }
-    return Error{ErrorCode::not_found, "there is no format \"" + std::string(format) + "\"; there are " + known};
+    return Error{ErrorCode::not_found, "there is no format \"" + std::string(name) + "\"; there are " + known};
 }
+
+/// A part of a path as Hive writes it: "rank=3"; its word for what is missing is read as missing by everybody.
+std::string hive_folder(const char* key, std::string_view value) {
+    std::string folder = std::string(key) + '=';
+    if (value.empty()) {
+        return folder + "__HIVE_DEFAULT_PARTITION__";
+    }
+    for (const char character : value) {
+        const bool plain = (std::isalnum(static_cast<unsigned char>(character)) != 0) ||
+                           std::string_view("-_.").find(character) != std::string_view::npos;
+        if (plain) {
+            folder += character;
+        } else {
+            folder += '%';
+            folder += "0123456789ABCDEF"[static_cast<unsigned char>(character) >> 4];
+            folder += "0123456789ABCDEF"[static_cast<unsigned char>(character) & 15];
+        }
+    }
+    return folder;
+}
+
+} // namespace
+
+Status write_as(std::string_view format, const SampleFeed& source, std::ostream& out) {
+    const Result<const Format*> found = format_named(format);
+    if (!found) {
+        return found.error();
+    }
+    if ((*found)->write == nullptr) {
+        return Error{ErrorCode::invalid_argument,
+                     std::string(format) + " is several files: name the folder that they go into"};
+    }
+    return (*found)->write(source, out);
+}
+
+Status write_table(std::string_view format, std::string_view table, const SampleFeed& source, std::ostream& out) {
+    const Result<const Format*> found = format_named(format);
+    if (!found) {
+        return found.error();
+    }
+    for (const FormatTable& each : (*found)->tables) {
+        if (table == each.name) {
+            return each.write(source, out);
+        }
+    }
+    return Error{ErrorCode::not_found, std::string(format) + " has no table \"" + std::string(table) + '"'};
+}
+
+std::string recording_word(const recording::Metadata& run) {
+    return base::hex_digits(run.recording_id[0]) + base::hex_digits(run.recording_id[1]);
+}
+
+std::optional<std::int64_t> rank_number(const recording::Metadata& run) {
+    std::int64_t rank = 0;
+    const char* const end = run.rank.data() + run.rank.size();
+    const auto [at, error] = std::from_chars(run.rank.data(), end, rank);
+    return error == std::errc() && at == end ? std::optional(rank) : std::nullopt;
+}
+
+std::vector<ExportFile> files_of(const Format& format, const recording::Metadata& run) {
+    const std::optional<std::int64_t> rank = rank_number(run);
+    std::vector<ExportFile> files;
+    for (const FormatTable& table : format.tables) {
+        files.push_back({table.name, std::string(table.name) + '/' + hive_folder("host", run.host) + '/' +
+                                         hive_folder("rank", rank ? std::to_string(*rank) : "") + '/' +
+                                         recording_word(run) + '.' + format.name});
+    }
+    return files;
+}
+
+} // namespace exporting
 
 const std::vector<ExportFormat>& known_formats() {
     static const std::vector<ExportFormat> all = [] {
         std::vector<ExportFormat> made;
         for (const exporting::Format* format : exporting::formats()) {
-            made.push_back({format->name, format->meaning});
+            made.push_back({format->name, format->meaning, format->write == nullptr});
         }
         return made;
     }();
@@ -33,6 +111,23 @@ const std::vector<ExportFormat>& known_formats() {
 Status export_recording(const std::string& recording, std::string_view format, std::ostream& out) {
     const Result<recording::RecordedRun> run = recording::open_run(recording);
     return run.ok() ? exporting::write_as(format, exporting::samples_of(*run), out) : run.error();
+}
+
+Result<std::vector<ExportFile>> export_files(const std::string& recording, std::string_view format) {
+    const Result<const exporting::Format*> found = exporting::format_named(format);
+    if (!found) {
+        return found.error();
+    }
+    const Result<recording::RecordedRun> run = recording::open_run(recording);
+    if (!run) {
+        return run.error();
+    }
+    return exporting::files_of(**found, run->facts->metadata);
+}
+
+Status export_table(const std::string& recording, std::string_view format, std::string_view table, std::ostream& out) {
+    const Result<recording::RecordedRun> run = recording::open_run(recording);
+    return run.ok() ? exporting::write_table(format, table, exporting::samples_of(*run), out) : run.error();
 }
 
 } // namespace plumb

@@ -5,26 +5,50 @@
 // Data in, stream out, memory bounded by the tables of the recording; pure but for the stream; one thread per call.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "export/sample_feed.hpp"
 #include "plumb/result.hpp"
+#include "plumb/results.hpp"
 
 namespace plumb::exporting {
+
+/// An output that refuses data gives an error, never a shorter file unsaid.
+using WriteFormat = Status (*)(const SampleFeed& source, std::ostream& out);
+
+/// One file of a format that writes several.
+struct FormatTable {
+    const char* name;
+    WriteFormat write;
+};
 
 struct Format {
     const char* name;
     const char* meaning;
-    /// An output that refuses data gives an error, never a shorter file unsaid.
-    Status (*write)(const SampleFeed& source, std::ostream& out);
+    WriteFormat write; // null: see tables
+    std::vector<FormatTable>
+        tables{}; // each goes into a file of its own below a folder: <table>/host=…/rank=…/<recording>.<name>
 };
 
 /// In the order in which help lists them.
 [[nodiscard]] const std::vector<const Format*>& formats();
 
-/// Error not_found names the formats there are.
+/// Error not_found names the formats there are; invalid_argument where the format is of several files.
 [[nodiscard]] Status write_as(std::string_view format, const SampleFeed& source, std::ostream& out);
+
+/// One table of a format of several. Errors: not_found where there is no such format or table.
+[[nodiscard]] Status write_table(std::string_view format, std::string_view table, const SampleFeed& source,
+                                 std::ostream& out);
+[[nodiscard]] std::vector<ExportFile> files_of(const Format& format, const recording::Metadata& run);
+
+/// A word of 32 digits for one recording, the same whenever it is exported.
+[[nodiscard]] std::string recording_word(const recording::Metadata& run);
+/// The rank as a number; none where the recording says none, or a word.
+[[nodiscard]] std::optional<std::int64_t> rank_number(const recording::Metadata& run);
 
 } // namespace plumb::exporting

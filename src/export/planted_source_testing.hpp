@@ -24,6 +24,7 @@ class PlantedSource {
     std::vector<resolve::NodeDependency> dependencies;
     std::vector<recording::TensorCheck> all_checks;
     std::vector<resolve::RequestEvent> requests; // delivered before the samples too
+    std::vector<resolve::ResolvedStep> all_steps;
     std::int64_t origin = 1'000'000'000;
     Status end; // what reading them ends with
 
@@ -153,8 +154,9 @@ class PlantedSource {
         facts->notes = all_notes;
         facts->clock_pairs = {{0, 0, origin, 0, 0}};
         return {facts, [this](const SampleTaker& take) { return give_samples(take); },
-                [this](const auto& take) {
-                    return give_checks(take);
+                [this](const auto& take) { return give_checks(take); },
+                [this](const StepTaker& take) {
+                    return give_steps(take);
                 }};
     }
 
@@ -182,6 +184,14 @@ class PlantedSource {
     Status give_checks(const std::function<bool(recording::TensorCheck&&)>& take) const {
         for (const recording::TensorCheck& check : all_checks) {
             if (!take(recording::TensorCheck(check))) {
+                break;
+            }
+        }
+        return end;
+    }
+    Status give_steps(const StepTaker& take) const {
+        for (const resolve::ResolvedStep& step : all_steps) {
+            if (!take(step, 1)) {
                 break;
             }
         }

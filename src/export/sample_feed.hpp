@@ -10,20 +10,25 @@
 #include "plumb/result.hpp"
 #include "recording/recorded_run.hpp"
 #include "resolve/resolve.hpp"
+#include "resolve/step_table.hpp"
 
 namespace plumb::exporting {
 
 /// False: no more are wanted, though more may still be given.
 using SampleTaker = std::function<bool(const resolve::ResolvedBatch&)>;
+/// `track`: its id.
+using StepTaker = std::function<bool(const resolve::ResolvedStep&, std::uint32_t track)>;
 
 struct SampleFeed {
     std::shared_ptr<const recording::RunFacts> facts;
     /// Every sample once; those of a track in the order of their ends, spans excepted.
     std::function<Status(const SampleTaker& take)> for_each_batch;
     recording::CheckStream for_each_check;
+    /// Every complete step once, in the order of their ends.
+    std::function<Status(const StepTaker& take)> for_each_step;
 };
 
-/// In memory: 4 bytes for each step.
+/// In memory: 4 bytes for each step while samples are given, 80 while steps are.
 [[nodiscard]] SampleFeed samples_of(const recording::RecordedRun& run);
 
 /// A moment of the common clock that no sample begins before: traces count from it, so that their numbers stay small.

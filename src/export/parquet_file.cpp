@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/parquet_file.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <zstd.h>
+
+#include "base/utf8.hpp"
+
+namespace plumb::exporting::parquet {
+
+namespace {
+
+constexpr std::string_view magic = "PAR1";
+constexpr int zstd_level = 1; // 3 takes four times as long for 1 % less
+constexpr std::int32_t codec_zstd = 6;
+constexpr std::int32_t data_page = 0;
+constexpr std::int32_t dictionary_page = 2;
+
+// Of parquet.thrift, by ColumnType: BOOLEAN, INT64, DOUBLE, BYTE_ARRAY.
+constexpr std::int32_t physical_types[] = {0, 2, 5, 6};
+
+/// Distinct numbers, as long as they are few: open addressing over their bits.
+class Numbers {
+  public:
+    static constexpr std::size_t most = 65536;
+
+    /// False: there are too many.
+    bool index(std::span<const double> values, std::vector<std::uint32_t>& indices) {
+        indices.resize(values.size());
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const auto bits = std::bit_cast<std::uint64_t>(values[i]);
+            std::size_t at = (bits * 0x9E3779B97F4A7C15u) >> 47;
+            while (slots_[at] != 0 && std::bit_cast<std::uint64_t>(all[slots_[at] - 1]) != bits) {
+                at = (at + 1) % slots_.size();
+            }
+            if (slots_[at] == 0) {
+                if (all.size() == most) {
+                    return false;
+                }
+                all.push_back(values[i]);
+                slots_[at] = static_cast<std::uint32_t>(all.size());
+            }
+            indices[i] = slots_[at] - 1;
+        }
+        return true;
+    }
+
+    std::vector<double> all;
+
+  private:
+    std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(2 * most); // index + 1
+};
+
+} // namespace
+
+void ParquetWriter::Free::operator()(ZSTD_CCtx_s* zstd) const { ZSTD_freeCCtx(zstd); }
+
+ParquetWriter::ParquetWriter(TextSink& sink, std::vector<ParquetColumn> columns)
+    : sink_(sink), columns_(std::move(columns)), zstd_(ZSTD_createCCtx()), good_(zstd_ != nullptr) {
+    append(magic);
+}
+
+ParquetWriter::~ParquetWriter() = default;
+
+void ParquetWriter::append(std::string_view bytes) {
+    sink_.append(bytes);
+    at_ += static_cast<std::int64_t>(bytes.size());
+}
+
+void ParquetWriter::begin_group(std::size_t rows) { groups_.push_back({rows, {}}); }
+
+template <class T, class Missing>
+std::span<const T> ParquetWriter::present(std::span<const T> values, std::vector<T>& room, std::string& body,
+                                          Statistics& statistics, Missing missing) {
+    if (!column().optional) {
+        return values;
+    }
+    levels_.resize(values.size());
+    room.clear();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        levels_[i] = missing(values[i]) ? 0 : 1;
+        if (levels_[i] != 0) {
+            room.push_back(values[i]);
+        }
+    }
+    statistics.missing = static_cast<std::int64_t>(values.size() - room.size());
+    append_levels(body, levels_);
+    return room;
+}
+
+void ParquetWriter::pack(Page& page) {
+    page.packed.resize(ZSTD_compressBound(page.body.size()));
+    const std::size_t packed = !good_ ? 0
+                                      : ZSTD_compressCCtx(zstd_.get(), page.packed.data(), page.packed.size(),
+                                                          page.body.data(), page.body.size(), zstd_level);
+    good_ = good_ && ZSTD_isError(packed) == 0;
+    page.packed.resize(good_ ? packed : 0);
+}
+
+void ParquetWriter::put_page(const Page& page, Chunk& chunk, std::size_t values, Encoding encoding, bool dictionary) {
+    std::string head;
+    CompactWriter to(head);
+    to.int32(1, dictionary ? dictionary_page : data_page);
+    to.int32(2, static_cast<std::int32_t>(page.body.size()));
+    to.int32(3, static_cast<std::int32_t>(page.packed.size()));
+    to.begin_struct(dictionary ? 7 : 5);
+    to.int32(1, static_cast<std::int32_t>(values));
+    to.int32(2, static_cast<std::int32_t>(encoding));
+    if (!dictionary) {
+        to.int32(3, static_cast<std::int32_t>(Encoding::rle)); // definition levels
+        to.int32(4, static_cast<std::int32_t>(Encoding::rle)); // repetition levels, of which there are none
+    }
+    to.end();
+    to.end();
+    chunk.plain_bytes += static_cast<std::int64_t>(head.size() + page.body.size());
+    chunk.bytes += static_cast<std::int64_t>(head.size() + page.packed.size());
+    append(head);
+    append(page.packed);
+}
+
+void ParquetWriter::put_dictionary(std::string body, std::size_t entries, Chunk& chunk) {
+    Page page{std::move(body), {}};
+    pack(page);
+    chunk.begin = at_;
+    put_page(page, chunk, entries, Encoding::plain, true);
+}
+
+void ParquetWriter::put_data(const Page& page, Encoding encoding, Chunk& chunk) {
+    chunk.encoding = encoding;
+    chunk.data_page = at_;
+    if (encoding != Encoding::rle_dictionary) {
+        chunk.begin = at_;
+    }
+    put_page(page, chunk, groups_.back().rows, encoding, false);
+    groups_.back().chunks.push_back(std::move(chunk));
+}
+
+void ParquetWriter::truths(std::span<const std::uint8_t> values) {
+    Chunk chunk;
+    Page page;
+    append_bits(page.body, present(values, truths_, page.body, chunk.statistics,
+                                   [](std::uint8_t value) { return value == no_truth; }));
+    pack(page);
+    put_data(page, Encoding::plain, chunk);
+}
+
+void ParquetWriter::integers(std::span<const std::int64_t> values) {
+    Chunk chunk;
+    Page page;
+    const std::span<const std::int64_t> there =
+        present(values, integers_, page.body, chunk.statistics, [](std::int64_t value) { return value == no_integer; });
+    if (!there.empty()) {
+        const auto [least, most] = std::minmax_element(there.begin(), there.end());
+        append_plain(chunk.statistics.least, std::span(&*least, 1));
+        append_plain(chunk.statistics.most, std::span(&*most, 1));
+    }
+    const std::size_t levels = page.body.size();
+    append_deltas(page.body, there);
+    pack(page);
+    // Lengths that alternate between short and long ones: a difference holds the noise of two of them.
+    if (page.packed.size() > values.size()) {
+        Page other{page.body.substr(0, levels), {}};
+        append_plain(other.body, there);
+        pack(other);
+        if (other.packed.size() < page.packed.size()) {
+            put_data(other, Encoding::plain, chunk);
+            return;
+        }
+    }
+    put_data(page, Encoding::delta_binary_packed, chunk);
+}
+
+void ParquetWriter::reals(std::span<const double> values) {
+    Chunk chunk;
+    Page page;
+    const std::span<const double> there =
+        present(values, reals_, page.body, chunk.statistics, [](double value) { return std::isnan(value); });
+    Numbers numbers;
+    if (numbers.index(there, indices_)) {
+        std::string dictionary;
+        append_plain(dictionary, numbers.all);
+        put_dictionary(std::move(dictionary), numbers.all.size(), chunk);
+        append_indices(page.body, indices_, numbers.all.size());
+        pack(page);
+        put_data(page, Encoding::rle_dictionary, chunk);
+        return;
+    }
+    append_plain(page.body, there);
+    pack(page);
+    put_data(page, Encoding::plain, chunk);
+}
+
+void ParquetWriter::texts(std::span<const std::uint32_t> codes, const TextOfCode& text_of) {
+    Chunk chunk;
+    Page page;
+    const std::span<const std::uint32_t> there =
+        present(codes, codes_, page.body, chunk.statistics, [](std::uint32_t code) { return code == no_text; });
+    std::vector<std::uint32_t> index_of;          // by code, + 1
+    std::map<std::string, std::uint32_t> indices; // by text: several codes may stand for one
+    std::string dictionary;
+    indices_.resize(there.size());
+    for (std::size_t i = 0; i < there.size(); ++i) {
+        if (there[i] >= index_of.size()) {
+            index_of.resize(std::size_t{there[i]} + 1);
+        }
+        std::uint32_t& index = index_of[there[i]];
+        if (index == 0) {
+            const auto [at, fresh] =
+                indices.emplace(base::valid_utf8(text_of(there[i])), static_cast<std::uint32_t>(indices.size() + 1));
+            index = at->second;
+            if (fresh) {
+                append_plain(dictionary, at->first);
+            }
+        }
+        indices_[i] = index - 1;
+    }
+    if (!indices.empty()) {
+        chunk.statistics.least = indices.begin()->first;
+        chunk.statistics.most = indices.rbegin()->first;
+    }
+    put_dictionary(std::move(dictionary), indices.size(), chunk);
+    append_indices(page.body, indices_, indices.size());
+    pack(page);
+    put_data(page, Encoding::rle_dictionary, chunk);
+}
+
+void ParquetWriter::put_schema(CompactWriter& to) const {
+    to.begin_structs(2, columns_.size() + 1);
+    to.begin_element();
+    to.text(4, "plumb");
+    to.int32(5, static_cast<std::int32_t>(columns_.size()));
+    to.end();
+    for (const ParquetColumn& column : columns_) {
+        to.begin_element();
+        to.int32(1, physical_types[static_cast<std::size_t>(column.type)]);
+        to.int32(3, column.optional ? 1 : 0);
+        to.text(4, column.name);
+        if (column.type == ColumnType::text) {
+            to.int32(6, 0); // UTF8, for readers from before logical types
+            to.begin_struct(10);
+            to.begin_struct(1); // STRING
+            to.end();
+            to.end();
+        }
+        to.end();
+    }
+}
+
+void ParquetWriter::put_chunk(CompactWriter& to, const ParquetColumn& column, const Chunk& chunk,
+                              std::size_t rows) const {
+    const bool dictionary = chunk.encoding == Encoding::rle_dictionary;
+    const auto encoding = static_cast<std::int32_t>(chunk.encoding);
+    const auto rle = static_cast<std::int32_t>(Encoding::rle);
+    to.begin_element();
+    to.int64(2, chunk.begin);
+    to.begin_struct(3);
+    to.int32(1, physical_types[static_cast<std::size_t>(column.type)]);
+    dictionary ? to.int32s(2, {static_cast<std::int32_t>(Encoding::plain), rle, encoding})
+               : to.int32s(2, {rle, encoding});
+    to.texts(3, {column.name});
+    to.int32(4, codec_zstd);
+    to.int64(5, static_cast<std::int64_t>(rows));
+    to.int64(6, chunk.plain_bytes);
+    to.int64(7, chunk.bytes);
+    to.int64(9, chunk.data_page);
+    if (dictionary) {
+        to.int64(11, chunk.begin);
+    }
+    to.begin_struct(12);
+    to.int64(3, chunk.statistics.missing);
+    if (!chunk.statistics.most.empty()) {
+        to.text(5, chunk.statistics.most);
+        to.text(6, chunk.statistics.least);
+    }
+    to.end();
+    to.end();
+    to.end();
+}
+
+void ParquetWriter::finish(std::size_t sorted_by, const KeyValues& facts) {
+    std::size_t rows = 0;
+    for (const Group& group : groups_) {
+        rows += group.rows;
+    }
+    std::string footer;
+    CompactWriter to(footer);
+    to.int32(1, 2);
+    put_schema(to);
+    to.int64(3, static_cast<std::int64_t>(rows));
+    to.begin_structs(4, groups_.size());
+    for (const Group& group : groups_) {
+        std::int64_t plain = 0;
+        std::int64_t bytes = 0;
+        to.begin_element();
+        to.begin_structs(1, group.chunks.size());
+        for (std::size_t i = 0; i < group.chunks.size(); ++i) {
+            put_chunk(to, columns_[i], group.chunks[i], group.rows);
+            plain += group.chunks[i].plain_bytes;
+            bytes += group.chunks[i].bytes;
+        }
+        to.int64(2, plain);
+        to.int64(3, static_cast<std::int64_t>(group.rows));
+        to.begin_structs(4, 1);
+        to.begin_element();
+        to.int32(1, static_cast<std::int32_t>(sorted_by));
+        to.truth(2, false); // ascending
+        to.truth(3, false); // missing ones last: there are none
+        to.end();
+        to.int64(5, group.chunks.front().begin);
+        to.int64(6, bytes);
+        to.end();
+    }
+    to.begin_structs(5, facts.size());
+    for (const auto& [key, value] : facts) {
+        to.begin_element();
+        to.text(1, key);
+        to.text(2, value);
+        to.end();
+    }
+    to.text(6, "plumb version " PLUMB_BUILD_VERSION);
+    to.begin_structs(7, columns_.size());
+    for (std::size_t i = 0; i < columns_.size(); ++i) { // the order of the type: what least and most mean
+        to.begin_element();
+        to.begin_struct(1);
+        to.end();
+        to.end();
+    }
+    to.end();
+    append(footer);
+    std::string length;
+    append_low_bytes(length, footer.size(), 4);
+    append(length);
+    append(magic);
+}
+
+} // namespace plumb::exporting::parquet

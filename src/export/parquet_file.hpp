@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Parquet file, written front to back: row groups, column by column, and the footer. One data page and at most one dictionary per
+// column and group, zstd. Owned by one export; one thread. Memory: a column of a row group, three times.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "export/parquet_encoding.hpp"
+#include "export/text_sink.hpp"
+
+struct ZSTD_CCtx_s;
+
+namespace plumb::exporting::parquet {
+
+enum class ColumnType : std::uint8_t { truth, integer, real, text };
+
+struct ParquetColumn {
+    const char* name;
+    ColumnType type;
+    bool optional = false;
+};
+
+// What stands for a missing value of an optional column. Of a real one it is NaN.
+inline constexpr std::uint8_t no_truth = 2;
+inline constexpr std::int64_t no_integer = std::numeric_limits<std::int64_t>::min();
+inline constexpr std::uint32_t no_text = std::numeric_limits<std::uint32_t>::max();
+
+using KeyValues = std::vector<std::pair<std::string, std::string>>;
+/// Asked once per row group and code.
+using TextOfCode = std::function<std::string(std::uint32_t code)>;
+
+class ParquetWriter {
+  public:
+    ParquetWriter(TextSink& sink, std::vector<ParquetColumn> columns);
+    ~ParquetWriter();
+    ParquetWriter(const ParquetWriter&) = delete;
+    ParquetWriter& operator=(const ParquetWriter&) = delete;
+
+    /// Then each column once, in order, by the call for its type, with a value for every row.
+    void begin_group(std::size_t rows);
+    void truths(std::span<const std::uint8_t> values);
+    void integers(std::span<const std::int64_t> values);
+    void reals(std::span<const double> values);
+    void texts(std::span<const std::uint32_t> codes, const TextOfCode& text_of);
+
+    /// The footer. `sorted_by`: index of the column by which the rows of each group are in order.
+    void finish(std::size_t sorted_by, const KeyValues& facts);
+
+    /// False: memory ran out for a column, and the file is none.
+    [[nodiscard]] bool good() const noexcept { return good_; }
+
+  private:
+    struct Statistics {
+        std::int64_t missing = 0;
+        std::string least, most; // PLAIN; empty: not told
+    };
+    struct Chunk {
+        Encoding encoding = Encoding::plain;
+        std::int64_t begin = 0;     // in the file
+        std::int64_t data_page = 0; // in the file, as the other
+        std::int64_t plain_bytes = 0, bytes = 0;
+        Statistics statistics;
+    };
+    struct Group {
+        std::size_t rows = 0;
+        std::vector<Chunk> chunks;
+    };
+    struct Page {
+        std::string body; // before compression
+        std::string packed;
+    };
+
+    [[nodiscard]] const ParquetColumn& column() const { return columns_[groups_.back().chunks.size()]; }
+    /// Levels of the rows, where the column is optional; those that are there go on.
+    template <class T, class Missing>
+    std::span<const T> present(std::span<const T> values, std::vector<T>& room, std::string& body,
+                               Statistics& statistics, Missing missing);
+    void pack(Page& page);
+    void put_page(const Page& page, Chunk& chunk, std::size_t values, Encoding encoding, bool dictionary);
+    void put_dictionary(std::string body, std::size_t entries, Chunk& chunk);
+    void put_data(const Page& page, Encoding encoding, Chunk& chunk);
+    void append(std::string_view bytes);
+    void put_schema(CompactWriter& to) const;
+    void put_chunk(CompactWriter& to, const ParquetColumn& column, const Chunk& chunk, std::size_t rows) const;
+
+    TextSink& sink_;
+    std::vector<ParquetColumn> columns_;
+    struct Free {
+        void operator()(ZSTD_CCtx_s* zstd) const;
+    };
+    std::unique_ptr<ZSTD_CCtx_s, Free> zstd_;
+    std::vector<Group> groups_;
+    std::int64_t at_ = 0; // bytes written
+    bool good_ = true;
+    std::vector<std::uint8_t> levels_, truths_;
+    std::vector<std::int64_t> integers_;
+    std::vector<double> reals_;
+    std::vector<std::uint32_t> codes_, indices_;
+};
+
+} // namespace plumb::exporting::parquet
