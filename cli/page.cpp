@@ -102,7 +102,8 @@ plumb::Status write_page(const std::string& output, const std::vector<std::strin
         return opened.error();
     }
     OutputFile& file = **opened;
-    const std::string_view page = page_template();
+    const std::string page_text = page_template();
+    const std::string_view page = page_text;
     const std::size_t at = page.find(place);
     std::string script;
     append_script_text(script, data);

@@ -2,11 +2,11 @@
 // The page that web/ builds, as the command holds it. Constant; any thread.
 #pragma once
 
-#include <string_view>
+#include <string>
 
 namespace plumb::cli {
 
-/// With @PLUMB_DATA@ once, where the data goes.
-[[nodiscard]] std::string_view page_template();
+/// With @PLUMB_DATA@ once, where the data goes. Unpacked with each call.
+[[nodiscard]] std::string page_template();
 
 } // namespace plumb::cli

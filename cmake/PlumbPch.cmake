@@ -28,26 +28,47 @@ function(plumb_pch target kind)
   if(NOT PLUMB_PCH OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
-  set(pch plumb_pch_${kind})
-  if(NOT TARGET ${pch})
-    set(empty "${PROJECT_BINARY_DIR}/generated/${pch}.cpp")
-    file(CONFIGURE OUTPUT "${empty}" CONTENT "// Generated: a library needs a source.\n")
-    add_library(${pch} OBJECT EXCLUDE_FROM_ALL "${empty}")
-    plumb_target(${pch})
-    target_link_libraries(${pch} PRIVATE Threads::Threads ${PLUMB_PCH_${kind}_LIBRARIES})
-    if(kind MATCHES "test") # -fPIE, as executables are compiled
-      set_target_properties(${pch} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-      target_compile_options(${pch} PRIVATE -fPIE)
-    endif()
-    target_compile_options(${pch} PRIVATE ${PLUMB_PCH_${kind}_OPTIONS})
-    target_precompile_headers(${pch} PRIVATE ${PLUMB_PCH_${kind}})
-    plumb_pch_checksum(${pch} ${PLUMB_PCH_${kind}})
+  plumb_precompiled(${kind})
+  target_precompile_headers(${target} REUSE_FROM plumb_pch_${kind})
+  target_compile_options(${target} PRIVATE ${PLUMB_PCH_REUSED})
+endfunction()
+
+# plumb_small_sources(<target> <source> …): those of the target's sources that are optimised for size, where the others are not.
+# They start with the headers of a small_room, if one was made before.
+function(plumb_small_sources target)
+  set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${PLUMB_SMALL})
+  set_property(SOURCE ${ARGN} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+  get_target_property(reused ${target} PRECOMPILE_HEADERS_REUSE_FROM)
+  if(ARGN AND reused AND TARGET plumb_pch_small_room)
+    get_target_property(folder plumb_pch_small_room BINARY_DIR)
+    set(header "${folder}/CMakeFiles/plumb_pch_small_room.dir/cmake_pch.hxx")
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -include "${header}")
+    set_property(SOURCE ${ARGN} APPEND PROPERTY OBJECT_DEPENDS "${header}" "${header}.gch")
   endif()
-  target_precompile_headers(${target} REUSE_FROM ${pch})
-  # For ccache: its preprocessed text names the precompiled file. And g++ 12 forgets of what comes from a precompiled file that
-  # it lies in a header of the system, whose warnings are off: these are false alarms in std::string (GCC 105329, 105651).
-  target_compile_options(${target} PRIVATE -fpch-preprocess
-    -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+endfunction()
+
+# For ccache: its preprocessed text names the precompiled file. And g++ 12 forgets of what comes from a precompiled file that
+# it lies in a header of the system, whose warnings are off: these are false alarms in std::string (GCC 105329, 105651).
+set(PLUMB_PCH_REUSED -fpch-preprocess -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+
+# The library plumb_pch_<kind>, made once.
+function(plumb_precompiled kind)
+  set(pch plumb_pch_${kind})
+  if(TARGET ${pch})
+    return()
+  endif()
+  set(empty "${PROJECT_BINARY_DIR}/generated/${pch}.cpp")
+  file(CONFIGURE OUTPUT "${empty}" CONTENT "// Generated: a library needs a source.\n")
+  add_library(${pch} OBJECT EXCLUDE_FROM_ALL "${empty}")
+  plumb_target(${pch})
+  target_link_libraries(${pch} PRIVATE Threads::Threads ${PLUMB_PCH_${kind}_LIBRARIES})
+  if(kind MATCHES "test") # -fPIE, as executables are compiled
+    set_target_properties(${pch} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${pch} PRIVATE -fPIE)
+  endif()
+  target_compile_options(${pch} PRIVATE ${PLUMB_PCH_${kind}_OPTIONS})
+  target_precompile_headers(${pch} PRIVATE ${PLUMB_PCH_${kind}})
+  plumb_pch_checksum(${pch} ${PLUMB_PCH_${kind}})
 endfunction()
 
 # What ccache takes for the content of a precompiled header (CCACHE_PCH_EXTSUM): what it was made from. The file itself

@@ -7,7 +7,6 @@
 #include <exception>
 #include <filesystem>
 #include <map>
-#include <sqlite3.h>
 #include <system_error>
 #include <utility>
 
@@ -50,8 +49,8 @@ std::string in_query(std::string_view name) {
 } // namespace
 
 struct SqliteFile::State {
-    ~State() { ::sqlite3_close(database); }
-    State() = default;
+    explicit State(const SqliteCalls& sqlite) : calls(sqlite) {}
+    ~State() { calls.close(database); }
     State(const State&) = delete;
     State& operator=(const State&) = delete;
 
@@ -68,7 +67,7 @@ struct SqliteFile::State {
         int pages = 0;
         int most = 0;
         if (limits.bytes != nullptr &&
-            ::sqlite3_db_status(database, SQLITE_DBSTATUS_CACHE_MISS, &pages, &most, 1) == SQLITE_OK) {
+            calls.db_status(database, SQLITE_DBSTATUS_CACHE_MISS, &pages, &most, 1) == SQLITE_OK) {
             limits.bytes->fetch_add(static_cast<std::uint64_t>(pages) * page_size, std::memory_order_relaxed);
         }
     }
@@ -84,17 +83,18 @@ struct SqliteFile::State {
         void add(sqlite3_context* context, sqlite3_value** values) {
             bytes += row_bytes;
             try {
-                take(Row(values, bytes));
+                take(Row(state.calls, values, bytes));
             } catch (...) {
                 failed = std::current_exception(); // not through a library of C
             }
             if (failed || bytes > state.file_bytes) {
-                ::sqlite3_result_error_code(context, SQLITE_CORRUPT);
+                state.calls.result_error_code(context, SQLITE_CORRUPT);
             }
         }
     };
     static void take_row(sqlite3_context* context, int, sqlite3_value** values) {
-        static_cast<State*>(::sqlite3_user_data(context))->rows->add(context, values);
+        static const SqliteCalls& opened = **sqlite_calls(); // else there would be no row
+        static_cast<State*>(opened.user_data(context))->rows->add(context, values);
     }
 
     /// SQLITE_OK, or what stopped it. Pages that lead to each other can hold rows without end: what takes more bytes than the
@@ -104,8 +104,8 @@ struct SqliteFile::State {
             const std::function<void(const Row&)>& take) {
         Rows running{*this, take, row_bytes};
         rows = &running;
-        const int status = ::sqlite3_exec(database, ("SELECT plumb_row(" + columns + ") FROM " + from).c_str(), nullptr,
-                                          nullptr, nullptr);
+        const int status =
+            calls.exec(database, ("SELECT plumb_row(" + columns + ") FROM " + from).c_str(), nullptr, nullptr, nullptr);
         if (running.failed) {
             std::rethrow_exception(running.failed);
         }
@@ -119,10 +119,11 @@ struct SqliteFile::State {
             *static_cast<std::uint64_t*>(to) = texts[0] == nullptr ? 0 : std::strtoull(texts[0], nullptr, 10);
             return 0;
         };
-        (void)::sqlite3_exec(database, query.c_str(), take, &value, nullptr);
+        (void)calls.exec(database, query.c_str(), take, &value, nullptr);
         return value;
     }
 
+    const SqliteCalls& calls;
     std::string path;
     std::vector<char> content; // where it lies in memory
     sqlite3* database = nullptr;
@@ -140,11 +141,11 @@ struct SqliteFile::State {
 };
 
 std::string_view SqliteFile::Row::text(int column) const {
-    const auto* text = reinterpret_cast<const char*>(::sqlite3_value_text(values_[column]));
+    const auto* text = reinterpret_cast<const char*>(calls_->value_text(values_[column]));
     if (text == nullptr) {
         return {};
     }
-    const auto size = static_cast<std::size_t>(::sqlite3_value_bytes(values_[column]));
+    const auto size = static_cast<std::size_t>(calls_->value_bytes(values_[column]));
     text_bytes_ += size;
     return {text, size};
 }
@@ -155,14 +156,22 @@ SqliteFile& SqliteFile::operator=(SqliteFile&&) noexcept = default;
 SqliteFile::~SqliteFile() = default;
 
 Result<SqliteFile> SqliteFile::open(const std::string& path, const InputLimits& limits, double seconds) {
-    auto state = std::make_unique<State>();
+    const Result<const SqliteCalls*> calls = sqlite_calls();
+    if (!calls) {
+        return calls.error();
+    }
+    auto state = std::make_unique<State>(**calls);
     state->path = path;
     return make(std::move(state), uri_of(path), limits, seconds);
 }
 
 Result<SqliteFile> SqliteFile::of_content(std::vector<char> content, const std::string& path, const InputLimits& limits,
                                           double seconds) {
-    auto state = std::make_unique<State>();
+    const Result<const SqliteCalls*> calls = sqlite_calls();
+    if (!calls) {
+        return calls.error();
+    }
+    auto state = std::make_unique<State>(**calls);
     state->path = path;
     state->content = std::move(content);
     if (state->content.size() > journal_mode + 1) {
@@ -177,12 +186,12 @@ Result<SqliteFile> SqliteFile::make(std::unique_ptr<State> state, const std::str
     s.limits = limits;
     const std::string& path = s.path;
     s.until = std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
-    (void)::sqlite3_hard_heap_limit64(most_memory);
+    (void)s.calls.hard_heap_limit64(most_memory);
     const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
     const auto size = static_cast<sqlite3_int64>(s.content.size());
-    if (::sqlite3_open_v2(uri.c_str(), &s.database, flags, nullptr) != SQLITE_OK ||
-        (size != 0 && ::sqlite3_deserialize(s.database, "main", reinterpret_cast<unsigned char*>(s.content.data()),
-                                            size, size, SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)) {
+    if (s.calls.open_v2(uri.c_str(), &s.database, flags, nullptr) != SQLITE_OK ||
+        (size != 0 && s.calls.deserialize(s.database, "main", reinterpret_cast<unsigned char*>(s.content.data()), size,
+                                          size, SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)) {
         return Error{ErrorCode::corrupt, path + " cannot be opened as a SQLite database"};
     }
     for (const auto& [setting, value] : {std::pair{SQLITE_DBCONFIG_DEFENSIVE, 1},
@@ -190,19 +199,19 @@ Result<SqliteFile> SqliteFile::make(std::unique_ptr<State> state, const std::str
                                          {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
                                          {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
                                          {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0}}) {
-        if (::sqlite3_db_config(s.database, setting, value, nullptr) != SQLITE_OK) {
+        if (s.calls.db_config(s.database, setting, value, nullptr) != SQLITE_OK) {
             return Error{ErrorCode::unsupported,
                          "this SQLite cannot read a file that may be hostile: it is older than 3.31"};
         }
     }
-    ::sqlite3_limit(s.database, SQLITE_LIMIT_LENGTH, longest_value);
-    ::sqlite3_limit(s.database, SQLITE_LIMIT_ATTACHED, 0);
-    ::sqlite3_progress_handler(s.database, steps_between_looks, &State::look, &s);
+    s.calls.limit(s.database, SQLITE_LIMIT_LENGTH, longest_value);
+    s.calls.limit(s.database, SQLITE_LIMIT_ATTACHED, 0);
+    s.calls.progress_handler(s.database, steps_between_looks, &State::look, &s);
     std::error_code unknown;
     s.file_bytes = size != 0 ? s.content.size() : std::filesystem::file_size(path, unknown);
-    (void)::sqlite3_create_function(s.database, "plumb_row", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &s, nullptr,
-                                    &State::take_row, [](sqlite3_context*) {});
-    (void)::sqlite3_exec(s.database, "PRAGMA cell_size_check = ON", nullptr, nullptr, nullptr);
+    (void)s.calls.create_function(s.database, "plumb_row", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &s, nullptr,
+                                  &State::take_row, [](sqlite3_context*) {});
+    (void)s.calls.exec(s.database, "PRAGMA cell_size_check = ON", nullptr, nullptr, nullptr);
     s.page_size = std::max<std::uint64_t>(s.number("PRAGMA page_size"), 1);
     s.damaged = s.file_bytes % s.page_size != 0; // it was cut
     std::vector<std::string> names;
@@ -217,7 +226,7 @@ Result<SqliteFile> SqliteFile::make(std::unique_ptr<State> state, const std::str
                              });
     if (listed != SQLITE_OK) {
         return Error{ErrorCode::corrupt,
-                     path + " is no SQLite database that can be read: " + ::sqlite3_errmsg(s.database)};
+                     path + " is no SQLite database that can be read: " + s.calls.errmsg(s.database)};
     }
     for (const std::string& name : names) {
         // Columns that are computed are not listed.
@@ -228,8 +237,8 @@ Result<SqliteFile> SqliteFile::make(std::unique_ptr<State> state, const std::str
             }
             return 0;
         };
-        (void)::sqlite3_exec(s.database, ("PRAGMA table_info(" + in_query(name) + ")").c_str(), take_name,
-                             &s.tables[name], nullptr);
+        (void)s.calls.exec(s.database, ("PRAGMA table_info(" + in_query(name) + ")").c_str(), take_name,
+                           &s.tables[name], nullptr);
     }
     return SqliteFile(std::move(state));
 }

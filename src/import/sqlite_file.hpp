@@ -8,12 +8,12 @@
 #include <initializer_list>
 #include <memory>
 #include <set>
-#include <sqlite3.h>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "import/input.hpp"
+#include "import/sqlite_calls.hpp"
 #include "plumb/result.hpp"
 
 namespace plumb::imported {
@@ -23,11 +23,12 @@ class SqliteFile {
     /// One row; columns by their place in what was asked for.
     class Row {
       public:
-        Row(sqlite3_value** values, std::uint64_t& text_bytes) : values_(values), text_bytes_(text_bytes) {}
-        [[nodiscard]] bool is_null(int column) const { return ::sqlite3_value_type(values_[column]) == SQLITE_NULL; }
-        [[nodiscard]] bool is_text(int column) const { return ::sqlite3_value_type(values_[column]) == SQLITE_TEXT; }
+        Row(const SqliteCalls& calls, sqlite3_value** values, std::uint64_t& text_bytes)
+            : calls_(&calls), values_(values), text_bytes_(text_bytes) {}
+        [[nodiscard]] bool is_null(int column) const { return calls_->value_type(values_[column]) == SQLITE_NULL; }
+        [[nodiscard]] bool is_text(int column) const { return calls_->value_type(values_[column]) == SQLITE_TEXT; }
         [[nodiscard]] std::int64_t number(int column) const {
-            return ::sqlite3_value_int64(values_[column]);
+            return calls_->value_int64(values_[column]);
         } // 0 where it is null
         [[nodiscard]] std::int64_t number_or(int column, std::int64_t otherwise) const {
             const std::int64_t value = number(column);
@@ -36,11 +37,12 @@ class SqliteFile {
         [[nodiscard]] std::string_view text(int column) const; // until the next row
 
       private:
+        const SqliteCalls* calls_;
         sqlite3_value** values_;
         std::uint64_t& text_bytes_; // given out so far
     };
 
-    /// Errors: corrupt where it is no database; unsupported where its schema cannot be read safely.
+    /// Errors: corrupt where it is no database; unsupported where its schema cannot be read safely; unavailable without SQLite.
     static Result<SqliteFile> open(const std::string& path, const InputLimits& limits = {}, double seconds = 600);
     /// The same of a file's content; `path` names it in errors.
     static Result<SqliteFile> of_content(std::vector<char> content, const std::string& path,

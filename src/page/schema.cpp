@@ -259,6 +259,56 @@ void append_table(std::string& out, const Form& form) {
 
 } // namespace
 
+Form::Form() = default;
+Form::Form(const Form&) = default;
+Form::Form(Form&&) noexcept = default;
+Form& Form::operator=(const Form&) = default;
+Form& Form::operator=(Form&&) noexcept = default;
+Form::~Form() = default;
+
+Form array_of(Form&& item) {
+    Form form;
+    form.kind = Kind::array;
+    form.items.push_back(std::move(item));
+    return form;
+}
+
+Form choice_of_forms(std::vector<Form>&& forms) {
+    Form form;
+    form.kind = Kind::choice;
+    form.items = std::move(forms);
+    return form;
+}
+
+void FormFields::type(const char* name, const char* sentence) {
+    object_.name = name;
+    object_.sentence = sentence;
+}
+
+void FormFields::add(const char* name, const char* sentence, bool optional, Form&& form) {
+    object_.fields.push_back({name, sentence, optional, std::move(form)});
+}
+
+void FormFields::add_word(const char* name, const char* sentence, Words words) {
+    Form form;
+    form.kind = Kind::word;
+    form.words.assign(words.begin(), words.end());
+    add(name, sentence, false, std::move(form));
+}
+
+void FormFields::map(const char* name, const std::vector<std::pair<std::string, std::string>>&, const char* sentence) {
+    Form form;
+    form.kind = Kind::map;
+    add(name, sentence, false, std::move(form));
+}
+
+void FormFields::limit(const Limits& limits) {
+    Form& form = object_.fields.back().form;
+    (form.items.empty() ? form : form.items.front()).limits = limits;
+}
+
+void FormFields::last_is_optional() { object_.fields.back().optional = true; }
+
 std::string json_schema(const std::string& schema, const Form& document) {
     std::vector<const Form*> named;
     collect(document, named);

@@ -12,8 +12,15 @@ namespace plumb::page {
 
 struct FormField;
 
-/// The form of a value.
+/// The form of a value. Made and moved out of line: it is made for every field of every document.
 struct Form {
+    Form();
+    Form(const Form&);
+    Form(Form&&) noexcept;
+    Form& operator=(const Form&);
+    Form& operator=(Form&&) noexcept;
+    ~Form();
+
     enum class Kind { text, integer, number, boolean, figure, word, object, map, array, document, choice };
     Kind kind = Kind::text;
     bool or_null = false;           // in an array: a value that is not there
@@ -33,27 +40,21 @@ struct FormField {
 
 template <class T>
 [[nodiscard]] Form form_of();
+[[nodiscard]] Form array_of(Form&& item);
 
 /// Collects the fields of an object.
 class FormFields {
   public:
     explicit FormFields(Form& object) : object_(object) { object.kind = Form::Kind::object; }
 
-    void type(const char* name, const char* sentence) {
-        object_.name = name;
-        object_.sentence = sentence;
-    }
+    void type(const char* name, const char* sentence);
     template <class T>
     void operator()(const char* name, [[maybe_unused]] const T& value, const char* sentence) {
         if constexpr (is_limited<T>) {
             (*this)(name, value.value, sentence);
-            Form& form = object_.fields.back().form;
-            (form.items.empty() ? form : form.items.front()).limits = value.limits;
+            limit(value.limits);
         } else if constexpr (std::same_as<T, Word>) {
-            Form form;
-            form.kind = Form::Kind::word;
-            form.words.assign(value.words.begin(), value.words.end());
-            add(name, sentence, false, std::move(form));
+            add_word(name, sentence, value.words);
         } else if constexpr (is_optional<T>) {
             add(name, sentence, true, form_of<typename T::value_type>());
         } else {
@@ -63,7 +64,7 @@ class FormFields {
     template <class T>
     void operator()(const char* name, const T& value, const char* sentence, bool) {
         (*this)(name, value, sentence);
-        object_.fields.back().optional = true;
+        last_is_optional();
     }
     template <class T>
     void or_null(const char* name, const std::optional<T>&, const char* sentence) {
@@ -72,7 +73,7 @@ class FormFields {
     template <class Fields>
     void group(const char* name, const char* sentence, bool, Fields&& fields) {
         group(name, sentence, fields);
-        object_.fields.back().optional = true;
+        last_is_optional();
     }
     template <class Fields>
     void group(const char* name, const char* sentence, Fields&& fields) {
@@ -88,21 +89,15 @@ class FormFields {
         FormFields inner(item);
         inner.add(first, "", false, form_of<std::string>());
         inner.add(second, "", false, form_of<B>());
-        Form list;
-        list.kind = Form::Kind::array;
-        list.items.push_back(std::move(item));
-        add(name, sentence, false, std::move(list));
+        add(name, sentence, false, array_of(std::move(item)));
     }
-    void map(const char* name, const std::vector<std::pair<std::string, std::string>>&, const char* sentence) {
-        Form form;
-        form.kind = Form::Kind::map;
-        add(name, sentence, false, std::move(form));
-    }
+    void map(const char* name, const std::vector<std::pair<std::string, std::string>>&, const char* sentence);
 
   private:
-    void add(const char* name, const char* sentence, bool optional, Form form) {
-        object_.fields.push_back({name, sentence, optional, std::move(form)});
-    }
+    void add(const char* name, const char* sentence, bool optional, Form&& form);
+    void add_word(const char* name, const char* sentence, Words words);
+    void limit(const Limits& limits);
+    void last_is_optional();
 
     Form& object_;
 };
@@ -118,8 +113,7 @@ Form form_of() {
         form = form_of<typename T::value_type>();
         form.or_null = true;
     } else if constexpr (is_vector<T>) {
-        form.kind = Form::Kind::array;
-        form.items.push_back(form_of<typename T::value_type>());
+        form = array_of(form_of<typename T::value_type>());
     } else if constexpr (Worded<T>) {
         form.kind = Form::Kind::word;
         form.words = all_words_of<T>();
@@ -152,12 +146,12 @@ template <class T>
 }
 
 /// What is one of several objects.
+[[nodiscard]] Form choice_of_forms(std::vector<Form>&& forms);
 template <class... T>
 [[nodiscard]] Form choice_of() {
-    Form form;
-    form.kind = Form::Kind::choice;
-    (form.items.push_back(document_form<T>()), ...);
-    return form;
+    std::vector<Form> forms;
+    (forms.push_back(document_form<T>()), ...);
+    return choice_of_forms(std::move(forms));
 }
 
 /// JSON Schema (draft 2020-12) of a document.

@@ -22,9 +22,6 @@ std::int64_t targets_of_this_processor() {
     std::int64_t found = HWY_STATIC_TARGET | HWY_SCALAR | HWY_EMU128;
 #if HWY_ARCH_X86
     // The test looks at the operating system too.
-    if (PLUMB_CPU_HAS(SSSE3, "ssse3")) {
-        found |= HWY_SSSE3;
-    }
     if (PLUMB_CPU_HAS(SSE4_2, "sse4.2") && PLUMB_CPU_HAS(PCLMULQDQ, "pclmul") && PLUMB_CPU_HAS(AES, "aes")) {
         found |= HWY_SSE4;
     }

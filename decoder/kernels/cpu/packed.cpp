@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <utility>
 
-// Highway compiles what follows once per instruction set, by including this very file again.
+// Highway compiles what follows once per instruction set, by including this very file again. Not for SSSE3, which processors have
+// without SSE4 only if they are older than 2008: those run the scalar code.
+#define HWY_DISABLED_TARGETS HWY_SSSE3
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "decoder/kernels/cpu/packed.cpp"
 #include <hwy/foreach_target.h>
