@@ -67,15 +67,15 @@ std::int64_t to_realtime(const recording::RunFacts& facts) {
 }
 
 /// The attributes of what is open, as OTLP/JSON has them: 64-bit integers are text.
-class Attributes {
+class OtlpAttributes {
   public:
-    explicit Attributes(base::JsonWriter& json) : json_(json) {
+    explicit OtlpAttributes(base::JsonWriter& json) : json_(json) {
         json_.key("attributes");
         json_.begin_array();
     }
-    Attributes(const Attributes&) = delete;
-    Attributes& operator=(const Attributes&) = delete;
-    ~Attributes() { json_.end(); }
+    OtlpAttributes(const OtlpAttributes&) = delete;
+    OtlpAttributes& operator=(const OtlpAttributes&) = delete;
+    ~OtlpAttributes() { json_.end(); }
 
     void text(std::string_view key, std::string_view value) { add(key, "stringValue", value); }
     void integer(std::string_view key, std::uint64_t value) { add(key, "intValue", std::to_string(value)); }
@@ -147,7 +147,7 @@ class Spans {
         json_.begin_object();
         {
             const recording::Metadata& run = facts_.metadata;
-            Attributes resource(json_);
+            OtlpAttributes resource(json_);
             resource.text("service.name", "plumb");
             resource.text("host.name", run.host);
             resource.integer("process.pid", run.pid);
@@ -223,7 +223,7 @@ void Spans::step(const resolve::Sample& sample) {
     begin({run_trace_, ids_.span(Of::step, sample.step), ids_.span(Of::run, 0), "step", kind_internal, 0,
            sample.begin_ns, end_ns});
     {
-        Attributes said(json_);
+        OtlpAttributes said(json_);
         said.integer("plumb.step", sample.step);
         said.text("plumb.phase", phase_word(sample.phase));
         if (sample.warmup) {
@@ -263,7 +263,7 @@ void Spans::request(const RequestLife& life) {
     begin({trace, id, life.trace.parent_span, "request", kind_server, joined ? parent_is_remote | life.trace.flags : 0,
            life.begin_ns, life.end_ns});
     {
-        Attributes said(json_);
+        OtlpAttributes said(json_);
         said.integer("plumb.request", life.id);
         if (life.tokens) {
             said.integer("gen_ai.usage.output_tokens", *life.tokens);
