@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/export.hpp"
+#include "export/window.hpp"
 
 #include <string>
 
@@ -9,10 +10,15 @@
 namespace plumb {
 
 Status exporting::write_as(std::string_view format, const SampleFeed& source, std::ostream& out) {
+    const Result<const Format*> wanted = format_of(format);
+    return wanted.ok() ? (*wanted)->write(source, out) : wanted.error();
+}
+
+Result<const exporting::Format*> exporting::format_of(std::string_view format) {
     std::string known;
     for (const Format* each : formats()) {
         if (format == each->name) {
-            return each->write(source, out);
+            return each;
         }
         known += (known.empty() ? "" : ", ") + std::string(each->name);
     }
@@ -33,6 +39,24 @@ const std::vector<ExportFormat>& known_formats() {
 Status export_recording(const std::string& recording, std::string_view format, std::ostream& out) {
     const Result<recording::RecordedRun> run = recording::open_run(recording);
     return run.ok() ? exporting::write_as(format, exporting::samples_of(*run), out) : run.error();
+}
+
+Result<std::vector<std::string>> export_recording(const std::string& recording, std::string_view format,
+                                                  std::ostream& out, const ExportWindow& window) {
+    const Result<const exporting::Format*> wanted = exporting::format_of(format);
+    if (!wanted.ok()) {
+        return wanted.error();
+    }
+    const Result<recording::RecordedRun> run = recording::open_run(recording);
+    if (!run.ok()) {
+        return run.error();
+    }
+    Result<exporting::WindowedFeed> part = exporting::window_of(*run, window, (*wanted)->most_slices);
+    if (!part.ok()) {
+        return part.error();
+    }
+    const Status written = (*wanted)->write(part->feed, out);
+    return written.ok() ? Result<std::vector<std::string>>(std::move(part->notes)) : written.error();
 }
 
 } // namespace plumb

@@ -8,6 +8,9 @@ namespace plumb::exporting {
 SampleFeed samples_of(const recording::RecordedRun& run) {
     SampleFeed feed;
     feed.facts = run.facts;
+    feed.for_each_step = [run](const auto& take) {
+        return resolve::for_each_step(run, take);
+    };
     feed.for_each_batch = [run](const SampleTaker& take) {
         resolve::ResolveOptions options;
         options.warmup_steps = run.facts->metadata.warmup_steps;

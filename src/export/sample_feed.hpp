@@ -21,6 +21,8 @@ struct SampleFeed {
     /// Every sample once; those of a track in the order of their ends, spans excepted.
     std::function<Status(const SampleTaker& take)> for_each_batch;
     recording::CheckStream for_each_check;
+    /// The steps that samples are of, in the order of their ends; 80 bytes each in memory. May be empty: nobody knows.
+    std::function<Status(const std::function<void(const resolve::ResolvedStep&)>& take)> for_each_step = {};
 };
 
 /// In memory: 4 bytes for each step.

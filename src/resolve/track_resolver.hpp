@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "recording/frame_stack.hpp"
 #include "resolve/duration_reader.hpp"
-#include "resolve/frame_stack.hpp"
 #include "resolve/launches.hpp"
 #include "resolve/losses.hpp"
 #include "resolve/nesting.hpp"
@@ -42,6 +42,9 @@ struct ResolvedBuffers {
         dependencies.clear();
     }
 };
+
+using recording::FrameKind;
+using recording::FrameStack;
 
 class TrackResolver {
   public:
