@@ -18,7 +18,6 @@ using namespace plumb::cli;
 struct ExportArguments {
     std::vector<std::string> recordings;
     WriteArguments write; // of one recording
-    std::string format = "jsonl";
 };
 
 bool has_tables(const std::string& format) {
@@ -27,11 +26,16 @@ bool has_tables(const std::string& format) {
 }
 
 int export_tables(const ExportArguments& arguments) {
-    const auto& [recordings, write, format] = arguments;
+    const WriteArguments& write = arguments.write;
     if (write.output == "-") {
-        return say_error(format + " is several files: name the folder that they go into with -o", write.json);
+        return say_error(write.format + " is several files: name the folder that they go into with -o", write.json);
     }
-    const plumb::Result<WrittenTables> written = write_tables(recordings, format, write.output);
+    if (write.has_window()) {
+        return say_error(write.format + " is written whole: leave out --steps, --layers, --tracks and --slowest, and "
+                                        "choose with plumb sql",
+                         write.json);
+    }
+    const plumb::Result<WrittenTables> written = write_tables(arguments.recordings, write.format, write.output);
     if (!written) {
         return say_error(written.error().message, write.json);
     }
@@ -43,19 +47,20 @@ int export_tables(const ExportArguments& arguments) {
 
 int export_stream(ExportArguments& arguments) {
     if (arguments.recordings.size() != 1) {
-        return say_error(arguments.format + " is written of one recording at a time; parquet takes several",
+        return say_error(arguments.write.format + " is written of one recording at a time; parquet takes several",
                          arguments.write.json);
     }
     arguments.write.recording = arguments.recordings.front();
-    return write_output(arguments.write, arguments.format);
+    return write_output(arguments.write);
 }
 
 } // namespace
 
 void add_export(CLI::App& root, int& exit_code) {
     auto arguments = std::make_shared<ExportArguments>();
+    arguments->write.format = "jsonl";
     CLI::App& app =
-        *root.add_subcommand("export", "Write every sample of a recording as JSON lines, CSV, a trace or Parquet");
+        *root.add_subcommand("export", "Write the samples of a recording as JSON lines, CSV, a trace, OTLP or Parquet");
     app.add_option("recording", arguments->recordings, "Recording (.plumb); several for parquet")
         ->type_name("FILE")
         ->required();
@@ -63,15 +68,10 @@ void add_export(CLI::App& root, int& exit_code) {
     for (const plumb::ExportFormat& format : plumb::known_formats()) {
         formats.push_back(format.name);
     }
-    app.add_option("--format", arguments->format, "Format to write")
-        ->check(CLI::IsMember(formats))
-        ->capture_default_str();
-    app.add_option("-o,--output", arguments->write.output,
-                   "File to write; - is standard output. The folder to write into for parquet")
-        ->type_name("FILE")
-        ->capture_default_str();
-    app.add_flag("--json", arguments->write.json, "Print name and size of the file written as JSON");
+    add_write_options(app, arguments->write, formats);
+    app.get_option("--output")
+        ->description("File to write; - is standard output. The folder to write into for parquet");
     app.callback([arguments, &exit_code] {
-        exit_code = has_tables(arguments->format) ? export_tables(*arguments) : export_stream(*arguments);
+        exit_code = has_tables(arguments->write.format) ? export_tables(*arguments) : export_stream(*arguments);
     });
 }

@@ -21,7 +21,8 @@ namespace {
 using namespace plumb::cli;
 
 constexpr std::string_view place = "@PLUMB_DATA@";
-constexpr const char* answers = "findings,wall,layers,layers:metric=mean,replays,steps:slowest=40,timeline:slowest=5,histogram";
+constexpr const char* answers =
+    "findings,wall,layers,layers:metric=mean,replays,steps:slowest=40,timeline:slowest=5,histogram";
 
 struct PageArguments {
     std::vector<std::string> recordings;

@@ -231,9 +231,9 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
         std::any_of(source.shape.edges.begin(), source.shape.edges.end(),
                     [](const auto& edge) { return !edge.full; }) &&
         std::any_of(source.map.places.begin(), source.map.places.end(), [](const auto& at) { return !at.in_line; });
-    captured.capture = captured.account->captured(source.shape, {sites_of(captured.notes, scopes, source.map),
-                                                                 unattributed_of(source.shape, source.map),
-                                                                 content_of(source.shape, source.map), std::move(told_by)});
+    captured.capture = captured.account->captured(
+        source.shape, {sites_of(captured.notes, scopes, source.map), unattributed_of(source.shape, source.map),
+                       content_of(source.shape, source.map), std::move(told_by)});
     if (state_->options().kind == ProbeKind::off) {
         captured.no_twin = "n/a (graph.stamps=off)";
     } else if (several_contexts(captured.notes)) {

@@ -35,7 +35,7 @@ struct ProbeOptions {
     std::size_t max_stamps = 512;        // in one twin; layers beyond it take turns
     std::uint32_t samples_per_turn = 12; // of one group of layers, before the next has its turn
     std::uint64_t max_twin_bytes = std::uint64_t{256} << 20; // of all twins of one device, as far as is estimated
-    std::size_t max_rows = 8192;           // keys in the recording; later ones are launched plainly and not described
+    std::size_t max_rows = 8192; // keys in the recording; later ones are launched plainly and not described
     /// What names the nodes of a graph in which no scope was captured; null: they stay in no brick.
     Result<recording::NameNodes> (*naming)() = nullptr;
     const HostClock* host_clock = nullptr; // injected; null: this machine's. Must outlive every probe

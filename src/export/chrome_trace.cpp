@@ -7,13 +7,12 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "base/hex.hpp"
 #include "base/json_writer.hpp"
 #include "export/export.hpp"
-#include "export/replay_flows.hpp"
+#include "export/launch_arrows.hpp"
 #include "export/span_lanes.hpp"
 #include "export/text_sink.hpp"
 #include "export/words.hpp"
@@ -25,7 +24,6 @@ namespace {
 using resolve::Sample;
 using resolve::SampleKind;
 
-constexpr std::size_t most_not_started = std::size_t{1} << 17;
 constexpr std::size_t event_room = 1024; // of one event without its name; every number has at most 24 bytes
 
 std::string json_text(std::string_view text) {
@@ -91,7 +89,7 @@ class TraceWriter {
           slice_prefix_(names_, slice_prefix), submission_prefix_(names_, submission_prefix),
           node_prefix_{NameText(names_, node_prefix<0>), NameText(names_, node_prefix<1>),
                        NameText(names_, node_prefix<2>)},
-          graphs_(graph_tracks(source.facts->tracks)), pid_(source.facts->metadata.pid),
+          graphs_(graph_tracks(source.facts->tracks)), arrows_(graphs_), pid_(source.facts->metadata.pid),
           origin_ns_(origin_of(*source.facts)) {
         for (const recording::TrackInfo& track : source.facts->tracks) {
             next_lane_ = std::max(next_lane_, lane_of(track.id) + 1);
@@ -206,29 +204,9 @@ class TraceWriter {
         const LaneId lane = *place == 0 ? lane_of(sample.track)
                                         : extra_lane(span_lane_ids_[sample.track], sample.track, *place - 1, ",", 1);
         write_slice(sample, lane);
-        if (const auto flow = flow_to(sample)) {
+        if (const auto flow = arrows_.end_at(sample, launches_)) {
             write_flow("f", *flow, lane, sample.begin_ns);
         }
-    }
-
-    /// The number of the launch that an arrow leads from.
-    std::optional<std::uint64_t> flow_to(const Sample& sample) {
-        if (const auto graph = graphs_.find(sample.track); graph != graphs_.end()) {
-            return replays_.of(sample, graph->second);
-        }
-        // An arrow into the past would say that the device knew before the host: the clocks' fit allows for it.
-        if (sample.launch == resolve::no_launch || launches_[sample.launch].begin_ns > sample.begin_ns) {
-            return std::nullopt;
-        }
-        if (not_started_.contains(launches_[sample.launch].number)) {
-            return std::nullopt;
-        }
-        const resolve::Launch& launch = launches_[sample.launch];
-        if (launch.replay && linked_replays_.erase(launch.number) == 0) {
-            return std::nullopt; // the arrow leads to the first one
-        }
-        inferred_ = inferred_ || launch.inferred;
-        return launch.number;
     }
 
     void write_submission(const resolve::Submission& submission) {
@@ -241,9 +219,7 @@ class TraceWriter {
                 : submitted_[submission.track].place(submission.begin_ns, submission.begin_ns + submission.duration_ns);
         if (!place) {
             ++left_out_;
-            if (submission.number != 0 && not_started_.size() < most_not_started) {
-                not_started_.insert(submission.number);
-            }
+            arrows_.leave_out(submission);
             return;
         }
         const LaneId lane =
@@ -270,11 +246,7 @@ class TraceWriter {
         if (submission.number == 0) {
             return;
         }
-        if (submission.linked() && linked_replays_.size() < most_not_started) {
-            linked_replays_.insert(submission.number);
-        } else if (submission.graph) {
-            replays_.launched(submission);
-        }
+        arrows_.begin_at(submission);
         write_flow("s", submission.number, lane, submission.begin_ns);
     }
 
@@ -529,7 +501,7 @@ class TraceWriter {
         for (const std::string& note : source_.facts->notes) {
             json.value(note);
         }
-        if (inferred_) {
+        if (arrows_.inferred()) {
             json.value(resolve::inferred_launches_note);
         }
         if (!read.ok()) {
@@ -548,6 +520,7 @@ class TraceWriter {
     NameText submission_prefix_;
     std::array<NameText, 3> node_prefix_; // by kind
     GraphTracks graphs_;
+    LaunchArrows arrows_;
     std::uint32_t pid_;
     std::int64_t origin_ns_;
     bool first_ = true; // only until write_metadata() has named the process
@@ -569,11 +542,7 @@ class TraceWriter {
     std::unordered_map<std::uint32_t, std::vector<LaneId>> submission_lane_ids_;
     std::unordered_map<std::uint32_t, SpanLanes> recorded_;
     std::unordered_map<std::uint32_t, std::vector<LaneId>> recorded_lane_ids_;
-    ReplayFlows replays_;
-    std::span<const resolve::Launch> launches_;        // of the batch that is written
-    bool inferred_ = false;                            // some arrow is not in the recording
-    std::unordered_set<std::uint64_t> not_started_;    // numbers of submissions that are left out
-    std::unordered_set<std::uint64_t> linked_replays_; // of launches whose first scope is still to come
+    std::span<const resolve::Launch> launches_; // of the batch that is written
 };
 
 Status write(const SampleFeed& source, std::ostream& out) { return TraceWriter(source, out).write(); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/export.hpp"
+#include "export/window.hpp"
 
 #include <cctype>
 #include <charconv>
@@ -13,9 +14,7 @@ namespace plumb {
 
 namespace exporting {
 
-namespace {
-
-Result<const Format*> format_named(std::string_view name) {
+Result<const Format*> format_of(std::string_view name) {
     std::string known;
     for (const Format* each : formats()) {
         if (name == each->name) {
@@ -25,6 +24,8 @@ Result<const Format*> format_named(std::string_view name) {
     }
     return Error{ErrorCode::not_found, "there is no format \"" + std::string(name) + "\"; there are " + known};
 }
+
+namespace {
 
 /// A part of a path as Hive writes it: "rank=3"; its word for what is missing is read as missing by everybody.
 std::string hive_folder(const char* key, std::string_view value) {
@@ -49,7 +50,7 @@ std::string hive_folder(const char* key, std::string_view value) {
 } // namespace
 
 Status write_as(std::string_view format, const SampleFeed& source, std::ostream& out) {
-    const Result<const Format*> found = format_named(format);
+    const Result<const Format*> found = format_of(format);
     if (!found) {
         return found.error();
     }
@@ -61,7 +62,7 @@ Status write_as(std::string_view format, const SampleFeed& source, std::ostream&
 }
 
 Status write_table(std::string_view format, std::string_view table, const SampleFeed& source, std::ostream& out) {
-    const Result<const Format*> found = format_named(format);
+    const Result<const Format*> found = format_of(format);
     if (!found) {
         return found.error();
     }
@@ -114,7 +115,7 @@ Status export_recording(const std::string& recording, std::string_view format, s
 }
 
 Result<std::vector<ExportFile>> export_files(const std::string& recording, std::string_view format) {
-    const Result<const exporting::Format*> found = exporting::format_named(format);
+    const Result<const exporting::Format*> found = exporting::format_of(format);
     if (!found) {
         return found.error();
     }
@@ -128,6 +129,22 @@ Result<std::vector<ExportFile>> export_files(const std::string& recording, std::
 Status export_table(const std::string& recording, std::string_view format, std::string_view table, std::ostream& out) {
     const Result<recording::RecordedRun> run = recording::open_run(recording);
     return run.ok() ? exporting::write_table(format, table, exporting::samples_of(*run), out) : run.error();
-}
+    Result<std::vector<std::string>> export_recording(const std::string& recording, std::string_view format,
+                                                      std::ostream& out, const ExportWindow& window) {
+        const Result<const exporting::Format*> wanted = exporting::format_of(format);
+        if (!wanted.ok()) {
+            return wanted.error();
+        }
+        const Result<recording::RecordedRun> run = recording::open_run(recording);
+        if (!run.ok()) {
+            return run.error();
+        }
+        Result<exporting::WindowedFeed> part = exporting::window_of(*run, window, (*wanted)->most_slices);
+        if (!part.ok()) {
+            return part.error();
+        }
+        const Status written = exporting::write_as(format, part->feed, out);
+        return written.ok() ? Result<std::vector<std::string>>(std::move(part->notes)) : written.error();
+    }
 
 } // namespace plumb

@@ -31,6 +31,8 @@ struct Format {
     const char* name;
     const char* meaning;
     WriteFormat write; // null: see tables
+    /// Without a window the command writes whole steps evenly spaced, so many samples at most; 0: all.
+    std::uint64_t most_slices = 0;
     std::vector<FormatTable>
         tables{}; // each goes into a file of its own below a folder: <table>/host=…/rank=…/<recording>.<name>
 };
@@ -38,7 +40,9 @@ struct Format {
 /// In the order in which help lists them.
 [[nodiscard]] const std::vector<const Format*>& formats();
 
-/// Error not_found names the formats there are; invalid_argument where the format is of several files.
+/// Error not_found names the formats there are.
+[[nodiscard]] Result<const Format*> format_of(std::string_view name);
+/// Error invalid_argument where the format is of several files.
 [[nodiscard]] Status write_as(std::string_view format, const SampleFeed& source, std::ostream& out);
 
 /// One table of a format of several. Errors: not_found where there is no such format or table.

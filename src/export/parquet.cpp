@@ -415,6 +415,7 @@ const Format& parquet_format() {
         "Tables of scopes and of steps for DuckDB, Spark and the like: a file of each for every recording, below the folder "
         "that -o names",
         nullptr,
+        0,
         {{"scopes", write_scopes}, {"steps", write_steps}}};
     return format;
 }

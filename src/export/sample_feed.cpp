@@ -8,6 +8,9 @@ namespace plumb::exporting {
 SampleFeed samples_of(const recording::RecordedRun& run) {
     SampleFeed feed;
     feed.facts = run.facts;
+    feed.for_each_step = [run](const StepTaker& take) {
+        return resolve::for_each_step(run, take);
+    };
     feed.for_each_batch = [run](const SampleTaker& take) {
         resolve::ResolveOptions options;
         options.warmup_steps = run.facts->metadata.warmup_steps;
@@ -16,21 +19,6 @@ SampleFeed samples_of(const recording::RecordedRun& run) {
                                         [&](const resolve::ResolvedBatch& batch) { wanted = wanted && take(batch); });
     };
     feed.for_each_check = run.for_each_check;
-    feed.for_each_step = [run](const StepTaker& take) -> Status {
-        resolve::TrackTable tracks(*run.facts, {});
-        resolve::Losses losses;
-        const Result<resolve::FirstPass> pass =
-            resolve::scan_steps(run, tracks, run.facts->metadata.warmup_steps, losses);
-        if (!pass) {
-            return pass.error();
-        }
-        for (const resolve::ResolvedStep& step : pass->steps.all()) {
-            if (!take(step, tracks[step.track].info.id)) {
-                break;
-            }
-        }
-        return {};
-    };
     return feed;
 }
 

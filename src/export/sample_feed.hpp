@@ -24,8 +24,9 @@ struct SampleFeed {
     /// Every sample once; those of a track in the order of their ends, spans excepted.
     std::function<Status(const SampleTaker& take)> for_each_batch;
     recording::CheckStream for_each_check;
-    /// Every complete step once, in the order of their ends.
-    std::function<Status(const StepTaker& take)> for_each_step;
+    /// Every complete step that samples are of, once, in the order of their ends; 80 bytes each in memory. Of a window, what depends on
+    /// the steps before (period, warm-up, left out) says nothing. May be empty: steps are not known.
+    std::function<Status(const StepTaker& take)> for_each_step = {};
 };
 
 /// In memory: 4 bytes for each step while samples are given, 80 while steps are.

@@ -40,6 +40,9 @@ class SpanLanes {
     class Lane {
       public:
         [[nodiscard]] bool fits(std::int64_t begin, std::int64_t end) const {
+            if (begin >= latest_) [[likely]] {
+                return true;
+            }
             for (std::size_t index = 0; index < used_; ++index) {
                 const Interval& other = recent_[index];
                 const bool disjoint = end <= other.begin || other.end <= begin;
@@ -53,6 +56,7 @@ class SpanLanes {
             return clear_of_old || (begin <= old_.begin && old_.end <= end);
         }
         void add(std::int64_t begin, std::int64_t end) {
+            latest_ = end > latest_ ? end : latest_;
             if (used_ == recent_.size()) {
                 forget(recent_[next_]);
             } else {
@@ -77,6 +81,7 @@ class SpanLanes {
         std::size_t used_ = 0, next_ = 0;
         Interval old_{INT64_MIN, INT64_MIN}; // disjoint from everything until the first is forgotten
         bool any_old_ = false;
+        std::int64_t latest_ = INT64_MIN; // where the last of them ends
     };
 
     std::vector<Lane> lanes_;

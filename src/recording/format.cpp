@@ -48,7 +48,7 @@ void store_chunk_header(std::byte* at, const ChunkHeader& header) {
     store_le(at + 12, header.count);
     store_le(at + 16, header.first_sequence);
     store_le(at + 24, header.payload_size);
-    store_le(at + 28, std::uint32_t{0});
+    store_le(at + 28, header.bounds_size);
     store_le(at + 32, header.records_before);
     store_le(at + 40, header.written_ns);
     store_le(at + 48, header.payload_checksum);
@@ -66,6 +66,7 @@ bool read_chunk_header(const std::byte* data, ChunkHeader& header) {
     header.count = load_le<std::uint32_t>(data + 12);
     header.first_sequence = load_le<std::uint64_t>(data + 16);
     header.payload_size = load_le<std::uint32_t>(data + 24);
+    header.bounds_size = load_le<std::uint32_t>(data + 28);
     header.records_before = load_le<std::uint64_t>(data + 32);
     header.written_ns = load_le<std::int64_t>(data + 40);
     header.payload_checksum = load_le<std::uint64_t>(data + 48);

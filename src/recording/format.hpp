@@ -57,6 +57,7 @@ struct ChunkHeader {
     std::uint32_t count = 0;          // records, or entries
     std::uint64_t first_sequence = 0; // of the records, or checks; generation of the tiles
     std::uint32_t payload_size = 0;
+    std::uint32_t bounds_size = 0;    // of the payload so many last bytes are its bounds (chunk_bounds.hpp); 0: none
     std::uint64_t records_before = 0; // in all record chunks ever written to this file before this one
     std::int64_t written_ns = 0;      // CLOCK_MONOTONIC of the writer: only compared with each other
     std::uint64_t payload_checksum = 0;

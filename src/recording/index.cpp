@@ -56,7 +56,7 @@ class IndexBuilder {
             return;
         case ChunkType::records:
         case ChunkType::carried:
-            malformed_ += add_records(header, offset + chunk_header_size) ? 0 : 1;
+            malformed_ += add_records(header, payload, offset + chunk_header_size) ? 0 : 1;
             return;
         case ChunkType::recovered:
             index_.records_recovered += header.count;
@@ -239,7 +239,7 @@ class IndexBuilder {
         }
     }
 
-    bool add_records(const ChunkHeader& header, std::uint64_t offset) {
+    bool add_records(const ChunkHeader& header, const std::byte* payload, std::uint64_t offset) {
         if (header.codec != Codec::columns || header.count == 0 || header.count > max_chunk_records ||
             header.first_sequence > std::numeric_limits<std::uint64_t>::max() - header.count) {
             return false;
@@ -258,8 +258,21 @@ class IndexBuilder {
             note_gap(header.track, header.first_sequence - next);
         }
         if (skip < header.count) {
-            index_.places.push_back({offset, header.payload_checksum, header.first_sequence, header.payload_size,
-                                     header.track, header.count, skip, header.written_ns});
+            index_.places.push_back({offset,
+                                     header.payload_checksum,
+                                     header.first_sequence,
+                                     header.payload_size,
+                                     header.track,
+                                     header.count,
+                                     skip,
+                                     header.written_ns,
+                                     0,
+                                     {}});
+            RecordPlace& place = index_.places.back();
+            const std::byte* bounds = payload + header.payload_size - std::min(header.bounds_size, header.payload_size);
+            if (header.bounds_size <= header.payload_size && read_bounds(bounds, header.bounds_size, place.bounds)) {
+                place.bounds_size = header.bounds_size;
+            }
             next = end;
         }
         return true;

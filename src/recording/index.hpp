@@ -11,6 +11,7 @@
 
 #include "plumb/result.hpp"
 #include "recording/byte_source.hpp"
+#include "recording/chunk_bounds.hpp"
 #include "recording/format.hpp"
 #include "recording/graph_codec.hpp"
 #include "recording/metadata_codec.hpp"
@@ -31,6 +32,8 @@ struct RecordPlace {
     std::uint32_t count = 0;
     std::uint32_t skip = 0; // already in an earlier chunk
     std::int64_t written_ns = 0;
+    std::uint32_t bounds_size = 0; // so many last bytes of the payload; 0: it does not say
+    ChunkBounds bounds;
 };
 
 /// A chunk of checks of which the last `count - skip` are new.

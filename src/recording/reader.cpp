@@ -9,6 +9,7 @@
 #include "recording/decode_ahead.hpp"
 #include "recording/format.hpp"
 #include "recording/index.hpp"
+#include "recording/place_selection.hpp"
 #include "recording/record_codec.hpp"
 #include "recording/ring_merge.hpp"
 
@@ -33,7 +34,10 @@ struct Reader::State {
     [[nodiscard]] bool reads_ahead() const {
         return ahead == ReadAhead::always || (ahead == ReadAhead::when_it_pays && DecodeAhead::pays(index.places));
     }
-    [[nodiscard]] std::unique_ptr<DecodeAhead> decode_ahead();
+    [[nodiscard]] std::unique_ptr<DecodeAhead> decode_ahead(const std::vector<RecordPlace>& places);
+    void load_carried(SelectedPlaces& selected);
+    /// `part` null: every place.
+    Status for_each_batch(const SelectedPlaces* part, const std::function<bool(const RecordBatch&)>& take);
 };
 
 void Reader::State::note_end() {
@@ -55,13 +59,13 @@ void Reader::State::note_end() {
 bool Reader::State::decode(const RecordPlace& place, Record* to) { return read_records(source, decoder, place, to); }
 
 /// Null where this thread decodes by itself.
-std::unique_ptr<DecodeAhead> Reader::State::decode_ahead() {
-    if (!reads_ahead()) {
+std::unique_ptr<DecodeAhead> Reader::State::decode_ahead(const std::vector<RecordPlace>& places) {
+    if (ahead != ReadAhead::always && (ahead == ReadAhead::never || !DecodeAhead::pays(places))) {
         return nullptr;
     }
     try {
         return std::make_unique<DecodeAhead>(
-            index.places, [this](const RecordPlace& place, Record* to) { return decode(place, to); });
+            places, [this](const RecordPlace& place, Record* to) { return decode(place, to); });
     } catch (const std::system_error&) { // no more threads for this process: it goes without
         return nullptr;
     }
@@ -69,6 +73,11 @@ std::unique_ptr<DecodeAhead> Reader::State::decode_ahead() {
 
 Reader::Reader(std::shared_ptr<State> state) : state_(std::move(state)), facts_(state_, &state_->index) {
     facts_->tiles = state_->index.tile_map.sorted();
+    facts_->records = facts_->unindexed_records = state_->ring.records;
+    for (const RecordPlace& place : state_->index.places) {
+        facts_->records += place.count - place.skip;
+        facts_->unindexed_records += place.bounds_size == 0 ? place.count - place.skip : 0;
+    }
 }
 
 bool Reader::reads_ahead() const { return state_->reads_ahead(); }
@@ -108,41 +117,83 @@ Result<Reader> Reader::from_bytes(std::shared_ptr<const Bytes> bytes) {
     return Reader(std::move(state));
 }
 
+void Reader::State::load_carried(SelectedPlaces& selected) {
+    selected.carried.resize(selected.places.size());
+    for (std::size_t i = 0; i < selected.places.size(); ++i) {
+        const RecordPlace& place = selected.places[i];
+        const std::uint64_t offset = place.offset + place.payload_size - place.bounds_size;
+        const std::byte* const bounds = selected.begins_anew[i] ? source.view(offset, place.bounds_size) : nullptr;
+        if (bounds != nullptr) {
+            selected.carried[i] = read_carried(bounds, place.bounds_size);
+        }
+    }
+}
+
 Status Reader::for_each_batch(const std::function<bool(const RecordBatch&)>& take) {
-    State& state = *state_;
+    return state_->for_each_batch(nullptr, take);
+}
+
+std::optional<Reader::Batches> Reader::batches_of(const StepRanges& steps, std::uint64_t first_decode_steps) {
+    std::vector<std::uint32_t> continued;
+    for (const RingRemainder& ring : state_->ring.rings) {
+        continued.push_back(ring.track);
+    }
+    std::optional<SelectedPlaces> selected = select_places(state_->index.places, steps, first_decode_steps, continued);
+    if (!selected) {
+        return std::nullopt;
+    }
+    state_->load_carried(*selected);
+    return [state = state_, part = std::make_shared<const SelectedPlaces>(std::move(*selected))](
+               const std::function<bool(const RecordBatch&)>& take) {
+        return state->for_each_batch(part.get(), take);
+    };
+}
+
+Status Reader::State::for_each_batch(const SelectedPlaces* part, const std::function<bool(const RecordBatch&)>& take) {
+    const std::vector<RecordPlace>& places = part != nullptr ? part->places : index.places;
     std::uint64_t unreadable = 0;
     const auto give = [&](const RecordPlace& place, bool readable, const Record* records) {
         if (!readable) {
             unreadable += place.count - place.skip;
             return true;
         }
-        return take({place.track, place.first_sequence + place.skip, records + place.skip, place.count - place.skip});
+        const auto number = static_cast<std::size_t>(&place - places.data());
+        bool begins_anew = part != nullptr && part->begins_anew[number];
+        if (begins_anew && !part->carried[number].empty()) {
+            const std::vector<Record>& carried = part->carried[number];
+            begins_anew = false;
+            if (!take({place.track, place.first_sequence - carried.size(), carried.data(), carried.size(), true})) {
+                return false;
+            }
+        }
+        return take({place.track, place.first_sequence + place.skip, records + place.skip, place.count - place.skip,
+                     begins_anew});
     };
-    if (const auto ahead = state.decode_ahead()) {
-        while (const DecodeAhead::Chunk* chunk = ahead->next()) {
+    if (const auto ahead_of_us = decode_ahead(places)) {
+        while (const DecodeAhead::Chunk* chunk = ahead_of_us->next()) {
             if (!give(*chunk->place, chunk->readable, chunk->records)) {
                 return {};
             }
         }
     } else {
         std::vector<Record> records;
-        for (const RecordPlace& place : state.index.places) {
+        for (const RecordPlace& place : places) {
             records.resize(std::max<std::size_t>(records.size(), place.count));
-            const bool readable = state.decode(place, records.data());
+            const bool readable = decode(place, records.data());
             if (!give(place, readable, records.data())) {
                 return {};
             }
         }
     }
-    for (const RingRemainder& ring : state.ring.rings) {
-        if (!take({ring.track, ring.first_sequence, ring.records.data(), ring.records.size()})) {
+    for (const RingRemainder& rest : ring.rings) {
+        if (!take({rest.track, rest.first_sequence, rest.records.data(), rest.records.size()})) {
             return {};
         }
     }
-    if (unreadable != 0 && !state.losses_noted) {
-        state.note(std::to_string(unreadable) + " records could not be decoded and are lost");
+    if (unreadable != 0 && !losses_noted) {
+        note(std::to_string(unreadable) + " records could not be decoded and are lost");
     }
-    state.losses_noted = true;
+    losses_noted = true;
     return {};
 }
 

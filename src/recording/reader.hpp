@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "recording/bytes.hpp"
 #include "recording/recording.hpp"
 #include "recording/run_facts.hpp"
+#include "recording/step_ranges.hpp"
 
 namespace plumb::recording {
 
@@ -58,6 +60,10 @@ class Reader {
     /// It must not call this reader: the next chunks may be decoded meanwhile. May be called again. Where records of a track
     /// are missing, the next batch's first_sequence tells.
     Status for_each_batch(const std::function<bool(const RecordBatch&)>& take);
+    /// The same of a part of the chunks; the ring's records are always there. nullopt: that part is all of them. For as long as
+    /// this reader lives.
+    using Batches = std::function<Status(const std::function<bool(const RecordBatch&)>& take)>;
+    [[nodiscard]] std::optional<Batches> batches_of(const StepRanges& steps, std::uint64_t first_decode_steps);
     /// Every check of a tensor once, in the order written; `take` returns false to stop early. May be called again.
     Status for_each_check(const std::function<bool(TensorCheck&&)>& take);
     /// How many of them the file says it holds, known without reading them.

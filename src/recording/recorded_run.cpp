@@ -34,6 +34,9 @@ RecordedRun run_of(Reader reader) {
     run.for_each_batch = [shared](const std::function<bool(const RecordBatch&)>& take) {
         return shared->for_each_batch(take);
     };
+    run.batches_of = [shared](const StepRanges& steps, std::uint64_t first_decode_steps) {
+        return shared->batches_of(steps, first_decode_steps);
+    };
     run.for_each_check = [shared](const std::function<bool(TensorCheck&&)>& take) {
         return shared->for_each_check(take);
     };

@@ -5,10 +5,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "plumb/result.hpp"
 #include "recording/reader.hpp"
 #include "recording/run_facts.hpp"
+#include "recording/step_ranges.hpp"
 
 namespace plumb::recording {
 
@@ -20,7 +22,10 @@ struct RecordedRun {
     std::shared_ptr<RunFacts> facts = std::make_shared<RunFacts>();
     BatchStream for_each_batch; // each track's batches in sequence order
     CheckStream for_each_check; // in the order written
-    bool ahead = false;         // whether who reads it should use a thread of its own (ReadAhead)
+    /// What for_each_batch gives of these steps and of the first decode steps, as many as asked for. A track's batches are
+    /// consecutive but where one begins anew. nullopt, and without such a function: for_each_batch gives no more than that takes.
+    std::function<std::optional<BatchStream>(const StepRanges& steps, std::uint64_t first_decode_steps)> batches_of;
+    bool ahead = false; // whether who reads it should use a thread of its own (ReadAhead)
 };
 
 /// Errors: as Reader::open().

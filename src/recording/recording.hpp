@@ -252,6 +252,9 @@ struct RecordBatch {
     std::uint64_t first_sequence = 0; // number of records[0] within its track
     const Record* records = nullptr;
     std::size_t count = 0;
+    /// What came before on this track was not read, and is not missed: the records up to the next batch hold what of it still
+    /// applies, work and open frames.
+    bool begins_anew = false;
 };
 
 } // namespace plumb::recording

@@ -23,8 +23,10 @@ struct RunFacts {
     std::vector<TileTotals> tiles; // since the last reset(), by level, name, row and column
     /// Losses and damage in plain words, with counts. Reading the records may add to them.
     std::vector<std::string> notes;
-    bool closed = false;        // the writer ended in good order
-    bool being_written = false; // the writer was still alive when the recording was opened
+    std::uint64_t records = 0;           // that there are to read
+    std::uint64_t unindexed_records = 0; // of those, in chunks that do not say which steps they hold, and in rings
+    bool closed = false;                 // the writer ended in good order
+    bool being_written = false;          // the writer was still alive when the recording was opened
 };
 
 /// Less the losses and costs that a live run had when reset() cleared them.

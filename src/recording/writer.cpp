@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "recording/check_codec.hpp"
+#include "recording/chunk_bounds.hpp"
 #include "recording/format.hpp"
 #include "recording/graph_codec.hpp"
 #include "recording/graph_content_codec.hpp"
@@ -66,6 +67,7 @@ struct Writer::State {
     WriterOptions options;
     Metadata metadata;
     std::unique_ptr<Store> store;
+    BoundsTracker bounds;
     RecordEncoder encoder;
     CheckEncoder check_encoder;
     Retention retention;
@@ -256,11 +258,14 @@ Retention::Chunk Writer::State::encode_chunk(const RecordBatch& piece, std::uint
     const std::size_t start = buffer.size();
     buffer.resize(start + chunk_header_size);
     encoder.encode(piece.records, piece.count, buffer);
+    const std::size_t columns_end = buffer.size();
+    bounds.append(piece, columns_end - start - chunk_header_size, buffer);
     ChunkHeader made = header(ChunkType::records, static_cast<std::uint32_t>(piece.count));
     made.codec = Codec::columns;
     made.track = piece.track;
     made.first_sequence = piece.first_sequence;
     made.records_before = records_before;
+    made.bounds_size = static_cast<std::uint32_t>(buffer.size() - columns_end);
     const std::byte* payload = buffer.data() + start + chunk_header_size;
     made.payload_size = static_cast<std::uint32_t>(buffer.size() - start - chunk_header_size);
     made.payload_checksum = checksum(payload, made.payload_size);

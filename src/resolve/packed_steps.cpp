@@ -132,6 +132,7 @@ void PackedSteps::keep_phases_that_have_no_other_steps() {
     for (std::uint32_t& word : words_) {
         if (disturbed[phase_of(word)] && !plain[phase_of(word)]) {
             word &= ~is_left_out;
+            no_other_steps_ = true;
         }
     }
 }

@@ -27,6 +27,8 @@ class PackedSteps final : public StepFactsSource {
     void set_left_out(std::uint64_t id);
     /// A phase of which all steps were disturbed leaves none of them out, as StepTable has it.
     void keep_phases_that_have_no_other_steps();
+    /// Whether there was such a phase.
+    [[nodiscard]] bool some_phase_has_no_other_steps() const noexcept { return no_other_steps_; }
 
     [[nodiscard]] std::size_t size() const noexcept { return words_.size() + late_.size(); }
     /// REQUIRES: finished.
@@ -50,6 +52,7 @@ class PackedSteps final : public StepFactsSource {
     std::vector<std::pair<std::uint64_t, std::uint32_t>> late_; // id, word
     std::map<std::uint64_t, std::uint64_t> long_kv_;            // by id: lengths that a word has no room for
     std::uint64_t reused_ = 0;
+    bool no_other_steps_ = false;
 };
 
 } // namespace plumb::resolve

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -114,6 +115,9 @@ class SamplePass {
         if (index == no_track) {
             losses_.count(Loss::track_unknown, batch.count);
             return true;
+        }
+        if (batch.begins_anew && index < states_.size()) {
+            states_[index].reset();
         }
         TrackState& state = state_of(index);
         if (state.begun && batch.first_sequence != state.next_sequence) {
@@ -279,15 +283,67 @@ Result<Resolution> resolve(const recording::RecordedRun& run, const ResolveOptio
     return result;
 }
 
-Status resolve_samples(const recording::RecordedRun& run, const ResolveOptions& options, const BatchSink& on_batch) {
-    TrackTable tracks(*run.facts, options.cut);
-    Losses losses;
-    const Result<PackedSteps> steps = scan_step_facts(run, tracks, options.warmup_steps, losses);
-    if (!steps.ok()) {
-        return steps.error();
+namespace {
+
+/// The batches that hold those steps and the first ones, which are warm-up; false where that is all of the run.
+bool read_less(recording::RecordedRun& run, const recording::StepRanges& steps, std::uint64_t warmup_steps) {
+    std::optional<recording::BatchStream> part = run.batches_of ? run.batches_of(steps, warmup_steps) : std::nullopt;
+    if (part) {
+        run.for_each_batch = std::move(*part);
     }
-    SamplePass second(tracks, *steps, tracks.tells_launches(), losses, nullptr);
-    return second.run(run, on_batch);
+    return part.has_value();
+}
+
+} // namespace
+
+Status for_each_step(const recording::RecordedRun& run,
+                     const std::function<bool(const ResolvedStep&, std::uint32_t)>& take,
+                     const recording::StepRanges* only) {
+    recording::RecordedRun part = run;
+    if (only != nullptr) {
+        (void)read_less(part, *only, 0);
+    }
+    TrackTable tracks(*run.facts, {});
+    Losses losses;
+    const std::uint64_t warmup_steps = only == nullptr ? run.facts->metadata.warmup_steps : 0;
+    const Result<FirstPass> first = scan_steps(part, tracks, warmup_steps, losses, {}, only);
+    if (!first.ok()) {
+        return first.error();
+    }
+    for (const ResolvedStep& step : first->steps.all()) {
+        if (!take(step, tracks[step.track].info.id)) {
+            break;
+        }
+    }
+    return {};
+}
+
+Status resolve_samples(const recording::RecordedRun& run, const ResolveOptions& options, const BatchSink& on_batch,
+                       const recording::StepRanges* only) {
+    // Whether a step is left out depends on the others of its phase: where those in the window do not tell, look at some around
+    // it, and then at all.
+    constexpr std::uint64_t margins[] = {0, 256};
+    for (std::size_t look = 0;; ++look) {
+        recording::RecordedRun part = run;
+        recording::StepRanges wider;
+        bool less = false;
+        if (only != nullptr && look < std::size(margins)) {
+            wider = only->widened(margins[look]);
+            less = read_less(part, wider, options.warmup_steps);
+        }
+        TrackTable tracks(*run.facts, options.cut);
+        Losses losses;
+        const Result<PackedSteps> steps =
+            scan_step_facts(part, tracks, options.warmup_steps, losses, less ? &wider : nullptr);
+        if (!steps.ok()) {
+            return steps.error();
+        }
+        if (less && steps->some_phase_has_no_other_steps()) {
+            continue;
+        }
+        SamplePass second(tracks, *steps, tracks.tells_launches(), losses, nullptr);
+        return second.run(part, on_batch);
+    }
 }
 
 } // namespace plumb::resolve

@@ -14,6 +14,7 @@
 
 #include "plumb/result.hpp"
 #include "recording/recorded_run.hpp"
+#include "recording/step_ranges.hpp"
 #include "resolve/losses.hpp"
 #include "resolve/node.hpp"
 #include "resolve/sample.hpp"
@@ -80,8 +81,14 @@ struct FirstLook {
                                          const PassSink& on_steps, const BatchSink& on_batch,
                                          const FirstLook& look = {});
 /// The same samples for who wants nothing else: no table of steps, and 4 bytes for each of them in memory (packed_steps.hpp).
-/// `no_earlier_than` of a batch says nothing.
+/// `no_earlier_than` of a batch says nothing. With `only`, all samples of those steps, as if everything had been read, and some
+/// others; no more is read than it takes, and numbers of launches count from what was.
 [[nodiscard]] Status resolve_samples(const recording::RecordedRun& run, const ResolveOptions& options,
-                                     const BatchSink& on_batch);
+                                     const BatchSink& on_batch, const recording::StepRanges* only = nullptr);
+/// The steps themselves, each with the id of its track, until `take` says false; or only those: then what of them depends on the
+/// steps before (period, warm-up, left out) says nothing.
+[[nodiscard]] Status for_each_step(const recording::RecordedRun& run,
+                                   const std::function<bool(const ResolvedStep&, std::uint32_t)>& take,
+                                   const recording::StepRanges* only = nullptr);
 
 } // namespace plumb::resolve

@@ -5,13 +5,16 @@
 #include <limits>
 #include <memory>
 
+#include "recording/frame_stack.hpp"
 #include "resolve/duration_reader.hpp"
 #include "resolve/first_steps.hpp"
-#include "resolve/frame_stack.hpp"
 #include "resolve/step_table.hpp"
 
 namespace plumb::resolve {
 namespace {
+
+using recording::FrameKind;
+using recording::FrameStack;
 
 constexpr std::size_t max_breaks = 65536;
 constexpr std::uint64_t largest_value = std::numeric_limits<std::uint32_t>::max();
@@ -39,9 +42,11 @@ struct TrackScan {
 
 class Scanner {
   public:
-    /// `packed` (may be null): where steps go instead of into a table; then nothing is learned of periods.
-    Scanner(TrackTable& tracks, std::uint64_t warmup_steps, PackedSteps* packed, Losses& losses)
-        : tracks_(tracks), warmup_steps_(warmup_steps), packed_(packed), losses_(losses) {}
+    /// `packed` (may be null): where steps go instead of into a table; then nothing is learned of periods. `only` (may be null):
+    /// the steps that go there.
+    Scanner(TrackTable& tracks, std::uint64_t warmup_steps, PackedSteps* packed, Losses& losses,
+            const recording::StepRanges* only = nullptr)
+        : tracks_(tracks), warmup_steps_(warmup_steps), packed_(packed), only_(only), losses_(losses) {}
 
     void batch(const recording::RecordBatch& batch) {
         const std::size_t index = tracks_.index_of(batch.track);
@@ -53,6 +58,9 @@ class Scanner {
         }
         while (scans_.size() <= index) {
             scans_.push_back(std::make_unique<TrackScan>());
+        }
+        if (batch.begins_anew) {
+            *scans_[index] = TrackScan();
         }
         TrackScan& scan = *scans_[index];
         const bool timed = tracks_[index].line != nullptr;
@@ -293,10 +301,10 @@ class Scanner {
             if (step.phase == Phase::decode) {
                 first_.add(step.host_end_ns, step.id);
             }
-            if (open.first_sequence >= tracks_[index].cut) {
+            if (open.first_sequence >= tracks_[index].cut && (only_ == nullptr || only_->contains(step.id))) {
                 packed_->add(step.id, {step.kv_length, step.phase, step.has_kv_length, false, false});
             }
-        } else {
+        } else if (only_ == nullptr || only_->contains(open.step.id)) {
             found_.push_back(open.step);
             found_.back().counted = open.first_sequence >= tracks_[index].cut;
         }
@@ -319,6 +327,7 @@ class Scanner {
     TrackTable& tracks_;
     std::uint64_t warmup_steps_;
     PackedSteps* packed_;
+    const recording::StepRanges* only_;
     FirstSteps first_{packed_ != nullptr ? warmup_steps_ : 0};
     Losses& losses_;
     std::vector<std::unique_ptr<TrackScan>> scans_;
@@ -334,8 +343,9 @@ class Scanner {
 } // namespace
 
 Result<FirstPass> scan_steps(const recording::RecordedRun& run, TrackTable& tracks, std::uint64_t warmup_steps,
-                             Losses& losses, const std::function<void(const recording::RecordBatch&)>& also) {
-    Scanner scanner(tracks, warmup_steps, nullptr, losses);
+                             Losses& losses, const std::function<void(const recording::RecordBatch&)>& also,
+                             const recording::StepRanges* only) {
+    Scanner scanner(tracks, warmup_steps, nullptr, losses, only);
     const Status read = run.for_each_batch([&](const recording::RecordBatch& batch) {
         scanner.batch(batch);
         if (also) {
@@ -350,9 +360,9 @@ Result<FirstPass> scan_steps(const recording::RecordedRun& run, TrackTable& trac
 }
 
 Result<PackedSteps> scan_step_facts(const recording::RecordedRun& run, TrackTable& tracks, std::uint64_t warmup_steps,
-                                    Losses& losses) {
+                                    Losses& losses, const recording::StepRanges* only) {
     PackedSteps packed;
-    Scanner scanner(tracks, warmup_steps, &packed, losses);
+    Scanner scanner(tracks, warmup_steps, &packed, losses, only);
     const Status read = run.for_each_batch([&](const recording::RecordBatch& batch) {
         scanner.batch(batch);
         return true;

@@ -14,6 +14,7 @@
 
 #include "plumb/bricks.hpp"
 #include "recording/recorded_run.hpp"
+#include "recording/step_ranges.hpp"
 #include "resolve/device_ends.hpp"
 #include "resolve/losses.hpp"
 #include "resolve/packed_steps.hpp"
@@ -109,12 +110,15 @@ struct FirstPass {
     std::vector<std::int64_t> no_earlier_than;
 };
 
-/// `also` (may be empty) is given every batch after the scan has seen it.
+/// `also` (may be empty) is given every batch after the scan has seen it. `only` (may be null): other steps are left out.
 [[nodiscard]] Result<FirstPass> scan_steps(const recording::RecordedRun& run, TrackTable& tracks,
                                            std::uint64_t warmup_steps, Losses& losses,
-                                           const std::function<void(const recording::RecordBatch&)>& also = {});
+                                           const std::function<void(const recording::RecordBatch&)>& also = {},
+                                           const recording::StepRanges* only = nullptr);
 /// The same steps with the same facts, for who wants samples and no periods.
+/// `only` (may be null): steps beyond it are warm-up or not, and nothing else.
 [[nodiscard]] Result<PackedSteps> scan_step_facts(const recording::RecordedRun& run, TrackTable& tracks,
-                                                  std::uint64_t warmup_steps, Losses& losses);
+                                                  std::uint64_t warmup_steps, Losses& losses,
+                                                  const recording::StepRanges* only = nullptr);
 
 } // namespace plumb::resolve

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "recording/frame_stack.hpp"
 #include "resolve/duration_reader.hpp"
-#include "resolve/frame_stack.hpp"
 #include "resolve/launches.hpp"
 #include "resolve/losses.hpp"
 #include "resolve/nesting.hpp"
@@ -45,6 +45,9 @@ struct ResolvedBuffers {
         requests.clear();
     }
 };
+
+using recording::FrameKind;
+using recording::FrameStack;
 
 class TrackResolver {
   public:

@@ -46,7 +46,7 @@ class Arguments(Case):
         self.assert_bad_input(plumb("report", "x", "--phase", "decod"), "decode, prefill or mixed",
                               "did you mean decode?")
         self.assert_bad_input(plumb("report", "x", "--warmup", "many"), "--warmup")
-        self.assert_bad_input(plumb("export", "x", "--format", "xml"), "jsonl, csv, chrome_trace or otlp")
+        self.assert_bad_input(plumb("export", "x", "--format", "xml"), "jsonl, csv, chrome_trace, perfetto, otlp or parquet")
 
     def test_a_number_below_0_is_refused_where_none_may_be(self):
         for words in (("wall", "x", "--step"), ("path", "x", "--step"), ("report", "x", "--warmup")):
@@ -399,7 +399,8 @@ class OneSource(Case):
         self.assertEqual(self.complete("report", "--phase", ""), ["decode", "prefill", "mixed"])
         self.assertEqual(self.complete("completion", "z"), ["zsh"])
         self.assertEqual(self.complete("model", "make", "--ty"), ["--type"])
-        self.assertEqual(set(self.complete("export", "x.plumb", "--format", "")), {"jsonl", "csv", "chrome_trace", "otlp"})
+        self.assertEqual(set(self.complete("export", "x.plumb", "--format", "")),
+                         {"jsonl", "csv", "chrome_trace", "perfetto", "otlp", "parquet"})
         self.assertEqual(self.complete("report", "-"), ["-h", *self.complete("report", "x.plumb", "--")])
         self.assertEqual(self.complete("report", "x.plumb", "--lay"), ["--layers"])
 

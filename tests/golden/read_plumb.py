@@ -27,7 +27,7 @@ def chunks(data):
         header = data[at:at + 64]
         if len(header) < 64 or header[:4] != CHUNK_MAGIC or xxh3_64(header[:56]) != struct.unpack_from("<Q", header, 56)[0]:
             fail(f"chunk header at {at} does not hold")
-        kind, codec, _zero, track, count, sequence, size = struct.unpack_from("<HBBIIQI", header, 4)
+        kind, codec, _zero, track, count, sequence, size, _bounds = struct.unpack_from("<HBBIIQII", header, 4)
         payload = data[at + 64:at + 64 + size]
         if len(payload) < size or xxh3_64(payload) != struct.unpack_from("<Q", header, 48)[0]:
             fail(f"chunk payload at {at} does not hold")

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The open steps, layers and contexts of one track, innermost last. Ends may be missing (dropped, damaged): an end
-// closes its own begin and everything opened inside it. Owned by one track's resolver; one thread.
+// closes its own begin and everything opened inside it. Owned by one reader or writer of that track; one thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-namespace plumb::resolve {
+namespace plumb::recording {
 
 enum class FrameKind : std::uint8_t { step, layer, context };
 
@@ -59,6 +59,7 @@ class FrameStack {
         return nullptr;
     }
 
+    [[nodiscard]] const std::vector<Frame>& frames() const noexcept { return frames_; } // the outermost first
     [[nodiscard]] std::size_t size() const noexcept { return frames_.size(); }
 
   private:
@@ -80,4 +81,4 @@ class FrameStack {
     std::vector<Frame> frames_;
 };
 
-} // namespace plumb::resolve
+} // namespace plumb::recording

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The samples of a part of a run: of some steps, layers, tracks. What is read for it is the part of the file that holds those
+// steps, where the recording tells. One thread per call.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "export/sample_feed.hpp"
+#include "plumb/results.hpp"
+
+namespace plumb::exporting {
+
+struct WindowedFeed {
+    SampleFeed feed;
+    std::vector<std::string>
+        notes; // what is left out and how much was read, one sentence each; in the feed's facts, too
+};
+
+/// Without a window and with `most_slices` (0: any number), whole steps evenly spaced, as many as that allows.
+/// Error invalid_argument for a track that is not there; what reading gives.
+[[nodiscard]] Result<WindowedFeed> window_of(const recording::RecordedRun& run, const ExportWindow& window,
+                                             std::uint64_t most_slices);
+
+} // namespace plumb::exporting

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/window.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <sstream>
+#include <unistd.h>
+
+#include "export/export.hpp"
+#include "recording/writer.hpp"
+
+namespace plumb::exporting {
+namespace {
+
+using Json = nlohmann::json;
+
+/// A file of a thread with steps, another that works for them, and a queue, in chunks of a few records.
+class SteppedRun {
+  public:
+    static constexpr std::uint64_t first_tick = 1'000'000;
+
+    /// `limit`: as max_size= has it; 0: none.
+    explicit SteppedRun(std::uint32_t seed, std::uint64_t every = 1, std::uint64_t steps = 200) : random_(seed) {
+        recording::WriterOptions options;
+        options.path = path_;
+        recording::Metadata metadata;
+        metadata.recording_id[0] = 7;
+        metadata.warmup_steps = 8;
+        metadata.clocks = {{0, "caller"}, {1, "cuda:0"}};
+        auto made = recording::Writer::create(options, metadata);
+        EXPECT_TRUE(made.ok()) << made.error().message;
+        writer_ = std::move(*made);
+        for (const std::uint32_t clock : {0u, 1u}) {
+            EXPECT_TRUE(writer_->add_clock_pair({clock, first_tick, 0, 0, 0}).ok());
+            EXPECT_TRUE(writer_->add_clock_pair({clock, first_tick + 1'000'000'000, 1'000'000'000, 0, 0}).ok());
+        }
+        EXPECT_TRUE(writer_->add_track({1, recording::TrackKind::host_thread, 0, 11, "main", "cpu_tsc"}).ok());
+        EXPECT_TRUE(writer_->add_track({2, recording::TrackKind::host_thread, 0, 12, "helper", "cpu_tsc"}).ok());
+        EXPECT_TRUE(writer_
+                        ->add_track({3, recording::TrackKind::device_queue, 1, 0, "stream 7", "cuda_event",
+                                     static_cast<std::uint32_t>(every)})
+                        .ok());
+        for (std::uint64_t step = 0; step < steps; ++step) {
+            add_step(step, every);
+        }
+        flush(true);
+    }
+    SteppedRun(const SteppedRun&) = delete;
+    ~SteppedRun() { ::unlink(path_.c_str()); }
+
+    /// As a process that was killed leaves it, where not.
+    void close() { EXPECT_TRUE(writer_->close().ok()); }
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    static std::string fresh_path() {
+        static int number = 0;
+        return testing::TempDir() + "plumb-window-" + std::to_string(::getpid()) + "-" + std::to_string(number++) +
+               ".plumb";
+    }
+
+    void put(std::uint32_t track, Record record) { pending_[track].push_back(record); }
+
+    void scope(std::uint32_t track, Name name, std::uint64_t begin, std::uint64_t end, std::uint64_t bits = 0) {
+        put(track, {begin, pack(RecordKind::scope, name.id, end - begin) | bits});
+    }
+
+    void add_step(std::uint64_t step, std::uint64_t every) {
+        const auto phase = static_cast<std::uint16_t>(step % 5 == 0 ? Phase::prefill : Phase::decode);
+        const std::uint64_t begin = now_;
+        put(1, {begin, pack(RecordKind::step_begin, phase, step)});
+        put(1, {step * 3 + 1, pack(RecordKind::step_value, static_cast<std::uint16_t>(StepValue::kv_length))});
+        put(2, {step + 1, pack(RecordKind::context, 0)});
+        for (std::uint16_t layer = 0; layer < 3; ++layer) {
+            const std::uint64_t layer_begin = now_;
+            put(1, {layer_begin, pack(RecordKind::layer_begin, layer)});
+            if (random_() % 4 == 0) {
+                put(1, {std::bit_cast<std::uint64_t>(static_cast<double>(random_() % 1000)),
+                        pack(RecordKind::work, Name(Brick::attention).id, random_() % 4)});
+            }
+            const std::uint64_t inner = now_;
+            now_ += random_() % 50 + 1;
+            scope(1, Brick::rope_embedding, inner, now_);
+            now_ += random_() % 20;
+            scope(1, Brick::attention, inner, now_, flag_work);
+            scope(2, Brick::copy_h2d, now_, now_ + 5);
+            if ((step + 1) % every == 0) {
+                submit(step, layer);
+            }
+            put(1, {layer_begin, pack(RecordKind::layer_end, layer, now_ - layer_begin)});
+        }
+        put(2, {0, pack(RecordKind::context_end)});
+        put(1, {begin, pack(RecordKind::step_end, phase, now_ - begin)});
+        now_ += 10;
+        scope(1, Brick::sampling, now_, now_ + 3); // between steps
+        now_ += 5;
+        flush(false);
+    }
+
+    void submit(std::uint64_t step, std::uint16_t layer) {
+        put(1, {now_, pack(RecordKind::device_submit, 0, 2)});
+        put(1, {step * 3 + layer, pack(RecordKind::device_scope, Name(Brick::attention).id, 3)});
+        const std::uint64_t sequence = written_[1] + pending_[1].size() - 1;
+        flush(true); // a submission stands before its scope
+        put(3, {step + 1, pack(RecordKind::context, static_cast<std::uint16_t>(layer + 1))});
+        put(3, {sequence, pack(RecordKind::cause, 0, 1)});
+        scope(3, Brick::attention, now_ + 4, now_ + 9);
+        put(3, {0, pack(RecordKind::context_end)});
+        now_ += 12;
+    }
+
+    void flush(bool all) {
+        for (auto& [track, records] : pending_) {
+            if (records.empty() || (!all && random_() % 3 == 0)) {
+                continue;
+            }
+            EXPECT_TRUE(writer_->append({track, written_[track], records.data(), records.size()}).ok());
+            written_[track] += records.size();
+            records.clear();
+        }
+    }
+
+    std::string path_ = fresh_path();
+    std::mt19937 random_;
+    std::unique_ptr<recording::Writer> writer_;
+    std::map<std::uint32_t, std::vector<Record>> pending_;
+    std::map<std::uint32_t, std::uint64_t> written_;
+    std::uint64_t now_ = first_tick;
+};
+
+struct Written {
+    std::vector<std::string> lines; // without the header
+    std::vector<std::string> notes;
+};
+
+Written lines_of(const std::string& path, const ExportWindow& window) {
+    std::ostringstream out;
+    const auto said = export_recording(path, "jsonl", out, window);
+    EXPECT_TRUE(said.ok()) << said.error().message;
+    Written written;
+    if (said.ok()) {
+        written.notes = *said;
+    }
+    std::istringstream in(out.str());
+    std::string line;
+    std::getline(in, line);
+    while (std::getline(in, line)) {
+        written.lines.push_back(line);
+    }
+    return written;
+}
+
+using Parsed = std::vector<std::pair<std::string, Json>>;
+
+/// Every line of the recording, and what it says.
+Parsed all_of(const std::string& path) {
+    Parsed parsed;
+    for (const std::string& line : lines_of(path, {}).lines) {
+        parsed.emplace_back(line, Json::parse(line));
+    }
+    return parsed;
+}
+
+std::vector<std::string> kept(const Parsed& lines, const std::function<bool(const Json&)>& keep) {
+    std::vector<std::string> left;
+    for (const auto& [line, said] : lines) {
+        if (keep(said)) {
+            left.push_back(line);
+        }
+    }
+    std::sort(left.begin(), left.end());
+    return left;
+}
+
+std::vector<std::string> sorted(std::vector<std::string> lines) {
+    std::sort(lines.begin(), lines.end());
+    return lines;
+}
+
+bool in_steps(const Json& line, std::uint64_t first, std::uint64_t last) {
+    return line.contains("step") && line["step"].get<std::uint64_t>() >= first &&
+           line["step"].get<std::uint64_t>() <= last;
+}
+
+/// Records that a reading of the file takes, in both passes.
+std::uint64_t records_read(const std::string& path, std::uint64_t first, std::uint64_t last) {
+    const auto run = recording::open_run(path);
+    EXPECT_TRUE(run.ok());
+    recording::StepRanges steps;
+    steps.add(first, last);
+    const auto part = run->batches_of(steps, 8);
+    std::uint64_t records = 0;
+    EXPECT_TRUE((part ? *part : run->for_each_batch)([&](const recording::RecordBatch& batch) {
+                    records += batch.count;
+                    return true;
+                }).ok());
+    return records;
+}
+
+TEST(Window, F10_steps_are_written_as_the_whole_recording_has_them) {
+    for (std::uint32_t seed = 1; seed <= 6; ++seed) {
+        SteppedRun run(seed, seed % 3 + 1);
+        run.close();
+        const Parsed all = all_of(run.path());
+        for (const auto& [first, last] : {std::pair{0, 0}, {0, 9}, {57, 57}, {100, 119}, {190, 199}, {0, 199}}) {
+            ExportWindow window;
+            window.steps = {first, last};
+            const Written part = lines_of(run.path(), window);
+            ASSERT_EQ(
+                sorted(part.lines),
+                kept(all, [&](const Json& line) { return in_steps(line, window.steps->first, window.steps->second); }))
+                << "seed " << seed << ", steps " << first << " to " << last;
+            EXPECT_TRUE(part.notes.empty());
+        }
+    }
+}
+
+TEST(Window, a_few_steps_take_a_small_part_of_the_file) {
+    SteppedRun run(3, 1, 2000);
+    run.close();
+    const std::uint64_t all = records_read(run.path(), 0, 1999);
+    EXPECT_GT(all, 60'000U);
+    EXPECT_LT(records_read(run.path(), 1000, 1009), all / 20);
+}
+
+TEST(Window, of_a_killed_run_its_chunks_are_used_as_well) {
+    SteppedRun run(5, 2);
+    const Parsed all = all_of(run.path());
+    ExportWindow window;
+    window.steps = {100, 103};
+    EXPECT_EQ(sorted(lines_of(run.path(), window).lines),
+              kept(all, [](const Json& line) { return in_steps(line, 100, 103); }));
+    EXPECT_LT(records_read(run.path(), 100, 103), records_read(run.path(), 0, 199) / 2);
+}
+
+TEST(Window, layers_leave_the_steps_they_lie_in) {
+    SteppedRun run(6);
+    run.close();
+    const Parsed all = all_of(run.path());
+    ExportWindow window;
+    window.layers = {1, 2};
+    EXPECT_EQ(sorted(lines_of(run.path(), window).lines), kept(all, [](const Json& line) {
+                  return line["kind"] == "step" || (line.contains("layer") && line["layer"] >= 1);
+              }));
+}
+
+TEST(Window, tracks_are_named_by_number_or_by_a_part_of_their_name) {
+    SteppedRun run(7);
+    run.close();
+    const Parsed all = all_of(run.path());
+    ExportWindow window;
+    window.tracks = {"stream", "2"};
+    EXPECT_EQ(sorted(lines_of(run.path(), window).lines),
+              kept(all, [](const Json& line) { return line["track"] == 2 || line["track"] == 3; }));
+    window.tracks = {"strom"};
+    std::ostringstream out;
+    const auto said = export_recording(run.path(), "jsonl", out, window);
+    ASSERT_FALSE(said.ok());
+    EXPECT_EQ(said.error().message, "there is no track \"strom\"; there are 1 (main), 2 (helper), 3 (stream 7)");
+}
+
+TEST(Window, the_slowest_steps_are_decode_steps_behind_the_warm_up) {
+    SteppedRun run(8);
+    run.close();
+    std::vector<std::pair<std::int64_t, std::uint64_t>>
+        steps; // of those that count, by the end of their last device scope
+    std::map<std::uint64_t, std::int64_t> ends, begins;
+    for (const auto& [text, line] : all_of(run.path())) {
+        if (line["phase"] != "decode" || line["warmup"] == true || !line.contains("step") ||
+            !line.contains("begin_ns")) {
+            continue;
+        }
+        const std::uint64_t step = line["step"];
+        const std::int64_t begin = line["begin_ns"], end = begin + line["duration_ns"].get<std::int64_t>();
+        ends[step] = line["kind"] == "step" || line["track"] == 3 ? std::max(ends[step], end) : ends[step];
+        begins[step] = line["kind"] == "step" ? begin : begins[step];
+    }
+    for (const auto& [step, end] : ends) {
+        steps.emplace_back(begins[step] - end, step);
+    }
+    std::stable_sort(steps.begin(), steps.end());
+    ExportWindow window;
+    window.slowest = 3;
+    const Written part = lines_of(run.path(), window);
+    std::set<std::uint64_t> found;
+    for (const std::string& text : part.lines) {
+        found.insert(Json::parse(text)["step"].get<std::uint64_t>());
+    }
+    std::set<std::int64_t> lengths;
+    for (const std::uint64_t step : found) {
+        lengths.insert(begins[step] - ends[step]);
+    }
+    EXPECT_EQ(found.size(), 3U);
+    EXPECT_LE(*lengths.rbegin(), steps[2].first);
+    ASSERT_EQ(part.notes.size(), 1U);
+    EXPECT_EQ(part.notes[0].substr(0, 22), "the slowest steps are ");
+}
+
+TEST(Window, without_one_a_format_of_few_slices_has_whole_steps_evenly_spaced) {
+    SteppedRun run(9);
+    run.close();
+    const auto opened = recording::open_run(run.path());
+    ASSERT_TRUE(opened.ok());
+    const auto slices_of = [&](std::uint64_t most, std::map<std::uint64_t, std::uint64_t>& by_step) {
+        const auto part = window_of(*opened, {}, most);
+        EXPECT_TRUE(part.ok());
+        EXPECT_TRUE(part->feed
+                        .for_each_batch([&](const resolve::ResolvedBatch& batch) {
+                            for (const auto& sample : batch.samples) {
+                                ++by_step[sample.step];
+                            }
+                            for (const auto& submission : batch.submissions) {
+                                ++by_step[submission.step];
+                            }
+                            return true;
+                        })
+                        .ok());
+        return part->notes;
+    };
+    std::map<std::uint64_t, std::uint64_t> all, some;
+    EXPECT_TRUE(slices_of(1'000'000, all).empty());
+    const auto notes = slices_of(500, some);
+    std::uint64_t kept = 0;
+    const std::uint64_t every = std::next(some.begin())->first;
+    for (const auto& [step, slices] : some) {
+        EXPECT_EQ(step % every, 0U);
+        EXPECT_EQ(slices, all[step]); // the whole of it
+        kept += slices;
+    }
+    EXPECT_LE(kept, 500U);
+    EXPECT_GT(kept, 300U);
+    EXPECT_EQ(some.size(), 200 / every + (200 % every != 0 ? 1 : 0));
+    ASSERT_EQ(notes.size(), 1U);
+    EXPECT_EQ(notes[0].substr(0, 12), "one step in ");
+}
+
+} // namespace
+} // namespace plumb::exporting
