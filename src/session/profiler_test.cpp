@@ -466,6 +466,20 @@ TEST_F(ProfilerTest, key_redact_leaves_whole_paths_out_of_the_settings_and_nothi
     EXPECT_NE(kept.find("tensors=all+bricks=attention/lm_head,dump=redacted"), std::string::npos) << kept;
 }
 
+TEST_F(ProfilerTest, key_redact_leaves_trace_ids_of_requests_out) {
+    for (const bool redact : {false, true}) {
+        Profiler prof(config(redact ? "redact=on" : "redact=off"));
+        PLUMB_REQUEST(prof, 17, RequestPhase::queue,
+                      trace_parent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+        const std::string path = prof.path();
+        ASSERT_TRUE(prof.close().ok());
+        const Result<Answer> requests = ask("requests", {path});
+        ASSERT_TRUE(requests.ok()) << requests.error().message;
+        EXPECT_NE(requests->json().find(redact ? "\"traced\": 0" : "\"traced\": 1"), std::string::npos)
+            << requests->json();
+    }
+}
+
 TEST_F(ProfilerTest, T1_key_sync_decides_how_stamps_are_taken) {
     struct Expected {
         const char* mode;

@@ -2,6 +2,7 @@
 // Compiled with PLUMB_DISABLE: both functions must come out alike, instruction for instruction.
 #include <plumb/op.hpp>
 #include <plumb/record.hpp>
+#include <plumb/request.hpp>
 #include <plumb/tile.hpp>
 
 void operation(float* x) noexcept;
@@ -13,6 +14,8 @@ extern "C" void with_macros(plumb::Recorder& prof, plumb::Queue queue, plumb::Co
     (void)context;
     PLUMB_STEP(prof, queue, plumb::Phase::decode, plumb::tokens(next_size()), plumb::kv_length(layers));
     PLUMB_CONTEXT(prof, context);
+    PLUMB_REQUEST(prof, next_size(), plumb::RequestPhase::end, plumb::tokens(next_size()));
+    PLUMB_STEP_REQUEST(prof, next_size());
     for (int layer = 0; layer < layers; ++layer) {
         PLUMB_LAYER(prof, layer);
         {

@@ -129,7 +129,7 @@ TEST(Requests, percentiles_need_ten_over_one_minus_X_requests) {
     EXPECT_NE(text.find("too few samples (n = 100, p99 needs 1000)"), std::string::npos) << text;
 }
 
-TEST(Requests, what_is_not_known_is_absent_and_says_why) {
+TEST(Requests, F1_what_is_not_known_is_absent_and_says_why) {
     Tape tape;
     tape.track(engine);
     tape.request(engine, 1, RequestMark::prefill, 0); // arrival not marked
