@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two tables, a file each: scopes (every sample but the steps, and what was recorded one by one) and steps (docs/sql.md).
-#include <algorithm>
 #include <unordered_map>
 
 #include "export/export.hpp"
-#include "export/parquet_file.hpp"
+#include "export/parquet_rows.hpp"
 #include "export/words.hpp"
 
 namespace plumb::exporting {
 
 namespace {
 
-using parquet::ColumnType;
+using parquet::Given;
 using parquet::no_integer;
 using parquet::no_text;
 using parquet::no_truth;
 using resolve::Sample;
 
-constexpr std::size_t rows_of_a_group = std::size_t{1} << 20;
-
 /// What every row of a recording says alike, and the words behind the codes in its rows.
 class Recording {
   public:
     explicit Recording(const recording::RunFacts& facts)
-        : recording_(recording_word(facts.metadata)), host_(facts.metadata.host), rank_(rank_number(facts.metadata)),
-          names_(facts.names), start_(facts.metadata.start_realtime_ns) {
+        : word_(recording_word(facts.metadata)), host_(facts.metadata.host),
+          rank_(rank_number(facts.metadata).value_or(no_integer)), names_(facts.names),
+          start_(facts.metadata.start_realtime_ns) {
         for (const recording::TrackInfo& track : facts.tracks) {
             if (index_.emplace(track.id, tracks_.size()).second) {
                 tracks_.push_back({track.id, track.name, track.source});
@@ -32,90 +30,115 @@ class Recording {
         }
     }
 
-    [[nodiscard]] const NameWords& names() const { return names_; }
-
-    /// Index of a track; an unknown id gets a new one.
-    [[nodiscard]] std::uint32_t track(std::uint32_t id) {
-        const auto [found, fresh] = index_.emplace(id, tracks_.size());
-        if (fresh) {
-            tracks_.push_back({id, {}, {}});
-        }
-        return static_cast<std::uint32_t>(found->second);
+    [[nodiscard]] const std::string& word() const { return word_; }
+    [[nodiscard]] const std::string& host() const { return host_; }
+    [[nodiscard]] std::int64_t rank() const { return rank_; }
+    [[nodiscard]] NameWords::Entry brick(std::uint32_t name) const {
+        return names_.entry(static_cast<std::uint16_t>(name));
     }
 
-    struct Track {
-        std::uint32_t id;
+    /// Index of a track; an unknown id gets a new one. Samples come by the hundred from one track.
+    [[nodiscard]] std::uint32_t track(std::uint32_t id) {
+        if (last_ >= tracks_.size() || tracks_[last_].id != id) {
+            const auto [found, fresh] = index_.emplace(id, tracks_.size());
+            if (fresh) {
+                tracks_.push_back({id, {}, {}});
+            }
+            last_ = found->second;
+        }
+        return static_cast<std::uint32_t>(last_);
+    }
+
+    struct TrackWords {
+        std::uint32_t id = 0;
         std::string name, source;
     };
-    [[nodiscard]] const Track& track_at(std::uint32_t index) const { return tracks_[index]; }
-
-    /// The first columns of both tables.
-    void put(parquet::ParquetWriter& file, std::size_t rows) const {
-        const std::vector<std::uint32_t> same(rows, 0);
-        file.texts(same, [&](std::uint32_t) { return recording_; });
-        file.texts(same, [&](std::uint32_t) { return host_; });
-        file.integers(std::vector<std::int64_t>(rows, rank_.value_or(no_integer)));
+    /// Of an index that track() gave; an empty one where there is no track at all.
+    [[nodiscard]] const TrackWords& track_at(std::uint32_t index) const {
+        static const TrackWords none{};
+        return index < tracks_.size() ? tracks_[index] : none;
     }
 
     /// Of the file: what its table is, and when the run began, for who wants to put several on one line of time.
     [[nodiscard]] parquet::KeyValues facts(const char* schema) const {
-        return {{"plumb.schema", schema},
-                {"plumb.recording", recording_},
-                {"plumb.start_realtime_ns", std::to_string(start_)}};
+        return {
+            {"plumb.schema", schema}, {"plumb.recording", word_}, {"plumb.start_realtime_ns", std::to_string(start_)}};
     }
 
   private:
-    std::string recording_, host_;
-    std::optional<std::int64_t> rank_;
+    std::string word_, host_;
+    std::int64_t rank_;
     NameWords names_;
     std::int64_t start_;
     std::unordered_map<std::uint32_t, std::size_t> index_; // by id
-    std::vector<Track> tracks_;
+    std::vector<TrackWords> tracks_;
+    std::size_t last_ = 0; // asked for
 };
 
-std::vector<parquet::ParquetColumn> with_first(std::vector<parquet::ParquetColumn> columns) {
-    columns.insert(columns.begin(),
-                   {{"recording", ColumnType::text}, {"host", ColumnType::text}, {"rank", ColumnType::integer, true}});
-    return columns;
+template <class To>
+void describe_origin(To& to, const Recording& recording) {
+    to.text("recording", Given::always, 0, [&](std::uint32_t) { return recording.word(); });
+    to.text("host", Given::always, 0, [&](std::uint32_t) { return recording.host(); });
+    to.integer("rank", Given::sometimes, recording.rank());
 }
 
-/// RowColumns of a row group, made out of its rows.
-template <class Row>
-class RowColumns {
-  public:
-    RowColumns(parquet::ParquetWriter& file, const std::vector<Row>& rows) : file_(file), rows_(rows) {}
+template <class To>
+void describe_phase(To& to, Phase phase) {
+    to.text("phase", Given::always, static_cast<std::uint32_t>(phase),
+            [](std::uint32_t code) { return std::string(phase_word(static_cast<Phase>(code))); });
+}
 
-    template <class Get>
-    void truths(Get get) {
-        file_.truths(filled(truths_, get));
+/// `index`: of the track.
+template <class To>
+void describe_track(To& to, const Recording& recording, std::uint32_t index) {
+    to.integer("track", Given::always, recording.track_at(index).id);
+    to.text("track_name", Given::always, index, [&](std::uint32_t track) { return recording.track_at(track).name; });
+}
+
+/// `describe(to, recording, row)` says the columns.
+template <class Row>
+class TableOfRows {
+  public:
+    TableOfRows(const recording::RunFacts& facts, std::ostream& out)
+        : recording_(facts), sink_(out), file_(sink_, columns_of(rows_, recording_)) {}
+
+    [[nodiscard]] Recording& recording() { return recording_; }
+
+    void add(const Row& row) {
+        parquet::Values values(rows_);
+        describe(values, recording_, row);
+        rows_.end_row();
+        if (rows_.full()) {
+            rows_.put(file_);
+        }
     }
-    template <class Get>
-    void integers(Get get) {
-        file_.integers(filled(integers_, get));
-    }
-    template <class Get>
-    void reals(Get get) {
-        file_.reals(filled(reals_, get));
-    }
-    template <class Get>
-    void texts(Get get, const parquet::TextOfCode& text_of) {
-        file_.texts(filled(codes_, get), text_of);
+    /// False: the output takes no more.
+    [[nodiscard]] bool good() const { return sink_.good() && file_.good(); }
+
+    /// `read`: how reading the rows ended.
+    [[nodiscard]] Status finish(const Status& read, const char* schema) {
+        if (!rows_.empty()) {
+            rows_.put(file_);
+        }
+        file_.finish(rows_.begin_column(), recording_.facts(schema));
+        const Status written = sink_.flush();
+        if (!written.ok() || !read.ok() || file_.good()) {
+            return written.ok() ? read : written;
+        }
+        return Error{ErrorCode::out_of_memory, "out of memory for a row group; give the process 300 MiB more"};
     }
 
   private:
-    template <class T, class Get>
-    const std::vector<T>& filled(std::vector<T>& room, Get get) {
-        room.resize(rows_.size());
-        std::transform(rows_.begin(), rows_.end(), room.begin(), get);
-        return room;
+    static std::vector<parquet::ParquetColumn> columns_of(parquet::RowGroup& rows, const Recording& recording) {
+        parquet::Schema schema(rows);
+        describe(schema, recording, Row{});
+        return rows.columns();
     }
 
-    parquet::ParquetWriter& file_;
-    const std::vector<Row>& rows_;
-    std::vector<std::uint8_t> truths_;
-    std::vector<std::int64_t> integers_;
-    std::vector<double> reals_;
-    std::vector<std::uint32_t> codes_;
+    Recording recording_;
+    TextSink sink_;
+    parquet::RowGroup rows_;
+    parquet::ParquetWriter file_;
 };
 
 std::int64_t step_value(std::uint64_t step) {
@@ -123,23 +146,23 @@ std::int64_t step_value(std::uint64_t step) {
 }
 std::int64_t layer_value(std::optional<std::uint32_t> layer) { return layer ? std::int64_t{*layer} : no_integer; }
 
-std::string phase_text(std::uint32_t code) { return phase_word(static_cast<Phase>(code)); }
-
-/// Marks as one code, and the words of such a code. Those of nodes have words of their own.
-constexpr std::uint32_t of_a_node = 1U << std::tuple_size_v<Marks>;
-std::uint32_t code_of(const Marks& marks) {
-    std::uint32_t code = 0;
-    for (std::size_t i = 0; i < marks.size(); ++i) {
-        code |= static_cast<std::uint32_t>(marks[i].set) << i;
-    }
-    return code;
+/// What gives marks, as one code, and their words. Nodes have words of their own.
+constexpr std::uint16_t of_a_sample(const Sample& sample) {
+    return static_cast<std::uint16_t>(sample.flags | (sample.left_out ? 0x100 : 0));
+}
+constexpr std::uint16_t of_a_node(const resolve::RecordedNode& node) {
+    return static_cast<std::uint16_t>(0x200 | (node.timed ? 1 : 0) | (node.left_out ? 0x100 : 0));
 }
 std::string marks_text(std::uint32_t code) {
-    const Marks marks = (code & of_a_node) != 0 ? marks_of(resolve::RecordedNode{}) : marks_of(Sample{});
+    Sample sample;
+    sample.flags = static_cast<std::uint8_t>(code);
+    resolve::RecordedNode node;
+    node.timed = (code & 1) != 0;
+    sample.left_out = node.left_out = (code & 0x100) != 0;
     std::string text;
-    for (std::size_t i = 0; i < marks.size(); ++i) {
-        if ((code >> i & 1) != 0) {
-            text += (text.empty() ? "" : " ") + std::string(marks[i].word);
+    for (const MarkWord& mark : (code & 0x200) != 0 ? marks_of(node) : marks_of(sample)) {
+        if (mark.set) {
+            text += (text.empty() ? "" : " ") + std::string(mark.word);
         }
     }
     return text;
@@ -147,264 +170,133 @@ std::string marks_text(std::uint32_t code) {
 
 // ---- scopes
 
-constexpr std::uint8_t first_node_kind = 16; // below it SampleKind, from it on RecordedKind
+constexpr std::uint32_t first_node_kind = 16; // below it SampleKind, from it on RecordedKind
+
+std::string kind_text(std::uint32_t code) {
+    return std::string(code < first_node_kind ? kind_word(static_cast<resolve::SampleKind>(code))
+                                              : kind_word(static_cast<resolve::RecordedKind>(code - first_node_kind)));
+}
 
 struct ScopeRow {
-    std::int64_t begin, duration, step, layer;
-    double bytes, flops;
-    std::uint32_t track; // index
-    std::uint16_t name;  // 0: a layer's
-    std::uint8_t kind, phase, leaf, warmup, marks;
+    std::uint32_t kind = 0;
+    Phase phase = Phase::none;
+    std::uint32_t brick = no_text; // layers have none
+    std::uint32_t track = 0;       // index
+    std::int64_t step = no_integer, layer = no_integer;
+    std::int64_t begin = 0, duration = 0;
+    double bytes = 0, flops = 0;
+    std::uint8_t leaf = no_truth;
+    bool warmup = false;
+    std::uint32_t marks = 0;
 };
 
-class ScopeTableWriter {
-  public:
-    ScopeTableWriter(const recording::RunFacts& facts, TextSink& sink)
-        : recording_(facts), sink_(sink), file_(sink, with_first({{"kind", ColumnType::text},
-                                                                  {"step", ColumnType::integer, true},
-                                                                  {"phase", ColumnType::text},
-                                                                  {"layer", ColumnType::integer, true},
-                                                                  {"brick", ColumnType::text, true},
-                                                                  {"category", ColumnType::text, true},
-                                                                  {"track", ColumnType::integer},
-                                                                  {"track_name", ColumnType::text},
-                                                                  {"begin", ColumnType::integer},
-                                                                  {"duration", ColumnType::integer, true},
-                                                                  {"bytes", ColumnType::real, true},
-                                                                  {"flops", ColumnType::real, true},
-                                                                  {"source", ColumnType::text},
-                                                                  {"leaf", ColumnType::truth, true},
-                                                                  {"warmup", ColumnType::truth},
-                                                                  {"flags", ColumnType::text}})) {}
+ScopeRow row_of(const Sample& sample, std::uint32_t track) {
+    const bool layer = sample.kind == resolve::SampleKind::layer;
+    return {.kind = static_cast<std::uint32_t>(sample.kind),
+            .phase = sample.phase,
+            .brick = layer ? no_text : sample.name,
+            .track = track,
+            .step = step_value(sample.step),
+            .layer = layer_value(sample.layer),
+            .begin = sample.begin_ns,
+            .duration = sample.duration_ns,
+            .bytes = sample.bytes,
+            .flops = sample.flops,
+            .leaf = layer ? no_truth : static_cast<std::uint8_t>(sample.leaf),
+            .warmup = sample.warmup,
+            .marks = of_a_sample(sample)};
+}
 
-    /// False: the output takes no more.
-    bool take(const resolve::ResolvedBatch& batch) {
-        for (const resolve::RecordedNode& node : batch.nodes) {
-            add(row_of(node));
-        }
-        for (const Sample& sample : batch.samples) {
-            if (sample.kind != resolve::SampleKind::step) {
-                add(row_of(sample));
-            }
-        }
-        return sink_.good() && file_.good();
-    }
+ScopeRow row_of(const resolve::RecordedNode& node, std::uint32_t track) {
+    const bool transfer = node.kind == resolve::RecordedKind::transfer;
+    return {.kind = first_node_kind + static_cast<std::uint32_t>(node.kind),
+            .phase = node.phase,
+            .brick = transfer ? name_of(node.direction).id : node.name,
+            .track = track,
+            .step = step_value(node.step),
+            .layer = layer_value(node.layer),
+            .begin = node.begin_ns,
+            .duration = node.timed ? node.duration_ns : no_integer,
+            .bytes = transfer && node.has_parts ? static_cast<double>(node.transferred) : node.bytes,
+            .flops = node.flops,
+            .leaf = no_truth,
+            .warmup = node.warmup,
+            .marks = of_a_node(node)};
+}
 
-    [[nodiscard]] bool finish() {
-        if (!rows_.empty()) {
-            put_group();
-        }
-        file_.finish(begin_column, recording_.facts("plumb.scopes/1"));
-        return file_.good();
-    }
-
-  private:
-    static constexpr std::size_t begin_column = 11;
-
-    ScopeRow row_of(const Sample& sample) {
-        const bool layer = sample.kind == resolve::SampleKind::layer;
-        return {.begin = sample.begin_ns,
-                .duration = sample.duration_ns,
-                .step = step_value(sample.step),
-                .layer = layer_value(sample.layer),
-                .bytes = sample.bytes,
-                .flops = sample.flops,
-                .track = track_of(sample.track),
-                .name = sample.name,
-                .kind = static_cast<std::uint8_t>(sample.kind),
-                .phase = static_cast<std::uint8_t>(sample.phase),
-                .leaf = layer ? no_truth : static_cast<std::uint8_t>(sample.leaf),
-                .warmup = sample.warmup,
-                .marks = static_cast<std::uint8_t>(code_of(marks_of(sample)))};
-    }
-
-    ScopeRow row_of(const resolve::RecordedNode& node) {
-        using resolve::RecordedKind;
-        const bool transfer = node.kind == RecordedKind::transfer;
-        return {.begin = node.begin_ns,
-                .duration = node.timed ? node.duration_ns : no_integer,
-                .step = step_value(node.step),
-                .layer = layer_value(node.layer),
-                .bytes = transfer && node.has_parts ? static_cast<double>(node.transferred) : node.bytes,
-                .flops = node.flops,
-                .track = track_of(node.key.track),
-                .name = transfer ? name_of(node.direction).id : node.name,
-                .kind = static_cast<std::uint8_t>(first_node_kind + static_cast<std::uint8_t>(node.kind)),
-                .phase = static_cast<std::uint8_t>(node.phase),
-                .leaf = no_truth,
-                .warmup = node.warmup,
-                .marks = static_cast<std::uint8_t>(code_of(marks_of(node)) | of_a_node)};
-    }
-
-    /// Samples come by the hundred from one track.
-    std::uint32_t track_of(std::uint32_t id) {
-        if (id != last_id_ || !any_track_) {
-            last_track_ = recording_.track(id);
-            last_id_ = id;
-            any_track_ = true;
-        }
-        return last_track_;
-    }
-
-    void add(const ScopeRow& row) {
-        rows_.push_back(row);
-        if (rows_.size() == rows_of_a_group) {
-            put_group();
-        }
-    }
-
-    static std::string kind_text(std::uint32_t code) {
-        return std::string(code < first_node_kind
-                               ? kind_word(static_cast<resolve::SampleKind>(code))
-                               : kind_word(static_cast<resolve::RecordedKind>(code - first_node_kind)));
-    }
-    [[nodiscard]] static bool named(const ScopeRow& row) {
-        return row.kind != static_cast<std::uint8_t>(resolve::SampleKind::layer);
-    }
-
-    void put_group() {
-        std::stable_sort(rows_.begin(), rows_.end(),
-                         [](const ScopeRow& a, const ScopeRow& b) { return a.begin < b.begin; });
-        file_.begin_group(rows_.size());
-        recording_.put(file_, rows_.size());
-        RowColumns columns(file_, rows_);
-        columns.texts([](const ScopeRow& row) { return row.kind; }, kind_text);
-        columns.integers([](const ScopeRow& row) { return row.step; });
-        columns.texts([](const ScopeRow& row) { return row.phase; }, phase_text);
-        columns.integers([](const ScopeRow& row) { return row.layer; });
-        columns.texts(
-            [](const ScopeRow& row) { return named(row) ? row.name : no_text; },
-            [&](std::uint32_t name) { return recording_.names().entry(static_cast<std::uint16_t>(name)).name; });
-        columns.texts([](const ScopeRow& row) { return named(row) ? row.name : no_text; },
-                      [&](std::uint32_t name) {
-                          return std::string(
-                              category_word(recording_.names().entry(static_cast<std::uint16_t>(name)).category));
-                      });
-        columns.integers([&](const ScopeRow& row) { return std::int64_t{recording_.track_at(row.track).id}; });
-        columns.texts([](const ScopeRow& row) { return row.track; },
-                      [&](std::uint32_t track) { return recording_.track_at(track).name; });
-        columns.integers([](const ScopeRow& row) { return row.begin; });
-        columns.integers([](const ScopeRow& row) { return row.duration; });
-        columns.reals([](const ScopeRow& row) { return row.bytes; });
-        columns.reals([](const ScopeRow& row) { return row.flops; });
-        columns.texts([](const ScopeRow& row) { return row.track; },
-                      [&](std::uint32_t track) { return recording_.track_at(track).source; });
-        columns.truths([](const ScopeRow& row) { return row.leaf; });
-        columns.truths([](const ScopeRow& row) { return row.warmup; });
-        columns.texts([](const ScopeRow& row) { return row.marks; }, marks_text);
-        rows_.clear();
-    }
-
-    Recording recording_;
-    TextSink& sink_;
-    parquet::ParquetWriter file_;
-    std::vector<ScopeRow> rows_;
-    std::uint32_t last_id_ = 0, last_track_ = 0;
-    bool any_track_ = false;
-};
-
-Status ended(const Status& read, bool good, TextSink& sink) {
-    const Status written = sink.flush();
-    if (!written.ok()) {
-        return written;
-    }
-    return !read.ok() || good ? read
-                              : Status(Error{ErrorCode::out_of_memory,
-                                             "out of memory for a row group; give the process 300 MiB more"});
+template <class To>
+void describe(To& to, const Recording& recording, const ScopeRow& row) {
+    describe_origin(to, recording);
+    to.text("kind", Given::always, row.kind, kind_text);
+    to.integer("step", Given::sometimes, row.step);
+    describe_phase(to, row.phase);
+    to.integer("layer", Given::sometimes, row.layer);
+    to.text("brick", Given::sometimes, row.brick, [&](std::uint32_t name) { return recording.brick(name).name; });
+    to.text("category", Given::sometimes, row.brick,
+            [&](std::uint32_t name) { return std::string(category_word(recording.brick(name).category)); });
+    describe_track(to, recording, row.track);
+    to.integer("begin", Given::always, row.begin);
+    to.integer("duration", Given::sometimes, row.duration);
+    to.real("bytes", Given::sometimes, row.bytes);
+    to.real("flops", Given::sometimes, row.flops);
+    to.text("source", Given::always, row.track, [&](std::uint32_t track) { return recording.track_at(track).source; });
+    to.truth("leaf", Given::sometimes, row.leaf);
+    to.truth("warmup", Given::always, static_cast<std::uint8_t>(row.warmup));
+    to.text("flags", Given::always, row.marks, marks_text);
 }
 
 Status write_scopes(const SampleFeed& source, std::ostream& out) {
-    TextSink sink(out);
-    ScopeTableWriter scopes(*source.facts, sink);
-    const Status read = source.for_each_batch([&](const resolve::ResolvedBatch& batch) { return scopes.take(batch); });
-    const bool good = scopes.finish();
-    return ended(read, good, sink);
+    TableOfRows<ScopeRow> table(*source.facts, out);
+    const Status read = source.for_each_batch([&](const resolve::ResolvedBatch& batch) {
+        for (const resolve::RecordedNode& node : batch.nodes) {
+            table.add(row_of(node, table.recording().track(node.key.track)));
+        }
+        for (const Sample& sample : batch.samples) {
+            if (sample.kind != resolve::SampleKind::step) {
+                table.add(row_of(sample, table.recording().track(sample.track)));
+            }
+        }
+        return table.good();
+    });
+    return table.finish(read, "plumb.scopes/1");
 }
 
 // ---- steps
 
 struct StepRow {
     resolve::ResolvedStep step;
-    std::uint32_t track; // index
+    std::uint32_t track = 0; // index
 };
 
-class StepTableWriter {
-  public:
-    StepTableWriter(const recording::RunFacts& facts, TextSink& sink)
-        : recording_(facts), sink_(sink), file_(sink, with_first({{"step", ColumnType::integer},
-                                                                  {"phase", ColumnType::text},
-                                                                  {"track", ColumnType::integer},
-                                                                  {"track_name", ColumnType::text},
-                                                                  {"begin", ColumnType::integer},
-                                                                  {"duration", ColumnType::integer},
-                                                                  {"period", ColumnType::integer},
-                                                                  {"prefill_tokens", ColumnType::integer},
-                                                                  {"decode_tokens", ColumnType::integer},
-                                                                  {"sequences", ColumnType::integer},
-                                                                  {"kv_length", ColumnType::integer, true},
-                                                                  {"warmup", ColumnType::truth},
-                                                                  {"flags", ColumnType::text}})) {}
-
-    bool take(const resolve::ResolvedStep& step, std::uint32_t track) {
-        if (step.counted) {
-            rows_.push_back({step, recording_.track(track)});
-        }
-        if (rows_.size() == rows_of_a_group) {
-            put_group();
-        }
-        return sink_.good() && file_.good();
-    }
-
-    [[nodiscard]] bool finish() {
-        if (!rows_.empty()) {
-            put_group();
-        }
-        file_.finish(begin_column, recording_.facts("plumb.steps/1"));
-        return file_.good();
-    }
-
-  private:
-    static constexpr std::size_t begin_column = 7;
-
-    void put_group() {
-        std::stable_sort(rows_.begin(), rows_.end(),
-                         [](const StepRow& a, const StepRow& b) { return a.step.begin_ns < b.step.begin_ns; });
-        file_.begin_group(rows_.size());
-        recording_.put(file_, rows_.size());
-        RowColumns columns(file_, rows_);
-        columns.integers([](const StepRow& row) { return static_cast<std::int64_t>(row.step.id); });
-        columns.texts([](const StepRow& row) { return static_cast<std::uint32_t>(row.step.phase); }, phase_text);
-        columns.integers([&](const StepRow& row) { return std::int64_t{recording_.track_at(row.track).id}; });
-        columns.texts([](const StepRow& row) { return row.track; },
-                      [&](std::uint32_t track) { return recording_.track_at(track).name; });
-        columns.integers([](const StepRow& row) { return row.step.begin_ns; });
-        columns.integers([](const StepRow& row) { return row.step.end_ns - row.step.begin_ns; });
-        columns.integers([](const StepRow& row) { return row.step.end_ns - row.step.period_begin_ns; });
-        columns.integers([](const StepRow& row) { return std::int64_t{row.step.prefill_tokens}; });
-        columns.integers([](const StepRow& row) { return static_cast<std::int64_t>(row.step.decode_tokens); });
-        columns.integers([](const StepRow& row) { return std::int64_t{row.step.sequences}; });
-        columns.integers([](const StepRow& row) {
-            return row.step.has_kv_length ? static_cast<std::int64_t>(row.step.kv_length) : no_integer;
-        });
-        columns.truths([](const StepRow& row) { return static_cast<std::uint8_t>(row.step.warmup); });
-        columns.texts([](const StepRow& row) { return static_cast<std::uint32_t>(row.step.left_out); },
-                      [](std::uint32_t left_out) { return std::string(left_out != 0 ? "sampled" : ""); });
-        rows_.clear();
-    }
-
-    Recording recording_;
-    TextSink& sink_;
-    parquet::ParquetWriter file_;
-    std::vector<StepRow> rows_;
-};
+template <class To>
+void describe(To& to, const Recording& recording, const StepRow& row) {
+    const resolve::ResolvedStep& step = row.step;
+    describe_origin(to, recording);
+    to.integer("step", Given::always, static_cast<std::int64_t>(step.id));
+    describe_phase(to, step.phase);
+    describe_track(to, recording, row.track);
+    to.integer("begin", Given::always, step.begin_ns);
+    to.integer("duration", Given::always, step.end_ns - step.begin_ns);
+    to.integer("period", Given::always, step.end_ns - step.period_begin_ns);
+    to.integer("prefill_tokens", Given::always, step.prefill_tokens);
+    to.integer("decode_tokens", Given::always, static_cast<std::int64_t>(step.decode_tokens));
+    to.integer("sequences", Given::always, step.sequences);
+    to.integer("kv_length", Given::sometimes,
+               step.has_kv_length ? static_cast<std::int64_t>(step.kv_length) : no_integer);
+    to.truth("warmup", Given::always, static_cast<std::uint8_t>(step.warmup));
+    to.text("flags", Given::always, static_cast<std::uint32_t>(step.left_out),
+            [](std::uint32_t left_out) { return std::string(left_out != 0 ? "sampled" : ""); });
+}
 
 Status write_steps(const SampleFeed& source, std::ostream& out) {
-    TextSink sink(out);
-    StepTableWriter steps(*source.facts, sink);
-    const Status read = source.for_each_step(
-        [&](const resolve::ResolvedStep& step, std::uint32_t track) { return steps.take(step, track); });
-    const bool good = steps.finish();
-    return ended(read, good, sink);
+    TableOfRows<StepRow> table(*source.facts, out);
+    const Status read = source.for_each_step([&](const resolve::ResolvedStep& step, std::uint32_t track) {
+        if (step.counted) {
+            table.add({step, table.recording().track(track)});
+        }
+        return table.good();
+    });
+    return table.finish(read, "plumb.steps/1");
 }
 
 } // namespace

@@ -79,13 +79,14 @@ std::span<const T> ParquetWriter::present(std::span<const T> values, std::vector
         return values;
     }
     levels_.resize(values.size());
-    room.clear();
-    for (std::size_t i = 0; i < values.size(); ++i) {
+    room.resize(values.size());
+    std::size_t there = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) { // without a branch: what is missing is as good as random
         levels_[i] = missing(values[i]) ? 0 : 1;
-        if (levels_[i] != 0) {
-            room.push_back(values[i]);
-        }
+        room[there] = values[i];
+        there += levels_[i];
     }
+    room.resize(there);
     statistics.missing = static_cast<std::int64_t>(values.size() - room.size());
     append_levels(body, levels_);
     return room;
@@ -203,6 +204,10 @@ void ParquetWriter::texts(std::span<const std::uint32_t> codes, const TextOfCode
     std::string dictionary;
     indices_.resize(there.size());
     for (std::size_t i = 0; i < there.size(); ++i) {
+        if (i != 0 && there[i] == there[i - 1]) {
+            indices_[i] = indices_[i - 1];
+            continue;
+        }
         if (there[i] >= index_of.size()) {
             index_of.resize(std::size_t{there[i]} + 1);
         }

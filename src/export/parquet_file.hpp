@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "export/parquet_encoding.hpp"
+#include "export/parquet_thrift.hpp"
 #include "export/text_sink.hpp"
 
 struct ZSTD_CCtx_s;

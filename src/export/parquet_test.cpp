@@ -65,7 +65,7 @@ TEST(Parquet, a_row_for_each_scope_and_layer_in_order_of_their_begins) {
     EXPECT_EQ(file.facts.at("plumb.schema"), "plumb.scopes/1");
 }
 
-TEST(Parquet, what_was_recorded_one_by_one_and_on_devices_has_rows_with_its_flags) {
+TEST(Parquet, F1_what_was_recorded_one_by_one_has_rows_with_flags_and_no_length_where_none_was_timed) {
     PlantedSource source;
     source.add_track(7, recording::TrackKind::captured_graph, "graph 64", 64);
     source.add_device(7, 3, 3, 100, 50).flags = span_includes_launch_wait | span_below_floor;
