@@ -96,6 +96,12 @@ std::vector<Command> commands() {
          [](const auto& a, const auto&) {
              return streams([&](std::ostream& out) { return plumb::export_recording(a, "chrome_trace", out); });
          }},
+        {"trace perfetto", 1, most_trace_mib,
+         [](const auto& a, const auto&) {
+             plumb::ExportWindow few; // without one it writes 2 million slices, and reads all
+             few.steps = {0, 999'999'999};
+             return streams([&](std::ostream& out) { return plumb::export_recording(a, "perfetto", out, few); });
+         }},
         {"export jsonl", 1, most_trace_mib,
          [](const auto& a, const auto&) {
              return streams([&](std::ostream& out) { return plumb::export_recording(a, "jsonl", out); });

@@ -66,6 +66,9 @@ class Filter {
   private:
     template <class T>
     [[nodiscard]] std::span<const T> kept(std::span<const T> all, std::vector<T>& room) const {
+        if (std::all_of(all.begin(), all.end(), window_)) { // as for most of a stretch of steps
+            return all;
+        }
         room.clear();
         std::copy_if(all.begin(), all.end(), std::back_inserter(room), window_);
         return room;

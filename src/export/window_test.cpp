@@ -240,6 +240,20 @@ TEST(Window, of_a_killed_run_its_chunks_are_used_as_well) {
     EXPECT_LT(records_read(run.path(), 100, 103), records_read(run.path(), 0, 199) / 2);
 }
 
+TEST(Window, of_a_recording_of_an_older_version_all_is_read_and_that_is_said) {
+    for (const char* name : {"v1_causes.plumb", "v1_launches.plumb"}) {
+        const std::string path = std::string(PLUMB_TEST_SOURCE_DIR) + "/tests/golden/" + name;
+        const Parsed all = all_of(path);
+        ExportWindow window;
+        window.steps = {1, 2};
+        const Written part = lines_of(path, window);
+        EXPECT_EQ(sorted(part.lines), kept(all, [](const Json& line) { return in_steps(line, 1, 2); })) << name;
+        EXPECT_FALSE(part.lines.empty()) << name;
+        ASSERT_EQ(part.notes.size(), 1U) << name;
+        EXPECT_NE(part.notes[0].find("records do not say which steps they belong to"), std::string::npos);
+    }
+}
+
 TEST(Window, layers_leave_the_steps_they_lie_in) {
     SteppedRun run(6);
     run.close();

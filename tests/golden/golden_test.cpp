@@ -9,6 +9,8 @@
 #include <tuple>
 
 #include "golden_content.hpp"
+#include "recording/file_access.hpp"
+#include "recording/index.hpp"
 #include "recording/recorded_run.hpp"
 #include "resolve/resolve.hpp"
 
@@ -406,6 +408,24 @@ TEST(Golden, version_1_with_nodes_and_kernels_is_read_exactly) {
     }
 }
 
+/// As writers before bounds made it.
+std::string without_bounds(const std::string& whole) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(whole.data());
+    recording::Bytes left(bytes, bytes + recording::preamble_size);
+    for (std::size_t at = recording::preamble_size; at < whole.size();) {
+        recording::ChunkHeader header;
+        EXPECT_TRUE(recording::read_chunk_header(bytes + at, header));
+        const std::byte* payload = bytes + at + recording::chunk_header_size;
+        at += recording::chunk_header_size + header.payload_size;
+        const recording::Bytes columns(payload, payload + header.payload_size - header.bounds_size);
+        header.bounds_size = 0;
+        recording::append_chunk(left, header, columns);
+    }
+    return {reinterpret_cast<const char*>(left.data()), left.size()};
+}
+
+TEST(Golden, version_1_with_bounds_of_chunks_is_read_exactly) { expect_whole("v1_bounds.plumb"); }
+
 TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
     // No compressor is involved, so a change of layout without a new version number shows here.
     const std::string path = testing::TempDir() + "plumb-golden-" + std::to_string(std::rand()) + ".plumb";
@@ -430,12 +450,13 @@ TEST(Golden, what_the_writer_makes_today_is_version_1_byte_for_byte) {
         std::fclose(from);
         return text;
     };
-    EXPECT_EQ(read(path), read(file("v1.plumb")));
-    EXPECT_EQ(read(graphs_path), read(file("v1_graphs.plumb")));
-    EXPECT_EQ(read(graph_nodes_path), read(file("v1_graph_nodes.plumb")));
-    EXPECT_EQ(read(nodes_path), read(file("v1_nodes.plumb")));
-    EXPECT_EQ(read(checks_path), read(file("v1_checks.plumb")));
-    EXPECT_EQ(read(tiles_path), read(file("v1_tiles.plumb")));
+    EXPECT_EQ(read(path), read(file("v1_bounds.plumb")));
+    EXPECT_EQ(without_bounds(read(path)), read(file("v1.plumb")));
+    EXPECT_EQ(without_bounds(read(graphs_path)), read(file("v1_graphs.plumb")));
+    EXPECT_EQ(without_bounds(read(graph_nodes_path)), read(file("v1_graph_nodes.plumb")));
+    EXPECT_EQ(without_bounds(read(nodes_path)), read(file("v1_nodes.plumb")));
+    EXPECT_EQ(without_bounds(read(checks_path)), read(file("v1_checks.plumb")));
+    EXPECT_EQ(without_bounds(read(tiles_path)), read(file("v1_tiles.plumb")));
     std::remove(path.c_str());
     std::remove(graphs_path.c_str());
     std::remove(graph_nodes_path.c_str());
@@ -453,6 +474,35 @@ std::string by_independent_reader(const std::string& name) {
         text += static_cast<char>(c);
     }
     EXPECT_EQ(pclose(pipe), 0) << text;
+    return text;
+}
+
+/// Of each chunk of records, as read_plumb.py prints it.
+std::string bounds_texts(const std::string& name) {
+    std::uint64_t size = 0;
+    auto opened = recording::open_to_read(file(name), size);
+    EXPECT_TRUE(opened.ok());
+    recording::ByteSource source(std::move(*opened), size);
+    const auto index = recording::read_index(source, name);
+    EXPECT_TRUE(index.ok());
+    std::string text;
+    for (const recording::RecordPlace& place : index->places) {
+        if (place.bounds_size == 0) {
+            continue;
+        }
+        const recording::ChunkBounds& bounds = place.bounds;
+        text += "bounds " + std::to_string(place.track);
+        for (const std::uint64_t number :
+             {bounds.first_step_plus_one, bounds.last_step_plus_one, bounds.first_ticks, bounds.last_ticks,
+              std::uint64_t{bounds.decode_steps}, std::uint64_t{bounds.entry}}) {
+            text += " " + std::to_string(number);
+        }
+        const std::byte* at = source.view(place.offset + place.payload_size - place.bounds_size, place.bounds_size);
+        for (const Record& record : recording::read_carried(at, place.bounds_size)) {
+            text += " " + std::to_string(record.first) + " " + std::to_string(record.second);
+        }
+        text += "\n";
+    }
     return text;
 }
 
@@ -520,13 +570,13 @@ std::string by_our_reader(const std::string& name) {
             text += line;
         }
     }
-    return text + launch_texts(*reader);
+    return text + bounds_texts(name) + launch_texts(*reader);
 }
 
 TEST(Golden, a_reader_written_from_the_document_alone_reads_the_same) {
     for (const char* name :
-         {"v1.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_graph_nodes.plumb", "v1_nodes.plumb",
-          "v1_launches.plumb", "v1_causes.plumb", "v1_checks.plumb", "v1_tiles.plumb"}) {
+         {"v1.plumb", "v1_bounds.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_graph_nodes.plumb",
+          "v1_nodes.plumb", "v1_launches.plumb", "v1_causes.plumb", "v1_checks.plumb", "v1_tiles.plumb"}) {
         EXPECT_EQ(by_independent_reader(name), by_our_reader(name)) << name;
     }
 }

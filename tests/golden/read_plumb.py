@@ -21,17 +21,17 @@ def fail(reason):
 
 
 def chunks(data):
-    """(type, codec, track, count, first sequence, payload) of every chunk."""
+    """(type, codec, track, count, first sequence, payload, bounds) of every chunk."""
     at = 64
     while at < len(data):
         header = data[at:at + 64]
         if len(header) < 64 or header[:4] != CHUNK_MAGIC or xxh3_64(header[:56]) != struct.unpack_from("<Q", header, 56)[0]:
             fail(f"chunk header at {at} does not hold")
-        kind, codec, _zero, track, count, sequence, size, _bounds = struct.unpack_from("<HBBIIQII", header, 4)
+        kind, codec, _zero, track, count, sequence, size, bounds = struct.unpack_from("<HBBIIQII", header, 4)
         payload = data[at + 64:at + 64 + size]
         if len(payload) < size or xxh3_64(payload) != struct.unpack_from("<Q", header, 48)[0]:
             fail(f"chunk payload at {at} does not hold")
-        yield kind, codec, track, count, sequence, payload
+        yield kind, codec, track, count, sequence, payload, payload[size - bounds:]
         at += 64 + size
 
 
@@ -227,7 +227,8 @@ def main():
     if data[:8] != MAGIC or struct.unpack_from("<I", data, 8)[0] != 1 or xxh3_64(data[:56]) != struct.unpack_from("<Q", data, 56)[0]:
         fail("no recording of version 1")
     facts, streams, checks, tiles, generation = {}, {}, [], {}, 0
-    for kind, codec, track, count, sequence, payload in chunks(data):
+    bounds_lines = []
+    for kind, codec, track, count, sequence, payload, bounds in chunks(data):
         if kind == 1:
             print("host", text(fields(payload), 4))
         elif kind in (2, 3, 4, 12, 14, 19):
@@ -235,6 +236,9 @@ def main():
         elif kind in (7, 9):
             numbered = ((sequence + i, record) for i, record in enumerate(records(payload, count)))
             streams.setdefault(track, []).extend(numbered)
+            if bounds:
+                words = struct.unpack_from("<QQQQII", bounds) + struct.unpack(f"<{(len(bounds) - 40) // 8}Q", bounds[40:])
+                bounds_lines.append(" ".join(map(str, ("bounds", track, *words))))
         elif kind == 13:
             checks.extend(entries(unzstd(payload[4:]) if codec == 2 else payload))
         elif kind == 18:
@@ -265,6 +269,8 @@ def main():
     for track in sorted(streams):
         for sequence, (first, second) in streams[track]:
             print("record", track, sequence, f"{first:016x} {second:016x}")
+    for line in bounds_lines:
+        print(line)
     print_launches([number(entry, 1) for entry in facts.get(2, []) if number_or(entry, 2, 0) == 1], streams)
 
 
