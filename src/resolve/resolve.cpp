@@ -174,6 +174,7 @@ class SamplePass {
             out.labels = buffers.labels;
             out.submissions = buffers.submissions;
             out.launches = buffers.launches;
+            out.collectives = buffers.collectives;
             out.nodes = buffers.nodes;
             out.dependencies = buffers.dependencies;
             // Only the last part says how far time is known: what is left of this batch is not behind us yet.

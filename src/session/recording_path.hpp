@@ -6,9 +6,7 @@
 
 namespace plumb::session {
 
-/// %p pid, %h host name, %r rank ("0" where no launcher tells one), %% a percent sign; relative to the working folder.
-std::string expand_path(const std::string& pattern);
-/// What the launcher (torchrun, MPI, Slurm) says this process's rank is; null when there is none.
-const char* rank_variable();
+/// %p pid, %h host name, %r rank ("0" where there is none), %% a percent sign; relative to the working folder.
+std::string expand_path(const std::string& pattern, const std::string& rank = {});
 
 } // namespace plumb::session

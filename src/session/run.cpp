@@ -11,6 +11,7 @@
 #include "fingerprint/cuda/cuda_tensors.hpp"
 #include "record/recorder_access.hpp"
 #include "session/metadata.hpp"
+#include "session/rank_identity.hpp"
 #include "session/recording_path.hpp"
 
 namespace plumb::session {
@@ -24,7 +25,7 @@ Status Run::open(const Start& start) {
     }
     const clock::ClockReading opened = clock::read_clock_pair(clock::host_clock(config_.clock));
     const bool in_memory = config_.out == "none";
-    path_ = in_memory ? std::string() : expand_path(config_.out);
+    path_ = in_memory ? std::string() : expand_path(config_.out, rank_identity(config_.rank).rank);
     const std::string reason = open_rings();
     Status status = open_writer(reason);
     if (status.ok()) {
