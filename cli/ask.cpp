@@ -13,6 +13,7 @@
 #include "cli/imported_traces.hpp"
 #include "cli/output.hpp"
 #include "cli/page.hpp"
+#include "cli/rank_traces.hpp"
 #include "cli/ticker.hpp"
 #include "cli/words.hpp"
 #include "plumb/answer.hpp"
@@ -28,7 +29,8 @@ struct Question {
     plumb::OptionValues options;
     bool json = false;
     bool markdown = false;
-    std::string page; // file to write; empty: none
+    std::string page;  // file to write; empty: none
+    std::string trace; // the same
 };
 
 plumb::Result<std::vector<std::string>> files_of(const Question& question, ImportedTraces& traces) {
@@ -89,6 +91,12 @@ PLUMB_NOINLINE int answer(const Question& question) {
     }
     if (!question.page.empty()) {
         const plumb::Status written = write_answer_page(question.page, paths, *answer);
+        if (!written) {
+            return say_error(written.error().message, question.json);
+        }
+    }
+    if (!question.trace.empty()) {
+        const plumb::Status written = write_rank_traces(question.trace, paths, *answer);
         if (!written) {
             return say_error(written.error().message, question.json);
         }
@@ -190,6 +198,11 @@ void add_answer(CLI::App& root, const plumb::AnswerInfo& info, int& exit_code) {
         added["page"] =
             app.add_option("--page", question->page, "Also write it as one HTML file, to look at and to share")
                 ->type_name("FILE");
+    }
+    if (info.name == "ranks") {
+        added["trace"] = app.add_option("--trace", question->trace,
+                                        "Also write the traces of all ranks, on one clock, as one TAR for Perfetto")
+                             ->type_name("FILE");
     }
     for (const plumb::AnswerOption& option : info.options) {
         for (const std::string& other : option.excludes) {

@@ -224,10 +224,23 @@ void print_run(const std::string& recording, const RunArguments& arguments) {
     std::cerr << "\nrecording " << terminal_text(recording) << '\n' << answer->text({color, stdout_columns()});
 }
 
+/// "r%r.plumb": one of several ranks, whose recordings `plumb ranks` reads together; as the shell finds them. "": it is not.
+std::string of_all_ranks(std::string out) {
+    const std::size_t at = out.find("%r");
+    return at == out.npos ? "" : out.replace(at, 2, "*");
+}
+
 void print_all(const RunNotes& notes, const std::vector<std::string>& remarks, const RunArguments& arguments) {
     const std::vector<std::string> recordings = notes.of("recording");
+    const std::string ranks = arguments.json ? "" : of_all_ranks(arguments.out);
     for (const std::string& recording : recordings) {
-        print_run(recording_told(recording), arguments);
+        if (ranks.empty()) {
+            print_run(recording_told(recording), arguments);
+        } else { // the reports of all ranks would run into each other
+            (void)plumb::recover_recording(recording_told(recording));
+            std::cerr << "recording " + terminal_text(recording_told(recording)) + ", of one rank: plumb ranks " +
+                             terminal_text(ranks) + "\n";
+        }
     }
     if (recordings.empty()) {
         std::cerr << "note  " << nothing_was_met << '\n';
@@ -268,8 +281,10 @@ void add_run(CLI::App& root, int& exit_code) {
     auto arguments = std::make_shared<RunArguments>();
     CLI::App& app =
         *root.add_subcommand("run", "Run a command, record the engine in it as it is, and print the report");
-    app.add_option("-o,--out", arguments->out,
-                   "Recording to write; %p is the process (default plumb-%p.plumb, or what PLUMB says)")
+    app.add_option(
+           "-o,--out", arguments->out,
+           "Recording to write; %p is the process, %r the rank under mpirun, torchrun or srun (default plumb-%p.plumb, or what "
+           "PLUMB says)")
         ->type_name("FILE");
     app.add_flag("--json", arguments->json, "The report as JSON on standard output, after the command's own");
     app.add_flag("--list", arguments->list, "Instead: list engines, ways in, and releases that were run");

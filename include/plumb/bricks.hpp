@@ -54,7 +54,12 @@ enum class Category : std::uint8_t {
     X(reduce_scatter, 28, collective, "")                  \
     X(copy_h2d, 29, transfer, "")                          \
     X(copy_d2h, 30, transfer, "")                          \
-    X(copy_d2d, 31, transfer, "")
+    X(copy_d2d, 31, transfer, "")                          \
+    X(all_to_all, 32, collective, "alltoall")              \
+    X(broadcast, 33, collective, "bcast")                  \
+    X(send, 34, collective, "")                            \
+    X(recv, 35, collective, "receive")                     \
+    X(kv_transfer, 36, transfer, "")
 
 /// Well-known bricks. Any other name is interned once with Profiler::intern.
 enum class Brick : std::uint16_t {

@@ -59,6 +59,9 @@ enum class RecordKind : std::uint8_t {
             // (host) track; it stands before this record in the recording
     barrier_wait =
         30, // first = ticks that the thread waited for others of its team inside the next scope of this track
+    collective =
+        31, // first = number of it in its group + 1 (0: not said), id = name of the group (0: not said), payload
+            // = name of the scope: of the next scope of that name on this track
     request_part = 32, // first = value, id = RequestPart: of the next request of this track
     request = 33,      // first = the caller's id of a request, id = RequestMark
 };

@@ -102,7 +102,12 @@ enum {
     plumb_brick_reduce_scatter = 28,
     plumb_brick_copy_h2d = 29,
     plumb_brick_copy_d2h = 30,
-    plumb_brick_copy_d2d = 31
+    plumb_brick_copy_d2d = 31,
+    plumb_brick_all_to_all = 32,
+    plumb_brick_broadcast = 33,
+    plumb_brick_send = 34,
+    plumb_brick_recv = 35,
+    plumb_brick_kv_transfer = 36
 };
 
 /// What kind of computation a name stands for.
@@ -204,6 +209,9 @@ PLUMB_C_API plumb_code plumb_push_step(plumb_profiler* profiler, const plumb_que
 PLUMB_C_API plumb_code plumb_push_layer(plumb_profiler* profiler, uint32_t index);
 PLUMB_C_API plumb_code plumb_push_scope(plumb_profiler* profiler, const plumb_queue* queue, plumb_name name,
                                         const plumb_work* work);
+/// Before the push of a collective on this thread: which one of its group it is, so that `plumb ranks` finds it on every rank.
+/// `group` is a name from plumb_intern(), or 0: not said. `sequence` counts the collectives of that brick in that group from 0.
+PLUMB_C_API plumb_code plumb_collective(plumb_profiler* profiler, plumb_name name, plumb_name group, uint64_t sequence);
 /// Work of the innermost brick, known only now; it replaces what was given before.
 PLUMB_C_API plumb_code plumb_set_work(plumb_profiler* profiler, const plumb_work* work);
 /// Ends what this thread pushed last. plumb_invalid_argument where nothing is open, or where it was begun while recording was off.

@@ -91,7 +91,8 @@ class PLUMB_API Recorder {
     [[nodiscard]] Token begin(Name name, Tags... tags) noexcept {
         Token token;
         if (PLUMB_UNLIKELY(enabled())) {
-            begin_token(token, name, sizeof...(Tags) != 0, make_work(tags...));
+            announce(name, tags...);
+            begin_token(token, name, detail::any_work<Tags...>, make_work(tags...));
         } else {
             token.track = begun_off;
         }
@@ -107,7 +108,8 @@ class PLUMB_API Recorder {
     template <class... Tags>
     void record_span(Name name, Timestamp begin, Timestamp end, Tags... tags) noexcept {
         if (PLUMB_UNLIKELY(enabled())) {
-            put_span(name, begin, end, sizeof...(Tags) != 0, make_work(tags...));
+            announce(name, tags...);
+            put_span(name, begin, end, detail::any_work<Tags...>, make_work(tags...));
         }
     }
 
@@ -159,7 +161,8 @@ class PLUMB_API Recorder {
     template <class... Tags>
     void push_scope(Queue queue, Name name, Tags... tags) noexcept {
         if (PLUMB_UNLIKELY(enabled())) {
-            push_brick(queue, name, sizeof...(Tags) != 0, make_work(tags...));
+            announce(name, tags...);
+            push_brick(queue, name, detail::any_work<Tags...>, make_work(tags...));
         }
     }
     void push_layer(std::uint32_t index) noexcept {
@@ -210,6 +213,15 @@ class PLUMB_API Recorder {
     friend struct RecorderAccess; // src/record
 
   private:
+    template <class... Tags>
+    void announce([[maybe_unused]] Name name, [[maybe_unused]] Tags... tags) noexcept {
+        if constexpr (detail::any_collective<Tags...>) {
+            if (detail::ThreadRecorder* pen = thread(); pen != nullptr) {
+                pen->push_collective(name, detail::make_collective(tags...));
+            }
+        }
+    }
+
     static constexpr std::uint32_t begun_off = ~std::uint32_t{0}; // Token::track of a token begun while off
 
     void begin_token(Token& token, Name name, bool has_work, const Work& work) noexcept;
@@ -277,13 +289,16 @@ class Scope {
     template <class... Tags>
     PLUMB_ALWAYS_INLINE Scope(Recorder& recorder, std::uint32_t mode, Queue queue, Name name, Tags... tags) noexcept
         : thread_(recorder.thread()), mode_(mode) {
-        bits_ = detail::pack(detail::RecordKind::scope, name.id) | (sizeof...(Tags) != 0 ? detail::flag_work : 0);
-        if constexpr (sizeof...(Tags) != 0) {
+        bits_ = detail::pack(detail::RecordKind::scope, name.id) | (detail::any_work<Tags...> ? detail::flag_work : 0);
+        if constexpr (detail::any_work<Tags...>) {
             work_ = make_work(tags...);
         }
         detail::ThreadRecorder* thread = thread_;
         if (PLUMB_UNLIKELY(thread == nullptr)) {
             return;
+        }
+        if constexpr (detail::any_collective<Tags...>) {
+            thread->push_collective(name, detail::make_collective(tags...));
         }
         const unsigned depth = thread->depth;
         if (PLUMB_UNLIKELY(depth >= max_depth || (mode & detail::mode_indirect) != 0 || queue.timer != nullptr)) {
@@ -376,7 +391,10 @@ PLUMB_ALWAYS_INLINE void lap(Recorder& recorder, std::uint32_t mode, Queue queue
     if (PLUMB_UNLIKELY(thread == nullptr)) {
         return;
     }
-    const std::uint64_t bits = pack(RecordKind::scope, name.id) | flag_lap | (sizeof...(Tags) != 0 ? flag_work : 0);
+    const std::uint64_t bits = pack(RecordKind::scope, name.id) | flag_lap | (any_work<Tags...> ? flag_work : 0);
+    if constexpr (any_collective<Tags...>) {
+        thread->push_collective(name, make_collective(tags...));
+    }
     OpenLap& lap = thread->laps[thread->depth];
     const std::uint64_t open_bits = lap.bits;
     if (PLUMB_LIKELY(open_bits != 0 && lap.mode == mode && (mode & mode_indirect) == 0 && queue.timer == nullptr)) {
@@ -392,7 +410,7 @@ PLUMB_ALWAYS_INLINE void lap(Recorder& recorder, std::uint32_t mode, Queue queue
             }
             lap.begin = now;
             lap.bits = bits;
-            if constexpr (sizeof...(Tags) != 0) {
+            if constexpr (any_work<Tags...>) {
                 lap.work = make_work(tags...);
             }
             thread->deadline = now + long_ticks;

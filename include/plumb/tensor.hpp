@@ -29,9 +29,6 @@ struct TensorTags {
 struct PositionTag {
     std::int64_t value;
 };
-struct SequenceTag {
-    std::uint32_t value;
-};
 struct LogitsTag {};
 
 } // namespace detail
@@ -39,8 +36,6 @@ struct LogitsTag {};
 
 /// Position in its sequence of a tensor's first row.
 constexpr detail::PositionTag position(std::int64_t of_first_row) noexcept { return {of_first_row}; }
-/// Which sequence of a batch a tensor belongs to, from 0.
-constexpr detail::SequenceTag sequence(std::uint32_t index) noexcept { return {index}; }
 /// The tensor's last row is logits.
 inline constexpr detail::LogitsTag logits{};
 
@@ -48,7 +43,9 @@ inline namespace v1 {
 namespace detail {
 
 constexpr void apply_tensor_tag(TensorTags& tags, PositionTag tag) noexcept { tags.position = tag.value; }
-constexpr void apply_tensor_tag(TensorTags& tags, SequenceTag tag) noexcept { tags.sequence = tag.value; }
+constexpr void apply_tensor_tag(TensorTags& tags, SequenceTag tag) noexcept {
+    tags.sequence = static_cast<std::uint32_t>(tag.value);
+}
 constexpr void apply_tensor_tag(TensorTags& tags, LogitsTag) noexcept { tags.logits = true; }
 
 /// A name, a brick, or text, which is interned.

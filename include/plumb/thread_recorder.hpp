@@ -141,6 +141,8 @@ struct alignas(64) ThreadRecorder {
     PLUMB_API void release_structure() noexcept;
     PLUMB_API std::uint64_t push_changed_work(std::uint64_t bits, KnownWork& known, const Work& work) noexcept;
     PLUMB_API void drop(Drop reason) noexcept;
+    /// Says which collective the next scope of that name is.
+    PLUMB_API void push_collective(Name name, const Collective& of) noexcept;
     /// A record with a duration of any length.
     PLUMB_API bool push_timed(std::uint64_t first, std::uint64_t bits, std::uint64_t duration) noexcept;
     PLUMB_API void sample_cpu_time() noexcept;

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "plumb/api.hpp"
+#include "plumb/bricks.hpp"
 #include "plumb/layout.hpp"
 
 namespace plumb {
@@ -35,6 +36,24 @@ struct StepTag {
 struct TokensTag {
     std::uint64_t value;
 };
+
+/// Which collective of its group a scope is.
+struct Collective {
+    std::uint64_t sequence_plus_one = 0; // 0: not said
+    std::uint16_t group = 0;             // its name; 0: not said
+};
+struct GroupTag {
+    Name value;
+};
+struct SequenceTag {
+    std::uint64_t value;
+};
+template <class Tag>
+inline constexpr bool says_collective = std::is_same_v<Tag, GroupTag> || std::is_same_v<Tag, SequenceTag>;
+template <class... Tags>
+inline constexpr bool any_collective = (false || ... || says_collective<Tags>);
+template <class... Tags>
+inline constexpr bool any_work = (false || ... || !says_collective<Tags>);
 
 template <class T>
 using IfArithmetic = std::enable_if_t<std::is_arithmetic_v<T>, int>;
@@ -90,6 +109,17 @@ constexpr detail::StepTag<detail::StepValue::kv_length> kv_length(T n) noexcept 
     return {static_cast<std::uint64_t>(n)};
 }
 
+/// The group of ranks that a collective is of: a name from intern(), such as "tp".
+constexpr detail::GroupTag group(Name name) noexcept { return {name}; }
+/// Of a collective: its number among those of its brick and group, from 0, the same on every rank. Of a tensor
+/// (PLUMB_TENSOR): which sequence of a batch it belongs to, from 0.
+template <class T, detail::IfArithmetic<T> = 0>
+constexpr detail::SequenceTag sequence(T n) noexcept {
+    return {static_cast<std::uint64_t>(n)};
+}
+
+constexpr void apply(Work&, detail::GroupTag) noexcept {}
+constexpr void apply(Work&, detail::SequenceTag) noexcept {}
 template <detail::WorkQuantity Quantity>
 constexpr void apply(Work& work, detail::WorkTag<Quantity> tag) noexcept {
     if constexpr (Quantity == detail::WorkQuantity::bytes) {
@@ -126,5 +156,20 @@ constexpr Work make_work(Tags... tags) noexcept {
     return work;
 }
 
+namespace detail {
+
+constexpr void apply(Collective& of, GroupTag tag) noexcept { of.group = tag.value.id; }
+constexpr void apply(Collective& of, SequenceTag tag) noexcept { of.sequence_plus_one = tag.value + 1; }
+template <class Tag>
+constexpr void apply(Collective&, Tag) noexcept {}
+
+template <class... Tags>
+constexpr Collective make_collective(Tags... tags) noexcept {
+    Collective of;
+    (apply(of, tags), ...);
+    return of;
+}
+
+} // namespace detail
 } // namespace v1
 } // namespace plumb

@@ -17,6 +17,10 @@ namespace plumb::base {
 /// Changes at every boot of the machine; empty where the system has none.
 std::string boot_id();
 
+/// Names the set of processes that share our CLOCK_MONOTONIC and our start times, for as long as one of them lives; 0 where
+/// the system has none.
+std::uint64_t time_namespace();
+
 /// When the process began, in the system's own units: with pid and boot_id it names one process for good, although
 /// pids are reused. Error not_found when there is no such process.
 Result<std::uint64_t> process_start_time(std::uint32_t pid);

@@ -86,6 +86,11 @@ std::string boot_id() {
     return id;
 }
 
+std::uint64_t time_namespace() {
+    struct stat info {};
+    return stat("/proc/self/ns/time", &info) == 0 ? info.st_ino : 0;
+}
+
 Result<std::uint64_t> process_start_time(std::uint32_t pid) {
     ProcessStat stat;
     if (read_process_stat(pid, stat)) {

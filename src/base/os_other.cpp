@@ -40,6 +40,8 @@ const char own_address = 0;
 
 std::string boot_id() { return system_text("kern.bootsessionuuid"); }
 
+std::uint64_t time_namespace() { return 0; }
+
 Result<std::uint64_t> process_start_time(std::uint32_t pid) {
 #if defined(__APPLE__)
     kinfo_proc info{};

@@ -68,6 +68,17 @@ plumb_code plumb_push_scope(plumb_profiler* profiler, const plumb_queue* queue, 
     return plumb_ok;
 }
 
+plumb_code plumb_collective(plumb_profiler* profiler, plumb_name name, plumb_name group, uint64_t sequence) {
+    if (profiler == nullptr) {
+        return no_profiler();
+    }
+    plumb::detail::ThreadRecorder* pen = profiler->profiler.enabled() ? profiler->profiler.thread() : nullptr;
+    if (pen != nullptr) {
+        pen->push_collective(Name(name), {sequence + 1, group});
+    }
+    return plumb_ok;
+}
+
 plumb_code plumb_set_work(plumb_profiler* profiler, const plumb_work* work) {
     if (profiler == nullptr) {
         return no_profiler();

@@ -109,7 +109,7 @@ void DeviceCollector::scan(const recording::RecordBatch& batch) {
     }
 }
 
-void DeviceCollector::expect(const Record& record, const Cause& cause, const HostTrack& host) {
+void DeviceCollector::expect(const Record& record, const Cause& cause, HostTrack& host) {
     const std::lock_guard<std::mutex> lock(mutex_);
     DeviceTrack* const device = track_of(static_cast<std::uint32_t>(payload_of(record)));
     if (device == nullptr || device->timer == nullptr) {
@@ -121,7 +121,11 @@ void DeviceCollector::expect(const Record& record, const Cause& cause, const Hos
     device->pending.push_back(
         {cause, record.first,
          pack(RecordKind::scope, id_of(record)) | (record.second & flag_lap) | (has_work ? flag_work : 0),
-         host.places.back(), has_work ? known->second : absent_work()});
+         host.places.back(), has_work ? known->second : absent_work(), std::nullopt});
+    if (const auto said = host.collectives.find(id_of(record)); said != host.collectives.end()) {
+        device->pending.back().collective = said->second;
+        host.collectives.erase(said);
+    }
 }
 
 void DeviceCollector::follow(HostTrack& host, const Record& record) {
@@ -160,6 +164,14 @@ void DeviceCollector::follow(HostTrack& host, const Record& record) {
     case RecordKind::work:
         set_quantity(host.work.try_emplace(id_of(record), absent_work()).first->second, payload_of(record),
                      as_double(record.first));
+        break;
+    case RecordKind::collective:
+        host.collectives[static_cast<std::uint16_t>(payload_of(record))] = record;
+        break;
+    case RecordKind::scope: // on the thread itself
+        if (!host.collectives.empty()) {
+            host.collectives.erase(id_of(record));
+        }
         break;
     default:
         break;
@@ -224,7 +236,8 @@ void DeviceCollector::take_samples(const FeedRound& round) {
         }
         const std::uint64_t bits =
             pack(RecordKind::scope, sample.name) | (sample.lap ? flag_lap : 0) | (sample.has_work ? flag_work : 0);
-        emit(found->second, {std::nullopt, 0, bits, {sample.step_plus_one, sample.layer_plus_one}, sample.work},
+        emit(found->second,
+             {std::nullopt, 0, bits, {sample.step_plus_one, sample.layer_plus_one}, sample.work, std::nullopt},
              {sample.begin_ticks, sample.end_ticks, sample.flags});
     }
 }
@@ -342,6 +355,9 @@ void DeviceCollector::emit(DeviceTrack& device, const Pending& pending, const De
             }
             known->second = pending.work;
         }
+    }
+    if (pending.collective) {
+        out.push_back(*pending.collective);
     }
     if (pending.cause) {
         out.push_back({pending.cause->sequence, pack(RecordKind::cause, 0, pending.cause->track)});

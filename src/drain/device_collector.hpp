@@ -56,6 +56,7 @@ class DeviceCollector {
     struct HostTrack {
         std::vector<Place> places; // innermost last; never empty
         std::map<std::uint16_t, Work> work;
+        std::map<std::uint16_t, Record> collectives; // by name of the scope that they are of, until that comes
         HostTrack() : places(1) {}
     };
     /// The record of a scope's submission.
@@ -69,6 +70,7 @@ class DeviceCollector {
         std::uint64_t bits; // id and flags of the scope
         Place place;
         Work work;
+        std::optional<Record> collective;
     };
     struct DeviceTrack {
         QueueTimer* timer; // null: a feed brings its samples
@@ -86,7 +88,7 @@ class DeviceCollector {
     };
 
     void follow(HostTrack& host, const Record& record);
-    void expect(const Record& record, const Cause& cause, const HostTrack& host);
+    void expect(const Record& record, const Cause& cause, HostTrack& host);
     void emit(DeviceTrack& device, const Pending& pending, const DeviceSpan& span);
     void take_ready(DeviceTrack& device);
     void look_behind(DeviceTrack& device);

@@ -125,6 +125,21 @@ class Collected : public testing::Test {
     std::unique_ptr<recording::Writer> writer_;
 };
 
+TEST_F(Collected, which_collective_a_scope_is_stands_again_before_it) {
+    constexpr Name reduce = Brick::all_reduce;
+    { PLUMB_BRICK(recorder_, host, reduce, sequence(4)); } // of the thread itself: not of the queue's next one
+    { PLUMB_BRICK(recorder_, queue_, reduce); }
+    { PLUMB_BRICK(recorder_, queue_, reduce, group(Name(300)), sequence(5)); }
+    timer_.done[1] = {500, 530, 0};
+    timer_.done[2] = {600, 630, 0};
+    const Words all = round();
+    ASSERT_EQ(all.size(), 9u);
+    EXPECT_EQ(all[2], "scope 26 @500 +30");
+    EXPECT_EQ(all[5], "collective 26 group=300 number+1=6");
+    EXPECT_EQ(all[6].rfind("cause ", 0), 0u);
+    EXPECT_EQ(all[7], "scope 26 @600 +30");
+}
+
 TEST_F(Collected, a_scope_has_the_devices_times_and_the_place_it_was_submitted_from) {
     {
         PLUMB_STEP(recorder_, queue_, Phase::decode);

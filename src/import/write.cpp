@@ -2,6 +2,7 @@
 #include "import/write.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -175,6 +176,7 @@ class ImportedWriter {
         const auto pid = facts.pids.find(options_.process);
         made.pid = pid != facts.pids.end() ? static_cast<std::uint32_t>(pid->second) : 0;
         made.rank = facts.rank;
+        made.world = std::strtoull(facts.world_size.c_str(), nullptr, 10); // 0 where it is no number
         made.sync_mode = "deferred";
         made.warmup_steps = 0;
         made.identity = {{"tool", facts.tool}, {"tool.version", facts.version}, {"plumb", PLUMB_BUILD_VERSION}};

@@ -107,6 +107,8 @@ inline std::string words(const Record& record) {
         return "span_lead queued=" + first + " submitted=" + payload;
     case RecordKind::barrier_wait:
         return "barrier_wait " + first;
+    case RecordKind::collective:
+        return "collective " + payload + " group=" + id + " number+1=" + first;
     case RecordKind::kernel_code:
         return "kernel_code " + id + " hash=" + first + " shared=" + payload;
     case RecordKind::kernel_extent:

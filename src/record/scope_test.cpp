@@ -109,6 +109,34 @@ TEST_P(ScopeOnBothClocks, nested_scopes_of_one_name_keep_their_own_work) {
     EXPECT_EQ(bytes_of_scopes, (std::vector<double>{1, 1, 100}));
 }
 
+TEST_P(ScopeOnBothClocks, a_collective_says_which_one_it_is_before_its_scope_and_has_no_work_by_that) {
+    constexpr Name reduce = Brick::all_reduce; // 26
+    const Name tp{300};
+    { PLUMB_BRICK(recorder_, host, reduce, group(tp), sequence(0)); }
+    { PLUMB_BRICK(recorder_, host, reduce, sequence(1), bytes(64)); }
+    { PLUMB_BRICK(recorder_, host, reduce, group(tp)); }
+    recorder_.push_scope(host, reduce, sequence(3));
+    recorder_.pop_scope();
+    Words said;
+    std::vector<bool> worked;
+    std::size_t works = 0;
+    for (const auto& [track, all] : recorder_.take_tracks()) {
+        for (const Record& record : all) {
+            if (kind_of(record) == RecordKind::collective) {
+                said.push_back(words(record));
+            } else if (kind_of(record) == RecordKind::scope) {
+                worked.push_back((record.second & flag_work) != 0);
+            }
+            works += kind_of(record) == RecordKind::work ? 1 : 0;
+        }
+    }
+    EXPECT_EQ(said, (Words{"collective 26 group=300 number+1=1", "collective 26 group=0 number+1=2",
+                           "collective 26 group=300 number+1=0", "collective 26 group=0 number+1=4"}));
+    EXPECT_EQ(worked, (std::vector<bool>{false, true, false, false}));
+    EXPECT_EQ(works, work_quantities);
+    EXPECT_EQ(recorder_.all_drops(), 0u);
+}
+
 TEST_P(ScopeOnBothClocks, work_given_late_replaces_what_was_given_at_the_beginning) {
     {
         Scope scope = recorder_.scope(host, norm, bytes(64));

@@ -51,6 +51,12 @@ void detail::ThreadRecorder::drop(Drop reason) noexcept {
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
+void detail::ThreadRecorder::push_collective(Name name, const Collective& of) noexcept {
+    if (!push(of.sequence_plus_one, pack(RecordKind::collective, of.group, name.id))) {
+        drop(Drop::ring_full);
+    }
+}
+
 std::uint64_t detail::ThreadRecorder::push_changed_work(std::uint64_t bits, detail::KnownWork& known,
                                                         const Work& work) noexcept {
     const auto id = static_cast<std::uint16_t>(bits >> id_shift);

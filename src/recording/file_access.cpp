@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/os.hpp"
 #include "recording/format.hpp"
 #include "recording/metadata_codec.hpp"
 
@@ -81,11 +82,16 @@ WriterIdentity read_writer_identity(int file) {
         !decode(payload.data(), payload.size(), metadata)) {
         return writer;
     }
-    writer.known = metadata.pid != 0;
-    writer.pid = metadata.pid;
-    writer.process_start = metadata.process_start;
-    writer.boot_id = std::move(metadata.boot_id);
-    return writer;
+    return writer_of(metadata);
+}
+
+WriterIdentity writer_of(const Metadata& metadata) {
+    return {metadata.pid != 0, metadata.pid, metadata.process_start, metadata.boot_id, metadata.time_namespace};
+}
+
+bool may_run(const WriterIdentity& writer) {
+    const bool elsewhere = writer.time_namespace != 0 && writer.time_namespace != base::time_namespace();
+    return !writer.known || elsewhere || base::process_alive(writer.pid, writer.process_start, writer.boot_id);
 }
 
 bool is_locked(int file) {

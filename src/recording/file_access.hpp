@@ -7,6 +7,7 @@
 #include <string>
 
 #include "plumb/result.hpp"
+#include "recording/recording.hpp"
 
 namespace plumb::recording {
 
@@ -45,7 +46,13 @@ struct WriterIdentity {
     std::uint32_t pid = 0;
     std::uint64_t process_start = 0;
     std::string boot_id;
+    std::uint64_t time_namespace = 0;
 };
+
+/// Whether that process may still run; its lock says whether it does. The start times of another time namespace are not ours: then
+/// the lock alone says it.
+[[nodiscard]] bool may_run(const WriterIdentity& writer);
+[[nodiscard]] WriterIdentity writer_of(const Metadata& metadata);
 
 /// Reads the first chunk of an open file; `known` stays false for anything but a recording.
 [[nodiscard]] WriterIdentity read_writer_identity(int file);

@@ -63,7 +63,7 @@ Status lock_existing(const std::string& path, int flags, FileHandle& file) {
             return {};
         }
         const WriterIdentity writer = read_writer_identity(file.get());
-        const bool alive = !writer.known || base::process_alive(writer.pid, writer.process_start, writer.boot_id);
+        const bool alive = may_run(writer);
         if (tries >= (alive ? lock_tries_if_alive : lock_tries_if_dead)) {
             return live_writer(path, file.get());
         }

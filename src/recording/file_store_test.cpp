@@ -24,6 +24,7 @@ Metadata own_metadata() {
     m.pid = base::process_id();
     m.process_start = *base::process_start_time(m.pid);
     m.boot_id = base::boot_id();
+    m.time_namespace = base::time_namespace();
     return m;
 }
 
@@ -153,6 +154,19 @@ TEST(FileStore, a_forked_child_that_forgets_the_file_does_not_keep_it_busy) {
     ASSERT_TRUE((*writer)->close().ok());
     EXPECT_EQ(content_of(path).count(), 10u);
     EXPECT_TRUE(Writer::create({path}, own_metadata()).ok());
+}
+
+TEST(FileStore, whether_a_writer_of_another_time_namespace_lives_is_asked_by_its_lock) {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("run.plumb");
+    Metadata elsewhere = own_metadata();
+    elsewhere.time_namespace = base::time_namespace() + 1;
+    elsewhere.process_start += 4242; // as its own clock since boot says
+    auto writer = Writer::create({path}, elsewhere);
+    ASSERT_TRUE(writer.ok());
+    EXPECT_TRUE(Reader::open(path)->being_written());
+    ASSERT_TRUE((*writer)->close().ok());
+    EXPECT_FALSE(Reader::open(path)->being_written());
 }
 
 TEST(FileStore, a_live_recording_is_readable_and_said_to_be_growing) {

@@ -80,12 +80,11 @@ void Follower::take_over(Index& index) {
 }
 
 void Follower::ask_for_writer(bool grew) {
-    const Metadata& writer = facts_->metadata;
     if (facts_->closed) {
         writer_ = Writer::closed;
     } else if (!grew) {
         // The lock is asked for only where nothing came: whoever opens a recording for writing must not meet us often.
-        const bool runs = writer.pid == 0 || base::process_alive(writer.pid, writer.process_start, writer.boot_id);
+        const bool runs = may_run(writer_of(facts_->metadata));
         writer_ = runs && is_locked(file_->file()) ? Writer::alive : Writer::gone;
     }
     facts_->being_written = writer_ == Writer::alive;

@@ -11,6 +11,8 @@ namespace {
 // More than any run needs; bounds what a hostile file can make a reader hold.
 constexpr std::size_t most_pairs = 4096;
 constexpr std::size_t most_places = 256; // that have peaks
+constexpr std::size_t most_groups = 64;
+constexpr std::size_t most_members = 65536; // of a group
 /// Counters::ended_drops has one field for each reason, from this number on.
 constexpr std::uint16_t first_ended_drop = 16;
 
@@ -113,6 +115,41 @@ bool decode(std::string_view content, Peaks& to) {
     });
 }
 
+void encode(const RankGroup& from, Bytes& to) {
+    FieldWriter fields(to);
+    fields.text(1, from.name);
+    fields.number(2, from.index);
+    fields.number(3, from.size);
+    for (const std::uint32_t member : from.members) {
+        fields.number(4, member);
+    }
+}
+
+bool decode(std::string_view content, RankGroup& to) {
+    const bool whole =
+        walk(reinterpret_cast<const std::byte*>(content.data()), content.size(), [&to](const Field& field) {
+            switch (field.number) {
+            case 1:
+                to.name = field.as_text();
+                break;
+            case 2:
+                to.index = static_cast<std::uint32_t>(field.as_number());
+                break;
+            case 3:
+                to.size = static_cast<std::uint32_t>(field.as_number());
+                break;
+            case 4:
+                if (to.members.size() < most_members) {
+                    to.members.push_back(static_cast<std::uint32_t>(field.as_number()));
+                }
+                break;
+            default:
+                break;
+            }
+        });
+    return whole && to.index < to.size && (to.members.empty() || to.members.size() == to.size);
+}
+
 } // namespace
 
 void encode(const Metadata& from, Bytes& to) {
@@ -146,6 +183,17 @@ void encode(const Metadata& from, Bytes& to) {
         Bytes nested;
         encode(peaks, nested);
         fields.text(18, {reinterpret_cast<const char*>(nested.data()), nested.size()});
+    }
+    if (from.world != 0) {
+        fields.number(19, from.world);
+    }
+    if (from.time_namespace != 0) {
+        fields.number(20, from.time_namespace);
+    }
+    for (const RankGroup& group : from.groups) {
+        Bytes nested;
+        encode(group, nested);
+        fields.text(21, {reinterpret_cast<const char*>(nested.data()), nested.size()});
     }
 }
 
@@ -215,6 +263,17 @@ bool decode(const std::byte* data, std::size_t size, Metadata& to) {
         case 18:
             if (Peaks peaks; to.peaks.size() < most_places && decode(field.content, peaks)) {
                 to.peaks.push_back(std::move(peaks));
+            }
+            break;
+        case 19:
+            to.world = field.as_number();
+            break;
+        case 20:
+            to.time_namespace = field.as_number();
+            break;
+        case 21:
+            if (RankGroup group; to.groups.size() < most_groups && decode(field.content, group)) {
+                to.groups.push_back(std::move(group));
             }
             break;
         default:

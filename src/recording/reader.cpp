@@ -95,9 +95,7 @@ Result<Reader> Reader::open(const std::string& path, ReadOptions options) {
         return index.error();
     }
     state->index = std::move(*index);
-    const Metadata& writer = state->index.metadata;
-    const bool alive = writer.pid == 0 || base::process_alive(writer.pid, writer.process_start, writer.boot_id);
-    state->index.being_written = alive && is_locked(state->source.file());
+    state->index.being_written = may_run(writer_of(state->index.metadata)) && is_locked(state->source.file());
     if (!state->index.being_written && options.merge_ring) {
         state->ring = merge_ring(state->index);
     }

@@ -221,6 +221,15 @@ struct Counters {
     std::uint64_t checks = 0;    // of tensors, written to this file so far, before any limit removed some
 };
 
+/// Ranks that work together: "tp", "pp", "ep", "dp".
+struct RankGroup {
+    std::string name;
+    std::uint32_t index = 0;            // of this rank in it
+    std::uint32_t size = 0;             // above index
+    std::vector<std::uint32_t> members; // ranks, by index; empty: not said
+    bool operator==(const RankGroup&) const = default;
+};
+
 /// Fixed at the start of a run.
 struct Metadata {
     std::uint64_t recording_id[2] = {0, 0};
@@ -230,6 +239,9 @@ struct Metadata {
     std::uint64_t process_start = 0;
     std::string boot_id;
     std::string rank;
+    std::uint64_t world = 0;          // ranks of the job; 0: not known
+    std::uint64_t time_namespace = 0; // one CLOCK_MONOTONIC of that boot is another's; 0: not known
+    std::vector<RankGroup> groups;
     std::string ring_path;   // empty: rings in anonymous memory, not crash-safe
     std::string ring_reason; // why, when ring_path is empty
     std::string config;      // canonical spec

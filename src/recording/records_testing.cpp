@@ -130,6 +130,9 @@ Metadata full_metadata() {
     m.host = "a-host-of-its-own";
     m.pid = 4242;
     m.process_start = 987654;
+    m.world = 8;
+    m.time_namespace = 77;
+    m.groups = {{"tp", 1, 4, {}}, {"pp", 0, 2, {3, 7}}};
     m.boot_id = "11111111-2222-3333-4444-555555555555";
     m.rank = "3";
     m.ring_path = "";

@@ -154,6 +154,9 @@ TEST(RoundTrip, F9_what_the_writer_writes_the_reader_reads_field_for_field) {
     EXPECT_EQ(m.process_start, facts.process_start);
     EXPECT_EQ(m.boot_id, facts.boot_id);
     EXPECT_EQ(m.rank, facts.rank);
+    EXPECT_EQ(m.world, facts.world);
+    EXPECT_EQ(m.time_namespace, facts.time_namespace);
+    EXPECT_EQ(m.groups, facts.groups);
     EXPECT_EQ(m.ring_path, facts.ring_path);
     EXPECT_EQ(m.ring_reason, facts.ring_reason);
     EXPECT_EQ(m.config, facts.config);

@@ -178,6 +178,7 @@ class SamplePass {
             out.labels = buffers.labels;
             out.submissions = buffers.submissions;
             out.launches = buffers.launches;
+            out.collectives = buffers.collectives;
             out.nodes = buffers.nodes;
             out.dependencies = buffers.dependencies;
             out.requests = buffers.requests;

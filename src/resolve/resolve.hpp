@@ -44,7 +44,8 @@ struct ResolvedBatch {
     std::span<const CpuStamp> cpu_stamps;
     std::span<const LabelValue> labels;
     std::span<const Submission> submissions;
-    std::span<const Launch> launches;    // Sample::launch is an index into them
+    std::span<const Launch> launches; // Sample::launch is an index into them
+    std::span<const CollectiveMark> collectives;
     std::span<const RecordedNode> nodes; // in the order they were told
     std::span<const NodeDependency> dependencies;
     std::span<const RequestEvent> requests; // in the order they were marked

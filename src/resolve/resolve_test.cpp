@@ -286,6 +286,37 @@ TEST(Resolve, a_wait_at_a_barrier_is_of_the_next_scope_alone_and_never_longer_th
     EXPECT_TRUE(std::isnan(all.samples[3].barrier_wait_ns));
 }
 
+TEST(Resolve, which_collective_it_is_is_of_the_next_scope_of_that_name) {
+    Tape source;
+    source.track(1);
+    source.collective(1, Brick::all_reduce, 7, Name(300));
+    source.scope(1, Brick::attention, 1000, 1400); // inside
+    source.scope(1, Brick::all_reduce, 1000, 3000);
+    source.scope(1, Brick::all_reduce, 4000, 5000); // says nothing
+    source.device_track({2, recording::TrackKind::device_queue, 0, 0, "stream", "cuda_event", 1, 0});
+    source.collective(1, Brick::all_gather, 8); // of a submission: it stands again on the queue's track
+    const Tape::NodeKey cause = source.submit_scope(1, Brick::all_gather, 2, 6000, 6100);
+    source.scope(1, Brick::all_gather, 7000, 8000);
+    source.context(2, 0);
+    source.collective(2, Brick::all_gather, 8);
+    source.cause(2, cause);
+    source.raw(2, {Tape::at(9000) + Tape::device_ahead,
+                   pack(RecordKind::scope, Name(Brick::all_gather).id, Tape::lasting(1000))});
+    source.context_end(2);
+    std::vector<std::string> said;
+    const auto result = resolve(
+        source, {0, {}}, [](const StepTable&, const TrackTable&) {},
+        [&](const ResolvedBatch& batch) {
+            for (const CollectiveMark& mark : batch.collectives) {
+                said.push_back(std::to_string(batch.samples[mark.sample].begin_ns) + " " +
+                               std::to_string(mark.sequence_plus_one) + " " + std::to_string(mark.group));
+            }
+        });
+    ASSERT_TRUE(result.ok());
+    EXPECT_EQ(said, (std::vector<std::string>{"1000 8 300", "9000 9 0"}));
+    EXPECT_EQ(result->losses.unresolved(), 0u);
+}
+
 TEST(Resolve, a_span_that_encloses_a_scope_of_its_thread_is_no_leaf) {
     Tape source;
     source.track(1);

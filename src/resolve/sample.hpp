@@ -104,6 +104,13 @@ struct RequestEvent {
     RequestTrace trace;
 };
 
+/// Which collective a sample is, as its recording said.
+struct CollectiveMark {
+    std::size_t sample = 0;              // index in its batch
+    std::uint64_t sequence_plus_one = 0; // among those of its name and group; 0: not said
+    std::uint16_t group = 0;             // name of the group; 0: not said
+};
+
 /// What an answer that used an inferred launch says, once.
 inline constexpr const char* inferred_launches_note =
     "This recording does not say which launch began which device scope: its links are inferred from the order of both.";

@@ -13,6 +13,7 @@ namespace plumb::resolve {
 namespace {
 
 constexpr double not_given = std::numeric_limits<double>::quiet_NaN();
+constexpr std::size_t most_announced = 16; // collectives that are open at once on one thread
 
 } // namespace
 
@@ -23,6 +24,7 @@ void TrackResolver::records_are_missing() {
     cause_.reset();
     waited_.reset();
     submitted_.reset();
+    announced_.clear();
     duration_.forget();
 }
 
@@ -101,6 +103,9 @@ void TrackResolver::other(const Record& record, bool wanted, std::uint64_t seque
     case RecordKind::barrier_wait:
         waited_ = record.first;
         break;
+    case RecordKind::collective:
+        announce_collective(record);
+        break;
     case RecordKind::cause:
         cause_ = Cause{static_cast<std::uint32_t>(payload_of(record)), record.first};
         break;
@@ -148,6 +153,9 @@ void TrackResolver::announce_submission(const Record& record) {
 void TrackResolver::submission(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out) {
     const std::optional<Submitted> when = submitted_;
     submitted_.reset();
+    if (kind_of(record) == RecordKind::device_scope) {
+        (void)take_announced(id_of(record)); // it stands again before the scope, on the queue's track
+    }
     if (!wanted) {
         return;
     }
@@ -170,6 +178,33 @@ void TrackResolver::submission(const Record& record, bool wanted, std::uint64_t 
     }
     launches_->submitted(made, sequence);
     out.submissions.push_back(made);
+}
+
+void TrackResolver::announce_collective(const Record& record) {
+    const auto name = static_cast<std::uint16_t>(payload_of(record));
+    std::erase_if(announced_, [name](const auto& one) { return one.first == name; });
+    if (announced_.size() == most_announced) {
+        announced_.erase(announced_.begin());
+    }
+    announced_.emplace_back(name, CollectiveMark{0, record.first, id_of(record)});
+}
+
+std::optional<CollectiveMark> TrackResolver::take_announced(std::uint16_t name) {
+    const auto found =
+        std::find_if(announced_.begin(), announced_.end(), [name](const auto& one) { return one.first == name; });
+    if (found == announced_.end()) {
+        return std::nullopt;
+    }
+    const CollectiveMark mark = found->second;
+    announced_.erase(found);
+    return mark;
+}
+
+void TrackResolver::mark_collective(const std::optional<CollectiveMark>& mark, ResolvedBuffers& out) {
+    if (mark) {
+        out.collectives.push_back(*mark);
+        out.collectives.back().sample = out.samples.size() - 1;
+    }
 }
 
 void TrackResolver::link(Sample& scope, const std::optional<Cause>& cause, ResolvedBuffers& out) const {
@@ -353,7 +388,7 @@ void TrackResolver::add_lead(Sample& to, std::uint64_t begin, const Lead& lead) 
 void TrackResolver::scope(const Record& record, bool wanted, ResolvedBuffers& out) {
     const std::uint64_t duration = payload_of(record);
     const bool plain = duration != payload_mask && track_->line != nullptr && quality_ == 0 && !lead_ && !waited_ &&
-                       !queue_ && !missing_ && track_->line->contains(record.first, duration);
+                       !queue_ && !missing_ && announced_.empty() && track_->line->contains(record.first, duration);
     if (!plain) [[unlikely]] {
         special_scope(record, wanted, out);
         return;
@@ -366,6 +401,7 @@ void TrackResolver::special_scope(const Record& record, bool wanted, ResolvedBuf
     const std::optional<Lead> lead = std::exchange(lead_, std::nullopt);
     const std::optional<std::uint64_t> waited = std::exchange(waited_, std::nullopt);
     const std::optional<Cause> cause = queue_ ? std::exchange(cause_, std::nullopt) : std::nullopt;
+    const std::optional<CollectiveMark> mark = take_announced(id_of(record));
     std::uint64_t duration = 0;
     if (!interval(record, wanted, duration)) {
         return;
@@ -382,6 +418,7 @@ void TrackResolver::special_scope(const Record& record, bool wanted, ResolvedBuf
         return;
     }
     sample->flags = quality;
+    mark_collective(mark, out);
     if (lead) {
         add_lead(*sample, record.first, *lead);
     }
@@ -394,6 +431,7 @@ void TrackResolver::special_scope(const Record& record, bool wanted, ResolvedBuf
 }
 
 void TrackResolver::span(const Record& record, bool wanted, ResolvedBuffers& out) {
+    const std::optional<CollectiveMark> mark = take_announced(id_of(record));
     std::uint64_t duration = 0;
     if (!interval(record, wanted, duration) || !wanted) {
         return;
@@ -402,6 +440,7 @@ void TrackResolver::span(const Record& record, bool wanted, ResolvedBuffers& out
     sample.name = id_of(record);
     // A span stands outside the nesting, so it has no children; but one that encloses scopes is no leaf either.
     sample.leaf = !nesting_.has_scope_within(record.first, record.first + duration);
+    mark_collective(mark, out);
     add_work(sample, record.second);
 }
 

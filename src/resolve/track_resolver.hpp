@@ -30,6 +30,7 @@ struct ResolvedBuffers {
     std::vector<LabelValue> labels;
     std::vector<Submission> submissions;
     std::vector<Launch> launches;
+    std::vector<CollectiveMark> collectives;
     std::vector<RecordedNode> nodes;
     std::vector<NodeDependency> dependencies;
     std::vector<RequestEvent> requests;
@@ -40,6 +41,7 @@ struct ResolvedBuffers {
         labels.clear();
         submissions.clear();
         launches.clear();
+        collectives.clear();
         nodes.clear();
         dependencies.clear();
         requests.clear();
@@ -105,6 +107,10 @@ class TrackResolver {
     void request(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out);
     void announce_submission(const Record& record);
     void submission(const Record& record, bool wanted, std::uint64_t sequence, ResolvedBuffers& out);
+    void announce_collective(const Record& record);
+    [[nodiscard]] std::optional<CollectiveMark> take_announced(std::uint16_t name);
+    /// Of the sample appended last.
+    static void mark_collective(const std::optional<CollectiveMark>& mark, ResolvedBuffers& out);
     void link(Sample& scope, const std::optional<Cause>& cause, ResolvedBuffers& out) const;
 
     /// The record's interval, or false with the reason counted (only where it is wanted).
@@ -133,11 +139,12 @@ class TrackResolver {
     Sample blank_; // what every sample has in these surroundings
     bool queue_;   // scopes of this track were submitted by host threads
     bool missing_ = false;
-    std::uint8_t quality_ = 0;            // flags of the next scope
-    std::optional<Lead> lead_;            // of the next scope
-    std::optional<Cause> cause_;          // of the next scope
-    std::optional<std::uint64_t> waited_; // ticks, of the next scope
-    std::optional<Submitted> submitted_;  // when the next device scope or graph was submitted
+    std::uint8_t quality_ = 0;                                        // flags of the next scope
+    std::optional<Lead> lead_;                                        // of the next scope
+    std::optional<Cause> cause_;                                      // of the next scope
+    std::optional<std::uint64_t> waited_;                             // ticks, of the next scope
+    std::vector<std::pair<std::uint16_t, CollectiveMark>> announced_; // by name of the scope that comes
+    std::optional<Submitted> submitted_; // when the next device scope or graph was submitted
 };
 
 } // namespace plumb::resolve

@@ -8,6 +8,7 @@
 
 #include "plumb/profiler.hpp"
 #include "session/config_keys.hpp"
+#include "session/rank_identity.hpp"
 
 namespace plumb {
 namespace {
@@ -232,6 +233,12 @@ const KeyRule rules[] = {
     {{"fork", "off or own", "a forked child records nothing, or opens its own file (own needs %p in out; default off)"},
      [](Config& c, std::string_view v) {
          return (v == "off" || v == "own") && (c.follow_fork = v == "own", true);
+     }},
+    {{"rank", "rank, or rank/ranks, and groups joined by +: 3, 3/8, 3/8+tp=1/4+pp=0/2",
+      "which rank of the job this process is, and its index in groups of so many (default: what torchrun, Open MPI, PMI "
+      "or Slurm say)"},
+     [](Config& c, std::string_view v) {
+         return session::parse_rank(v).has_value() && (c.rank = v, true);
      }},
     {{"redact", "on or off", "leave host, command line and paths out of the recording (default off)"},
      [](Config& c, std::string_view v) {
@@ -487,6 +494,9 @@ std::string Config::spec() const {
     text += ",warmup=" + text_of(warmup_steps);
     if (follow_fork) {
         text += ",fork=own";
+    }
+    if (!rank.empty()) {
+        text += ",rank=" + rank;
     }
     if (redact) {
         text += ",redact=on";

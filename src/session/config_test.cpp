@@ -97,6 +97,9 @@ TEST(Config, F16_a_value_that_does_not_fit_names_its_grammar) {
                              "warmup=99999999999999999999",
                              "fork=yes",
                              "redact=1",
+                             "rank=x",
+                             "rank=8/8",
+                             "rank=3+tp=1",
                              "out=",
                              "device.every=0",
                              "graph.every=0",
@@ -198,7 +201,9 @@ TEST(Config, every_key_is_read) {
     EXPECT_EQ(parsed("tiles=on,tiles=off").tiles, 0u);
     EXPECT_EQ(parsed("tiles=100").tiles, 100u);
     EXPECT_EQ(parsed("metrics=127.0.0.1:9464").metrics, "127.0.0.1:9464");
-    EXPECT_EQ(config_keys().size(), 19u) << "a new key needs a line here and a test of what it does";
+    EXPECT_EQ(parsed("rank=3/8+tp=1/4").rank, "3/8+tp=1/4");
+    EXPECT_EQ(parsed(parsed("rank=3/8+tp=1/4").spec()).rank, "3/8+tp=1/4");
+    EXPECT_EQ(config_keys().size(), 20u) << "a new key needs a line here and a test of what it does";
     EXPECT_EQ(parsed("").spec(), defaults.spec());
 }
 

@@ -10,7 +10,7 @@
 #include "plumb/selftest.hpp"
 #include "recording/redact.hpp"
 #include "session/own_cost.hpp"
-#include "session/recording_path.hpp"
+#include "session/rank_identity.hpp"
 
 namespace plumb::session {
 namespace {
@@ -81,8 +81,11 @@ recording::Metadata metadata_of(const Config& config, const std::uint64_t (&reco
     const Result<std::uint64_t> start = base::process_start_time(m.pid);
     m.process_start = start.ok() ? *start : 0;
     m.boot_id = base::boot_id();
-    const char* rank = rank_variable();
-    m.rank = rank != nullptr ? rank : "";
+    RankIdentity identity = rank_identity(config.rank);
+    m.rank = std::move(identity.rank);
+    m.world = identity.world;
+    m.groups = std::move(identity.groups);
+    m.time_namespace = base::time_namespace();
     m.ring_path = rings.path;
     m.ring_reason = rings.reason;
     m.config = recorded_spec(config);

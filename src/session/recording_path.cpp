@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/recording_path.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/os.hpp"
 
 namespace plumb::session {
 
-const char* rank_variable() {
-    for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-        if (const char* value = std::getenv(name); value != nullptr && *value != '\0') {
-            return value;
-        }
-    }
-    return nullptr;
-}
-
-std::string expand_words(const std::string& pattern) {
+std::string expand_words(const std::string& pattern, const std::string& rank) {
     std::string path;
     for (std::size_t i = 0; i < pattern.size(); ++i) {
         const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
@@ -29,7 +19,7 @@ std::string expand_words(const std::string& pattern) {
             path += base::host_name();
             break;
         case 'r':
-            path += rank_variable() != nullptr ? rank_variable() : "0";
+            path += rank.empty() ? "0" : rank;
             break;
         case '%':
             path += '%';
@@ -43,8 +33,8 @@ std::string expand_words(const std::string& pattern) {
     return path;
 }
 
-std::string expand_path(const std::string& pattern) {
-    const std::string path = expand_words(pattern);
+std::string expand_path(const std::string& pattern, const std::string& rank) {
+    const std::string path = expand_words(pattern, rank);
     std::error_code failed;
     const std::filesystem::path absolute = std::filesystem::absolute(path, failed);
     return failed ? path : absolute.lexically_normal().string();

@@ -6,11 +6,9 @@
 
 namespace plumb::session {
 
-/// %p pid, %h host name, %r rank ("0" where no launcher tells one), %% a percent sign.
-std::string expand_words(const std::string& pattern);
+/// %p pid, %h host name, %r rank ("0" where there is none), %% a percent sign.
+std::string expand_words(const std::string& pattern, const std::string& rank = {});
 /// The same as a path, relative to the working folder.
-std::string expand_path(const std::string& pattern);
-/// What the launcher (torchrun, MPI, Slurm) says this process's rank is; null when there is none.
-const char* rank_variable();
+std::string expand_path(const std::string& pattern, const std::string& rank = {});
 
 } // namespace plumb::session

@@ -11,6 +11,7 @@
 #include "fingerprint/cuda/cuda_tensors.hpp"
 #include "record/recorder_access.hpp"
 #include "session/metadata.hpp"
+#include "session/rank_identity.hpp"
 #include "session/recording_path.hpp"
 
 namespace plumb::session {
@@ -24,7 +25,7 @@ Status Run::open(const Start& start) {
     }
     const clock::ClockReading opened = clock::read_clock_pair(clock::host_clock(config_.clock));
     const bool in_memory = config_.out == "none";
-    path_ = in_memory ? std::string() : expand_path(config_.out);
+    path_ = in_memory ? std::string() : expand_path(config_.out, rank_identity(config_.rank).rank);
     const std::string reason = open_rings();
     Status status = open_writer(reason);
     if (status.ok()) {
@@ -90,8 +91,10 @@ void Run::open_metrics(const recording::Metadata& metadata) {
         return;
     }
     const bool file = config_.metrics.ends_with(".prom");
-    Result<std::unique_ptr<metrics::Exporter>> started = metrics::start(
-        {file ? expand_path(config_.metrics) : expand_words(config_.metrics), config_.redact, &metadata, diagnose_});
+    const std::string rank = rank_identity(config_.rank).rank;
+    Result<std::unique_ptr<metrics::Exporter>> started =
+        metrics::start({file ? expand_path(config_.metrics, rank) : expand_words(config_.metrics, rank), config_.redact,
+                        &metadata, diagnose_});
     if (started.ok()) {
         metrics_ = *std::move(started);
     } else {

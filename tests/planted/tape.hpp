@@ -123,6 +123,10 @@ class Tape final {
     }
     /// Before a scope() of the same track.
     void barrier_wait(std::uint32_t id, std::int64_t ns) { raw(id, {lasting(ns), pack(RecordKind::barrier_wait)}); }
+    /// Before a scope() or device_scope() of that name on the same track.
+    void collective(std::uint32_t id, Name name, std::uint64_t sequence, Name group = {}) {
+        raw(id, {sequence + 1, pack(RecordKind::collective, group.id, name.id)});
+    }
     /// Before a device_scope() of the same track.
     void lead(std::uint32_t id, std::uint64_t queued_ticks, std::uint64_t submitted_ticks) {
         raw(id, {queued_ticks, pack(RecordKind::span_lead, 0, submitted_ticks)});

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes recordings of many ranks, each with a clock of its own: make_recordings FOLDER RANKS SCOPES COLLECTIVES.
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "recording/writer.hpp"
+
+namespace {
+
+using namespace plumb;
+using namespace plumb::recording;
+
+Metadata metadata_of(std::uint32_t rank, std::uint32_t ranks) {
+    Metadata made;
+    made.recording_id[0] = rank + 1;
+    made.rank = std::to_string(rank);
+    made.world = ranks;
+    made.host = "host" + std::to_string(rank / 8);
+    made.warmup_steps = 0;
+    made.clocks = {{0, "caller"}};
+    return made;
+}
+
+/// A tick is a nanosecond of the true time; the rank's own nanoseconds are ahead and drift.
+bool write(const std::string& path, std::uint32_t rank, std::uint32_t ranks, std::uint64_t scopes,
+           std::uint64_t collectives) {
+    WriterOptions options;
+    options.path = path;
+    auto writer = Writer::create(options, metadata_of(rank, ranks));
+    if (!writer.ok()) {
+        std::fprintf(stderr, "%s\n", writer.error().message.c_str());
+        return false;
+    }
+    const std::uint64_t scopes_each = scopes / collectives;
+    const std::uint64_t period = 1000 * (scopes_each + 60);
+    const auto shown = [&](std::uint64_t tick) {
+        return static_cast<std::int64_t>(tick) + 1'000'000'000LL * rank +
+               static_cast<std::int64_t>((rank % 101) * 1e-6 * static_cast<double>(tick));
+    };
+    Status status = (*writer)->add_track({1, TrackKind::host_thread, 0, 1, "main", "cpu_tsc", 1, 0});
+    for (const std::uint64_t tick : {std::uint64_t{0}, collectives * period}) {
+        status = status.ok() ? (*writer)->add_clock_pair({0, tick, shown(tick), 0, 0}) : status;
+    }
+    std::mt19937_64 random(rank);
+    std::vector<Record> records;
+    std::uint64_t sequence = 0;
+    for (std::uint64_t k = 0; k < collectives; ++k) {
+        std::uint64_t now = k * period;
+        for (std::uint64_t i = 0; i < scopes_each; ++i, now += 1000) {
+            records.push_back({now, pack(RecordKind::scope, static_cast<std::uint16_t>(1 + i % 25), 900)});
+        }
+        const std::uint64_t begin = now + random() % 50'000;
+        records.push_back({begin, pack(RecordKind::scope, static_cast<std::uint16_t>(Brick::all_reduce),
+                                       now + 52'000 + random() % 2'000 - begin)});
+        if (records.size() >= 16'384 || k + 1 == collectives) {
+            status = status.ok() ? (*writer)->append({1, sequence, records.data(), records.size()}) : status;
+            sequence += records.size();
+            records.clear();
+        }
+    }
+    status = status.ok() ? (*writer)->close() : status;
+    return status.ok();
+}
+
+} // namespace
+
+int main(int count, char** arguments) {
+    if (count != 5) {
+        std::fprintf(stderr, "make_recordings FOLDER RANKS SCOPES COLLECTIVES\n");
+        return 2;
+    }
+    const auto ranks = static_cast<std::uint32_t>(std::strtoul(arguments[2], nullptr, 10));
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        const std::string path = std::string(arguments[1]) + "/r" + std::to_string(rank) + ".plumb";
+        if (!write(path, rank, ranks, std::strtoull(arguments[3], nullptr, 10),
+                   std::strtoull(arguments[4], nullptr, 10))) {
+            return 1;
+        }
+    }
+    return 0;
+}
