@@ -129,22 +129,24 @@ Result<std::vector<ExportFile>> export_files(const std::string& recording, std::
 Status export_table(const std::string& recording, std::string_view format, std::string_view table, std::ostream& out) {
     const Result<recording::RecordedRun> run = recording::open_run(recording);
     return run.ok() ? exporting::write_table(format, table, exporting::samples_of(*run), out) : run.error();
-    Result<std::vector<std::string>> export_recording(const std::string& recording, std::string_view format,
-                                                      std::ostream& out, const ExportWindow& window) {
-        const Result<const exporting::Format*> wanted = exporting::format_of(format);
-        if (!wanted.ok()) {
-            return wanted.error();
-        }
-        const Result<recording::RecordedRun> run = recording::open_run(recording);
-        if (!run.ok()) {
-            return run.error();
-        }
-        Result<exporting::WindowedFeed> part = exporting::window_of(*run, window, (*wanted)->most_slices);
-        if (!part.ok()) {
-            return part.error();
-        }
-        const Status written = exporting::write_as(format, part->feed, out);
-        return written.ok() ? Result<std::vector<std::string>>(std::move(part->notes)) : written.error();
+}
+
+Result<std::vector<std::string>> export_recording(const std::string& recording, std::string_view format,
+                                                  std::ostream& out, const ExportWindow& window) {
+    const Result<const exporting::Format*> wanted = exporting::format_of(format);
+    if (!wanted.ok()) {
+        return wanted.error();
     }
+    const Result<recording::RecordedRun> run = recording::open_run(recording);
+    if (!run.ok()) {
+        return run.error();
+    }
+    Result<exporting::WindowedFeed> part = exporting::window_of(*run, window, (*wanted)->most_slices);
+    if (!part.ok()) {
+        return part.error();
+    }
+    const Status written = exporting::write_as(format, part->feed, out);
+    return written.ok() ? Result<std::vector<std::string>>(std::move(part->notes)) : written.error();
+}
 
 } // namespace plumb

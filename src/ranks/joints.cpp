@@ -222,7 +222,7 @@ class Matcher {
         }
     }
 
-    /// Of a step in which two ranks have different numbers of scopes nobody knows which are the same.
+    /// Of a step in which two ranks have different numbers of scopes it is not known which are the same.
     void leave_out_unequal_steps(std::vector<Keyed>& all) {
         std::map<std::uint64_t, std::map<std::uint32_t, std::uint64_t>> counts; // by step and member
         for (const Keyed& one : all) {
