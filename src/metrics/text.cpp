@@ -162,8 +162,7 @@ void put_profiler(Exposition& to, const Figures& figures) {
         to.sample(*figures.dropped_records);
     }
     if (figures.own_cost) {
-        to.family("plumb_own_cost_ratio", "gauge",
-                  "Measured cost of recording since the run began, by the time from the first record to the last.");
+        to.family("plumb_own_cost_ratio", "gauge", "Measured cost of recording by the time since the first record.");
         to.sample(*figures.own_cost);
     }
     to.family("plumb_bricks_in_other", "gauge", "Names of bricks that are counted as brick=\"other\".");

@@ -114,6 +114,7 @@ void Totals::add(const recording::NameInfo& name) { names_[name.id] = name; }
 void Totals::add(const recording::ClockPair& pair) {
     if (pair.clock == 0) {
         ++seconds_;
+        last_ticks_ = std::max(last_ticks_, pair.ticks); // an engine that waits costs less and less
         for (auto waiting = pending_.begin(); waiting != pending_.end();) {
             const auto next = std::next(waiting);
             if (seconds_ - waiting->second.since > patience) {
@@ -507,7 +508,7 @@ BrickFigures& Totals::figure_of(std::size_t source, std::size_t slot, std::size_
     return all[place];
 }
 
-// As `plumb report` has it.
+// As `plumb report` has it, but that time goes on where nothing is recorded.
 void Totals::update_own_cost() {
     const double rate = clocks_[0].ns_per_tick;
     if (scope_price_ < 0 || (lap_price_ < 0 && laps_ != 0) || drain_cpu_ns_ == 0 || rate == 0 ||

@@ -237,6 +237,24 @@ TEST_F(TotalsTest, F1_what_was_not_measured_is_absent) {
     EXPECT_EQ(series().count("plumb_own_cost_ratio"), 0u); // the price of a scope is not known
 }
 
+TEST_F(TotalsTest, own_cost_is_what_was_recorded_by_its_price_and_the_drain_by_the_time_since_the_first_record) {
+    recording::Metadata metadata;
+    metadata.costs = {{"scope", 100}, {"lap", 50}, {"cpu_time", 10}, {"floor", 20}};
+    Totals totals(metadata);
+    const std::vector<Record> records = {step_begin(0, decode),
+                                         scope(norm, 3),
+                                         scope(norm, 3, flag_lap),
+                                         {2100, static_cast<std::uint64_t>(RecordKind::cpu_time) << kind_shift},
+                                         step_end(decode, 200)};
+    totals.add(recording::ClockPair{0, 1000, 0, 0, 0});
+    totals.add(recording::RecordBatch{1, 0, records.data(), records.size()});
+    totals.add(recording::ClockPair{0, 12'000, 22'000, 0, 0}); // 20 us after the first record
+    recording::Counters counters;
+    counters.drain_cpu_ns = 740;
+    totals.add(counters);
+    EXPECT_DOUBLE_EQ(series_of(text_of(totals.figures()))["plumb_own_cost_ratio"], 1000.0 / 20'000);
+}
+
 TEST_F(TotalsTest, the_model_and_its_place_are_labels_of_every_series) {
     totals_.describe("model", "/models/qwen \"0.5b\"");
     totals_.describe("tp_rank", "3");
