@@ -74,6 +74,7 @@ struct PLUMB_API Config {
     bool follow_fork = false;       // fork=own: a forked child opens its own file
     bool redact = false;            // host, command line and paths stay out of the recording
     std::uint64_t device_every = 8; // scopes of device queues whose timing has its price: in every so manieth step
+    bool nvtx = false;              // scopes are told to a tool as NVTX ranges too
     bool counters = false;          // the processor's counters, read once a second by the drain; no scope pays
     GraphConfig graph;
     TensorConfig tensors;

@@ -170,6 +170,8 @@ TEST(Config, every_key_is_read) {
     EXPECT_FALSE(parsed("fork=own,fork=off").follow_fork);
     EXPECT_TRUE(parsed("redact=on").redact);
     EXPECT_FALSE(parsed("redact=off").redact);
+    EXPECT_TRUE(parsed("nvtx=on").nvtx);
+    EXPECT_FALSE(parsed("nvtx=on,nvtx=off").nvtx);
     EXPECT_EQ(parsed("device.every=3").device_every, 3u);
     EXPECT_EQ(parsed("graph.stamps=cheapest").graph.stamps, GraphStamps::cheapest);
     EXPECT_EQ(parsed("graph.stamps=events").graph.stamps, GraphStamps::events);
@@ -197,7 +199,7 @@ TEST(Config, every_key_is_read) {
     EXPECT_EQ(parsed("tiles=on").tiles, 4096u);
     EXPECT_EQ(parsed("tiles=on,tiles=off").tiles, 0u);
     EXPECT_EQ(parsed("tiles=100").tiles, 100u);
-    EXPECT_EQ(config_keys().size(), 18u) << "a new key needs a line here and a test of what it does";
+    EXPECT_EQ(config_keys().size(), 19u) << "a new key needs a line here and a test of what it does";
     EXPECT_EQ(parsed("").spec(), defaults.spec());
 }
 
