@@ -75,6 +75,7 @@ struct PLUMB_API Config {
     std::string rank;               // "3/8+tp=1/4": rank, ranks, and index in groups; empty: as the launcher says
     bool redact = false;            // host, command line and paths stay out of the recording
     std::uint64_t device_every = 8; // device scopes whose timing costs something are timed in one step out of so many
+    bool nvtx = false;              // scopes are told to a tool as NVTX ranges too
     bool counters = false;          // the processor's counters, read once a second by the drain; no scope pays
     GraphConfig graph;
     TensorConfig tensors;

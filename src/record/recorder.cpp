@@ -9,6 +9,7 @@
 #include "plumb/backend.hpp"
 #include "plumb/record.hpp"
 #include "record/name_registry.hpp"
+#include "record/nvtx_out.hpp"
 #include "record/recorder_access.hpp"
 #include "record/thread_registry.hpp"
 
@@ -16,7 +17,7 @@ namespace plumb {
 inline namespace v1 {
 
 Recorder::Recorder() noexcept = default;
-Recorder::~Recorder() = default;
+Recorder::~Recorder() { record::forget_nvtx(*this); }
 
 void RecorderAccess::prepare(Recorder& recorder, const StampOptions& options) noexcept {
     recorder.clock_ = options.clock;
@@ -41,7 +42,7 @@ void RecorderAccess::set_enabled(Recorder& recorder, bool on) noexcept {
     if (((old & detail::mode_on) != 0) == on) {
         return;
     }
-    const bool indirect = recorder.clock_ != nullptr || recorder.serialise_;
+    const bool indirect = recorder.clock_ != nullptr || recorder.serialise_ || record::tells_nvtx(recorder);
     const std::uint32_t epoch = (old & ~(detail::mode_epoch - 1)) + detail::mode_epoch;
     const bool tensors = on && recorder.tensors_.load(std::memory_order_relaxed) != nullptr; // toggles are serialised
     const bool tiles = on && recorder.tiles_;

@@ -3,6 +3,7 @@
 #include "plumb/backend.hpp"
 #include "plumb/record.hpp"
 #include "record/device_label.hpp"
+#include "record/nvtx_out.hpp"
 #include "record/recorder_access.hpp"
 
 namespace plumb {
@@ -25,6 +26,7 @@ detail::SlowBegin detail::begin_scope_slow(detail::ThreadRecorder& pen, Queue qu
         return {0, refused, false, false};
     }
     ++pen.depth;
+    record::nvtx_push(*pen.recorder, bits);
     detail::SlowBegin begun{0, refused, true, queue.timer != nullptr && !pen.recorder->host_only()};
     if (begun.on_device && !device_begin(pen, queue, bits, begun.token)) {
         pen.drop(Drop::device_failed);
@@ -68,6 +70,7 @@ void detail::end_scope_slow(detail::ThreadRecorder& pen, const detail::SlowEnd& 
     const std::uint32_t mode = recorder.mode();
     pen.end_lap(now, mode);
     --pen.depth;
+    record::nvtx_pop(recorder);
     const bool on_device = ended.queue.timer != nullptr;
     if (on_device && !end_on_device(pen, ended)) {
         return;
@@ -114,6 +117,8 @@ void device_lap(Recorder& recorder, detail::ThreadRecorder& pen, std::uint32_t m
     const bool follows = before.timer == queue.timer && before.mode == mode && now >= before.begin;
     if (!follows) {
         pen.end_device_lap(now, mode);
+    } else {
+        record::nvtx_pop(recorder);
     }
     const ScopeLabel label = label_of(pen, bits);
     const Result<DeviceToken> begun =
@@ -130,6 +135,7 @@ void device_lap(Recorder& recorder, detail::ThreadRecorder& pen, std::uint32_t m
     }
     const detail::OpenDeviceLap lap{queue.timer, queue.track, mode, begun->value, now, bits, work};
     pen.device_laps[pen.depth] = lap;
+    record::nvtx_push(recorder, bits);
     pen.note_laps();
 }
 
@@ -158,6 +164,7 @@ void detail::lap_slow(Recorder& recorder, detail::ThreadRecorder& pen, std::uint
     lap.mode = mode;
     lap.work = work;
     pen.note_laps();
+    record::nvtx_push(recorder, bits);
     pen.deadline = now + long_ticks;
 }
 

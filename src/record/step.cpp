@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "plumb/record.hpp"
+#include "record/nvtx_out.hpp"
 #include "record/recorder_access.hpp"
 
 namespace plumb {
@@ -37,6 +38,7 @@ bool leave(detail::ThreadRecorder& pen, const Ended& ended, std::uint64_t bits, 
     const std::uint32_t mode = pen.recorder->mode();
     pen.end_lap(ended.now, mode);
     --pen.depth;
+    record::nvtx_pop(*pen.recorder);
     const bool toggled = mode != ended.begun_in;
     const bool sound = !toggled && ended.now >= ended.begin;
     if (!ended.written) {
@@ -63,6 +65,7 @@ void Step::begin(Recorder& recorder, std::uint32_t mode, Queue, Phase phase, con
     mode_ = mode;
     phase_ = phase;
     outer_ = {pen.step_plus_one, pen.layer_plus_one};
+    record::nvtx_push_step(recorder, phase);
     const std::uint64_t id = recorder.next_step_id();
     pen.step_plus_one = id + 1;
     pen.layer_plus_one = 0;
@@ -116,6 +119,7 @@ void Layer::begin(Recorder& recorder, std::uint32_t mode, std::uint32_t index) n
     layer_ = index;
     outer_plus_one_ = pen.layer_plus_one;
     pen.layer_plus_one = index + 1;
+    record::nvtx_push_layer(recorder, index);
     begin_ = recorder.layer_stamp();
     written_ = pen.reserve_structure(1);
     if (written_) {

@@ -5,6 +5,7 @@
 #include "plumb/clock.hpp"
 #include "plumb/record.hpp"
 #include "record/device_label.hpp"
+#include "record/nvtx_out.hpp"
 #include "record/recorder_access.hpp"
 
 namespace plumb {
@@ -125,6 +126,7 @@ void detail::ThreadRecorder::end_host_lap(std::uint64_t now, std::uint32_t mode)
     }
     lap.bits = 0;
     note_laps();
+    record::nvtx_pop(*recorder);
     const std::uint32_t begun_in = lap.mode;
     if (begun_in != mode || now < lap.begin) {
         drop(begun_in != mode ? Drop::across_toggle : Drop::negative_span);
@@ -146,6 +148,7 @@ void detail::ThreadRecorder::end_device_lap(std::uint64_t now, std::uint32_t mod
     }
     device_laps[depth].timer = nullptr;
     note_laps();
+    record::nvtx_pop(*recorder);
     const DeviceToken token{lap.token};
     if (lap.token == token_not_timed) {
         return;

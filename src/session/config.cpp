@@ -250,6 +250,12 @@ const KeyRule rules[] = {
      [](Config& c, std::string_view v) {
          return (v == "on" || v == "off") && (c.counters = v == "on", true);
      }},
+    {{"nvtx", "on or off",
+      "tell scopes, laps, steps and layers as NVTX ranges too, to the tool that the program runs under, such as Nsight "
+      "Systems (default off)"},
+     [](Config& c, std::string_view v) {
+         return (v == "on" || v == "off") && (c.nvtx = v == "on", true);
+     }},
     {{"device.every", "number of steps, at least 1",
       "device scopes of eager queues whose timing has its price are timed in every n-th step (default 8)"},
      [](Config& c, std::string_view v) {
@@ -361,6 +367,7 @@ std::string text_of_seconds(double value) {
 std::string spec_of_devices(const Config& config) {
     const Config standard;
     std::string text = config.counters ? ",counters=on" : "";
+    text += config.nvtx ? ",nvtx=on" : "";
     if (config.device_every != standard.device_every) {
         text += ",device.every=" + text_of(config.device_every);
     }

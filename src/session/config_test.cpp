@@ -173,6 +173,8 @@ TEST(Config, every_key_is_read) {
     EXPECT_FALSE(parsed("fork=own,fork=off").follow_fork);
     EXPECT_TRUE(parsed("redact=on").redact);
     EXPECT_FALSE(parsed("redact=off").redact);
+    EXPECT_TRUE(parsed("nvtx=on").nvtx);
+    EXPECT_FALSE(parsed("nvtx=on,nvtx=off").nvtx);
     EXPECT_EQ(parsed("device.every=3").device_every, 3u);
     EXPECT_EQ(parsed("graph.stamps=cheapest").graph.stamps, GraphStamps::cheapest);
     EXPECT_EQ(parsed("graph.stamps=events").graph.stamps, GraphStamps::events);
@@ -203,7 +205,7 @@ TEST(Config, every_key_is_read) {
     EXPECT_EQ(parsed("metrics=127.0.0.1:9464").metrics, "127.0.0.1:9464");
     EXPECT_EQ(parsed("rank=3/8+tp=1/4").rank, "3/8+tp=1/4");
     EXPECT_EQ(parsed(parsed("rank=3/8+tp=1/4").spec()).rank, "3/8+tp=1/4");
-    EXPECT_EQ(config_keys().size(), 20u) << "a new key needs a line here and a test of what it does";
+    EXPECT_EQ(config_keys().size(), 21u) << "a new key needs a line here and a test of what it does";
     EXPECT_EQ(parsed("").spec(), defaults.spec());
 }
 

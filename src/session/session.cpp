@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/os.hpp"
+#include "record/nvtx_out.hpp"
 #include "record/recorder_access.hpp"
 #include "recording/format.hpp"
 #include "recording/redact.hpp"
@@ -78,6 +79,9 @@ void Session::disable() {
 Status Session::open_locked() {
     if (Status status = config_.validate(); !status.ok()) {
         return status;
+    }
+    if (Status told = config_.nvtx ? record::tell_nvtx(recorder_) : Status(); !told.ok()) {
+        diagnose(told.error().message); // the recording goes on without
     }
     run_ =
         std::make_unique<session::Run>(recorder_, config_, [this](const std::string& sentence) { diagnose(sentence); });
