@@ -23,8 +23,9 @@ using analysis::RequestStretch;
 constexpr std::size_t spans_a_line = 500; // a line can be sent as it is: collectors refuse bodies of more than some MiB
 constexpr analysis::RequestLives::Keep kept = {16,
                                                128}; // 128 links are what OpenTelemetry's own libraries keep of a span
-constexpr unsigned kind_internal = 1, kind_server = 2; // of SpanKind
-constexpr unsigned parent_is_remote = 0x300;           // of SpanFlags: it is known, and so
+constexpr unsigned kind_internal = 1, kind_server = 2;                           // of SpanKind
+constexpr std::uint64_t most_integer = std::numeric_limits<std::int64_t>::max(); // of an attribute
+constexpr unsigned parent_is_remote = 0x300;                                     // of SpanFlags: it is known, and so
 
 struct TraceId {
     std::uint64_t high = 0, low = 0;
@@ -264,8 +265,8 @@ void Spans::request(const RequestLife& life) {
            life.begin_ns, life.end_ns});
     {
         OtlpAttributes said(json_);
-        said.integer("plumb.request", life.id);
-        if (life.tokens) {
+        said.text("plumb.request", std::to_string(life.id)); // OTLP's integers have a sign
+        if (life.tokens && *life.tokens <= most_integer) {
             said.integer("gen_ai.usage.output_tokens", *life.tokens);
         }
         if (life.arrived && life.first_token_ns) {

@@ -207,6 +207,16 @@ TEST(Otlp, one_that_was_cut_says_so_and_has_a_trace_of_its_own) {
     EXPECT_EQ(Traces::end(cut) - Traces::begin(cut), 40 * us) << "to the step that had it, the last that is known";
 }
 
+TEST(Otlp, ids_beyond_a_signed_integer_stay_whole_and_such_counts_are_left_out) {
+    planted::Tape tape;
+    tape.track(1);
+    tape.request(1, ~std::uint64_t{0}, RequestMark::queue, 0);
+    tape.request(1, ~std::uint64_t{0}, RequestMark::end, 5 * us, {{RequestPart::tokens, ~std::uint64_t{0}}});
+    const Traces traces(otlp_of(samples_of(tape)));
+    EXPECT_EQ(Traces::attributes(traces.named("request").at(0)),
+              (std::map<std::string, std::string>{{"plumb.request", "18446744073709551615"}}));
+}
+
 TEST(Otlp, ids_are_the_same_each_time_and_others_in_another_recording) {
     planted::Tape tape = server();
     const std::string once = otlp_of(samples_of(tape));

@@ -52,12 +52,11 @@ void add_waits(Page& page, const RequestsReport& report) {
         table.add_column("trace", TextTable::Align::left);
     }
     for (const RequestWait& wait : report.waits) {
-        const std::string id = std::to_string(wait.id);
         const bool known = wait.step.has_value();
-        table.add_row({word_of(wait.phase), id, fixed(static_cast<double>(wait.begin_ns) / 1e6, 1),
+        table.add_row({word_of(wait.phase), wait.id, fixed(static_cast<double>(wait.begin_ns) / 1e6, 1),
                        fixed(wait.wait_ns / 1e6, 3), grouped(wait.steps), known ? std::to_string(*wait.step) : "-",
                        known ? fixed(wait.step_ns / 1e6, 3) : "-", known ? grouped(wait.step_tokens) : "-",
-                       page.figure("request " + id, wait.ttft_ns, 1e6, 3), known ? word_of(wait.step_phase) : "-",
+                       page.figure("request " + wait.id, wait.ttft_ns, 1e6, 3), known ? word_of(wait.step_phase) : "-",
                        wait.trace});
     }
     page.table(std::move(table));

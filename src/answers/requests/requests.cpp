@@ -191,7 +191,7 @@ void RequestsReader::finish_waits() {
     for (const Waiting& waiting : waits_) {
         RequestWait& wait = out_.waits.emplace_back();
         const RequestLife& life = waiting.life;
-        wait.id = life.id;
+        wait.id = std::to_string(life.id);
         if (life.trace.known()) {
             wait.trace = base::hex_digits(life.trace.high) + base::hex_digits(life.trace.low);
         }

@@ -38,7 +38,7 @@ struct RequestTime {
 
 /// The longest wait of a request, and the step that ran for most of it.
 struct RequestWait {
-    std::uint64_t id = 0;
+    std::string id;    // 64 bits are more than a JSON number holds
     std::string trace; // W3C; empty: none
     RequestPhase phase = RequestPhase::queue;
     std::int64_t begin_ns = 0; // since the first mark of the recording
@@ -83,7 +83,7 @@ template <class V>
 void describe(V& v, const RequestWait& w) {
     v.type("request wait",
            "The longest wait of a request: in the queue, or between two steps that had it in their batch.");
-    v("id", w.id, "as the server gave it");
+    v("id", w.id, "as the server gave it, in decimal digits");
     v("trace", w.trace, "W3C trace id", !w.trace.empty());
     v("phase", w.phase, "in which it waited");
     v("begin_ns", w.begin_ns, "of the wait, since the first request was marked");

@@ -87,7 +87,7 @@ TEST(Requests, each_names_the_step_that_it_waited_for) {
     const auto [document, text] = answers::said_of(requests_answer(), two_requests());
     ASSERT_EQ(document["waits"].size(), 2);
     const json& first = document["waits"][0];
-    EXPECT_EQ(first["id"], 11);
+    EXPECT_EQ(first["id"], "11");
     EXPECT_EQ(first["trace"], "0af7651916cd43dd8448eb211c80319c");
     EXPECT_EQ(first["phase"], "decode");
     EXPECT_EQ(first["wait_ns"], 610 * us);
@@ -97,7 +97,7 @@ TEST(Requests, each_names_the_step_that_it_waited_for) {
     EXPECT_EQ(first["step_tokens"], 400);
     EXPECT_EQ(first["step_ns"], 590 * us);
     const json& second = document["waits"][1];
-    EXPECT_EQ(second["id"], 22);
+    EXPECT_EQ(second["id"], "22");
     EXPECT_EQ(second["phase"], "queue");
     EXPECT_EQ(second["begin_ns"], 150 * us);
     EXPECT_EQ(second["wait_ns"], 160 * us);
