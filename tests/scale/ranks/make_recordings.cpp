@@ -50,7 +50,7 @@ bool write(const std::string& path, std::uint32_t rank, std::uint32_t ranks, std
     for (std::uint64_t k = 0; k < collectives; ++k) {
         std::uint64_t now = k * period;
         for (std::uint64_t i = 0; i < scopes_each; ++i, now += 1000) {
-            records.push_back({now, pack(RecordKind::scope, static_cast<std::uint16_t>(1 + i % 25), 900)});
+            records.push_back({now, pack(RecordKind::scope, static_cast<std::uint16_t>(1 + i % 20), 900)});
         }
         const std::uint64_t begin = now + random() % 50'000;
         records.push_back({begin, pack(RecordKind::scope, static_cast<std::uint16_t>(Brick::all_reduce),
