@@ -46,7 +46,7 @@ class Arguments(Case):
         self.assert_bad_input(plumb("report", "x", "--phase", "decod"), "decode, prefill or mixed",
                               "did you mean decode?")
         self.assert_bad_input(plumb("report", "x", "--warmup", "many"), "--warmup")
-        self.assert_bad_input(plumb("export", "x", "--format", "xml"), "jsonl, csv or chrome_trace")
+        self.assert_bad_input(plumb("export", "x", "--format", "xml"), "jsonl, csv, chrome_trace or parquet")
 
     def test_a_number_below_0_is_refused_where_none_may_be(self):
         for words in (("wall", "x", "--step"), ("path", "x", "--step"), ("report", "x", "--warmup")):
@@ -165,6 +165,32 @@ class Output(Case):
         self.assertEqual(described, {"written": str(FOLDER / "t.json"), "bytes": (FOLDER / "t.json").stat().st_size})
         self.assertEqual((FOLDER / "t.json").read_text(), plumb("trace", recording()).stdout)
         self.assertEqual(list(FOLDER.glob("t.json.part")), [])
+
+    def test_tables_go_into_a_folder_and_replace_those_of_an_earlier_export(self):
+        folder = FOLDER / "tables"
+        export = ("export", "--format", "parquet")
+        self.assert_bad_input(plumb(*export, recording()), "parquet is several files", "-o")
+        self.assert_bad_input(plumb(*export, recording(), recording(), "-o", folder), "are the same recording")
+        self.assert_bad_input(plumb("export", recording(), graph_recording()), "one recording at a time")
+        self.assert_bad_input(plumb(*export, FOLDER / "missing.plumb", "-o", folder), "missing.plumb")
+        self.assert_bad_input(plumb(*export, recording(), "-o", recording()), "cannot write to")
+        for _ in range(2):
+            done = json.loads(plumb(*export, recording(), graph_recording(), "-o", folder, "--json").stdout)
+            files = [file for file in folder.rglob("*") if file.is_file()]
+            self.assertEqual(sorted(file.relative_to(folder).parts[0] for file in files), ["scopes", "scopes", "steps", "steps"])
+            self.assertEqual({file.read_bytes()[:4] + file.read_bytes()[-4:] for file in files}, {b"PAR1PAR1"})
+            self.assertEqual(done, {"written": str(folder), "bytes": sum(file.stat().st_size for file in files)})
+
+    def test_sql_lists_its_queries_and_says_how_to_get_duckdb(self):
+        listed = json.loads(plumb("sql", "--list", "--json").stdout)
+        self.assertEqual(len(listed), 8)
+        self.assertTrue(all(row["answers"] for row in listed))
+        self.assert_bad_input(plumb("sql"), "takes a query and a recording")
+        self.assert_bad_input(plumb("sql", "select 1"), "takes a query and a recording")
+        self.assert_bad_input(plumb("sql", "--query", "slowest", recording()), "slowest_layers")
+        without = subprocess.run([PLUMB, "sql", "select 1", recording()], capture_output=True, text=True, timeout=HANG, env=ENVIRONMENT)
+        if without.returncode != 0:  # where DuckDB is installed this is a query
+            self.assert_bad_input(without, "npm install @duckdb/node-bindings-linux-x64")
 
     def test_colour_appears_on_a_terminal_only_and_not_with_no_color(self):
         self.assertNotIn("\x1b", plumb("report", recording()).stdout)
@@ -399,7 +425,7 @@ class OneSource(Case):
         self.assertEqual(self.complete("report", "--phase", ""), ["decode", "prefill", "mixed"])
         self.assertEqual(self.complete("completion", "z"), ["zsh"])
         self.assertEqual(self.complete("model", "make", "--ty"), ["--type"])
-        self.assertEqual(set(self.complete("export", "x.plumb", "--format", "")), {"jsonl", "csv", "chrome_trace"})
+        self.assertEqual(set(self.complete("export", "x.plumb", "--format", "")), {"jsonl", "csv", "chrome_trace", "parquet"})
         self.assertEqual(self.complete("report", "-"), ["-h", *self.complete("report", "x.plumb", "--")])
         self.assertEqual(self.complete("report", "x.plumb", "--lay"), ["--layers"])
 
