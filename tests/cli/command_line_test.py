@@ -166,6 +166,32 @@ class Output(Case):
         self.assertEqual((FOLDER / "t.json").read_text(), plumb("trace", recording()).stdout)
         self.assertEqual(list(FOLDER.glob("t.json.part")), [])
 
+    def test_tables_go_into_a_folder_and_replace_those_of_an_earlier_export(self):
+        folder = FOLDER / "tables"
+        export = ("export", "--format", "parquet")
+        self.assert_bad_input(plumb(*export, recording()), "parquet is several files", "-o")
+        self.assert_bad_input(plumb(*export, recording(), recording(), "-o", folder), "are the same recording")
+        self.assert_bad_input(plumb("export", recording(), graph_recording()), "one recording at a time")
+        self.assert_bad_input(plumb(*export, FOLDER / "missing.plumb", "-o", folder), "missing.plumb")
+        self.assert_bad_input(plumb(*export, recording(), "-o", recording()), "cannot write to")
+        for _ in range(2):
+            done = json.loads(plumb(*export, recording(), graph_recording(), "-o", folder, "--json").stdout)
+            files = [file for file in folder.rglob("*") if file.is_file()]
+            self.assertEqual(sorted(file.relative_to(folder).parts[0] for file in files), ["scopes", "scopes", "steps", "steps"])
+            self.assertEqual({file.read_bytes()[:4] + file.read_bytes()[-4:] for file in files}, {b"PAR1PAR1"})
+            self.assertEqual(done, {"written": str(folder), "bytes": sum(file.stat().st_size for file in files)})
+
+    def test_sql_lists_its_queries_and_says_how_to_get_duckdb(self):
+        listed = json.loads(plumb("sql", "--list", "--json").stdout)
+        self.assertEqual(len(listed), 8)
+        self.assertTrue(all(row["answers"] for row in listed))
+        self.assert_bad_input(plumb("sql"), "takes a query and a recording")
+        self.assert_bad_input(plumb("sql", "select 1"), "takes a query and a recording")
+        self.assert_bad_input(plumb("sql", "--query", "slowest", recording()), "slowest_layers")
+        without = subprocess.run([PLUMB, "sql", "select 1", recording()], capture_output=True, text=True, timeout=HANG, env=ENVIRONMENT)
+        if without.returncode != 0:  # where DuckDB is installed this is a query
+            self.assert_bad_input(without, "npm install @duckdb/node-bindings-linux-x64")
+
     def test_colour_appears_on_a_terminal_only_and_not_with_no_color(self):
         self.assertNotIn("\x1b", plumb("report", recording()).stdout)
         self.assertIn("\x1b[1m", self.on_terminal({"TERM": "xterm"}))
