@@ -79,7 +79,9 @@ void add_write_options(CLI::App& app, WriteArguments& arguments, const std::vect
         ->type_name("T,T")
         ->delimiter(',')
         ->allow_extra_args(false);
-    app.add_option("--slowest", arguments.slowest, "Only so many of the slowest steps")->type_name("N");
+    app.add_option("--slowest", arguments.slowest, "Only so many of the slowest steps")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
+        ->type_name("N");
     app.add_flag("--json", arguments.json, "Print name and size of the file written as JSON");
 }
 

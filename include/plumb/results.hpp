@@ -262,15 +262,16 @@ PLUMB_API Status export_table(const std::string& recording, std::string_view for
                               std::ostream& out);
 /// A part of a recording. What is not set leaves nothing out.
 struct ExportWindow {
-    std::optional<std::pair<std::uint64_t, std::uint64_t>>
-        steps; // numbers of the first and the last; what lies in no step is out
+    /// Numbers of the first and the last; what lies in no step is out.
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> steps;
     std::optional<std::pair<std::uint32_t, std::uint32_t>> layers; // first and last; steps themselves stay
     std::vector<std::string> tracks;                               // ids, or parts of names
     /// So many of the slowest decode steps among those, warm-up and sampled ones apart; of all phases where there are none.
     std::uint64_t slowest = 0;
 };
 /// The samples of a window; reads no more of the file than it needs where the recording says which steps lie where. Gives
-/// sentences that whoever looks at the output should know. Errors: as above; invalid_argument for a track that is not there.
+/// sentences that whoever looks at the output should know. A format for viewers that are slow with more than 2 million slices
+/// (perfetto) has whole steps evenly spaced where nothing is set. Errors: as above; invalid_argument for a track that is not there.
 PLUMB_API Result<std::vector<std::string>> export_recording(const std::string& recording, std::string_view format,
                                                             std::ostream& out, const ExportWindow& window);
 

@@ -146,7 +146,13 @@ Result<std::vector<std::string>> export_recording(const std::string& recording, 
         return part.error();
     }
     const Status written = exporting::write_as(format, part->feed, out);
-    return written.ok() ? Result<std::vector<std::string>>(std::move(part->notes)) : written.error();
+    if (!written.ok()) {
+        return written.error();
+    }
+    if (part->slices != nullptr && *part->slices == 0) {
+        part->notes.emplace_back("nothing of the recording lies in this window");
+    }
+    return std::move(part->notes);
 }
 
 } // namespace plumb

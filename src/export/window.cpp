@@ -225,8 +225,9 @@ Result<WindowedFeed> window_of(const recording::RecordedRun& run, const ExportWi
             return slowest.error();
         }
         window.steps = std::move(*slowest);
-        made.notes.push_back(window.steps->all().empty() ? "there is no such step that counts: nothing is left"
-                                                         : "the slowest steps are " + list_of(*window.steps));
+        made.notes.push_back(window.steps->all().empty()
+                                 ? "no step is left to choose from, warm-up and sampled ones apart"
+                                 : "the slowest steps are " + list_of(*window.steps));
     }
     if (window.empty() && most_slices != 0 && run.facts->records > most_slices) {
         std::string said;
@@ -251,11 +252,17 @@ Result<WindowedFeed> window_of(const recording::RecordedRun& run, const ExportWi
     }
     run.facts->notes.insert(run.facts->notes.end(), made.notes.begin(), made.notes.end());
     made.feed.facts = run.facts;
-    made.feed.for_each_batch = [run, window](const SampleTaker& take) {
+    made.slices = std::make_shared<std::uint64_t>(0);
+    made.feed.for_each_batch = [run, window, slices = made.slices](const SampleTaker& take) {
         Filter filter(window);
         bool going = true;
         return resolve::resolve_samples(
-            run, options_of(run), [&](const resolve::ResolvedBatch& batch) { going = going && take(filter(batch)); },
+            run, options_of(run),
+            [&](const resolve::ResolvedBatch& batch) {
+                const resolve::ResolvedBatch kept = filter(batch);
+                *slices += kept.samples.size() + kept.submissions.size() + kept.nodes.size();
+                going = going && take(kept);
+            },
             window.steps ? &*window.steps : nullptr);
     };
     made.feed.for_each_step = [run, window](const StepTaker& take) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,9 @@ namespace plumb::exporting {
 
 struct WindowedFeed {
     SampleFeed feed;
-    std::vector<std::string>
-        notes; // what is left out and how much was read, one sentence each; in the feed's facts, too
+    std::shared_ptr<std::uint64_t> slices; // given so far; null where nothing is left out
+    /// What is left out and how much was read, one sentence each; in the feed's facts, too.
+    std::vector<std::string> notes;
 };
 
 /// Without a window and with `most_slices` (0: any number), whole steps evenly spaced, as many as that allows.

@@ -222,6 +222,16 @@ TEST(Window, F10_steps_are_written_as_the_whole_recording_has_them) {
     }
 }
 
+TEST(Window, one_that_holds_nothing_is_empty_and_says_so) {
+    SteppedRun run(4);
+    run.close();
+    ExportWindow window;
+    window.steps = {5000, 5001};
+    const Written part = lines_of(run.path(), window);
+    EXPECT_TRUE(part.lines.empty());
+    EXPECT_EQ(part.notes, std::vector<std::string>{"nothing of the recording lies in this window"});
+}
+
 TEST(Window, a_few_steps_take_a_small_part_of_the_file) {
     SteppedRun run(3, 1, 2000);
     run.close();
