@@ -24,13 +24,14 @@ _plumb() {
 complete -o default -F _plumb plumb
 )sh";
 
+// Sourced, and as a file in fpath, whose first use is a call of what it defines.
 constexpr const char* zsh_script = R"sh(#compdef plumb
 # zsh: source <(plumb completion zsh)
 _plumb() {
   local found=(${(f)"$("${words[1]}" completion zsh -- "${(@)words[1,CURRENT]}" 2>/dev/null)"})
   if (( ${#found} )); then compadd -- $found; else _files; fi
 }
-compdef _plumb plumb
+if [[ ${funcstack[1]} == _plumb ]]; then _plumb; else compdef _plumb plumb; fi
 )sh";
 
 constexpr const char* fish_script = R"sh(# fish: plumb completion fish | source

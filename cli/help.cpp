@@ -108,7 +108,7 @@ void print_man_command(const CLI::App& app, const std::string& path) {
 }
 
 void print_man(const CLI::App& root) {
-    std::cout << ".TH PLUMB 1 \"\" \"" << root.version() << "\"\n.SH NAME\n"
+    std::cout << ".TH PLUMB 1 \"\" \"" << root.version() << "\"\n.ad l\n.SH NAME\n"
               << roff("plumb - " + root.get_description()) << ".SH SYNOPSIS\n"
               << roff(usage_of(root, "plumb")) << ".SH EXIT STATUS\n"
               << roff(root.get_footer());

@@ -32,6 +32,8 @@ class Build(build_py):
         package = pathlib.Path(self.build_lib, "plumb")
         shutil.rmtree(package, ignore_errors=True)
         shutil.copytree(BUILD / "python/plumb", package, ignore=shutil.ignore_patterns("__pycache__"))
+        if shutil.which("strip"):  # without what only debuggers read
+            subprocess.run(["strip", "--strip-unneeded", *package.glob("*.so*")], check=True)
 
 
 class Binary(Distribution):
