@@ -182,6 +182,27 @@ TEST(Ranks, that_share_a_clock_are_exact) {
     EXPECT_NEAR(layer_2->wait.least_ns, layer_2->wait.most_ns, 10) << "nothing is uncertain but the nanosecond";
 }
 
+TEST(Ranks, json_is_valid_whatever_is_known) {
+    const TemporaryFolder folder;
+    std::vector<std::string> files = save(folder, 3, 80 * us);
+    Planted planted = ranks::testing::plant({});
+    for (ranks::RankEvent& event : planted.job.ranks[2].events.events) {
+        const std::int64_t set = event.step >= 5 ? 1'000'000 : 0; // its clock, in the middle of the run
+        event.begin += set;
+        event.end += set;
+    }
+    planted.job.ranks[3].events.events.clear();
+    ranks::Joints joints = ranks::match(planted.job);
+    const ranks::RankAlignment alignment = ranks::align(planted.job, joints);
+    const RanksReport odd = ranks::summary_of(planted.job, joints, alignment);
+    EXPECT_FALSE(odd.contradictions.empty());
+    EXPECT_EQ(outcome_of(odd), Outcome::unknown);
+    EXPECT_TRUE(contains(render_text(odd), "CLOCKS CONTRADICT  rank 2: "));
+    RankPlan late;
+    late.late = 5;
+    answers::expect_valid<RanksReport>(PLUMB_TEST_SOURCE_DIR, {{}, *read_ranks(files, {}), odd, report_of(late)});
+}
+
 TEST(Ranks, missing_cut_and_foreign_ones_are_named_and_the_rest_answered) {
     const TemporaryFolder folder;
     std::vector<std::string> files = save(folder, 5);
