@@ -86,9 +86,14 @@ bool is_lost_record(std::string_view reason) {
 } // namespace
 
 Totals::Totals(const recording::Metadata& metadata, bool redact)
-    : redact_(redact), slot_names_{other}, slot_collective_{false}, slot_in_other_{false},
+    : redact_(redact), slot_names_{other}, slot_in_other_{false},
       figure_places_(most_sources * slots * phases, no_slot) {
     figures_.bricks.reserve(most_bricks);
+    for (const recording::RankGroup& group : metadata.groups) {
+        if (group.name == "tp" || group.name == "pp") {
+            (group.name == "tp" ? figures_.tp_rank : figures_.pp_rank) = std::to_string(group.index);
+        }
+    }
     for (const auto& [key, value] : metadata.costs) {
         const std::string_view name = std::string_view(key).substr(0, key.find('.'));
         if (!(value >= 0)) {
@@ -210,12 +215,9 @@ std::size_t Totals::stream_of(std::uint32_t clock, const std::string& source) {
     return streams_.size() - 1;
 }
 
-std::uint8_t Totals::slot_of(std::uint16_t name) {
-    if (name < slot_of_name_.size() && slot_of_name_[name] != no_slot) {
-        return slot_of_name_[name];
-    }
-    if (name >= slot_of_name_.size()) {
-        slot_of_name_.resize(std::size_t{name} + 1, no_slot);
+Totals::KnownName Totals::meet(std::uint16_t name) {
+    if (name >= known_names_.size()) {
+        known_names_.resize(std::size_t{name} + 1);
     }
     const auto known = names_.find(name);
     const std::string label = label_of(known != names_.end() ? known->second.name : well_known(name));
@@ -223,14 +225,46 @@ std::uint8_t Totals::slot_of(std::uint16_t name) {
         static_cast<std::size_t>(std::find(slot_names_.begin(), slot_names_.end(), label) - slot_names_.begin());
     if (slot == slot_names_.size() && slot < slots) {
         slot_names_.push_back(label);
-        slot_collective_.push_back((known != names_.end() ? known->second.category : well_known_category(name)) ==
-                                   Category::collective);
         slot_in_other_.push_back(false);
     } else if (slot == slot_names_.size()) {
         slot = 0;
         ++figures_.bricks_in_other;
     }
-    return slot_of_name_[name] = static_cast<std::uint8_t>(slot);
+    const Category category = known != names_.end() ? known->second.category : well_known_category(name);
+    return known_names_[name] = {static_cast<std::uint8_t>(slot), category == Category::collective};
+}
+
+/// No group: it was told of a scope that has its time elsewhere.
+void Totals::announce(Track& track, std::uint16_t name, std::optional<std::uint16_t> group) {
+    constexpr std::size_t most = 16; // that are open at once on one thread
+    auto& announced = track.announced;
+    std::erase_if(announced, [name](const auto& one) { return one.first == name; });
+    if (group && announced.size() == most) {
+        announced.erase(announced.begin());
+    }
+    if (group) {
+        announced.emplace_back(name, *group);
+    }
+}
+
+void Totals::count_collective(Track& track, std::uint16_t name, std::uint64_t ticks) {
+    const auto said = std::find_if(track.announced.begin(), track.announced.end(),
+                                   [name](const auto& one) { return one.first == name; });
+    const bool known = said != track.announced.end();
+    if (!known && !known_names_[name].collective) {
+        return;
+    }
+    const std::uint16_t group = known ? said->second : std::uint16_t{0};
+    if (known) {
+        track.announced.erase(said);
+    }
+    auto& sums = streams_[track.stream].collectives;
+    const auto sum = std::find_if(sums.begin(), sums.end(), [group](const auto& one) { return one.first == group; });
+    if (sum != sums.end()) {
+        sum->second += ticks;
+    } else {
+        sums.emplace_back(group, ticks);
+    }
 }
 
 std::uint8_t Totals::phase_of(std::uint64_t step) const {
@@ -284,6 +318,14 @@ void Totals::add(const recording::RecordBatch& batch) {
         case RecordKind::cpu_time:
             ++cpu_times_;
             break;
+        case RecordKind::collective:
+            announce(track, static_cast<std::uint16_t>(payload_of(record)), id_of(record));
+            break;
+        case RecordKind::device_scope:
+            if (!track.announced.empty()) {
+                announce(track, id_of(record), std::nullopt);
+            }
+            break;
         case RecordKind::context: {
             const bool in_step = record.first != 0;
             push(track, {false, in_step ? phase_of(record.first - 1) : std::uint8_t{0}, record.first - 1, 0, 0});
@@ -310,8 +352,12 @@ void Totals::add(const recording::RecordBatch& batch) {
 
 void Totals::scope(Track& track, const Record& record, std::uint64_t ticks) {
     const std::uint16_t name = id_of(record);
-    const std::uint8_t slot =
-        name < slot_of_name_.size() && slot_of_name_[name] != no_slot ? slot_of_name_[name] : slot_of(name);
+    const KnownName known =
+        name < known_names_.size() && known_names_[name].slot != no_slot ? known_names_[name] : meet(name);
+    const std::uint8_t slot = known.slot;
+    if (known.collective || !track.announced.empty()) [[unlikely]] {
+        count_collective(track, name, ticks);
+    }
     ++((record.second & flag_lap) != 0 ? laps_ : scopes_);
     const std::uint8_t phase = phase_now(track);
     if (phase == pending_phase) [[unlikely]] {
@@ -446,16 +492,18 @@ void Totals::convert(Stream& stream) {
             if (amount.calls == 0) {
                 continue;
             }
-            const double ns = static_cast<double>(amount.ticks) * rate;
             BrickFigures& figure = figure_of(stream.source, slot, phase);
-            figure.ns += ns;
+            figure.ns += static_cast<double>(amount.ticks) * rate;
             figure.calls += amount.calls;
-            if (slot_collective_[slot]) {
-                entry_of(figures_.collective_ns, std::string(), most_groups) += ns;
-            }
             amount = {};
         }
     }
+    for (const auto& [group, ticks] : stream.collectives) {
+        const auto name = names_.find(group);
+        const std::string label = name != names_.end() ? label_of(name->second.name) : std::string();
+        entry_of(figures_.collective_ns, label, most_groups) += static_cast<double>(ticks) * rate;
+    }
+    stream.collectives.clear();
     for (const auto& [phase, ticks] : stream.steps) {
         convert_step(phase, static_cast<double>(ticks) * rate);
     }

@@ -51,8 +51,9 @@ class Totals {
     struct Stream {
         std::uint32_t clock = 0;
         std::size_t source = 0;
-        std::vector<Amount> amounts;                               // by slot and phase
-        std::vector<std::pair<std::uint8_t, std::uint64_t>> steps; // phase, ticks
+        std::vector<Amount> amounts;                                      // by slot and phase
+        std::vector<std::pair<std::uint8_t, std::uint64_t>> steps;        // phase, ticks
+        std::vector<std::pair<std::uint16_t, std::uint64_t>> collectives; // name of the group, 0 where not said; ticks
     };
     struct Frame {
         bool step = false; // else a context
@@ -65,6 +66,11 @@ class Totals {
         std::vector<Frame> frames; // innermost last
         bool has_long = false;     // the duration of the next record
         std::uint64_t long_value = 0;
+        std::vector<std::pair<std::uint16_t, std::uint16_t>> announced; // of the next scope of that name: its group
+    };
+    struct KnownName {
+        std::uint8_t slot = no_slot;
+        bool collective = false;
     };
     struct PendingEntry {
         std::size_t stream = 0;
@@ -86,7 +92,9 @@ class Totals {
 
     Track& track_of(std::uint32_t id);
     std::size_t stream_of(std::uint32_t clock, const std::string& source);
-    [[nodiscard]] std::uint8_t slot_of(std::uint16_t name);
+    KnownName meet(std::uint16_t name);
+    static void announce(Track& track, std::uint16_t name, std::optional<std::uint16_t> group);
+    void count_collective(Track& track, std::uint16_t name, std::uint64_t ticks);
     [[nodiscard]] std::uint8_t phase_of(std::uint64_t step) const;
     [[nodiscard]] std::uint8_t phase_now(Track& track) const;
     void scope(Track& track, const Record& record, std::uint64_t ticks);
@@ -116,9 +124,8 @@ class Totals {
     std::vector<Stream> streams_;
     std::unordered_map<std::uint32_t, Track> tracks_;
     std::unordered_map<std::uint16_t, recording::NameInfo> names_;
-    std::vector<std::uint8_t> slot_of_name_;
+    std::vector<KnownName> known_names_; // by id
     std::vector<std::string> slot_names_;
-    std::vector<bool> slot_collective_;
     std::vector<bool> slot_in_other_;
     std::vector<std::uint8_t> figure_places_; // by source, slot and phase: index into figures_.bricks
     std::array<Remembered, remembered_steps> steps_{};

@@ -197,9 +197,29 @@ TEST_F(TotalsTest, names_that_would_be_the_same_series_are_one) {
     EXPECT_EQ(found[brick("calls", "other", "none")], 1);
 }
 
-TEST_F(TotalsTest, collectives_have_a_sum_of_their_own) {
-    write(1, {step_begin(0, decode), scope(reduce, 100), scope(norm, 100), step_end(decode, 300)});
-    EXPECT_DOUBLE_EQ(series()["plumb_collective_seconds_total"], 200e-9);
+TEST_F(TotalsTest, collectives_have_a_sum_of_their_own_by_the_group_they_said) {
+    constexpr std::uint16_t tp = 400, pp = 401, custom = 402;
+    name(tp, "tp");
+    name(pp, "pp");
+    name(custom, "exchange");
+    const auto of = [](std::uint16_t group, std::uint16_t name) {
+        return Record{1, pack(RecordKind::collective, group, name)};
+    };
+    write(1, {step_begin(0, decode), scope(reduce, 100), scope(norm, 100), of(tp, reduce), of(pp, custom),
+              scope(custom, 10), scope(custom, 1000), scope(reduce, 50), of(pp, reduce),
+              Record{1, pack(RecordKind::device_scope, reduce, 9)}, scope(reduce, 1), step_end(decode, 300)});
+    auto found = series();
+    EXPECT_DOUBLE_EQ(found["plumb_collective_seconds_total{group=\"tp\"}"], 100e-9);
+    EXPECT_DOUBLE_EQ(found["plumb_collective_seconds_total{group=\"pp\"}"], 20e-9); // the other is no collective
+    EXPECT_DOUBLE_EQ(found["plumb_collective_seconds_total"], 202e-9); // the last group was that of the device's scope
+}
+
+TEST_F(TotalsTest, a_rank_of_groups_says_its_place_in_them) {
+    recording::Metadata metadata;
+    metadata.groups = {{"tp", 3, 4, {}}, {"ep", 9, 16, {}}, {"pp", 0, 2, {}}};
+    const Totals totals(metadata);
+    EXPECT_EQ(series_of(text_of(totals.figures())),
+              (std::map<std::string, double>{{"plumb_bricks_in_other{tp_rank=\"3\",pp_rank=\"0\"}", 0}}));
 }
 
 TEST_F(TotalsTest, graphs_are_added_up_over_their_keys_by_their_last_rows) {
