@@ -468,7 +468,7 @@ TEST_F(ProfilerTest, key_redact_leaves_whole_paths_out_of_the_settings_and_nothi
 
 TEST_F(ProfilerTest, key_redact_leaves_trace_ids_of_requests_out) {
     for (const bool redact : {false, true}) {
-        Profiler prof(config(redact ? "redact=on" : "redact=off"));
+        Profiler prof(machine_config(redact ? "redact=on" : "redact=off"));
         PLUMB_REQUEST(prof, 17, RequestPhase::queue,
                       trace_parent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
         const std::string path = prof.path();
