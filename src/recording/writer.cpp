@@ -21,6 +21,7 @@ namespace {
 
 /// Rows of more graph keys than this are written in full each time, and a bounded recording forgets them.
 constexpr std::size_t most_graphs_known = 16384;
+constexpr std::size_t most_off_cpu_samples = 4096; // of a bounded recording
 /// Rows and tiles that later ones replaced may take this much of a bounded recording, or this share of max_size=.
 constexpr std::uint64_t most_stale_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t stale_share = 8;
@@ -77,6 +78,7 @@ struct Writer::State {
     std::vector<TrackInfo> tracks;
     std::vector<NameInfo> names;
     std::vector<ClockPair> clock_pairs;
+    std::vector<OffCpuSample> off_cpu;
     std::vector<Description> descriptions;
     std::vector<Counters> counters;
     std::vector<KernelInfo> kernels;
@@ -415,6 +417,8 @@ Status Writer::State::shorten_to(double share) {
     append_entries(bytes, header(ChunkType::tracks, 0), tracks);
     append_entries(bytes, header(ChunkType::names, 0), names);
     append_entries(bytes, header(ChunkType::clock_pairs, 0), clock_pairs);
+    thin_out(off_cpu, most_off_cpu_samples);
+    append_entries(bytes, header(ChunkType::off_cpu, 0), off_cpu);
     append_entries(bytes, header(ChunkType::descriptions, 0), descriptions);
     append_entries(bytes, header(ChunkType::counters, 0), counters);
     std::vector<ContentEntry> nodes_of_graphs;
@@ -500,6 +504,10 @@ Status Writer::add_track(const TrackInfo& track) { return state_->add_kept(Chunk
 Status Writer::add_name(const NameInfo& name) { return state_->add_kept(ChunkType::names, name, state_->names); }
 Status Writer::add_clock_pair(const ClockPair& pair) {
     return state_->add_kept(ChunkType::clock_pairs, pair, state_->clock_pairs);
+}
+
+Status Writer::add_off_cpu(const OffCpuSample& sample) {
+    return state_->add_kept(ChunkType::off_cpu, sample, state_->off_cpu);
 }
 
 Status Writer::set_counters(const Counters& counters) {
