@@ -29,7 +29,7 @@ constexpr const char* of_the_host = "only of the host";
 } // namespace
 
 WallReader::WallReader(const recording::RunFacts& facts, const WallOptions& options, ReportReader& report)
-    : options_(options), report_(report), number_(report.ask({})),
+    : facts_(facts), options_(options), report_(report), number_(report.ask({})),
       any_queue_(std::any_of(facts.tracks.begin(), facts.tracks.end(),
                              [](const auto& track) { return track.kind != recording::TrackKind::host_thread; })),
       imported_(is_imported(facts.tracks)), names_(facts.names), lanes_(launches_, facts.metadata.clocks, options_) {
@@ -209,6 +209,7 @@ Result<WallReport> WallReader::take() {
         }
         WallPhase& made = wall.phases.emplace_back(phase_of(sums, phase));
         add_from_report(made, sums, report);
+        made.off_cpu = std::move(off_cpu_[static_cast<std::size_t>(phase)]);
         judge(made);
     }
     if (wall.phases.empty()) {
@@ -220,6 +221,7 @@ Result<WallReport> WallReader::take() {
         step.account.in_graph_busy_ns = absent("known for the steps of a phase together only");
         judge(step.account);
     }
+    wall.off_cpu_intervals = std::move(intervals_);
     wall.own_cost = std::move(report.own_cost);
     wall.notes = std::move(report.notes);
     add_loss_note(lost_of(report.losses), wall.notes);

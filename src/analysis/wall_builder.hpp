@@ -2,10 +2,12 @@
 // A recorded run -> where its wall clock went (docs/wall.md). Pure; one thread.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 
 #include "analysis/launch_facts.hpp"
+#include "analysis/off_cpu.hpp"
 #include "analysis/report_builder.hpp"
 #include "analysis/wall_lanes.hpp"
 #include "analysis/wall_report.hpp"
@@ -27,6 +29,8 @@ class WallReader final : public read::Observer {
     void look(const resolve::ResolvedBatch& batch) override { look_.look(batch); }
     void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) override {
         launches_ = look_.finish(steps, tracks);
+        off_cpu_ = off_cpu_causes(facts_, steps, options_.step);
+        intervals_ = off_cpu_intervals(facts_, steps);
     }
 
   private:
@@ -37,6 +41,7 @@ class WallReader final : public read::Observer {
     void add_from_report(WallPhase& made, const WallLanes::Sums& sums, const Report& report) const;
     [[nodiscard]] Error no_such_step() const;
 
+    const recording::RunFacts& facts_;
     const WallOptions options_;
     ReportReader& report_;
     const std::size_t number_; // of the report that this is made of
@@ -45,7 +50,9 @@ class WallReader final : public read::Observer {
     resolve::NameTable names_;
     LaunchLook look_;
     LaunchFacts launches_;
-    WallLanes lanes_; // told by the report
+    WallLanes lanes_;                     // told by the report
+    std::array<OffCpuCauses, 4> off_cpu_; // by phase
+    std::vector<OffCpuInterval> intervals_;
 };
 
 [[nodiscard]] Result<WallReport> build_wall(const recording::RecordedRun& run, const WallOptions& options);

@@ -67,6 +67,34 @@ struct WallGain {
     Figure tokens_per_second;
 };
 
+/// One thread in the counted steps of a phase: on_cpu + run_queue + blocked = observed.
+struct OffCpuThread {
+    std::string name;
+    double observed_ns = 0;
+    double on_cpu_ns = 0;
+    double run_queue_ns = 0; // ready, and on no CPU: others had it
+    double blocked_ns = 0;   // it waited for something else: a lock, a file, a device, a timer
+    Figure migrations;       // from one CPU to another
+};
+
+/// Sums over what the samples cover of the counted steps of a phase. An interval that lies in them for a part counts for that part.
+struct OffCpuCauses {
+    double covered_ns = 0;             // of the counted steps
+    std::uint64_t intervals = 0;       // between samples, that lie in them at least for a part
+    Figure run_queue_ns, blocked_ns;   // of all threads together
+    std::vector<OffCpuThread> threads; // the longest off the CPU first
+    Figure stolen_ns;                  // by the hypervisor, of all CPUs of the machine
+    Figure minor_faults, major_faults, voluntary_switches, involuntary_switches; // of the whole process
+    std::uint64_t threads_left_out = 0;                                          // at most, beyond the first 64
+};
+
+/// What all threads together did between two samples, or several where there are many.
+struct OffCpuInterval {
+    std::int64_t begin_ns = 0; // since the first step began
+    std::int64_t length_ns = 0;
+    double on_cpu_ns = 0, run_queue_ns = 0, blocked_ns = 0, stolen_ns = 0;
+};
+
 struct WallPhase {
     Phase phase = Phase::none;
     std::uint64_t steps = 0; // counted; a lane may have been timed in others
@@ -79,6 +107,7 @@ struct WallPhase {
     Figure own_cost_ns;      // per step: recording host scopes; inside busy
     Figure in_graph_busy_ns; // per step, at most: replays of captured graphs times the span of a plain one
     std::vector<std::pair<std::string, std::uint64_t>> unattributed; // nodes of captured graphs in no brick, by kernel
+    std::optional<OffCpuCauses> off_cpu;                             // none for a single step among several
 };
 
 struct WallStep {
@@ -90,7 +119,8 @@ struct WallReport {
     std::optional<std::uint64_t> step; // the phase is this step alone
     std::vector<WallPhase> phases;
     std::vector<WallStep> slowest; // the longest period first
-    OwnCost own_cost;              // of the whole recording
+    std::vector<OffCpuInterval> off_cpu_intervals;
+    OwnCost own_cost; // of the whole recording
     std::vector<std::string> notes;
 };
 

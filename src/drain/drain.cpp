@@ -28,6 +28,7 @@ constexpr auto shortest_pause = 1ms;
 constexpr auto patience_without_progress = 20ms;
 constexpr auto longest_collection = 100ms;
 constexpr auto clock_pair_interval = 1s;
+constexpr auto off_cpu_interval = 100ms;
 constexpr auto pause_after_failure = 200ms;
 
 std::uint64_t load_tail(record::Ring& ring) { return ring.header().tail.load(std::memory_order_relaxed); }
@@ -142,6 +143,9 @@ void Drain::run() {
         const std::uint64_t asked = flush_asked_;
         const bool all = last || asked > flush_done_;
         lock.unlock();
+        if (last) {
+            next_off_cpu_ = {}; // the last sample is of the end
+        }
         const Status status = guarded_round(all);
         lock.lock();
         if (all) {
@@ -202,6 +206,10 @@ Status Drain::round(bool all) {
     pause_ = next_pause_;
     if (status.ok() && collector_.active()) {
         status = collector_.collect(writer_);
+    }
+    if (status.ok() && now >= next_off_cpu_) {
+        next_off_cpu_ = now + off_cpu_interval;
+        status = write_off_cpu();
     }
     if (status.ok() && (all || now >= next_clock_pair_)) {
         next_clock_pair_ = now + clock_pair_interval;
@@ -414,13 +422,25 @@ Status Drain::write_tiles() {
     if (Status status = write_names(); !status.ok()) {
         return status; // a tile's name comes before it
     }
+    return tiles_.write(rings_in_use(), writer_);
+}
+
+std::vector<std::shared_ptr<record::Ring>> Drain::rings_in_use() const {
     std::vector<std::shared_ptr<record::Ring>> rings;
     for (const Watched& watched : watched_) {
         if (load_state(*watched.ring) != detail::RingState::free) {
             rings.push_back(watched.ring);
         }
     }
-    return tiles_.write(rings, writer_);
+    return rings;
+}
+
+/// The caller's own clock is not the kernel's: nothing to compare.
+Status Drain::write_off_cpu() {
+    if (options_.clock.kind == clock::HostClockKind::caller) {
+        return {};
+    }
+    return off_cpu_.write(rings_in_use(), clock::read_clock_pair(options_.clock).monotonic.value, writer_);
 }
 
 recording::Counters Drain::counters() {

@@ -19,6 +19,7 @@
 
 #include "clock/host_clock.hpp"
 #include "drain/device_collector.hpp"
+#include "drain/off_cpu_sampler.hpp"
 #include "drain/tile_ledger.hpp"
 #include "plumb/counters.hpp"
 #include "plumb/result.hpp"
@@ -100,6 +101,8 @@ class Drain : public std::enable_shared_from_this<Drain> {
     Status write_host_pair(const clock::ClockReading& reading);
     Status write_counters();
     Status write_tiles();
+    Status write_off_cpu();
+    [[nodiscard]] std::vector<std::shared_ptr<record::Ring>> rings_in_use() const;
     void refresh_rings();
     void note_failure(const Status& status);
     [[nodiscard]] recording::Counters counters();
@@ -121,6 +124,8 @@ class Drain : public std::enable_shared_from_this<Drain> {
     std::chrono::milliseconds longest_wait_{0};
     DeviceCollector collector_;
     TileLedger tiles_;
+    OffCpuSampler off_cpu_;
+    Clock::time_point next_off_cpu_{};
     bool failing_ = false;
     bool rings_told_ = false;
 

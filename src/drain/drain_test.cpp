@@ -14,7 +14,7 @@
 
 #include "record/name_registry.hpp"
 #include "record/recorder_testing.hpp"
-#include "recording/reader.hpp"
+#include "recording/recorded_run.hpp"
 
 namespace plumb::drain {
 namespace {
@@ -294,6 +294,32 @@ TEST_F(DrainTest, clock_pairs_are_written_at_each_flush) {
     recorder_.clock.advance(1'000'000);
     ASSERT_TRUE(drain.flush(long_enough).ok());
     EXPECT_GE(reader().clock_pairs().size(), 2u);
+}
+
+TEST_F(DrainTest, the_kernel_is_asked_for_the_threads_that_record_when_it_begins_and_when_it_ends) {
+    TestRecorder recorder(TestOptions{true, 4096, "", {}});
+    DrainOptions options;
+    options.clock = clock::host_clock(nullptr);
+    drain_ = std::make_unique<Drain>(recorder.rings(), *writer_, std::move(options));
+    recorder.record(norm, 1);
+    ASSERT_TRUE(drain_->start().ok());
+    ASSERT_TRUE(drain_->flush(long_enough).ok());
+    ASSERT_TRUE(drain_->stop().ok());
+    const auto facts = recording::run_of(reader()).facts;
+    ASSERT_GE(facts->off_cpu.size(), 2u);
+    for (const recording::OffCpuSample* sample : {&facts->off_cpu.front(), &facts->off_cpu.back()}) {
+        ASSERT_EQ(sample->threads.size(), 1u);
+        EXPECT_EQ(sample->threads[0].track, facts->tracks.at(0).id);
+    }
+    EXPECT_GT(facts->off_cpu.back().monotonic_ns, facts->off_cpu.front().monotonic_ns);
+    drain_.reset(); // before the rings of this test
+}
+
+TEST_F(DrainTest, with_a_clock_of_the_callers_the_kernel_is_not_asked) {
+    Drain& drain = start();
+    recorder_.record(norm, 1);
+    ASSERT_TRUE(drain.stop().ok());
+    EXPECT_TRUE(recording::run_of(reader()).facts->off_cpu.empty());
 }
 
 TEST_F(DrainTest, what_was_read_at_the_opening_and_at_the_start_make_a_line_before_any_round) {

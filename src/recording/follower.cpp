@@ -76,6 +76,7 @@ void Follower::take_over(Index& index) {
     index.places.clear();
     index.check_places.clear();
     thin_clock_pairs(index.clock_pairs);
+    thin_out(index.off_cpu, 4096);
     *facts_ = index;
 }
 

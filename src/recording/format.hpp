@@ -40,6 +40,7 @@ enum class ChunkType : std::uint16_t {
     kernels = 14,     // what code hashes stand for
     tiles = 18,       // totals of tiles: the last entry of a key in the last generation counts
     graph_nodes = 19, // what captured graphs consist of, node by node: one entry for each capture
+    off_cpu = 20,     // what the kernel had counted for threads at a moment
 };
 
 /// How the payload of a chunk is packed.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/index.hpp"
+#include "recording/retention.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -9,6 +10,7 @@
 #include "recording/chunk_scan.hpp"
 #include "recording/graph_content_codec.hpp"
 #include "recording/kernel_codec.hpp"
+#include "recording/retention.hpp"
 
 namespace plumb::recording {
 namespace {
@@ -18,6 +20,7 @@ constexpr std::size_t most_tracks = 131072;
 constexpr std::size_t most_descriptions = 16384;
 constexpr std::size_t most_graphs = 65536;
 constexpr std::size_t most_kernels = 65536;
+constexpr std::size_t most_off_cpu_samples = std::size_t{1} << 17; // three hours of ten a second
 constexpr std::size_t most_kernels_of_one_hash = 256;
 constexpr std::size_t most_gap_notes = 16;
 constexpr std::size_t most_collision_notes = 16;
@@ -76,6 +79,12 @@ class IndexBuilder {
             return;
         case ChunkType::checks:
             malformed_ += add_checks(header, payload, offset + chunk_header_size) ? 0 : 1;
+            return;
+        case ChunkType::off_cpu:
+            entries<OffCpuSample>(header, payload, [this](OffCpuSample&& sample) {
+                index_.off_cpu.push_back(std::move(sample));
+                thin_out(index_.off_cpu, most_off_cpu_samples);
+            });
             return;
         case ChunkType::tiles:
             malformed_ += add_tiles(header, payload) ? 0 : 1;

@@ -29,6 +29,7 @@ void encode(const ClockPair& from, Bytes& to);
 void encode(const Counters& from, Bytes& to);
 void encode(const Description& from, Bytes& to);
 void encode(const Removal& from, Bytes& to);
+void encode(const OffCpuSample& from, Bytes& to);
 
 [[nodiscard]] bool decode(const std::byte* data, std::size_t size, Metadata& to);
 [[nodiscard]] bool decode(const std::byte* data, std::size_t size, TrackInfo& to);
@@ -37,6 +38,7 @@ void encode(const Removal& from, Bytes& to);
 [[nodiscard]] bool decode(const std::byte* data, std::size_t size, Counters& to);
 [[nodiscard]] bool decode(const std::byte* data, std::size_t size, Description& to);
 [[nodiscard]] bool decode(const std::byte* data, std::size_t size, Removal& to);
+[[nodiscard]] bool decode(const std::byte* data, std::size_t size, OffCpuSample& to);
 
 /// Entries of one chunk: size (4 bytes) and fields, one after the other.
 template <class T>

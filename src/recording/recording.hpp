@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/kernel_times.hpp"
 #include "base/layout.hpp"
 #include "plumb/bricks.hpp"
 #include "plumb/fingerprint.hpp"
@@ -228,6 +229,20 @@ struct RankGroup {
     std::uint32_t size = 0;             // above index
     std::vector<std::uint32_t> members; // ranks, by index; empty: not said
     bool operator==(const RankGroup&) const = default;
+};
+
+/// What the kernel had counted for a thread that records, when it was asked.
+struct ThreadSample {
+    std::uint32_t track = 0;
+    base::ThreadTimes times;
+};
+
+/// The same for the process and its threads at one moment: totals, so that two samples tell what lay between them.
+struct OffCpuSample {
+    std::int64_t monotonic_ns = 0; // on the common clock
+    base::ProcessTimes process;
+    std::uint64_t threads_left_out = 0; // beyond the first 64
+    std::vector<ThreadSample> threads;
 };
 
 /// Fixed at the start of a run.

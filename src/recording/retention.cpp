@@ -10,17 +10,7 @@ constexpr std::size_t most_clock_pairs = 4096;
 
 } // namespace
 
-void thin_clock_pairs(std::vector<ClockPair>& pairs) {
-    while (pairs.size() > most_clock_pairs) {
-        std::vector<ClockPair> fewer;
-        for (std::size_t i = 0; i < pairs.size(); ++i) {
-            if (i % 2 == 0 || i >= pairs.size() / 2) {
-                fewer.push_back(pairs[i]);
-            }
-        }
-        pairs = std::move(fewer);
-    }
-}
+void thin_clock_pairs(std::vector<ClockPair>& pairs) { thin_out(pairs, most_clock_pairs); }
 
 bool Retention::due(std::uint64_t size, std::uint64_t more, std::int64_t now_ns) const {
     if (chunks_.empty()) {

@@ -15,7 +15,21 @@
 
 namespace plumb::recording {
 
-/// Every second of the older half goes until no more than 4096 are left: a fit needs ends and a few between.
+/// Every second of the older half goes until no more than so many are left: readings of what only grows, of which the ends and a
+/// few between are enough.
+template <class T>
+void thin_out(std::vector<T>& all, std::size_t most) {
+    while (all.size() > most) {
+        std::size_t kept = 0;
+        for (std::size_t i = 0, size = all.size(); i < size; ++i) {
+            if (i % 2 == 0 || i >= size / 2) {
+                std::swap(all[kept++], all[i]);
+            }
+        }
+        all.resize(kept);
+    }
+}
+/// 4096 of them are enough for a fit.
 void thin_clock_pairs(std::vector<ClockPair>& pairs);
 
 class Retention {

@@ -21,6 +21,7 @@ struct RunFacts {
     std::vector<KernelInfo>
         kernels; // what code hashes stand for; several kernels may have one, notes tell of those that should not
     std::vector<TileTotals> tiles; // since the last reset(), by level, name, row and column
+    std::vector<OffCpuSample> off_cpu; // in the order written; thinned out where there are very many
     /// Losses and damage in plain words, with counts. Reading the records may add to them.
     std::vector<std::string> notes;
     std::uint64_t records = 0;           // that there are to read

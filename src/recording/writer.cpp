@@ -23,6 +23,7 @@ namespace {
 
 /// Rows of more graph keys than this are written in full each time, and a bounded recording forgets them.
 constexpr std::size_t most_graphs_known = 16384;
+constexpr std::size_t most_off_cpu_samples = 4096; // of a bounded recording
 /// Rows and tiles that later ones replaced may take this much of a bounded recording, or this share of max_size=.
 constexpr std::uint64_t most_stale_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t stale_share = 8;
@@ -80,6 +81,7 @@ struct Writer::State {
     std::vector<TrackInfo> tracks;
     std::vector<NameInfo> names;
     std::vector<ClockPair> clock_pairs;
+    std::vector<OffCpuSample> off_cpu;
     std::vector<Description> descriptions;
     std::vector<Counters> counters;
     std::vector<KernelInfo> kernels;
@@ -429,6 +431,8 @@ Status Writer::State::shorten_to(double share) {
     append_entries(bytes, header(ChunkType::tracks, 0), tracks);
     append_entries(bytes, header(ChunkType::names, 0), names);
     append_entries(bytes, header(ChunkType::clock_pairs, 0), clock_pairs);
+    thin_out(off_cpu, most_off_cpu_samples);
+    append_entries(bytes, header(ChunkType::off_cpu, 0), off_cpu);
     append_entries(bytes, header(ChunkType::descriptions, 0), descriptions);
     append_entries(bytes, header(ChunkType::counters, 0), counters);
     std::vector<ContentEntry> nodes_of_graphs;
@@ -518,6 +522,10 @@ Status Writer::add_name(const NameInfo& name) {
 }
 Status Writer::add_clock_pair(const ClockPair& pair) {
     return state_->tell(state_->add_kept(ChunkType::clock_pairs, pair, state_->clock_pairs), pair);
+}
+
+Status Writer::add_off_cpu(const OffCpuSample& sample) {
+    return state_->add_kept(ChunkType::off_cpu, sample, state_->off_cpu);
 }
 
 Status Writer::set_counters(const Counters& counters) {

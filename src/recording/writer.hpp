@@ -47,6 +47,8 @@ class Writer {
     Status add_track(const TrackInfo& track);
     Status add_name(const NameInfo& name);
     Status add_clock_pair(const ClockPair& pair);
+    /// One small write each, as above. A recording with a limit keeps some 4096 of them.
+    Status add_off_cpu(const OffCpuSample& sample);
     Status set_counters(const Counters& counters);
     /// The last row of a key counts. Lists beyond the bounds of graph_codec.hpp are cut; lists that did not change since
     /// the row before take no room.

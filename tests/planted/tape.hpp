@@ -230,6 +230,7 @@ class Tape final {
         facts.graphs = graphs_;
         facts.kernels = kernels_;
         facts.notes = notes_;
+        facts.off_cpu = off_cpu_;
         return facts;
     }
     Status for_each_batch(const std::function<bool(const recording::RecordBatch&)>& visit) {
@@ -270,6 +271,7 @@ class Tape final {
     std::vector<std::pair<std::string, std::string>> descriptions_;
     std::vector<recording::GraphInfo> graphs_;
     std::vector<recording::KernelInfo> kernels_;
+    std::vector<recording::OffCpuSample> off_cpu_;
     std::vector<std::string> notes_;
     int passes_ = 0;                                          // over the records
     std::vector<std::vector<recording::TensorCheck>> checks_; // chunk by chunk
@@ -301,6 +303,7 @@ class Tape final {
         all(clock_pairs_, [&](const auto& pair) { return writer.add_clock_pair(pair); });
         all(kernels_, [&](const auto& kernel) { return writer.add_kernel(kernel); });
         all(graphs_, [&](const auto& row) { return writer.add_graph(row); });
+        all(off_cpu_, [&](const auto& sample) { return writer.add_off_cpu(sample); });
         all(descriptions_, [&](const auto& entry) { return writer.describe(entry.first, entry.second); });
         all(batches_, [&](const Batch& batch) {
             return writer.append({batch.track, batch.first_sequence, batch.records.data(), batch.records.size()});

@@ -84,6 +84,7 @@ void find_ping_pong(FoundInPhase& found);
 void find_graph_waste(FoundInPhase& found); // padding, eager_steps
 void find_slow_warm_up(FoundInPhase& found);
 void find_own_cost(FoundInPhase& found);
+void find_steal(FoundInPhase& found);
 
 /// Three standard errors of the mean call of a row.
 [[nodiscard]] double error_of(const Row& row);

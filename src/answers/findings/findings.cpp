@@ -29,6 +29,7 @@ FindingsOfRun findings_of(const RunAnswers& run) {
         findings::find_graph_waste(found);
         findings::find_slow_warm_up(found);
         findings::find_own_cost(found);
+        findings::find_steal(found);
         std::move(found.findings.begin(), found.findings.end(), std::back_inserter(out.findings));
         for (NotLookedFor& missing : found.not_looked_for) {
             missing.reason = std::string(phase_word(phase.phase)) + ": " + missing.reason;

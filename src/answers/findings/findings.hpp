@@ -29,12 +29,13 @@ enum class FindingKind : std::uint8_t {
     ping_pong,
     slow_warm_up,
     own_cost,
+    steal,
 };
 
 inline Words words_of(FindingKind) {
     static constexpr const char* words[] = {"host_bound",        "launch_gaps", "off_cpu",     "odd_layer",
                                             "far_from_roofline", "padding",     "eager_steps", "ping_pong",
-                                            "slow_warm_up",      "own_cost"};
+                                            "slow_warm_up",      "own_cost",    "steal"};
     return words;
 }
 

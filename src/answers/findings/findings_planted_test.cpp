@@ -18,9 +18,13 @@ namespace findings::planted_engine {
 namespace {
 
 constexpr int seeds = 30;
-constexpr double told_from = 0.05; // of the step: from here on a fault has to be found
-constexpr double tick_ns = 2;      // of the tape
-const std::vector<const char*> kinds = page::all_words_of<FindingKind>();
+constexpr double told_from = 0.05;          // of the step: from here on a fault has to be found
+constexpr double tick_ns = 2;               // of the tape
+const std::vector<const char*> kinds = [] { // that an engine in virtual time can have
+    std::vector<const char*> words = page::all_words_of<FindingKind>();
+    words.resize(static_cast<std::size_t>(FindingKind::own_cost) + 1);
+    return words;
+}();
 
 struct FaultTrial {
     std::vector<PlantedFault> faults;

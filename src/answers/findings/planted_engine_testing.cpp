@@ -67,9 +67,11 @@ bool can_have(EngineMode mode, FindingKind kind) {
     case FindingKind::far_from_roofline:
         return mode != EngineMode::graph;
     case FindingKind::slow_warm_up:
+        return true;
+    case FindingKind::steal:
         break;
     }
-    return true;
+    return false;
 }
 
 VirtualEngine::VirtualEngine(std::uint64_t seed, EngineMode mode) : seed_(seed), mode_(mode) {

@@ -68,22 +68,78 @@ void find_launch_gaps(FoundInPhase& found, const WallLane& device) {
     found.add(std::move(finding), Sureness::sure, "the idle time of " + device.name + " was measured", device.steps);
 }
 
+/// Of what the samples saw, per step.
+double per_step(const FoundInPhase& found, double ns) {
+    const double covered = found.wall.off_cpu ? found.wall.off_cpu->covered_ns : 0;
+    return covered > 0 ? ns / covered * found.period_ns() : 0;
+}
+
+/// A thread that does some of the work: it would be missed while it waits for its turn.
+bool works(const OffCpuThread& thread) { return thread.on_cpu_ns > 0.2 * thread.observed_ns; }
+
+/// The one that waits longest for a CPU; null: none, or nobody knows.
+const OffCpuThread* longest_in_queue(const FoundInPhase& found) {
+    const OffCpuThread* longest = nullptr;
+    if (found.wall.off_cpu) {
+        for (const OffCpuThread& thread : found.wall.off_cpu->threads) {
+            if (works(thread) && (longest == nullptr || thread.run_queue_ns > longest->run_queue_ns)) {
+                longest = &thread;
+            }
+        }
+    }
+    return longest;
+}
+
+/// Why threads were off the CPU, as the kernel counts it.
+void add_causes(const FoundInPhase& found, Finding& finding) {
+    constexpr std::size_t most = 3;
+    if (!found.wall.off_cpu) {
+        return;
+    }
+    const OffCpuCauses& causes = *found.wall.off_cpu;
+    if (!causes.run_queue_ns.value) {
+        finding.evidence.push_back({"plumb wall", "waiting for a CPU, or blocked", causes.run_queue_ns, ""});
+        return;
+    }
+    for (std::size_t i = 0; i < std::min(most, causes.threads.size()); ++i) {
+        const OffCpuThread& thread = causes.threads[i];
+        finding.evidence.push_back(
+            us_per_step("plumb wall", thread.name + ", in the run queue", per_step(found, thread.run_queue_ns)));
+        finding.evidence.push_back(
+            us_per_step("plumb wall", thread.name + ", blocked", per_step(found, thread.blocked_ns)));
+    }
+    finding.evidence.push_back({"plumb wall", "involuntary switches of the process", causes.involuntary_switches, ""});
+    finding.evidence.push_back({"plumb wall", "major page faults of the process", causes.major_faults, ""});
+}
+
 void find_off_cpu(FoundInPhase& found, const WallLane& lane) {
     const auto steps = static_cast<double>(lane.steps);
     Finding finding;
     finding.kind = FindingKind::off_cpu;
-    finding.likely_ns = finding.at_most_ns = or_zero(lane.device ? lane.idle.off_cpu : lane.idle.total) / steps;
+    const double idle = or_zero(lane.device ? lane.idle.off_cpu : lane.idle.total) / steps;
+    const OffCpuThread* const waiting = lane.device ? nullptr : longest_in_queue(found);
+    const double queued = waiting == nullptr ? 0 : per_step(found, waiting->run_queue_ns);
+    finding.likely_ns = finding.at_most_ns = std::max(idle, queued);
+    if (queued > idle / 2) {
+        finding.claim = waiting->name + " waits " + us(queued) + " per step for a CPU that others have" +
+                        (idle > 0 ? "; for " + us(idle) + " no thread of the host is on one." : ".");
+    } else {
+        finding.claim = "For " + us(idle) + " per step no thread of the host is on the CPU" +
+                        (lane.device ? ", and " + lane.name + " has nothing to do." : ".");
+    }
     const std::string whose = lane.device ? lane.name + " idle, host off the CPU" : "no thread on the CPU";
-    finding.claim = "For " + us(finding.likely_ns) + " per step no thread of the host is on the CPU" +
-                    (lane.device ? ", and " + lane.name + " has nothing to do." : ".");
-    finding.evidence.push_back(us_per_step("plumb wall", whose, finding.likely_ns));
+    finding.evidence.push_back(us_per_step("plumb wall", whose, idle));
     if (!lane.device) {
         finding.subject = lane.idle.scopes.empty() ? "" : lane.idle.scopes.front().name;
         add_scopes(finding, lane, "off the CPU in ");
     }
+    add_causes(found, finding);
     finding.refuted_by =
         "a run on a machine with nothing else to do, its threads bound to cores, that is off the CPU as long";
-    found.add(std::move(finding), Sureness::sure, "CPU time was read before and after each stall", lane.steps);
+    found.add(std::move(finding), Sureness::sure,
+              queued > idle ? "the kernel counts for how long a thread waits for a CPU"
+                            : "CPU time was read before and after each stall",
+              lane.steps);
 }
 
 } // namespace
@@ -105,6 +161,26 @@ void find_waits(FoundInPhase& found) {
     find_host_bound(found, *device);
     find_launch_gaps(found, *device);
     find_off_cpu(found, *device);
+}
+
+void find_steal(FoundInPhase& found) {
+    if (!found.wall.off_cpu || !found.wall.off_cpu->stolen_ns.value) {
+        found.cannot(FindingKind::steal, found.wall.off_cpu ? found.wall.off_cpu->stolen_ns.reason : "");
+        return;
+    }
+    const OffCpuCauses& causes = *found.wall.off_cpu;
+    const auto working = std::count_if(causes.threads.begin(), causes.threads.end(), works);
+    Finding finding;
+    finding.kind = FindingKind::steal;
+    finding.at_most_ns = per_step(found, *causes.stolen_ns.value);
+    finding.likely_ns = finding.at_most_ns / static_cast<double>(std::max<std::ptrdiff_t>(working, 1));
+    finding.claim = "The hypervisor runs others for " + us(finding.at_most_ns) +
+                    " per step, over all CPUs, though this machine has work.";
+    finding.evidence.push_back(us_per_step("plumb wall", "stolen from all CPUs of the machine", finding.at_most_ns));
+    finding.evidence.push_back({"plumb wall", "threads that work", {static_cast<double>(working), {}}, ""});
+    finding.refuted_by = "a run on a machine with CPUs of its own whose step is as long";
+    found.add(std::move(finding), Sureness::likely, "which process the time was stolen from is not known",
+              found.wall.steps);
 }
 
 } // namespace plumb::findings

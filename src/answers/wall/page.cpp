@@ -268,9 +268,10 @@ void add_phase(Page& page, const WallReport& report, const WallPhase& phase) {
     table.end();
     if (phase.lanes.size() == 1 && phase.lanes[0].idle.unknown.value.value_or(0) > 0) {
         page.line("unknown  no thread was on the CPU; whether it waited for a lock, a file, another thread or for its "
-                  "turn is not recorded",
+                  "turn is not recorded at each moment",
                   Tone::faint);
     }
+    add_off_cpu(page, phase);
     add_gains(page, phase);
     add_coverage(page, phase);
     add_costs(page, report, phase);

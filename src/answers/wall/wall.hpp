@@ -79,6 +79,47 @@ void describe(V& v, const WallGain& g) {
 }
 
 template <class V>
+void describe(V& v, const OffCpuThread& t) {
+    v.type("off cpu thread", "A thread in the counted steps of a phase: `on_cpu_ns` + `run_queue_ns` + `blocked_ns` = "
+                             "`observed_ns`.");
+    v("name", t.name, "");
+    v("observed_ns", t.observed_ns, "that the samples cover");
+    v("on_cpu_ns", t.on_cpu_ns, "");
+    v("run_queue_ns", t.run_queue_ns, "it was ready, and others had the CPUs");
+    v("blocked_ns", t.blocked_ns, "it waited for something else: a lock, a file, a device, a timer");
+    v("migrations", t.migrations, "from one CPU to another");
+}
+
+template <class V>
+void describe(V& v, const OffCpuCauses& c) {
+    v.type("off cpu",
+           "Why threads were off the CPU, as the kernel counts it between samples. Sums over what the samples "
+           "cover of the counted steps; an interval that lies in them for a part counts for that part.");
+    v("covered_ns", c.covered_ns, "of the counted steps");
+    v("intervals", c.intervals, "between samples");
+    v("run_queue_ns", c.run_queue_ns, "of all threads together");
+    v("blocked_ns", c.blocked_ns, "of all threads together");
+    v("threads", c.threads, "the longest off the CPU first");
+    v("threads_left_out", c.threads_left_out, "beyond the first 64");
+    v("stolen_ns", c.stolen_ns, "by the hypervisor, of all CPUs of the machine together");
+    v("minor_faults", c.minor_faults, "page faults of the process that read nothing");
+    v("major_faults", c.major_faults, "page faults of the process that read from a disk");
+    v("voluntary_switches", c.voluntary_switches, "of the process: a thread waited");
+    v("involuntary_switches", c.involuntary_switches, "of the process: a thread was made to wait");
+}
+
+template <class V>
+void describe(V& v, const OffCpuInterval& i) {
+    v.type("off cpu interval", "What all threads together did between two samples; of many, neighbours are added up.");
+    v("begin_ns", i.begin_ns, "since the first step began");
+    v("length_ns", i.length_ns, "");
+    v("on_cpu_ns", i.on_cpu_ns, "");
+    v("run_queue_ns", i.run_queue_ns, "");
+    v("blocked_ns", i.blocked_ns, "");
+    v("stolen_ns", i.stolen_ns, "");
+}
+
+template <class V>
 void describe_account(V& v, const WallPhase& p) {
     v("phase", p.phase, "");
     v("steps", p.steps, "counted ones; a lane may have been timed in others");
@@ -90,6 +131,7 @@ void describe_account(V& v, const WallPhase& p) {
     v("gains", p.gains, "");
     v("own_cost_ns", p.own_cost_ns, "per step, of recording host scopes; inside busy");
     v("in_graph_busy_ns", p.in_graph_busy_ns, "per step, at most: replays of captured graphs");
+    v("off_cpu", p.off_cpu, "missing for one step among several");
     v.pairs("unattributed", "kernel", "count", p.unattributed, "nodes of captured graphs in no brick");
 }
 
@@ -112,6 +154,7 @@ void describe(V& v, const WallReport& r) {
     v("step", r.step, "only of an account of one step: its number");
     v("phases", r.phases, "");
     v("slowest", r.slowest, "with `--slowest`, the longest period first");
+    v("off_cpu_intervals", r.off_cpu_intervals, "at most 1000, of the whole recording");
     v.group("own_cost", "of the whole recording", [&](auto& own) {
         own("scope_ns", r.own_cost.scope_ns, "one scope, measured when the run began");
         own("lap_ns", r.own_cost.lap_ns, "one lap, measured when the run began");
@@ -123,5 +166,7 @@ void describe(V& v, const WallReport& r) {
 
 constexpr const char* schema_of(const WallReport&) { return "plumb.wall/2"; }
 [[nodiscard]] page::Page page_of(const WallReport& report, const TextOptions& options);
+/// Why threads were off the CPU; nothing where no sample tells.
+void add_off_cpu(page::Page& page, const WallPhase& phase);
 
 } // namespace plumb

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/off_cpu.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "stats/figure.hpp"
+
+namespace plumb::analysis {
+namespace {
+
+using base::not_counted;
+using recording::OffCpuSample;
+using recording::ThreadSample;
+
+constexpr const char* no_samples =
+    "the recording holds no samples of it: an older version, another system or a clock of the caller's";
+constexpr const char* not_covered = "no two samples lie in these steps: they are 100 ms apart";
+constexpr const char* not_kept = "this kernel does not count it (CONFIG_SCHED_INFO), or /proc is not readable";
+
+using Shares = std::array<double, 4>; // of an interval, by phase: in counted steps
+
+/// How much of an interval lies in counted steps. Intervals are asked for in order.
+class CountedSteps {
+  public:
+    CountedSteps(const resolve::StepTable& steps, std::optional<std::uint64_t> only) : steps_(steps), only_(only) {}
+
+    [[nodiscard]] Shares of(std::int64_t begin, std::int64_t end) {
+        while (next_ < steps_.size() && steps_[next_].end_ns <= begin) {
+            ++next_;
+        }
+        Shares shares{};
+        for (std::size_t i = next_; i < steps_.size() && steps_[i].period_begin_ns < end; ++i) {
+            const resolve::ResolvedStep& step = steps_[i];
+            const bool wanted = only_ ? step.id == *only_ : step.counted && !step.warmup && !step.left_out;
+            const std::int64_t overlap = std::min(end, step.end_ns) - std::max(begin, step.period_begin_ns);
+            if (wanted && overlap > 0) {
+                shares[static_cast<std::size_t>(step.phase)] +=
+                    static_cast<double>(overlap) / static_cast<double>(end - begin);
+            }
+        }
+        return shares;
+    }
+
+  private:
+    const resolve::StepTable& steps_;
+    const std::optional<std::uint64_t> only_;
+    std::size_t next_ = 0;
+};
+
+/// What was counted between two readings; absent where one is missing or it went back.
+std::optional<double> grown(std::uint64_t before, std::uint64_t after) {
+    return before == not_counted || after == not_counted || after < before
+               ? std::nullopt
+               : std::optional(static_cast<double>(after - before));
+}
+
+struct Spent {
+    double on_cpu = 0, run_queue = 0, blocked = 0;
+};
+
+/// Of a thread in an interval. A kernel that keeps no such times gives 0 for both from the beginning.
+std::optional<Spent> spent(const base::ThreadTimes& before, const base::ThreadTimes& after, std::int64_t length) {
+    const std::optional<double> run = grown(before.run_ns, after.run_ns),
+                                wait = grown(before.waited_ns, after.waited_ns);
+    if (!run || !wait || (after.run_ns == 0 && after.waited_ns == 0)) {
+        return std::nullopt;
+    }
+    // The kernel books a stretch when it ends: a reading may hold some of the interval before.
+    const double all = std::max(static_cast<double>(length), *run + *wait), scale = static_cast<double>(length) / all;
+    return Spent{*run * scale, *wait * scale, static_cast<double>(length) - (*run + *wait) * scale};
+}
+
+const ThreadSample* thread_of(const OffCpuSample& sample, std::uint32_t track) {
+    const auto found = std::find_if(sample.threads.begin(), sample.threads.end(),
+                                    [track](const ThreadSample& thread) { return thread.track == track; });
+    return found == sample.threads.end() ? nullptr : &*found;
+}
+
+/// Samples that follow each other, in order of time, and each thread that is in both.
+template <class Interval, class Thread>
+void walk(const std::vector<OffCpuSample>& samples, Interval&& interval, Thread&& thread) {
+    for (std::size_t i = 1; i < samples.size(); ++i) {
+        const OffCpuSample &before = samples[i - 1], &after = samples[i];
+        if (after.monotonic_ns <= before.monotonic_ns) {
+            continue;
+        }
+        interval(before, after);
+        for (const ThreadSample& now : after.threads) {
+            if (const ThreadSample* then = thread_of(before, now.track); then != nullptr) {
+                thread(before, after, *then, now);
+            }
+        }
+    }
+}
+
+void add(Figure& figure, std::optional<double> value, double share) {
+    if (value) {
+        figure.value = figure.value.value_or(0) + *value * share;
+    }
+}
+
+void give_reason(Figure& figure, const char* reason) {
+    if (!figure.value) {
+        figure.reason = reason;
+    }
+}
+
+class Causes {
+  public:
+    Causes(const recording::RunFacts& facts, const resolve::StepTable& steps, std::optional<std::uint64_t> only)
+        : facts_(facts), counted_(steps, only) {}
+
+    std::array<OffCpuCauses, 4> build() {
+        walk(
+            facts_.off_cpu, [this](const auto& before, const auto& after) { interval(before, after); },
+            [this](const auto& before, const auto& after, const auto& then, const auto& now) {
+                thread(after.monotonic_ns - before.monotonic_ns, then, now);
+                migrations(then, now);
+            });
+        for (std::size_t phase = 0; phase < made_.size(); ++phase) {
+            finish(phase);
+        }
+        return std::move(made_);
+    }
+
+  private:
+    void interval(const OffCpuSample& before, const OffCpuSample& after) {
+        shares_ = counted_.of(before.monotonic_ns, after.monotonic_ns);
+        for (std::size_t phase = 0; phase < made_.size(); ++phase) {
+            if (!(shares_[phase] > 0)) {
+                continue;
+            }
+            OffCpuCauses& made = made_[phase];
+            const auto grew = [&](std::uint64_t base::ProcessTimes::*count) {
+                return grown(before.process.*count, after.process.*count);
+            };
+            ++made.intervals;
+            made.covered_ns += shares_[phase] * static_cast<double>(after.monotonic_ns - before.monotonic_ns);
+            made.threads_left_out = std::max(made.threads_left_out, after.threads_left_out);
+            add(made.minor_faults, grew(&base::ProcessTimes::minor_faults), shares_[phase]);
+            add(made.major_faults, grew(&base::ProcessTimes::major_faults), shares_[phase]);
+            add(made.voluntary_switches, grew(&base::ProcessTimes::voluntary_switches), shares_[phase]);
+            add(made.involuntary_switches, grew(&base::ProcessTimes::involuntary_switches), shares_[phase]);
+            add(made.stolen_ns, grew(&base::ProcessTimes::stolen_ns), shares_[phase]);
+        }
+    }
+
+    void thread(std::int64_t length, const ThreadSample& then, const ThreadSample& now) {
+        const std::optional<Spent> of = spent(then.times, now.times, length);
+        for (std::size_t phase = 0; of && phase < made_.size(); ++phase) {
+            if (const double share = shares_[phase]; share > 0) {
+                OffCpuThread& thread = threads_[phase][now.track];
+                thread.observed_ns += share * static_cast<double>(length);
+                thread.on_cpu_ns += share * of->on_cpu;
+                thread.run_queue_ns += share * of->run_queue;
+                thread.blocked_ns += share * of->blocked;
+            }
+        }
+    }
+
+    /// Read more seldom than the rest: spread over the time since the reading before.
+    void migrations(const ThreadSample& then, const ThreadSample& now) {
+        Migrations& last = migrations_[now.track];
+        if (then.times.migrations != not_counted && last.value == not_counted) {
+            last.value = then.times.migrations;
+        }
+        for (std::size_t phase = 0; phase < made_.size(); ++phase) {
+            last.counted[phase] += shares_[phase];
+        }
+        ++last.intervals;
+        if (now.times.migrations == not_counted) {
+            return;
+        }
+        if (const std::optional<double> more = grown(last.value, now.times.migrations)) {
+            for (std::size_t phase = 0; phase < made_.size(); ++phase) {
+                if (last.counted[phase] > 0) {
+                    add(threads_[phase][now.track].migrations, more, last.counted[phase] / last.intervals);
+                }
+            }
+        }
+        last = {now.times.migrations, 0, {}};
+    }
+
+    void finish(std::size_t phase) {
+        OffCpuCauses& made = made_[phase];
+        for (auto& [track, thread] : threads_[phase]) {
+            if (!(thread.observed_ns > 0)) {
+                continue;
+            }
+            const auto info = std::find_if(facts_.tracks.begin(), facts_.tracks.end(),
+                                           [id = track](const recording::TrackInfo& one) { return one.id == id; });
+            thread.name = info == facts_.tracks.end() ? "thread " + std::to_string(track) : info->name;
+            give_reason(thread.migrations,
+                        "it is read once a second: the steps are too short, or /proc is not readable");
+            add(made.run_queue_ns, thread.run_queue_ns, 1);
+            add(made.blocked_ns, thread.blocked_ns, 1);
+            made.threads.push_back(std::move(thread));
+        }
+        std::stable_sort(made.threads.begin(), made.threads.end(), [](const OffCpuThread& a, const OffCpuThread& b) {
+            return a.run_queue_ns + a.blocked_ns > b.run_queue_ns + b.blocked_ns;
+        });
+        const char* const reason = facts_.off_cpu.empty() ? no_samples : made.intervals == 0 ? not_covered : not_kept;
+        for (Figure* figure : {&made.run_queue_ns, &made.blocked_ns, &made.stolen_ns, &made.minor_faults,
+                               &made.major_faults, &made.voluntary_switches, &made.involuntary_switches}) {
+            give_reason(*figure, reason);
+        }
+    }
+
+    struct Migrations {
+        std::uint64_t value = not_counted;
+        double intervals = 0;
+        Shares counted{};
+    };
+
+    const recording::RunFacts& facts_;
+    CountedSteps counted_;
+    Shares shares_{};
+    std::array<OffCpuCauses, 4> made_;
+    std::array<std::map<std::uint32_t, OffCpuThread>, 4> threads_;
+    std::map<std::uint32_t, Migrations> migrations_;
+};
+
+} // namespace
+
+std::array<OffCpuCauses, 4> off_cpu_causes(const recording::RunFacts& facts, const resolve::StepTable& steps,
+                                           std::optional<std::uint64_t> only) {
+    return Causes(facts, steps, only).build();
+}
+
+std::vector<OffCpuInterval> off_cpu_intervals(const recording::RunFacts& facts, const resolve::StepTable& steps) {
+    constexpr std::size_t most = 1000;
+    std::vector<OffCpuInterval> made;
+    if (steps.empty()) {
+        return made;
+    }
+    const std::int64_t first = steps[0].begin_ns;
+    const std::size_t together = (facts.off_cpu.size() + most - 1) / most;
+    std::size_t count = 0;
+    walk(
+        facts.off_cpu,
+        [&](const OffCpuSample& before, const OffCpuSample& after) {
+            if (count++ % together == 0) {
+                made.push_back({before.monotonic_ns - first});
+            }
+            made.back().length_ns += after.monotonic_ns - before.monotonic_ns;
+            made.back().stolen_ns += grown(before.process.stolen_ns, after.process.stolen_ns).value_or(0);
+        },
+        [&](const OffCpuSample& before, const OffCpuSample& after, const ThreadSample& then, const ThreadSample& now) {
+            if (const auto of = spent(then.times, now.times, after.monotonic_ns - before.monotonic_ns)) {
+                made.back().on_cpu_ns += of->on_cpu;
+                made.back().run_queue_ns += of->run_queue;
+                made.back().blocked_ns += of->blocked;
+            }
+        });
+    return made;
+}
+
+} // namespace plumb::analysis

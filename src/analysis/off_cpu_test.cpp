@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples of what the kernel counts, planted: the parts of a phase, and what cannot be known.
+#include "analysis/off_cpu.hpp"
+
+#include <gtest/gtest.h>
+
+#include "analysis/planted_wall_testing.hpp"
+
+namespace plumb::analysis {
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+constexpr std::uint32_t worker = 7;
+
+/// 300 steps of 1 ms on the host, and a second thread.
+WallEngine engine() {
+    WallEngine made;
+    made.source.track(worker, "worker");
+    made.steps(300, [](std::int64_t) {});
+    return made;
+}
+
+recording::OffCpuSample sample(std::int64_t at_ns, std::vector<recording::ThreadSample> threads) {
+    recording::OffCpuSample made;
+    made.monotonic_ns = at_ns;
+    made.threads = std::move(threads);
+    return made;
+}
+
+/// Every 100 ms: the host runs 60, waits 30 for a CPU and is blocked for 10; the worker runs 20 and is blocked for 80.
+void plant(WallEngine& engine, bool migrations = true) {
+    for (std::uint64_t i = 0; i <= 3; ++i) {
+        const std::uint64_t moved = migrations && i % 3 == 0 ? 5 * i : base::not_counted;
+        engine.source.off_cpu_.push_back(
+            sample(static_cast<std::int64_t>(i) * 100 * ms, {{WallEngine::host, {60 * ms * i, 30 * ms * i, moved}},
+                                                             {worker, {20 * ms * i, 0, base::not_counted}}}));
+        engine.source.off_cpu_.back().process = {100 * i, 2 * i, 50 * i, 40 * i, 10 * ms * i};
+    }
+}
+
+const OffCpuCauses& causes_of(const WallPhase& phase) {
+    EXPECT_TRUE(phase.off_cpu.has_value());
+    static const OffCpuCauses none;
+    return phase.off_cpu ? *phase.off_cpu : none;
+}
+
+TEST(OffCpu, a_phase_has_run_queue_and_blocked_time_by_thread_and_they_add_up) {
+    WallEngine planted = engine();
+    plant(planted);
+    const WallPhase phase = planted.decode();
+    const OffCpuCauses& causes = causes_of(phase);
+    EXPECT_EQ(causes.intervals, 3u);
+    EXPECT_NEAR(causes.covered_ns, 299e6, 1) << "the first step is warm-up";
+    const double part = 299.0 / 300;
+    ASSERT_EQ(causes.threads.size(), 2u);
+    EXPECT_EQ(causes.threads[0].name, "worker") << "the longest off the CPU";
+    EXPECT_NEAR(causes.threads[0].blocked_ns, 240e6, 1e6);
+    const OffCpuThread& host = causes.threads[1];
+    EXPECT_NEAR(host.on_cpu_ns, 180e6, 1e6);
+    EXPECT_NEAR(host.run_queue_ns, 90e6, 1e6);
+    EXPECT_NEAR(host.blocked_ns, 30e6, 1e6);
+    EXPECT_NEAR(host.on_cpu_ns + host.run_queue_ns + host.blocked_ns, host.observed_ns, 1);
+    EXPECT_NEAR(host.migrations.value.value_or(-1), 15 * part, 0.1);
+    EXPECT_FALSE(causes.threads[0].migrations.value.has_value());
+    EXPECT_NEAR(causes.run_queue_ns.value.value_or(-1), 90e6, 1e6);
+    EXPECT_NEAR(causes.blocked_ns.value.value_or(-1), 270e6, 2e6);
+    EXPECT_NEAR(causes.stolen_ns.value.value_or(-1), 30e6, 1e6);
+    EXPECT_NEAR(causes.minor_faults.value.value_or(-1), 300, 2);
+    EXPECT_NEAR(causes.major_faults.value.value_or(-1), 6, 0.1);
+    EXPECT_NEAR(causes.voluntary_switches.value.value_or(-1), 150, 1);
+    EXPECT_NEAR(causes.involuntary_switches.value.value_or(-1), 120, 1);
+}
+
+TEST(OffCpu, intervals_tell_all_threads_together) {
+    WallEngine planted = engine();
+    plant(planted);
+    const WallReport wall = planted.wall();
+    ASSERT_EQ(wall.off_cpu_intervals.size(), 3u);
+    EXPECT_EQ(wall.off_cpu_intervals[1].begin_ns, 100 * ms);
+    EXPECT_EQ(wall.off_cpu_intervals[1].length_ns, 100 * ms);
+    EXPECT_NEAR(wall.off_cpu_intervals[1].on_cpu_ns, 80e6, 1);
+    EXPECT_NEAR(wall.off_cpu_intervals[1].run_queue_ns, 30e6, 1);
+    EXPECT_NEAR(wall.off_cpu_intervals[1].blocked_ns, 90e6, 1);
+    EXPECT_NEAR(wall.off_cpu_intervals[1].stolen_ns, 10e6, 1);
+}
+
+TEST(OffCpu, what_nobody_counted_is_unknown_with_the_reason_and_never_0) {
+    WallEngine without = engine();
+    const WallPhase none = without.decode();
+    EXPECT_FALSE(causes_of(none).run_queue_ns.value.has_value());
+    EXPECT_NE(causes_of(none).run_queue_ns.reason.find("no samples"), std::string::npos);
+
+    WallEngine zeros = engine(); // as a kernel without schedstat writes it
+    zeros.source.off_cpu_ = {sample(0, {{WallEngine::host, {0, 0, base::not_counted}}}),
+                             sample(200 * ms, {{WallEngine::host, {0, 0, base::not_counted}}})};
+    const WallPhase zero = zeros.decode();
+    EXPECT_FALSE(causes_of(zero).blocked_ns.value.has_value());
+    EXPECT_NE(causes_of(zero).blocked_ns.reason.find("CONFIG_SCHED_INFO"), std::string::npos);
+    EXPECT_FALSE(causes_of(zero).stolen_ns.value.has_value());
+
+    WallEngine late = engine();
+    late.source.off_cpu_ = {sample(500 * ms, {}), sample(600 * ms, {})};
+    const WallPhase behind = late.decode();
+    EXPECT_NE(causes_of(behind).run_queue_ns.reason.find("no two samples"), std::string::npos);
+}
+
+TEST(OffCpu, samples_that_go_back_or_belong_to_no_thread_add_nothing) {
+    WallEngine planted = engine();
+    plant(planted);
+    planted.source.off_cpu_.push_back(sample(50 * ms, {{WallEngine::host, {1, 1, 1}}})); // behind the others
+    planted.source.off_cpu_.push_back(sample(250 * ms, {{WallEngine::host, {0, 0, 0}}, {999, {7, 7, 7}}}));
+    const WallPhase phase = planted.decode();
+    for (const OffCpuThread& thread : causes_of(phase).threads) {
+        EXPECT_GE(thread.blocked_ns, 0) << thread.name;
+        EXPECT_GE(thread.run_queue_ns, 0) << thread.name;
+    }
+}
+
+TEST(OffCpu, one_step_has_the_part_of_its_intervals) {
+    WallEngine planted = engine();
+    plant(planted);
+    WallOptions options;
+    options.step = 150;
+    const WallPhase phase = planted.decode(options);
+    EXPECT_NEAR(causes_of(phase).covered_ns, 1e6, 1);
+    ASSERT_EQ(causes_of(phase).threads.size(), 2u);
+    EXPECT_NEAR(causes_of(phase).threads[1].run_queue_ns, 0.3e6, 1e3);
+}
+
+} // namespace
+} // namespace plumb::analysis

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why threads were off the CPU: a table of them, and what was counted for the process.
+#include <algorithm>
+
+#include "answers/wall/wall.hpp"
+
+namespace plumb {
+namespace {
+
+using namespace page;
+
+constexpr std::size_t name_columns = 40;
+constexpr std::size_t most_threads = 8;
+
+/// Of a step of the mean length, where the samples cover them only for a part.
+std::string per_step(double ns, const WallPhase& phase) {
+    return fixed(ns / phase.off_cpu->covered_ns * phase.period_ns / static_cast<double>(phase.steps) / 1e3, 1);
+}
+
+std::string count(const Figure& figure) { return figure.value ? fixed(*figure.value, 0) : std::string(not_available); }
+
+} // namespace
+
+void add_off_cpu(Page& page, const WallPhase& phase) {
+    if (!phase.off_cpu || !(phase.off_cpu->covered_ns > 0) || phase.steps == 0) {
+        return;
+    }
+    const OffCpuCauses& causes = *phase.off_cpu;
+    TextTable table({"why off the CPU, us per step"}, {"on a CPU", "run queue", "blocked", "migrations"});
+    for (std::size_t i = 0; i < std::min(causes.threads.size(), most_threads); ++i) {
+        const OffCpuThread& thread = causes.threads[i];
+        table.add_row({printable(thread.name, name_columns), per_step(thread.on_cpu_ns, phase),
+                       per_step(thread.run_queue_ns, phase), per_step(thread.blocked_ns, phase),
+                       page.figure("migrations", thread.migrations, 1, 0)});
+    }
+    page.blank();
+    if (table.rows() != 0) {
+        page.table(std::move(table));
+    }
+    if (causes.threads.size() > most_threads) {
+        page.line("  and " + grouped(causes.threads.size() - most_threads) + " more threads: --json has them all");
+    }
+    page.line("process  " + count(causes.voluntary_switches) + " voluntary and " + count(causes.involuntary_switches) +
+                  " involuntary switches, " + count(causes.minor_faults) + " minor and " + count(causes.major_faults) +
+                  " major page faults; stolen from the machine " + figure_text(causes.stolen_ns, 1e6, 1) + " ms, in " +
+                  grouped(causes.intervals) + " samples",
+              Tone::faint);
+    page.reason("why off the CPU", causes.run_queue_ns);
+    page.reason("stolen", causes.stolen_ns);
+    page.reasons();
+}
+
+} // namespace plumb
