@@ -20,7 +20,7 @@ struct RunFacts {
     std::vector<GraphInfo> graphs; // the last row of each captured graph, in order of first appearance
     std::vector<KernelInfo>
         kernels; // what code hashes stand for; several kernels may have one, notes tell of those that should not
-    std::vector<TileTotals> tiles; // since the last reset(), by level, name, row and column
+    std::vector<TileTotals> tiles;     // since the last reset(), by level, name, row and column
     std::vector<OffCpuSample> off_cpu; // in the order written; thinned out where there are very many
     /// Losses and damage in plain words, with counts. Reading the records may add to them.
     std::vector<std::string> notes;
