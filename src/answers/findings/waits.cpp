@@ -77,7 +77,7 @@ double per_step(const FoundInPhase& found, double ns) {
 /// A thread that does some of the work: it would be missed while it waits for its turn.
 bool works(const OffCpuThread& thread) { return thread.on_cpu_ns > 0.2 * thread.observed_ns; }
 
-/// The one that waits longest for a CPU; null: none, or nobody knows.
+/// The one that waits longest for a CPU; null: none, or it is not known.
 const OffCpuThread* longest_in_queue(const FoundInPhase& found) {
     const OffCpuThread* longest = nullptr;
     if (found.wall.off_cpu) {
