@@ -428,7 +428,7 @@ const tests = {
   },
   async "the picture of the README is the page of a decode"() {
     const picture = join(docs, "page.png");
-    await open(pageOf(join(here, "decode.plumb")), { viewport: { width: 1120, height: 1000 }, colorScheme: "light" }, async (page) => {
+    await open(pageOf(join(here, "decode.plumb")), { viewport: { width: 1120, height: 880 }, colorScheme: "light" }, async (page) => {
       await page.waitForTimeout(300);
       await looksAsBefore("readme", page, picture);
     });
