@@ -269,6 +269,7 @@ const tests = {
       const roofs = await page.locator("#roofline path[data-read]").evaluateAll((all) => all.map((one) => [Number(one.dataset.read), Number(one.dataset.most)]));
       assert.deepEqual(roofs, report.peaks.map((one) => [one.read_gigabytes_per_second, Math.max(one.f32_teraflops, typeof one.bf16_teraflops === "number" ? one.bf16_teraflops : 0)]));
       await page.locator("#roofline summary").click();
+      await page.locator("#roofline tbody tr").first().waitFor(); // a table is made after its details are open
       const shown = await page.locator("#roofline tbody tr").evaluateAll((all) => all.map((row) => [row.querySelector("th").innerText, ...[...row.querySelectorAll(".num")].map((one) => Number(one.dataset.v))]));
       const rows = report.bricks.filter((row) => row.phase === "decode" && row.roofline.intensity > 0 && row.teraflops > 0);
       assert.deepEqual(shown, rows.map((row) => [row.name, row.roofline.intensity, row.teraflops, row.roofline.share]));
