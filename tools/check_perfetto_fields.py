@@ -14,9 +14,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Namespaces of the header that are enums, and messages that are written as another that is alike.
-ALIKE = {"EventCategory": "EventName", "DebugAnnotationName": "EventName"}
-ENUMS = {"SequenceFlags", "BuiltinClock", "TrackEventType", "Api", "RenderStageCategory"}
+# Messages that are written as another that is alike, and enums whose name says little outside their message.
+ALIKE = {"EventCategory": "EventName", "DebugAnnotationName": "EventName", "Type": "TrackEventType"}
 
 
 def of_header():
@@ -31,9 +30,9 @@ def of_header():
 
 
 def of_proto(text):
-    """Lists of (message, field, number) and (enum value, number)."""
+    """(message, field, number) and (enum, value, number), in one list."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
-    fields, values, stack = [], [], []
+    found, stack = [], []
     token = re.compile(r"(message|enum|oneof|extend)\s+([\w.]+)\s*\{|(\{)|(\})|"
                        r"(?:optional|repeated|required)?\s*[\w.]+\s+(\w+)\s*=\s*(\d+)\s*(?:\[[^\]]*\])?;|(\w+)\s*=\s*(\d+)\s*;")
     for match in token.finditer(text):
@@ -47,29 +46,25 @@ def of_proto(text):
                 stack.pop()
         elif value or (stack and stack[-1][0] == "enum"):
             if stack and stack[-1][0] == "enum":
-                values.append((value or field, int(at or number)))
+                found.append((stack[-1][1], value or field, int(at or number)))
         else:
             around = [n for k, n in stack if k in ("message", "extend")]
             if around:
-                fields.append((around[-1], field, int(number)))
-    return fields, values
+                found.append((around[-1], field, int(number)))
+    return found
 
 
-def compare(header, fields, values, exact):
-    by_field, by_value, wrong = collections.defaultdict(set), collections.defaultdict(set), []
-    for message, field, number in fields:
-        by_field[message, field].add(number)
-    for value, number in values:
-        by_value[value].add(number)
+def compare(header, there, exact):
+    numbers, wrong = collections.defaultdict(set), []
+    for where, name, number in there:
+        numbers[ALIKE.get(where, where), name].add(number)
     for (where, name), number in sorted(header.items()):
-        known = by_value[name] if where in ENUMS else by_field[where, name]
-        if number not in known:
-            wrong.append(f"{where}.{name} is {number} with us, and {sorted(known) or 'nowhere'} there")
+        if number not in numbers[where, name]:
+            wrong.append(f"{where}.{name} is {number} with us, and {sorted(numbers[where, name]) or 'nowhere'} there")
     if exact:
-        names = {(where, name) for where, name in header}
-        for message, field, number in fields:
-            if (ALIKE.get(message, message), field) not in names:
-                wrong.append(f"{message}.{field} is not in the header: nothing writes it")
+        wrong += [f"{where}.{name} is not in the header: nothing writes it"
+                  for where, name, number in there  # 0: the value that proto3 demands of each enum
+                  if number != 0 and (ALIKE.get(where, where), name) not in header]
     return wrong
 
 
@@ -86,12 +81,8 @@ def main():
             return 2
     else:
         files = [ROOT / "tests/perfetto/trace_subset.proto"]
-    fields, values = [], []
-    for path in files:
-        more_fields, more_values = of_proto(path.read_text())
-        fields += more_fields
-        values += more_values
-    wrong = compare(header, fields, values, exact=len(sys.argv) == 1)
+    there = [one for path in files for one in of_proto(path.read_text())]
+    wrong = compare(header, there, exact=len(sys.argv) == 1)
     for line in wrong:
         print(line)
     print(f"{len(header)} numbers, {len(files)} files, {len(wrong)} wrong")

@@ -59,36 +59,72 @@ struct Spent {
     double on_cpu = 0, run_queue = 0, blocked = 0;
 };
 
-/// Of a thread in an interval. A kernel that keeps no such times gives 0 for both from the beginning.
-std::optional<Spent> spent(const base::ThreadTimes& before, const base::ThreadTimes& after, std::int64_t length) {
-    const std::optional<double> run = grown(before.run_ns, after.run_ns),
-                                wait = grown(before.waited_ns, after.waited_ns);
-    if (!run || !wait || (after.run_ns == 0 && after.waited_ns == 0)) {
-        return std::nullopt;
-    }
-    // The kernel books a stretch when it ends: a reading may hold some of the interval before.
-    const double all = std::max(static_cast<double>(length), *run + *wait), scale = static_cast<double>(length) / all;
-    return Spent{*run * scale, *wait * scale, static_cast<double>(length) - (*run + *wait) * scale};
-}
-
 const ThreadSample* thread_of(const OffCpuSample& sample, std::uint32_t track) {
     const auto found = std::find_if(sample.threads.begin(), sample.threads.end(),
                                     [track](const ThreadSample& thread) { return thread.track == track; });
     return found == sample.threads.end() ? nullptr : &*found;
 }
 
+/// What each thread of each sample spent since the sample before; none where nobody counted it. The kernel books a stretch when it
+/// ends: what is booked in an interval and does not fit into it was spent in those before.
+class SpentBetween {
+  public:
+    explicit SpentBetween(const std::vector<OffCpuSample>& samples) : spent_(samples.size()) {
+        std::map<std::uint32_t, Spent> late; // by track
+        for (std::size_t i = samples.size(); i-- > 1;) {
+            const OffCpuSample &before = samples[i - 1], &after = samples[i];
+            spent_[i].resize(after.threads.size());
+            const auto length = static_cast<double>(after.monotonic_ns - before.monotonic_ns);
+            for (std::size_t k = 0; k < after.threads.size(); ++k) {
+                const ThreadSample& now = after.threads[k];
+                const ThreadSample* const then = thread_of(before, now.track);
+                if (then == nullptr) {
+                    late.erase(now.track);
+                } else if (length > 0) {
+                    spent_[i][k] = of(then->times, now.times, length, late[now.track]);
+                }
+            }
+        }
+    }
+
+    /// Of the thread at that place in sample `i`.
+    [[nodiscard]] const std::optional<Spent>& at(std::size_t i, std::size_t thread) const { return spent_[i][thread]; }
+
+  private:
+    /// `late`: what the interval behind had no room for; becomes what this one has none for. A kernel that keeps no such times gives
+    /// 0 for both from the beginning.
+    static std::optional<Spent> of(const base::ThreadTimes& before, const base::ThreadTimes& after, double length,
+                                   Spent& late) {
+        const std::optional<double> run = grown(before.run_ns, after.run_ns),
+                                    wait = grown(before.waited_ns, after.waited_ns);
+        if (!run || !wait || (after.run_ns == 0 && after.waited_ns == 0)) {
+            late = {};
+            return std::nullopt;
+        }
+        const Spent booked{*run + late.on_cpu, *wait + late.run_queue};
+        late.on_cpu = std::max(0.0, booked.on_cpu - length);
+        const double on_cpu = booked.on_cpu - late.on_cpu;
+        late.run_queue = std::max(0.0, on_cpu + booked.run_queue - length);
+        const double run_queue = booked.run_queue - late.run_queue;
+        return Spent{on_cpu, run_queue, length - on_cpu - run_queue};
+    }
+
+    std::vector<std::vector<std::optional<Spent>>> spent_;
+};
+
 /// Samples that follow each other, in order of time, and each thread that is in both.
 template <class Interval, class Thread>
 void walk(const std::vector<OffCpuSample>& samples, Interval&& interval, Thread&& thread) {
+    const SpentBetween spent(samples);
     for (std::size_t i = 1; i < samples.size(); ++i) {
         const OffCpuSample &before = samples[i - 1], &after = samples[i];
         if (after.monotonic_ns <= before.monotonic_ns) {
             continue;
         }
         interval(before, after);
-        for (const ThreadSample& now : after.threads) {
-            if (const ThreadSample* then = thread_of(before, now.track); then != nullptr) {
-                thread(before, after, *then, now);
+        for (std::size_t k = 0; k < after.threads.size(); ++k) {
+            if (const ThreadSample* then = thread_of(before, after.threads[k].track); then != nullptr) {
+                thread(*then, after.threads[k], spent.at(i, k));
             }
         }
     }
@@ -114,8 +150,8 @@ class Causes {
     std::array<OffCpuCauses, 4> build() {
         walk(
             facts_.off_cpu, [this](const auto& before, const auto& after) { interval(before, after); },
-            [this](const auto& before, const auto& after, const auto& then, const auto& now) {
-                thread(after.monotonic_ns - before.monotonic_ns, then, now);
+            [this](const ThreadSample& then, const ThreadSample& now, const std::optional<Spent>& spent) {
+                thread(now.track, spent);
                 migrations(then, now);
             });
         for (std::size_t phase = 0; phase < made_.size(); ++phase) {
@@ -146,15 +182,14 @@ class Causes {
         }
     }
 
-    void thread(std::int64_t length, const ThreadSample& then, const ThreadSample& now) {
-        const std::optional<Spent> of = spent(then.times, now.times, length);
-        for (std::size_t phase = 0; of && phase < made_.size(); ++phase) {
+    void thread(std::uint32_t track, const std::optional<Spent>& spent) {
+        for (std::size_t phase = 0; spent && phase < made_.size(); ++phase) {
             if (const double share = shares_[phase]; share > 0) {
-                OffCpuThread& thread = threads_[phase][now.track];
-                thread.observed_ns += share * static_cast<double>(length);
-                thread.on_cpu_ns += share * of->on_cpu;
-                thread.run_queue_ns += share * of->run_queue;
-                thread.blocked_ns += share * of->blocked;
+                OffCpuThread& thread = threads_[phase][track];
+                thread.observed_ns += share * (spent->on_cpu + spent->run_queue + spent->blocked);
+                thread.on_cpu_ns += share * spent->on_cpu;
+                thread.run_queue_ns += share * spent->run_queue;
+                thread.blocked_ns += share * spent->blocked;
             }
         }
     }
@@ -246,11 +281,11 @@ std::vector<OffCpuInterval> off_cpu_intervals(const recording::RunFacts& facts, 
             made.back().length_ns += after.monotonic_ns - before.monotonic_ns;
             made.back().stolen_ns += grown(before.process.stolen_ns, after.process.stolen_ns).value_or(0);
         },
-        [&](const OffCpuSample& before, const OffCpuSample& after, const ThreadSample& then, const ThreadSample& now) {
-            if (const auto of = spent(then.times, now.times, after.monotonic_ns - before.monotonic_ns)) {
-                made.back().on_cpu_ns += of->on_cpu;
-                made.back().run_queue_ns += of->run_queue;
-                made.back().blocked_ns += of->blocked;
+        [&](const ThreadSample&, const ThreadSample&, const std::optional<Spent>& spent) {
+            if (spent) {
+                made.back().on_cpu_ns += spent->on_cpu;
+                made.back().run_queue_ns += spent->run_queue;
+                made.back().blocked_ns += spent->blocked;
             }
         });
     return made;

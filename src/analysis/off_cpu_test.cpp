@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "analysis/planted_wall_testing.hpp"
 
 namespace plumb::analysis {
@@ -44,7 +46,7 @@ const OffCpuCauses& causes_of(const WallPhase& phase) {
     return phase.off_cpu ? *phase.off_cpu : none;
 }
 
-TEST(OffCpu, a_phase_has_run_queue_and_blocked_time_by_thread_and_they_add_up) {
+TEST(OffCpu, F5_a_phase_has_run_queue_and_blocked_time_by_thread_and_they_add_up) {
     WallEngine planted = engine();
     plant(planted);
     const WallPhase phase = planted.decode();
@@ -71,6 +73,22 @@ TEST(OffCpu, a_phase_has_run_queue_and_blocked_time_by_thread_and_they_add_up) {
     EXPECT_NEAR(causes.involuntary_switches.value.value_or(-1), 120, 1);
 }
 
+/// The kernel books a wait when it ends: here in the third interval, 250 ms at once.
+TEST(OffCpu, F5_a_wait_over_several_samples_is_run_queue_in_all_of_them_and_not_blocked) {
+    WallEngine planted = engine();
+    for (const auto& [at, run, wait] : {std::tuple{0, 0, 0}, {100, 40, 0}, {200, 40, 0}, {300, 50, 250}}) {
+        planted.source.off_cpu_.push_back(sample(
+            at * ms,
+            {{WallEngine::host,
+              {static_cast<std::uint64_t>(run * ms) + 1, static_cast<std::uint64_t>(wait * ms), base::not_counted}}}));
+    }
+    const OffCpuCauses causes = causes_of(planted.decode());
+    EXPECT_NEAR(causes.run_queue_ns.value.value_or(-1), 250e6, 1e6);
+    EXPECT_NEAR(causes.blocked_ns.value.value_or(-1), 0, 1e6);
+    ASSERT_EQ(causes.threads.size(), 1u);
+    EXPECT_NEAR(causes.threads[0].on_cpu_ns, 50e6, 1e6);
+}
+
 TEST(OffCpu, intervals_tell_all_threads_together) {
     WallEngine planted = engine();
     plant(planted);
@@ -84,7 +102,7 @@ TEST(OffCpu, intervals_tell_all_threads_together) {
     EXPECT_NEAR(wall.off_cpu_intervals[1].stolen_ns, 10e6, 1);
 }
 
-TEST(OffCpu, what_nobody_counted_is_unknown_with_the_reason_and_never_0) {
+TEST(OffCpu, F1_what_nobody_counted_is_unknown_with_the_reason_and_never_0) {
     WallEngine without = engine();
     const WallPhase none = without.decode();
     EXPECT_FALSE(causes_of(none).run_queue_ns.value.has_value());

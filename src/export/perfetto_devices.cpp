@@ -151,14 +151,15 @@ void PerfettoDevices::write(Track& track, const Event& event, const std::string&
     }
     fields.append(more);
     const auto put = [&](ProtoPen& pen) {
-        pen.number(field::GpuRenderStageEvent::event_id, event.id);
+        pen.number(field::GpuRenderStageEvent::event_id, event.id); // an event without one is not drawn
         pen.number(field::GpuRenderStageEvent::duration, static_cast<std::uint64_t>(event.duration_ns));
+        pen.number(field::GpuRenderStageEvent::stage_iid, stage.iid);
+        // What neighbours have in common stands together, with the beginning of the next: a compressor finds one repetition.
         pen.number(field::GpuRenderStageEvent::context, track.gpu + 1);
         if (track.gpu != 0) {
             pen.number(field::GpuRenderStageEvent::gpu_id, track.gpu);
         }
         pen.number(field::GpuRenderStageEvent::hw_queue_iid, 1);
-        pen.number(field::GpuRenderStageEvent::stage_iid, stage.iid);
         if (event.step != resolve::no_step) {
             pen.number(field::GpuRenderStageEvent::render_pass_instance_id, event.step);
         }

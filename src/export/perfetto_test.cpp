@@ -92,9 +92,10 @@ TEST(Perfetto, the_largest_slice_there_can_be_is_whole) {
     for (const std::int64_t begin :
          {4'000'000'000'000'000'000, 1'000'000'000'000}) { // the second is earlier: its time is written in full
         for (std::uint32_t layer = 0; layer < 3; ++layer) {
+            const std::uint64_t step = (std::uint64_t{1} << 40) - 1 - layer;
             auto& slice = source.add(SampleKind::lap, static_cast<std::uint16_t>(65533 + layer), begin,
                                      3'000'000'000'000'000'000);
-            slice.step = (std::uint64_t{1} << 40) - 1 - layer;
+            slice.step = step;
             slice.layer = 65534;
             slice.phase = Phase::prefill;
             slice.warmup = true;
@@ -103,7 +104,7 @@ TEST(Perfetto, the_largest_slice_there_can_be_is_whole) {
             auto& run = source.add(SampleKind::lap, static_cast<std::uint16_t>(65533 + layer), begin,
                                    3'000'000'000'000'000'000);
             run.track = 2;
-            run.step = slice.step;
+            run.step = step;
             run.layer = 65534;
             run.warmup = run.left_out = true;
             run.flags = 0xff;
