@@ -94,7 +94,7 @@ void GraphEntry::learn_plain(const Shot& shot) {
         plain_spans_.add(outer.ns);
         book_.add_plain(outer.ns, outer.waited);
         sites_.add_plain(shot.number, outer.ns, outer.waited);
-        if (twin_ != nullptr) {
+        if (twin_ != nullptr && !turning_) { // else its plan is being changed, without the lock
             rate_.learn(twin_->cost_units(), site_cost().pair, plain_spans_.median());
         }
     }

@@ -147,6 +147,8 @@ void Totals::add(const recording::ClockPair& pair) {
                 convert(stream);
             }
         }
+    } else if (!(clock.ns_per_tick > 0) && 2 * pair.uncertainty_ticks < clock.first.uncertainty_ticks) {
+        clock.first = pair; // the first was interrupted: against it no pair would be precise for long
     }
 }
 
