@@ -6,10 +6,13 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cli/ticker.hpp"
 #include "cli/write_output.hpp"
 #include "cli/write_tables.hpp"
 #include "plumb/results.hpp"
+#include "upload/upload.hpp"
 
 namespace {
 
@@ -18,6 +21,7 @@ using namespace plumb::cli;
 struct ExportArguments {
     std::vector<std::string> recordings;
     WriteArguments write; // of one recording
+    std::string to;       // a database; empty: a file
 };
 
 bool has_tables(const std::string& format) {
@@ -54,14 +58,60 @@ int export_stream(ExportArguments& arguments) {
     return write_output(arguments.write);
 }
 
+std::string json_of(const std::vector<plumb::upload::Uploaded>& all) {
+    std::string text = "{\"uploaded\": [";
+    for (const plumb::upload::Uploaded& one : all) {
+        text += (&one == all.data() ? "" : ", ") +
+                ("{\"recording\": " + json_text(one.recording) + ", \"shard\": " + json_text(one.shard)) +
+                ", \"scopes\": " + std::to_string(one.scopes) + ", \"steps\": " + std::to_string(one.steps) + '}';
+    }
+    return text + "]}\n";
+}
+
+int export_to_database(const ExportArguments& arguments) {
+    const bool json = arguments.write.json;
+    if (arguments.write.has_window()) {
+        return say_error(
+            "a database takes whole recordings: leave out --steps, --layers, --tracks and --slowest, and choose in the query",
+            json);
+    }
+    const plumb::Result<plumb::upload::Target> target = plumb::upload::parse_target(arguments.to);
+    if (!target) {
+        return say_error(target.error().message, json);
+    }
+    catch_interrupts();
+    std::vector<plumb::upload::Uploaded> done;
+    for (const std::string& recording : arguments.recordings) {
+        plumb::upload::UploadProgress progress;
+        plumb::Result<plumb::upload::Uploaded> one = [&] {
+            const Ticker ticker("sending " + recording, [&progress] { return progress.bytes.load(); });
+            return plumb::upload::upload_recording(recording, *target, interrupted(), progress);
+        }();
+        if (!one) {
+            return say_error(recording + ": " + one.error().message + " (" + std::to_string(done.size()) + " of " +
+                                 std::to_string(arguments.recordings.size()) + " recordings were committed)",
+                             json);
+        }
+        if (!json) {
+            std::cout << recording << ": " << one->scopes << " scopes and " << one->steps << " steps committed on "
+                      << one->shard << std::endl;
+        }
+        done.push_back(*std::move(one));
+    }
+    if (json) {
+        std::cout << json_of(done);
+    }
+    return exit_ok;
+}
+
 } // namespace
 
 void add_export(CLI::App& root, int& exit_code) {
     auto arguments = std::make_shared<ExportArguments>();
     arguments->write.format = "jsonl";
-    CLI::App& app =
-        *root.add_subcommand("export", "Write the samples of a recording as JSON lines, CSV, a trace, OTLP or Parquet");
-    app.add_option("recording", arguments->recordings, "Recording (.plumb); several for parquet")
+    CLI::App& app = *root.add_subcommand(
+        "export", "Write the samples of a recording as JSON lines, CSV, a trace, OTLP or Parquet, or into ClickHouse");
+    app.add_option("recording", arguments->recordings, "Recording (.plumb); several for parquet and --to")
         ->type_name("FILE")
         ->required();
     std::vector<std::string> formats;
@@ -71,7 +121,14 @@ void add_export(CLI::App& root, int& exit_code) {
     add_write_options(app, arguments->write, formats);
     app.get_option("--output")
         ->description("File to write; - is standard output. The folder to write into for parquet");
+    app.add_option("--to", arguments->to,
+                   "Instead of a file: a database of ClickHouse, and its shards, whose tables are there")
+        ->type_name("clickhouse://HOST:PORT,…/DATABASE")
+        ->excludes("--format")
+        ->excludes("--output");
     app.callback([arguments, &exit_code] {
-        exit_code = has_tables(arguments->write.format) ? export_tables(*arguments) : export_stream(*arguments);
+        exit_code = !arguments->to.empty()                ? export_to_database(*arguments)
+                    : has_tables(arguments->write.format) ? export_tables(*arguments)
+                                                          : export_stream(*arguments);
     });
 }

@@ -45,7 +45,7 @@ endfunction()
 
 if(TARGET plumb_cli)
   install(FILES share/plumb/kernels.rules share/plumb/nvtx.rules DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb" COMPONENT command)
-  install(DIRECTORY share/plumb/queries DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb" COMPONENT command)
+  install(DIRECTORY share/plumb/queries share/plumb/clickhouse DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb" COMPONENT command)
   install(FILES share/grafana/plumb.json DESTINATION "${CMAKE_INSTALL_DATADIR}/plumb/grafana" COMPONENT command)
   install(TARGETS plumb_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT command)
   if(NOT CMAKE_CROSSCOMPILING)

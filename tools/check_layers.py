@@ -38,6 +38,7 @@ BELOW = {
     "import": ["layers", "recording"],
     "top": ["answers"],
     "sql": ["page"],
+    "upload": ["export"],
 }
 BELOW_TESTS = {"session": ["export", "answers"], "attach": ["answers"], "import": ["answers"]}  # what only the tests of a room include
 # Of the room that both libraries hold, what reads: no file of libplumb's other rooms that ships includes it.
@@ -45,7 +46,7 @@ READING = {f"src/recording/{name}.hpp" for name in ("decode_ahead", "follower", 
 OF_BACKEND = {"cudagraph": {"cuda", "hip"}, "fingerprint": {"cuda"}}  # rooms that stand on these backends alone
 STANDS_ON = {"hip": "cuda"}  # backends that are another table over one implementation
 PARTS = {"cli": {"cli", "decoder"}, "decoder": {"decoder"}}
-DOORS = {"cli": {"src/import/import.hpp", "src/top/top.hpp", "src/sql/sql.hpp"}}  # of rooms that are a part's alone
+DOORS = {"cli": {"src/import/import.hpp", "src/top/top.hpp", "src/sql/sql.hpp", "src/upload/upload.hpp"}}  # of rooms that are a part's alone
 THIRD_PARTY = re.compile(r"^(fmt/|nlohmann/|CLI/|zstd|xxhash|sqlite3|zlib|gtest/|gmock/|benchmark/|hwy/|dnnl|oneapi/|cblas|openblas)")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>]+)>|"([^"]+)")', re.M)
 OF_TESTS = re.compile(r"(_test|_perftest|_testing)\.[a-z]+$")

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 namespace plumb::base {
@@ -75,6 +77,23 @@ Error refused(const Endpoint& endpoint, int reason) {
     default:
         return {ErrorCode::failed, where + " cannot be listened on (" + std::strerror(reason) + ")"};
     }
+}
+
+/// 0, or why it is not connected.
+int connect_within(const Socket& socket, const addrinfo& to, std::chrono::milliseconds longest) {
+    if (connect(socket.descriptor(), to.ai_addr, to.ai_addrlen) == 0) {
+        return 0;
+    }
+    if (errno != EINPROGRESS) {
+        return errno;
+    }
+    std::vector<Awaited> awaited{{&socket, true}};
+    wait(awaited, longest);
+    int reason = 0;
+    socklen_t size = sizeof reason;
+    return !awaited[0].ready                                                            ? ETIMEDOUT
+           : getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &reason, &size) != 0 ? errno
+                                                                                        : reason;
 }
 
 Transferred outcome_of(ssize_t moved) noexcept {
@@ -155,6 +174,32 @@ Socket accept_from(const Socket& listener) noexcept {
         prepare(accepted.descriptor());
     }
     return accepted;
+}
+
+Result<Socket> connect_to(const std::string& host, std::uint16_t port, std::chrono::milliseconds longest) {
+    const std::string where = text_of(Endpoint{host, port});
+    addrinfo wanted{};
+    wanted.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (const int failed = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found); failed != 0) {
+        return Error{ErrorCode::not_found, where + " has no address (" + gai_strerror(failed) + "); check the name"};
+    }
+    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
+    int reason = EADDRNOTAVAIL;
+    for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+        Socket socket(::socket(each->ai_family, SOCK_STREAM | prepared, 0));
+        if (!socket.open()) {
+            reason = errno;
+            continue;
+        }
+        prepare(socket.descriptor());
+        reason = connect_within(socket, *each, longest);
+        if (reason == 0) {
+            return socket;
+        }
+    }
+    return Error{ErrorCode::unavailable,
+                 where + " does not answer (" + std::strerror(reason) + "); is a server listening there?"};
 }
 
 Transferred receive_some(const Socket& from, char* to, std::size_t room) noexcept {

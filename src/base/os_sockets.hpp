@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TCP sockets of a server, and the bell that wakes it. The only place that opens sockets. Nothing here waits but wait(); nothing raises a
-// signal; no descriptor survives exec(). Plain owners of one descriptor: one thread at a time.
+// TCP sockets of a server, with the bell that wakes it, and of a client. The only place that opens sockets. Nothing here waits but wait() and
+// connect_to(); nothing raises a signal; no descriptor survives exec(). Plain owners of one descriptor: one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ class Socket {
     int descriptor_ = -1;
 };
 
-/// Where a server listens. Addresses are numbers: nothing here asks a name server.
+/// Where a server listens. Addresses are numbers: nobody asks a name server for them.
 struct Endpoint {
     std::string address = "127.0.0.1"; // or "::1"
     std::uint16_t port = 0;            // 0: any that is free
@@ -47,6 +47,10 @@ std::string text_of(const Endpoint& endpoint);
 Result<Socket> listen_on(Endpoint& endpoint);
 /// Closed: nobody waits, or who waited is gone.
 Socket accept_from(const Socket& listener) noexcept;
+
+/// To `host`, a name or a number. Its name is looked up first, which takes as long as the system's resolver is told; connecting takes no
+/// longer than `longest`, or until a signal. Errors: not_found where nothing has this name, unavailable where nobody answers there.
+Result<Socket> connect_to(const std::string& host, std::uint16_t port, std::chrono::milliseconds longest);
 
 enum class Transfer : std::uint8_t { some, later, ended };
 struct Transferred {

@@ -53,5 +53,27 @@ TEST(Sockets, an_address_of_another_machine_is_refused) {
     EXPECT_EQ(socket.error().code, ErrorCode::unavailable);
 }
 
+TEST(Sockets, a_client_reaches_a_server_and_says_where_there_is_none) {
+    Endpoint endpoint;
+    Result<Socket> listener = listen_on(endpoint);
+    ASSERT_TRUE(listener.ok()) << listener.error().message;
+    constexpr std::chrono::seconds patience{60};
+    const Result<Socket> client = connect_to("localhost", endpoint.port, patience);
+    ASSERT_TRUE(client.ok()) << client.error().message;
+    EXPECT_NE(fcntl(client->descriptor(), F_GETFD) & FD_CLOEXEC, 0);
+    std::vector<Awaited> awaited{{&*listener}};
+    wait(awaited, patience);
+    EXPECT_TRUE(accept_from(*listener).open());
+    listener->close();
+    const Result<Socket> refused = connect_to("127.0.0.1", endpoint.port, patience);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
+    EXPECT_EQ(refused.error().message,
+              text_of(endpoint) + " does not answer (Connection refused); is a server listening there?");
+    const Result<Socket> unknown = connect_to("no-such-host.invalid", 1, patience);
+    ASSERT_FALSE(unknown.ok());
+    EXPECT_EQ(unknown.error().code, ErrorCode::not_found);
+}
+
 } // namespace
 } // namespace plumb::base

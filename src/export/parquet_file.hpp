@@ -5,8 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "export/column.hpp"
 #include "export/parquet_encoding.hpp"
 #include "export/parquet_thrift.hpp"
 #include "export/text_sink.hpp"
@@ -30,14 +29,7 @@ struct ParquetColumn {
     bool optional = false;
 };
 
-// What stands for a missing value of an optional column. Of a real one it is NaN.
-inline constexpr std::uint8_t no_truth = 2;
-inline constexpr std::int64_t no_integer = std::numeric_limits<std::int64_t>::min();
-inline constexpr std::uint32_t no_text = std::numeric_limits<std::uint32_t>::max();
-
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
-/// Asked once per row group and code.
-using TextOfCode = std::function<std::string(std::uint32_t code)>;
 
 class ParquetWriter {
   public:
@@ -51,6 +43,7 @@ class ParquetWriter {
     void truths(std::span<const std::uint8_t> values);
     void integers(std::span<const std::int64_t> values);
     void reals(std::span<const double> values);
+    /// `text_of` is asked once per code.
     void texts(std::span<const std::uint32_t> codes, const TextOfCode& text_of);
 
     /// The footer. `sorted_by`: index of the column by which the rows of each group are in order.

@@ -13,8 +13,6 @@
 
 namespace plumb::exporting::parquet {
 
-enum class Given { always, sometimes };
-
 /// A function says the columns of a table once, of one row, to whom it is given:
 ///     to.integer("begin", Given::always, row.begin);
 ///     to.text("phase", Given::always, row.phase, phase_of_code);

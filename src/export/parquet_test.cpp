@@ -217,13 +217,13 @@ TEST(Parquet, integers_of_every_width_come_back) {
                 value = bits == 0 ? 5 : static_cast<std::int64_t>(random() >> (64 - bits));
             }
             values[0] = bits == 64 ? std::numeric_limits<std::int64_t>::max() : values[0];
-            values[count / 2] = parquet::no_integer;
+            values[count / 2] = no_integer;
             std::string bytes;
             const ParquetFile file = written(bytes, {"n", parquet::ColumnType::integer, true}, count,
                                              [&](parquet::ParquetWriter& to) { to.integers(values); });
             Cells expected;
             for (const std::int64_t value : values) {
-                expected.push_back(value == parquet::no_integer ? "null" : std::to_string(value));
+                expected.push_back(value == no_integer ? "null" : std::to_string(value));
             }
             ASSERT_EQ(file.columns.at("n"), expected) << bits << " bits, " << count << " values";
         }
@@ -276,7 +276,7 @@ TEST(Parquet, texts_come_back_from_dictionaries_of_one_and_of_two_bytes_and_miss
     for (const std::uint32_t distinct : {1U, 256U, 257U, 5000U}) {
         std::vector<std::uint32_t> codes(20001);
         for (std::size_t i = 0; i < codes.size(); ++i) {
-            codes[i] = i % 5 == 0 ? parquet::no_text : static_cast<std::uint32_t>(i) % distinct;
+            codes[i] = i % 5 == 0 ? no_text : static_cast<std::uint32_t>(i) % distinct;
         }
         std::string bytes;
         const ParquetFile file =
@@ -296,15 +296,15 @@ TEST(Parquet, texts_come_back_from_dictionaries_of_one_and_of_two_bytes_and_miss
 TEST(Parquet, a_column_of_nothing_but_missing_values_comes_back) {
     std::string bytes;
     EXPECT_EQ(written(bytes, {"t", parquet::ColumnType::text, true}, 9,
-                      [](parquet::ParquetWriter& to) { to.texts(std::vector(9, parquet::no_text), {}); })
+                      [](parquet::ParquetWriter& to) { to.texts(std::vector(9, no_text), {}); })
                   .columns.at("t"),
               Cells(9, "null"));
     EXPECT_EQ(written(bytes, {"n", parquet::ColumnType::integer, true}, 9,
-                      [](parquet::ParquetWriter& to) { to.integers(std::vector(9, parquet::no_integer)); })
+                      [](parquet::ParquetWriter& to) { to.integers(std::vector(9, no_integer)); })
                   .columns.at("n"),
               Cells(9, "null"));
     EXPECT_EQ(written(bytes, {"l", parquet::ColumnType::truth, true}, 9,
-                      [](parquet::ParquetWriter& to) { to.truths(std::vector(9, parquet::no_truth)); })
+                      [](parquet::ParquetWriter& to) { to.truths(std::vector(9, no_truth)); })
                   .columns.at("l"),
               Cells(9, "null"));
 }
