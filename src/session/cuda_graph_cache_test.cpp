@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -309,7 +310,8 @@ TEST_F(CudaMetrics, count_what_the_recording_has_of_graphs_and_queues) {
         }
         ASSERT_TRUE(profiler->flush().ok());
     }
-    for (int i = 0; i < 60; ++i) { // a pair of the device's clock each time: on a busy machine many are taken with interruptions
+    for (int i = 0; i < 60;
+         ++i) { // a pair of the device's clock each time: on a busy machine many are taken with interruptions
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         ASSERT_TRUE(profiler->flush().ok());
     }
