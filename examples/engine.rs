@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The samples of docs/engines.md in Rust, compiled and run where rustc is found: plumb.h by hand, and a guard that ends what it began.
+//! The samples of docs/guide/engines.md in Rust, compiled and run where rustc is found: plumb.h by hand, and a guard that ends what it began.
 // [rffi]
 use std::ffi::{CStr, CString};
 use std::marker::PhantomData;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The samples of docs/instrumenting.md in C, compiled as C99 and run: a decode loop that records itself and asks for its report. */
+/* The samples of docs/reference/c.md, compiled as C99 and run: a decode loop that records itself and asks for its report. */
 #include <plumb/plumb.h>
 #include <pthread.h>
 #include <stdio.h>

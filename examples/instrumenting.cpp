@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The samples of docs/instrumenting.md that the reference decoder does not show, compiled and run.
+// The samples of docs/guide/instrumenting.md that the reference decoder does not show, compiled and run.
 #include <cstdio>
 #include <plumb/backend_timer.hpp>
 #include <plumb/plumb.hpp>

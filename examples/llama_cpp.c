@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The samples of docs/engines.md for llama.cpp, compiled as C99, C11 and C++17 and run over the look-alike (docs/lookalike.md). */
+/* The samples of docs/guide/engines.md for llama.cpp, compiled as C99, C11 and C++17 and run over the look-alike (docs/internals/lookalike.md). */
 // [lopen]
 #include <ggml.h>
 #include <llama.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sample of docs/engines.md in Python, run where the package plumb was built."""
+"""The sample of docs/guide/engines.md in Python, run where the package plumb was built."""
 import array
 
 # [pyloop]

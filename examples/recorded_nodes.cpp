@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sample of docs/path.md, made to run: kernels, a transfer and a task recorded one by one, and the path of their step.
+// The sample of docs/reference/path.md, made to run: kernels, a transfer and a task recorded one by one, and the path of their step.
 #include <plumb/answer.hpp>
 #include <plumb/plumb.hpp>
 

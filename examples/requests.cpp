@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server in small, with its requests marked: the sample of docs/requests.md.
+// A server in small, with its requests marked: the sample of docs/reference/requests.md.
 #include <plumb/plumb.hpp>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C ABI is that of docs/c_abi.txt: functions of include/plumb/plumb.h, sizes and offsets of its structs, values of its
+"""The C ABI is that of docs/reference/c_abi.txt: functions of include/plumb/plumb.h, sizes and offsets of its structs, values of its
 constants, as gcc lays them out here. --write writes that list anew. --library FILE: that libplumb.so exports these functions,
 and no other name that begins with plumb_."""
 
@@ -13,7 +13,7 @@ import tempfile
 import tree
 
 HEADER = tree.ROOT / "include" / "plumb" / "plumb.h"
-LIST = tree.ROOT / "docs" / "c_abi.txt"
+LIST = tree.ROOT / "docs" / "reference" / "c_abi.txt"
 HEADING = """\
 # The C ABI: what programs compiled with plumb/plumb.h rely on, on a 64-bit machine. Append; never change or take away.
 # function: its declaration. struct: its size; below, the offset and size of each member. constant: its value.
@@ -76,7 +76,7 @@ def differences(listed, found):
     listed, found = list(keyed(listed)), list(keyed(found))
     for line in found:
         if line not in listed:
-            yield f"{line}: not in docs/c_abi.txt; an addition goes there with --write"
+            yield f"{line}: not in docs/reference/c_abi.txt; an addition goes there with --write"
     for line in listed:
         if line not in found:
             yield f"{line}: programs that are compiled already rely on it, and it is no more"

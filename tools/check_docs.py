@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Docs say what is there: links lead somewhere, every backend has its row, and the first C++ sample of a page in SAMPLES
-is compiled code."""
+is compiled code. What is read from beginning to end (README, guide, internals) stays within MOST_WORDS."""
 
 import pathlib
 import re
@@ -38,16 +38,17 @@ def broken_links(page: pathlib.Path) -> list[str]:
 
 
 SAMPLES = [  # page, file, name of the marks around the sample there
-    ("docs/cuda_graphs.md", "src/session/cuda_graph_cache_test.cpp", "graph_cache"),
+    ("docs/guide/cuda_graphs.md", "src/session/cuda_graph_cache_test.cpp", "graph_cache"),
 ]
 
 
 WALKS = {  # every sample in code of the page is a marked part of one of these files
     "README.md": ["examples/readme.cpp"],
-    "docs/engines.md": ["examples/llama_cpp.c", "examples/loop.py", "examples/engine.rs"],
-    "docs/path.md": ["examples/recorded_nodes.cpp"],
-    "docs/requests.md": ["examples/requests.cpp"],
-    "docs/instrumenting.md": ["examples/instrumenting.cpp", "decoder/model/step.cpp", "examples/from_c.c"],
+    "docs/guide/engines.md": ["examples/llama_cpp.c", "examples/loop.py", "examples/engine.rs"],
+    "docs/reference/path.md": ["examples/recorded_nodes.cpp"],
+    "docs/reference/requests.md": ["examples/requests.cpp"],
+    "docs/guide/instrumenting.md": ["examples/instrumenting.cpp", "decoder/model/step.cpp"],
+    "docs/reference/c.md": ["examples/from_c.c"],
 }
 
 
@@ -70,8 +71,8 @@ def sample_differs(page: str, source: str, name: str) -> list[str]:
 def backends_without_row() -> list[str]:
     """Of the table that says how each one measures; a source of its own row has an empty first cell."""
     listed = re.search(r"^set\(PLUMB_BACKENDS ([^)]+)\)$", (ROOT / "CMakeLists.txt").read_text(), re.M).group(1).split()
-    rows = re.findall(r"^\| ([a-z0-9_]+) \|", (ROOT / "docs/backends.md").read_text(), re.M)
-    return [f"docs/backends.md: no row says how {word} measures; add one to the table" for word in listed if word not in rows]
+    rows = re.findall(r"^\| ([a-z0-9_]+) \|", (ROOT / "docs/reference/backends.md").read_text(), re.M)
+    return [f"docs/reference/backends.md: no row says how {word} measures; add one to the table" for word in listed if word not in rows]
 
 
 def other_version() -> list[str]:
@@ -81,9 +82,36 @@ def other_version() -> list[str]:
     return [] if version == newest else [f"CHANGELOG.md: the newest section is of {newest}, CMakeLists.txt says {version}"]
 
 
+MOST_GUIDES = 10  # pages
+MOST_WORDS = 27_000  # of README.md, docs/guide and docs/internals, as words_of() counts them
+
+
+def words_of(page: pathlib.Path) -> int:
+    """The words of a page with those of its tables, without code, output, and tables that a program makes."""
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.M | re.S)
+    text = re.sub(r"^<!-- table:.*?^<!-- end of table -->", "", text, flags=re.M | re.S)
+    return sum(len(re.findall(r"\w\S*", line)) for line in text.splitlines() if not line.startswith("    "))
+
+
+def too_many_words() -> list[str]:
+    counted = {kind: sum(map(words_of, pages)) for kind, pages in (
+        ("README", [ROOT / "README.md"]), ("guide", ROOT.glob("docs/guide/*.md")), ("internals", ROOT.glob("docs/internals/*.md")))}
+    total = sum(counted.values())
+    print(f"{total:,} words ({', '.join(f'{kind} {count:,}' for kind, count in counted.items())})")
+    return [f"README.md, docs/guide and docs/internals have {total:,} words, at most {MOST_WORDS:,} are wanted: shorten, or move what "
+            "describes one thing into docs/reference"] if total > MOST_WORDS else []
+
+
+def too_many_guides() -> list[str]:
+    pages = len(list(ROOT.glob("docs/guide/*.md")))
+    return [f"docs/guide has {pages} pages; {MOST_GUIDES} are the most: is one of them reference?"] if pages > MOST_GUIDES else []
+
+
 def main() -> int:
     problems = [problem for sample in SAMPLES for problem in sample_differs(*sample)]
     problems += other_version()
+    problems += too_many_words()
+    problems += too_many_guides()
     problems += [problem for walk in WALKS.items() for problem in unknown_samples(*walk)]
     problems += backends_without_row()
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:

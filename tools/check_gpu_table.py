@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/gpu.md holds the table of the committed GPU results, and none of them is the virtual GPU's."""
+"""docs/internals/gpu.md holds the table of the committed GPU results, and none of them is the virtual GPU's."""
 
 import sys
 

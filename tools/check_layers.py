@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rooms include one way only (docs/architecture.md has the map). Any room may include <plumb/...>; public headers include
+"""Rooms include one way only (docs/internals/architecture.md has the map). Any room may include <plumb/...>; public headers include
 only each other and the system; cli and decoder include <plumb/...> and their own folders. What only tests use is named
 *_testing.hpp, and no file that ships includes it."""
 
@@ -43,7 +43,7 @@ BELOW = {
 BELOW_TESTS = {"session": ["export", "answers"], "attach": ["answers"], "import": ["answers"]}  # what only the tests of a room include
 # Of the room that both libraries hold, what reads: no file of libplumb's other rooms that ships includes it.
 READING = {f"src/recording/{name}.hpp" for name in ("decode_ahead", "follower", "index", "reader", "recorded_run", "recovery", "ring_merge")}
-OF_BACKEND = {"cudagraph": {"cuda", "hip"}, "fingerprint": {"cuda"}}  # rooms that stand on these backends alone
+OF_BACKEND = {"attach": {"cuda", "opencl", "vulkan"}, "cudagraph": {"cuda", "hip"}, "fingerprint": {"cuda"}}  # rooms that stand on these backends alone
 STANDS_ON = {"hip": "cuda"}  # backends that are another table over one implementation
 PARTS = {"cli": {"cli", "decoder"}, "decoder": {"decoder"}}
 DOORS = {"cli": {"src/import/import.hpp", "src/top/top.hpp", "src/sql/sql.hpp", "src/upload/upload.hpp"}}  # of rooms that are a part's alone

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every id of a lesson (F5, T10, …) that a test or a mutation patch carries stands in docs/lessons.md, and each lesson there has at
+"""Every id of a lesson (F5, T10, …) that a test or a mutation patch carries stands in docs/internals/lessons.md, and each lesson there has at
 least one test and one patch."""
 
 import re
@@ -27,11 +27,11 @@ def problems(table, patches, tests):
             tested.setdefault(found[0] or found[1], where)
     for carried in (patched, tested):
         for identity in sorted(carried.keys() - lessons):
-            yield f"{carried[identity]}: carries {identity}, which docs/lessons.md does not have"
+            yield f"{carried[identity]}: carries {identity}, which docs/internals/lessons.md does not have"
     for identity in sorted(lessons - patched.keys()):
-        yield f"docs/lessons.md: {identity} has no patch in tests/mutations/"
+        yield f"docs/internals/lessons.md: {identity} has no patch in tests/mutations/"
     for identity in sorted(lessons - tested.keys()):
-        yield f"docs/lessons.md: {identity} has no test that carries it"
+        yield f"docs/internals/lessons.md: {identity} has no test that carries it"
 
 
 def self_test():
@@ -49,7 +49,7 @@ def main():
     sources = [(name, (tree.ROOT / name).read_text(encoding="utf-8")) for name in names if name.endswith(("_test.cpp", "_test.py"))]
     patches = [found[1] for found in map(PATCH.match, names) if found]
     failed = False
-    for problem in problems((tree.ROOT / "docs/lessons.md").read_text(encoding="utf-8"), patches, sources):
+    for problem in problems((tree.ROOT / "docs/internals/lessons.md").read_text(encoding="utf-8"), patches, sources):
         print(problem)
         failed = True
     return failed

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """NOTICE is true: it names each library of packages.txt once (those whose package ends in -dev), no other, among those who use it as
-docs/dependencies.md says; each is asked for by some CMake file."""
+docs/internals/dependencies.md says; each is asked for by some CMake file."""
 
 import re
 import sys
@@ -34,11 +34,11 @@ def complaints(notice, packages, dependencies, cmake):
     users = dict(re.findall(r"^\| (\S+-dev) \| ([^|]*) \|", dependencies, re.M))
     for package, part in sorted(named.items()):
         if package not in users:
-            yield f"docs/dependencies.md: no row says who uses {package} and why"
+            yield f"docs/internals/dependencies.md: no row says who uses {package} and why"
             continue
         said = 1 if re.search(r"libplumb(?!-(?:attach|naming))", users[package]) else 2 if re.search("cli|decoder", users[package]) else 3
         if said != part:
-            yield f"NOTICE: {package} stands under the wrong head; docs/dependencies.md says: {users[package]}"
+            yield f"NOTICE: {package} stands under the wrong head; docs/internals/dependencies.md says: {users[package]}"
         if not re.search(ASKED_FOR.get(package, re.escape(package)), cmake):
             yield f"NOTICE: no CMake file asks for {package}"
 
@@ -62,7 +62,7 @@ def main():
     self_test()
     read = lambda name: (tree.ROOT / name).read_text(encoding="utf-8")
     cmake = "\n".join(read(name) for name in tree.files() if str(name).endswith((".cmake", "CMakeLists.txt")))
-    found = list(complaints(read("NOTICE"), read("packages.txt"), read("docs/dependencies.md"), cmake))
+    found = list(complaints(read("NOTICE"), read("packages.txt"), read("docs/internals/dependencies.md"), cmake))
     print("\n".join(found), end="\n" if found else "")
     return bool(found)
 

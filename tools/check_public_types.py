@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public types are those of docs/public_types.txt: class, struct, union, enum and using at namespace scope of include/plumb,
+"""The public types are those of docs/internals/public_types.txt: class, struct, union, enum and using at namespace scope of include/plumb,
 outside detail. --write writes that list anew; what a user sees then shows in the diff."""
 
 import re
@@ -7,7 +7,7 @@ import sys
 
 import tree
 
-LIST = tree.ROOT / "docs" / "public_types.txt"
+LIST = tree.ROOT / "docs" / "internals" / "public_types.txt"
 HEADING = """\
 # Public types, one a line: header and name. They are the surface that has to stay; fewer is better.
 # Written by  python3 tools/check_public_types.py --write

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the table in docs/gpu.md from the committed result files docs/gpu/*.jsonl of the GPU check.
+"""Makes the table in docs/internals/gpu.md from the committed result files docs/internals/gpu/*.jsonl of the GPU check.
 
 usage: gpu_table.py           writes the table
-       gpu_table.py --check   says whether docs/gpu.md holds it (exit 1: it does not)
+       gpu_table.py --check   says whether docs/internals/gpu.md holds it (exit 1: it does not)
        gpu_table.py FILE…     prints the table of these files
 
 Refused: results of the virtual GPU, tiny runs, files of another schema."""
@@ -14,7 +14,7 @@ import sys
 
 import tree
 
-PAGE, FOLDER = tree.ROOT / "docs/gpu.md", tree.ROOT / "docs/gpu"
+PAGE, FOLDER = tree.ROOT / "docs/internals/gpu.md", tree.ROOT / "docs/internals/gpu"
 TRUTHS = tree.ROOT / "tools/gpu_check/truths/truth_table.hpp"
 BEGIN, END = "<!-- table: tools/gpu_table.py makes it -->", "<!-- end of table -->"
 SCHEMA = "plumb.gpu_check/1"
@@ -240,7 +240,7 @@ def whole_page(results):
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     if not rest or BEGIN in after:
-        raise Refused(f"docs/gpu.md must hold the marks {BEGIN} and {END} once each")
+        raise Refused(f"docs/internals/gpu.md must hold the marks {BEGIN} and {END} once each")
     return text, f"{before}{BEGIN}\n\n{page_part(results)}\n{END}{after}"
 
 
@@ -258,7 +258,7 @@ def main(words):
         print(reason)
         return 1
     if check and now != wanted:
-        print("docs/gpu.md does not hold the table of docs/gpu/*.jsonl: run python3 tools/gpu_table.py")
+        print("docs/internals/gpu.md does not hold the table of docs/internals/gpu/*.jsonl: run python3 tools/gpu_table.py")
         return 1
     if not check and now != wanted:
         PAGE.write_text(wanted, encoding="utf-8")

@@ -79,8 +79,10 @@ def stage(out: pathlib.Path) -> None:
         to = out / "pages" / place
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_text(staged(page, pages, place), encoding="utf-8")
-    for other in [*(tree.ROOT / "docs").glob("*.png"), *(tree.ROOT / "docs").glob("*.txt")]:
-        shutil.copy(other, out / "pages" / other.name)
+    for other in [*(tree.ROOT / "docs").rglob("*.png"), *(tree.ROOT / "docs").rglob("*.txt")]:
+        to = out / "pages" / place_of(other)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(other, to)
     lines = ["  - Overview: overview.md", "  - All pages: index.md"]
     for kind, entries in navigation():
         lines.append(f"  - {kind}:")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device contract: what a backend promises to whoever times work on its queues (docs/backends.md).
+// The device contract: what a backend promises to whoever times work on its queues (docs/reference/backends.md).
 // Backends are owned by the library and live as long as the process; a QueueTimer is owned by whoever made it and must
 // outlive every token it gave. Thread rule: every function may be called from any thread, unless its comment says less.
 #pragma once

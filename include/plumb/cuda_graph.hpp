@@ -25,7 +25,7 @@ namespace cudagraph {
 class Cache; // src/cudagraph
 }
 
-/// Settings of a CudaGraphCache. Those with a key of the spec string (docs/configuration.md) are taken from there by
+/// Settings of a CudaGraphCache. Those with a key of the spec string (docs/reference/configuration.md) are taken from there by
 /// from_config().
 struct PLUMB_API CudaGraphOptions {
     std::size_t max_graphs = 64;     // least recently replayed go first; 0: no bound
@@ -131,7 +131,7 @@ struct CudaGraphRow {
 };
 
 /// Captured decode steps by key, e.g. the padded batch size. Every failure leaves stream, context and cache as they
-/// were, and names the call (docs/cuda_graphs.md has the exceptions). Nothing waits for the device but what says so.
+/// were, and names the call (docs/reference/cuda_graphs.md has the exceptions). Nothing waits for the device but what says so.
 /// Thread rule: any thread; one capture per thread at a time. Launches of one key are serialised, launches of different
 /// keys never wait for each other. Make and destroy it where no other thread uses it.
 class PLUMB_API CudaGraphCache {

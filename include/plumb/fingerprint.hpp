@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fingerprints: what a whole tensor holds, in about 80 bytes and a sketch from which the distance of two tensors is
-// estimated without keeping either (docs/fingerprints.md has the definition, the bounds and the experiment).
+// estimated without keeping either (docs/reference/fingerprints.md has the definition, the bounds and the experiment).
 // Plain values, owned by the caller. Thread rule: every function from any thread. Distance and cosine are plumb::analysis's.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that a recording thread writes: 16-byte records, and the ring file they lie in (docs/plumb_format.md).
+// The bytes that a recording thread writes: 16-byte records, and the ring file they lie in (docs/reference/plumb_format.md).
 // This is ABI between inlined user code and the library, and the input format of recovery: change layout_version with it.
 // A ring file read by another process is hostile input: whoever reads one validates every field first.
 #pragma once

@@ -25,7 +25,7 @@ namespace plumb {
 class CudaGraphCache;
 class Session; // src/session
 
-/// When stamps are taken and collected (docs/configuration.md says what each means on each backend).
+/// When stamps are taken and collected (docs/reference/configuration.md says what each means on each backend).
 enum class SyncMode : std::uint8_t { deferred, immediate, per_layer, none };
 
 /// Told one sentence when something went wrong that the user must know. Called from any thread; must not call the

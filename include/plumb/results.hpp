@@ -79,7 +79,7 @@ struct Row {
     Figure raw_sum_per_step_ns;               // with the cost of the stamps left in; only of replays
 };
 
-/// Accounting of the wall clock of a set of steps (docs/accuracy.md): busy + idle = period,
+/// Accounting of the wall clock of a set of steps (docs/reference/accuracy.md): busy + idle = period,
 /// union + unattributed = busy, sum - union = overlap.
 struct WallAccount {
     double period_ns = 0; // sum of the periods between step ends
@@ -236,7 +236,7 @@ struct ReportOptions {
 
 /// Reads a recording (also one of a dead or still running process, its ring merged) and computes its results.
 PLUMB_API Result<Report> report_recording(const std::string& path, const ReportOptions& options = {});
-/// The report as an aligned table, and as JSON (schema plumb.report/2, docs/report_schema.md).
+/// The report as an aligned table, and as JSON (schema plumb.report/2, docs/reference/report_schema.md).
 PLUMB_API std::string render_text(const Report& report, const TextOptions& options = {});
 PLUMB_API std::string render_json(const Report& report);
 

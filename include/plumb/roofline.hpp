@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a machine can do at most (measured by `plumb selftest --peaks`), and how near a brick came to it (docs/roofline.md).
+// What a machine can do at most (measured by `plumb selftest --peaks`), and how near a brick came to it (docs/reference/roofline.md).
 // Plain values, owned by whoever holds them; no thread rule.
 #pragma once
 

@@ -45,7 +45,7 @@ struct SelfTest {
 
 PLUMB_API Result<SelfTest> run_selftest();
 
-/// What this machine can do at most (docs/roofline.md).
+/// What this machine can do at most (docs/reference/roofline.md).
 struct PeakTest {
     std::vector<Peaks> peaks;                                     // the host's, then those of devices
     std::vector<std::pair<std::string, std::string>> unsupported; // backend or device, and why it has none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPU check: asserts on hardware what the library and its virtual GPU believe, and measures what docs/gpu.md shows.
+// The GPU check: asserts on hardware what the library and its virtual GPU believe, and measures what docs/internals/gpu.md shows.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

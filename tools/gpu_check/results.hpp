@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The result file: JSON lines (docs/gpu.md has the schema), each appended in one write, so that a killed run keeps what it
+// The result file: JSON lines (docs/internals/gpu.md has the schema), each appended in one write, so that a killed run keeps what it
 // has and several processes of one run may write. Owned by its process; one thread.
 #pragma once
 

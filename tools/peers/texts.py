@@ -27,7 +27,7 @@ PLANES = [(0x20, 0x7f), (0xa0, 0x2ff), (0x300, 0x1fff), (0x2000, 0x2fff), (0x300
 
 def main():
     pick = random.Random(7)
-    files = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("src/*/*.cpp"), *ROOT.glob("tools/*.py")])
+    files = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("src/*/*.cpp"), *ROOT.glob("tools/*.py")])
     lines = "\n".join(file.read_text() for file in files).split("\n")
     pick.shuffle(lines)
     texts = lines[:3000] + ["\n".join(lines[i:i + pick.randint(2, 6)]) for i in range(3000, 8000, 5)] + SAMPLES
