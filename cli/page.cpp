@@ -3,10 +3,12 @@
 // the documents of the answers, as they are.
 #include <algorithm>
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "cli/commands.hpp"
@@ -22,7 +24,7 @@ using namespace plumb::cli;
 
 constexpr std::string_view place = "@PLUMB_DATA@";
 constexpr const char* answers =
-    "findings,wall,layers,layers:metric=mean,replays,steps:slowest=40,timeline:slowest=5,histogram";
+    "findings,wall,layers,layers:metric=mean,replays,requests,steps:slowest=40,timeline:slowest=5,histogram";
 
 struct PageArguments {
     std::vector<std::string> recordings;
@@ -56,8 +58,14 @@ void append_script_text(std::string& out, std::string_view json) {
 /// Name of the file without its folders, which are nobody's business.
 std::string name_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-/// The document with names of files where it has their paths.
+/// The document with names of files where it has their paths, those in folders that were named among them.
 std::string without_folders(std::string json, std::vector<std::string> paths) {
+    for (std::size_t i = 0, named = paths.size(); i < named; ++i) {
+        std::error_code error;
+        for (std::filesystem::directory_iterator at(paths[i], error), end; !error && at != end; at.increment(error)) {
+            paths.push_back(at->path().string());
+        }
+    }
     std::sort(paths.begin(), paths.end(),
               [](const std::string& a, const std::string& b) { return a.size() > b.size(); }); // one may begin another
     const auto inside = [](const std::string& text) {

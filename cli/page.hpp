@@ -11,7 +11,9 @@
 namespace plumb::cli {
 
 /// Whether the page has a picture of it by itself; of one recording it has `plumb page`.
-[[nodiscard]] inline bool has_page(std::string_view answer) { return answer == "compare" || answer == "diverge"; }
+[[nodiscard]] inline bool has_page(std::string_view answer) {
+    return answer == "compare" || answer == "diverge" || answer == "ranks";
+}
 
 /// Error: that of writing.
 [[nodiscard]] Status write_answer_page(const std::string& output, const std::vector<std::string>& inputs,

@@ -27,6 +27,8 @@ struct DeviceOp {
     std::uint16_t process = 0;         // Trace::processes
     DeviceOpKind kind = DeviceOpKind::kernel;
     std::uint32_t module = no_name; // Trace::names: of the model, as the program labelled the kernel
+    std::uint32_t group =
+        no_name; // Trace::names: of TraceFacts::groups, in which a collective's ranks wait for each other
 
     [[nodiscard]] std::int64_t duration_ns() const { return end_ns - start_ns; }
 };

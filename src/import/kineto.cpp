@@ -112,7 +112,7 @@ bool tells_nothing(std::string_view event) {
 /// What one event says that is of use.
 struct KinetoEvent {
     std::string ph, category, name;
-    std::string kernel, module; // that a call launches; of the model
+    std::string kernel, module, group; // that a call launches; of the model; of ranks
     std::optional<std::int64_t> start, duration;
     bool has_start = false, has_duration = false;
     std::uint64_t process = 0, thread = 0;
@@ -140,6 +140,8 @@ class EventReader {
             to_.category = std::move(value);
         } else if (depth_ == 1 && key_ == Key::name) {
             to_.name = std::move(value);
+        } else if (key_ == Key::group) {
+            to_.group = std::move(value);
         } else if (key_ == Key::kernel) {
             to_.kernel = std::move(value);
         } else if (key_ == Key::module || key_ == Key::label) { // both: the first says more
@@ -192,7 +194,8 @@ class EventReader {
         bytes, // of no use, but whether it is text is said
         kernel,
         module,
-        label
+        label,
+        group // of ranks
     };
     struct Known {
         std::string_view name;
@@ -217,6 +220,7 @@ class EventReader {
         {"kernel", true, Key::kernel},
         {"module_fqn", true, Key::module},
         {"name", true, Key::label},
+        {"Process Group Name", true, Key::group},
     };
 
     bool nest() {
@@ -315,6 +319,7 @@ void add_device_op(const KinetoEvent& event, KinetoLane lane, std::vector<RawDev
     raw.stream = event.stream.value_or(event.thread);
     raw.name = event.name.empty() ? "unnamed" : event.name;
     raw.module = event.module;
+    raw.group = event.group;
 }
 
 /// What an event without a category may be: the name of a lane, or an operation in one.
@@ -448,6 +453,26 @@ void read_devices(const nlohmann::json& list, TraceFacts& facts) {
     }
 }
 
+constexpr std::uint64_t most_ranks = 1'000'000;
+
+/// "pg_config": process groups, those of one rank among them. torch calls a group by a number; some engines describe it.
+void read_groups(const nlohmann::json& list, TraceFacts& facts) {
+    for (const nlohmann::json& group : list.is_array() ? list : nlohmann::json::array()) {
+        if (!group.is_object() || !group.contains("pg_name") || !group.contains("ranks") ||
+            !group["ranks"].is_array()) {
+            continue;
+        }
+        TraceGroup& made = facts.groups[text_of(group["pg_name"])];
+        made = {group.contains("pg_desc") ? text_of(group["pg_desc"]) : std::string(), {}};
+        made.word = made.word == "undefined" ? std::string() : made.word;
+        for (const nlohmann::json& rank : group["ranks"]) {
+            if (rank.is_number_unsigned() && rank.get<std::uint64_t>() < most_ranks) {
+                made.ranks.push_back(static_cast<std::uint32_t>(rank.get<std::uint64_t>()));
+            }
+        }
+    }
+}
+
 void read_fact(const std::string& key, std::string_view text, TraceFacts& facts) {
     const nlohmann::json value = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
     if (value.is_discarded()) {
@@ -462,6 +487,7 @@ void read_fact(const std::string& key, std::string_view text, TraceFacts& facts)
     } else if (key == "distributedInfo" && value.is_object()) {
         facts.rank = value.contains("rank") ? text_of(value["rank"]) : std::string();
         facts.world_size = value.contains("world_size") ? text_of(value["world_size"]) : std::string();
+        read_groups(value.contains("pg_config") ? value["pg_config"] : nlohmann::json(), facts);
     }
 }
 

@@ -102,7 +102,7 @@ class PublicReplays : public testing::TestWithParam<const char*> {};
 TEST_P(PublicReplays, have_as_nodes_the_labels_of_the_trace) {
     const char* const folder = std::getenv("PLUMB_TRACES");
     if (folder == nullptr) {
-        GTEST_SKIP() << "PLUMB_TRACES names no folder of public traces (docs/layer_detection.md lists them)";
+        GTEST_SKIP() << "PLUMB_TRACES names no folder of public traces (docs/internals/layer_detection.md lists them)";
     }
     Result<Trace> trace = read_trace(std::filesystem::path(folder) / GetParam(), {});
     ASSERT_TRUE(trace.ok()) << trace.error().message;

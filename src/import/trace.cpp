@@ -350,6 +350,7 @@ void TraceBuilder::add(std::vector<RawDeviceOp>& ops, std::vector<RawHostOp>& ho
         if (acceptable(raw.op)) {
             raw.op.name = raw.name.empty() ? raw.op.name : trace_.names.intern(raw.name);
             raw.op.module = raw.module.empty() ? no_name : trace_.names.intern(raw.module);
+            raw.op.group = raw.group.empty() ? no_name : trace_.names.intern(raw.group);
             put(raw.op, raw.device, raw.stream, raw.process);
         }
     }
@@ -394,6 +395,7 @@ Trace TraceBuilder::finish() {
     for (DeviceOp& op : trace.ops) {
         op.name = names[op.name];
         op.module = op.module == no_name ? no_name : names[op.module];
+        op.group = op.group == no_name ? no_name : names[op.group];
         op.stream = streams[op.stream];
         op.process = processes[op.process];
         op.correlation = op.correlation == 0 && !zero ? no_id : op.correlation;

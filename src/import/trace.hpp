@@ -46,12 +46,19 @@ const char* anomaly_words(Anomaly anomaly);
 inline constexpr std::int64_t abut_ns = 2; // between operations: none
 inline constexpr std::int64_t absurd_ns = std::int64_t{7} * 24 * 3600 * 1'000'000'000;
 
+/// Ranks that wait for each other in collectives.
+struct TraceGroup {
+    std::string word; // "tp"; empty: the tool has none that says anything
+    std::vector<std::uint32_t> ranks;
+};
+
 /// Of the machine and the run, as far as the tool wrote it.
 struct TraceFacts {
     std::string tool; // "kineto": the source of the recording's times is imported:<tool>
     std::string version;
     std::string rank;
     std::string world_size;
+    std::map<std::string, TraceGroup> groups; // of ranks, by what the operations call them
     std::string host;
     std::int64_t base_realtime_ns = 0;            // added to a time it is ns since 1970; 0: not known
     std::map<std::uint32_t, std::string> devices; // names
@@ -86,7 +93,7 @@ struct Trace {
 struct RawDeviceOp {
     DeviceOp op;      // stream and process are set by the builder
     std::string name; // empty: op.name is what intern() gave
-    std::string module;
+    std::string module, group;
     std::uint64_t device = 0, stream = 0, process = 0;
 };
 struct RawHostOp {

@@ -23,6 +23,8 @@ namespace {
 constexpr std::uint64_t first_tick = std::uint64_t{1} << 40; // of the trace's earliest moment: a tick is 1 ns
 constexpr std::size_t slice = 16384;                         // events between two writes
 constexpr std::int64_t least_span_ns = 1000;                 // between the clock pairs
+constexpr std::size_t most_groups = 64;                      // of ranks
+constexpr std::size_t most_named = 16;                       // ranks in the name of a group
 
 class ImportedWriter {
   public:
@@ -177,6 +179,7 @@ class ImportedWriter {
         made.pid = pid != facts.pids.end() ? static_cast<std::uint32_t>(pid->second) : 0;
         made.rank = facts.rank;
         made.world = std::strtoull(facts.world_size.c_str(), nullptr, 10); // 0 where it is no number
+        made.groups = groups();
         made.sync_mode = "deferred";
         made.warmup_steps = 0;
         made.identity = {{"tool", facts.tool}, {"tool.version", facts.version}, {"plumb", PLUMB_BUILD_VERSION}};
@@ -195,6 +198,39 @@ class ImportedWriter {
             made.clocks.push_back({clock, device_word(device)});
         }
         return made;
+    }
+
+    /// Of several ranks, but not of all.
+    [[nodiscard]] bool is_part(const TraceGroup& group) const {
+        return group.ranks.size() > 1 && std::to_string(group.ranks.size()) != trace_.facts.world_size;
+    }
+
+    /// "tp"; "ranks 0 1 2 3" where the tool has no word.
+    static std::string word_of(const TraceGroup& group) {
+        std::string word = group.word.empty() ? "ranks" : group.word;
+        for (std::size_t i = 0; i < group.ranks.size() && i < most_named && group.word.empty(); ++i) {
+            word += ' ' + std::to_string(group.ranks[i]);
+        }
+        return word + (group.word.empty() && group.ranks.size() > most_named ? " …" : "");
+    }
+
+    /// Those that this rank is in, each once.
+    [[nodiscard]] std::vector<recording::RankGroup> groups() const {
+        std::vector<recording::RankGroup> all;
+        for (const auto& [name, group] : trace_.facts.groups) {
+            const auto own = std::find_if(group.ranks.begin(), group.ranks.end(), [this](std::uint32_t rank) {
+                return std::to_string(rank) == trace_.facts.rank;
+            });
+            if (!is_part(group) || own == group.ranks.end() || all.size() == most_groups) {
+                continue;
+            }
+            recording::RankGroup made{word_of(group), static_cast<std::uint32_t>(own - group.ranks.begin()),
+                                      static_cast<std::uint32_t>(group.ranks.size()), group.ranks};
+            if (std::find(all.begin(), all.end(), made) == all.end()) {
+                all.push_back(std::move(made));
+            }
+        }
+        return all;
     }
 
     [[nodiscard]] std::string gpu() const {
@@ -232,6 +268,19 @@ class ImportedWriter {
         for (std::uint32_t i = 0; i < labels_.bricks.size(); ++i) {
             names_.push_back(name_of(labels_.bricks[i]));
         }
+    }
+
+    /// The group of ranks that a collective says, as the metadata has it; 0: none, or all ranks of the job.
+    std::uint16_t group_of(const DeviceOp& op) {
+        const auto [found, is_new] = group_names_.try_emplace(op.group, std::uint16_t{0});
+        if (is_new && op.group != no_name) {
+            const auto group = trace_.facts.groups.find(std::string(trace_.names[op.group]));
+            if (group != trace_.facts.groups.end() && is_part(group->second)) {
+                found->second = next_name_++;
+                then(writer_->add_name({found->second, Category::collective, word_of(group->second)}));
+            }
+        }
+        return found->second;
     }
 
     std::uint16_t name_of(const BrickName& brick) {
@@ -399,6 +448,9 @@ class ImportedWriter {
         if (quality != 0) {
             raw(track, 0, pack(RecordKind::span_quality, static_cast<std::uint16_t>(quality)));
         }
+        if (const std::uint16_t group = group_of(op); group != 0) {
+            raw(track, 0, pack(RecordKind::collective, group, names_[labels_.brick_of[index]]));
+        }
         timed(track, op.start_ns, op.end_ns, RecordKind::scope, names_[labels_.brick_of[index]]);
     }
 
@@ -448,12 +500,13 @@ class ImportedWriter {
     std::vector<std::uint32_t> streams_;              // of the process, as they begin
     std::map<std::uint32_t, std::uint32_t> launched_; // by api call: the first op it began
     HostWaits waits_;
-    std::vector<Cause> replay_causes_;              // by replay
-    std::map<std::uint32_t, Cause> causes_;         // by op, until it is written
-    std::map<std::uint32_t, std::uint32_t> clocks_; // by device
-    std::map<std::uint32_t, Track> threads_;        // by thread
-    std::map<std::uint32_t, Track> queues_;         // by stream
-    std::vector<std::uint16_t> names_;              // by brick
+    std::vector<Cause> replay_causes_;                   // by replay
+    std::map<std::uint32_t, Cause> causes_;              // by op, until it is written
+    std::map<std::uint32_t, std::uint32_t> clocks_;      // by device
+    std::map<std::uint32_t, Track> threads_;             // by thread
+    std::map<std::uint32_t, Track> queues_;              // by stream
+    std::vector<std::uint16_t> names_;                   // by brick
+    std::map<std::uint32_t, std::uint16_t> group_names_; // by DeviceOp::group
     std::uint16_t next_name_ = first_interned_id;
     std::uint32_t next_track_ = 1;
     std::uint64_t written_ = 0;

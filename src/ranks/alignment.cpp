@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <utility>
 
+#include "ranks/consistency.hpp"
+
 namespace plumb::ranks {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr int most_rounds = 64;
-constexpr double least_progress = 0.01; // of all widths together, in a round
 
 std::int64_t plus(std::int64_t moment, double correction) {
     return moment + static_cast<std::int64_t>(std::llround(correction));
@@ -32,30 +29,6 @@ bool is_counter(const Rank& rank) {
     return (clock == "tsc" || clock == "cntvct") && rank.events.line && !rank.clock_pairs.empty();
 }
 
-/// What a domain has of one joint, on its clock.
-struct SeenJoint {
-    std::uint32_t domain = 0;
-    std::int64_t last_begin = std::numeric_limits<std::int64_t>::min(); // no later than it really was
-    std::int64_t first_end = std::numeric_limits<std::int64_t>::max();  // no earlier than it really was
-    bool begins = false, ends = false;                                  // of a message each domain has one of them
-};
-
-/// The best two values of different domains.
-struct BestTwo {
-    double value[2] = {infinity, infinity};
-    std::uint32_t domain = ~0U;
-    void add(double candidate, std::uint32_t of) {
-        if (candidate < value[0]) {
-            value[1] = of == domain ? value[1] : value[0];
-            value[0] = candidate;
-            domain = of;
-        } else if (of != domain) {
-            value[1] = std::min(value[1], candidate);
-        }
-    }
-    [[nodiscard]] double without(std::uint32_t of) const { return of == domain ? value[1] : value[0]; }
-};
-
 class ClockAligner {
   public:
     ClockAligner(const Job& job, Joints& joints, const std::vector<GivenOffset>& given)
@@ -64,19 +37,17 @@ class ClockAligner {
     RankAlignment run() {
         find_domains();
         see_joints();
-        bands_.assign(out_.domains, ClockBand());
-        bands_[0] = ClockBand::known(job_.ranks[0].events.first_ns, 0, 0, 0);
-        bool exchanges = false;
-        solve(exchanges);
-        if (std::any_of(bands_.begin(), bands_.end(),
-                        [](const ClockBand& b) { return b.state() == ClockBand::State::open; }) &&
-            has_exchanges()) {
-            exchanges = true;
-            solve(exchanges);
+        add_given();
+        ConsistentClocks found = find_consistent(evidence_, out_.domains);
+        if (!exchanges_.seen.empty() && std::any_of(found.bands.begin(), found.bands.end(), [](const ClockBand& b) {
+                return b.state() == ClockBand::State::open;
+            })) {
+            add_exchanges();
+            found = find_consistent(evidence_, out_.domains);
             out_.notes.emplace_back("The clocks of some ranks are known from moe_dispatch and moe_combine alone, as if "
                                     "each of these ended on no rank before the last rank began it.");
         }
-        finish();
+        finish(std::move(found));
         return std::move(out_);
     }
 
@@ -134,115 +105,64 @@ class ClockAligner {
     // --- Joints, as the domains saw them ---
 
     void see_joints() {
-        for (std::uint32_t j = 0; j < joints_.joints.size(); ++j) {
-            Joint& joint = joints_.joints[j];
-            const std::size_t begin = seen_.size();
+        std::vector<SeenJoint> seen; // of one joint
+        std::uint64_t contradicting = 0;
+        for (Joint& joint : joints_.joints) {
             const JointKind kind = joints_.streams[joint.stream].kind;
             const bool message = kind == JointKind::message || kind == JointKind::transfer;
-            for (std::uint32_t p = 0; p < joint.parts; ++p) {
-                const JointPart& part = joints_.parts[joint.first_part + p];
-                const RankEvent& event = job_.ranks[part.rank].events.events[part.event];
-                const RankClock& clock = out_.clocks[part.rank];
-                SeenJoint& seen = seen_of(begin, clock.domain);
-                if (!message || p == 0) {
-                    seen.last_begin = std::max(seen.last_begin, clock.in_domain(event.begin) - event.error);
-                    seen.begins = true;
-                }
-                if (!message || p == 1) {
-                    seen.first_end = std::min(seen.first_end, clock.in_domain(event.end) + event.error);
-                    seen.ends = true;
-                }
-            }
-            ends_.push_back(seen_.size());
+            see(joint, message, seen);
             if (!message || joint.directed) {
-                joint.contradicts =
-                    std::any_of(seen_.begin() + static_cast<std::ptrdiff_t>(begin), seen_.end(),
-                                [](const SeenJoint& s) { return s.begins && s.ends && s.first_end < s.last_begin; });
-                contradicting_ += joint.contradicts ? 1 : 0;
+                joint.contradicts = std::any_of(seen.begin(), seen.end(), [](const SeenJoint& s) {
+                    return s.begins && s.ends && s.first_end < s.last_begin;
+                });
+                contradicting += joint.contradicts ? 1 : 0;
+            }
+            // Of one clock alone there is nothing to learn.
+            if (!joint.contradicts && seen.size() > 1 && (!message || joint.directed)) {
+                SeenJoints& to = kind == JointKind::exchange ? exchanges_ : evidence_;
+                to.seen.insert(to.seen.end(), seen.begin(), seen.end());
+                to.close();
             }
         }
-        if (contradicting_ != 0) {
+        if (contradicting != 0) {
             out_.notes.push_back(
-                std::to_string(contradicting_) +
+                std::to_string(contradicting) +
                 " collectives ended on one rank before another rank with the same clock began them: they are none of one "
                 "another, or do not block. They are left out.");
         }
     }
 
-    /// What that domain has of the joint whose first one lies at `begin`.
-    SeenJoint& seen_of(std::size_t begin, std::uint32_t domain) {
+    void see(const Joint& joint, bool message, std::vector<SeenJoint>& all) {
+        all.clear();
         slots_.resize(out_.domains, 0);
-        std::size_t& slot = slots_[domain];
-        if (slot < begin || slot >= seen_.size() || seen_[slot].domain != domain) {
-            slot = seen_.size();
-            seen_.emplace_back().domain = domain;
-        }
-        return seen_[slot];
-    }
-
-    [[nodiscard]] bool is_evidence(const Joint& joint, bool exchanges) const {
-        const JointKind kind = joints_.streams[joint.stream].kind;
-        return !joint.contradicts &&
-               (kind == JointKind::blocking || joint.directed || (kind == JointKind::exchange && exchanges));
-    }
-    [[nodiscard]] bool has_exchanges() const {
-        return std::any_of(joints_.streams.begin(), joints_.streams.end(),
-                           [](const JointStream& s) { return s.kind == JointKind::exchange; });
-    }
-
-    // --- Bands ---
-
-    /// Rounds, until the bands of all domains that can have one stand: what a round learns of one clock bounds the others.
-    void solve(bool exchanges) {
-        double before = infinity;
-        for (int round = 0; round < most_rounds && out_.domains > 1; ++round) {
-            const int known = sides();
-            std::vector<std::vector<Bound>> upper(out_.domains), lower(out_.domains);
-            add_given(upper, lower);
-            for (std::size_t j = 0, begin = 0; j < joints_.joints.size(); begin = ends_[j++]) {
-                if (is_evidence(joints_.joints[j], exchanges)) {
-                    add_bounds(begin, ends_[j], upper, lower);
-                }
+        for (std::uint32_t p = 0; p < joint.parts; ++p) {
+            const JointPart& part = joints_.parts[joint.first_part + p];
+            const RankEvent& event = job_.ranks[part.rank].events.events[part.event];
+            const RankClock& clock = out_.clocks[part.rank];
+            std::size_t& slot = slots_[clock.domain];
+            if (slot >= all.size() || all[slot].domain != clock.domain) {
+                slot = all.size();
+                all.emplace_back().domain = clock.domain;
             }
-            for (std::uint32_t d = 1; d < out_.domains; ++d) {
-                bands_[d] = ClockBand::of(std::move(upper[d]), std::move(lower[d]));
+            SeenJoint& seen = all[slot];
+            if (!message || p == 0) {
+                seen.last_begin = std::max(seen.last_begin, clock.in_domain(event.begin) - event.error);
+                seen.begins = true;
             }
-            const double now = width();
-            if (sides() == known && now > before * (1 - least_progress)) {
-                break;
+            if (!message || p == 1) {
+                seen.first_end = std::min(seen.first_end, clock.in_domain(event.end) + event.error);
+                seen.ends = true;
             }
-            before = sides() == known ? now : infinity;
         }
     }
 
-    void add_bounds(std::size_t begin, std::size_t end, std::vector<std::vector<Bound>>& upper,
-                    std::vector<std::vector<Bound>>& lower) const {
-        BestTwo ends;   // the earliest that the joint may have ended on a rank of another domain
-        BestTwo begins; // the latest that it has begun there, its sign turned
-        for (std::size_t i = begin; i < end; ++i) {
-            const SeenJoint& seen = seen_[i];
-            if (seen.ends) {
-                ends.add(static_cast<double>(seen.first_end) + bands_[seen.domain].at(seen.first_end).most,
-                         seen.domain);
-            }
-            if (seen.begins) {
-                begins.add(-static_cast<double>(seen.last_begin) - bands_[seen.domain].at(seen.last_begin).least,
-                           seen.domain);
-            }
-        }
-        for (std::size_t i = begin; i < end; ++i) {
-            const SeenJoint& seen = seen_[i];
-            const double limit = ends.without(seen.domain);
-            if (seen.begins && limit != infinity) {
-                upper[seen.domain].push_back(
-                    {seen.last_begin, static_cast<std::int64_t>(std::ceil(limit)) - seen.last_begin});
-            }
-            const double floor = begins.without(seen.domain);
-            if (seen.ends && floor != infinity) {
-                lower[seen.domain].push_back(
-                    {seen.first_end, static_cast<std::int64_t>(std::floor(-floor)) - seen.first_end});
-            }
-        }
+    void add_exchanges() {
+        for_each_joint(exchanges_, [this](std::size_t begin, std::size_t end) {
+            const auto all = exchanges_.seen.begin();
+            evidence_.seen.insert(evidence_.seen.end(), all + static_cast<std::ptrdiff_t>(begin),
+                                  all + static_cast<std::ptrdiff_t>(end));
+            evidence_.close();
+        });
     }
 
     /// What a rank's wall clock says of the moments of its own clock less what the first rank's says of its own.
@@ -255,48 +175,46 @@ class ClockAligner {
         return static_cast<double>((pair.realtime_ns - pair.monotonic_ns) - (first.realtime_ns - first.monotonic_ns));
     }
 
-    void add_given(std::vector<std::vector<Bound>>& upper, std::vector<std::vector<Bound>>& lower) const {
+    /// As two messages: one that the rank begins and the first clock ends, and one the other way round.
+    void add_given() {
         for (const GivenOffset& one : given_) {
             for (std::uint32_t r = 1; r < job_.ranks.size(); ++r) {
-                if (one.rank && *one.rank != job_.ranks[r].number) {
+                const RankClock& clock = out_.clocks[r];
+                if ((one.rank && *one.rank != job_.ranks[r].number) || clock.domain == 0) {
                     continue;
                 }
-                const RankClock& clock = out_.clocks[r];
                 for (const recording::ClockPair& pair : job_.ranks[r].clock_pairs) {
                     if (const auto said = wall_correction(pair)) {
                         const std::int64_t at = clock.in_domain(pair.monotonic_ns);
                         const double middle = *said - one.ahead_ns - static_cast<double>(at - pair.monotonic_ns);
-                        upper[clock.domain].push_back(
-                            {at, static_cast<std::int64_t>(std::ceil(middle + one.error_ns))});
-                        lower[clock.domain].push_back(
-                            {at, static_cast<std::int64_t>(std::floor(middle - one.error_ns))});
+                        add_bound(clock.domain, at, 0,
+                                  at + static_cast<std::int64_t>(std::ceil(middle + one.error_ns)));
+                        add_bound(0, at + static_cast<std::int64_t>(std::floor(middle - one.error_ns)), clock.domain,
+                                  at);
                     }
                 }
             }
         }
     }
 
-    [[nodiscard]] int sides() const {
-        int sum = 0;
-        for (const ClockBand& band : bands_) {
-            sum += band.sides();
-        }
-        return sum;
-    }
-    [[nodiscard]] double width() const {
-        double sum = 0;
-        for (const RankClock& clock : out_.clocks) {
-            const ClockBand& band = bands_[clock.domain];
-            const auto& events = job_.ranks[static_cast<std::size_t>(&clock - out_.clocks.data())].events;
-            sum += band.found() ? band.at(clock.in_domain((events.first_ns + events.last_ns) / 2)).width() : 0;
-        }
-        return sum;
+    void add_bound(std::uint32_t from, std::int64_t begin, std::uint32_t to, std::int64_t end) {
+        SeenJoint& first = evidence_.seen.emplace_back();
+        first.domain = from;
+        first.last_begin = begin;
+        first.begins = true;
+        SeenJoint& second = evidence_.seen.emplace_back();
+        second.domain = to;
+        second.first_end = end;
+        second.ends = true;
+        evidence_.close();
     }
 
-    void finish() {
+    // --- What was found ---
+
+    void finish(ConsistentClocks found) {
         for (std::uint32_t r = 0; r < job_.ranks.size(); ++r) {
             RankClock& clock = out_.clocks[r];
-            clock.band = bands_[clock.domain];
+            clock.band = found.bands[clock.domain];
             const RankEvents& events = job_.ranks[r].events;
             clock.first = events.first_ns;
             clock.last = events.last_ns;
@@ -305,15 +223,46 @@ class ClockAligner {
                                : clock.band.state() == ClockBand::State::empty ? ClockSource::contradicting
                                                                                : ClockSource::unknown;
             }
-            if (clock.source == ClockSource::contradicting) {
-                out_.contradictions.push_back(
-                    "rank " + std::to_string(job_.ranks[r].number) +
-                    ": no offset and drift of its clock fits what its collectives say; bounds miss each other by " +
-                    std::to_string(static_cast<long long>(std::ceil(clock.band.contradiction() / 1e3))) +
-                    " us. A clock that was set or slewed meanwhile does that, and so does a scope that does not block");
-            }
             set_wall(r, clock);
         }
+        for (const Contradiction& one : found.contradictions) {
+            out_.contradictions.push_back(sentence_of(one));
+        }
+        if (!found.proven) {
+            out_.notes.emplace_back(
+                "Whether one offset and drift for each clock fits all collectives at once was not found "
+                "out: no two clocks contradict each other, several together may.");
+        }
+    }
+
+    [[nodiscard]] std::string sentence_of(const Contradiction& one) const {
+        std::vector<std::uint32_t> ranks;
+        for (std::uint32_t r = 0; r < job_.ranks.size(); ++r) {
+            if (std::binary_search(one.domains.begin(), one.domains.end(), out_.clocks[r].domain)) {
+                ranks.push_back(job_.ranks[r].number);
+            }
+        }
+        const std::string bounds =
+            "bounds miss each other by " + std::to_string(static_cast<long long>(std::ceil(one.miss_ns / 1e3))) +
+            " us. A clock that was set or slewed meanwhile does that, and so does a scope that does "
+            "not block";
+        if (one.domains.size() == 1) {
+            return listed(ranks) + ": no offset and drift of " + (ranks.size() == 1 ? "its" : "their") +
+                   " clock fits what its collectives say" +
+                   (one.cause == Contradiction::Cause::alone ? ", and those of all others fit without it; " : "; ") +
+                   bounds;
+        }
+        return listed(ranks) + ": their clocks contradict each other, and which of them is wrong is not known; " +
+               bounds;
+    }
+
+    static std::string listed(const std::vector<std::uint32_t>& ranks) {
+        std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+        for (std::size_t i = 0; i < ranks.size(); ++i) {
+            text += i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ";
+            text += std::to_string(ranks[i]);
+        }
+        return text;
     }
 
     void set_wall(std::uint32_t r, RankClock& clock) const {
@@ -346,11 +295,8 @@ class ClockAligner {
     Joints& joints_;
     const std::vector<GivenOffset>& given_;
     RankAlignment out_;
-    std::vector<ClockBand> bands_; // by domain
-    std::vector<SeenJoint> seen_;
-    std::vector<std::size_t> ends_;  // in seen_, by joint
-    std::vector<std::size_t> slots_; // the last one of each domain
-    std::uint64_t contradicting_ = 0;
+    SeenJoints evidence_, exchanges_;
+    std::vector<std::size_t> slots_; // of each domain, in the joint that is looked at
 };
 
 } // namespace

@@ -49,9 +49,9 @@ double middle_width(const Planted& planted, const RankAlignment& alignment) {
     return width;
 }
 
-TEST(RankAlignment, the_true_offset_lies_inside_the_band_always_and_the_band_is_narrow) {
+TEST(RankAlignment, M4_the_true_offset_lies_inside_the_band_always_and_the_band_is_narrow) {
     for (const std::uint32_t ranks : {2U, 8U, 64U}) {
-        for (std::uint64_t seed = 1; seed <= (ranks == 64 ? 2 : 10); ++seed) {
+        for (std::uint64_t seed = 1; seed <= (ranks == 2 ? 10 : 20); ++seed) {
             RankPlan plan;
             plan.ranks = ranks;
             plan.seed = seed;
@@ -64,11 +64,42 @@ TEST(RankAlignment, the_true_offset_lies_inside_the_band_always_and_the_band_is_
                 ASSERT_TRUE(clock.found());
             }
             EXPECT_EQ(misses(planted, found), 0) << ranks << " ranks, seed " << seed;
-            // Of 64 ranks each is the last in 16 collectives only: at the ends of a run little is left to bound its drift.
-            EXPECT_LE(ranks == 64 ? middle_width(planted, found) : widest(planted, found), ranks == 64 ? 6e3 : 5e3)
-                << ranks << " ranks, seed " << seed;
+            EXPECT_TRUE(found.notes.empty()) << found.notes[0];
+            // Of 64 ranks each is the last in 16 collectives only, and in 8 where another one is late in half of them: at the ends of
+            // a run little is left to bound its drift. What is printed is half of it (FittingLines: there is no narrower one).
+            EXPECT_LE(widest(planted, found) / 2, ranks == 64 ? 5e3 : 2.5e3) << ranks << " ranks, seed " << seed;
+            EXPECT_LE(middle_width(planted, found), ranks == 64 ? 5.5e3 : 5e3) << ranks << " ranks, seed " << seed;
         }
     }
+}
+
+TEST(RankAlignment, a_longer_recording_has_a_narrower_band) {
+    for (std::uint64_t seed = 2; seed <= 20; seed += 2) {
+        RankPlan plan;
+        plan.ranks = 64;
+        plan.collectives = 4000;
+        plan.seed = seed;
+        plan.late = static_cast<std::uint32_t>(seed);
+        const Planted planted = plant(plan);
+        Joints joints = match(planted.job);
+        const RankAlignment found = align(planted.job, joints);
+        EXPECT_LE(widest(planted, found) / 2, 3.2e3) << "seed " << seed;
+        EXPECT_LE(middle_width(planted, found), 3.3e3) << "seed " << seed;
+    }
+}
+
+TEST(RankAlignment, M4_the_error_of_begins_and_ends_is_in_the_band) {
+    Planted planted = plant({});
+    Joints joints = match(planted.job);
+    const double exact = middle_width(planted, align(planted.job, joints));
+    for (Rank& rank : planted.job.ranks) {
+        for (RankEvent& event : rank.events.events) {
+            event.error += 400;
+        }
+    }
+    const RankAlignment found = align(planted.job, joints);
+    EXPECT_GT(middle_width(planted, found), exact + 1500) << "each bound has a begin and an end";
+    EXPECT_EQ(misses(planted, found), 0);
 }
 
 TEST(RankAlignment, waiting_and_moving_contain_the_truth) {
@@ -110,6 +141,44 @@ TEST(RankAlignment, a_clock_that_was_set_in_between_contradicts_and_is_not_guess
     ASSERT_EQ(found.contradictions.size(), 1U);
     EXPECT_NE(found.contradictions[0].find("rank 2"), std::string::npos);
     EXPECT_EQ(found.clocks[3].source, ClockSource::bounds) << "the others are answered";
+}
+
+TEST(RankAlignment, M4_three_clocks_that_fit_two_by_two_and_not_together_contradict) {
+    // Ranks 1, 2 and 3 hand on in a circle, and each message ends 1 us before it was sent: each of these clocks may be behind the
+    // next one, but not all of them. All-reduces of 200 us bound them against rank 0, and leave room for much more.
+    RankPlan plan;
+    plan.ranks = 5;
+    plan.least_move_ns = 200e3;
+    Planted planted = plant(plan);
+    Joints joints = match(planted.job);
+    const RankAlignment before = align(planted.job, joints);
+    EXPECT_TRUE(before.contradictions.empty());
+    joints.streams.push_back({"send", "pp", 0, JointKind::message});
+    for (std::uint32_t r = 1; r < 4; ++r) {
+        planted.job.ranks[r].events.names.emplace_back("send");
+    }
+    const auto stream = static_cast<std::uint32_t>(joints.streams.size() - 1);
+    const auto put = [&](std::uint32_t r, double truth) {
+        const auto own = static_cast<std::int64_t>(std::llround(truth * (1 + planted.drift[r]) + planted.offset[r]));
+        std::vector<RankEvent>& events = planted.job.ranks[r].events.events;
+        events.push_back({own, own, not_said, not_said, 1, 1, 0, 0, Phase::none});
+        joints.parts.push_back({r, static_cast<std::uint32_t>(events.size() - 1)});
+    };
+    for (std::uint32_t k = 0; k < plan.collectives; ++k) {
+        for (std::uint32_t r = 1; r < 4; ++r) {
+            joints.joints.push_back({stream, static_cast<std::uint32_t>(joints.parts.size()), 2, true, false});
+            put(r, planted.begin[r][k]);
+            put(r % 3 + 1, planted.begin[r][k] - 1e3);
+        }
+    }
+    const RankAlignment found = align(planted.job, joints);
+    ASSERT_EQ(found.contradictions.size(), 1U);
+    EXPECT_EQ(found.contradictions[0].substr(0, 54), "ranks 1, 2 and 3: their clocks contradict each other, ");
+    for (std::uint32_t r = 1; r < 4; ++r) {
+        EXPECT_EQ(found.clocks[r].source, ClockSource::contradicting);
+    }
+    EXPECT_EQ(found.clocks[4].source, ClockSource::bounds) << "the others are answered";
+    EXPECT_TRUE(found.notes.empty()) << "and proven to fit";
 }
 
 TEST(RankAlignment, one_boot_and_time_namespace_are_one_clock) {

@@ -77,6 +77,13 @@ ClockBand ClockBand::known(std::int64_t at, double offset, double drift, double 
     return band;
 }
 
+ClockBand ClockBand::contradicting(double by) {
+    ClockBand band;
+    band.state_ = State::empty;
+    band.contradiction_ = by;
+    return band;
+}
+
 ClockBand ClockBand::of(std::vector<Bound> upper, std::vector<Bound> lower) {
     ClockBand band;
     if (upper.empty() && lower.empty()) {

@@ -39,6 +39,8 @@ class ClockBand {
     /// A clock that is the reference itself, or another whose correction is known, to within `error`.
     [[nodiscard]] static ClockBand known(std::int64_t at, double offset, double drift, double error);
     [[nodiscard]] static ClockBand of(std::vector<Bound> upper, std::vector<Bound> lower);
+    /// Empty: bounds miss each other by so much.
+    [[nodiscard]] static ClockBand contradicting(double by);
 
     [[nodiscard]] State state() const { return state_; }
     [[nodiscard]] bool found() const { return state_ == State::found; }

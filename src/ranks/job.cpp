@@ -11,6 +11,7 @@ namespace plumb::ranks {
 namespace {
 
 constexpr std::size_t most_named = 8; // in one sentence
+constexpr std::size_t most_told = 8;  // groups whose members are not said
 
 std::optional<std::uint32_t> number_in(const std::string& text) {
     std::uint32_t value = 0;
@@ -176,7 +177,7 @@ class Numbering {
 std::optional<Instances> told_apart(const Job& job, const std::string& name, const std::vector<std::string>& all) {
     std::vector<std::string> others;
     std::copy_if(all.begin(), all.end(), std::back_inserter(others),
-                 [&](const std::string& other) { return other != name && others.size() < 8; });
+                 [&](const std::string& other) { return other != name; });
     const bool whole = job.world != 0 && job.ranks.size() == job.world;
     std::vector<unsigned> choices(std::size_t{1} << others.size());
     for (unsigned i = 0; i < choices.size(); ++i) {
@@ -214,17 +215,21 @@ std::map<std::string, Instances> instances_of(const Job& job, std::vector<std::s
     Instances& everybody = found[""];
     everybody.of.assign(job.ranks.size(), 0);
     everybody.sizes = {static_cast<int>(std::max<std::uint64_t>(job.world, job.ranks.size()))};
-    std::vector<std::string> names;
+    std::set<std::string> names;
+    std::vector<std::string> told, by_members;
     for (const Rank& rank : job.ranks) {
         everybody.index.push_back(static_cast<int>(rank.number));
         for (const recording::RankGroup& group : rank.metadata.groups) {
-            if (std::find(names.begin(), names.end(), group.name) == names.end() && names.size() < 8) {
-                names.push_back(group.name);
+            if (names.insert(group.name).second) {
+                (group.members.empty() ? told : by_members).push_back(group.name);
             }
         }
     }
-    for (const std::string& name : names) {
-        if (auto instances = told_apart(job, name, names)) {
+    told.resize(std::min(told.size(), most_told));
+    std::vector<std::string> all = told;
+    all.insert(all.end(), by_members.begin(), by_members.end());
+    for (const std::string& name : all) {
+        if (auto instances = told_apart(job, name, told)) {
             found.emplace(name, *std::move(instances));
         } else {
             notes.push_back("Which ranks make up the groups \"" + name +

@@ -29,6 +29,7 @@ double Planted::correction(std::uint32_t rank, std::int64_t moment) const {
 
 Planted plant(const RankPlan& plan) {
     Dice dice(plan.seed);
+    Dice fate(~plan.seed); // who is late: the rest is the same whoever is
     Planted made;
     made.job.world = plan.ranks;
     made.begin.resize(plan.ranks);
@@ -46,9 +47,11 @@ Planted plant(const RankPlan& plan) {
     std::vector<double> now(plan.ranks, 1e6);
     for (std::uint32_t k = 0; k < plan.collectives; ++k) {
         double last = 0;
+        const std::optional<std::uint32_t> late = fate.chance(plan.late_share)   ? plan.late
+                                                  : fate.chance(plan.late_share) ? plan.late_else
+                                                                                 : std::nullopt;
         for (std::uint32_t r = 0; r < plan.ranks; ++r) {
-            const bool late = plan.late == r && dice.chance(plan.late_share);
-            now[r] += plan.compute_ns + dice.exponential(plan.jitter_ns) + (late ? plan.late_ns : 0);
+            now[r] += plan.compute_ns + dice.exponential(plan.jitter_ns) + (late == r ? plan.late_ns : 0);
             made.begin[r].push_back(now[r]);
             last = std::max(last, now[r]);
         }

@@ -23,7 +23,8 @@ struct RankPlan {
     double most_drift = 50e-6;
     std::optional<std::uint32_t> late; // this rank is late
     double late_ns = 50e3;
-    double late_share = 0.5; // of the collectives, by chance
+    double late_share = 0.5;                // of the collectives, by chance
+    std::optional<std::uint32_t> late_else; // this one is, in such a share of the others
     std::uint64_t seed = 1;
 };
 

@@ -133,7 +133,7 @@ class Waits {
         of.move = {whole - of.wait.most, whole - of.wait.least};
         of.last = later.most < 0;
         of.may_be_last = later.least <= 0;
-        of.alone = of.last ? -later.most : 0;
+        of.alone = {std::max(-later.most, 0.0), std::max(-later.least, 0.0)};
     }
 
     const Job& job_;

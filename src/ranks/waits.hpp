@@ -23,7 +23,7 @@ struct PartWait {
     double end = 0;           // the same
     bool last = false;        // certainly the last to arrive
     bool may_be_last = false; // the error allows it
-    double alone = 0;         // of a certain last: how much later than the one before it, at least
+    ClockSpan alone;          // how much later than the last of the others it arrived; nothing of it is below 0
 };
 
 struct JointWait {

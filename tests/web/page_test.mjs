@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page in a real browser, offline. The last line reads "N passed, N failed".
 // usage: page_test.mjs PLUMB MAKE_RECORDING CHROMIUM [WORD]: only tests whose name holds the word
-// PLUMB_NEW_SHOTS=1 makes the screenshots of tests/web/shots, and docs/page.png, anew.
+// PLUMB_NEW_SHOTS=1 makes the screenshots of tests/web/shots, and docs/reference/page.png, anew.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { chromium } from "../../web/node_modules/playwright-core/index.mjs";
 
 const [plumb, maker, browserPath, only = ""] = process.argv.slice(2);
 const here = dirname(fileURLToPath(import.meta.url));
-const golden = join(here, "../golden"), shots = join(here, "shots"), docs = join(here, "../../docs");
+const golden = join(here, "../golden"), shots = join(here, "shots"), docs = join(here, "../../docs/reference");
 const axe = readFileSync(join(here, "../../web/node_modules/axe-core/axe.min.js"), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "plumb-page-"));
 const environment = Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith("PLUMB")));
@@ -48,6 +48,16 @@ function answerPage(name, ...words) {
   return { path, said: JSON.parse(done.stdout) };
 }
 const compared = () => answerPage("compare", "--base", recording(), recording("tiles"), recording("nodes"), "--new", recording("crowd"), recording("hostile"), recording("long"));
+/** Eight ranks, of which the sixth is late in the upper four of eight layers. */
+function ofRanks() {
+  const path = join(folder, "ranks");
+  if (!made.has(path)) {
+    mkdirSync(path);
+    execFileSync(join(dirname(maker), "plumb_make_rank_recordings"), [path, "8", "20000", "800", "5"], { env: environment });
+    made.set(path, path);
+  }
+  return answerPage("ranks", path);
+}
 const diverged = () => answerPage("diverge", checkRecording("clean"), checkRecording("fault"));
 
 function pageOf(...recordings) {
@@ -196,8 +206,43 @@ const tests = {
       assert.deepEqual(shown, divergence.said.layers.map((one) => one.distance.estimate));
     });
   },
+  async "ranks have a map of waiting by layer, and the late one is named"() {
+    const { path, said } = ofRanks();
+    assert.deepEqual(said.late.map((one) => one.rank), [5]);
+    await open(path, {}, async (page) => {
+      const found = { ...said, ranks: said.ranks.map((row) => ({ ...row, file: row.file.replace(/.*\//, "") })) };
+      assert.deepEqual(JSON.parse(await page.locator("#data").textContent()).found, [found]);
+      assert.match(await page.locator(".verdict").innerText(), new RegExp(`^Rank 5 is late\\. It is the last to arrive, by ${said.late[0].margin_ns / 1e3} us or more, in ${said.late[0].last} of ${said.late[0].collectives} collectives`));
+      assert.equal(await page.title(), "Who waited for whom \u00b7 Plumbline");
+      const cells = said.ranks.reduce((sum, row) => sum + row.layers.length, 0);
+      assert.equal(cells, 64);
+      assert.equal(await page.locator("#map svg g g").count(), cells);
+      await page.locator("#map summary").click();
+      await page.locator("#map tbody tr").first().waitFor();
+      const shown = await page.locator("#map tbody tr").evaluateAll((all) => all.map((row) => [...row.querySelectorAll(".num")].map((one) => ({ least_ns: Number(one.dataset.v), most_ns: Number(one.dataset.most) }))));
+      assert.deepEqual(shown, said.ranks.map((row) => row.layers.map((cell) => cell.wait)));
+      const last = await page.locator("#ranks tbody tr").evaluateAll((all) => all.map((row) => Number(row.querySelector("td:nth-child(8) .num").dataset.v)));
+      assert.deepEqual(last, said.ranks.map((row) => row.last));
+      const map = page.getByRole("group", { name: "Heat map of waiting" });
+      await map.focus();
+      for (const key of ["ArrowDown", "ArrowRight"]) await page.keyboard.press(key);
+      assert.match(await page.locator("#map .readout").innerText(), /^layer 1, rank 1: waits [\d.]+ to [\d.]+ us in a collective, [\d.]+ % (below|above) the median of all$/);
+    });
+  },
+  async "requests have the times and waits of plumb requests, and a run without any says nothing of them"() {
+    const asked = said("requests", recording("requests"));
+    assert.equal(asked.requests, 2);
+    await open(pageOf(recording("requests")), {}, async (page) => {
+      const numbers = (table) => page.locator("#requests").getByRole("table", { name: table, exact: true }).locator("tbody tr").evaluateAll((all) => all.map((row) => [...row.querySelectorAll(".num,.na")].map((one) => (one.dataset.v === undefined ? null : Number(one.dataset.v)))));
+      const figures = (...all) => all.map((one) => (typeof one === "number" ? one : null));
+      assert.deepEqual(await numbers("How long requests took"), asked.times.map((one) => figures(one.mean_ns, one.p50_ns, one.p90_ns, one.p99_ns, one.max_ns)));
+      assert.ok(asked.waits.length > 0);
+      assert.deepEqual(await numbers("The longest waits"), asked.waits.map((one) => figures(one.wait_ns, ...(one.step_ns === undefined ? [] : [one.step_ns]), one.ttft_ns, one.tpot_ns)));
+    });
+    await open(pageOf(recording()), {}, async (page) => assert.doesNotMatch(await page.locator("body").innerText(), /request/i));
+  },
   async "pages hold names of files and no folders, and what was redacted is nowhere"() {
-    for (const path of [compared().path, diverged().path, pageOf(recording())]) {
+    for (const path of [compared().path, diverged().path, ofRanks().path, pageOf(recording())]) {
       assert.ok(!readFileSync(path, "utf8").includes(folder), path);
     }
     const redacted = join(folder, "redacted.plumb");
@@ -291,8 +336,8 @@ const tests = {
     });
   },
   async "no violation of accessibility in either theme and in forced colours"() {
-    const pages = [recording(), recording("graphs"), recording("hostile")].map((path) => pageOf(path));
-    for (const page of [...pages, compared().path, diverged().path]) {
+    const pages = [recording(), recording("graphs"), recording("hostile"), recording("requests")].map((path) => pageOf(path));
+    for (const page of [...pages, compared().path, diverged().path, ofRanks().path]) {
       for (const how of [{ colorScheme: "light" }, { colorScheme: "dark" }, { colorScheme: "light", forcedColors: "active" }, { colorScheme: "light", viewport: { width: 390, height: 800 } }]) {
         await open(page, how, async (opened) => {
           await opened.locator("details").evaluateAll((all) => all.forEach((one) => { one.open = true; }));
@@ -303,8 +348,8 @@ const tests = {
     }
   },
   async "nothing is wider than the window"() {
-    const pages = ["", "hostile", "graphs"].map((kind) => pageOf(recording(kind)));
-    for (const page of [...pages, compared().path, diverged().path]) {
+    const pages = ["", "hostile", "graphs", "requests"].map((kind) => pageOf(recording(kind)));
+    for (const page of [...pages, compared().path, diverged().path, ofRanks().path]) {
       for (const width of [320, 390, 1440, 3840]) {
         await open(page, { viewport: { width, height: 900 } }, async (opened) => {
           assert.ok(await opened.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${page} ${width}`);

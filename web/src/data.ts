@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The documents that the page was made from, as docs/report_schema.md has them; only what is shown is named here.
+// The documents that the page was made from, as docs/reference/report_schema.md has them; only what is shown is named here.
 
 /** A number that was measured, or why it was not. */
 export type Figure = number | { absent: string };
@@ -104,6 +104,7 @@ export function reasons(run: Run): { why: string; alike: number; where: string[]
       value.forEach((item) => walk(item, label, field));
     } else if (typeof value === "object" && value !== null) {
       const object = value as Record<string, unknown>;
+      if (object["answer"] === "requests") return; // of servers alone, which say so
       if (typeof object["absent"] === "string" && Object.keys(object).length <= 2) {
         const kind = object["absent"].replace(/p99\.9|p\d\d|\d+/g, "#");
         const one = found.get(kind) ?? { whys: new Set(), where: new Set() };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page: what one or several recordings say, the answer first.
-import { render } from "preact";
+import { type ComponentChildren, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Bricks } from "./bricks";
 import { type Layers as LayerData, type Histogram, type PageData, type Part, type PhaseSummary, type Replays, type Report, type Run, type Steps as StepData, type Timeline as TimelineData, type Wall as WallData, part, phaseOrder, reasons } from "./data";
@@ -10,6 +10,8 @@ import { Findings, type FindingsData } from "./findings";
 import { Graphs } from "./graphs";
 import { Layers } from "./layers";
 import { Absent, Choice, Name, Num, Section, Twin } from "./parts";
+import { Ranks, type RanksFound } from "./ranks";
+import { Requests, type RequestsData } from "./requests";
 import { Roofline } from "./roofline";
 import { Steps } from "./steps";
 import { grouped, percent, visible } from "./text";
@@ -100,11 +102,15 @@ function RunView({ run }: { run: Run }) {
   const wall = part<WallData>(run, "wall");
   const replays = part<Replays>(run, "replays");
   const graphs = "found" in replays && replays.found.graphs.length > 0 ? replays.found : undefined;
+  const timelines = part<TimelineData>(run, "timeline");
+  const asking = part<RequestsData>(run, "requests");
+  const requests = "found" in asking && asking.found.requests > 0 ? asking.found : undefined;
   const worth = part<FindingsData>(run, "findings");
   const findings = "found" in worth ? worth.found.runs[0]?.findings ?? [] : [];
   const about = report.description.filter(({ key }) => !importKey.test(key)).map(({ key, value }) => (/^[\d.,]+$/.test(value) ? `${value} ${key}` : value));
   const links: [string, string][] = [["answer", "Answer"], ["wall", "Wall clock"], ["bricks", "Bricks"], ["layers", "Layers"], ["steps", "Steps"], ["timeline", "One step"], ["roofline", "Roofline"]];
   if (findings.length > 0) links.splice(1, 0, ["findings", "Findings"]);
+  if (requests) links.push(["requests", "Requests"]);
   if (graphs) links.push(["graphs", "Graphs"]);
   links.push(["unknown", "Cannot know"]);
   return (
@@ -118,9 +124,10 @@ function RunView({ run }: { run: Run }) {
         <Wall wall={wall} phase={phase} />
         <Bricks report={report} phase={phase} histogram={part<Histogram>(run, "histogram")} />
         <Layers layers={layersOf(run, phase)} phase={phase} />
-        <Steps steps={part<StepData>(run, "steps")} phase={phase} timeline={part<TimelineData>(run, "timeline")} onOpen={(step) => setStep({ step })} />
-        <Timeline timeline={part<TimelineData>(run, "timeline")} report={report} phase={phase} asked={asked} />
+        <Steps steps={part<StepData>(run, "steps")} phase={phase} timeline={timelines} onOpen={(step) => setStep({ step })} />
+        <Timeline timeline={timelines} report={report} phase={phase} asked={asked} />
         <Roofline report={report} phase={phase} />
+        {requests && <Requests found={requests} kept={"found" in timelines ? timelines.found.steps.map((one) => one.step) : []} onOpen={(step) => setStep({ step })} />}
         {graphs && <Graphs replays={graphs} />}
         <Unknown run={run} report={report} />
       </main>
@@ -128,11 +135,12 @@ function RunView({ run }: { run: Run }) {
   );
 }
 
-function AnswerView({ answer }: { answer: { schema?: string } | undefined }) {
-  return answer?.schema?.startsWith("plumb.compare/") ? <Compare comparison={answer as unknown as Comparison} />
-    : answer?.schema?.startsWith("plumb.diverge/") ? <Diverge found={answer as unknown as Divergence} />
-      : <Absent why="this page does not know what it holds" />;
-}
+/** Answers about several recordings that have a page of their own, by the name in their schema. */
+const answers: Record<string, { title: string; view: (found: never) => ComponentChildren }> = {
+  compare: { title: "What changed between runs", view: (found: Comparison) => <Compare comparison={found} /> },
+  diverge: { title: "Where two runs part", view: (found: Divergence) => <Diverge found={found} /> },
+  ranks: { title: "Who waited for whom", view: (found: RanksFound) => <Ranks found={found} /> },
+};
 
 type Theme = "system" | "light" | "dark";
 const wantsDark = matchMedia("(prefers-color-scheme: dark)");
@@ -162,10 +170,11 @@ function App({ data, text }: { data: PageData; text: string }) {
   const dark = theme === "dark" || (theme === "system" && wantsDark.matches);
   root.dataset["theme"] = dark ? "dark" : "light";
   const runs = data.runs ?? [];
-  const run = runs[at], answer = data.found?.[0];
-  const title = run?.file ?? (answer?.schema?.startsWith("plumb.compare/") ? "What changed between runs" : "Where two runs part");
+  const run = runs[at], found = data.found?.[0];
+  const answer = answers[found?.schema?.split(/[./]/)[1] ?? ""];
+  const title = run?.file ?? answer?.title ?? "";
   useEffect(() => { document.title = `${visible(title, 80)} \u00b7 Plumbline`; }, [title]);
-  if (!run && !answer) return <Absent why="this page holds no recording" />;
+  if (!run && !answer) return <Absent why="this page holds nothing that it knows" />;
   const next: Record<Theme, Theme> = { system: dark ? "light" : "dark", light: "dark", dark: "light" };
   return (
     <>
@@ -178,7 +187,7 @@ function App({ data, text }: { data: PageData; text: string }) {
           <button type="button" onClick={() => save(text, "page.json")}>Save the data</button>
         </div>
       </header>
-      <div key={`${at} ${dark}`}>{run ? <RunView run={run} /> : <AnswerView answer={answer} />}</div>
+      <div key={`${at} ${dark}`}>{run ? <RunView run={run} /> : answer?.view(found as never)}</div>
       <footer class="faint"><p>Made by plumb {visible(data.version)} page. The file holds all it shows and asks for nothing.</p></footer>
     </>
   );

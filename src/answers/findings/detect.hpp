@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What findings are made from, and the functions that look for each kind. Pure; any thread. A new kind is a word of FindingKind, a
-// function here and its call in findings.cpp; docs/findings.md says when it speaks.
+// function here and its call in findings.cpp; docs/reference/findings.md says when it speaks.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include "analysis/wall_report.hpp"
 #include "answers/findings/findings.hpp"
 #include "answers/layers/layers.hpp"
+#include "answers/ranks/ranks.hpp"
 #include "plumb/results.hpp"
 #include "read/read.hpp"
 
@@ -85,6 +86,9 @@ void find_graph_waste(FoundInPhase& found); // padding, eager_steps
 void find_slow_warm_up(FoundInPhase& found);
 void find_own_cost(FoundInPhase& found);
 void find_steal(FoundInPhase& found);
+
+/// Of the ranks of one job.
+[[nodiscard]] std::vector<Finding> find_stragglers(const RanksReport& ranks);
 
 /// Three standard errors of the mean call of a row.
 [[nodiscard]] double error_of(const Row& row);

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "analysis/path_builder.hpp"
 #include "answers/findings/detect.hpp"
 #include "answers/reading.hpp"
+#include "recording/recorded_run.hpp"
 
 namespace plumb {
 namespace {
@@ -67,6 +69,21 @@ Result<answers::Pending<FindingsReport>> begin(answers::Reading& reading, const 
         });
 }
 
+/// Whether the recordings say that they are ranks of one job.
+bool of_one_job(const std::vector<std::string>& files) {
+    std::set<std::string> ranks;
+    std::set<std::uint64_t> worlds;
+    for (const std::string& file : files) {
+        const Result<recording::RecordedRun> run = recording::open_run(file);
+        if (!run.ok() || run->facts->metadata.rank.empty()) {
+            return false;
+        }
+        ranks.insert(run->facts->metadata.rank);
+        worlds.insert(run->facts->metadata.world);
+    }
+    return ranks.size() > 1 && ranks.size() == files.size() && worlds.size() == 1;
+}
+
 std::string name_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 } // namespace
@@ -76,11 +93,22 @@ Result<FindingsReport> read_findings(const std::vector<std::string>& files) {
     for (const std::string& file : files) {
         Result<FindingsReport> one =
             answers::read_one<FindingsReport>(file, [&](answers::Reading& reading) { return begin(reading, {}); });
+        if (!one.ok() && files.size() > 1 && recording::open_run(file).ok()) { // it has no step, say; the others may
+            all.runs.push_back({name_of(file), {}, {}, {one.error().message}});
+            continue;
+        }
         if (!one.ok()) {
             return one.error();
         }
         one->runs.front().recording = files.size() > 1 ? name_of(file) : "";
         all.runs.push_back(std::move(one->runs.front()));
+    }
+    if (of_one_job(files)) {
+        const Result<RanksReport> ranks = read_ranks(files, {});
+        if (!ranks.ok()) {
+            return ranks.error();
+        }
+        all.together = findings::find_stragglers(*ranks);
     }
     return all;
 }

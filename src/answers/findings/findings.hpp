@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is worth doing about a run: claims with their evidence, the most that each could gain, how sure it is and what would refute
 // it, the most worthwhile first. Made of what other answers found, and silent where they found nothing. Definitions:
-// docs/findings.md. Plain data; any thread.
+// docs/reference/findings.md. Plain data; any thread.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,13 @@ enum class FindingKind : std::uint8_t {
     slow_warm_up,
     own_cost,
     steal,
+    straggler,
 };
 
 inline Words words_of(FindingKind) {
     static constexpr const char* words[] = {"host_bound",        "launch_gaps", "off_cpu",     "odd_layer",
                                             "far_from_roofline", "padding",     "eager_steps", "ping_pong",
-                                            "slow_warm_up",      "own_cost",    "steal"};
+                                            "slow_warm_up",      "own_cost",    "steal",       "straggler"};
     return words;
 }
 
@@ -86,6 +87,7 @@ struct FindingsOfRun {
 
 struct FindingsReport {
     std::vector<FindingsOfRun> runs;
+    std::vector<Finding> together; // of ranks of one job: what one costs the others
 };
 
 /// What may be asked for: nothing.
@@ -148,6 +150,7 @@ void describe(V& v, const FindingsReport& r) {
     v.type("findings",
            "What is worth doing about a run (`plumb findings`; [findings.md](findings.md) says what the kinds mean).");
     v("runs", r.runs, "a recording each, in the order given");
+    v("together", r.together, "of the ranks of one job: what one of them costs the others, the most worthwhile first");
 }
 
 constexpr const char* schema_of(const FindingsReport&) { return "plumb.findings/1"; }

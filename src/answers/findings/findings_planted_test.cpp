@@ -9,6 +9,7 @@
 #include "answers/findings/planted_engine_testing.hpp"
 #include "answers/planted_answer_testing.hpp"
 #include "page/words.hpp"
+#include "support/sanitizers.hpp"
 
 namespace plumb {
 
@@ -169,16 +170,16 @@ TEST(PlantedFindings, the_first_one_is_the_largest_fault_and_no_bound_is_below_w
     const std::string table = confusion.markdown() + "\n" + std::to_string(right) + " of " + std::to_string(told) +
                               " faults of 5 % of a step or more are the first finding; " + std::to_string(bounded) +
                               " of all " + std::to_string(faults) + " were found at all.\n";
-    std::ifstream file(std::string(PLUMB_TEST_SOURCE_DIR) + "/docs/findings.md");
+    std::ifstream file(std::string(PLUMB_TEST_SOURCE_DIR) + "/docs/reference/findings.md");
     std::ostringstream document;
     document << file.rdbuf();
-    EXPECT_NE(document.str().find(table), std::string::npos) << "put this into docs/findings.md:\n" << table;
+    EXPECT_NE(document.str().find(table), std::string::npos) << "put this into docs/reference/findings.md:\n" << table;
     EXPECT_GE(told, 250);
     EXPECT_GE(right, 0.9 * told);
 }
 
 TEST(PlantedFindings, nothing_is_found_in_300_clean_runs) {
-    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    for (std::uint64_t seed = 0; seed < draws(300); ++seed) {
         const auto mode = static_cast<EngineMode>(seed % 3);
         const VirtualEngine engine(50'000 + seed, mode);
         const answers::Said said = answers::said_of(findings_answer(), engine.run({}).tape);

@@ -19,8 +19,9 @@ std::string value_of(const EvidenceRow& row) {
 }
 
 void add_finding(Page& page, const Finding& finding, std::size_t number) {
+    const std::string phase = finding.phase == Phase::none ? "" : std::string(word_of(finding.phase)) + ": ";
     page.line({Span(std::to_string(number) + "  " + word_of(finding.kind), Tone::heading),
-               "  " + std::string(word_of(finding.phase)) + ": " + printable(finding.claim, sentence_columns)});
+               "  " + phase + printable(finding.claim, sentence_columns)});
     page.line("   at most " + fixed(100 * finding.share, 1) + " % of a step (" + fixed(finding.at_most_ns / 1e3, 1) +
               " us), likely " + fixed(finding.likely_ns / 1e3, 1) + " us; " + word_of(finding.sure) + ": " +
               printable(finding.because, sentence_columns));
@@ -50,6 +51,12 @@ page::Page page_of(const FindingsReport& report, const TextOptions&) {
             page.marked("n/a  ", std::string(word_of(missing.kind)) + ", " + missing.reason, Tone::plain);
         }
         page.notes(run.notes);
+    }
+    if (!report.together.empty()) {
+        page.line("all ranks together", Tone::heading);
+    }
+    for (std::size_t i = 0; i < report.together.size(); ++i) {
+        add_finding(page, report.together[i], i + 1);
     }
     return page;
 }

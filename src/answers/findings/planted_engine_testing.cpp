@@ -69,6 +69,7 @@ bool can_have(EngineMode mode, FindingKind kind) {
     case FindingKind::slow_warm_up:
         return true;
     case FindingKind::steal:
+    case FindingKind::straggler: // of several engines
         break;
     }
     return false;

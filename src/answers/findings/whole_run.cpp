@@ -166,7 +166,14 @@ void find_slow_warm_up(FoundInPhase& found) {
         slow_steps += periods[i] > limit ? 1 : 0;
         slowest = std::max(slowest, periods[i]);
     }
-    if (lost < least_steps_lost * median || lost < 3 * std::sqrt(usual.variance() * static_cast<double>(end))) {
+    // A machine that others use slows down for many steps at a time: no later stretch as long may lose as much.
+    double stretch = 0, worst_later = 0;
+    for (std::size_t i = end; i < periods.size(); ++i) {
+        stretch += periods[i] - usual.mean() - (i >= 2 * end ? periods[i - end] - usual.mean() : 0);
+        worst_later = std::max(worst_later, stretch);
+    }
+    if (lost <= worst_later || lost < least_steps_lost * median ||
+        lost < 3 * std::sqrt(usual.variance() * static_cast<double>(end))) {
         return;
     }
     const auto steps = static_cast<double>(periods.size());

@@ -77,16 +77,23 @@ void add_ranks(Page& page, const RanksReport& report) {
 }
 
 void add_late(Page& page, const RanksReport& report) {
+    std::string before; // ranks that are late themselves
     for (const LateRank& late : report.late) {
-        std::string text = "rank " + std::to_string(late.rank) + " is the last to arrive in " + grouped(late.last) +
-                           " of " + grouped(late.collectives) + " collectives (" + fixed(late.expected, 0) +
-                           " if all were alike), each time at least " + fixed(late.alone_ns / us, 1) +
-                           " us after the one before it: " + percent(late.cost_share) + " of the run";
+        const bool all = late.margin_ns == 0;
+        std::string text =
+            "rank " + std::to_string(late.rank) + " is the last to arrive" +
+            (all ? "" : ", by " + grouped(static_cast<std::uint64_t>(late.margin_ns / us)) + " us or more,") + " in " +
+            grouped(late.last) + " of " + grouped(late.collectives) + " collectives" +
+            (all ? "" : " where some rank may be") + (before.empty() ? "" : ", those of rank " + before + " left out") +
+            " (" + fixed(late.expected, 0) + " if all were alike), " + fixed(late.alone_ns / us, 1) +
+            " us after the one before it on average: " + percent(late.cost_share) +
+            " of the run is lost to it at least";
         if (late.host_bound) {
             text += "; its devices idle " + percent(*late.idle_share.value) + " of the time, those of the others " +
                     percent(*late.others_idle_share.value) + ": it is bound by its host";
         }
         page.marked("LATE  ", text);
+        before += (before.empty() ? "" : ", ") + std::to_string(late.rank);
     }
     if (report.late.empty() && report.collectives != 0) {
         page.line("no rank is late: none is last more often than chance lets it, and costs 1 % of the run");

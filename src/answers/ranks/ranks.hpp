@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many ranks on one clock, with its error: who waited for whom (`plumb ranks`, docs/ranks.md). Plain values; any thread.
+// Many ranks on one clock, with its error: who waited for whom (`plumb ranks`, docs/guide/ranks.md). Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -96,9 +96,11 @@ struct CollectiveWait {
 /// A rank that is last more often than chance lets any, and costs time.
 struct LateRank {
     std::uint32_t rank = 0;
+    double margin_ns = 0; // collectives count in which a rank may have been alone by so much
     std::uint64_t last = 0, collectives = 0;
     double expected = 0;     // times, if all were alike
     double alone_ns = 0;     // a time, at least
+    TimeRange cost;          // in all: how much later than the others it arrived
     double cost_share = 0;   // of the run's time, at least
     bool host_bound = false; // its devices idle more than those of the others
     Figure idle_share, others_idle_share;
@@ -126,7 +128,7 @@ struct RanksReport {
     std::uint64_t collectives = 0; // matched
     std::uint64_t hosts = 0;
     std::vector<CollectiveRow> groups, layers;
-    std::vector<LateRank> late; // the most expensive first
+    std::vector<LateRank> late; // the surest first
     std::uint64_t steps = 0;
     TimeRange gain;    // a step (or the run, where there are no steps): what it would gain if nobody waited
     double run_ns = 0; // from the first to the last moment of a collective
@@ -233,10 +235,12 @@ template <class V>
 void describe(V& v, const LateRank& l) {
     v.type("late rank", "A rank that is last more often than chance lets any, and costs 1 % of the time or more.");
     v("rank", l.rank, "");
+    v("margin_ns", l.margin_ns, "by so much or more later than all others: less does not count here");
     v("last", l.last, "of `collectives` it certainly was the last to arrive");
-    v("collectives", l.collectives, "");
+    v("collectives", l.collectives, "in which some rank may have been, but for the late ranks before this one");
     v("expected", l.expected, "times, if all ranks were alike");
-    v("alone_ns", l.alone_ns, "how much later than the one before it at least, on average");
+    v("alone_ns", l.alone_ns, "in these: how much later than the one before it at least, on average");
+    v("cost", l.cost, "in all: how much later than all others it arrived");
     v("cost_share", l.cost_share, "of the time of the run, at least");
     v("host_bound", l.host_bound, "its devices idle more than those of the others");
     v("idle_share", l.idle_share, "of its devices");
@@ -275,7 +279,7 @@ void describe(V& v, const RanksReport& r) {
     v("run_ns", r.run_ns, "from the first to the last moment of a collective");
     v("gain", r.gain, "what a step would gain if nobody waited; of the whole run where there are no steps");
     v("ranks", r.ranks, "");
-    v("late", r.late, "the most expensive first");
+    v("late", r.late, "the surest first");
     v("groups", r.groups, "");
     v("layers", r.layers, "the same by layer");
     v("worst", r.worst, "collectives in which somebody waited longest");

@@ -2,13 +2,13 @@
 #include "answers/ranks/summary.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "ranks/late.hpp"
 #include "stats/median.hpp"
 
 namespace plumb::ranks {
@@ -16,7 +16,6 @@ namespace {
 
 constexpr double arrival_share = 2.0 / 3; // of the time that is waiting: from here on it is an arrival
 constexpr double transfer_share = 1.0 / 3;
-constexpr double chance = 1e-4;         // that in a run of ranks that are alike one is called late
 constexpr double least_cost = 0.01;     // of the run
 constexpr double least_idle_more = 0.1; // of a late rank's devices than of the others': then its host is late
 constexpr std::size_t most_worst = 20;
@@ -40,15 +39,6 @@ WaitVerdict verdict_of(double least, double most) {
                                                               : WaitVerdict::inconclusive;
 }
 
-/// No more than the chance that a rank which is last with probability p is so k times of n, by Chernoff's bound; natural logarithm.
-double log_chance(double k, double n, double p) {
-    const double q = k / n;
-    if (q <= p) {
-        return 0;
-    }
-    return -n * (q * std::log(q / p) + (q < 1 ? (1 - q) * std::log((1 - q) / (1 - p)) : 0));
-}
-
 struct CollectiveSums {
     std::uint64_t joints = 0, parts = 0;
     TimeRange wait;
@@ -59,9 +49,7 @@ struct CollectiveSums {
 };
 
 struct RankSums {
-    std::uint64_t joints = 0;
-    double expected = 0; // times last
-    double alone = 0;
+    TimeRange alone;
     std::map<std::uint32_t, std::pair<TimeRange, std::uint64_t>> layers;
 };
 
@@ -75,7 +63,7 @@ class Summary {
         for_each_wait(job_, joints_, alignment_, [this](const JointWait& wait) { take(wait); });
         finish_rows();
         finish_ranks();
-        find_late();
+        add_late();
         add_experts();
         add_transfers();
         out_.contradictions = alignment_.contradictions;
@@ -171,9 +159,7 @@ class Summary {
             row.time_ns += own;
             time += own;
             ++row.collectives;
-            ++sums.joints;
-            sums.expected += 1.0 / static_cast<double>(wait.parts.size());
-            sums.alone += part.alone;
+            add(sums.alone, part.alone);
             row.last += part.last ? 1 : 0;
             row.last_at_most += part.may_be_last ? 1 : 0;
             if (event.layer_plus_one != 0) {
@@ -312,7 +298,7 @@ class Summary {
     void finish_ranks() {
         for (std::size_t r = 0; r < ranks_.size(); ++r) {
             RankRow& row = out_.ranks[r];
-            row.alone_ns = row.last != 0 ? Figure{ranks_[r].alone / static_cast<double>(row.last), {}}
+            row.alone_ns = row.last != 0 ? Figure{ranks_[r].alone.least_ns / static_cast<double>(row.last), {}}
                                          : Figure{std::nullopt, "it never certainly was the last"};
             for (const auto& [layer, cell] : ranks_[r].layers) {
                 row.layers.push_back({layer, mean(cell.first, cell.second)});
@@ -320,31 +306,23 @@ class Summary {
         }
     }
 
-    void find_late() {
-        for (std::size_t r = 0; r < ranks_.size(); ++r) {
-            const RankRow& row = out_.ranks[r];
-            const RankSums& sums = ranks_[r];
-            const double cost = share(sums.alone, out_.run_ns);
-            if (row.last == 0 || cost < least_cost) {
-                continue;
-            }
-            const auto n = static_cast<double>(sums.joints);
-            const double limit = std::log(chance / static_cast<double>(ranks_.size()));
-            if (log_chance(static_cast<double>(row.last), n, sums.expected / n) > limit) {
-                continue;
-            }
-            LateRank late;
-            late.rank = row.rank;
-            late.last = row.last;
-            late.collectives = sums.joints;
-            late.expected = sums.expected;
-            late.alone_ns = sums.alone / static_cast<double>(row.last);
-            late.cost_share = cost;
-            set_idle(r, late);
-            out_.late.push_back(std::move(late));
+    void add_late() {
+        const auto cost = [this](std::size_t r) {
+            return share(ranks_[r].alone.least_ns, out_.run_ns);
+        };
+        for (const Late& found :
+             find_late(job_, joints_, alignment_, [&](std::size_t r) { return cost(r) >= least_cost; })) {
+            LateRank& late = out_.late.emplace_back();
+            late.rank = out_.ranks[found.rank].rank;
+            late.margin_ns = found.margin_ns;
+            late.last = found.last;
+            late.collectives = found.joints;
+            late.expected = found.expected;
+            late.alone_ns = found.alone_ns;
+            late.cost = ranks_[found.rank].alone;
+            late.cost_share = cost(found.rank);
+            set_idle(found.rank, late);
         }
-        std::stable_sort(out_.late.begin(), out_.late.end(),
-                         [](const LateRank& a, const LateRank& b) { return a.cost_share > b.cost_share; });
     }
 
     void set_idle(std::size_t r, LateRank& late) const {

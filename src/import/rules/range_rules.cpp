@@ -90,7 +90,7 @@ std::string read_groups(const std::vector<std::string>& names, RangeRule& rule) 
     for (std::size_t i = 0; i < names.size(); ++i) {
         const std::size_t group = index_of(group_words, names[i]);
         if (group == groups) {
-            return "the group " + quoted_word(names[i]) + " means nothing: docs/nvtx.md lists those that do";
+            return "the group " + quoted_word(names[i]) + " means nothing: docs/reference/nvtx.md lists those that do";
         }
         rule.group_at[group] = static_cast<std::uint8_t>(i + 1);
     }

@@ -188,7 +188,7 @@ TEST(RangeRules, a_line_that_is_no_rule_is_refused_with_file_and_line) {
     EXPECT_EQ(error_of("attention * -  "), "my.rules:1: the regex is missing");
     EXPECT_EQ(error_of("attention * - ("), "my.rules:1: the regex is wrong at its byte 1: missing closing parenthesis");
     EXPECT_EQ(error_of("attention * - (?<head>x)"),
-              "my.rules:1: the group \"head\" means nothing: docs/nvtx.md lists those that do");
+              "my.rules:1: the group \"head\" means nothing: docs/reference/nvtx.md lists those that do");
     EXPECT_EQ(error_of("module * - x"), "my.rules:1: a rule for modules needs the group (?<module>…)");
     EXPECT_EQ(error_of("layer * - x"),
               "my.rules:1: a rule for layers needs the group (?<layer>…), or layer as its payload");

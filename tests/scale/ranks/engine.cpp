@@ -2,7 +2,7 @@
 // One rank of an engine that does nothing but all-reduce, under Open MPI. Its clock is CLOCK_MONOTONIC with a planted offset and drift, so
 // that `plumb ranks` must find both; the truth is the processor's counter, which all ranks of a machine share:
 //     engine RECORDING COLLECTIVES SLOW_RANK SLOW_US
-// Writes RECORDING.truth: two lines "moment of the planted clock, counter".
+// RECORDING "-": where PLUMB says, by this machine's clock. Else writes RECORDING.truth: two lines "moment of the planted clock, counter".
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -66,11 +66,13 @@ int main(int count, char** arguments) {
     }
     const PlantedClock clock(rank);
     const std::string recording = std::string(arguments[1]) + std::to_string(rank) + ".plumb";
-    plumb::Config config;
-    config.on = true;
-    config.out = recording;
-    config.clock = &clock;
-    FILE* truth = std::fopen((recording + ".truth").c_str(), "w");
+    plumb::Config config = plumb::Config::from_env().value();
+    if (std::string(arguments[1]) != "-") {
+        config.on = true;
+        config.out = recording;
+        config.clock = &clock;
+    }
+    FILE* truth = std::fopen(std::string(arguments[1]) != "-" ? (recording + ".truth").c_str() : "/dev/null", "w");
     bool good = truth != nullptr;
     {
         plumb::Profiler prof(config);

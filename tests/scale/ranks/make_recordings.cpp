@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes recordings of many ranks, each with a clock of its own: make_recordings FOLDER RANKS SCOPES COLLECTIVES.
+// Writes recordings of many ranks, each with a clock of its own, a collective in each of eight layers of a step: make_recordings FOLDER
+// RANKS SCOPES COLLECTIVES [LATE]. The rank LATE is 100 us late in the upper four.
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -12,6 +13,9 @@ namespace {
 
 using namespace plumb;
 using namespace plumb::recording;
+
+constexpr std::uint64_t layers = 8;
+constexpr std::uint64_t late_ns = 100'000;
 
 Metadata metadata_of(std::uint32_t rank, std::uint32_t ranks) {
     Metadata made;
@@ -26,7 +30,7 @@ Metadata metadata_of(std::uint32_t rank, std::uint32_t ranks) {
 
 /// A tick is a nanosecond of the true time; the rank's own nanoseconds are ahead and drift.
 bool write(const std::string& path, std::uint32_t rank, std::uint32_t ranks, std::uint64_t scopes,
-           std::uint64_t collectives) {
+           std::uint64_t collectives, std::uint32_t late) {
     WriterOptions options;
     options.path = path;
     auto writer = Writer::create(options, metadata_of(rank, ranks));
@@ -35,7 +39,7 @@ bool write(const std::string& path, std::uint32_t rank, std::uint32_t ranks, std
         return false;
     }
     const std::uint64_t scopes_each = scopes / collectives;
-    const std::uint64_t period = 1000 * (scopes_each + 60);
+    const std::uint64_t period = 1000 * (scopes_each + 260);
     const auto shown = [&](std::uint64_t tick) {
         return static_cast<std::int64_t>(tick) + 1'000'000'000LL * rank +
                static_cast<std::int64_t>((rank % 101) * 1e-6 * static_cast<double>(tick));
@@ -49,12 +53,16 @@ bool write(const std::string& path, std::uint32_t rank, std::uint32_t ranks, std
     std::uint64_t sequence = 0;
     for (std::uint64_t k = 0; k < collectives; ++k) {
         std::uint64_t now = k * period;
+        records.push_back({k / layers + 1, pack(RecordKind::context, static_cast<std::uint16_t>(k % layers + 1), 0)});
         for (std::uint64_t i = 0; i < scopes_each; ++i, now += 1000) {
             records.push_back({now, pack(RecordKind::scope, static_cast<std::uint16_t>(1 + i % 20), 900)});
         }
-        const std::uint64_t begin = now + random() % 50'000;
+        const bool upper = 2 * (k % layers) >= layers;
+        const std::uint64_t begin = now + random() % 50'000 + (late == rank && upper ? late_ns : 0);
+        const std::uint64_t last_begin = now + 50'000 + (late < ranks && upper ? late_ns : 0);
         records.push_back({begin, pack(RecordKind::scope, static_cast<std::uint16_t>(Brick::all_reduce),
-                                       now + 52'000 + random() % 2'000 - begin)});
+                                       last_begin + 2'000 + random() % 2'000 - begin)});
+        records.push_back({0, pack(RecordKind::context_end, 0, 0)});
         if (records.size() >= 16'384 || k + 1 == collectives) {
             status = status.ok() ? (*writer)->append({1, sequence, records.data(), records.size()}) : status;
             sequence += records.size();
@@ -68,15 +76,16 @@ bool write(const std::string& path, std::uint32_t rank, std::uint32_t ranks, std
 } // namespace
 
 int main(int count, char** arguments) {
-    if (count != 5) {
-        std::fprintf(stderr, "make_recordings FOLDER RANKS SCOPES COLLECTIVES\n");
+    if (count != 5 && count != 6) {
+        std::fprintf(stderr, "make_recordings FOLDER RANKS SCOPES COLLECTIVES [LATE]\n");
         return 2;
     }
     const auto ranks = static_cast<std::uint32_t>(std::strtoul(arguments[2], nullptr, 10));
+    const auto late = count == 6 ? static_cast<std::uint32_t>(std::strtoul(arguments[5], nullptr, 10)) : ranks;
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
         const std::string path = std::string(arguments[1]) + "/r" + std::to_string(rank) + ".plumb";
         if (!write(path, rank, ranks, std::strtoull(arguments[3], nullptr, 10),
-                   std::strtoull(arguments[4], nullptr, 10))) {
+                   std::strtoull(arguments[4], nullptr, 10), late)) {
             return 1;
         }
     }
