@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // plumb run: runs any command so that engines in it, which nobody built for us, are recorded; then prints the report.
-// All it does to the command is to set variables of its environment (docs/attach.md).
+// All it does to the command is to set variables of its environment (docs/reference/attach.md).
 #include <algorithm>
 #include <cerrno>
 #include <CLI/CLI.hpp>
@@ -35,21 +35,28 @@ struct RunArguments {
 };
 
 constexpr const char* what_is_known =
-    "engine, on the processor         way in               releases that were run\n"
+    "engine                           way in               releases that were run\n"
     "llama.cpp as shared libraries    GGML_BACKEND_PATH    node-llama-cpp 3.6.0, 3.12.0, 3.14.5, 3.18.1, 3.22.1 (v0.5.0)\n"
     "llama.cpp inside another file    LD_PRELOAD           @fugood/llama.node 1.7.15 (ggml 0.18.0)\n"
     "whisper.cpp inside another file  LD_PRELOAD           @fugood/whisper.node 1.1.3, by hand: each graph is a step\n"
     "PyTorch in Python 3.10 or later  PYTHONPATH           1.13.1 (Debian's python3-torch)\n"
+    "llama.cpp with CUDA              GGML_BACKEND_PATH    node-llama-cpp 3.22.1, on a stand-in for CUDA\n"
+    "llama.cpp with Vulkan            VK_INSTANCE_LAYERS   node-llama-cpp 3.22.1, on lavapipe\n"
+    "Vulkan of any program            VK_INSTANCE_LAYERS   programs of ours, on lavapipe\n"
+    "OpenCL of any program            OPENCL_LAYERS        programs of ours, on PoCL\n"
+    "CUDA graphs of any program       LD_PRELOAD           programs of ours, on a stand-in for CUDA\n"
     "any program with NVTX 3 ranges   NVTX_INJECTION64_PATH  programs of ours with the headers of CUDA 13.0\n"
     "\n"
     "GGML_BACKEND_PATH reaches every program that calls ggml_backend_load_all(). LD_PRELOAD reaches every program whose\n"
-    "libraries call ggml_backend_sched_new() through a slot. Work on other devices gives steps, and no bricks.\n"
-    "PYTHONPATH reaches every Python that is not told to leave it out (-E, -I, -S). Models on other devices are not recorded.\n"
+    "libraries call ggml_backend_sched_new() through a slot. On devices other than CUDA,\n"
+    "Vulkan and OpenCL there are steps, and no bricks.\n"
+    "CUDA graphs are seen where libcudart is a shared library; no GPU was used.\n"
+    "PYTHONPATH reaches every Python that is not told to leave it out (-E, -I, -S). Modules on other devices are not recorded.\n"
     "NVTX ranges are time of the host; share/plumb/nvtx.rules says what is a step, a layer or a brick, and so does the file\n"
     "that PLUMB_NVTX_RULES names.\n";
 
 constexpr const char* nothing_was_met =
-    "no engine was met: looked for llama.cpp and other engines over ggml in shared libraries (ggml_backend_load_all(), ggml_backend_sched_new()), for torch in Python 3.10 or later, and for NVTX ranges. "
+    "no engine was met: looked for llama.cpp and other engines over ggml in shared libraries (ggml_backend_load_all(), ggml_backend_sched_new()), for torch in Python 3.10 or later, for CUDA graphs of a libcudart that is a shared library, for Vulkan, for OpenCL, and for NVTX ranges. "
     "Try `plumb run --list` for what is known, and a build of the engine with shared libraries";
 
 /// What the processes of the command tell: one line each, in memory that they reach through /proc.
@@ -144,6 +151,24 @@ plumb::Result<std::string> spec(const std::string& out) {
     return config->spec();
 }
 
+/// The Vulkan loader looks for our layer beside the library, whose folder it looks into before its own.
+void add_vulkan(Environment& made, const std::string& library, std::vector<std::string>& remarks) {
+    constexpr const char* layer = "VK_LAYER_PLUMB_attach";
+    const std::string folder = std::filesystem::path(library).parent_path().string();
+    const auto before_ours = [](const char* name) {
+        const std::string before = variable(name);
+        return before.empty() ? before : before + ":";
+    };
+    if (folder.find(':') != folder.npos) {
+        remarks.push_back("VK_INSTANCE_LAYERS is left alone: the path of libplumb-attach.so has a colon");
+    } else if (std::filesystem::exists(folder + "/plumb_attach_layer.json")) {
+        made.emplace_back("VK_INSTANCE_LAYERS", before_ours("VK_INSTANCE_LAYERS") + layer);
+        const char* const paths =
+            variable("VK_LAYER_PATH").empty() ? "VK_ADD_LAYER_PATH" : "VK_LAYER_PATH"; // the second hides the first
+        made.emplace_back(paths, before_ours(paths) + folder);
+    }
+}
+
 /// Puts the folder of our sitecustomize.py before those that Python looks into.
 void add_python(Environment& made, std::vector<std::string>& remarks) {
     const std::string folder = installed(folder_of_command(), PLUMB_PYTHON_FOLDERS, "plumb/_attach");
@@ -178,6 +203,11 @@ plumb::Result<Environment> environment_for(const std::string& library, const std
                           " gets the NVTX ranges, for which there can be one library alone, and they are not recorded");
     } else {
         made.emplace_back("NVTX_INJECTION64_PATH", library);
+    }
+    add_vulkan(made, library, remarks);
+    const std::string layers = variable("OPENCL_LAYERS");
+    if (library.find(':') == library.npos && layers.find(library) == layers.npos) {
+        made.emplace_back("OPENCL_LAYERS", layers.empty() ? library : layers + ":" + library);
     }
     add_python(made, remarks);
     return made;
@@ -230,20 +260,36 @@ std::string of_all_ranks(std::string out) {
     return at == out.npos ? "" : out.replace(at, 2, "*");
 }
 
-void print_all(const RunNotes& notes, const std::vector<std::string>& remarks, const RunArguments& arguments) {
-    const std::vector<std::string> recordings = notes.of("recording");
-    const std::string ranks = arguments.json ? "" : of_all_ranks(arguments.out);
+/// Of several ranks that this command started, who waited for whom; their reports would run into each other. Where a launcher started
+/// this command once for each rank, the others may still be running.
+void print_ranks(const std::vector<std::string>& recordings, const std::string& all) {
+    std::string lines;
     for (const std::string& recording : recordings) {
-        if (ranks.empty()) {
-            print_run(recording_told(recording), arguments);
-        } else { // the reports of all ranks would run into each other
-            (void)plumb::recover_recording(recording_told(recording));
-            std::cerr << "recording " + terminal_text(recording_told(recording)) + ", of one rank: plumb ranks " +
-                             terminal_text(ranks) + "\n";
-        }
+        (void)plumb::recover_recording(recording);
+        lines += "recording " + terminal_text(recording) + ", of one rank" +
+                 (recordings.size() == 1 ? "; of all: plumb ranks " + terminal_text(all) : "") + '\n';
     }
+    std::cerr << lines; // in one piece, beside those of other ranks
+    if (recordings.size() > 1) {
+        const plumb::Result<plumb::Answer> answer = plumb::ask("ranks", recordings);
+        const bool color = ::isatty(STDERR_FILENO) == 1 && stdout_has_color();
+        std::cerr << (answer ? '\n' + answer->text({color, stdout_columns()})
+                             : "note  " + answer.error().message + '\n');
+    }
+}
+
+void print_all(const RunNotes& notes, const std::vector<std::string>& remarks, const RunArguments& arguments) {
+    std::vector<std::string> recordings = notes.of("recording");
+    std::transform(recordings.begin(), recordings.end(), recordings.begin(), recording_told);
+    const std::string ranks = arguments.json ? "" : of_all_ranks(arguments.out);
     if (recordings.empty()) {
         std::cerr << "note  " << nothing_was_met << '\n';
+    } else if (!ranks.empty()) {
+        print_ranks(recordings, ranks);
+    } else {
+        for (const std::string& recording : recordings) {
+            print_run(recording, arguments);
+        }
     }
     for (const std::string& sentence : notes.of("sentence")) {
         std::cerr << "note  " << terminal_text(sentence) << '\n';

@@ -76,8 +76,8 @@ int main(int count, char** words) {
         return 2;
     }
     const int prompt = atoi(words[3]), steps = atoi(words[4]), threads = atoi(words[5]);
-    void* llama = open_one(words[1], "libllama.so", "libllama.v*.so");
-    void* ggml = open_one(words[1], "libggml.so", "libggml.v*.so");
+    void* llama = open_one(words[1], "libllama.so", "libllama.*v*.so");
+    void* ggml = open_one(words[1], "libggml.so", "libggml.*v*.so");
 #define FIND(type, name, arguments, library) type(*name) arguments = (type(*) arguments)symbol(library, #name)
     FIND(void, ggml_backend_load_all_from_path, (const char*), ggml);
     FIND(void, llama_log_set, (void (*)(int, const char*, void*), void*), llama);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples of docs/engines.md in other languages run, and leave their bricks.
+"""The samples of docs/guide/engines.md in other languages run, and leave their bricks.
 
 usage: pages_test.py PLUMB BUILD_FOLDER rust|python    exits with 77 where the language is not here"""
 

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "attach/attachment.hpp"
+#include "attach/cudart/hooks.hpp"
 #include "attach/ggml/hooks.hpp"
 #include "attach/late_pen.hpp"
 #include "base/os.hpp"
@@ -29,6 +30,14 @@ const char* const function_symbols[functions] = {
     "llama_get_logits",
     "llama_get_logits_ith",
     "llama_sampler_apply",
+    "ggml_is_empty",
+    "__cudaPushCallConfiguration",
+    "cudaLaunchKernel",
+    "cudaLaunchKernelExC",
+    "cudaLaunchCooperativeKernel",
+    "cudaMemcpyAsync",
+    "cudaMemsetAsync",
+    "cublasSetStream_v2",
 };
 
 __thread ThreadState* computing_thread PLUMB_TLS_MODEL = nullptr;
@@ -192,15 +201,70 @@ int GgmlEngine::compute(int (*original)(Scheduler*, Graph*), Scheduler* schedule
     state->laps.resize(std::max(state->laps.size(), plan.nodes().size()));
     state->count = 0;
     state->passed = 0;
+    state->engine = this;
+    state->plan = &plan;
+    state->on_device = state->device_captures = false;
     const std::uint32_t mode = profiler_.mode();
     computing_thread = state;
     const int status = original(scheduler, graph);
     const std::uint64_t end = detail::read_ticks();
     computing_thread = nullptr;
+    end_device_node(*state);
+    state->device_waits = false;
+    plan.end_pass();
     if (status == 0 && profiler_.mode() == mode) {
         emit(plan, *state, end);
     }
     return status;
+}
+
+void GgmlEngine::device_node(ThreadState& state, const Tensor* tensor) {
+    NodePlan& plan = *state.plan;
+    const std::size_t at = plan.find(tensor);
+    if (at == plan.nodes().size() || !plan.nodes()[at].computes) {
+        return; // asked of an operand of the last one, say
+    }
+    end_device_node(state);
+    const bool captures = cudart::captured_stream() != nullptr;
+    if (captures != state.device_captures || !plan.visit(at)) { // another pass, or the next part of a graph
+        plan.end_pass();
+        plan.visit(at);
+    }
+    state.on_device = true;
+    state.device_captures = captures;
+    state.device_at = at;
+    state.device_waits = true;
+}
+
+/// A node is a scope of the queue that it is first launched on; while that is captured, a brick of its graph.
+void GgmlEngine::device_call(ThreadState& state, const Queue& queue) {
+    if (!std::exchange(state.device_waits, false)) {
+        return;
+    }
+    const NodeGroup group = state.plan->group_at(state.device_at);
+    Context context = profiler_.context();
+    context.layer_plus_one = static_cast<std::uint32_t>(group.layer + 1);
+    state.device_layer.emplace(profiler_, profiler_.mode(), context);
+    constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+    NodeWork work = group.work;
+    if (state
+            .device_captures) { // replays come at other lengths of the cache: what depends on it is given for each position, or not at all
+        work.flops = work.flops_per_kv == 0 ? work.flops : unknown;
+    } else {
+        const Work now = given(work, state.kv_length);
+        work.bytes = now.bytes;
+        work.flops = now.flops;
+    }
+    profiler_.push_scope(queue, group.brick, bytes(work.bytes), flops(work.flops),
+                         bytes_per_kv(work.bytes_per_kv != 0 ? work.bytes_per_kv : unknown));
+    state.device_scope = &profiler_;
+}
+
+void GgmlEngine::end_device_node(ThreadState& state) {
+    if (Profiler* const profiler = std::exchange(state.device_scope, nullptr); profiler != nullptr) {
+        profiler->pop_scope();
+        state.device_layer.reset();
+    }
 }
 
 /// Finds the plan's nodes for each lap, in order, and leaves what computes nothing out. Returns how many computing nodes were reached:
@@ -242,6 +306,10 @@ void GgmlEngine::emit(const NodePlan& plan, ThreadState& state, std::uint64_t en
     const std::vector<PlannedNode>& nodes = plan.nodes();
     const std::size_t seen = match(nodes, state);
     // Relaxed: counts that are read when all is over.
+    if (seen != plan.computing() && state.on_device) {
+        elsewhere_.fetch_add(1, std::memory_order_relaxed);
+        return;
+    }
     if (seen != plan.computing()) {
         partly_.fetch_add(1, std::memory_order_relaxed);
         seen_of_partly_.fetch_add(seen, std::memory_order_relaxed);
@@ -380,7 +448,7 @@ GgmlEngine::Counts GgmlEngine::counts() const {
     const auto of = [](const std::atomic<std::uint64_t>& value) {
         return value.load(std::memory_order_relaxed);
     };
-    return {of(graphs_), of(nodes_), of(partly_), of(seen_of_partly_), of(nodes_of_partly_)};
+    return {of(graphs_), of(nodes_), of(partly_), of(seen_of_partly_), of(nodes_of_partly_), of(elsewhere_)};
 }
 
 } // namespace plumb::attach::ggml

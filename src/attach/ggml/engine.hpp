@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,15 @@ enum class Function : std::size_t {
     logits,       // of a context's last batch, to be sampled from
     logits_ith,
     sampler_apply,
+    device_node, // asked of each node by a backend that computes or captures it
+    // What such a backend calls to have something done on a stream.
+    device_launch_configured,
+    device_launch,
+    device_launch_extended,
+    device_launch_cooperative,
+    device_copy,
+    device_fill,
+    device_product,
     count
 };
 inline constexpr std::size_t functions = static_cast<std::size_t>(Function::count);
@@ -49,6 +59,8 @@ struct Lap {
     std::uint32_t index, end_index; // of these nodes in the plan, once they were matched
 };
 
+class GgmlEngine;
+
 /// What one thread of the engine does now.
 struct ThreadState {
     std::vector<Lap> laps;
@@ -56,8 +68,16 @@ struct ThreadState {
     std::uint64_t sampled = 0;
     std::uint64_t passed = 0; // when the last barrier was, behind which no node has begun; 0: none
     double kv_length = 0;
-    llama_context* context = nullptr; // of the last step
-    Context step;                     // whose logits this thread samples from
+    NodePlan* plan = nullptr;                 // of the graph that is computed now
+    GgmlEngine* engine = nullptr;             // that computes it
+    bool on_device = false;                   // a device's backend came to a node of it
+    std::size_t device_at = 0;                // to which it came last
+    bool device_captures = false;             // in this pass over the nodes
+    bool device_waits = false;                // nothing of that node was launched yet
+    Profiler* device_scope = nullptr;         // in which a scope of a device's queue is open,
+    std::optional<ContextScope> device_layer; //   and its layer
+    llama_context* context = nullptr;         // of the last step
+    Context step;                             // whose logits this thread samples from
     bool in_step = false;
     bool sampling = false;
 };
@@ -72,19 +92,26 @@ class GgmlEngine {
     // What the hooks call; `original` is what the slot led to.
     int compute(int (*original)(Scheduler*, Graph*), Scheduler* scheduler, Graph* graph);
     int step(llama_context* context, const Batch& batch, const std::function<int()>& original);
+    /// A device's backend comes to this node, on this thread.
+    static void device_node(ThreadState& state, const Tensor* tensor);
+    /// It has something done on that queue.
+    void device_call(ThreadState& state, const Queue& queue);
     void sample(void (*original)(void*, void*), void* sampler, void* candidates);
     /// The calling thread will sample from what the context computed last.
     void logits_asked(const llama_context* context);
     /// A scheduler was made: whatever was known of one at that address is forgotten.
     void forget(const Scheduler* scheduler);
 
+    /// Ends what device_node() began: a capture is about to end.
+    static void end_device_node(ThreadState& state);
+
     void* originals[functions] = {};
     /// Whether its decode, or what a program calls for it, goes through a slot. Else each graph is taken for a step.
     [[nodiscard]] bool has_steps() const;
 
-    /// How many graphs ran whole, and how many did not.
+    /// How many graphs ran whole here, how many did not, and how many a device's backend had a part of.
     struct Counts {
-        std::uint64_t graphs, nodes, partly, seen_of_partly, nodes_of_partly;
+        std::uint64_t graphs, nodes, partly, seen_of_partly, nodes_of_partly, elsewhere;
     };
     [[nodiscard]] Counts counts() const;
     [[nodiscard]] const std::string& version() const { return version_; }
@@ -114,7 +141,8 @@ class GgmlEngine {
     std::mutex mutex_; // of plans_ and last_steps_
     std::vector<Known> plans_;
     std::vector<std::pair<const llama_context*, Context>> last_steps_;
-    std::atomic<std::uint64_t> graphs_{0}, nodes_{0}, partly_{0}, seen_of_partly_{0}, nodes_of_partly_{0};
+    std::atomic<std::uint64_t> graphs_{0}, nodes_{0}, partly_{0}, seen_of_partly_{0}, nodes_of_partly_{0},
+        elsewhere_{0};
 };
 
 } // namespace plumb::attach::ggml

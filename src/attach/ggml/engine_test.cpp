@@ -207,5 +207,64 @@ TEST_F(AttachedEngine, a_graph_is_a_step_where_no_slot_tells_of_steps) {
     EXPECT_NE(row(found, "lm_head", Phase::decode), nullptr);
 }
 
+class DevicePlan : public AttachedEngine {
+  protected:
+    DevicePlan() {
+        graph_.nodes = {&norm_, &product_, &view_, &gate_, &up_, &activation_, &down_};
+        plan_.prepare(api_of_test(), &graph_, [this](std::string_view name) { return profiler_.intern(name); });
+    }
+    void pass(std::initializer_list<std::size_t> visited) {
+        for (const std::size_t at : visited) {
+            plan_.visit(at);
+        }
+        plan_.end_pass();
+    }
+    ggml_tensor up_weight_{"blk.3.ffn_up.weight", "NONE", 2048, 512, 32, {}};
+    ggml_tensor down_weight_{"blk.3.ffn_down.weight", "NONE", 2048, 512, 16, {}};
+    ggml_tensor up_{"ffn_up-3", "MUL_MAT", 128, 32, 1, {&up_weight_, &view_}};
+    ggml_tensor activation_{"ffn_swiglu-3", "SWIGLU", 128, 32, 1, {&gate_, &up_}};
+    ggml_tensor down_{"ffn_out-3", "MUL_MAT", 64, 16, 1, {&down_weight_, &activation_}};
+    NodePlan plan_;
+};
+
+TEST_F(DevicePlan, each_node_is_a_group_until_some_were_computed_together) {
+    EXPECT_EQ(plan_.group_at(3).brick, Name(Brick::gate_projection));
+    pass({0, 1, 3, 4, 5, 6}); // it looked at all of them, and computed none
+    EXPECT_EQ(plan_.group_at(3).brick, Name(Brick::gate_projection));
+    pass({0, 3, 6});
+    EXPECT_EQ(plan_.group_at(0).brick, Name(Brick::rms_norm));
+    const NodeGroup both = plan_.group_at(3);
+    EXPECT_EQ(both.brick, Name(Brick::gate_up_projection));
+    EXPECT_EQ(both.layer, 3);
+    EXPECT_EQ(both.work.bytes, plan_.nodes()[3].work.bytes + plan_.nodes()[4].work.bytes + plan_.nodes()[5].work.bytes);
+    EXPECT_EQ(plan_.group_at(6).brick, Name(Brick::down_projection));
+    pass({4, 6}); // the next part of the graph: what was known of the first stays
+    EXPECT_EQ(plan_.group_at(0).work.bytes, plan_.nodes()[0].work.bytes + plan_.nodes()[1].work.bytes);
+}
+
+TEST_F(DevicePlan, a_backend_may_put_nodes_into_another_order) {
+    pass({4, 0, 3, 6});
+    EXPECT_EQ(plan_.group_at(3).brick, Name(Brick::gate_projection)); // what follows it was visited by itself
+    EXPECT_EQ(plan_.group_at(4).work.bytes, plan_.nodes()[4].work.bytes + plan_.nodes()[5].work.bytes);
+    EXPECT_TRUE(plan_.visit(3));
+    EXPECT_FALSE(plan_.visit(3));
+}
+
+TEST_F(DevicePlan, groups_are_those_of_the_same_operations_in_the_same_order) {
+    pass({0, 3, 6});
+    const auto intern = [this](std::string_view name) {
+        return profiler_.intern(name);
+    };
+    ggml_tensor other = down_;
+    graph_.nodes.back() = &other;
+    plan_.prepare(api_of_test(), &graph_, intern);
+    EXPECT_EQ(plan_.group_at(3).brick, Name(Brick::gate_up_projection));
+    other.operation = "ADD";
+    plan_.prepare(api_of_test(), &graph_, intern);
+    EXPECT_EQ(plan_.group_at(3).brick, Name(Brick::gate_projection));
+    EXPECT_EQ(plan_.find(&other), 6U);
+    EXPECT_EQ(plan_.find(&down_), 7U);
+}
+
 } // namespace
 } // namespace plumb::attach::ggml

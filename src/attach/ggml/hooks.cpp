@@ -2,11 +2,14 @@
 #include "attach/ggml/hooks.hpp"
 #include "attach/ggml/engine.hpp"
 
+#include <algorithm>
 #include <array>
-#include <dlfcn.h>
 #include <utility>
 
 #include "attach/attachment.hpp"
+#include "attach/cudart/hooks.hpp"
+#include "attach/wiring.hpp"
+#include "plumb/cuda.hpp"
 
 namespace plumb::attach::ggml {
 namespace {
@@ -33,6 +36,7 @@ struct Hooks {
     // Later releases have more parameters; all of them come in registers, which are handed on.
     static void* scheduler_new(void* a, void* b, long c, long d, long e, long f) {
         open_door("a new context");
+        cudart::open_door("a new context");
         void* made = original_of<void* (*)(void*, void*, long, long, long, long)>(engine(), Function::scheduler_new)(
             a, b, c, d, e, f);
         engine().forget(static_cast<Scheduler*>(made));
@@ -87,6 +91,56 @@ struct Hooks {
     static void sampler_apply(void* sampler, void* candidates) {
         engine().sample(original_of<void (*)(void*, void*)>(engine(), Function::sampler_apply), sampler, candidates);
     }
+    static bool device_node(const Tensor* tensor) {
+        if (ThreadState* const state = computing_thread; state != nullptr) {
+            GgmlEngine::device_node(*state, tensor);
+        }
+        return original_of<bool (*)(const Tensor*)>(engine(), Function::device_node)(tensor);
+    }
+    static void on_stream(CUstream_st* stream) {
+        if (const ThreadState* const state = computing_thread; state != nullptr && state->device_waits) {
+            (void)on_device(cuda(stream));
+        }
+    }
+    struct Dimensions { // dim3
+        unsigned x, y, z;
+    };
+    struct LaunchConfig { // cudaLaunchConfig_t, its beginning
+        Dimensions grid, block;
+        std::size_t shared_bytes;
+        CUstream_st* stream;
+    };
+    static int launch_configured(Dimensions grid, Dimensions block, std::size_t shared_bytes, CUstream_st* stream) {
+        on_stream(stream);
+        return original_of<int (*)(Dimensions, Dimensions, std::size_t, CUstream_st*)>(
+            engine(), Function::device_launch_configured)(grid, block, shared_bytes, stream);
+    }
+    template <Function Which>
+    static int launch(const void* kernel, Dimensions grid, Dimensions block, void** parameters,
+                      std::size_t shared_bytes, CUstream_st* stream) {
+        on_stream(stream);
+        return original_of<int (*)(const void*, Dimensions, Dimensions, void**, std::size_t, CUstream_st*)>(
+            engine(), Which)(kernel, grid, block, parameters, shared_bytes, stream);
+    }
+    static int launch_extended(const LaunchConfig* config, const void* kernel, void** parameters) {
+        on_stream(config->stream);
+        return original_of<int (*)(const LaunchConfig*, const void*, void**)>(
+            engine(), Function::device_launch_extended)(config, kernel, parameters);
+    }
+    static int copy(void* to, const void* from, std::size_t bytes, int kind, CUstream_st* stream) {
+        on_stream(stream);
+        return original_of<int (*)(void*, const void*, std::size_t, int, CUstream_st*)>(
+            engine(), Function::device_copy)(to, from, bytes, kind, stream);
+    }
+    static int fill(void* to, int value, std::size_t bytes, CUstream_st* stream) {
+        on_stream(stream);
+        return original_of<int (*)(void*, int, std::size_t, CUstream_st*)>(engine(), Function::device_fill)(
+            to, value, bytes, stream);
+    }
+    static int product(void* handle, CUstream_st* stream) {
+        on_stream(stream);
+        return original_of<int (*)(void*, CUstream_st*)>(engine(), Function::device_product)(handle, stream);
+    }
 
     static constexpr std::array<void*, functions> all() {
         return {reinterpret_cast<void*>(&scheduler_new),
@@ -100,7 +154,15 @@ struct Hooks {
                 reinterpret_cast<void*>(&llama_decode),
                 reinterpret_cast<void*>(&logits),
                 reinterpret_cast<void*>(&logits_ith),
-                reinterpret_cast<void*>(&sampler_apply)};
+                reinterpret_cast<void*>(&sampler_apply),
+                reinterpret_cast<void*>(&device_node),
+                reinterpret_cast<void*>(&launch_configured),
+                reinterpret_cast<void*>(&launch<Function::device_launch>),
+                reinterpret_cast<void*>(&launch_extended),
+                reinterpret_cast<void*>(&launch<Function::device_launch_cooperative>),
+                reinterpret_cast<void*>(&copy),
+                reinterpret_cast<void*>(&fill),
+                reinterpret_cast<void*>(&product)};
     }
 };
 
@@ -110,19 +172,12 @@ std::array<std::array<void*, functions>, most_engines> all_hooks() {
     }(std::make_index_sequence<most_engines>{});
 }
 
-/// A library with slots, and where they shall lead.
-struct Wired {
-    std::size_t place = most_engines; // most_engines: no engine of ours
-    std::array<void*, functions> found{};
-};
-
 class Engines {
   public:
     void look(const char* door);
 
   private:
     std::size_t place_of(const Pinned& library, const void* key);
-    void wire(const std::vector<Pinned>& libraries, std::vector<Wired>& wired);
     void tell_what_was_met(const char* door);
 
     std::mutex mutex_;
@@ -134,7 +189,7 @@ class Engines {
 std::size_t Engines::place_of(const Pinned& library, const void* key) {
     for (std::size_t i = 0; i < most_engines; ++i) {
         if (places[i].key == key) {
-            return places[i].engine != nullptr ? i : most_engines;
+            return places[i].engine != nullptr ? i : no_copy;
         }
         if (places[i].key != nullptr) {
             continue;
@@ -142,7 +197,7 @@ std::size_t Engines::place_of(const Pinned& library, const void* key) {
         places[i].key = key;
         if (Result<GgmlApi> api = GgmlApi::find(library); !api.ok()) {
             say(api.error().message + ": this engine is not profiled");
-            return most_engines;
+            return no_copy;
         } else {
             places[i].engine =
                 new GgmlEngine(*api, version_of(library), profiler()); // slots lead to it as long as the process lives
@@ -150,55 +205,7 @@ std::size_t Engines::place_of(const Pinned& library, const void* key) {
         }
     }
     say("more than four copies of ggml are in this process: the fifth is not profiled");
-    return most_engines;
-}
-
-void Engines::wire(const std::vector<Pinned>& libraries, std::vector<Wired>& wired) {
-    static const auto hooks = all_hooks();
-    std::vector<std::pair<const void*, std::size_t>> foreign;
-    // Where the loader will lead a slot that was not called yet, if another tool comes before the engine. Asked here, since
-    // nothing of the loader may be called below.
-    std::array<void*, functions> before_engine{};
-    for (std::size_t k = 0; k < functions; ++k) {
-        void* const found = dlsym(RTLD_DEFAULT, function_symbols[k]);
-        bool of_an_engine = false;
-        for (std::size_t i = 0; i < libraries.size(); ++i) { // the program finds what the loader finds
-            of_an_engine = of_an_engine || (!libraries[i].path.empty() && wired[i].found[k] == found);
-        }
-        before_engine[k] = found != nullptr && !is_ours(found) && !of_an_engine ? found : nullptr;
-    }
-    const auto target = [&](const Slot& slot) -> void* {
-        const auto library = static_cast<std::size_t>(slot.library - libraries.data());
-        Wired& to = wired[library];
-        if (to.place == most_engines || to.found[slot.symbol] == nullptr) {
-            return nullptr;
-        }
-        void* const hook = hooks[to.place][slot.symbol];
-        void* const leads_to = reinterpret_cast<void*>(slot.leads_to);
-        if (leads_to == hook) {
-            return nullptr;
-        }
-        void* original = to.found[slot.symbol];
-        void* const other = slot.unresolved ? before_engine[slot.symbol] : leads_to;
-        if (leads_to != original && other != nullptr && other != original && !is_ours(other)) {
-            foreign.emplace_back(other, slot.symbol);
-            original = other; // another tool's: it is called in its turn
-        }
-        void*& known = places[to.place].engine->originals[slot.symbol];
-        if (known != nullptr && known != original) {
-            return nullptr; // two callers of one engine that lead to different places: the second stays as it is
-        }
-        known = original;
-        return hook;
-    };
-    if (const std::size_t refused = redirect(libraries, function_symbols, target); refused != 0) {
-        say("the system refused to redirect " + std::to_string(refused) +
-            " of the engine's slots: bricks may be missing");
-    }
-    for (const auto& [address, symbol] : foreign) {
-        say(std::string(function_symbols[symbol]) + " led to " + library_of(address) +
-            " already: it is called as before, behind this profiler");
-    }
+    return no_copy;
 }
 
 void Engines::tell_what_was_met(const char* door) {
@@ -231,22 +238,37 @@ void Engines::look(const char* door) {
     }
     loads_ = loads;
     const std::vector<Pinned> libraries = pin_libraries_with(function_symbols);
-    std::vector<Wired> wired(libraries.size());
+    static constexpr const char* of_a_device[] = {"cudaGraphLaunch", "vkGetInstanceProcAddr", "clEnqueueNDRangeKernel"};
+    const std::vector<Pinned> backends = pin_libraries_with(of_a_device);
+    std::vector<Caller> callers(libraries.size());
     for (std::size_t i = 0; i < libraries.size(); ++i) {
+        callers[i].found.resize(functions);
         if (const void* key = find_symbol(libraries[i], "ggml_get_name"); key != nullptr) {
-            wired[i].place = place_of(libraries[i], key);
-            if (wired[i].place != most_engines) {
-                places[wired[i].place].engine->learn(libraries[i]);
+            callers[i].copy = place_of(libraries[i], key);
+            if (callers[i].copy != no_copy) {
+                places[callers[i].copy].engine->learn(libraries[i]);
             }
             for (std::size_t k = 0; k < functions; ++k) {
-                wired[i].found[k] = find_symbol(libraries[i], function_symbols[k]);
+                callers[i].found[k] = find_symbol(libraries[i], function_symbols[k]);
             }
             if (!takes_batch(libraries[i])) { // by value: one of another size would lose its end
-                wired[i].found[static_cast<std::size_t>(Function::llama_decode)] = nullptr;
+                callers[i].found[static_cast<std::size_t>(Function::llama_decode)] = nullptr;
+            }
+            // Others ask it too: of a graph that is being made, or on several threads.
+            if (std::none_of(backends.begin(), backends.end(),
+                             [&](const Pinned& backend) { return backend.base == libraries[i].base; })) {
+                std::fill(callers[i].found.begin() + static_cast<std::size_t>(Function::device_node),
+                          callers[i].found.end(), nullptr);
             }
         }
     }
-    wire(libraries, wired);
+    static const auto hooks = all_hooks();
+    const SlotFamily family{function_symbols, "the engine's",
+                            [](std::size_t copy, std::size_t symbol) { return hooks[copy][symbol]; },
+                            [](std::size_t copy, std::size_t symbol) -> void*& {
+                                return places[copy].engine->originals[symbol];
+                            }};
+    wire(family, libraries, callers);
     tell_what_was_met(door);
 }
 
@@ -262,14 +284,24 @@ void count_nodes() {
             continue;
         }
         const GgmlEngine::Counts counts = place.engine->counts();
-        if (counts.graphs + counts.partly == 0) {
-            continue;
+        std::vector<std::string> parts;
+        if (counts.graphs != 0) {
+            parts.push_back(std::to_string(counts.nodes) + " of " + std::to_string(counts.nodes) + " nodes seen in " +
+                            std::to_string(counts.graphs) + " graphs");
         }
-        std::string text = std::to_string(counts.nodes) + " of " + std::to_string(counts.nodes) + " nodes seen in " +
-                           std::to_string(counts.graphs) + " graphs";
         if (counts.partly != 0) {
-            text += "; in " + std::to_string(counts.partly) + " more only " + std::to_string(counts.seen_of_partly) +
-                    " of " + std::to_string(counts.nodes_of_partly) + ", which have no bricks";
+            parts.push_back(std::to_string(counts.seen_of_partly) + " of " + std::to_string(counts.nodes_of_partly) +
+                            " nodes seen in " + std::to_string(counts.partly) + " graphs, which have no bricks");
+        }
+        if (counts.elsewhere != 0) {
+            parts.push_back(std::to_string(counts.elsewhere) + " graphs computed on a device");
+        }
+        std::string text;
+        for (const std::string& part : parts) {
+            text += (text.empty() ? "" : "; ") + part;
+        }
+        if (text.empty()) {
+            continue;
         }
         profiler().describe("nodes", text);
     }
@@ -277,30 +309,34 @@ void count_nodes() {
 
 } // namespace
 
+bool on_device(const Queue& queue) {
+    ThreadState* const state = computing_thread;
+    if (state == nullptr || !state->on_device) {
+        return false;
+    }
+    if (state->device_waits && queue.timer != nullptr) {
+        state->engine->device_call(*state, queue);
+    }
+    return true;
+}
+
+void leave_device() {
+    if (ThreadState* const state = computing_thread; state != nullptr) {
+        GgmlEngine::end_device_node(*state);
+    }
+}
+
 void open_door(const char* door) {
     if (!wanted()) {
         return;
     }
     static const bool counted = [] {
         at_close(count_nodes);
+        cudart::before_capture_ends(leave_device);
         return true;
     }();
     (void)counted;
     engines().look(door);
-}
-
-void* original_for(const char* symbol, const void* caller) {
-    Dl_info from{};
-    if (dladdr(caller, &from) != 0) {
-        Pinned library{0, from.dli_fname, dlopen(from.dli_fname, RTLD_LAZY | RTLD_NOLOAD)};
-        if (library.handle == nullptr) { // the program itself
-            library.handle = dlopen(nullptr, RTLD_LAZY);
-        }
-        if (void* found = find_symbol(library, symbol); found != nullptr) {
-            return found;
-        }
-    }
-    return dlsym(RTLD_NEXT, symbol);
 }
 
 } // namespace plumb::attach::ggml

@@ -5,6 +5,7 @@
 
 #include "attach/ggml/api.hpp"
 #include "plumb/api.hpp"
+#include "plumb/record.hpp"
 
 namespace plumb::attach::ggml {
 
@@ -19,10 +20,13 @@ void note_node(ThreadState& state, const Tensor* first, const Tensor* last) noex
 /// The node that runs now was at a barrier.
 void note_wait(ThreadState& state, std::uint64_t begin, std::uint64_t end) noexcept;
 
+/// A device's backend has something done on that queue, for the node that it came to last. False: the calling thread computes no graph on a
+/// device.
+bool on_device(const Queue& queue);
+/// What it records into ends here.
+void leave_device();
+
 /// Redirects what was loaded since the last call. `door` says how we came in: "GGML_BACKEND_PATH" or "LD_PRELOAD".
 void open_door(const char* door);
-
-/// The engine's own function for a caller that reached ours by its name.
-void* original_for(const char* symbol, const void* caller);
 
 } // namespace plumb::attach::ggml

@@ -2,6 +2,7 @@
 #include "attach/ggml/plan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "ggml/node_names.hpp"
 
@@ -42,7 +43,7 @@ void NodePlan::prepare(const GgmlApi& api, Graph* graph, const Intern& intern) {
     if (fits(api, graph, count)) {
         return;
     }
-    nodes_.clear();
+    const std::vector<PlannedNode> former = std::exchange(nodes_, {});
     computing_ = 0;
     tokens_ = 0;
     std::int32_t layer = -1;
@@ -77,6 +78,71 @@ void NodePlan::prepare(const GgmlApi& api, Graph* graph, const Intern& intern) {
         }
         nodes_.push_back(node);
     }
+    places_.clear();
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        places_.emplace(nodes_[i].tensor, static_cast<std::uint32_t>(i));
+    }
+    visited_.assign(nodes_.size(), false);
+    // The same operations in the same order are computed in the same groups, whatever they are computed on.
+    if (!std::equal(nodes_.begin(), nodes_.end(), former.begin(), former.end(),
+                    [](const PlannedNode& a, const PlannedNode& b) { return a.operation == b.operation; })) {
+        group_ends_.assign(nodes_.size(), 0);
+    }
+}
+
+std::size_t NodePlan::find(const Tensor* tensor) const {
+    const auto found = places_.find(tensor);
+    return found != places_.end() ? found->second : nodes_.size();
+}
+
+bool NodePlan::visit(std::size_t at) {
+    const bool is_first = !visited_[at];
+    visited_[at] = true;
+    return is_first;
+}
+
+void NodePlan::end_pass() {
+    const std::size_t count = nodes_.size();
+    std::size_t first = 0;
+    std::size_t end = count;
+    for (; first < count && !visited_[first]; ++first) {
+    }
+    for (; end > first && !visited_[end - 1]; --end) {
+    }
+    const auto passed_over = [this](std::size_t at) {
+        return !visited_[at] && nodes_[at].computes;
+    };
+    bool any = false;
+    for (std::size_t at = first; at < end; ++at) {
+        any = any || passed_over(at);
+    }
+    for (std::size_t at = first; any && at < end; ++at) {
+        std::size_t behind = at + 1;
+        for (; behind < end && !visited_[behind]; ++behind) {
+        }
+        group_ends_[at] = visited_[at] ? static_cast<std::uint32_t>(behind) : 0;
+    }
+    visited_.assign(count, false);
+}
+
+NodeGroup NodePlan::group_at(std::size_t first) const {
+    const PlannedNode* heaviest = &nodes_[first];
+    NodeWork work = heaviest->work;
+    bool gate = heaviest->brick == Name(Brick::gate_projection);
+    bool up = heaviest->brick == Name(Brick::up_projection);
+    for (std::size_t i = first + 1; i < group_ends_[first]; ++i) {
+        const PlannedNode& node = nodes_[i];
+        if (!node.computes) {
+            continue;
+        }
+        work += node.work;
+        gate = gate || node.brick == Name(Brick::gate_projection);
+        up = up || node.brick == Name(Brick::up_projection);
+        if (!heaviest->computes || node.work.bytes > heaviest->work.bytes) {
+            heaviest = &node;
+        }
+    }
+    return {gate && up ? Name(Brick::gate_up_projection) : heaviest->brick, heaviest->layer, work};
 }
 
 } // namespace plumb::attach::ggml

@@ -137,6 +137,7 @@ void Call::synchronise(std::int64_t time_ns) {
     if (time_ns > begin) {
         wait_until(time_ns + gpu().config.wake_ns);
     }
+    settle(); // in real time the end may have come since the call began
     gpu().ledger.synchronisations.push_back({symbol(), std::this_thread::get_id(),
                                              traits(id_).waits_unsaid || !traits(id_).synchronises,
                                              host_now() - begin});

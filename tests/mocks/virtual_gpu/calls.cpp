@@ -14,7 +14,7 @@ const std::array<CallInfo, call_count> infos = {{PLUMB_VGPU_CALLS(PLUMB_VGPU_INF
 #undef PLUMB_VGPU_INFO
 
 // The driver's documentation names cudaMalloc as an unsafe call and no others; that the waiting and loading calls are
-// unsafe too is belief (docs/virtual_gpu.md).
+// unsafe too is belief (docs/internals/virtual_gpu.md).
 constexpr const char* unsafe_calls[] = {
     "cuMemAlloc",       "cuMemFree",    "cuMemHostAlloc",     "cuMemFreeHost",    "cuMemcpyHtoD",
     "cuMemcpyDtoH",     "cuMemcpyDtoD", "cuMemsetD32",        "cuModuleLoadData", "cuModuleLoadDataEx",

@@ -60,7 +60,8 @@ CuResult allocate(std::size_t bytes, bool host, bool pooled, std::uintptr_t* add
     }
     Allocation allocation;
     allocation.bytes = bytes;
-    allocation.data.reset(new unsigned char[bytes]());
+    allocation.data.reset(static_cast<unsigned char*>(::operator new(bytes, allocation_alignment)));
+    std::memset(allocation.data.get(), 0, bytes);
     allocation.host = host;
     allocation.pooled = pooled;
     allocation.context = current_context();

@@ -160,9 +160,14 @@ struct ModuleObject {
     std::map<std::string, Function> functions;
 };
 
+inline constexpr std::align_val_t allocation_alignment{256}; // what the driver's have at least
+struct GiveBack {
+    void operator()(unsigned char* data) const noexcept { ::operator delete(data, allocation_alignment); }
+};
+
 struct Allocation {
     std::size_t bytes = 0;
-    std::unique_ptr<unsigned char[]> data;
+    std::unique_ptr<unsigned char[], GiveBack> data;
     bool host = false;
     bool pooled = false; // of cuMemAllocAsync or an allocation node
     Context context = nullptr;
