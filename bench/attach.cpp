@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attach library costs an engine that nobody changed: steps with it and without, by turns (docs/benchmarks.md).
+// What the attach library costs an engine that nobody changed: steps with it and without, by turns (docs/internals/benchmarks.md).
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

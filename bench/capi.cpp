@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What push and pop of plumb.h cost, against PLUMB_BRICK and against two clock reads and a store (docs/benchmarks.md).
+// What push and pop of plumb.h cost, against PLUMB_BRICK and against two clock reads and a store (docs/internals/benchmarks.md).
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often plumb compare is wrong on real noise: records many runs of one small model, draws pairs of sides from them
-// without a change and with one brick slowed down, and counts the verdicts (docs/benchmarks.md).
+// without a change and with one brick slowed down, and counts the verdicts (docs/internals/benchmarks.md).
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How near the reference decoder comes to the speed of light: the time to read what a step must read, at the bandwidth
-// this machine reaches in the same run (docs/benchmarks.md).
+// this machine reaches in the same run (docs/internals/benchmarks.md).
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a question to an execution graph costs: building it, path and slack, its memory; and whether a node costs the same
-// in a large graph as in a small one (docs/benchmarks.md).
+// in a large graph as in a small one (docs/internals/benchmarks.md).
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast tensors in host memory are fingerprinted, against the bandwidth at which as many threads read memory in the same
-// run (docs/benchmarks.md).
+// run (docs/internals/benchmarks.md).
 #include <sys/mman.h>
 #include <time.h>
 

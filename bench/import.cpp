@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plumb import takes for a trace, beside Python's json and sqlite3 on the same files (docs/benchmarks.md).
+// What plumb import takes for a trace, beside Python's json and sqlite3 on the same files (docs/internals/benchmarks.md).
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one NVTX range costs a program that is recorded through its ranges, against two bare clock reads (docs/benchmarks.md).
+// What one NVTX range costs a program that is recorded through its ranges, against two bare clock reads (docs/internals/benchmarks.md).
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What profiling costs a real decode: the reference decoder with the profiler on against off (docs/benchmarks.md).
+// What profiling costs a real decode: the reference decoder with the profiler on against off (docs/internals/benchmarks.md).
 #include <algorithm>
 #include <chrono>
 #include <cmath>

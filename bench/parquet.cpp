@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a scope costs on its way into Parquet, beside the same scopes on their way into CSV, and how many bytes it takes there
-// (docs/benchmarks.md). One recording is decode-like steps recorded here and now and repeated; another may be named.
+// (docs/internals/benchmarks.md). One recording is decode-like steps recorded here and now and repeated; another may be named.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The peaks that rooflines stand on, against a program that shares no code with the library. Before each pass of the
 // library's the other makes one of its own: what the machine gives changes within seconds, for both then
-// (docs/benchmarks.md).
+// (docs/internals/benchmarks.md).
 #include <sys/wait.h>
 #include <unistd.h>
 

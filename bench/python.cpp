@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What push and pop cost in Python, against two calls of an extension that does nothing (docs/benchmarks.md).
+// What push and pop cost in Python, against two calls of an extension that does nothing (docs/internals/benchmarks.md).
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

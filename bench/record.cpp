@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What recording costs, against two clock reads and a store in the same run (docs/benchmarks.md).
+// What recording costs, against two clock reads and a store in the same run (docs/internals/benchmarks.md).
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>

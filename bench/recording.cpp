@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a record costs after it was made: into the file, out of it, into a report, into a trace (docs/benchmarks.md).
+// What a record costs after it was made: into the file, out of it, into a report, into a trace (docs/internals/benchmarks.md).
 // The stream is real: decode-like steps recorded here and now, repeated with their times moved on.
 #include <fcntl.h>
 #include <unistd.h>

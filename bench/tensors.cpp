@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What it costs a real decode to look at every tensor: tensors=nonfinite and tensors=all against tensors=off, all profiled
-// (docs/benchmarks.md).
+// (docs/internals/benchmarks.md).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

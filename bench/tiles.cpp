@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tile costs in an inner loop, against two clock reads and a store (docs/benchmarks.md).
+// What a tile costs in an inner loop, against two clock reads and a store (docs/internals/benchmarks.md).
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>

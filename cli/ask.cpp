@@ -75,7 +75,7 @@ std::string shown(const Question& question, const plumb::Answer& answer) {
                                : answer.text({stdout_has_color(), stdout_columns()});
 }
 
-/// Out of line: a debugger stops here (docs/architecture.md).
+/// Out of line: a debugger stops here (docs/internals/architecture.md).
 PLUMB_NOINLINE int answer(const Question& question) {
     ImportedTraces traces;
     const std::vector<std::string> paths = paths_of(question);

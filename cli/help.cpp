@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// plumb help: the same text as --help, docs/cli.md and the page for man, all made from the command tree.
+// plumb help: the same text as --help, docs/reference/cli.md and the page for man, all made from the command tree.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -180,6 +180,6 @@ void add_help(CLI::App& root, int& exit_code) {
         ->type_name("SCHEMA");
     app.add_flag("--reference", arguments->reference, "All outputs in JSON, field by field, in Markdown")->group("");
     app.add_flag("--man", arguments->man, "All commands, as a page for man")->group("");
-    app.add_flag("--markdown", arguments->markdown, "All commands, as docs/cli.md has them")->group("");
+    app.add_flag("--markdown", arguments->markdown, "All commands, as docs/reference/cli.md has them")->group("");
     app.callback([arguments, &root, &exit_code] { exit_code = help(root, *arguments); });
 }

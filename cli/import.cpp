@@ -141,7 +141,7 @@ void add_import(CLI::App& root, int& exit_code) {
         ->type_name("N")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
     app.add_option("--rules", arguments->options.rules,
-                   "Rules for kernel names, before plumb's own (docs/kernel_rules.md)")
+                   "Rules for kernel names, before plumb's own (docs/reference/kernel_rules.md)")
         ->type_name("FILE")
         ->allow_extra_args(false);
     CLI::Option* layers = app.add_option("--layers", arguments->options.layers,
@@ -158,7 +158,7 @@ void add_import(CLI::App& root, int& exit_code) {
         ->allow_extra_args(false)
         ->check(CLI::IsMember({"annotation", "stack", "capture", "name", "place"}));
     app.add_option("--capture", arguments->options.captures,
-                   "Trace of the capture of graphs: its modules are those of the replays (docs/import.md)")
+                   "Trace of the capture of graphs: its modules are those of the replays (docs/reference/import.md)")
         ->type_name("FILE")
         ->allow_extra_args(false);
     app.add_option("--max-size", arguments->options.max_size, "Bytes of a trace, unpacked, beyond which it is refused")

@@ -63,6 +63,8 @@ endif()
 
 if(TARGET plumb_attach_library) # nobody links with it
   install(TARGETS plumb_attach_library LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/plumb/attach" COMPONENT command)
+  install(FILES "${PROJECT_SOURCE_DIR}/src/attach/vulkan/plumb_attach_layer.json"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/plumb/attach" COMPONENT command)
 endif()
 
 # plumb_install_python(<folder> <component> …): the Python package; libplumb.so is found by the loader.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Tests on the virtual GPU (tests/mocks/virtual_gpu, docs/virtual_gpu.md).
+# Tests on the virtual GPU (tests/mocks/virtual_gpu, docs/internals/virtual_gpu.md).
 #
 # plumb_with_virtual_gpu(<target> …): the test executables link the stand-in libcuda.so.1, so that dlopen("libcuda.so.1")
 #   finds it wherever they are started, and may include "virtual_gpu/control.hpp".

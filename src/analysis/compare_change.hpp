@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of runs -> a change with its interval, and the verdict on it (docs/compare.md). Pure functions.
+// Numbers of runs -> a change with its interval, and the verdict on it (docs/reference/compare.md). Pure functions.
 #pragma once
 
 #include <cstddef>

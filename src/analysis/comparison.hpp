@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a comparison of runs and a history of them hold: one or many recordings a side; each run gives one number per row, and
-// the spread between runs decides (docs/compare.md). Plain values; no thread rule.
+// the spread between runs decides (docs/reference/compare.md). Plain values; no thread rule.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why threads were not on a CPU, as far as the kernel counts it (docs/wall.md): between two samples it says for how long a thread ran
+// Why threads were not on a CPU, as far as the kernel counts it (docs/reference/wall.md): between two samples it says for how long a thread ran
 // and for how long it waited for a CPU, but not at which moments. Pure; any thread.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recorded run -> the execution graph of one of its steps, its critical path and what to shorten (docs/path.md).
+// A recorded run -> the execution graph of one of its steps, its critical path and what to shorten (docs/reference/path.md).
 // Pure; one thread.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step as an execution graph: containment from step to scope, edges from program order, launches and the host's wait for
-// the device (docs/path.md says what is known and what is inferred). Owned by one report; one thread.
+// the device (docs/reference/path.md says what is known and what is inferred). Owned by one report; one thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is found on the critical path of one step (docs/path.md). Plain values; no thread rule.
+// What is found on the critical path of one step (docs/reference/path.md). Plain values; no thread rule.
 #pragma once
 
 #include <cstdint>

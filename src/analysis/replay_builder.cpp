@@ -113,7 +113,9 @@ void ReplayReader::add_device_time(ReplayRow& row, std::uint32_t graph) const {
     } else {
         row.device_ns = stats::absent(row.replays == 0  ? "it was never replayed"
                                       : rate.sites == 0 ? "no scope was recorded while it was captured"
-                                                        : "no replay was sampled");
+                                      : row.twin.empty() && !row.twin_reason.empty()
+                                          ? "no replay was sampled, for there is no twin: " + row.twin_reason
+                                          : "no replay was sampled");
     }
 }
 

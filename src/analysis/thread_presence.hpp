@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When one host thread was on the CPU: from its leaf scopes and its samples of CPU time, in the order of its stream.
-// docs/accuracy.md states where off-CPU time is placed. Owned by one report; one thread.
+// docs/reference/accuracy.md states where off-CPU time is placed. Owned by one report; one thread.
 #pragma once
 
 #include <algorithm>

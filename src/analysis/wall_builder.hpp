@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recorded run -> where its wall clock went (docs/wall.md). Pure; one thread.
+// A recorded run -> where its wall clock went (docs/reference/wall.md). Pure; one thread.
 #pragma once
 
 #include <array>

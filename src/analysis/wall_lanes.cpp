@@ -200,7 +200,7 @@ void WallLanes::device_scope(const resolve::ResolvedBatch& batch, const resolve:
     state.end_ns = std::max(state.end_ns, sample.begin_ns + sample.duration_ns);
 }
 
-/// Between two stamps that CPU time does not part: so an import tells of calls that wait (docs/wall.md).
+/// Between two stamps that CPU time does not part: so an import tells of calls that wait (docs/reference/wall.md).
 void WallLanes::waited(const resolve::ResolvedBatch& batch) {
     TrackState& state = *states_[batch.track_index];
     for (const resolve::CpuStamp& stamp : batch.cpu_stamps) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the wall clock of a phase or a step went: who was busy, who waited for whom, and what there is to gain at most.
-// Plain data computed from a recording, owned by the caller; any thread. Definitions: docs/wall.md.
+// Plain data computed from a recording, owned by the caller; any thread. Definitions: docs/reference/wall.md.
 #pragma once
 
 #include <cstdint>

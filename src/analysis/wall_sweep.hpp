@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One period of one lane, moment by moment: each belongs to exactly one kind of time, so that the parts add up to the
-// period to the nanosecond (docs/wall.md). Owned by one report; one thread.
+// period to the nanosecond (docs/reference/wall.md). Owned by one report; one thread.
 #pragma once
 
 #include <cstddef>

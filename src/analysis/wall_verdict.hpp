@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who waits for whom, and what there is to gain at most: from the lanes of a phase (docs/wall.md). Pure functions.
+// Who waits for whom, and what there is to gain at most: from the lanes of a phase (docs/reference/wall.md). Pure functions.
 #pragma once
 
 #include "analysis/wall_report.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names in a ring file (docs/plumb_format.md): what a process has interned and no drain has written yet, for whoever reads its rings
+// Names in a ring file (docs/reference/plumb_format.md): what a process has interned and no drain has written yet, for whoever reads its rings
 // after its death. The header lies in the file's first page, the names between that page and the rings.
 // Thread rule: written under the lock of the name registry; read by another process, when the writer is dead.
 #pragma once

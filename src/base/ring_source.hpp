@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What timed the scopes of a ring's thread, in the page of the ring's header (docs/plumb_format.md), behind what older readers know: 0 in
+// What timed the scopes of a ring's thread, in the page of the ring's header (docs/reference/plumb_format.md), behind what older readers know: 0 in
 // rings of older writers. Thread rule: stored by the ring's thread before its first record; read by the drain, and by another process
 // when the writer is dead.
 #pragma once

@@ -6,6 +6,7 @@
 
 #include "cudagraph/calibration.hpp"
 #include "cudagraph/probe_testing.hpp"
+#include "support/sanitizers.hpp"
 
 namespace plumb::cudagraph {
 namespace {
@@ -131,7 +132,8 @@ void check_graph(ProbeBench& bench, std::uint64_t seed, const Kind& kind, Outcom
     bench.destroy(graph);
 }
 
-void check_many(std::uint64_t first, std::uint64_t count, const Kind& kind) {
+void check_many(std::uint64_t first, std::uint64_t whole, const Kind& kind) {
+    const std::uint64_t count = draws(whole);
     vgpu::Config config;
     config.seed = first;
     config.event_tick_ns = kind.tick;
@@ -346,7 +348,7 @@ class Device {
 
 Share run_devices(bool on) {
     Share share;
-    const std::uint64_t count = random_workloads(150);
+    const std::uint64_t count = random_workloads(draws(150));
     for (std::uint64_t seed = 1; seed <= count && !testing::Test::HasFailure(); ++seed) {
         Device(seed, on).run(seed, share);
     }
@@ -358,14 +360,14 @@ Share run_devices(bool on) {
 
 TEST(ProbesRandom, every_time_is_within_its_stated_error_or_flagged_on_a_simple_device) {
     const Share share = run_devices(false);
-    EXPECT_GT(share.samples, 1'000u);
+    EXPECT_GT(share.samples, draws(1'000));
     EXPECT_LE(share.percent(share.flagged), 2);
     EXPECT_EQ(share.beyond, 0u);
 }
 
 TEST(ProbesRandom, every_time_is_within_its_stated_error_or_flagged_with_every_switch_on) {
     const Share share = run_devices(true);
-    EXPECT_GT(share.samples, 1'000u);
+    EXPECT_GT(share.samples, draws(1'000));
     EXPECT_LE(share.percent(share.flagged), 25);
     EXPECT_LE(share.percent(share.beyond), 1);
 }

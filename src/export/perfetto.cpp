@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace format of Perfetto, as its protocol buffers (perfetto_fields.hpp; docs/trace.md says what is where). Packets need no
+// The trace format of Perfetto, as its protocol buffers (perfetto_fields.hpp; docs/reference/trace.md says what is where). Packets need no
 // order: a viewer sorts them by time. Each lane is a packet sequence of its own, with what all its packets share said once.
 #include <cmath>
 #include <unordered_map>

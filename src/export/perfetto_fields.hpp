@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Field numbers of the Perfetto trace format, message by message under the names of its .proto files: those that perfetto.cpp
-// writes and no others. tools/check_perfetto_fields.py holds them against the published text (docs/trace.md).
+// writes and no others. tools/check_perfetto_fields.py holds them against the published text (docs/reference/trace.md).
 #pragma once
 
 namespace plumb::exporting::perfetto {

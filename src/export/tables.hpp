@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of scopes and of steps (docs/sql.md): their rows, and their columns, said once for every format that writes tables. Owned
+// The tables of scopes and of steps (docs/reference/sql.md): their rows, and their columns, said once for every format that writes tables. Owned
 // by one export; one thread.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pure functions that define a fingerprint (docs/fingerprints.md): shared by the CPU code, the CUDA kernels and the
+// The pure functions that define a fingerprint (docs/reference/fingerprints.md): shared by the CPU code, the CUDA kernels and the
 // naive reference of the tests. They never change: recordings hold what they give. Plain C++17, no state, any thread.
 //
 // Element g of a tensor lies in row g / 32 at lane g mod 32. With y = fold(raw bits, zero-extended to 64):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fingerprints as docs/fingerprints.md words them, one element at a time, in long double: what the tests compare with.
+// Fingerprints as docs/reference/fingerprints.md words them, one element at a time, in long double: what the tests compare with.
 // Shares definition.hpp alone with the product. Plain functions; any thread.
 #pragma once
 

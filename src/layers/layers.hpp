@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers of a model, found in the order of its kernels alone: which layer and which place in it each kernel of a pass has.
 // The caller brings names as numbers, and what is known of each kernel; nothing here reads a trace or a graph.
-// Pure functions; any thread. docs/layer_detection.md says how it works, and what cannot be known.
+// Pure functions; any thread. docs/internals/layer_detection.md says how it works, and what cannot be known.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Little-endian numbers and tagged fields in byte buffers: the alphabet of the .plumb format (docs/plumb_format.md).
+// Little-endian numbers and tagged fields in byte buffers: the alphabet of the .plumb format (docs/reference/plumb_format.md).
 // Pure functions and plain values; no thread rule.
 #pragma once
 

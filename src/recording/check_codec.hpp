@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of tensors to and from bytes (docs/plumb_format.md). An entry leaves out what has its default, and several make
+// Checks of tensors to and from bytes (docs/reference/plumb_format.md). An entry leaves out what has its default, and several make
 // one chunk, which is one zstd frame where that is shorter. Encoder and decoder are owned by one writer or reader; one
 // thread at a time. Decoding takes hostile input: a chunk unfolds to at most check_unfolding times its payload.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a chunk of records says of itself, so that a reader who wants some steps finds them without decoding the others: which
 // steps and what time it holds, and now and then all that a reader who begins there has to know of what came before.
-// Its place in the file: docs/plumb_format.md. A BoundsTracker is owned by one writer; one thread.
+// Its place in the file: docs/reference/plumb_format.md. A BoundsTracker is owned by one writer; one thread.
 #pragma once
 
 #include <cstddef>

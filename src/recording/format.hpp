@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of a .plumb file: preamble, chunk headers, checksums (docs/plumb_format.md says what they mean).
+// The frame of a .plumb file: preamble, chunk headers, checksums (docs/reference/plumb_format.md says what they mean).
 // Pure functions and plain values; no thread rule. Everything read here is hostile input until its checksum holds.
 #pragma once
 

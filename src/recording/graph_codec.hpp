@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Life-cycle rows of captured graphs to and from bytes (docs/plumb_format.md), and the bounds they are kept within.
+// Life-cycle rows of captured graphs to and from bytes (docs/reference/plumb_format.md), and the bounds they are kept within.
 // Rows repeat as they grow, but their lists rarely change: an entry may leave its lists to the entry before it.
 // Pure functions; no thread rule. Decoding takes hostile input: false when a part that must be there is not.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What captured graphs consist of, node by node, to and from bytes (docs/plumb_format.md), and the bounds it is kept within.
+// What captured graphs consist of, node by node, to and from bytes (docs/reference/plumb_format.md), and the bounds it is kept within.
 // One entry for each capture; the rows of graph_codec.hpp refer to it by number. Pure functions; no thread rule. Decoding
 // takes hostile input: false where something points nowhere, or an edge does not lead forward: so a graph has no cycle.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels are called and where their code comes from, to and from bytes (docs/plumb_format.md), and the bounds it is
+// What kernels are called and where their code comes from, to and from bytes (docs/reference/plumb_format.md), and the bounds it is
 // kept within. Pure functions; no thread rule. Decoding takes hostile input: false when the code hash is not there.
 #pragma once
 

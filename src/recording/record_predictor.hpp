@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model behind the columns of a record chunk: what the next record probably is, so that only the surprise is stored.
 // One instance per chunk and direction; starts afresh in each chunk, so chunks decode alone. Exact for any bits at all.
-// docs/plumb_format.md describes the same rules in words: change both, and the format version, together.
+// docs/reference/plumb_format.md describes the same rules in words: change both, and the format version, together.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Totals of tiles to and from bytes (docs/plumb_format.md): entries of one size, so that a chunk never unfolds.
+// Totals of tiles to and from bytes (docs/reference/plumb_format.md): entries of one size, so that a chunk never unfolds.
 // Pure functions; no thread rule. Decoding takes hostile input.
 #pragma once
 

@@ -6,7 +6,7 @@
 
 namespace plumb {
 
-/// One row of the table of keys: docs/configuration.md is made from it.
+/// One row of the table of keys: docs/reference/configuration.md is made from it.
 struct ConfigKey {
     const char* key;
     const char* value;   // grammar

@@ -268,8 +268,8 @@ TEST(Config, its_spec_gives_the_same_config_again) {
 
 // The page and the table say the same: a row per key, word for word.
 TEST(Config, its_table_is_the_one_in_the_docs) {
-    std::ifstream file(PLUMB_SOURCE_DIR "/docs/configuration.md");
-    ASSERT_TRUE(file) << "docs/configuration.md is missing";
+    std::ifstream file(PLUMB_SOURCE_DIR "/docs/reference/configuration.md");
+    ASSERT_TRUE(file) << "docs/reference/configuration.md is missing";
     std::vector<std::string> rows;
     for (std::string line; std::getline(file, line);) {
         if (line.rfind("| `", 0) == 0 && line.find("=` |") != std::string::npos) {

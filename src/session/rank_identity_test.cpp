@@ -37,6 +37,15 @@ TEST_F(RankVariables, every_launcher_is_known_and_none_is_no_rank) {
     }
 }
 
+TEST_F(RankVariables, F8_a_local_rank_is_no_rank_where_the_launcher_says_both) {
+    setenv("LOCAL_RANK", "1", 1);
+    setenv("LOCAL_WORLD_SIZE", "8", 1);
+    setenv("RANK", "9", 1);
+    setenv("WORLD_SIZE", "16", 1);
+    EXPECT_EQ(rank_identity().rank, "9") << "each host has a local rank 1";
+    EXPECT_EQ(rank_identity().world, 16U);
+}
+
 TEST_F(RankVariables, rank_and_world_are_of_one_launcher) {
     setenv("RANK", "1", 1);
     setenv("SLURM_PROCID", "0", 1);

@@ -37,7 +37,7 @@ Database::Database(HttpServer server, std::string name, const HttpLimits& limits
 Error Database::refused(const HttpAnswer& answer) const {
     const std::string& said = answer.body;
     constexpr const char* how =
-        "; create it on every shard with share/plumb/clickhouse/tables.sql (docs/clickhouse.md)";
+        "; create it on every shard with share/plumb/clickhouse/tables.sql (docs/reference/clickhouse.md)";
     if (has_code(said, 60) || has_code(said, 81)) { // UNKNOWN_TABLE, UNKNOWN_DATABASE
         return {ErrorCode::not_found,
                 where() + " lacks what rows go into, in the database " + name_ + ": " + first_line(said) + how};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recordings into ClickHouse, over HTTP, into the tables of share/plumb/clickhouse/tables.sql (docs/clickhouse.md). The one header that the
+// Recordings into ClickHouse, over HTTP, into the tables of share/plumb/clickhouse/tables.sql (docs/reference/clickhouse.md). The one header that the
 // command includes. Memory: a batch of rows, packed. One thread.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The promise of relative_distance(): over random pairs with a planted distance, how often the true one lies in the interval
-// (docs/fingerprints.md states the rates that this prints).
+// (docs/reference/fingerprints.md states the rates that this prints).
 #include <gtest/gtest.h>
 
 #include <algorithm>

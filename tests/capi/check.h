@@ -26,14 +26,16 @@ extern int failures;
 
 /* Of `plumb check FILE --drops 0 --expect EXPECTED`: a plumb_outcome, or -1 where it could not be asked. */
 int outcome_of_check(const char* file, const char* expected);
-/* Whether the JSON of an answer to that file holds the text. */
+/* Whether the JSON of an answer to that file, or to those files, holds the text. */
 int answer_holds(const char* answer, const char* file, const char* text);
+int answer_of_all_holds(const char* answer, const char* const* files, uint32_t count, const char* text);
 
 void test_run(const char* folder);
 void test_context(const char* folder);
 void test_late(const char* folder);
 void test_tensors(const char* folder);
 void test_requests(const char* folder);
+void test_collectives(const char* folder);
 void test_off(const char* folder);
 void test_wrong_arguments(const char* folder);
 void test_struct_sizes(const char* folder);

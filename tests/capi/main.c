@@ -37,14 +37,18 @@ int outcome_of_check(const char* file, const char* expected) {
 }
 
 int answer_holds(const char* answer, const char* file, const char* text) {
+    return answer_of_all_holds(answer, &file, 1, text);
+}
+
+int answer_of_all_holds(const char* answer, const char* const* files, uint32_t count, const char* text) {
     plumb_question question;
     char* json = NULL;
     int holds;
     memset(&question, 0, sizeof question);
     question.struct_size = sizeof question;
     question.answer = answer;
-    question.files = &file;
-    question.file_count = 1;
+    question.files = files;
+    question.file_count = count;
     if (plumb_ask(&question, &json, NULL) != plumb_ok) {
         fprintf(stderr, "%s\n", plumb_last_error());
         return 0;
@@ -75,6 +79,7 @@ int main(int argc, char** argv) {
         {"late", test_late},
         {"tensors", test_tensors},
         {"requests", test_requests},
+        {"collectives", test_collectives},
         {"off", test_off},
         {"wrong_arguments", test_wrong_arguments},
         {"struct_sizes", test_struct_sizes},

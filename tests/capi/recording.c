@@ -208,6 +208,40 @@ void test_requests(const char* folder) {
     CHECK(answer_holds("requests", names.path, "\"traced\": 1"));
 }
 
+/* The second rank lacks the first collective: by their numbers the others are matched all the same. */
+void test_collectives(const char* folder) {
+    const run_names names[2] = {names_of(folder, "rank0", "rank=0/2+tp=0/2,"), names_of(folder, "rank1", "rank=1/2+tp=1/2,")};
+    const char* paths[2];
+    plumb_profiler* ranks[2];
+    plumb_name group[2];
+    uint64_t number;
+    int rank;
+    for (rank = 0; rank < 2; ++rank) {
+        paths[rank] = names[rank].path;
+        ranks[rank] = opened(names[rank].spec);
+        CHECK_OK(plumb_intern(ranks[rank], "tp", plumb_category_collective, &group[rank]));
+    }
+    for (number = 0; number < 4; ++number) {
+        for (rank = 0; rank < 2; ++rank) {
+            if (number > 0 || rank == 0) {
+                CHECK_OK(plumb_collective(ranks[rank], plumb_brick_all_reduce, group[rank], number));
+                CHECK_OK(plumb_push_scope(ranks[rank], NULL, plumb_brick_all_reduce, NULL));
+            }
+        }
+        for (rank = number == 0 ? 0 : 1; rank >= 0; --rank) {
+            CHECK_OK(plumb_pop_scope(ranks[rank]));
+        }
+    }
+    for (rank = 0; rank < 2; ++rank) {
+        CHECK_OK(plumb_close(ranks[rank]));
+    }
+    CHECK(answer_of_all_holds("ranks", paths, 2, "\"group\": \"tp\""));
+    CHECK(answer_of_all_holds("ranks", paths, 2, "\"world\": 2"));
+    CHECK(answer_of_all_holds("ranks", paths, 2, "\"collectives\": 3"));
+    CHECK(answer_of_all_holds("ranks", paths, 2, "\"last_rank\": 1"));
+    CHECK_FAILS(plumb_collective(NULL, plumb_brick_all_reduce, 0, 0), plumb_invalid_argument, "plumb_open()");
+}
+
 /* Off, everything is accepted and nothing is there. */
 void test_off(const char* folder) {
     plumb_profiler* profiler = opened("off");

@@ -308,7 +308,7 @@ class Checks(Case):
 
     def test_a_file_of_checks_is_read_whole_and_nothing_in_it_is_ignored(self):
         file = FOLDER / "plumb.checks.json"
-        document = (SOURCE / "docs" / "checks.md").read_text().split("```json\n")[1].split("```")[0]
+        document = (SOURCE / "docs" / "reference" / "checks.md").read_text().split("```json\n")[1].split("```")[0]
         shown = json.loads(document) | {"expect": ["lm_head=1/step"], "coverage": 0.01, "node_check": True, "cv": 0.5}
         file.write_text(json.dumps(shown))
         self.assertEqual(schema_problems("plumb.checks.1", shown), "")

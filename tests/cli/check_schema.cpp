@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads JSON, one document a line, and prints what is wrong with it: check_schema SOURCE_DIR SCHEMA. Nothing: all is valid under that
-// file of tests/schema, and docs/report_schema.md names every key.
+// file of tests/schema, and docs/reference/report_schema.md names every key.
 #include <cstdio>
 #include <iostream>
 #include <string>

@@ -354,19 +354,19 @@ class Graphs(Case):
 class OneSource(Case):
     def test_the_document_is_what_the_command_says_about_itself(self):
         said = plumb("help", "--markdown").stdout
-        self.assertEqual((SOURCE / "docs" / "cli.md").read_text(), said,
-                         "run: plumb help --markdown > docs/cli.md")
+        self.assertEqual((SOURCE / "docs" / "reference" / "cli.md").read_text(), said,
+                         "run: plumb help --markdown > docs/reference/cli.md")
 
     def test_the_reference_of_outputs_is_what_the_command_says_about_them(self):
         said = plumb("help", "--reference").stdout
-        page = (SOURCE / "docs" / "report_schema.md").read_text()
+        page = (SOURCE / "docs" / "reference" / "report_schema.md").read_text()
         self.assertEqual(page[page.index(said.splitlines()[0]):], said,
-                         "put behind the first part of docs/report_schema.md: plumb help --reference")
+                         "put behind the first part of docs/reference/report_schema.md: plumb help --reference")
 
     def test_the_page_for_man_has_every_command_and_option(self):
         said = plumb("help", "--man").stdout.replace("\\&", "").replace("\\-", "-")
         self.assertTrue(said.startswith(".TH PLUMB 1 "))
-        for line in (SOURCE / "docs" / "cli.md").read_text().splitlines():
+        for line in (SOURCE / "docs" / "reference" / "cli.md").read_text().splitlines():
             if line.startswith("## plumb") or line.startswith("| `--"):
                 self.assertIn(line.split("`")[1] if line[0] == "|" else ".SH " + line[3:], said)
 
@@ -394,7 +394,7 @@ class OneSource(Case):
             self.assertIn(plumb(*words).returncode, (0, 1, 3), line)
 
     def test_every_key_of_a_trace_is_documented(self):
-        document = (SOURCE / "docs" / "report_schema.md").read_text()
+        document = (SOURCE / "docs" / "reference" / "report_schema.md").read_text()
         keys = set()
         for source in (recording(), recording_with("nodes"), graph_recording()):
             said = json.loads(plumb("trace", source).stdout)

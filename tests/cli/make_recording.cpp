@@ -117,11 +117,38 @@ void short_steps(plumb::Profiler& prof, int count) {
     }
 }
 
+/// The second one waits for the prefill of the first, and its first token for a decode step of it.
+void requests(plumb::Profiler& prof) {
+    const auto serve = [&](std::vector<int> batch, plumb::Phase phase) {
+        PLUMB_STEP(prof, plumb::host, phase, plumb::tokens(batch.size()));
+        for (const int id : batch) {
+            PLUMB_STEP_REQUEST(prof, id);
+        }
+        PLUMB_BRICK(prof, plumb::host, plumb::Brick::attention);
+    };
+    for (const int id : {1, 2}) {
+        PLUMB_REQUEST(
+            prof, id, plumb::RequestPhase::queue,
+            plumb::trace_parent(id == 1 ? "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" : nullptr));
+    }
+    for (const int id : {1, 2}) {
+        PLUMB_REQUEST(prof, id, plumb::RequestPhase::prefill);
+        serve({id}, plumb::Phase::prefill);
+        PLUMB_REQUEST(prof, id, plumb::RequestPhase::decode);
+        for (int token = 0; token < 30; ++token) {
+            serve(token % 5 == 4 ? std::vector<int>{3 - id} : std::vector<int>{id}, plumb::Phase::decode);
+        }
+    }
+    for (const int id : {1, 2}) {
+        PLUMB_REQUEST(prof, id, plumb::RequestPhase::end, plumb::tokens(25));
+    }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
     if (argc != 2 && argc != 3) {
-        std::fprintf(stderr, "usage: make_recording FILE [tiles|nodes|crowd|hostile|long|loose|killed]\n");
+        std::fprintf(stderr, "usage: make_recording FILE [tiles|nodes|crowd|hostile|requests|long|loose|killed]\n");
         return 2;
     }
     const auto is = [&](const char* word) {
@@ -154,6 +181,9 @@ int main(int argc, char** argv) {
     }
     if (is("hostile")) {
         hostile(prof);
+    }
+    if (is("requests")) {
+        requests(prof);
     }
     if (is("long")) {
         short_steps(prof, 100'000);

@@ -122,7 +122,7 @@ class Schemas(Case):
             self.assertEqual(graph["offsets"][-1], len(graph["targets"]))
 
     def test_the_file_of_checks_in_the_documents(self):
-        document = (SOURCE / "docs" / "checks.md").read_text().split("```json\n")[1].split("```")[0]
+        document = (SOURCE / "docs" / "reference" / "checks.md").read_text().split("```json\n")[1].split("```")[0]
         self.assert_valid("plumb.checks.1", json.loads(document))
 
 

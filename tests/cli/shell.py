@@ -93,7 +93,7 @@ def trace():
 
 def schema_problems(schema, *documents):
     """A line for each thing that is wrong with the documents under that schema of tests/schema, or with what
-    docs/report_schema.md says of their keys."""
+    docs/reference/report_schema.md says of their keys."""
     checker = MAKE_RECORDING.parent / "plumb_check_schema"
     done = subprocess.run([checker, SOURCE, schema + ".json"], input="".join(json.dumps(one) + "\n" for one in documents),
                           stdout=subprocess.PIPE, text=True, check=True, timeout=HANG)

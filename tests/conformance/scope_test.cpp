@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "conformance/suite.hpp"
+#include "support/sanitizers.hpp"
 
 namespace plumb::conformance {
 namespace {
@@ -178,7 +179,7 @@ TEST_P(ScopeConformance, a_million_scopes_need_no_more_memory_than_a_thousand) {
     const auto queue = timer();
     std::size_t held = 0;
     std::vector<DeviceToken> tokens(1'000);
-    for (int batch = 0; batch < 1'000; ++batch) {
+    for (std::uint64_t batch = 0; batch < draws(1'000); ++batch) {
         for (DeviceToken& token : tokens) {
             const auto begun = queue->begin();
             ASSERT_TRUE(begun.ok()) << begun.error().message;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An independent reader of .plumb files, written from docs/plumb_format.md alone: standard library only, and the command
+"""An independent reader of .plumb files, written from docs/reference/plumb_format.md alone: standard library only, and the command
 zstd where a plane is compressed. Prints every fact and record as text. Usage: read_plumb.py FILE"""
 
 import struct

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernel sequences of public traces, for the trials of layer detection: export_sequences.py FOLDER [--one-rank] > sequences.txt
 
-FOLDER holds the traces as docs/layer_detection.md lists them; --one-rank: of several ranks the first alone. A sequence begins with "= name layers", and
+FOLDER holds the traces as docs/internals/layer_detection.md lists them; --one-rank: of several ranks the first alone. A sequence begins with "= name layers", and
 "told" where names and times say less than that number; then one line a kernel: name id, begin ns, end ns, anchor, stream, launch number (0: not known), and its layer by the trace's own
 module stacks or capture (-1: outside all layers, -2: not known). The names of kernels and the times stay as they were.
 """

@@ -2,7 +2,7 @@
 """Trials of layer detection: trials_test.py TRIALS_BINARY planted|traces [--all]
 
 "traces" needs the folder of public traces in PLUMB_TRACES; without it the test is skipped. --all: as many trials of each
-kind as docs/layer_detection.md states its figures for, of every rank.
+kind as docs/internals/layer_detection.md states its figures for, of every rank.
 """
 
 import os

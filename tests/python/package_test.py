@@ -465,7 +465,7 @@ class Answers(Case):
 
 class Page(Case):
     def test_every_sample_of_the_page_runs_in_its_order(self):
-        page = (pathlib.Path(__file__).resolve().parent.parent.parent / "docs/python.md").read_text()
+        page = (pathlib.Path(__file__).resolve().parent.parent.parent / "docs/reference/python.md").read_text()
         samples = re.findall(r"```python\n(.*?)```", page, re.S)
         self.assertGreater(len(samples), 3)
         done = subprocess.run([sys.executable, "-W", "error", "-c", "\n".join(samples)], capture_output=True, text=True, cwd=FOLDER,

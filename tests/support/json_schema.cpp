@@ -138,7 +138,7 @@ json parsed(const std::string& text) { return json::parse(text); }
 std::string schema_problems(const std::string& root, const std::string& schema_file,
                             const std::vector<json>& documents) {
     const json schema = json::parse(text_of_file(root + "/tests/schema/" + schema_file));
-    const std::string page = text_of_file(root + "/docs/report_schema.md");
+    const std::string page = text_of_file(root + "/docs/reference/report_schema.md");
     std::string problems;
     std::set<std::string> keys;
     for (const json& document : documents) {
@@ -149,7 +149,7 @@ std::string schema_problems(const std::string& root, const std::string& schema_f
     }
     for (const std::string& key : keys) {
         if (page.find("`" + key + "`") == std::string::npos) {
-            problems += key + " is not in docs/report_schema.md\n";
+            problems += key + " is not in docs/reference/report_schema.md\n";
         }
     }
     return problems;

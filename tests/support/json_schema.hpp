@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: JSON against the schemas of tests/schema, and against the words of docs/report_schema.md. Plain functions.
+// For tests: JSON against the schemas of tests/schema, and against the words of docs/reference/report_schema.md. Plain functions.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ using nlohmann::json;
 [[nodiscard]] json parsed(const std::string& text);
 
 /// `root`: of the repository. What is wrong with the documents under that file of tests/schema, and which keys of theirs
-/// docs/report_schema.md does not name, a line each; empty: nothing.
+/// docs/reference/report_schema.md does not name, a line each; empty: nothing.
 [[nodiscard]] std::string schema_problems(const std::string& root, const std::string& schema_file,
                                           const std::vector<json>& documents);
 

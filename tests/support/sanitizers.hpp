@@ -2,6 +2,8 @@
 // Which sanitizers this build has, for tests whose limits or means they change. Constants; no state.
 #pragma once
 
+#include <cstdint>
+
 #ifndef __has_feature
 #define PLUMB_HAS_FEATURE(name) 0
 #else
@@ -26,6 +28,9 @@ inline constexpr bool thread_sanitized = false;
 /// Slower, more memory, and locks of the sanitizer's own that do not survive the fork of a threaded process: a thread
 /// that the child starts may hang or be refused.
 inline constexpr bool sanitized = address_sanitized || thread_sanitized || PLUMB_HAS_FEATURE(memory_sanitizer);
+
+/// How often a test draws something at random: a tenth with a sanitizer, whose errors the first draws show as well as the last.
+constexpr std::uint64_t draws(std::uint64_t whole) { return sanitized ? (whole + 9) / 10 : whole; }
 
 } // namespace plumb
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One sample, followed by a debugger from PLUMB_BRICK to the printed row: it stops where docs/architecture.md says, in that
+"""One sample, followed by a debugger from PLUMB_BRICK to the printed row: it stops where docs/internals/architecture.md says, in that
 order, and what it is at each stop is what it was at the one before.
 
 usage: trail_test.py RECORD_ONE PLUMB SOURCE_DIR
@@ -35,17 +35,17 @@ def fail(*problems):
 
 def documented():
     """[(where, [[file, function], …]), …]: the rows of the table, a new leg wherever `where` changes."""
-    page = (SOURCE / "docs/architecture.md").read_text()
+    page = (SOURCE / "docs/internals/architecture.md").read_text()
     section = page.split(HEADING + "\n", 1)[1].split("\n## ", 1)[0]
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \| `([^`:]+):([^`:]+)` \| [^|]+ \|$", section, re.M)
     if [int(number) for number, *_ in rows] != list(range(1, len(rows) + 1)) or len(rows) != section.count("\n| ") - 1:
-        fail(f"the stops of docs/architecture.md are not numbered 1 to {len(rows)}, or a row is no stop")
+        fail(f"the stops of docs/internals/architecture.md are not numbered 1 to {len(rows)}, or a row is no stop")
     if not 0 < len(rows) <= MOST:
-        fail(f"docs/architecture.md lists {len(rows)} stops; at most {MOST} can be kept in mind")
+        fail(f"docs/internals/architecture.md lists {len(rows)} stops; at most {MOST} can be kept in mind")
     legs = []
     for _, where, file, function in rows:
         if not re.search(rf"\b{function}\(", (SOURCE / file).read_text()):
-            fail(f"docs/architecture.md: {file} has no {function}")
+            fail(f"docs/internals/architecture.md: {file} has no {function}")
         if not legs or legs[-1][0] != where:
             legs.append((where, []))
         legs[-1][1].append([file, function])
@@ -71,12 +71,12 @@ def follow(legs, scratch, *command):
     if followed["exit"] == 77:
         skip(done.stderr.strip().splitlines()[-1])
     if followed["absent"]:
-        fail(*(f"docs/architecture.md: no code is {stop}; was it renamed, or is it in line now?"
+        fail(*(f"docs/internals/architecture.md: no code is {stop}; was it renamed, or is it in line now?"
                for stop in followed["absent"]))
     wanted = [f"{file}:{function}" for _, stops in legs for file, function in stops]
     hit = [one["stop"] for one in followed["hits"]]
     if hit != wanted:
-        fail("docs/architecture.md says (left) what the debugger did not see (right):",
+        fail("docs/internals/architecture.md says (left) what the debugger did not see (right):",
              *(f"{'  ' if left == right else '! '}{left:<60}{right}" for left, right in
                zip(wanted, hit + ["-"] * (len(wanted) - len(hit)))))
     if followed["exit"] != 0:

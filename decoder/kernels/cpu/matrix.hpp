@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products of the cpu backend. Those with several tokens are oneDNN's: cut into pieces of whole output rows which the
 // team deals, each piece one single-threaded product. One token (where oneDNN reads a third slower than memory gives,
-// docs/benchmarks.md), packed types, and bf16 that meets f32 inputs (on a processor for which oneDNN has no bf16 product,
+// docs/internals/benchmarks.md), packed types, and bf16 that meets f32 inputs (on a processor for which oneDNN has no bf16 product,
 // and in a model of mixed types) take the way of packed_products.hpp.
 // Owned by the backend, used by its thread; run() neither allocates nor fails.
 #pragma once

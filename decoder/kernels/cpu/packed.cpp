@@ -22,7 +22,7 @@ HWY_BEFORE_NAMESPACE();
 namespace plumb::decoder::cpu::HWY_NAMESPACE {
 namespace {
 
-// How memory is kept busy, as measured (docs/benchmarks.md). Where a vector is a whole cache line: one row at a time, and
+// How memory is kept busy, as measured (docs/internals/benchmarks.md). Where a vector is a whole cache line: one row at a time, and
 // what lies 4 KiB ahead is asked for. Where it is less: four rows by turns, whose lines the processor's own prefetcher
 // follows; asking for them too disturbs it.
 #if HWY_CAP_GE512

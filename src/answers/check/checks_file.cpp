@@ -112,7 +112,7 @@ Result<Invariants> read_checks_file(const std::string& path) {
     };
     const json file = json::parse(text, shallow, false);
     if (file.is_discarded() || !file.is_object()) {
-        return wrong(path, "this is no JSON object; docs/checks.md shows one");
+        return wrong(path, "this is no JSON object; docs/reference/checks.md shows one");
     }
     if (!file.contains("schema")) {
         return wrong(path, "it lacks \"schema\": \"plumb.checks/1\"");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of checks for continuous integration (plumb.checks/1, docs/checks.md). Pure function of the file.
+// A file of checks for continuous integration (plumb.checks/1, docs/reference/checks.md). Pure function of the file.
 #pragma once
 
 #include <string>

@@ -68,7 +68,7 @@ struct HealthReport {
 
 namespace numerics {
 
-// What counts as a finding (docs/diverge.md).
+// What counts as a finding (docs/reference/diverge.md).
 inline constexpr double exploding_growth = 100;  // of a layer's rms over that of the layer before
 inline constexpr double vanishing_growth = 0.01; // the same
 inline constexpr double saturated_share = 0.5;   // of the element type's range: one doubling from Inf

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <map>
 
 #include "answers/replays/replays.hpp"
@@ -62,14 +63,22 @@ Figure launch_per_replay(const ReplayRow& row) {
     return {*row.launch_ns.value / static_cast<double>(row.replays), {}};
 }
 
+/// How often it was instantiated and updated is known of graphs that a cache of ours keeps.
+bool is_counted(const ReplayRow& row) {
+    return row.captures == 0 || row.instantiations != 0 || row.instantiate_ns.value.has_value();
+}
+
 void add_table(Page& page, const ReplayReport& report) {
     TextTable table({},
                     {"graph", "captures", "instantiated", "updated", "replays", "sampled", "unread", "eager",
                      "padding %", "nodes", "sites", "device us", "plain span us", "launch us", "MiB"},
                     {"twin"});
     for (const ReplayRow& row : report.graphs) {
-        table.add_row({std::to_string(row.key), grouped(row.captures), grouped(row.instantiations),
-                       grouped(row.updates), grouped(row.replays), grouped(row.instrumented), grouped(row.unread),
+        const auto told = [&row](std::uint64_t count) {
+            return is_counted(row) ? grouped(count) : std::string(not_available);
+        };
+        table.add_row({std::to_string(row.key), grouped(row.captures), told(row.instantiations), told(row.updates),
+                       grouped(row.replays), grouped(row.instrumented), grouped(row.unread),
                        grouped(sum_of(row.eager_steps)), figure_text(row.padding_wasted, 0.01, 1),
                        grouped(sum_of(row.nodes)), grouped(row.sites_timed) + "/" + grouped(row.sites),
                        figure_text(row.device_ns, ns_per_us, 1), figure_text(row.plain_span_ns, ns_per_us, 1),
@@ -79,6 +88,9 @@ void add_table(Page& page, const ReplayReport& report) {
     page.table(std::move(table));
     page.line("device us: of one replay, the sum of its sites as sampled; MiB: estimated, without the twin",
               Tone::faint);
+    if (!std::all_of(report.graphs.begin(), report.graphs.end(), is_counted)) {
+        page.line("n/a  instantiated, updated: a graph cache counts them, and no one else", Tone::faint);
+    }
 }
 
 /// Reasons for what is n/a, by column, with the number of graphs.

@@ -268,8 +268,11 @@ void add_basis_legend(Page& page, const PhaseRows& phase) {
                   Tone::faint);
     }
     if (inside != nullptr) {
-        page.line("@  inside captured graphs: percentiles are of the replays that were sampled, sums are replays times "
-                  "the mean of each site",
+        page.line(phase.phase != nullptr
+                      ? "@  inside captured graphs: percentiles are of the replays that were sampled, "
+                        "sums are replays times the mean of each site"
+                      : "@  inside captured graphs: calls, sums and percentiles are of the replays "
+                        "that were sampled",
                   Tone::faint);
     }
     if (partly) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wall account of a recording in words and JSON. Pure functions; any thread. Definitions: docs/wall.md.
+// The wall account of a recording in words and JSON. Pure functions; any thread. Definitions: docs/reference/wall.md.
 #pragma once
 
 #include <string>

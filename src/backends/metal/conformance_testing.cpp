@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The metal backend before the conformance suite (tests/conformance): on Metal in virtual time, whose every message can be
-// made to fail. Nothing of it has run on Apple hardware (docs/backends.md).
+// made to fail. Nothing of it has run on Apple hardware (docs/reference/backends.md).
 #include "backends/metal/queue_timer.hpp"
 #include "conformance/subject.hpp"
 #include "mocks/virtual_metal.hpp"

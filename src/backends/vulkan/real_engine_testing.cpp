@@ -120,8 +120,8 @@ std::vector<std::uint32_t> counting_shader() {
 
 class Engine final : public RealEngine {
   public:
-    bool open(std::string& why) {
-        const Result<FindCall>& loaded = loader();
+    bool open(std::string& why, FindCall find) {
+        const Result<FindCall> loaded = find != nullptr ? Result<FindCall>(find) : loader();
         Result<std::unique_ptr<OwnDevice>> made = loaded ? OwnDevice::create(*loaded, 0) : loaded.error();
         if (!made) {
             why = made.error().message;
@@ -284,9 +284,9 @@ class Engine final : public RealEngine {
 
 } // namespace
 
-std::unique_ptr<RealEngine> RealEngine::create(std::string& why) {
+std::unique_ptr<RealEngine> RealEngine::create(std::string& why, FindCall find) {
     auto engine = std::make_unique<Engine>();
-    return engine->open(why) ? std::unique_ptr<RealEngine>(std::move(engine)) : nullptr;
+    return engine->open(why, find) ? std::unique_ptr<RealEngine>(std::move(engine)) : nullptr;
 }
 
 } // namespace plumb::backends::vulkan
@@ -295,7 +295,7 @@ std::unique_ptr<RealEngine> RealEngine::create(std::string& why) {
 
 namespace plumb::backends::vulkan {
 
-std::unique_ptr<RealEngine> RealEngine::create(std::string& why) {
+std::unique_ptr<RealEngine> RealEngine::create(std::string& why, FindCall find) {
     why = "no Vulkan header was installed when this test was built (libvulkan-dev)";
     return nullptr;
 }

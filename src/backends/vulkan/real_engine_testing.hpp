@@ -7,14 +7,15 @@
 #include <memory>
 #include <string>
 
+#include "backends/vulkan/driver_types.hpp"
 #include "plumb/vulkan.hpp"
 
 namespace plumb::backends::vulkan {
 
 class RealEngine {
   public:
-    /// Null without a device; `why` is then filled.
-    static std::unique_ptr<RealEngine> create(std::string& why);
+    /// Null without a device; `why` is then filled. `find`: null is the machine's loader.
+    static std::unique_ptr<RealEngine> create(std::string& why, FindCall find = nullptr);
     virtual ~RealEngine() = default;
 
     [[nodiscard]] virtual VulkanHandles handles() const = 0;
